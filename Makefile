@@ -1,0 +1,105 @@
+# Tickwheel: the commands for people. The build itself is in CMakeLists.txt; all it makes lies under build/.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+SECONDS ?= 60
+TRACE ?= data/nginx-wrk.trace.zst
+TICK ?= 1500
+
+configure = cmake -S . -B $(1) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }
+compile = cmake --build $(1) -j $(JOBS) > $(1).log 2>&1 || { cat $(1).log; exit 1; }
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+run: build ## replay a trace of real timers, check every firing, draw the wheel
+	@build/tickwheel replay $(TRACE)
+	@build/tickwheel draw $(TRACE) --at $(TICK) -o build/wheel.svg
+	@echo
+	@echo "The wheel as it stood at tick $(TICK) is drawn in build/wheel.svg: open it in a browser."
+	@echo "Next: build/tickwheel replay --help, make test, or the example in README.md."
+
+test: ## all tests: unit, model, exhaustive, command, layers, docs
+	@tools/setup build test
+	@mkdir -p build
+	@$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON)
+	@$(call compile,build)
+	@ctest --test-dir build --output-on-failure -j $(JOBS)
+
+build: ## the library and build/tickwheel
+	@tools/setup build
+	@mkdir -p build
+	@$(call configure,build,-DTICKWHEEL_TESTS=OFF)
+	@$(call compile,build)
+
+bench: ## the benchmark beside other timers; QUICK=1 for a minute's worth
+	@tools/setup build bench
+	@mkdir -p build/bench
+	@$(call configure,build/native,-DTICKWHEEL_BENCH=ON -DTICKWHEEL_TESTS=OFF -DTICKWHEEL_NATIVE=OFF)
+	@$(call compile,build/native)
+	@bench/run build/native/wheel_bench build/bench $(if $(QUICK),--quick)
+
+check: format-check lint sanitize coverage ## format, lint, sanitizers, coverage
+
+format: ## let clang-format lay out the sources
+	@tools/setup check
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+format-check: ## fails where clang-format would change something
+	@tools/setup check
+	@git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror
+
+lint: ## clang-tidy over the library and the command
+	@tools/setup build check
+	@mkdir -p build
+	@$(call configure,build/lint,-DTICKWHEEL_TESTS=OFF)
+	@git ls-files 'src/*.c' 'tools/*.c' | xargs clang-tidy --quiet -p build/lint
+
+sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, checking the wheel after every call
+	@tools/setup build test check
+	@mkdir -p build
+	@$(call configure,build/sanitize,-DCMAKE_C_COMPILER=clang -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=2)
+	@$(call compile,build/sanitize)
+	@TICKWHEEL_LIGHT=1 ctest --test-dir build/sanitize --output-on-failure -j $(JOBS)
+
+coverage: ## 100 % of the lines and branches of src/wheel, or it fails
+	@tools/setup build test check
+	@mkdir -p build
+	@$(call configure,build/coverage,-DTICKWHEEL_COVERAGE=ON -DCMAKE_BUILD_TYPE=None)
+	@$(call compile,build/coverage)
+	@find build/coverage -name '*.gcda' -delete
+	@TICKWHEEL_LIGHT=1 ctest --test-dir build/coverage -j $(JOBS) > build/coverage.log 2>&1 || { cat build/coverage.log; exit 1; }
+	@gcovr --root . --filter src/wheel/ --exclude-branches-by-pattern '.*TW_ASSERT\(.*' --txt-metric branch build/coverage
+	@gcovr --root . --filter src/wheel/ --exclude-branches-by-pattern '.*TW_ASSERT\(.*' --fail-under-line 100 --fail-under-branch 100 build/coverage > /dev/null
+
+valgrind: build ## the contract tests under valgrind
+	@tools/setup build test check
+	@$(call configure,build,-DTICKWHEEL_TESTS=ON)
+	@$(call compile,build)
+	@for t in contract wheel geometry; do valgrind -q --leak-check=full --error-exitcode=1 build/tests/test_$$t > build/valgrind.log 2>&1 || { cat build/valgrind.log; exit 1; }; done; echo "valgrind: clean"
+
+fuzz: ## libFuzzer with the model inside, for SECONDS=60
+	@tools/setup build test check
+	@mkdir -p build/fuzz-corpus
+	@$(call configure,build/fuzz,-DCMAKE_C_COMPILER=clang -DTICKWHEEL_FUZZ=ON -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=2)
+	@$(call compile,build/fuzz)
+	@build/fuzz/tests/fuzz_wheel -max_total_time=$(SECONDS) -max_len=4096 build/fuzz-corpus tests/wheel/corpus
+
+soak: ## random operations against the model, for SECONDS=60
+	@tools/setup build test
+	@mkdir -p build
+	@$(call configure,build,-DTICKWHEEL_TESTS=ON)
+	@$(call compile,build)
+	@build/tests/test_model --seconds $(SECONDS)
+
+install: build ## into PREFIX=/usr/local, below DESTDIR
+	@cmake --install build
+
+fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
+	@tools/fresh
+
+clean: ## remove build/
+	@rm -rf build
+
+.PHONY: help run test build bench check format format-check lint sanitize coverage valgrind fuzz soak install fresh clean

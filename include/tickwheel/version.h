@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel/version.h - the version, by the rules of semantic versioning. CMakeLists.txt reads it from here.
+ */
+#ifndef TICKWHEEL_VERSION_H
+#define TICKWHEEL_VERSION_H
+
+#define TW_VERSION "0.1.0"
+#define TW_VERSION_MAJOR 0
+#define TW_VERSION_MINOR 1
+#define TW_VERSION_PATCH 0
+
+#endif

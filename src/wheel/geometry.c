@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The shape of a wheel: the presets, what makes a geometry valid, and the memory it takes.
+ *
+ * The caller's memory holds, in this order, the wheel, its levels, and level by level the slots and the bitmaps.
+ * A growing wheel starts with one level and room for the descriptors of sixty-four; the slots of a grown level
+ * come from the hook, in a block of the same layout.
+ */
+#include "internal.h"
+#include "text.h"
+
+enum { LINE = 64 }; /* slots start on a cache line */
+
+/* ---- presets ------------------------------------------------------------------------------------------- */
+
+/* Puts a level on top of a geometry: `step` slots of the level below make one of its own. */
+static void stack(struct tw_geometry *g, uint32_t slots, uint32_t step)
+{
+    struct tw_level *level = &g->level[g->levels];
+    level->slots = slots;
+    level->span = g->levels == 0 ? 1 : level[-1].span * step;
+    g->levels++;
+}
+
+struct tw_geometry tw_geometry_default(void)
+{
+    struct tw_geometry g = {.levels = 0, .overflow = TW_OVERFLOW_REJECT};
+    stack(&g, 1024, 0);
+    stack(&g, 256, 512);
+    stack(&g, 256, 128);
+    stack(&g, 128, 128);
+    for (int l = 4; l <= 8; l++)
+        stack(&g, 128, 64);
+    stack(&g, 32, 64);
+    return g;
+}
+
+struct tw_geometry tw_geometry_small(void)
+{
+    struct tw_geometry g = {.levels = 0, .overflow = TW_OVERFLOW_ROUNDS};
+    stack(&g, 64, 0);
+    stack(&g, 32, 32);
+    stack(&g, 32, 16);
+    stack(&g, 16, 16);
+    return g;
+}
+
+static struct tw_geometry ring(uint32_t slots, enum tw_overflow overflow)
+{
+    struct tw_geometry g = {.levels = 0, .overflow = overflow};
+    stack(&g, slots, 0);
+    return g;
+}
+
+struct tw_geometry tw_geometry_simple(uint32_t slots)
+{
+    return ring(slots, TW_OVERFLOW_REJECT);
+}
+
+struct tw_geometry tw_geometry_hashed(uint32_t slots)
+{
+    return ring(slots, TW_OVERFLOW_ROUNDS);
+}
+
+struct tw_geometry tw_geometry_growing(uint32_t slots)
+{
+    return ring(slots, TW_OVERFLOW_GROW);
+}
+
+struct tw_geometry tw_geometry_clock(void)
+{
+    struct tw_geometry g = {.levels = 0, .overflow = TW_OVERFLOW_ROUNDS};
+    stack(&g, 60, 0);
+    stack(&g, 60, 60);
+    stack(&g, 24, 60);
+    stack(&g, 7, 24);
+    return g;
+}
+
+/* ---- validity ------------------------------------------------------------------------------------------ */
+
+/* Writes "`what` `value` on level `l`: must be `low` to `high`" and returns the error. */
+static int out_of_range(struct tw__text *text, const char *what, uint64_t value, uint32_t l, uint64_t low,
+                        uint64_t high)
+{
+    tw__text_put(text, what);
+    tw__text_put(text, " ");
+    tw__text_number(text, value);
+    tw__text_put(text, " on level ");
+    tw__text_number(text, l);
+    tw__text_put(text, ": must be ");
+    tw__text_number(text, low);
+    if (high != low) {
+        tw__text_put(text, " to ");
+        tw__text_number(text, high);
+    }
+    return TW_EGEOMETRY;
+}
+
+/* A span is a multiple of the span below, at least two of its slots and at most its whole ring. */
+static int check_span(const struct tw_geometry *g, uint32_t l, struct tw__text *text)
+{
+    uint64_t span = g->level[l].span;
+    if (l == 0)
+        return span == 1 ? 0 : out_of_range(text, "span", span, l, 1, 1);
+    const struct tw_level *below = &g->level[l - 1];
+    uint64_t high = tw__mul_saturating(below->span, below->slots);
+    uint64_t low = tw__mul_saturating(below->span, 2);
+    if (span >= low && span <= high && span % below->span == 0)
+        return 0;
+    out_of_range(text, "span", span, l, low, high);
+    tw__text_put(text, ", a multiple of ");
+    tw__text_number(text, below->span);
+    return TW_EGEOMETRY;
+}
+
+static int check_levels(const struct tw_geometry *g, struct tw__text *text)
+{
+    if (g->levels >= 1 && g->levels <= TW_LEVELS_MAX)
+        return 0;
+    tw__text_put(text, "levels ");
+    tw__text_number(text, g->levels);
+    tw__text_put(text, ": must be 1 to ");
+    tw__text_number(text, TW_LEVELS_MAX);
+    return TW_EGEOMETRY;
+}
+
+static int check_overflow(const struct tw_geometry *g, struct tw__text *text)
+{
+    if (g->overflow <= TW_OVERFLOW_GROW)
+        return 0;
+    tw__text_put(text, "overflow ");
+    tw__text_number(text, (uint64_t)g->overflow);
+    tw__text_put(text, ": must be 0 (reject), 1 (rounds) or 2 (grow)");
+    return TW_EGEOMETRY;
+}
+
+int tw_geometry_check(const struct tw_geometry *g, char *message, size_t size)
+{
+    struct tw__text text;
+    tw__text_init(&text, message, size);
+    int error = check_levels(g, &text);
+    if (error == 0)
+        error = check_overflow(g, &text);
+    for (uint32_t l = 0; error == 0 && l < g->levels; l++) {
+        if (g->level[l].slots < 2 || g->level[l].slots > TW_SLOTS_MAX)
+            error = out_of_range(&text, "slots", g->level[l].slots, l, 2, TW_SLOTS_MAX);
+        else
+            error = check_span(g, l, &text);
+    }
+    return error;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+
+static size_t round_up(size_t size, size_t unit)
+{
+    return (size + unit - 1) / unit * unit;
+}
+
+static uint32_t words_for(uint32_t bits)
+{
+    return (bits + 63) / 64;
+}
+
+static uint8_t stride_of(uint32_t l)
+{
+    return l == 0 ? TW__STRIDE_NEAR : TW__STRIDE_FAR;
+}
+
+size_t tw__level_size(uint32_t l, uint32_t slots)
+{
+    uint32_t words = words_for(slots);
+    size_t bitmaps = (words + words_for(words)) * sizeof(uint64_t);
+    return round_up(((size_t)slots << stride_of(l)) + bitmaps, LINE);
+}
+
+/* The descriptors that fit into a wheel's memory: a growing wheel may need them all. */
+static uint32_t room_for(const struct tw_geometry *g)
+{
+    return g->overflow == TW_OVERFLOW_GROW ? TW_LEVELS_MAX : g->levels;
+}
+
+static size_t header_size(uint32_t room)
+{
+    return round_up(sizeof(struct tw_wheel) + room * sizeof(struct tw__level), LINE);
+}
+
+size_t tw_wheel_size(const struct tw_geometry *g)
+{
+    if (tw_geometry_check(g, NULL, 0) != 0)
+        return 0;
+    size_t size = LINE - 1 + header_size(room_for(g));
+    for (uint32_t l = 0; l < g->levels; l++)
+        size += tw__level_size(l, g->level[l].slots);
+    return size;
+}
+
+/* log2 of a power of two, TW__NO_SHIFT of anything else. */
+static uint8_t shift_of(uint64_t span)
+{
+    return (span & (span - 1)) == 0 ? (uint8_t)__builtin_ctzll(span) : TW__NO_SHIFT;
+}
+
+void *tw__level_init(struct tw__level *level, uint32_t l, const struct tw_level *shape, void *memory)
+{
+    uint32_t words = words_for(shape->slots);
+    memset(level, 0, sizeof *level);
+    level->slots = memory;
+    level->stride = stride_of(l);
+    level->bits = (uint64_t *)(void *)(level->slots + ((size_t)shape->slots << level->stride));
+    level->sums = level->bits + words;
+    memset(memory, 0, tw__level_size(l, shape->slots));
+    level->count = shape->slots;
+    level->mask = (shape->slots & (shape->slots - 1)) == 0 ? shape->slots - 1 : 0;
+    level->span = shape->span;
+    level->shift = shift_of(shape->span);
+    level->binary = level->mask != 0 && level->shift != TW__NO_SHIFT;
+    tw__list_init(&level->drain, l << TW__ID_BITS | TW__ID_DRAIN);
+    for (uint32_t i = 0; i < shape->slots; i++)
+        tw__list_init(&tw__slot_at(level, i)->head, l << TW__ID_BITS | i);
+    return (char *)memory + tw__level_size(l, shape->slots);
+}
+
+/* ---- how the levels relate ------------------------------------------------------------------------------- */
+
+/* The span that the level above has or, on a growing top, will have; 0 where no window is needed. */
+static uint64_t upper_span(const struct tw_wheel *w, uint32_t l)
+{
+    const struct tw__level *level = &w->level[l];
+    if (l + 1 < w->levels)
+        return level[1].span;
+    if (w->overflow != TW_OVERFLOW_GROW || l + 1 == TW_LEVELS_MAX)
+        return 0;
+    uint32_t step = level->count >= 4 ? level->count / 2 : level->count;
+    uint64_t span = tw__mul_saturating(level->span, step);
+    return span == UINT64_MAX ? 0 : span;
+}
+
+/* True when each window ends at or before the end of the one above it wherever the wheel stands. */
+static bool windows_nest(const struct tw_wheel *w)
+{
+    for (uint32_t l = 0; l < w->levels; l++) {
+        const struct tw__level *level = &w->level[l];
+        uint64_t above = l + 1 < w->levels ? level[1].upper : 0;
+        if (level->upper != 0 && level->ahead == 0)
+            return false;
+        if (above != 0 && tw__mul_saturating(level->upper, level->ahead) > above)
+            return false;
+    }
+    return true;
+}
+
+/* guess[h]: the lowest level whose window, at its widest, holds a delay of 2^h ticks. */
+static void make_guesses(struct tw_wheel *w)
+{
+    uint32_t l = 0;
+    for (uint32_t h = 0; h < 64; h++) {
+        while (w->level[l].upper != 0 && l + 1 < w->levels &&
+               tw__mul_saturating(w->level[l].upper, w->level[l].ahead + (uint64_t)1) <= (uint64_t)1 << h)
+            l++;
+        w->guess[h] = (uint8_t)l;
+    }
+}
+
+void tw__wheel_relate(struct tw_wheel *w)
+{
+    for (uint32_t l = 0; l < w->levels; l++) {
+        struct tw__level *level = &w->level[l];
+        level->upper = upper_span(w, l);
+        if (level->upper != 0)
+            level->ahead = (uint32_t)(level->count / (level->upper / level->span)) - 1;
+    }
+    w->nested = windows_nest(w);
+    make_guesses(w);
+    tw__wheel_windows(w);
+}
+
+/* ---- init ---------------------------------------------------------------------------------------------- */
+
+/* The ticks of one turn of the top; UINT64_MAX when it reaches the end of time. */
+static uint64_t top_turn(const struct tw_geometry *g)
+{
+    const struct tw_level *top = &g->level[g->levels - 1];
+    return tw__mul_saturating(top->span, top->slots);
+}
+
+int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const struct tw_geometry *g, uint64_t now)
+{
+    size_t needed = tw_wheel_size(g);
+    if (needed == 0)
+        return TW_EGEOMETRY;
+    if (size < needed)
+        return TW_ESIZE;
+    struct tw_wheel *w = (void *)round_up((uintptr_t)memory, LINE);
+    char *at = (char *)w + header_size(room_for(g));
+    memset(w, 0, sizeof *w);
+    w->cur = w->now = now;
+    w->event = TW_NEVER;
+    w->event_known = true;
+    w->levels = g->levels;
+    w->overflow = (uint8_t)g->overflow;
+    w->range = g->overflow == TW_OVERFLOW_REJECT ? top_turn(g) : UINT64_MAX;
+    w->turn = g->overflow == TW_OVERFLOW_GROW || top_turn(g) == UINT64_MAX ? 0 : top_turn(g);
+    w->unchecked = w->overflow == TW_OVERFLOW_GROW || w->turn != 0 ? 0 : UINT64_MAX;
+    tw__list_init(&w->due, TW__ID_DUE);
+    for (uint32_t l = 0; l < g->levels; l++)
+        at = tw__level_init(&w->level[l], l, &g->level[l], at);
+    tw__wheel_relate(w);
+    for (uint32_t l = 0; l < g->levels; l++)
+        w->level[l].started = w->level[l].head;
+    *wheel = w;
+    return 0;
+}
+
+void tw_wheel_fini(struct tw_wheel *w)
+{
+    for (uint32_t l = 0; l < w->levels; l++)
+        if (w->level[l].block != NULL)
+            w->grow(w->grow_arg, w->level[l].block, 0);
+}
+
+void tw_wheel_on_grow(struct tw_wheel *w, tw_grow_fn *grow, void *arg)
+{
+    w->grow = grow;
+    w->grow_arg = arg;
+}
+
+const char *tw_strerror(int error)
+{
+    switch (error) {
+    case 0:
+        return "no error";
+#define CASE(name, value, text)                                                                                \
+    case name:                                                                                                 \
+        return text;
+        TW_ERROR_TABLE(CASE)
+#undef CASE
+    default:
+        return "unknown error";
+    }
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The wheel on malloc, for those who want it: the only file of the wheel that knows malloc, in an archive of its
+ * own.
+ */
+#include <tickwheel/wheel.h>
+
+#include <stdlib.h>
+
+enum { LINE = 64 };
+
+/* The grow hook on malloc. */
+static void *grow_on_heap(void *arg, void *old, size_t size)
+{
+    (void)arg;
+    if (old == NULL)
+        return malloc(size);
+    free(old);
+    return NULL;
+}
+
+int tw_wheel_new(struct tw_wheel **wheel, const struct tw_geometry *geometry, uint64_t now)
+{
+    size_t size = tw_wheel_size(geometry);
+    if (size == 0)
+        return TW_EGEOMETRY;
+    /* On a cache line the wheel starts at the first byte, so the wheel's address is the block's. */
+    void *memory = aligned_alloc(LINE, (size + LINE - 1) / LINE * LINE);
+    if (memory == NULL)
+        return TW_ENOMEM;
+    tw_wheel_init(wheel, memory, size, geometry, now); /* cannot fail: geometry and size are right */
+    tw_wheel_on_grow(*wheel, grow_on_heap, NULL);
+    return 0;
+}
+
+void tw_wheel_free(struct tw_wheel *wheel)
+{
+    if (wheel == NULL)
+        return;
+    tw_wheel_fini(wheel);
+    free(wheel);
+}

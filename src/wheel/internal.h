@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The wheel's own structures and the small arithmetic that its files share. The essay is in wheel.c.
+ */
+#ifndef TW_WHEEL_INTERNAL_H
+#define TW_WHEEL_INTERNAL_H
+
+#include <tickwheel/wheel.h>
+
+#include <limits.h>
+#include <string.h>
+
+/* TW_DEBUG: 0 no assertions, 1 the caller's bugs, 2 also tw_wheel_check() after every call that changes a wheel.
+ * TW_ASSERT is the one macro whose branches coverage leaves out: a wheel that works never takes the other one. */
+#ifndef TW_DEBUG
+#define TW_DEBUG 0
+#endif
+#if TW_DEBUG > 0
+#include <assert.h>
+#define TW_ASSERT(condition) assert(condition)
+#else
+#define TW_ASSERT(condition) ((void)0)
+#endif
+#if TW_DEBUG > 1
+#define TW_AUDITED(wheel, result)                                                                              \
+    __extension__({                                                                                            \
+        __auto_type audited_ = (result);                                                                       \
+        TW_ASSERT(tw_wheel_check(wheel) == NULL);                                                              \
+        audited_;                                                                                              \
+    })
+#else
+#define TW_AUDITED(wheel, result) (result)
+#endif
+
+#if defined(__GNUC__)
+#define TW__PREFETCH(address) __builtin_prefetch((const void *)(address), 1)
+#define TW__UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define TW__COLD __attribute__((noinline))
+#else
+#error "tickwheel needs gcc or clang: count-leading-zeros and prefetch are theirs"
+#endif
+
+enum {
+    TW__TRAIL_NEAR = 5,  /* how many timers ahead a hint points on level 0, where timers were touched lately */
+    TW__TRAIL_FAR = 13,  /* and above, where they come from memory: a dozen misses in flight */
+    TW__STRIDE_NEAR = 6, /* log2 of the bytes of a slot on level 0: one cache line */
+    TW__STRIDE_FAR = 7,  /* and above: two */
+    TW__SMALL_SLOT = 32, /* a slot with no more timers than this is refiled at once */
+    TW__WAKE_CHUNK = 64, /* a sleeping caller is woken for about this many timers to refile */
+    TW__ID_BITS = 20,    /* a head's id is its level and its index */
+    TW__ID_DRAIN = (1 << TW__ID_BITS) - 1
+};
+#define TW__ID_DUE UINT32_MAX
+
+/* The top byte of a hint tells where the timer was filed: its level, or that its deadline was pushed past it. */
+enum { TW__PLACE_SHIFT = 56 };
+#define TW__PLACE_PUSHED 0xFFu
+#define TW__PLACE_MASK ((uint64_t)0xFF << TW__PLACE_SHIFT)
+
+/* The head of a circular list of timers. */
+struct tw__head {
+    struct tw_link link;
+    uint32_t filed; /* timers filed since the list was last empty: an upper bound of its length */
+    uint32_t id;    /* level << TW__ID_BITS | index of the slot, or TW__ID_DRAIN, or TW__ID_DUE */
+};
+
+/* A slot. The head of its list and the start of the trail share a cache line. */
+struct tw__slot {
+    struct tw__head head;
+    const void *trail[]; /* the timers filed here last: where hints come from, never followed */
+};
+_Static_assert(sizeof(struct tw__head) + TW__TRAIL_NEAR * sizeof(void *) <= 1 << TW__STRIDE_NEAR, "near slot");
+_Static_assert(sizeof(struct tw__head) + TW__TRAIL_FAR * sizeof(void *) <= 1 << TW__STRIDE_FAR, "far slot");
+
+/* One ring, with the slot that is being refiled from it. */
+struct tw__level {
+    _Alignas(64) uint64_t last; /* the last tick whose timers are filed here or below: the window's end */
+    char *slots;                /* the ring: 1 << stride bytes a slot */
+    uint32_t mask;              /* slots - 1 when that is a power of two, else 0 */
+    uint32_t count;             /* slots in the ring */
+    uint8_t shift;              /* log2 of span, or TW__NO_SHIFT */
+    uint8_t stride;             /* log2 of the bytes of a slot */
+    bool binary;                /* both slots and span are powers of two */
+    uint32_t ahead;             /* a: upper slots in the window besides the current one */
+    uint64_t span;              /* ticks per slot */
+    uint64_t upper;             /* ticks per slot one level up; 0 on a top that has no window */
+    uint64_t *bits;             /* a bit for each slot that holds timers */
+    uint64_t *sums;             /* a bit for each word of bits that is not 0 */
+    uint64_t top;               /* a bit for each word of sums that is not 0 */
+    uint64_t head;              /* the first slot number that the window below does not hold yet */
+    uint64_t started;           /* the first slot number whose refiling has not started: at most head */
+    struct tw__head drain;      /* the slot that is being refiled, taken off the ring */
+    uint64_t draining;          /* its slot number */
+    uint64_t finish;            /* the tick at which it must be empty */
+    uint64_t pace;              /* timers to refile per tick until then */
+    uint64_t quota;             /* what the ticks passed so far have allowed */
+    void *block;                /* the memory of a grown level, for the hook */
+};
+enum { TW__NO_SHIFT = 255 };
+
+enum tw__phase {
+    TW__SETTLED,  /* tick `cur` is done: what was due on it is in the due list, or out already */
+    TW__REFILING, /* tick `cur` was reached, its refiling is not finished */
+    TW__OPENED    /* tick `cur` is refiled; its slot is being sorted into due and not yet (one-level wheels) */
+};
+
+struct tw_wheel {
+    uint64_t cur;   /* the tick that the wheel stands on: behind now only in the middle of a jump */
+    uint64_t now;   /* the latest tick that the caller gave */
+    uint64_t count; /* timers pending */
+    uint64_t
+        quiet; /* before this tick a poll has nothing to do but to note the time; 0 when that is not known */
+    uint64_t event;    /* the next tick with work, when event_known */
+    uint64_t occupied; /* a bit for each level whose ring holds timers */
+    uint64_t active;   /* a bit for each level with a slot being refiled */
+    uint64_t boundary; /* the next tick at which a window moves */
+    uint64_t refiled;
+    uint64_t turn;       /* ticks of a whole turn of a top that does not reach the end of time, else 0 */
+    uint64_t turn_end;   /* when the turn that is being watched ends */
+    uint64_t turn_first; /* the earliest deadline filed or put back in it */
+    uint64_t unchecked;  /* delays from 1 to this need no look at the door: all or none */
+    uint64_t range;      /* REJECT: the longest delay accepted */
+    struct tw__head due;
+    uint32_t levels;
+    uint8_t overflow;
+    uint8_t phase;
+    bool event_known;
+    bool nested; /* every window ends before the one above: enter() needs one term */
+    tw_grow_fn *grow;
+    void *grow_arg;
+    uint8_t guess[64]; /* bit length of the delay -> the lowest level that could hold it */
+    struct tw__level level[];
+};
+
+/* ---- arithmetic ---------------------------------------------------------------------------------------- */
+
+static inline uint64_t tw__add_saturating(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static inline uint64_t tw__mul_saturating(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* The slot number of a tick: ticks divided by the span. TW__FIXED_GEOMETRY compiles the default geometry in, for the
+ * benchmark that measures what run-time geometry costs. */
+static inline uint64_t tw__slot_number(const struct tw__level *level, uint32_t l, uint64_t tick)
+{
+#ifdef TW__FIXED_GEOMETRY
+    static const uint8_t shift[] = {0, 9, 16, 23, 29, 35, 41, 47, 53, 59};
+    (void)level;
+    return tick >> shift[l];
+#else
+    (void)l;
+    return level->shift != TW__NO_SHIFT ? tick >> level->shift : tick / level->span;
+#endif
+}
+
+/* Where a slot number stands in the ring. */
+static inline uint32_t tw__ring_index(const struct tw__level *level, uint32_t l, uint64_t number)
+{
+#ifdef TW__FIXED_GEOMETRY
+    static const uint16_t mask[] = {1023, 255, 255, 127, 127, 127, 127, 127, 127, 31};
+    (void)level;
+    return (uint32_t)number & mask[l];
+#else
+    (void)l;
+    return level->mask != 0 ? (uint32_t)number & level->mask : (uint32_t)(number % level->count);
+#endif
+}
+
+/* Where a tick stands in the ring. */
+static inline uint32_t tw__slot_index(const struct tw__level *level, uint32_t l, uint64_t tick)
+{
+#ifdef TW__FIXED_GEOMETRY
+    return tw__ring_index(level, l, tw__slot_number(level, l, tick));
+#else
+    (void)l;
+    if (TW__UNLIKELY(!level->binary))
+        return (uint32_t)(tick / level->span % level->count);
+    return (uint32_t)(tick >> level->shift) & level->mask;
+#endif
+}
+
+/* The slot at a place in the ring. */
+static inline struct tw__slot *tw__slot_at(const struct tw__level *level, uint32_t index)
+{
+    return (struct tw__slot *)(void *)(level->slots + ((size_t)index << level->stride));
+}
+
+static inline uint32_t tw__trail_length(uint32_t l)
+{
+    return l == 0 ? TW__TRAIL_NEAR : TW__TRAIL_FAR;
+}
+
+/* The lowest level whose window holds the deadline. Requires: some level does. */
+static inline uint32_t tw__level_for(const struct tw_wheel *w, uint64_t deadline)
+{
+    uint32_t l = w->guess[63 - __builtin_clzll((deadline - w->cur) | 1)];
+    while (deadline > w->level[l].last)
+        l++;
+    return l;
+}
+
+static inline uint32_t tw__place(const struct tw_timer *timer)
+{
+    return (uint32_t)(timer->hint >> TW__PLACE_SHIFT);
+}
+
+static inline bool tw__list_empty(const struct tw__head *head)
+{
+    return head->link.next == &head->link;
+}
+
+static inline void tw__list_init(struct tw__head *head, uint32_t id)
+{
+    head->link.next = head->link.prev = &head->link;
+    head->filed = 0;
+    head->id = id;
+}
+
+static inline struct tw_timer *tw__timer(struct tw_link *link)
+{
+    return (struct tw_timer *)link;
+}
+
+/* ---- bitmaps ------------------------------------------------------------------------------------------- */
+
+static inline void tw__bit_set(struct tw__level *level, uint32_t i)
+{
+    level->bits[i >> 6] |= (uint64_t)1 << (i & 63);
+    level->sums[i >> 12] |= (uint64_t)1 << (i >> 6 & 63);
+    level->top |= (uint64_t)1 << (i >> 12);
+}
+
+static inline void tw__bit_clear(struct tw__level *level, uint32_t i)
+{
+    if ((level->bits[i >> 6] &= ~((uint64_t)1 << (i & 63))) != 0)
+        return;
+    if ((level->sums[i >> 12] &= ~((uint64_t)1 << (i >> 6 & 63))) != 0)
+        return;
+    level->top &= ~((uint64_t)1 << (i >> 12));
+}
+
+static inline bool tw__bit_test(const struct tw__level *level, uint32_t i)
+{
+    return level->bits[i >> 6] >> (i & 63) & 1;
+}
+
+/* The bits of a word above position i. */
+static inline uint64_t tw__above(uint64_t word, uint32_t i)
+{
+    return i == 63 ? 0 : word & ~(uint64_t)0 << (i + 1);
+}
+
+/* How many slots after slot `from` the next occupied one is, going round. Requires: the ring holds timers. */
+static inline uint32_t tw__distance(const struct tw__level *level, uint32_t from)
+{
+    uint32_t word = from >> 6, sum = from >> 12;
+    uint64_t found = level->bits[word] >> (from & 63);
+    if (found != 0)
+        return (uint32_t)__builtin_ctzll(found);
+    if ((found = tw__above(level->sums[sum], word & 63)) == 0) {
+        if ((found = tw__above(level->top, sum)) == 0)
+            found = level->top; /* none up to the end: go round */
+        sum = (uint32_t)__builtin_ctzll(found);
+        found = level->sums[sum];
+    }
+    word = sum << 6 | (uint32_t)__builtin_ctzll(found);
+    uint32_t i = word << 6 | (uint32_t)__builtin_ctzll(level->bits[word]);
+    return i >= from ? i - from : i + level->count - from;
+}
+
+/* ---- shared between the files of the wheel --------------------------------------------------------------- */
+
+/* Sets up one level over memory for its slots and bitmaps; returns the first byte after them. */
+void *tw__level_init(struct tw__level *level, uint32_t l, const struct tw_level *shape, void *memory);
+/* Bytes for the slots and bitmaps of level l. */
+size_t tw__level_size(uint32_t l, uint32_t slots);
+/* Fixes what depends on the levels around: lookahead, upper spans, nesting, guesses. */
+void tw__wheel_relate(struct tw_wheel *wheel);
+/* Moves the windows to where the wheel stands. */
+void tw__wheel_windows(struct tw_wheel *wheel);
+/* The next tick with work, computed afresh. */
+uint64_t tw__wheel_event(const struct tw_wheel *wheel);
+/* The end of a level's own window, leaving the levels above out of account. */
+uint64_t tw__window_end(const struct tw_wheel *wheel, uint32_t l);
+
+#endif

@@ -1,0 +1,792 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The wheel: filing, refiling, firing.
+ *
+ * The idea (Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987). A level is a ring of slots, a
+ * slot a list of timers. Level 0 has a slot for each tick, an upper level has wider slots. A timer waits far out
+ * and moves inwards as its time comes near:
+ *
+ *     level 2   |        k        |       k+1       |      k+2 ...    one slot = one half turn of level 1
+ *     level 1   | | | | | | | | |#| | | | | | | | | |                 '#' is being refiled into level 0
+ *     level 0   ................>................                     '>' the tick the wheel stands on: cur
+ *                                          ^ end of level 0's window
+ *
+ * Windows. Level l holds the deadlines up to `last`: those whose slot one level up is the current one or one of the
+ * next `ahead`, and never more than the level above holds. A timer is filed on the lowest level that holds it. When
+ * a window moves over the start of an upper slot, that slot is taken off its ring and refiled downwards. With one
+ * slot of lookahead there is a whole slot's time for that, so it is done a few timers per tick: `pace`. Without
+ * lookahead (the textbook wheel) it must be done at once.
+ *
+ * Order. For equal deadlines, a timer on an upper level was always filed before one on a lower level, and a list is
+ * in filing order. So a slot is refiled from its tail, each timer going to the FRONT of its new slot: both facts
+ * stay true however the work is cut up and whatever is filed in between. For this a slot must be empty before any
+ * part of it comes into the window two levels down: `finish`. Then every timer of the slot goes exactly one way.
+ *
+ * Prefetch. Walking a list costs a cache miss per timer, one after the other. So a timer remembers the address of
+ * the timer a few places further on in the direction in which its list will be walked, and the walk prefetches it.
+ * Appended timers are walked from the tail: the hint is the timer appended that many places before, kept in the
+ * slot's `trail`. Timers pushed to the front of level 0 are walked from the front: the same trail serves. Only on a
+ * push to the front of an upper level must the hint be written to an older timer. Hints are never followed.
+ *
+ * Pushing back. Moving a timer later stores the deadline and marks the timer; it is filed again when its old place
+ * comes up. An idle timeout that is pushed back a thousand times is filed once.
+ *
+ * One-level wheels have no level to wait on, so a slot holds timers of several turns; when its tick comes it is
+ * sorted into due and not yet, the same way: from the tail, to the front. The top of any wheel that does not reach
+ * the end of time works alike, and REJECT is a check at the door: it compares with `now`, while the wheel may still
+ * stand some ticks back in the middle of a jump.
+ *
+ * Invariants (tw_wheel_check names the first that does not hold)
+ *   W1  lists are circular, their links agree both ways
+ *   W2  a slot's bit is set when it holds timers, and the summaries say the same of the words
+ *   W3  a timer that was not pushed back is in the slot of its deadline, and its hint names the level
+ *   W4  nothing on a ring lies below the window's end one level down; nothing lies above its own window's end
+ *   W5  nothing on level 0 is filed at or before cur, unless time has ended
+ *   W6  a level is active exactly while its drain list holds timers, and these are of the slot it names
+ *   W7  count is the number of timers in all lists
+ *   W8  a known event is what computing it again gives
+ *   W9  cur is not after now, and the windows are those of cur
+ *
+ * Rejected, with what was measured (docs/wheel.md has the numbers): the aligned rule, level = highest bit in which
+ * deadline and cur differ (a carry refiles everything beyond it in one tick, 2.7 ms at a million timers, and loses
+ * the filing order); slots as arrays of pointers (three times faster to fire at a million timers, but memory must be
+ * reserved, a push-cancel mix gains a tenth and smaller wheels lose); a heap of buckets (Kafka: the bitmaps answer
+ * the same question in O(levels)); a round counter per timer (Netty: the deadline says it all).
+ */
+#include "internal.h"
+
+/* ---- lists --------------------------------------------------------------------------------------------- */
+
+/* What is known of the next event may no longer hold. */
+static inline void forget_event(struct tw_wheel *w)
+{
+    w->event_known = false;
+    w->quiet = 0;
+}
+
+/* The two rare cases below come last in what calls them and return its value: a call in the middle would make the hot
+ * path save registers, and stores are what bounds it. */
+
+/* A list has become empty: whatever remembers that it was not is told. Returns true. */
+static TW__COLD bool list_emptied(struct tw_wheel *w, struct tw__head *head)
+{
+    if (head->id == TW__ID_DUE)
+        return true;
+    uint32_t l = head->id >> TW__ID_BITS, index = head->id & TW__ID_DRAIN;
+    struct tw__level *level = &w->level[l];
+    forget_event(w);
+    if (index == TW__ID_DRAIN) {
+        w->active &= ~((uint64_t)1 << l);
+        return true;
+    }
+    head->filed = 0;
+    tw__bit_clear(level, index);
+    if (level->top == 0)
+        w->occupied &= ~((uint64_t)1 << l);
+    return true;
+}
+
+/* A slot has got its first timer. Returns 0. */
+static TW__COLD int slot_occupied(struct tw_wheel *w, uint32_t l, uint32_t index)
+{
+    tw__bit_set(&w->level[l], index);
+    w->occupied |= (uint64_t)1 << l;
+    forget_event(w);
+    return 0;
+}
+
+/* Closes the gap that a timer leaves. A list of one has its head on both sides. Returns true. */
+static inline bool unlink_between(struct tw_wheel *w, struct tw_link *prev, struct tw_link *next)
+{
+    prev->next = next;
+    next->prev = prev;
+    return TW__UNLIKELY(prev == next) ? list_emptied(w, (struct tw__head *)prev) : true;
+}
+
+static inline bool unlink_timer(struct tw_wheel *w, struct tw_timer *timer)
+{
+    return unlink_between(w, timer->link.prev, timer->link.next);
+}
+
+/* Moves all timers of one list to another, empty one. */
+static void list_splice(struct tw__head *from, struct tw__head *to)
+{
+    to->link = from->link;
+    to->link.next->prev = to->link.prev->next = &to->link;
+    from->link.next = from->link.prev = &from->link;
+}
+
+/* ---- turns --------------------------------------------------------------------------------------------- */
+
+/* On a top that does not reach the end of time a far timer is met, and put back, once a turn. A jump over many turns
+ * must not pay for each of them: when a whole turn has passed in which nothing fired and the caller changed nothing,
+ * every timer has been put back, none is pushed, and the earliest deadline among them is known. */
+static void restart_turn(struct tw_wheel *w)
+{
+    w->turn_end = tw__add_saturating(w->cur, w->turn);
+    w->turn_first = TW_NEVER;
+}
+
+/* Remembers the earliest deadline of the turn. */
+static void note_deadline(struct tw_wheel *w, uint64_t deadline)
+{
+    if (deadline < w->turn_first)
+        w->turn_first = deadline;
+}
+
+/* ---- filing -------------------------------------------------------------------------------------------- */
+
+static inline uint64_t hint_of(const void *address, uint32_t l)
+{
+    return ((uint64_t)(uintptr_t)address & ~TW__PLACE_MASK) | (uint64_t)l << TW__PLACE_SHIFT;
+}
+
+/* Leaves the timer in the slot's trail; returns the timer a trail's length before it. */
+static inline const void *leave_trail(struct tw__slot *slot, uint32_t l, const struct tw_timer *timer)
+{
+    uint32_t filed = slot->head.filed++;
+    uint32_t i = l == 0 ? filed % TW__TRAIL_NEAR : filed % TW__TRAIL_FAR;
+    const void *before = slot->trail[i];
+    slot->trail[i] = timer;
+    return before;
+}
+
+/* Appends a timer to the slot of its deadline. Returns 0. */
+static inline int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+{
+    uint32_t l = tw__level_for(w, deadline);
+    struct tw__level *level = &w->level[l];
+    uint32_t index = tw__slot_index(level, l, deadline);
+    struct tw__slot *slot = tw__slot_at(level, index);
+    struct tw_link *head = &slot->head.link, *tail = head->prev;
+    timer->link.next = head;
+    timer->link.prev = tail;
+    timer->deadline = deadline;
+    timer->hint = hint_of(leave_trail(slot, l, timer), l);
+    tail->next = &timer->link;
+    head->prev = &timer->link;
+    return TW__UNLIKELY(tail == head) ? slot_occupied(w, l, index) : 0;
+}
+
+/* On an upper level a list is walked from the tail, so the hint belongs to the timer a trail's length behind
+ * the new front. The walk touches linked timers only. */
+static void hint_from_behind(struct tw__head *head, const struct tw_timer *front)
+{
+    struct tw_link *link = front->link.next;
+    for (int i = 1; i < TW__TRAIL_FAR && link != &head->link; i++)
+        link = link->next;
+    if (link != &head->link) {
+        struct tw_timer *behind = tw__timer(link);
+        behind->hint = (behind->hint & TW__PLACE_MASK) | hint_of(front, 0);
+    }
+}
+
+static inline void link_front(struct tw__head *head, struct tw_timer *timer)
+{
+    struct tw_link *first = head->link.next;
+    timer->link.next = first;
+    timer->link.prev = &head->link;
+    first->prev = &timer->link;
+    head->link.next = &timer->link;
+}
+
+/* Puts a timer to the front of the slot of its deadline: it was filed before all that are there. */
+static void file_front(struct tw_wheel *w, struct tw_timer *timer)
+{
+    uint32_t l = tw__level_for(w, timer->deadline);
+    struct tw__level *level = &w->level[l];
+    uint32_t index = tw__slot_index(level, l, timer->deadline);
+    struct tw__slot *slot = tw__slot_at(level, index);
+    if (tw__list_empty(&slot->head))
+        slot_occupied(w, l, index);
+    link_front(&slot->head, timer);
+    const void *before = leave_trail(slot, l, timer);
+    timer->hint = hint_of(l == 0 ? before : NULL, l);
+    if (l > 0)
+        hint_from_behind(&slot->head, timer);
+}
+
+/* ---- growing and the door ------------------------------------------------------------------------------- */
+
+/* Puts one level on top. The window that the old top had already counted on it, so no timer has to move. */
+static bool grow_level(struct tw_wheel *w)
+{
+    struct tw__level *top = &w->level[w->levels - 1];
+    struct tw_level shape = {.slots = top->count, .span = top->upper};
+    size_t size = tw__level_size(w->levels, shape.slots);
+    void *block = w->grow == NULL ? NULL : w->grow(w->grow_arg, NULL, size);
+    if (block == NULL)
+        return false;
+    tw__level_init(top + 1, w->levels, &shape, block);
+    top[1].block = block;
+    w->levels++;
+    tw__wheel_relate(w);
+    top[1].started = top[1].head;
+    return true;
+}
+
+/* Takes levels off again that no timer has come to. */
+static void shrink_to(struct tw_wheel *w, uint32_t levels)
+{
+    while (w->levels > levels)
+        w->grow(w->grow_arg, w->level[--w->levels].block, 0);
+    tw__wheel_relate(w);
+}
+
+/* Decides about a deadline that has been made later than now: 0, or why the wheel cannot take it. */
+static int check_reach(struct tw_wheel *w, uint64_t deadline)
+{
+    if (deadline - w->now > w->range)
+        return TW_ERANGE;
+    if (w->turn != 0) {
+        restart_turn(w);
+        note_deadline(w, deadline);
+    }
+    uint32_t levels = w->levels;
+    while (deadline > w->level[w->levels - 1].last) {
+        if (!grow_level(w)) {
+            shrink_to(w, levels);
+            return TW_ENOMEM;
+        }
+    }
+    return 0;
+}
+
+/* True where a deadline needs no look at the door: on wheels that take any and have no turns to watch. A delay of 0,
+ * which only the end of time brings, is always looked at. */
+static inline bool unchecked(const struct tw_wheel *w, uint64_t deadline)
+{
+    return deadline - w->now - 1 < w->unchecked;
+}
+
+/* A deadline that is not after now means the next tick. */
+static inline uint64_t next_tick_at_least(const struct tw_wheel *w, uint64_t deadline)
+{
+    return deadline > w->now ? deadline : tw__add_saturating(w->now, 1);
+}
+
+/* ---- add, move, cancel ----------------------------------------------------------------------------------- */
+
+static TW__COLD int add_checked(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+{
+    int error = check_reach(w, deadline);
+    if (error != 0)
+        return error;
+    w->count++;
+    return file(w, timer, deadline);
+}
+
+static inline int add(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+{
+    TW_ASSERT(!tw_timer_pending(timer));
+    deadline = next_tick_at_least(w, deadline);
+    if (TW__UNLIKELY(!unchecked(w, deadline)))
+        return add_checked(w, timer, deadline);
+    w->count++;
+    return file(w, timer, deadline);
+}
+
+int tw_wheel_add_at(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+{
+    return TW_AUDITED(w, add(w, timer, deadline));
+}
+
+int tw_wheel_add_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
+{
+    return tw_wheel_add_at(w, timer, tw__add_saturating(w->now, delay));
+}
+
+/* True when the timer, not pushed back, stays in the slot it is in. */
+static bool same_slot(const struct tw_wheel *w, const struct tw_timer *timer, uint64_t deadline)
+{
+    uint32_t l = tw__place(timer);
+    if (l == 0 || l == TW__PLACE_PUSHED)
+        return false;
+    const struct tw__level *level = &w->level[l];
+    return tw__slot_number(level, l, deadline) == tw__slot_number(level, l, timer->deadline);
+}
+
+static int move_earlier(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+{
+    if (same_slot(w, timer, deadline)) {
+        timer->deadline = deadline;
+        return 0;
+    }
+    unlink_timer(w, timer);
+    return file(w, timer, deadline);
+}
+
+/* Gives a pending timer a deadline that the wheel can take. */
+static inline int move_pending(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+{
+    if (deadline < timer->deadline)
+        return move_earlier(w, timer, deadline);
+    if (deadline > timer->deadline) {
+        timer->deadline = deadline;
+        timer->hint |= TW__PLACE_MASK;
+    }
+    return 0;
+}
+
+static TW__COLD int move_checked(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+{
+    int error = check_reach(w, deadline);
+    return error != 0 ? error : move_pending(w, timer, deadline);
+}
+
+static inline int move(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+{
+    if (!tw_timer_pending(timer))
+        return add(w, timer, deadline);
+    deadline = next_tick_at_least(w, deadline);
+    if (TW__UNLIKELY(!unchecked(w, deadline)))
+        return move_checked(w, timer, deadline);
+    return move_pending(w, timer, deadline);
+}
+
+int tw_wheel_move_at(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+{
+    return TW_AUDITED(w, move(w, timer, deadline));
+}
+
+int tw_wheel_move_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
+{
+    return tw_wheel_move_at(w, timer, tw__add_saturating(w->now, delay));
+}
+
+/* Takes a timer out of its list and marks it as not pending. Returns true. */
+static inline bool unlink_pending(struct tw_wheel *w, struct tw_timer *timer)
+{
+    struct tw_link *prev = timer->link.prev, *next = timer->link.next;
+    timer->link.next = NULL;
+    return unlink_between(w, prev, next);
+}
+
+bool tw_wheel_cancel(struct tw_wheel *w, struct tw_timer *timer)
+{
+    if (!tw_timer_pending(timer))
+        return false;
+    w->count--;
+    return TW_AUDITED(w, unlink_pending(w, timer));
+}
+
+/* ---- windows and events ---------------------------------------------------------------------------------- */
+
+/* The end of level l's own window: its upper slots from the current one to `ahead` further on. */
+uint64_t tw__window_end(const struct tw_wheel *w, uint32_t l)
+{
+    const struct tw__level *level = &w->level[l];
+    if (level->upper == 0)
+        return UINT64_MAX;
+    uint64_t current = l + 1 < w->levels ? tw__slot_number(level + 1, l + 1, w->cur) : w->cur / level->upper;
+    uint64_t end = current + level->ahead + 1, ticks;
+    if (__builtin_mul_overflow(end, level->upper, &ticks))
+        return UINT64_MAX;
+    return ticks - 1;
+}
+
+void tw__wheel_windows(struct tw_wheel *w)
+{
+    uint64_t above = UINT64_MAX;
+    for (uint32_t l = w->levels; l-- > 0;) {
+        struct tw__level *level = &w->level[l];
+        uint64_t own = tw__window_end(w, l);
+        level->last = above = own < above ? own : above;
+        if (l + 1 < w->levels)
+            level[1].head = tw__slot_number(level + 1, l + 1, above) + 1;
+    }
+    uint64_t unit = w->level[0].upper;
+    w->boundary = unit == 0 ? UINT64_MAX : tw__mul_saturating(w->cur / unit + 1, unit);
+}
+
+/* The first tick at which level l's window holds `tick`, leaving the levels above out of account. `tick` is the
+ * start of an upper slot. */
+static uint64_t enter_own(const struct tw__level *level, uint64_t tick)
+{
+    if (level->upper == 0)
+        return 0;
+    uint64_t slot = tick / level->upper;
+    return slot < level->ahead ? 0 : (slot - level->ahead) * level->upper;
+}
+
+/* The first tick at which level l's window holds `tick`. */
+static uint64_t enter(const struct tw_wheel *w, uint32_t l, uint64_t tick)
+{
+    uint64_t first = enter_own(&w->level[l], tick);
+    if (w->nested)
+        return first;
+    for (l++; l < w->levels; l++) {
+        uint64_t other = enter_own(&w->level[l], tick);
+        if (other > first)
+            first = other;
+    }
+    return first;
+}
+
+/* The next tick at which level l has a slot to open (level 0) or to start refiling. */
+static uint64_t ring_event(const struct tw_wheel *w, uint32_t l)
+{
+    const struct tw__level *level = &w->level[l];
+    if (l == 0 && w->cur == UINT64_MAX)
+        return TW_NEVER; /* what waits there was filed after the last tick */
+    uint64_t from = l == 0 ? w->cur + 1 : level->head;
+    uint64_t slot = from + tw__distance(level, tw__ring_index(level, l, from));
+    TW_ASSERT(slot >= from && slot <= UINT64_MAX / level->span);
+    return l == 0 ? slot : enter(w, l - 1, slot * level->span);
+}
+
+/* When a slot being refiled wants the next wake-up: for its next chunk, and at last when it must be empty. */
+static uint64_t drain_event(const struct tw_wheel *w, const struct tw__level *level)
+{
+    uint64_t ticks = TW__WAKE_CHUNK / level->pace;
+    uint64_t chunk = tw__add_saturating(w->cur, ticks == 0 ? 1 : ticks);
+    return chunk < level->finish ? chunk : level->finish;
+}
+
+uint64_t tw__wheel_event(const struct tw_wheel *w)
+{
+    uint64_t first = TW_NEVER;
+    for (uint64_t levels = w->occupied; levels != 0; levels &= levels - 1) {
+        uint64_t event = ring_event(w, (uint32_t)__builtin_ctzll(levels));
+        if (event < first)
+            first = event;
+    }
+    for (uint64_t levels = w->active; levels != 0; levels &= levels - 1) {
+        uint64_t event = drain_event(w, &w->level[__builtin_ctzll(levels)]);
+        if (event < first)
+            first = event;
+    }
+    return first;
+}
+
+static inline uint64_t known_event(struct tw_wheel *w)
+{
+    if (!w->event_known) {
+        w->event = tw__wheel_event(w);
+        w->event_known = true;
+    }
+    return w->event;
+}
+
+uint64_t tw_wheel_next_bound(const struct tw_wheel *w)
+{
+    if (!tw__list_empty(&w->due) || w->phase != TW__SETTLED)
+        return w->now;
+    /* The cached event is no part of what a caller can see of a wheel. */
+    uint64_t event = known_event((struct tw_wheel *)(uintptr_t)w);
+    return event > w->now ? event : w->now;
+}
+
+/* ---- refiling -------------------------------------------------------------------------------------------- */
+
+/* Takes the last timer off a level's drain list and puts it where it belongs now. */
+static void refile_one(struct tw_wheel *w, struct tw__level *level)
+{
+    struct tw_link *tail = level->drain.link.prev;
+    struct tw_timer *timer = tw__timer(tail);
+    TW__PREFETCH(timer->hint & ~TW__PLACE_MASK);
+    unlink_timer(w, timer);
+    w->refiled++;
+    note_deadline(w, timer->deadline);
+    if (level == &w->level[0] && timer->deadline <= w->cur)
+        link_front(&w->due, timer); /* the slot of this very tick is being sorted */
+    else if (tw__place(timer) == TW__PLACE_PUSHED)
+        file(w, timer, timer->deadline);
+    else
+        file_front(w, timer);
+}
+
+/* Refiles up to `limit` timers of a level, as far as the budget goes; returns how many. */
+static uint64_t refile(struct tw_wheel *w, struct tw__level *level, uint64_t limit, uint64_t *budget)
+{
+    if (limit > *budget)
+        limit = *budget;
+    uint64_t done = 0;
+    for (; done < limit && !tw__list_empty(&level->drain); done++)
+        refile_one(w, level);
+    *budget -= done;
+    return done;
+}
+
+/* Goes on with the slots being refiled, top level first. False when the budget ended first. */
+static bool refile_active(struct tw_wheel *w, uint64_t *budget)
+{
+    for (uint64_t levels = w->active; levels != 0;) {
+        uint32_t l = 63 - (uint32_t)__builtin_clzll(levels);
+        struct tw__level *level = &w->level[l];
+        levels &= ~((uint64_t)1 << l);
+        if (w->cur >= level->finish)
+            level->quota = UINT64_MAX;
+        level->quota -= refile(w, level, level->quota, budget);
+        if (level->quota > 0 && (w->active >> l & 1))
+            return false; /* the budget has ended */
+    }
+    return true;
+}
+
+/* By when slot `slot` of level l must be empty: before any of it comes into the window two levels down, and before
+ * the next slot of its own level starts. Level 1 may go on until its first tick is opened. */
+static uint64_t finish_for(const struct tw_wheel *w, uint32_t l, uint64_t slot)
+{
+    const struct tw__level *level = &w->level[l];
+    uint64_t first = slot * level->span;
+    uint64_t finish = l == 1 ? first : enter(w, l - 2, first) - 1;
+    uint64_t next;
+    if (!__builtin_add_overflow(first, level->span, &next)) {
+        next = enter(w, l - 1, next);
+        if (next < finish)
+            finish = next;
+    }
+    return finish;
+}
+
+/* The timers that are walked first have no hint that points at them, but they are in the trail. */
+static inline void prefetch_trail(const struct tw__slot *slot, uint32_t l)
+{
+    for (uint32_t i = 0; i < tw__trail_length(l); i++)
+        TW__PREFETCH(slot->trail[i]);
+}
+
+/* Takes a slot off its ring to be refiled, at a pace that empties it just in time. */
+static void start_slot(struct tw_wheel *w, uint32_t l, uint64_t number)
+{
+    struct tw__level *level = &w->level[l];
+    struct tw__slot *slot = tw__slot_at(level, tw__ring_index(level, l, number));
+    uint64_t filed = slot->head.filed < w->count ? slot->head.filed : w->count;
+    prefetch_trail(slot, l);
+    list_splice(&slot->head, &level->drain);
+    list_emptied(w, &slot->head);
+    w->active |= (uint64_t)1 << l;
+    level->draining = number;
+    level->quota = 0;
+    level->finish = l == 0 ? w->cur : finish_for(w, l, number);
+    if (level->finish <= w->cur || filed <= TW__SMALL_SLOT)
+        level->finish = w->cur;
+    else
+        level->pace = filed / (level->finish - w->cur) + 1;
+}
+
+/* Starts the slots of level l that the window below has come to hold. False when the budget ended first. */
+static bool start_level(struct tw_wheel *w, uint32_t l, uint64_t *budget)
+{
+    struct tw__level *level = &w->level[l];
+    while (level->started < level->head && (w->occupied >> l & 1)) {
+        uint64_t number = level->started + tw__distance(level, tw__ring_index(level, l, level->started));
+        if (number >= level->head)
+            break;
+        level->started = number + 1;
+        start_slot(w, l, number);
+        if (w->cur >= level->finish)
+            refile(w, level, UINT64_MAX, budget);
+        if (w->cur >= level->finish && (w->active >> l & 1))
+            return false;
+    }
+    level->started = level->head;
+    return true;
+}
+
+static bool start_due_slots(struct tw_wheel *w, uint64_t *budget)
+{
+    for (uint32_t l = w->levels; l-- > 1;)
+        if (!start_level(w, l, budget))
+            return false;
+    return true;
+}
+
+/* ---- firing ---------------------------------------------------------------------------------------------- */
+
+/* Opens the slot of tick `cur`. On one-level wheels it may hold timers of later turns. */
+static void open_tick(struct tw_wheel *w)
+{
+    struct tw__level *level = &w->level[0];
+    uint32_t index = tw__ring_index(level, 0, w->cur);
+    if (!tw__bit_test(level, index))
+        return;
+    if (w->levels == 1) {
+        start_slot(w, 0, w->cur);
+        return;
+    }
+    prefetch_trail(tw__slot_at(level, index), 0);
+    list_splice(&tw__slot_at(level, index)->head, &w->due);
+    list_emptied(w, &tw__slot_at(level, index)->head);
+}
+
+/* Finishes the tick that the wheel stands on. False when the budget ended first. */
+static bool settle(struct tw_wheel *w, uint64_t *budget)
+{
+    if (!refile_active(w, budget))
+        return false;
+    if (w->phase == TW__REFILING) {
+        if (!start_due_slots(w, budget))
+            return false;
+        open_tick(w);
+        w->phase = TW__OPENED;
+        if (!refile_active(w, budget))
+            return false;
+    }
+    w->phase = TW__SETTLED;
+    return true;
+}
+
+/* Moves the windows. What they have come to hold is still to be started; slots that have passed are not looked at
+ * again, as their places in the ring belong to later slots now. */
+static void move_windows(struct tw_wheel *w)
+{
+    for (uint32_t l = 1; l < w->levels; l++) {
+        uint64_t current = tw__slot_number(&w->level[l], l, w->cur);
+        w->level[l].started = w->level[l].head > current ? w->level[l].head : current;
+    }
+    tw__wheel_windows(w);
+}
+
+/* Lets the time up to `tick` pass: no event lies before it. */
+static void pass_time(struct tw_wheel *w, uint64_t tick)
+{
+    uint64_t elapsed = tick - w->cur;
+    for (uint64_t levels = w->active; levels != 0; levels &= levels - 1) {
+        struct tw__level *level = &w->level[__builtin_ctzll(levels)];
+        level->quota = tw__add_saturating(level->quota, tw__mul_saturating(level->pace, elapsed));
+        w->event_known = false; /* the next chunk is due that much later */
+    }
+    w->event_known = w->event_known && tick < w->event;
+    w->cur = tick;
+    if (tick >= w->boundary)
+        move_windows(w);
+}
+
+/* The tick to go to when a whole turn has brought nothing: where the slot of the earliest deadline starts. */
+static uint64_t skip_turns(struct tw_wheel *w, uint64_t event)
+{
+    uint32_t l = w->levels - 1;
+    const struct tw__level *top = &w->level[l];
+    if (w->turn_first <= w->cur)
+        restart_turn(w); /* that one was cancelled */
+    if (w->cur < w->turn_end || w->active != 0 || w->occupied != (uint64_t)1 << l)
+        return event;
+    uint64_t start = w->turn_first / top->span * top->span;
+    uint64_t first = l == 0 ? start : enter(w, l - 1, start);
+    return first > event ? first : event;
+}
+
+/* Goes to the next event, at most to `now`. False when nothing is left to do. */
+static bool step(struct tw_wheel *w)
+{
+    if (w->cur == w->now)
+        return false;
+    uint64_t event = known_event(w);
+    if (w->turn != 0)
+        event = skip_turns(w, event);
+    bool work = event <= w->now || w->active != 0;
+    pass_time(w, event < w->now ? event : w->now);
+    w->phase = work ? TW__REFILING : TW__SETTLED;
+    return true;
+}
+
+/* Hands out the first timer of the due list; those that were pushed back are filed again. */
+static struct tw_timer *take_due(struct tw_wheel *w, uint64_t *budget)
+{
+    for (; *budget > 0 && !tw__list_empty(&w->due); --*budget) {
+        struct tw_timer *timer = tw__timer(w->due.link.next);
+        TW__PREFETCH(timer->hint & ~TW__PLACE_MASK);
+        if (timer->deadline <= w->cur) {
+            unlink_pending(w, timer);
+            --*budget;
+            w->count--;
+            if (w->turn != 0)
+                restart_turn(w);
+            return timer;
+        }
+        unlink_timer(w, timer);
+        note_deadline(w, timer->deadline);
+        file(w, timer, timer->deadline);
+        w->refiled++;
+    }
+    return NULL;
+}
+
+static enum tw_polled advance(struct tw_wheel *w, uint64_t now, uint64_t *budget, struct tw_timer **timer)
+{
+    if (now > w->now)
+        w->now = now;
+    *timer = NULL;
+    do {
+        if (w->phase != TW__SETTLED && !settle(w, budget))
+            return TW_POLL_MORE;
+        if ((*timer = take_due(w, budget)) != NULL)
+            return TW_POLL_DUE;
+        if (!tw__list_empty(&w->due))
+            return TW_POLL_MORE;
+    } while (step(w));
+    return TW_POLL_IDLE;
+}
+
+/* Remembers how long an idle wheel has nothing to do but to note the time. */
+static void note_quiet(struct tw_wheel *w)
+{
+    uint64_t event = known_event(w);
+    w->quiet = w->active != 0 ? 0 : event < w->boundary ? event : w->boundary;
+}
+
+struct tw_timer *tw_wheel_poll(struct tw_wheel *w, uint64_t now)
+{
+    if (now < w->quiet) {
+        if (now > w->now)
+            w->now = w->cur = now;
+        return NULL;
+    }
+    struct tw_timer *timer;
+    uint64_t budget = UINT64_MAX;
+    if (advance(w, now, &budget, &timer) == TW_POLL_IDLE)
+        note_quiet(w);
+    return TW_AUDITED(w, timer);
+}
+
+enum tw_polled tw_wheel_poll_budget(struct tw_wheel *w, uint64_t now, uint32_t *budget, struct tw_timer **timer)
+{
+    uint64_t left = *budget;
+    enum tw_polled polled = advance(w, now, &left, timer);
+    *budget = (uint32_t)left;
+    return TW_AUDITED(w, polled);
+}
+
+/* ---- the rest -------------------------------------------------------------------------------------------- */
+
+uint64_t tw_wheel_count(const struct tw_wheel *w)
+{
+    return w->count;
+}
+
+uint64_t tw_wheel_now(const struct tw_wheel *w)
+{
+    return w->now;
+}
+
+uint64_t tw_wheel_range(const struct tw_wheel *w)
+{
+    return w->range;
+}
+
+uint64_t tw_wheel_refiled(const struct tw_wheel *w)
+{
+    return w->refiled;
+}
+
+/* Some list that holds timers. Requires: there is one. */
+static struct tw__head *any_list(struct tw_wheel *w)
+{
+    if (!tw__list_empty(&w->due))
+        return &w->due;
+    if (w->active != 0)
+        return &w->level[__builtin_ctzll(w->active)].drain;
+    struct tw__level *level = &w->level[__builtin_ctzll(w->occupied)];
+    return &tw__slot_at(level, tw__distance(level, 0))->head;
+}
+
+struct tw_timer *tw_wheel_drain(struct tw_wheel *w)
+{
+    if (w->count == 0)
+        return NULL;
+    struct tw_timer *timer = tw__timer(any_list(w)->link.next);
+    tw_wheel_cancel(w, timer);
+    return timer;
+}
