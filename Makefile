@@ -7,8 +7,10 @@ SECONDS ?= 60
 TRACE ?= data/nginx-wrk.trace.zst
 TICK ?= 1500
 
-configure = cmake -S . -B $(1) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }
-compile = cmake --build $(1) -j $(JOBS) > $(1).log 2>&1 || { cat $(1).log; exit 1; }
+# Quiet when all is well, the whole output when it is not.
+quietly = $(2) > $(1)/make.log 2>&1 || { cat $(1)/make.log; exit 1; }
+configure = mkdir -p $(1); $(call quietly,$(1),cmake -S . -B $(1) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(2))
+compile = $(call quietly,$(1),cmake --build $(1) -j $(JOBS))
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -22,14 +24,12 @@ run: build ## replay a trace of real timers, check every firing, draw the wheel
 
 test: ## all tests: unit, model, exhaustive, command, layers, docs
 	@tools/setup build test
-	@mkdir -p build
 	@$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON)
 	@$(call compile,build)
 	@ctest --test-dir build --output-on-failure -j $(JOBS)
 
 build: ## the library and build/tickwheel
 	@tools/setup build
-	@mkdir -p build
 	@$(call configure,build,-DTICKWHEEL_TESTS=OFF)
 	@$(call compile,build)
 
@@ -52,20 +52,17 @@ format-check: ## fails where clang-format would change something
 
 lint: ## clang-tidy over the library and the command
 	@tools/setup build check
-	@mkdir -p build
 	@$(call configure,build/lint,-DTICKWHEEL_TESTS=OFF)
 	@git ls-files 'src/*.c' 'tools/*.c' | xargs clang-tidy --quiet -p build/lint
 
 sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, checking the wheel after every call
 	@tools/setup build test check
-	@mkdir -p build
 	@$(call configure,build/sanitize,-DCMAKE_C_COMPILER=clang -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=2)
 	@$(call compile,build/sanitize)
 	@TICKWHEEL_LIGHT=1 ctest --test-dir build/sanitize --output-on-failure -j $(JOBS)
 
 coverage: ## 100 % of the lines and branches of src/wheel, or it fails
 	@tools/setup build test check
-	@mkdir -p build
 	@$(call configure,build/coverage,-DTICKWHEEL_COVERAGE=ON -DCMAKE_BUILD_TYPE=None)
 	@$(call compile,build/coverage)
 	@find build/coverage -name '*.gcda' -delete
@@ -75,7 +72,7 @@ coverage: ## 100 % of the lines and branches of src/wheel, or it fails
 
 valgrind: build ## the contract tests under valgrind
 	@tools/setup build test check
-	@$(call configure,build,-DTICKWHEEL_TESTS=ON)
+	@$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON)
 	@$(call compile,build)
 	@for t in contract wheel geometry; do valgrind -q --leak-check=full --error-exitcode=1 build/tests/test_$$t > build/valgrind.log 2>&1 || { cat build/valgrind.log; exit 1; }; done; echo "valgrind: clean"
 
@@ -88,8 +85,7 @@ fuzz: ## libFuzzer with the model inside, for SECONDS=60
 
 soak: ## random operations against the model, for SECONDS=60
 	@tools/setup build test
-	@mkdir -p build
-	@$(call configure,build,-DTICKWHEEL_TESTS=ON)
+	@$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON)
 	@$(call compile,build)
 	@build/tests/test_model --seconds $(SECONDS)
 

@@ -102,7 +102,8 @@ static uint32_t bits_set(const struct tw__level *level)
 {
     uint32_t set = 0;
     for (uint32_t i = 0; i < (level->count + 63) / 64; i++)
-        set += (uint32_t)__builtin_popcountll(level->bits[i]);
+        for (uint64_t word = level->bits[i]; word != 0; word &= word - 1)
+            set++;
     return set;
 }
 

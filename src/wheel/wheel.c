@@ -119,8 +119,8 @@ static void list_splice(struct tw__head *from, struct tw__head *to)
 /* ---- turns --------------------------------------------------------------------------------------------- */
 
 /* On a top that does not reach the end of time a far timer is met, and put back, once a turn. A jump over many turns
- * must not pay for each of them: when a whole turn has passed in which nothing fired and the caller changed nothing,
- * every timer has been put back, none is pushed, and the earliest deadline among them is known. */
+ * must not pay for each of them. So the earliest deadline met in a turn is noted, and the place of each timer that is
+ * pushed back: when a whole turn has passed in which nothing fired, nothing can be due before that. */
 static void restart_turn(struct tw_wheel *w)
 {
     w->turn_end = tw__add_saturating(w->cur, w->turn);
@@ -238,10 +238,7 @@ static int check_reach(struct tw_wheel *w, uint64_t deadline)
 {
     if (deadline - w->now > w->range)
         return TW_ERANGE;
-    if (w->turn != 0) {
-        restart_turn(w);
-        note_deadline(w, deadline);
-    }
+    note_deadline(w, deadline);
     uint32_t levels = w->levels;
     while (deadline > w->level[w->levels - 1].last) {
         if (!grow_level(w)) {
@@ -331,6 +328,7 @@ static inline int move_pending(struct tw_wheel *w, struct tw_timer *timer, uint6
 static TW__COLD int move_checked(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     int error = check_reach(w, deadline);
+    note_deadline(w, timer->deadline); /* its place: a timer pushed back must still be met there */
     return error != 0 ? error : move_pending(w, timer, deadline);
 }
 

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cmocka with what it wants included before it, and the one thing nearly every wheel test needs: a wheel for each of
+ * a list of geometries.
+ */
+#ifndef TW_TESTS_CMOCKA_H
+#define TW_TESTS_CMOCKA_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include <tickwheel/wheel.h>
+
+static inline struct tw_wheel *wheel_of(struct tw_geometry geometry, uint64_t now)
+{
+    struct tw_wheel *wheel = NULL;
+    assert_int_equal(tw_wheel_new(&wheel, &geometry, now), 0);
+    return wheel;
+}
+
+/* A geometry from `levels` pairs of slots and step: 4,2 3,3 is two levels, the lower with lookahead. */
+static inline struct tw_geometry shape(enum tw_overflow overflow, uint32_t levels, ...)
+{
+    struct tw_geometry g = {.levels = levels, .overflow = overflow};
+    uint64_t span = 1;
+    va_list arguments;
+    va_start(arguments, levels);
+    for (uint32_t l = 0; l < levels; l++) {
+        g.level[l] = (struct tw_level){.slots = va_arg(arguments, uint32_t), .span = span};
+        span *= va_arg(arguments, uint32_t);
+    }
+    va_end(arguments);
+    return g;
+}
+
+/* The geometries that behaviour is tested on: all presets, textbook and odd ones. */
+static inline uint32_t all_shapes(struct tw_geometry *g)
+{
+    uint32_t n = 0;
+    g[n++] = TW_DEFAULT;
+    g[n++] = TW_SMALL;
+    g[n++] = TW_SIMPLE(5000);
+    g[n++] = TW_HASHED(64);
+    g[n++] = TW_HASHED(7);
+    g[n++] = TW_GROWING(8);
+    g[n++] = TW_GROWING(3);
+    g[n++] = TW_CLOCK;
+    g[n++] = shape(TW_OVERFLOW_ROUNDS, 3, 4u, 2u, 6u, 3u, 5u, 5u);
+    g[n++] = shape(TW_OVERFLOW_REJECT, 2, 100u, 50u, 300u, 300u);
+    return n;
+}
+enum { SHAPES_MAX = 16 };
+
+#define FOR_ALL_SHAPES(wheel, start)                                                                         \
+    struct tw_geometry shapes_[SHAPES_MAX];                                                                  \
+    uint32_t shapes_count_ = all_shapes(shapes_);                                                            \
+    for (uint32_t shape_ = 0; shape_ < shapes_count_; shape_++)                                              \
+        for (struct tw_wheel *wheel = wheel_of(shapes_[shape_], start); wheel != NULL;                       \
+             assert_null(tw_wheel_check(wheel)), tw_wheel_free(wheel), wheel = NULL)
+
+#endif

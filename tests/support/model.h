@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The reference that the wheel is compared with: a sorted list of deadlines, kept in a library's red-black tree.
+ *
+ * The model knows the contract and nothing of wheels. It is told what was filed, moved and cancelled, and judges each
+ * firing: it must be the earliest deadline of all, not after now, and among equal deadlines no timer filed before it
+ * may still wait, unless one of the two was moved while pending (its turn among equals is not promised).
+ */
+#ifndef TW_TESTS_MODEL_H
+#define TW_TESTS_MODEL_H
+
+#include <bsd/sys/tree.h>
+#include <tickwheel/wheel.h>
+
+struct object {
+    struct tw_timer timer;
+    RB_ENTRY(object) entry;
+    uint64_t deadline; /* the effective one */
+    uint64_t order;    /* the number of its filing */
+    bool pending, moved;
+};
+
+RB_HEAD(object_tree, object);
+
+struct model {
+    struct object_tree tree;
+    uint64_t now, filed, count, fired;
+};
+
+void model_init(struct model *model, uint64_t now);
+/* The deadline that counts: never before the next tick. */
+uint64_t model_effective(const struct model *model, uint64_t deadline);
+void model_add(struct model *model, struct object *object, uint64_t deadline);
+void model_move(struct model *model, struct object *object, uint64_t deadline);
+void model_cancel(struct model *model, struct object *object);
+/* Time passes; a clock that goes back is held. */
+void model_pass(struct model *model, uint64_t now);
+/* The earliest deadline, TW_NEVER without one. */
+uint64_t model_earliest(struct model *model);
+/* Judges a firing and takes the object out. Returns NULL, or what is wrong. */
+const char *model_fire(struct model *model, struct object *object);
+/* True when nothing is due: a poll may answer NULL. The last tick of all is exempt for timers filed on it. */
+bool model_idle(struct model *model);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Bytes as operations, the model inside. With libFuzzer (make fuzz) it searches; without, it runs the files it is
+ * given, which is how ctest replays the corpus.
+ *
+ * The first byte chooses the geometry, the second the start tick; then each operation takes one byte for what and
+ * whom, and one to three for how far.
+ */
+#include "../support/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OBJECTS = 24 };
+
+struct input {
+    const uint8_t *at;
+    size_t left;
+};
+
+struct run {
+    struct tw_wheel *wheel;
+    struct model model;
+    struct object objects[OBJECTS];
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint8_t take(struct input *input)
+{
+    if (input->left == 0)
+        return 0;
+    input->left--;
+    return *input->at++;
+}
+
+/* A number of any size from few bytes: a mantissa of eight bits and an exponent. */
+static uint64_t take_delay(struct input *input)
+{
+    uint8_t first = take(input);
+    if (first < 0xC0)
+        return first;
+    return (uint64_t)take(input) << (first & 0x3F);
+}
+
+static void require(bool holds, const char *what)
+{
+    if (!holds) {
+        fprintf(stderr, "%s\n", what);
+        abort();
+    }
+}
+
+static struct tw_geometry take_geometry(struct input *input)
+{
+    uint8_t kind = take(input);
+    switch (kind & 7) {
+    case 0:
+        return TW_DEFAULT;
+    case 1:
+        return TW_SMALL;
+    case 2:
+        return TW_SIMPLE(2u + (kind >> 3));
+    case 3:
+        return TW_HASHED(2u + (kind >> 3));
+    case 4:
+        return TW_GROWING(2u + (kind >> 3));
+    case 5:
+        return TW_CLOCK;
+    default:
+        break;
+    }
+    struct tw_geometry g = {.levels = 1 + (kind >> 3 & 3), .overflow = (enum tw_overflow)(kind >> 5 & 3)};
+    if (g.overflow > TW_OVERFLOW_GROW)
+        g.overflow = TW_OVERFLOW_ROUNDS;
+    uint64_t span = 1;
+    for (uint32_t l = 0; l < g.levels; l++) {
+        uint8_t byte = take(input);
+        uint32_t slots = 2 + (byte & 7);
+        g.level[l] = (struct tw_level){.slots = slots, .span = span};
+        span *= 2 + (byte >> 3) % (slots - 1);
+    }
+    return g;
+}
+
+static uint64_t take_start(struct input *input)
+{
+    static const uint64_t starts[] = {0, UINT32_MAX, 1ull << 36, (1ull << 63) - 1, UINT64_MAX - (1 << 20), UINT64_MAX - 300};
+    return starts[take(input) % (sizeof starts / sizeof *starts)];
+}
+
+static uint64_t later(uint64_t now, uint64_t delay)
+{
+    return delay > UINT64_MAX - now ? UINT64_MAX : now + delay;
+}
+
+static bool taken(struct run *run, int error, uint64_t deadline)
+{
+    uint64_t delay = model_effective(&run->model, deadline) - run->model.now;
+    require(error == 0 || (error == TW_ERANGE && delay > tw_wheel_range(run->wheel)), "refused wrongly");
+    return error == 0;
+}
+
+static void fire(struct run *run, struct tw_timer *timer, struct input *input)
+{
+    struct object *object = TW_CONTAINER(timer, struct object, timer);
+    const char *wrong = model_fire(&run->model, object);
+    require(wrong == NULL, wrong);
+    if (input->left > 0 && (*input->at & 1)) { /* the callback re-arms it */
+        uint64_t deadline = later(run->model.now, take_delay(input));
+        if (taken(run, tw_wheel_add_at(run->wheel, timer, deadline), deadline))
+            model_add(&run->model, object, deadline);
+    }
+}
+
+static void poll(struct run *run, struct input *input, uint32_t budget_each)
+{
+    uint64_t now = later(run->model.now, take_delay(input));
+    struct tw_timer *timer;
+    enum tw_polled polled;
+    require(tw_wheel_next_bound(run->wheel) <= model_earliest(&run->model), "next_bound is late");
+    require(tw_wheel_next_exact(run->wheel) == model_earliest(&run->model), "next_exact is wrong");
+    model_pass(&run->model, now);
+    do {
+        uint32_t budget = budget_each;
+        polled = tw_wheel_poll_budget(run->wheel, now, &budget, &timer);
+        if (timer != NULL)
+            fire(run, timer, input);
+    } while (polled != TW_POLL_IDLE);
+    require(model_idle(&run->model), "a timer was due and did not fire");
+}
+
+static void operate(struct run *run, struct input *input)
+{
+    uint8_t byte = take(input);
+    struct object *object = &run->objects[(byte >> 3) % OBJECTS];
+    uint64_t deadline;
+    switch (byte & 7) {
+    case 0:
+    case 1:
+    case 2:
+        deadline = later(run->model.now, take_delay(input));
+        if (taken(run, tw_wheel_move_at(run->wheel, &object->timer, deadline), deadline))
+            model_move(&run->model, object, deadline);
+        break;
+    case 3:
+        require(tw_wheel_cancel(run->wheel, &object->timer) == object->pending, "cancel told wrongly");
+        if (object->pending)
+            model_cancel(&run->model, object);
+        break;
+    case 4:
+        poll(run, input, 1 + (byte >> 3));
+        break;
+    default:
+        poll(run, input, UINT32_MAX);
+        break;
+    }
+    require(tw_wheel_count(run->wheel) == run->model.count, "the count is another");
+    require(tw_wheel_check(run->wheel) == NULL, "an invariant is broken");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input input = {.at = data, .left = size};
+    struct tw_geometry geometry = take_geometry(&input);
+    uint64_t start = take_start(&input);
+    static struct run run;
+    memset(&run, 0, sizeof run);
+    model_init(&run.model, start);
+    require(tw_wheel_new(&run.wheel, &geometry, start) == 0, "no wheel");
+    while (input.left > 0)
+        operate(&run, &input);
+    tw_wheel_free(run.wheel);
+    return 0;
+}
+
+#ifndef TW_LIBFUZZER
+int main(int argc, char **argv)
+{
+    static uint8_t data[1 << 16];
+    for (int i = 1; i < argc; i++) {
+        FILE *file = fopen(argv[i], "rb");
+        require(file != NULL, argv[i]);
+        size_t size = fread(data, 1, sizeof data, file);
+        fclose(file);
+        LLVMFuzzerTestOneInput(data, size);
+    }
+    printf("%d inputs\n", argc - 1);
+    return argc < 2; /* without a corpus this has tested nothing */
+}
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * No tick refiles more than the pacing rule allows: counted, not timed, with a million timers pending.
+ *
+ * The bound is worked out here from what a caller can see: what waits in the slot of each level that comes next.
+ *     sum over levels of  population / slack + 1   (a slot of at most 32 timers: all of it at once)
+ * The old way, a whole slot at once, must exceed the same bound in the same test, or the test could not fail.
+ */
+#include "tests/support/random.h"
+#include <tickwheel/wheel.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MILLION = 1000000, SMALL_SLOT = 32 };
+
+struct load {
+    const char *name;
+    uint64_t ticks; /* polled one by one */
+    uint64_t (*delay)(struct rng *rng);
+    uint32_t each_tick; /* timers filed on each tick; 0: all at the start */
+};
+
+static uint64_t uniform(struct rng *rng)
+{
+    return 1 + rng_below(rng, 60000);
+}
+
+static uint64_t constant(struct rng *rng)
+{
+    (void)rng;
+    return 30000;
+}
+
+/* Median 4 seconds of milliseconds, sigma 1.5, by Box and Muller; cut at 20 minutes. */
+static uint64_t lognormal(struct rng *rng)
+{
+    double u = ((double)(rng_next(rng) >> 11) + 0.5) / 9007199254740992.0;
+    double v = (double)(rng_next(rng) >> 11) / 9007199254740992.0;
+    double delay = 4000 * exp(1.5 * sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
+    return delay < 1 ? 1 : delay > 1200000 ? 1200000 : (uint64_t)delay;
+}
+
+static uint64_t one_tick(struct rng *rng)
+{
+    (void)rng;
+    return 10000000;
+}
+
+/* The span of a slot less what the level below must have first: the ticks in which a slot is refiled. */
+static uint64_t slack(const struct tw_geometry *g, uint32_t l)
+{
+    return l == 1 ? g->level[1].span : g->level[l].span - g->level[l - 1].span - 1;
+}
+
+/* What the rule allows. A slot starts to be refiled when the one before it becomes current; its population is taken
+ * then. On that tick the slot before it may still refile its last share; a small one is refiled on that tick whole. */
+struct bound {
+    const struct tw_geometry *g;
+    uint64_t population[TW_LEVELS_MAX];
+};
+
+static uint64_t share(uint64_t population, uint64_t ticks)
+{
+    return population > SMALL_SLOT ? population / ticks + 1 : 0;
+}
+
+static uint64_t allowed(struct bound *bound, const struct tw_wheel *wheel, uint64_t tick)
+{
+    uint64_t sum = 0;
+    for (uint32_t l = 1; l < bound->g->levels; l++) {
+        const struct tw_level *level = &bound->g->level[l];
+        sum += share(bound->population[l], slack(bound->g, l));
+        if (tick % level->span != 0)
+            continue;
+        uint32_t next = (uint32_t)((tick / level->span + 1) % level->slots);
+        bound->population[l] = tw_wheel_slot_count(wheel, l, next);
+        if (bound->population[l] <= SMALL_SLOT)
+            sum += bound->population[l];
+    }
+    return sum;
+}
+
+struct outcome {
+    uint64_t worst, allowed, exceeded, fired;
+};
+
+static uint64_t fire_all(struct tw_wheel *wheel, uint64_t now)
+{
+    uint64_t fired = 0;
+    while (tw_wheel_poll(wheel, now) != NULL)
+        fired++;
+    return fired;
+}
+
+/* Runs a load on a wheel, holding each tick against the bound of the default geometry. */
+static struct outcome run(const struct load *load, struct tw_geometry geometry, struct tw_timer *timers, bool paced)
+{
+    struct tw_geometry g = TW_DEFAULT;
+    struct bound bound = {.g = &g, .population = {0}};
+    struct tw_wheel *wheel;
+    struct rng rng;
+    struct outcome outcome = {0};
+    uint32_t filed = 0;
+    rng_init(&rng, 5);
+    memset(timers, 0, MILLION * sizeof *timers);
+    if (tw_wheel_new(&wheel, &geometry, 0) != 0)
+        exit(2);
+    for (uint64_t tick = 1; tick <= load->ticks; tick++) {
+        for (uint32_t i = 0; filed < MILLION && (load->each_tick == 0 || i < load->each_tick); i++)
+            tw_wheel_add_in(wheel, &timers[filed++], load->delay(&rng));
+        uint64_t may = paced ? allowed(&bound, wheel, tick) : outcome.allowed;
+        uint64_t before = tw_wheel_refiled(wheel);
+        outcome.fired += fire_all(wheel, tick);
+        uint64_t refiled = tw_wheel_refiled(wheel) - before;
+        outcome.exceeded += paced && refiled > may;
+        outcome.worst = refiled > outcome.worst ? refiled : outcome.worst;
+        outcome.allowed = may > outcome.allowed ? may : outcome.allowed;
+    }
+    tw_wheel_free(wheel);
+    return outcome;
+}
+
+/* The default geometry without lookahead: each ring is just one slot of the level above. */
+static struct tw_geometry old_way(void)
+{
+    struct tw_geometry g = TW_DEFAULT;
+    g.level[0].slots = 512;
+    for (uint32_t l = 1; l < g.levels; l++)
+        g.level[l].slots /= 2;
+    return g;
+}
+
+int main(void)
+{
+    const struct load loads[] = {
+        {"uniform over 60,000 ticks", 60000, uniform, 0},
+        {"constant 30,000 ticks, filed as time goes by", 61000, constant, 33},
+        {"lognormal", 1200000, lognormal, 0},
+        {"all on one tick, 10,000,000 ticks ahead", 10000001, one_tick, 0},
+    };
+    struct tw_timer *timers = malloc(MILLION * sizeof *timers);
+    int failures = 0;
+    for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
+        struct outcome paced = run(&loads[i], TW_DEFAULT, timers, true);
+        struct outcome old = run(&loads[i], old_way(), timers, false);
+        bool good = paced.exceeded == 0 && paced.fired == MILLION && old.worst > paced.allowed;
+        printf("%-46s worst tick %" PRIu64 " of %" PRIu64 " allowed; the old way %" PRIu64 "; fired %" PRIu64 " %s\n",
+               loads[i].name, paced.worst, paced.allowed, old.worst, paced.fired, good ? "ok" : "FAILED");
+        failures += !good;
+    }
+    free(timers);
+    return failures != 0;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A checker that never complains proves nothing: each invariant is broken on purpose, and must be named.
+ */
+#include "src/wheel/internal.h"
+#include "tests/support/cmocka.h"
+
+enum { BIG = 640, DUE = BIG, MIDDLE = BIG + 10, LAST = BIG + 39, COUNT = BIG + 40 };
+static struct tw_timer timers[COUNT];
+
+/* A wheel with timers on three levels, one slot of them being refiled, and the due list in use. */
+static struct tw_wheel *busy_wheel(void)
+{
+    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    memset(timers, 0, sizeof timers);
+    for (uint64_t i = 0; i < COUNT; i++)
+        tw_wheel_add_at(wheel, &timers[i], i < BIG ? 1500 + i % 2 : (i - BIG + 60) * 1000);
+    for (int i = DUE; i < DUE + 2; i++) /* the second one is left waiting in the due list */
+        tw_wheel_move_at(wheel, &timers[i], 800);
+    assert_ptr_equal(tw_wheel_poll(wheel, 800), &timers[DUE]);
+    assert_null(tw_wheel_check(wheel));
+    assert_true(wheel->active != 0);
+    return wheel;
+}
+
+/* The invariant named, and the wheel let go of. */
+static void expect_broken(struct tw_wheel *wheel, const char *number)
+{
+    const char *broken = tw_wheel_check(wheel);
+    assert_non_null(broken);
+    assert_memory_equal(broken, number, 2);
+    tw_wheel_free(wheel);
+}
+
+static struct tw__slot *slot_of(struct tw_wheel *wheel, const struct tw_timer *timer)
+{
+    uint32_t l = (uint32_t)(timer->hint >> TW__PLACE_SHIFT);
+    return tw__slot_at(&wheel->level[l], tw__slot_index(&wheel->level[l], l, timer->deadline));
+}
+
+static void w1_broken_links_are_named(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = busy_wheel();
+    timers[LAST].link.prev = &timers[3].link;
+    expect_broken(wheel, "W1");
+    wheel = busy_wheel();
+    timers[LAST].link.next = NULL;
+    expect_broken(wheel, "W1");
+    wheel = busy_wheel();
+    wheel->due.link.prev = &timers[3].link;
+    expect_broken(wheel, "W1");
+    wheel = busy_wheel();
+    wheel->level[1].drain.link.prev = &timers[LAST].link;
+    expect_broken(wheel, "W1");
+}
+
+static void w2_wrong_bitmaps_are_named(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = busy_wheel();
+    wheel->level[3].bits[1] ^= 16;
+    expect_broken(wheel, "W2");
+    wheel = busy_wheel();
+    wheel->level[0].sums[0] ^= 1ull << 13;
+    expect_broken(wheel, "W2");
+    wheel = busy_wheel();
+    wheel->level[5].top ^= 1;
+    expect_broken(wheel, "W2");
+    wheel = busy_wheel();
+    wheel->occupied ^= 1 << 4;
+    expect_broken(wheel, "W2");
+}
+
+static void w3_a_timer_in_another_slot_is_named(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = busy_wheel();
+    timers[LAST].deadline += 600;
+    expect_broken(wheel, "W3");
+    wheel = busy_wheel();
+    timers[LAST].hint += 1ull << TW__PLACE_SHIFT;
+    expect_broken(wheel, "W3");
+}
+
+static void w4_a_timer_outside_its_window_is_named(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = busy_wheel();
+    timers[LAST].deadline += 256ull * 512; /* the same place in the ring, a turn later */
+    expect_broken(wheel, "W4");
+    wheel = busy_wheel();
+    timers[MIDDLE].deadline -= 256ull * 512 - 200ull * 512; /* a slot that has passed: moved over by hand */
+    wheel->level[1].started = 200;
+    expect_broken(wheel, "W4");
+}
+
+static void w5_a_timer_on_a_passed_tick_is_named(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = busy_wheel();
+    tw_wheel_add_in(wheel, &timers[DUE], 2);
+    wheel->cur = wheel->now = 810;
+    expect_broken(wheel, "W5");
+}
+
+static void w6_a_wrong_refiling_is_named(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = busy_wheel();
+    wheel->active = 0;
+    expect_broken(wheel, "W6");
+    wheel = busy_wheel();
+    wheel->level[1].draining++;
+    expect_broken(wheel, "W6");
+}
+
+static void w7_a_wrong_count_is_named(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = busy_wheel();
+    wheel->count++;
+    expect_broken(wheel, "W7");
+}
+
+static void w8_a_wrong_event_is_named(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = busy_wheel();
+    while (tw_wheel_poll(wheel, 800) != NULL)
+        ;
+    tw_wheel_next_bound(wheel);
+    assert_null(tw_wheel_check(wheel));
+    wheel->event++;
+    expect_broken(wheel, "W8");
+}
+
+static void w9_wrong_windows_are_named(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = busy_wheel();
+    wheel->level[2].last++;
+    expect_broken(wheel, "W9");
+    wheel = busy_wheel();
+    wheel->now = wheel->cur - 1;
+    expect_broken(wheel, "W9");
+}
+
+static void a_pushed_back_timer_may_be_anywhere(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = busy_wheel();
+    assert_non_null(slot_of(wheel, &timers[LAST]));
+    for (int i = 0; i < COUNT; i++)
+        if (tw_timer_pending(&timers[i]))
+            tw_wheel_move_in(wheel, &timers[i], 1 << 20);
+    assert_null(tw_wheel_check(wheel));
+    tw_wheel_free(wheel);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(w1_broken_links_are_named),
+        cmocka_unit_test(w2_wrong_bitmaps_are_named),
+        cmocka_unit_test(w3_a_timer_in_another_slot_is_named),
+        cmocka_unit_test(w4_a_timer_outside_its_window_is_named),
+        cmocka_unit_test(w5_a_timer_on_a_passed_tick_is_named),
+        cmocka_unit_test(w6_a_wrong_refiling_is_named),
+        cmocka_unit_test(w7_a_wrong_count_is_named),
+        cmocka_unit_test(w8_a_wrong_event_is_named),
+        cmocka_unit_test(w9_wrong_windows_are_named),
+        cmocka_unit_test(a_pushed_back_timer_may_be_anywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small geometries, all of them: every (now, delay) fires on its tick, and of every pair of timers with one deadline
+ * the one filed first fires first, wherever it waited.
+ */
+#include <tickwheel/wheel.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct scope {
+    struct tw_geometry geometry;
+    uint64_t turn; /* ticks of one turn of the top */
+    uint64_t cases;
+};
+
+static void fail(const struct scope *scope, const char *what, uint64_t now, uint64_t delay, uint64_t other)
+{
+    fprintf(stderr, "FAILED: %s: now %" PRIu64 ", delay %" PRIu64 ", other %" PRIu64 ", overflow %d, slots/span:", what,
+            now, delay, other, (int)scope->geometry.overflow);
+    for (uint32_t l = 0; l < scope->geometry.levels; l++)
+        fprintf(stderr, " %u/%" PRIu64, scope->geometry.level[l].slots, scope->geometry.level[l].span);
+    fprintf(stderr, "\n");
+    exit(1);
+}
+
+/* A wheel in the memory of the one before: no test here ends with a timer pending. */
+static struct tw_wheel *wheel_at(const struct scope *scope, uint64_t now)
+{
+    static char memory[1 << 16];
+    struct tw_wheel *wheel;
+    if (scope->geometry.overflow == TW_OVERFLOW_GROW) {
+        if (tw_wheel_new(&wheel, &scope->geometry, now) != 0)
+            exit(2);
+    } else if (tw_wheel_init(&wheel, memory, sizeof memory, &scope->geometry, now) != 0) {
+        exit(2);
+    }
+    return wheel;
+}
+
+static void let_go(const struct scope *scope, struct tw_wheel *wheel)
+{
+    if (scope->geometry.overflow == TW_OVERFLOW_GROW)
+        tw_wheel_free(wheel);
+}
+
+/* Every (now, delay), polled tick by tick, and in one jump. */
+static void fires_on_its_tick(struct scope *scope, uint64_t now, uint64_t delay, bool jump)
+{
+    struct tw_wheel *wheel = wheel_at(scope, now);
+    struct tw_timer timer = {0};
+    int error = tw_wheel_add_in(wheel, &timer, delay);
+    if ((error != 0) != (delay > tw_wheel_range(wheel)))
+        fail(scope, "refused or taken wrongly", now, delay, 0);
+    uint64_t due = now + (delay == 0 ? 1 : delay);
+    if (error == 0) {
+        if (tw_wheel_next_exact(wheel) != due || tw_wheel_next_bound(wheel) > due)
+            fail(scope, "next is wrong", now, delay, 0);
+        for (uint64_t t = jump ? due - 1 : now; t < due; t++)
+            if (tw_wheel_poll(wheel, t) != NULL)
+                fail(scope, "early", now, delay, t);
+        if (tw_wheel_poll(wheel, due) != &timer)
+            fail(scope, "late or lost", now, delay, due);
+    }
+    let_go(scope, wheel);
+    scope->cases++;
+}
+
+/* Two timers for one deadline, filed at `now` and `apart` ticks later, with polls between them tick by tick. */
+static void fires_in_filing_order(struct scope *scope, uint64_t now, uint64_t delay, uint64_t apart)
+{
+    struct tw_wheel *wheel = wheel_at(scope, now);
+    struct tw_timer older = {0}, newer = {0};
+    uint64_t due = now + delay;
+    if (tw_wheel_add_at(wheel, &older, due) == 0) {
+        for (uint64_t t = now; t <= now + apart; t++)
+            if (tw_wheel_poll(wheel, t) != NULL)
+                fail(scope, "early", now, delay, apart);
+        if (tw_wheel_add_at(wheel, &newer, due) != 0)
+            fail(scope, "refused, nearer than the first", now, delay, apart);
+        if (tw_wheel_check(wheel) != NULL)
+            fail(scope, tw_wheel_check(wheel), now, delay, apart);
+        for (uint64_t t = now + apart + 1; t < due; t++)
+            if (tw_wheel_poll(wheel, t) != NULL)
+                fail(scope, "early", now, delay, apart);
+        if (tw_wheel_poll(wheel, due) != &older || tw_wheel_poll(wheel, due) != &newer)
+            fail(scope, "not in the order of filing", now, delay, apart);
+    }
+    let_go(scope, wheel);
+    scope->cases++;
+}
+
+static void all_cases(struct scope *scope)
+{
+    /* Two turns of the top, and a bit, show everything; large tops are cut, small ones are not. */
+    uint64_t span = scope->turn * 2 + 3 < 90 ? scope->turn * 2 + 3 : 90;
+    for (uint64_t now = 0; now < span; now++)
+        for (uint64_t delay = 0; delay < span; delay++)
+            for (int jump = 0; jump < 2; jump++)
+                fires_on_its_tick(scope, now, delay, jump);
+    uint64_t reach = span < 40 ? span : 40;
+    for (uint64_t now = 0; now < reach; now++)
+        for (uint64_t delay = 2; delay < reach; delay++)
+            for (uint64_t apart = 1; apart < delay; apart += 1 + delay / 12)
+                fires_in_filing_order(scope, now, delay, apart);
+}
+
+/* Puts every ring of 2 to `most` slots, at every step it allows, on top, and goes on from there. */
+static void all_geometries(struct scope *scope, uint32_t levels, uint64_t span, uint32_t most)
+{
+    struct tw_geometry *g = &scope->geometry;
+    for (uint32_t slots = 2; slots <= most; slots++) {
+        g->level[g->levels++] = (struct tw_level){.slots = slots, .span = span};
+        scope->turn = span * slots;
+        if (g->levels == levels) {
+            for (int overflow = TW_OVERFLOW_REJECT; overflow <= TW_OVERFLOW_GROW; overflow++) {
+                g->overflow = (enum tw_overflow)overflow;
+                all_cases(scope);
+            }
+        } else {
+            for (uint32_t step = 2; step <= slots; step++)
+                all_geometries(scope, levels, span * step, most);
+        }
+        g->levels--;
+    }
+}
+
+int main(void)
+{
+    bool light = getenv("TICKWHEEL_LIGHT") != NULL; /* sanitizers and coverage: only rings up to 3 on 3 levels */
+    const uint32_t most[] = {0, 6, light ? 4 : 6, light ? 3 : 6};
+    struct scope scope = {.cases = 0};
+    for (uint32_t levels = 1; levels <= 3; levels++) {
+        all_geometries(&scope, levels, 1, most[levels]);
+        printf("%u levels, 2 to %u slots: %" PRIu64 " cases so far\n", levels, most[levels], scope.cases);
+        fflush(stdout);
+    }
+    return 0;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which shapes are valid, and what is said of the others.
+ */
+#include "tests/support/cmocka.h"
+
+static void every_preset_is_valid(void **state)
+{
+    (void)state;
+    struct tw_geometry shapes[SHAPES_MAX];
+    uint32_t count = all_shapes(shapes);
+    for (uint32_t i = 0; i < count; i++) {
+        char message[100] = "?";
+        assert_int_equal(tw_geometry_check(&shapes[i], message, sizeof message), 0);
+        assert_string_equal(message, "");
+        assert_true(tw_wheel_size(&shapes[i]) > 0);
+    }
+    struct tw_geometry odd = TW_GROWING(5);
+    assert_int_equal(tw_geometry_check(&odd, NULL, 0), 0);
+}
+
+static void expect_message(const struct tw_geometry *g, const char *expected)
+{
+    char message[200];
+    assert_int_equal(tw_geometry_check(g, message, sizeof message), TW_EGEOMETRY);
+    assert_string_equal(message, expected);
+    assert_int_equal(tw_wheel_size(g), 0);
+}
+
+static void the_number_of_levels_is_checked(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_CLOCK;
+    g.levels = 0;
+    expect_message(&g, "levels 0: must be 1 to 64");
+    g.levels = 65;
+    expect_message(&g, "levels 65: must be 1 to 64");
+}
+
+static void the_overflow_is_checked(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_CLOCK;
+    g.overflow = (enum tw_overflow)3;
+    expect_message(&g, "overflow 3: must be 0 (reject), 1 (rounds) or 2 (grow)");
+}
+
+static void the_slots_of_each_level_are_checked(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_CLOCK;
+    g.level[3].slots = 1;
+    expect_message(&g, "slots 1 on level 3: must be 2 to 262144");
+    g.level[3].slots = TW_SLOTS_MAX + 1;
+    expect_message(&g, "slots 262145 on level 3: must be 2 to 262144");
+}
+
+static void the_span_of_each_level_is_checked(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_CLOCK;
+    g.level[0].span = 2;
+    expect_message(&g, "span 2 on level 0: must be 1");
+    g = TW_CLOCK;
+    g.level[1].span = 1;
+    expect_message(&g, "span 1 on level 1: must be 2 to 60, a multiple of 1");
+    g.level[1].span = 61;
+    expect_message(&g, "span 61 on level 1: must be 2 to 60, a multiple of 1");
+    g = TW_CLOCK;
+    g.level[2].span = 150;
+    expect_message(&g, "span 150 on level 2: must be 120 to 3600, a multiple of 60");
+}
+
+static void a_message_is_cut_to_its_buffer(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_CLOCK;
+    g.levels = 0;
+    char message[10] = "untouched";
+    assert_int_equal(tw_geometry_check(&g, message, 0), TW_EGEOMETRY);
+    assert_string_equal(message, "untouched");
+    assert_int_equal(tw_geometry_check(&g, message, sizeof message), TW_EGEOMETRY);
+    assert_string_equal(message, "levels 0:");
+    assert_int_equal(tw_geometry_check(&g, message, 1), TW_EGEOMETRY);
+    assert_string_equal(message, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_preset_is_valid),
+        cmocka_unit_test(the_number_of_levels_is_checked),
+        cmocka_unit_test(the_overflow_is_checked),
+        cmocka_unit_test(the_slots_of_each_level_are_checked),
+        cmocka_unit_test(the_span_of_each_level_is_checked),
+        cmocka_unit_test(a_message_is_cut_to_its_buffer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

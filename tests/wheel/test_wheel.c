@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What each call of wheel.h does.
+ */
+#include "tests/support/cmocka.h"
+
+#include <stdlib.h>
+
+static void a_timer_takes_32_bytes_and_the_presets_their_share(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_DEFAULT;
+    if (sizeof(void *) == 8)
+        assert_int_equal(sizeof(struct tw_timer), 32);
+    assert_true(tw_wheel_size(&g) <= 256 * 1024);
+    g = TW_SMALL;
+    assert_true(tw_wheel_size(&g) <= 16 * 1024);
+}
+
+static void init_works_in_memory_of_any_alignment(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_SMALL;
+    size_t size = tw_wheel_size(&g);
+    for (size_t offset = 0; offset < 70; offset++) {
+        char *memory = malloc(size + offset);
+        struct tw_wheel *wheel;
+        assert_int_equal(tw_wheel_init(&wheel, memory + offset, size, &g, 7), 0);
+        struct tw_timer timer = {0};
+        tw_wheel_add_in(wheel, &timer, 70000);
+        assert_null(tw_wheel_check(wheel));
+        assert_null(tw_wheel_poll(wheel, 70006));
+        assert_ptr_equal(tw_wheel_poll(wheel, 70007), &timer);
+        tw_wheel_fini(wheel);
+        free(memory);
+    }
+}
+
+static void init_refuses_too_little_memory_and_bad_geometry(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_SMALL;
+    size_t size = tw_wheel_size(&g);
+    char *memory = malloc(size);
+    struct tw_wheel *wheel = NULL;
+    assert_int_equal(tw_wheel_init(&wheel, memory, size - 1, &g, 0), TW_ESIZE);
+    assert_null(wheel);
+    g.levels = 0;
+    assert_int_equal(tw_wheel_size(&g), 0);
+    assert_int_equal(tw_wheel_init(&wheel, memory, size, &g, 0), TW_EGEOMETRY);
+    assert_int_equal(tw_wheel_new(&wheel, &g, 0), TW_EGEOMETRY);
+    assert_null(wheel);
+    free(memory);
+}
+
+/* The linker sends heap.c's aligned_alloc here (--wrap). */
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+static bool no_memory;
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    return no_memory ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+static void new_says_when_there_is_no_memory_and_free_takes_null(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_DEFAULT;
+    struct tw_wheel *wheel = NULL;
+    no_memory = true;
+    assert_int_equal(tw_wheel_new(&wheel, &g, 0), TW_ENOMEM);
+    no_memory = false;
+    assert_null(wheel);
+    tw_wheel_free(NULL);
+}
+
+static void sums_saturate(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 1000);
+    struct tw_timer far = {0}, farther = {0};
+    assert_int_equal(tw_wheel_add_in(wheel, &far, UINT64_MAX), 0);
+    assert_int_equal(tw_timer_deadline(&far), UINT64_MAX);
+    assert_int_equal(tw_wheel_add_in(wheel, &farther, UINT64_MAX - 1001), 0);
+    assert_int_equal(tw_wheel_move_in(wheel, &far, UINT64_MAX - 5), 0);
+    assert_int_equal(tw_timer_deadline(&far), UINT64_MAX);
+    assert_null(tw_wheel_poll(wheel, UINT64_MAX - 2));
+    assert_ptr_equal(tw_wheel_poll(wheel, UINT64_MAX - 1), &farther);
+    assert_null(tw_wheel_poll(wheel, UINT64_MAX - 1));
+    assert_ptr_equal(tw_wheel_poll(wheel, UINT64_MAX), &far);
+    tw_wheel_free(wheel);
+}
+
+static void a_clock_that_goes_back_is_held(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 1000)
+    {
+        struct tw_timer timer = {0};
+        assert_null(tw_wheel_poll(wheel, 2000));
+        assert_null(tw_wheel_poll(wheel, 500));
+        assert_int_equal(tw_wheel_now(wheel), 2000);
+        tw_wheel_add_in(wheel, &timer, 10);
+        assert_int_equal(tw_timer_deadline(&timer), 2010);
+        assert_null(tw_wheel_poll(wheel, 0));
+        assert_null(tw_wheel_poll(wheel, 2009));
+        assert_ptr_equal(tw_wheel_poll(wheel, 2010), &timer);
+    }
+}
+
+static void moving_files_what_is_not_pending(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer timer;
+        tw_timer_init(&timer);
+        assert_int_equal(tw_wheel_move_at(wheel, &timer, 30), 0);
+        assert_true(tw_timer_pending(&timer));
+        assert_int_equal(tw_wheel_count(wheel), 1);
+        assert_ptr_equal(tw_wheel_poll(wheel, 30), &timer);
+    }
+}
+
+static void moving_later_again_and_again_refiles_once(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_timer timer = {0};
+    tw_wheel_add_in(wheel, &timer, 100);
+    for (uint64_t now = 1; now < 100; now++) {
+        assert_null(tw_wheel_poll(wheel, now));
+        tw_wheel_move_in(wheel, &timer, 100);
+    }
+    assert_int_equal(tw_wheel_refiled(wheel), 0);
+    assert_null(tw_wheel_poll(wheel, 198));
+    assert_int_equal(tw_wheel_refiled(wheel), 1);
+    assert_ptr_equal(tw_wheel_poll(wheel, 199), &timer);
+    tw_wheel_free(wheel);
+}
+
+static void moving_earlier_works_inside_a_slot_and_beyond(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer timer = {0};
+        tw_wheel_add_at(wheel, &timer, 4999);
+        tw_wheel_move_at(wheel, &timer, 4998);
+        tw_wheel_move_at(wheel, &timer, 4998);
+        assert_int_equal(tw_timer_deadline(&timer), 4998);
+        tw_wheel_move_at(wheel, &timer, 4999);
+        tw_wheel_move_at(wheel, &timer, 4997);
+        tw_wheel_move_at(wheel, &timer, 3);
+        assert_null(tw_wheel_poll(wheel, 2));
+        assert_ptr_equal(tw_wheel_poll(wheel, 3), &timer);
+    }
+}
+
+static void simple_refuses_what_lies_beyond_its_ring_and_changes_nothing(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_SIMPLE(60), 100);
+    struct tw_timer timer = {0};
+    assert_int_equal(tw_wheel_range(wheel), 60);
+    assert_int_equal(tw_wheel_add_in(wheel, &timer, 61), TW_ERANGE);
+    assert_int_equal(tw_wheel_move_in(wheel, &timer, 61), TW_ERANGE);
+    assert_false(tw_timer_pending(&timer));
+    assert_int_equal(tw_wheel_count(wheel), 0);
+    assert_int_equal(tw_wheel_add_in(wheel, &timer, 60), 0);
+    assert_int_equal(tw_wheel_move_in(wheel, &timer, 61), TW_ERANGE);
+    assert_int_equal(tw_timer_deadline(&timer), 160);
+    assert_null(tw_wheel_poll(wheel, 159));
+    assert_ptr_equal(tw_wheel_poll(wheel, 160), &timer);
+    tw_wheel_free(wheel);
+}
+
+static void hashed_keeps_far_timers_for_several_turns(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_HASHED(8), 0);
+    struct tw_timer far = {0}, near = {0};
+    tw_wheel_add_in(wheel, &far, 80);
+    tw_wheel_add_in(wheel, &near, 8);
+    for (uint64_t now = 1; now < 80; now++)
+        assert_ptr_equal(tw_wheel_poll(wheel, now), now == 8 ? &near : NULL);
+    assert_ptr_equal(tw_wheel_poll(wheel, 80), &far);
+    tw_wheel_free(wheel);
+}
+
+static void a_jump_over_many_turns_costs_one_turn(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_HASHED(8), 0);
+    struct tw_timer far = {0}, cancelled = {0}, pushed = {0};
+    tw_wheel_add_at(wheel, &far, 1ull << 60);
+    tw_wheel_add_at(wheel, &cancelled, 1ull << 50);
+    tw_wheel_add_at(wheel, &pushed, 1ull << 40);
+    tw_wheel_move_at(wheel, &pushed, (1ull << 60) + 1);
+    tw_wheel_cancel(wheel, &cancelled);
+    assert_null(tw_wheel_poll(wheel, (1ull << 60) - 1));
+    assert_ptr_equal(tw_wheel_poll(wheel, 1ull << 60), &far);
+    assert_ptr_equal(tw_wheel_poll(wheel, (1ull << 60) + 1), &pushed);
+    assert_true(tw_wheel_refiled(wheel) < 100);
+    tw_wheel_free(wheel);
+}
+
+/* A hook that gives `left` blocks and counts those that are out. */
+struct lender {
+    int left, out;
+};
+
+static void *lend(void *arg, void *old, size_t size)
+{
+    struct lender *lender = arg;
+    if (old != NULL) {
+        lender->out--;
+        free(old);
+        return NULL;
+    }
+    if (lender->left == 0)
+        return NULL;
+    lender->left--;
+    lender->out++;
+    return malloc(size);
+}
+
+static void growing_asks_the_hook_and_gives_back(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_GROWING(8);
+    char *memory = malloc(tw_wheel_size(&g));
+    struct tw_wheel *wheel;
+    struct lender lender = {.left = 2};
+    struct tw_timer near = {0}, far = {0};
+    assert_int_equal(tw_wheel_init(&wheel, memory, tw_wheel_size(&g), &g, 0), 0);
+    assert_int_equal(tw_wheel_add_in(wheel, &near, 3), 0);
+    assert_int_equal(tw_wheel_add_in(wheel, &far, 100), TW_ENOMEM); /* no hook yet */
+    assert_int_equal(tw_wheel_levels(wheel), 1);
+    tw_wheel_on_grow(wheel, lend, &lender);
+    assert_int_equal(tw_wheel_add_in(wheel, &far, 1000), TW_ENOMEM); /* two levels are not enough */
+    assert_false(tw_timer_pending(&far));
+    assert_int_equal(tw_wheel_levels(wheel), 1);
+    assert_int_equal(lender.out, 0);
+    lender.left = 2;
+    assert_int_equal(tw_wheel_add_in(wheel, &far, 60), 0);
+    assert_int_equal(tw_wheel_levels(wheel), 3);
+    assert_int_equal(tw_wheel_move_in(wheel, &near, 1000), TW_ENOMEM);
+    assert_int_equal(tw_timer_deadline(&near), 3);
+    assert_null(tw_wheel_check(wheel));
+    assert_null(tw_wheel_poll(wheel, 2));
+    assert_ptr_equal(tw_wheel_poll(wheel, 59), &near);
+    assert_ptr_equal(tw_wheel_poll(wheel, 60), &far);
+    tw_wheel_fini(wheel);
+    assert_int_equal(lender.out, 0);
+    free(memory);
+}
+
+static void growing_reaches_the_end_of_time(void **state)
+{
+    (void)state;
+    for (uint32_t slots = 2; slots < 20; slots++) {
+        struct tw_wheel *wheel = wheel_of(TW_GROWING(slots), 0);
+        struct tw_timer timer = {0}, near = {0};
+        assert_int_equal(tw_wheel_add_in(wheel, &timer, UINT64_MAX), 0);
+        assert_int_equal(tw_wheel_add_in(wheel, &near, 5), 0);
+        assert_null(tw_wheel_check(wheel));
+        assert_ptr_equal(tw_wheel_poll(wheel, UINT64_MAX - 1), &near);
+        assert_null(tw_wheel_poll(wheel, UINT64_MAX - 1));
+        assert_ptr_equal(tw_wheel_poll(wheel, UINT64_MAX), &timer);
+        tw_wheel_free(wheel);
+    }
+}
+
+static void a_geometry_of_64_levels_has_no_room_to_grow_and_needs_none(void **state)
+{
+    (void)state;
+    struct tw_geometry g = {.levels = 64, .overflow = TW_OVERFLOW_GROW};
+    for (uint32_t l = 0; l < 64; l++)
+        g.level[l] = (struct tw_level){.slots = 2, .span = 1ull << l};
+    struct tw_wheel *wheel = wheel_of(g, 0);
+    struct tw_timer timer = {0};
+    assert_int_equal(tw_wheel_add_at(wheel, &timer, UINT64_MAX - 3), 0);
+    assert_null(tw_wheel_poll(wheel, UINT64_MAX - 4));
+    assert_ptr_equal(tw_wheel_poll(wheel, UINT64_MAX - 3), &timer);
+    tw_wheel_free(wheel);
+}
+
+static void next_bound_is_never_after_next_exact_and_is_now_when_due(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer one = {0}, two = {0};
+        assert_int_equal(tw_wheel_next_bound(wheel), TW_NEVER);
+        assert_int_equal(tw_wheel_next_exact(wheel), TW_NEVER);
+        tw_wheel_add_at(wheel, &one, 4000);
+        tw_wheel_add_at(wheel, &two, 4000);
+        for (uint64_t bound; (bound = tw_wheel_next_bound(wheel)) < 4000;) {
+            assert_int_equal(tw_wheel_next_exact(wheel), 4000);
+            assert_null(tw_wheel_poll(wheel, bound));
+        }
+        assert_ptr_equal(tw_wheel_poll(wheel, 4010), &one);
+        assert_int_equal(tw_wheel_next_bound(wheel), 4010);
+        assert_int_equal(tw_wheel_next_exact(wheel), 4000);
+        assert_ptr_equal(tw_wheel_poll(wheel, 4010), &two);
+        assert_int_equal(tw_wheel_next_bound(wheel), TW_NEVER);
+    }
+}
+
+static void next_bound_is_now_while_a_budget_leaves_work(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_CLOCK, 0);
+    struct tw_timer timers[50] = {0}, *timer;
+    for (int i = 0; i < 50; i++)
+        tw_wheel_add_at(wheel, &timers[i], 3600);
+    uint32_t budget = 10;
+    assert_int_equal(tw_wheel_poll_budget(wheel, 3600, &budget, &timer), TW_POLL_MORE);
+    assert_int_equal(budget, 0);
+    assert_int_equal(tw_wheel_next_bound(wheel), 3600);
+    assert_int_equal(tw_wheel_next_exact(wheel), 3600);
+    assert_null(tw_wheel_check(wheel));
+    for (int i = 0; i < 50; i++)
+        assert_ptr_equal(tw_wheel_poll(wheel, 3600), &timers[i]);
+    tw_wheel_free(wheel);
+}
+
+static void next_exact_sees_through_pushed_back_timers(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer timers[20] = {0};
+        for (int i = 0; i < 20; i++)
+            tw_wheel_add_at(wheel, &timers[i], 10 + (uint64_t)i % 4 * 200);
+        for (int i = 0; i < 19; i++)
+            tw_wheel_move_at(wheel, &timers[i], 4000 + (uint64_t)i);
+        assert_int_equal(tw_wheel_next_exact(wheel), 610);
+        tw_wheel_move_at(wheel, &timers[19], 4500);
+        assert_int_equal(tw_wheel_next_exact(wheel), 4000);
+        assert_true(tw_wheel_next_bound(wheel) <= 10);
+        assert_null(tw_wheel_poll(wheel, 3999));
+        for (int i = 0; i < 20; i++)
+            assert_ptr_equal(tw_wheel_poll(wheel, 4500), &timers[i]);
+    }
+}
+
+static void a_far_timer_costs_at_most_one_wake_up_per_level(void **state)
+{
+    (void)state;
+    for (int bits = 1; bits < 64; bits++) {
+        struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 12345);
+        struct tw_timer timer = {0};
+        tw_wheel_add_in(wheel, &timer, (1ull << bits) + 77);
+        uint32_t wakes = 0;
+        while (tw_timer_pending(&timer)) {
+            tw_wheel_poll(wheel, tw_wheel_next_bound(wheel));
+            wakes++;
+        }
+        assert_true(wakes <= tw_wheel_levels(wheel));
+        assert_int_equal(tw_wheel_now(wheel), 12345 + (1ull << bits) + 77);
+        tw_wheel_free(wheel);
+    }
+}
+
+static void a_sleeper_is_woken_for_a_big_slot_in_chunks(void **state)
+{
+    (void)state;
+    enum { COUNT = 20000 };
+    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_timer *timers = calloc(COUNT, sizeof *timers);
+    for (int i = 0; i < COUNT; i++)
+        tw_wheel_add_at(wheel, &timers[i], 200000);
+    uint64_t worst = 0, fired = 0;
+    while (fired == 0) {
+        uint64_t before = tw_wheel_refiled(wheel);
+        fired = tw_wheel_poll(wheel, tw_wheel_next_bound(wheel)) != NULL;
+        uint64_t refiled = tw_wheel_refiled(wheel) - before;
+        worst = refiled > worst ? refiled : worst;
+    }
+    assert_true(worst <= 128);
+    free(timers);
+    tw_wheel_free(wheel);
+}
+
+static void empty_time_costs_nothing(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        assert_null(tw_wheel_poll(wheel, 40000000));
+        assert_null(tw_wheel_poll(wheel, UINT64_MAX / 2));
+        assert_int_equal(tw_wheel_refiled(wheel), 0);
+    }
+}
+
+/* The firing sequence of a fixed load, polled in steps, with a budget for each call (0: unbudgeted). */
+static uint32_t sequence(struct tw_geometry g, uint32_t budget_each, uint32_t *order)
+{
+    enum { COUNT = 500 };
+    struct tw_wheel *wheel = wheel_of(g, 0);
+    struct tw_timer timers[COUNT] = {0}, *timer;
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < COUNT; i++)
+        tw_wheel_add_at(wheel, &timers[i], 1 + i * i * 2654435761u % 4900);
+    for (uint64_t now = 0; now < 5200; now += 137) {
+        if (budget_each == 0) {
+            while ((timer = tw_wheel_poll(wheel, now)) != NULL)
+                order[count++] = (uint32_t)(timer - timers);
+            continue;
+        }
+        enum tw_polled polled;
+        do {
+            uint32_t budget = budget_each;
+            polled = tw_wheel_poll_budget(wheel, now, &budget, &timer);
+            if (polled == TW_POLL_DUE)
+                order[count++] = (uint32_t)(timer - timers);
+        } while (polled != TW_POLL_IDLE);
+    }
+    tw_wheel_free(wheel);
+    return count;
+}
+
+static void any_budget_gives_the_same_firings(void **state)
+{
+    (void)state;
+    struct tw_geometry shapes[SHAPES_MAX];
+    uint32_t count = all_shapes(shapes), whole[500], cut[500];
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(sequence(shapes[i], 0, whole), 500);
+        for (uint32_t budget = 1; budget < 40; budget += 3) {
+            assert_int_equal(sequence(shapes[i], budget, cut), 500);
+            assert_memory_equal(whole, cut, sizeof whole);
+        }
+    }
+}
+
+static void no_budget_does_no_work(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer timer = {0}, *due;
+        uint32_t budget = 0;
+        assert_int_equal(tw_wheel_poll_budget(wheel, 10, &budget, &due), TW_POLL_IDLE);
+        tw_wheel_add_in(wheel, &timer, 5);
+        assert_int_equal(tw_wheel_poll_budget(wheel, 20, &budget, &due), TW_POLL_MORE);
+        assert_null(due);
+        assert_int_equal(tw_wheel_poll_budget(wheel, 20, &budget, &due), TW_POLL_MORE);
+        assert_ptr_equal(tw_wheel_poll(wheel, 20), &timer);
+    }
+}
+
+/* The timers go out of scope before the wheel does. */
+static void empty(struct tw_wheel *wheel)
+{
+    while (tw_wheel_drain(wheel) != NULL)
+        ;
+}
+
+static int count_until(void *arg, const struct tw_timer *timer)
+{
+    int *left = arg;
+    assert_true(tw_timer_pending(timer));
+    return --*left == 0 ? 42 : 0;
+}
+
+static void visit_meets_every_pending_timer_and_stops_when_told(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer timers[100] = {0}, *timer;
+        for (int i = 0; i < 100; i++)
+            tw_wheel_add_at(wheel, &timers[i], 1 + (uint64_t)i * 31 % 4000);
+        uint32_t budget = 45; /* leaves timers in the due list, being refiled, and on the rings */
+        while (tw_wheel_poll_budget(wheel, 2000, &budget, &timer) == TW_POLL_DUE)
+            ;
+        int pending = (int)tw_wheel_count(wheel), left = -1;
+        assert_int_equal(tw_wheel_visit(wheel, count_until, &left), 0);
+        assert_int_equal(-1 - left, pending);
+        for (int stop = 1; stop <= pending; stop++) {
+            left = stop;
+            assert_int_equal(tw_wheel_visit(wheel, count_until, &left), 42);
+        }
+        empty(wheel);
+    }
+}
+
+static void levels_tell_where_the_timers_are(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer timers[100] = {0};
+        for (int i = 0; i < 100; i++)
+            tw_wheel_add_at(wheel, &timers[i], 3900 + (uint64_t)i % 3);
+        for (uint64_t now = 0; now < 3800; now += 250) {
+            assert_null(tw_wheel_poll(wheel, now));
+            uint64_t found = 0;
+            for (uint32_t l = 0; l < tw_wheel_levels(wheel); l++) {
+                struct tw_level_info info = tw_wheel_level(wheel, l);
+                uint64_t in_slots = 0, occupied = 0;
+                for (uint32_t s = 0; s < info.slots; s++) {
+                    in_slots += tw_wheel_slot_count(wheel, l, s);
+                    occupied += tw_wheel_slot_count(wheel, l, s) > 0;
+                }
+                assert_int_equal(in_slots, info.filed);
+                assert_int_equal(occupied, info.occupied);
+                assert_int_equal(info.current, now / info.span % info.slots);
+                found += info.filed + info.draining;
+            }
+            assert_int_equal(found, 100);
+        }
+        empty(wheel);
+    }
+}
+
+static void append(void *arg, const char *text, size_t length)
+{
+    strncat(arg, text, length);
+}
+
+static void dump_shows_clock_counts_and_levels(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_CLOCK, 0);
+    struct tw_timer timers[3] = {0};
+    char text[4096] = "";
+    tw_wheel_poll(wheel, 61);
+    for (uint64_t i = 0; i < 3; i++)
+        tw_wheel_add_in(wheel, &timers[i], 5000);
+    tw_wheel_dump(wheel, append, text);
+    assert_non_null(strstr(text, "wheel at tick 61: 3 timers, 0 of them due"));
+    assert_non_null(strstr(text, "level 1: 60 slots of 60 ticks, at slot 1; 0 timers in 0 slots"));
+    assert_non_null(strstr(text, "level 2: 24 slots of 3600 ticks, at slot 0; 3 timers in 1 slots, 0 being refiled"));
+    tw_wheel_free(wheel);
+}
+
+static void every_error_has_a_text(void **state)
+{
+    (void)state;
+    assert_string_equal(tw_strerror(0), "no error");
+    assert_string_equal(tw_strerror(1), "unknown error");
+    assert_string_equal(tw_strerror(-1000), "unknown error");
+#define HAS_TEXT(name, value, text) assert_string_equal(tw_strerror(name), text);
+    TW_ERROR_TABLE(HAS_TEXT)
+#undef HAS_TEXT
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_timer_takes_32_bytes_and_the_presets_their_share),
+        cmocka_unit_test(init_works_in_memory_of_any_alignment),
+        cmocka_unit_test(init_refuses_too_little_memory_and_bad_geometry),
+        cmocka_unit_test(new_says_when_there_is_no_memory_and_free_takes_null),
+        cmocka_unit_test(sums_saturate),
+        cmocka_unit_test(a_clock_that_goes_back_is_held),
+        cmocka_unit_test(moving_files_what_is_not_pending),
+        cmocka_unit_test(moving_later_again_and_again_refiles_once),
+        cmocka_unit_test(moving_earlier_works_inside_a_slot_and_beyond),
+        cmocka_unit_test(simple_refuses_what_lies_beyond_its_ring_and_changes_nothing),
+        cmocka_unit_test(hashed_keeps_far_timers_for_several_turns),
+        cmocka_unit_test(a_jump_over_many_turns_costs_one_turn),
+        cmocka_unit_test(growing_asks_the_hook_and_gives_back),
+        cmocka_unit_test(growing_reaches_the_end_of_time),
+        cmocka_unit_test(a_geometry_of_64_levels_has_no_room_to_grow_and_needs_none),
+        cmocka_unit_test(next_bound_is_never_after_next_exact_and_is_now_when_due),
+        cmocka_unit_test(next_bound_is_now_while_a_budget_leaves_work),
+        cmocka_unit_test(next_exact_sees_through_pushed_back_timers),
+        cmocka_unit_test(a_far_timer_costs_at_most_one_wake_up_per_level),
+        cmocka_unit_test(a_sleeper_is_woken_for_a_big_slot_in_chunks),
+        cmocka_unit_test(empty_time_costs_nothing),
+        cmocka_unit_test(any_budget_gives_the_same_firings),
+        cmocka_unit_test(no_budget_does_no_work),
+        cmocka_unit_test(visit_meets_every_pending_timer_and_stops_when_told),
+        cmocka_unit_test(levels_tell_where_the_timers_are),
+        cmocka_unit_test(dump_shows_clock_counts_and_levels),
+        cmocka_unit_test(every_error_has_a_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
