@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The colours are one scale for all rings, from the middle of viridis to its bright end: equal steps look
+ * equal, brighter is more, and on the dark card a single timer is still seen. It is logarithmic when a few
+ * slots hold far more than the others, which would all look empty beside them.
+ */
+#include "canvas.h"
+
+#include <math.h>
+
+enum { RINGS_MAX = 10, GAP_MAX = 28, MARKS_MAX = 1536 };
+
+/* Rings share the room between the rim and the hub, but they do not grow fat when there are few. */
+struct tw_canvas tw_canvas_make(const struct tw_view *view, const struct tw_trace *trace, FILE *out)
+{
+    struct tw_canvas canvas = {.view = view, .trace = trace, .out = out};
+    canvas.rings = view->rings < RINGS_MAX ? view->rings : RINGS_MAX;
+    double pitch = (double)(TW_CANVAS_RIM - TW_CANVAS_HUB) / canvas.rings;
+    canvas.gap = fmin(GAP_MAX, pitch * 0.4);
+    canvas.thick = fmin(40 + 90.0 / canvas.rings, pitch - canvas.gap);
+    return canvas;
+}
+
+double tw_canvas_scale(const struct tw_view *view, uint64_t count)
+{
+    if (view->most <= 1)
+        return 1;
+    if (view->skewed)
+        return log((double)count) / log((double)view->most);
+    return (double)(count - 1) / (double)(view->most - 1);
+}
+
+int tw_canvas_shade(const struct tw_view *view, uint64_t count)
+{
+    return (int)(tw_canvas_scale(view, count) * (TW_CANVAS_SHADES - 1) + 0.5);
+}
+
+/* Viridis (Smith and van der Walt, public domain) without its darkest quarter. */
+struct tw_canvas_colour tw_canvas_colour(int shade)
+{
+    static const unsigned char KEYS[][3] = {{59, 82, 139}, {44, 113, 142}, {33, 145, 140}, {39, 173, 129},
+                                            {92, 200, 99}, {170, 220, 50}, {253, 231, 37}};
+    enum { LAST = sizeof KEYS / sizeof KEYS[0] - 1 };
+    double at = (double)shade / (TW_CANVAS_SHADES - 1) * LAST;
+    int key = at >= LAST ? LAST - 1 : (int)at;
+    unsigned part[3];
+    for (int i = 0; i < 3; i++)
+        part[i] = (unsigned)(KEYS[key][i] + (at - key) * (KEYS[key + 1][i] - KEYS[key][i]) + 0.5);
+    struct tw_canvas_colour colour;
+    snprintf(colour.text, sizeof colour.text, "#%02x%02x%02x", part[0] & 255, part[1] & 255, part[2] & 255);
+    return colour;
+}
+
+uint32_t tw_canvas_slots_per_mark(const struct tw_level_info *info)
+{
+    return (info->slots + MARKS_MAX - 1) / MARKS_MAX;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "command.h"
+
+#include "progress.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void tw_complain(const char *format, ...)
+{
+    va_list arguments;
+    tw_progress_end();
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+int tw_complain_option(int code, char **argv)
+{
+    const char *problem = code == ':' ? "needs a value" : "is not known";
+    /* A short option may sit inside a cluster, so it is named by its letter; a long one has just been passed. */
+    if (optopt > ' ' && optopt < 127)
+        tw_complain("tickwheel %s: option -%c %s (try: tickwheel %s --help)", argv[0], optopt, problem,
+                    argv[0]);
+    else
+        tw_complain("tickwheel %s: option %s %s (try: tickwheel %s --help)", argv[0], argv[optind - 1],
+                    optopt == 0 || code == ':' ? problem : "takes no value", argv[0]);
+    return TW_EXIT_INPUT;
+}
+
+bool tw_number_parse(const char *text, uint64_t max, uint64_t *number)
+{
+    uint64_t value = 0;
+    if (*text == '\0')
+        return false;
+    for (; *text != '\0'; text++) {
+        if (*text < '0' || *text > '9' || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+            return false;
+    }
+    *number = value;
+    return value <= max;
+}

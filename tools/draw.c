@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel draw: plays a trace up to a tick, and draws the wheel as it then stands.
+ */
+#include "command.h"
+#include "output.h"
+#include "picture.h"
+#include "player.h"
+#include "progress.h"
+#include "shape.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char HELP[] =
+    "usage: tickwheel draw TRACE --at TICK -o FILE [--preset NAME | --geometry LEVELS] [--overflow HOW]\n"
+    "\n"
+    "Runs a trace (plain, gzip or zstd; - is standard input) up to a tick, and draws the wheel as it then "
+    "stands.\n"
+    "\n"
+    "  --at TICK          a tick of the trace\n"
+    "  -o, --output FILE  the SVG picture to write; - is standard output\n"
+    "%s"
+    "\n"
+    "exit status          0: drawn; 1: the wheel refused a timer, or FILE cannot be written; 2: the arguments "
+    "or\n"
+    "                     the trace are not valid\n";
+
+struct options {
+    const char *trace, *at, *output;
+    struct tw_shape_options shape;
+    bool help;
+};
+
+/* ---- drawing -------------------------------------------------------------------------------------------- */
+
+static int no_memory(void)
+{
+    tw_complain("no memory for the picture");
+    return TW_EXIT_WRONG;
+}
+
+/* Makes the whole picture in memory first, so that no half of one is ever written. */
+static int write_picture(const struct tw_picture *picture, const char *path)
+{
+    char *bytes = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&bytes, &size);
+    if (out == NULL)
+        return no_memory();
+    tw_picture_write(picture, out);
+    bool good = !ferror(out);
+    good = fclose(out) == 0 && good;
+    int status = good ? TW_EXIT_GOOD : no_memory();
+    if (good && !tw_output_write(path, bytes, size))
+        status = TW_EXIT_WRONG;
+    free(bytes);
+    return status;
+}
+
+static int draw_wheel(const struct tw_player *player, const struct tw_shape *shape, const char *path)
+{
+    struct tw_view *view = malloc(sizeof *view);
+    if (view == NULL)
+        return no_memory();
+    const struct tw_picture picture = {.view = view, .trace = player->trace, .shape = shape->name};
+    int status = TW_EXIT_GOOD;
+    if (tw_view_take(view, player->wheel, shape->geometry.overflow) != 0) {
+        status = no_memory();
+    } else if (tw_view_total(view) != view->pending) {
+        tw_complain("the wheel does not balance: %" PRIu64 " timers on its levels, %" PRIu64 " pending",
+                    tw_view_total(view), view->pending);
+        status = TW_EXIT_WRONG;
+    }
+    if (status == TW_EXIT_GOOD)
+        status = write_picture(&picture, path);
+    tw_view_free(view);
+    free(view);
+    return status;
+}
+
+static int play_and_draw(const struct tw_trace *trace, const struct tw_shape *shape, uint64_t tick,
+                         const char *path)
+{
+    struct tw_player player;
+    if (tw_player_start(&player, trace, &shape->geometry) != 0)
+        return no_memory();
+    tw_progress_begin("playing");
+    int error = tw_player_play_to(&player, tick);
+    int status = TW_EXIT_WRONG;
+    if (error != 0)
+        tw_player_complain(&player, error);
+    else
+        status = draw_wheel(&player, shape, path);
+    tw_progress_end();
+    tw_player_stop(&player);
+    return status;
+}
+
+/* ---- the command ---------------------------------------------------------------------------------------- */
+
+static int parse_tick(const struct tw_trace *trace, const char *text, uint64_t *tick)
+{
+    if (trace->count == 0) {
+        tw_complain("%s: the trace holds no operations, so there is nothing to draw", trace->path);
+        return TW_EXIT_INPUT;
+    }
+    if (tw_number_parse(text, UINT64_MAX, tick) && *tick >= trace->first_tick && *tick <= trace->last_tick)
+        return TW_EXIT_GOOD;
+    tw_complain("--at %s: expected a tick of the trace, %" PRIu64 " to %" PRIu64, text, trace->first_tick,
+                trace->last_tick);
+    return TW_EXIT_INPUT;
+}
+
+static int draw(const struct options *options)
+{
+    struct tw_shape shape;
+    struct tw_trace trace;
+    uint64_t tick;
+    int status = tw_shape_make(&shape, &options->shape);
+    if (status != TW_EXIT_GOOD)
+        return status;
+    status = tw_trace_load(&trace, options->trace);
+    if (status == TW_EXIT_GOOD)
+        status = parse_tick(&trace, options->at, &tick);
+    if (status == TW_EXIT_GOOD)
+        status = play_and_draw(&trace, &shape, tick, options->output);
+    tw_trace_free(&trace);
+    return status;
+}
+
+enum { PRESET = 256, GEOMETRY, OVERFLOW, AT, HELP_WANTED };
+
+static const struct option LONG_OPTIONS[] = {
+    {"preset", required_argument, NULL, PRESET},
+    {"geometry", required_argument, NULL, GEOMETRY},
+    {"overflow", required_argument, NULL, OVERFLOW},
+    {"at", required_argument, NULL, AT},
+    {"output", required_argument, NULL, 'o'},
+    {"help", no_argument, NULL, HELP_WANTED},
+    {NULL, 0, NULL, 0},
+};
+
+/* False for an option that there is not. */
+static bool take_option(struct options *options, int code)
+{
+    switch (code) {
+    case PRESET:
+        options->shape.preset = optarg;
+        return true;
+    case GEOMETRY:
+        options->shape.geometry = optarg;
+        return true;
+    case OVERFLOW:
+        options->shape.overflow = optarg;
+        return true;
+    case AT:
+        options->at = optarg;
+        return true;
+    case 'o':
+        options->output = optarg;
+        return true;
+    case HELP_WANTED:
+        options->help = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int read_options(struct options *options, int argc, char **argv)
+{
+    int code;
+    opterr = 0; /* the complaints are ours */
+    while ((code = getopt_long(argc, argv, ":o:", LONG_OPTIONS, NULL)) != -1)
+        if (!take_option(options, code))
+            return tw_complain_option(code, argv);
+    if (options->help)
+        return TW_EXIT_GOOD;
+    if (argc - optind == 1 && options->at != NULL && options->output != NULL) {
+        options->trace = argv[optind];
+        return TW_EXIT_GOOD;
+    }
+    if (argc - optind != 1)
+        tw_complain("tickwheel draw: expected one trace, found %d (try: tickwheel draw --help)", argc - optind);
+    else
+        tw_complain("tickwheel draw: expected %s (try: tickwheel draw --help)",
+                    options->at == NULL ? "--at TICK" : "-o FILE");
+    return TW_EXIT_INPUT;
+}
+
+int tw_command_draw(int argc, char **argv)
+{
+    struct options options = {.help = false};
+    int status = read_options(&options, argc, argv);
+    if (status != TW_EXIT_GOOD)
+        return status;
+    if (options.help) {
+        printf(HELP, TW_SHAPE_HELP);
+        return TW_EXIT_GOOD;
+    }
+    return draw(&options);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "histogram.h"
+
+#include "figures.h"
+
+#include <stdbool.h>
+
+enum { BAR = 28 };
+
+void tw_histogram_add(struct tw_histogram *histogram, uint64_t value)
+{
+    histogram->step[63 - __builtin_clzll(value)]++;
+    histogram->total++;
+}
+
+static uint64_t most_in_a_step(const struct tw_histogram *h)
+{
+    uint64_t most = 0;
+    for (int k = 0; k < TW_HISTOGRAM_STEPS; k++)
+        if (h->step[k] > most)
+            most = h->step[k];
+    return most;
+}
+
+/* What is not empty shows at least one mark: a rare delay is still a delay. */
+static void print_bar(uint64_t count, uint64_t most, FILE *out)
+{
+    int marks = (int)((double)count / (double)most * BAR + 0.5);
+    do
+        fputc('#', out);
+    while (--marks > 0);
+    fputc('\n', out);
+}
+
+static void print_step(const struct tw_histogram *h, int k, double tick_ns, FILE *out)
+{
+    uint64_t low = (uint64_t)1 << k, high = low + (low - 1);
+    fprintf(out, "  %11s", tw_figure_short(low).text);
+    fprintf(out, high > low ? " - %-11s" : "   %11s", high > low ? tw_figure_short(high).text : "");
+    if (tick_ns > 0)
+        fprintf(out, " %10s", tw_figure_time(low, tick_ns).text);
+    fprintf(out, " %12s %5.1f%% ", tw_figure_count(h->step[k]).text,
+            100.0 * (double)h->step[k] / (double)h->total);
+}
+
+void tw_histogram_print(const struct tw_histogram *h, double tick_ns, FILE *out)
+{
+    uint64_t most = most_in_a_step(h);
+    int last = -1;
+    fprintf(out, "  %25s%s %12s\n", "ticks          ", tick_ns > 0 ? "       from" : "", "timers");
+    for (int k = 0; k < TW_HISTOGRAM_STEPS; k++) {
+        if (h->step[k] == 0)
+            continue;
+        /* A gap is shown as one, however wide it is. */
+        if (last >= 0 && k > last + 1)
+            fprintf(out, "  %13s\n", "...");
+        last = k;
+        print_step(h, k, tick_ns, out);
+        print_bar(h->step[k], most, out);
+    }
+}

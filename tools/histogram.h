@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How the values of a set spread, in steps of two: 1, 2-3, 4-7 and so on.
+ */
+#ifndef TW_TOOLS_HISTOGRAM_H
+#define TW_TOOLS_HISTOGRAM_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+enum { TW_HISTOGRAM_STEPS = 64 };
+
+/* Zeroed memory is an empty histogram. */
+struct tw_histogram {
+    uint64_t step[TW_HISTOGRAM_STEPS]; /* step[k] counts the values from 2^k to 2^(k+1) - 1 */
+    uint64_t total;
+};
+
+/* Counts a value. Requires: it is not 0. */
+void tw_histogram_add(struct tw_histogram *histogram, uint64_t value);
+
+/* Prints it as bars, the values being ticks; with their length (0: not known) also in units of time. */
+void tw_histogram_print(const struct tw_histogram *histogram, double tick_ns, FILE *out);
+
+#endif

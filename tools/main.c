@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel: the command. Each subcommand has a file of its own; this one chooses.
+ */
+#include "command.h"
+
+#include <tickwheel/version.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char HELP[] =
+    "usage: tickwheel COMMAND [ARGUMENTS]\n"
+    "\n"
+    "  replay TRACE               run a recorded trace of timer operations through the wheel and check every "
+    "firing\n"
+    "  draw TRACE --at TICK -o F  draw the wheel as it stands at a tick of a trace, as an SVG picture\n"
+    "  help                       this text\n"
+    "  --version                  the version\n"
+    "\n"
+    "tickwheel replay --help and tickwheel draw --help tell more.\n";
+
+static int help(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    fputs(HELP, stdout);
+    return TW_EXIT_GOOD;
+}
+
+static int version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    puts("tickwheel " TW_VERSION);
+    return TW_EXIT_GOOD;
+}
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} COMMANDS[] = {
+    {"replay", tw_command_replay}, {"draw", tw_command_draw}, {"help", help}, {"--help", help}, {"-h", help},
+    {"--version", version},
+};
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        fputs(HELP, stderr);
+        return TW_EXIT_INPUT;
+    }
+    for (size_t i = 0; i < sizeof COMMANDS / sizeof COMMANDS[0]; i++)
+        if (strcmp(argv[1], COMMANDS[i].name) == 0)
+            return COMMANDS[i].run(argc - 1, argv + 1);
+    tw_complain("tickwheel: there is no command \"%s\" (try: tickwheel help)", argv[1]);
+    return TW_EXIT_INPUT;
+}
+
+int main(int argc, char **argv)
+{
+    int status = run(argc, argv);
+    /* A full disk shows only when the last of the output is written. */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == TW_EXIT_GOOD) {
+        tw_complain("tickwheel: standard output cannot be written: %s", strerror(errno));
+        return TW_EXIT_WRONG;
+    }
+    return status;
+}

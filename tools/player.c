@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "player.h"
+
+#include "command.h"
+#include "figures.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the clock ------------------------------------------------------------------------------------------ */
+
+static void poll_at(struct tw_player *p, uint64_t tick)
+{
+    const struct tw_observer *observer = p->observer;
+    struct tw_timer *timer;
+    while ((timer = tw_wheel_poll(p->wheel, tick)) != NULL) {
+        struct tw_object *object = TW_CONTAINER(timer, struct tw_object, timer);
+        object->firings++;
+        p->fired++;
+        if (observer != NULL && observer->fired != NULL)
+            observer->fired(observer->arg, (uint32_t)(object - p->objects), tick);
+    }
+    if (observer != NULL && observer->polled != NULL)
+        observer->polled(observer->arg, tick);
+}
+
+/* The next tick with work, always after now: a wheel that answered otherwise must not hang the replay. */
+static uint64_t next_work(const struct tw_player *p)
+{
+    uint64_t bound = tw_wheel_next_bound(p->wheel), now = tw_wheel_now(p->wheel);
+    return bound > now ? bound : now + 1;
+}
+
+static void pass_time(struct tw_player *p, uint64_t tick)
+{
+    uint64_t work;
+    while ((work = next_work(p)) < tick)
+        poll_at(p, work);
+    poll_at(p, tick);
+}
+
+/* ---- records -------------------------------------------------------------------------------------------- */
+
+/* The wheel itself decides whether a move is an add: tw_wheel_move_at() takes both. */
+static int apply_filing(struct tw_player *p, const struct tw_record *record, bool pending)
+{
+    struct tw_timer *timer = &p->objects[record->id].timer;
+    int error = pending ? tw_wheel_move_at(p->wheel, timer, record->deadline)
+                        : tw_wheel_add_at(p->wheel, timer, record->deadline);
+    if (error != 0)
+        return error;
+    if (pending)
+        p->moves++;
+    else
+        p->adds++;
+    return 0;
+}
+
+static int apply(struct tw_player *p, const struct tw_record *record)
+{
+    struct tw_timer *timer = &p->objects[record->id].timer;
+    bool pending = tw_timer_pending(timer);
+    if (record->what == TW_RECORD_CANCEL) {
+        if (tw_wheel_cancel(p->wheel, timer))
+            p->cancels++;
+        else
+            p->stale++;
+    } else {
+        int error = apply_filing(p, record, pending);
+        if (error != 0)
+            return error;
+    }
+    if (p->observer != NULL && p->observer->applied != NULL)
+        p->observer->applied(p->observer->arg, record, pending);
+    return 0;
+}
+
+int tw_player_play(struct tw_player *p, size_t end)
+{
+    for (; p->next < end; p->next++) {
+        const struct tw_record *record = &p->trace->records[p->next];
+        if (record->what == TW_RECORD_FIRED)
+            continue;
+        /* Nothing that is filed on a tick can be due on the same tick, so one poll for each is enough. */
+        if (record->tick != tw_wheel_now(p->wheel))
+            pass_time(p, record->tick);
+        int error = apply(p, record);
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
+int tw_player_play_to(struct tw_player *p, uint64_t tick)
+{
+    size_t end = p->next;
+    while (end < p->trace->count && p->trace->records[end].tick <= tick)
+        end++;
+    int error = tw_player_play(p, end);
+    if (error == 0 && tick > tw_wheel_now(p->wheel))
+        pass_time(p, tick);
+    return error;
+}
+
+bool tw_player_finish(struct tw_player *p, uint64_t polls)
+{
+    /* The end of time is the last chance: what has not fired then is lost, and counted as such. */
+    while (tw_wheel_count(p->wheel) > 0 && tw_wheel_now(p->wheel) < UINT64_MAX) {
+        if (polls-- == 0)
+            return false;
+        poll_at(p, next_work(p));
+    }
+    return true;
+}
+
+/* ---- start and stop ------------------------------------------------------------------------------------- */
+
+int tw_player_rewind(struct tw_player *p, const struct tw_geometry *geometry)
+{
+    /* A wheel that has lost timers leaves their objects marked as pending. */
+    if (p->wheel != NULL && tw_wheel_count(p->wheel) > 0)
+        memset(p->objects, 0, p->trace->ids * sizeof *p->objects);
+    tw_wheel_free(p->wheel);
+    p->wheel = NULL;
+    p->next = 0;
+    p->adds = p->moves = p->cancels = p->stale = p->fired = 0;
+    return tw_wheel_new(&p->wheel, geometry, p->trace->first_tick);
+}
+
+int tw_player_start(struct tw_player *p, const struct tw_trace *trace, const struct tw_geometry *geometry)
+{
+    memset(p, 0, sizeof *p);
+    p->trace = trace;
+    /* Zeroed memory is a timer that is not pending. */
+    p->objects = calloc((size_t)trace->ids + 1, sizeof *p->objects);
+    int error = p->objects == NULL ? TW_ENOMEM : tw_player_rewind(p, geometry);
+    if (error != 0)
+        tw_player_stop(p);
+    return error;
+}
+
+void tw_player_stop(struct tw_player *p)
+{
+    tw_wheel_free(p->wheel);
+    free(p->objects);
+    p->wheel = NULL;
+    p->objects = NULL;
+}
+
+void tw_player_complain(const struct tw_player *p, int error)
+{
+    const struct tw_record *record = &p->trace->records[p->next];
+    if (error != TW_ERANGE) {
+        tw_complain("%s:%" PRIu64 ": %s", p->trace->path, record->line, tw_strerror(error));
+        return;
+    }
+    tw_complain("%s:%" PRIu64 ": the wheel refuses the deadline %" PRIu64 " at tick %" PRIu64
+                ": a delay of %s ticks, and its range is %s (try another --preset, or --overflow rounds)",
+                p->trace->path, record->line, record->deadline, record->tick,
+                tw_figure_count(record->deadline - record->tick).text,
+                tw_figure_count(tw_wheel_range(p->wheel)).text);
+}

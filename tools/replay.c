@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel replay. The trace is in memory before anything is played, and it is played several times: once to
+ * count and to warm the memory up, then with nobody looking on, for the time, and at last beside the model,
+ * for the truth. So what an operation costs is the wheel's cost alone, and what is printed is known to be
+ * whole.
+ */
+#include "command.h"
+#include "player.h"
+#include "progress.h"
+#include "report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SLICE = 1 << 14, TIMED_MIN = 3, TIMED_MAX = 15 };
+static const double TIMED_ENOUGH = 0.5; /* seconds of timed passes after which no further one is begun */
+
+static const char USAGE[] =
+    "usage: tickwheel replay TRACE [--preset NAME | --geometry LEVELS] [--overflow HOW]\n"
+    "                        [--no-check] [--json]\n";
+
+static const char HELP[] =
+    "\n"
+    "Runs a recorded trace of timer operations (plain, gzip or zstd; - is standard input) through the wheel, "
+    "in\n"
+    "virtual time, and checks every firing against a sorted list of the pending timers.\n"
+    "\n"
+    "%s"
+    "  --no-check         leave the checking out\n"
+    "  --json             print one JSON object with the keys operations, adds, cancels, moves, fired, early, "
+    "late,\n"
+    "                     missed, out_of_order, ns_per_op, max_filed_per_tick, pending_peak\n"
+    "\n"
+    "ns per op            the time of a run with nobody looking on, firing and refiling included, divided by "
+    "the\n"
+    "                     number of operations; the median of several runs\n"
+    "most refiled         (max_filed_per_tick) the largest number of timers that the wheel itself moved "
+    "between its\n"
+    "                     levels, or filed again after they had been pushed back, in one tick\n"
+    "out of order         fired before another timer that had an earlier deadline, or the same deadline and "
+    "was filed\n"
+    "                     before; timers moved since they were filed may take their turn among equals at any "
+    "time\n"
+    "\n"
+    "exit status          0: every timer fired on its tick and in order; 1: some did not, or the wheel refused "
+    "one;\n"
+    "                     2: the arguments or the trace are not valid\n";
+
+struct options {
+    const char *trace;
+    struct tw_shape_options shape;
+    bool check, json, help;
+};
+
+/* ---- passes --------------------------------------------------------------------------------------------- */
+
+struct replay {
+    struct tw_trace trace;
+    struct tw_shape shape;
+    struct tw_player player;
+    struct tw_model *model;
+    struct tw_findings findings;
+    uint64_t refiled; /* by the wheel, up to the last poll */
+};
+
+/* Plays everything, with a progress bar. Returns an exit status. */
+static int play_all(struct replay *r, const char *what)
+{
+    struct tw_player *player = &r->player;
+    size_t count = r->trace.count;
+    tw_progress_begin(what);
+    while (player->next < count) {
+        size_t end = count - player->next > SLICE ? player->next + SLICE : count;
+        int error = tw_player_play(player, end);
+        if (error != 0) {
+            tw_player_complain(player, error);
+            return TW_EXIT_WRONG;
+        }
+        tw_progress_show((double)end / (double)count);
+    }
+    /* A small wheel may turn very often before its farthest timer fires. */
+    while (!tw_player_finish(player, SLICE))
+        tw_progress_show(-1);
+    tw_progress_end();
+    return TW_EXIT_GOOD;
+}
+
+static void survey_polled(void *arg, uint64_t tick)
+{
+    struct replay *r = arg;
+    uint64_t refiled = tw_wheel_refiled(r->player.wheel);
+    (void)tick;
+    if (refiled - r->refiled > r->findings.most_refiled)
+        r->findings.most_refiled = refiled - r->refiled;
+    r->refiled = refiled;
+}
+
+static void survey_applied(void *arg, const struct tw_record *record, bool was_pending)
+{
+    struct replay *r = arg;
+    uint64_t pending = tw_wheel_count(r->player.wheel);
+    (void)was_pending;
+    if (pending > r->findings.pending_peak)
+        r->findings.pending_peak = pending;
+    if (record->what != TW_RECORD_CANCEL)
+        tw_histogram_add(&r->findings.delays,
+                         record->deadline > record->tick ? record->deadline - record->tick : 1);
+}
+
+/* The first pass. It fails if the wheel refuses a timer, so the later ones need not look. */
+static int survey(struct replay *r)
+{
+    const struct tw_observer observer = {.polled = survey_polled, .applied = survey_applied, .arg = r};
+    const struct tw_player *player = &r->player;
+    struct tw_findings *f = &r->findings;
+    r->player.observer = &observer;
+    int status = play_all(r, "counting");
+    r->player.observer = NULL;
+    f->operations = r->trace.count;
+    f->levels = tw_wheel_levels(player->wheel);
+    f->adds = player->adds;
+    f->moves = player->moves;
+    f->cancels = player->cancels;
+    f->stale = player->stale;
+    f->fired = player->fired;
+    return status;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int no_memory(void)
+{
+    tw_complain("no memory for the wheel");
+    return TW_EXIT_WRONG;
+}
+
+static int time_passes(struct replay *r)
+{
+    double pass[TIMED_MAX], all = 0;
+    size_t passes = 0;
+    tw_progress_begin("timing");
+    while (passes < TIMED_MAX && (passes < TIMED_MIN || all < TIMED_ENOUGH)) {
+        if (tw_player_rewind(&r->player, &r->shape.geometry) != 0)
+            return no_memory();
+        double start = seconds();
+        tw_player_play(&r->player, r->trace.count);
+        tw_player_finish(&r->player, UINT64_MAX);
+        all += pass[passes++] = seconds() - start;
+        tw_progress_show((double)passes / TIMED_MAX);
+    }
+    qsort(pass, passes, sizeof *pass, compare_doubles);
+    if (r->trace.count > 0)
+        r->findings.ns_per_op = pass[passes / 2] * 1e9 / (double)r->trace.count;
+    return TW_EXIT_GOOD;
+}
+
+static void check_fired(void *arg, uint32_t id, uint64_t tick)
+{
+    tw_model_fired(((struct replay *)arg)->model, id, tick);
+}
+
+static void check_polled(void *arg, uint64_t tick)
+{
+    tw_model_settled(((struct replay *)arg)->model, tick);
+}
+
+static void check_applied(void *arg, const struct tw_record *record, bool was_pending)
+{
+    struct replay *r = arg;
+    (void)was_pending; /* the model has an opinion of its own */
+    if (record->what == TW_RECORD_CANCEL)
+        tw_model_cancel(r->model, record->id);
+    else
+        tw_model_file(r->model, record->id, record->tick, record->deadline);
+}
+
+static int check(struct replay *r)
+{
+    const struct tw_observer observer = {
+        .fired = check_fired, .polled = check_polled, .applied = check_applied, .arg = r};
+    r->model = tw_model_new(r->trace.ids);
+    if (r->model == NULL || tw_player_rewind(&r->player, &r->shape.geometry) != 0)
+        return no_memory();
+    r->player.observer = &observer;
+    int status = play_all(r, "checking");
+    r->player.observer = NULL;
+    r->findings.verdict = tw_model_finish(r->model);
+    r->findings.checked = true;
+    return status;
+}
+
+/* ---- the command ---------------------------------------------------------------------------------------- */
+
+/* Every timer that was added has fired or was cancelled: a wheel that loses one, or fires one twice, is
+ * caught here even when nothing else is checked. */
+static int judge(const struct tw_findings *f)
+{
+    if (f->adds != f->fired + f->cancels)
+        tw_complain("the wheel does not balance: %llu timers added, %llu fired and %llu cancelled",
+                    (unsigned long long)f->adds, (unsigned long long)f->fired, (unsigned long long)f->cancels);
+    return tw_findings_good(f) ? TW_EXIT_GOOD : TW_EXIT_WRONG;
+}
+
+static int run_passes(struct replay *r, const struct options *options)
+{
+    if (tw_lateness_read(&r->findings.recorded, &r->trace) != 0)
+        return no_memory();
+    tw_trace_drop_remarks(&r->trace);
+    if (tw_player_start(&r->player, &r->trace, &r->shape.geometry) != 0)
+        return no_memory();
+    int status = survey(r);
+    if (status == TW_EXIT_GOOD)
+        status = time_passes(r);
+    if (status == TW_EXIT_GOOD && options->check)
+        status = check(r);
+    tw_progress_end();
+    return status;
+}
+
+static int replay(struct replay *r, const struct options *options)
+{
+    int status = tw_shape_make(&r->shape, &options->shape);
+    if (status == TW_EXIT_GOOD)
+        status = tw_trace_load(&r->trace, options->trace);
+    if (status != TW_EXIT_GOOD)
+        return status;
+    r->findings.trace = &r->trace;
+    r->findings.shape = &r->shape;
+    status = run_passes(r, options);
+    if (status == TW_EXIT_GOOD) {
+        status = judge(&r->findings);
+        (options->json ? tw_findings_print_json : tw_findings_print)(&r->findings, stdout);
+    }
+    tw_player_stop(&r->player);
+    tw_model_free(r->model);
+    tw_trace_free(&r->trace);
+    return status;
+}
+
+enum { PRESET = 256, GEOMETRY, OVERFLOW, NO_CHECK, JSON, HELP_WANTED };
+
+static const struct option LONG_OPTIONS[] = {
+    {"preset", required_argument, NULL, PRESET},
+    {"geometry", required_argument, NULL, GEOMETRY},
+    {"overflow", required_argument, NULL, OVERFLOW},
+    {"no-check", no_argument, NULL, NO_CHECK},
+    {"json", no_argument, NULL, JSON},
+    {"help", no_argument, NULL, HELP_WANTED},
+    {NULL, 0, NULL, 0},
+};
+
+/* False for an option that there is not. */
+static bool take_option(struct options *options, int code)
+{
+    switch (code) {
+    case PRESET:
+        options->shape.preset = optarg;
+        return true;
+    case GEOMETRY:
+        options->shape.geometry = optarg;
+        return true;
+    case OVERFLOW:
+        options->shape.overflow = optarg;
+        return true;
+    case NO_CHECK:
+        options->check = false;
+        return true;
+    case JSON:
+        options->json = true;
+        return true;
+    case HELP_WANTED:
+        options->help = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int read_options(struct options *options, int argc, char **argv)
+{
+    int code;
+    opterr = 0; /* the complaints are ours */
+    while ((code = getopt_long(argc, argv, ":", LONG_OPTIONS, NULL)) != -1)
+        if (!take_option(options, code))
+            return tw_complain_option(code, argv);
+    if (options->help)
+        return TW_EXIT_GOOD;
+    if (argc - optind == 1) {
+        options->trace = argv[optind];
+        return TW_EXIT_GOOD;
+    }
+    tw_complain("tickwheel replay: expected one trace, found %d (try: tickwheel replay --help)", argc - optind);
+    return TW_EXIT_INPUT;
+}
+
+int tw_command_replay(int argc, char **argv)
+{
+    struct options options = {.check = true};
+    int status = read_options(&options, argc, argv);
+    if (status != TW_EXIT_GOOD)
+        return status;
+    if (options.help) {
+        fputs(USAGE, stdout);
+        printf(HELP, TW_SHAPE_HELP);
+        return TW_EXIT_GOOD;
+    }
+    struct replay *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return no_memory();
+    status = replay(r, &options);
+    free(r);
+    return status;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "shape.h"
+
+#include "command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIELD_SIZE = 48, MESSAGE_SIZE = 200 };
+
+const char TW_SHAPE_HELP[] =
+    "  --preset NAME      the shape of the wheel: default, small, clock, simple:N, hashed:N, growing:N\n"
+    "                     (N slots in the ring)\n"
+    "  --geometry LEVELS  a shape of your own, from the lowest level up: SLOTS/STEP,SLOTS/STEP,...,SLOTS\n"
+    "                     where STEP slots of a level make one slot of the next. A last \"...\" repeats the "
+    "level\n"
+    "                     before it until the wheel spans 2^64 ticks: 1024/512,256/128,... is the default\n"
+    "  --overflow HOW     what happens to a timer that the top level cannot reach: reject, rounds or grow\n"
+    "                     (a geometry of your own: rounds, if not said otherwise)\n";
+
+static const struct preset {
+    const char *name;
+    struct tw_geometry (*make)(void);
+    struct tw_geometry (*make_of)(uint32_t slots);
+} PRESETS[] = {
+    {"default", tw_geometry_default, NULL}, {"small", tw_geometry_small, NULL},
+    {"clock", tw_geometry_clock, NULL},     {"simple", NULL, tw_geometry_simple},
+    {"hashed", NULL, tw_geometry_hashed},   {"growing", NULL, tw_geometry_growing},
+};
+
+/* ---- presets -------------------------------------------------------------------------------------------- */
+
+static bool make_preset(const struct preset *preset, const char *text, struct tw_geometry *geometry)
+{
+    const char *colon = strchr(text, ':');
+    uint64_t slots;
+    if (preset->make != NULL && colon != NULL) {
+        tw_complain("--preset %s: the preset %s takes no number", text, preset->name);
+        return false;
+    }
+    if (preset->make != NULL) {
+        *geometry = preset->make();
+        return true;
+    }
+    if (colon == NULL || !tw_number_parse(colon + 1, UINT32_MAX, &slots)) {
+        tw_complain("--preset %s: expected a number of slots, as in %s:512", text, preset->name);
+        return false;
+    }
+    *geometry = preset->make_of((uint32_t)slots);
+    return true;
+}
+
+static bool parse_preset(const char *text, struct tw_geometry *geometry)
+{
+    size_t length = strcspn(text, ":");
+    for (size_t i = 0; i < sizeof PRESETS / sizeof PRESETS[0]; i++)
+        if (strlen(PRESETS[i].name) == length && memcmp(PRESETS[i].name, text, length) == 0)
+            return make_preset(&PRESETS[i], text, geometry);
+    tw_complain("--preset %s: expected default, small, clock, simple:N, hashed:N or growing:N", text);
+    return false;
+}
+
+/* ---- geometries ----------------------------------------------------------------------------------------- */
+
+/* A geometry being read: `step` is that of the level read last, 0 when it gave none. */
+struct reading {
+    const char *text;
+    struct tw_geometry *geometry;
+    uint64_t step;
+};
+
+static bool wrong_level(const struct reading *r, const char *problem)
+{
+    tw_complain("--geometry %s: level %u: %s", r->text, r->geometry->levels, problem);
+    return false;
+}
+
+/* Puts a level on top of those read so far. Slot counts past the valid range stay past it, for the check to
+ * name. */
+static bool push_level(struct reading *r, uint64_t slots, uint64_t step)
+{
+    struct tw_geometry *g = r->geometry;
+    uint64_t span = 1;
+    if (g->levels == TW_LEVELS_MAX)
+        return wrong_level(r, "more levels than a wheel can have (64)");
+    if (g->levels > 0 && r->step == 0)
+        return wrong_level(r, "the level below it needs a STEP, as in 64/32: only the last may go without");
+    if (g->levels > 0 && __builtin_mul_overflow(g->level[g->levels - 1].span, r->step, &span))
+        return wrong_level(r, "a slot would span more than 2^64 ticks");
+    g->level[g->levels].slots = slots > UINT32_MAX ? UINT32_MAX : (uint32_t)slots;
+    g->level[g->levels].span = span;
+    g->levels++;
+    r->step = step;
+    return true;
+}
+
+/* Repeats the last level until the ring on top spans all of time. */
+static bool repeat_level(struct reading *r)
+{
+    struct tw_geometry *g = r->geometry;
+    if (g->levels == 0 || r->step < 2)
+        return wrong_level(r, "\"...\" repeats the level before it, which needs a STEP of at least 2");
+    const struct tw_level *top = &g->level[g->levels - 1];
+    for (uint64_t all; !__builtin_mul_overflow(top->span, top->slots, &all); top++)
+        if (!push_level(r, top->slots, r->step))
+            return false;
+    return true;
+}
+
+static bool read_level(struct reading *r, char *field)
+{
+    char *slash = strchr(field, '/');
+    uint64_t slots, step = 0;
+    if (slash != NULL)
+        *slash = '\0';
+    if (!tw_number_parse(field, UINT64_MAX, &slots) ||
+        (slash != NULL && (!tw_number_parse(slash + 1, UINT64_MAX, &step) || step == 0)))
+        return wrong_level(r, "expected SLOTS/STEP, as in 64/32");
+    return push_level(r, slots, step);
+}
+
+static bool read_levels(struct reading *r)
+{
+    char field[FIELD_SIZE];
+    for (const char *at = r->text;; at++) {
+        size_t length = strcspn(at, ",");
+        if (length >= sizeof field)
+            return wrong_level(r, "expected SLOTS/STEP, as in 64/32");
+        memcpy(field, at, length);
+        field[length] = '\0';
+        at += length;
+        if (strcmp(field, "...") == 0)
+            return *at == '\0' ? repeat_level(r) : wrong_level(r, "\"...\" must come last");
+        if (!read_level(r, field))
+            return false;
+        if (*at == '\0')
+            return true;
+    }
+}
+
+static bool parse_geometry(const char *text, struct tw_geometry *geometry)
+{
+    struct reading reading = {.text = text, .geometry = geometry, .step = 0};
+    geometry->levels = 0;
+    geometry->overflow = TW_OVERFLOW_ROUNDS;
+    return read_levels(&reading);
+}
+
+/* ---- both ----------------------------------------------------------------------------------------------- */
+
+static bool parse_overflow(const char *text, struct tw_geometry *geometry)
+{
+    static const char *const NAMES[] = {"reject", "rounds", "grow"};
+    static const enum tw_overflow VALUES[] = {TW_OVERFLOW_REJECT, TW_OVERFLOW_ROUNDS, TW_OVERFLOW_GROW};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(text, NAMES[i]) == 0) {
+            geometry->overflow = VALUES[i];
+            return true;
+        }
+    }
+    tw_complain("--overflow %s: expected reject, rounds or grow", text);
+    return false;
+}
+
+static void name_shape(struct tw_shape *shape, const struct tw_shape_options *options)
+{
+    const char *base = options->preset != NULL ? options->preset : "default";
+    const char *how = options->overflow;
+    snprintf(shape->name, sizeof shape->name, "%s%s%s%s", options->geometry != NULL ? "geometry " : "",
+             options->geometry != NULL ? options->geometry : base, how != NULL ? ", overflow " : "",
+             how != NULL ? how : "");
+}
+
+int tw_shape_make(struct tw_shape *shape, const struct tw_shape_options *options)
+{
+    struct tw_geometry *geometry = &shape->geometry;
+    char message[MESSAGE_SIZE];
+    bool good = true;
+    if (options->preset != NULL && options->geometry != NULL) {
+        tw_complain("--preset and --geometry both give the shape of the wheel: choose one");
+        return TW_EXIT_INPUT;
+    }
+    if (options->geometry != NULL)
+        good = parse_geometry(options->geometry, geometry);
+    else
+        good = parse_preset(options->preset != NULL ? options->preset : "default", geometry);
+    if (!good || (options->overflow != NULL && !parse_overflow(options->overflow, geometry)))
+        return TW_EXIT_INPUT;
+    name_shape(shape, options);
+    if (tw_geometry_check(geometry, message, sizeof message) == 0)
+        return TW_EXIT_GOOD;
+    tw_complain("the wheel cannot have the shape \"%s\": %s", shape->name, message);
+    return TW_EXIT_INPUT;
+}

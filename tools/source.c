@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Bytes come in through fill(), and one unpacking step turns what is there into text: copy, inflate or zstd.
+ * A step may use up input without giving text, or give text without using up input, so tw_source_read() steps
+ * until there is text, and asks for more bytes only when a step could do nothing with those it had. At the
+ * end of the file an unfinished gzip member or zstd frame is an error: half a trace must not pass for a whole
+ * one.
+ */
+#include "source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+enum { INPUT_SIZE = 1 << 16, PROBLEM_SIZE = 160, MAGIC_SIZE = 4 };
+
+enum packing { UNKNOWN, PLAIN, GZIP, ZSTD };
+
+struct tw_source {
+    int fd;
+    off_t length, taken; /* of the file, for the progress bar; length 0 when it is not known */
+    enum packing packing;
+    bool ended;  /* the file has no more bytes */
+    bool inside; /* a gzip member or zstd frame has begun and not ended */
+    size_t at, have;
+    z_stream gzip;
+    ZSTD_DStream *zstd;
+    char problem[PROBLEM_SIZE];
+    unsigned char input[INPUT_SIZE];
+};
+
+struct tw_source *tw_source_open(const char *path)
+{
+    struct tw_source *source = calloc(1, sizeof *source);
+    if (source == NULL)
+        return NULL;
+    source->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (source->fd < 0) {
+        free(source);
+        return NULL;
+    }
+    struct stat about;
+    if (fstat(source->fd, &about) == 0 && S_ISREG(about.st_mode))
+        source->length = about.st_size;
+    return source;
+}
+
+void tw_source_close(struct tw_source *source)
+{
+    if (source == NULL)
+        return;
+    if (source->packing == GZIP)
+        inflateEnd(&source->gzip);
+    ZSTD_freeDStream(source->zstd);
+    if (source->fd != STDIN_FILENO)
+        close(source->fd);
+    free(source);
+}
+
+const char *tw_source_problem(const struct tw_source *source)
+{
+    return source->problem;
+}
+
+double tw_source_progress(const struct tw_source *source)
+{
+    return source->length > 0 ? (double)source->taken / (double)source->length : -1;
+}
+
+/* Keeps the first problem, and returns false so that a caller can say so and leave in one line. */
+static bool fail(struct tw_source *source, const char *before, const char *what, const char *after)
+{
+    if (source->problem[0] == '\0')
+        snprintf(source->problem, sizeof source->problem, "%s%s%s", before, what, after);
+    return false;
+}
+
+/* Reads more bytes behind those that are still unused. */
+static bool fill(struct tw_source *source)
+{
+    memmove(source->input, source->input + source->at, source->have - source->at);
+    source->have -= source->at;
+    source->at = 0;
+    ssize_t got;
+    do
+        got = read(source->fd, source->input + source->have, INPUT_SIZE - source->have);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return fail(source, "a file that cannot be read (", strerror(errno), "), expected a trace");
+    source->ended = got == 0;
+    source->have += (size_t)got;
+    source->taken += got;
+    return true;
+}
+
+static enum packing packing_of(const unsigned char *bytes, size_t length)
+{
+    static const unsigned char GZIP_MAGIC[] = {0x1F, 0x8B}, ZSTD_MAGIC[] = {0x28, 0xB5, 0x2F, 0xFD};
+    static const unsigned char SKIPPABLE_MAGIC[] = {0x2A, 0x4D, 0x18};
+    if (length >= sizeof GZIP_MAGIC && memcmp(bytes, GZIP_MAGIC, sizeof GZIP_MAGIC) == 0)
+        return GZIP;
+    if (length < MAGIC_SIZE)
+        return PLAIN;
+    /* A zstd file may also begin with a frame that readers skip: its first byte is 0x50 to 0x5F. */
+    bool skippable = bytes[0] >> 4 == 5 && memcmp(bytes + 1, SKIPPABLE_MAGIC, sizeof SKIPPABLE_MAGIC) == 0;
+    return skippable || memcmp(bytes, ZSTD_MAGIC, sizeof ZSTD_MAGIC) == 0 ? ZSTD : PLAIN;
+}
+
+static bool detect(struct tw_source *source)
+{
+    while (source->have < MAGIC_SIZE && !source->ended)
+        if (!fill(source))
+            return false;
+    source->packing = packing_of(source->input, source->have);
+    if (source->packing == ZSTD && (source->zstd = ZSTD_createDStream()) == NULL)
+        return fail(source, "a zstd file", "", ", expected to have memory to unpack it");
+    /* 16 asks zlib for a gzip header rather than its own. */
+    if (source->packing == GZIP && inflateInit2(&source->gzip, MAX_WBITS + 16) != Z_OK) {
+        source->packing = PLAIN; /* there is nothing to end */
+        return fail(source, "a gzip file", "", ", expected to have memory to unpack it");
+    }
+    return true;
+}
+
+static size_t step_plain(struct tw_source *source, char *text, size_t size)
+{
+    size_t length = source->have - source->at;
+    if (length > size)
+        length = size;
+    memcpy(text, source->input + source->at, length);
+    source->at += length;
+    return length;
+}
+
+/* The members of a gzip file follow one another without a mark: input after the end of one begins the next. */
+static bool step_gzip(struct tw_source *source, char *text, size_t size, size_t *produced)
+{
+    z_stream *gzip = &source->gzip;
+    gzip->next_in = source->input + source->at;
+    gzip->avail_in = (uInt)(source->have - source->at);
+    gzip->next_out = (unsigned char *)text;
+    gzip->avail_out = (uInt)size;
+    if (!source->inside && gzip->avail_in > 0) {
+        inflateReset(gzip);
+        source->inside = true;
+    }
+    int result = source->inside ? inflate(gzip, Z_NO_FLUSH) : Z_BUF_ERROR;
+    source->at = source->have - gzip->avail_in;
+    *produced = size - gzip->avail_out;
+    if (result == Z_STREAM_END)
+        source->inside = false;
+    else if (result != Z_OK && result != Z_BUF_ERROR)
+        return fail(source, "damaged gzip data (", gzip->msg != NULL ? gzip->msg : zError(result),
+                    "), expected data that unpacks");
+    return true;
+}
+
+static bool step_zstd(struct tw_source *source, char *text, size_t size, size_t *produced)
+{
+    ZSTD_inBuffer in = {.src = source->input, .size = source->have, .pos = source->at};
+    ZSTD_outBuffer out = {.dst = text, .size = size, .pos = 0};
+    if (!source->inside && in.pos == in.size)
+        return true;
+    size_t wanted = ZSTD_decompressStream(source->zstd, &out, &in);
+    source->at = in.pos;
+    *produced = out.pos;
+    if (ZSTD_isError(wanted))
+        return fail(source, "damaged zstd data (", ZSTD_getErrorName(wanted), "), expected data that unpacks");
+    source->inside = wanted != 0;
+    return true;
+}
+
+static bool step(struct tw_source *source, char *text, size_t size, size_t *produced)
+{
+    *produced = 0;
+    if (source->packing == GZIP)
+        return step_gzip(source, text, size, produced);
+    if (source->packing == ZSTD)
+        return step_zstd(source, text, size, produced);
+    *produced = step_plain(source, text, size);
+    return true;
+}
+
+ssize_t tw_source_read(struct tw_source *source, char *text, size_t size)
+{
+    if (source->packing == UNKNOWN && !detect(source))
+        return -1;
+    for (;;) {
+        size_t produced, before = source->at;
+        if (!step(source, text, size, &produced))
+            return -1;
+        if (produced > 0)
+            return (ssize_t)produced;
+        if (source->at != before && source->at < source->have)
+            continue;
+        if (source->ended)
+            break;
+        if (!fill(source))
+            return -1;
+    }
+    if (!source->inside)
+        return 0;
+    fail(source, source->packing == GZIP ? "gzip" : "zstd", " data that ends too early",
+         ", expected the rest of it");
+    return -1;
+}

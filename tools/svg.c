@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "svg.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { TEXT_SIZE = 320 };
+static const double TAU = 6.283185307179586;
+
+double tw_svg_round(double value)
+{
+    return round(value * 100) / 100 + 0.0;
+}
+
+struct tw_svg_point tw_svg_on_circle(struct tw_svg_point centre, double radius, double turn)
+{
+    struct tw_svg_point point = {
+        .x = tw_svg_round(centre.x + radius * sin(turn * TAU)),
+        .y = tw_svg_round(centre.y - radius * cos(turn * TAU)),
+    };
+    return point;
+}
+
+static void arc_to(FILE *out, struct tw_svg_point centre, double radius, double to, bool large)
+{
+    struct tw_svg_point end = tw_svg_on_circle(centre, radius, to);
+    fprintf(out, "A%g %g 0 %d 1 %g %g", tw_svg_round(radius), tw_svg_round(radius), large, end.x, end.y);
+}
+
+void tw_svg_arc(FILE *out, struct tw_svg_point centre, double radius, double from, double to)
+{
+    struct tw_svg_point start = tw_svg_on_circle(centre, radius, from);
+    fprintf(out, "M%g %g", start.x, start.y);
+    /* An arc that ends where it starts would not be drawn at all. */
+    if (to - from > 0.999)
+        arc_to(out, centre, radius, from + 0.5, false);
+    arc_to(out, centre, radius, to - from > 0.999 ? from + 1 : to, to - from > 0.5 && to - from <= 0.999);
+}
+
+/* The length of the character that a text begins with; 0 when it is no UTF-8, or nothing that XML may hold. */
+static size_t character_length(const char *text)
+{
+    static const uint32_t LEAST[] = {0, ' ', 0x80, 0x800, 0x10000};
+    unsigned char lead = (unsigned char)text[0];
+    size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
+    uint32_t code = length == 1 ? lead : lead & (0x7Fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if (((unsigned char)text[i] & 0xC0) != 0x80)
+            return 0;
+        code = code << 6 | ((unsigned char)text[i] & 0x3F);
+    }
+    bool control = code == 0x7F, surrogate = code >> 11 == 0x1B, none = (code & 0xFFFE) == 0xFFFE;
+    return code < LEAST[length] || code > 0x10FFFF || control || surrogate || none ? 0 : length;
+}
+
+void tw_svg_escape(FILE *out, const char *text)
+{
+    while (*text != '\0') {
+        size_t length = character_length(text);
+        if (*text == '&')
+            fputs("&amp;", out);
+        else if (*text == '<')
+            fputs("&lt;", out);
+        else if (*text == '>')
+            fputs("&gt;", out);
+        else if (*text == '"')
+            fputs("&quot;", out);
+        else if (length == 0)
+            fputc('?', out);
+        else
+            fwrite(text, 1, length, out);
+        text += length == 0 ? 1 : length;
+    }
+}
+
+void tw_svg_text(FILE *out, struct tw_svg_point at, const char *class, const char *format, ...)
+{
+    char text[TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(out, "<text x=\"%g\" y=\"%g\" class=\"%s\">", tw_svg_round(at.x), tw_svg_round(at.y), class);
+    tw_svg_escape(out, text);
+    fputs("</text>\n", out);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SKEW = 8 }; /* the fullest slot holds that many times the timers of the median one */
+
+/* ---- windows -------------------------------------------------------------------------------------------- */
+
+/* The end of level l's window as the level above gives it: its current slot and the next `a`. */
+static uint64_t window_end(const struct tw_level_info *level, uint64_t upper_span, uint64_t now)
+{
+    uint64_t ahead = level->slots / (upper_span / level->span) - 1, end;
+    if (__builtin_mul_overflow(now / upper_span + ahead + 1, upper_span, &end))
+        return UINT64_MAX;
+    return end - 1;
+}
+
+/* A window never holds more than the one above it, so they are found from the top down. */
+static void find_windows(struct tw_view *view)
+{
+    uint64_t above = UINT64_MAX;
+    for (uint32_t l = view->levels; l-- > 0;) {
+        struct tw_view_ring *ring = &view->ring[l];
+        bool top = l + 1 == view->levels;
+        uint64_t own = top ? UINT64_MAX : window_end(&ring->info, ring[1].info.span, view->now);
+        ring->last = above = own < above ? own : above;
+        ring->bounded = !top || view->overflow != TW_OVERFLOW_GROW;
+    }
+    for (uint32_t l = 0; l < view->levels; l++) {
+        struct tw_view_ring *ring = &view->ring[l];
+        ring->covered = l == 0 ? view->now : ring[-1].last;
+        ring->refiled = (uint32_t)(ring->covered / ring->info.span % ring->info.slots);
+    }
+}
+
+/* ---- counts --------------------------------------------------------------------------------------------- */
+
+static int count_slots(struct tw_view_ring *ring, const struct tw_wheel *wheel, uint32_t l)
+{
+    ring->info = tw_wheel_level(wheel, l);
+    ring->counts = calloc(ring->info.slots, sizeof *ring->counts);
+    if (ring->counts == NULL)
+        return -1;
+    for (uint32_t i = 0; ring->info.filed > 0 && i < ring->info.slots; i++)
+        ring->counts[i] = tw_wheel_slot_count(wheel, l, i);
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Copies the counts of all occupied slots; returns how many there are. */
+static size_t gather(const struct tw_view *view, uint64_t *counts)
+{
+    size_t found = 0;
+    for (uint32_t l = 0; l < view->levels; l++) {
+        const struct tw_view_ring *ring = &view->ring[l];
+        for (uint32_t i = 0; ring->info.filed > 0 && i < ring->info.slots; i++)
+            if (ring->counts[i] > 0)
+                counts[found++] = ring->counts[i];
+        if (ring->info.draining > 0)
+            counts[found++] = ring->info.draining;
+    }
+    return found;
+}
+
+static int find_scale(struct tw_view *view)
+{
+    size_t slots = 1;
+    for (uint32_t l = 0; l < view->levels; l++)
+        slots += (size_t)view->ring[l].info.slots + 1;
+    uint64_t *counts = calloc(slots, sizeof *counts);
+    if (counts == NULL)
+        return -1;
+    size_t found = gather(view, counts);
+    qsort(counts, found, sizeof *counts, compare);
+    if (found > 0) {
+        view->most = counts[found - 1];
+        view->skewed = view->most >= SKEW * counts[found / 2];
+    }
+    free(counts);
+    return 0;
+}
+
+/* ---- the view ------------------------------------------------------------------------------------------- */
+
+int tw_view_take(struct tw_view *view, const struct tw_wheel *wheel, enum tw_overflow overflow)
+{
+    memset(view, 0, sizeof *view);
+    view->now = tw_wheel_now(wheel);
+    view->pending = tw_wheel_count(wheel);
+    view->bound = tw_wheel_next_bound(wheel);
+    view->exact = tw_wheel_next_exact(wheel);
+    view->overflow = overflow;
+    view->rings = 1;
+    for (uint32_t l = 0; l < tw_wheel_levels(wheel); l++) {
+        struct tw_view_ring *ring = &view->ring[view->levels++];
+        if (count_slots(ring, wheel, l) != 0)
+            return -1;
+        if (ring->info.filed + ring->info.draining > 0)
+            view->rings = l + 1;
+    }
+    find_windows(view);
+    return find_scale(view);
+}
+
+uint32_t tw_view_ring_of(const struct tw_view *view, uint64_t tick)
+{
+    uint32_t l = 0;
+    while (l + 1 < view->rings && tick > view->ring[l].last)
+        l++;
+    return l;
+}
+
+uint64_t tw_view_total(const struct tw_view *view)
+{
+    uint64_t total = 0;
+    for (uint32_t l = 0; l < view->levels; l++)
+        total += view->ring[l].info.filed + view->ring[l].info.draining;
+    return total;
+}
+
+void tw_view_free(struct tw_view *view)
+{
+    for (uint32_t l = 0; l < view->levels; l++)
+        free(view->ring[l].counts);
+}
