@@ -146,7 +146,7 @@ static double explain_next(const struct tw_canvas *c, double y)
 {
     const struct tw_view *view = c->view;
     char words[120], more[120];
-    if (view->bound == TW_NEVER)
+    if (view->pending == 0)
         return explain(c, y, "no next event: no timer is pending", "");
     fprintf(c->out, "<circle cx=\"%d\" cy=\"%g\" r=\"4\" fill=\"" TW_INK_NEXT "\"/>\n", TW_CANVAS_PANEL + 11,
             y - 5);

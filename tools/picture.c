@@ -36,8 +36,8 @@ static void draw_title(const struct tw_canvas *c, const char *shape)
     at.y += 29;
     tw_svg_text(c->out, at, "s", "%.*s%s%s", TITLE_PART, trace->name, colon, trace->source);
     at.y += 24;
-    tw_svg_text(c->out, at, "d", "%s timers pending; wheel: %.*s", tw_figure_count(c->view->pending).text,
-                TITLE_PART, shape);
+    tw_svg_text(c->out, at, "d", "%s timer%s pending; wheel: %.*s", tw_figure_count(c->view->pending).text,
+                c->view->pending == 1 ? "" : "s", TITLE_PART, shape);
 }
 
 static void draw_card(const struct tw_canvas *c)

@@ -89,8 +89,9 @@ static void print_recorded(const struct tw_findings *f, FILE *out)
 {
     const struct tw_lateness *recorded = &f->recorded;
     double tick_ns = f->trace->tick_ns;
-    fprintf(out, "\nrecorded       the system that was recorded fired %s timers, %s of them late:\n",
-            tw_figure_count(recorded->fired).text, tw_figure_count(recorded->late).text);
+    fprintf(out, "\nrecorded       the system that was recorded fired %s timer%s, %s of them late:\n",
+            tw_figure_count(recorded->fired).text, recorded->fired == 1 ? "" : "s",
+            tw_figure_count(recorded->late).text);
     fprintf(out, "               %.2f ticks on average, p99 %s, max %s", recorded->mean,
             tw_figure_count(recorded->p99).text, tw_figure_count(recorded->max).text);
     if (tick_ns > 0)

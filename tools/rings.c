@@ -91,8 +91,8 @@ static uint64_t fullest(const struct tw_view_ring *ring, uint32_t from, uint32_t
     return most;
 }
 
-/* The marks of one colour on one ring, in one path; false when there are none. */
-static bool draw_shade(const struct tw_canvas *c, uint32_t l, int wanted)
+/* The marks of one colour on one ring, in one path. */
+static void draw_shade(const struct tw_canvas *c, uint32_t l, int wanted)
 {
     const struct tw_view_ring *ring = &c->view->ring[l];
     uint32_t slots = ring->info.slots, step = tw_canvas_slots_per_mark(&ring->info);
@@ -110,7 +110,6 @@ static bool draw_shade(const struct tw_canvas *c, uint32_t l, int wanted)
     }
     if (begun)
         end_path(c);
-    return begun;
 }
 
 /* The slot that is being refiled has the colour of what is left of it, an outline, and a dot to find it by. */
@@ -186,7 +185,7 @@ static double next_turn(const struct tw_canvas *c, uint32_t *l)
 static void draw_next(const struct tw_canvas *c)
 {
     uint32_t l;
-    if (c->view->bound == TW_NEVER)
+    if (c->view->pending == 0)
         return;
     double turn = next_turn(c, &l), x = sin(turn * TAU);
     struct tw_svg_point a = tw_svg_on_circle(CENTRE, ring_outer(c, l) - c->thick, turn);
@@ -216,7 +215,7 @@ static bool free_for_name(const struct tw_canvas *c, uint32_t l, double turn, do
         return false;
     if (c->view->ring[l].info.draining > 0 && apart(turn, refiled_turn(c, l)) < width)
         return false;
-    return c->view->bound == TW_NEVER || apart(turn, next_turn(c, &next)) >= width;
+    return c->view->pending == 0 || apart(turn, next_turn(c, &next)) >= width;
 }
 
 /* Each name stands in the gap outside its ring, as near to the top as the marks there allow. */

@@ -268,7 +268,7 @@ void tw__wheel_relate(struct tw_wheel *w)
     for (uint32_t l = 0; l < w->levels; l++) {
         struct tw__level *level = &w->level[l];
         level->upper = upper_span(w, l);
-        if (level->upper != 0)
+        if (level->upper != 0) /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): upper is a multiple of span */
             level->ahead = (uint32_t)(level->count / (level->upper / level->span)) - 1;
     }
     w->nested = windows_nest(w);

@@ -138,7 +138,7 @@ static void note_deadline(struct tw_wheel *w, uint64_t deadline)
 
 static inline uint64_t hint_of(const void *address, uint32_t l)
 {
-    return ((uint64_t)(uintptr_t)address & ~TW__PLACE_MASK) | (uint64_t)l << TW__PLACE_SHIFT;
+    return ((uint64_t)(uintptr_t)address & ~TW__PLACE_MASK) | l * ((uint64_t)1 << TW__PLACE_SHIFT);
 }
 
 /* Leaves the timer in the slot's trail; returns the timer a trail's length before it. */

@@ -56,11 +56,11 @@ static inline uint32_t all_shapes(struct tw_geometry *g)
 }
 enum { SHAPES_MAX = 16 };
 
-#define FOR_ALL_SHAPES(wheel, start)                                                                         \
-    struct tw_geometry shapes_[SHAPES_MAX];                                                                  \
-    uint32_t shapes_count_ = all_shapes(shapes_);                                                            \
-    for (uint32_t shape_ = 0; shape_ < shapes_count_; shape_++)                                              \
-        for (struct tw_wheel *wheel = wheel_of(shapes_[shape_], start); wheel != NULL;                       \
+#define FOR_ALL_SHAPES(wheel, start)                                                                           \
+    struct tw_geometry shapes_[SHAPES_MAX];                                                                    \
+    uint32_t shapes_count_ = all_shapes(shapes_);                                                              \
+    for (uint32_t shape_ = 0; shape_ < shapes_count_; shape_++)                                                \
+        for (struct tw_wheel *wheel = wheel_of(shapes_[shape_], start); wheel != NULL;                         \
              assert_null(tw_wheel_check(wheel)), tw_wheel_free(wheel), wheel = NULL)
 
 #endif

@@ -86,7 +86,8 @@ static struct tw_geometry take_geometry(struct input *input)
 
 static uint64_t take_start(struct input *input)
 {
-    static const uint64_t starts[] = {0, UINT32_MAX, 1ull << 36, (1ull << 63) - 1, UINT64_MAX - (1 << 20), UINT64_MAX - 300};
+    static const uint64_t starts[] = {
+        0, UINT32_MAX, 1ull << 36, (1ull << 63) - 1, UINT64_MAX - (1 << 20), UINT64_MAX - 300};
     return starts[take(input) % (sizeof starts / sizeof *starts)];
 }
 

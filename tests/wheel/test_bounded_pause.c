@@ -97,7 +97,8 @@ static uint64_t fire_all(struct tw_wheel *wheel, uint64_t now)
 }
 
 /* Runs a load on a wheel, holding each tick against the bound of the default geometry. */
-static struct outcome run(const struct load *load, struct tw_geometry geometry, struct tw_timer *timers, bool paced)
+static struct outcome run(const struct load *load, struct tw_geometry geometry, struct tw_timer *timers,
+                          bool paced)
 {
     struct tw_geometry g = TW_DEFAULT;
     struct bound bound = {.g = &g, .population = {0}};
@@ -148,7 +149,8 @@ int main(void)
         struct outcome paced = run(&loads[i], TW_DEFAULT, timers, true);
         struct outcome old = run(&loads[i], old_way(), timers, false);
         bool good = paced.exceeded == 0 && paced.fired == MILLION && old.worst > paced.allowed;
-        printf("%-46s worst tick %" PRIu64 " of %" PRIu64 " allowed; the old way %" PRIu64 "; fired %" PRIu64 " %s\n",
+        printf("%-46s worst tick %" PRIu64 " of %" PRIu64 " allowed; the old way %" PRIu64 "; fired %" PRIu64
+               " %s\n",
                loads[i].name, paced.worst, paced.allowed, old.worst, paced.fired, good ? "ok" : "FAILED");
         failures += !good;
     }

@@ -17,7 +17,8 @@ struct scope {
 
 static void fail(const struct scope *scope, const char *what, uint64_t now, uint64_t delay, uint64_t other)
 {
-    fprintf(stderr, "FAILED: %s: now %" PRIu64 ", delay %" PRIu64 ", other %" PRIu64 ", overflow %d, slots/span:", what,
+    fprintf(stderr,
+            "FAILED: %s: now %" PRIu64 ", delay %" PRIu64 ", other %" PRIu64 ", overflow %d, slots/span:", what,
             now, delay, other, (int)scope->geometry.overflow);
     for (uint32_t l = 0; l < scope->geometry.levels; l++)
         fprintf(stderr, " %u/%" PRIu64, scope->geometry.level[l].slots, scope->geometry.level[l].span);
@@ -128,7 +129,8 @@ static void all_geometries(struct scope *scope, uint32_t levels, uint64_t span, 
 
 int main(void)
 {
-    bool light = getenv("TICKWHEEL_LIGHT") != NULL; /* sanitizers and coverage: only rings up to 3 on 3 levels */
+    bool light =
+        getenv("TICKWHEEL_LIGHT") != NULL; /* sanitizers and coverage: only rings up to 3 on 3 levels */
     const uint32_t most[] = {0, 6, light ? 4 : 6, light ? 3 : 6};
     struct scope scope = {.cases = 0};
     for (uint32_t levels = 1; levels <= 3; levels++) {

@@ -40,8 +40,8 @@ static void write_text(void *arg, const char *text, size_t length)
 
 static void fail(const struct world *world, const char *what)
 {
-    fprintf(stderr, "FAILED with --seed %" PRIu64 ", world %" PRIu64 ", operation %" PRIu64 ": %s\n", world->seed,
-            world->number, world->operations, what);
+    fprintf(stderr, "FAILED with --seed %" PRIu64 ", world %" PRIu64 ", operation %" PRIu64 ": %s\n",
+            world->seed, world->number, world->operations, what);
     fprintf(stderr, "overflow %d, slots/span:", (int)world->geometry.overflow);
     for (uint32_t l = 0; l < world->geometry.levels; l++)
         fprintf(stderr, " %u/%" PRIu64, world->geometry.level[l].slots, world->geometry.level[l].span);
@@ -273,7 +273,8 @@ static uint64_t pick_step(struct world *world)
 static void poll(struct world *world)
 {
     uint64_t step = pick_step(world);
-    uint64_t now = (int64_t)step < 0 && (int64_t)step > -1000 ? world->model.now + step : later(world->model.now, step);
+    uint64_t now =
+        (int64_t)step < 0 && (int64_t)step > -1000 ? world->model.now + step : later(world->model.now, step);
     if (rng_below(&world->rng, 16) == 0)
         check_next(world);
     model_pass(&world->model, now);
@@ -330,7 +331,8 @@ static uint64_t number_after(int argc, char **argv, const char *name, uint64_t o
 static void show_progress(uint64_t done, uint64_t fired_so_far, bool last)
 {
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r%" PRIu64 " operations, %" PRIu64 " firings%s", done, fired_so_far, last ? "\n" : "");
+        fprintf(stderr, "\r%" PRIu64 " operations, %" PRIu64 " firings%s", done, fired_so_far,
+                last ? "\n" : "");
 }
 
 int main(int argc, char **argv)

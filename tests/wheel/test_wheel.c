@@ -535,7 +535,8 @@ static void dump_shows_clock_counts_and_levels(void **state)
     tw_wheel_dump(wheel, append, text);
     assert_non_null(strstr(text, "wheel at tick 61: 3 timers, 0 of them due"));
     assert_non_null(strstr(text, "level 1: 60 slots of 60 ticks, at slot 1; 0 timers in 0 slots"));
-    assert_non_null(strstr(text, "level 2: 24 slots of 3600 ticks, at slot 0; 3 timers in 1 slots, 0 being refiled"));
+    assert_non_null(
+        strstr(text, "level 2: 24 slots of 3600 ticks, at slot 0; 3 timers in 1 slots, 0 being refiled"));
     tw_wheel_free(wheel);
 }
 
