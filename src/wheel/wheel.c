@@ -100,7 +100,9 @@ static inline bool unlink_between(struct tw_wheel *w, struct tw_link *prev, stru
 {
     prev->next = next;
     next->prev = prev;
-    return TW__UNLIKELY(prev == next) ? list_emptied(w, (struct tw__head *)prev) : true;
+    if (TW__UNLIKELY(prev == next))
+        return list_emptied(w, (struct tw__head *)prev);
+    return true;
 }
 
 static inline bool unlink_timer(struct tw_wheel *w, struct tw_timer *timer)

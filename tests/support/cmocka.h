@@ -52,6 +52,8 @@ static inline uint32_t all_shapes(struct tw_geometry *g)
     g[n++] = TW_CLOCK;
     g[n++] = shape(TW_OVERFLOW_ROUNDS, 3, 4u, 2u, 6u, 3u, 5u, 5u);
     g[n++] = shape(TW_OVERFLOW_REJECT, 2, 100u, 50u, 300u, 300u);
+    g[n++] = shape(TW_OVERFLOW_ROUNDS, 2, 12u, 3u, 40u, 40u);           /* three slots of lookahead */
+    g[n++] = shape(TW_OVERFLOW_ROUNDS, 3, 64u, 2u, 8u, 4u, 600u, 600u); /* a window wider than the one above */
     return n;
 }
 enum { SHAPES_MAX = 16 };
