@@ -19,7 +19,7 @@ void tw_complain(const char *format, ...)
 int tw_complain_option(int code, char **argv)
 {
     const char *problem = code == ':' ? "needs a value" : "is not known";
-    /* A short option may sit inside a cluster, so it is named by its letter; a long one has just been passed. */
+    /* A short option may sit inside a cluster, so it is named by its letter; a long one was just passed. */
     if (optopt > ' ' && optopt < 127)
         tw_complain("tickwheel %s: option -%c %s (try: tickwheel %s --help)", argv[0], optopt, problem,
                     argv[0]);

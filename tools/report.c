@@ -80,7 +80,7 @@ static void print_counts(const struct tw_findings *f, FILE *out)
     print_checked_line(f, "  out of order", f->verdict.out_of_order, "overtook another timer", out);
     fprintf(out, "%-14s %14.1f  nanoseconds for each operation, firing and refiling included\n", "ns per op",
             f->ns_per_op);
-    print_line("most refiled", f->most_refiled, "timers moved between levels in one tick, at most", out);
+    print_line("most refiled", f->most_refiled, "timers that the wheel filed again in one tick, at most", out);
     print_line("pending peak", f->pending_peak, "timers waiting at the same time, at most", out);
 }
 

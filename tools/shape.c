@@ -15,7 +15,7 @@ const char TW_SHAPE_HELP[] =
     "  --geometry LEVELS  a shape of your own, from the lowest level up: SLOTS/STEP,SLOTS/STEP,...,SLOTS\n"
     "                     where STEP slots of a level make one slot of the next. A last \"...\" repeats the "
     "level\n"
-    "                     before it until the wheel spans 2^64 ticks: 1024/512,256/128,... is the default\n"
+    "                     before it until the wheel spans 2^64 ticks: 1024/512,256/128,...\n"
     "  --overflow HOW     what happens to a timer that the top level cannot reach: reject, rounds or grow\n"
     "                     (a geometry of your own: rounds, if not said otherwise)\n";
 

@@ -67,7 +67,7 @@ __attribute__((format(printf, 3, 4))) static bool wrong(const struct parser *p, 
     return false;
 }
 
-/* A field as a complaint shows it. Where a space stands in its place, only the rest of the line tells anything. */
+/* A field as a complaint shows it. Where a space stands in its place, only the rest of the line helps. */
 static struct tw_figure found_field(const struct parser *p)
 {
     return found(p, *p->at == ' ' ? END_OF_LINE : ' ');
