@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 SECONDS ?= 60
 TRACE ?= data/nginx-wrk.trace.zst
-TICK ?= 1500
+TICK ?= 22500
 
 # Quiet when all is well, the whole output when it is not.
 quietly = $(2) > $(1)/make.log 2>&1 || { cat $(1)/make.log; exit 1; }
@@ -43,7 +43,7 @@ bench: ## the benchmark beside other timers; QUICK=1 for a minute's worth
 	@$(call compile,build/native)
 	@bench/run build/native/wheel_bench build/bench $(if $(QUICK),--quick)
 
-check: format-check lint sanitize coverage ## format, lint, sanitizers, coverage
+check: format-check lint sanitize audit coverage ## format, lint, sanitizers, invariants, coverage
 
 format: ## let clang-format lay out the sources
 	@tools/setup check
@@ -58,11 +58,17 @@ lint: ## clang-tidy over the library and the command
 	@$(call configure,build/lint,-DTICKWHEEL_TESTS=OFF)
 	@git ls-files 'src/*.c' 'tools/*.c' | xargs clang-tidy --quiet -p build/lint
 
-sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, checking the wheel after every call
+sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/setup build test check
-	@$(call configure,build/sanitize,-DCMAKE_C_COMPILER=clang -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=2)
+	@$(call configure,build/sanitize,-DCMAKE_C_COMPILER=clang -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=1)
 	@$(call compile,build/sanitize)
 	@TICKWHEEL_LIGHT=1 ctest --test-dir build/sanitize --output-on-failure -j $(JOBS)
+
+audit: ## the behaviour tests with the whole wheel checked after every call
+	@tools/setup build test
+	@$(call configure,build/audit,-DTICKWHEEL_DEBUG=2)
+	@$(call compile,build/audit)
+	@ctest --test-dir build/audit --output-on-failure -j $(JOBS) -R 'contract|wheel_wheel|geometry|long_life|fuzz'
 
 coverage: ## 100 % of the lines and branches of src/wheel, or it fails
 	@tools/setup build test check
@@ -101,4 +107,4 @@ fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 clean: ## remove build/
 	@rm -rf build
 
-.PHONY: help run test build bench check format format-check lint sanitize coverage valgrind fuzz soak install fresh clean
+.PHONY: help run test build bench check format format-check lint sanitize audit coverage valgrind fuzz soak install fresh clean
