@@ -468,12 +468,33 @@ static inline uint64_t known_event(struct tw_wheel *w)
     return w->event;
 }
 
+/* The tick to go to when a whole turn has brought nothing: where the slot of the earliest deadline starts. */
+static uint64_t skip_turns(struct tw_wheel *w, uint64_t event)
+{
+    uint32_t l = w->levels - 1;
+    const struct tw__level *top = &w->level[l];
+    if (w->turn_first <= w->cur)
+        restart_turn(w); /* that one was cancelled */
+    if (w->cur < w->turn_end || w->active != 0 || w->occupied != (uint64_t)1 << l)
+        return event;
+    uint64_t start = w->turn_first / top->span * top->span;
+    uint64_t first = l == 0 ? start : enter(w, l - 1, start);
+    return first > event ? first : event;
+}
+
+/* Where the wheel goes next if time allows. */
+static uint64_t next_stop(struct tw_wheel *w)
+{
+    uint64_t event = known_event(w);
+    return w->turn == 0 ? event : skip_turns(w, event);
+}
+
 uint64_t tw_wheel_next_bound(const struct tw_wheel *w)
 {
     if (!tw__list_empty(&w->due) || w->phase != TW__SETTLED)
         return w->now;
-    /* The cached event is no part of what a caller can see of a wheel. */
-    uint64_t event = known_event((struct tw_wheel *)(uintptr_t)w);
+    /* What is remembered of events is no part of what a caller can see of a wheel. */
+    uint64_t event = next_stop((struct tw_wheel *)(uintptr_t)w);
     return event > w->now ? event : w->now;
 }
 
@@ -654,28 +675,12 @@ static void pass_time(struct tw_wheel *w, uint64_t tick)
         move_windows(w);
 }
 
-/* The tick to go to when a whole turn has brought nothing: where the slot of the earliest deadline starts. */
-static uint64_t skip_turns(struct tw_wheel *w, uint64_t event)
-{
-    uint32_t l = w->levels - 1;
-    const struct tw__level *top = &w->level[l];
-    if (w->turn_first <= w->cur)
-        restart_turn(w); /* that one was cancelled */
-    if (w->cur < w->turn_end || w->active != 0 || w->occupied != (uint64_t)1 << l)
-        return event;
-    uint64_t start = w->turn_first / top->span * top->span;
-    uint64_t first = l == 0 ? start : enter(w, l - 1, start);
-    return first > event ? first : event;
-}
-
 /* Goes to the next event, at most to `now`. False when nothing is left to do. */
 static bool step(struct tw_wheel *w)
 {
     if (w->cur == w->now)
         return false;
-    uint64_t event = known_event(w);
-    if (w->turn != 0)
-        event = skip_turns(w, event);
+    uint64_t event = next_stop(w);
     bool work = event <= w->now || w->active != 0;
     pass_time(w, event < w->now ? event : w->now);
     w->phase = work ? TW__REFILING : TW__SETTLED;

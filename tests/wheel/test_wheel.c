@@ -206,6 +206,20 @@ static void a_jump_over_many_turns_costs_one_turn(void **state)
     tw_wheel_free(wheel);
 }
 
+static void a_sleeper_is_not_woken_for_turn_after_turn(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_SMALL, 0);
+    struct tw_timer timer = {0};
+    uint32_t wakes = 0;
+    tw_wheel_add_at(wheel, &timer, 1ull << 62);
+    for (; tw_timer_pending(&timer); wakes++)
+        tw_wheel_poll(wheel, tw_wheel_next_bound(wheel));
+    assert_int_equal(tw_wheel_now(wheel), 1ull << 62);
+    assert_true(wakes < 10);
+    tw_wheel_free(wheel);
+}
+
 /* A hook that gives `left` blocks and counts those that are out. */
 struct lender {
     int left, out;
@@ -566,6 +580,7 @@ int main(void)
         cmocka_unit_test(simple_refuses_what_lies_beyond_its_ring_and_changes_nothing),
         cmocka_unit_test(hashed_keeps_far_timers_for_several_turns),
         cmocka_unit_test(a_jump_over_many_turns_costs_one_turn),
+        cmocka_unit_test(a_sleeper_is_not_woken_for_turn_after_turn),
         cmocka_unit_test(growing_asks_the_hook_and_gives_back),
         cmocka_unit_test(growing_reaches_the_end_of_time),
         cmocka_unit_test(a_geometry_of_64_levels_has_no_room_to_grow_and_needs_none),
