@@ -132,9 +132,11 @@ static uint64_t later(uint64_t now, uint64_t delay)
     return delay > UINT64_MAX - now ? UINT64_MAX : now + delay;
 }
 
+/* Ticks of one turn of the top; the default's is 2^64, so the product must not wrap. */
 static uint64_t top_turn(const struct tw_geometry *g)
 {
-    return g->level[g->levels - 1].span * g->level[g->levels - 1].slots;
+    const struct tw_level *top = &g->level[g->levels - 1];
+    return top->span > UINT64_MAX / top->slots ? UINT64_MAX : top->span * top->slots;
 }
 
 static void begin(struct world *world, uint64_t seed, uint64_t number)
