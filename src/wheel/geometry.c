@@ -215,7 +215,13 @@ void *tw__level_init(struct tw__level *level, uint32_t l, const struct tw_level 
     level->mask = (shape->slots & (shape->slots - 1)) == 0 ? shape->slots - 1 : 0;
     level->span = shape->span;
     level->shift = shift_of(shape->span);
-    level->binary = level->mask != 0 && level->shift != TW__NO_SHIFT;
+    level->place = (uint8_t)l;
+    level->trail = (l == 0 ? TW__TRAIL_NEAR : TW__TRAIL_FAR) - 1;
+    if (level->mask != 0 && level->shift != TW__NO_SHIFT) {
+        /* a ring longer than the rest of time would let the low bits in that the turn brings to the top */
+        level->reach = (uint32_t)(level->mask & UINT64_MAX >> level->shift) << level->stride;
+        level->turn = (level->shift - level->stride) & 63;
+    }
     tw__list_init(&level->drain, l << TW__ID_BITS | TW__ID_DRAIN);
     for (uint32_t i = 0; i < shape->slots; i++)
         tw__list_init(&tw__slot_at(level, i)->head, l << TW__ID_BITS | i);
@@ -295,14 +301,15 @@ int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const stru
     struct tw_wheel *w = (void *)round_up((uintptr_t)memory, LINE);
     char *at = (char *)w + header_size(room_for(g));
     memset(w, 0, sizeof *w);
-    w->cur = w->now = now;
+    w->cur = now;
     w->event = TW_NEVER;
     w->event_known = true;
     w->levels = g->levels;
     w->overflow = (uint8_t)g->overflow;
     w->range = g->overflow == TW_OVERFLOW_REJECT ? top_turn(g) : UINT64_MAX;
     w->turn = g->overflow == TW_OVERFLOW_GROW || top_turn(g) == UINT64_MAX ? 0 : top_turn(g);
-    w->unchecked = w->overflow == TW_OVERFLOW_GROW || w->turn != 0 ? 0 : UINT64_MAX;
+    w->door = w->overflow == TW_OVERFLOW_GROW || w->turn != 0;
+    tw__set_now(w, now);
     tw__list_init(&w->due, TW__ID_DUE);
     for (uint32_t l = 0; l < g->levels; l++)
         at = tw__level_init(&w->level[l], l, &g->level[l], at);

@@ -41,8 +41,8 @@
 #endif
 
 enum {
-    TW__TRAIL_NEAR = 5,  /* how many timers ahead a hint points on level 0, where timers were touched lately */
-    TW__TRAIL_FAR = 13,  /* and above, where they come from memory: a dozen misses in flight */
+    TW__TRAIL_NEAR = 8,  /* how many timers ahead a hint points on level 0, where timers were touched lately */
+    TW__TRAIL_FAR = 16,  /* and above, where they come from memory; both powers of two */
     TW__STRIDE_NEAR = 6, /* log2 of the bytes of a slot on level 0: one cache line */
     TW__STRIDE_FAR = 7,  /* and above: two */
     TW__SMALL_SLOT = 32, /* a slot with no more timers than this is refiled at once */
@@ -52,10 +52,11 @@ enum {
 };
 #define TW__ID_DUE UINT32_MAX
 
-/* The top byte of a hint tells where the timer was filed: its level, or that its deadline was pushed past it. */
-enum { TW__PLACE_SHIFT = 56 };
+/* The low byte of a hint tells where the timer was filed: its level, or that its deadline was pushed past it. Above it
+ * is the line of another timer: its address in cache lines, as far as 32 bits go. The rest is taken from the timer's
+ * own address, so that hints work among objects that lie within 256 GiB of each other; beyond, they miss. */
+enum { TW__HINT_LINE = 8, TW__LINE_SHIFT = 6, TW__LINE_BITS = 32 };
 #define TW__PLACE_PUSHED 0xFFu
-#define TW__PLACE_MASK ((uint64_t)0xFF << TW__PLACE_SHIFT)
 
 /* The head of a circular list of timers. */
 struct tw__head {
@@ -67,34 +68,40 @@ struct tw__head {
 /* A slot. The head of its list and the start of the trail share a cache line. */
 struct tw__slot {
     struct tw__head head;
-    const void *trail[]; /* the timers filed here last: where hints come from, never followed */
+    uint32_t trail[]; /* the lines of the timers filed here last: where hints come from, never followed */
 };
-_Static_assert(sizeof(struct tw__head) + TW__TRAIL_NEAR * sizeof(void *) <= 1 << TW__STRIDE_NEAR, "near slot");
-_Static_assert(sizeof(struct tw__head) + TW__TRAIL_FAR * sizeof(void *) <= 1 << TW__STRIDE_FAR, "far slot");
+_Static_assert((TW__TRAIL_NEAR & (TW__TRAIL_NEAR - 1)) == 0 && (TW__TRAIL_FAR & (TW__TRAIL_FAR - 1)) == 0,
+               "trails");
+_Static_assert(sizeof(struct tw__head) + TW__TRAIL_NEAR * sizeof(uint32_t) <= 1 << TW__STRIDE_NEAR,
+               "near slot");
+_Static_assert(sizeof(struct tw__head) + TW__TRAIL_FAR * sizeof(uint32_t) <= 1 << TW__STRIDE_FAR, "far slot");
 
 /* One ring, with the slot that is being refiled from it. */
 struct tw__level {
     _Alignas(64) uint64_t last; /* the last tick whose timers are filed here or below: the window's end */
     char *slots;                /* the ring: 1 << stride bytes a slot */
-    uint32_t mask;              /* slots - 1 when that is a power of two, else 0 */
-    uint32_t count;             /* slots in the ring */
-    uint8_t shift;              /* log2 of span, or TW__NO_SHIFT */
-    uint8_t stride;             /* log2 of the bytes of a slot */
-    bool binary;                /* both slots and span are powers of two */
-    uint32_t ahead;             /* a: upper slots in the window besides the current one */
-    uint64_t span;              /* ticks per slot */
-    uint64_t upper;             /* ticks per slot one level up; 0 on a top that has no window */
-    uint64_t *bits;             /* a bit for each slot that holds timers */
-    uint64_t *sums;             /* a bit for each word of bits that is not 0 */
-    uint64_t top;               /* a bit for each word of sums that is not 0 */
-    uint64_t head;              /* the first slot number that the window below does not hold yet */
-    uint64_t started;           /* the first slot number whose refiling has not started: at most head */
-    struct tw__head drain;      /* the slot that is being refiled, taken off the ring */
-    uint64_t draining;          /* its slot number */
-    uint64_t finish;            /* the tick at which it must be empty */
-    uint64_t pace;              /* timers to refile per tick until then */
-    uint64_t quota;             /* what the ticks passed so far have allowed */
-    void *block;                /* the memory of a grown level, for the hook */
+    uint32_t reach;        /* bytes of the ring less one slot when slots and span are powers of two, else 0 */
+    uint8_t turn;          /* then a tick turned right by this and masked with reach is the slot's place */
+    uint8_t place;         /* the level's number, for hints */
+    uint8_t trail;         /* length of a slot's trail - 1 */
+    uint8_t stride;        /* log2 of the bytes of a slot */
+    uint8_t shift;         /* log2 of span, or TW__NO_SHIFT */
+    uint32_t mask;         /* slots - 1 when that is a power of two, else 0 */
+    uint32_t count;        /* slots in the ring */
+    uint32_t ahead;        /* a: upper slots in the window besides the current one */
+    uint64_t span;         /* ticks per slot */
+    uint64_t upper;        /* ticks per slot one level up; 0 on a top that has no window */
+    uint64_t *bits;        /* a bit for each slot that holds timers */
+    uint64_t *sums;        /* a bit for each word of bits that is not 0 */
+    uint64_t top;          /* a bit for each word of sums that is not 0 */
+    uint64_t head;         /* the first slot number that the window below does not hold yet */
+    uint64_t started;      /* the first slot number whose refiling has not started: at most head */
+    struct tw__head drain; /* the slot that is being refiled, taken off the ring */
+    uint64_t draining;     /* its slot number */
+    uint64_t finish;       /* the tick at which it must be empty */
+    uint64_t pace;         /* timers to refile per tick until then */
+    uint64_t quota;        /* what the ticks passed so far have allowed */
+    void *block;           /* the memory of a grown level, for the hook */
 };
 enum { TW__NO_SHIFT = 255 };
 
@@ -115,10 +122,11 @@ struct tw_wheel {
     uint64_t active;   /* a bit for each level with a slot being refiled */
     uint64_t boundary; /* the next tick at which a window moves */
     uint64_t refiled;
+    uint64_t open;       /* delays from 1 to this need no look at the door: up to the end of time, or none */
     uint64_t turn;       /* ticks of a whole turn of a top that does not reach the end of time, else 0 */
     uint64_t turn_end;   /* when the turn that is being watched ends */
     uint64_t turn_first; /* the earliest deadline filed or put back in it */
-    uint64_t unchecked;  /* delays from 1 to this need no look at the door: all or none */
+    bool door;           /* every deadline is looked at: the wheel may refuse, or watches its turns */
     uint64_t range;      /* REJECT: the longest delay accepted */
     struct tw__head due;
     uint32_t levels;
@@ -172,42 +180,42 @@ static inline uint32_t tw__ring_index(const struct tw__level *level, uint32_t l,
 #endif
 }
 
-/* Where a tick stands in the ring. */
-static inline uint32_t tw__slot_index(const struct tw__level *level, uint32_t l, uint64_t tick)
-{
-#ifdef TW__FIXED_GEOMETRY
-    return tw__ring_index(level, l, tw__slot_number(level, l, tick));
-#else
-    (void)l;
-    if (TW__UNLIKELY(!level->binary))
-        return (uint32_t)(tick / level->span % level->count);
-    return (uint32_t)(tick >> level->shift) & level->mask;
-#endif
-}
-
 /* The slot at a place in the ring. */
 static inline struct tw__slot *tw__slot_at(const struct tw__level *level, uint32_t index)
 {
     return (struct tw__slot *)(void *)(level->slots + ((size_t)index << level->stride));
 }
 
-static inline uint32_t tw__trail_length(uint32_t l)
+/* The slot of a tick. A turn to the right that may go past 0 does the division by the span and the multiplication by
+ * the bytes of a slot at once. */
+static inline struct tw__slot *tw__slot_for(const struct tw__level *level, uint64_t tick)
 {
-    return l == 0 ? TW__TRAIL_NEAR : TW__TRAIL_FAR;
+#ifdef TW__FIXED_GEOMETRY
+    return tw__slot_at(level, tw__ring_index(level, level->place, tw__slot_number(level, level->place, tick)));
+#else
+    if (TW__UNLIKELY(level->reach == 0))
+        return tw__slot_at(level, (uint32_t)(tick / level->span % level->count));
+    uint64_t turned = tick >> level->turn | tick << (-level->turn & 63);
+    return (struct tw__slot *)(void *)(level->slots + (turned & level->reach));
+#endif
 }
 
-/* The lowest level whose window holds the deadline. Requires: some level does. */
-static inline uint32_t tw__level_for(const struct tw_wheel *w, uint64_t deadline)
+/* The lowest level whose window holds the deadline. Requires: some level does. Most timers are on the lowest two; to
+ * the others the length of the delay leads. */
+static inline struct tw__level *tw__level_for(struct tw_wheel *w, uint64_t deadline)
 {
-    uint32_t l = w->guess[63 - __builtin_clzll((deadline - w->cur) | 1)];
-    while (deadline > w->level[l].last)
-        l++;
-    return l;
+    struct tw__level *level = w->level;
+    if (deadline > level->last && deadline > (++level)->last) {
+        level = &w->level[w->guess[63 - __builtin_clzll(deadline - w->cur)]];
+        while (deadline > level->last)
+            level++;
+    }
+    return level;
 }
 
 static inline uint32_t tw__place(const struct tw_timer *timer)
 {
-    return (uint32_t)(timer->hint >> TW__PLACE_SHIFT);
+    return timer->hint & 0xFF;
 }
 
 static inline bool tw__list_empty(const struct tw__head *head)
@@ -225,6 +233,13 @@ static inline void tw__list_init(struct tw__head *head, uint32_t id)
 static inline struct tw_timer *tw__timer(struct tw_link *link)
 {
     return (struct tw_timer *)link;
+}
+
+/* Sets the caller's time. */
+static inline void tw__set_now(struct tw_wheel *w, uint64_t now)
+{
+    w->now = now;
+    w->open = w->door ? 0 : UINT64_MAX - now;
 }
 
 /* ---- bitmaps ------------------------------------------------------------------------------------------- */

@@ -22,8 +22,8 @@
  * stay true however the work is cut up and whatever is filed in between. For this a slot must be empty before any
  * part of it comes into the window two levels down: `finish`. Then every timer of the slot goes exactly one way.
  *
- * Prefetch. Walking a list costs a cache miss per timer, one after the other. So a timer remembers the address of
- * the timer a few places further on in the direction in which its list will be walked, and the walk prefetches it.
+ * Prefetch. Walking a list costs a cache miss per timer, one after the other. So a timer remembers the cache line of
+ * the timer some places further on in the direction in which its list will be walked, and the walk prefetches it.
  * Appended timers are walked from the tail: the hint is the timer appended that many places before, kept in the
  * slot's `trail`. Timers pushed to the front of level 0 are walked from the front: the same trail serves. Only on a
  * push to the front of an upper level must the hint be written to an older timer. Hints are never followed.
@@ -87,9 +87,10 @@ static TW__COLD bool list_emptied(struct tw_wheel *w, struct tw__head *head)
 }
 
 /* A slot has got its first timer. Returns 0. */
-static TW__COLD int slot_occupied(struct tw_wheel *w, uint32_t l, uint32_t index)
+static TW__COLD int slot_occupied(struct tw_wheel *w, const struct tw__slot *slot)
 {
-    tw__bit_set(&w->level[l], index);
+    uint32_t l = slot->head.id >> TW__ID_BITS;
+    tw__bit_set(&w->level[l], slot->head.id & TW__ID_DRAIN);
     w->occupied |= (uint64_t)1 << l;
     forget_event(w);
     return 0;
@@ -138,36 +139,50 @@ static void note_deadline(struct tw_wheel *w, uint64_t deadline)
 
 /* ---- filing -------------------------------------------------------------------------------------------- */
 
-static inline uint64_t hint_of(const void *address, uint32_t l)
+static inline uint32_t line_of(const struct tw_timer *timer)
 {
-    return ((uint64_t)(uintptr_t)address & ~TW__PLACE_MASK) | l * ((uint64_t)1 << TW__PLACE_SHIFT);
+    return (uint32_t)((uintptr_t)timer >> TW__LINE_SHIFT);
 }
 
-/* Leaves the timer in the slot's trail; returns the timer a trail's length before it. */
-static inline const void *leave_trail(struct tw__slot *slot, uint32_t l, const struct tw_timer *timer)
+static inline uint64_t hint_of(uint32_t line, uint32_t place)
 {
-    uint32_t filed = slot->head.filed++;
-    uint32_t i = l == 0 ? filed % TW__TRAIL_NEAR : filed % TW__TRAIL_FAR;
-    const void *before = slot->trail[i];
-    slot->trail[i] = timer;
+    return (uint64_t)line << TW__HINT_LINE | place;
+}
+
+/* Prefetches a line in the neighbourhood of a timer. */
+static inline void prefetch_line(const struct tw_timer *near, uint32_t line)
+{
+    uint64_t far = (uint64_t)(uintptr_t)near >> TW__LINE_SHIFT >> TW__LINE_BITS;
+    TW__PREFETCH((uintptr_t)((far << TW__LINE_BITS | line) << TW__LINE_SHIFT));
+}
+
+static inline void prefetch_hint(const struct tw_timer *timer)
+{
+    prefetch_line(timer, (uint32_t)(timer->hint >> TW__HINT_LINE));
+}
+
+/* Leaves the timer in the slot's trail; returns the line of the timer a trail's length before it. */
+static inline uint32_t leave_trail(const struct tw__level *level, struct tw__slot *slot,
+                                   const struct tw_timer *timer)
+{
+    uint32_t *step = &slot->trail[slot->head.filed++ & level->trail], before = *step;
+    *step = line_of(timer);
     return before;
 }
 
 /* Appends a timer to the slot of its deadline. Returns 0. */
 static inline int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
-    uint32_t l = tw__level_for(w, deadline);
-    struct tw__level *level = &w->level[l];
-    uint32_t index = tw__slot_index(level, l, deadline);
-    struct tw__slot *slot = tw__slot_at(level, index);
+    const struct tw__level *level = tw__level_for(w, deadline);
+    struct tw__slot *slot = tw__slot_for(level, deadline);
     struct tw_link *head = &slot->head.link, *tail = head->prev;
     timer->link.next = head;
     timer->link.prev = tail;
     timer->deadline = deadline;
-    timer->hint = hint_of(leave_trail(slot, l, timer), l);
-    tail->next = &timer->link;
+    timer->hint = hint_of(leave_trail(level, slot, timer), level->place);
     head->prev = &timer->link;
-    return TW__UNLIKELY(tail == head) ? slot_occupied(w, l, index) : 0;
+    tail->next = &timer->link;
+    return TW__UNLIKELY(tail == head) ? slot_occupied(w, slot) : 0;
 }
 
 /* On an upper level a list is walked from the tail, so the hint belongs to the timer a trail's length behind
@@ -179,7 +194,7 @@ static void hint_from_behind(struct tw__head *head, const struct tw_timer *front
         link = link->next;
     if (link != &head->link) {
         struct tw_timer *behind = tw__timer(link);
-        behind->hint = (behind->hint & TW__PLACE_MASK) | hint_of(front, 0);
+        behind->hint = hint_of(line_of(front), tw__place(behind));
     }
 }
 
@@ -195,16 +210,14 @@ static inline void link_front(struct tw__head *head, struct tw_timer *timer)
 /* Puts a timer to the front of the slot of its deadline: it was filed before all that are there. */
 static void file_front(struct tw_wheel *w, struct tw_timer *timer)
 {
-    uint32_t l = tw__level_for(w, timer->deadline);
-    struct tw__level *level = &w->level[l];
-    uint32_t index = tw__slot_index(level, l, timer->deadline);
-    struct tw__slot *slot = tw__slot_at(level, index);
+    const struct tw__level *level = tw__level_for(w, timer->deadline);
+    struct tw__slot *slot = tw__slot_for(level, timer->deadline);
     if (tw__list_empty(&slot->head))
-        slot_occupied(w, l, index);
+        slot_occupied(w, slot);
     link_front(&slot->head, timer);
-    const void *before = leave_trail(slot, l, timer);
-    timer->hint = hint_of(l == 0 ? before : NULL, l);
-    if (l > 0)
+    uint32_t before = leave_trail(level, slot, timer);
+    timer->hint = hint_of(level->place == 0 ? before : line_of(timer), level->place);
+    if (level->place > 0)
         hint_from_behind(&slot->head, timer);
 }
 
@@ -235,7 +248,13 @@ static void shrink_to(struct tw_wheel *w, uint32_t levels)
     tw__wheel_relate(w);
 }
 
-/* Decides about a deadline that has been made later than now: 0, or why the wheel cannot take it. */
+/* A deadline that is not after now means the next tick. */
+static inline uint64_t next_tick_at_least(const struct tw_wheel *w, uint64_t deadline)
+{
+    return deadline > w->now ? deadline : tw__add_saturating(w->now, 1);
+}
+
+/* Decides about a deadline after now: 0, or why the wheel cannot take it. */
 static int check_reach(struct tw_wheel *w, uint64_t deadline)
 {
     if (deadline - w->now > w->range)
@@ -251,23 +270,17 @@ static int check_reach(struct tw_wheel *w, uint64_t deadline)
     return 0;
 }
 
-/* True where a deadline needs no look at the door: on wheels that take any and have no turns to watch. A delay of 0,
- * which only the end of time brings, is always looked at. */
-static inline bool unchecked(const struct tw_wheel *w, uint64_t deadline)
+/* True where a deadline needs no look at the door: it is after now, and the wheel takes any. */
+static inline bool door_open(const struct tw_wheel *w, uint64_t deadline)
 {
-    return deadline - w->now - 1 < w->unchecked;
-}
-
-/* A deadline that is not after now means the next tick. */
-static inline uint64_t next_tick_at_least(const struct tw_wheel *w, uint64_t deadline)
-{
-    return deadline > w->now ? deadline : tw__add_saturating(w->now, 1);
+    return deadline - w->now - 1 < w->open;
 }
 
 /* ---- add, move, cancel ----------------------------------------------------------------------------------- */
 
 static TW__COLD int add_checked(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
+    deadline = next_tick_at_least(w, deadline);
     int error = check_reach(w, deadline);
     if (error != 0)
         return error;
@@ -278,8 +291,7 @@ static TW__COLD int add_checked(struct tw_wheel *w, struct tw_timer *timer, uint
 static inline int add(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     TW_ASSERT(!tw_timer_pending(timer));
-    deadline = next_tick_at_least(w, deadline);
-    if (TW__UNLIKELY(!unchecked(w, deadline)))
+    if (TW__UNLIKELY(!door_open(w, deadline)))
         return add_checked(w, timer, deadline);
     w->count++;
     return file(w, timer, deadline);
@@ -305,8 +317,10 @@ static bool same_slot(const struct tw_wheel *w, const struct tw_timer *timer, ui
     return tw__slot_number(level, l, deadline) == tw__slot_number(level, l, timer->deadline);
 }
 
-static int move_earlier(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+static TW__COLD int move_earlier(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
+    if (deadline == timer->deadline)
+        return 0;
     if (same_slot(w, timer, deadline)) {
         timer->deadline = deadline;
         return 0;
@@ -318,17 +332,16 @@ static int move_earlier(struct tw_wheel *w, struct tw_timer *timer, uint64_t dea
 /* Gives a pending timer a deadline that the wheel can take. */
 static inline int move_pending(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
-    if (deadline < timer->deadline)
+    if (deadline <= timer->deadline)
         return move_earlier(w, timer, deadline);
-    if (deadline > timer->deadline) {
-        timer->deadline = deadline;
-        timer->hint |= TW__PLACE_MASK;
-    }
+    timer->deadline = deadline;
+    timer->hint |= TW__PLACE_PUSHED;
     return 0;
 }
 
 static TW__COLD int move_checked(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
+    deadline = next_tick_at_least(w, deadline);
     int error = check_reach(w, deadline);
     note_deadline(w, timer->deadline); /* its place: a timer pushed back must still be met there */
     return error != 0 ? error : move_pending(w, timer, deadline);
@@ -337,9 +350,8 @@ static TW__COLD int move_checked(struct tw_wheel *w, struct tw_timer *timer, uin
 static inline int move(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     if (!tw_timer_pending(timer))
-        return add(w, timer, deadline);
-    deadline = next_tick_at_least(w, deadline);
-    if (TW__UNLIKELY(!unchecked(w, deadline)))
+        return tw_wheel_add_at(w, timer, deadline);
+    if (TW__UNLIKELY(!door_open(w, deadline)))
         return move_checked(w, timer, deadline);
     return move_pending(w, timer, deadline);
 }
@@ -505,7 +517,7 @@ static void refile_one(struct tw_wheel *w, struct tw__level *level)
 {
     struct tw_link *tail = level->drain.link.prev;
     struct tw_timer *timer = tw__timer(tail);
-    TW__PREFETCH(timer->hint & ~TW__PLACE_MASK);
+    prefetch_hint(timer);
     unlink_timer(w, timer);
     w->refiled++;
     note_deadline(w, timer->deadline);
@@ -562,10 +574,11 @@ static uint64_t finish_for(const struct tw_wheel *w, uint32_t l, uint64_t slot)
 }
 
 /* The timers that are walked first have no hint that points at them, but they are in the trail. */
-static inline void prefetch_trail(const struct tw__slot *slot, uint32_t l)
+static inline void prefetch_trail(const struct tw__level *level, const struct tw__slot *slot)
 {
-    for (uint32_t i = 0; i < tw__trail_length(l); i++)
-        TW__PREFETCH(slot->trail[i]);
+    const struct tw_timer *tail = tw__timer(slot->head.link.prev);
+    for (uint32_t i = 0; i <= level->trail && i < slot->head.filed; i++)
+        prefetch_line(tail, slot->trail[i]);
 }
 
 /* Takes a slot off its ring to be refiled, at a pace that empties it just in time. */
@@ -574,7 +587,7 @@ static void start_slot(struct tw_wheel *w, uint32_t l, uint64_t number)
     struct tw__level *level = &w->level[l];
     struct tw__slot *slot = tw__slot_at(level, tw__ring_index(level, l, number));
     uint64_t filed = slot->head.filed < w->count ? slot->head.filed : w->count;
-    prefetch_trail(slot, l);
+    prefetch_trail(level, slot);
     list_splice(&slot->head, &level->drain);
     list_emptied(w, &slot->head);
     w->active |= (uint64_t)1 << l;
@@ -627,9 +640,10 @@ static void open_tick(struct tw_wheel *w)
         start_slot(w, 0, w->cur);
         return;
     }
-    prefetch_trail(tw__slot_at(level, index), 0);
-    list_splice(&tw__slot_at(level, index)->head, &w->due);
-    list_emptied(w, &tw__slot_at(level, index)->head);
+    struct tw__slot *slot = tw__slot_at(level, index);
+    prefetch_trail(level, slot);
+    list_splice(&slot->head, &w->due);
+    list_emptied(w, &slot->head);
 }
 
 /* Finishes the tick that the wheel stands on. False when the budget ended first. */
@@ -692,7 +706,7 @@ static struct tw_timer *take_due(struct tw_wheel *w, uint64_t *budget)
 {
     for (; *budget > 0 && !tw__list_empty(&w->due); --*budget) {
         struct tw_timer *timer = tw__timer(w->due.link.next);
-        TW__PREFETCH(timer->hint & ~TW__PLACE_MASK);
+        prefetch_hint(timer);
         if (timer->deadline <= w->cur) {
             unlink_pending(w, timer);
             --*budget;
@@ -712,7 +726,7 @@ static struct tw_timer *take_due(struct tw_wheel *w, uint64_t *budget)
 static enum tw_polled advance(struct tw_wheel *w, uint64_t now, uint64_t *budget, struct tw_timer **timer)
 {
     if (now > w->now)
-        w->now = now;
+        tw__set_now(w, now);
     *timer = NULL;
     do {
         if (w->phase != TW__SETTLED && !settle(w, budget))
@@ -735,8 +749,10 @@ static void note_quiet(struct tw_wheel *w)
 struct tw_timer *tw_wheel_poll(struct tw_wheel *w, uint64_t now)
 {
     if (now < w->quiet) {
-        if (now > w->now)
-            w->now = w->cur = now;
+        if (now > w->now) {
+            tw__set_now(w, now);
+            w->cur = now;
+        }
         return NULL;
     }
     struct tw_timer *timer;

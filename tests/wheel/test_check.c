@@ -34,8 +34,7 @@ static void expect_broken(struct tw_wheel *wheel, const char *number)
 
 static struct tw__slot *slot_of(struct tw_wheel *wheel, const struct tw_timer *timer)
 {
-    uint32_t l = (uint32_t)(timer->hint >> TW__PLACE_SHIFT);
-    return tw__slot_at(&wheel->level[l], tw__slot_index(&wheel->level[l], l, timer->deadline));
+    return tw__slot_for(&wheel->level[tw__place(timer)], timer->deadline);
 }
 
 static void w1_broken_links_are_named(void **state)
@@ -79,7 +78,7 @@ static void w3_a_timer_in_another_slot_is_named(void **state)
     timers[LAST].deadline += 600;
     expect_broken(wheel, "W3");
     wheel = busy_wheel();
-    timers[LAST].hint += 1ull << TW__PLACE_SHIFT;
+    timers[LAST].hint += 1;
     expect_broken(wheel, "W3");
 }
 
