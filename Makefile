@@ -36,12 +36,12 @@ build: ## the library and build/tickwheel
 	@$(call configure,build,-DTICKWHEEL_TESTS=OFF)
 	@$(call compile,build)
 
-bench: ## the benchmark beside other timers; QUICK=1 for a minute's worth
+bench: ## the benchmark beside other timers; QUICK=1: half a minute
 	@tools/setup build bench
 	@mkdir -p build/bench
 	@$(call configure,build/native,-DTICKWHEEL_BENCH=ON -DTICKWHEEL_TESTS=OFF -DTICKWHEEL_NATIVE=OFF)
 	@$(call compile,build/native)
-	@bench/run build/native/wheel_bench build/bench $(if $(QUICK),--quick)
+	@bench/run build/native/wheel_bench build/bench $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP))
 
 check: format-check lint sanitize audit coverage ## format, lint, sanitizers, invariants, coverage
 

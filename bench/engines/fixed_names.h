@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Put before the wheel's own sources when they are compiled a second time, with the default geometry compiled in
+ * (TW__FIXED_GEOMETRY): every name that the linker sees gets another one. A name that is missing here is one that the
+ * linker finds twice, and says so.
+ */
+#define tw_strerror fixed_strerror
+#define tw_geometry_default fixed_geometry_default
+#define tw_geometry_small fixed_geometry_small
+#define tw_geometry_simple fixed_geometry_simple
+#define tw_geometry_hashed fixed_geometry_hashed
+#define tw_geometry_growing fixed_geometry_growing
+#define tw_geometry_clock fixed_geometry_clock
+#define tw_geometry_check fixed_geometry_check
+#define tw_wheel_size fixed_wheel_size
+#define tw_wheel_init fixed_wheel_init
+#define tw_wheel_fini fixed_wheel_fini
+#define tw_wheel_on_grow fixed_wheel_on_grow
+#define tw_wheel_new fixed_wheel_new
+#define tw_wheel_free fixed_wheel_free
+#define tw_wheel_add_at fixed_wheel_add_at
+#define tw_wheel_add_in fixed_wheel_add_in
+#define tw_wheel_move_at fixed_wheel_move_at
+#define tw_wheel_move_in fixed_wheel_move_in
+#define tw_wheel_cancel fixed_wheel_cancel
+#define tw_wheel_poll fixed_wheel_poll
+#define tw_wheel_poll_budget fixed_wheel_poll_budget
+#define tw_wheel_next_bound fixed_wheel_next_bound
+#define tw_wheel_next_exact fixed_wheel_next_exact
+#define tw_wheel_count fixed_wheel_count
+#define tw_wheel_now fixed_wheel_now
+#define tw_wheel_range fixed_wheel_range
+#define tw_wheel_refiled fixed_wheel_refiled
+#define tw_wheel_drain fixed_wheel_drain
+#define tw_wheel_visit fixed_wheel_visit
+#define tw_wheel_levels fixed_wheel_levels
+#define tw_wheel_level fixed_wheel_level
+#define tw_wheel_slot_count fixed_wheel_slot_count
+#define tw_wheel_check fixed_wheel_check
+#define tw_wheel_dump fixed_wheel_dump
+#define tw__level_init fixed__level_init
+#define tw__level_size fixed__level_size
+#define tw__wheel_relate fixed__wheel_relate
+#define tw__wheel_windows fixed__wheel_windows
+#define tw__wheel_event fixed__wheel_event
+#define tw__window_end fixed__window_end
