@@ -140,7 +140,7 @@ static bool merge_line(struct results *results, const char *line)
     struct cell *cell = &results->cell[w][e][s];
     cell->has[round] = true;
     cell->value[FIELD_NS][round] = ns;
-    cell->value[FIELD_WORST_US][round] = strtod(worst, NULL);
+    cell->value[FIELD_WORST_US][round] = strtod(worst, NULL); /* "-", not measured, gives 0 */
     cell->value[FIELD_BYTES][round] = bytes;
     return true;
 }

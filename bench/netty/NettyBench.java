@@ -107,12 +107,18 @@ public final class NettyBench {
         return System.nanoTime() - start;
     }
 
-    /** What the heap holds, after a collection. A timer that was dropped goes with the second one only. */
-    static long heapBytes() {
-        System.gc();
-        System.runFinalization();
-        System.gc();
-        return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
+    /** What the heap holds once collections no longer free anything: the threads of stopped timers end late. */
+    static long heapBytes() throws InterruptedException {
+        long used = Long.MAX_VALUE;
+        for (int quiet = 0; quiet < 3;) {
+            System.gc();
+            System.runFinalization();
+            Thread.sleep(50);
+            long now = Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
+            quiet = now < used - used / 1000 ? 0 : quiet + 1;
+            used = Math.min(used, now);
+        }
+        return used;
     }
 
     /** Repeats add and cancel until enough operations were timed; returns ns per operation. */
@@ -136,7 +142,7 @@ public final class NettyBench {
     }
 
     /** Bytes per timer. All must be pending when none was cancelled: a queue that lost some would be fast. */
-    double bytesPerTimer() {
+    double bytesPerTimer() throws InterruptedException {
         long before = heapBytes();
         addAll(delays("add_uniform", objects.length));
         double bytes = (double) (heapBytes() - before) / objects.length;
@@ -155,27 +161,27 @@ public final class NettyBench {
         return ns;
     }
 
-    static double measureBytes(int timers) {
+    /** Taken before anything else has littered the heap, and with many timers, beside which its own noise is small. */
+    static double measureBytes(int timers) throws InterruptedException {
         NettyBench bench = new NettyBench(timers, 0);
         bench.timer.start();
         return bench.bytesPerTimer();
     }
 
-    public static void main(String[] words) {
+    public static void main(String[] words) throws InterruptedException {
         int rounds = Integer.parseInt(words[0]);
         boolean quick = words[1].equals("1");
         int ops = quick ? 200000 : 1000000;
         int[] sizes = quick ? new int[] {1000, 100000} : new int[] {1000, 100000, 1000000};
+        double bytes = measureBytes(sizes[sizes.length - 1]);
         for (String workload : WORKLOADS) // let the compiler see everything before the clock does
             for (int i = 0; i < 3; i++)
                 measure(workload, 20000, i, ops);
         System.out.println("workload\tengine\ttimers\tround\tns_per_op\tworst_us\tbytes_per_timer");
-        for (int timers : sizes) {
-            double bytes = measureBytes(timers);
+        for (int timers : sizes)
             for (int round = 0; round < rounds; round++)
                 for (String workload : WORKLOADS)
                     System.out.printf("%s\tnetty\t%d\t%d\t%.3f\t-\t%.1f%n", workload, timers, round,
                         measure(workload, timers, round, ops), bytes);
-        }
     }
 }
