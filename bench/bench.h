@@ -116,8 +116,7 @@ struct engine {
     enum kind kind;
     int variant;
     size_t object_size;
-    uint32_t timers_max; /* beyond it the engine is left out, because of `why_max` */
-    const char *why_max;
+    bool slow;      /* at ten million timers and more one round has to do: a run takes a minute */
     uint32_t lacks; /* a bit for each workload that the engine cannot do, because of `why_lacks` */
     const char *why_lacks;
     void (*run)(const struct engine *engine, const struct load *load, void *arena, struct outcome *outcome);

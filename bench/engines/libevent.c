@@ -91,6 +91,7 @@ extern const struct engine engine_libevent;
 const struct engine engine_libevent = {.name = "libevent",
                                        .kind = KIND_PEER,
                                        .object_size = sizeof(struct object),
+                                       .slow = true,
                                        .lacks = 1u << NEXT_FAR,
                                        .why_lacks = "libevent has no call for it",
                                        .run = run};

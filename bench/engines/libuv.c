@@ -82,4 +82,4 @@ static void engine_close(void)
 
 extern const struct engine engine_libuv;
 const struct engine engine_libuv = {
-    .name = "libuv", .kind = KIND_PEER, .object_size = sizeof(struct object), .run = run};
+    .name = "libuv", .kind = KIND_PEER, .object_size = sizeof(struct object), .slow = true, .run = run};

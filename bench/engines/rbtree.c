@@ -102,9 +102,5 @@ static ENGINE_CALL uint64_t engine_next(void)
 #include "../workloads.inc.h"
 
 extern const struct engine engine_rbtree;
-const struct engine engine_rbtree = {.name = "rbtree",
-                                     .kind = KIND_PEER,
-                                     .object_size = sizeof(struct object),
-                                     .timers_max = 1000000,
-                                     .why_max = "a run takes minutes",
-                                     .run = run};
+const struct engine engine_rbtree = {
+    .name = "rbtree", .kind = KIND_PEER, .object_size = sizeof(struct object), .slow = true, .run = run};
