@@ -10,7 +10,8 @@
  *   Due       Given `now`, every timer with deadline <= now is due. A deadline that is not after `now` when it is
  *             filed becomes now + 1: a timer that re-arms itself at once cannot keep a drain alive.
  *   Order     Earlier deadlines first; equal deadlines in the order of filing. A timer that was moved without
- *             being refiled (later, or inside its slot) takes its turn among equals when its old place comes up.
+ *             being refiled (later, or inside its slot) takes its turn among equals when its old place comes up;
+ *             several of these have no order among themselves.
  *   Between   Between two polls anything is allowed: add, cancel, move any timer (one due in the same batch
  *             too), free a timer that is not pending, poll again, let go of the whole wheel.
  *   Threads   One thread at a time per wheel. Wheels share nothing: no globals, no locks.
@@ -185,8 +186,8 @@ int tw_wheel_add_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t dea
 /* As tw_wheel_add_at(), `delay` ticks after now. */
 int tw_wheel_add_in(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t delay);
 
-/* Gives a timer a new deadline, whether it is pending or not. Later than before is one store: the timer is filed
- * again when its old place comes up.
+/* Gives a timer a new deadline, whether it is pending or not. Later than before is two stores to its own cache line: it
+ * is filed again when its old place comes up, or, when that is less than a turn of level 0 away, at once.
  * Returns: as tw_wheel_add_at(); a refused timer keeps its old deadline. Cost: O(1). In callback: yes. */
 int tw_wheel_move_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 
@@ -220,12 +221,13 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32
                                     struct tw_timer **timer);
 
 /* The next tick at which the wheel has work: a timer to fire or some to refile. Never later than the earliest
- * deadline; sleep until then, poll, ask again. A far timer costs at most one such wake-up for each level.
+ * deadline; sleep until then, poll, ask again. On wheels that reach the end of time a far timer costs at most one such
+ * wake-up for each level; on others one for each turn of the top besides (docs/wheel.md).
  * Returns: a tick; `now` when something is due already; TW_NEVER when the wheel is empty. Cost: O(levels). */
 uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);
 
 /* The earliest deadline itself. Walks the first occupied slot of each level, and further ones only while the
- * timers in them were pushed back.
+ * timers in them were pushed back or belong to a later turn.
  * Returns: a tick (it may lie before `now` when due timers wait to be polled); TW_NEVER when the wheel is empty. */
 uint64_t tw_wheel_next_exact(const struct tw_wheel *wheel);
 

@@ -61,7 +61,7 @@ enum { TW__HINT_LINE = 8, TW__LINE_SHIFT = 6, TW__LINE_BITS = 32 };
 /* The head of a circular list of timers. */
 struct tw__head {
     struct tw_link link;
-    uint32_t filed; /* timers filed since the list was last empty: an upper bound of its length */
+    uint64_t filed; /* timers filed since the list was last empty: an upper bound of its length */
     uint32_t id;    /* level << TW__ID_BITS | index of the slot, or TW__ID_DRAIN, or TW__ID_DUE */
 };
 

@@ -29,7 +29,8 @@
  * push to the front of an upper level must the hint be written to an older timer. Hints are never followed.
  *
  * Pushing back. Moving a timer later stores the deadline and marks the timer; it is filed again when its old place
- * comes up. An idle timeout that is pushed back a thousand times is filed once.
+ * comes up. An idle timeout that is pushed back a thousand times is filed once. Only on level 0, where its tick is near
+ * and there is no time left to spread the work over, it is filed again at once.
  *
  * One-level wheels have no level to wait on, so a slot holds timers of several turns; when its tick comes it is
  * sorted into due and not yet, the same way: from the tail, to the front. The top of any wheel that does not reach
@@ -47,11 +48,11 @@
  *   W8  a known event is what computing it again gives
  *   W9  cur is not after now, and the windows are those of cur
  *
- * Rejected, with what was measured (docs/wheel.md has the numbers): the aligned rule, level = highest bit in which
- * deadline and cur differ (a carry refiles everything beyond it in one tick, 2.7 ms at a million timers, and loses
- * the filing order); slots as arrays of pointers (three times faster to fire at a million timers, but memory must be
- * reserved, a push-cancel mix gains a tenth and smaller wheels lose); a heap of buckets (Kafka: the bitmaps answer
- * the same question in O(levels)); a round counter per timer (Netty: the deadline says it all).
+ * Rejected: the aligned rule, level = highest bit in which deadline and cur differ (a carry refiles everything beyond
+ * it in one tick, and loses the filing order); slots as arrays of pointers (1.4 to 1.9 times faster at a million timers,
+ * but memory must be reserved; docs/wheel.md has the numbers); marking a timer that is pushed back on level 0 too (a tick
+ * from which a million were pushed back looks at all of them); a heap of buckets (Kafka: the bitmaps answer the same
+ * question in O(levels)); a round counter per timer (Netty: the deadline says it all).
  */
 #include "internal.h"
 
@@ -329,11 +330,27 @@ static TW__COLD int move_earlier(struct tw_wheel *w, struct tw_timer *timer, uin
     return file(w, timer, deadline);
 }
 
+/* Later, from level 0 or the due list: the timer is filed again at once. Were it only marked, a tick on which a million
+ * timers had been pushed back would have to look at each of them. On a ring without levels above it waits all the same:
+ * there a slot is looked through whole anyway. */
+static TW__COLD int move_near(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+{
+    if (w->level[0].upper == 0) {
+        timer->deadline = deadline;
+        timer->hint |= TW__PLACE_PUSHED;
+        return 0;
+    }
+    unlink_timer(w, timer);
+    return file(w, timer, deadline);
+}
+
 /* Gives a pending timer a deadline that the wheel can take. */
 static inline int move_pending(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     if (deadline <= timer->deadline)
         return move_earlier(w, timer, deadline);
+    if (tw__place(timer) == 0)
+        return move_near(w, timer, deadline);
     timer->deadline = deadline;
     timer->hint |= TW__PLACE_PUSHED;
     return 0;

@@ -21,7 +21,8 @@ struct load {
     const char *name;
     uint64_t ticks; /* polled one by one */
     uint64_t (*delay)(struct rng *rng);
-    uint32_t each_tick; /* timers filed on each tick; 0: all at the start */
+    uint32_t each_tick;          /* timers filed on each tick; 0: all at the start */
+    uint64_t push_from, push_to; /* between these ticks each timer is once moved to 30,000 ticks later */
 };
 
 static uint64_t uniform(struct rng *rng)
@@ -42,6 +43,12 @@ static uint64_t lognormal(struct rng *rng)
     double v = (double)(rng_next(rng) >> 11) / 9007199254740992.0;
     double delay = 4000 * exp(1.5 * sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
     return delay < 1 ? 1 : delay > 1200000 ? 1200000 : (uint64_t)delay;
+}
+
+static uint64_t soon(struct rng *rng)
+{
+    (void)rng;
+    return 500;
 }
 
 static uint64_t one_tick(struct rng *rng)
@@ -84,6 +91,16 @@ static uint64_t allowed(struct bound *bound, const struct tw_wheel *wheel, uint6
     return sum;
 }
 
+/* A share of the timers is pushed back on each tick of the time for it. */
+static void push(const struct load *load, struct tw_wheel *wheel, struct tw_timer *timers, uint64_t tick)
+{
+    if (tick < load->push_from || tick >= load->push_to)
+        return;
+    uint64_t ticks = load->push_to - load->push_from, done = tick - load->push_from;
+    for (uint64_t i = MILLION * done / ticks; i < MILLION * (done + 1) / ticks; i++)
+        tw_wheel_move_in(wheel, &timers[i], 30000);
+}
+
 struct outcome {
     uint64_t worst, allowed, exceeded, fired;
 };
@@ -113,6 +130,7 @@ static struct outcome run(const struct load *load, struct tw_geometry geometry, 
     for (uint64_t tick = 1; tick <= load->ticks; tick++) {
         for (uint32_t i = 0; filed < MILLION && (load->each_tick == 0 || i < load->each_tick); i++)
             tw_wheel_add_in(wheel, &timers[filed++], load->delay(&rng));
+        push(load, wheel, timers, tick);
         uint64_t may = paced ? allowed(&bound, wheel, tick) : outcome.allowed;
         uint64_t before = tw_wheel_refiled(wheel);
         outcome.fired += fire_all(wheel, tick);
@@ -138,10 +156,13 @@ static struct tw_geometry old_way(void)
 int main(void)
 {
     const struct load loads[] = {
-        {"uniform over 60,000 ticks", 60000, uniform, 0},
-        {"constant 30,000 ticks, filed as time goes by", 61000, constant, 33},
-        {"lognormal", 1200000, lognormal, 0},
-        {"all on one tick, 10,000,000 ticks ahead", 10000001, one_tick, 0},
+        {"uniform over 60,000 ticks", 60000, uniform, 0, 0, 0},
+        {"constant 30,000 ticks, filed as time goes by", 61000, constant, 33, 0, 0},
+        {"lognormal", 1200000, lognormal, 0, 0, 0},
+        {"all on one tick, 10,000,000 ticks ahead", 10000001, one_tick, 0, 0, 0},
+        {"all on tick 30,000, pushed back just before", 61000, constant, 0, 29700, 29990},
+        {"all on tick 30,000, pushed back early", 61000, constant, 0, 5000, 5290},
+        {"all on tick 500, pushed back to 30,500", 61000, soon, 0, 100, 101},
     };
     struct tw_timer *timers = malloc(MILLION * sizeof *timers);
     int failures = 0;
