@@ -88,9 +88,9 @@ valgrind: build ## the contract tests under valgrind
 fuzz: ## libFuzzer with the model inside, for SECONDS=60
 	@tools/setup build test check
 	@mkdir -p build/fuzz-corpus
-	@$(call configure,build/fuzz,-DCMAKE_C_COMPILER=clang -DTICKWHEEL_FUZZ=ON -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=2)
+	@$(call configure,build/fuzz,-DCMAKE_C_COMPILER=clang -DTICKWHEEL_FUZZ=ON -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=1)
 	@$(call compile,build/fuzz)
-	@build/fuzz/tests/fuzz_wheel -max_total_time=$(SECONDS) -max_len=4096 build/fuzz-corpus tests/wheel/corpus
+	@build/fuzz/tests/fuzz_wheel -max_total_time=$(SECONDS) -max_len=1024 build/fuzz-corpus tests/wheel/corpus
 
 soak: ## random operations against the model, for SECONDS=60
 	@tools/setup build test
@@ -100,6 +100,7 @@ soak: ## random operations against the model, for SECONDS=60
 
 install: build ## into PREFIX=/usr/local, below DESTDIR
 	@cmake --install build
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
 fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 	@tools/fresh

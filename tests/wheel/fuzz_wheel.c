@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OBJECTS = 24 };
+enum { OBJECTS = 24, CHECK_EVERY = 64 };
 
 struct input {
     const uint8_t *at;
@@ -132,6 +132,45 @@ static void poll(struct run *run, struct input *input, uint32_t budget_each)
     require(model_idle(&run->model), "a timer was due and did not fire");
 }
 
+/* The plain poll, on the clock or before it: a clock that goes back is held. */
+static void poll_plainly(struct run *run, struct input *input, bool back)
+{
+    uint64_t now = back ? run->model.now - run->model.now / 3 : later(run->model.now, take_delay(input));
+    struct tw_timer *timer;
+    if (!back)
+        model_pass(&run->model, now);
+    while ((timer = tw_wheel_poll(run->wheel, now)) != NULL)
+        fire(run, timer, input);
+    require(model_idle(&run->model), "a timer was due and did not fire");
+    require(tw_wheel_now(run->wheel) == run->model.now, "the clock is another");
+}
+
+/* Some calls that the others do not make. */
+static void operate_rarely(struct run *run, struct object *object, struct input *input, uint8_t byte)
+{
+    struct tw_timer *timer;
+    uint32_t none = 0;
+    uint64_t delay = take_delay(input);
+    switch (byte >> 3 & 3) {
+    case 0:
+        if (taken(run, tw_wheel_move_in(run->wheel, &object->timer, delay), later(run->model.now, delay)))
+            model_move(&run->model, object, later(run->model.now, delay));
+        break;
+    case 1:
+        require(tw_wheel_poll_budget(run->wheel, run->model.now, &none, &timer) != TW_POLL_DUE,
+                "no budget, a timer");
+        break;
+    case 2:
+        timer = tw_wheel_drain(run->wheel);
+        require((timer != NULL) == (run->model.count > 0), "drain is not complete");
+        if (timer != NULL)
+            model_cancel(&run->model, TW_CONTAINER(timer, struct object, timer));
+        break;
+    default:
+        poll_plainly(run, input, true);
+    }
+}
+
 static void operate(struct run *run, struct input *input)
 {
     uint8_t byte = take(input);
@@ -153,12 +192,17 @@ static void operate(struct run *run, struct input *input)
     case 4:
         poll(run, input, 1 + (byte >> 3));
         break;
-    default:
+    case 5:
         poll(run, input, UINT32_MAX);
+        break;
+    case 6:
+        operate_rarely(run, object, input, byte);
+        break;
+    default:
+        poll_plainly(run, input, false);
         break;
     }
     require(tw_wheel_count(run->wheel) == run->model.count, "the count is another");
-    require(tw_wheel_check(run->wheel) == NULL, "an invariant is broken");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -170,8 +214,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&run, 0, sizeof run);
     model_init(&run.model, start);
     require(tw_wheel_new(&run.wheel, &geometry, start) == 0, "no wheel");
-    while (input.left > 0)
+    for (uint32_t i = 1; input.left > 0; i++) {
         operate(&run, &input);
+        if (i % CHECK_EVERY == 0 || input.left == 0)
+            require(tw_wheel_check(run.wheel) == NULL, "an invariant is broken");
+    }
     tw_wheel_free(run.wheel);
     return 0;
 }

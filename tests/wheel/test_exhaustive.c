@@ -92,12 +92,19 @@ static void fires_in_filing_order(struct scope *scope, uint64_t now, uint64_t de
     scope->cases++;
 }
 
+enum { MOST = 90, BORDER = 4 };
+
 static void all_cases(struct scope *scope)
 {
-    /* Two turns of the top, and a bit, show everything; large tops are cut, small ones are not. */
-    uint64_t span = scope->turn * 2 + 3 < 90 ? scope->turn * 2 + 3 : 90;
+    /* Two turns of the top, and a bit, show everything. Where that is too much, the first 90 ticks do, and then every
+     * delay of two turns from around the border of a turn. */
+    uint64_t all = scope->turn * 2 + 3, span = all < MOST ? all : MOST;
     for (uint64_t now = 0; now < span; now++)
         for (uint64_t delay = 0; delay < span; delay++)
+            for (int jump = 0; jump < 2; jump++)
+                fires_on_its_tick(scope, now, delay, jump);
+    for (uint64_t now = scope->turn - BORDER; all > MOST && now <= scope->turn + BORDER; now++)
+        for (uint64_t delay = 0; delay < all; delay++)
             for (int jump = 0; jump < 2; jump++)
                 fires_on_its_tick(scope, now, delay, jump);
     uint64_t reach = span < 40 ? span : 40;
