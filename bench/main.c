@@ -403,7 +403,7 @@ int main(int count, char **words)
     if (options.merge != NULL)
         results_merge(&results, options.merge);
     report_tables(&results, stdout);
-    report_targets(&results, stdout);
+    report_targets(&results, rounds, stdout);
     printf("\n%d rounds, %.0f s\n", rounds, (double)(bench_real_ns() - began_ns) / 1e9);
     if (options.out != NULL)
         report_files(&results, options.out);

@@ -64,6 +64,6 @@ void report_tables(const struct results *results, FILE *out);
 /* ---- targets.c ---- */
 
 /* Prints the targets with what was measured. Returns how many are missed. */
-int report_targets(const struct results *results, FILE *out);
+int report_targets(const struct results *results, int rounds, FILE *out);
 
 #endif

@@ -15,7 +15,7 @@ struct target {
     double limit;
 };
 
-enum { K1 = 1000, K100 = 100000, M1 = 1000000 };
+enum { ROUNDS_ENOUGH = 5, K1 = 1000, K100 = 100000, M1 = 1000000 };
 
 static const struct target targets[] = {
     {CHURN, K100, FIELD_NS, "libev", 0.25},
@@ -96,10 +96,11 @@ static int print_refiled(const struct results *results, uint32_t timers, FILE *o
     return (double)ours->refiled_most > rule;
 }
 
-int report_targets(const struct results *results, FILE *out)
+int report_targets(const struct results *results, int rounds, FILE *out)
 {
     int missed = 0;
-    fprintf(out, "\ntargets (tickwheel against the engine named, medians of the ratios within each round)\n");
+    fprintf(out, "\ntargets (tickwheel against the engine named, medians of the ratios within each round%s)\n",
+            rounds < ROUNDS_ENOUGH ? "; with so few rounds an indication, no more" : "");
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
         print_target(results, &targets[i], out);
         missed += measured(results, &targets[i]) > targets[i].limit;
