@@ -479,7 +479,8 @@ static void a_sleeper_is_woken_for_a_big_slot_in_chunks(void **state)
         worst = refiled > worst ? refiled : worst;
     }
     assert_true(worst <= 128);
-    assert_true(wakes <= COUNT / 40 + COUNT / 64 + 20); /* the share of a tick on level 1, chunks of 64 on level 2 */
+    assert_true(wakes <=
+                COUNT / 40 + COUNT / 64 + 20); /* the share of a tick on level 1, chunks of 64 on level 2 */
     free(timers);
     tw_wheel_free(wheel);
 }
