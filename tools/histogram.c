@@ -32,22 +32,23 @@ static void print_bar(uint64_t count, uint64_t most, FILE *out)
     fputc('\n', out);
 }
 
-static void print_step(const struct tw_histogram *h, int k, double tick_ns, FILE *out)
+static void print_step(const struct tw_histogram *h, int k, double unit_ns, FILE *out)
 {
     uint64_t low = (uint64_t)1 << k, high = low + (low - 1);
     fprintf(out, "  %11s", tw_figure_short(low).text);
     fprintf(out, high > low ? " - %-11s" : "   %11s", high > low ? tw_figure_short(high).text : "");
-    if (tick_ns > 0)
-        fprintf(out, " %10s", tw_figure_time(low, tick_ns).text);
+    if (unit_ns > 0)
+        fprintf(out, " %10s", tw_figure_time(low, unit_ns).text);
     fprintf(out, " %12s %5.1f%% ", tw_figure_count(h->step[k]).text,
             100.0 * (double)h->step[k] / (double)h->total);
 }
 
-void tw_histogram_print(const struct tw_histogram *h, double tick_ns, FILE *out)
+void tw_histogram_print(const struct tw_histogram *h, const char *values, const char *of, double unit_ns,
+                        FILE *out)
 {
     uint64_t most = most_in_a_step(h);
     int last = -1;
-    fprintf(out, "  %25s%s %12s\n", "ticks          ", tick_ns > 0 ? "       from" : "", "timers");
+    fprintf(out, "  %15s%10s%s %12s\n", values, "", unit_ns > 0 ? "       from" : "", of);
     for (int k = 0; k < TW_HISTOGRAM_STEPS; k++) {
         if (h->step[k] == 0)
             continue;
@@ -55,7 +56,7 @@ void tw_histogram_print(const struct tw_histogram *h, double tick_ns, FILE *out)
         if (last >= 0 && k > last + 1)
             fprintf(out, "  %13s\n", "...");
         last = k;
-        print_step(h, k, tick_ns, out);
+        print_step(h, k, unit_ns, out);
         print_bar(h->step[k], most, out);
     }
 }

@@ -19,7 +19,9 @@ struct tw_histogram {
 /* Counts a value. Requires: it is not 0. */
 void tw_histogram_add(struct tw_histogram *histogram, uint64_t value);
 
-/* Prints it as bars, the values being ticks; with their length (0: not known) also in units of time. */
-void tw_histogram_print(const struct tw_histogram *histogram, double tick_ns, FILE *out);
+/* Prints it as bars. `values` names what was counted, `of` what had it; with the length of a value of 1 (0: not known)
+ * also in units of time. */
+void tw_histogram_print(const struct tw_histogram *histogram, const char *values, const char *of,
+                        double unit_ns, FILE *out);
 
 #endif

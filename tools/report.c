@@ -138,7 +138,7 @@ void tw_findings_print(const struct tw_findings *f, FILE *out)
     print_counts(f, out);
     if (f->delays.total > 0) {
         fprintf(out, "\ndelays         how far ahead each timer was filed or moved\n");
-        tw_histogram_print(&f->delays, f->trace->tick_ns, out);
+        tw_histogram_print(&f->delays, "ticks", "timers", f->trace->tick_ns, out);
     }
     if (f->recorded.fired > 0)
         print_recorded(f, out);

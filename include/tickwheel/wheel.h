@@ -37,7 +37,13 @@ extern "C" {
     X(TW_EGEOMETRY, -1, "the geometry is not valid (tw_geometry_check says why)")                              \
     X(TW_ESIZE, -2, "the memory is smaller than tw_wheel_size() asks for")                                     \
     X(TW_ERANGE, -3, "the deadline lies beyond the wheel's range (see tw_wheel_range)")                        \
-    X(TW_ENOMEM, -4, "no memory for another level")
+    X(TW_ENOMEM, -4, "no memory")                                                                              \
+    X(TW_EFULL, -5, "too many tasks are pending (max_pending)")                                                \
+    X(TW_ESTOPPED, -6, "the scheduler has been stopped")                                                       \
+    X(TW_EINVAL, -7, "an argument is out of its range")                                                        \
+    X(TW_EGONE, -8, "no such task: it has run, was cancelled, or never was")                                   \
+    X(TW_EDEADLK, -9, "a callback cannot wait for itself")                                                     \
+    X(TW_ESYSTEM, -10, "the system has no thread or descriptor left")
 
 enum tw_error {
 #define TW__ENUM(name, value, text) name = value,

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Time for the scheduler: reading a clock, sleeping on it, being woken.
+ *
+ * Ticks. Tick 0 begins when the scheduler is made. A due time becomes the first tick that does not begin before it
+ * (the ceiling), the current time becomes the tick that has begun (the floor). A task runs when floor(now) has reached
+ * ceiling(due), so now >= due: never early, and less than a tick late.
+ *
+ * Sleeping. A timerfd, because no other call of Linux sleeps on CLOCK_BOOTTIME, and an eventfd beside it to be woken.
+ * Both remember: a wake-up that comes before the sleep ends it at once.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NS_PER_S = 1000000000 };
+
+static clockid_t clock_of(const struct tw_sched *sched)
+{
+    return sched->options.clock == TW_SCHED_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_BOOTTIME;
+}
+
+uint64_t tw__clock_read(const struct tw_sched *sched)
+{
+    struct timespec now;
+    if (sched->options.clock == TW_SCHED_VIRTUAL)
+        return atomic_load_explicit(&sched->virtual_ns, memory_order_relaxed);
+    clock_gettime(clock_of(sched), &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+uint64_t tw__tick_due(const struct tw_sched *sched, uint64_t due_ns)
+{
+    if (due_ns <= sched->base_ns)
+        return 0;
+    return (due_ns - sched->base_ns - 1) / sched->options.tick_ns + 1;
+}
+
+uint64_t tw__tick_now(const struct tw_sched *sched, uint64_t now_ns)
+{
+    return (now_ns - sched->base_ns) / sched->options.tick_ns;
+}
+
+uint64_t tw__tick_start(const struct tw_sched *sched, uint64_t tick)
+{
+    uint64_t ns;
+    if (__builtin_mul_overflow(tick, sched->options.tick_ns, &ns))
+        return UINT64_MAX;
+    return tw__sum(ns, sched->base_ns);
+}
+
+uint64_t tw_sched_now(const struct tw_sched *sched)
+{
+    return tw__clock_read(sched);
+}
+
+/* ---- sleeping -------------------------------------------------------------------------------------------- */
+
+int tw__clock_open(struct tw_sched *sched)
+{
+    sched->timer_fd = sched->event_fd = -1;
+    if (sched->options.clock == TW_SCHED_VIRTUAL)
+        return 0;
+    sched->timer_fd = timerfd_create(clock_of(sched), TFD_NONBLOCK | TFD_CLOEXEC);
+    sched->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (sched->timer_fd >= 0 && sched->event_fd >= 0)
+        return 0;
+    tw__clock_close(sched);
+    return TW_ESYSTEM;
+}
+
+void tw__clock_close(struct tw_sched *sched)
+{
+    if (sched->timer_fd >= 0)
+        close(sched->timer_fd);
+    if (sched->event_fd >= 0)
+        close(sched->event_fd);
+    sched->timer_fd = sched->event_fd = -1;
+}
+
+/* Sets the timer to a time; 0 and the end of time mean never. */
+static void set_timer(const struct tw_sched *sched, uint64_t at_ns)
+{
+    struct itimerspec when = {.it_value = {0, 0}};
+    if (at_ns < (uint64_t)INT64_MAX) {
+        when.it_value.tv_sec = (time_t)(at_ns / NS_PER_S);
+        when.it_value.tv_nsec = (long)(at_ns % NS_PER_S);
+    }
+    timerfd_settime(sched->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* Takes what a descriptor has counted. Whether there was anything does not matter. */
+static void take_count(int fd)
+{
+    uint64_t count;
+    while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
+        ;
+}
+
+void tw__clock_sleep(struct tw_sched *sched, uint64_t tick)
+{
+    struct pollfd fds[] = {{.fd = sched->timer_fd, .events = POLLIN},
+                           {.fd = sched->event_fd, .events = POLLIN}};
+    set_timer(sched, tick == TW_NEVER ? UINT64_MAX : tw__tick_start(sched, tick));
+    while (poll(fds, 2, -1) < 0 && errno == EINTR)
+        ;
+    take_count(sched->timer_fd);
+    take_count(sched->event_fd);
+}
+
+void tw__clock_wake(struct tw_sched *sched)
+{
+    uint64_t one = 1;
+    if (sched->event_fd < 0)
+        return;
+    while (write(sched->event_fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Firing: from the wheel to the ready list, from there to a callback, and back again.
+ *
+ *     timer thread   collects what is due into each shard's ready list, in order; sleeps until there is more
+ *     who runs it    the timer thread itself (no workers), a worker, or the caller's executor through tw_sched_run()
+ *
+ * Filing a task again cannot fail: whether the wheel will take it was asked when it was added or moved
+ * (tw__every_reach(), tw__task_probe()), where an error could still be returned.
+ *
+ * The lock of a shard is held for TW__COLLECT units of the wheel's work at a time, never while a callback runs. A
+ * callback that has returned is finished and the next one started under one hold of the lock.
+ *
+ * Nothing is overslept. `wake` of a shard is the tick until which the timer thread means to sleep, written under the
+ * shard's lock; whoever files an earlier task under that lock wakes it. While it is up `wake` is 0 and nobody needs to,
+ * because it looks at every shard again before it sleeps.
+ */
+#include "internal.h"
+
+#include <signal.h>
+
+/* ---- inside a callback ------------------------------------------------------------------------------------ */
+
+/* The callbacks that this thread is in: one, or more where a callback drives another scheduler. */
+struct frame {
+    const struct tw_sched *sched;
+    uint64_t id;
+    const struct frame *outer;
+};
+static _Thread_local const struct frame *frames;
+
+bool tw__inside(const struct tw_sched *sched, uint64_t id)
+{
+    for (const struct frame *frame = frames; frame != NULL; frame = frame->outer)
+        if (frame->sched == sched && (id == 0 || frame->id == id))
+            return true;
+    return false;
+}
+
+/* ---- one call; the shard's lock is held outside of the callback itself --------------------------------------- */
+
+/* A call under way. */
+struct call {
+    struct tw__task *task;
+    struct tw_task seen;
+    tw_task_fn *fn;
+    uint64_t begun_ns;
+};
+
+/* The periods that have gone by since `due_ns`. */
+static uint64_t periods_since(uint64_t due_ns, uint64_t period_ns, uint64_t now_ns)
+{
+    return now_ns > due_ns ? (now_ns - due_ns) / period_ns : 0;
+}
+
+/* The time some periods later; the end of time if that is beyond it. */
+static uint64_t periods_after(uint64_t due_ns, uint64_t periods, uint64_t period_ns)
+{
+    uint64_t ns;
+    return __builtin_mul_overflow(periods, period_ns, &ns) ? UINT64_MAX : tw__sum(due_ns, ns);
+}
+
+/* A call that comes a period or more late stands for several: notes it. */
+static void coalesce(struct tw__shard *shard, const struct tw__task *task, struct tw__details *details,
+                     uint64_t now_ns)
+{
+    uint64_t missed = periods_since(task->due_ns, details->period_ns, now_ns);
+    details->missed = missed < details->left ? missed : details->left;
+    if (details->left != TW_FOREVER)
+        details->left -= details->missed;
+    shard->stats.skipped += details->missed;
+}
+
+/* A call that comes a period or more late is not made: files the task for the next period ahead. */
+static bool skip(struct tw__shard *shard, struct tw__task *task, const struct tw__details *details,
+                 uint64_t now_ns)
+{
+    uint64_t missed = periods_since(task->due_ns, details->period_ns, now_ns);
+    if (missed == 0)
+        return false;
+    shard->stats.skipped += missed;
+    tw__task_file(shard, task, periods_after(task->due_ns, missed + 1, details->period_ns));
+    return true;
+}
+
+/* What a repeating task's policy says about a late call. True when there is none to make now. */
+static bool put_off(struct tw__shard *shard, struct tw__task *task, uint64_t now_ns)
+{
+    struct tw__details *details = tw__task_details(task);
+    if (details == NULL || details->period_ns == 0)
+        return false;
+    if (details->policy == TW_MISSED_SKIP)
+        return skip(shard, task, details, now_ns);
+    if (details->policy == TW_MISSED_COALESCE)
+        coalesce(shard, task, details, now_ns);
+    return false;
+}
+
+/* Takes a READY task on, unless its turn is put off. */
+static bool begin(struct tw__shard *shard, struct tw__task *task, uint64_t now_ns, struct call *call)
+{
+    tw__task_unfile(shard, task);
+    if (put_off(shard, task, now_ns))
+        return false;
+    const struct tw__details *details = tw__task_details(task);
+    call->task = task;
+    call->fn = details != NULL ? details->fn : task->fn;
+    call->begun_ns = now_ns;
+    tw__task_describe(shard, task, &call->seen);
+    call->seen.late_ns = now_ns > task->due_ns ? now_ns - task->due_ns : 0;
+    task->state = TW__RUNNING;
+    tw__queue_append(&shard->busy, &task->queued);
+    shard->stats.running++;
+    shard->stats.fired++;
+    if (!tw__task_goes_on(task))
+        tw__unhold(shard, task);
+    return true;
+}
+
+/* Makes the call. No lock is held. */
+static void make(struct tw_sched *sched, const struct call *call)
+{
+    struct frame frame = {sched, call->seen.id, frames};
+    frames = &frame;
+    call->fn(sched, &call->seen);
+    frames = frame.outer;
+}
+
+/* Files the next call of a repeating task. One that is due already goes behind those that are ready: there is an end to
+ * them, as periods are not shorter than a tick. */
+static void file_next(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+{
+    if (tw__tick_due(shard->sched, due_ns) > tw_wheel_now(shard->wheel)) {
+        tw__task_file(shard, task, due_ns);
+        return;
+    }
+    task->due_ns = due_ns;
+    task->state = TW__READY;
+    tw__queue_append(&shard->ready, &task->queued);
+    shard->stats.pending++;
+}
+
+/* Files a task whose callback has returned once more, if there is more to come. When it was moved or set meanwhile, the
+ * call to come is that one, and `left` counts those after it; it goes through the wheel, the next tick being the
+ * earliest, so that a callback that keeps moving itself to now does not keep everything else waiting. */
+static bool go_on(struct tw__shard *shard, struct tw__task *task, const struct tw_task *seen)
+{
+    struct tw__details *details = tw__task_details(task);
+    if (!tw__task_goes_on(task) || shard->stopped)
+        return false;
+    shard->stats.again++;
+    if (task->again) {
+        task->again = 0;
+        if (details != NULL)
+            details->fresh = false;
+        tw__task_file(shard, task, task->due_ns);
+        return true;
+    }
+    if (details->left != TW_FOREVER)
+        details->left--;
+    uint64_t due_ns = periods_after(seen->due_ns, details->missed + 1, details->period_ns);
+    details->missed = 0;
+    file_next(shard, task, due_ns);
+    return true;
+}
+
+/* Ends a call. Returns whether the task is now in the ready list. */
+static bool finish(struct tw__shard *shard, const struct call *call)
+{
+    struct tw__task *task = call->task;
+    bool waited = task->waited || shard->stopped;
+    tw__queue_remove(&task->queued);
+    tw_timer_init(&task->timer);
+    task->waited = 0;
+    shard->stats.running--;
+    bool goes_on = go_on(shard, task, &call->seen);
+    bool ready = goes_on && task->state == TW__READY;
+    if (!goes_on) {
+        struct tw__details *details = tw__task_details(task);
+        if (details != NULL && details->key_size > 0)
+            tw__key_forget(shard, details);
+        tw__task_drop(shard, task);
+    }
+    if (waited)
+        pthread_cond_broadcast(&shard->idle);
+    return ready;
+}
+
+/* Tells the hooks. No lock is held. */
+static void tell_hooks(const struct tw_sched *sched, const struct call *call, uint64_t ended_ns)
+{
+    const struct tw_sched_options *options = &sched->options;
+    uint64_t ran_ns = ended_ns - call->begun_ns;
+    if (options->on_late != NULL && call->seen.late_ns > options->late_ns)
+        options->on_late(options->hook_arg, &call->seen, call->seen.late_ns);
+    if (options->on_slow != NULL && ran_ns > options->slow_ns)
+        options->on_slow(options->hook_arg, &call->seen, ran_ns);
+}
+
+/* Makes a call that has begun, and ends it; the lock is let go of meanwhile. Returns the time at its end; *ready tells
+ * whether the task is in the ready list again. */
+static uint64_t make_and_finish(struct tw__shard *shard, const struct call *call, bool *ready)
+{
+    struct tw_sched *sched = shard->sched;
+    pthread_mutex_unlock(&shard->lock);
+    make(sched, call);
+    uint64_t ended_ns = tw__clock_read(sched);
+    tell_hooks(sched, call, ended_ns);
+    pthread_mutex_lock(&shard->lock);
+    tw__stats_call(shard, call->seen.late_ns, ended_ns - call->begun_ns);
+    *ready = finish(shard, call);
+    return ended_ns;
+}
+
+/* ---- from the wheel to the ready list ---------------------------------------------------------------------- */
+
+/* Moves what is due into the ready list, with the lock let go of now and then. Returns how many. */
+static uint64_t collect(struct tw__shard *shard, uint64_t tick)
+{
+    uint64_t moved = 0;
+    for (;;) {
+        uint32_t budget = TW__COLLECT;
+        struct tw_timer *timer;
+        enum tw_polled polled;
+        while ((polled = tw_wheel_poll_budget(shard->wheel, tick, &budget, &timer)) == TW_POLL_DUE) {
+            struct tw__task *task = (struct tw__task *)(void *)timer;
+            task->state = TW__READY;
+            tw__queue_append(&shard->ready, &task->queued);
+            moved++;
+        }
+        if (polled == TW_POLL_IDLE || shard->stopped)
+            return moved;
+        pthread_mutex_unlock(&shard->lock);
+        pthread_mutex_lock(&shard->lock);
+    }
+}
+
+static uint64_t collect_now(struct tw__shard *shard)
+{
+    struct tw_sched *sched = shard->sched;
+    return collect(shard, tw__tick_now(sched, tw__clock_read(sched)));
+}
+
+/* ---- running on the timer thread ---------------------------------------------------------------------------- */
+
+/* Runs what is due, at most `limit` calls. True when there may be more. */
+static bool run_inline(struct tw__shard *shard, unsigned limit)
+{
+    uint64_t now_ns = tw__clock_read(shard->sched);
+    struct call call;
+    bool ready;
+    pthread_mutex_lock(&shard->lock);
+    while (limit > 0) {
+        collect(shard, tw__tick_now(shard->sched, now_ns));
+        if (shard->stopped || tw__queue_empty(&shard->ready))
+            break;
+        limit--;
+        if (begin(shard, tw__queued_task(shard->ready.next), now_ns, &call))
+            now_ns = make_and_finish(shard, &call, &ready);
+    }
+    bool more = !shard->stopped && !tw__queue_empty(&shard->ready);
+    pthread_mutex_unlock(&shard->lock);
+    return more;
+}
+
+/* ---- handing to the caller's executor ------------------------------------------------------------------------- */
+
+/* The id of the next ready task, which goes to the executor; 0 when there is none. */
+static uint64_t send_next(struct tw__shard *shard)
+{
+    if (shard->stopped || tw__queue_empty(&shard->ready))
+        return 0;
+    struct tw__queued *first = shard->ready.next;
+    tw__queue_remove(first);
+    tw__queue_append(&shard->sent, first);
+    return tw__task_id(shard, tw__queued_task(first));
+}
+
+static void send_ready(struct tw__shard *shard)
+{
+    struct tw_sched *sched = shard->sched;
+    for (;;) {
+        pthread_mutex_lock(&shard->lock);
+        collect_now(shard);
+        uint64_t id = send_next(shard);
+        pthread_mutex_unlock(&shard->lock);
+        if (id == 0)
+            return;
+        sched->options.execute(sched->options.execute_arg, sched, id);
+    }
+}
+
+void tw_sched_run(struct tw_sched *sched, uint64_t id)
+{
+    uint32_t number = (uint32_t)id >> TW__INDEX_BITS;
+    struct call call;
+    bool ready = false;
+    if (number >= sched->options.shards)
+        return;
+    struct tw__shard *shard = &sched->shard[number];
+    uint64_t now_ns = tw__clock_read(sched);
+    pthread_mutex_lock(&shard->lock);
+    struct tw__task *task = tw__task_find(shard, id);
+    if (task != NULL && task->state == TW__READY && !shard->stopped && begin(shard, task, now_ns, &call))
+        make_and_finish(shard, &call, &ready);
+    pthread_mutex_unlock(&shard->lock);
+    if (ready)
+        tw__clock_wake(sched); /* the timer thread sends it */
+}
+
+/* ---- workers ------------------------------------------------------------------------------------------------ */
+
+/* Every tell has a number. A worker that found nothing sleeps until there is one newer than what it saw before it
+ * looked, so that nothing that was told is slept over. */
+static void tell_workers(struct tw_sched *sched, uint64_t n)
+{
+    if (n == 0)
+        return;
+    pthread_mutex_lock(&sched->pool_lock);
+    sched->told++;
+    if (n == 1)
+        pthread_cond_signal(&sched->pool_work);
+    else
+        pthread_cond_broadcast(&sched->pool_work);
+    pthread_mutex_unlock(&sched->pool_lock);
+}
+
+/* Runs the ready tasks of a shard. True when there were any. */
+static bool work_through(struct tw__shard *shard)
+{
+    uint64_t now_ns = tw__clock_read(shard->sched);
+    bool any = false, ready;
+    struct call call;
+    pthread_mutex_lock(&shard->lock);
+    while (!shard->stopped && !tw__queue_empty(&shard->ready)) {
+        any = true;
+        if (begin(shard, tw__queued_task(shard->ready.next), now_ns, &call))
+            now_ns = make_and_finish(shard, &call, &ready);
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return any;
+}
+
+static void *worker_main(void *arg)
+{
+    struct tw_sched *sched = arg;
+    uint64_t seen = 0;
+    while (!atomic_load(&sched->quit)) {
+        bool any = false;
+        for (uint32_t i = 0; i < sched->options.shards; i++)
+            any |= work_through(&sched->shard[i]);
+        pthread_mutex_lock(&sched->pool_lock);
+        while (!any && sched->told == seen && !atomic_load(&sched->quit))
+            pthread_cond_wait(&sched->pool_work, &sched->pool_lock);
+        seen = sched->told;
+        pthread_mutex_unlock(&sched->pool_lock);
+    }
+    return NULL;
+}
+
+/* ---- the timer thread ------------------------------------------------------------------------------------------ */
+
+enum { TURN = 64 }; /* calls for one shard before the next one has its turn */
+
+/* Serves what is due in a shard. True when there is more. */
+static bool serve(struct tw__shard *shard)
+{
+    struct tw_sched *sched = shard->sched;
+    if (sched->options.execute != NULL) {
+        send_ready(shard);
+        return false;
+    }
+    if (sched->options.workers == 0)
+        return run_inline(shard, TURN);
+    pthread_mutex_lock(&shard->lock);
+    uint64_t n = collect_now(shard);
+    pthread_mutex_unlock(&shard->lock);
+    tell_workers(sched, n);
+    return false;
+}
+
+static void awake(struct tw__shard *shard)
+{
+    pthread_mutex_lock(&shard->lock);
+    shard->wake = 0;
+    pthread_mutex_unlock(&shard->lock);
+}
+
+/* The tick until which a shard lets the timer thread sleep. */
+static uint64_t asleep(struct tw__shard *shard)
+{
+    bool for_workers = shard->sched->options.workers > 0;
+    pthread_mutex_lock(&shard->lock);
+    bool now = !for_workers && !shard->stopped && !tw__queue_empty(&shard->ready);
+    shard->wake = now ? 0 : tw_wheel_next_bound(shard->wheel);
+    uint64_t wake = shard->wake;
+    pthread_mutex_unlock(&shard->lock);
+    return wake;
+}
+
+static bool serve_all(struct tw_sched *sched)
+{
+    bool more = false;
+    for (uint32_t i = 0; i < sched->options.shards; i++)
+        more |= serve(&sched->shard[i]);
+    return more;
+}
+
+static uint64_t next_tick(struct tw_sched *sched)
+{
+    uint64_t next = TW_NEVER;
+    for (uint32_t i = 0; i < sched->options.shards; i++) {
+        uint64_t tick = asleep(&sched->shard[i]);
+        next = tick < next ? tick : next;
+    }
+    return next;
+}
+
+static void *timer_main(void *arg)
+{
+    struct tw_sched *sched = arg;
+    while (!atomic_load(&sched->quit)) {
+        for (uint32_t i = 0; i < sched->options.shards; i++)
+            awake(&sched->shard[i]);
+        while (serve_all(sched) && !atomic_load(&sched->quit))
+            ;
+        tw__clock_sleep(sched, next_tick(sched));
+    }
+    return NULL;
+}
+
+/* ---- threads --------------------------------------------------------------------------------------------------- */
+
+/* Starts a thread that takes no signals: they are the program's. */
+static bool start_thread(pthread_t *thread, void *(*body)(void *), struct tw_sched *sched)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(thread, NULL, body, sched);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error == 0;
+}
+
+static void end_workers(struct tw_sched *sched)
+{
+    atomic_store(&sched->quit, true);
+    pthread_mutex_lock(&sched->pool_lock);
+    pthread_cond_broadcast(&sched->pool_work);
+    pthread_mutex_unlock(&sched->pool_lock);
+    while (sched->worker_count > 0)
+        pthread_join(sched->workers[--sched->worker_count], NULL);
+}
+
+static bool start_all(struct tw_sched *sched)
+{
+    while (sched->worker_count < sched->options.workers) {
+        if (!start_thread(&sched->workers[sched->worker_count], worker_main, sched))
+            return false;
+        sched->worker_count++;
+    }
+    return start_thread(&sched->timer_thread, timer_main, sched);
+}
+
+int tw__threads_start(struct tw_sched *sched)
+{
+    int error = 0;
+    pthread_mutex_lock(&sched->life);
+    if (!atomic_load(&sched->started)) {
+        if (sched->options.clock == TW_SCHED_VIRTUAL || start_all(sched)) {
+            atomic_store_explicit(&sched->started, true, memory_order_release);
+        } else {
+            end_workers(sched);
+            atomic_store(&sched->quit, false);
+            error = TW_ESYSTEM;
+        }
+    }
+    pthread_mutex_unlock(&sched->life);
+    return error;
+}
+
+void tw__threads_end(struct tw_sched *sched)
+{
+    if (!atomic_load(&sched->started) || sched->options.clock == TW_SCHED_VIRTUAL)
+        return;
+    atomic_store(&sched->quit, true);
+    tw__clock_wake(sched);
+    pthread_join(sched->timer_thread, NULL);
+    end_workers(sched);
+}
+
+/* ---- virtual time ------------------------------------------------------------------------------------------------ */
+
+int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns)
+{
+    uint64_t clock_ns = tw__clock_read(sched);
+    if (sched->options.clock != TW_SCHED_VIRTUAL || now_ns < clock_ns)
+        return TW_EINVAL;
+    for (;;) {
+        while (serve_all(sched))
+            ;
+        uint64_t next_ns = tw__tick_start(sched, next_tick(sched));
+        if (next_ns > now_ns || next_ns == UINT64_MAX)
+            break;
+        if (next_ns > clock_ns)
+            atomic_store(&sched->virtual_ns, clock_ns = next_ns);
+    }
+    atomic_store(&sched->virtual_ns, now_ns);
+    serve_all(sched);
+    return 0;
+}
+
+uint64_t tw_sched_next(const struct tw_sched *sched)
+{
+    uint64_t next = TW_NEVER;
+    for (uint32_t i = 0; i < sched->options.shards; i++) {
+        struct tw__shard *shard = &sched->shard[i];
+        pthread_mutex_lock(&shard->lock);
+        uint64_t tick = tw__queue_empty(&shard->ready) ? tw_wheel_next_bound(shard->wheel) : 0;
+        pthread_mutex_unlock(&shard->lock);
+        next = tick < next ? tick : next;
+    }
+    uint64_t at_ns = next == TW_NEVER ? TW_NEVER : tw__tick_start(sched, next), now_ns = tw__clock_read(sched);
+    return at_ns > now_ns ? at_ns : now_ns;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The scheduler: its parts, its beginning, its end, and handing over.
+ *
+ *     threads that add        shard 0: lock, wheel, tasks, keys, ready list        timer thread
+ *     (each has a home)  -->  shard 1: lock, wheel, tasks, keys, ready list  <-->  workers or
+ *     keys go by hash         ...                                                  the caller's executor
+ *
+ * A shard is a scheduler in small: everything that belongs to a task is under its shard's one lock, and no call ever
+ * holds two. One shard is the default: then what starts, starts in order. More shards let more threads add at once.
+ *
+ * Invariants
+ *   S1  A task is in exactly one place: the free list, the wheel (PENDING), the ready or the sent list (READY), the
+ *       busy list (RUNNING). Whoever takes it from there, under the lock, alone fires it, cancels it or hands it over.
+ *   S2  An id finds a task from the add until its last callback has returned, or it was cancelled or handed over.
+ *   S3  added + again = fired + cancelled + handed + pending.
+ *   S4  While the timer thread sleeps, no shard has a task due before that shard's `wake`.
+ *   S5  Once a shard is `stopped`, nothing is added to it and no callback starts in it.
+ *
+ * Rejected: a queue of requests between callers and the timer thread (Netty: cancelled tasks stay in memory until their
+ * bucket comes round, and a move is a cancel and an add that can be seen apart); one lock for all (two producers lose a
+ * third); ids that are addresses (a stale one hits a stranger); a heap of due buckets (the wheel knows its next event).
+ */
+#include "internal.h"
+
+#include <inttypes.h>
+#include <sodium/randombytes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory ------------------------------------------------------------------------------------------------ */
+
+static void *plain_memory(void *arg, void *old, size_t size)
+{
+    (void)arg;
+    if (old == NULL)
+        return malloc(size);
+    free(old);
+    return NULL;
+}
+
+void *tw__alloc(struct tw_sched *sched, size_t size)
+{
+    void *block = sched->options.memory(sched->options.memory_arg, NULL, size);
+    if (block != NULL)
+        atomic_fetch_add_explicit(&sched->memory, size, memory_order_relaxed);
+    return block;
+}
+
+void tw__release(struct tw_sched *sched, void *old, size_t size)
+{
+    atomic_fetch_sub_explicit(&sched->memory, size, memory_order_relaxed);
+    sched->options.memory(sched->options.memory_arg, old, size);
+}
+
+/* The wheel's hook for levels: it does not say how much it gives back, so that stands before the block. */
+static void *grow_level(void *arg, void *old, size_t size)
+{
+    enum { HEAD = 64 };
+    struct tw_sched *sched = arg;
+    if (old != NULL) {
+        char *block = (char *)old - HEAD;
+        memcpy(&size, block, sizeof size);
+        tw__release(sched, block, size);
+        return NULL;
+    }
+    size += HEAD;
+    char *block = tw__alloc(sched, size);
+    if (block == NULL)
+        return NULL;
+    memcpy(block, &size, sizeof size);
+    return block + HEAD;
+}
+
+/* ---- options ------------------------------------------------------------------------------------------------- */
+
+static const uint64_t tick_min_ns = 1000, tick_max_ns = UINT64_C(3600000000000);
+enum { SHARDS_MAX = 1 << TW__SHARD_BITS, WORKERS_MAX = 1024 };
+
+/* Says what is wrong with a value. Returns TW_EINVAL. */
+static int refuse(char *message, size_t size, const char *name, uint64_t value, const char *expected)
+{
+    snprintf(message, size, "%s is %" PRIu64 ": expected %s", name, value, expected);
+    return TW_EINVAL;
+}
+
+int tw_sched_check(const struct tw_sched_options *options, char *message, size_t size)
+{
+    if (options->tick_ns != 0 && (options->tick_ns < tick_min_ns || options->tick_ns > tick_max_ns))
+        return refuse(message, size, "tick_ns", options->tick_ns,
+                      "1,000 to 3,600,000,000,000, or 0 for a millisecond");
+    if (options->shards > SHARDS_MAX)
+        return refuse(message, size, "shards", options->shards, "1 to 64, or 0 for one");
+    if (options->workers > WORKERS_MAX)
+        return refuse(message, size, "workers", options->workers, "0 to 1,024");
+    if (options->workers > 0 && options->execute != NULL)
+        return refuse(message, size, "workers", options->workers,
+                      "0 with an execute hook, which has its own threads");
+    if (options->clock < TW_SCHED_BOOTTIME || options->clock > TW_SCHED_VIRTUAL)
+        return refuse(message, size, "clock", (uint64_t)options->clock, "one of enum tw_sched_clock, 0 to 2");
+    if (options->workers > 0 && options->clock == TW_SCHED_VIRTUAL)
+        return refuse(message, size, "workers", options->workers,
+                      "0 with a virtual clock, which runs what is due itself");
+    if (options->start_ns > 0 && options->clock != TW_SCHED_VIRTUAL)
+        return refuse(message, size, "start_ns", options->start_ns, "0 with a clock that is not virtual");
+    return options->geometry == NULL ? 0 : tw_geometry_check(options->geometry, message, size);
+}
+
+static void take_options(struct tw_sched *sched, const struct tw_sched_options *given)
+{
+    struct tw_sched_options *options = &sched->options;
+    *options = *given;
+    sched->geometry = given->geometry != NULL ? *given->geometry : TW_DEFAULT;
+    options->geometry = &sched->geometry;
+    if (options->tick_ns == 0)
+        options->tick_ns = 1000000;
+    if (options->shards == 0)
+        options->shards = 1;
+}
+
+/* ---- making and ending ------------------------------------------------------------------------------------------ */
+
+static int make_wheel(struct tw__shard *shard)
+{
+    struct tw_sched *sched = shard->sched;
+    shard->wheel_size = tw_wheel_size(&sched->geometry);
+    shard->wheel_memory = tw__alloc(sched, shard->wheel_size);
+    if (shard->wheel_memory == NULL)
+        return TW_ENOMEM;
+    int error = tw_wheel_init(&shard->wheel, shard->wheel_memory, shard->wheel_size, &sched->geometry, 0);
+    tw_wheel_on_grow(shard->wheel, grow_level, sched);
+    return error;
+}
+
+static int make_shard(struct tw_sched *sched, uint32_t number)
+{
+    pthread_mutexattr_t attributes;
+    struct tw__shard *shard = &sched->shard[number];
+    memset(shard, 0, sizeof *shard);
+    shard->sched = sched;
+    shard->number = number;
+    shard->free = TW__NONE;
+    tw__queue_init(&shard->ready);
+    tw__queue_init(&shard->sent);
+    tw__queue_init(&shard->busy);
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP); /* what is done under it is short */
+    pthread_mutex_init(&shard->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    pthread_cond_init(&shard->idle, NULL);
+    return make_wheel(shard);
+}
+
+static void end_shard(struct tw__shard *shard)
+{
+    tw__tasks_end(shard);
+    if (shard->wheel != NULL)
+        tw_wheel_fini(shard->wheel);
+    if (shard->wheel_memory != NULL)
+        tw__release(shard->sched, shard->wheel_memory, shard->wheel_size);
+    pthread_cond_destroy(&shard->idle);
+    pthread_mutex_destroy(&shard->lock);
+}
+
+/* Frees what was made; `shards` of the shards were. */
+static void end(struct tw_sched *sched, uint32_t shards)
+{
+    while (shards > 0)
+        end_shard(&sched->shard[--shards]);
+    tw__clock_close(sched);
+    pthread_mutex_destroy(&sched->life);
+    pthread_mutex_destroy(&sched->pool_lock);
+    pthread_cond_destroy(&sched->pool_work);
+    sched->options.memory(sched->options.memory_arg, sched->block, sched->block_size);
+}
+
+enum { LINE = 64 };
+
+/* One block for the scheduler, its shards and the handles of its workers. */
+static struct tw_sched *allocate(const struct tw_sched_options *options)
+{
+    uint32_t shards = options->shards == 0 ? 1 : options->shards;
+    size_t head = (sizeof(struct tw_sched) + LINE - 1) / LINE * LINE, all = shards * sizeof(struct tw__shard);
+    size_t size = LINE + head + all + options->workers * sizeof(pthread_t);
+    tw_memory_fn *memory = options->memory != NULL ? options->memory : plain_memory;
+    char *block = memory(options->memory_arg, NULL, size);
+    if (block == NULL)
+        return NULL;
+    char *at = block + (LINE - (uintptr_t)block % LINE) % LINE;
+    struct tw_sched *sched = (struct tw_sched *)(void *)at;
+    memset(sched, 0, sizeof *sched);
+    sched->block = block;
+    sched->block_size = size;
+    sched->shard = (struct tw__shard *)(void *)(at + head);
+    sched->workers = (pthread_t *)(void *)(at + head + all);
+    take_options(sched, options);
+    sched->options.memory = memory;
+    atomic_store(&sched->memory, size);
+    return sched;
+}
+
+static int make_shards(struct tw_sched *sched)
+{
+    for (uint32_t i = 0; i < sched->options.shards; i++) {
+        int error = make_shard(sched, i);
+        if (error != 0) {
+            end(sched, i + 1);
+            return error;
+        }
+    }
+    return 0;
+}
+
+int tw_sched_new(struct tw_sched **made, const struct tw_sched_options *options)
+{
+    static const struct tw_sched_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    int error = tw_sched_check(options, NULL, 0);
+    if (error != 0)
+        return error;
+    struct tw_sched *sched = allocate(options);
+    if (sched == NULL)
+        return TW_ENOMEM;
+    pthread_mutex_init(&sched->life, NULL);
+    pthread_mutex_init(&sched->pool_lock, NULL);
+    pthread_cond_init(&sched->pool_work, NULL);
+    atomic_store(&sched->virtual_ns, options->start_ns);
+    sched->base_ns = tw__clock_read(sched);
+    randombytes_buf(sched->secret, sizeof sched->secret);
+    if ((error = tw__clock_open(sched)) != 0) {
+        end(sched, 0);
+        return error;
+    }
+    if ((error = make_shards(sched)) == 0)
+        *made = sched;
+    return error;
+}
+
+void tw_sched_free(struct tw_sched *sched)
+{
+    if (sched == NULL)
+        return;
+    tw_sched_stop(sched, 0, NULL, NULL);
+    tw__threads_end(sched);
+    end(sched, sched->options.shards);
+}
+
+/* ---- handing over --------------------------------------------------------------------------------------------- */
+
+/* A task that is being handed over. Its details are kept until it was. */
+struct handing {
+    struct tw_task seen;
+    struct tw__details *details;
+};
+
+/* Some task that waits, and NULL when there is none. */
+static struct tw__task *any_waiting(struct tw__shard *shard)
+{
+    if (!tw__queue_empty(&shard->ready))
+        return tw__queued_task(shard->ready.next);
+    if (!tw__queue_empty(&shard->sent))
+        return tw__queued_task(shard->sent.next);
+    struct tw_timer *timer = tw_wheel_drain(shard->wheel);
+    if (timer == NULL)
+        return NULL;
+    struct tw__task *task = (struct tw__task *)(void *)timer;
+    tw__queue_append(&shard->ready, &task->queued); /* where the others are */
+    task->state = TW__READY;
+    return task;
+}
+
+/* Describes a task for its hand-over, and keeps its details. */
+static void describe(const struct tw__shard *shard, const struct tw__task *task, struct handing *handing)
+{
+    tw__task_describe(shard, task, &handing->seen);
+    handing->details = tw__task_details(task);
+    if (handing->details != NULL)
+        handing->details->holders++;
+}
+
+/* Takes a waiting task out. False when there is none. */
+static bool take_waiting(struct tw__shard *shard, struct handing *handing)
+{
+    struct tw__task *task = any_waiting(shard);
+    if (task == NULL)
+        return false;
+    tw__task_unfile(shard, task);
+    describe(shard, task, handing);
+    if (handing->details != NULL && handing->details->key_size > 0)
+        tw__key_forget(shard, handing->details);
+    tw__task_drop(shard, task);
+    shard->stats.handed++;
+    return true;
+}
+
+/* Takes the calls that are still to come from a task whose callback is under way. False when there is none such. */
+static bool take_busy(struct tw__shard *shard, struct handing *handing)
+{
+    for (struct tw__queued *at = shard->busy.next; at != &shard->busy; at = at->next) {
+        struct tw__task *task = tw__queued_task(at);
+        if (!tw__task_goes_on(task))
+            continue;
+        describe(shard, task, handing);
+        if (!task->again) { /* the next call of one that repeats */
+            struct tw__details *details = handing->details;
+            handing->seen.due_ns = tw__sum(task->due_ns, details->period_ns);
+            handing->seen.left = details->left == TW_FOREVER ? TW_FOREVER : details->left - 1;
+        }
+        task->dead = 1;
+        shard->stats.again++; /* as if it had been filed just before */
+        shard->stats.handed++;
+        return true;
+    }
+    return false;
+}
+
+typedef bool take_fn(struct tw__shard *shard, struct handing *handing);
+
+/* Hands over, one by one, what `take` takes, at most `limit`. Returns how many. */
+static uint64_t hand_over(struct tw__shard *shard, take_fn *take, uint64_t limit, tw_hand_fn *hand, void *arg)
+{
+    struct handing handing;
+    uint64_t handed = 0;
+    pthread_mutex_lock(&shard->lock);
+    while (handed < limit && take(shard, &handing)) {
+        handed++;
+        if (hand != NULL) {
+            pthread_mutex_unlock(&shard->lock);
+            hand(arg, &handing.seen);
+            pthread_mutex_lock(&shard->lock);
+        }
+        if (handing.details != NULL)
+            tw__details_drop(shard, handing.details);
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return handed;
+}
+
+uint64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg)
+{
+    uint64_t handed = 0;
+    for (uint32_t i = 0; i < sched->options.shards; i++) {
+        struct tw__shard *shard = &sched->shard[i];
+        pthread_mutex_lock(&shard->lock);
+        uint64_t pending = shard->stats.pending;
+        pthread_mutex_unlock(&shard->lock);
+        handed += hand_over(shard, take_waiting, pending, hand, arg);
+    }
+    return handed;
+}
+
+/* Waits until no callback is under way. */
+static void wait_until_idle(struct tw__shard *shard)
+{
+    pthread_mutex_lock(&shard->lock);
+    while (!tw__queue_empty(&shard->busy))
+        pthread_cond_wait(&shard->idle, &shard->lock);
+    pthread_mutex_unlock(&shard->lock);
+}
+
+uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand, void *arg)
+{
+    bool wait = (flags & TW_STOP_NOWAIT) == 0 && !tw__inside(sched, 0);
+    uint64_t handed = 0;
+    for (uint32_t i = 0; i < sched->options.shards; i++) {
+        struct tw__shard *shard = &sched->shard[i];
+        pthread_mutex_lock(&shard->lock);
+        shard->stopped = true;
+        pthread_mutex_unlock(&shard->lock);
+    }
+    for (uint32_t i = 0; i < sched->options.shards; i++) {
+        handed += hand_over(&sched->shard[i], take_busy, UINT64_MAX, hand, arg);
+        handed += hand_over(&sched->shard[i], take_waiting, UINT64_MAX, hand, arg);
+    }
+    for (uint32_t i = 0; wait && i < sched->options.shards; i++)
+        wait_until_idle(&sched->shard[i]);
+    return handed;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Statistics: counts under each shard's lock, a histogram of lateness, and both as text for Prometheus.
+ *
+ * The histogram has 32 steps to each doubling (as HdrHistogram does it, Gil Tene), so a percentile is at most 1/32 too
+ * high and never too low, from a nanosecond to centuries, in 15 KiB.
+ */
+#include "internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the histogram ---------------------------------------------------------------------------------------- */
+
+static uint32_t bucket_of(uint64_t ns)
+{
+    if (ns < TW__STEPS)
+        return (uint32_t)ns;
+    uint32_t doubling = 63 - (uint32_t)__builtin_clzll(ns) - TW__STEPS_SHIFT;
+    return (doubling + 1) * TW__STEPS + (uint32_t)(ns >> doubling) - TW__STEPS;
+}
+
+/* The largest value of a bucket. */
+static uint64_t bucket_end(uint32_t bucket)
+{
+    if (bucket < TW__STEPS)
+        return bucket;
+    uint32_t doubling = bucket / TW__STEPS - 1;
+    uint64_t step = bucket % TW__STEPS + TW__STEPS;
+    return (step << doubling) + (((uint64_t)1 << doubling) - 1);
+}
+
+void tw__stats_call(struct tw__shard *shard, uint64_t late_ns, uint64_t run_ns)
+{
+    const struct tw_sched_options *options = &shard->sched->options;
+    struct tw_sched_stats *stats = &shard->stats;
+    shard->late[bucket_of(late_ns)]++;
+    if (late_ns > stats->late_max_ns)
+        stats->late_max_ns = late_ns;
+    if (run_ns > stats->run_max_ns)
+        stats->run_max_ns = run_ns;
+    stats->late += options->late_ns > 0 && late_ns > options->late_ns;
+    stats->slow += options->slow_ns > 0 && run_ns > options->slow_ns;
+}
+
+static void add_histogram(struct tw__shard *shard, uint64_t *sum)
+{
+    pthread_mutex_lock(&shard->lock);
+    for (uint32_t i = 0; i < TW__BUCKETS; i++)
+        sum[i] += shard->late[i];
+    pthread_mutex_unlock(&shard->lock);
+}
+
+/* The value that `share` of all counts do not exceed. */
+static uint64_t percentile(const uint64_t *buckets, double share, uint64_t most)
+{
+    uint64_t total = 0, below = 0;
+    uint32_t i = 0;
+    for (uint32_t k = 0; k < TW__BUCKETS; k++)
+        total += buckets[k];
+    if (total == 0)
+        return 0;
+    double wanted = ceil(share * (double)total);
+    while (i + 1 < TW__BUCKETS && (double)(below + buckets[i]) < wanted)
+        below += buckets[i++];
+    return bucket_end(i) < most ? bucket_end(i) : most;
+}
+
+/* ---- snapshots --------------------------------------------------------------------------------------------- */
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void add_stats(struct tw_sched_stats *sum, const struct tw_sched_stats *one)
+{
+    sum->pending += one->pending;
+    sum->keys += one->keys;
+    sum->running += one->running;
+    sum->added += one->added;
+    sum->again += one->again;
+    sum->fired += one->fired;
+    sum->cancelled += one->cancelled;
+    sum->moved += one->moved;
+    sum->handed += one->handed;
+    sum->refused += one->refused;
+    sum->skipped += one->skipped;
+    sum->late += one->late;
+    sum->slow += one->slow;
+    sum->late_max_ns = larger(sum->late_max_ns, one->late_max_ns);
+    sum->run_max_ns = larger(sum->run_max_ns, one->run_max_ns);
+}
+
+/* The counts of all shards together. */
+static struct tw_sched_stats counts(const struct tw_sched *sched)
+{
+    struct tw_sched_stats sum;
+    memset(&sum, 0, sizeof sum);
+    for (uint32_t i = 0; i < sched->options.shards; i++) {
+        struct tw__shard *shard = &sched->shard[i];
+        pthread_mutex_lock(&shard->lock);
+        struct tw_sched_stats one = shard->stats;
+        pthread_mutex_unlock(&shard->lock);
+        add_stats(&sum, &one);
+    }
+    return sum;
+}
+
+static void histogram(const struct tw_sched *sched, uint64_t *sum)
+{
+    memset(sum, 0, TW__BUCKETS * sizeof *sum);
+    for (uint32_t i = 0; i < sched->options.shards; i++)
+        add_histogram(&sched->shard[i], sum);
+}
+
+void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats)
+{
+    uint64_t late[TW__BUCKETS];
+    *stats = counts(sched);
+    histogram(sched, late);
+    stats->late_p50_ns = percentile(late, 0.5, stats->late_max_ns);
+    stats->late_p99_ns = percentile(late, 0.99, stats->late_max_ns);
+    stats->memory = atomic_load(&sched->memory);
+}
+
+uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share)
+{
+    uint64_t late[TW__BUCKETS];
+    histogram(sched, late);
+    return percentile(late, share, UINT64_MAX);
+}
+
+uint64_t tw_sched_pending(const struct tw_sched *sched)
+{
+    return counts(sched).pending;
+}
+
+uint64_t tw_sched_key_count(const struct tw_sched *sched)
+{
+    return counts(sched).keys;
+}
+
+/* ---- Prometheus ---------------------------------------------------------------------------------------------- */
+
+struct output {
+    tw_emit_fn *emit;
+    void *arg;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(const struct output *out, const char *format, ...)
+{
+    char text[256];
+    va_list words;
+    va_start(words, format);
+    int length = vsnprintf(text, sizeof text, format, words);
+    va_end(words);
+    out->emit(out->arg, text, (size_t)length);
+}
+
+static void put_value(const struct output *out, const char *name, const char *kind, const char *help,
+                      uint64_t value)
+{
+    put(out, "# HELP tickwheel_%s %s\n# TYPE tickwheel_%s %s\n", name, help, name, kind);
+    put(out, "tickwheel_%s %" PRIu64 "\n", name, value);
+}
+
+static void put_lateness(const struct output *out, const struct tw_sched *sched, uint64_t fired)
+{
+    static const double shares[] = {0.5, 0.9, 0.99, 0.999};
+    put(out, "# HELP tickwheel_lateness_seconds From the due time to the start of the callback.\n"
+             "# TYPE tickwheel_lateness_seconds summary\n");
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
+        put(out, "tickwheel_lateness_seconds{quantile=\"%g\"} %.9f\n", shares[i],
+            (double)tw_sched_late_percentile(sched, shares[i]) / 1e9);
+    put(out, "tickwheel_lateness_seconds_count %" PRIu64 "\n", fired);
+}
+
+void tw_sched_prometheus(const struct tw_sched *sched, tw_emit_fn *emit, void *arg)
+{
+    struct output out = {emit, arg};
+    struct tw_sched_stats stats;
+    tw_sched_stats(sched, &stats);
+    put_value(&out, "pending", "gauge", "Tasks that wait for their time or for a thread.", stats.pending);
+    put_value(&out, "running", "gauge", "Callbacks under way.", stats.running);
+    put_value(&out, "keys", "gauge", "Keys that name a task.", stats.keys);
+    put_value(&out, "memory_bytes", "gauge", "Memory held.", stats.memory);
+    put_value(&out, "added_total", "counter", "Tasks added.", stats.added);
+    put_value(&out, "again_total", "counter", "Tasks filed again by themselves.", stats.again);
+    put_value(&out, "fired_total", "counter", "Callbacks started.", stats.fired);
+    put_value(&out, "cancelled_total", "counter", "Tasks cancelled.", stats.cancelled);
+    put_value(&out, "moved_total", "counter", "Tasks moved.", stats.moved);
+    put_value(&out, "handed_total", "counter", "Tasks handed back by drain and stop.", stats.handed);
+    put_value(&out, "refused_total", "counter", "Tasks refused because there were too many.", stats.refused);
+    put_value(&out, "skipped_total", "counter", "Periods skipped or coalesced.", stats.skipped);
+    put_value(&out, "late_total", "counter", "Callbacks that started later than the limit.", stats.late);
+    put_value(&out, "slow_total", "counter", "Callbacks that ran longer than the limit.", stats.slow);
+    put_lateness(&out, sched, stats.fired);
+}

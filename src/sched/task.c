@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tasks without keys: ids, adding, cancelling, moving.
+ *
+ * A task is one cache line in a chunk of a thousand that never moves; its id says which, and of which generation. When
+ * a task ends its generation goes up, so the id finds nothing any more. Generations do not start over: a place whose
+ * 2^32 are used up is left alone for good (64 bytes for each four thousand million tasks).
+ *
+ * What can be done with a task depends on where it is:
+ *
+ *     FREE -> PENDING -> READY -> RUNNING -> FREE
+ *                ^          |        |
+ *                +----------+--------+     moved; repeats
+ *
+ * While it is RUNNING nobody but the thread of its callback changes its place: others leave a note (again, dead).
+ */
+#include "internal.h"
+
+/* ---- places for tasks ------------------------------------------------------------------------------------ */
+
+enum { LINE = 64, FIRST_CHUNKS = 16 };
+
+/* Makes room for the address of one more chunk. */
+static bool widen_table(struct tw__shard *shard)
+{
+    if (shard->chunk_count < shard->chunk_room)
+        return true;
+    uint32_t room = shard->chunk_room == 0 ? FIRST_CHUNKS : shard->chunk_room * 2;
+    struct tw__task **chunks = tw__alloc(shard->sched, room * sizeof(void *));
+    if (chunks == NULL)
+        return false;
+    for (uint32_t i = 0; i < shard->chunk_count; i++)
+        chunks[i] = shard->chunks[i];
+    if (shard->chunks != NULL)
+        tw__release(shard->sched, shard->chunks, shard->chunk_room * sizeof(void *));
+    shard->chunks = chunks;
+    shard->chunk_room = room;
+    return true;
+}
+
+static void give_back_place(struct tw__shard *shard, struct tw__task *task)
+{
+    task->next_free = shard->free;
+    shard->free = task->index;
+    shard->room++;
+}
+
+enum { CHUNK_BYTES = TW__CHUNK * sizeof(struct tw__task) + LINE };
+
+/* A chunk begins on a cache line; the bytes before say how far the block begins before it. */
+static bool add_chunk(struct tw__shard *shard)
+{
+    if (shard->chunk_count == 1u << (TW__INDEX_BITS - TW__CHUNK_SHIFT) || !widen_table(shard))
+        return false;
+    char *block = tw__alloc(shard->sched, CHUNK_BYTES);
+    if (block == NULL)
+        return false;
+    size_t skip = LINE - (uintptr_t)block % LINE; /* 1 to 64 */
+    struct tw__task *chunk = (struct tw__task *)(void *)(block + skip);
+    block[skip - 1] = (char)skip;
+    uint32_t first = shard->chunk_count << TW__CHUNK_SHIFT;
+    shard->chunks[shard->chunk_count++] = chunk;
+    for (uint32_t i = TW__CHUNK; i-- > 0;) {
+        chunk[i] = (struct tw__task){.index = first + i, .generation = 1};
+        give_back_place(shard, &chunk[i]);
+    }
+    return true;
+}
+
+bool tw__tasks_reserve(struct tw__shard *shard, uint64_t n)
+{
+    while (shard->room < n)
+        if (!add_chunk(shard))
+            return false;
+    return true;
+}
+
+void tw__tasks_end(struct tw__shard *shard)
+{
+    for (uint32_t i = 0; i < shard->chunk_count; i++) {
+        char *chunk = (char *)shard->chunks[i];
+        tw__release(shard->sched, chunk - chunk[-1], CHUNK_BYTES);
+    }
+    if (shard->chunks != NULL)
+        tw__release(shard->sched, shard->chunks, shard->chunk_room * sizeof(void *));
+    while (shard->details.chunks != NULL) {
+        void **chunk = shard->details.chunks;
+        shard->details.chunks = *chunk;
+        tw__release(shard->sched, chunk, sizeof(void *) + TW__CHUNK * sizeof(struct tw__details));
+    }
+}
+
+struct tw__task *tw__task_find(const struct tw__shard *shard, uint64_t id)
+{
+    uint32_t index = (uint32_t)id & ((1u << TW__INDEX_BITS) - 1);
+    if (index >> TW__CHUNK_SHIFT >= shard->chunk_count)
+        return NULL;
+    struct tw__task *task = tw__task_at(shard, index);
+    return task->generation == id >> 32 && task->state != TW__FREE ? task : NULL;
+}
+
+struct tw__task *tw__task_take(struct tw__shard *shard)
+{
+    if (shard->free == TW__NONE && !add_chunk(shard))
+        return NULL;
+    struct tw__task *task = tw__task_at(shard, shard->free);
+    shard->free = task->next_free;
+    shard->room--;
+    tw_timer_init(&task->timer);
+    task->again = task->dead = task->waited = task->held = task->detailed = 0;
+    return task;
+}
+
+void tw__task_drop(struct tw__shard *shard, struct tw__task *task)
+{
+    tw__unhold(shard, task);
+    if (task->detailed)
+        tw__details_drop(shard, task->arg);
+    task->state = TW__FREE;
+    if (task->generation < UINT32_MAX) {
+        task->generation++;
+        give_back_place(shard, task);
+    }
+}
+
+/* ---- details --------------------------------------------------------------------------------------------- */
+
+static bool add_details(struct tw__shard *shard)
+{
+    void **chunk = tw__alloc(shard->sched, sizeof(void *) + TW__CHUNK * sizeof(struct tw__details));
+    if (chunk == NULL)
+        return false;
+    *chunk = shard->details.chunks;
+    shard->details.chunks = chunk;
+    struct tw__details *block = (struct tw__details *)(chunk + 1);
+    for (uint32_t i = 0; i < TW__CHUNK; i++) {
+        *(void **)&block[i] = shard->details.free;
+        shard->details.free = &block[i];
+    }
+    shard->details.room += TW__CHUNK;
+    return true;
+}
+
+bool tw__details_reserve(struct tw__shard *shard, uint64_t n)
+{
+    while (shard->details.room < n)
+        if (!add_details(shard))
+            return false;
+    return true;
+}
+
+struct tw__details *tw__details_take(struct tw__shard *shard)
+{
+    if (shard->details.free == NULL && !add_details(shard))
+        return NULL;
+    struct tw__details *details = shard->details.free;
+    shard->details.free = *(void **)details;
+    shard->details.room--;
+    *details = (struct tw__details){.holders = 1};
+    return details;
+}
+
+void tw__details_drop(struct tw__shard *shard, struct tw__details *details)
+{
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a detailed task has details */
+    if (--details->holders > 0)
+        return;
+    if (details->key_size > 0) {
+        tw__key_free(shard, details);
+        return;
+    }
+    *(void **)details = shard->details.free;
+    shard->details.free = details;
+    shard->details.room++;
+}
+
+/* ---- the wheel ------------------------------------------------------------------------------------------- */
+
+/* The timer thread sleeps until `wake`; 0 means that it is up and will look again by itself. */
+static void wake_for(struct tw__shard *shard, uint64_t tick)
+{
+    if (tick >= shard->wake)
+        return;
+    shard->wake = 0;
+    tw__clock_wake(shard->sched);
+}
+
+int tw__task_file(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+{
+    uint64_t tick = tw__tick_due(shard->sched, due_ns);
+    int error = tw_wheel_add_at(shard->wheel, &task->timer, tick);
+    if (error != 0)
+        return error;
+    task->due_ns = due_ns;
+    task->state = TW__PENDING;
+    shard->stats.pending++;
+    wake_for(shard, tick);
+    return 0;
+}
+
+void tw__task_unfile(struct tw__shard *shard, struct tw__task *task)
+{
+    if (task->state == TW__PENDING) {
+        tw_wheel_cancel(shard->wheel, &task->timer);
+    } else {
+        tw__queue_remove(&task->queued);
+        tw_timer_init(&task->timer);
+    }
+    shard->stats.pending--;
+}
+
+int tw__task_refile(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+{
+    if (task->state == TW__READY) {
+        struct tw__queued *before = task->queued.prev;
+        tw__task_unfile(shard, task);
+        int error = tw__task_file(shard, task, due_ns);
+        if (error != 0) { /* back to where it was */
+            tw__queue_append(before->next, &task->queued);
+            shard->stats.pending++;
+        }
+        return error;
+    }
+    uint64_t tick = tw__tick_due(shard->sched, due_ns);
+    int error = tw_wheel_move_at(shard->wheel, &task->timer, tick);
+    if (error != 0)
+        return error;
+    task->due_ns = due_ns;
+    wake_for(shard, tick);
+    return 0;
+}
+
+static int probe(struct tw_wheel *wheel, uint64_t tick)
+{
+    struct tw_timer timer;
+    tw_timer_init(&timer);
+    int error = tw_wheel_add_at(wheel, &timer, tick);
+    tw_wheel_cancel(wheel, &timer);
+    return error;
+}
+
+int tw__task_probe(struct tw__shard *shard, uint64_t due_ns)
+{
+    return probe(shard->wheel, tw__tick_due(shard->sched, due_ns));
+}
+
+/* The next call lies a period after one that is due. A wheel that grows reaches at least half as far as it does now,
+ * wherever it stands. */
+int tw__every_reach(struct tw__shard *shard, const struct tw_every *every)
+{
+    uint64_t ticks = (every->period_ns - 1) / shard->sched->options.tick_ns + 1;
+    if (ticks > tw_wheel_range(shard->wheel))
+        return TW_ERANGE;
+    if (shard->sched->geometry.overflow != TW_OVERFLOW_GROW)
+        return 0;
+    return probe(shard->wheel, tw__sum(tw_wheel_now(shard->wheel), tw__sum(ticks, ticks)));
+}
+
+/* ---- counting -------------------------------------------------------------------------------------------- */
+
+bool tw__hold(struct tw__shard *shard, struct tw__task *task)
+{
+    struct tw_sched *sched = shard->sched;
+    uint64_t most = sched->options.max_pending;
+    if (most == 0 || task->held)
+        return true;
+    if (atomic_fetch_add_explicit(&sched->held, 1, memory_order_relaxed) < most) {
+        task->held = 1;
+        return true;
+    }
+    atomic_fetch_sub_explicit(&sched->held, 1, memory_order_relaxed);
+    shard->stats.refused++;
+    return false;
+}
+
+void tw__unhold(struct tw__shard *shard, struct tw__task *task)
+{
+    if (task->held)
+        atomic_fetch_sub_explicit(&shard->sched->held, 1, memory_order_relaxed);
+    task->held = 0;
+}
+
+/* ---- adding ---------------------------------------------------------------------------------------------- */
+
+int tw__sched_ready(struct tw_sched *sched)
+{
+    return atomic_load_explicit(&sched->started, memory_order_acquire) ? 0 : tw__threads_start(sched);
+}
+
+struct tw__shard *tw__home(struct tw_sched *sched)
+{
+    static _Atomic uint32_t threads;
+    static _Thread_local uint32_t thread; /* from 1 */
+    if (thread == 0)
+        thread = atomic_fetch_add(&threads, 1) + 1;
+    return &sched->shard[thread % sched->options.shards];
+}
+
+/* What is to be added. */
+struct wish {
+    uint64_t due_ns;
+    tw_task_fn *fn;
+    void *arg;
+    const struct tw_every *every; /* NULL: once */
+    uint64_t *id;
+};
+
+static int take_details(struct tw__shard *shard, struct tw__task *task, const struct wish *wish)
+{
+    struct tw__details *details = tw__details_take(shard);
+    if (details == NULL)
+        return TW_ENOMEM;
+    details->fn = wish->fn;
+    details->arg = wish->arg;
+    tw__details_every(details, wish->every);
+    task->detailed = 1;
+    task->arg = details;
+    return 0;
+}
+
+static int fill_and_file(struct tw__shard *shard, struct tw__task *task, const struct wish *wish)
+{
+    task->fn = wish->fn;
+    task->arg = wish->arg;
+    int error = wish->every == NULL ? 0 : take_details(shard, task, wish);
+    return error != 0 ? error : tw__task_file(shard, task, wish->due_ns);
+}
+
+static int add_locked(struct tw__shard *shard, const struct wish *wish)
+{
+    if (shard->stopped)
+        return TW_ESTOPPED;
+    int error = wish->every == NULL ? 0 : tw__every_reach(shard, wish->every);
+    if (error != 0)
+        return error;
+    struct tw__task *task = tw__task_take(shard);
+    if (task == NULL)
+        return TW_ENOMEM;
+    error = tw__hold(shard, task) ? fill_and_file(shard, task, wish) : TW_EFULL;
+    if (error != 0) {
+        tw__task_drop(shard, task);
+        return error;
+    }
+    shard->stats.added++;
+    if (wish->id != NULL)
+        *wish->id = tw__task_id(shard, task);
+    return 0;
+}
+
+static int add_to(struct tw__shard *shard, const struct wish *wish)
+{
+    pthread_mutex_lock(&shard->lock);
+    int error = add_locked(shard, wish);
+    pthread_mutex_unlock(&shard->lock);
+    return error;
+}
+
+/* Adds to this thread's shard; one that has no memory passes the task on to the others, where some may be reserved. */
+static int add(struct tw_sched *sched, const struct wish *wish)
+{
+    int error = tw__sched_ready(sched);
+    if (error != 0)
+        return error;
+    struct tw__shard *home = tw__home(sched);
+    error = add_to(home, wish);
+    for (uint32_t i = 0; error == TW_ENOMEM && i < sched->options.shards; i++)
+        if (&sched->shard[i] != home)
+            error = add_to(&sched->shard[i], wish);
+    return error;
+}
+
+int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *arg, uint64_t *id)
+{
+    return add(sched, &(struct wish){.due_ns = due_ns, .fn = fn, .arg = arg, .id = id});
+}
+
+int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id)
+{
+    return tw_sched_at(sched, tw__sum(tw__clock_read(sched), delay_ns), fn, arg, id);
+}
+
+int tw__every_check(const struct tw_sched *sched, const struct tw_every *every)
+{
+    bool good = every->period_ns >= sched->options.tick_ns && every->missed >= TW_MISSED_BURST &&
+                every->missed <= TW_MISSED_COALESCE;
+    return good ? 0 : TW_EINVAL;
+}
+
+uint64_t tw__every_first(const struct tw_sched *sched, const struct tw_every *every)
+{
+    return every->at_ns != 0 ? every->at_ns : tw__sum(tw__clock_read(sched), every->first_ns);
+}
+
+void tw__details_every(struct tw__details *details, const struct tw_every *every)
+{
+    details->period_ns = every->period_ns;
+    details->policy = (uint8_t)every->missed;
+    details->left = every->times == 0 || every->times == TW_FOREVER ? TW_FOREVER : every->times - 1;
+    details->missed = 0;
+}
+
+int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
+                   uint64_t *id)
+{
+    int error = tw__every_check(sched, every);
+    if (error != 0)
+        return error;
+    uint64_t due_ns = tw__every_first(sched, every);
+    return add(sched, &(struct wish){.due_ns = due_ns, .fn = fn, .arg = arg, .every = every, .id = id});
+}
+
+int tw_sched_reserve(struct tw_sched *sched, uint64_t n)
+{
+    uint64_t share = n / sched->options.shards + (n % sched->options.shards != 0);
+    bool enough = true;
+    for (uint32_t i = 0; enough && i < sched->options.shards; i++) {
+        struct tw__shard *shard = &sched->shard[i];
+        pthread_mutex_lock(&shard->lock);
+        enough = tw__tasks_reserve(shard, share) && tw__details_reserve(shard, share);
+        pthread_mutex_unlock(&shard->lock);
+    }
+    return enough ? 0 : TW_ENOMEM;
+}
+
+/* ---- cancelling and moving ---------------------------------------------------------------------------------- */
+
+/* The shard of an id; NULL when there is none such. */
+static struct tw__shard *shard_of(struct tw_sched *sched, uint64_t id)
+{
+    uint32_t number = (uint32_t)id >> TW__INDEX_BITS;
+    return number < sched->options.shards ? &sched->shard[number] : NULL;
+}
+
+bool tw__task_goes_on(const struct tw__task *task)
+{
+    const struct tw__details *details = tw__task_details(task);
+    return !task->dead && (task->again || (details != NULL && details->period_ns > 0 && details->left > 0));
+}
+
+enum tw_cancelled tw__task_cancel(struct tw__shard *shard, struct tw__task *task)
+{
+    if (task->state == TW__RUNNING) {
+        const struct tw__details *details = tw__task_details(task);
+        bool goes_on = tw__task_goes_on(task);
+        task->dead = 1;
+        if (!goes_on)
+            return TW_RUNNING;
+        shard->stats.again++; /* as if it had been filed just before */
+        shard->stats.cancelled++;
+        return details != NULL && details->fresh ? TW_CANCELLED : TW_RUNNING;
+    }
+    tw__task_unfile(shard, task);
+    struct tw__details *details = tw__task_details(task);
+    if (details != NULL && details->key_size > 0)
+        tw__key_forget(shard, details);
+    tw__task_drop(shard, task);
+    shard->stats.cancelled++;
+    return TW_CANCELLED;
+}
+
+enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id)
+{
+    struct tw__shard *shard = shard_of(sched, id);
+    if (shard == NULL)
+        return TW_GONE;
+    pthread_mutex_lock(&shard->lock);
+    struct tw__task *task = tw__task_find(shard, id);
+    enum tw_cancelled found = task == NULL ? TW_GONE : tw__task_cancel(shard, task);
+    pthread_mutex_unlock(&shard->lock);
+    return found;
+}
+
+/* Waits until the callback under way has returned. */
+static void wait_for(struct tw__shard *shard, uint64_t id)
+{
+    struct tw__task *task;
+    while ((task = tw__task_find(shard, id)) != NULL && task->state == TW__RUNNING) {
+        task->waited = 1;
+        pthread_cond_wait(&shard->idle, &shard->lock);
+    }
+}
+
+int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found)
+{
+    struct tw__shard *shard = shard_of(sched, id);
+    if (tw__inside(sched, id))
+        return TW_EDEADLK;
+    enum tw_cancelled result = TW_GONE;
+    if (shard != NULL) {
+        pthread_mutex_lock(&shard->lock);
+        struct tw__task *task = tw__task_find(shard, id);
+        if (task != NULL)
+            result = tw__task_cancel(shard, task);
+        wait_for(shard, id);
+        pthread_mutex_unlock(&shard->lock);
+    }
+    if (found != NULL)
+        *found = result;
+    return 0;
+}
+
+/* Leaves a note for when the callback has returned. A task that runs once is moved by its own callback only. */
+static int move_running(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+{
+    if (task->dead || (!tw__task_goes_on(task) && !tw__inside(shard->sched, tw__task_id(shard, task))))
+        return TW_EGONE;
+    int error = tw__task_probe(shard, due_ns);
+    if (error != 0)
+        return error;
+    if (!tw__hold(shard, task))
+        return TW_EFULL;
+    struct tw__details *details = tw__task_details(task);
+    if (!task->again && details != NULL && details->left > 0 && details->left != TW_FOREVER)
+        details->left--; /* the call that is filed now */
+    task->again = 1;
+    task->due_ns = due_ns;
+    return 0;
+}
+
+int tw__task_move(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+{
+    if (shard->stopped)
+        return TW_ESTOPPED;
+    int error =
+        task->state == TW__RUNNING ? move_running(shard, task, due_ns) : tw__task_refile(shard, task, due_ns);
+    if (error == 0)
+        shard->stats.moved++;
+    return error;
+}
+
+int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns)
+{
+    struct tw__shard *shard = shard_of(sched, id);
+    if (shard == NULL)
+        return TW_EGONE;
+    pthread_mutex_lock(&shard->lock);
+    struct tw__task *task = tw__task_find(shard, id);
+    int error = task == NULL ? TW_EGONE : tw__task_move(shard, task, due_ns);
+    pthread_mutex_unlock(&shard->lock);
+    return error;
+}
+
+int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns)
+{
+    return tw_sched_move_at(sched, id, tw__sum(tw__clock_read(sched), delay_ns));
+}
+
+void tw__task_describe(const struct tw__shard *shard, const struct tw__task *task, struct tw_task *seen)
+{
+    const struct tw__details *details = tw__task_details(task);
+    *seen = (struct tw_task){.id = tw__task_id(shard, task), .due_ns = task->due_ns};
+    if (details == NULL) {
+        seen->arg = task->arg;
+        return;
+    }
+    seen->arg = details->arg;
+    seen->period_ns = details->period_ns;
+    seen->left = details->period_ns > 0 ? details->left : 0;
+    seen->missed = details->missed;
+    seen->policy = (enum tw_missed)details->policy;
+    seen->key = details->key_size > 0 ? tw__key_bytes(details) : NULL;
+    seen->key_size = details->key_size;
+}

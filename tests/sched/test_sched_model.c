@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The scheduler against a reference that is a plain array: random operations on a virtual clock, from outside and from
+ * inside callbacks. The reference knows of every task when it must run; each call is checked against it, and after
+ * every step nothing that should have run may be left.
+ *
+ *     test_sched_model [--seed N] [--operations N] [--seconds N]
+ */
+#include <tickwheel/sched.h>
+
+#include "tests/support/random.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { PLAIN = 60, KEYS = 40, ENTRIES = PLAIN + KEYS, KEY_SIZE = 24 };
+
+/* What must become of a task. An entry whose number is PLAIN or more has the key of that number. */
+struct entry {
+    bool alive;   /* a call is to come */
+    bool running; /* its callback is under way */
+    bool dead;    /* and it was cancelled meanwhile */
+    bool at_once; /* it was due when it was filed */
+    bool fresh;   /* and it was set anew meanwhile, and not cancelled since */
+    uint64_t id, due_ns, tick;
+    uint64_t period_ns, left;
+    void *value;
+};
+
+struct world {
+    struct tw_sched *sched;
+    uint64_t tick_ns, base_ns;
+    uint32_t shards;
+    struct entry entry[ENTRIES];
+    struct rng rng;
+    uint64_t seed, fired, operations, last_tick;
+    uint64_t added, again, cancelled, handed, moved;
+};
+
+static struct world world;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "test_sched_model: %s (seed %" PRIu64 ", operation %" PRIu64 ")\n", what, world.seed,
+            world.operations);
+    exit(1);
+}
+
+static void expect(bool condition, const char *what)
+{
+    if (!condition)
+        fail(what);
+}
+
+/* ---- the reference's idea of time --------------------------------------------------------------------------- */
+
+static uint64_t tick_of(uint64_t now_ns)
+{
+    return (now_ns - world.base_ns) / world.tick_ns;
+}
+
+/* A task that is filed now runs on the tick of its due time, or on the next one if that has begun. */
+static uint64_t tick_for(uint64_t due_ns)
+{
+    uint64_t now = tick_of(tw_sched_now(world.sched)), tick = 0;
+    if (due_ns > world.base_ns)
+        tick = (due_ns - world.base_ns + world.tick_ns - 1) / world.tick_ns;
+    return tick > now ? tick : now + 1;
+}
+
+static void plan(struct entry *entry, uint64_t due_ns)
+{
+    entry->alive = true;
+    entry->dead = false;
+    entry->at_once = due_ns <= tw_sched_now(world.sched);
+    entry->due_ns = due_ns;
+    entry->tick = tick_for(due_ns);
+}
+
+static const void *key_of(const struct entry *entry)
+{
+    static char key[KEY_SIZE];
+    memset(key, 0, sizeof key);
+    snprintf(key, sizeof key, "key\xff%d", (int)(entry - world.entry));
+    return key;
+}
+
+static bool keyed(const struct entry *entry)
+{
+    return entry - world.entry >= PLAIN;
+}
+
+/* ---- operations ---------------------------------------------------------------------------------------------- */
+
+static void on_task(struct tw_sched *sched, const struct tw_task *task);
+
+static uint64_t random_delay(void)
+{
+    static const uint64_t scales[] = {3, 50, 2000, 100000, 10000000};
+    return rng_below(&world.rng, scales[rng_below(&world.rng, 5)] * world.tick_ns);
+}
+
+static void add_once(struct entry *entry)
+{
+    uint64_t delay = random_delay(), due_ns = tw_sched_now(world.sched) + delay;
+    bool at = rng_below(&world.rng, 2);
+    int error = at ? tw_sched_at(world.sched, due_ns, on_task, entry, &entry->id)
+                   : tw_sched_after(world.sched, delay, on_task, entry, &entry->id);
+    expect(error == 0, "an add failed");
+    entry->period_ns = entry->left = 0;
+    entry->value = entry;
+    plan(entry, due_ns);
+    world.added++;
+}
+
+static struct tw_every random_every(void)
+{
+    static const enum tw_missed policies[] = {TW_MISSED_BURST, TW_MISSED_SKIP, TW_MISSED_COALESCE};
+    struct tw_every every = {.first_ns = random_delay(),
+                             .period_ns = world.tick_ns + random_delay(),
+                             .times = rng_below(&world.rng, 6),
+                             .missed = policies[rng_below(&world.rng, 3)]};
+    return every;
+}
+
+static void plan_every(struct entry *entry, const struct tw_every *every)
+{
+    entry->period_ns = every->period_ns;
+    entry->left = every->times == 0 ? TW_FOREVER : every->times - 1;
+    plan(entry, tw_sched_now(world.sched) + every->first_ns);
+}
+
+static void add_repeating(struct entry *entry)
+{
+    struct tw_every every = random_every();
+    expect(tw_sched_every(world.sched, &every, on_task, entry, &entry->id) == 0, "an add failed");
+    entry->value = entry;
+    plan_every(entry, &every);
+    world.added++;
+}
+
+/* Sets a key, new or not. A key that was set while its callback was under way has a call to come all the same. */
+static void set_key(struct entry *entry)
+{
+    void *old = &world, *value = entry;
+    bool was = entry->alive || entry->running;
+    struct tw_every every = random_every();
+    bool repeats = rng_below(&world.rng, 3) == 0;
+    uint64_t delay = random_delay();
+    int error = repeats ? tw_sched_set_every(world.sched, key_of(entry), KEY_SIZE, &every, on_task, value, &old)
+                        : tw_sched_set_after(world.sched, key_of(entry), KEY_SIZE, delay, on_task, value, &old);
+    expect(error == 0, "a set failed");
+    expect(old == (entry->alive ? entry->value : NULL), "a set gave the wrong old value");
+    entry->value = value;
+    entry->fresh = entry->running;
+    world.added += !was;
+    world.moved += was;
+    if (repeats) {
+        plan_every(entry, &every);
+        return;
+    }
+    entry->period_ns = entry->left = 0;
+    plan(entry, tw_sched_now(world.sched) + delay);
+}
+
+static void cancel(struct entry *entry)
+{
+    enum tw_cancelled found = keyed(entry) ? tw_sched_key_remove(world.sched, key_of(entry), KEY_SIZE, NULL)
+                                           : tw_sched_cancel(world.sched, entry->id);
+    enum tw_cancelled expected = entry->running && !entry->fresh ? TW_RUNNING
+                                 : entry->alive                  ? TW_CANCELLED
+                                                                 : TW_GONE;
+    expect(found == expected, "a cancel gave the wrong answer");
+    if (entry->alive) {
+        world.cancelled++;
+        world.again += entry->running;
+    }
+    entry->alive = false;
+    entry->dead = entry->running;
+    entry->fresh = false;
+}
+
+/* Moves a task that is pending, or whose own callback this is. */
+static void move(struct entry *entry)
+{
+    uint64_t delay = random_delay(), due_ns = tw_sched_now(world.sched) + delay;
+    int error;
+    if (keyed(entry))
+        error = rng_below(&world.rng, 2) ? tw_sched_key_move_at(world.sched, key_of(entry), KEY_SIZE, due_ns)
+                                         : tw_sched_key_move_after(world.sched, key_of(entry), KEY_SIZE, delay);
+    else
+        error = rng_below(&world.rng, 2) ? tw_sched_move_at(world.sched, entry->id, due_ns)
+                                         : tw_sched_move_after(world.sched, entry->id, delay);
+    bool can = entry->alive || (entry->running && !entry->dead);
+    expect(error == (can ? 0 : TW_EGONE), "a move gave the wrong answer");
+    if (can) {
+        plan(entry, due_ns);
+        world.moved++;
+    }
+}
+
+static void look(const struct entry *entry)
+{
+    struct tw_task seen;
+    if (!keyed(entry))
+        return;
+    int error = tw_sched_key_get(world.sched, key_of(entry), KEY_SIZE, &seen);
+    expect(error == (entry->alive ? 0 : TW_EGONE), "a get gave the wrong answer");
+    if (error == 0 && !entry->running)
+        expect(seen.due_ns == entry->due_ns && seen.arg == entry->value && seen.key_size == KEY_SIZE &&
+                   seen.period_ns == entry->period_ns && seen.left == (entry->period_ns > 0 ? entry->left : 0),
+               "a get gave the wrong task");
+}
+
+static void act_on(struct entry *entry)
+{
+    uint64_t choice = rng_below(&world.rng, 10);
+    if (choice == 0)
+        look(entry);
+    else if (choice <= 2)
+        cancel(entry);
+    else if (choice <= 4)
+        move(entry);
+    else if (keyed(entry))
+        set_key(entry);
+    else if (!entry->alive && !entry->running)
+        rng_below(&world.rng, 3) == 0 ? add_repeating(entry) : add_once(entry);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
+
+static void check_call(const struct entry *entry, const struct tw_task *task)
+{
+    uint64_t now_ns = tw_sched_now(world.sched);
+    expect(entry->alive && !entry->running, "a task ran that should not");
+    expect(now_ns >= task->due_ns, "a task ran early");
+    expect(task->due_ns == entry->due_ns && task->late_ns == now_ns - task->due_ns, "due or lateness is wrong");
+    /* In a shard that has not had its turn on this tick, a task that is due at once runs on it, not on the next. */
+    expect(tick_of(now_ns) == entry->tick ||
+               (world.shards > 1 && entry->at_once && tick_of(now_ns) + 1 == entry->tick),
+           "a task ran on the wrong tick");
+    expect(task->left == entry->left && task->period_ns == entry->period_ns && task->missed == 0,
+           "calls left are wrong");
+    expect(keyed(entry) ? task->key_size == KEY_SIZE && memcmp(task->key, key_of(entry), KEY_SIZE) == 0
+                        : task->key == NULL && task->id == entry->id,
+           "the task is another one");
+    if (world.shards == 1)
+        expect(entry->tick >= world.last_tick, "a task ran before an earlier one");
+    world.last_tick = entry->tick;
+}
+
+static void on_task(struct tw_sched *sched, const struct tw_task *task)
+{
+    struct entry *entry = task->arg;
+    expect(sched == world.sched, "another scheduler");
+    check_call(entry, task);
+    world.fired++;
+    entry->id = task->id;
+    entry->running = true;
+    entry->dead = false;
+    bool repeats = entry->left > 0;
+    if (repeats) { /* the next call, unless something below changes it */
+        if (entry->left != TW_FOREVER)
+            entry->left--;
+        entry->due_ns += entry->period_ns;
+        entry->tick = tick_for(entry->due_ns);
+        if (entry->due_ns <= tw_sched_now(sched))
+            entry->tick = tick_of(tw_sched_now(sched)); /* at once */
+    }
+    entry->alive = repeats;
+    if (rng_below(&world.rng, 8) == 0)
+        move(entry);
+    for (uint64_t n = rng_below(&world.rng, 3); n > 0; n--)
+        act_on(&world.entry[rng_below(&world.rng, ENTRIES)]);
+    entry->running = entry->fresh = false;
+    world.again += entry->alive;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------ */
+
+static void check_nothing_is_overdue(void)
+{
+    uint64_t now = tick_of(tw_sched_now(world.sched)), next_ns = tw_sched_next(world.sched), alive = 0;
+    for (int i = 0; i < ENTRIES; i++) {
+        const struct entry *entry = &world.entry[i];
+        if (!entry->alive)
+            continue;
+        alive++;
+        expect(entry->tick > now, "a task did not run");
+        expect(next_ns <= world.base_ns + entry->tick * world.tick_ns, "next is after a task");
+    }
+    expect(tw_sched_pending(world.sched) == alive, "pending is wrong");
+    expect(alive > 0 || next_ns == TW_NEVER, "next is not never");
+}
+
+static void check_counts(void)
+{
+    struct tw_sched_stats stats;
+    tw_sched_stats(world.sched, &stats);
+    expect(stats.fired == world.fired && stats.added == world.added, "fired or added is wrong");
+    expect(stats.cancelled == world.cancelled && stats.handed == world.handed, "cancelled or handed is wrong");
+    expect(stats.moved == world.moved && stats.again == world.again, "moved or again is wrong");
+    expect(stats.added + stats.again == stats.fired + stats.cancelled + stats.handed + stats.pending, "S3");
+    expect(stats.running == 0, "something is running");
+}
+
+static void on_hand(void *arg, const struct tw_task *task)
+{
+    struct entry *entry = task->arg;
+    (void)arg;
+    expect(entry->alive && task->due_ns == entry->due_ns &&
+               task->left == (entry->period_ns > 0 ? entry->left : 0),
+           "the wrong task was handed over");
+    entry->alive = false;
+    world.handed++;
+}
+
+static void step(void)
+{
+    uint64_t choice = rng_below(&world.rng, 1000);
+    if (choice < 900) {
+        act_on(&world.entry[rng_below(&world.rng, ENTRIES)]);
+    } else if (choice < 997) {
+        uint64_t delay = random_delay();
+        expect(tw_sched_advance(world.sched, tw_sched_now(world.sched) + delay) == 0,
+               "the clock does not move");
+        check_nothing_is_overdue();
+    } else if (choice < 999) {
+        check_counts();
+    } else {
+        uint64_t pending = tw_sched_pending(world.sched);
+        expect(tw_sched_drain(world.sched, on_hand, NULL) == pending, "drain is not complete");
+        check_nothing_is_overdue();
+    }
+    world.operations++;
+}
+
+static void begin(uint64_t seed)
+{
+    static const uint64_t ticks[] = {1000, 1000000, 999999, 7777777, 1000000000};
+    struct tw_geometry g;
+    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL};
+    memset(&world, 0, sizeof world);
+    world.seed = seed;
+    rng_init(&world.rng, seed);
+    options.tick_ns = world.tick_ns = ticks[rng_below(&world.rng, 5)];
+    options.start_ns = world.base_ns = rng_below(&world.rng, 2) ? 0 : rng_below(&world.rng, 1ull << 60);
+    options.shards = world.shards = rng_below(&world.rng, 3) == 0 ? 1 + (uint32_t)rng_below(&world.rng, 8) : 1;
+    switch (rng_below(&world.rng, 5)) {
+    case 0:
+        g = TW_SMALL;
+        break;
+    case 1:
+        g = TW_GROWING(16);
+        break;
+    case 2:
+        g = TW_HASHED(512);
+        break;
+    case 3:
+        g = TW_CLOCK;
+        break;
+    default:
+        g = TW_DEFAULT;
+    }
+    options.geometry = &g;
+    expect(tw_sched_new(&world.sched, &options) == 0, "no scheduler");
+}
+
+static void finish(void)
+{
+    check_counts();
+    uint64_t pending = tw_sched_pending(world.sched);
+    expect(tw_sched_stop(world.sched, 0, on_hand, NULL) == pending, "stop is not complete");
+    expect(tw_sched_stop(world.sched, 0, on_hand, NULL) == 0, "a second stop found something");
+    expect(tw_sched_after(world.sched, 1, on_task, NULL, NULL) == TW_ESTOPPED, "an add after the stop");
+    check_counts();
+    tw_sched_free(world.sched);
+}
+
+static uint64_t number_after(int count, char **words, const char *name, uint64_t otherwise)
+{
+    for (int i = 1; i + 1 < count; i++)
+        if (strcmp(words[i], name) == 0)
+            return strtoull(words[i + 1], NULL, 0);
+    return otherwise;
+}
+
+int main(int count, char **words)
+{
+    bool light = getenv("TICKWHEEL_LIGHT") != NULL;
+    uint64_t seed = number_after(count, words, "--seed", 1), first = seed, done = 0, fired = 0;
+    uint64_t wanted = number_after(count, words, "--operations", light ? 300000 : 3000000);
+    time_t end = time(NULL) + (time_t)number_after(count, words, "--seconds", 0);
+    enum { ROUND = 20000 };
+    for (; done < wanted || time(NULL) < end; seed++) {
+        begin(seed);
+        while (world.operations < ROUND)
+            step();
+        finish();
+        done += world.operations;
+        fired += world.fired;
+    }
+    printf("seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " operations, %" PRIu64 " calls, none wrong\n", first,
+           seed - 1, done, fired);
+    return 0;
+}
