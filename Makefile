@@ -19,7 +19,13 @@ gate = $(gcovr) --filter $(1) --fail-under-line 100 --fail-under-branch $(2) bui
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-run: build ## replay a trace of real timers, check every firing, draw the wheel
+run: build ## ten seconds of a shop: orders placed, paid, moved, timing out
+	@build/tickwheel run examples/orders.tasks
+	@echo
+	@echo "The story is in examples/orders.tasks; build/tickwheel run --help tells what else a line can say."
+	@echo "Next: make replay (real kernel timers through the wheel, every firing checked), make test."
+
+replay: build ## replay a trace of real timers, check every firing, draw the wheel
 	@build/tickwheel replay $(TRACE)
 	@build/tickwheel draw $(TRACE) --at $(TICK) -o build/wheel.svg
 	@echo
@@ -116,4 +122,4 @@ fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 clean: ## remove build/
 	@rm -rf build
 
-.PHONY: help run test build bench check format format-check lint sanitize races audit coverage valgrind fuzz soak install fresh clean
+.PHONY: help run replay test build bench check format format-check lint sanitize races audit coverage valgrind fuzz soak install fresh clean

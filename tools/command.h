@@ -16,6 +16,7 @@ enum {
 };
 
 /* The subcommands: argv[0] is the subcommand's own name. Each returns an exit status. */
+int tw_command_run(int argc, char **argv);
 int tw_command_replay(int argc, char **argv);
 int tw_command_draw(int argc, char **argv);
 

@@ -13,13 +13,14 @@
 static const char HELP[] =
     "usage: tickwheel COMMAND [ARGUMENTS]\n"
     "\n"
+    "  run [FILE...]              run delayed tasks, from files or as they come through a pipe\n"
     "  replay TRACE               run a recorded trace of timer operations through the wheel and check every "
     "firing\n"
     "  draw TRACE --at TICK -o F  draw the wheel as it stands at a tick of a trace, as an SVG picture\n"
     "  help                       this text\n"
     "  --version                  the version\n"
     "\n"
-    "tickwheel replay --help and tickwheel draw --help tell more.\n";
+    "tickwheel COMMAND --help tells more.\n";
 
 static int help(int argc, char **argv)
 {
@@ -41,7 +42,9 @@ static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
 } COMMANDS[] = {
-    {"replay", tw_command_replay}, {"draw", tw_command_draw}, {"help", help}, {"--help", help}, {"-h", help},
+    {"run", tw_command_run},   {"replay", tw_command_replay},
+    {"draw", tw_command_draw}, {"help", help},
+    {"--help", help},          {"-h", help},
     {"--version", version},
 };
 

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "job.h"
+
+#include "command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { ADDED = 4 };
+
+/* The environment with the task's variables before it: the first of a name counts. */
+static char **environment_of(const struct tw_job *job, char *added[ADDED])
+{
+    size_t count = 0;
+    while (environ[count] != NULL)
+        count++;
+    char **all = malloc((count + ADDED + 1) * sizeof *all);
+    if (all == NULL)
+        return NULL;
+    memset(added, 0, ADDED * sizeof *added);
+    if (asprintf(&added[0], "TICKWHEEL_KEY=%s", job->key) < 0 ||
+        asprintf(&added[1], "TICKWHEEL_TEXT=%s", job->text) < 0 ||
+        asprintf(&added[2], "TICKWHEEL_DUE=%s", job->due) < 0 ||
+        asprintf(&added[3], "TICKWHEEL_LATE_US=%" PRIu64, job->late_us) < 0) {
+        free(all);
+        return NULL;
+    }
+    memcpy(all, added, ADDED * sizeof *added);
+    memcpy(all + ADDED, environ, (count + 1) * sizeof *all);
+    return all;
+}
+
+/* The line goes through a file without a name: a command that does not read cannot make anybody wait. */
+static int line_file(const struct tw_job *job)
+{
+    char name[] = "/tmp/tickwheel-job-XXXXXX";
+    int fd = mkostemp(name, O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    unlink(name);
+    dprintf(fd, "%s%s%s\n", job->key, *job->text != '\0' ? " " : "", job->text);
+    lseek(fd, 0, SEEK_SET);
+    return fd;
+}
+
+/* Starts the shell. Returns 0 or an errno. */
+static int start(const struct tw_job *job, char **environment, int line, pid_t *child)
+{
+    char *words[] = {"sh", "-c", (char *)job->command, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, line, STDIN_FILENO);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    int error = posix_spawn(child, "/bin/sh", &actions, &attributes, words, environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+static bool succeeded(pid_t child)
+{
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return false;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool tw_job_run(const struct tw_job *job)
+{
+    char *added[ADDED];
+    pid_t child;
+    char **environment = environment_of(job, added);
+    int line = line_file(job), error = environment == NULL ? ENOMEM : line < 0 ? errno : 0;
+    if (error == 0)
+        error = start(job, environment, line, &child);
+    if (error != 0)
+        tw_complain("tickwheel run: a command for %s cannot be started: %s", job->key, strerror(error));
+    if (line >= 0)
+        close(line);
+    for (int i = 0; environment != NULL && i < ADDED; i++)
+        free(added[i]);
+    free(environment);
+    return error == 0 && succeeded(child);
+}

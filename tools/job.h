@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A command that is run for a task.
+ */
+#ifndef TW_TOOLS_JOB_H
+#define TW_TOOLS_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tw_job {
+    const char *command; /* for the shell */
+    const char *key, *text, *due;
+    uint64_t late_us;
+};
+
+/* Runs it and waits for its end. From any thread. Returns: whether it ended with status 0; if it could not be started,
+ * that has been complained about. */
+bool tw_job_run(const struct tw_job *job);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct tw_lines {
+    int fd, other;
+    size_t begin, end; /* what has been read and not given out */
+    bool ended, skipping;
+    char text[TW_LINES_MAX + 1];
+};
+
+bool tw_lines_pipe(int ends[2])
+{
+    if (pipe(ends) != 0)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        fcntl(ends[i], F_SETFL, O_NONBLOCK);
+        fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+    }
+    return true;
+}
+
+struct tw_lines *tw_lines_open(const char *path, int other)
+{
+    struct tw_lines *lines = malloc(sizeof *lines);
+    if (lines == NULL)
+        return NULL;
+    lines->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    lines->other = other;
+    lines->begin = lines->end = 0;
+    lines->ended = lines->skipping = false;
+    if (lines->fd >= 0)
+        return lines;
+    int saved = errno;
+    free(lines);
+    errno = saved;
+    return NULL;
+}
+
+void tw_lines_close(struct tw_lines *lines)
+{
+    if (lines->fd != STDIN_FILENO)
+        close(lines->fd);
+    free(lines);
+}
+
+bool tw_lines_more(const struct tw_lines *lines)
+{
+    return memchr(lines->text + lines->begin, '\n', lines->end - lines->begin) != NULL;
+}
+
+/* Gives out the next whole line of what is there, or the last one without a newline. */
+static bool take(struct tw_lines *lines, char **text)
+{
+    char *begin = lines->text + lines->begin, *newline = memchr(begin, '\n', lines->end - lines->begin);
+    if (newline == NULL && !(lines->ended && lines->end > lines->begin))
+        return false;
+    size_t length = newline != NULL ? (size_t)(newline - begin) : lines->end - lines->begin;
+    begin[length] = '\0';
+    lines->begin += length + (newline != NULL);
+    *text = begin;
+    return true;
+}
+
+/* Reads more behind what is there. Returns what read() does. */
+static ssize_t fill(struct tw_lines *lines)
+{
+    memmove(lines->text, lines->text + lines->begin, lines->end - lines->begin);
+    lines->end -= lines->begin;
+    lines->begin = 0;
+    ssize_t n = read(lines->fd, lines->text + lines->end, TW_LINES_MAX - lines->end);
+    if (n > 0)
+        lines->end += (size_t)n;
+    lines->ended |= n == 0;
+    return n;
+}
+
+/* Waits for input. True when there is some. */
+static bool wait_for_input(const struct tw_lines *lines, int wait_ms)
+{
+    struct pollfd fds[] = {{.fd = lines->fd, .events = POLLIN}, {.fd = lines->other, .events = POLLIN}};
+    int n = poll(fds, 2, wait_ms);
+    return n > 0 && (fds[0].revents != 0) && fds[1].revents == 0;
+}
+
+enum tw_lines_got tw_lines_next(struct tw_lines *lines, int wait_ms, char **text)
+{
+    for (;;) {
+        bool found = take(lines, text);
+        if (found && !lines->skipping)
+            return TW_LINES_LINE;
+        if (found) /* the end of a line that was too long */
+            lines->skipping = false;
+        else if (lines->ended)
+            return TW_LINES_END;
+        if (found)
+            continue;
+        if (lines->end - lines->begin == TW_LINES_MAX) {
+            bool first = !lines->skipping;
+            *text = lines->text + lines->begin;
+            (*text)[TW_LINES_MAX] = '\0';
+            lines->begin = lines->end;
+            lines->skipping = true;
+            if (first)
+                return TW_LINES_LONG;
+        }
+        if (!wait_for_input(lines, wait_ms))
+            return TW_LINES_NONE;
+        if (fill(lines) < 0 && errno != EINTR && errno != EAGAIN)
+            return TW_LINES_FAILED;
+    }
+}
