@@ -142,11 +142,13 @@ static void file_next(struct tw__shard *shard, struct tw__task *task, uint64_t d
 
 /* Files a task whose callback has returned once more, if there is more to come. When it was moved or set meanwhile, the
  * call to come is that one, and `left` counts those after it; it goes through the wheel, the next tick being the
- * earliest, so that a callback that keeps moving itself to now does not keep everything else waiting. */
+ * earliest, so that a callback that keeps moving itself to now does not keep everything else waiting. In a shard that is
+ * being stopped this goes on: the stop takes what waits after what runs, and finds the task in the one place or the
+ * other. */
 static bool go_on(struct tw__shard *shard, struct tw__task *task, const struct tw_task *seen)
 {
     struct tw__details *details = tw__task_details(task);
-    if (!tw__task_goes_on(task) || shard->stopped)
+    if (!tw__task_goes_on(task))
         return false;
     shard->stats.again++;
     if (task->again) {
