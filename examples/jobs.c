@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Periodic jobs, and what becomes of those that were missed while the machine slept: a report must not be left out, a
+ * cleaning need not be made up for, and of a hundred missed samples one will do.
+ */
+#include <stdio.h>
+#include <tickwheel/sched.h>
+
+static const uint64_t minute = UINT64_C(60000000000);
+
+/* An executor that sleeps with the machine: what is due waits in it. */
+static uint64_t due[64];
+static int due_count;
+
+static void enqueue(void *arg, struct tw_sched *sched, uint64_t id)
+{
+    (void)arg, (void)sched;
+    due[due_count++] = id;
+}
+
+static void run_due(struct tw_sched *sched)
+{
+    int count = due_count;
+    due_count = 0;
+    for (int i = 0; i < count; i++)
+        tw_sched_run(sched, due[i]);
+}
+
+static void job(struct tw_sched *sched, const struct tw_task *task)
+{
+    printf("%3d min  %s", (int)(tw_sched_now(sched) / minute), (const char *)task->arg);
+    if (task->missed > 0)
+        printf(", standing for %d more", (int)task->missed);
+    putchar('\n');
+}
+
+static void awake(struct tw_sched *sched, int minutes)
+{
+    for (int i = 0; i < minutes; i++) {
+        tw_sched_advance(sched, tw_sched_now(sched) + minute);
+        while (due_count > 0) {
+            run_due(sched);
+            tw_sched_advance(sched, tw_sched_now(sched)); /* what was made up for may be due again */
+        }
+    }
+}
+
+int main(void)
+{
+    struct tw_sched *sched;
+    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL, .tick_ns = 1000000000, .execute = enqueue};
+    if (tw_sched_new(&sched, &options) != 0)
+        return 1;
+    struct tw_every report = {.first_ns = 20 * minute, .period_ns = 20 * minute, .missed = TW_MISSED_BURST};
+    struct tw_every clean = {.first_ns = 15 * minute, .period_ns = 15 * minute, .missed = TW_MISSED_SKIP};
+    struct tw_every sample = {.first_ns = 10 * minute, .period_ns = 10 * minute, .missed = TW_MISSED_COALESCE};
+    tw_sched_every(sched, &report, job, "report", NULL);
+    tw_sched_every(sched, &clean, job, "clean", NULL);
+    tw_sched_every(sched, &sample, job, "sample", NULL);
+    awake(sched, 21);
+    tw_sched_advance(sched, 62 * minute); /* asleep */
+    puts("         (slept from 21 to 62 min)");
+    awake(sched, 20);
+    tw_sched_free(sched);
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Oversell re-check: a flash sale creates two million orders in a burst; half an hour later each one is checked against
+ * the stock, and what was sold twice is given back. The time in between is virtual, the work is not.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <tickwheel/sched.h>
+
+enum { ORDERS = 2000000, STOCK = 1500000 };
+static const uint64_t minute = UINT64_C(60000000000);
+
+static int sold, given_back;
+static uint64_t earliest = UINT64_MAX, latest;
+
+/* The order's number is its argument; every fourth was sold beyond the stock. */
+static void check(struct tw_sched *sched, const struct tw_task *task)
+{
+    uint64_t now_ns = tw_sched_now(sched),
+             waited_ns = now_ns - (uint64_t)(uintptr_t)task->arg / 20000 * 1000000;
+    earliest = waited_ns < earliest ? waited_ns : earliest;
+    latest = waited_ns > latest ? waited_ns : latest;
+    sold < STOCK ? sold++ : given_back++;
+}
+
+int main(void)
+{
+    struct tw_sched *sched;
+    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL};
+    if (tw_sched_new(&sched, &options) != 0 || tw_sched_reserve(sched, ORDERS) != 0)
+        return 1;
+    for (uintptr_t order = 0; order < ORDERS; order++) {
+        if (order % 20000 == 0) /* twenty thousand a millisecond */
+            tw_sched_advance(sched, order / 20000 * 1000000);
+        if (tw_sched_after(sched, 30 * minute, check, (void *)order, NULL) != 0)
+            return 1;
+    }
+    printf("%d orders wait for their check\n", (int)tw_sched_pending(sched));
+    tw_sched_advance(sched, 40 * minute);
+    printf("%d are good, %d are given back\n", sold, given_back);
+    printf("each was checked 30 minutes after it was placed: none earlier%s, none more than a tick later%s\n",
+           earliest < 30 * minute ? "?!" : "", latest > 30 * minute + 1000000 ? "?!" : "");
+    tw_sched_free(sched);
+    return 0;
+}
