@@ -19,18 +19,18 @@ gate = $(gcovr) --filter $(1) --fail-under-line 100 --fail-under-branch $(2) bui
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-run: build ## ten seconds of a shop: orders placed, paid, moved, timing out
+run: replay ## replay real kernel timers, draw the wheel, then ten seconds of a shop whose orders time out
+	@echo
+	@echo "Now the scheduler: ten seconds of a shop, as told in examples/orders.tasks. What is printed came due."
 	@build/tickwheel run examples/orders.tasks
 	@echo
-	@echo "The story is in examples/orders.tasks; build/tickwheel run --help tells what else a line can say."
-	@echo "Next: make replay (real kernel timers through the wheel, every firing checked), make test."
+	@echo "Next: make test, build/tickwheel run --help, the examples in build/examples/, or the code in README.md."
 
 replay: build ## replay a trace of real timers, check every firing, draw the wheel
 	@build/tickwheel replay $(TRACE)
 	@build/tickwheel draw $(TRACE) --at $(TICK) -o build/wheel.svg
 	@echo
 	@echo "The wheel as it stood at tick $(TICK) is drawn in build/wheel.svg: open it in a browser."
-	@echo "Next: build/tickwheel replay --help, make test, or the example in README.md."
 
 test: ## all tests: unit, model, exhaustive, command, layers, docs
 	@tools/setup build test
