@@ -203,11 +203,18 @@ bool tw__tasks_reserve(struct tw__shard *shard, uint64_t n);
 bool tw__details_reserve(struct tw__shard *shard, uint64_t n);
 void tw__tasks_end(struct tw__shard *shard);
 
+/* The shard of an id; NULL when there is none such. */
+static inline struct tw__shard *tw__shard_of(const struct tw_sched *sched, uint64_t id)
+{
+    uint32_t number = (uint32_t)id >> TW__INDEX_BITS;
+    return number < sched->options.shards ? &sched->shard[number] : NULL;
+}
+
 /* The task of an id, or NULL. */
 struct tw__task *tw__task_find(const struct tw__shard *shard, uint64_t id);
 /* A task to be filed: free no more, but in no list. NULL: no memory. */
 struct tw__task *tw__task_take(struct tw__shard *shard);
-/* The end of a task: its id is stale from here. Lets go of its details. */
+/* The end of a task: its id is stale from here, its key names it no more. Lets go of its details. */
 void tw__task_drop(struct tw__shard *shard, struct tw__task *task);
 
 struct tw__details *tw__details_take(struct tw__shard *shard);
@@ -221,6 +228,8 @@ int tw__task_probe(struct tw__shard *shard, uint64_t due_ns);
 void tw__task_unfile(struct tw__shard *shard, struct tw__task *task);
 /* Changes when a PENDING or READY task is due. */
 int tw__task_refile(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns);
+/* Has a RUNNING task filed when its callback has returned. Returns: 0; TW_ERANGE; TW_ENOMEM; TW_EFULL. */
+int tw__task_again(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns);
 /* Moves a task in any state. */
 int tw__task_move(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns);
 /* Cancels a task in any state. */

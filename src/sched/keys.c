@@ -128,10 +128,7 @@ static int file_new_key(const struct place *place, struct tw__task *task, const 
     fill(&keyed->details, wish);
     task->detailed = 1;
     task->arg = keyed;
-    int error = tw__task_file(place->shard, task, wish->due_ns);
-    if (error != 0)
-        tw__key_forget(place->shard, &keyed->details);
-    return error;
+    return tw__task_file(place->shard, task, wish->due_ns);
 }
 
 static int set_new(const struct place *place, const struct wish *wish)
@@ -150,15 +147,10 @@ static int set_new(const struct place *place, const struct wish *wish)
 /* A key whose callback is under way runs once more, whatever was planned for it. */
 static int set_running(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
 {
-    int error = tw__task_probe(shard, due_ns);
-    if (error != 0)
-        return error;
-    if (!tw__hold(shard, task))
-        return TW_EFULL;
-    task->again = 1;
-    task->dead = 0;
-    task->due_ns = due_ns;
-    return 0;
+    int error = tw__task_again(shard, task, due_ns);
+    if (error == 0)
+        task->dead = 0;
+    return error;
 }
 
 static int set_existing(const struct place *place, struct tw__keyed *keyed, const struct wish *wish)

@@ -177,12 +177,8 @@ static bool finish(struct tw__shard *shard, const struct call *call)
     shard->stats.running--;
     bool goes_on = go_on(shard, task, &call->seen);
     bool ready = goes_on && task->state == TW__READY;
-    if (!goes_on) {
-        struct tw__details *details = tw__task_details(task);
-        if (details != NULL && details->key_size > 0)
-            tw__key_forget(shard, details);
+    if (!goes_on)
         tw__task_drop(shard, task);
-    }
     if (waited)
         pthread_cond_broadcast(&shard->idle);
     return ready;
@@ -294,12 +290,11 @@ static void send_ready(struct tw__shard *shard)
 
 void tw_sched_run(struct tw_sched *sched, uint64_t id)
 {
-    uint32_t number = (uint32_t)id >> TW__INDEX_BITS;
+    struct tw__shard *shard = tw__shard_of(sched, id);
     struct call call;
     bool ready = false;
-    if (number >= sched->options.shards)
+    if (shard == NULL)
         return;
-    struct tw__shard *shard = &sched->shard[number];
     uint64_t now_ns = tw__clock_read(sched);
     pthread_mutex_lock(&shard->lock);
     struct tw__task *task = tw__task_find(shard, id);

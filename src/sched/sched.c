@@ -288,8 +288,6 @@ static bool take_waiting(struct tw__shard *shard, struct handing *handing)
         return false;
     tw__task_unfile(shard, task);
     describe(shard, task, handing);
-    if (handing->details != NULL && handing->details->key_size > 0)
-        tw__key_forget(shard, handing->details);
     tw__task_drop(shard, task);
     shard->stats.handed++;
     return true;

@@ -173,9 +173,11 @@ static void put_lateness(const struct output *out, const struct tw_sched *sched,
     static const double shares[] = {0.5, 0.9, 0.99, 0.999};
     put(out, "# HELP tickwheel_lateness_seconds From the due time to the start of the callback.\n"
              "# TYPE tickwheel_lateness_seconds summary\n");
+    uint64_t late[TW__BUCKETS];
+    histogram(sched, late);
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
         put(out, "tickwheel_lateness_seconds{quantile=\"%g\"} %.9f\n", shares[i],
-            (double)tw_sched_late_percentile(sched, shares[i]) / 1e9);
+            (double)percentile(late, shares[i], UINT64_MAX) / 1e9);
     put(out, "tickwheel_lateness_seconds_count %" PRIu64 "\n", fired);
 }
 

@@ -114,8 +114,11 @@ struct tw__task *tw__task_take(struct tw__shard *shard)
 void tw__task_drop(struct tw__shard *shard, struct tw__task *task)
 {
     tw__unhold(shard, task);
-    if (task->detailed)
-        tw__details_drop(shard, task->arg);
+    struct tw__details *details = tw__task_details(task);
+    if (details != NULL && details->key_size > 0)
+        tw__key_forget(shard, details);
+    if (details != NULL)
+        tw__details_drop(shard, details);
     task->state = TW__FREE;
     if (task->generation < UINT32_MAX) {
         task->generation++;
@@ -424,13 +427,6 @@ int tw_sched_reserve(struct tw_sched *sched, uint64_t n)
 
 /* ---- cancelling and moving ---------------------------------------------------------------------------------- */
 
-/* The shard of an id; NULL when there is none such. */
-static struct tw__shard *shard_of(struct tw_sched *sched, uint64_t id)
-{
-    uint32_t number = (uint32_t)id >> TW__INDEX_BITS;
-    return number < sched->options.shards ? &sched->shard[number] : NULL;
-}
-
 bool tw__task_goes_on(const struct tw__task *task)
 {
     const struct tw__details *details = tw__task_details(task);
@@ -450,9 +446,6 @@ enum tw_cancelled tw__task_cancel(struct tw__shard *shard, struct tw__task *task
         return details != NULL && details->fresh ? TW_CANCELLED : TW_RUNNING;
     }
     tw__task_unfile(shard, task);
-    struct tw__details *details = tw__task_details(task);
-    if (details != NULL && details->key_size > 0)
-        tw__key_forget(shard, details);
     tw__task_drop(shard, task);
     shard->stats.cancelled++;
     return TW_CANCELLED;
@@ -460,7 +453,7 @@ enum tw_cancelled tw__task_cancel(struct tw__shard *shard, struct tw__task *task
 
 enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id)
 {
-    struct tw__shard *shard = shard_of(sched, id);
+    struct tw__shard *shard = tw__shard_of(sched, id);
     if (shard == NULL)
         return TW_GONE;
     pthread_mutex_lock(&shard->lock);
@@ -482,7 +475,7 @@ static void wait_for(struct tw__shard *shard, uint64_t id)
 
 int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found)
 {
-    struct tw__shard *shard = shard_of(sched, id);
+    struct tw__shard *shard = tw__shard_of(sched, id);
     if (tw__inside(sched, id))
         return TW_EDEADLK;
     enum tw_cancelled result = TW_GONE;
@@ -499,22 +492,29 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled 
     return 0;
 }
 
-/* Leaves a note for when the callback has returned. A task that runs once is moved by its own callback only. */
-static int move_running(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+int tw__task_again(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
 {
-    if (task->dead || (!tw__task_goes_on(task) && !tw__inside(shard->sched, tw__task_id(shard, task))))
-        return TW_EGONE;
     int error = tw__task_probe(shard, due_ns);
     if (error != 0)
         return error;
     if (!tw__hold(shard, task))
         return TW_EFULL;
-    struct tw__details *details = tw__task_details(task);
-    if (!task->again && details != NULL && details->left > 0 && details->left != TW_FOREVER)
-        details->left--; /* the call that is filed now */
     task->again = 1;
     task->due_ns = due_ns;
     return 0;
+}
+
+/* Leaves a note for when the callback has returned. A task that runs once is moved by its own callback only. */
+static int move_running(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+{
+    struct tw__details *details = tw__task_details(task);
+    bool noted = task->again;
+    if (task->dead || (!tw__task_goes_on(task) && !tw__inside(shard->sched, tw__task_id(shard, task))))
+        return TW_EGONE;
+    int error = tw__task_again(shard, task, due_ns);
+    if (error == 0 && !noted && details != NULL && details->left > 0 && details->left != TW_FOREVER)
+        details->left--; /* the call that is filed now */
+    return error;
 }
 
 int tw__task_move(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
@@ -530,7 +530,7 @@ int tw__task_move(struct tw__shard *shard, struct tw__task *task, uint64_t due_n
 
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns)
 {
-    struct tw__shard *shard = shard_of(sched, id);
+    struct tw__shard *shard = tw__shard_of(sched, id);
     if (shard == NULL)
         return TW_EGONE;
     pthread_mutex_lock(&shard->lock);
