@@ -95,9 +95,13 @@ enum tw_missed {
     TW_MISSED_COALESCE /* one call at once stands for all; `missed` tells how many besides itself */
 };
 
+/* A callback. It may add tasks, cancel or move itself and others, and stop the scheduler. */
+typedef void tw_task_fn(struct tw_sched *sched, const struct tw_task *task);
+
 /* A task, as its callback sees it, or whoever is handed it back. Valid during that call. */
 struct tw_task {
     uint64_t id;
+    tw_task_fn *fn;
     void *arg;          /* what was given with it; the value of a keyed task */
     uint64_t due_ns;    /* when it is, or was, due */
     uint64_t late_ns;   /* in its callback: how long after that the callback started */
@@ -108,9 +112,6 @@ struct tw_task {
     const void *key; /* NULL: it has none */
     size_t key_size;
 };
-
-/* A callback. It may add tasks, cancel or move itself and others, and stop the scheduler. */
-typedef void tw_task_fn(struct tw_sched *sched, const struct tw_task *task);
 
 /* Runs fn(sched, task) once, `delay_ns` from now. *id, unless NULL, receives the id before the task can run.
  * Returns: 0; TW_EFULL (max_pending); TW_ENOMEM; TW_ESTOPPED; TW_ERANGE (a geometry that refuses); TW_ESYSTEM (a
@@ -155,9 +156,14 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled 
 
 /* Gives a pending task a new due time; of a repeating one, the next call's, from which the phase goes on. In its own
  * callback a task that runs once is filed again, under its id.
- * Returns: 0; TW_EGONE: no such task, or its last call is under way on another thread; TW_ERANGE; TW_ESTOPPED. */
+ * Returns: 0; TW_EGONE: no such task, or its last call is under way on another thread; TW_ESTOPPED; TW_ERANGE and
+ * TW_ENOMEM (geometries that refuse, or grow); TW_EFULL (one that is under way, as it waits again from then on). */
 int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns);
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns);
+
+/* Looks a task up; *task (but not its key) is filled in. Returns: 0; TW_EGONE: no such task, or its last call is under
+ * way. */
+int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *task);
 
 /* Runs a task that the execute hook was given. One that was cancelled meanwhile is passed over. */
 void tw_sched_run(struct tw_sched *sched, uint64_t id);
@@ -181,7 +187,7 @@ int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size,
                        tw_task_fn *fn, void *value, void **old);
 
 /* Gives the task of a key a new due time: it fires once, at the latest one it was given, however often it is moved.
- * Returns: 0; TW_EGONE: the key names no task that is still to run. */
+ * Returns: as tw_sched_move_after(); TW_EGONE: the key names no task that is still to run. */
 int tw_sched_key_move_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns);
 int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns);
 
@@ -189,7 +195,7 @@ int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_siz
  * its callback is under way is cancelled too: the new value is let go of, the callback goes on with the old one. */
 enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, size_t key_size, void **value);
 
-/* Looks a key up; *task (but not its key) is filled in. Returns: 0; TW_EGONE. */
+/* Looks a key up, as tw_sched_get() does an id. */
 int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task);
 
 /* Keys that name a task, those whose callback is under way included. */

@@ -68,8 +68,18 @@ struct tw__task {
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct tw__task) == 64, "a task is one cache line");
 
-/* A table of keys; see keys.c. */
-struct tw__keyed;
+/* A table of keys; see table.c. */
+struct tw__segment;
+struct tw__table {
+    struct tw__segment **directory; /* 2^depth of them; NULL before the first key */
+    uint32_t depth;
+};
+
+/* A search in it. */
+struct tw__probe {
+    const struct tw__segment *segment;
+    uint32_t tag, at;
+};
 
 /* Blocks of details, handed out one by one. */
 struct tw__details_pool {
@@ -94,7 +104,7 @@ struct tw__shard {
     struct tw__queued busy;  /* their callbacks are under way */
     bool stopped;
     pthread_cond_t idle; /* a callback that somebody waits for has returned */
-    struct tw__keyed *keys;
+    struct tw__table table;
     struct tw_sched_stats stats;
     void *wheel_memory;
     size_t wheel_size;
@@ -237,6 +247,9 @@ enum tw_cancelled tw__task_cancel(struct tw__shard *shard, struct tw__task *task
 /* Describes a task. */
 void tw__task_describe(const struct tw__shard *shard, const struct tw__task *task, struct tw_task *seen);
 
+/* The same for a task, or NULL, that somebody asked for. Returns: 0; TW_EGONE: nothing will come of it. */
+int tw__task_look(const struct tw__shard *shard, const struct tw__task *task, struct tw_task *seen);
+
 /* True when a RUNNING task will be filed again as things stand. */
 bool tw__task_goes_on(const struct tw__task *task);
 
@@ -262,6 +275,17 @@ const void *tw__key_bytes(const struct tw__details *details);
 /* Forgets a key. The details stay. */
 void tw__key_forget(struct tw__shard *shard, struct tw__details *details);
 void tw__key_free(struct tw__shard *shard, struct tw__details *details);
+
+/* ---- the table of keys: table.c; the shard's lock is held -------------------------------------------------------- */
+
+/* Finds, one by one, the indices of tasks whose keys have a tag. The table must not change meanwhile. */
+struct tw__probe tw__table_probe(const struct tw__table *table, uint32_t tag);
+bool tw__probe_next(struct tw__probe *probe, uint32_t *index);
+/* False: no memory. */
+bool tw__table_add(struct tw__shard *shard, uint32_t tag, uint32_t index);
+/* Requires: it is there. */
+void tw__table_remove(struct tw__shard *shard, uint32_t tag, uint32_t index);
+void tw__table_end(struct tw__shard *shard);
 
 /* ---- running: run.c ------------------------------------------------------------------------------------------ */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tasks with keys: a hash table for each shard, from key to task.
+ * Tasks with keys.
  *
- * The table is uthash's; the hash is SipHash (libsodium's crypto_shorthash) with a secret drawn for each scheduler, so
- * that nobody who chooses keys can make them collide. Its upper half chooses the shard, its lower half the bucket.
+ * The hash is SipHash (libsodium's crypto_shorthash) with a secret drawn for each scheduler, so that nobody who chooses
+ * keys can make them collide. Its upper half chooses the shard, its lower half the place in that shard's table.
  *
  * A key names its task from the set until the end of the last call. So the calls of one key never overlap: a key that
  * is set while its callback is under way runs again when that has returned, not beside it.
@@ -13,17 +13,11 @@
 #include <sodium/crypto_shorthash.h>
 #include <string.h>
 
-/* uthash's own way to be told of a table without memory; `shard` is in scope wherever a key is added. */
-#define HASH_NONFATAL_OOM 1
-#define uthash_malloc(size) tw__alloc(shard->sched, size)
-#define uthash_free(block, size) tw__release(shard->sched, block, size)
-#define uthash_nonfatal_oom(item) (added = false)
-#include <uthash.h>
-
+/* The details of a task with a key. */
 struct tw__keyed {
     struct tw__details details;
-    struct tw__task *task;
-    UT_hash_handle hh;
+    uint32_t tag;   /* the hash's lower half */
+    uint32_t index; /* of the task */
     unsigned char bytes[];
 };
 
@@ -37,45 +31,41 @@ const void *tw__key_bytes(const struct tw__details *details)
     return ((const struct tw__keyed *)(const void *)details)->bytes;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------------------- */
 
 /* Where a key belongs. */
 struct place {
     struct tw__shard *shard;
     const void *key;
     size_t size;
-    unsigned hash;
+    uint32_t tag;
 };
 
 static struct place place_of(struct tw_sched *sched, const void *key, size_t size)
 {
     uint64_t hash;
     crypto_shorthash((unsigned char *)&hash, key, size, sched->secret);
-    return (struct place){&sched->shard[(hash >> 32) % sched->options.shards], key, size, (unsigned)hash};
+    return (struct place){&sched->shard[(hash >> 32) % sched->options.shards], key, size, (uint32_t)hash};
 }
 
-static struct tw__keyed *find(const struct place *place)
+/* The task that a key names, or NULL. */
+static struct tw__task *find(const struct place *place)
 {
-    struct tw__keyed *found;
-    HASH_FIND_BYHASHVALUE(hh, place->shard->keys, place->key, place->size, place->hash, found);
-    return found;
-}
-
-/* NOLINTNEXTLINE(readability-function-size): most of it is inside uthash's macro */
-static bool enter(const struct place *place, struct tw__keyed *keyed)
-{
-    struct tw__shard *shard = place->shard;
-    bool added = true;
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, shard->keys, keyed->bytes, place->size, place->hash, keyed);
-    if (added)
-        shard->stats.keys++;
-    return added;
+    struct tw__probe probe = tw__table_probe(&place->shard->table, place->tag);
+    uint32_t index;
+    while (tw__probe_next(&probe, &index)) {
+        struct tw__task *task = tw__task_at(place->shard, index);
+        const struct tw__details *details = tw__task_details(task);
+        if (details->key_size == place->size && memcmp(tw__key_bytes(details), place->key, place->size) == 0)
+            return task;
+    }
+    return NULL;
 }
 
 void tw__key_forget(struct tw__shard *shard, struct tw__details *details)
 {
-    struct tw__keyed *keyed = keyed_of(details);
-    HASH_DELETE(hh, shard->keys, keyed);
+    const struct tw__keyed *keyed = keyed_of(details);
+    tw__table_remove(shard, keyed->tag, keyed->index);
     shard->stats.keys--;
 }
 
@@ -104,19 +94,21 @@ static void fill(struct tw__details *details, const struct wish *wish)
 }
 
 /* The details of a key that is new, in the table. NULL: no memory. */
-static struct tw__keyed *new_key(const struct place *place, struct tw__task *task)
+static struct tw__keyed *new_key(const struct place *place, const struct tw__task *task)
 {
-    struct tw__keyed *keyed = tw__alloc(place->shard->sched, sizeof *keyed + place->size);
+    struct tw__shard *shard = place->shard;
+    struct tw__keyed *keyed = tw__alloc(shard->sched, sizeof *keyed + place->size);
     if (keyed == NULL)
         return NULL;
-    memset(keyed, 0, sizeof *keyed);
-    keyed->task = task;
+    *keyed = (struct tw__keyed){.tag = place->tag, .index = task->index};
     keyed->details.holders = 1;
     keyed->details.key_size = (uint32_t)place->size;
     memcpy(keyed->bytes, place->key, place->size);
-    if (enter(place, keyed))
+    if (tw__table_add(shard, place->tag, task->index)) {
+        shard->stats.keys++;
         return keyed;
-    tw__key_free(place->shard, &keyed->details);
+    }
+    tw__key_free(shard, &keyed->details);
     return NULL;
 }
 
@@ -153,18 +145,18 @@ static int set_running(struct tw__shard *shard, struct tw__task *task, uint64_t 
     return error;
 }
 
-static int set_existing(const struct place *place, struct tw__keyed *keyed, const struct wish *wish)
+static int set_existing(const struct place *place, struct tw__task *task, const struct wish *wish)
 {
-    struct tw__task *task = keyed->task;
+    struct tw__details *details = tw__task_details(task);
     bool lives = task->state != TW__RUNNING || tw__task_goes_on(task);
     int error = task->state == TW__RUNNING ? set_running(place->shard, task, wish->due_ns)
                                            : tw__task_refile(place->shard, task, wish->due_ns);
     if (error != 0)
         return error;
     if (wish->old != NULL && lives)
-        *wish->old = keyed->details.arg;
-    fill(&keyed->details, wish);
-    keyed->details.fresh = task->state == TW__RUNNING;
+        *wish->old = details->arg;
+    fill(details, wish);
+    details->fresh = task->state == TW__RUNNING;
     place->shard->stats.moved++;
     return 0;
 }
@@ -176,8 +168,8 @@ static int set_locked(const struct place *place, const struct wish *wish)
     int error = wish->every == NULL ? 0 : tw__every_reach(place->shard, wish->every);
     if (error != 0)
         return error;
-    struct tw__keyed *keyed = find(place);
-    return keyed == NULL ? set_new(place, wish) : set_existing(place, keyed, wish);
+    struct tw__task *task = find(place);
+    return task == NULL ? set_new(place, wish) : set_existing(place, task, wish);
 }
 
 static int set(struct tw_sched *sched, const void *key, size_t size, const struct wish *wish)
@@ -221,9 +213,8 @@ int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size,
 
 /* ---- moving, removing, looking ---------------------------------------------------------------------------- */
 
-/* The key's task as long as there is something to come of it; the shard is locked by this. */
-static struct tw__keyed *find_and_lock(struct tw_sched *sched, const void *key, size_t size,
-                                       struct place *place)
+/* Finds a key; its shard is locked by this. */
+static struct tw__task *find_and_lock(struct tw_sched *sched, const void *key, size_t size, struct place *place)
 {
     *place = place_of(sched, key, size);
     pthread_mutex_lock(&place->shard->lock);
@@ -233,8 +224,8 @@ static struct tw__keyed *find_and_lock(struct tw_sched *sched, const void *key, 
 int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns)
 {
     struct place place;
-    struct tw__keyed *keyed = find_and_lock(sched, key, key_size, &place);
-    int error = keyed == NULL ? TW_EGONE : tw__task_move(place.shard, keyed->task, due_ns);
+    struct tw__task *task = find_and_lock(sched, key, key_size, &place);
+    int error = task == NULL ? TW_EGONE : tw__task_move(place.shard, task, due_ns);
     pthread_mutex_unlock(&place.shard->lock);
     return error;
 }
@@ -247,11 +238,11 @@ int tw_sched_key_move_after(struct tw_sched *sched, const void *key, size_t key_
 enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, size_t key_size, void **value)
 {
     struct place place;
-    struct tw__keyed *keyed = find_and_lock(sched, key, key_size, &place);
+    struct tw__task *task = find_and_lock(sched, key, key_size, &place);
     enum tw_cancelled found = TW_GONE;
-    if (keyed != NULL) {
-        void *held = keyed->details.arg;
-        found = tw__task_cancel(place.shard, keyed->task);
+    if (task != NULL) {
+        void *held = tw__task_details(task)->arg;
+        found = tw__task_cancel(place.shard, task);
         if (value != NULL && found == TW_CANCELLED)
             *value = held;
     }
@@ -259,15 +250,11 @@ enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, s
     return found;
 }
 
-int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task)
+int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *seen)
 {
     struct place place;
-    struct tw__keyed *keyed = find_and_lock(sched, key, key_size, &place);
-    bool lives = keyed != NULL && (keyed->task->state != TW__RUNNING || tw__task_goes_on(keyed->task));
-    if (lives) {
-        tw__task_describe(place.shard, keyed->task, task);
-        task->key = NULL; /* it may go as soon as the lock does */
-    }
+    struct tw__task *task = find_and_lock(sched, key, key_size, &place);
+    int error = tw__task_look(place.shard, task, seen);
     pthread_mutex_unlock(&place.shard->lock);
-    return lives ? 0 : TW_EGONE;
+    return error;
 }

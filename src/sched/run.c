@@ -43,7 +43,6 @@ bool tw__inside(const struct tw_sched *sched, uint64_t id)
 struct call {
     struct tw__task *task;
     struct tw_task seen;
-    tw_task_fn *fn;
     uint64_t begun_ns;
 };
 
@@ -102,9 +101,7 @@ static bool begin(struct tw__shard *shard, struct tw__task *task, uint64_t now_n
     tw__task_unfile(shard, task);
     if (put_off(shard, task, now_ns))
         return false;
-    const struct tw__details *details = tw__task_details(task);
     call->task = task;
-    call->fn = details != NULL ? details->fn : task->fn;
     call->begun_ns = now_ns;
     tw__task_describe(shard, task, &call->seen);
     call->seen.late_ns = now_ns > task->due_ns ? now_ns - task->due_ns : 0;
@@ -122,7 +119,7 @@ static void make(struct tw_sched *sched, const struct call *call)
 {
     struct frame frame = {sched, call->seen.id, frames};
     frames = &frame;
-    call->fn(sched, &call->seen);
+    call->seen.fn(sched, &call->seen);
     frames = frame.outer;
 }
 

@@ -154,6 +154,7 @@ static int make_shard(struct tw_sched *sched, uint32_t number)
 
 static void end_shard(struct tw__shard *shard)
 {
+    tw__table_end(shard);
     tw__tasks_end(shard);
     if (shard->wheel != NULL)
         tw_wheel_fini(shard->wheel);

@@ -550,9 +550,11 @@ void tw__task_describe(const struct tw__shard *shard, const struct tw__task *tas
     const struct tw__details *details = tw__task_details(task);
     *seen = (struct tw_task){.id = tw__task_id(shard, task), .due_ns = task->due_ns};
     if (details == NULL) {
+        seen->fn = task->fn;
         seen->arg = task->arg;
         return;
     }
+    seen->fn = details->fn;
     seen->arg = details->arg;
     seen->period_ns = details->period_ns;
     seen->left = details->period_ns > 0 ? details->left : 0;
@@ -560,4 +562,24 @@ void tw__task_describe(const struct tw__shard *shard, const struct tw__task *tas
     seen->policy = (enum tw_missed)details->policy;
     seen->key = details->key_size > 0 ? tw__key_bytes(details) : NULL;
     seen->key_size = details->key_size;
+}
+
+int tw__task_look(const struct tw__shard *shard, const struct tw__task *task, struct tw_task *seen)
+{
+    if (task == NULL || (task->state == TW__RUNNING && !tw__task_goes_on(task)))
+        return TW_EGONE;
+    tw__task_describe(shard, task, seen);
+    seen->key = NULL; /* it may go as soon as the lock does */
+    return 0;
+}
+
+int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *seen)
+{
+    struct tw__shard *shard = tw__shard_of(sched, id);
+    if (shard == NULL)
+        return TW_EGONE;
+    pthread_mutex_lock(&shard->lock);
+    int error = tw__task_look(shard, tw__task_find(shard, id), seen);
+    pthread_mutex_unlock(&shard->lock);
+    return error;
 }
