@@ -75,6 +75,13 @@ struct tw__table {
     uint32_t depth;
 };
 
+/* What it holds of a key. */
+struct tw__place {
+    uint32_t tag;   /* of the hash */
+    uint32_t index; /* of the task */
+    struct tw__details *details;
+};
+
 /* A search in it. */
 struct tw__probe {
     const struct tw__segment *segment;
@@ -278,13 +285,13 @@ void tw__key_free(struct tw__shard *shard, struct tw__details *details);
 
 /* ---- the table of keys: table.c; the shard's lock is held -------------------------------------------------------- */
 
-/* Finds, one by one, the indices of tasks whose keys have a tag. The table must not change meanwhile. */
+/* Finds, one by one, the keys that have a tag; NULL: no more. The table must not change meanwhile. */
 struct tw__probe tw__table_probe(const struct tw__table *table, uint32_t tag);
-bool tw__probe_next(struct tw__probe *probe, uint32_t *index);
+const struct tw__place *tw__probe_next(struct tw__probe *probe);
 /* False: no memory. */
-bool tw__table_add(struct tw__shard *shard, uint32_t tag, uint32_t index);
+bool tw__table_add(struct tw__shard *shard, const struct tw__place *place);
 /* Requires: it is there. */
-void tw__table_remove(struct tw__shard *shard, uint32_t tag, uint32_t index);
+void tw__table_remove(struct tw__shard *shard, uint32_t tag, const struct tw__details *details);
 void tw__table_end(struct tw__shard *shard);
 
 /* ---- running: run.c ------------------------------------------------------------------------------------------ */

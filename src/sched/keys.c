@@ -16,8 +16,7 @@
 /* The details of a task with a key. */
 struct tw__keyed {
     struct tw__details details;
-    uint32_t tag;   /* the hash's lower half */
-    uint32_t index; /* of the task */
+    uint32_t tag; /* the hash's lower half */
     unsigned char bytes[];
 };
 
@@ -34,29 +33,30 @@ const void *tw__key_bytes(const struct tw__details *details)
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
 /* Where a key belongs. */
-struct place {
+struct target {
     struct tw__shard *shard;
     const void *key;
     size_t size;
     uint32_t tag;
 };
 
-static struct place place_of(struct tw_sched *sched, const void *key, size_t size)
+static struct target target_of(struct tw_sched *sched, const void *key, size_t size)
 {
     uint64_t hash;
     crypto_shorthash((unsigned char *)&hash, key, size, sched->secret);
-    return (struct place){&sched->shard[(hash >> 32) % sched->options.shards], key, size, (uint32_t)hash};
+    return (struct target){&sched->shard[(hash >> 32) % sched->options.shards], key, size, (uint32_t)hash};
 }
 
-/* The task that a key names, or NULL. */
-static struct tw__task *find(const struct place *place)
+/* The task that a key names, or NULL. It is fetched while its key is compared. */
+static struct tw__task *find(const struct target *target)
 {
-    struct tw__probe probe = tw__table_probe(&place->shard->table, place->tag);
-    uint32_t index;
-    while (tw__probe_next(&probe, &index)) {
-        struct tw__task *task = tw__task_at(place->shard, index);
-        const struct tw__details *details = tw__task_details(task);
-        if (details->key_size == place->size && memcmp(tw__key_bytes(details), place->key, place->size) == 0)
+    struct tw__probe probe = tw__table_probe(&target->shard->table, target->tag);
+    const struct tw__place *place;
+    while ((place = tw__probe_next(&probe)) != NULL) {
+        struct tw__task *task = tw__task_at(target->shard, place->index);
+        __builtin_prefetch(task, 1);
+        if (place->details->key_size == target->size &&
+            memcmp(tw__key_bytes(place->details), target->key, target->size) == 0)
             return task;
     }
     return NULL;
@@ -65,7 +65,7 @@ static struct tw__task *find(const struct place *place)
 void tw__key_forget(struct tw__shard *shard, struct tw__details *details)
 {
     const struct tw__keyed *keyed = keyed_of(details);
-    tw__table_remove(shard, keyed->tag, keyed->index);
+    tw__table_remove(shard, keyed->tag, details);
     shard->stats.keys--;
 }
 
@@ -94,17 +94,17 @@ static void fill(struct tw__details *details, const struct wish *wish)
 }
 
 /* The details of a key that is new, in the table. NULL: no memory. */
-static struct tw__keyed *new_key(const struct place *place, const struct tw__task *task)
+static struct tw__keyed *new_key(const struct target *target, const struct tw__task *task)
 {
-    struct tw__shard *shard = place->shard;
-    struct tw__keyed *keyed = tw__alloc(shard->sched, sizeof *keyed + place->size);
+    struct tw__shard *shard = target->shard;
+    struct tw__keyed *keyed = tw__alloc(shard->sched, sizeof *keyed + target->size);
     if (keyed == NULL)
         return NULL;
-    *keyed = (struct tw__keyed){.tag = place->tag, .index = task->index};
+    *keyed = (struct tw__keyed){.tag = target->tag};
     keyed->details.holders = 1;
-    keyed->details.key_size = (uint32_t)place->size;
-    memcpy(keyed->bytes, place->key, place->size);
-    if (tw__table_add(shard, place->tag, task->index)) {
+    keyed->details.key_size = (uint32_t)target->size;
+    memcpy(keyed->bytes, target->key, target->size);
+    if (tw__table_add(shard, &(struct tw__place){target->tag, task->index, &keyed->details})) {
         shard->stats.keys++;
         return keyed;
     }
@@ -112,27 +112,27 @@ static struct tw__keyed *new_key(const struct place *place, const struct tw__tas
     return NULL;
 }
 
-static int file_new_key(const struct place *place, struct tw__task *task, const struct wish *wish)
+static int file_new_key(const struct target *target, struct tw__task *task, const struct wish *wish)
 {
-    struct tw__keyed *keyed = new_key(place, task);
+    struct tw__keyed *keyed = new_key(target, task);
     if (keyed == NULL)
         return TW_ENOMEM;
     fill(&keyed->details, wish);
     task->detailed = 1;
     task->arg = keyed;
-    return tw__task_file(place->shard, task, wish->due_ns);
+    return tw__task_file(target->shard, task, wish->due_ns);
 }
 
-static int set_new(const struct place *place, const struct wish *wish)
+static int set_new(const struct target *target, const struct wish *wish)
 {
-    struct tw__task *task = tw__task_take(place->shard);
+    struct tw__task *task = tw__task_take(target->shard);
     if (task == NULL)
         return TW_ENOMEM;
-    int error = tw__hold(place->shard, task) ? file_new_key(place, task, wish) : TW_EFULL;
+    int error = tw__hold(target->shard, task) ? file_new_key(target, task, wish) : TW_EFULL;
     if (error != 0)
-        tw__task_drop(place->shard, task);
+        tw__task_drop(target->shard, task);
     else
-        place->shard->stats.added++;
+        target->shard->stats.added++;
     return error;
 }
 
@@ -145,31 +145,31 @@ static int set_running(struct tw__shard *shard, struct tw__task *task, uint64_t 
     return error;
 }
 
-static int set_existing(const struct place *place, struct tw__task *task, const struct wish *wish)
+static int set_existing(const struct target *target, struct tw__task *task, const struct wish *wish)
 {
     struct tw__details *details = tw__task_details(task);
     bool lives = task->state != TW__RUNNING || tw__task_goes_on(task);
-    int error = task->state == TW__RUNNING ? set_running(place->shard, task, wish->due_ns)
-                                           : tw__task_refile(place->shard, task, wish->due_ns);
+    int error = task->state == TW__RUNNING ? set_running(target->shard, task, wish->due_ns)
+                                           : tw__task_refile(target->shard, task, wish->due_ns);
     if (error != 0)
         return error;
     if (wish->old != NULL && lives)
         *wish->old = details->arg;
     fill(details, wish);
     details->fresh = task->state == TW__RUNNING;
-    place->shard->stats.moved++;
+    target->shard->stats.moved++;
     return 0;
 }
 
-static int set_locked(const struct place *place, const struct wish *wish)
+static int set_locked(const struct target *target, const struct wish *wish)
 {
-    if (place->shard->stopped)
+    if (target->shard->stopped)
         return TW_ESTOPPED;
-    int error = wish->every == NULL ? 0 : tw__every_reach(place->shard, wish->every);
+    int error = wish->every == NULL ? 0 : tw__every_reach(target->shard, wish->every);
     if (error != 0)
         return error;
-    struct tw__task *task = find(place);
-    return task == NULL ? set_new(place, wish) : set_existing(place, task, wish);
+    struct tw__task *task = find(target);
+    return task == NULL ? set_new(target, wish) : set_existing(target, task, wish);
 }
 
 static int set(struct tw_sched *sched, const void *key, size_t size, const struct wish *wish)
@@ -181,10 +181,10 @@ static int set(struct tw_sched *sched, const void *key, size_t size, const struc
         return error;
     if (wish->old != NULL)
         *wish->old = NULL;
-    struct place place = place_of(sched, key, size);
-    pthread_mutex_lock(&place.shard->lock);
-    error = set_locked(&place, wish);
-    pthread_mutex_unlock(&place.shard->lock);
+    struct target target = target_of(sched, key, size);
+    pthread_mutex_lock(&target.shard->lock);
+    error = set_locked(&target, wish);
+    pthread_mutex_unlock(&target.shard->lock);
     return error;
 }
 
@@ -214,19 +214,20 @@ int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size,
 /* ---- moving, removing, looking ---------------------------------------------------------------------------- */
 
 /* Finds a key; its shard is locked by this. */
-static struct tw__task *find_and_lock(struct tw_sched *sched, const void *key, size_t size, struct place *place)
+static struct tw__task *find_and_lock(struct tw_sched *sched, const void *key, size_t size,
+                                      struct target *target)
 {
-    *place = place_of(sched, key, size);
-    pthread_mutex_lock(&place->shard->lock);
-    return find(place);
+    *target = target_of(sched, key, size);
+    pthread_mutex_lock(&target->shard->lock);
+    return find(target);
 }
 
 int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns)
 {
-    struct place place;
-    struct tw__task *task = find_and_lock(sched, key, key_size, &place);
-    int error = task == NULL ? TW_EGONE : tw__task_move(place.shard, task, due_ns);
-    pthread_mutex_unlock(&place.shard->lock);
+    struct target target;
+    struct tw__task *task = find_and_lock(sched, key, key_size, &target);
+    int error = task == NULL ? TW_EGONE : tw__task_move(target.shard, task, due_ns);
+    pthread_mutex_unlock(&target.shard->lock);
     return error;
 }
 
@@ -237,24 +238,24 @@ int tw_sched_key_move_after(struct tw_sched *sched, const void *key, size_t key_
 
 enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, size_t key_size, void **value)
 {
-    struct place place;
-    struct tw__task *task = find_and_lock(sched, key, key_size, &place);
+    struct target target;
+    struct tw__task *task = find_and_lock(sched, key, key_size, &target);
     enum tw_cancelled found = TW_GONE;
     if (task != NULL) {
         void *held = tw__task_details(task)->arg;
-        found = tw__task_cancel(place.shard, task);
+        found = tw__task_cancel(target.shard, task);
         if (value != NULL && found == TW_CANCELLED)
             *value = held;
     }
-    pthread_mutex_unlock(&place.shard->lock);
+    pthread_mutex_unlock(&target.shard->lock);
     return found;
 }
 
 int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *seen)
 {
-    struct place place;
-    struct tw__task *task = find_and_lock(sched, key, key_size, &place);
-    int error = tw__task_look(place.shard, task, seen);
-    pthread_mutex_unlock(&place.shard->lock);
+    struct target target;
+    struct tw__task *task = find_and_lock(sched, key, key_size, &target);
+    int error = tw__task_look(target.shard, task, seen);
+    pthread_mutex_unlock(&target.shard->lock);
     return error;
 }
