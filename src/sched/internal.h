@@ -15,6 +15,7 @@ enum {
     TW__SHARD_BITS = 6,
     TW__CHUNK_SHIFT = 10, /* tasks are allocated by the thousand */
     TW__CHUNK = 1 << TW__CHUNK_SHIFT,
+    TW__LOOSE = 8,       /* cancelled tasks that are taken out of the wheel a little later */
     TW__COLLECT = 64,    /* units of work under one hold of a shard's lock */
     TW__STEPS_SHIFT = 5, /* the lateness histogram: 32 steps to a doubling */
     TW__STEPS = 1 << TW__STEPS_SHIFT,
@@ -105,6 +106,8 @@ struct tw__shard {
     uint32_t free; /* the first free task, or NONE */
     uint32_t number;
     uint64_t room; /* free tasks */
+    struct tw__task *loose[TW__LOOSE];
+    uint32_t loose_next, loose_settled; /* counts; the one at loose_next is taken out next */
     struct tw__details_pool details;
     struct tw__queued ready; /* due, in the order in which they start */
     struct tw__queued sent;  /* with the caller's executor */
@@ -233,6 +236,9 @@ struct tw__task *tw__task_find(const struct tw__shard *shard, uint64_t id);
 struct tw__task *tw__task_take(struct tw__shard *shard);
 /* The end of a task: its id is stale from here, its key names it no more. Lets go of its details. */
 void tw__task_drop(struct tw__shard *shard, struct tw__task *task);
+
+/* Takes cancelled tasks out of the wheel; before it is asked for what is due, or a place is wanted. */
+void tw__loose_settle(struct tw__shard *shard);
 
 struct tw__details *tw__details_take(struct tw__shard *shard);
 void tw__details_drop(struct tw__shard *shard, struct tw__details *details);

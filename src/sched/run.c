@@ -214,6 +214,7 @@ static uint64_t collect(struct tw__shard *shard, uint64_t tick)
 {
     uint64_t moved = 0;
     for (;;) {
+        tw__loose_settle(shard);
         uint32_t budget = TW__COLLECT;
         struct tw_timer *timer;
         enum tw_polled polled;
@@ -385,6 +386,7 @@ static uint64_t asleep(struct tw__shard *shard)
 {
     bool for_workers = shard->sched->options.workers > 0;
     pthread_mutex_lock(&shard->lock);
+    tw__loose_settle(shard);
     bool now = !for_workers && !shard->stopped && !tw__queue_empty(&shard->ready);
     shard->wake = now ? 0 : tw_wheel_next_bound(shard->wheel);
     uint64_t wake = shard->wake;
@@ -510,6 +512,7 @@ uint64_t tw_sched_next(const struct tw_sched *sched)
     for (uint32_t i = 0; i < sched->options.shards; i++) {
         struct tw__shard *shard = &sched->shard[i];
         pthread_mutex_lock(&shard->lock);
+        tw__loose_settle(shard);
         uint64_t tick = tw__queue_empty(&shard->ready) ? tw_wheel_next_bound(shard->wheel) : 0;
         pthread_mutex_unlock(&shard->lock);
         next = tick < next ? tick : next;

@@ -263,6 +263,7 @@ static struct tw__task *any_waiting(struct tw__shard *shard)
         return tw__queued_task(shard->ready.next);
     if (!tw__queue_empty(&shard->sent))
         return tw__queued_task(shard->sent.next);
+    tw__loose_settle(shard);
     struct tw_timer *timer = tw_wheel_drain(shard->wheel);
     if (timer == NULL)
         return NULL;

