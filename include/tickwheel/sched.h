@@ -6,7 +6,9 @@
  *   Time      Nanoseconds in a uint64_t, on the scheduler's own clock: tw_sched_now(). `_after` counts from the call,
  *             `_at` is a point on that clock. Sums saturate; a task due at the end of time never runs.
  *   Due       A task never runs before its due time, and is due at the latest one tick after it. Tasks due on
- *             different ticks start in order; those of one tick in the order in which they were added (one shard).
+ *             different ticks start in that order, those of one tick in the order in which they were added; with more
+ *             than one shard, those that one thread added. Workers take tasks in this order, and run them side by side;
+ *             with more than one shard, shard by shard.
  *   Threads   Every call may come from any thread and from inside a callback, except where a label says otherwise.
  *             No lock is held while a callback runs. A task never runs on two threads at once.
  *   Ids       64 bits, never 0, never used twice: a stale id finds nothing.

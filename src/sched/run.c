@@ -231,23 +231,24 @@ static uint64_t collect(struct tw__shard *shard, uint64_t tick)
     }
 }
 
-static uint64_t collect_now(struct tw__shard *shard)
+/* Collects what is due at a time, on ticks up to `until`. */
+static uint64_t collect_due(struct tw__shard *shard, uint64_t now_ns, uint64_t until)
 {
-    struct tw_sched *sched = shard->sched;
-    return collect(shard, tw__tick_now(sched, tw__clock_read(sched)));
+    uint64_t tick = tw__tick_now(shard->sched, now_ns);
+    return collect(shard, tick < until ? tick : until);
 }
 
 /* ---- running on the timer thread ---------------------------------------------------------------------------- */
 
 /* Runs what is due, at most `limit` calls. True when there may be more. */
-static bool run_inline(struct tw__shard *shard, unsigned limit)
+static bool run_inline(struct tw__shard *shard, uint64_t until, unsigned limit)
 {
     uint64_t now_ns = tw__clock_read(shard->sched);
     struct call call;
     bool ready;
     pthread_mutex_lock(&shard->lock);
     while (limit > 0) {
-        collect(shard, tw__tick_now(shard->sched, now_ns));
+        collect_due(shard, now_ns, until);
         if (shard->stopped || tw__queue_empty(&shard->ready))
             break;
         limit--;
@@ -272,12 +273,12 @@ static uint64_t send_next(struct tw__shard *shard)
     return tw__task_id(shard, tw__queued_task(first));
 }
 
-static void send_ready(struct tw__shard *shard)
+static void send_ready(struct tw__shard *shard, uint64_t until)
 {
     struct tw_sched *sched = shard->sched;
     for (;;) {
         pthread_mutex_lock(&shard->lock);
-        collect_now(shard);
+        collect_due(shard, tw__clock_read(sched), until);
         uint64_t id = send_next(shard);
         pthread_mutex_unlock(&shard->lock);
         if (id == 0)
@@ -357,18 +358,18 @@ static void *worker_main(void *arg)
 
 enum { TURN = 64 }; /* calls for one shard before the next one has its turn */
 
-/* Serves what is due in a shard. True when there is more. */
-static bool serve(struct tw__shard *shard)
+/* Serves what is due in a shard on ticks up to `until`. True when there is more. */
+static bool serve(struct tw__shard *shard, uint64_t until)
 {
     struct tw_sched *sched = shard->sched;
     if (sched->options.execute != NULL) {
-        send_ready(shard);
+        send_ready(shard, until);
         return false;
     }
     if (sched->options.workers == 0)
-        return run_inline(shard, TURN);
+        return run_inline(shard, until, TURN);
     pthread_mutex_lock(&shard->lock);
-    uint64_t n = collect_now(shard);
+    uint64_t n = collect_due(shard, tw__clock_read(sched), until);
     pthread_mutex_unlock(&shard->lock);
     tell_workers(sched, n);
     return false;
@@ -381,25 +382,42 @@ static void awake(struct tw__shard *shard)
     pthread_mutex_unlock(&shard->lock);
 }
 
+/* The tick before which there is nothing to do in a shard; 0 when there is at once. The lock is held. */
+static uint64_t first_tick(struct tw__shard *shard)
+{
+    bool for_workers = shard->sched->options.workers > 0;
+    if (shard->stopped)
+        return TW_NEVER;
+    tw__loose_settle(shard);
+    return !for_workers && !tw__queue_empty(&shard->ready) ? 0 : tw_wheel_next_bound(shard->wheel);
+}
+
 /* The tick until which a shard lets the timer thread sleep. */
 static uint64_t asleep(struct tw__shard *shard)
 {
-    bool for_workers = shard->sched->options.workers > 0;
     pthread_mutex_lock(&shard->lock);
-    tw__loose_settle(shard);
-    bool now = !for_workers && !shard->stopped && !tw__queue_empty(&shard->ready);
-    shard->wake = now ? 0 : tw_wheel_next_bound(shard->wheel);
-    uint64_t wake = shard->wake;
+    uint64_t wake = shard->wake = first_tick(shard);
     pthread_mutex_unlock(&shard->lock);
     return wake;
 }
 
+/* Serves every shard, no further than the first tick on which one of them has work: a thread that comes late goes through
+ * the ticks in order all the same, not shard by shard. True when there is more. */
 static bool serve_all(struct tw_sched *sched)
 {
+    uint32_t shards = sched->options.shards;
+    uint64_t until = TW_NEVER;
     bool more = false;
-    for (uint32_t i = 0; i < sched->options.shards; i++)
-        more |= serve(&sched->shard[i]);
-    return more;
+    for (uint32_t i = 0; shards > 1 && i < shards; i++) {
+        struct tw__shard *shard = &sched->shard[i];
+        pthread_mutex_lock(&shard->lock);
+        uint64_t tick = first_tick(shard);
+        pthread_mutex_unlock(&shard->lock);
+        until = tick < until ? tick : until;
+    }
+    for (uint32_t i = 0; i < shards; i++)
+        more |= serve(&sched->shard[i], until);
+    return more || (shards > 1 && until < tw__tick_now(sched, tw__clock_read(sched)));
 }
 
 static uint64_t next_tick(struct tw_sched *sched)

@@ -16,6 +16,8 @@
  *   S3  added + again = fired + cancelled + handed + pending.
  *   S4  While the timer thread sleeps, no shard has a task due before that shard's `wake`.
  *   S5  Once a shard is `stopped`, nothing is added to it and no callback starts in it.
+ *   S6  A cancelled task that is still in the wheel (`loose`, at most eight) is taken out before the wheel is asked what
+ *       is due, or next, and before memory is asked for: nobody can tell.
  *
  * Rejected: a queue of requests between callers and the timer thread (Netty: cancelled tasks stay in memory until their
  * bucket comes round, and a move is a cancel and an add that can be seen apart); one lock for all (two producers lose a

@@ -136,6 +136,32 @@ static void a_slow_callback_does_not_delay_others_while_workers_are_free(void **
     tw_sched_free(sched);
 }
 
+static uint64_t last_due;
+static _Atomic int disorder;
+
+static void check_order(struct tw_sched *sched, const struct tw_task *task)
+{
+    disorder += task->due_ns <= last_due;
+    last_due = task->due_ns;
+    count_call(sched, task);
+}
+
+/* Keys lie on all shards; they are all due when the timer thread comes to look. */
+static void a_thread_that_comes_late_keeps_the_order_across_shards(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 5});
+    uint64_t now = tw_sched_now(sched);
+    last_due = 0;
+    disorder = 0;
+    tw_sched_at(sched, now + 5 * ms, run_long, NULL, NULL);
+    for (uint64_t i = 300; i > 0; i--)
+        tw_sched_set_at(sched, &i, sizeof i, now + 20 * ms + i * 3 * ms, check_order, NULL, NULL);
+    assert_true(wait_for_calls(300));
+    assert_int_equal(disorder, 0);
+    tw_sched_free(sched);
+}
+
 static void cancel_wait_waits_until_the_callback_has_returned(void **state)
 {
     (void)state;
@@ -190,6 +216,7 @@ int main(void)
         cmocka_unit_test(an_earlier_task_wakes_a_scheduler_that_sleeps_long),
         cmocka_unit_test(nobody_wakes_up_while_nothing_is_due),
         cmocka_unit_test(a_slow_callback_does_not_delay_others_while_workers_are_free),
+        cmocka_unit_test(a_thread_that_comes_late_keeps_the_order_across_shards),
         cmocka_unit_test(cancel_wait_waits_until_the_callback_has_returned),
         cmocka_unit_test(stop_waits_for_callbacks_unless_told_not_to),
     };
