@@ -19,12 +19,12 @@ gate = $(gcovr) --filter $(1) --fail-under-line 100 --fail-under-branch $(2) bui
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-run: replay ## replay real kernel timers, draw the wheel, then ten seconds of a shop whose orders time out
-	@echo
-	@echo "Now the scheduler: ten seconds of a shop, as told in examples/orders.tasks. What is printed came due."
+run: build ## ten seconds of a shop whose orders are placed, paid, moved and time out
+	@echo "Ten seconds of a shop, as told in examples/orders.tasks. What is printed came due: time, lateness in us, key, text."
 	@build/tickwheel run examples/orders.tasks
 	@echo
-	@echo "Next: make test, build/tickwheel run --help, the examples in build/examples/, or the code in README.md."
+	@echo "Next: make replay (half a million timers of a real kernel, every firing checked, the wheel drawn),"
+	@echo "make test, build/tickwheel run --help, the programs in build/examples/. The server module is still to come."
 
 replay: build ## replay a trace of real timers, check every firing, draw the wheel
 	@build/tickwheel replay $(TRACE)
