@@ -48,7 +48,7 @@ bench: ## the benchmark beside other timers; QUICK=1: half a minute
 	@mkdir -p build/bench
 	@$(call configure,build/native,-DTICKWHEEL_BENCH=ON -DTICKWHEEL_TESTS=OFF -DTICKWHEEL_NATIVE=OFF)
 	@$(call compile,build/native)
-	@bench/run build/native/wheel_bench build/bench $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP))
+	@bench/wheel/run build/native/wheel_bench build/bench $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP))
 
 check: format-check lint sanitize races audit coverage ## format, lint, sanitizers, invariants, coverage
 
