@@ -43,12 +43,14 @@ build: ## the library and build/tickwheel
 	@$(call configure,build,-DTICKWHEEL_TESTS=OFF)
 	@$(call compile,build)
 
-bench: ## the benchmark beside other timers; QUICK=1: half a minute
+bench: ## both benchmarks beside others, most of an hour; QUICK=1: two minutes; PART=wheel or PART=sched
+	@case "$(PART)" in "" | wheel | sched) ;; *) echo "make bench: PART is '$(PART)': expected wheel or sched" >&2; exit 2 ;; esac
 	@tools/setup build bench
 	@mkdir -p build/bench
 	@$(call configure,build/native,-DTICKWHEEL_BENCH=ON -DTICKWHEEL_TESTS=OFF -DTICKWHEEL_NATIVE=OFF)
 	@$(call compile,build/native)
-	@bench/wheel/run build/native/wheel_bench build/bench $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP))
+	@for part in $(or $(PART),wheel sched); do \
+		bench/$$part/run build/native/$${part}_bench build/bench $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) || exit; done
 
 check: format-check lint sanitize races audit coverage ## format, lint, sanitizers, invariants, coverage
 

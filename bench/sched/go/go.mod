@@ -1,0 +1,3 @@
+module tickwheel/bench/sched
+
+go 1.19
