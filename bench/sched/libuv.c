@@ -214,4 +214,4 @@ static void settle(void *at)
     pthread_mutex_unlock(&self->lock);
 }
 
-const struct peer libuv_peer = {"libuv", open_loop, close_loop, add, cancel, key_add, key_move, settle};
+const struct peer libuv_peer = {"libuv", true, open_loop, close_loop, add, cancel, key_add, key_move, settle};

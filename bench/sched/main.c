@@ -314,6 +314,16 @@ static void probe(const char *load, void *self)
     print(load, "max_us", (double)probe_late_ns[PROBES - 1] / NS_PER_US);
 }
 
+static void probe_twice(void *self)
+{
+    probe("idle", self);
+    atomic_store(&enough, false);
+    begin(self, churn_until_enough, 0);
+    probe("load", self);
+    atomic_store(&enough, true);
+    join();
+}
+
 static uint64_t target_ns;
 
 /* All due close together, faster than anybody could fire them: 10 ns apart on average. */
@@ -356,12 +366,8 @@ static void without_keys(void)
     print("memory", "bytes", (resident_bytes() - before) / (double)pending);
     measure("churn", self, churn, OPERATIONS);
     measure("in_flight", self, in_flight, OPERATIONS);
-    probe("idle", self);
-    atomic_store(&enough, false);
-    begin(self, churn_until_enough, 0);
-    probe("load", self);
-    atomic_store(&enough, true);
-    join();
+    if (peer->fires)
+        probe_twice(self);
     peer->close(self);
 }
 
@@ -386,7 +392,7 @@ static size_t number(const char *name, const char *word, size_t most)
 
 int main(int argc, char **argv)
 {
-    static const struct peer *const peers[] = {&tickwheel_peer, &sharded_peer, &libuv_peer};
+    static const struct peer *const peers[] = {&tickwheel_peer, &sharded_peer, &libuv_peer, &floor_peer};
     if (argc == 2 && strcmp(argv[1], "--build") == 0) {
         printf("compiler: gcc %s\nflags: %s\n", __VERSION__, BENCH_FLAGS);
         return 0;
@@ -395,7 +401,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], peers[i]->name) == 0)
             peer = peers[i];
     if (peer == NULL) {
-        fprintf(stderr, "usage: sched_bench tickwheel|sharded|libuv PENDING PRODUCERS SEED\n");
+        fprintf(stderr, "usage: sched_bench tickwheel|sharded|libuv|floor PENDING PRODUCERS SEED\n");
         return 2;
     }
     pending = number("PENDING", argv[2], 10000000);
@@ -404,6 +410,7 @@ int main(int argc, char **argv)
     pending = pending / producers * producers;
     without_keys();
     with_keys();
-    firing();
+    if (peer->fires)
+        firing();
     return 0;
 }

@@ -5,6 +5,7 @@
 #ifndef BENCH_SCHED_PEER_H
 #define BENCH_SCHED_PEER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,7 @@ enum { KEY_SIZE = 16 };
 
 struct peer {
     const char *name;
+    bool fires; /* else only its calls are measured */
     /* Starts one, with room for jobs 0 to jobs - 1. */
     void *(*open)(size_t jobs);
     void (*close)(void *self);
@@ -26,7 +28,7 @@ struct peer {
     void (*settle)(void *self);
 };
 
-extern const struct peer tickwheel_peer, sharded_peer, libuv_peer;
+extern const struct peer tickwheel_peer, sharded_peer, libuv_peer, floor_peer;
 
 /* Threads that add and cancel. */
 extern size_t producers;

@@ -88,6 +88,7 @@ static void settle(void *at)
     (void)at;
 }
 
-const struct peer tickwheel_peer = {"tickwheel", open_default, close_sched, add,
-                                    cancel,      key_add,      key_move,    settle};
-const struct peer sharded_peer = {"sharded", open_sharded, close_sched, add, cancel, key_add, key_move, settle};
+const struct peer tickwheel_peer = {"tickwheel", true,    open_default, close_sched, add,
+                                    cancel,      key_add, key_move,     settle};
+const struct peer sharded_peer = {"sharded", true,    open_sharded, close_sched, add,
+                                  cancel,    key_add, key_move,     settle};
