@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * sched_bench PEER PENDING PRODUCERS SEED: runs every load on one scheduler, once, and prints a line for each figure:
- * `load metric value`. SchedBench.java and main.go do the same, number for number, in their languages; docs/benchmark.md
- * says what the loads are.
+ * `load metric value`. SchedBench.java and main.go do the same in their languages; docs/benchmark-sched.md says what the
+ * loads are.
  */
 #include "peer.h"
 
@@ -392,7 +392,7 @@ static size_t number(const char *name, const char *word, size_t most)
 
 int main(int argc, char **argv)
 {
-    static const struct peer *const peers[] = {&tickwheel_peer, &sharded_peer, &libuv_peer, &floor_peer};
+    static const struct peer *const peers[] = {&tickwheel_peer, &sharded_peer, &libuv_peer, &bare_peer};
     if (argc == 2 && strcmp(argv[1], "--build") == 0) {
         printf("compiler: gcc %s\nflags: %s\n", __VERSION__, BENCH_FLAGS);
         return 0;
@@ -401,13 +401,17 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], peers[i]->name) == 0)
             peer = peers[i];
     if (peer == NULL) {
-        fprintf(stderr, "usage: sched_bench tickwheel|sharded|libuv|floor PENDING PRODUCERS SEED\n");
+        fprintf(stderr, "usage: sched_bench tickwheel|sharded|libuv|bare PENDING PRODUCERS SEED\n");
         return 2;
     }
     pending = number("PENDING", argv[2], 10000000);
     producers = number("PRODUCERS", argv[3], PRODUCERS_MAX);
     seed = number("SEED", argv[4], 1000000);
     pending = pending / producers * producers;
+    if (pending == 0) {
+        fprintf(stderr, "sched_bench: fewer tasks than producers\n");
+        return 2;
+    }
     without_keys();
     with_keys();
     if (peer->fires)

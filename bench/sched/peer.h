@@ -28,7 +28,7 @@ struct peer {
     void (*settle)(void *self);
 };
 
-extern const struct peer tickwheel_peer, sharded_peer, libuv_peer, floor_peer;
+extern const struct peer tickwheel_peer, sharded_peer, libuv_peer, bare_peer;
 
 /* Threads that add and cancel. */
 extern size_t producers;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // Command schedbench is sched_bench (main.c) for Go's timers: time.AfterFunc, Timer.Stop. With keys: a map and a mutex,
-// which is what a Go programmer would write; a key is moved by stopping its timer and starting another.
+// which is what a Go programmer would write; a key is moved by Timer.Reset.
 //
 //	schedbench PENDING PRODUCERS SEED
 package main
@@ -161,8 +161,7 @@ func keyMove(p *producer) {
 	for i := 0; i < p.operations; i++ {
 		key, delay := keys[p.first+int(p.random.draw()%uint64(p.count))], p.random.far()
 		keyedLock.Lock()
-		keyed[key].Stop()
-		keyed[key] = time.AfterFunc(delay, ignore)
+		keyed[key].Reset(delay)
 		keyedLock.Unlock()
 	}
 }
@@ -184,7 +183,7 @@ func probe(load string) {
 			left.Done()
 		})
 	}
-	left.Wait()
+	waitAtMost(func() { left.Wait() })
 	sort.Slice(late[:], func(a, b int) bool { return late[a] < late[b] })
 	if late[0] < 0 {
 		fmt.Fprintf(os.Stderr, "go: a task ran %d ns early\n", -late[0])
@@ -193,6 +192,16 @@ func probe(load string) {
 	print(load, "p50_us", float64(late[probes/2])/1000)
 	print(load, "p99_us", float64(late[probes*99/100])/1000)
 	print(load, "max_us", float64(late[probes-1])/1000)
+}
+
+// waitAtMost ends the program when a wait takes longer than a minute.
+func waitAtMost(wait func()) {
+	over := time.AfterFunc(time.Minute, func() {
+		fmt.Fprintln(os.Stderr, "go: not all tasks ran within a minute")
+		os.Exit(1)
+	})
+	wait()
+	over.Stop()
 }
 
 func firing() {
@@ -221,7 +230,7 @@ func firing() {
 		}
 	}, pending)()
 	before := cpu()
-	<-done
+	waitAtMost(func() { <-done })
 	print("firing", "ns", float64(last.Sub(first).Nanoseconds())/float64(pending))
 	print("firing", "cpu_ns", float64((cpu()-before).Nanoseconds())/float64(pending))
 }
@@ -253,6 +262,10 @@ func main() {
 	}
 	producers = number("PRODUCERS", os.Args[2], 64)
 	pending = number("PENDING", os.Args[1], 10000000) / producers * producers
+	if pending == 0 {
+		fmt.Fprintln(os.Stderr, "schedbench: fewer tasks than producers")
+		os.Exit(2)
+	}
 	seed = uint64(number("SEED", os.Args[3], 1000000))
 	timers = make([]*time.Timer, pending+producers*window)
 	before := heapBytes()

@@ -94,10 +94,17 @@ public final class SchedBench {
         return ((com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime();
     }
 
-    static long heapBytes() {
-        System.gc();
-        System.gc();
-        return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
+    /** What the heap holds once collections no longer free anything. */
+    static long heapBytes() throws InterruptedException {
+        long used = Long.MAX_VALUE;
+        for (int quiet = 0; quiet < 3;) {
+            System.gc();
+            Thread.sleep(50);
+            long now = Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
+            quiet = now < used - used / 1000 ? 0 : quiet + 1;
+            used = Math.min(used, now);
+        }
+        return used;
     }
 
     static final class Producer extends Thread {
@@ -234,7 +241,7 @@ public final class SchedBench {
                 left.countDown();
             }, delay);
         }
-        left.await();
+        awaitAll(left);
         Arrays.sort(late);
         if (late[0] < 0) {
             System.err.println(name + ": a task ran " + -late[0] + " ns early");
@@ -258,6 +265,14 @@ public final class SchedBench {
         probe("load");
         enough = true;
         join(all);
+    }
+
+    /** A minute at most. */
+    static void awaitAll(CountDownLatch left) throws InterruptedException {
+        if (left.await(60, TimeUnit.SECONDS))
+            return;
+        System.err.println(name + ": not all tasks ran within a minute");
+        System.exit(1);
     }
 
     static void firing() throws InterruptedException {
@@ -286,7 +301,7 @@ public final class SchedBench {
             }
         }, pending));
         long cpu = cpuNs();
-        done.await();
+        awaitAll(done);
         print("firing", "ns", (double) (times[1] - times[0]) / pending);
         print("firing", "cpu_ns", (double) (cpuNs() - cpu) / pending);
         peer.close();
@@ -295,9 +310,7 @@ public final class SchedBench {
     static void withoutKeys() throws InterruptedException {
         peer = open();
         handles = new Object[pending + producers * WINDOW];
-        long before = heapBytes();
         measure("add", SchedBench::addAll, pending);
-        print("memory", "bytes", (double) (heapBytes() - before) / pending);
         measure("churn", SchedBench::churn, OPERATIONS);
         measure("in_flight", SchedBench::inFlight, OPERATIONS);
         if (!silent) {
@@ -319,6 +332,17 @@ public final class SchedBench {
         keyed = null;
         keys = null;
         peer.close();
+    }
+
+    /** Before anything has littered the heap. */
+    static void memory() throws InterruptedException {
+        peer = open();
+        handles = new Object[pending + producers * WINDOW];
+        long before = heapBytes();
+        join(begin(SchedBench::addAll, pending));
+        print("memory", "bytes", (double) (heapBytes() - before) / pending);
+        peer.close();
+        handles = null;
     }
 
     static void all() throws InterruptedException {
@@ -351,6 +375,12 @@ public final class SchedBench {
         producers = number("PRODUCERS", words[2], 64);
         int wanted = number("PENDING", words[1], 10000000) / producers * producers;
         seed = number("SEED", words[3], 1000000);
+        if (wanted == 0) {
+            System.err.println("SchedBench: fewer tasks than producers");
+            System.exit(2);
+        }
+        pending = wanted;
+        memory();
         silent = true; // all loads once, smaller, for the compiler
         pending = 50000 / producers * producers;
         all();
