@@ -4,7 +4,7 @@
  *
  * Conventions, stated once
  *   Time      Nanoseconds in a uint64_t, on the scheduler's own clock: tw_sched_now(). `_after` counts from the call,
- *             `_at` is a point on that clock. Sums saturate; a task due at the end of time never runs.
+ *             `_at` is a point on that clock. Sums saturate; a task due at the end of time (UINT64_MAX) never runs.
  *   Due       A task never runs before its due time, and is due at the latest one tick after it. Tasks due on
  *             different ticks start in that order, those of one tick in the order in which they were added; with more
  *             than one shard, those that one thread added. Workers take tasks in this order, and run them side by side;
@@ -45,7 +45,8 @@ typedef void tw_execute_fn(void *arg, struct tw_sched *sched, uint64_t id);
  * are none; `old` not NULL gives that block of `size` bytes back. Called under a lock: it must not call the scheduler. */
 typedef void *tw_memory_fn(void *arg, void *old, size_t size);
 
-/* Told about a callback that started late or ran long. Called on the thread of the callback, after it. */
+/* Told about a callback that started late or ran long. Called on the thread of the callback, after it and as part of it:
+ * what a callback may not do, it may not either. */
 typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
 
 /* All zero is the default. */
@@ -56,7 +57,7 @@ struct tw_sched_options {
     uint32_t workers;       /* threads for callbacks, 0 to 1,024; 0: they run on the timer thread */
     tw_execute_fn *execute; /* not NULL: callbacks run where this brings them, and workers must be 0 */
     void *execute_arg;
-    uint64_t max_pending; /* tasks pending at once; 0: no limit but memory (2^26 a shard) */
+    uint64_t max_pending; /* tasks pending at once; 0: no limit but memory (2^25 a shard) */
     enum tw_sched_clock clock;
     uint64_t start_ns;    /* TW_SCHED_VIRTUAL: where the clock starts */
     tw_memory_fn *memory; /* NULL: malloc and free */
@@ -108,7 +109,7 @@ struct tw_task {
     uint64_t due_ns;    /* when it is, or was, due */
     uint64_t late_ns;   /* in its callback: how long after that the callback started */
     uint64_t period_ns; /* 0: it runs once */
-    uint64_t left;      /* calls still to come, not counting the one under way; TW_FOREVER */
+    uint64_t left;      /* calls that follow the one under way or, while it waits, the next one; TW_FOREVER */
     uint64_t missed;    /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
     enum tw_missed policy;
     const void *key; /* NULL: it has none */
@@ -128,7 +129,7 @@ struct tw_every {
     uint64_t first_ns;  /* delay of the first call */
     uint64_t at_ns;     /* or, unless 0, its point in time; first_ns does not count then */
     uint64_t period_ns; /* at least the tick */
-    uint64_t times;     /* calls in all, 1 or more; 0 or TW_FOREVER: no end */
+    uint64_t times;     /* calls in all, however many periods are missed; 0 or TW_FOREVER: no end */
     enum tw_missed missed;
 };
 
@@ -137,8 +138,9 @@ struct tw_every {
 int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
                    uint64_t *id);
 
-/* Makes room: until room for n more unkeyed tasks is used up, adding one cannot return TW_ENOMEM.
- * Returns: 0; TW_ENOMEM. Cost: O(n); 64 bytes a task, 112 for repeating ones. */
+/* Makes room: until room for n more unkeyed tasks is used up, adding one cannot return TW_ENOMEM, but for a geometry
+ * that grows, whose levels are not made beforehand.
+ * Returns: 0; TW_ENOMEM, and what room could be made stays. Cost: O(n); 64 bytes a task, 112 for repeating ones. */
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n);
 
 /* What cancelling has come to. */
@@ -209,7 +211,7 @@ uint64_t tw_sched_key_count(const struct tw_sched *sched);
 typedef void tw_hand_fn(void *arg, const struct tw_task *task);
 
 /* Hands over everything that is pending now, in no particular order; the scheduler goes on. Tasks that are added
- * meanwhile may or may not be among them. `hand` may be NULL: they are dropped.
+ * meanwhile, or come due, may or may not be among them. `hand` may be NULL: they are dropped.
  * Returns: how many. */
 uint64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg);
 
@@ -226,17 +228,18 @@ uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand,
  * Threads: one at a time. In callback: no. Returns: 0; TW_EINVAL: the clock is not virtual, or would go back. */
 int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns);
 
-/* When there will next be work: never later than the earliest due time. TW_NEVER when nothing is pending. */
+/* When there will next be work: never later than the tick on which the earliest task runs. TW_NEVER when nothing is
+ * pending. */
 uint64_t tw_sched_next(const struct tw_sched *sched);
 
 /* ---- statistics ---------------------------------------------------------------------------------------- */
 
-/* Counts since the start. added + again = fired + cancelled + handed + pending + running */
+/* Counts since the start. added + again = fired + cancelled + handed + pending */
 struct tw_sched_stats {
     uint64_t pending, keys, running;
     uint64_t added;     /* tasks */
     uint64_t again;     /* further calls of repeating tasks, and tasks filed again in their own callback */
-    uint64_t fired;     /* calls */
+    uint64_t fired;     /* calls that have started */
     uint64_t cancelled; /* also removed keys */
     uint64_t moved;     /* also keys that were set anew while their task was pending */
     uint64_t handed;    /* by drain and stop */

@@ -38,6 +38,8 @@ uint64_t tw__tick_due(const struct tw_sched *sched, uint64_t due_ns)
 {
     if (due_ns <= sched->base_ns)
         return 0;
+    if (due_ns == UINT64_MAX)
+        return TW_NEVER;
     return (due_ns - sched->base_ns - 1) / sched->options.tick_ns + 1;
 }
 

@@ -10,6 +10,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#if defined(TW_DEBUG) && TW_DEBUG >= 1
+#include <assert.h>
+#define TW_ASSERT(condition) assert(condition)
+#else
+#define TW_ASSERT(condition) ((void)0)
+#endif
+
 enum {
     TW__INDEX_BITS = 25, /* tasks of a shard */
     TW__SHARD_BITS = 6,
@@ -107,11 +114,14 @@ struct tw__shard {
     uint32_t number;
     uint64_t room; /* free tasks */
     struct tw__task *loose[TW__LOOSE];
-    uint32_t loose_next, loose_settled; /* counts; the one at loose_next is taken out next */
+    uint32_t loose_next; /* a count; the one there is taken out next */
+    bool any_loose;
     struct tw__details_pool details;
     struct tw__queued ready; /* due, in the order in which they start */
     struct tw__queued sent;  /* with the caller's executor */
     struct tw__queued busy;  /* their callbacks are under way */
+    struct tw__queued aside; /* a drain is about to hand them over */
+    uint64_t caught;         /* made ready by tw__catch_up(), and no worker told yet */
     bool stopped;
     pthread_cond_t idle; /* a callback that somebody waits for has returned */
     struct tw__table table;
@@ -170,6 +180,18 @@ static inline void tw__queue_append(struct tw__queued *head, struct tw__queued *
     head->prev = item;
 }
 
+/* Appends one list to another; it is empty then. */
+static inline void tw__queue_splice(struct tw__queued *head, struct tw__queued *from)
+{
+    if (tw__queue_empty(from))
+        return;
+    from->next->prev = head->prev;
+    head->prev->next = from->next;
+    from->prev->next = head;
+    head->prev = from->prev;
+    tw__queue_init(from);
+}
+
 static inline void tw__queue_remove(struct tw__queued *item)
 {
     item->prev->next = item->next;
@@ -184,7 +206,7 @@ static inline struct tw__task *tw__queued_task(struct tw__queued *item)
 /* ---- clock: clock.c -------------------------------------------------------------------------------------- */
 
 uint64_t tw__clock_read(const struct tw_sched *sched);
-/* The first tick that is not before a time: the ceiling, so that nothing is early. */
+/* The first tick that is not before a time: the ceiling, so that nothing is early. TW_NEVER at the end of time. */
 uint64_t tw__tick_due(const struct tw_sched *sched, uint64_t due_ns);
 /* The tick that has begun at a time: the floor. */
 uint64_t tw__tick_now(const struct tw_sched *sched, uint64_t now_ns);
@@ -300,6 +322,9 @@ bool tw__table_add(struct tw__shard *shard, const struct tw__place *place);
 void tw__table_remove(struct tw__shard *shard, uint32_t tag, const struct tw__details *details);
 void tw__table_end(struct tw__shard *shard);
 
+/* The time some periods later; the end of time if that is beyond it. */
+uint64_t tw__periods_after(uint64_t due_ns, uint64_t periods, uint64_t period_ns);
+
 /* ---- running: run.c ------------------------------------------------------------------------------------------ */
 
 /* Starts the threads, once. Returns: 0; TW_ENOMEM; TW_ESYSTEM. */
@@ -307,6 +332,10 @@ int tw__threads_start(struct tw_sched *sched);
 void tw__threads_end(struct tw_sched *sched);
 /* True inside a callback of this scheduler, on this thread: of the task with that id, or of any when id is 0. */
 bool tw__inside(const struct tw_sched *sched, uint64_t id);
+
+/* Brings the wheel to the present, which it falls behind while the timer thread sleeps; what is due on the way becomes
+ * ready. A wheel that refuses, or grows, measures its reach from where it stands. */
+void tw__catch_up(struct tw__shard *shard);
 
 /* ---- statistics: stats.c -------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,8 @@
  *     who runs it    the timer thread itself (no workers), a worker, or the caller's executor through tw_sched_run()
  *
  * Filing a task again cannot fail: whether the wheel will take it was asked when it was added or moved
- * (tw__every_reach(), tw__task_probe()), where an error could still be returned.
+ * (tw__every_reach(), tw__task_probe()), where an error could still be returned; and a wheel that has fallen behind is
+ * brought to the present first (tw__catch_up()).
  *
  * The lock of a shard is held for TW__COLLECT units of the wheel's work at a time, never while a callback runs. A
  * callback that has returned is finished and the next one started under one hold of the lock.
@@ -46,27 +47,34 @@ struct call {
     uint64_t begun_ns;
 };
 
-/* The periods that have gone by since `due_ns`. */
-static uint64_t periods_since(uint64_t due_ns, uint64_t period_ns, uint64_t now_ns)
-{
-    return now_ns > due_ns ? (now_ns - due_ns) / period_ns : 0;
-}
-
-/* The time some periods later; the end of time if that is beyond it. */
-static uint64_t periods_after(uint64_t due_ns, uint64_t periods, uint64_t period_ns)
+uint64_t tw__periods_after(uint64_t due_ns, uint64_t periods, uint64_t period_ns)
 {
     uint64_t ns;
     return __builtin_mul_overflow(periods, period_ns, &ns) ? UINT64_MAX : tw__sum(due_ns, ns);
+}
+
+/* Files a task that was filed before. */
+static void file_again(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+{
+    int error = tw__task_file(shard, task, due_ns);
+    TW_ASSERT(error == 0);
+    (void)error;
+}
+
+/* The whole periods by which a call is late, counted from the tick on which it could first be made. */
+static uint64_t periods_late(const struct tw__shard *shard, const struct tw__task *task,
+                             const struct tw__details *details, uint64_t now_ns)
+{
+    const struct tw_sched *sched = shard->sched;
+    uint64_t from_ns = tw__tick_start(sched, tw__tick_due(sched, task->due_ns));
+    return now_ns > from_ns ? (now_ns - from_ns) / details->period_ns : 0;
 }
 
 /* A call that comes a period or more late stands for several: notes it. */
 static void coalesce(struct tw__shard *shard, const struct tw__task *task, struct tw__details *details,
                      uint64_t now_ns)
 {
-    uint64_t missed = periods_since(task->due_ns, details->period_ns, now_ns);
-    details->missed = missed < details->left ? missed : details->left;
-    if (details->left != TW_FOREVER)
-        details->left -= details->missed;
+    details->missed = periods_late(shard, task, details, now_ns);
     shard->stats.skipped += details->missed;
 }
 
@@ -74,11 +82,11 @@ static void coalesce(struct tw__shard *shard, const struct tw__task *task, struc
 static bool skip(struct tw__shard *shard, struct tw__task *task, const struct tw__details *details,
                  uint64_t now_ns)
 {
-    uint64_t missed = periods_since(task->due_ns, details->period_ns, now_ns);
+    uint64_t missed = periods_late(shard, task, details, now_ns);
     if (missed == 0)
         return false;
-    shard->stats.skipped += missed;
-    tw__task_file(shard, task, periods_after(task->due_ns, missed + 1, details->period_ns));
+    shard->stats.skipped += missed + 1;
+    file_again(shard, task, tw__periods_after(task->due_ns, missed + 1, details->period_ns));
     return true;
 }
 
@@ -114,21 +122,12 @@ static bool begin(struct tw__shard *shard, struct tw__task *task, uint64_t now_n
     return true;
 }
 
-/* Makes the call. No lock is held. */
-static void make(struct tw_sched *sched, const struct call *call)
-{
-    struct frame frame = {sched, call->seen.id, frames};
-    frames = &frame;
-    call->seen.fn(sched, &call->seen);
-    frames = frame.outer;
-}
-
 /* Files the next call of a repeating task. One that is due already goes behind those that are ready: there is an end to
  * them, as periods are not shorter than a tick. */
 static void file_next(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
 {
     if (tw__tick_due(shard->sched, due_ns) > tw_wheel_now(shard->wheel)) {
-        tw__task_file(shard, task, due_ns);
+        file_again(shard, task, due_ns);
         return;
     }
     task->due_ns = due_ns;
@@ -150,14 +149,16 @@ static bool go_on(struct tw__shard *shard, struct tw__task *task, const struct t
     shard->stats.again++;
     if (task->again) {
         task->again = 0;
-        if (details != NULL)
+        if (details != NULL) {
             details->fresh = false;
-        tw__task_file(shard, task, task->due_ns);
+            details->missed = 0;
+        }
+        file_again(shard, task, task->due_ns);
         return true;
     }
     if (details->left != TW_FOREVER)
         details->left--;
-    uint64_t due_ns = periods_after(seen->due_ns, details->missed + 1, details->period_ns);
+    uint64_t due_ns = tw__periods_after(seen->due_ns, details->missed + 1, details->period_ns);
     details->missed = 0;
     file_next(shard, task, due_ns);
     return true;
@@ -192,15 +193,25 @@ static void tell_hooks(const struct tw_sched *sched, const struct call *call, ui
         options->on_slow(options->hook_arg, &call->seen, ran_ns);
 }
 
+/* Makes the call, and tells the hooks, which count as part of it. No lock is held. Returns the time at its end. */
+static uint64_t make(struct tw_sched *sched, const struct call *call)
+{
+    struct frame frame = {sched, call->seen.id, frames};
+    frames = &frame;
+    call->seen.fn(sched, &call->seen);
+    uint64_t ended_ns = tw__clock_read(sched);
+    tell_hooks(sched, call, ended_ns);
+    frames = frame.outer;
+    return ended_ns;
+}
+
 /* Makes a call that has begun, and ends it; the lock is let go of meanwhile. Returns the time at its end; *ready tells
  * whether the task is in the ready list again. */
 static uint64_t make_and_finish(struct tw__shard *shard, const struct call *call, bool *ready)
 {
     struct tw_sched *sched = shard->sched;
     pthread_mutex_unlock(&shard->lock);
-    make(sched, call);
-    uint64_t ended_ns = tw__clock_read(sched);
-    tell_hooks(sched, call, ended_ns);
+    uint64_t ended_ns = make(sched, call);
     pthread_mutex_lock(&shard->lock);
     tw__stats_call(shard, call->seen.late_ns, ended_ns - call->begun_ns);
     *ready = finish(shard, call);
@@ -209,34 +220,72 @@ static uint64_t make_and_finish(struct tw__shard *shard, const struct call *call
 
 /* ---- from the wheel to the ready list ---------------------------------------------------------------------- */
 
-/* Moves what is due into the ready list, with the lock let go of now and then. Returns how many. */
-static uint64_t collect(struct tw__shard *shard, uint64_t tick)
+/* Every tell has a number. A worker that found nothing sleeps until there is one newer than what it saw before it
+ * looked, so that nothing that was told is slept over. */
+static void tell_workers(struct tw_sched *sched, uint64_t n)
 {
-    uint64_t moved = 0;
+    if (n == 0 || sched->options.workers == 0)
+        return;
+    pthread_mutex_lock(&sched->pool_lock);
+    sched->told++;
+    if (n == 1)
+        pthread_cond_signal(&sched->pool_work);
+    else
+        pthread_cond_broadcast(&sched->pool_work);
+    pthread_mutex_unlock(&sched->pool_lock);
+}
+
+static void make_ready(struct tw__shard *shard, struct tw_timer *timer)
+{
+    struct tw__task *task = (struct tw__task *)(void *)timer;
+    task->state = TW__READY;
+    tw__queue_append(&shard->ready, &task->queued);
+}
+
+void tw__catch_up(struct tw__shard *shard)
+{
+    uint64_t tick = tw__tick_now(shard->sched, tw__clock_read(shard->sched));
+    struct tw_timer *timer;
+    tw__loose_settle(shard);
+    while ((timer = tw_wheel_poll(shard->wheel, tick)) != NULL) {
+        make_ready(shard, timer);
+        shard->caught++;
+    }
+    if (shard->caught > 0)
+        tw__clock_wake(shard->sched);
+}
+
+/* Moves what is due into the ready list. The lock is let go of now and then, and workers are told meanwhile. */
+static void collect(struct tw__shard *shard, uint64_t tick)
+{
     for (;;) {
-        tw__loose_settle(shard);
         uint32_t budget = TW__COLLECT;
+        uint64_t moved = shard->caught;
         struct tw_timer *timer;
         enum tw_polled polled;
-        while ((polled = tw_wheel_poll_budget(shard->wheel, tick, &budget, &timer)) == TW_POLL_DUE) {
-            struct tw__task *task = (struct tw__task *)(void *)timer;
-            task->state = TW__READY;
-            tw__queue_append(&shard->ready, &task->queued);
-            moved++;
-        }
-        if (polled == TW_POLL_IDLE || shard->stopped)
-            return moved;
+        tw__loose_settle(shard);
+        for (; (polled = tw_wheel_poll_budget(shard->wheel, tick, &budget, &timer)) == TW_POLL_DUE; moved++)
+            make_ready(shard, timer);
+        shard->caught = 0;
+        bool done = polled == TW_POLL_IDLE || shard->stopped;
+        if (done && (moved == 0 || shard->sched->options.workers == 0))
+            return;
         pthread_mutex_unlock(&shard->lock);
+        tell_workers(shard->sched, moved);
         pthread_mutex_lock(&shard->lock);
+        if (done)
+            return;
     }
 }
 
 /* Collects what is due at a time, on ticks up to `until`. */
-static uint64_t collect_due(struct tw__shard *shard, uint64_t now_ns, uint64_t until)
+static void collect_due(struct tw__shard *shard, uint64_t now_ns, uint64_t until)
 {
     uint64_t tick = tw__tick_now(shard->sched, now_ns);
-    return collect(shard, tick < until ? tick : until);
+    collect(shard, tick < until ? tick : until);
 }
+
+enum { TURN = 64 }; /* calls for one shard before the next one has its turn */
 
 /* ---- running on the timer thread ---------------------------------------------------------------------------- */
 
@@ -306,29 +355,15 @@ void tw_sched_run(struct tw_sched *sched, uint64_t id)
 
 /* ---- workers ------------------------------------------------------------------------------------------------ */
 
-/* Every tell has a number. A worker that found nothing sleeps until there is one newer than what it saw before it
- * looked, so that nothing that was told is slept over. */
-static void tell_workers(struct tw_sched *sched, uint64_t n)
-{
-    if (n == 0)
-        return;
-    pthread_mutex_lock(&sched->pool_lock);
-    sched->told++;
-    if (n == 1)
-        pthread_cond_signal(&sched->pool_work);
-    else
-        pthread_cond_broadcast(&sched->pool_work);
-    pthread_mutex_unlock(&sched->pool_lock);
-}
-
-/* Runs the ready tasks of a shard. True when there were any. */
+/* Runs ready tasks of a shard, some before the next one has its turn. True when there were any. */
 static bool work_through(struct tw__shard *shard)
 {
+    unsigned limit = TURN;
     uint64_t now_ns = tw__clock_read(shard->sched);
     bool any = false, ready;
     struct call call;
     pthread_mutex_lock(&shard->lock);
-    while (!shard->stopped && !tw__queue_empty(&shard->ready)) {
+    while (limit-- > 0 && !shard->stopped && !tw__queue_empty(&shard->ready)) {
         any = true;
         if (begin(shard, tw__queued_task(shard->ready.next), now_ns, &call))
             now_ns = make_and_finish(shard, &call, &ready);
@@ -356,8 +391,6 @@ static void *worker_main(void *arg)
 
 /* ---- the timer thread ------------------------------------------------------------------------------------------ */
 
-enum { TURN = 64 }; /* calls for one shard before the next one has its turn */
-
 /* Serves what is due in a shard on ticks up to `until`. True when there is more. */
 static bool serve(struct tw__shard *shard, uint64_t until)
 {
@@ -369,9 +402,8 @@ static bool serve(struct tw__shard *shard, uint64_t until)
     if (sched->options.workers == 0)
         return run_inline(shard, until, TURN);
     pthread_mutex_lock(&shard->lock);
-    uint64_t n = collect_due(shard, tw__clock_read(sched), until);
+    collect_due(shard, tw__clock_read(sched), until);
     pthread_mutex_unlock(&shard->lock);
-    tell_workers(sched, n);
     return false;
 }
 
@@ -389,7 +421,8 @@ static uint64_t first_tick(struct tw__shard *shard)
     if (shard->stopped)
         return TW_NEVER;
     tw__loose_settle(shard);
-    return !for_workers && !tw__queue_empty(&shard->ready) ? 0 : tw_wheel_next_bound(shard->wheel);
+    bool now = for_workers ? shard->caught > 0 : !tw__queue_empty(&shard->ready);
+    return now ? 0 : tw_wheel_next_bound(shard->wheel);
 }
 
 /* The tick until which a shard lets the timer thread sleep. */
@@ -402,22 +435,21 @@ static uint64_t asleep(struct tw__shard *shard)
 }
 
 /* Serves every shard, no further than the first tick on which one of them has work: a thread that comes late goes through
- * the ticks in order all the same, not shard by shard. True when there is more. */
+ * the ticks in order all the same, and repeating tasks find their places among the others. True when there is more. */
 static bool serve_all(struct tw_sched *sched)
 {
-    uint32_t shards = sched->options.shards;
-    uint64_t until = TW_NEVER;
+    uint64_t first[1 << TW__SHARD_BITS], until = TW_NEVER;
     bool more = false;
-    for (uint32_t i = 0; shards > 1 && i < shards; i++) {
-        struct tw__shard *shard = &sched->shard[i];
-        pthread_mutex_lock(&shard->lock);
-        uint64_t tick = first_tick(shard);
-        pthread_mutex_unlock(&shard->lock);
-        until = tick < until ? tick : until;
+    for (uint32_t i = 0; i < sched->options.shards; i++) {
+        pthread_mutex_lock(&sched->shard[i].lock);
+        first[i] = first_tick(&sched->shard[i]);
+        pthread_mutex_unlock(&sched->shard[i].lock);
+        until = first[i] < until ? first[i] : until;
     }
-    for (uint32_t i = 0; i < shards; i++)
-        more |= serve(&sched->shard[i], until);
-    return more || (shards > 1 && until < tw__tick_now(sched, tw__clock_read(sched)));
+    for (uint32_t i = 0; i < sched->options.shards; i++)
+        if (first[i] <= until)
+            more |= serve(&sched->shard[i], until);
+    return more || until < tw__tick_now(sched, tw__clock_read(sched));
 }
 
 static uint64_t next_tick(struct tw_sched *sched)

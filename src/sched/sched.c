@@ -10,8 +10,8 @@
  * holds two. One shard is the default: then what starts, starts in order. More shards let more threads add at once.
  *
  * Invariants
- *   S1  A task is in exactly one place: the free list, the wheel (PENDING), the ready or the sent list (READY), the
- *       busy list (RUNNING). Whoever takes it from there, under the lock, alone fires it, cancels it or hands it over.
+ *   S1  A task is in exactly one place: the free list, the wheel (PENDING), the ready, the sent or the aside list
+ *       (READY), the busy list (RUNNING). Whoever takes it from there, under the lock, alone fires it, cancels it or hands it over.
  *   S2  An id finds a task from the add until its last callback has returned, or it was cancelled or handed over.
  *   S3  added + again = fired + cancelled + handed + pending.
  *   S4  While the timer thread sleeps, no shard has a task due before that shard's `wake`.
@@ -146,6 +146,7 @@ static int make_shard(struct tw_sched *sched, uint32_t number)
     tw__queue_init(&shard->ready);
     tw__queue_init(&shard->sent);
     tw__queue_init(&shard->busy);
+    tw__queue_init(&shard->aside);
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP); /* what is done under it is short */
     pthread_mutex_init(&shard->lock, &attributes);
@@ -258,21 +259,37 @@ struct handing {
     struct tw__details *details;
 };
 
-/* Some task that waits, and NULL when there is none. */
-static struct tw__task *any_waiting(struct tw__shard *shard)
+/* Moves what waits in lists, and some of the wheel, aside. False when nothing waits any more. */
+static bool set_aside(struct tw__shard *shard)
 {
-    if (!tw__queue_empty(&shard->ready))
-        return tw__queued_task(shard->ready.next);
-    if (!tw__queue_empty(&shard->sent))
-        return tw__queued_task(shard->sent.next);
+    tw__queue_splice(&shard->aside, &shard->ready);
+    tw__queue_splice(&shard->aside, &shard->sent);
     tw__loose_settle(shard);
-    struct tw_timer *timer = tw_wheel_drain(shard->wheel);
-    if (timer == NULL)
-        return NULL;
-    struct tw__task *task = (struct tw__task *)(void *)timer;
-    tw__queue_append(&shard->ready, &task->queued); /* where the others are */
-    task->state = TW__READY;
-    return task;
+    struct tw_timer *timer = NULL;
+    for (int i = 0; i < TW__COLLECT && (timer = tw_wheel_drain(shard->wheel)) != NULL; i++) {
+        struct tw__task *task = (struct tw__task *)(void *)timer;
+        task->state = TW__READY;
+        tw__queue_append(&shard->aside, &task->queued);
+    }
+    return timer != NULL;
+}
+
+static uint64_t ever_filed(const struct tw__shard *shard)
+{
+    return shard->stats.added + shard->stats.again + shard->stats.moved;
+}
+
+/* Moves everything that is pending now aside, a little under each hold of the lock. What is filed meanwhile may come first,
+ * so it goes on until as much was moved as there was and has come; that ends, as filing takes longer than moving. */
+static void set_all_aside(struct tw__shard *shard)
+{
+    pthread_mutex_lock(&shard->lock);
+    uint64_t most = shard->stats.pending - ever_filed(shard);
+    for (uint64_t moved = 0; set_aside(shard) && moved < most + ever_filed(shard); moved += TW__COLLECT) {
+        pthread_mutex_unlock(&shard->lock);
+        pthread_mutex_lock(&shard->lock);
+    }
+    pthread_mutex_unlock(&shard->lock);
 }
 
 /* Describes a task for its hand-over, and keeps its details. */
@@ -284,12 +301,12 @@ static void describe(const struct tw__shard *shard, const struct tw__task *task,
         handing->details->holders++;
 }
 
-/* Takes a waiting task out. False when there is none. */
-static bool take_waiting(struct tw__shard *shard, struct handing *handing)
+/* Takes a task out that was set aside. False when there is none. */
+static bool take_aside(struct tw__shard *shard, struct handing *handing)
 {
-    struct tw__task *task = any_waiting(shard);
-    if (task == NULL)
+    if (tw__queue_empty(&shard->aside))
         return false;
+    struct tw__task *task = tw__queued_task(shard->aside.next);
     tw__task_unfile(shard, task);
     describe(shard, task, handing);
     tw__task_drop(shard, task);
@@ -307,8 +324,9 @@ static bool take_busy(struct tw__shard *shard, struct handing *handing)
         describe(shard, task, handing);
         if (!task->again) { /* the next call of one that repeats */
             struct tw__details *details = handing->details;
-            handing->seen.due_ns = tw__sum(task->due_ns, details->period_ns);
+            handing->seen.due_ns = tw__periods_after(task->due_ns, details->missed + 1, details->period_ns);
             handing->seen.left = details->left == TW_FOREVER ? TW_FOREVER : details->left - 1;
+            handing->seen.missed = 0;
         }
         task->dead = 1;
         shard->stats.again++; /* as if it had been filed just before */
@@ -320,13 +338,13 @@ static bool take_busy(struct tw__shard *shard, struct handing *handing)
 
 typedef bool take_fn(struct tw__shard *shard, struct handing *handing);
 
-/* Hands over, one by one, what `take` takes, at most `limit`. Returns how many. */
-static uint64_t hand_over(struct tw__shard *shard, take_fn *take, uint64_t limit, tw_hand_fn *hand, void *arg)
+/* Hands over, one by one, what `take` takes. Returns how many. */
+static uint64_t hand_over(struct tw__shard *shard, take_fn *take, tw_hand_fn *hand, void *arg)
 {
     struct handing handing;
     uint64_t handed = 0;
     pthread_mutex_lock(&shard->lock);
-    while (handed < limit && take(shard, &handing)) {
+    while (take(shard, &handing)) {
         handed++;
         if (hand != NULL) {
             pthread_mutex_unlock(&shard->lock);
@@ -344,11 +362,8 @@ uint64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg)
 {
     uint64_t handed = 0;
     for (uint32_t i = 0; i < sched->options.shards; i++) {
-        struct tw__shard *shard = &sched->shard[i];
-        pthread_mutex_lock(&shard->lock);
-        uint64_t pending = shard->stats.pending;
-        pthread_mutex_unlock(&shard->lock);
-        handed += hand_over(shard, take_waiting, pending, hand, arg);
+        set_all_aside(&sched->shard[i]);
+        handed += hand_over(&sched->shard[i], take_aside, hand, arg);
     }
     return handed;
 }
@@ -373,8 +388,9 @@ uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand,
         pthread_mutex_unlock(&shard->lock);
     }
     for (uint32_t i = 0; i < sched->options.shards; i++) {
-        handed += hand_over(&sched->shard[i], take_busy, UINT64_MAX, hand, arg);
-        handed += hand_over(&sched->shard[i], take_waiting, UINT64_MAX, hand, arg);
+        handed += hand_over(&sched->shard[i], take_busy, hand, arg);
+        set_all_aside(&sched->shard[i]);
+        handed += hand_over(&sched->shard[i], take_aside, hand, arg);
     }
     for (uint32_t i = 0; wait && i < sched->options.shards; i++)
         wait_until_idle(&sched->shard[i]);

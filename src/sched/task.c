@@ -69,7 +69,10 @@ static bool add_chunk(struct tw__shard *shard)
 
 bool tw__tasks_reserve(struct tw__shard *shard, uint64_t n)
 {
+    uint64_t most = UINT64_C(1) << TW__INDEX_BITS, made = (uint64_t)shard->chunk_count << TW__CHUNK_SHIFT;
     tw__loose_settle(shard);
+    if (n > shard->room && n - shard->room > most - made)
+        return false;
     while (shard->room < n)
         if (!add_chunk(shard))
             return false;
@@ -165,13 +168,14 @@ static void loosen(struct tw__shard *shard, struct tw__task *task)
     shard->stats.pending--;
     tighten(shard, loose);
     *loose = task;
+    shard->any_loose = true;
 }
 
 void tw__loose_settle(struct tw__shard *shard)
 {
-    if (shard->loose_settled == shard->loose_next)
+    if (!shard->any_loose)
         return;
-    shard->loose_settled = shard->loose_next;
+    shard->any_loose = false;
     for (uint32_t i = 0; i < TW__LOOSE; i++)
         tighten(shard, &shard->loose[i]);
 }
@@ -242,6 +246,10 @@ int tw__task_file(struct tw__shard *shard, struct tw__task *task, uint64_t due_n
 {
     uint64_t tick = tw__tick_due(shard->sched, due_ns);
     int error = tw_wheel_add_at(shard->wheel, &task->timer, tick);
+    if (error != 0) {
+        tw__catch_up(shard);
+        error = tw_wheel_add_at(shard->wheel, &task->timer, tick);
+    }
     if (error != 0)
         return error;
     task->due_ns = due_ns;
@@ -262,39 +270,49 @@ void tw__task_unfile(struct tw__shard *shard, struct tw__task *task)
     shard->stats.pending--;
 }
 
+static int refile_ready(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+{
+    struct tw__queued *before = task->queued.prev;
+    tw__task_unfile(shard, task);
+    int error = tw__task_file(shard, task, due_ns);
+    if (error != 0) { /* back to where it was */
+        tw__queue_append(before->next, &task->queued);
+        shard->stats.pending++;
+    }
+    return error;
+}
+
 int tw__task_refile(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
 {
-    if (task->state == TW__READY) {
-        struct tw__queued *before = task->queued.prev;
-        tw__task_unfile(shard, task);
-        int error = tw__task_file(shard, task, due_ns);
-        if (error != 0) { /* back to where it was */
-            tw__queue_append(before->next, &task->queued);
-            shard->stats.pending++;
-        }
-        return error;
-    }
     uint64_t tick = tw__tick_due(shard->sched, due_ns);
-    int error = tw_wheel_move_at(shard->wheel, &task->timer, tick);
+    int error = task->state == TW__READY ? 0 : tw_wheel_move_at(shard->wheel, &task->timer, tick);
     if (error != 0)
+        tw__catch_up(shard); /* which may make it ready */
+    if (task->state == TW__READY)
+        return refile_ready(shard, task, due_ns);
+    if (error != 0 && (error = tw_wheel_move_at(shard->wheel, &task->timer, tick)) != 0)
         return error;
     task->due_ns = due_ns;
     wake_for(shard, tick);
     return 0;
 }
 
-static int probe(struct tw_wheel *wheel, uint64_t tick)
+static int probe(struct tw__shard *shard, uint64_t tick)
 {
     struct tw_timer timer;
     tw_timer_init(&timer);
-    int error = tw_wheel_add_at(wheel, &timer, tick);
-    tw_wheel_cancel(wheel, &timer);
+    int error = tw_wheel_add_at(shard->wheel, &timer, tick);
+    if (error != 0) {
+        tw__catch_up(shard);
+        error = tw_wheel_add_at(shard->wheel, &timer, tick);
+    }
+    tw_wheel_cancel(shard->wheel, &timer);
     return error;
 }
 
 int tw__task_probe(struct tw__shard *shard, uint64_t due_ns)
 {
-    return probe(shard->wheel, tw__tick_due(shard->sched, due_ns));
+    return probe(shard, tw__tick_due(shard->sched, due_ns));
 }
 
 /* The next call lies a period after one that is due. A wheel that grows reaches at least half as far as it does now,
@@ -306,7 +324,7 @@ int tw__every_reach(struct tw__shard *shard, const struct tw_every *every)
         return TW_ERANGE;
     if (shard->sched->geometry.overflow != TW_OVERFLOW_GROW)
         return 0;
-    return probe(shard->wheel, tw__sum(tw_wheel_now(shard->wheel), tw__sum(ticks, ticks)));
+    return probe(shard, tw__sum(tw_wheel_now(shard->wheel), tw__sum(ticks, ticks)));
 }
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
@@ -517,14 +535,15 @@ enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id)
     return found;
 }
 
-/* Waits until the callback under way has returned. */
+/* Waits until the callback under way has returned, which takes `waited` back; a call that comes after it does not count. */
 static void wait_for(struct tw__shard *shard, uint64_t id)
 {
-    struct tw__task *task;
-    while ((task = tw__task_find(shard, id)) != NULL && task->state == TW__RUNNING) {
-        task->waited = 1;
+    struct tw__task *task = tw__task_find(shard, id);
+    if (task == NULL || task->state != TW__RUNNING)
+        return;
+    for (task->waited = 1; task != NULL && task->state == TW__RUNNING && task->waited;
+         task = tw__task_find(shard, id))
         pthread_cond_wait(&shard->idle, &shard->lock);
-    }
 }
 
 int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found)

@@ -646,7 +646,7 @@ static void skip_goes_on_at_the_next_period_ahead(void **state)
     assert_int_equal(calls, 6);
     for (int i = 0; i < calls; i++)
         assert_int_equal(seen[i].due_ns, (uint64_t)(i + 5) * 10 * ms);
-    assert_int_equal(stats_of(sched).skipped, 3);
+    assert_int_equal(stats_of(sched).skipped, 4); /* 10, 20, 30, 40 */
     tw_sched_free(sched);
 }
 
@@ -666,15 +666,94 @@ static void coalesce_makes_one_call_stand_for_all(void **state)
     tw_sched_free(sched);
 }
 
-static void coalesced_periods_use_up_calls(void **state)
+static void missed_periods_use_up_no_calls(void **state)
 {
     (void)state;
-    struct tw_sched *sched = late_by_three_periods(TW_MISSED_COALESCE, 3);
-    assert_int_equal(calls, 1);
-    assert_int_equal(seen[0].missed, 2);
-    assert_int_equal(seen[0].left, 0);
-    assert_int_equal(tw_sched_pending(sched), 0);
+    for (int policy = TW_MISSED_BURST; policy <= TW_MISSED_COALESCE; policy++) {
+        struct tw_sched *sched = late_by_three_periods((enum tw_missed)policy, 3);
+        assert_int_equal(calls, 3);
+        for (uint64_t i = 0; i < 3; i++)
+            assert_int_equal(seen[i].left, 2 - i);
+        assert_int_equal(tw_sched_pending(sched), 0);
+        tw_sched_free(sched);
+    }
+}
+
+static struct tw_task handed_one;
+static int handed_ones;
+
+static void keep_handed(void *arg, const struct tw_task *task)
+{
+    (void)arg;
+    handed_one = *task;
+    handed_ones++;
+}
+
+static void stop_in_its_call(struct tw_sched *sched, const struct tw_task *task)
+{
+    log_call(sched, task);
+    tw_sched_stop(sched, 0, keep_handed, NULL);
+}
+
+static void a_stop_inside_a_coalesced_call_hands_over_the_call_after_it(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = lazy_sched();
+    struct tw_every every = {
+        .first_ns = 10 * ms, .period_ns = 10 * ms, .missed = TW_MISSED_COALESCE, .times = 9};
+    tw_sched_every(sched, &every, stop_in_its_call, NULL, NULL);
+    advance(sched, 55 * ms);
+    handed_ones = 0;
+    run_sent(sched);
+    assert_int_equal(seen[0].missed, 4);
+    assert_int_equal(handed_ones, 1);
+    assert_int_equal(handed_one.due_ns, 60 * ms);
+    assert_int_equal(handed_one.left, 7);
+    assert_int_equal(handed_one.missed, 0);
     tw_sched_free(sched);
+}
+
+static void move_itself_to_90(struct tw_sched *sched, const struct tw_task *task)
+{
+    log_call(sched, task);
+    assert_int_equal(tw_sched_move_at(sched, task->id, 90 * ms), 0);
+}
+
+static void a_move_in_a_coalesced_call_starts_afresh(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = lazy_sched();
+    struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .missed = TW_MISSED_COALESCE};
+    tw_sched_every(sched, &every, move_itself_to_90, NULL, NULL);
+    advance(sched, 55 * ms);
+    run_sent(sched);
+    assert_int_equal(seen[0].missed, 4);
+    assert_int_equal(tw_sched_drain(sched, keep_handed, NULL), 1);
+    assert_int_equal(handed_one.due_ns, 90 * ms);
+    assert_int_equal(handed_one.missed, 0);
+    tw_sched_free(sched);
+}
+
+/* A wheel that refuses measures its reach from where it stands; the timer thread may not have looked at it for long. */
+static void a_repeating_task_is_not_lost_on_a_wheel_that_is_behind(void **state)
+{
+    (void)state;
+    struct tw_geometry geometry = TW_SIMPLE(256);
+    for (int policy = TW_MISSED_BURST; policy <= TW_MISSED_COALESCE; policy++) {
+        sent_count = 0;
+        struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = send, .geometry = &geometry});
+        struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .missed = (enum tw_missed)policy};
+        tw_sched_every(sched, &every, log_call, NULL, NULL);
+        advance(sched, 600 * ms);
+        run_sent(sched);
+        assert_int_equal(tw_sched_pending(sched), 1);
+        stats_of(sched);
+        advance(sched, 10 * ms);
+        run_sent(sched);
+        assert_true(calls >= 1);
+        assert_int_equal(tw_sched_pending(sched), 1);
+        tw_sched_free(sched);
+    }
 }
 
 static void a_moved_repeating_task_goes_on_from_its_new_time(void **state)
@@ -694,6 +773,44 @@ static void a_moved_repeating_task_goes_on_from_its_new_time(void **state)
 }
 
 /* ---- executors -------------------------------------------------------------------------------------------------------- */
+
+static void an_id_that_comes_back_after_the_stop_runs_nothing(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = lazy_sched();
+    tw_sched_after(sched, ms, log_call, NULL, NULL);
+    advance(sched, 2 * ms);
+    assert_int_equal(sent_count, 1);
+    assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 1);
+    run_sent(sched);
+    assert_int_equal(calls, 0);
+    tw_sched_free(sched);
+}
+
+static uint64_t late_id;
+static int wait_error;
+
+static void hook_that_waits(void *arg, const struct tw_task *task, uint64_t ns)
+{
+    struct tw_sched **sched = arg;
+    (void)ns;
+    wait_error = tw_sched_cancel_wait(*sched, task->id, NULL);
+    tw_sched_stop(*sched, 0, NULL, NULL);
+    late_id = task->id;
+}
+
+static void a_hook_is_part_of_the_callback(void **state)
+{
+    (void)state;
+    struct tw_sched *sched;
+    uint64_t id;
+    sched = sched_of((struct tw_sched_options){.on_late = hook_that_waits, .hook_arg = &sched});
+    tw_sched_at(sched, ms / 2, log_call, NULL, &id); /* half a tick late */
+    advance(sched, 2 * ms);
+    assert_int_equal(late_id, id);
+    assert_int_equal(wait_error, TW_EDEADLK);
+    tw_sched_free(sched);
+}
 
 static void a_task_with_the_executor_can_still_be_cancelled_moved_and_handed_over(void **state)
 {
@@ -1128,6 +1245,61 @@ static void many_tasks_have_room(void **state)
     tw_sched_free(sched);
 }
 
+static void what_can_never_be_reserved_takes_no_memory(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    uint64_t memory = stats_of(sched).memory;
+    assert_int_equal(tw_sched_reserve(sched, (UINT64_C(1) << 25) + 1), TW_ENOMEM);
+    assert_int_equal(tw_sched_reserve(sched, UINT64_MAX), TW_ENOMEM);
+    assert_int_equal(stats_of(sched).memory, memory);
+    tw_sched_free(sched);
+}
+
+static void the_end_of_time_never_comes(void **state)
+{
+    (void)state;
+    struct tw_sched *sched =
+        sched_of((struct tw_sched_options){.tick_ns = 3855}); /* 2^64 - 1 is a multiple of it */
+    struct tw_every every = {.at_ns = UINT64_MAX, .period_ns = 3855};
+    tw_sched_at(sched, UINT64_MAX, log_call, NULL, NULL);
+    tw_sched_every(sched, &every, log_call, NULL, NULL);
+    tw_sched_at(sched, UINT64_MAX - 3855, log_call, NULL, NULL);
+    assert_int_equal(tw_sched_advance(sched, UINT64_MAX), 0);
+    assert_int_equal(calls, 1);
+    assert_int_equal(tw_sched_pending(sched), 2);
+    tw_sched_free(sched);
+}
+
+static struct tw_sched *refilled;
+static bool original[100];
+
+/* Each hand-over adds a task that is nearer than all others. */
+static void refill(void *arg, const struct tw_task *task)
+{
+    (void)arg;
+    uintptr_t number = (uintptr_t)task->arg;
+    if (number >= sizeof original)
+        return;
+    original[number] = true;
+    tw_sched_at(refilled, ms, log_call, (void *)(uintptr_t)1000, NULL);
+}
+
+static void a_drain_that_adds_hands_over_what_was_there(void **state)
+{
+    (void)state;
+    for (uint32_t shards = 1; shards < 4; shards++) {
+        refilled = sched_of((struct tw_sched_options){.shards = shards});
+        memset(original, 0, sizeof original);
+        for (uintptr_t i = 0; i < sizeof original; i++)
+            tw_sched_at(refilled, (1000 + i * i) * ms, log_call, (void *)i, NULL);
+        assert_true(tw_sched_drain(refilled, refill, NULL) >= sizeof original);
+        for (size_t i = 0; i < sizeof original; i++)
+            assert_true(original[i]);
+        tw_sched_free(refilled);
+    }
+}
+
 static void a_reserve_may_fail_half_way(void **state)
 {
     (void)state;
@@ -1468,8 +1640,13 @@ int main(void)
         cmocka_unit_test(burst_makes_up_for_every_missed_period),
         cmocka_unit_test(skip_goes_on_at_the_next_period_ahead),
         cmocka_unit_test(coalesce_makes_one_call_stand_for_all),
-        cmocka_unit_test(coalesced_periods_use_up_calls),
+        cmocka_unit_test(missed_periods_use_up_no_calls),
+        cmocka_unit_test(a_stop_inside_a_coalesced_call_hands_over_the_call_after_it),
+        cmocka_unit_test(a_move_in_a_coalesced_call_starts_afresh),
+        cmocka_unit_test(a_repeating_task_is_not_lost_on_a_wheel_that_is_behind),
         cmocka_unit_test(a_moved_repeating_task_goes_on_from_its_new_time),
+        cmocka_unit_test(an_id_that_comes_back_after_the_stop_runs_nothing),
+        cmocka_unit_test(a_hook_is_part_of_the_callback),
         cmocka_unit_test(a_task_with_the_executor_can_still_be_cancelled_moved_and_handed_over),
         cmocka_unit_test(an_executor_gets_each_missed_call_after_the_one_before),
         cmocka_unit_test(a_stopped_scheduler_runs_nothing_the_executor_still_holds),
@@ -1489,6 +1666,9 @@ int main(void)
         cmocka_unit_test(a_geometry_that_refuses_is_heard_inside_callbacks),
         cmocka_unit_test(a_task_that_is_ready_stays_so_when_it_cannot_be_moved),
         cmocka_unit_test(many_tasks_have_room),
+        cmocka_unit_test(what_can_never_be_reserved_takes_no_memory),
+        cmocka_unit_test(the_end_of_time_never_comes),
+        cmocka_unit_test(a_drain_that_adds_hands_over_what_was_there),
         cmocka_unit_test(a_reserve_may_fail_half_way),
         cmocka_unit_test(periods_of_centuries_saturate),
         cmocka_unit_test(a_scheduler_without_threads_says_so_and_can_try_again),

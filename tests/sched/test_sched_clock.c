@@ -146,20 +146,148 @@ static void check_order(struct tw_sched *sched, const struct tw_task *task)
     count_call(sched, task);
 }
 
-/* Keys lie on all shards; they are all due when the timer thread comes to look. */
-static void a_thread_that_comes_late_keeps_the_order_across_shards(void **state)
+/* Keys lie on all shards; they are all due when the timer thread comes to look, and so are many calls of one that
+ * repeats. */
+static void a_thread_that_comes_late_keeps_the_order(void **state)
 {
     (void)state;
-    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 5});
-    uint64_t now = tw_sched_now(sched);
-    last_due = 0;
-    disorder = 0;
-    tw_sched_at(sched, now + 5 * ms, run_long, NULL, NULL);
-    for (uint64_t i = 300; i > 0; i--)
-        tw_sched_set_at(sched, &i, sizeof i, now + 20 * ms + i * 3 * ms, check_order, NULL, NULL);
-    assert_true(wait_for_calls(300));
-    assert_int_equal(disorder, 0);
+    for (uint32_t shards = 1; shards <= 5; shards += 4) {
+        struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = shards});
+        uint64_t now = tw_sched_now(sched);
+        struct tw_every every = {.at_ns = now + 21500000, .period_ns = 9 * ms, .times = 100};
+        last_due = 0;
+        disorder = 0;
+        tw_sched_at(sched, now + 5 * ms, run_long, NULL, NULL);
+        tw_sched_every(sched, &every, check_order, NULL, NULL);
+        for (uint64_t i = 300; i > 0; i--)
+            tw_sched_set_at(sched, &i, sizeof i, now + 20 * ms + i * 3 * ms, check_order, NULL, NULL);
+        assert_true(wait_for_calls(400));
+        assert_int_equal(disorder, 0);
+        tw_sched_free(sched);
+    }
+}
+
+/* Processor time of this process. */
+static uint64_t cpu_ms(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000 + (uint64_t)used.tv_nsec / ms;
+}
+
+static void nobody_spins_once_woken_or_while_workers_are_busy(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.workers = 1});
+    tw_sched_after(sched, 3600000 * ms, count_call, NULL, NULL);
+    sleep_ms(20);
+    tw_sched_after(sched, ms, run_long, NULL, NULL); /* wakes the thread that sleeps for an hour */
+    tw_sched_after(sched, 2 * ms, count_call, NULL, NULL);
+    while (running == 0)
+        sleep_ms(1);
+    uint64_t before = cpu_ms();
+    sleep_ms(500);
+    assert_true(cpu_ms() - before < 200);
+    assert_true(wait_for_calls(1));
+    before = cpu_ms();
+    sleep_ms(300);
+    assert_true(cpu_ms() - before < 150);
     tw_sched_free(sched);
+}
+
+static void tasks_due_together_run_side_by_side(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.workers = 3});
+    uint64_t at = tw_sched_now(sched) + 50 * ms;
+    for (int i = 0; i < 3; i++)
+        tw_sched_at(sched, at, run_long, NULL, NULL);
+    bool together = false;
+    for (int i = 0; i < 900 && !together; i++) {
+        together = running == 3;
+        sleep_ms(1);
+    }
+    assert_true(together);
+    tw_sched_free(sched);
+}
+
+static void rest_a_while(struct tw_sched *sched, const struct tw_task *task)
+{
+    (void)sched, (void)task;
+    sleep_ms(3);
+}
+
+/* Tasks that are always overdue keep the worker in one shard; the other one has its turn all the same. */
+static void a_busy_shard_does_not_starve_another(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.workers = 1, .shards = 2});
+    struct tw_every every = {.period_ns = ms};
+    unsigned busy = 0, found = 0;
+    for (uint64_t key = 0; key < 64; key++) {
+        struct tw_task task;
+        tw_sched_set_after(sched, &key, sizeof key, 3600000 * ms, count_call, NULL, NULL);
+        assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task), 0);
+        bool in_first = (task.id >> 25 & 63) == 0;
+        if (in_first && busy < 3 && ++busy)
+            tw_sched_set_every(sched, &key, sizeof key, &every, rest_a_while, NULL, NULL);
+        else if (!in_first && found < 1 && ++found)
+            tw_sched_key_move_after(sched, &key, sizeof key, 50 * ms);
+    }
+    assert_int_equal(busy + found, 4);
+    assert_true(wait_for_calls(1));
+    tw_sched_free(sched);
+}
+
+static _Atomic uint64_t brought;
+
+static void bring(void *arg, struct tw_sched *sched, uint64_t id)
+{
+    (void)arg, (void)sched;
+    brought = id;
+}
+
+/* Each call comes late enough for the next one to be overdue when it returns. */
+static void an_executor_that_is_late_is_brought_the_next_call_at_once(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = bring});
+    struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .times = 4};
+    uint64_t id;
+    brought = 0;
+    tw_sched_every(sched, &every, count_call, NULL, &id);
+    sleep_ms(100);
+    for (int i = 0; i < 5000 && calls < 4; i++) {
+        if (brought != 0) {
+            brought = 0;
+            tw_sched_run(sched, id);
+        }
+        sleep_ms(1);
+    }
+    assert_int_equal(calls, 4);
+    tw_sched_free(sched);
+}
+
+/* A wheel of 256 ticks, which nobody looks at while nothing is due. */
+static void a_wheel_that_refuses_reaches_as_far_after_a_rest(void **state)
+{
+    (void)state;
+    struct tw_geometry geometry = TW_SIMPLE(256);
+    for (uint32_t workers = 0; workers < 2; workers++) {
+        struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &geometry, .workers = workers});
+        struct tw_every every = {.first_ns = 20 * ms, .period_ns = 200 * ms, .times = 2};
+        sleep_ms(300);
+        assert_int_equal(tw_sched_after(sched, 10 * ms, count_call, NULL, NULL), 0);
+        assert_true(wait_for_calls(1));
+        sleep_ms(300);
+        assert_int_equal(tw_sched_set_after(sched, "k", 1, 200 * ms, count_call, NULL, NULL), 0);
+        sleep_ms(100);
+        assert_int_equal(tw_sched_key_move_after(sched, "k", 1, 200 * ms), 0);
+        assert_int_equal(tw_sched_every(sched, &every, count_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_after(sched, 300 * ms, count_call, NULL, NULL), TW_ERANGE);
+        assert_true(wait_for_calls(4));
+        tw_sched_free(sched);
+    }
 }
 
 static void cancel_wait_waits_until_the_callback_has_returned(void **state)
@@ -216,7 +344,12 @@ int main(void)
         cmocka_unit_test(an_earlier_task_wakes_a_scheduler_that_sleeps_long),
         cmocka_unit_test(nobody_wakes_up_while_nothing_is_due),
         cmocka_unit_test(a_slow_callback_does_not_delay_others_while_workers_are_free),
-        cmocka_unit_test(a_thread_that_comes_late_keeps_the_order_across_shards),
+        cmocka_unit_test(a_thread_that_comes_late_keeps_the_order),
+        cmocka_unit_test(nobody_spins_once_woken_or_while_workers_are_busy),
+        cmocka_unit_test(tasks_due_together_run_side_by_side),
+        cmocka_unit_test(a_busy_shard_does_not_starve_another),
+        cmocka_unit_test(an_executor_that_is_late_is_brought_the_next_call_at_once),
+        cmocka_unit_test(a_wheel_that_refuses_reaches_as_far_after_a_rest),
         cmocka_unit_test(cancel_wait_waits_until_the_callback_has_returned),
         cmocka_unit_test(stop_waits_for_callbacks_unless_told_not_to),
     };

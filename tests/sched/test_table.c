@@ -15,6 +15,7 @@ static struct tw_sched *sched;
 static struct tw__shard *shard;
 static int requests_left = -1; /* -1: no limit */
 static unsigned requests;
+static long blocks_out;
 static struct {
     uint32_t tag;
     bool in;
@@ -25,6 +26,7 @@ static void *counted_memory(void *arg, void *old, size_t size)
 {
     (void)arg;
     if (old != NULL) {
+        blocks_out--;
         free(old);
         return NULL;
     }
@@ -33,6 +35,7 @@ static void *counted_memory(void *arg, void *old, size_t size)
         return NULL;
     if (requests_left > 0)
         requests_left--;
+    blocks_out++;
     return malloc(size);
 }
 
@@ -43,6 +46,12 @@ static void open_table(void)
     assert_int_equal(tw_sched_new(&sched, &options), 0);
     shard = &sched->shard[0];
     memset(key, 0, sizeof key);
+}
+
+static void close_table(void)
+{
+    tw_sched_free(sched);
+    assert_int_equal(blocks_out, 0);
 }
 
 /* How often a key is found under its tag: once when it is in, never when it is not. */
@@ -113,7 +122,7 @@ static void what_goes_in_is_found_until_it_is_taken_out(void **state)
         }
         for (uint32_t i = 0; i < MOST; i++)
             check_one(i);
-        tw_sched_free(sched);
+        close_table();
     }
 }
 
@@ -129,7 +138,7 @@ static void it_grows_a_little_at_a_time(void **state)
         assert_true(put_in(i, (uint32_t)(rng_next(&rng) >> 16)));
         assert_true(requests <= 2);
     }
-    tw_sched_free(sched);
+    close_table();
 }
 
 static void without_memory_it_fills_what_it_has(void **state)
@@ -151,7 +160,7 @@ static void without_memory_it_fills_what_it_has(void **state)
             assert_true(put_in(i, (uint32_t)(rng_next(&rng) >> 16)));
         for (uint32_t i = 0; i < MOST; i++)
             check_one(i);
-        tw_sched_free(sched);
+        close_table();
     }
 }
 
@@ -169,7 +178,7 @@ static void equal_tags_fill_one_segment_and_no_more(void **state)
         check_one(i);
     take_out(17);
     assert_true(put_in(17, 0xABCDE123));
-    tw_sched_free(sched);
+    close_table();
 }
 
 int main(void)
