@@ -126,12 +126,12 @@ static bool begin(struct tw__shard *shard)
 {
     struct tw__table *table = &shard->table;
     struct tw__segment *segment = new_segment(shard, 0);
-    struct tw__segment **directory = tw__alloc(shard->sched, sizeof *directory);
+    struct tw__segment **directory = tw__alloc(shard->sched, sizeof(void *));
     if (segment == NULL || directory == NULL) {
         if (segment != NULL)
             tw__release(shard->sched, segment, sizeof *segment);
         if (directory != NULL)
-            tw__release(shard->sched, directory, sizeof *directory);
+            tw__release(shard->sched, directory, sizeof(void *));
         return false;
     }
     directory[0] = segment;
@@ -144,12 +144,12 @@ static bool double_directory(struct tw__shard *shard)
 {
     struct tw__table *table = &shard->table;
     size_t entries = (size_t)1 << table->depth;
-    struct tw__segment **twice = tw__alloc(shard->sched, 2 * entries * sizeof *twice);
+    struct tw__segment **twice = tw__alloc(shard->sched, 2 * entries * sizeof(void *));
     if (twice == NULL)
         return false;
     for (size_t i = 0; i < entries; i++)
         twice[2 * i] = twice[2 * i + 1] = table->directory[i];
-    tw__release(shard->sched, table->directory, entries * sizeof *twice);
+    tw__release(shard->sched, table->directory, entries * sizeof(void *));
     table->directory = twice;
     table->depth++;
     return true;
