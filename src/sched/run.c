@@ -336,6 +336,15 @@ static void send_ready(struct tw__shard *shard, uint64_t until)
     }
 }
 
+/* Whether a task that an executor comes with is to run: it may have been moved since it was sent, and then set aside by a
+ * drain before its time. */
+static bool may_run(const struct tw__shard *shard, const struct tw__task *task, uint64_t now_ns)
+{
+    const struct tw_sched *sched = shard->sched;
+    return task != NULL && task->state == TW__READY && !shard->stopped &&
+           tw__tick_due(sched, task->due_ns) <= tw__tick_now(sched, now_ns);
+}
+
 void tw_sched_run(struct tw_sched *sched, uint64_t id)
 {
     struct tw__shard *shard = tw__shard_of(sched, id);
@@ -346,7 +355,7 @@ void tw_sched_run(struct tw_sched *sched, uint64_t id)
     uint64_t now_ns = tw__clock_read(sched);
     pthread_mutex_lock(&shard->lock);
     struct tw__task *task = tw__task_find(shard, id);
-    if (task != NULL && task->state == TW__READY && !shard->stopped && begin(shard, task, now_ns, &call))
+    if (may_run(shard, task, now_ns) && begin(shard, task, now_ns, &call))
         make_and_finish(shard, &call, &ready);
     pthread_mutex_unlock(&shard->lock);
     if (ready)

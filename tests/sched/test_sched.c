@@ -787,6 +787,31 @@ static void an_id_that_comes_back_after_the_stop_runs_nothing(void **state)
     tw_sched_free(sched);
 }
 
+static struct tw_sched *drained_sched;
+static uint64_t drained_id[2];
+
+static void run_the_others(void *arg, const struct tw_task *task)
+{
+    (void)arg, (void)task;
+    for (int i = 0; i < 2; i++)
+        tw_sched_run(drained_sched, drained_id[i]);
+}
+
+static void an_id_that_was_moved_after_it_was_sent_does_not_run_in_a_drain(void **state)
+{
+    (void)state;
+    drained_sched = lazy_sched();
+    for (int i = 0; i < 2; i++)
+        tw_sched_after(drained_sched, ms, log_call, NULL, &drained_id[i]);
+    advance(drained_sched, 2 * ms);
+    assert_int_equal(sent_count, 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(tw_sched_move_after(drained_sched, drained_id[i], 50 * ms), 0);
+    assert_int_equal(tw_sched_drain(drained_sched, run_the_others, NULL), 2);
+    assert_int_equal(calls, 0);
+    tw_sched_free(drained_sched);
+}
+
 static uint64_t late_id;
 static int wait_error;
 
@@ -1647,6 +1672,7 @@ int main(void)
         cmocka_unit_test(a_moved_repeating_task_goes_on_from_its_new_time),
         cmocka_unit_test(an_id_that_comes_back_after_the_stop_runs_nothing),
         cmocka_unit_test(a_hook_is_part_of_the_callback),
+        cmocka_unit_test(an_id_that_was_moved_after_it_was_sent_does_not_run_in_a_drain),
         cmocka_unit_test(a_task_with_the_executor_can_still_be_cancelled_moved_and_handed_over),
         cmocka_unit_test(an_executor_gets_each_missed_call_after_the_one_before),
         cmocka_unit_test(a_stopped_scheduler_runs_nothing_the_executor_still_holds),
