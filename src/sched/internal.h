@@ -269,7 +269,7 @@ void tw__details_drop(struct tw__shard *shard, struct tw__details *details);
 int tw__task_file(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns);
 /* Whether the wheel would take a task due then, now or later: a wheel that grows has grown. Returns: as above. */
 int tw__task_probe(struct tw__shard *shard, uint64_t due_ns);
-/* Takes a PENDING or READY task out of where it is. */
+/* Takes a READY task out of its list. */
 void tw__task_unfile(struct tw__shard *shard, struct tw__task *task);
 /* Changes when a PENDING or READY task is due. */
 int tw__task_refile(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns);

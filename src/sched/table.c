@@ -126,12 +126,11 @@ static bool begin(struct tw__shard *shard)
 {
     struct tw__table *table = &shard->table;
     struct tw__segment *segment = new_segment(shard, 0);
+    if (segment == NULL)
+        return false;
     struct tw__segment **directory = tw__alloc(shard->sched, sizeof(void *));
-    if (segment == NULL || directory == NULL) {
-        if (segment != NULL)
-            tw__release(shard->sched, segment, sizeof *segment);
-        if (directory != NULL)
-            tw__release(shard->sched, directory, sizeof(void *));
+    if (directory == NULL) {
+        tw__release(shard->sched, segment, sizeof *segment);
         return false;
     }
     directory[0] = segment;

@@ -261,12 +261,8 @@ int tw__task_file(struct tw__shard *shard, struct tw__task *task, uint64_t due_n
 
 void tw__task_unfile(struct tw__shard *shard, struct tw__task *task)
 {
-    if (task->state == TW__PENDING) {
-        tw_wheel_cancel(shard->wheel, &task->timer);
-    } else {
-        tw__queue_remove(&task->queued);
-        tw_timer_init(&task->timer);
-    }
+    tw__queue_remove(&task->queued);
+    tw_timer_init(&task->timer);
     shard->stats.pending--;
 }
 

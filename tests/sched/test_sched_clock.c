@@ -337,6 +337,25 @@ static bool overloaded(void)
     return false;
 }
 
+/* The timer thread is in a callback; meanwhile others come due, and one of them is moved. */
+static void a_wheel_that_refuses_is_brought_to_the_present_by_who_needs_it(void **state)
+{
+    (void)state;
+    struct tw_geometry geometry = TW_SIMPLE(256);
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &geometry});
+    uint64_t moved;
+    tw_sched_after(sched, ms, run_long, NULL, NULL);
+    tw_sched_after(sched, 100 * ms, count_call, NULL, NULL);
+    tw_sched_after(sched, 110 * ms, count_call, NULL, &moved);
+    while (running == 0)
+        sleep_ms(1);
+    sleep_ms(300);
+    assert_int_equal(tw_sched_move_after(sched, moved, 200 * ms), 0);
+    assert_int_equal(tw_sched_after(sched, 200 * ms, count_call, NULL, NULL), 0);
+    assert_true(wait_for_calls(3));
+    tw_sched_free(sched);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_busy_shard_does_not_starve_another),
         cmocka_unit_test(an_executor_that_is_late_is_brought_the_next_call_at_once),
         cmocka_unit_test(a_wheel_that_refuses_reaches_as_far_after_a_rest),
+        cmocka_unit_test(a_wheel_that_refuses_is_brought_to_the_present_by_who_needs_it),
         cmocka_unit_test(cancel_wait_waits_until_the_callback_has_returned),
         cmocka_unit_test(stop_waits_for_callbacks_unless_told_not_to),
     };
