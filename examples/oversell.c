@@ -13,7 +13,7 @@ static const uint64_t minute = UINT64_C(60000000000);
 static int sold, given_back;
 static uint64_t earliest = UINT64_MAX, latest;
 
-/* The order's number is its argument; every fourth was sold beyond the stock. */
+/* The order's number is its argument. The stock is for the orders that are checked first; the last quarter is too many. */
 static void check(struct tw_sched *sched, const struct tw_task *task)
 {
     uint64_t now_ns = tw_sched_now(sched),

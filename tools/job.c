@@ -10,49 +10,72 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
 
-enum { ADDED = 4 };
+enum {
+    ADDED = 4,
+    TEXT_MAX = 100000 /* bytes in the environment; the system refuses a variable of 128 KiB */
+};
 
-/* The environment with the task's variables before it: the first of a name counts. */
+static const char TEXT[] = "TICKWHEEL_TEXT=";
+
+/* Makes the task's own variables. Returns how many, or -1 without memory; NULL where there is none. */
+static int variables_of(const struct tw_job *job, char *added[ADDED])
+{
+    int count = 0;
+    memset(added, 0, ADDED * sizeof *added);
+    if (asprintf(&added[count++], "TICKWHEEL_KEY=%s", job->key) < 0 ||
+        asprintf(&added[count++], "TICKWHEEL_DUE=%s", job->due) < 0 ||
+        asprintf(&added[count++], "TICKWHEEL_LATE_US=%" PRIu64, job->late_us) < 0 ||
+        (strlen(job->text) <= TEXT_MAX && asprintf(&added[count++], "%s%s", TEXT, job->text) < 0)) {
+        added[count - 1] = NULL;
+        return -1;
+    }
+    return count;
+}
+
+/* The environment with the task's variables before it: the first of a name counts. A text from outside goes, as that of
+ * a task may be left out. */
 static char **environment_of(const struct tw_job *job, char *added[ADDED])
 {
-    size_t count = 0;
+    size_t count = 0, at = 0;
+    int made = variables_of(job, added);
     while (environ[count] != NULL)
         count++;
-    char **all = malloc((count + ADDED + 1) * sizeof *all);
+    char **all = made < 0 ? NULL : malloc((count + ADDED + 1) * sizeof *all);
     if (all == NULL)
         return NULL;
-    memset(added, 0, ADDED * sizeof *added);
-    if (asprintf(&added[0], "TICKWHEEL_KEY=%s", job->key) < 0 ||
-        asprintf(&added[1], "TICKWHEEL_TEXT=%s", job->text) < 0 ||
-        asprintf(&added[2], "TICKWHEEL_DUE=%s", job->due) < 0 ||
-        asprintf(&added[3], "TICKWHEEL_LATE_US=%" PRIu64, job->late_us) < 0) {
-        free(all);
-        return NULL;
-    }
-    memcpy(all, added, ADDED * sizeof *added);
-    memcpy(all + ADDED, environ, (count + 1) * sizeof *all);
+    for (int i = 0; i < made; i++)
+        all[at++] = added[i];
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(environ[i], TEXT, sizeof TEXT - 1) != 0)
+            all[at++] = environ[i];
+    all[at] = NULL;
     return all;
 }
 
 /* The line goes through a file without a name: a command that does not read cannot make anybody wait. */
 static int line_file(const struct tw_job *job)
 {
-    char name[] = "/tmp/tickwheel-job-XXXXXX";
-    int fd = mkostemp(name, O_CLOEXEC);
+    int fd = memfd_create("tickwheel-job", MFD_CLOEXEC);
     if (fd < 0)
         return -1;
-    unlink(name);
-    dprintf(fd, "%s%s%s\n", job->key, *job->text != '\0' ? " " : "", job->text);
-    lseek(fd, 0, SEEK_SET);
+    if (dprintf(fd, "%s%s%s\n", job->key, *job->text != '\0' ? " " : "", job->text) < 0 ||
+        lseek(fd, 0, SEEK_SET) != 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
     return fd;
 }
 
-/* Starts the shell. Returns 0 or an errno. */
+/* Starts the shell, in a process group of its own: a terminal's Ctrl-C is for us, and running commands are waited for.
+ * Returns 0 or an errno. */
 static int start(const struct tw_job *job, char **environment, int line, pid_t *child)
 {
     char *words[] = {"sh", "-c", (char *)job->command, NULL};
@@ -66,7 +89,8 @@ static int start(const struct tw_job *job, char **environment, int line, pid_t *
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     int error = posix_spawn(child, "/bin/sh", &actions, &attributes, words, environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
@@ -94,7 +118,7 @@ bool tw_job_run(const struct tw_job *job)
         tw_complain("tickwheel run: a command for %s cannot be started: %s", job->key, strerror(error));
     if (line >= 0)
         close(line);
-    for (int i = 0; environment != NULL && i < ADDED; i++)
+    for (int i = 0; i < ADDED; i++)
         free(added[i]);
     free(environment);
     return error == 0 && succeeded(child);

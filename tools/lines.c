@@ -6,13 +6,14 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct tw_lines {
     int fd, other;
     size_t begin, end; /* what has been read and not given out */
     bool ended, skipping;
-    char text[TW_LINES_MAX + 1];
+    char text[TW_LINES_MAX + 2]; /* the longest line, its newline, and a terminator */
 };
 
 bool tw_lines_pipe(int ends[2])
@@ -55,17 +56,17 @@ bool tw_lines_more(const struct tw_lines *lines)
     return memchr(lines->text + lines->begin, '\n', lines->end - lines->begin) != NULL;
 }
 
-/* Gives out the next whole line of what is there, or the last one without a newline. */
-static bool take(struct tw_lines *lines, char **text)
+/* Gives out the next whole line of what is there, or the last one without a newline. Returns its kind, or NONE. */
+static enum tw_lines_got take(struct tw_lines *lines, char **text)
 {
     char *begin = lines->text + lines->begin, *newline = memchr(begin, '\n', lines->end - lines->begin);
     if (newline == NULL && !(lines->ended && lines->end > lines->begin))
-        return false;
+        return TW_LINES_NONE;
     size_t length = newline != NULL ? (size_t)(newline - begin) : lines->end - lines->begin;
     begin[length] = '\0';
     lines->begin += length + (newline != NULL);
     *text = begin;
-    return true;
+    return strlen(begin) == length ? TW_LINES_LINE : TW_LINES_NUL;
 }
 
 /* Reads more behind what is there. Returns what read() does. */
@@ -74,7 +75,7 @@ static ssize_t fill(struct tw_lines *lines)
     memmove(lines->text, lines->text + lines->begin, lines->end - lines->begin);
     lines->end -= lines->begin;
     lines->begin = 0;
-    ssize_t n = read(lines->fd, lines->text + lines->end, TW_LINES_MAX - lines->end);
+    ssize_t n = read(lines->fd, lines->text + lines->end, TW_LINES_MAX + 1 - lines->end);
     if (n > 0)
         lines->end += (size_t)n;
     lines->ended |= n == 0;
@@ -89,30 +90,69 @@ static bool wait_for_input(const struct tw_lines *lines, int wait_ms)
     return n > 0 && (fds[0].revents != 0) && fds[1].revents == 0;
 }
 
+/* When the buffer is full and no line has ended in it: its beginning is given out, the remainder passed over. True the
+ * first time. */
+static bool pass_over(struct tw_lines *lines, char **text)
+{
+    bool first = !lines->skipping;
+    *text = lines->text;
+    lines->text[lines->end] = '\0';
+    lines->begin = lines->end;
+    lines->skipping = true;
+    return first;
+}
+
+static bool full(const struct tw_lines *lines)
+{
+    return lines->begin == 0 && lines->end == TW_LINES_MAX + 1;
+}
+
 enum tw_lines_got tw_lines_next(struct tw_lines *lines, int wait_ms, char **text)
 {
     for (;;) {
-        bool found = take(lines, text);
-        if (found && !lines->skipping)
-            return TW_LINES_LINE;
-        if (found) /* the end of a line that was too long */
+        enum tw_lines_got got = take(lines, text);
+        if (got != TW_LINES_NONE && !lines->skipping)
+            return got;
+        if (got != TW_LINES_NONE) { /* the end of a line that was too long */
             lines->skipping = false;
-        else if (lines->ended)
-            return TW_LINES_END;
-        if (found)
             continue;
-        if (lines->end - lines->begin == TW_LINES_MAX) {
-            bool first = !lines->skipping;
-            *text = lines->text + lines->begin;
-            (*text)[TW_LINES_MAX] = '\0';
-            lines->begin = lines->end;
-            lines->skipping = true;
-            if (first)
-                return TW_LINES_LONG;
         }
+        if (lines->ended)
+            return TW_LINES_END;
+        if (full(lines) && pass_over(lines, text))
+            return TW_LINES_LONG;
         if (!wait_for_input(lines, wait_ms))
             return TW_LINES_NONE;
         if (fill(lines) < 0 && errno != EINTR && errno != EAGAIN)
             return TW_LINES_FAILED;
     }
+}
+
+/* Drops the remainder of a line whose beginning was given out as too long. */
+static void finish_skipping(struct tw_lines *lines)
+{
+    char *begin = lines->text + lines->begin, *newline = memchr(begin, '\n', lines->end - lines->begin);
+    if (!lines->skipping)
+        return;
+    lines->begin = newline != NULL ? (size_t)(newline + 1 - lines->text) : lines->end;
+    lines->skipping = newline == NULL;
+}
+
+bool tw_lines_rest(struct tw_lines *lines, FILE *out)
+{
+    struct stat about;
+    bool to_the_end = fstat(lines->fd, &about) == 0 && S_ISREG(about.st_mode);
+    ssize_t n;
+    char last = '\n';
+    do {
+        finish_skipping(lines);
+        if (lines->end > lines->begin) {
+            fwrite(lines->text + lines->begin, 1, lines->end - lines->begin, out);
+            last = lines->text[lines->end - 1];
+        }
+        lines->begin = lines->end = 0;
+    } while (to_the_end && (n = fill(lines)) != 0 && (n > 0 || errno == EINTR));
+    if (last != '\n')
+        fputc('\n', out);
+    return !to_the_end || lines->ended;
 }

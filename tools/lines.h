@@ -6,14 +6,16 @@
 #define TW_TOOLS_LINES_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 struct tw_lines;
 
-enum { TW_LINES_MAX = 1 << 20 }; /* bytes of the longest line */
+enum { TW_LINES_MAX = 1 << 20 }; /* bytes of the longest line, without its newline */
 
 enum tw_lines_got {
     TW_LINES_LINE,
     TW_LINES_LONG,   /* a longer line, of which *text is the beginning */
+    TW_LINES_NUL,    /* a line with NUL bytes, of which *text is what is before the first */
     TW_LINES_NONE,   /* the time is over, or the other descriptor has something */
     TW_LINES_END,    /* of the input */
     TW_LINES_FAILED, /* reading did; errno says why */
@@ -31,6 +33,10 @@ enum tw_lines_got tw_lines_next(struct tw_lines *lines, int wait_ms, char **text
 
 /* True when the next line is there already. */
 bool tw_lines_more(const struct tw_lines *lines);
+
+/* Copies what has not been given out to `out`, byte for byte: what is there already and, of a regular file, everything up
+ * to its end; after a last line without a newline, that is added. Returns: false, with errno set, when reading failed. */
+bool tw_lines_rest(struct tw_lines *lines, FILE *out);
 
 void tw_lines_close(struct tw_lines *lines);
 

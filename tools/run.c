@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
  * tickwheel run: a runner of delayed tasks for a shell and for pipes. The main thread reads lines and tells the
- * scheduler; callbacks print, or run a command on one of the --jobs threads. A value belongs to the scheduler until its
- * last call, which frees it, or until it is cancelled, replaced or handed back.
+ * scheduler; callbacks print, or run a command on one of the --jobs threads. Who frees a task's value: value.h.
  */
+#include "calendar.h"
 #include "command.h"
 #include "histogram.h"
 #include "job.h"
 #include "lines.h"
-#include "output.h"
+#include "rest.h"
+#include "run_options.h"
+#include "screen.h"
 #include "task_line.h"
+#include "value.h"
 
 #include <tickwheel/sched.h>
 
@@ -25,53 +28,13 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char HELP[] =
-    "usage: tickwheel run [OPTIONS] [FILE...]\n"
-    "\n"
-    "Reads tasks from the files, or from standard input, line by line, and runs each when it is due:\n"
-    "\n"
-    "  +1500ms order:42 notify unpaid         once, so long from now (units: ns us ms s m h d; 1h30m, 1.5s)\n"
-    "  @2026-12-01T09:00:00Z order:42 text    once, at a time (UTC)\n"
-    "  every 5s x3 beat text                  three times, 5 s apart; without x3 for ever\n"
-    "  move order:42 +10m                     another time for a task that is pending\n"
-    "  cancel order:42\n"
-    "  wait 2s                                read on after that\n"
-    "\n"
-    "A key (order:42) names one task: used again, it replaces that task. A due task prints its time, how late "
-    "it is in\n"
-    "microseconds, its key and its text. The end of the input is waited for, and then the last task.\n"
-    "\n"
-    "  --exec CMD      run CMD in a shell for each task, with the line on its standard input and "
-    "TICKWHEEL_KEY,\n"
-    "                  TICKWHEEL_TEXT, TICKWHEEL_DUE and TICKWHEEL_LATE_US in its environment\n"
-    "  --jobs N        at most so many commands at once, 1 to 1024 (default 4)\n"
-    "  --speed N       time runs so many times faster, 0.001 to 1000000 (default 1)\n"
-    "  --rest FILE     where tasks are written that did not run, to go on from (default: standard error)\n"
-    "  --strict        stop at the first line that is malformed, with status 2; else it is skipped and the "
-    "status is 1\n"
-    "  --quiet         no summary\n"
-    "\n"
-    "SIGINT and SIGTERM end it cleanly: running commands are waited for, the rest is written.\n";
-
-enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, TICK_NS = 100000 };
+enum { TICK_NS = 100000 };
 static const uint64_t second_ns = 1000000000;
 
-static struct {
-    const char *exec, *rest;
-    uint64_t jobs;
-    double speed;
-    bool strict, quiet;
-} options;
-
-/* A task's text, with its key before it. */
-struct value {
-    uint64_t period_ns; /* as it was written */
-    char key[];         /* terminated, then the text, terminated */
-};
-
+static struct tw_run_options options;
 static struct tw_sched *sched;
-static uint64_t begun_ns, begun_wall_ns; /* the scheduler's clock and the calendar's at the start */
-static int wake_pipe[2];                 /* signals and the last callbacks write a byte */
+static struct tw_calendar calendar;
+static int wake_pipe[2]; /* signals and the last callbacks write a byte */
 static volatile sig_atomic_t signalled;
 static _Atomic bool input_ended;
 static pthread_mutex_t tally_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -79,51 +42,19 @@ static struct tw_histogram late_us;
 static uint64_t failed_jobs, good_jobs;
 static struct {
     uint64_t bad_lines, unknown_keys;
-    bool stopped; /* by a signal or --strict */
+    uint64_t moved, cancelled, replaced;
+    uint64_t wait_ns; /* what was left of a wait that was interrupted, as lines say it */
+    bool stopped;     /* by --strict */
 } input;
 
-/* ---- time ----------------------------------------------------------------------------------------------- */
-
-/* A time of the calendar, at our speed, as one of the scheduler's clock. */
-static uint64_t clock_of_wall(uint64_t wall_ns)
-{
-    if (wall_ns <= begun_wall_ns)
-        return begun_ns;
-    if (options.speed == 1)
-        return begun_ns + (wall_ns - begun_wall_ns);
-    double ns = (double)(wall_ns - begun_wall_ns) / options.speed;
-    return ns >= 9e18 ? UINT64_MAX : begun_ns + (uint64_t)ns;
-}
-
-static uint64_t wall_of_clock(uint64_t clock_ns)
-{
-    if (options.speed == 1)
-        return begun_wall_ns + (clock_ns - begun_ns);
-    return begun_wall_ns + (uint64_t)((double)(clock_ns - begun_ns) * options.speed);
-}
-
-static uint64_t scaled(uint64_t ns)
-{
-    if (options.speed == 1)
-        return ns;
-    double real_ns = (double)ns / options.speed;
-    return real_ns >= 1.8e19 ? UINT64_MAX : (uint64_t)real_ns;
-}
-
-static uint64_t when(const struct tw_line *line)
-{
-    if (line->absolute)
-        return clock_of_wall(line->time_ns);
-    uint64_t now_ns = tw_sched_now(sched), delay_ns = scaled(line->time_ns);
-    return delay_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + delay_ns;
-}
+/* What has not been read when it is stopped. */
+static struct {
+    FILE *out;
+    char *text;
+    size_t size;
+} unread;
 
 /* ---- callbacks -------------------------------------------------------------------------------------------- */
-
-static const char *text_of(const struct value *value)
-{
-    return value->key + strlen(value->key) + 1;
-}
 
 static void wake(void)
 {
@@ -131,18 +62,22 @@ static void wake(void)
         ;
 }
 
-static void print_task(const struct value *value, const char *due, uint64_t late)
+static bool print_task(const struct tw_value *value, const char *due, uint64_t late)
 {
-    flockfile(stdout);
-    printf("%s %" PRIu64 " %s%s%s\n", due, late, value->key, *text_of(value) != '\0' ? " " : "",
-           text_of(value));
-    fflush(stdout);
-    funlockfile(stdout);
+    const char *text = tw_value_text(value);
+    char *line;
+    int size =
+        asprintf(&line, "%s %" PRIu64 " %s%s%s\n", due, late, value->key, *text != '\0' ? " " : "", text);
+    if (size < 0)
+        return false;
+    bool good = tw_screen_print(line, (size_t)size);
+    free(line);
+    return good;
 }
 
-static void run_command(const struct value *value, const char *due, uint64_t late)
+static void run_command(const struct tw_value *value, const char *due, uint64_t late)
 {
-    struct tw_job job = {options.exec, value->key, text_of(value), due, late};
+    struct tw_job job = {options.exec, value->key, tw_value_text(value), due, late};
     bool good = tw_job_run(&job);
     pthread_mutex_lock(&tally_lock);
     good_jobs += good;
@@ -150,67 +85,83 @@ static void run_command(const struct value *value, const char *due, uint64_t lat
     pthread_mutex_unlock(&tally_lock);
 }
 
-static void on_task(struct tw_sched *of, const struct tw_task *task)
+static void tally(uint64_t late)
 {
-    struct value *value = task->arg;
-    char due[TW_TIME_SIZE];
-    uint64_t late = task->late_ns / 1000;
-    (void)of;
-    tw_time_print(wall_of_clock(task->due_ns) / 1000000 * 1000000, due);
     pthread_mutex_lock(&tally_lock);
     tw_histogram_add(&late_us, late > 0 ? late : 1);
     pthread_mutex_unlock(&tally_lock);
+}
+
+/* Returns whether it was done. */
+static bool call(const struct tw_task *task, const struct tw_when *first)
+{
+    struct tw_value *value = task->arg;
+    char due[TW_TIME_SIZE];
+    uint64_t late = task->late_ns / 1000;
+    tw_time_print(tw_calendar_due(&calendar, first, value->period_ns, task->due_ns) / 1000000 * 1000000, due);
+    if (options.exec == NULL && !print_task(value, due, late))
+        return false;
+    tally(late);
     if (options.exec != NULL)
         run_command(value, due, late);
-    else
-        print_task(value, due, late);
-    if (task->period_ns == 0 || task->left == 0)
-        free(value);
-    if (atomic_load(&input_ended))
+    return true;
+}
+
+static void on_task(struct tw_sched *of, const struct tw_task *task)
+{
+    struct tw_when first;
+    (void)of;
+    bool wanted = tw_value_enter(task->arg, task, &first), done = wanted && call(task, &first);
+    if (wanted)
+        tw_value_leave(task->arg, task, done);
+    if ((wanted && !done) || atomic_load(&input_ended))
         wake();
+}
+
+/* ---- the status line ------------------------------------------------------------------------------------------- */
+
+/* The scheduler knows a time before which nothing is due, not the time of the next task. */
+static void show_status(void)
+{
+    struct tw_sched_stats stats;
+    char text[256], next[TW_DURATION_SIZE];
+    if (!tw_screen_live())
+        return;
+    tw_sched_stats(sched, &stats);
+    uint64_t next_ns = tw_sched_next(sched), now_ns = tw_sched_now(sched);
+    int at = snprintf(text, sizeof text, "%" PRIu64 " pending, %" PRIu64 " fired, %" PRIu64 " running",
+                      stats.pending, stats.fired, stats.running);
+    if (next_ns != TW_NEVER && next_ns > now_ns + 1000000) {
+        tw_duration_print((next_ns - now_ns) / 1000000 * 1000000, next);
+        snprintf(text + at, sizeof text - (size_t)at, ", nothing due for %s", next);
+    }
+    tw_screen_show(text);
+}
+
+/* How long the reader may sleep. */
+static int patience_ms(int most_ms)
+{
+    return tw_screen_live() && (most_ms < 0 || most_ms > 250) ? 250 : most_ms;
+}
+
+static bool stopping(void)
+{
+    return signalled || input.stopped || tw_screen_error() != 0;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------- */
 
-static struct value *new_value(const struct tw_line *line)
+static struct tw_when when(const struct tw_line *line)
 {
-    size_t key = strlen(line->key) + 1, text = strlen(line->text) + 1;
-    struct value *value = malloc(sizeof *value + key + text);
-    if (value == NULL)
-        return NULL;
-    value->period_ns = line->period_ns;
-    memcpy(value->key, line->key, key);
-    memcpy(value->key + key, line->text, text);
-    return value;
+    return tw_calendar_when(&calendar, line, tw_sched_now(sched));
 }
 
-/* Ends the task of a key, if there is one; only this thread ends or replaces tasks. One that repeats may be running:
- * its value can be freed once that call has returned. Returns whether a call was still to come. */
-static bool end_task(const char *key)
-{
-    struct tw_task task;
-    void *value = NULL;
-    if (tw_sched_key_get(sched, key, strlen(key), &task) != 0)
-        return false;
-    if (task.period_ns == 0) {
-        bool cancelled = tw_sched_key_remove(sched, key, strlen(key), &value) == TW_CANCELLED;
-        free(value);
-        return cancelled;
-    }
-    enum tw_cancelled found = TW_GONE;
-    tw_sched_cancel_wait(sched, task.id, &found);
-    if (found == TW_GONE)
-        return false;
-    free(task.arg);
-    return true;
-}
-
-static int add_task(const struct tw_line *line, struct value *value)
+static int add_task(const struct tw_line *line, uint64_t at_ns, struct tw_value *value)
 {
     if (line->kind == TW_LINE_TASK)
-        return tw_sched_set_at(sched, line->key, strlen(line->key), when(line), on_task, value, NULL);
-    struct tw_every every = {.at_ns = when(line),
-                             .period_ns = scaled(line->period_ns),
+        return tw_sched_set_at(sched, line->key, strlen(line->key), at_ns, on_task, value, NULL);
+    struct tw_every every = {.at_ns = at_ns,
+                             .period_ns = tw_calendar_scale(&calendar, line->period_ns),
                              .times = line->times,
                              .missed = TW_MISSED_COALESCE};
     return tw_sched_set_every(sched, line->key, strlen(line->key), &every, on_task, value, NULL);
@@ -221,41 +172,49 @@ static const char *do_task(const struct tw_line *line)
 {
     if (strlen(line->key) > TW_KEY_MAX)
         return "a key of at most 65536 bytes";
-    if (line->kind == TW_LINE_EVERY && scaled(line->period_ns) < 1000000)
+    if (line->kind == TW_LINE_EVERY && tw_calendar_scale(&calendar, line->period_ns) < 1000000)
         return "a period of at least a millisecond (after --speed)";
-    struct value *value = new_value(line);
+    struct tw_when first = when(line);
+    struct tw_value *value = tw_value_new(line, &first);
     if (value == NULL)
         return "more memory";
-    end_task(line->key);
-    int error = add_task(line, value);
+    input.replaced += tw_value_cancel(sched, line->key);
+    int error = add_task(line, first.due_ns, value);
     if (error == 0)
         return NULL;
-    free(value);
+    tw_value_free(value);
     return tw_strerror(error);
 }
 
 /* A key that names nothing is no mistake of the line: the task may just have run. It is counted. */
 static void do_move(const struct tw_line *line)
 {
-    if (tw_sched_key_move_at(sched, line->key, strlen(line->key), when(line)) != 0)
-        input.unknown_keys++;
+    struct tw_when to = when(line);
+    bool moved = tw_value_move(sched, line->key, &to);
+    input.moved += moved;
+    input.unknown_keys += !moved;
 }
 
 static void do_cancel(const struct tw_line *line)
 {
-    if (!end_task(line->key))
-        input.unknown_keys++;
+    bool cancelled = tw_value_cancel(sched, line->key);
+    input.cancelled += cancelled;
+    input.unknown_keys += !cancelled;
 }
 
-/* Sleeps, unless a signal comes. */
+/* Sleeps, unless it is to stop; then it notes what was left. */
 static void do_wait(uint64_t ns)
 {
-    uint64_t end_ns = tw_sched_now(sched) + scaled(ns), now_ns;
-    while (!signalled && (now_ns = tw_sched_now(sched)) < end_ns) {
-        uint64_t ms = (end_ns - now_ns + 999999) / 1000000;
+    uint64_t now_ns = tw_sched_now(sched), wait_ns = tw_calendar_scale(&calendar, ns);
+    uint64_t end_ns = wait_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + wait_ns;
+    for (; !stopping() && now_ns < end_ns; now_ns = tw_sched_now(sched)) {
+        uint64_t ms = (end_ns - now_ns - 1) / 1000000 + 1;
         struct pollfd fd = {.fd = wake_pipe[0], .events = POLLIN};
-        poll(&fd, 1, ms > 1000000000 ? 1000000000 : (int)ms);
+        show_status();
+        poll(&fd, 1, patience_ms(ms > 1000000000 ? 1000000000 : (int)ms));
     }
+    if (now_ns < end_ns)
+        input.wait_ns = tw_calendar_left(&calendar, end_ns, now_ns);
 }
 
 static const char *do_line(const struct tw_line *line)
@@ -278,45 +237,18 @@ static const char *do_line(const struct tw_line *line)
     }
 }
 
-/* ---- the status line ------------------------------------------------------------------------------------------- */
-
-static bool live(void)
-{
-    return !options.quiet && isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO);
-}
-
-/* Shown where it does not get between the tasks' own lines. */
-static void show_status(void)
-{
-    struct tw_sched_stats stats;
-    char next[TW_DURATION_SIZE] = "nothing";
-    if (!live())
-        return;
-    tw_sched_stats(sched, &stats);
-    uint64_t next_ns = tw_sched_next(sched), now_ns = tw_sched_now(sched);
-    if (next_ns != TW_NEVER)
-        tw_duration_print((next_ns - now_ns) / 1000000 * 1000000, next);
-    fprintf(stderr, "\r\033[K%" PRIu64 " pending, %" PRIu64 " fired, %" PRIu64 " running, next in %s",
-            stats.pending, stats.fired, stats.running, next);
-}
-
-static void hide_status(void)
-{
-    if (live())
-        fputs("\r\033[K", stderr);
-}
-
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-static bool stopping(void)
-{
-    return signalled || input.stopped;
-}
-
+/* `found` is somebody's text: a terminal must not obey it. */
 static void complain_about(const char *path, uint64_t number, const char *expected, const char *found)
 {
-    hide_status();
-    tw_complain("%s:%" PRIu64 ": expected %s, found \"%.60s\"", path, number, expected, found);
+    char clean[61];
+    size_t size = 0;
+    for (; size < sizeof clean - 1 && found[size] != '\0'; size++)
+        clean[size] = (unsigned char)found[size] < ' ' || found[size] == 127 ? '?' : found[size];
+    clean[size] = '\0';
+    tw_screen_hide();
+    tw_complain("%s:%" PRIu64 ": expected %s, found \"%s\"", path, number, expected, clean);
     input.bad_lines++;
     input.stopped |= options.strict;
 }
@@ -333,30 +265,44 @@ static void take_line(const char *path, uint64_t number, char *text)
         complain_about(path, number, expected, found);
 }
 
-/* Reads a file to its end, line by line as they come. False when it cannot be read. */
-static bool read_file(const char *path)
+static void take(const char *path, uint64_t number, enum tw_lines_got got, char *text)
 {
-    struct tw_lines *lines = tw_lines_open(path, wake_pipe[0]);
+    if (got == TW_LINES_LINE)
+        take_line(path, number, text);
+    else if (got == TW_LINES_LONG)
+        complain_about(path, number, "a line of at most 1 MiB", text);
+    else
+        complain_about(path, number, "a line without NUL bytes", text);
+}
+
+/* Reads to the end, line by line as they come, or until it is to stop. False when reading failed. */
+static bool read_lines(const char *path, struct tw_lines *lines)
+{
     uint64_t number = 0;
-    enum tw_lines_got got = TW_LINES_END;
     char *text;
-    if (lines == NULL) {
-        tw_complain("tickwheel run: %s: %s", path, strerror(errno));
-        return false;
-    }
-    while (!stopping() && (got = tw_lines_next(lines, live() ? 250 : -1, &text)) != TW_LINES_END &&
-           got != TW_LINES_FAILED) {
-        if (got == TW_LINES_LINE)
-            take_line(path, ++number, text);
-        else if (got == TW_LINES_LONG)
-            complain_about(path, ++number, "a line of at most 1 MiB", text);
+    while (!stopping()) {
+        enum tw_lines_got got = tw_lines_next(lines, patience_ms(-1), &text);
+        if (got == TW_LINES_END || got == TW_LINES_FAILED)
+            return got == TW_LINES_END;
+        if (got != TW_LINES_NONE)
+            take(path, ++number, got, text);
         if (got != TW_LINES_LINE || !tw_lines_more(lines))
             show_status();
     }
-    if (got == TW_LINES_FAILED)
+    return tw_lines_rest(lines, unread.out);
+}
+
+static bool read_file(const char *path)
+{
+    struct tw_lines *lines = tw_lines_open(path, wake_pipe[0]);
+    bool good = lines != NULL && read_lines(path, lines);
+    if (!good) {
+        tw_screen_hide();
         tw_complain("tickwheel run: %s: %s", path, strerror(errno));
-    tw_lines_close(lines);
-    return got != TW_LINES_FAILED;
+    }
+    if (lines != NULL)
+        tw_lines_close(lines);
+    return good;
 }
 
 static bool busy(void)
@@ -374,147 +320,124 @@ static void wait_for_the_last(void)
     atomic_store(&input_ended, true);
     while (!stopping() && busy()) {
         show_status();
-        poll(&fd, 1, tw_sched_pending(sched) == 0 ? 2 : live() ? 250 : 1000);
-        while (!signalled && read(wake_pipe[0], bytes, sizeof bytes) == (ssize_t)sizeof bytes)
+        poll(&fd, 1, tw_sched_pending(sched) == 0 ? 2 : patience_ms(1000));
+        while (!stopping() && read(wake_pipe[0], bytes, sizeof bytes) == (ssize_t)sizeof bytes)
             ;
     }
 }
 
 /* ---- the rest -------------------------------------------------------------------------------------------------- */
 
-static void write_rest(void *arg, const struct tw_task *task)
+/* Stops the scheduler and writes what is left: tasks, then what they and the reader were waiting for. */
+static uint64_t stop_and_print(FILE *out)
 {
-    struct value *value = task->arg;
-    char at[TW_TIME_SIZE], period[TW_DURATION_SIZE];
-    FILE *out = arg;
-    tw_time_print(wall_of_clock(task->due_ns), at);
-    tw_duration_print(value->period_ns, period);
-    if (task->period_ns == 0)
-        fprintf(out, "@%s ", at);
-    else if (task->left == TW_FOREVER)
-        fprintf(out, "every %s @%s ", period, at);
-    else
-        fprintf(out, "every %s x%" PRIu64 " @%s ", period, task->left + 1, at);
-    fprintf(out, "%s%s%s\n", value->key, *text_of(value) != '\0' ? " " : "", text_of(value));
-    free(value);
+    char wait[TW_DURATION_SIZE];
+    uint64_t left = 0, now_ns = tw_sched_now(sched);
+    tw_sched_stop(sched, 0, tw_value_keep, NULL);
+    for (struct tw_value *value = tw_value_kept(), *next; value != NULL; value = next, left++) {
+        next = value->next;
+        tw_rest_task(&calendar, now_ns, value, out);
+        tw_value_free(value);
+    }
+    tw_duration_print(input.wait_ns, wait);
+    if (input.wait_ns > 0)
+        fprintf(out, "wait %s\n", wait);
+    fwrite(unread.text, 1, unread.size, out);
+    return left;
 }
 
-/* Stops the scheduler; what did not run goes to the file, which appears whole or not at all. */
-static bool stop_and_write_rest(void)
+static void print_counts(uint64_t left, bool on_stderr, FILE *notes)
+{
+    uint64_t lines = 0;
+    for (size_t i = 0; i < unread.size; i++)
+        lines += unread.text[i] == '\n';
+    if (left == 0 && lines == 0)
+        return;
+    fprintf(notes, "%" PRIu64 " tasks did not run", left);
+    if (lines > 0)
+        fprintf(notes, ", %" PRIu64 " lines were not read", lines);
+    fprintf(notes, "; they are %s, to go on with\n", on_stderr ? "above" : "in the file of --rest");
+}
+
+/* Stops the scheduler; what did not run goes to the file, which appears whole or not at all. What there is to say about
+ * it goes to `notes`. */
+static bool stop_and_write_rest(FILE *notes, bool *rest_above)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    if (out == NULL) {
+    bool on_stderr;
+    if (out == NULL || fclose(unread.out) != 0) {
         tw_complain("tickwheel run: no memory for the rest");
         return false;
     }
-    uint64_t left = tw_sched_stop(sched, 0, write_rest, out);
-    bool good = fclose(out) == 0;
-    hide_status();
-    if (options.rest != NULL)
-        good = good && tw_output_write(options.rest, text, size);
-    else
-        fwrite(text, 1, size, stderr);
-    if (left > 0 && !options.quiet)
-        fprintf(stderr, "%" PRIu64 " tasks did not run; %s\n", left,
-                options.rest != NULL ? "they are in the file of --rest, to go on with"
-                                     : "they are above, to go on with");
+    uint64_t left = stop_and_print(out);
+    bool whole = fclose(out) == 0;
+    tw_screen_hide();
+    if (!whole)
+        tw_complain("tickwheel run: no memory for the whole rest");
+    bool written = tw_rest_write(options.rest, text, size, &on_stderr);
+    *rest_above = on_stderr && size > 0;
+    if (!options.quiet)
+        print_counts(left, on_stderr, notes);
     free(text);
-    return good;
+    free(unread.text);
+    return written && whole;
 }
 
 /* ---- the summary ----------------------------------------------------------------------------------------------- */
 
-static void print_summary(void)
+static void print_summary(FILE *out)
 {
     struct tw_sched_stats stats;
     tw_sched_stats(sched, &stats);
-    fprintf(stderr, "fired %" PRIu64 ", cancelled %" PRIu64 ", moved %" PRIu64, stats.fired, stats.cancelled,
-            stats.moved);
+    fprintf(out, "fired %" PRIu64 ", cancelled %" PRIu64 ", moved %" PRIu64, late_us.total, input.cancelled,
+            input.moved);
+    if (input.replaced > 0)
+        fprintf(out, ", replaced %" PRIu64, input.replaced);
     if (input.unknown_keys > 0)
-        fprintf(stderr, ", %" PRIu64 " moves or cancels found no task", input.unknown_keys);
+        fprintf(out, ", %" PRIu64 " moves or cancels found no task", input.unknown_keys);
     if (input.bad_lines > 0)
-        fprintf(stderr, ", %" PRIu64 " malformed lines skipped", input.bad_lines);
+        fprintf(out, ", %" PRIu64 " malformed lines skipped", input.bad_lines);
     if (options.exec != NULL)
-        fprintf(stderr, ", %" PRIu64 " commands succeeded, %" PRIu64 " failed", good_jobs, failed_jobs);
-    fputc('\n', stderr);
-    if (stats.fired == 0)
+        fprintf(out, ", %" PRIu64 " commands succeeded, %" PRIu64 " failed", good_jobs, failed_jobs);
+    fputc('\n', out);
+    if (late_us.total == 0)
         return;
-    fprintf(stderr, "late by %.0f us (median), %.0f us (99 %%), %.0f us (most)\n",
-            (double)stats.late_p50_ns / 1e3, (double)stats.late_p99_ns / 1e3, (double)stats.late_max_ns / 1e3);
-    tw_histogram_print(&late_us, "us late", "calls", 0, stderr);
+    fprintf(out, "late by %.0f us (median), %.0f us (99 %%), %.0f us (most)\n", (double)stats.late_p50_ns / 1e3,
+            (double)stats.late_p99_ns / 1e3, (double)stats.late_max_ns / 1e3);
+    tw_histogram_print(&late_us, "us late", "calls", 0, out);
 }
 
-/* ---- arguments --------------------------------------------------------------------------------------------------- */
-
-static bool parse_speed(const char *text)
+/* Behind a rest on standard error, lines are comments: the whole is an input file. */
+static void print_notes(const char *text, bool rest_above)
 {
-    char *end;
-    options.speed = strtod(text, &end);
-    if (end != text && *end == '\0' && options.speed >= 0.001 && options.speed <= 1e6)
-        return true;
-    tw_complain("tickwheel run: --speed: expected a number from 0.001 to 1000000, found \"%s\"", text);
-    return false;
-}
-
-static bool parse_jobs(const char *text)
-{
-    if (tw_number_parse(text, JOBS_MAX, &options.jobs) && options.jobs > 0)
-        return true;
-    tw_complain("tickwheel run: --jobs: expected a number from 1 to 1024, found \"%s\"", text);
-    return false;
-}
-
-enum { OPTION_EXEC = 1, OPTION_JOBS, OPTION_SPEED, OPTION_REST, OPTION_STRICT, OPTION_QUIET };
-
-static bool take_option(int code)
-{
-    switch (code) {
-    case OPTION_EXEC:
-        options.exec = optarg;
-        return true;
-    case OPTION_JOBS:
-        return parse_jobs(optarg);
-    case OPTION_SPEED:
-        return parse_speed(optarg);
-    case OPTION_REST:
-        options.rest = optarg;
-        return true;
-    case OPTION_STRICT:
-        options.strict = true;
-        return true;
-    default:
-        options.quiet = true;
-        return true;
+    while (*text != '\0') {
+        size_t size = strcspn(text, "\n");
+        fprintf(stderr, "%s%.*s\n", rest_above ? "# " : "", (int)size, text);
+        text += size + (text[size] == '\n');
     }
 }
 
-/* Returns -1 to go on, else an exit status. */
-static int parse_arguments(int argc, char **argv)
+/* Ends it all, and says so. Returns whether nothing was lost. */
+static bool finish(void)
 {
-    static const struct option LONG[] = {{"exec", required_argument, NULL, OPTION_EXEC},
-                                         {"jobs", required_argument, NULL, OPTION_JOBS},
-                                         {"speed", required_argument, NULL, OPTION_SPEED},
-                                         {"rest", required_argument, NULL, OPTION_REST},
-                                         {"strict", no_argument, NULL, OPTION_STRICT},
-                                         {"quiet", no_argument, NULL, OPTION_QUIET},
-                                         {"help", no_argument, NULL, 'h'},
-                                         {NULL, 0, NULL, 0}};
-    options.jobs = JOBS_DEFAULT;
-    options.speed = 1;
-    opterr = 0;
-    for (int code; (code = getopt_long(argc, argv, ":h", LONG, NULL)) != -1;) {
-        if (code == 'h') {
-            fputs(HELP, stdout);
-            return TW_EXIT_GOOD;
-        }
-        if (code == '?' || code == ':')
-            return tw_complain_option(code, argv);
-        if (!take_option(code))
-            return TW_EXIT_INPUT;
-    }
-    return -1;
+    char *text = NULL;
+    size_t size = 0;
+    bool rest_above = false;
+    FILE *notes = open_memstream(&text, &size);
+    if (notes == NULL)
+        return false;
+    bool good = stop_and_write_rest(notes, &rest_above);
+    int error = tw_screen_error();
+    if (error != 0)
+        fprintf(notes, "tickwheel run: standard output cannot be written: %s\n", strerror(error));
+    if (!options.quiet)
+        print_summary(notes);
+    if (fclose(notes) == 0)
+        print_notes(text, rest_above);
+    free(text);
+    return good && error == 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
@@ -533,7 +456,9 @@ static bool prepare(void)
     struct timespec now;
     struct tw_sched_options sched_options = {.tick_ns = TICK_NS,
                                              .workers = options.exec != NULL ? (uint32_t)options.jobs : 0};
-    if (!tw_lines_pipe(wake_pipe) || tw_sched_new(&sched, &sched_options) != 0) {
+    tw_screen_begin(!options.quiet, options.exec != NULL);
+    unread.out = open_memstream(&unread.text, &unread.size);
+    if (unread.out == NULL || !tw_lines_pipe(wake_pipe) || tw_sched_new(&sched, &sched_options) != 0) {
         tw_complain("tickwheel run: the scheduler cannot be started: %s", strerror(errno));
         return false;
     }
@@ -541,8 +466,9 @@ static bool prepare(void)
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     clock_gettime(CLOCK_REALTIME, &now);
-    begun_ns = tw_sched_now(sched);
-    begun_wall_ns = (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec;
+    calendar = (struct tw_calendar){.clock_ns = tw_sched_now(sched),
+                                    .wall_ns = (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec,
+                                    .speed = options.speed};
     return true;
 }
 
@@ -551,25 +477,23 @@ static bool read_all(int count, char **paths)
     bool good = true;
     if (count == 0)
         return read_file("-");
-    for (int i = 0; i < count && !stopping(); i++)
-        good &= read_file(paths[i]);
+    for (int i = 0; i < count; i++)
+        good &= stopping() ? tw_rest_file(paths[i], unread.out) : read_file(paths[i]);
     return good;
 }
 
 int tw_command_run(int argc, char **argv)
 {
-    int status = parse_arguments(argc, argv);
+    int status = tw_run_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
     if (!prepare())
         return TW_EXIT_WRONG;
     bool read = read_all(argc - optind, argv + optind);
     wait_for_the_last();
-    bool written = stop_and_write_rest();
-    if (!options.quiet)
-        print_summary();
+    bool good = finish();
     tw_sched_free(sched);
     if (!read || (options.strict && input.bad_lines > 0))
         return TW_EXIT_INPUT;
-    return written && input.bad_lines == 0 ? TW_EXIT_GOOD : TW_EXIT_WRONG;
+    return good && input.bad_lines == 0 ? TW_EXIT_GOOD : TW_EXIT_WRONG;
 }

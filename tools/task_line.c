@@ -152,7 +152,7 @@ static bool read_time(const char *text, uint64_t *ns)
     time_t seconds = timegm(&tm);
     if (seconds < 0 || gmtime_r(&seconds, &back) == NULL || back.tm_mon + 1 != asked.tm_mon ||
         back.tm_mday != asked.tm_mday || back.tm_hour != asked.tm_hour || back.tm_min != asked.tm_min ||
-        back.tm_sec != asked.tm_sec || (uint64_t)seconds > UINT64_MAX / second_ns - 1)
+        back.tm_sec != asked.tm_sec || (uint64_t)seconds > TW_TIME_MAX_NS / second_ns)
         return false;
     *ns = (uint64_t)seconds * second_ns + fraction;
     return true;
@@ -192,11 +192,9 @@ static bool read_when(const char *word, struct tw_line *line)
     return *word == '@' && read_time(word + 1, &line->time_ns);
 }
 
-/* A number of times: x3. */
+/* A number of times, behind its x: x3. */
 static bool read_times(const char *word, uint64_t *times)
 {
-    if (*word != 'x')
-        return false;
     const char *end = read_digits(word + 1, times);
     return end != NULL && *end == '\0' && *times > 0;
 }
@@ -216,7 +214,7 @@ static const char *parse_every(struct tw_line *line, char *rest)
         return "a period such as 5s or 1h30m after every";
     line->time_ns = line->period_ns;
     char *at = rest + strspn(rest, " \t");
-    if (*at == 'x') {
+    if (*at == 'x' && digit(at[1])) { /* else it begins a key */
         char *word = next_word(&rest);
         if (!read_times(word, &line->times))
             return "a number of times such as x3, x1 being the least";

@@ -18,6 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The last time that a line can say, in 2554. */
+#define TW_TIME_MAX_NS ((UINT64_MAX / 1000000000 - 1) * 1000000000 + 999999999)
+
 enum tw_line_kind { TW_LINE_NOTHING, TW_LINE_TASK, TW_LINE_EVERY, TW_LINE_MOVE, TW_LINE_CANCEL, TW_LINE_WAIT };
 
 /* A line, its words pointing into it. */

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "run_options.h"
+
+#include "command.h"
+#include "rest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char HELP[] =
+    "usage: tickwheel run [OPTIONS] [FILE...]\n"
+    "\n"
+    "Reads tasks from the files, or from standard input, line by line, and runs each when it is due:\n"
+    "\n"
+    "  +1500ms order:42 notify unpaid         once, so long from now (units: ns us ms s m h d; 1h30m, 1.5s)\n"
+    "  @2026-12-01T09:00:00Z order:42 text    once, at a time (UTC)\n"
+    "  every 5s x3 beat text                  three times, 5 s apart; without x3 for ever\n"
+    "  every 5s x3 +1s beat text              the same, the first after 1 s; or @TIME: the first at that time\n"
+    "  move order:42 +10m                     another time for a task that is pending\n"
+    "  cancel order:42\n"
+    "  wait 2s                                read on after that\n"
+    "\n"
+    "Lines that begin with # say nothing. A key (order:42) names one task: used again, it replaces that task. "
+    "A due task\n"
+    "prints its time, how late it is in microseconds, its key and its text. The end of the input is waited "
+    "for, and then\n"
+    "the last task.\n"
+    "\n"
+    "  --exec CMD      run CMD in a shell for each task, with the line on its standard input and "
+    "TICKWHEEL_KEY,\n"
+    "                  TICKWHEEL_TEXT, TICKWHEEL_DUE and TICKWHEEL_LATE_US in its environment;\n"
+    "                  a text of more than 100000 bytes is on the standard input only\n"
+    "  --jobs N        at most so many commands at once, 1 to 1024 (default 4)\n"
+    "  --speed N       time runs so many times faster, 0.001 to 1000000 (default 1)\n"
+    "  --rest FILE     where tasks and lines are written that did not run, to go on from (default: standard "
+    "error)\n"
+    "  --strict        stop at the first line that is malformed, with status 2; else it is skipped and the "
+    "status is 1\n"
+    "  --quiet         no summary\n"
+    "\n"
+    "SIGINT and SIGTERM end it cleanly: running commands are waited for, the rest is written. So does a "
+    "standard "
+    "output that\n"
+    "cannot be written.\n"
+    "\n"
+    "Exit status: 0, also when commands failed; 1 when lines were skipped, or the output or the rest could not "
+    "be "
+    "written;\n"
+    "2 when arguments are wrong, a file cannot be read, or --strict has stopped it.\n";
+
+enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024 };
+
+static bool parse_speed(const char *text, double *speed)
+{
+    char *end;
+    *speed = strtod(text, &end);
+    if (end != text && *end == '\0' && *speed >= 0.001 && *speed <= 1e6)
+        return true;
+    tw_complain("tickwheel run: --speed: expected a number from 0.001 to 1000000, found \"%s\"", text);
+    return false;
+}
+
+static bool parse_jobs(const char *text, uint64_t *jobs)
+{
+    if (tw_number_parse(text, JOBS_MAX, jobs) && *jobs > 0)
+        return true;
+    tw_complain("tickwheel run: --jobs: expected a number from 1 to 1024, found \"%s\"", text);
+    return false;
+}
+
+enum { OPTION_EXEC = 1, OPTION_JOBS, OPTION_SPEED, OPTION_REST, OPTION_STRICT, OPTION_QUIET };
+
+static bool take_option(int code, struct tw_run_options *options)
+{
+    switch (code) {
+    case OPTION_EXEC:
+        options->exec = optarg;
+        return true;
+    case OPTION_JOBS:
+        return parse_jobs(optarg, &options->jobs);
+    case OPTION_SPEED:
+        return parse_speed(optarg, &options->speed);
+    case OPTION_REST:
+        options->rest = optarg;
+        return true;
+    case OPTION_STRICT:
+        options->strict = true;
+        return true;
+    default:
+        options->quiet = true;
+        return true;
+    }
+}
+
+int tw_run_options_parse(int argc, char **argv, struct tw_run_options *options)
+{
+    static const struct option LONG[] = {{"exec", required_argument, NULL, OPTION_EXEC},
+                                         {"jobs", required_argument, NULL, OPTION_JOBS},
+                                         {"speed", required_argument, NULL, OPTION_SPEED},
+                                         {"rest", required_argument, NULL, OPTION_REST},
+                                         {"strict", no_argument, NULL, OPTION_STRICT},
+                                         {"quiet", no_argument, NULL, OPTION_QUIET},
+                                         {"help", no_argument, NULL, 'h'},
+                                         {NULL, 0, NULL, 0}};
+    options->jobs = JOBS_DEFAULT;
+    options->speed = 1;
+    opterr = 0;
+    for (int code; (code = getopt_long(argc, argv, ":h", LONG, NULL)) != -1;) {
+        if (code == 'h') {
+            fputs(HELP, stdout);
+            return TW_EXIT_GOOD;
+        }
+        if (code == '?' || code == ':')
+            return tw_complain_option(code, argv);
+        if (!take_option(code, options))
+            return TW_EXIT_INPUT;
+    }
+    if (options->rest != NULL && !tw_rest_check(options->rest))
+        return TW_EXIT_INPUT;
+    return -1;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The arguments of `tickwheel run`, and its help.
+ */
+#ifndef TW_TOOLS_RUN_OPTIONS_H
+#define TW_TOOLS_RUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tw_run_options {
+    const char *exec, *rest; /* NULL: not given */
+    uint64_t jobs;
+    double speed;
+    bool strict, quiet;
+};
+
+/* Reads the options; getopt's `optind` is then the first file. Returns: -1 to go on, else an exit status. */
+int tw_run_options_parse(int argc, char **argv, struct tw_run_options *options);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "screen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool live, shown;
+static _Atomic int error;
+
+/* Opened the wrong way round, so that using it still fails. */
+static void hold_descriptor(int fd, int flags)
+{
+    if (fcntl(fd, F_GETFD) < 0)
+        (void)!open("/dev/null", flags);
+}
+
+void tw_screen_begin(bool status, bool commands)
+{
+    hold_descriptor(STDIN_FILENO, O_WRONLY);
+    hold_descriptor(STDOUT_FILENO, O_RDONLY);
+    hold_descriptor(STDERR_FILENO, O_RDONLY);
+    live = status && isatty(STDERR_FILENO) && !(commands && isatty(STDOUT_FILENO));
+}
+
+bool tw_screen_live(void)
+{
+    return live;
+}
+
+static void hide(void)
+{
+    if (shown)
+        fputs("\r\033[K", stderr);
+    shown = false;
+}
+
+void tw_screen_hide(void)
+{
+    pthread_mutex_lock(&lock);
+    hide();
+    pthread_mutex_unlock(&lock);
+}
+
+void tw_screen_show(const char *text)
+{
+    pthread_mutex_lock(&lock);
+    fprintf(stderr, "\r\033[K%s", text);
+    shown = true;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Past stdio, which would write what failed again at the exit. Returns 0 or an errno. */
+static int write_all(const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(STDOUT_FILENO, bytes, size);
+        if (n < 0 && errno == EAGAIN)
+            poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, -1);
+        else if (n < 0 && errno != EINTR)
+            return errno;
+        bytes += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+bool tw_screen_print(const char *line, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    hide();
+    if (error == 0)
+        error = write_all(line, size);
+    pthread_mutex_unlock(&lock);
+    return error == 0;
+}
+
+int tw_screen_error(void)
+{
+    return error;
+}

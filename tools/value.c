@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "value.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tw_value *handed, *undone; /* kept */
+
+struct tw_value *tw_value_new(const struct tw_line *line, const struct tw_when *first)
+{
+    size_t key = strlen(line->key) + 1, text = strlen(line->text) + 1;
+    struct tw_value *value = malloc(sizeof *value + key + text);
+    if (value == NULL)
+        return NULL;
+    *value = (struct tw_value){.first = *first, .period_ns = line->period_ns, .task_holds = true};
+    memcpy(value->key, line->key, key);
+    memcpy(value->key + key, line->text, text);
+    return value;
+}
+
+void tw_value_free(struct tw_value *value)
+{
+    free(value);
+}
+
+const char *tw_value_text(const struct tw_value *value)
+{
+    return value->key + strlen(value->key) + 1;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------- */
+
+bool tw_value_enter(struct tw_value *value, const struct tw_task *task, struct tw_when *first)
+{
+    pthread_mutex_lock(&lock);
+    bool wanted = !value->ended;
+    value->skipped = !wanted;
+    value->inside = wanted;
+    value->last = task->period_ns == 0 || task->left == 0;
+    *first = value->first;
+    pthread_mutex_unlock(&lock);
+    return wanted;
+}
+
+/* The task lets go of its value; one with calls that were not done is kept. Once is enough. The lock is held. */
+static void release(struct tw_value *value)
+{
+    if (value->kept || !value->task_holds)
+        return;
+    value->kept = value->unprinted > 0;
+    value->task_holds = value->kept;
+    if (value->kept) {
+        value->next = undone;
+        undone = value;
+    }
+}
+
+void tw_value_leave(struct tw_value *value, const struct tw_task *task, bool done)
+{
+    pthread_mutex_lock(&lock);
+    value->inside = false;
+    if (!done && value->unprinted++ == 0)
+        value->unprinted_due_ns = task->due_ns;
+    if (value->last || value->ended)
+        release(value);
+    bool free_it = !value->task_holds && !value->reader_holds;
+    pthread_mutex_unlock(&lock);
+    if (free_it)
+        free(value);
+}
+
+/* ---- the reader ---------------------------------------------------------------------------------------------- */
+
+/* Looks a key up; the lock is held. NULL: it names no task that is still to run. */
+static struct tw_value *find(struct tw_sched *sched, const char *key, struct tw_task *task)
+{
+    return tw_sched_key_get(sched, key, strlen(key), task) == 0 ? task->arg : NULL;
+}
+
+/* Finds a value, to end its task; it is the reader's as well from then on. */
+static struct tw_value *find_to_end(struct tw_sched *sched, const char *key, struct tw_task *task)
+{
+    pthread_mutex_lock(&lock);
+    struct tw_value *value = find(sched, key, task);
+    if (value != NULL)
+        value->reader_holds = value->ended = true;
+    pthread_mutex_unlock(&lock);
+    return value;
+}
+
+/* Lets go of a value whose task is over; for the task, too, but while a call is under way, which will do that itself. */
+static void let_go(struct tw_value *value)
+{
+    pthread_mutex_lock(&lock);
+    value->reader_holds = false;
+    if (!value->inside)
+        release(value);
+    bool free_it = !value->task_holds;
+    pthread_mutex_unlock(&lock);
+    if (free_it)
+        free(value);
+}
+
+static bool is_inside(const struct tw_value *value)
+{
+    pthread_mutex_lock(&lock);
+    bool inside = value->inside;
+    pthread_mutex_unlock(&lock);
+    return inside;
+}
+
+/* Whether cancelling, which found the task so, kept a call from being made. */
+static bool was_in_time(const struct tw_value *value, enum tw_cancelled found)
+{
+    pthread_mutex_lock(&lock);
+    bool in_time = value->skipped || found == TW_CANCELLED || (found == TW_RUNNING && !value->last);
+    pthread_mutex_unlock(&lock);
+    return in_time;
+}
+
+/* Of a call under way that has come here, the end lets go of the value. One that has not come yet, or has left, only the
+ * scheduler knows to have returned; that is soon, as `ended` is set. */
+bool tw_value_cancel(struct tw_sched *sched, const char *key)
+{
+    struct tw_task task;
+    struct tw_value *value = find_to_end(sched, key, &task);
+    if (value == NULL)
+        return false;
+    enum tw_cancelled found = tw_sched_cancel(sched, task.id);
+    if (found == TW_RUNNING && !is_inside(value))
+        tw_sched_cancel_wait(sched, task.id, NULL);
+    bool in_time = was_in_time(value, found);
+    let_go(value);
+    return in_time;
+}
+
+bool tw_value_move(struct tw_sched *sched, const char *key, const struct tw_when *when)
+{
+    struct tw_task task;
+    pthread_mutex_lock(&lock); /* the last call lets go of the value under it, so the value stays */
+    struct tw_value *value = find(sched, key, &task);
+    bool moved = value != NULL && tw_sched_key_move_at(sched, key, strlen(key), when->due_ns) == 0;
+    if (moved)
+        value->first = *when;
+    pthread_mutex_unlock(&lock);
+    return moved;
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------------- */
+
+void tw_value_keep(void *arg, const struct tw_task *task)
+{
+    struct tw_value *value = task->arg;
+    (void)arg;
+    pthread_mutex_lock(&lock);
+    value->due_ns = task->due_ns;
+    value->calls = task->left == TW_FOREVER ? TW_FOREVER : task->left + 1;
+    value->next = handed;
+    handed = value;
+    pthread_mutex_unlock(&lock);
+}
+
+struct tw_value *tw_value_kept(void)
+{
+    struct tw_value **end = &undone;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = handed;
+    return undone;
+}
