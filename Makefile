@@ -43,7 +43,7 @@ build: ## the library and build/tickwheel
 	@$(call configure,build,-DTICKWHEEL_TESTS=OFF)
 	@$(call compile,build)
 
-bench: ## both benchmarks beside others, most of an hour; QUICK=1: two minutes; PART=wheel or PART=sched
+bench: ## both benchmarks beside others, an hour; QUICK=1: two minutes; PART=wheel or PART=sched
 	@case "$(PART)" in "" | wheel | sched) ;; *) echo "make bench: PART is '$(PART)': expected wheel or sched" >&2; exit 2 ;; esac
 	@tools/setup build bench
 	@mkdir -p build/bench
