@@ -203,6 +203,14 @@ static inline struct tw__task *tw__queued_task(struct tw__queued *item)
     return (struct tw__task *)(void *)item;
 }
 
+/* Appends the task of a timer that the wheel has let go of to one of the lists of READY tasks. */
+static inline void tw__queue_timer(struct tw__queued *head, struct tw_timer *timer)
+{
+    struct tw__task *task = (struct tw__task *)(void *)timer;
+    task->state = TW__READY;
+    tw__queue_append(head, &task->queued);
+}
+
 /* ---- clock: clock.c -------------------------------------------------------------------------------------- */
 
 uint64_t tw__clock_read(const struct tw_sched *sched);

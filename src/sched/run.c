@@ -235,20 +235,13 @@ static void tell_workers(struct tw_sched *sched, uint64_t n)
     pthread_mutex_unlock(&sched->pool_lock);
 }
 
-static void make_ready(struct tw__shard *shard, struct tw_timer *timer)
-{
-    struct tw__task *task = (struct tw__task *)(void *)timer;
-    task->state = TW__READY;
-    tw__queue_append(&shard->ready, &task->queued);
-}
-
 void tw__catch_up(struct tw__shard *shard)
 {
     uint64_t tick = tw__tick_now(shard->sched, tw__clock_read(shard->sched));
     struct tw_timer *timer;
     tw__loose_settle(shard);
     while ((timer = tw_wheel_poll(shard->wheel, tick)) != NULL) {
-        make_ready(shard, timer);
+        tw__queue_timer(&shard->ready, timer);
         shard->caught++;
     }
     if (shard->caught > 0)
@@ -265,7 +258,7 @@ static void collect(struct tw__shard *shard, uint64_t tick)
         enum tw_polled polled;
         tw__loose_settle(shard);
         for (; (polled = tw_wheel_poll_budget(shard->wheel, tick, &budget, &timer)) == TW_POLL_DUE; moved++)
-            make_ready(shard, timer);
+            tw__queue_timer(&shard->ready, timer);
         shard->caught = 0;
         bool done = polled == TW_POLL_IDLE || shard->stopped;
         if (done && (moved == 0 || shard->sched->options.workers == 0))

@@ -266,11 +266,8 @@ static bool set_aside(struct tw__shard *shard)
     tw__queue_splice(&shard->aside, &shard->sent);
     tw__loose_settle(shard);
     struct tw_timer *timer = NULL;
-    for (int i = 0; i < TW__COLLECT && (timer = tw_wheel_drain(shard->wheel)) != NULL; i++) {
-        struct tw__task *task = (struct tw__task *)(void *)timer;
-        task->state = TW__READY;
-        tw__queue_append(&shard->aside, &task->queued);
-    }
+    for (int i = 0; i < TW__COLLECT && (timer = tw_wheel_drain(shard->wheel)) != NULL; i++)
+        tw__queue_timer(&shard->aside, timer);
     return timer != NULL;
 }
 

@@ -242,14 +242,20 @@ static void wake_for(struct tw__shard *shard, uint64_t tick)
     tw__clock_wake(shard->sched);
 }
 
+/* Adds a timer to the wheel; one that will not take it is brought to the present and asked again. */
+static int add_timer(struct tw__shard *shard, struct tw_timer *timer, uint64_t tick)
+{
+    int error = tw_wheel_add_at(shard->wheel, timer, tick);
+    if (error == 0)
+        return 0;
+    tw__catch_up(shard);
+    return tw_wheel_add_at(shard->wheel, timer, tick);
+}
+
 int tw__task_file(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
 {
     uint64_t tick = tw__tick_due(shard->sched, due_ns);
-    int error = tw_wheel_add_at(shard->wheel, &task->timer, tick);
-    if (error != 0) {
-        tw__catch_up(shard);
-        error = tw_wheel_add_at(shard->wheel, &task->timer, tick);
-    }
+    int error = add_timer(shard, &task->timer, tick);
     if (error != 0)
         return error;
     task->due_ns = due_ns;
@@ -297,11 +303,7 @@ static int probe(struct tw__shard *shard, uint64_t tick)
 {
     struct tw_timer timer;
     tw_timer_init(&timer);
-    int error = tw_wheel_add_at(shard->wheel, &timer, tick);
-    if (error != 0) {
-        tw__catch_up(shard);
-        error = tw_wheel_add_at(shard->wheel, &timer, tick);
-    }
+    int error = add_timer(shard, &timer, tick);
     tw_wheel_cancel(shard->wheel, &timer);
     return error;
 }
