@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+# Sourced by the `run` of each part: takes PROGRAM DIR [--quick] [--keep NAME] apart.
+# Before: part is its folder's name. After: bench, dir, quick (0 or 1), keep (a name or nothing), here.
+usage() { echo "usage: bench/$part/run $(echo "${part}_bench" | tr a-z A-Z) DIR [--quick] [--keep NAME]" >&2; exit 2; }
+[ $# -ge 2 ] || usage
+bench=$1 dir=$2 quick=0 keep=
+shift 2
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick) quick=1 ;;
+    --keep) [ $# -ge 2 ] || usage; keep=$2; shift ;;
+    *) echo "bench/$part/run: unknown option '$1'" >&2; usage ;;
+    esac
+    shift
+done
+case $keep in */* | .*) echo "bench/$part/run: --keep: expected a plain name, not '$keep'" >&2; exit 2 ;; esac
+[ -x "$bench" ] || { echo "bench/$part/run: $bench: no such program" >&2; exit 2; }
+here=$(dirname "$0")
+
+# Files what --keep asks for under results/: keep_files FILE...
+keep_files() {
+    [ -n "$keep" ] || return 0
+    kept=$here/../results/$(date -u +%Y-%m-%d)-$keep
+    mkdir -p "$kept"
+    cp "$@" "$kept"
+    echo "Kept in $kept."
+}
