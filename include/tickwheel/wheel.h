@@ -124,13 +124,20 @@ struct tw_timer {
     uint64_t hint;
 };
 
-/* Makes a timer that is not pending. Requires: the timer is not pending in any wheel. */
-static inline void tw_timer_init(struct tw_timer *timer)
+/* Makes a timer that is not pending, with a deadline for tw_timer_deadline() to give back: for objects that wait
+ * somewhere else than in a wheel for a while. Requires: the timer is not pending in any wheel. */
+static inline void tw_timer_init_at(struct tw_timer *timer, uint64_t deadline)
 {
     timer->link.next = NULL;
     timer->link.prev = NULL;
-    timer->deadline = 0;
+    timer->deadline = deadline;
     timer->hint = 0;
+}
+
+/* Makes a timer that is not pending, its deadline 0. Requires: the timer is not pending in any wheel. */
+static inline void tw_timer_init(struct tw_timer *timer)
+{
+    tw_timer_init_at(timer, 0);
 }
 
 /* True from the add until the timer fires, is cancelled or is drained. */
@@ -139,10 +146,23 @@ static inline bool tw_timer_pending(const struct tw_timer *timer)
     return timer->link.next != NULL;
 }
 
-/* The tick on which the timer is due, or was due when it fired last. */
+/* The tick on which the timer is due, or was due when it fired last, or what tw_timer_init_at() was given. */
 static inline uint64_t tw_timer_deadline(const struct tw_timer *timer)
 {
     return timer->deadline;
+}
+
+/* Tells the wheel that the caller has copied the timer to other memory (realloc, defragmentation). Does nothing for one
+ * that is not pending. The old place is not touched: it may be gone already.
+ * Requires: `timer` is the new place and holds the old one's bytes; since they were copied nothing has happened to the
+ * wheel, and no other timer of it has been copied. Of several, each is told before the next one is copied.
+ * Cost: O(1), three cache lines. */
+static inline void tw_timer_relocated(struct tw_timer *timer)
+{
+    if (!tw_timer_pending(timer))
+        return;
+    timer->link.next->prev = &timer->link;
+    timer->link.prev->next = &timer->link;
 }
 
 /* The object around its timer: TW_CONTAINER(timer, struct conn, idle). */
@@ -263,6 +283,11 @@ typedef int tw_visit_fn(void *arg, const struct tw_timer *timer);
  * Returns: 0, or what `visit` returned. Cost: O(timers + occupied slots). */
 int tw_wheel_visit(const struct tw_wheel *wheel, tw_visit_fn *visit, void *arg);
 
+/* Visits every pending timer with deadline <= tick, and no other, in no particular order.
+ * Returns: 0, or what `visit` returned. Cost: O(levels + occupied slots that start at or before `tick` + timers in them),
+ * however many there are beyond. Timers that were pushed back, or wait for a later turn, are met where they are filed. */
+int tw_wheel_visit_until(const struct tw_wheel *wheel, uint64_t tick, tw_visit_fn *visit, void *arg);
+
 /* What one level looks like from outside. */
 struct tw_level_info {
     uint32_t slots;    /* slots in the ring */
@@ -276,7 +301,7 @@ struct tw_level_info {
 /* Levels in use now (GROW: grown ones included). */
 uint32_t tw_wheel_levels(const struct tw_wheel *wheel);
 
-/* Describes one level. Requires: level < tw_wheel_levels(). Cost: O(timers on the level). */
+/* Describes one level. Requires: level < tw_wheel_levels(). Cost: O(slots of the level + timers on it). */
 struct tw_level_info tw_wheel_level(const struct tw_wheel *wheel, uint32_t level);
 
 /* Timers filed in one slot. Requires: level < tw_wheel_levels(), slot < slots of it. Cost: O(timers in it). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking at a wheel without changing it: visit, exact next deadline, the levels, the invariants, the dump.
+ * Looking at a wheel without changing it: visits, exact next deadline, the levels, the invariants, the dump.
  */
 #include "internal.h"
 #include "text.h"
@@ -18,68 +18,85 @@ static int visit_list(const struct tw__head *head, tw_visit_fn *visit, void *arg
     return 0;
 }
 
-/* Visits the occupied slots of a ring. */
-static int visit_ring(const struct tw__level *level, tw_visit_fn *visit, void *arg)
+/* A visit of the timers that are due at `until` or before. What is called may lower it, to see fewer. */
+struct tour {
+    const struct tw_wheel *wheel;
+    uint64_t until;
+    tw_visit_fn *visit;
+    void *arg;
+};
+
+static int visit_due(void *arg, const struct tw_timer *timer)
 {
-    uint32_t i = 0;
-    while (level->top != 0 && i < level->count) {
-        uint32_t distance = tw__distance(level, i);
-        if (distance >= level->count - i)
-            return 0; /* that one lies before i: all have been visited */
-        i += distance;
-        int result = visit_list(&tw__slot_at(level, i++)->head, visit, arg);
+    const struct tour *tour = arg;
+    return timer->deadline <= tour->until ? tour->visit(tour->arg, timer) : 0;
+}
+
+/* False where slot `number` starts too late for the tour, and with it all that come after. */
+static bool starts_in_time(const struct tour *tour, const struct tw__level *level, uint64_t number)
+{
+    return tw__mul_saturating(number, level->span) <= tour->until;
+}
+
+/* Goes through the occupied slots of a ring in the order of time. A slot holds no deadline before its first tick: a
+ * timer may be pushed back beyond its slot, or wait there for a later turn, but never the other way. What is counted is
+ * the places in the ring, as slot numbers may run past the end of time. */
+static int tour_ring(struct tour *tour, uint32_t l)
+{
+    const struct tw__level *level = &tour->wheel->level[l];
+    uint64_t first = l == 0 ? tour->wheel->cur : level->started;
+    uint32_t from = tw__ring_index(level, l, first);
+    for (uint32_t seen = 0; level->top != 0 && seen < level->count; seen++) {
+        uint32_t index = (from + seen) % level->count, distance = tw__distance(level, index);
+        seen += distance;
+        if (seen >= level->count || !starts_in_time(tour, level, tw__add_saturating(first, seen)))
+            return 0; /* round once, or far enough */
+        int result = visit_list(&tw__slot_at(level, (from + seen) % level->count)->head, visit_due, tour);
         if (result != 0)
             return result;
     }
     return 0;
 }
 
-int tw_wheel_visit(const struct tw_wheel *w, tw_visit_fn *visit, void *arg)
+static int tour_level(struct tour *tour, uint32_t l)
 {
-    int result = visit_list(&w->due, visit, arg);
-    for (uint32_t l = 0; result == 0 && l < w->levels; l++) {
-        result = visit_list(&w->level[l].drain, visit, arg);
-        if (result == 0)
-            result = visit_ring(&w->level[l], visit, arg);
-    }
+    const struct tw__level *level = &tour->wheel->level[l];
+    int result = 0;
+    if (starts_in_time(tour, level, level->draining))
+        result = visit_list(&level->drain, visit_due, tour);
+    return result != 0 ? result : tour_ring(tour, l);
+}
+
+static int take_tour(struct tour *tour)
+{
+    int result = visit_list(&tour->wheel->due, visit_due, tour);
+    for (uint32_t l = 0; result == 0 && l < tour->wheel->levels; l++)
+        result = tour_level(tour, l);
     return result;
 }
 
-/* ---- the earliest deadline ------------------------------------------------------------------------------- */
-
-static int keep_earliest(void *arg, const struct tw_timer *timer)
+int tw_wheel_visit_until(const struct tw_wheel *w, uint64_t tick, tw_visit_fn *visit, void *arg)
 {
-    uint64_t *earliest = arg;
-    if (timer->deadline < *earliest)
-        *earliest = timer->deadline;
-    return 0;
+    return take_tour(&(struct tour){.wheel = w, .until = tick, .visit = visit, .arg = arg});
 }
 
-/* Looks through the slots of a ring in order of time, as long as they could hold an earlier deadline: a timer may be
- * pushed back beyond its slot, never before it. */
-static void earliest_on_ring(const struct tw_wheel *w, uint32_t l, uint64_t *earliest)
+int tw_wheel_visit(const struct tw_wheel *w, tw_visit_fn *visit, void *arg)
 {
-    const struct tw__level *level = &w->level[l];
-    uint64_t slot = l == 0 ? w->cur : level->started;
-    for (uint32_t seen = 0; level->top != 0 && seen < level->count; seen++, slot++) {
-        uint32_t distance = tw__distance(level, tw__ring_index(level, l, slot));
-        slot += distance;
-        seen += distance;
-        if (seen >= level->count || tw__mul_saturating(slot, level->span) >= *earliest)
-            return;
-        visit_list(&tw__slot_at(level, tw__ring_index(level, l, slot))->head, keep_earliest, earliest);
-    }
+    return tw_wheel_visit_until(w, UINT64_MAX, visit, arg);
+}
+
+/* From here on only what is earlier still. A deadline is never 0: the earliest that a wheel files is tick 1. */
+static int look_before(void *arg, const struct tw_timer *timer)
+{
+    ((struct tour *)arg)->until = timer->deadline - 1;
+    return 0;
 }
 
 uint64_t tw_wheel_next_exact(const struct tw_wheel *w)
 {
-    uint64_t earliest = TW_NEVER;
-    visit_list(&w->due, keep_earliest, &earliest);
-    for (uint32_t l = 0; l < w->levels; l++) {
-        visit_list(&w->level[l].drain, keep_earliest, &earliest);
-        earliest_on_ring(w, l, &earliest);
-    }
-    return earliest;
+    struct tour tour = {.wheel = w, .until = TW_NEVER - 1, .visit = look_before, .arg = &tour};
+    take_tour(&tour);
+    return tour.until + 1;
 }
 
 /* ---- the levels ------------------------------------------------------------------------------------------ */
@@ -98,15 +115,6 @@ static uint64_t list_length(const struct tw__head *head)
     return length;
 }
 
-static uint32_t bits_set(const struct tw__level *level)
-{
-    uint32_t set = 0;
-    for (uint32_t i = 0; i < (level->count + 63) / 64; i++)
-        for (uint64_t word = level->bits[i]; word != 0; word &= word - 1)
-            set++;
-    return set;
-}
-
 uint32_t tw_wheel_levels(const struct tw_wheel *w)
 {
     return w->levels;
@@ -120,10 +128,14 @@ struct tw_level_info tw_wheel_level(const struct tw_wheel *w, uint32_t l)
         .slots = level->count,
         .span = level->span,
         .current = tw__ring_index(level, l, tw__slot_number(level, l, w->cur)),
-        .occupied = bits_set(level),
         .draining = list_length(&level->drain),
     };
-    visit_ring(level, count_one, &info.filed);
+    for (uint32_t i = 0; i < level->count; i++) {
+        if (tw__bit_test(level, i)) {
+            info.occupied++;
+            info.filed += list_length(&tw__slot_at(level, i)->head);
+        }
+    }
     return info;
 }
 

@@ -591,6 +591,102 @@ static void visit_meets_every_pending_timer_and_stops_when_told(void **state)
     }
 }
 
+struct seen {
+    uint64_t until;
+    int due, stop;
+};
+
+static int count_due(void *arg, const struct tw_timer *timer)
+{
+    struct seen *seen = arg;
+    assert_true(tw_timer_pending(timer));
+    assert_true(tw_timer_deadline(timer) <= seen->until);
+    return ++seen->due == seen->stop ? 42 : 0;
+}
+
+static void visit_until_meets_what_is_due_by_then_and_nothing_else(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer timers[100] = {0}, *timer;
+        for (int i = 0; i < 100; i++)
+            tw_wheel_add_at(wheel, &timers[i], 1 + (uint64_t)i * 31 % 4000);
+        for (int i = 0; i < 100; i += 7)
+            tw_wheel_move_at(wheel, &timers[i], 4000 + (uint64_t)i * 2);
+        uint32_t budget = 45; /* leaves timers in the due list, being refiled, and on the rings */
+        while (tw_wheel_poll_budget(wheel, 2000, &budget, &timer) == TW_POLL_DUE)
+            ;
+        for (uint64_t until = 0; until < 4300; until++) {
+            struct seen seen = {.until = until};
+            int due = 0;
+            for (int i = 0; i < 100; i++)
+                due += tw_timer_pending(&timers[i]) && tw_timer_deadline(&timers[i]) <= until;
+            assert_int_equal(tw_wheel_visit_until(wheel, until, count_due, &seen), 0);
+            assert_int_equal(seen.due, due);
+            for (seen.stop = 1; seen.stop <= due; seen.stop += 13) {
+                seen.due = 0;
+                assert_int_equal(tw_wheel_visit_until(wheel, until, count_due, &seen), 42);
+                assert_int_equal(seen.due, seen.stop);
+            }
+        }
+        empty(wheel);
+    }
+}
+
+static void a_timer_may_be_made_with_a_deadline(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_SMALL, 0);
+    struct tw_timer timer;
+    memset(&timer, 0xFF, sizeof timer);
+    tw_timer_init_at(&timer, 77);
+    assert_false(tw_timer_pending(&timer));
+    assert_int_equal(tw_timer_deadline(&timer), 77);
+    assert_int_equal(tw_wheel_add_at(wheel, &timer, 50), 0);
+    assert_int_equal(tw_timer_deadline(&timer), 50);
+    assert_ptr_equal(tw_wheel_poll(wheel, 50), &timer);
+    tw_timer_init(&timer);
+    assert_int_equal(tw_timer_deadline(&timer), 0);
+    tw_wheel_free(wheel);
+}
+
+/* Copies a timer to memory of its own, spoils the old place and tells the wheel. */
+static void relocate(struct tw_timer **timer)
+{
+    struct tw_timer *copy = malloc(sizeof *copy), *old = *timer;
+    *copy = *old;
+    memset(old, 0xA5, sizeof *old);
+    free(old);
+    tw_timer_relocated(copy);
+    *timer = copy;
+}
+
+static void timers_may_be_copied_to_other_memory_wherever_they_wait(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer *timers[100], *timer;
+        for (int i = 0; i < 100; i++) {
+            timers[i] = malloc(sizeof *timers[i]);
+            tw_timer_init(timers[i]);
+            tw_wheel_add_at(wheel, timers[i], 1 + (uint64_t)i * 31 % 4000 / 9);
+        }
+        for (uint64_t now = 0; tw_wheel_count(wheel) > 0; now += 17) {
+            uint32_t budget = 5;
+            while (tw_wheel_poll_budget(wheel, now, &budget, &timer) == TW_POLL_DUE)
+                assert_true(tw_timer_deadline(timer) <= now);
+            for (int i = 0; i < 100; i++) {
+                relocate(&timers[i]);
+                assert_null(tw_wheel_check(wheel));
+            }
+        }
+        for (int i = 0; i < 100; i++)
+            free(timers[i]);
+    }
+}
+
 static void levels_tell_where_the_timers_are(void **state)
 {
     (void)state;
@@ -686,6 +782,9 @@ int main(void)
         cmocka_unit_test(any_budget_gives_the_same_firings),
         cmocka_unit_test(no_budget_does_no_work),
         cmocka_unit_test(visit_meets_every_pending_timer_and_stops_when_told),
+        cmocka_unit_test(visit_until_meets_what_is_due_by_then_and_nothing_else),
+        cmocka_unit_test(a_timer_may_be_made_with_a_deadline),
+        cmocka_unit_test(timers_may_be_copied_to_other_memory_wherever_they_wait),
         cmocka_unit_test(levels_tell_where_the_timers_are),
         cmocka_unit_test(dump_shows_clock_counts_and_levels),
         cmocka_unit_test(every_error_has_a_text),

@@ -33,6 +33,7 @@
 #define tw_wheel_refiled fixed_wheel_refiled
 #define tw_wheel_drain fixed_wheel_drain
 #define tw_wheel_visit fixed_wheel_visit
+#define tw_wheel_visit_until fixed_wheel_visit_until
 #define tw_wheel_levels fixed_wheel_levels
 #define tw_wheel_level fixed_wheel_level
 #define tw_wheel_slot_count fixed_wheel_slot_count
