@@ -1,0 +1,704 @@
+# SPDX-License-Identifier: MIT
+"""Real servers for the tests of the Redis module: started on free loopback ports, each with a folder of its own, and
+stopped by process id.
+
+    fleet = Fleet()
+    server = fleet.server(appendonly="yes", appendfsync="always")     # a redis-server with the module, ready for clients
+    r = server.client()                                               # redis-py; answers are str
+    replica = fleet.server(replicaof=server)
+    wait_replica_in_sync(server, replica)
+    server.kill()                                                     # SIGKILL; server.restart() starts it again
+    fleet.close()                                                     # stops what runs, reads every log for crashes
+
+The options of Fleet.server are lines of redis.conf, with underscores for hyphens; a list makes several lines. What
+Server does not take as an option of its own (module, module_args, cluster, replicaof, env, preload) is such a line.
+
+A server that dies without having been stopped or killed through its Server object fails the test, and so does a line
+in a log that tells of a crash: see CRASH_MARKS.
+
+From the environment: TICKWHEEL_MODULE (the module; build/tickwheel.so of this repository if unset), REDIS_SERVER,
+REDIS_CLI (the programs), TICKWHEEL_PRELOAD (LD_PRELOAD of each server that loads the module: ASan needs its library).
+"""
+import atexit
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import redis
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HOST = "127.0.0.1"
+SLOTS = 16384
+PATIENCE = 60  # Seconds that anything is waited for: the machine may be busy, and a pass does not wait.
+
+CRASH_MARKS = re.compile(r"ASSERTION FAILED|REDIS BUG REPORT|VALKEY BUG REPORT|AddressSanitizer|LeakSanitizer|"
+                         r"ThreadSanitizer|runtime error:|=== CRASH|Guru Meditation")
+
+# Short waits, loopback alone, and the commands that tests need and that a server refuses unless told.
+DEFAULTS = {
+    "bind": HOST,
+    "protected-mode": "no",
+    "daemonize": "no",
+    "logfile": "",
+    "loglevel": "notice",
+    "save": "",
+    "enable-debug-command": "yes",
+    "enable-module-command": "yes",
+    "repl-diskless-sync-delay": "0",
+    "shutdown-timeout": "10",
+}
+
+# Lives as long as the tests' process and a moment longer: servers and folders do not outlive a run that was killed.
+GUARD = """
+import os, shutil, signal, sys
+left = set()
+for line in sys.stdin:
+    (left.add if line[0] == "+" else left.discard)(line[1:].rstrip("\\n"))
+for what in sorted(left):
+    if what.isdigit():
+        try:
+            os.kill(int(what), signal.SIGKILL)
+        except OSError:
+            pass
+for what in left:
+    if not what.isdigit():
+        shutil.rmtree(what, ignore_errors=True)
+"""
+
+
+class Guard:
+    process = None
+
+    @classmethod
+    def tell(cls, sign, what):
+        if cls.process is None:
+            cls.process = subprocess.Popen([sys.executable, "-c", GUARD], stdin=subprocess.PIPE, text=True,
+                                           start_new_session=True)
+            atexit.register(cls.end)
+        cls.process.stdin.write(f"{sign}{what}\n")
+        cls.process.stdin.flush()
+
+    @classmethod
+    def end(cls):
+        cls.process.stdin.close()
+        cls.process.wait(PATIENCE)
+
+
+class Broken(AssertionError):
+    """A server did something that no test asked for."""
+
+
+def program(variable, name):
+    path = os.environ.get(variable) or shutil.which(name)
+    if not path or not os.access(path, os.X_OK):
+        raise Broken(f"{name} is missing: install it (Debian: redis-server, redis-tools), or name it in {variable}")
+    return path
+
+
+def module_path():
+    path = os.path.abspath(os.environ.get("TICKWHEEL_MODULE") or os.path.join(ROOT, "build", "tickwheel.so"))
+    if not os.path.isfile(path):
+        raise Broken(f"there is no module at {path}: build it, or name it in TICKWHEEL_MODULE")
+    return path
+
+
+def wait_until(condition, timeout=PATIENCE, message="it did not come about", every=0.01):
+    """Polls until condition() is true, and answers what it answered. message may be a function that tells more."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"after {timeout} s: {message() if callable(message) else message}")
+        time.sleep(every)
+
+
+def now_ms():
+    """Unix time, as server and module on this machine see it."""
+    return time.time_ns() // 1000000
+
+
+def bindable(port):
+    with contextlib.closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port():
+    """A port that nobody has, nor the one 10000 above it, which a cluster's node takes for its bus. Below those that
+    the kernel gives to outgoing connections, so that it is free still when the server binds it."""
+    while True:
+        port = random.SystemRandom().randrange(11000, 22000)
+        if bindable(port) and bindable(port + 10000):
+            return port
+
+
+def config_lines(options):
+    for name, value in options.items():
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            yield f"{name} " + ('""' if one == "" else str(one))
+
+
+def parse_info(text):
+    """INFO's answer as a dict; numbers as int."""
+    pairs = (line.split(":", 1) for line in text.splitlines() if ":" in line and not line.startswith("#"))
+    return {name: int(value) if re.fullmatch(r"-?\d+", value) else value for name, value in pairs}
+
+
+class Server:
+    """One redis-server. start() before use; Fleet.server does both."""
+
+    def __init__(self, folder, port=None, module=True, module_args=(), cluster=False, replicaof=None, env=None,
+                 preload=None, **options):
+        self.folder, self.port, self.replicaof = folder, port or free_port(), replicaof
+        self.module, self.module_args, self.cluster = module, tuple(str(arg) for arg in module_args), cluster
+        self.preload = preload or (os.environ.get("TICKWHEEL_PRELOAD") if module else None)
+        self.env = dict(env or {})
+        self.options = {name.replace("_", "-"): value for name, value in options.items()}
+        self.process, self.expected_to_die, self.clients, self.log_read = None, True, [], 0
+        self.log_path = os.path.join(folder, "log")
+        os.makedirs(folder, exist_ok=True)
+
+    # What it is started with
+
+    def config(self):
+        options = {**DEFAULTS, "port": self.port, "dir": self.folder}
+        if self.cluster:
+            options.update({"cluster-enabled": "yes", "cluster-config-file": "nodes.conf",
+                            "cluster-node-timeout": "2000"})
+        if self.replicaof is not None:
+            options["replicaof"] = f"{HOST} {self.replicaof.port}"
+        if self.module:
+            options["loadmodule"] = " ".join((module_path(), *self.module_args))
+        return {**options, **self.options}
+
+    def command(self):
+        return [program("REDIS_SERVER", "redis-server"), os.path.join(self.folder, "redis.conf")]
+
+    def write_config(self):
+        with open(os.path.join(self.folder, "redis.conf"), "w", encoding="utf-8") as file:
+            file.write("".join(line + "\n" for line in config_lines(self.config())))
+
+    # Life
+
+    def spawn(self):
+        environment = {**os.environ, **self.env}
+        if self.preload:
+            environment["LD_PRELOAD"] = self.preload
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(self.command(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, env=environment, start_new_session=True)
+        self.expected_to_die = False
+        Guard.tell("+", self.pid)
+
+    def start(self, wait=True):
+        """Starts it, and returns when it answers and has loaded its data (unless wait is False)."""
+        if self.alive():
+            raise Broken(f"the server on {self.port} runs already")
+        for attempt in range(5):
+            self.write_config()
+            mark = len(self.log())
+            self.spawn()
+            try:
+                wait_until(lambda: not self.alive() or self.answers(), message=lambda: f"no answer\n{self.tail()}")
+            except AssertionError:
+                self.kill()
+                raise
+            if self.alive():
+                break
+            self.reap()
+            if "Address already in use" not in self.log()[mark:] or attempt == 4:
+                raise Broken(f"the server did not start (exit status {self.process.returncode})\n{self.tail()}")
+            self.port = free_port()  # Somebody was faster than we were.
+        if wait:
+            self.wait_loaded()
+        return self
+
+    def reap(self):
+        """Takes note of its end."""
+        status = self.process.wait(PATIENCE)
+        self.expected_to_die = True
+        Guard.tell("-", self.pid)
+        return status
+
+    def stop(self, timeout=PATIENCE, sig=signal.SIGTERM):
+        """An orderly end: what SIGTERM does. Nothing if it does not run."""
+        self.close_clients()
+        if self.process is None or self.expected_to_die:
+            return
+        if not self.alive():
+            raise Broken(f"the server on {self.port} died: {self.why()}")
+        self.process.send_signal(sig)
+        try:
+            status = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Broken(f"the server on {self.port} did not stop in {timeout} s\n{self.tail()}") from None
+        self.reap()
+        if status != 0:
+            raise Broken(f"the server on {self.port} stopped with exit status {status}\n{self.tail()}")
+
+    def kill(self):
+        """SIGKILL: a crash."""
+        self.close_clients()
+        if self.process is not None and not self.expected_to_die:
+            if not self.alive():
+                raise Broken(f"the server on {self.port} died before it was killed: {self.why()}")
+            self.process.kill()
+            self.reap()
+
+    def restart(self, wait=True):
+        """Stops it if it runs, and starts it again with the same folder, port and options."""
+        self.stop()
+        return self.start(wait)
+
+    def expect_end(self, timeout=PATIENCE):
+        """Waits for an end that a command has asked for (SHUTDOWN, DEBUG SEGFAULT ...); answers the exit status."""
+        self.process.wait(timeout)
+        self.close_clients()
+        return self.reap()
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def why(self):
+        return f"exit status {self.process.returncode}\n{self.tail()}"
+
+    # Talking to it
+
+    def client(self, **options):
+        """A redis-py client of its own connection pool, closed with the server."""
+        settings = {"host": HOST, "port": self.port, "decode_responses": True, "socket_timeout": PATIENCE,
+                    "socket_connect_timeout": PATIENCE, **options}
+        client = redis.Redis(**settings)
+        self.clients.append(client)
+        return client
+
+    def close_clients(self):
+        for client in self.clients:
+            client.connection_pool.disconnect()
+        self.clients = []
+
+    def once(self, *command, **options):
+        """One command on a connection of its own."""
+        with contextlib.closing(redis.Redis(host=HOST, port=self.port, decode_responses=True,
+                                            socket_timeout=PATIENCE, **options)) as client:
+            return client.execute_command(*command)
+
+    def answers(self):
+        try:
+            self.once("PING")
+        except redis.exceptions.BusyLoadingError:
+            return True
+        except redis.exceptions.ConnectionError:
+            return False
+        except redis.exceptions.ResponseError:
+            return True  # MASTERDOWN, NOAUTH: it is up.
+        return True
+
+    def wait_loaded(self, timeout=PATIENCE):
+        def loaded():
+            if not self.alive():
+                raise Broken(f"the server on {self.port} died while loading: {self.why()}")
+            try:
+                return self.info("persistence")["loading"] == 0
+            except redis.exceptions.BusyLoadingError:
+                return False
+        wait_until(loaded, timeout, lambda: f"it did not load its data\n{self.tail()}")
+
+    def info(self, section="everything"):
+        """INFO section as a dict: numbers are int."""
+        with contextlib.closing(Raw(self)) as raw:
+            return parse_info(raw("INFO", section))
+
+    def tw(self):
+        """INFO tickwheel, without the prefix of its names."""
+        return {name[len("tickwheel_"):]: value for name, value in self.info("tickwheel").items()}
+
+    def log(self):
+        with contextlib.suppress(FileNotFoundError), open(self.log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+        return ""
+
+    def tail(self, lines=40):
+        return f"--- log of the server on port {self.port}\n" + "\n".join(self.log().splitlines()[-lines:])
+
+    def trouble(self):
+        """What is wrong with it: None, or a text. Each piece of trouble is told once."""
+        if self.process is not None and not self.expected_to_die and not self.alive():
+            why = self.why()
+            self.reap()
+            return f"the server on port {self.port} died: {why}"
+        text = self.log()
+        mark = CRASH_MARKS.search(text, self.log_read)
+        self.log_read = len(text)
+        if mark:
+            return f"crash mark {mark.group(0)!r} in its log\n{text[max(0, mark.start() - 1000):mark.start() + 4000]}"
+        return None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class Sentinel(Server):
+    """A sentinel that watches one primary, by the name of `name`. It writes its own configuration after the first."""
+
+    def __init__(self, folder, master, name="tw", quorum=1, down_after_ms=1000, failover_timeout_ms=10000, **options):
+        super().__init__(folder, module=False, **options)
+        self.master, self.name = master, name
+        self.watch = [f"monitor {name} {HOST} {master.port} {quorum}",
+                      f"down-after-milliseconds {name} {down_after_ms}",
+                      f"failover-timeout {name} {failover_timeout_ms}"]
+
+    def config(self):
+        own = {"bind": HOST, "protected-mode": "no", "port": self.port, "dir": self.folder, "logfile": "",
+               "sentinel": self.watch}
+        return {**own, **self.options}
+
+    def write_config(self):
+        if not os.path.exists(os.path.join(self.folder, "redis.conf")):
+            super().write_config()
+
+    def command(self):
+        return [*super().command(), "--sentinel"]
+
+    def wait_loaded(self, timeout=PATIENCE):
+        """A sentinel has nothing to load."""
+
+    def master_port(self):
+        """The port of the primary, as this sentinel believes."""
+        return int(self.once("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.name)[1])
+
+    def wait_sees(self, replicas=1, sentinels=0):
+        """Until it knows so many replicas, and so many other sentinels."""
+        def sees():
+            flat = self.once("SENTINEL", "MASTER", self.name)
+            state = flat if isinstance(flat, dict) else as_map(flat)
+            return int(state["num-slaves"]) >= replicas and int(state["num-other-sentinels"]) >= sentinels
+        wait_until(sees, message=lambda: f"the sentinel does not see all\n{self.tail()}")
+
+
+class Fleet:
+    """All servers of a test: what it starts it stops, and it says what went wrong with them."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="tickwheel-redis-")
+        Guard.tell("+", self.folder)
+        self.servers = []
+
+    def new_folder(self):
+        return os.path.join(self.folder, str(len(self.servers)))
+
+    def server(self, start=True, wait=True, **options):
+        return self.adopt(Server(options.pop("folder", None) or self.new_folder(), **options), start, wait)
+
+    def sentinel(self, master, **options):
+        return self.adopt(Sentinel(self.new_folder(), master, **options))
+
+    def adopt(self, server, start=True, wait=True):
+        self.servers.append(server)
+        return server.start(wait) if start else server
+
+    def cluster(self, primaries=3, replicas=0, **options):
+        """A cluster with its slots evenly spread, and so many replicas for each primary; the answer is a Cluster."""
+        return Cluster([self.server(cluster=True, **options) for _ in range(primaries * (1 + replicas))], primaries)
+
+    def trouble(self):
+        return [text for text in (server.trouble() for server in self.servers) if text]
+
+    def tails(self):
+        return "\n".join(server.tail() for server in self.servers)
+
+    def close(self):
+        """Stops all; then raises Broken if a server died by itself, did not stop, or its log tells of a crash."""
+        wrong = self.trouble()
+        for server in self.servers:
+            try:
+                if server.alive():
+                    self.soft_stop(server)
+            except Broken as broken:
+                wrong.append(str(broken))
+        wrong += self.trouble()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        Guard.tell("-", self.folder)
+        if wrong:
+            raise Broken("\n".join(wrong))
+
+    @staticmethod
+    def soft_stop(server):
+        """SIGTERM would save an RDB nobody reads and wait for replicas; SHUTDOWN NOSAVE NOW runs all else."""
+        with contextlib.suppress(redis.exceptions.RedisError):
+            Raw(server, timeout=5).send("SHUTDOWN", *([] if isinstance(server, Sentinel) else ["NOSAVE", "NOW", "FORCE"]))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.process.wait(20)
+        if server.alive():
+            server.stop()
+        else:
+            server.close_clients()
+            if server.reap() != 0:
+                raise Broken(f"the server on {server.port} did not stop well: {server.why()}")
+
+
+class Cluster:
+    """Nodes that know each other. nodes[:primaries] began as primaries, the others as their replicas in turn."""
+
+    def __init__(self, nodes, primaries):
+        self.nodes, self.first_primaries = nodes, nodes[:primaries]
+        self.first_replicas = nodes[primaries:]
+        self.build()
+
+    def build(self):
+        primaries = self.first_primaries
+        for i, node in enumerate(primaries):
+            node.once("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
+            low, high = i * SLOTS // len(primaries), (i + 1) * SLOTS // len(primaries) - 1
+            node.once("CLUSTER", "ADDSLOTSRANGE", low, high)
+        for node in self.nodes[1:]:
+            node.once("CLUSTER", "MEET", HOST, self.nodes[0].port)
+        wait_until(lambda: all(len(self.known(node)) == len(self.nodes) for node in self.nodes),
+                   message="the nodes do not all know each other")
+        for i, node in enumerate(self.first_replicas):
+            master = self.id(primaries[i % len(primaries)])
+            wait_until(lambda node=node, master=master: self.replicate(node, master))
+        self.wait_ok()
+        for i, node in enumerate(self.first_replicas):
+            wait_replica_in_sync(primaries[i % len(primaries)], node)
+
+    @staticmethod
+    def replicate(node, master):
+        try:
+            return node.once("CLUSTER", "REPLICATE", master)
+        except redis.exceptions.ResponseError:
+            return False  # It has not heard yet that this one is a primary.
+
+    @staticmethod
+    def id(node):
+        return node.once("CLUSTER", "MYID")
+
+    @staticmethod
+    def known(node):
+        """The lines of CLUSTER NODES, split, without nodes that are being met or are gone."""
+        with contextlib.closing(Raw(node)) as raw:
+            rows = [line.split() for line in raw("CLUSTER", "NODES").splitlines()]
+        return [row for row in rows if "handshake" not in row[2] and "noaddr" not in row[2]]
+
+    def alive(self):
+        return [node for node in self.nodes if node.alive()]
+
+    def primaries(self):
+        """The nodes that run and say of themselves that they are primaries with slots."""
+        return [node for node in self.alive()
+                for row in self.known(node) if "myself" in row[2] and "master" in row[2] and len(row) > 8]
+
+    def wait_ok(self, timeout=PATIENCE):
+        """Until every node that runs finds all slots served, and the nodes agree who serves them."""
+        def settled():
+            for node in self.alive():
+                with contextlib.closing(Raw(node)) as raw:
+                    state = parse_info(raw("CLUSTER", "INFO"))
+                if state["cluster_state"] != "ok" or state["cluster_slots_ok"] != SLOTS:
+                    return False
+            views = {tuple(sorted((row[0], *row[8:]) for row in self.known(node) if "master" in row[2] and len(row) > 8))
+                     for node in self.alive()}
+            return len(views) == 1 or self.migrating(views)
+        wait_until(settled, timeout, "the cluster does not settle")
+
+    @staticmethod
+    def migrating(views):
+        """A slot on the move is told of by its two nodes alone, in brackets."""
+        plain = {tuple((row[0], *(slot for slot in row[1:] if not slot.startswith("["))) for row in view) for view in views}
+        return len(plain) == 1
+
+    def owner(self, key):
+        """The node that serves the key's slot now."""
+        slot = self.alive()[0].once("CLUSTER", "KEYSLOT", key)
+        for node in self.alive():
+            for row in self.known(node):
+                if "myself" in row[2] and "master" in row[2] and any(self.holds(part, slot) for part in row[8:]):
+                    return node
+        raise AssertionError(f"nobody serves slot {slot}")
+
+    @staticmethod
+    def holds(part, slot):
+        if part.startswith("["):
+            return False
+        low, _, high = part.partition("-")
+        return int(low) <= slot <= int(high or low)
+
+    def replica_of(self, primary):
+        """A node that runs and replicates this primary."""
+        mine = self.id(primary)
+        for node in self.alive():
+            if any("myself" in row[2] and "slave" in row[2] and row[3] == mine for row in self.known(node)):
+                return node
+        raise AssertionError(f"no replica of the node on {primary.port}")
+
+    def cli(self, *arguments, timeout=300):
+        """redis-cli --cluster ARGUMENTS, for what it alone does: reshard, rebalance, check. Answers its output."""
+        done = subprocess.run([program("REDIS_CLI", "redis-cli"), "--cluster", *map(str, arguments)], timeout=timeout,
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+class Raw:
+    """A connection that speaks the protocol itself: RESP3, answers that come later, several commands in one write.
+
+    Answers: str, int, float, bool, None, list, dict (a map), set, Error for an error."""
+
+    class Error(str):
+        """What the server answered instead."""
+
+    class Push(list):
+        """A message that no command asked for."""
+
+    def __init__(self, server, protocol=2, timeout=PATIENCE):
+        self.socket = socket.create_connection((HOST, server.port), timeout)
+        self.file = self.socket.makefile("rb")
+        if protocol == 3:
+            self("HELLO", 3)
+
+    def __call__(self, *words):
+        self.send(*words)
+        return self.read()
+
+    @staticmethod
+    def encoded(words):
+        parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+    def send(self, *words):
+        try:
+            self.socket.sendall(self.encoded(words))
+        except OSError as error:
+            raise redis.exceptions.ConnectionError(str(error)) from error
+
+    def send_all(self, commands):
+        """Many commands in one write; read() each answer."""
+        self.socket.sendall(b"".join(map(self.encoded, commands)))
+
+    def read(self):
+        line = self.file.readline()
+        if not line.endswith(b"\r\n"):
+            raise redis.exceptions.ConnectionError("the server has closed the connection")
+        kind, rest = line[:1], line[1:-2].decode("utf-8", "surrogateescape")
+        if kind in b"$=!":
+            return self.bulk(kind, int(rest))
+        if kind in b"*~%>":
+            return self.aggregate(kind, int(rest))
+        return {b"+": str, b"-": self.Error, b":": int, b"(": int, b",": float, b"#": lambda text: text == "t",
+                b"_": lambda _: None}[kind](rest)
+
+    def bulk(self, kind, size):
+        if size < 0:
+            return None
+        text = self.file.read(size + 2)[:-2].decode("utf-8", "surrogateescape")
+        return self.Error(text) if kind == b"!" else text[4:] if kind == b"=" else text
+
+    def aggregate(self, kind, size):
+        if size < 0:
+            return None
+        if kind == b"%":
+            return dict((self.read(), self.read()) for _ in range(size))
+        parts = [self.read() for _ in range(size)]
+        return {b"*": list, b"~": set, b">": self.Push}[kind](parts)
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class Tap(Raw):
+    """A replica that only listens: the commands that the server replicates, which are those it writes to its AOF.
+
+    After it is closed the server goes on counting its replication offset, and sends no pings that would move it."""
+
+    def __init__(self, server, timeout=PATIENCE):
+        super().__init__(server, timeout=timeout)
+        self.server, self.markers = server, 0
+        answer = self("PSYNC", "?", "-1")
+        assert answer.startswith("FULLRESYNC"), answer
+        while (line := self.file.readline()) in (b"\n", b""):  # The server keeps the link alive while it saves.
+            assert line, "the server has closed the replication link"
+        self.file.read(int(line[1:]))
+
+    def commands(self):
+        """All that was replicated since the last call, as lists of words; SELECT and PING left out, MULTI and EXEC not."""
+        self.markers += 1
+        marker = ["SET", "tap:marker", str(self.markers)]
+        self.server.once(*marker)
+        found = []
+        while (words := self.read()) != marker:
+            if words[0].upper() not in ("SELECT", "PING", "REPLCONF"):
+                found.append(words)
+        self.send("REPLCONF", "ACK", "0")
+        return found
+
+
+# What tests ask for most
+
+def as_map(flat):
+    """A flat array of names and values as a dict; a dict as it is."""
+    return flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2]))
+
+
+def entries(client, stream):
+    """The entries of a Stream as [(entry id, {field: value})], first to last."""
+    return client.xrange(stream)
+
+
+def delivered(client, stream):
+    """The ids of the tasks that were delivered to a Stream, in order."""
+    return [fields["tw.id"] for _, fields in entries(client, stream)]
+
+
+def task(client, schedule, name):
+    """TW.GET of one id as a dict, payload included; None if there is none."""
+    found = client.execute_command("TW.GET", schedule, name)[0]
+    return None if found is None else as_map(found)
+
+
+def tasks(client, schedule):
+    """{id: due} of all tasks of a schedule, by TW.SCAN."""
+    found, cursor = {}, "0"
+    while True:
+        cursor, flat = client.execute_command("TW.SCAN", schedule, cursor, "COUNT", 1000)
+        found.update(zip(flat[::2], map(int, flat[1::2])))
+        if str(cursor) == "0":
+            return found
+
+
+def wait_replica_in_sync(master, replica, timeout=PATIENCE):
+    """Until the replica has applied all that the master had written when this was called."""
+    offset = None
+
+    def in_sync():
+        nonlocal offset
+        state = replica.info("replication")
+        if state.get("master_link_status") != "up":
+            return False
+        if offset is None:
+            offset = master.info("replication")["master_repl_offset"]
+        return state["slave_repl_offset"] >= offset
+
+    wait_until(in_sync, timeout, lambda: f"the replica lags\n{master.tail()}\n{replica.tail()}")
