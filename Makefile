@@ -6,10 +6,14 @@ PREFIX ?= /usr/local
 SECONDS ?= 60
 TRACE ?= data/nginx-wrk.trace.zst
 TICK ?= 22500
+PORT ?= 7379
+REDISMODULE_DIR ?= build/redismodule
 
 # Quiet when all is well, the whole output when it is not.
 quietly = $(2) > $(1)/make.log 2>&1 || { cat $(1)/make.log; exit 1; }
 configure = mkdir -p $(1); $(call quietly,$(1),cmake -S . -B $(1) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(2))
+with_module = $(if $(filter build/redismodule,$(REDISMODULE_DIR)),tools/redismodule build/redismodule)
+module_options = -DTICKWHEEL_REDIS=ON -DREDISMODULE_DIR=$(abspath $(REDISMODULE_DIR))
 compile = $(call quietly,$(1),cmake --build $(1) -j $(JOBS))
 
 # Left out of account: TW_ASSERT, as a wheel that works never takes its other branch.
@@ -24,7 +28,8 @@ run: build ## ten seconds of a shop whose orders are placed, paid, moved and tim
 	@build/tickwheel run examples/orders.tasks
 	@echo
 	@echo "Next: make replay (half a million timers of a real kernel, every firing checked, the wheel drawn),"
-	@echo "make test, build/tickwheel run --help, the programs in build/examples/. The server module is still to come."
+	@echo "build/tickwheel run --help, the programs in build/examples/, make test. And for tasks that outlive their server:"
+	@echo "make serve (Redis with delayed tasks as a data type, on port $(PORT))."
 
 replay: build ## replay a trace of real timers, check every firing, draw the wheel
 	@build/tickwheel replay $(TRACE)
@@ -32,15 +37,22 @@ replay: build ## replay a trace of real timers, check every firing, draw the whe
 	@echo
 	@echo "The wheel as it stood at tick $(TICK) is drawn in build/wheel.svg: open it in a browser."
 
-test: ## all tests: unit, model, exhaustive, command, layers, docs
-	@tools/setup build test
-	@$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON)
+test: ## all tests: unit, model, exhaustive, command, layers, docs, the module in real servers
+	@tools/setup build test redis
+	@$(with_module)
+	@$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON $(module_options))
 	@$(call compile,build)
 	@ctest --test-dir build --output-on-failure -j $(JOBS)
 
 build: ## the library and build/tickwheel
 	@tools/setup build
 	@$(call configure,build,-DTICKWHEEL_TESTS=OFF)
+	@$(call compile,build)
+
+module: ## build/tickwheel.so, the Redis module
+	@tools/setup build
+	@$(with_module)
+	@$(call configure,build,-DTICKWHEEL_TESTS=OFF $(module_options))
 	@$(call compile,build)
 
 bench: ## both benchmarks beside others, an hour; QUICK=1: two minutes; PART=wheel or PART=sched
@@ -124,4 +136,4 @@ fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 clean: ## remove build/
 	@rm -rf build
 
-.PHONY: help run replay test build bench check format format-check lint sanitize races audit coverage valgrind fuzz soak install fresh clean
+.PHONY: help run replay test build module bench check format format-check lint sanitize races audit coverage valgrind fuzz soak install fresh clean
