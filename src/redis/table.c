@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The ids of a schedule: a hash table for one task or for ten million.
+ *
+ *     hash:   [ 63 .. 52 | ........ | 4 bits for splits to come | low bits: which segment ]
+ *
+ *     directory  [ 0 | 1 | 2 | 3 | 4 ]        segment: places in the order of their tags, without gaps
+ *                  |   |   |   |   |
+ *                  |   ...                    place:   [ tag, 16 bits | address of the entry, 48 bits ]
+ *                  v                          tag:     [ top 12 bits of the hash | the 4 bits for splits ]
+ *                  [ 0071.. | 03a2.. | 9f10.. | e4c8.. ]
+ *
+ * Linear hashing (Litwin, 1980): the table grows by splitting one segment in two, whenever there are more than GROW_AT
+ * entries for each segment, in a fixed order; the other direction is joining the last segment with the one it came
+ * from. So no insertion costs more than a split, microseconds, and no directory is copied but the first chunk of it.
+ *
+ * As hashes are spread evenly, a tag says about where in its segment it lies: a search begins there (interpolation) and
+ * ends a few places beside it. Nearly always one place has the tag, and its entry is the one looked for. Places without
+ * gaps are why the table is small: 8 bytes for an entry, plus what its allocation was rounded up by, plus 16 bytes for
+ * about 64 of them. One entry takes one small block.
+ *
+ * A split needs one more bit of each hash. The tag has the next ones, so that only every fourth doubling has to look at
+ * the entries and hash their ids again; all are fetched ahead, as a miss for each in turn would be the cost of a split.
+ * A join never looks at entries: the bits that it brings back into the tags are those of the segments' numbers.
+ *
+ * A cursor of tw__table_scan is a position in the order of the hashes read backwards, lowest bit first, itself written
+ * backwards. In that order a segment is an interval, and a split or a join only makes or removes borders, so what
+ * is before the cursor has been seen whatever the table has become since.
+ *
+ * T1  An entry is in the segment that the low bits of its hash name, once.
+ * T2  The tag beside its address is that of its hash, for its segment's depth.
+ * T3  The places of a segment are in the order of their tags.
+ * T4  A segment has room for its places; one without places has no memory.
+ * T5  The directory has room for its segments, and no chunk more than that takes.
+ * T6  `count` is the number of places; `bytes` is what the allocator says that all blocks have.
+ *
+ * Rejected: links through the entries (a miss for each link, 8 bytes and the bucket); open addressing in one array (it
+ * grows all at once: a stall of milliseconds at a million entries, and three times the memory during it); segments
+ * with empty places between (src/sched/table.c: faster to search, but an eighth to a half of the memory is empty; and
+ * 64 KiB for one task); the server's own dictionary (24 bytes for each entry and 8 to 16 for its bucket).
+ */
+#include "table.h"
+
+#include "memory.h"
+
+#include <sodium/crypto_shorthash.h>
+#include <string.h>
+
+enum {
+    GROW_AT = 64,   /* entries for each segment: more, and one is split */
+    SHRINK_AT = 32, /* fewer, and two are joined. Far from GROW_AT, so that they do not take turns */
+    CHUNK_SHIFT = 12,
+    CHUNK = 1 << CHUNK_SHIFT, /* segments in a chunk of the directory */
+    TAG_SHIFT = 48,
+    AHEAD_BITS = 4, /* bits of a tag that are for splits */
+    ORDER_SHIFT = 64 - 16 + AHEAD_BITS,
+    LEVEL_MAX = 31
+};
+
+#define ADDRESS ((UINT64_C(1) << TAG_SHIFT) - 1)
+
+/* ---- hashes and places ------------------------------------------------------------------------------------- */
+
+uint64_t tw__table_hash(const void *bytes, size_t size)
+{
+    static unsigned char secret[crypto_shorthash_KEYBYTES];
+    static bool drawn;
+    if (!drawn) {
+        crypto_shorthash_keygen(secret);
+        drawn = true;
+    }
+    unsigned char hash[sizeof(uint64_t)];
+    uint64_t value;
+    crypto_shorthash(hash, bytes, size, secret);
+    memcpy(&value, hash, sizeof value);
+    return value;
+}
+
+static void *entry_of(uint64_t place)
+{
+    return (void *)(uintptr_t)(place & ADDRESS);
+}
+
+static uint64_t hash_of(const struct tw__table *table, const void *entry)
+{
+    const char *bytes;
+    size_t size;
+    table->key(entry, &bytes, &size);
+    return tw__table_hash(bytes, size);
+}
+
+/* The first of the bits that tags of this depth have for splits. */
+static uint32_t ahead_of(uint32_t depth)
+{
+    return depth & ~(AHEAD_BITS - 1u);
+}
+
+static uint64_t tag_of(uint64_t hash, uint32_t depth)
+{
+    return (hash >> ORDER_SHIFT << AHEAD_BITS) | (hash >> ahead_of(depth) & ((1u << AHEAD_BITS) - 1));
+}
+
+static uint64_t with_tag(uint64_t place, uint64_t tag)
+{
+    return tag << TAG_SHIFT | (place & ADDRESS);
+}
+
+/* ---- which segment ----------------------------------------------------------------------------------------- */
+
+static struct tw__segment *segment_at(const struct tw__table *table, uint32_t number)
+{
+    if (table->segments == 1)
+        return (struct tw__segment *)&table->first;
+    return &table->chunk[number >> CHUNK_SHIFT][number & (CHUNK - 1)];
+}
+
+/* How many low bits of a hash name its segment: one more if that has been split in this round. */
+static uint32_t depth_of(const struct tw__table *table, uint64_t hash)
+{
+    uint64_t round = UINT64_C(1) << table->level;
+    return table->level + ((hash & (round - 1)) < table->segments - round);
+}
+
+static uint32_t number_of(uint64_t hash, uint32_t depth)
+{
+    return (uint32_t)(hash & ((UINT64_C(1) << depth) - 1));
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------ */
+
+static size_t usable(void *block)
+{
+    return block == NULL ? 0 : tw__memory.usable(block);
+}
+
+static void release(struct tw__table *table, void *block)
+{
+    if (block == NULL)
+        return;
+    table->bytes -= usable(block);
+    tw__memory.free(block);
+}
+
+/* Another size for a block, or for none. NULL: no memory, and the block is as it was. */
+static void *resize(struct tw__table *table, void *block, size_t size)
+{
+    size_t before = usable(block);
+    void *resized = block == NULL ? tw__memory.alloc(size) : tw__memory.realloc(block, size);
+    if (resized != NULL)
+        table->bytes += usable(resized) - before;
+    return resized;
+}
+
+/* Gives a segment room for so many places, and for those that the allocator adds by rounding up. */
+static bool make_room(struct tw__table *table, struct tw__segment *segment, uint32_t places)
+{
+    uint64_t *place = resize(table, segment->place, places * sizeof *place);
+    if (place == NULL)
+        return false;
+    segment->place = place;
+    segment->capacity = (uint32_t)(usable(place) / sizeof *place);
+    return true;
+}
+
+/* Allocators round up by a quarter at most, so small steps suffice; and a small table stays small. */
+static uint32_t step_of(uint32_t places)
+{
+    return places < 8 ? 2 : places < 32 ? 4 : 8;
+}
+
+/* Gives back what is much more than needed: so much that the allocator has a smaller size for what is kept. */
+static void give_back_room(struct tw__table *table, struct tw__segment *segment)
+{
+    uint32_t spare = segment->capacity - segment->count;
+    uint32_t step = step_of(segment->count);
+    if (segment->count == 0) {
+        release(table, segment->place);
+        *segment = (struct tw__segment){0};
+    } else if (spare > segment->capacity / 4 + step) {
+        make_room(table, segment, segment->count + step / 2);
+    }
+}
+
+/* ---- one segment ------------------------------------------------------------------------------------------- */
+
+static uint32_t guess(const struct tw__segment *segment, uint64_t tag)
+{
+    return (uint32_t)(tag * segment->count >> (64 - TAG_SHIFT));
+}
+
+/* The first place whose tag is not lower. */
+static uint32_t first_with(const struct tw__segment *segment, uint64_t tag)
+{
+    uint64_t lowest = tag << TAG_SHIFT;
+    uint32_t at = guess(segment, tag);
+    while (at > 0 && segment->place[at - 1] >= lowest)
+        at--;
+    while (at < segment->count && segment->place[at] < lowest)
+        at++;
+    return at;
+}
+
+/* Where an entry is that is in. */
+static uint32_t place_of(const struct tw__segment *segment, uint64_t tag, const void *entry)
+{
+    uint32_t at = first_with(segment, tag);
+    while (entry_of(segment->place[at]) != entry)
+        at++;
+    return at;
+}
+
+static void put(struct tw__segment *segment, uint32_t at, uint64_t place)
+{
+    memmove(&segment->place[at + 1], &segment->place[at], (segment->count - at) * sizeof place);
+    segment->place[at] = place;
+    segment->count++;
+}
+
+static void take_out(struct tw__segment *segment, uint32_t at)
+{
+    segment->count--;
+    memmove(&segment->place[at], &segment->place[at + 1], (segment->count - at) * sizeof segment->place[0]);
+}
+
+/* What is nearly in order already: of equal upper parts of the tags the lower parts may be new. */
+static void put_in_order(struct tw__segment *segment)
+{
+    for (uint32_t i = 1; i < segment->count; i++) {
+        uint64_t place = segment->place[i];
+        uint32_t at = i;
+        for (; at > 0 && segment->place[at - 1] > place; at--)
+            segment->place[at] = segment->place[at - 1];
+        segment->place[at] = place;
+    }
+}
+
+/* ---- the directory ----------------------------------------------------------------------------------------- */
+
+/* From the one segment inside the table to a directory with room for two. */
+static bool begin_directory(struct tw__table *table)
+{
+    struct tw__segment first = table->first;
+    struct tw__segment **chunk = resize(table, NULL, sizeof *chunk);
+    if (chunk == NULL)
+        return false;
+    chunk[0] = resize(table, NULL, 2 * sizeof *chunk[0]);
+    if (chunk[0] == NULL) {
+        release(table, chunk);
+        return false;
+    }
+    chunk[0][0] = first;
+    table->chunk = chunk;
+    table->chunks = 1;
+    table->chunk_segments = 2;
+    return true;
+}
+
+/* And back. The second segment is empty. */
+static void end_directory(struct tw__table *table)
+{
+    struct tw__segment **chunk = table->chunk;
+    struct tw__segment first = chunk[0][0];
+    release(table, chunk[0]);
+    release(table, chunk);
+    table->first = first;
+}
+
+static bool resize_first_chunk(struct tw__table *table, uint32_t segments)
+{
+    struct tw__segment *resized = resize(table, table->chunk[0], segments * sizeof *resized);
+    if (resized == NULL)
+        return false;
+    table->chunk[0] = resized;
+    table->chunk_segments = segments;
+    return true;
+}
+
+static bool add_chunk(struct tw__table *table)
+{
+    struct tw__segment **chunk = resize(table, table->chunk, (table->chunks + 1) * sizeof *chunk);
+    if (chunk == NULL)
+        return false;
+    table->chunk = chunk;
+    chunk[table->chunks] = resize(table, NULL, CHUNK * sizeof *chunk[0]);
+    if (chunk[table->chunks] == NULL)
+        return false;
+    table->chunks++;
+    return true;
+}
+
+/* Room for one segment more. */
+static bool extend_directory(struct tw__table *table)
+{
+    if (table->segments == 1)
+        return begin_directory(table);
+    if (table->segments < table->chunk_segments)
+        return true;
+    if (table->chunk_segments < CHUNK)
+        return resize_first_chunk(table, 2 * table->chunk_segments);
+    return table->segments < table->chunks * CHUNK || add_chunk(table);
+}
+
+/* Gives back what more segments would need; of the first chunk a half when a quarter is used. */
+static void trim_directory(struct tw__table *table)
+{
+    if (table->segments == 1) {
+        end_directory(table);
+    } else if (table->chunks > 1 && table->segments <= (table->chunks - 1) * CHUNK) {
+        table->chunks--;
+        release(table, table->chunk[table->chunks]);
+    } else if (table->segments == table->chunk_segments / 4) {
+        resize_first_chunk(table, table->chunk_segments / 2);
+    }
+}
+
+/* ---- growing ----------------------------------------------------------------------------------------------- */
+
+/* Fetches all entries of a segment. An id may lie across two lines. */
+static void fetch_entries(const struct tw__segment *segment)
+{
+    for (uint32_t i = 0; i < segment->count; i++) {
+        const char *entry = entry_of(segment->place[i]);
+        __builtin_prefetch(entry);
+        __builtin_prefetch(entry + 64);
+    }
+}
+
+/* New tags from the entries' ids. */
+static void hash_again(const struct tw__table *table, struct tw__segment *segment, uint32_t depth)
+{
+    for (uint32_t i = 0; i < segment->count; i++) {
+        uint64_t *place = &segment->place[i];
+        *place = with_tag(*place, tag_of(hash_of(table, entry_of(*place)), depth));
+    }
+    put_in_order(segment);
+}
+
+static uint32_t places_with(const struct tw__segment *segment, uint64_t bit)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < segment->count; i++)
+        n += (segment->place[i] & bit) != 0;
+    return n;
+}
+
+/* Moves the places with the bit to the end of another segment, which has room; the order is kept. */
+static void divide(struct tw__segment *from, struct tw__segment *to, uint64_t bit)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < from->count; i++) {
+        uint64_t place = from->place[i];
+        if (place & bit)
+            to->place[to->count++] = place;
+        else
+            from->place[kept++] = place;
+    }
+    from->count = kept;
+}
+
+/* Splits the segment whose turn it is. Without memory the table stays as it is, and is denser. */
+static void split(struct tw__table *table)
+{
+    uint32_t depth = table->level;
+    if (depth == LEVEL_MAX || !extend_directory(table))
+        return;
+    uint32_t number = table->segments - (1u << depth);
+    struct tw__segment *chunk_of_new = table->chunk[table->segments >> CHUNK_SHIFT];
+    struct tw__segment *to = &chunk_of_new[table->segments & (CHUNK - 1)];
+    struct tw__segment *from = &table->chunk[number >> CHUNK_SHIFT][number & (CHUNK - 1)];
+    uint64_t bit = UINT64_C(1) << (TAG_SHIFT + depth - ahead_of(depth));
+    bool look = ahead_of(depth + 1) != ahead_of(depth);
+    if (look)
+        fetch_entries(from);
+    uint32_t moving = places_with(from, bit);
+    *to = (struct tw__segment){0};
+    if (moving > 0 && !make_room(table, to, moving)) {
+        trim_directory(table);
+        return;
+    }
+    table->segments++;
+    table->level += table->segments == 2u << depth;
+    divide(from, to, bit);
+    if (look) {
+        hash_again(table, from, depth + 1);
+        hash_again(table, to, depth + 1);
+    }
+    give_back_room(table, from);
+}
+
+/* ---- shrinking --------------------------------------------------------------------------------------------- */
+
+/* For a lower depth the tags get bits back that are, in all of a segment, those of its number. */
+static void tag_by_number(struct tw__segment *segment, uint32_t number, uint32_t depth)
+{
+    for (uint32_t i = 0; i < segment->count; i++) {
+        uint64_t tag = tag_of(segment->place[i], depth) & ~((1u << AHEAD_BITS) - 1u);
+        segment->place[i] = with_tag(segment->place[i], tag | tag_of(number, depth));
+    }
+}
+
+/* Puts the places of both into the first, which has room, from the end on; the other is empty then. */
+static void merge(struct tw__segment *into, struct tw__segment *from)
+{
+    uint32_t end = into->count + from->count;
+    uint32_t left = into->count;
+    into->count = end;
+    while (from->count > 0)
+        if (left > 0 && into->place[left - 1] > from->place[from->count - 1])
+            into->place[--end] = into->place[--left];
+        else
+            into->place[--end] = from->place[--from->count];
+}
+
+/* Joins the last segment with the one it was split from. False: no memory; the table stays as it is. */
+static bool join(struct tw__table *table)
+{
+    uint32_t last = table->segments - 1;
+    uint32_t depth = table->level - (table->segments == 1u << table->level);
+    uint32_t number = last - (1u << depth);
+    struct tw__segment *from = segment_at(table, last);
+    struct tw__segment *into = segment_at(table, number);
+    uint32_t count = into->count + from->count;
+    if (count > into->capacity && !make_room(table, into, count))
+        return false;
+    if (ahead_of(depth + 1) != ahead_of(depth)) {
+        tag_by_number(from, last, depth);
+        tag_by_number(into, number, depth);
+    }
+    merge(into, from);
+    give_back_room(table, from);
+    table->segments--;
+    table->level = depth;
+    trim_directory(table);
+    return true;
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------- */
+
+void tw__table_init(struct tw__table *table, tw__key_fn *key)
+{
+    *table = (struct tw__table){.segments = 1, .key = key};
+}
+
+void tw__table_fini(struct tw__table *table)
+{
+    for (uint32_t i = 0; i < table->segments; i++)
+        release(table, segment_at(table, i)->place);
+    if (table->segments > 1) {
+        for (uint32_t i = 0; i < table->chunks; i++)
+            release(table, table->chunk[i]);
+        release(table, table->chunk);
+    }
+    tw__table_init(table, table->key);
+}
+
+static bool has_id(const struct tw__table *table, const void *entry, const char *id, size_t size)
+{
+    const char *bytes;
+    size_t its_size;
+    table->key(entry, &bytes, &its_size);
+    return its_size == size && memcmp(bytes, id, size) == 0;
+}
+
+void *tw__table_find(const struct tw__table *table, uint64_t hash, const char *id, size_t size)
+{
+    uint32_t depth = depth_of(table, hash);
+    const struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    uint64_t tag = tag_of(hash, depth);
+    uint32_t at = first_with(segment, tag);
+    for (; at < segment->count && segment->place[at] >> TAG_SHIFT == tag; at++)
+        if (has_id(table, entry_of(segment->place[at]), id, size))
+            return entry_of(segment->place[at]);
+    return NULL;
+}
+
+void tw__table_prefetch(const struct tw__table *table, uint64_t hash)
+{
+    uint32_t depth = depth_of(table, hash);
+    const struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    __builtin_prefetch(segment->place + guess(segment, tag_of(hash, depth)));
+}
+
+int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry)
+{
+    uint32_t depth = depth_of(table, hash);
+    struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    if ((uint64_t)(uintptr_t)entry > ADDRESS)
+        return -1;
+    if (segment->count == segment->capacity &&
+        !make_room(table, segment, segment->count + step_of(segment->count)))
+        return -1;
+    uint64_t tag = tag_of(hash, depth);
+    put(segment, first_with(segment, tag), with_tag((uintptr_t)entry, tag));
+    table->count++;
+    if (table->count > (uint64_t)GROW_AT * table->segments)
+        split(table);
+    return 0;
+}
+
+void tw__table_remove(struct tw__table *table, uint64_t hash, const void *entry)
+{
+    uint32_t depth = depth_of(table, hash);
+    struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    take_out(segment, place_of(segment, tag_of(hash, depth), entry));
+    give_back_room(table, segment);
+    table->count--;
+    if (table->segments > 1 && table->count < (uint64_t)SHRINK_AT * table->segments)
+        join(table);
+}
+
+void tw__table_replace(struct tw__table *table, uint64_t hash, const void *old, void *entry)
+{
+    uint32_t depth = depth_of(table, hash);
+    struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    uint64_t tag = tag_of(hash, depth);
+    segment->place[place_of(segment, tag, old)] = with_tag((uintptr_t)entry, tag);
+}
+
+/* From the last segment, so that the segments go one by one, with no more than a moment's extra memory. */
+void *tw__table_pop(struct tw__table *table)
+{
+    if (table->count == 0)
+        return NULL;
+    struct tw__segment *last = segment_at(table, table->segments - 1);
+    while (last->count == 0) {
+        join(table);
+        last = segment_at(table, table->segments - 1);
+    }
+    void *entry = entry_of(last->place[--last->count]);
+    if (last->count == 0)
+        give_back_room(table, last);
+    table->count--;
+    return entry;
+}
+
+/* ---- going through it -------------------------------------------------------------------------------------- */
+
+static void visit(const struct tw__segment *segment, tw__each_fn *each, void *arg)
+{
+    for (uint32_t i = 0; i < segment->count; i++)
+        each(entry_of(segment->place[i]), arg);
+}
+
+bool tw__table_walk(const struct tw__table *table, uint64_t *segment, tw__each_fn *each, void *arg)
+{
+    if (*segment >= table->segments)
+        return false;
+    visit(segment_at(table, (uint32_t)(*segment)++), each, arg);
+    return true;
+}
+
+static uint64_t backwards(uint64_t bits)
+{
+    bits = (bits >> 1 & UINT64_C(0x5555555555555555)) | (bits & UINT64_C(0x5555555555555555)) << 1;
+    bits = (bits >> 2 & UINT64_C(0x3333333333333333)) | (bits & UINT64_C(0x3333333333333333)) << 2;
+    bits = (bits >> 4 & UINT64_C(0x0F0F0F0F0F0F0F0F)) | (bits & UINT64_C(0x0F0F0F0F0F0F0F0F)) << 4;
+    return __builtin_bswap64(bits);
+}
+
+/* Adds one to the upper `depth` bits of the position, and drops the others. */
+uint64_t tw__table_scan(const struct tw__table *table, uint64_t cursor, tw__each_fn *each, void *arg)
+{
+    uint32_t depth = depth_of(table, cursor);
+    visit(segment_at(table, number_of(cursor, depth)), each, arg);
+    if (depth == 0)
+        return 0;
+    uint64_t position = backwards(cursor) >> (64 - depth);
+    return backwards((position + 1) << (64 - depth));
+}
+
+static void *moved(void *block, void *(*move)(void *old))
+{
+    void *to = block == NULL ? NULL : move(block);
+    return to == NULL ? block : to;
+}
+
+bool tw__table_relocate(struct tw__table *table, uint64_t *segment, void *(*move)(void *old))
+{
+    if (*segment >= table->segments)
+        return false;
+    uint32_t number = (uint32_t)(*segment)++;
+    if (table->segments > 1) {
+        struct tw__segment **of_number;
+        if (number == 0)
+            table->chunk = moved(table->chunk, move);
+        of_number = &table->chunk[number >> CHUNK_SHIFT];
+        if ((number & (CHUNK - 1)) == 0)
+            *of_number = moved(*of_number, move);
+    }
+    struct tw__segment *its = segment_at(table, number);
+    its->place = moved(its->place, move);
+    return true;
+}
+
+/* ---- checking ---------------------------------------------------------------------------------------------- */
+
+static const char *check_place(const struct tw__table *table, uint64_t place, uint32_t number)
+{
+    uint64_t hash = hash_of(table, entry_of(place));
+    uint32_t depth = depth_of(table, hash);
+    if (number_of(hash, depth) != number)
+        return "T1: an entry in another's segment";
+    if (place >> TAG_SHIFT != tag_of(hash, depth))
+        return "T2: a tag that is not its entry's";
+    return NULL;
+}
+
+static const char *check_segment(const struct tw__table *table, const struct tw__segment *segment,
+                                 uint32_t number)
+{
+    const char *fault = NULL;
+    if (segment->count > segment->capacity || (segment->place == NULL) != (segment->capacity == 0) ||
+        (segment->count == 0) != (segment->place == NULL) ||
+        segment->capacity * sizeof *segment->place > usable(segment->place))
+        return "T4: a segment without room, or empty and with memory";
+    for (uint32_t i = 0; i < segment->count && fault == NULL; i++) {
+        fault = check_place(table, segment->place[i], number);
+        if (i > 0 && segment->place[i - 1] >> TAG_SHIFT > segment->place[i] >> TAG_SHIFT)
+            fault = "T3: places out of order";
+        for (uint32_t k = i;
+             fault == NULL && k-- > 0 && segment->place[k] >> TAG_SHIFT == segment->place[i] >> TAG_SHIFT;)
+            if (segment->place[k] == segment->place[i])
+                fault = "T1: an entry twice";
+    }
+    return fault;
+}
+
+/* Adds up the bytes of the directory. */
+static const char *check_directory(const struct tw__table *table, size_t *bytes)
+{
+    if (table->segments >> table->level != 1)
+        return "T5: another level than the number of segments says";
+    if (table->segments == 1)
+        return NULL;
+    uint32_t room = table->chunks == 1 ? table->chunk_segments : table->chunks * CHUNK;
+    if (table->segments > room || (table->chunks > 1 && table->chunk_segments != CHUNK) ||
+        (table->chunks > 1 && table->segments <= (table->chunks - 1) * CHUNK))
+        return "T5: too small or too large a directory";
+    *bytes += usable(table->chunk);
+    for (uint32_t i = 0; i < table->chunks; i++) {
+        size_t least = (i == 0 ? table->chunk_segments : CHUNK) * sizeof table->first;
+        if (usable(table->chunk[i]) < least)
+            return "T5: a chunk that is too small";
+        *bytes += usable(table->chunk[i]);
+    }
+    return NULL;
+}
+
+const char *tw__table_check(const struct tw__table *table)
+{
+    uint64_t count = 0;
+    size_t bytes = 0;
+    const char *fault = check_directory(table, &bytes);
+    for (uint32_t i = 0; i < table->segments && fault == NULL; i++) {
+        const struct tw__segment *segment = segment_at(table, i);
+        fault = check_segment(table, segment, i);
+        count += segment->count;
+        bytes += usable(segment->place);
+    }
+    if (fault == NULL && (count != table->count || bytes != table->bytes))
+        fault = "T6: another number of entries or bytes than there are";
+    return fault;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From ids, strings of bytes, to entries: a hash table that takes about nine bytes for each entry, however many there
+ * are, and that grows and shrinks a little at a time. How: head of table.c.
+ *
+ * The table neither makes nor frees entries; it keeps their addresses, which must fit in 48 bits. An entry must stay
+ * readable, and its id the same, while it is in.
+ *
+ * Threads: a table is one thread's at a time. Only tw__table_find, tw__table_insert and tw__table_check read entries,
+ * so tw__table_pop and tw__table_fini may run where entries must not be looked at.
+ *
+ * Memory: tw__memory. If it answers NULL, only tw__table_insert fails; what else could not be had is done without.
+ */
+#ifndef TW_REDIS_TABLE_H
+#define TW_REDIS_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Tells an entry's id. */
+typedef void tw__key_fn(const void *entry, const char **bytes, size_t *size);
+
+/* What walking and scanning call with each entry. It must not change the table. */
+typedef void tw__each_fn(void *entry, void *arg);
+
+/* Inner: places in the order of their tags. */
+struct tw__segment {
+    uint64_t *place;
+    uint32_t count, capacity;
+};
+
+/* May lie anywhere, and be moved as bytes. */
+struct tw__table {
+    union {
+        struct tw__segment first; /* while there is one segment */
+        struct {
+            struct tw__segment **chunk; /* then: the directory */
+            uint32_t chunks;
+            uint32_t chunk_segments; /* room in the first chunk; the others are full-sized */
+        };
+    };
+    uint32_t segments;
+    uint32_t level; /* the binary logarithm of segments, rounded down */
+    uint64_t count;
+    size_t bytes;
+    tw__key_fn *key;
+};
+
+/* SipHash of an id under a key drawn for this process: what all calls want as `hash`. */
+uint64_t tw__table_hash(const void *bytes, size_t size);
+
+/* An empty table, which holds no memory. */
+void tw__table_init(struct tw__table *table, tw__key_fn *key);
+
+/* Frees the table's memory, not the entries. The table is then as after tw__table_init. */
+void tw__table_fini(struct tw__table *table);
+
+/* The entry with this id, or NULL. */
+void *tw__table_find(const struct tw__table *table, uint64_t hash, const char *id, size_t size);
+
+/* Fetches what tw__table_find will look at first. To be called a while before. */
+void tw__table_prefetch(const struct tw__table *table, uint64_t hash);
+
+/* Puts an entry in. Requires: none has its id. Returns: 0, or -1: no memory, or an address too high; nothing changed. */
+int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry);
+
+/* Takes out an entry that is in. */
+void tw__table_remove(struct tw__table *table, uint64_t hash, const void *entry);
+
+/* Puts `entry`, which has the same id, in the place of `old`, which may have been freed. */
+void tw__table_replace(struct tw__table *table, uint64_t hash, const void *old, void *entry);
+
+/* Takes some entry out and returns it; NULL when there is none. Memory is given back on the way. */
+void *tw__table_pop(struct tw__table *table);
+
+static inline uint64_t tw__table_count(const struct tw__table *table)
+{
+    return table->count;
+}
+
+/* The memory it holds, besides struct tw__table. */
+static inline size_t tw__table_bytes(const struct tw__table *table)
+{
+    return table->bytes;
+}
+
+/* Visits the entries of segment *segment, and makes it the next. Start with 0. Returns: false when past the end, and
+ * nothing was visited. Requires: nothing changes from the first call to the last. */
+bool tw__table_walk(const struct tw__table *table, uint64_t *segment, tw__each_fn *each, void *arg);
+
+/* Visits some entries. Returns: the next cursor, 0 at the end. Start with 0. An entry that is in from the first call to
+ * the last is visited, perhaps more than once, whatever goes in and out between the calls. Any cursor is safe. */
+uint64_t tw__table_scan(const struct tw__table *table, uint64_t cursor, tw__each_fn *each, void *arg);
+
+/* For defragmentation: offers the memory of segment *segment, and the directory's on the way, to `move`, which answers
+ * the new address of what it has moved, or NULL. Makes *segment the next; false when past the end. */
+bool tw__table_relocate(struct tw__table *table, uint64_t *segment, void *(*move)(void *old));
+
+/* NULL, or which invariant does not hold. Looks at everything. */
+const char *tw__table_check(const struct tw__table *table);
+
+#endif
