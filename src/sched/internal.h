@@ -7,6 +7,7 @@
 
 #include <tickwheel/sched.h>
 
+#include <base/histogram.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -22,11 +23,8 @@ enum {
     TW__SHARD_BITS = 6,
     TW__CHUNK_SHIFT = 10, /* tasks are allocated by the thousand */
     TW__CHUNK = 1 << TW__CHUNK_SHIFT,
-    TW__LOOSE = 8,       /* cancelled tasks that are taken out of the wheel a little later */
-    TW__COLLECT = 64,    /* units of work under one hold of a shard's lock */
-    TW__STEPS_SHIFT = 5, /* the lateness histogram: 32 steps to a doubling */
-    TW__STEPS = 1 << TW__STEPS_SHIFT,
-    TW__BUCKETS = (64 - TW__STEPS_SHIFT + 1) * TW__STEPS
+    TW__LOOSE = 8,    /* cancelled tasks that are taken out of the wheel a little later */
+    TW__COLLECT = 64, /* units of work under one hold of a shard's lock */
 };
 
 /* Where a task is. */
@@ -128,7 +126,7 @@ struct tw__shard {
     struct tw_sched_stats stats;
     void *wheel_memory;
     size_t wheel_size;
-    uint64_t late[TW__BUCKETS];
+    uint64_t late[TW__HISTOGRAM_BUCKETS];
 };
 #define TW__NONE UINT32_MAX
 

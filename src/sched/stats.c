@@ -2,42 +2,22 @@
  *
  * Statistics: counts under each shard's lock, a histogram of lateness, and both as text for Prometheus.
  *
- * The histogram has 32 steps to each doubling (as HdrHistogram does it, Gil Tene), so a percentile is at most 1/32 too
- * high and never too low, from a nanosecond to centuries, in 15 KiB.
+ * The histogram is base/histogram.h, in nanoseconds.
  */
 #include "internal.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 /* ---- the histogram ---------------------------------------------------------------------------------------- */
 
-static uint32_t bucket_of(uint64_t ns)
-{
-    if (ns < TW__STEPS)
-        return (uint32_t)ns;
-    uint32_t doubling = 63 - (uint32_t)__builtin_clzll(ns) - TW__STEPS_SHIFT;
-    return (doubling + 1) * TW__STEPS + (uint32_t)(ns >> doubling) - TW__STEPS;
-}
-
-/* The largest value of a bucket. */
-static uint64_t bucket_end(uint32_t bucket)
-{
-    if (bucket < TW__STEPS)
-        return bucket;
-    uint32_t doubling = bucket / TW__STEPS - 1;
-    uint64_t step = bucket % TW__STEPS + TW__STEPS;
-    return (step << doubling) + (((uint64_t)1 << doubling) - 1);
-}
-
 void tw__stats_call(struct tw__shard *shard, uint64_t late_ns, uint64_t run_ns)
 {
     const struct tw_sched_options *options = &shard->sched->options;
     struct tw_sched_stats *stats = &shard->stats;
-    shard->late[bucket_of(late_ns)]++;
+    shard->late[tw__histogram_bucket(late_ns)]++;
     if (late_ns > stats->late_max_ns)
         stats->late_max_ns = late_ns;
     if (run_ns > stats->run_max_ns)
@@ -49,24 +29,9 @@ void tw__stats_call(struct tw__shard *shard, uint64_t late_ns, uint64_t run_ns)
 static void add_histogram(struct tw__shard *shard, uint64_t *sum)
 {
     pthread_mutex_lock(&shard->lock);
-    for (uint32_t i = 0; i < TW__BUCKETS; i++)
+    for (uint32_t i = 0; i < TW__HISTOGRAM_BUCKETS; i++)
         sum[i] += shard->late[i];
     pthread_mutex_unlock(&shard->lock);
-}
-
-/* The value that `share` of all counts do not exceed. */
-static uint64_t percentile(const uint64_t *buckets, double share, uint64_t most)
-{
-    uint64_t total = 0, below = 0;
-    uint32_t i = 0;
-    for (uint32_t k = 0; k < TW__BUCKETS; k++)
-        total += buckets[k];
-    if (total == 0)
-        return 0;
-    double wanted = ceil(share * (double)total);
-    while (i + 1 < TW__BUCKETS && (double)(below + buckets[i]) < wanted)
-        below += buckets[i++];
-    return bucket_end(i) < most ? bucket_end(i) : most;
 }
 
 /* ---- snapshots --------------------------------------------------------------------------------------------- */
@@ -112,26 +77,26 @@ static struct tw_sched_stats counts(const struct tw_sched *sched)
 
 static void histogram(const struct tw_sched *sched, uint64_t *sum)
 {
-    memset(sum, 0, TW__BUCKETS * sizeof *sum);
+    memset(sum, 0, TW__HISTOGRAM_BUCKETS * sizeof *sum);
     for (uint32_t i = 0; i < sched->options.shards; i++)
         add_histogram(&sched->shard[i], sum);
 }
 
 void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats)
 {
-    uint64_t late[TW__BUCKETS];
+    uint64_t late[TW__HISTOGRAM_BUCKETS];
     *stats = counts(sched);
     histogram(sched, late);
-    stats->late_p50_ns = percentile(late, 0.5, stats->late_max_ns);
-    stats->late_p99_ns = percentile(late, 0.99, stats->late_max_ns);
+    stats->late_p50_ns = tw__histogram_percentile(late, 0.5, stats->late_max_ns);
+    stats->late_p99_ns = tw__histogram_percentile(late, 0.99, stats->late_max_ns);
     stats->memory = atomic_load(&sched->memory);
 }
 
 uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share)
 {
-    uint64_t late[TW__BUCKETS];
+    uint64_t late[TW__HISTOGRAM_BUCKETS];
     histogram(sched, late);
-    return percentile(late, share, UINT64_MAX);
+    return tw__histogram_percentile(late, share, UINT64_MAX);
 }
 
 uint64_t tw_sched_pending(const struct tw_sched *sched)
@@ -173,11 +138,11 @@ static void put_lateness(const struct output *out, const struct tw_sched *sched,
     static const double shares[] = {0.5, 0.9, 0.99, 0.999};
     put(out, "# HELP tickwheel_lateness_seconds From the due time to the start of the callback.\n"
              "# TYPE tickwheel_lateness_seconds summary\n");
-    uint64_t late[TW__BUCKETS];
+    uint64_t late[TW__HISTOGRAM_BUCKETS];
     histogram(sched, late);
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
         put(out, "tickwheel_lateness_seconds{quantile=\"%g\"} %.9f\n", shares[i],
-            (double)percentile(late, shares[i], UINT64_MAX) / 1e9);
+            (double)tw__histogram_percentile(late, shares[i], UINT64_MAX) / 1e9);
     put(out, "tickwheel_lateness_seconds_count %" PRIu64 "\n", fired);
 }
 
