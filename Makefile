@@ -55,6 +55,16 @@ module: ## build/tickwheel.so, the Redis module
 	@$(call configure,build,-DTICKWHEEL_TESTS=OFF $(module_options))
 	@$(call compile,build)
 
+serve: ## Redis with the module on 127.0.0.1:7379 (PORT=), its data in var/, until Ctrl-C
+	@tools/setup serve
+	@$(MAKE) module
+	@tools/serve --port '$(PORT)'
+
+cluster: ## six servers; 100,000 tasks fall due, a primary is killed: what was late, doubled, lost
+	@tools/setup serve
+	@$(MAKE) module
+	@TICKWHEEL_MODULE=build/tickwheel.so tools/cluster
+
 bench: ## both benchmarks beside others, an hour; QUICK=1: two minutes; PART=wheel or PART=sched
 	@case "$(PART)" in "" | wheel | sched) ;; *) echo "make bench: PART is '$(PART)': expected wheel or sched" >&2; exit 2 ;; esac
 	@tools/setup build bench
@@ -136,4 +146,4 @@ fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 clean: ## remove build/
 	@rm -rf build
 
-.PHONY: help run replay test build module bench check format format-check lint sanitize races audit coverage valgrind fuzz soak install fresh clean
+.PHONY: help run replay test build module serve cluster bench check format format-check lint sanitize races audit coverage valgrind fuzz soak install fresh clean

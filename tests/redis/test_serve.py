@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""tools/serve, which `make serve` calls: started, used by what it prints, stopped, started again."""
+import contextlib
+import os
+import re
+import select
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import redis
+
+from harness import HOST, PATIENCE, ROOT, free_port, module_path, now_ms, program, wait_until
+
+SERVE = [sys.executable, os.path.join(ROOT, "tools", "serve")]
+
+
+@pytest.fixture(autouse=True)
+def path(tmp_path, monkeypatch):
+    """tools/serve takes the redis-server that it finds first; the tests may be about another one than the machine's."""
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "redis-server").symlink_to(program("REDIS_SERVER", "redis-server"))
+    monkeypatch.setenv("PATH", str(tmp_path / "first"), prepend=os.pathsep)
+
+
+class Serving:
+    """A tools/serve in the background, with what it prints."""
+
+    def __init__(self, port, folder, **options):
+        line = [*SERVE, "--port", str(port), "--data", str(folder), "--module", module_path()]
+        self.process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        start_new_session=True, **options)
+        self.port, self.welcome = port, ""
+
+    def ready(self):
+        """Reads up to the last line of the welcome."""
+        end = time.monotonic() + PATIENCE
+        while "Ctrl-C" not in self.welcome:
+            assert select.select([self.process.stdout], [], [], end - time.monotonic())[0], self.welcome
+            line = self.process.stdout.readline()
+            assert line, self.welcome + self.process.stderr.read()
+            self.welcome += line
+        return self
+
+    def client(self):
+        return redis.Redis(host=HOST, port=self.port, decode_responses=True, socket_timeout=PATIENCE)
+
+    def stop(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self):
+        output, errors = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, output, errors
+
+
+@pytest.fixture
+def serve(tmp_path):
+    running = []
+
+    def start(port=None, folder=tmp_path / "var", **options):
+        running.append(Serving(port or free_port(), folder, **options))
+        return running[-1]
+
+    yield start
+    for serving in running:
+        if serving.process.poll() is None:
+            serving.stop(signal.SIGTERM)
+
+
+def nobody_listens(port):
+    with contextlib.closing(socket.socket()) as probe:
+        return probe.connect_ex((HOST, port)) != 0
+
+
+def test_the_three_commands_show_a_task_arriving(serve):
+    serving = serve().ready()
+    commands = re.findall(r"^ +(redis-cli .*)$", serving.welcome, re.MULTILINE)
+    assert len(commands) == 3
+    began = now_ms()
+    added, following, arrived = (subprocess.run(shlex.split(line), capture_output=True, text=True, timeout=PATIENCE,
+                                                check=True).stdout.split("\n") for line in commands)
+    assert added[0] == "order:42"
+    assert following[0] == "order:42" and int(following[1]) >= began + 5000
+    assert arrived[:2] == ["orders:unpaid", "order 42 was not paid"]
+    assert now_ms() >= began + 5000
+    status, output, errors = serving.stop()
+    assert (status, errors) == (0, "")
+    assert "Stopped. 0 tasks are pending" in output
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_restart_finds_every_pending_task(serve, number):
+    serving = serve().ready()
+    assert "Pending tasks: 0." in serving.welcome
+    r = serving.client()
+    for i in range(100):
+        r.execute_command("TW.ADD", f"s{i % 7}", "t", f"id{i}", "IN", 3600000, "PAYLOAD", "a", i)
+    status, output, errors = serving.stop(number)
+    assert (status, errors) == (0, "")
+    assert "Stopped. 100 tasks are pending" in output
+    assert nobody_listens(serving.port)
+    again = serve().ready()
+    assert "Pending tasks: 100." in again.welcome
+    assert sum(again.client().execute_command("TW.LEN", f"s{i}") for i in range(7)) == 100
+
+
+def test_a_task_that_came_due_meanwhile_arrives_after_the_restart(serve):
+    serving = serve().ready()
+    serving.client().execute_command("TW.ADD", "s", "t", "k", "IN", 2000, "LIST", "PAYLOAD", "late")
+    assert serving.stop()[0] == 0
+    time.sleep(2.1)
+    assert serve().ready().client().blpop("t", PATIENCE) == ("t", "late")
+
+
+def test_it_keeps_what_it_is_told_even_if_it_is_killed(serve, tmp_path):
+    serving = serve().ready()
+    r = serving.client()
+    assert r.config_get("appendonly", "appendfsync", "bind", "save") == {
+        "appendonly": "yes", "appendfsync": "everysec", "bind": HOST, "save": ""}
+    r.execute_command("TW.ADD", "s", "t", "k", "IN", 3600000, "PAYLOAD", "a", "b")
+    serving.process.kill()
+    wait_until(lambda: nobody_listens(serving.port), message="the server outlives tools/serve")
+    assert serve().ready().client().execute_command("TW.LEN", "s") == 1
+
+
+def test_a_server_that_is_shut_down_by_a_client_ends_it(serve):
+    serving = serve().ready()
+    with contextlib.suppress(redis.exceptions.ConnectionError):
+        serving.client().execute_command("SHUTDOWN")
+    status, output, errors = serving.ended()
+    assert (status, errors) == (0, "")
+    assert "Stopped." in output
+
+
+def test_a_server_that_dies_is_told_of(serve):
+    serving = serve().ready()
+    os.kill(serving.client().info("server")["process_id"], signal.SIGKILL)
+    status, _, errors = serving.ended()
+    assert status == 1
+    assert "tools/serve: the server has stopped with exit status -9" in errors
+
+
+def refused(serving):
+    status, output, errors = serving.ended()
+    assert (status, output) == (1, "")
+    assert "Traceback" not in errors
+    return errors
+
+
+def test_a_port_that_somebody_has(serve):
+    with contextlib.closing(socket.socket()) as other:
+        other.bind((HOST, 0))
+        other.listen()
+        port = other.getsockname()[1]
+        errors = refused(serve(port))
+    assert f"port {port} cannot be had (Address already in use); choose another one: make serve PORT=" in errors
+
+
+def test_data_that_another_one_uses(serve):
+    serve().ready()
+    assert "another make serve runs" in refused(serve())
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "99999999", "-1", "x", "", "7379x", "73 79"])
+def test_a_port_that_is_none(port):
+    done = subprocess.run([*SERVE, "--port", port], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 2
+    assert re.search("expected (a port from 1 to 65535|one argument)", done.stderr), done.stderr
+
+
+def test_what_is_missing_is_named(serve, tmp_path):
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    assert "redis-server is not installed" in refused(serve(env={"PATH": str(tools)}))
+    (tools / "redis-server").symlink_to(shutil.which("redis-server"))
+    assert "redis-cli is not installed" in refused(serve(env={"PATH": str(tools)}))
+    done = subprocess.run([*SERVE, "--module", "/nonexistent/tickwheel.so"], capture_output=True, text=True,
+                          timeout=PATIENCE, check=False)
+    assert done.returncode == 1
+    assert "there is no module at /nonexistent/tickwheel.so: make module builds it" in done.stderr
+
+
+def test_a_folder_that_cannot_be_written(serve, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "cannot be written" in refused(serve(folder=tmp_path / "file" / "var"))
+
+
+def test_a_module_that_is_none(serve, tmp_path):
+    fake = tmp_path / "fake.so"
+    fake.write_text("this is no library")
+    done = subprocess.run([*SERVE, "--port", str(free_port()), "--data", str(tmp_path / "v"), "--module", str(fake)],
+                          capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 1
+    assert "the server has stopped with exit status 1" in done.stderr
+    assert "fake.so" in done.stderr
