@@ -284,8 +284,8 @@ typedef int tw_visit_fn(void *arg, const struct tw_timer *timer);
 int tw_wheel_visit(const struct tw_wheel *wheel, tw_visit_fn *visit, void *arg);
 
 /* Visits every pending timer with deadline <= tick, and no other, in no particular order.
- * Returns: 0, or what `visit` returned. Cost: O(levels + occupied slots that start at or before `tick` + timers in them),
- * however many there are beyond. Timers that were pushed back, or wait for a later turn, are met where they are filed. */
+ * Returns: 0, or what `visit` returned. Cost: O(levels + occupied slots that start at or before `tick` + the timers in
+ * these, pushed back or waiting for a later turn among them), however many there are beyond. */
 int tw_wheel_visit_until(const struct tw_wheel *wheel, uint64_t tick, tw_visit_fn *visit, void *arg);
 
 /* What one level looks like from outside. */

@@ -32,24 +32,24 @@ static int visit_due(void *arg, const struct tw_timer *timer)
     return timer->deadline <= tour->until ? tour->visit(tour->arg, timer) : 0;
 }
 
-/* False where slot `number` starts too late for the tour, and with it all that come after. */
+/* False where slot `number` starts too late for the tour, and with it all that come after. A slot that holds timers
+ * starts before time ends, so nothing overflows here. */
 static bool starts_in_time(const struct tour *tour, const struct tw__level *level, uint64_t number)
 {
-    return tw__mul_saturating(number, level->span) <= tour->until;
+    return number * level->span <= tour->until;
 }
 
 /* Goes through the occupied slots of a ring in the order of time. A slot holds no deadline before its first tick: a
- * timer may be pushed back beyond its slot, or wait there for a later turn, but never the other way. What is counted is
- * the places in the ring, as slot numbers may run past the end of time. */
+ * timer may be pushed back beyond its slot, or wait there for a later turn, but never the other way. It is the places
+ * in the ring that are counted: after the last slot of all time there is no next number. */
 static int tour_ring(struct tour *tour, uint32_t l)
 {
     const struct tw__level *level = &tour->wheel->level[l];
     uint64_t first = l == 0 ? tour->wheel->cur : level->started;
     uint32_t from = tw__ring_index(level, l, first);
     for (uint32_t seen = 0; level->top != 0 && seen < level->count; seen++) {
-        uint32_t index = (from + seen) % level->count, distance = tw__distance(level, index);
-        seen += distance;
-        if (seen >= level->count || !starts_in_time(tour, level, tw__add_saturating(first, seen)))
+        seen += tw__distance(level, (from + seen) % level->count);
+        if (seen >= level->count || !starts_in_time(tour, level, first + seen))
             return 0; /* round once, or far enough */
         int result = visit_list(&tw__slot_at(level, (from + seen) % level->count)->head, visit_due, tour);
         if (result != 0)

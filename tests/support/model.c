@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "model.h"
 
+#include <string.h>
+
 static int compare(const struct object *a, const struct object *b)
 {
     if (a->deadline != b->deadline)
@@ -63,6 +65,47 @@ uint64_t model_earliest(struct model *model)
 {
     struct object *first = RB_MIN(object_tree, &model->tree);
     return first == NULL ? TW_NEVER : first->deadline;
+}
+
+void model_relocate(struct model *model, struct object *from, struct object *to)
+{
+    RB_REMOVE(object_tree, &model->tree, from);
+    *to = *from;
+    memset(&from->timer, 0xA5, sizeof from->timer);
+    tw_timer_relocated(&to->timer);
+    RB_INSERT(object_tree, &model->tree, to);
+    memset(from, 0, sizeof *from);
+}
+
+struct judge {
+    uint64_t tick, visit, met;
+    const char *wrong;
+};
+
+static int judge_visit(void *arg, const struct tw_timer *timer)
+{
+    struct judge *judge = arg;
+    struct object *object = TW_CONTAINER(timer, struct object, timer);
+    if (!object->pending)
+        judge->wrong = "visited, but it is not pending";
+    else if (object->deadline > judge->tick)
+        judge->wrong = "visited, but its deadline is later";
+    else if (object->visit == judge->visit)
+        judge->wrong = "visited twice";
+    object->visit = judge->visit;
+    judge->met++;
+    return judge->wrong != NULL;
+}
+
+const char *model_visit_until(struct model *model, const struct tw_wheel *wheel, uint64_t tick)
+{
+    struct judge judge = {.tick = tick, .visit = ++model->visits};
+    if (tw_wheel_visit_until(wheel, tick, judge_visit, &judge) != 0)
+        return judge.wrong;
+    struct object *object = RB_MIN(object_tree, &model->tree);
+    for (; object != NULL && object->deadline <= tick; object = RB_NEXT(object_tree, &model->tree, object))
+        judge.met--;
+    return judge.met == 0 ? NULL : "a timer due by then was not visited";
 }
 
 /* Among equal deadlines: does a timer wait that was filed before this one, neither of them moved? */

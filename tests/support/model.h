@@ -17,6 +17,7 @@ struct object {
     RB_ENTRY(object) entry;
     uint64_t deadline; /* the effective one */
     uint64_t order;    /* the number of its filing */
+    uint64_t visit;    /* the number of the visit that met it last */
     bool pending, moved;
 };
 
@@ -24,7 +25,7 @@ RB_HEAD(object_tree, object);
 
 struct model {
     struct object_tree tree;
-    uint64_t now, filed, count, fired;
+    uint64_t now, filed, count, fired, visits;
 };
 
 void model_init(struct model *model, uint64_t now);
@@ -37,6 +38,10 @@ void model_cancel(struct model *model, struct object *object);
 void model_pass(struct model *model, uint64_t now);
 /* The earliest deadline, TW_NEVER without one. */
 uint64_t model_earliest(struct model *model);
+/* Copies a pending object over one that is not, spoils the old place, and tells the wheel. */
+void model_relocate(struct model *model, struct object *from, struct object *to);
+/* Judges tw_wheel_visit_until(): each timer due by then is met once, and no other. Returns NULL, or what is wrong. */
+const char *model_visit_until(struct model *model, const struct tw_wheel *wheel, uint64_t tick);
 /* Judges a firing and takes the object out. Returns NULL, or what is wrong. */
 const char *model_fire(struct model *model, struct object *object);
 /* True when nothing is due: a poll may answer NULL. The last tick of all is exempt for timers filed on it. */

@@ -122,12 +122,16 @@ static void poll(struct run *run, struct input *input, uint32_t budget_each)
     enum tw_polled polled;
     require(tw_wheel_next_bound(run->wheel) <= model_earliest(&run->model), "next_bound is late");
     require(tw_wheel_next_exact(run->wheel) == model_earliest(&run->model), "next_exact is wrong");
+    const char *wrong = model_visit_until(&run->model, run->wheel, now);
+    require(wrong == NULL, wrong);
     model_pass(&run->model, now);
     do {
         uint32_t budget = budget_each;
         polled = tw_wheel_poll_budget(run->wheel, now, &budget, &timer);
         if (timer != NULL)
             fire(run, timer, input);
+        wrong = model_visit_until(&run->model, run->wheel, later(now, now >> 1));
+        require(wrong == NULL, wrong);
     } while (polled != TW_POLL_IDLE);
     require(model_idle(&run->model), "a timer was due and did not fire");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small geometries, all of them: every (now, delay) fires on its tick, and of every pair of timers with one deadline
- * the one filed first fires first, wherever it waited.
+ * Small geometries, all of them: every (now, delay) fires on its tick and is visited up to it and not before, and of
+ * every pair of timers with one deadline the one filed first fires first, wherever it waited.
  */
 #include <tickwheel/wheel.h>
 
@@ -46,6 +46,23 @@ static void let_go(const struct scope *scope, struct tw_wheel *wheel)
         tw_wheel_free(wheel);
 }
 
+static int count_one(void *arg, const struct tw_timer *timer)
+{
+    (void)timer;
+    ++*(int *)arg;
+    return 0;
+}
+
+/* The wheel's only timer is met by a visit up to its tick, and by none that ends before. */
+static void is_visited_from_its_tick_on(const struct scope *scope, const struct tw_wheel *wheel, uint64_t due)
+{
+    int before = 0, then = 0;
+    tw_wheel_visit_until(wheel, due - 1, count_one, &before);
+    tw_wheel_visit_until(wheel, due, count_one, &then);
+    if (before != 0 || then != 1)
+        fail(scope, "visited wrongly", tw_wheel_now(wheel), due - tw_wheel_now(wheel), 0);
+}
+
 /* Every (now, delay), polled tick by tick, and in one jump. */
 static void fires_on_its_tick(struct scope *scope, uint64_t now, uint64_t delay, bool jump)
 {
@@ -58,9 +75,11 @@ static void fires_on_its_tick(struct scope *scope, uint64_t now, uint64_t delay,
     if (error == 0) {
         if (tw_wheel_next_exact(wheel) != due || tw_wheel_next_bound(wheel) > due)
             fail(scope, "next is wrong", now, delay, 0);
+        is_visited_from_its_tick_on(scope, wheel, due);
         for (uint64_t t = jump ? due - 1 : now; t < due; t++)
             if (tw_wheel_poll(wheel, t) != NULL)
                 fail(scope, "early", now, delay, t);
+        is_visited_from_its_tick_on(scope, wheel, due);
         if (tw_wheel_poll(wheel, due) != &timer)
             fail(scope, "late or lost", now, delay, due);
     }

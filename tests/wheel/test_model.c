@@ -204,6 +204,13 @@ static void cancel(struct world *world, struct object *object)
         model_cancel(&world->model, object);
 }
 
+/* A pending object takes the place of one that is not. */
+static void relocate(struct world *world, struct object *from, struct object *to)
+{
+    if (from->pending && !to->pending)
+        model_relocate(&world->model, from, to);
+}
+
 /* What a callback may do: re-arm, and touch any other timer. */
 static void meddle(struct world *world, struct object *fired)
 {
@@ -214,6 +221,8 @@ static void meddle(struct world *world, struct object *fired)
         cancel(world, any(world));
     else if (what == 3)
         move(world, any(world));
+    else if (what == 4)
+        relocate(world, any(world), any(world));
 }
 
 static void fired(struct world *world, struct tw_timer *timer)
@@ -233,6 +242,33 @@ static void poll_whole(struct world *world, uint64_t now)
         fired(world, timer);
 }
 
+/* A tick to visit up to: at the ends of time, around the first deadline, or anywhere. */
+static uint64_t pick_until(struct world *world)
+{
+    switch (rng_below(&world->rng, 6)) {
+    case 0:
+        return world->model.now;
+    case 1:
+        return UINT64_MAX;
+    case 2:
+        return model_earliest(&world->model) - rng_below(&world->rng, 2);
+    case 3:
+        return rng_below(&world->rng, 2000);
+    default:
+        return later(world->model.now, pick_delay(world));
+    }
+}
+
+/* Now and then, and more rarely where there is much to visit. */
+static void check_visit(struct world *world)
+{
+    if (rng_below(&world->rng, world->size <= 100 ? 16 : world->size) != 0)
+        return;
+    const char *wrong = model_visit_until(&world->model, world->wheel, pick_until(world));
+    if (wrong != NULL)
+        fail(world, wrong);
+}
+
 static void poll_in_pieces(struct world *world, uint64_t now)
 {
     enum tw_polled polled;
@@ -246,6 +282,9 @@ static void poll_in_pieces(struct world *world, uint64_t now)
             fired(world, timer);
         else if (polled == TW_POLL_MORE && rng_below(&world->rng, 8) == 0)
             move(world, any(world));
+        else if (polled == TW_POLL_MORE && rng_below(&world->rng, 8) == 0)
+            relocate(world, any(world), any(world));
+        check_visit(world);
     } while (polled != TW_POLL_IDLE);
 }
 
@@ -279,6 +318,7 @@ static void poll(struct world *world)
         (int64_t)step < 0 && (int64_t)step > -1000 ? world->model.now + step : later(world->model.now, step);
     if (rng_below(&world->rng, 16) == 0)
         check_next(world);
+    check_visit(world);
     model_pass(&world->model, now);
     if (rng_below(&world->rng, 2))
         poll_whole(world, now);
@@ -307,8 +347,10 @@ static void operate(struct world *world)
         add(world, object);
     else if (what < 65)
         move(world, object);
-    else if (what < 80)
+    else if (what < 77)
         cancel(world, object);
+    else if (what < 80)
+        relocate(world, object, any(world));
     else if (what < 99 || rng_below(&world->rng, 300) != 0)
         poll(world);
     else

@@ -5,6 +5,7 @@
 #include "tests/support/cmocka.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 static void a_timer_takes_32_bytes_and_the_presets_their_share(void **state)
 {
@@ -634,6 +635,87 @@ static void visit_until_meets_what_is_due_by_then_and_nothing_else(void **state)
     }
 }
 
+static int visited_until(struct tw_wheel *wheel, uint64_t until)
+{
+    struct seen seen = {.until = until};
+    assert_int_equal(tw_wheel_visit_until(wheel, until, count_due, &seen), 0);
+    return seen.due;
+}
+
+static void visit_until_reaches_the_end_of_time(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, UINT64_MAX - 3)
+    {
+        struct tw_timer last = {0}, before = {0};
+        tw_wheel_add_at(wheel, &last, UINT64_MAX);
+        tw_wheel_add_at(wheel, &before, UINT64_MAX - 1);
+        assert_int_equal(visited_until(wheel, UINT64_MAX - 2), 0);
+        assert_int_equal(visited_until(wheel, UINT64_MAX - 1), 1);
+        assert_int_equal(visited_until(wheel, UINT64_MAX), 2);
+        assert_ptr_equal(tw_wheel_poll(wheel, UINT64_MAX), &before);
+        assert_ptr_equal(tw_wheel_poll(wheel, UINT64_MAX), &last);
+        tw_wheel_add_at(wheel, &last, 0); /* waits for ever */
+        assert_int_equal(visited_until(wheel, UINT64_MAX - 1), 0);
+        assert_int_equal(visited_until(wheel, UINT64_MAX), 1);
+        empty(wheel);
+    }
+}
+
+/* Timers on a page that can be closed: whoever reads one then dies of it. */
+enum { PAGE_TIMERS = 100, PAGE_SIZE = 4096 };
+
+static struct tw_timer *open_page(void)
+{
+    void *page = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(page != MAP_FAILED);
+    return page;
+}
+
+static int visited_with_page_closed(struct tw_wheel *wheel, uint64_t until, struct tw_timer *page)
+{
+    assert_int_equal(mprotect(page, PAGE_SIZE, PROT_NONE), 0);
+    int visited = visited_until(wheel, until);
+    assert_int_equal(mprotect(page, PAGE_SIZE, PROT_READ | PROT_WRITE), 0);
+    return visited;
+}
+
+static void visit_until_does_not_look_at_slots_that_start_later(void **state)
+{
+    (void)state;
+    struct tw_timer *page = open_page();
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer near[2] = {0};
+        tw_wheel_add_at(wheel, &near[0], 1);
+        tw_wheel_add_at(wheel, &near[1], 2);
+        bool turns = shapes_[shape_].overflow != TW_OVERFLOW_GROW && shapes_[shape_].levels < 10;
+        for (int i = 0; i < PAGE_TIMERS; i++)
+            tw_wheel_add_at(wheel, &page[i], turns ? 4 + (uint64_t)i % 3 : 4ull << i % 62);
+        assert_int_equal(visited_with_page_closed(wheel, 0, page), 0);
+        assert_int_equal(visited_with_page_closed(wheel, 1, page), 1);
+        assert_int_equal(visited_with_page_closed(wheel, 2, page), 2);
+        empty(wheel);
+    }
+    munmap(page, PAGE_SIZE);
+}
+
+static void visit_until_does_not_look_at_a_slot_being_refiled_that_starts_later(void **state)
+{
+    (void)state;
+    struct tw_timer *page = open_page();
+    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    for (int i = 0; i < PAGE_TIMERS; i++)
+        tw_wheel_add_at(wheel, &page[i], 5120);
+    assert_null(tw_wheel_poll(wheel, 4700));
+    assert_in_range(tw_wheel_level(wheel, 1).draining, 1, PAGE_TIMERS - 1);
+    assert_int_equal(visited_with_page_closed(wheel, 5119, page), 0);
+    assert_int_equal(visited_until(wheel, 5120), PAGE_TIMERS);
+    empty(wheel);
+    tw_wheel_free(wheel);
+    munmap(page, PAGE_SIZE);
+}
+
 static void a_timer_may_be_made_with_a_deadline(void **state)
 {
     (void)state;
@@ -662,15 +744,113 @@ static void relocate(struct tw_timer **timer)
     *timer = copy;
 }
 
-static void timers_may_be_copied_to_other_memory_wherever_they_wait(void **state)
+/* Timers of their own memory each, all for one tick. */
+static void add_all(struct tw_wheel *wheel, struct tw_timer **timers, int count, uint64_t deadline)
+{
+    for (int i = 0; i < count; i++) {
+        timers[i] = calloc(1, sizeof *timers[i]);
+        assert_int_equal(tw_wheel_add_at(wheel, timers[i], deadline), 0);
+    }
+}
+
+static void fire_all(struct tw_wheel *wheel, struct tw_timer **timers, int count, uint64_t now)
+{
+    for (int i = 0; i < count; i++) {
+        assert_ptr_equal(tw_wheel_poll(wheel, now), timers[i]);
+        free(timers[i]);
+    }
+    assert_null(tw_wheel_poll(wheel, now));
+}
+
+static void a_timer_may_be_copied_on_every_level_first_between_or_last(void **state)
+{
+    (void)state;
+    const struct tw_geometry shapes[] = {TW_DEFAULT, TW_SMALL, TW_CLOCK};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        for (uint32_t l = 0; l < shapes[s].levels; l++) {
+            for (int which = 0; which < 4; which++) {
+                struct tw_wheel *wheel = wheel_of(shapes[s], 0);
+                struct tw_timer *timers[3];
+                int count = which == 3 ? 1 : 3; /* the fourth time alone in its slot */
+                uint64_t deadline = shapes[s].level[l].span * 2 + 5;
+                add_all(wheel, timers, count, deadline);
+                assert_int_equal(tw_wheel_level(wheel, l).filed, count);
+                relocate(&timers[which % 3]);
+                assert_null(tw_wheel_check(wheel));
+                assert_null(tw_wheel_poll(wheel, deadline - 1));
+                fire_all(wheel, timers, count, deadline);
+                tw_wheel_free(wheel);
+            }
+        }
+    }
+}
+
+static void timers_may_be_copied_while_their_slot_is_refiled(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_timer *timers[100];
+    add_all(wheel, timers, 100, 5120);
+    for (uint64_t now = 4600; now < 4740; now += 20) {
+        assert_null(tw_wheel_poll(wheel, now));
+        assert_int_equal(tw_wheel_level(wheel, 1).draining > 0, now > 4608 && now < 4708);
+        for (int i = 99; i >= 0; i--)
+            relocate(&timers[i]);
+        assert_null(tw_wheel_check(wheel));
+    }
+    fire_all(wheel, timers, 100, 5120);
+    tw_wheel_free(wheel);
+}
+
+static void timers_that_are_due_may_be_copied_between_two_polls(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer *timers[5];
+        add_all(wheel, timers, 5, 3);
+        for (int next = 0; next < 5;
+             next++) { /* four wait, in the end one, and relocating the fired ones does nothing */
+            assert_ptr_equal(tw_wheel_poll(wheel, 3), timers[next]);
+            for (int i = 0; i < 5; i++)
+                relocate(&timers[i]);
+            assert_int_equal(tw_timer_pending(timers[next]), false);
+        }
+        for (int i = 0; i < 5; i++)
+            free(timers[i]);
+    }
+}
+
+static void a_copied_timer_can_be_cancelled_and_moved(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer *timers[3];
+        add_all(wheel, timers, 3, 900);
+        for (int i = 0; i < 3; i++)
+            relocate(&timers[i]);
+        assert_true(tw_wheel_cancel(wheel, timers[1]));
+        assert_int_equal(tw_wheel_move_at(wheel, timers[0], 800), 0);
+        assert_int_equal(tw_wheel_move_at(wheel, timers[2], 1000), 0);
+        relocate(&timers[2]); /* pushed back, and in its old place still */
+        assert_null(tw_wheel_check(wheel));
+        assert_ptr_equal(tw_wheel_poll(wheel, 999), timers[0]);
+        assert_null(tw_wheel_poll(wheel, 999));
+        assert_ptr_equal(tw_wheel_poll(wheel, 1000), timers[2]);
+        for (int i = 0; i < 3; i++)
+            free(timers[i]);
+    }
+}
+
+static void timers_may_be_copied_at_any_time(void **state)
 {
     (void)state;
     FOR_ALL_SHAPES(wheel, 0)
     {
         struct tw_timer *timers[100], *timer;
         for (int i = 0; i < 100; i++) {
-            timers[i] = malloc(sizeof *timers[i]);
-            tw_timer_init(timers[i]);
+            timers[i] = calloc(1, sizeof *timers[i]);
             tw_wheel_add_at(wheel, timers[i], 1 + (uint64_t)i * 31 % 4000 / 9);
         }
         for (uint64_t now = 0; tw_wheel_count(wheel) > 0; now += 17) {
@@ -783,8 +963,15 @@ int main(void)
         cmocka_unit_test(no_budget_does_no_work),
         cmocka_unit_test(visit_meets_every_pending_timer_and_stops_when_told),
         cmocka_unit_test(visit_until_meets_what_is_due_by_then_and_nothing_else),
+        cmocka_unit_test(visit_until_reaches_the_end_of_time),
+        cmocka_unit_test(visit_until_does_not_look_at_slots_that_start_later),
+        cmocka_unit_test(visit_until_does_not_look_at_a_slot_being_refiled_that_starts_later),
         cmocka_unit_test(a_timer_may_be_made_with_a_deadline),
-        cmocka_unit_test(timers_may_be_copied_to_other_memory_wherever_they_wait),
+        cmocka_unit_test(a_timer_may_be_copied_on_every_level_first_between_or_last),
+        cmocka_unit_test(timers_may_be_copied_while_their_slot_is_refiled),
+        cmocka_unit_test(timers_that_are_due_may_be_copied_between_two_polls),
+        cmocka_unit_test(a_copied_timer_can_be_cancelled_and_moved),
+        cmocka_unit_test(timers_may_be_copied_at_any_time),
         cmocka_unit_test(levels_tell_where_the_timers_are),
         cmocka_unit_test(dump_shows_clock_counts_and_levels),
         cmocka_unit_test(every_error_has_a_text),
