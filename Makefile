@@ -12,13 +12,18 @@ REDISMODULE_DIR ?= build/redismodule
 # Quiet when all is well, the whole output when it is not.
 quietly = $(2) > $(1)/make.log 2>&1 || { cat $(1)/make.log; exit 1; }
 configure = mkdir -p $(1); $(call quietly,$(1),cmake -S . -B $(1) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(2))
-with_module = $(if $(filter build/redismodule,$(REDISMODULE_DIR)),tools/redismodule build/redismodule)
+# The module wants the header of the server's module API: fetched, unless REDISMODULE_DIR= says where it lies.
+with_module = $(if $(filter build/redismodule,$(REDISMODULE_DIR)),tools/redismodule build/redismodule,true)
 module_options = -DTICKWHEEL_REDIS=ON -DREDISMODULE_DIR=$(abspath $(REDISMODULE_DIR))
 compile = $(call quietly,$(1),cmake --build $(1) -j $(JOBS))
 
 # Left out of account: TW_ASSERT, as a wheel that works never takes its other branch.
 gcovr = gcovr --root . --exclude-branches-by-pattern '.*TW_ASSERT\(.*'
 gate = $(gcovr) --filter $(1) --fail-under-line 100 --fail-under-branch $(2) build/coverage > build/coverage/gcovr.log 2>&1 || { cat build/coverage/gcovr.log; exit 1; }
+
+sanitized = { tools/setup build test check redis && $(with_module); } || exit 1; \
+	$(call configure,build/sanitize,-DCMAKE_C_COMPILER=clang -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=1 $(module_options)); \
+	$(call compile,build/sanitize)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -74,7 +79,7 @@ bench: ## both benchmarks beside others, an hour; QUICK=1: two minutes; PART=whe
 	@for part in $(or $(PART),wheel sched); do \
 		bench/$$part/run build/native/$${part}_bench build/bench $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) || exit; done
 
-check: format-check lint sanitize races audit coverage ## format, lint, sanitizers, invariants, coverage
+check: format-check lint sanitize check-redis races audit coverage ## format, lint, sanitizers, invariants, coverage
 
 format: ## let clang-format lay out the sources
 	@tools/setup check
@@ -86,36 +91,50 @@ format-check: ## fails where clang-format would change something
 
 lint: ## clang-tidy over the library and the command
 	@tools/setup build check
-	@$(call configure,build/lint,-DTICKWHEEL_TESTS=OFF)
+	@$(with_module)
+	@$(call configure,build/lint,-DTICKWHEEL_TESTS=OFF $(module_options))
 	@git ls-files 'src/*.c' 'tools/*.c' | xargs clang-tidy --quiet -p build/lint
 
 sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	@tools/setup build test check
-	@$(call configure,build/sanitize,-DCMAKE_C_COMPILER=clang -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=1)
-	@$(call compile,build/sanitize)
-	@TICKWHEEL_LIGHT=1 ctest --test-dir build/sanitize --output-on-failure -j $(JOBS)
+	@$(sanitized)
+	@TICKWHEEL_LIGHT=1 ctest --test-dir build/sanitize --output-on-failure -j $(JOBS) -LE server
+
+check-redis: ## the module's tests under the same, in a redis-server that is built so
+	@$(sanitized)
+	@tests/redis/make_server asan build/redis-asan
+	@REDIS_SERVER=$(CURDIR)/build/redis-asan/redis-server TICKWHEEL_LIGHT=1 \
+		ctest --test-dir build/sanitize --output-on-failure -j $(JOBS) -L server
 
 races: ## the scheduler's storm under ThreadSanitizer, for SECONDS=60
 	@tools/setup build test check
-	@$(call configure,build/races,-DTICKWHEEL_RACES=ON)
+	@$(call configure,build/races,-DTICKWHEEL_RACES=ON -DTICKWHEEL_REDIS=OFF)
 	@$(call compile,build/races)
 	@build/races/tests/test_sched_threads --seconds $(SECONDS)
 
 audit: ## the behaviour tests with the whole wheel checked after every call
 	@tools/setup build test
-	@$(call configure,build/audit,-DTICKWHEEL_DEBUG=2)
+	@$(call configure,build/audit,-DTICKWHEEL_DEBUG=2 -DTICKWHEEL_REDIS=OFF)
 	@$(call compile,build/audit)
 	@ctest --test-dir build/audit --output-on-failure -j $(JOBS) -R 'contract|wheel_wheel|geometry|long_life|fuzz'
 
 coverage: ## 100 % of the lines; 100 % of the branches of src/wheel, 95 % of src/sched
 	@tools/setup build test check
-	@$(call configure,build/coverage,-DTICKWHEEL_COVERAGE=ON -DCMAKE_BUILD_TYPE=None)
+	@$(call configure,build/coverage,-DTICKWHEEL_COVERAGE=ON -DTICKWHEEL_REDIS=OFF -DCMAKE_BUILD_TYPE=None)
 	@$(call compile,build/coverage)
 	@find build/coverage -name '*.gcda' -delete
 	@TICKWHEEL_LIGHT=1 ctest --test-dir build/coverage -j $(JOBS) > build/coverage/ctest.log 2>&1 || { cat build/coverage/ctest.log; exit 1; }
 	@$(gcovr) --filter src/ --branches build/coverage | grep -E '^(src|TOTAL|File)'
 	@$(call gate,src/wheel/,100)
 	@$(call gate,src/sched/,95)
+
+coverage-redis: ## which lines of src/redis no test takes; servers that are killed do not tell theirs
+	@tools/setup build test check redis
+	@$(with_module)
+	@$(call configure,build/coverage-redis,-DTICKWHEEL_COVERAGE=ON -DCMAKE_BUILD_TYPE=None $(module_options))
+	@$(call compile,build/coverage-redis)
+	@find build/coverage-redis -name '*.gcda' -delete
+	@TICKWHEEL_LIGHT=1 ctest --test-dir build/coverage-redis -j $(JOBS) -R redis_ > build/coverage-redis/ctest.log 2>&1 || { cat build/coverage-redis/ctest.log; exit 1; }
+	@$(gcovr) --filter src/redis/ build/coverage-redis
 
 valgrind: build ## the contract tests under valgrind
 	@tools/setup build test check
@@ -126,7 +145,7 @@ valgrind: build ## the contract tests under valgrind
 fuzz: ## libFuzzer with the model inside, for SECONDS=60
 	@tools/setup build test check
 	@mkdir -p build/fuzz-corpus
-	@$(call configure,build/fuzz,-DCMAKE_C_COMPILER=clang -DTICKWHEEL_FUZZ=ON -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=1)
+	@$(call configure,build/fuzz,-DTICKWHEEL_REDIS=OFF -DCMAKE_C_COMPILER=clang -DTICKWHEEL_FUZZ=ON -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=1)
 	@$(call compile,build/fuzz)
 	@build/fuzz/tests/fuzz_wheel -max_total_time=$(SECONDS) -max_len=1024 build/fuzz-corpus tests/wheel/corpus
 
@@ -146,4 +165,4 @@ fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 clean: ## remove build/
 	@rm -rf build
 
-.PHONY: help run replay test build module serve cluster bench check format format-check lint sanitize races audit coverage valgrind fuzz soak install fresh clean
+.PHONY: help run replay test build module serve cluster bench check format format-check lint sanitize races audit coverage valgrind check-redis coverage-redis fuzz soak install fresh clean
