@@ -26,7 +26,7 @@ sanitized = { tools/setup build test check redis && $(with_module); } || exit 1;
 	$(call compile,build/sanitize)
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 
 run: build ## ten seconds of a shop whose orders are placed, paid, moved and time out
 	@echo "Ten seconds of a shop, as told in examples/orders.tasks. What is printed came due: time, lateness in us, key, text."
