@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""A command that answers with an error has changed nothing, and the error names the argument, and the range it must be in."""
+import re
+
+import pytest
+
+from harness import Raw, Tap, now_ms
+
+HOUR = 3600 * 1000
+MAX = "9223372036854775807"  # May be written 2^63-1 just as well.
+COUNTERS = ("added", "cancelled", "moved", "fired", "dropped", "coalesced", "dead", "pending", "schedules")
+
+ADD = ("TW.ADD", "s", "q", "new")
+IN = (*ADD, "IN", "5")
+PAYLOAD = ("PAYLOAD", "f", "v")
+
+
+@pytest.fixture
+def raw(server):
+    """A connection to a server with a schedule, a stream, a list and a string, and a replication offset that counts."""
+    Tap(server).close()
+    connection = Raw(server)
+    for words in (("TW.ADD", "s", "q", "old", "AT", now_ms() + HOUR, "EVERY", 1000, "TIMES", 5, "PAYLOAD", "f", "v"),
+                  ("TW.ADD", "s", "list", "older", "AT", now_ms() + 2 * HOUR, "LIST", "PAYLOAD", "v"),
+                  ("XADD", "q", "*", "f", "v"), ("RPUSH", "list", "v"), ("SET", "string", "v"), ("SADD", "set", "v")):
+        assert not isinstance(connection(*words), Raw.Error)
+    return connection
+
+
+def state(server, raw):
+    """All that a command could have changed: the data, what was replicated, the counters. `remaining` alone moves on."""
+    found = [[name, one] for name in ("old", "older", "new") for one in raw("TW.GET", "s", name)]
+    return (raw("DEBUG", "DIGEST"), sorted(raw("KEYS", "*")), raw("TW.LEN", "s"), raw("TW.RANGE", "s", "-", "+"),
+            [[name, one and one[:3:2] + one[4:]] for name, one in found],
+            server.info("replication")["master_repl_offset"], {name: server.tw()[name] for name in COUNTERS})
+
+
+def refused(server, raw, words, *fragments, code="ERR"):
+    """The command is refused with an error of this code that tells all fragments, and nothing has changed."""
+    before = state(server, raw)
+    answer = raw(*words)
+    assert isinstance(answer, Raw.Error), f"{words} was not refused: {answer!r}"
+    assert answer.split(" ", 1)[0] == code, answer
+    for fragment in fragments:
+        pattern = rf"(?<!\d)({MAX}|2\^63 ?- ?1)(?!\d)" if fragment == MAX else \
+            rf"(?<!\d){fragment}(?!\d)" if fragment.isdigit() else re.escape(fragment)
+        assert re.search(pattern, answer.replace(",", ""), re.IGNORECASE), f"no {fragment!r} in {answer!r}"
+    assert state(server, raw) == before
+
+
+def case(words, *fragments):
+    return pytest.param(words, fragments, id=" ".join(map(str, words))[:90])
+
+
+# Numbers out of their range: the option's name, and both ends of the range
+
+def numbers(before, after, name, low, high, *more):
+    """A case for each number that is none, or is out of range."""
+    wrong = ["ten", "", "1.5", "1e3", " 5", "5 ", "0x10", str(low - 1), str(int(high) + 1), "99999999999999999999", *more]
+    return [case((*before, value, *after), name, str(low), high) for value in wrong]
+
+
+@pytest.mark.parametrize("words,fragments", [
+    *numbers((*ADD, "IN"), PAYLOAD, "IN", 0, MAX),
+    *numbers((*ADD, "AT"), PAYLOAD, "AT", 0, MAX),
+    *numbers((*IN, "EVERY"), PAYLOAD, "EVERY", 1, MAX),
+    *numbers((*IN, "EVERY", 5, "TIMES"), PAYLOAD, "TIMES", 1, MAX),
+    *numbers((*IN, "MAXLEN"), PAYLOAD, "MAXLEN", 1, MAX),
+    *numbers((*IN, "LATE", "DROP"), PAYLOAD, "DROP", 0, MAX),
+    *numbers(("TW.MOVE", "s", "old", "IN"), (), "IN", 0, MAX),
+    *numbers(("TW.MOVE", "s", "old", "AT"), (), "AT", 0, MAX),
+    *numbers(("TW.SCAN", "s", 0, "COUNT"), (), "COUNT", 1, "2147483647"),
+    *numbers(("TW.RANGE", "s", "-", "+", "LIMIT"), (), "LIMIT", 1, "1000000"),
+    *numbers(("TW.RANGE", "s"), ("+",), "from", 0, MAX),
+    *numbers(("TW.RANGE", "s", "-"), (), "to", 0, MAX),
+    *numbers(("TW.FORECAST", "s", "STEP"), (), "STEP", 1, MAX),
+    *numbers(("TW.FORECAST", "s", "COUNT"), (), "COUNT", 1, "10000"),
+    *numbers(("TW.DRAIN", "s", "LIMIT"), (), "LIMIT", 1, "100000"),
+])
+def test_a_number_out_of_range(server, raw, words, fragments):
+    refused(server, raw, words, *fragments)
+
+
+@pytest.mark.parametrize("words,fragments", [
+    case((*ADD, "IN", MAX, *PAYLOAD), "IN"),
+    case(("TW.MOVE", "s", "old", "IN", MAX), "IN"),
+])
+def test_a_sum_past_the_end_of_time(server, raw, words, fragments):
+    refused(server, raw, words, *fragments)
+
+
+@pytest.mark.parametrize("cursor", ["x", "", "-1", "1.5", "99999999999999999999"])
+def test_an_invalid_cursor(server, raw, cursor):
+    refused(server, raw, ("TW.SCAN", "s", cursor), "cursor")
+
+
+# Words that do not belong where they are
+
+@pytest.mark.parametrize("words,fragments", [
+    case((*ADD, "SOON", "5", *PAYLOAD), "SOON"),
+    case((*IN, "WHENEVER", *PAYLOAD), "WHENEVER"),
+    case((*IN, "LATE", "NEVER", *PAYLOAD), "LATE", "FIRE", "DROP", "COALESCE"),
+    case((*IN, "LATE", *PAYLOAD), "LATE", "FIRE", "DROP", "COALESCE"),
+    case(("TW.MOVE", "s", "old", "SOON", "5"), "SOON"),
+    case(("TW.MOVE", "s", "old", "IN", "5", "NX"), "NX"),
+    case(("TW.MOVE", "s", "old", "IN", "5", "GT", "what"), "what"),
+    case(("TW.SCAN", "s", "0", "LIMIT", "5"), "LIMIT"),
+    case(("TW.RANGE", "s", "-", "+", "COUNT", "5"), "COUNT"),
+    case(("TW.FORECAST", "s", "LIMIT", "5"), "LIMIT"),
+    case(("TW.DRAIN", "s", "COUNT", "5"), "COUNT"),
+])
+def test_an_unknown_word(server, raw, words, fragments):
+    refused(server, raw, words, *fragments)
+
+
+@pytest.mark.parametrize("words,fragments", [
+    case((*ADD, "NX", "EVERY", "5", *PAYLOAD), "IN", "AT"),
+    case((*ADD, *PAYLOAD, "x", "y"), "IN", "AT"),
+    case((*IN, "NX", "XX", "MAXLEN", "5"), "PAYLOAD"),
+    case((*IN, "f", "v"), "f"),
+    case((*IN, "PAYLOAD"), "PAYLOAD"),
+    case((*IN, "EVERY"), "EVERY"),
+    case((*IN, "NX", "PAYLOAD"), "PAYLOAD"),
+    case((*IN, "TIMES", "5", *PAYLOAD), "TIMES", "EVERY"),
+    case((*IN, "PAYLOAD", "f"), "PAYLOAD"),
+    case((*IN, "PAYLOAD", "f", "v", "g"), "PAYLOAD"),
+    case((*IN, "LIST", "PAYLOAD", "f", "v"), "PAYLOAD"),
+    case((*IN, "LIST", "PAYLOAD"), "PAYLOAD"),
+    case(("TW.SCAN", "s", "0", "MATCH"), "MATCH"),
+    case(("TW.SCAN", "s", "0", "COUNT"), "COUNT"),
+    case(("TW.RANGE", "s", "-", "+", "LIMIT"), "LIMIT"),
+    case(("TW.FORECAST", "s", "STEP"), "STEP"),
+    case(("TW.DRAIN", "s", "LIMIT"), "LIMIT"),
+])
+def test_something_is_missing_or_too_much(server, raw, words, fragments):
+    refused(server, raw, words, *fragments)
+
+
+@pytest.mark.parametrize("words,fragments", [
+    case((*IN, "IN", "6", *PAYLOAD), "IN"),
+    case((*IN, "AT", "6", *PAYLOAD), "AT"),
+    case((*IN, "NX", "NX", *PAYLOAD), "NX"),
+    case((*IN, "NX", "XX", *PAYLOAD), "XX"),
+    case((*IN, "NX", "GT", *PAYLOAD), "GT"),
+    case((*IN, "GT", "LT", *PAYLOAD), "LT"),
+    case((*IN, "XX", "GT", *PAYLOAD), "GT"),
+    case((*IN, "EVERY", "5", "EVERY", "5", *PAYLOAD), "EVERY"),
+    case((*IN, "EVERY", "5", "TIMES", "2", "TIMES", "2", *PAYLOAD), "TIMES"),
+    case((*IN, "MAXLEN", "5", "MAXLEN", "5", *PAYLOAD), "MAXLEN"),
+    case((*IN, "LIST", "STREAM", *PAYLOAD), "STREAM"),
+    case((*IN, "STREAM", "STREAM", *PAYLOAD), "STREAM"),
+    case((*IN, "LATE", "FIRE", "LATE", "COALESCE", *PAYLOAD), "LATE"),
+    case(("TW.MOVE", "s", "old", "IN", "5", "GT", "LT"), "LT"),
+    case(("TW.SCAN", "s", "0", "COUNT", "5", "COUNT", "5"), "COUNT"),
+    case(("TW.SCAN", "s", "0", "MATCH", "a", "MATCH", "a"), "MATCH"),
+    case(("TW.FORECAST", "s", "STEP", "5", "STEP", "5"), "STEP"),
+    case(("TW.FORECAST", "s", "COUNT", "5", "COUNT", "5"), "COUNT"),
+    case(("TW.RANGE", "s", "-", "+", "LIMIT", "5", "LIMIT", "5"), "LIMIT"),
+    case(("TW.DRAIN", "s", "LIMIT", "5", "LIMIT", "5"), "LIMIT"),
+])
+def test_each_option_once(server, raw, words, fragments):
+    refused(server, raw, words, *fragments)
+
+
+@pytest.mark.parametrize("name", ["tw.id", "tw.due", "tw.attempt"])
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_field_that_has_one_of_the_first_names(server, raw, name, place):
+    fields = ["f", "v", "g", "w"]
+    fields[place] = name
+    refused(server, raw, (*IN, "PAYLOAD", *fields), name)
+
+
+def test_errors_come_before_what_the_condition_would_keep(server, raw):
+    refused(server, raw, ("TW.ADD", "s", "q", "old", "IN", "5", "NX", "EVERY", "0", *PAYLOAD), "EVERY")
+    refused(server, raw, ("TW.ADD", "s", "q", "new", "IN", "5", "XX", "PAYLOAD", "f"), "PAYLOAD")
+
+
+def test_a_refused_command_makes_no_schedule(server, raw):
+    before = sorted(raw("KEYS", "*"))
+    for words in (("IN", "-1", *PAYLOAD), ("IN", "5", "PAYLOAD", "f"), ("IN", "5", "LATE", "x", *PAYLOAD)):
+        assert isinstance(raw("TW.ADD", "nowhere", "q", "a", *words), Raw.Error)
+    assert sorted(raw("KEYS", "*")) == before
+
+
+# Keys that hold something else
+
+@pytest.mark.parametrize("key", ["string", "set", "q", "list"])
+@pytest.mark.parametrize("words", [
+    ("TW.ADD", "q2", "a", "IN", "5", *PAYLOAD), ("TW.CANCEL", "a"), ("TW.MOVE", "a", "IN", "5"), ("TW.GET", "a"), ("TW.LEN",),
+    ("TW.NEXT",), ("TW.SCAN", "0"), ("TW.RANGE", "-", "+"), ("TW.FORECAST",), ("TW.DRAIN",), ("TW.INFO",)],
+    ids=lambda words: words[0])
+def test_a_key_of_another_type(server, raw, key, words):
+    refused(server, raw, (words[0], key, *words[1:]), code="WRONGTYPE")
+
+
+@pytest.mark.parametrize("words", [("GET", "s"), ("XADD", "s", "*", "f", "v"), ("LPUSH", "s", "v"), ("HGETALL", "s")],
+                         ids=lambda words: words[0])
+def test_other_commands_on_a_schedule(server, raw, words):
+    refused(server, raw, words, code="WRONGTYPE")
+
+
+# Too few words, or too many
+
+@pytest.mark.parametrize("words", [
+    ("TW.ADD",), ("TW.ADD", "s"), ("TW.ADD", "s", "q", "a"), ("TW.ADD", "s", "q", "a", "IN", "5"),
+    ("TW.CANCEL",), ("TW.CANCEL", "s"), ("TW.MOVE",), ("TW.MOVE", "s", "old", "IN"), ("TW.GET",), ("TW.GET", "s"),
+    ("TW.LEN",), ("TW.LEN", "s", "x"), ("TW.NEXT",), ("TW.NEXT", "s", "x"), ("TW.SCAN",), ("TW.SCAN", "s"),
+    ("TW.RANGE",), ("TW.RANGE", "s", "-"), ("TW.FORECAST",), ("TW.DRAIN",), ("TW.INFO",), ("TW.INFO", "s", "x")], ids=" ".join)
+def test_a_wrong_number_of_arguments(server, raw, words):
+    refused(server, raw, words, "wrong number of arguments", words[0])
+
+
+# Errors where they must not leave half of something
+
+def test_an_error_within_a_transaction_leaves_the_rest(server, raw):
+    raw("MULTI")
+    raw(*ADD, "IN", HOUR, *PAYLOAD)
+    raw("TW.ADD", "s", "q", "wrong", "IN", "-1", *PAYLOAD)
+    raw("INCR", "n")
+    answers = raw("EXEC")
+    assert (answers[0], answers[2]) == ("new", 1)
+    assert isinstance(answers[1], Raw.Error)
+    assert raw("TW.LEN", "s") == 3
+
+
+def test_what_is_refused_is_not_replicated(server, raw):
+    tap = Tap(server)
+    for words in ((*ADD, "IN", "-1", *PAYLOAD), ("TW.MOVE", "s", "old", "IN", "x"), ("TW.DRAIN", "s", "LIMIT", "0"),
+                  ("TW.FIRED", "s", "old"), ("TW.LOAD", "s", "q", "x")):
+        assert isinstance(raw(*words), Raw.Error)
+    assert tap.commands() == []
+    tap.close()
+
+
+def test_what_changes_nothing_is_not_replicated(server, raw):
+    tap = Tap(server)
+    assert raw("TW.ADD", "s", "q", "old", "IN", "5", "NX", *PAYLOAD) is None
+    assert raw("TW.ADD", "s", "q", "new", "IN", "5", "XX", *PAYLOAD) is None
+    assert raw("TW.ADD", "s", "q", "old", "IN", "5", "GT", *PAYLOAD) is None
+    assert raw("TW.CANCEL", "s", "nobody") == 0
+    assert raw("TW.MOVE", "s", "nobody", "IN", "5") is None
+    assert raw("TW.MOVE", "s", "old", "IN", "5", "GT") == 0
+    assert raw("TW.DRAIN", "nowhere") == 0
+    assert tap.commands() == []
+    tap.close()
+
+
+def test_over_the_limit_of_memory_what_needs_some_is_refused(server, raw):
+    raw("CONFIG", "SET", "maxmemory", 1)
+    for words in ((*IN, *PAYLOAD), ("TW.MOVE", "s", "old", "IN", "5"), ("TW.DRAIN", "s")):
+        refused(server, raw, words, code="OOM")
+    assert raw("TW.CANCEL", "s", "old") == 1
+    assert raw("TW.LEN", "s") == 1
+
+
+def test_a_replica_refuses_what_writes(fleet, server, raw):
+    replica = fleet.server(replicaof=server)
+    other = Raw(replica)
+    for words in ((*IN, *PAYLOAD), ("TW.CANCEL", "s", "old"), ("TW.MOVE", "s", "old", "IN", "5"), ("TW.DRAIN", "s")):
+        answer = other(*words)
+        assert isinstance(answer, Raw.Error) and answer.startswith("READONLY"), answer

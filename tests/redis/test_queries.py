@@ -1,0 +1,521 @@
+# SPDX-License-Identifier: MIT
+"""The commands that read, as docs/redis.md has them: GET, LEN, NEXT, SCAN, RANGE, FORECAST, INFO."""
+import random
+
+import pytest
+
+from harness import Raw, as_map, now_ms, task, tasks, wait_replica_in_sync, wait_until
+
+HOUR = 3600 * 1000
+GET_NAMES = ["due", "remaining", "every", "times", "target", "kind", "maxlen", "late", "late-ms", "attempt", "payload"]
+INFO_NAMES = ["tasks", "overdue", "next-due", "routes", "held", "bytes", "fired", "dead"]
+
+
+def add(r, name, due, *words, schedule="s", target="q", payload=("f", "v")):
+    return r.execute_command("TW.ADD", schedule, target, name, "AT", due, *words, "PAYLOAD", *payload)
+
+
+def fill(r, dues, schedule="s"):
+    """Tasks t0, t1 ... with these due times."""
+    pipe = r.pipeline(transaction=False)
+    for i, due in enumerate(dues):
+        add(pipe, f"t{i}", due, schedule=schedule)
+    pipe.execute()
+
+
+def pausing(pipe, ms):
+    """Within a transaction: from its end, nothing is written for so long, so that what is due stays overdue."""
+    pipe.execute_command("CLIENT", "PAUSE", ms, "WRITE")
+
+
+# TW.GET
+
+def test_get_has_its_names_in_order(server, r):
+    add(r, "a", now_ms() + HOUR)
+    flat = Raw(server)("TW.GET", "s", "a")[0]
+    assert flat[::2] == GET_NAMES
+
+
+def test_get_is_a_map_in_resp3(server, r):
+    due = now_ms() + HOUR
+    add(r, "a", due, "EVERY", 5, "TIMES", 2)
+    found = Raw(server, protocol=3)("TW.GET", "s", "a", "nobody")
+    assert found[1] is None
+    assert isinstance(found[0], dict)
+    assert list(found[0]) == GET_NAMES
+    assert (found[0]["due"], found[0]["times"], found[0]["payload"]) == (due, 2, ["f", "v"])
+
+
+def test_get_has_an_element_for_each_id(r):
+    due = now_ms() + HOUR
+    add(r, "a", due, payload=("x", "1"))
+    add(r, "b", due + 1, payload=("y", "2"))
+    found = r.execute_command("TW.GET", "s", "b", "nobody", "a", "a")
+    assert [one and as_map(one)["payload"] for one in found] == [["y", "2"], None, ["x", "1"], ["x", "1"]]
+
+
+def test_get_where_there_is_no_schedule(r):
+    assert r.execute_command("TW.GET", "nowhere", "a", "b") == [None, None]
+    assert r.exists("nowhere") == 0
+
+
+def test_remaining_is_what_is_left(r):
+    add(r, "a", now_ms() + HOUR)
+    before = now_ms()
+    found = task(r, "s", "a")
+    assert found["due"] - now_ms() <= found["remaining"] <= found["due"] - before
+
+
+def test_remaining_is_0_when_overdue(r):
+    with r.pipeline() as pipe:
+        add(pipe, "a", now_ms())
+        pausing(pipe, 60000)
+        pipe.execute()
+    found = task(r, "s", "a")
+    assert found["remaining"] == 0
+    r.execute_command("CLIENT", "UNPAUSE")
+    wait_until(lambda: r.xlen("q") == 1)
+
+
+def test_integers_are_integers(server, r):
+    add(r, "a", now_ms() + HOUR)
+    found = as_map(Raw(server)("TW.GET", "s", "a")[0])
+    assert all(isinstance(found[name], int)
+               for name in ("due", "remaining", "every", "times", "maxlen", "late-ms", "attempt"))
+
+
+# TW.LEN
+
+def test_len(r):
+    assert r.execute_command("TW.LEN", "s") == 0
+    fill(r, [now_ms() + HOUR] * 5)
+    assert r.execute_command("TW.LEN", "s") == 5
+    assert r.execute_command("TW.LEN", "other") == 0
+
+
+# TW.NEXT
+
+def test_next_is_the_task_that_is_due_first(r):
+    base = now_ms() + HOUR
+    fill(r, [base + 5, base + 3, base + 9])
+    assert r.execute_command("TW.NEXT", "s") == ["t1", base + 3]
+
+
+def test_next_of_equals_is_the_one_filed_first(r):
+    base = now_ms() + HOUR
+    fill(r, [base + 1] + [base] * 20)
+    assert r.execute_command("TW.NEXT", "s") == ["t1", base]
+    r.execute_command("TW.CANCEL", "s", "t1")
+    assert r.execute_command("TW.NEXT", "s") == ["t2", base]
+
+
+def test_next_of_nothing(r):
+    assert r.execute_command("TW.NEXT", "nowhere") is None
+
+
+def test_next_sees_what_is_overdue(r):
+    base = now_ms()
+    with r.pipeline() as pipe:
+        add(pipe, "b", base - 1)
+        add(pipe, "a", base - 2)
+        pausing(pipe, 60000)
+        pipe.execute()
+    assert r.execute_command("TW.NEXT", "s") == ["a", base - 2]
+    assert [name for name, _ in r.execute_command("TW.RANGE", "s", "-", "+")] == ["a", "b"]
+
+
+@pytest.mark.parametrize("mine,others", [(3, 2000), (2000, 3), (1, 0), (500, 500)])
+def test_next_among_other_schedules(r, mine, others):
+    """Whichever of the two walks is shorter, the answer is the same."""
+    base = now_ms() + HOUR
+    fill(r, [base + 1000 + i for i in reversed(range(mine))])
+    fill(r, [base + i for i in range(others)], schedule="others")
+    assert r.execute_command("TW.NEXT", "s") == [f"t{mine - 1}", base + 1000]
+
+
+def test_next_far_away(r):
+    add(r, "a", 2**63 - 1)
+    assert r.execute_command("TW.NEXT", "s") == ["a", 2**63 - 1]
+
+
+# TW.SCAN
+
+def scan_all(r, *words, during=None, schedule="s"):
+    """[(id, due)] of a scan from first to last call; during() runs between calls."""
+    found, cursor, calls = [], "0", 0
+    while True:
+        cursor, flat = r.execute_command("TW.SCAN", schedule, cursor, *words)
+        found += zip(flat[::2], flat[1::2])
+        calls += 1
+        assert calls < 1000000, "the scan does not end"
+        if str(cursor) == "0":
+            return found
+        if during:
+            during(calls)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 9, 10, 11, 100, 1000, 5000])
+@pytest.mark.parametrize("words", [(), ("COUNT", 1), ("COUNT", 64), ("COUNT", 2**31 - 1)])
+def test_a_scan_returns_all(r, size, words):
+    base = now_ms() + HOUR
+    fill(r, [base + i for i in range(size)])
+    assert set(scan_all(r, *words)) == {(f"t{i}", base + i) for i in range(size)}
+
+
+def test_scan_of_no_schedule(server, r):
+    assert Raw(server)("TW.SCAN", "nowhere", 0) == ["0", []]
+    assert r.exists("nowhere") == 0
+
+
+def test_scan_answers_a_cursor_and_pairs(server, r):
+    due = now_ms() + HOUR
+    add(r, "a", due)
+    assert Raw(server)("TW.SCAN", "s", 0) == ["0", ["a", due]]
+
+
+def test_count_is_a_hint(r):
+    fill(r, [now_ms() + HOUR] * 5000)
+    found = {count: len(r.execute_command("TW.SCAN", "s", 0, "COUNT", count)[1]) // 2 for count in (10, 1000)}
+    assert len(r.execute_command("TW.SCAN", "s", 0)[1]) // 2 == found[10] < 200
+    assert 300 < found[1000] < 3000
+
+
+@pytest.mark.parametrize("pattern,count", [("t1*", 1 + 10 + 100 + 1000), ("*", 2001), ("t1[0-4]", 5), ("t199?", 10), ("nobody*", 0),
+                                           ("t\\?", 1), ("T1", 0)])
+def test_match(r, pattern, count):
+    base = now_ms() + HOUR
+    fill(r, [base] * 2000)
+    add(r, "t?", base)
+    assert len(set(scan_all(r, "MATCH", pattern, "COUNT", 100))) == count
+
+
+def test_scan_options_in_any_order_and_in_small_letters(r):
+    add(r, "a", now_ms() + HOUR)
+    for words in (("match", "a", "count", 5), ("COUNT", 5, "MATCH", "a")):
+        assert [name for name, _ in scan_all(r, *words)] == ["a"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_there_from_first_to_last_call_is_returned(r, seed):
+    """Others come and go meanwhile, so many that the table has to grow and may shrink."""
+    choose, base = random.Random(seed), now_ms() + HOUR
+    stay = {f"stay{i}" for i in range(choose.choice([10, 300, 2000]))}
+    pipe = r.pipeline(transaction=False)
+    for name in stay:
+        add(pipe, name, base)
+    come_and_go = [f"go{i}" for i in range(choose.choice([100, 3000]))]
+    for name in come_and_go[::2]:
+        add(pipe, name, base)
+    pipe.execute()
+
+    def change(_):
+        for name in choose.sample(come_and_go, 50):
+            if choose.random() < (0.3 if seed % 2 else 0.7):
+                add(pipe, name, base + choose.randrange(1000))
+            else:
+                pipe.execute_command("TW.CANCEL", "s", name)
+        for name in choose.sample(sorted(stay), 10):
+            pipe.execute_command("TW.MOVE", "s", name, "AT", base + choose.randrange(1000))
+        pipe.execute()
+
+    seen = {name for name, _ in scan_all(r, "COUNT", choose.choice([1, 10, 50]), during=change)}
+    assert stay <= seen
+    assert seen <= stay | set(come_and_go)
+
+
+def test_a_scan_goes_on_while_the_schedule_grows_and_shrinks_by_a_hundred_times(r):
+    base = now_ms() + HOUR
+    fill(r, [base] * 200)
+    stay = {f"t{i}" for i in range(200)}
+
+    def change(call):
+        pipe = r.pipeline(transaction=False)
+        if call in (2, 12):
+            for i in range(20000):
+                add(pipe, f"x{i}", base)
+        if call in (7, 17):
+            pipe.execute_command("TW.CANCEL", "s", *(f"x{i}" for i in range(20000)))
+        pipe.execute()
+
+    assert stay <= {name for name, _ in scan_all(r, during=change)}
+
+
+def test_a_cursor_of_a_schedule_that_is_gone_ends(r):
+    fill(r, [now_ms() + HOUR] * 1000)
+    cursor, _ = r.execute_command("TW.SCAN", "s", 0)
+    r.delete("s")
+    assert str(r.execute_command("TW.SCAN", "s", cursor)[0]) == "0"
+
+
+@pytest.mark.parametrize("cursor", [1, 12345, 2**32, 2**63, 2**64 - 1])
+def test_any_cursor_comes_to_an_end(r, cursor):
+    fill(r, [now_ms() + HOUR] * 500)
+    for _ in range(100000):
+        cursor, _ = r.execute_command("TW.SCAN", "s", cursor)
+        if str(cursor) == "0":
+            return
+    raise AssertionError("the scan does not end")
+
+
+# TW.RANGE
+
+def test_range_is_in_order_of_due_times(r):
+    base = now_ms() + HOUR
+    order = list(range(300))
+    random.Random(1).shuffle(order)
+    fill(r, [base + i for i in order])
+    found = r.execute_command("TW.RANGE", "s", "-", "+")
+    assert found == [[f"t{order.index(i)}", base + i] for i in range(300)]
+
+
+def test_both_ends_of_a_range_belong_to_it(r):
+    base = now_ms() + HOUR
+    fill(r, [base + i for i in range(10)])
+    assert [name for name, _ in r.execute_command("TW.RANGE", "s", base + 3, base + 6)] == ["t3", "t4", "t5", "t6"]
+    assert r.execute_command("TW.RANGE", "s", base + 4, base + 4) == [["t4", base + 4]]
+    assert r.execute_command("TW.RANGE", "s", base + 5, base + 4) == []
+
+
+@pytest.mark.parametrize("low,high,expected", [("-", 4, 5), (5, "+", 5), ("-", "+", 10), ("+", "-", 0), ("+", "+", 0),
+                                               ("-", "-", 0)])
+def test_the_ends_of_time(r, low, high, expected):
+    base = now_ms() + HOUR
+    fill(r, [base + i for i in range(10)])
+    ends = [base + end if isinstance(end, int) else end for end in (low, high)]
+    assert len(r.execute_command("TW.RANGE", "s", *ends)) == expected
+
+
+def test_the_end_of_time_is_in_the_range_to_it(r):
+    add(r, "a", 2**63 - 1)
+    assert r.execute_command("TW.RANGE", "s", "+", "+") == [["a", 2**63 - 1]]
+    assert r.execute_command("TW.RANGE", "s", 0, 2**63 - 1) == [["a", 2**63 - 1]]
+    assert r.execute_command("TW.RANGE", "s", 0, 2**63 - 2) == []
+
+
+def test_range_gives_equals_in_the_order_of_filing(r):
+    due = now_ms() + HOUR
+    names = [f"t{i * 7 % 100}" for i in range(100)]
+    for name in names:
+        add(r, name, due)
+    assert [name for name, _ in r.execute_command("TW.RANGE", "s", "-", "+")] == names
+
+
+def test_range_with_a_limit(r):
+    base = now_ms() + HOUR
+    fill(r, [base + i for i in range(1500)])
+    assert len(r.execute_command("TW.RANGE", "s", "-", "+")) == 1000
+    assert len(r.execute_command("TW.RANGE", "s", "-", "+", "LIMIT", 1000000)) == 1500
+    assert r.execute_command("TW.RANGE", "s", base + 7, "+", "LIMIT", 2) == [["t7", base + 7], ["t8", base + 8]]
+
+
+def test_range_of_nothing(r):
+    assert r.execute_command("TW.RANGE", "nowhere", "-", "+") == []
+
+
+@pytest.mark.parametrize("mine,others", [(5, 3000), (3000, 5)])
+def test_range_among_other_schedules(r, mine, others):
+    """Whichever of the two walks is shorter, the answer is the same, in RANGE as in FORECAST."""
+    base = now_ms() + HOUR
+    fill(r, [base + 10 * i for i in range(mine)])
+    fill(r, [base + 10 * i for i in range(others)], schedule="others")
+    found = r.execute_command("TW.RANGE", "s", base + 10, base + 40)
+    assert found == [[f"t{i}", base + 10 * i] for i in range(1, 5)]
+
+
+def test_range_against_a_sorted_list(r):
+    """Due times of all distances, so that every level of the wheel is looked through."""
+    choose, base = random.Random(7), now_ms() + HOUR
+    dues = [base + int(10 ** choose.uniform(0, 15)) for _ in range(2000)]
+    fill(r, dues)
+    fill(r, [base + int(10 ** choose.uniform(0, 15)) for _ in range(2000)], schedule="others")
+    model = sorted((due, i) for i, due in enumerate(dues))
+    for _ in range(100):
+        low, high = sorted(base + int(10 ** choose.uniform(0, 15)) for _ in range(2))
+        limit = choose.choice([1, 10, 5000])
+        expected = [[f"t{i}", due] for due, i in model if low <= due <= high][:limit]
+        assert r.execute_command("TW.RANGE", "s", low, high, "LIMIT", limit) == expected
+    assert r.execute_command("TW.NEXT", "s") == [f"t{model[0][1]}", model[0][0]]
+
+
+# TW.FORECAST
+
+def forecast(r, *words, schedule="s"):
+    return r.execute_command("TW.FORECAST", schedule, *words)
+
+
+def test_forecast_counts_what_falls_due_in_each_step(r):
+    base = now_ms()
+    middle = HOUR // 2  # Half a step from each border, however long the test takes to get there.
+    fill(r, [base + middle, base + middle + HOUR, base + middle + HOUR, base + middle + 3 * HOUR, base + middle + 4 * HOUR])
+    assert forecast(r, "STEP", HOUR, "COUNT", 4) == [1, 2, 0, 1]
+    assert forecast(r, "COUNT", 2, "STEP", HOUR) == [1, 2]
+
+
+def test_forecast_has_60_steps_of_a_second(r):
+    fill(r, [now_ms() + 30000, now_ms() + 10 * 60000])
+    found = forecast(r)
+    assert len(found) == 60
+    assert sum(found) == 1
+    assert 20 <= found.index(1) <= 30
+
+
+def test_the_end_of_a_step_belongs_to_it(server):
+    """Added and asked for in one script: now is the same ms, or one later, and then the end of the step is later too."""
+    script = """
+        redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 5000, 'PAYLOAD', 'f', 'v')
+        local found = redis.call('TW.FORECAST', KEYS[1], 'STEP', 5000, 'COUNT', 2)
+        redis.call('DEL', KEYS[1])
+        return found
+    """
+    r = server.client()
+    assert [r.eval(script, 2, "s", "q") for _ in range(50)] == [[1, 0]] * 50
+
+
+def test_the_first_step_includes_what_is_overdue(r):
+    with r.pipeline() as pipe:
+        for i in range(5):
+            add(pipe, i, now_ms() - i)
+        pausing(pipe, 60000)
+        pipe.execute()
+    assert forecast(r, "STEP", HOUR, "COUNT", 2) == [5, 0]
+
+
+def test_forecast_counts_the_next_due_time_of_a_repeating_task_alone(r):
+    add(r, "a", now_ms() + HOUR // 2, "EVERY", HOUR)
+    assert forecast(r, "STEP", HOUR, "COUNT", 4) == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("count", [1, 60, 10000])
+def test_forecast_of_nothing(r, count):
+    assert forecast(r, "COUNT", count, schedule="nowhere") == [0] * count
+
+
+def test_a_forecast_to_the_end_of_time(r):
+    fill(r, [now_ms() + HOUR, 2**62, 2**63 - 1])
+    assert forecast(r, "STEP", 2**63 - 1, "COUNT", 3) == [3, 0, 0]
+    assert sum(forecast(r, "STEP", 2**62, "COUNT", 10000)) == 3
+
+
+@pytest.mark.parametrize("mine,others", [(4, 3000), (3000, 4), (3000, 3000)])
+def test_forecast_among_other_schedules(r, mine, others):
+    base = now_ms() + HOUR // 2
+    fill(r, [base + HOUR * (i % 4) for i in range(mine)])
+    fill(r, [base + HOUR * (i % 4) for i in range(others)], schedule="others")
+    assert forecast(r, "STEP", HOUR, "COUNT", 4) == [mine // 4] * 4
+
+
+def test_forecast_against_a_count(r):
+    choose, base = random.Random(3), now_ms()
+    step = 100 * HOUR
+    dues = [base + choose.randrange(0, 400) * step + step // 2 for _ in range(3000)]
+    fill(r, dues)
+    expected = [0] * 300
+    for due in dues:
+        if (due - base) // step < 300:
+            expected[(due - base) // step] += 1
+    assert forecast(r, "STEP", step, "COUNT", 300) == expected
+
+
+# TW.INFO
+
+def test_info_has_its_names(server, r):
+    add(r, "a", now_ms() + HOUR)
+    assert list(as_map(r.execute_command("TW.INFO", "s"))) == INFO_NAMES
+    found = Raw(server, protocol=3)("TW.INFO", "s")
+    assert isinstance(found, dict)
+    assert list(found) == INFO_NAMES
+
+
+def test_info_of_what_is_not_there(server):
+    assert Raw(server)("TW.INFO", "nowhere") == "ERR no such key"
+
+
+def info(r, schedule="s"):
+    return as_map(r.execute_command("TW.INFO", schedule))
+
+
+def test_info_tells_of_tasks(r):
+    base = now_ms() + HOUR
+    fill(r, [base + 1, base, base + 2])
+    found = info(r)
+    assert (found["tasks"], found["overdue"], found["next-due"], found["held"]) == (3, 0, base, 0)
+    assert (found["fired"], found["dead"]) == (0, 0)
+    assert found["bytes"] > 0
+
+
+def test_bytes_grow_with_the_payload(r):
+    base = now_ms() + HOUR
+    add(r, "a", base)
+    small = info(r)["bytes"]
+    add(r, "b", base, payload=("f", "x" * 100000))
+    large = info(r)["bytes"]
+    assert 100000 <= large - small < 200000
+    r.execute_command("TW.CANCEL", "s", "b")
+    assert info(r)["bytes"] < large - 90000
+    assert r.memory_usage("s", samples=0) > 0
+
+
+def test_routes_are_different_targets_and_options(r):
+    base = now_ms() + HOUR
+    counts = []
+    for name, target, words, payload in [
+            ("a", "q", (), ("f", "v")), ("b", "q", ("STREAM",), ("f", "v")), ("c", "q2", (), ("f", "v")),
+            ("d", "q", ("MAXLEN", 5), ("f", "v")), ("e", "q", ("LATE", "DROP", 1), ("f", "v")),
+            ("f", "q", ("LIST",), ("v",)), ("g", "q", ("LIST",), ("w",))]:
+        add(r, name, base, *words, target=target, payload=payload)
+        counts.append(info(r)["routes"])
+    assert counts == [1, 1, 2, 3, 4, 5, 5]
+    r.execute_command("TW.CANCEL", "s", "c", "d", "e", "f", "g")
+    assert info(r)["routes"] == 1
+
+
+def test_info_counts_what_was_fired(r):
+    add(r, "stays", now_ms() + HOUR)
+    for i in range(5):
+        add(r, i, now_ms())
+    wait_until(lambda: info(r)["fired"] == 5)
+    assert info(r)["tasks"] == 1
+
+
+def test_info_tells_of_what_is_overdue(r):
+    base = now_ms()
+    with r.pipeline() as pipe:
+        for i in range(3):
+            add(pipe, i, base - i)
+        add(pipe, "later", base + HOUR)
+        pausing(pipe, 60000)
+        pipe.execute()
+    found = info(r)
+    assert (found["tasks"], found["overdue"], found["next-due"]) == (4, 3, base - 2)
+
+
+# What all of them have in common
+
+QUERIES = [("TW.GET", "a"), ("TW.LEN",), ("TW.NEXT",), ("TW.SCAN", 0), ("TW.RANGE", "-", "+"), ("TW.FORECAST",), ("TW.INFO",)]
+
+
+@pytest.mark.parametrize("words", QUERIES, ids=lambda words: words[0])
+def test_queries_change_nothing(server, r, words):
+    fill(r, [now_ms() + HOUR + i for i in range(100)])
+    before = r.execute_command("DEBUG", "DIGEST"), tasks(r, "s")
+    r.execute_command(words[0], "s", *words[1:])
+    assert (r.execute_command("DEBUG", "DIGEST"), tasks(r, "s")) == before
+
+
+@pytest.mark.parametrize("words", QUERIES, ids=lambda words: words[0])
+def test_queries_are_answered_by_replicas(fleet, server, r, words):
+    replica = fleet.server(replicaof=server)
+    fill(r, [now_ms() + HOUR + i for i in range(10)])
+    wait_replica_in_sync(server, replica)
+
+    def answer(client):
+        found = client.execute_command(words[0], "s", *words[1:])
+        if words[0] == "TW.GET":
+            return {**as_map(found[0]), "remaining": 0} if found[0] else None
+        if words[0] == "TW.INFO":
+            return {name: value for name, value in as_map(found).items() if name not in ("fired", "dead", "bytes")}
+        if words[0] == "TW.SCAN":
+            return sorted(zip(found[1][::2], found[1][1::2]))
+        return found
+
+    assert answer(replica.client()) == answer(r)
