@@ -1,0 +1,439 @@
+# SPDX-License-Identifier: MIT
+"""Load on servers, and the books that say afterwards whether a task was lost, doubled or early.
+
+A client that is cut off does not know how far its commands got, but it knows one thing: they ran in the order it sent
+them. What a crash or a failover leaves must therefore be the state after some first part of each client's history, and
+that part must contain all that was promised to last.
+
+    sent       a1  a2  m1  a3  c2  a4  m3          history of one client (a Line): positions 0 to 6
+    promised   ---------------|                    acknowledged under appendfsync always, or by WAIT
+    kept       -------------------|                the cut: found, not known. It may lie anywhere from | to the end
+
+For each task the Line keeps what its state may be after each of its commands: a set of Worlds. A World says where the
+task may be seen: pending with a due time from lo to hi, or delivered as often as it has fallen due, never both. A cut
+is possible if every task, as it is found, fits one of its Worlds at that cut. If no cut fits, or only ones before what
+was promised, something was lost; a task that was delivered twice, or is pending and delivered, fits no World at all.
+
+Books collects what the server holds in one transaction, so that no task is between schedule and target meanwhile.
+"""
+import collections
+import contextlib
+import os
+import random
+import threading
+import time
+
+import redis
+
+from harness import Raw, now_ms
+
+NEVER = 1 << 62  # Later than any time of a test.
+
+World = collections.namedtuple("World", "state lo hi every times")
+ABSENT = World("absent", 0, 0, 0, 0)
+
+
+def seeded():
+    """Random numbers from TICKWHEEL_SEED, or from a seed that is printed with a test that fails."""
+    seed = int(os.environ.get("TICKWHEEL_SEED") or random.SystemRandom().randrange(1 << 32))
+    print(f"TICKWHEEL_SEED={seed}")
+    return random.Random(seed)
+
+
+def light():
+    """Whether the long tests shall be short: under sanitizers."""
+    return bool(os.environ.get("TICKWHEEL_LIGHT"))
+
+
+def fits(world, pending, dues):
+    """Whether a task that is due at pending (None: not there), and was delivered with these due times, can be in world.
+    A List does not tell due times; they are None then."""
+    count = len(dues)
+    if world.state == "absent":
+        return pending is None and count == 0
+    for k, due in enumerate(dues):
+        if due is not None and not world.lo + k * world.every <= due <= world.hi + k * world.every:
+            return False
+        if due is not None and due != dues[0] + k * world.every:
+            return False
+    if pending is not None:
+        in_phase = count == 0 or dues[0] is None or pending == dues[0] + count * world.every
+        return (world.state == "filed" and count < world.times and in_phase
+                and world.lo + count * world.every <= pending <= world.hi + count * world.every)
+    return count < world.times if world.state == "cancelled" else count == world.times
+
+
+def after_add(due, every, times):
+    def step(_, reply, clock):
+        lo, hi = due(clock)
+        return {World("filed", lo, hi, every, times)}
+    return step
+
+
+def after_move(due):
+    """reply: 1, None (no such task), or Ellipsis when there was no answer."""
+    def step(world, reply, clock):
+        if world.state != "filed":
+            return {world} if reply in (None, ...) else set()
+        lo, hi = due(clock)
+        moved, too_late = World("filed", lo, hi, 0, 1), world._replace(state="delivered")
+        return {moved} if reply == 1 else {too_late} if reply is None else {moved, too_late}
+    return step
+
+
+def after_cancel():
+    def step(world, reply, _):
+        if world.state != "filed":
+            return {world} if reply in (0, ...) else set()
+        gone, too_late = world._replace(state="cancelled"), world._replace(state="delivered")
+        return {gone} if reply == 1 else {too_late} if reply == 0 else {gone, too_late}
+    return step
+
+
+class Op:
+    """One command, or one transaction, and what became of it."""
+    __slots__ = ("words", "name", "step", "sent", "acked", "reply")
+
+    def __init__(self, words, name, step):
+        self.words, self.name, self.step = words, name, step
+        self.sent, self.acked, self.reply = None, None, ...
+
+    def clock(self):
+        """Between which times the server has read its clock, in ms."""
+        return (self.sent, NEVER if self.acked is None else self.acked)
+
+
+class Line:
+    """One client's history."""
+
+    def __init__(self, name):
+        self.name, self.ops, self.promised, self.mine, self.worlds, self.live = name, [], 0, set(), {}, []
+
+    def record(self, op):
+        self.ops.append(op)
+        self.mine.add(op.name)
+
+    def acknowledge(self, op, reply):
+        op.acked, op.reply = now_ms(), reply
+
+    def promise_acked(self, before=NEVER):
+        """All that was acknowledged before this time shall have lasted."""
+        for position, op in enumerate(self.ops):
+            if op.acked is not None and op.acked < before:
+                self.promised = max(self.promised, position + 1)
+
+    def histories(self):
+        """For each task its Worlds: [(position from which they hold, Worlds)], the first before all of its commands."""
+        found = {name: [(0, self.worlds.get(name, {ABSENT}))] for name in self.mine}
+        for position, op in enumerate(self.ops):
+            states = found[op.name]
+            states.append((position + 1, set().union(*(op.step(world, op.reply, op.clock()) for world in states[-1][1]))))
+        return found
+
+    def settle(self, books):
+        """Finds the cut; what the tasks are known to be from here on starts a new history. Answers how many commands
+        of the old one are gone though they had been acknowledged, with the time of the earliest."""
+        histories, end = self.histories(), len(self.ops)
+        wrong = [0] * (end + 2)
+        for name, states in histories.items():
+            for k, (start, worlds) in enumerate(states):
+                if not any(fits(world, books.pending.get(name), books.dues(name)) for world in worlds):
+                    wrong[start] += 1
+                    wrong[states[k + 1][0] if k + 1 < len(states) else end + 1] -= 1
+        cuts, running = [], 0
+        for cut in range(end + 1):
+            running += wrong[cut]
+            if running == 0:
+                cuts.append(cut)
+        if not cuts or cuts[-1] < self.promised:
+            raise AssertionError(self.explain(histories, books, cuts))
+        gone = [op.acked for op in self.ops[cuts[-1]:] if op.acked is not None]
+        self.restart(histories, books, cuts[-1])
+        return len(gone), min(gone, default=None)
+
+    def restart(self, histories, books, cut):
+        """Only tasks that are still pending can change any more; of all others Books knows for good how often they came."""
+        self.worlds, self.live = {}, []
+        for name, states in histories.items():
+            pending, dues = books.pending.get(name), books.dues(name)
+            if pending is None:
+                books.close(name)
+                continue
+            worlds = next(worlds for start, worlds in reversed(states) if start <= cut)
+            world = next(world for world in worlds if fits(world, pending, dues))
+            first = pending - len(dues) * world.every
+            self.worlds[name] = {world._replace(lo=first, hi=first)}
+            self.live.append(name)
+        self.ops, self.promised, self.mine = [], 0, set(self.worlds)
+
+    def explain(self, histories, books, cuts):
+        """What does not fit at the cut that was promised, or at any."""
+        lines = [f"{self.name}: {len(self.ops)} commands, promised {self.promised}, possible cuts {cuts[-1:] or 'none'}"]
+        for name, states in histories.items():
+            worlds = [next(worlds for start, worlds in reversed(states) if start <= max(self.promised, cut))
+                      for cut in (self.promised, len(self.ops))]
+            pending, dues = books.pending.get(name), books.dues(name)
+            if not any(fits(world, pending, dues) for world in set().union(*worlds)) and len(lines) < 8:
+                told = [(op.words, op.reply, op.sent, op.acked) for op in self.ops if op.name == name]
+                lines.append(f"  {name}: pending {pending}, delivered {dues}; may be {set().union(*worlds)}; {told}")
+        return "\n".join(lines)
+
+
+class Books:
+    """What schedules and targets of one keyspace hold, read in one transaction, and all that was ever delivered."""
+
+    def __init__(self, schedules, streams=(), lists=()):
+        self.schedules, self.streams, self.lists = list(schedules), list(streams), list(lists)
+        self.lines, self.closed, self.pending = [], {}, {}
+        self.forget()
+
+    def forget(self):
+        """Read everything again: another server, or one that was allowed to lose something."""
+        self.delivered = collections.defaultdict(list)
+        self.entry_of, self.last, self.count = {}, {key: "-" for key in self.streams}, collections.Counter()
+
+    def line(self, name):
+        self.lines.append(Line(name))
+        return self.lines[-1]
+
+    def dues(self, name):
+        return self.delivered.get(name, ())
+
+    def close(self, name):
+        self.closed[name] = len(self.dues(name))
+
+    def read(self, client):
+        """One look at everything."""
+        pipe = client.pipeline(transaction=True)
+        pipe.time()
+        for schedule in self.schedules:
+            pipe.execute_command("TW.RANGE", schedule, "-", "+", "LIMIT", 1000000)
+            pipe.execute_command("TW.LEN", schedule)
+        for stream in self.streams:
+            pipe.xrange(stream, min=self.last[stream] if self.last[stream] == "-" else "(" + self.last[stream])
+            pipe.xlen(stream)
+        for key in self.lists:
+            pipe.lrange(key, self.count[key], -1)
+            pipe.llen(key)
+        answers = iter(pipe.execute())
+        seconds, micros = next(answers)
+        self.read_at = seconds * 1000 + micros // 1000
+        self.pending = {}
+        for schedule in self.schedules:
+            self.take_schedule(schedule, next(answers), next(answers))
+        for stream in self.streams:
+            self.take_entries(stream, next(answers), next(answers))
+        for key in self.lists:
+            self.take_elements(key, next(answers), next(answers))
+        for name, count in self.closed.items():
+            assert len(self.dues(name)) == count and name not in self.pending, \
+                f"{name} was over after {count} deliveries; now: {self.dues(name)}, pending {self.pending.get(name)}"
+        return self
+
+    def take_schedule(self, schedule, rows, length):
+        assert len(rows) == length, f"{schedule}: TW.RANGE tells {len(rows)} tasks, TW.LEN {length}"
+        dues = [due for _, due in rows]
+        assert dues == sorted(dues), f"{schedule}: TW.RANGE is not in order"
+        for name, due in rows:
+            assert name not in self.pending, f"{name} is there twice"
+            self.pending[name] = due
+
+    def take_entries(self, stream, entries, length):
+        self.count[stream] += len(entries)
+        assert length == self.count[stream], f"{stream}: {length} entries, but {self.count[stream]} have been read"
+        for entry, fields in entries:
+            name, due = fields["tw.id"], int(fields["tw.due"])
+            assert int(entry.split("-")[0]) >= due, f"{name} came early: entry {entry}, due {due}"
+            assert fields["tw.attempt"] == "1" and fields["of"] == name, f"{entry}: {fields}"
+            self.delivered[name].append(due)
+            self.entry_of[name, due] = entry
+            self.last[stream] = entry
+
+    def take_elements(self, key, elements, length):
+        self.count[key] += len(elements)
+        assert length == self.count[key], f"{key}: {length} elements, but {self.count[key]} have been read"
+        for name in elements:
+            self.delivered[name].append(None)
+
+    def settle(self):
+        """Every Line finds its cut. Answers how many acknowledged commands are gone, and the time of the earliest."""
+        known = set(self.closed).union(*(line.mine for line in self.lines))
+        strange = (set(self.pending) | set(self.delivered)) - known
+        assert not strange, f"nobody added {sorted(strange)[:5]}"
+        results = [line.settle(self) for line in self.lines]
+        times = [earliest for _, earliest in results if earliest is not None]
+        return sum(count for count, _ in results), min(times, default=None)
+
+    def overdue(self, before):
+        return [name for name, due in self.pending.items() if due <= before]
+
+    def wait_delivered(self, client, before, timeout=120):
+        """Until nothing is pending that is due before this time."""
+        end = time.monotonic() + timeout
+        while self.read(client).overdue(before):
+            assert time.monotonic() < end, f"still pending: {self.overdue(before)[:5]} of {len(self.overdue(before))}"
+            time.sleep(0.1)
+
+
+class Maker:
+    """Makes random commands for a Line: half of the tasks fall due at once or soon, so that firing goes on."""
+
+    def __init__(self, line, rng, places, soon_ms=400, repeating=True):
+        self.line, self.rng, self.places, self.soon_ms, self.repeating = line, rng, places, soon_ms, repeating
+        self.made, self.where, self.candidates = 0, {}, []
+
+    def go_on(self):
+        """After the Line has settled: what is pending still is what may be moved and cancelled."""
+        self.where = {name: self.where[name] for name in self.line.live}
+        self.candidates = [name for name in self.line.live if all(world.times == 1 for world in self.line.worlds[name])]
+
+    def when(self, delay):
+        """Half relative, half absolute; the due time that this makes of the server's clock."""
+        if self.rng.random() < 0.5:
+            return ["IN", delay], lambda clock: (clock[0] + delay, clock[1] + delay)
+        at = now_ms() + delay
+        return ["AT", at], lambda clock: (at, at)
+
+    def delay(self):
+        if self.rng.random() < 0.25:
+            return self.rng.randrange(3600000, 7200000)
+        return self.rng.randrange(0, self.soon_ms)
+
+    def add(self):
+        schedule, target, kind = self.rng.choice(self.places)
+        self.made += 1
+        name = f"{self.line.name}.{self.made}"
+        delay, every, times = self.delay(), 0, 1
+        repeat = []
+        if self.repeating and self.rng.random() < 0.15:
+            every, times = self.rng.randrange(1, 100), self.rng.randrange(1, 6)
+            repeat = ["EVERY", every, "TIMES", times]
+        when, due = self.when(delay)
+        payload = ["LIST", "PAYLOAD", name] if kind == "list" else ["PAYLOAD", "of", name]
+        words = ["TW.ADD", schedule, target, name, *when, *repeat, *payload]
+        self.where[name] = schedule
+        if not repeat:
+            self.candidates.append(name)
+        return Op(words, name, after_add(due, every, times))
+
+    def move(self):
+        name = self.pick()
+        when, due = self.when(self.rng.randrange(0, self.soon_ms))
+        return Op(["TW.MOVE", self.where[name], name, *when], name, after_move(due))
+
+    def cancel(self):
+        name = self.pick()
+        return Op(["TW.CANCEL", self.where[name], name], name, after_cancel())
+
+    def pick(self):
+        """A task that was added not long ago, or any; each is changed a few times at most."""
+        low = 0 if self.rng.random() < 0.5 else max(0, len(self.candidates) - 50)
+        at = self.rng.randrange(low, len(self.candidates))
+        name = self.candidates[at]
+        if self.rng.random() < 0.4:
+            self.candidates[at] = self.candidates[-1]
+            self.candidates.pop()
+        return name
+
+    def next(self):
+        """The next command, already in the Line's history."""
+        chance = self.rng.random()
+        one = self.add if chance < 0.6 or not self.candidates else self.move if chance < 0.8 else self.cancel
+        op = one()
+        self.line.record(op)
+        return op
+
+
+class Worker(threading.Thread):
+    """A client that keeps sending until it is stopped or its server is gone. It takes note of what was acknowledged.
+
+    wait: (replicas, ms) for a WAIT after each batch; what it confirms is promised to outlive a failover."""
+
+    def __init__(self, server, maker, batch=16, wait=None):
+        super().__init__(daemon=True)
+        self.server, self.maker, self.batch, self.wait = server, maker, batch, wait
+        self.halt, self.failure, self.done = threading.Event(), None, 0
+
+    def run(self):
+        try:
+            with contextlib.closing(Raw(self.server)) as raw:
+                while not self.halt.is_set():
+                    self.one_batch(raw)
+        except (OSError, redis.exceptions.ConnectionError):
+            pass  # The server was killed: that is what this is for.
+        except BaseException as failure:  # pylint: disable=broad-except  (told by finish())
+            self.failure = failure
+
+    def one_batch(self, raw):
+        line, rng = self.maker.line, self.maker.rng
+        ops = []
+        for _ in range(rng.randrange(1, self.batch + 1)):
+            op = self.maker.next()
+            op.sent = now_ms()
+            ops.append(op)
+        whole = len(line.ops)
+        commands = [op.words for op in ops] + ([["WAIT", *self.wait]] if self.wait else [])
+        raw.send_all(self.in_transaction(commands) if not self.wait and rng.random() < 0.2 else commands)
+        self.take_answers(raw, ops)
+        if self.wait and raw.read() >= self.wait[0]:
+            line.promised = whole
+        self.done += len(ops)
+
+    @staticmethod
+    def in_transaction(commands):
+        return [["MULTI"], *commands, ["EXEC"]]
+
+    def take_answers(self, raw, ops):
+        first = raw.read()
+        if first == "OK":  # MULTI.
+            for _ in ops:
+                assert raw.read() == "QUEUED"
+            answers = raw.read()
+        else:
+            answers = [first] + [None] * (len(ops) - 1)
+        for k, op in enumerate(ops):
+            reply = answers[k] if first == "OK" or k == 0 else raw.read()
+            if isinstance(reply, Raw.Error):
+                raise AssertionError(f"{op.words}: {reply}")
+            self.maker.line.acknowledge(op, reply)
+
+    def finish(self):
+        self.halt.set()
+        self.join(60)
+        assert not self.is_alive(), "a client hangs"
+        if self.failure:
+            raise self.failure
+
+
+class Reader(threading.Thread):
+    """A consumer: reads a Stream as it grows, and remembers what it saw and when. It follows a function that names the
+    server, so that it survives a failover."""
+
+    def __init__(self, server, stream):
+        super().__init__(daemon=True)
+        self.server, self.stream, self.seen, self.halt = server, stream, [], threading.Event()
+
+    def run(self):
+        last = "0"
+        while not self.halt.is_set():
+            with contextlib.suppress(OSError, redis.exceptions.ConnectionError), \
+                    contextlib.closing(Raw(self.server())) as raw:
+                while not self.halt.is_set():
+                    answer = raw("XREAD", "COUNT", 1000, "BLOCK", 50, "STREAMS", self.stream, last)
+                    if isinstance(answer, Raw.Error):
+                        break
+                    for entry, flat in answer[0][1] if answer else ():
+                        fields = dict(zip(flat[::2], flat[1::2]))
+                        self.seen.append((entry, fields["tw.id"], int(fields["tw.due"]), now_ms()))
+                        last = entry
+            time.sleep(0.02)
+
+    def finish(self):
+        self.halt.set()
+        self.join(60)
+        assert not self.is_alive(), "a consumer hangs"
+        return self.seen
+
+    def doubles(self):
+        """How many deliveries came more often than once, as a consumer tells them apart: by task and due time."""
+        return len(self.seen) - len({(name, due) for _, name, due, _ in self.seen})

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""A server that is killed while clients add, move and cancel tasks and many fall due: what is there afterwards?
+
+load.py says how that is judged: the state must be the one after some first part of each client's history, with every
+task pending or delivered, once. How long that part is at least depends on appendfsync.
+
+SIGKILL ends the process, not the machine: what Redis has handed to the kernel stays. A power cut is played by cutting
+the file back to a length that it had up to a second earlier, which is more than `everysec` would lose on a sound disk.
+
+TICKWHEEL_CRASH_ROUNDS: rounds of the test with `always` (50; the others do a fifth as many). TICKWHEEL_SEED: the
+random choices, printed by a test that fails; the moments of the kills are the machine's own.
+"""
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from harness import now_ms, wait_until
+from load import NEVER, Books, Maker, Reader, Worker, light, seeded
+
+ROUNDS = int(os.environ.get("TICKWHEEL_CRASH_ROUNDS") or (10 if light() else 50))
+CLIENTS = 3
+STREAM = "unpaid"
+PLACES = [("timeouts", STREAM, "stream"), ("timeouts", "mails", "list"), ("retries", STREAM, "stream")]
+SCHEDULES, STREAMS, LISTS = ["timeouts", "retries"], [STREAM], ["mails"]
+HELD_BACK_MS = 2000  # So long Redis may keep writes of everysec to itself while the disk is slow.
+
+
+class Crash:
+    """A server, its clients and the books, round after round."""
+
+    def __init__(self, fleet, rng, **options):
+        self.rng = rng
+        self.server = fleet.server(appendonly="yes", **{"auto-aof-rewrite-percentage": 0, **options})
+        self.books = Books(SCHEDULES, STREAMS, LISTS)
+        self.makers = [Maker(self.books.line(f"c{k}"), self.rng, PLACES) for k in range(CLIENTS)]
+        self.done = self.rewrites = 0
+
+    def round(self, least, most, rewrite=None, killed=None):
+        """Load, then SIGKILL. Answers what a consumer saw, and when the kill was."""
+        for maker in self.makers:
+            maker.rng = type(self.rng)(self.rng.randrange(1 << 32))  # Its own: threads take turns as they please.
+        crew = [Worker(self.server, maker) for maker in self.makers]
+        reader = Reader(lambda: self.server, STREAM)
+        for thread in [*crew, reader]:
+            thread.start()
+        wait_until(lambda: all(worker.done or worker.failure for worker in crew), message="no client gets on")
+        time.sleep(self.rng.uniform(least, most))
+        if rewrite:
+            rewrite()
+        child = children(self.server.pid)
+        at = now_ms()
+        self.server.kill()
+        for pid in child:
+            end(pid)
+        if killed:
+            killed()
+        reader.halt.set()
+        for worker in crew:
+            worker.finish()
+            self.done += worker.done
+        return reader.finish(), at
+
+    def revive(self):
+        self.server.start()
+        self.books.read(self.server.client())
+
+    def go_on(self):
+        for maker in self.makers:
+            maker.go_on()
+
+    def start_rewrite(self):
+        """A rewrite that is under way for sure: it waits at each key."""
+        client = self.server.client()
+        client.config_set("rdb-key-save-delay", 50000)
+        client.bgrewriteaof()
+        wait_until(lambda: self.server.info("persistence")["aof_rewrite_in_progress"], message="no rewrite began")
+        time.sleep(self.rng.uniform(0, 0.1))
+        assert self.server.info("persistence")["aof_rewrite_in_progress"] == 1
+        self.rewrites += 1
+
+    def finish_rewrite(self):
+        """A rewrite under load that ends before the kill."""
+        before = self.server.log().count("Background AOF rewrite finished successfully")
+        self.server.client().bgrewriteaof()
+        wait_until(lambda: self.server.log().count("Background AOF rewrite finished successfully") > before,
+                   message="the rewrite did not end")
+        time.sleep(self.rng.uniform(0, 0.1))
+        self.rewrites += 1
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def end(pid):
+    """A rewriting child outlives its parent's SIGKILL."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def test_always_loses_nothing_and_doubles_nothing(fleet):
+    """One folder through all rounds: tasks outlive many crashes, and rewrites that were cut off or completed."""
+    crash = Crash(fleet, seeded(), appendfsync="always")
+    books = crash.books
+    for number in range(ROUNDS):
+        rewrite = {2: crash.start_rewrite, 4: crash.finish_rewrite}.get(number % 5)
+        if number % 10 == 4:
+            crash.server.client().config_set("aof-use-rdb-preamble", "no")
+        seen, _ = crash.round(0.05, 0.7, rewrite)
+        crash.revive()
+        for line in books.lines:
+            line.promise_acked()
+        lost, _ = books.settle()
+        assert lost == 0
+        for entry, name, due, _ in seen:
+            assert books.entry_of.get((name, due)) == entry, f"round {number}: a consumer saw {name} in {entry}"
+        crash.go_on()
+    books.wait_delivered(crash.server.client(), now_ms() + 1000)
+    books.settle()
+    print(f"{ROUNDS} kills, {crash.rewrites} in or after a rewrite; {crash.done} commands acknowledged, "
+          f"{sum(map(len, books.delivered.values()))} deliveries, {len(books.pending)} pending")
+    assert crash.rewrites >= ROUNDS // 5 * 2 and books.pending and len(books.closed) > ROUNDS
+
+
+class Lengths(threading.Thread):
+    """Takes note of how long the append-only file is, all the time."""
+
+    def __init__(self, folder):
+        super().__init__(daemon=True)
+        folder = os.path.join(folder, "appendonlydir")
+        self.path = os.path.join(folder, next(name for name in sorted(os.listdir(folder)) if name.endswith(".incr.aof")))
+        self.halt, self.taken = threading.Event(), []
+
+    def run(self):
+        while not self.halt.wait(0.01):
+            before = now_ms()
+            self.taken.append((before, os.path.getsize(self.path)))
+
+    def finish(self):
+        self.halt.set()
+        self.join()
+
+    def cut_back(self, rng, most_ms):
+        """Cuts the file to a length it had at most so long ago, or into the command there; answers when that was."""
+        self.finish()
+        since = now_ms() - most_ms
+        at, length = rng.choice([taken for taken in self.taken if taken[0] >= since] or self.taken[-1:])
+        os.truncate(self.path, min(os.path.getsize(self.path), length + rng.randrange(0, 200)))
+        return at
+
+
+@pytest.mark.parametrize("power_cut", [False, True], ids=["killed", "file-cut-back"])
+def test_everysec_loses_the_last_two_seconds_at_most(fleet, power_cut):
+    """What is gone is the end of each client's history, never something from its middle, and nothing comes twice in the
+    Stream. A consumer may have seen what is gone; it then sees it again, with the same tw.id and tw.due."""
+    rng, worst, gone, again, done = seeded(), 0, 0, 0, 0
+    for _ in range(max(2, ROUNDS // 10)):
+        crash = Crash(fleet, rng, appendfsync="everysec")
+        books, lengths, cut = crash.books, Lengths(crash.server.folder), []
+        lengths.start()
+        seen, at = crash.round(0.3, 2.5, killed=lambda: cut.append(lengths.cut_back(rng, 1000) if power_cut else NEVER))
+        lengths.finish()
+        since = min(cut[0], at) - HELD_BACK_MS
+        crash.revive()
+        for line in books.lines:
+            line.promise_acked(since)
+        count, earliest = books.settle()
+        gone, worst, done = gone + count, max(worst, at - earliest if earliest else 0), done + crash.done
+        for entry, name, due, when in seen:
+            if books.entry_of.get((name, due)) != entry:
+                assert when >= since, f"a consumer saw {name} {at - when} ms before the kill"
+                again += 1
+        books.wait_delivered(crash.server.client(), now_ms() + 500)
+        books.settle()
+        crash.server.kill()
+    print(f"{done} commands acknowledged; {gone} of them gone, from {worst} ms before the kill on; {again} deliveries "
+          "that a consumer had seen were gone")
+    if power_cut:
+        assert gone, "no cut took anything: this test proves nothing"

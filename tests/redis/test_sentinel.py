@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Failover by Sentinel while tasks are added and fall due: a primary, two replicas, three sentinels.
+
+What a client had confirmed by WAIT 2 has reached both replicas, so it must outlive the primary, whichever of them is
+promoted. The new primary's Stream holds every delivery once: removal and delivery reach a replica in one transaction.
+A consumer that had read from the old primary may see a delivery again whose transaction did not get across; it is
+counted, and told apart by tw.id and tw.due.
+"""
+import os
+import signal
+import time
+
+from harness import entries, now_ms, wait_replica_in_sync, wait_until
+from load import Books, Maker, Reader, Worker, seeded
+
+STREAM = "unpaid"
+PLACES = [("timeouts", STREAM, "stream"), ("retries", "mails", "list")]
+SCHEDULES = ["timeouts", "retries"]
+LIMIT = 90  # Seconds for what sentinels do: elections are repeated after failover-timeout.
+OPTIONS = {"appendonly": "yes", "appendfsync": "everysec", "min-replicas-to-write": 1, "min-replicas-max-lag": 10}
+
+
+class Watched:
+    """The servers, the sentinels and the load."""
+
+    def __init__(self, fleet, **options):
+        self.rng, options = seeded(), {**OPTIONS, **options}
+        self.master = fleet.server(**options)
+        self.replicas = [fleet.server(replicaof=self.master, **options) for _ in range(2)]
+        for replica in self.replicas:
+            wait_replica_in_sync(self.master, replica)
+        wait_until(lambda: self.master.info("replication")["min_slaves_good_slaves"] == 2, message="no good replicas")
+        self.sentinels = [fleet.sentinel(self.master, quorum=2, failover_timeout_ms=5000) for _ in range(3)]
+        for sentinel in self.sentinels:
+            sentinel.wait_sees(replicas=2, sentinels=2)
+        self.books = Books(SCHEDULES, [STREAM], ["mails"])
+        self.number = 0
+        self.reader = Reader(lambda: self.master, STREAM)
+        self.reader.start()
+
+    def load(self, server, clients=3):
+        """Clients, each with a history of its own, that have all got something confirmed."""
+        crew = []
+        for _ in range(clients):
+            self.number += 1
+            maker = Maker(self.books.line(f"c{self.number}"), type(self.rng)(self.rng.randrange(1 << 32)), PLACES)
+            crew.append(Worker(server, maker, wait=(2, 1000) if server is self.master else (1, 1000)))
+        for worker in crew:
+            worker.start()
+        wait_until(lambda: all(worker.maker.line.promised or worker.failure for worker in crew),
+                   message="WAIT confirms nothing")
+        return crew
+
+    def wait_promoted(self):
+        """The replica that the sentinels agree to have promoted."""
+        def agreed():
+            ports = {sentinel.master_port() for sentinel in self.sentinels}
+            return ports != {self.master.port} and len(ports) == 1 and ports
+        port = wait_until(agreed, LIMIT, lambda: "no promotion\n" + self.sentinels[0].tail())
+        new = next(replica for replica in self.replicas if {replica.port} == port)
+        wait_until(lambda: new.info("replication")["role"] == "master", LIMIT, "the promoted one does not know of it")
+        return new
+
+    def wait_follows(self, server, new):
+        def follows():
+            state = server.info("replication")
+            return state["role"] == "slave" and state["master_port"] == new.port and state["master_link_status"] == "up"
+        wait_until(follows, LIMIT, lambda: f"it does not follow the new primary\n{server.tail()}")
+        wait_replica_in_sync(new, server)
+
+    def judge(self, new, crew):
+        """Every history must hold up to its last WAIT, at once and when everything near has come; then all is still."""
+        for worker in crew:
+            worker.finish()
+        client = new.client()
+        promised = sum(worker.maker.line.promised for worker in crew)
+        self.books.read(client).settle()
+        self.books.wait_delivered(client, now_ms() + 1000)
+        self.books.settle()
+        return promised
+
+
+def same(first, second):
+    """Two servers hold the same. The schedules hold far tasks only, so nothing moves meanwhile."""
+    def held(server):
+        client = server.client()
+        return ([client.execute_command("TW.RANGE", schedule, "-", "+", "LIMIT", 1000000) for schedule in SCHEDULES],
+                entries(client, STREAM), client.lrange("mails", 0, -1))
+    for mine, yours in zip(held(first), held(second)):
+        assert mine == yours
+
+
+def test_the_primary_is_killed(fleet):
+    watched = Watched(fleet)
+    old = watched.master
+    crew = watched.load(old)
+    time.sleep(watched.rng.uniform(0.5, 1.5))
+    old.kill()
+    new = watched.wait_promoted()
+    other = next(replica for replica in watched.replicas if replica is not new)
+    watched.wait_follows(other, new)
+    promised = watched.judge(new, crew)
+    more = watched.load(new, clients=1)
+    time.sleep(0.5)
+    watched.judge(new, more)
+
+    # The old one comes back. Until the sentinels find it, it takes itself for a primary with all its overdue tasks;
+    # that it has no replicas keeps it from delivering them.
+    old.start()
+    overdue = old.tw()["overdue"]
+    watched.wait_follows(old, new)
+    assert old.tw()["fired"] == 0
+    for server in (old, other):
+        same(new, server)
+    watched.reader.finish()
+    print(f"{promised} commands confirmed by WAIT 2, {sum(map(len, watched.books.delivered.values()))} deliveries; a "
+          f"consumer saw {watched.reader.doubles()} of them twice; {overdue} overdue on the old primary when it came back")
+    assert other.tw()["fired"] == 0 and new.tw()["fired"] > 0
+
+
+def test_the_primary_hangs_and_wakes_up(fleet):
+    """It goes on as a primary for a moment after it wakes, since nobody has told it yet. What it does then is thrown away
+    when it becomes a replica: at the end all three hold the same, and every delivery is in the Stream once."""
+    watched = Watched(fleet)
+    old = watched.master
+    crew = watched.load(old)
+    time.sleep(watched.rng.uniform(0.2, 0.8))
+    os.kill(old.pid, signal.SIGSTOP)
+    try:
+        new = watched.wait_promoted()
+        for worker in crew:
+            worker.halt.set()
+        other = next(replica for replica in watched.replicas if replica is not new)
+        watched.wait_follows(other, new)
+    finally:
+        os.kill(old.pid, signal.SIGCONT)
+    watched.wait_follows(old, new)
+    watched.judge(new, crew)
+    wait_replica_in_sync(new, old)
+    for server in (old, other):
+        same(new, server)
+    watched.reader.finish()
+    print(f"a consumer of the old primary saw {watched.reader.doubles()} deliveries twice")
+    assert other.tw()["fired"] == 0
