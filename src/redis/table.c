@@ -240,7 +240,7 @@ static void put_in_order(struct tw__segment *segment)
 static bool begin_directory(struct tw__table *table)
 {
     struct tw__segment first = table->first;
-    struct tw__segment **chunk = resize(table, NULL, sizeof *chunk);
+    struct tw__segment **chunk = resize(table, NULL, sizeof(void *));
     if (chunk == NULL)
         return false;
     chunk[0] = resize(table, NULL, 2 * sizeof *chunk[0]);
@@ -277,7 +277,7 @@ static bool resize_first_chunk(struct tw__table *table, uint32_t segments)
 
 static bool add_chunk(struct tw__table *table)
 {
-    struct tw__segment **chunk = resize(table, table->chunk, (table->chunks + 1) * sizeof *chunk);
+    struct tw__segment **chunk = resize(table, table->chunk, (table->chunks + 1) * sizeof(void *));
     if (chunk == NULL)
         return false;
     table->chunk = chunk;
@@ -357,34 +357,43 @@ static void divide(struct tw__segment *from, struct tw__segment *to, uint64_t bi
     from->count = kept;
 }
 
+/* Moves to the new segment, which is empty, what is to be in it from this depth on. False: no memory. */
+static bool fill_new_segment(struct tw__table *table, struct tw__segment *from, struct tw__segment *to,
+                             uint32_t depth)
+{
+    uint64_t bit = UINT64_C(1) << (TAG_SHIFT + depth - ahead_of(depth));
+    uint32_t moving = places_with(from, bit);
+    if (moving == 0)
+        return true;
+    if (!make_room(table, to, moving))
+        return false;
+    divide(from, to, bit);
+    give_back_room(table, from);
+    return true;
+}
+
 /* Splits the segment whose turn it is. Without memory the table stays as it is, and is denser. */
 static void split(struct tw__table *table)
 {
-    uint32_t depth = table->level;
+    uint32_t depth = table->level, last = table->segments, number = last - (1u << depth);
     if (depth == LEVEL_MAX || !extend_directory(table))
         return;
-    uint32_t number = table->segments - (1u << depth);
-    struct tw__segment *chunk_of_new = table->chunk[table->segments >> CHUNK_SHIFT];
-    struct tw__segment *to = &chunk_of_new[table->segments & (CHUNK - 1)];
     struct tw__segment *from = &table->chunk[number >> CHUNK_SHIFT][number & (CHUNK - 1)];
-    uint64_t bit = UINT64_C(1) << (TAG_SHIFT + depth - ahead_of(depth));
+    struct tw__segment *to = &table->chunk[last >> CHUNK_SHIFT][last & (CHUNK - 1)];
     bool look = ahead_of(depth + 1) != ahead_of(depth);
+    *to = (struct tw__segment){0};
     if (look)
         fetch_entries(from);
-    uint32_t moving = places_with(from, bit);
-    *to = (struct tw__segment){0};
-    if (moving > 0 && !make_room(table, to, moving)) {
+    if (!fill_new_segment(table, from, to, depth)) {
         trim_directory(table);
         return;
     }
     table->segments++;
     table->level += table->segments == 2u << depth;
-    divide(from, to, bit);
     if (look) {
         hash_again(table, from, depth + 1);
         hash_again(table, to, depth + 1);
     }
-    give_back_room(table, from);
 }
 
 /* ---- shrinking --------------------------------------------------------------------------------------------- */
