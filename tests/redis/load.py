@@ -29,6 +29,9 @@ from harness import Raw, now_ms
 
 NEVER = 1 << 62  # Later than any time of a test.
 
+# What a server says that is no primary any more, or may not write: for a client, the end of this connection.
+OUT_OF_OFFICE = ("NOREPLICAS", "READONLY", "LOADING", "MASTERDOWN", "UNBLOCKED", "EXECABORT")
+
 World = collections.namedtuple("World", "state lo hi every times")
 ABSENT = World("absent", 0, 0, 0, 0)
 
@@ -375,7 +378,8 @@ class Worker(threading.Thread):
         commands = [op.words for op in ops] + ([["WAIT", *self.wait]] if self.wait else [])
         raw.send_all(self.in_transaction(commands) if not self.wait and rng.random() < 0.2 else commands)
         self.take_answers(raw, ops)
-        if self.wait and raw.read() >= self.wait[0]:
+        confirmed = raw.read() if self.wait else 0
+        if self.wait and isinstance(confirmed, int) and confirmed >= self.wait[0]:
             line.promised = whole
         self.done += len(ops)
 
@@ -389,11 +393,15 @@ class Worker(threading.Thread):
             for _ in ops:
                 assert raw.read() == "QUEUED"
             answers = raw.read()
+            if isinstance(answers, Raw.Error):
+                answers = [answers] * len(ops)
         else:
-            answers = [first] + [None] * (len(ops) - 1)
+            answers = [first]
         for k, op in enumerate(ops):
             reply = answers[k] if first == "OK" or k == 0 else raw.read()
             if isinstance(reply, Raw.Error):
+                if reply.split()[0] in OUT_OF_OFFICE:
+                    raise redis.exceptions.ConnectionError(reply)
                 raise AssertionError(f"{op.words}: {reply}")
             self.maker.line.acknowledge(op, reply)
 
@@ -437,3 +445,132 @@ class Reader(threading.Thread):
     def doubles(self):
         """How many deliveries came more often than once, as a consumer tells them apart: by task and due time."""
         return len(self.seen) - len({(name, due) for _, name, due, _ in self.seen})
+
+
+class Shards:
+    """The clients and the books of a cluster: one Books for each hash tag, as each lies in one slot."""
+
+    def __init__(self, cluster, tags, rng):
+        self.cluster, self.rng, self.number = cluster, rng, 0
+        self.books = {tag: Books([f"{{{tag}}}:timeouts", f"{{{tag}}}:retries"], [f"{{{tag}}}:unpaid"], [f"{{{tag}}}:mails"])
+                      for tag in tags}
+        self.crew = []
+
+    def maker(self, tag):
+        """A new history."""
+        self.number += 1
+        books = self.books[tag]
+        places = [(books.schedules[0], books.streams[0], "stream"), (books.schedules[1], books.streams[0], "stream"),
+                  (books.schedules[1], books.lists[0], "list")]
+        return Maker(books.line(f"{tag}.{self.number}"), type(self.rng)(self.rng.randrange(1 << 32)), places)
+
+    def start(self, clients=3, wait=None):
+        """Clients that share the tags out among them. wait as for Worker."""
+        tags = list(self.books)
+        self.crew = [ClusterWorker(self, tags[k::clients], wait) for k in range(clients)]
+        for worker in self.crew:
+            worker.start()
+        return self.crew
+
+    def finish(self):
+        for worker in self.crew:
+            worker.finish()
+
+    def client(self, tag):
+        return self.cluster.owner(f"{{{tag}}}").client()
+
+    def judge(self, promise=lambda tag: True):
+        """Reads the books at each slot's owner. promise(tag): whether all that was acknowledged must have lasted; else
+        only what WAIT confirmed. Waits for what is due soon, and judges again. Answers how many commands are gone."""
+        gone = 0
+        for tag, books in self.books.items():
+            client = self.client(tag)
+            books.read(client)
+            for line in books.lines:
+                if promise(tag):
+                    line.promise_acked()
+            gone += books.settle()[0]
+            books.wait_delivered(client, now_ms() + 500)
+            books.settle()
+        return gone
+
+    def promised(self):
+        return sum(line.promised for books in self.books.values() for line in books.lines)
+
+    def deliveries(self):
+        return sum(len(dues) for books in self.books.values() for dues in books.delivered.values())
+
+
+class ClusterWorker(threading.Thread):
+    """A client of a cluster: asks the node it knows of, goes where it is sent, and asks again when told to wait."""
+
+    def __init__(self, shards, tags, wait):
+        super().__init__(daemon=True)
+        self.shards, self.wait = shards, wait
+        self.makers = {tag: shards.maker(tag) for tag in tags}
+        self.rng = type(shards.rng)(shards.rng.randrange(1 << 32))
+        self.halt, self.failure, self.done, self.links, self.where = threading.Event(), None, 0, {}, {}
+        self.told = collections.Counter()
+
+    def run(self):
+        try:
+            while not self.halt.is_set():
+                tag = self.rng.choice(list(self.makers))
+                try:
+                    self.some(tag, self.makers[tag])
+                except (OSError, redis.exceptions.ConnectionError):
+                    self.lose(tag)
+        except BaseException as failure:  # pylint: disable=broad-except  (told by finish())
+            self.failure = failure
+        finally:
+            for link in self.links.values():
+                link.close()
+
+    def lose(self, tag):
+        """Nobody knows whether the last command ran, and the next one may run elsewhere: another history begins."""
+        port = self.where.pop(tag, None)
+        if port in self.links:
+            self.links.pop(port).close()
+        self.makers[tag] = self.shards.maker(tag)
+        time.sleep(0.05)
+
+    def some(self, tag, maker):
+        for _ in range(self.rng.randrange(1, 9)):
+            op = maker.next()
+            op.sent = now_ms()
+            maker.line.acknowledge(op, self.ask(tag, op.words))
+            self.done += 1
+        if self.wait:
+            confirmed, whole = self.link(self.where[tag])("WAIT", *self.wait), len(maker.line.ops)
+            if isinstance(confirmed, int) and confirmed >= self.wait[0]:
+                maker.line.promised = whole
+
+    def link(self, port):
+        if port not in self.links:
+            node = next(node for node in self.shards.cluster.nodes if node.port == port)
+            self.links[port] = Raw(node)
+        return self.links[port]
+
+    def ask(self, tag, words):
+        """One command, to wherever its slot is."""
+        end, asking = time.monotonic() + 60, None
+        while True:
+            port = asking or self.where.setdefault(tag, self.rng.choice(self.shards.cluster.alive()).port)
+            link = self.link(port)
+            if asking:
+                link("ASKING")
+            reply, asking = link(*words), None
+            if not isinstance(reply, Raw.Error):
+                return reply
+            kind = reply.split()[0]
+            self.told[kind] += 1
+            if kind == "MOVED":
+                self.where[tag] = int(reply.rsplit(":", 1)[1])
+            elif kind == "ASK":
+                asking = int(reply.rsplit(":", 1)[1])
+            elif kind not in ("TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY") or time.monotonic() > end:
+                raise AssertionError(f"{words}: {reply}")
+            if kind != "ASK":
+                time.sleep(0 if kind == "MOVED" else 0.01)
+
+    finish = Worker.finish

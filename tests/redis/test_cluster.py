@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Schedules over a cluster: which node takes what, and what becomes of tasks when a primary dies or hands over."""
+import time
+
+import pytest
+import redis
+
+from harness import HOST, Raw, now_ms, wait_replica_in_sync, wait_until
+from load import Reader, Shards, seeded
+
+OPTIONS = {"appendonly": "yes", "cluster-replica-validity-factor": 0, "cluster-allow-replica-migration": "no"}
+TAGS = [f"t{k}" for k in range(24)]
+
+
+def test_both_keys_in_one_slot(fleet):
+    """Schedule and target must share a slot, and a node serves none but its own."""
+    cluster = fleet.cluster(3)
+    owner = cluster.owner("{a}:timeouts")
+    other = next(node for node in cluster.nodes if node is not owner)
+    due = now_ms() + 3600000
+    raw = Raw(owner)
+    assert raw("TW.ADD", "{a}:timeouts", "{b}:unpaid", "x", "AT", due, "PAYLOAD", "f", "v").startswith("CROSSSLOT")
+    assert raw("TW.ADD", "{a}:timeouts", "{a}:unpaid", "x", "AT", due, "PAYLOAD", "f", "v") == "x"
+    slot = owner.once("CLUSTER", "KEYSLOT", "{a}")
+    away = Raw(other)
+    for words in (["TW.ADD", "{a}:timeouts", "{a}:unpaid", "y", "AT", due, "PAYLOAD", "f", "v"],
+                  ["TW.CANCEL", "{a}:timeouts", "x"], ["TW.MOVE", "{a}:timeouts", "x", "AT", due], ["TW.LEN", "{a}:timeouts"],
+                  ["TW.GET", "{a}:timeouts", "x"], ["TW.NEXT", "{a}:timeouts"], ["TW.SCAN", "{a}:timeouts", 0],
+                  ["TW.RANGE", "{a}:timeouts", "-", "+"], ["TW.FORECAST", "{a}:timeouts"], ["TW.DRAIN", "{a}:timeouts"],
+                  ["TW.INFO", "{a}:timeouts"]):
+        assert away(*words) == f"MOVED {slot} {HOST}:{owner.port}", words
+    assert raw("TW.LEN", "{a}:timeouts") == 1
+    raw.close()
+    away.close()
+
+
+def test_one_client_library_finds_all_schedules(fleet):
+    """redis-py's cluster client knows from COMMAND where the keys are."""
+    cluster = fleet.cluster(3)
+    client = redis.RedisCluster(host=HOST, port=cluster.nodes[0].port, decode_responses=True)
+    for tag in TAGS:
+        client.execute_command("TW.ADD", f"{{{tag}}}:timeouts", f"{{{tag}}}:unpaid", tag, "IN", 50, "PAYLOAD", "f", "v")
+    for tag in TAGS:
+        wait_until(lambda tag=tag: client.xlen(f"{{{tag}}}:unpaid") == 1, message=f"{tag} did not come")
+    assert sum(node.tw()["fired"] for node in cluster.nodes) == len(TAGS)
+    assert all(node.tw()["fired"] for node in cluster.nodes), "the tags do not reach every node"
+    client.close()
+
+
+@pytest.fixture
+def loaded(fleet):
+    """A cluster with a replica for each primary, under load by clients that WAIT for the replica."""
+    cluster = fleet.cluster(3, 1, **OPTIONS)
+    shards = Shards(cluster, TAGS, seeded())
+    owners = {tag: cluster.owner(f"{{{tag}}}") for tag in TAGS}
+    crew = shards.start(wait=(1, 1000))
+    wait_until(lambda: all(books.lines[0].promised for books in shards.books.values())
+               or any(worker.failure for worker in crew), message="WAIT confirms nothing")
+    return cluster, shards, owners
+
+
+def readers(shards, tags, node):
+    """Consumers of three Streams of a node."""
+    found = [Reader(lambda: node, shards.books[tag].streams[0]) for tag in tags[:3]]
+    for reader in found:
+        reader.start()
+    return found
+
+
+def test_a_primary_is_killed(loaded):
+    cluster, shards, owners = loaded
+    old = owners[TAGS[0]]
+    replica = cluster.replica_of(old)
+    consumers = readers(shards, [tag for tag in TAGS if owners[tag] is old], old)
+    time.sleep(shards.rng.uniform(0.2, 1))
+    old.kill()
+    killed_at = now_ms()
+    wait_until(lambda: replica.info("replication")["role"] == "master", message="the replica was not promoted")
+    cluster.wait_ok()
+    for reader in consumers:
+        reader.server = lambda: replica
+    time.sleep(0.3)
+    shards.finish()
+    gone = shards.judge(promise=lambda tag: owners[tag] is not old)
+    came_late = replica.tw()["fired"]
+    assert came_late > 0
+
+    # The old one comes back with what it had in its file, and takes itself for a primary until it is told.
+    old.start()
+    wait_until(lambda: old.info("replication").get("master_link_status") == "up", message="the old one does not follow")
+    wait_replica_in_sync(replica, old)
+    assert old.tw()["fired"] == 0
+    for tag in TAGS:
+        if owners[tag] is old:
+            same(replica, old, shards.books[tag])
+    for reader in consumers:
+        reader.finish()
+    print(f"{shards.deliveries()} deliveries; {gone} commands that were acknowledged without WAIT are gone; consumers saw "
+          f"{sum(reader.doubles() for reader in consumers)} deliveries twice; the cluster served again "
+          f"{now_ms() - killed_at} ms after the kill, at the latest")
+
+
+def same(new, old, books):
+    """Replica and primary hold the same."""
+    def held(node):
+        with_replica = Raw(node)
+        with_replica("READONLY")
+        found = [with_replica("TW.RANGE", schedule, "-", "+", "LIMIT", 1000000) for schedule in books.schedules]
+        found += [with_replica("XRANGE", stream, "-", "+") for stream in books.streams]
+        found += [with_replica("LRANGE", key, 0, -1) for key in books.lists]
+        with_replica.close()
+        return found
+    assert held(new) == held(old)
+
+
+def test_handing_over_under_load(loaded):
+    """CLUSTER FAILOVER: the primary stops writing until its replica has everything. Nothing is lost, even of what was
+    acknowledged without WAIT, and nothing comes twice, even for a consumer that changes over."""
+    cluster, shards, owners = loaded
+    old = owners[TAGS[0]]
+    tags, new = [tag for tag in TAGS if owners[tag] is old], cluster.replica_of(old)
+    for _ in range(2):
+        consumers = readers(shards, tags, old)
+        time.sleep(0.3)
+        new.once("CLUSTER", "FAILOVER")
+        wait_until(lambda new=new: new.info("replication")["role"] == "master", message="no failover")
+        cluster.wait_ok()
+        wait_until(lambda old=old: old.info("replication").get("master_link_status") == "up", message="no replica")
+        for reader in consumers:
+            reader.server = lambda new=new: new
+        time.sleep(0.3)
+        for reader in consumers:
+            assert reader.finish() and reader.doubles() == 0
+        old, new = new, old
+    shards.finish()
+    assert shards.judge() == 0
+    assert sum(node.tw()["fired"] for node in cluster.nodes) == shards.deliveries()

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT
+"""Slots on the move in a real cluster.
+
+Redis 7 moves a slot key by key. Meanwhile its schedule may be here and its target there; each node then refuses to
+write a key that it has not, so a delivery has to wait until both are on one node and the slot is that node's.
+"""
+import time
+
+import pytest
+from redis.crc import key_slot
+
+from harness import HOST, Raw, delivered, entries, now_ms, tasks, wait_until
+from load import Reader, Shards, seeded
+
+FAR = 3600000
+
+
+def tags_below(slot, count):
+    """Hash tags whose slots lie below this one: redis-cli takes a node's first slots."""
+    found = (f"m{k}" for k in range(1 << 20) if key_slot(f"m{k}".encode()) < slot)
+    return [next(found) for _ in range(count)]
+
+
+def test_reshard_under_load(fleet):
+    """redis-cli --cluster reshard there and back, while clients add, move and cancel and tasks come due. No node dies, so
+    all that was acknowledged has to be there, and consumers see each delivery once."""
+    slots = 300
+    tags = tags_below(slots, 12) + [f"t{k}" for k in range(6)]
+    cluster = fleet.cluster(3, **{"appendonly": "yes"})
+    shards = Shards(cluster, tags, seeded())
+    source, target = cluster.owner(f"{{{tags[0]}}}"), cluster.nodes[1]
+    assert source is cluster.nodes[0]
+    crew = shards.start()
+    place = {tag: cluster.owner(f"{{{tag}}}") for tag in tags}
+    consumers = {tag: Reader(lambda tag=tag: place[tag], shards.books[tag].streams[0]) for tag in tags[:3]}
+    for reader in consumers.values():
+        reader.start()
+    wait_until(lambda: all(worker.done > 300 or worker.failure for worker in crew), message="no load")
+    for here, there in ((source, target), (target, source)):
+        reshard(cluster, here, there, slots if here is source else None, tags[0])
+        for tag in consumers:
+            place[tag] = there
+        time.sleep(0.3)
+    shards.finish()
+    assert shards.judge() == 0
+    assert sum(node.tw()["fired"] for node in cluster.nodes) == shards.deliveries()
+    told = sum((worker.told for worker in crew), start=type(crew[0].told)())
+    assert told["MOVED"], "no client noticed"
+    for tag, reader in consumers.items():
+        stream = shards.books[tag].streams[0]
+        wait_until(lambda reader=reader, tag=tag, stream=stream: len(reader.seen) >= shards.client(tag).xlen(stream),
+                   message="a consumer does not see all")
+        seen = reader.finish()
+        assert reader.doubles() == 0
+        assert [entry for entry, *_ in seen] == [entry for entry, _ in entries(shards.client(tag), stream)]
+    print(f"{sum(worker.done for worker in crew)} commands, {shards.deliveries()} deliveries; told {dict(told)}; put off "
+          f"because of a slot {sum(node.tw()['deferred_slot'] for node in cluster.nodes)} times")
+
+
+def reshard(cluster, here, there, slots, tag):
+    """Moves the first slots of a node; None: as many as lie below the one of m0's neighbours, which came last."""
+    slots = slots or 300
+    if here is not cluster.nodes[0]:
+        slots_of = next(row for row in cluster.known(here) if "myself" in row[2])[8:]
+        assert slots_of[0].split("-")[0] == "0", slots_of  # They came back in front of its own.
+    cluster.cli("reshard", f"{HOST}:{here.port}", "--cluster-from", cluster.id(here), "--cluster-to", cluster.id(there),
+                "--cluster-slots", slots, "--cluster-yes")
+    cluster.wait_ok()
+    assert cluster.owner(f"{{{tag}}}") is there
+
+
+class Move:
+    """A slot on its way from one node to another, step by step."""
+
+    def __init__(self, fleet):
+        self.cluster = fleet.cluster(3)
+        self.schedule, self.stream = "{pay}:timeouts", "{pay}:unpaid"
+        self.slot = key_slot(b"pay")
+        self.source = self.cluster.owner(self.schedule)
+        self.target = next(node for node in self.cluster.nodes if node is not self.source)
+        self.client, self.there = self.source.client(), self.target.client()
+
+    def add(self, name, delay, *options, stream=None):
+        due = now_ms() + delay
+        self.client.execute_command("TW.ADD", self.schedule, stream or self.stream, name, "AT", due, *options,
+                                    "PAYLOAD", "of", name)
+        return due
+
+    def begin(self):
+        ids = self.cluster.id(self.source), self.cluster.id(self.target)
+        self.there.execute_command("CLUSTER", "SETSLOT", self.slot, "IMPORTING", ids[0])
+        self.client.execute_command("CLUSTER", "SETSLOT", self.slot, "MIGRATING", ids[1])
+
+    def carry(self, key):
+        assert self.client.execute_command("MIGRATE", HOST, self.target.port, key, 0, 10000) == "OK"
+
+    def end(self):
+        """The slot is the target's."""
+        for node in (self.target, self.source, *self.cluster.nodes):
+            node.once("CLUSTER", "SETSLOT", self.slot, "NODE", self.cluster.id(self.target))
+        self.cluster.wait_ok()
+
+    def stay(self):
+        """The move is called off."""
+        for client in (self.client, self.there):
+            client.execute_command("CLUSTER", "SETSLOT", self.slot, "STABLE")
+
+    def keys(self, node):
+        return sorted(node.once("CLUSTER", "GETKEYSINSLOT", self.slot, 100))
+
+    def put_off(self, node):
+        """Until the node has found something due that it may not deliver."""
+        wait_until(lambda: node.tw()["deferred_slot"] > 0, message=lambda: f"nothing was put off: {node.tw()}")
+
+    def asked(self, node, *words):
+        """Reads a key of a slot that is being imported."""
+        raw = Raw(node)
+        assert raw("ASKING") == "OK"
+        answer = raw(*words)
+        raw.close()
+        return answer
+
+
+@pytest.fixture
+def move(fleet):
+    return Move(fleet)
+
+
+def once_in_order(move, client, expected):
+    """All were delivered, each once, in order, not before their times, and none is left."""
+    wait_until(lambda: client.xlen(move.stream) >= len(expected), message=lambda: f"delivered {delivered(client, move.stream)}")
+    assert delivered(client, move.stream) == list(expected)
+    for entry, fields in entries(client, move.stream):
+        assert int(fields["tw.due"]) == expected[fields["tw.id"]] <= int(entry.split("-")[0])
+        assert fields["tw.attempt"] == "1"
+
+
+def test_the_schedule_goes_first(move):
+    """Its tasks fall due on the new node while the Stream is on the old one still."""
+    move.add("before", 0)
+    wait_until(lambda: move.client.xlen(move.stream) == 1, message="the first did not come")
+    first = int(entries(move.client, move.stream)[0][1]["tw.due"])
+    due = {"before": first, "a": move.add("a", 600), "b": move.add("b", 700)}
+    move.add("far", FAR)
+    move.begin()
+    move.carry(move.schedule)
+    move.put_off(move.target)
+    wait_until(lambda: now_ms() > due["b"] + 100)
+    assert move.keys(move.source) == [move.stream] and move.keys(move.target) == [move.schedule]
+    assert move.asked(move.target, "TW.LEN", move.schedule) == 3
+    move.carry(move.stream)
+    move.end()
+    once_in_order(move, move.there, due)
+    assert list(tasks(move.there, move.schedule)) == ["far"] and move.source.tw()["fired"] == 1
+
+
+def test_the_stream_goes_first(move):
+    """Tasks fall due on the old node while their Stream is on the new one already."""
+    move.add("before", 0)
+    wait_until(lambda: move.client.xlen(move.stream) == 1, message="the first did not come")
+    first = int(entries(move.client, move.stream)[0][1]["tw.due"])
+    due = {"before": first, "a": move.add("a", 600), "b": move.add("b", 700)}
+    move.add("far", FAR)
+    move.begin()
+    move.carry(move.stream)
+    move.put_off(move.source)
+    wait_until(lambda: now_ms() > due["b"] + 100)
+    assert move.keys(move.source) == [move.schedule] and move.keys(move.target) == [move.stream]
+    assert move.client.execute_command("TW.LEN", move.schedule) == 3
+    move.carry(move.schedule)
+    move.end()
+    once_in_order(move, move.there, due)
+    assert list(tasks(move.there, move.schedule)) == ["far"] and move.source.tw()["fired"] == 1
+
+
+def test_a_new_stream_in_a_slot_that_moves(move):
+    """The old node may not make a key in a slot that it gives away: it would be left behind."""
+    due = {"a": move.add("a", 500), "b": move.add("b", 500)}
+    move.begin()
+    move.put_off(move.source)
+    wait_until(lambda: now_ms() > due["b"] + 100)
+    assert move.keys(move.source) == [move.schedule] and move.keys(move.target) == []
+    move.carry(move.schedule)
+    move.end()
+    once_in_order(move, move.there, due)
+    assert move.keys(move.source) == [] and move.keys(move.target) == [move.stream]
+    assert move.source.tw()["fired"] == 0 and move.target.tw()["fired"] == 2
+
+
+def test_both_are_across_but_the_slot_is_not(move):
+    """The new node has everything, and is not the owner yet."""
+    due = {"a": move.add("a", 500)}
+    move.add("far", FAR)
+    move.client.xadd(move.stream, {"tw.id": "mine", "tw.due": "0", "tw.attempt": "1"})
+    move.begin()
+    move.carry(move.stream)
+    move.carry(move.schedule)
+    move.put_off(move.target)
+    wait_until(lambda: now_ms() > due["a"] + 100)
+    assert move.asked(move.target, "XLEN", move.stream) == 1
+    move.end()
+    wait_until(lambda: move.there.xlen(move.stream) == 2, message="it did not come")
+    assert delivered(move.there, move.stream) == ["mine", "a"]
+
+
+def test_a_move_that_is_called_off(move):
+    """Tasks that waited are delivered where they are."""
+    due = {"a": move.add("a", 400), "b": move.add("b", 400), "c": move.add("c", 401)}
+    move.begin()
+    move.put_off(move.source)
+    move.stay()
+    once_in_order(move, move.client, due)
+    assert move.keys(move.target) == []
+
+
+def test_what_is_not_due_keeps_everything(move):
+    """A schedule goes over whole: order of equals, repetition, options, payloads."""
+    at = move.add("first", FAR)
+    for k in range(600):
+        move.client.execute_command("TW.ADD", move.schedule, move.stream, f"equal{k}", "AT", at, "PAYLOAD", "of", f"{k}")
+    move.add("again", FAR, "EVERY", 1000, "TIMES", 5, "MAXLEN", 77, "LATE", "DROP", 99)
+    move.client.execute_command("TW.ADD", move.schedule, "{pay}:list", "bare", "AT", at, "LIST", "PAYLOAD", "x" * 100000)
+    rows = move.client.execute_command("TW.RANGE", move.schedule, "-", "+")
+    names = [name for name, _ in rows]
+    assert names[:601] == ["first", *(f"equal{k}" for k in range(600))]
+    details = [without_remaining(found) for found in move.client.execute_command("TW.GET", move.schedule, *names)]
+    digest = move.client.execute_command("DEBUG", "DIGEST-VALUE", move.schedule)
+    move.begin()
+    move.carry(move.schedule)
+    move.end()
+    assert move.there.execute_command("TW.RANGE", move.schedule, "-", "+") == rows
+    assert [without_remaining(found) for found in move.there.execute_command("TW.GET", move.schedule, *names)] == details
+    assert move.there.execute_command("DEBUG", "DIGEST-VALUE", move.schedule) == digest
+    assert move.client.execute_command("CLUSTER", "COUNTKEYSINSLOT", move.slot) == 0
+    assert move.there.execute_command("TW.DRAIN", move.schedule, "LIMIT", 100000) == 603
+    assert delivered(move.there, move.stream)[:601] == names[:601]
+
+
+def without_remaining(flat):
+    return [part for k, part in enumerate(flat) if k // 2 != 1]
