@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Arguments of commands: reading them, and saying what is wrong with them.
+ */
+#include "module.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { SHOWN_MAX = 64, ERROR_MAX = 256 };
+
+struct tw__bytes tw__bytes_of(const RedisModuleString *string)
+{
+    struct tw__bytes bytes;
+    bytes.at = RedisModule_StringPtrLen(string, &bytes.size);
+    return bytes;
+}
+
+bool tw__is_word(RedisModuleString *argument, const char *word)
+{
+    size_t size;
+    const char *text = RedisModule_StringPtrLen(argument, &size);
+    return strncasecmp(text, word, size) == 0 && word[size] == '\0';
+}
+
+/* An argument as an error may show it: short, and without bytes that would end the line. */
+static const char *shown(RedisModuleString *argument, char *text)
+{
+    size_t size, i;
+    const char *bytes = RedisModule_StringPtrLen(argument, &size);
+    for (i = 0; i < size && i < SHOWN_MAX; i++)
+        text[i] = (unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7F ? '?' : bytes[i];
+    strcpy(text + i, i < size ? "..." : "");
+    return text;
+}
+
+int tw__error_about(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, const char *expected)
+{
+    char text[SHOWN_MAX + 4], error[ERROR_MAX];
+    snprintf(error, sizeof error, "ERR %s is '%s': expected %s", what, shown(argument, text), expected);
+    return RedisModule_ReplyWithError(ctx, error);
+}
+
+bool tw__number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, long long min,
+                long long max, uint64_t *number)
+{
+    long long value;
+    char expected[64];
+    if (RedisModule_StringToLongLong(argument, &value) == REDISMODULE_OK && value >= min && value <= max) {
+        *number = (uint64_t)value;
+        return true;
+    }
+    snprintf(expected, sizeof expected, "an integer from %lld to %lld", min, max);
+    tw__error_about(ctx, argument, what, expected);
+    return false;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tasks as bytes. All numbers are varints (task.h).
+ *
+ *     chunk:  version 1, tasks to the end
+ *     task:   route, due - due of the task before (the first: due), flags, [every, times], id size, id,
+ *             payload size, payload as it is packed in memory
+ *     route:  its number in this chunk; a number that is new is one more than the last, and its definition follows:
+ *             kind, late, maxlen, late_ms, target size, target
+ *     flags:  1 it repeats; from bit 4 on the tries that failed
+ *     times:  0 means for ever
+ *
+ * Tasks are in the order in which they will fire, so differences are small and equals keep their order. A chunk stands
+ * for itself: it can be read without the ones before it.
+ *
+ * What is read may come from a file that was damaged, or from RESTORE: every size is checked.
+ */
+#include "chunk.h"
+
+#include <string.h>
+
+#include "memory.h"
+
+enum { VERSION = 1, TASKS_MAX = 512, BYTES_MAX = 64 * 1024 };
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t chunk_number; /* of the chunk being written: routes know by it whether they are defined in it */
+
+void tw__chunks_init(struct tw__chunks *chunks, const struct tw__schedule *schedule)
+{
+    memset(chunks, 0, sizeof *chunks);
+    chunks->task = tw__schedule_sorted(schedule);
+    chunks->count = tw__table_count(&schedule->tasks);
+}
+
+void tw__chunks_fini(struct tw__chunks *chunks)
+{
+    tw__memory.free(chunks->task);
+    tw__memory.free(chunks->buffer);
+}
+
+static void reserve(struct tw__chunks *chunks, size_t more)
+{
+    if (chunks->size + more <= chunks->capacity)
+        return;
+    chunks->capacity = (chunks->size + more) * 2;
+    chunks->buffer = tw__memory.realloc(chunks->buffer, chunks->capacity);
+}
+
+static void put_number(struct tw__chunks *chunks, uint64_t number)
+{
+    reserve(chunks, TW__VARINT_MAX);
+    chunks->size = (size_t)(tw__varint_put(chunks->buffer + chunks->size, number) - chunks->buffer);
+}
+
+static void put_bytes(struct tw__chunks *chunks, struct tw__bytes bytes)
+{
+    put_number(chunks, bytes.size);
+    reserve(chunks, bytes.size);
+    if (bytes.size > 0)
+        memcpy(chunks->buffer + chunks->size, bytes.at, bytes.size);
+    chunks->size += bytes.size;
+}
+
+static void put_route(struct tw__chunks *chunks, struct tw__route *route, uint32_t *routes)
+{
+    if (route->chunk == chunk_number) {
+        put_number(chunks, route->number);
+        return;
+    }
+    struct tw__plan plan = tw__route_plan(route);
+    route->chunk = chunk_number;
+    route->number = (*routes)++;
+    put_number(chunks, route->number);
+    put_number(chunks, plan.kind);
+    put_number(chunks, plan.late);
+    put_number(chunks, plan.maxlen);
+    put_number(chunks, plan.late_ms);
+    put_bytes(chunks, plan.target);
+}
+
+static void put_task(struct tw__chunks *chunks, const struct tw__task *task, uint64_t before, uint32_t *routes)
+{
+    uint64_t times = tw__task_times(task);
+    bool repeats = (task->flags & TW__TASK_REPEATS) != 0;
+    put_route(chunks, tw__route_of(task), routes);
+    put_number(chunks, tw__task_due(task) - before);
+    put_number(chunks, (repeats ? TW__TASK_REPEATS : 0) + tw__task_tries(task) * TW__TASK_TRIES);
+    if (repeats) {
+        put_number(chunks, tw__task_every(task));
+        put_number(chunks, times == TW__FOR_EVER ? 0 : times);
+    }
+    put_bytes(chunks, tw__task_id(task));
+    put_bytes(chunks, tw__task_packed(task));
+}
+
+bool tw__chunks_next(struct tw__chunks *chunks, struct tw__bytes *bytes)
+{
+    uint64_t before = 0, first = chunks->at;
+    uint32_t routes = 0;
+    if (chunks->at == chunks->count)
+        return false;
+    chunk_number++;
+    chunks->size = 0;
+    put_number(chunks, VERSION);
+    while (chunks->at < chunks->count && chunks->at - first < TASKS_MAX && chunks->size < BYTES_MAX) {
+        const struct tw__task *task = chunks->task[chunks->at++];
+        put_task(chunks, task, before, &routes);
+        before = tw__task_due(task);
+    }
+    *bytes = (struct tw__bytes){chunks->buffer, chunks->size};
+    return true;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------- */
+
+struct reader {
+    const char *at, *end; /* at NULL: the bytes are not a chunk */
+    struct tw__schedule *schedule;
+    struct tw__route *route[TASKS_MAX];
+    uint32_t routes;
+    uint64_t due, now_ms;
+};
+
+static uint64_t take_number(struct reader *reader, uint64_t most)
+{
+    uint64_t number = 0;
+    if (reader->at != NULL)
+        reader->at = tw__varint_take(reader->at, reader->end, &number);
+    if (reader->at != NULL && number > most)
+        reader->at = NULL;
+    return reader->at == NULL ? 0 : number;
+}
+
+static struct tw__bytes take_bytes(struct reader *reader)
+{
+    struct tw__bytes bytes = {NULL, take_number(reader, SIZE_MAX)};
+    if (reader->at != NULL && bytes.size > (size_t)(reader->end - reader->at))
+        reader->at = NULL;
+    if (reader->at == NULL)
+        return (struct tw__bytes){"", 0};
+    bytes.at = reader->at;
+    reader->at += bytes.size;
+    return bytes;
+}
+
+static struct tw__route *take_route(struct reader *reader)
+{
+    uint64_t number = take_number(reader, TASKS_MAX - 1);
+    if (reader->at == NULL || number < reader->routes)
+        return reader->at == NULL ? NULL : reader->route[number];
+    struct tw__plan plan;
+    plan.kind = (uint8_t)take_number(reader, TW__LIST);
+    plan.late = (uint8_t)take_number(reader, TW__LATE_COALESCE);
+    plan.maxlen = take_number(reader, INT64_MAX);
+    plan.late_ms = take_number(reader, INT64_MAX);
+    plan.target = take_bytes(reader);
+    if (number != reader->routes)
+        reader->at = NULL;
+    if (reader->at == NULL)
+        return NULL;
+    struct tw__route *route = tw__schedule_route(reader->schedule, &plan);
+    route->tasks++; /* held until the chunk is read, so that it stays */
+    return reader->route[reader->routes++] = route;
+}
+
+/* Whether a payload is what its target takes: one value for a List, pairs for a Stream. */
+static bool payload_fits(const struct tw__route *route, struct tw__bytes packed)
+{
+    uint64_t count;
+    if (!tw__packed_valid(packed))
+        return false;
+    tw__varint_get(packed.at, &count);
+    return tw__route_plan(route).kind == TW__LIST ? count == 1 : count % 2 == 0;
+}
+
+static void take_task(struct reader *reader)
+{
+    struct tw__route *route = take_route(reader);
+    struct tw__task_plan plan = {.due = take_number(reader, INT64_MAX)};
+    uint64_t flags = take_number(reader, TW__TASK_REPEATS + TW__TRIES_MAX * TW__TASK_TRIES);
+    bool repeats = (flags & TW__TASK_REPEATS) != 0;
+    plan.tries = (uint32_t)flags / TW__TASK_TRIES;
+    plan.every = repeats ? take_number(reader, INT64_MAX) : 0;
+    plan.times = repeats ? take_number(reader, INT64_MAX) : 1;
+    plan.id = take_bytes(reader);
+    plan.packed = take_bytes(reader);
+    if (reader->at == NULL || plan.due > INT64_MAX - reader->due || (repeats && plan.every == 0) ||
+        flags % TW__TASK_TRIES > TW__TASK_REPEATS || !payload_fits(route, plan.packed)) {
+        reader->at = NULL;
+        return;
+    }
+    plan.due += reader->due;
+    reader->due = plan.due;
+    if (plan.times == 0)
+        plan.times = TW__FOR_EVER;
+    uint64_t hash = tw__table_hash(plan.id.at, plan.id.size);
+    struct tw__task *old = tw__schedule_find(reader->schedule, hash, plan.id);
+    tw__schedule_put(reader->schedule, tw__task_new(&plan), route, hash, old, reader->now_ms);
+}
+
+bool tw__chunk_read(struct tw__schedule *schedule, struct tw__bytes bytes, uint64_t now_ms)
+{
+    struct reader reader = {
+        .at = bytes.at, .end = bytes.at + bytes.size, .schedule = schedule, .now_ms = now_ms};
+    if (take_number(&reader, UINT64_MAX) != VERSION)
+        return false;
+    while (reader.at != NULL && reader.at < reader.end)
+        take_task(&reader);
+    for (uint32_t i = 0; i < reader.routes; i++)
+        tw__schedule_route_unused(reader.route[i]);
+    return reader.at != NULL;
+}

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The commands that write: TW.ADD, TW.CANCEL, TW.MOVE, TW.DRAIN, and the two that only the log and the replication link
+ * may send, TW.FIRED and TW.LOAD. docs/redis.md describes them.
+ *
+ * Each reads all its arguments first, so that an error has changed nothing. What is replicated is the effect: absolute
+ * times, final ids, no conditions. When the arguments say that already, they are passed on as they are.
+ */
+#include "module.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "chunk.h"
+#include "memory.h"
+
+enum { ERROR_MAX = 256, ID_MAX = 48, SMALL_ARGUMENTS = 64 };
+
+/* ---- times ------------------------------------------------------------------------------------------------------- */
+
+/* Reads IN ms or AT unix-ms: two arguments. */
+static bool read_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t now_ms, uint64_t *due,
+                      bool *absolute)
+{
+    *absolute = tw__is_word(argv[0], "AT");
+    if (!*absolute && !tw__is_word(argv[0], "IN")) {
+        tw__error_about(ctx, argv[0], "the time", "IN ms or AT unix-ms");
+        return false;
+    }
+    if (*absolute)
+        return tw__number(ctx, argv[1], "AT", 0, INT64_MAX, due);
+    if (!tw__number(ctx, argv[1], "IN", 0, INT64_MAX - (int64_t)now_ms, due))
+        return false;
+    *due += now_ms;
+    return true;
+}
+
+enum condition { ALWAYS, ONLY_NEW, ONLY_OLD, LATER, EARLIER };
+
+static bool read_condition(RedisModuleString *argument, enum condition *condition)
+{
+    static const char *const words[] = {[ONLY_NEW] = "NX", [ONLY_OLD] = "XX", [LATER] = "GT", [EARLIER] = "LT"};
+    for (int i = ONLY_NEW; i <= EARLIER; i++)
+        if (tw__is_word(argument, words[i])) {
+            *condition = (enum condition)i;
+            return true;
+        }
+    return false;
+}
+
+/* Whether a task may be put in the place of `old`, which may be NULL. */
+static bool allows(enum condition condition, const struct tw__task *old, uint64_t due)
+{
+    switch (condition) {
+    case ONLY_NEW:
+        return old == NULL;
+    case ONLY_OLD:
+        return old != NULL;
+    case LATER:
+        return old == NULL || due > tw__task_due(old);
+    case EARLIER:
+        return old == NULL || due < tw__task_due(old);
+    default:
+        return true;
+    }
+}
+
+/* ---- keys ---------------------------------------------------------------------------------------------------------- */
+
+/* Opens the schedule to write to it. False: another type; the error has been sent. */
+static bool open_schedule(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
+                          struct tw__schedule **schedule)
+{
+    *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
+    if (tw__open(*key, schedule) != TW__OPEN_OTHER)
+        return true;
+    RedisModule_CloseKey(*key);
+    RedisModule_ReplyWithError(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
+    return false;
+}
+
+static struct tw__schedule *new_schedule(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name)
+{
+    struct tw__schedule *schedule = tw__schedule_new();
+    schedule->name = RedisModule_CreateStringFromString(NULL, name);
+    schedule->db = RedisModule_GetSelectedDb(ctx);
+    tw__schedule_attach(schedule);
+    RedisModule_ModuleTypeSetValue(key, tw__type, schedule);
+    return schedule;
+}
+
+/* ---- TW.ADD ---------------------------------------------------------------------------------------------------------- */
+
+/* TW.ADD, read. */
+struct add {
+    RedisModuleString *schedule, *target, *id;
+    uint64_t now_ms, due, every, times;
+    bool absolute, new_id;
+    enum condition condition;
+    int condition_at; /* its place among the arguments; 0: none */
+    struct tw__plan plan;
+    RedisModuleString **payload;
+    int payload_count;
+};
+
+/* Options that were given already, so that none is given twice. */
+enum option { CONDITION = 1, EVERY = 2, TIMES = 4, KIND = 8, MAXLEN = 16, LATE = 32 };
+
+static bool read_late(RedisModuleCtx *ctx, struct add *add, RedisModuleString **argv, int argc, int *at)
+{
+    if (*at + 1 >= argc) {
+        RedisModule_ReplyWithError(ctx, "ERR LATE has no policy: expected FIRE, DROP ms or COALESCE");
+        return false;
+    }
+    RedisModuleString *policy = argv[++*at];
+    add->plan.late = tw__is_word(policy, "DROP") ? TW__LATE_DROP : TW__LATE_FIRE;
+    if (tw__is_word(policy, "COALESCE"))
+        add->plan.late = TW__LATE_COALESCE;
+    else if (add->plan.late == TW__LATE_FIRE && !tw__is_word(policy, "FIRE")) {
+        tw__error_about(ctx, policy, "LATE", "FIRE, DROP ms or COALESCE");
+        return false;
+    }
+    if (add->plan.late != TW__LATE_DROP)
+        return true;
+    if (*at + 1 >= argc) {
+        RedisModule_ReplyWithError(ctx, "ERR LATE DROP has no value: expected ms");
+        return false;
+    }
+    return tw__number(ctx, argv[++*at], "LATE DROP", 0, INT64_MAX, &add->plan.late_ms);
+}
+
+static bool read_value(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int *at, const char *what,
+                       uint64_t *value)
+{
+    char error[ERROR_MAX];
+    if (*at + 1 < argc)
+        return tw__number(ctx, argv[++*at], what, 1, INT64_MAX, value);
+    snprintf(error, sizeof error, "ERR %s has no value: expected an integer from 1 to %lld", what,
+             (long long)INT64_MAX);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
+static enum option option_of(RedisModuleString *argument, enum condition *condition)
+{
+    if (read_condition(argument, condition))
+        return CONDITION;
+    static const struct {
+        const char *word;
+        enum option option;
+    } options[] = {{"EVERY", EVERY}, {"TIMES", TIMES},   {"STREAM", KIND},
+                   {"LIST", KIND},   {"MAXLEN", MAXLEN}, {"LATE", LATE}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (tw__is_word(argument, options[i].word))
+            return options[i].option;
+    return 0;
+}
+
+/* Reads the option at argv[*at], and its values. */
+static bool read_option(RedisModuleCtx *ctx, struct add *add, RedisModuleString **argv, int argc, int *at,
+                        unsigned *seen)
+{
+    enum option option = option_of(argv[*at], &add->condition);
+    if (option == 0) {
+        tw__error_about(ctx, argv[*at], "the option",
+                        "NX, XX, GT, LT, EVERY, TIMES, STREAM, LIST, MAXLEN, LATE or PAYLOAD");
+        return false;
+    }
+    if (*seen & option) {
+        tw__error_about(ctx, argv[*at], "the option", "each kind of option once");
+        return false;
+    }
+    *seen |= option;
+    switch (option) {
+    case CONDITION:
+        add->condition_at = *at;
+        return true;
+    case EVERY:
+        return read_value(ctx, argv, argc, at, "EVERY", &add->every);
+    case TIMES:
+        return read_value(ctx, argv, argc, at, "TIMES", &add->times);
+    case KIND:
+        add->plan.kind = tw__is_word(argv[*at], "LIST") ? TW__LIST : TW__STREAM;
+        return true;
+    case MAXLEN:
+        return read_value(ctx, argv, argc, at, "MAXLEN", &add->plan.maxlen);
+    default:
+        return read_late(ctx, add, argv, argc, at);
+    }
+}
+
+static bool options_agree(RedisModuleCtx *ctx, struct add *add, unsigned seen)
+{
+    const char *error = NULL;
+    if ((seen & TIMES) && !(seen & EVERY))
+        error = "ERR TIMES needs EVERY";
+    else if ((seen & MAXLEN) && add->plan.kind == TW__LIST)
+        error = "ERR MAXLEN is for a STREAM, not for a LIST";
+    if (error != NULL)
+        RedisModule_ReplyWithError(ctx, error);
+    return error == NULL;
+}
+
+static bool read_payload(RedisModuleCtx *ctx, struct add *add, RedisModuleString **argv, int argc)
+{
+    add->payload = argv;
+    add->payload_count = argc;
+    if (add->plan.kind == TW__LIST) {
+        if (argc == 1)
+            return true;
+        RedisModule_ReplyWithError(ctx, "ERR PAYLOAD of a LIST is one value");
+        return false;
+    }
+    if (argc == 0 || argc % 2 != 0) {
+        RedisModule_ReplyWithError(ctx, "ERR PAYLOAD of a STREAM is field value [field value ...]");
+        return false;
+    }
+    for (int i = 0; i < argc; i += 2) {
+        struct tw__bytes field = tw__bytes_of(argv[i]);
+        if (field.size < 3 || memcmp(field.at, "tw.", 3) != 0)
+            continue;
+        if (tw__is_word(argv[i], "tw.id") || tw__is_word(argv[i], "tw.due") ||
+            tw__is_word(argv[i], "tw.attempt")) {
+            tw__error_about(ctx, argv[i], "a PAYLOAD field", "another name: this one is the module's own");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_add(RedisModuleCtx *ctx, struct add *add, RedisModuleString **argv, int argc)
+{
+    unsigned seen = 0;
+    memset(add, 0, sizeof *add);
+    add->schedule = argv[1];
+    add->target = argv[2];
+    add->id = argv[3];
+    add->times = TW__FOR_EVER;
+    add->now_ms = tw__now_ms();
+    add->plan.target = tw__bytes_of(add->target);
+    struct tw__bytes id = tw__bytes_of(add->id);
+    add->new_id = id.size == 1 && *id.at == '*';
+    if (RedisModule_StringCompare(add->schedule, add->target) == 0) {
+        tw__error_about(ctx, add->target, "the target", "another key than the schedule");
+        return false;
+    }
+    if (!read_time(ctx, argv + 4, add->now_ms, &add->due, &add->absolute))
+        return false;
+    int at = 6;
+    for (; at < argc && !tw__is_word(argv[at], "PAYLOAD"); at++)
+        if (!read_option(ctx, add, argv, argc, &at, &seen))
+            return false;
+    if (at == argc) {
+        RedisModule_ReplyWithError(ctx, "ERR PAYLOAD is missing");
+        return false;
+    }
+    return options_agree(ctx, add, seen) && read_payload(ctx, add, argv + at + 1, argc - at - 1);
+}
+
+static struct tw__bytes payload_string(void *arg, uint32_t i)
+{
+    return tw__bytes_of(((RedisModuleString **)arg)[i]);
+}
+
+/* An id that is not in use: the time, and a number that starts anew with each millisecond. */
+static RedisModuleString *make_id(const struct tw__schedule *schedule, uint64_t now_ms)
+{
+    static uint64_t last_ms, number;
+    char text[ID_MAX];
+    struct tw__bytes id = {text, 0};
+    number = now_ms == last_ms ? number + 1 : 0;
+    last_ms = now_ms;
+    for (;; number++) {
+        id.size = (size_t)snprintf(text, sizeof text, "%llu-%llu", (unsigned long long)now_ms,
+                                   (unsigned long long)number);
+        if (schedule == NULL || tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id) == NULL)
+            return RedisModule_CreateString(NULL, id.at, id.size);
+    }
+}
+
+static struct tw__task *make_task(const struct add *add, struct tw__bytes id)
+{
+    struct tw__task_plan plan = {
+        .id = id,
+        .due = add->due,
+        .every = add->every,
+        .times = add->times,
+        .count = (uint32_t)add->payload_count,
+        .string = payload_string,
+        .arg = add->payload,
+    };
+    return tw__task_new(&plan);
+}
+
+/* Replicates TW.ADD as it came, but for the id, the time and the condition. */
+static void replicate_add(RedisModuleCtx *ctx, const struct add *add, RedisModuleString **argv, int argc)
+{
+    if (add->absolute && !add->new_id && add->condition_at == 0) {
+        RedisModule_ReplicateVerbatim(ctx);
+        return;
+    }
+    RedisModuleString *small[SMALL_ARGUMENTS], **vector = small;
+    if (argc > SMALL_ARGUMENTS)
+        vector = RedisModule_Alloc((size_t)argc * sizeof(RedisModuleString *));
+    size_t count = 0;
+    for (int i = 1; i < argc; i++)
+        if (i != add->condition_at || add->condition_at == 0)
+            vector[count++] = argv[i];
+    RedisModuleString *at = RedisModule_CreateString(NULL, "AT", 2);
+    RedisModuleString *due = RedisModule_CreateStringFromLongLong(NULL, (long long)add->due);
+    vector[2] = add->id;
+    vector[3] = at;
+    vector[4] = due;
+    RedisModule_Replicate(ctx, "TW.ADD", "v", vector, count);
+    RedisModule_FreeString(NULL, at);
+    RedisModule_FreeString(NULL, due);
+    if (vector != small)
+        RedisModule_Free(vector);
+}
+
+static void put(RedisModuleCtx *ctx, struct add *add, RedisModuleKey *key, struct tw__schedule *schedule,
+                struct tw__task *old, uint64_t hash)
+{
+    if (schedule == NULL)
+        schedule = new_schedule(ctx, key, add->schedule);
+    struct tw__route *route = tw__schedule_route(schedule, &add->plan);
+    tw__schedule_put(schedule, make_task(add, tw__bytes_of(add->id)), route, hash, old, add->now_ms);
+    tw__counts.added++;
+    tw__arm(add->due);
+}
+
+static int command_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct add add;
+    RedisModuleKey *key;
+    struct tw__schedule *schedule;
+    if (argc < 8)
+        return RedisModule_WrongArity(ctx);
+    if (!read_add(ctx, &add, argv, argc) || !open_schedule(ctx, add.schedule, &key, &schedule))
+        return REDISMODULE_OK;
+    if (add.new_id)
+        add.id = make_id(schedule, add.now_ms);
+    struct tw__bytes id = tw__bytes_of(add.id);
+    uint64_t hash = tw__table_hash(id.at, id.size);
+    struct tw__task *old = schedule == NULL ? NULL : tw__schedule_find(schedule, hash, id);
+    if (allows(add.condition, old, add.due)) {
+        put(ctx, &add, key, schedule, old, hash);
+        replicate_add(ctx, &add, argv, argc);
+        RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, "tw.add", add.schedule);
+        RedisModule_ReplyWithString(ctx, add.id);
+    } else {
+        RedisModule_ReplyWithNull(ctx);
+    }
+    RedisModule_CloseKey(key);
+    if (add.new_id)
+        RedisModule_FreeString(NULL, add.id);
+    return REDISMODULE_OK;
+}
+
+/* ---- TW.CANCEL ---------------------------------------------------------------------------------------------------------- */
+
+static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    RedisModuleKey *key;
+    struct tw__schedule *schedule;
+    long long cancelled = 0;
+    if (argc < 3)
+        return RedisModule_WrongArity(ctx);
+    if (!open_schedule(ctx, argv[1], &key, &schedule))
+        return REDISMODULE_OK;
+    for (int i = 2; i < argc && schedule != NULL; i++) {
+        struct tw__bytes id = tw__bytes_of(argv[i]);
+        uint64_t hash = tw__table_hash(id.at, id.size);
+        struct tw__task *task = tw__schedule_find(schedule, hash, id);
+        if (task == NULL)
+            continue;
+        tw__schedule_remove(schedule, task, hash);
+        cancelled++;
+    }
+    if (cancelled > 0) {
+        tw__counts.cancelled += (uint64_t)cancelled;
+        RedisModule_ReplicateVerbatim(ctx);
+        RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, "tw.cancel", argv[1]);
+        tw__remove_if_empty(ctx, key, argv[1], schedule);
+    }
+    RedisModule_CloseKey(key);
+    return RedisModule_ReplyWithLongLong(ctx, cancelled);
+}
+
+/* ---- TW.MOVE ------------------------------------------------------------------------------------------------------------- */
+
+/* Replicates TW.MOVE schedule id AT due. */
+static void replicate_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool absolute, uint64_t due)
+{
+    if (absolute && argc == 5) {
+        RedisModule_ReplicateVerbatim(ctx);
+        return;
+    }
+    RedisModuleString *time = RedisModule_CreateStringFromLongLong(NULL, (long long)due);
+    RedisModule_Replicate(ctx, "TW.MOVE", "sscs", argv[1], argv[2], "AT", time);
+    RedisModule_FreeString(NULL, time);
+}
+
+static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    RedisModuleKey *key;
+    struct tw__schedule *schedule;
+    uint64_t now_ms = tw__now_ms(), due;
+    bool absolute;
+    enum condition condition = ALWAYS;
+    if (argc < 5 || argc > 6)
+        return RedisModule_WrongArity(ctx);
+    if (!read_time(ctx, argv + 3, now_ms, &due, &absolute))
+        return REDISMODULE_OK;
+    if (argc == 6 && (!read_condition(argv[5], &condition) || condition == ONLY_NEW || condition == ONLY_OLD))
+        return tw__error_about(ctx, argv[5], "the option", "GT or LT");
+    if (!open_schedule(ctx, argv[1], &key, &schedule))
+        return REDISMODULE_OK;
+    struct tw__bytes id = tw__bytes_of(argv[2]);
+    struct tw__task *task =
+        schedule == NULL ? NULL : tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id);
+    if (task == NULL) {
+        RedisModule_CloseKey(key);
+        return RedisModule_ReplyWithNull(ctx);
+    }
+    bool moves = allows(condition, task, due);
+    if (moves) {
+        tw__refile(task, due, now_ms);
+        tw__task_set_tries(task, 0);
+        tw__counts.moved++;
+        tw__arm(due);
+        replicate_move(ctx, argv, argc, absolute, due);
+        RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, "tw.move", argv[1]);
+    }
+    RedisModule_CloseKey(key);
+    return RedisModule_ReplyWithLongLong(ctx, moves);
+}
+
+/* ---- TW.DRAIN ------------------------------------------------------------------------------------------------------------- */
+
+enum { DRAIN_MAX = 100000 };
+
+static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    RedisModuleKey *key;
+    struct tw__schedule *schedule;
+    uint64_t limit = (uint64_t)tw__config.tasks_per_tick;
+    if (argc != 2 && argc != 4)
+        return RedisModule_WrongArity(ctx);
+    if (argc == 4 && !tw__is_word(argv[2], "LIMIT"))
+        return tw__error_about(ctx, argv[2], "the option", "LIMIT n");
+    if (argc == 4 && !tw__number(ctx, argv[3], "LIMIT", 1, DRAIN_MAX, &limit))
+        return REDISMODULE_OK;
+    if (!open_schedule(ctx, argv[1], &key, &schedule))
+        return REDISMODULE_OK;
+    RedisModule_CloseKey(key);
+    uint64_t delivered = schedule == NULL ? 0 : tw__deliver_now(ctx, schedule, limit);
+    tw__arm_next();
+    return RedisModule_ReplyWithLongLong(ctx, (long long)delivered);
+}
+
+/* ---- what the log and the replication link say ------------------------------------------------------------------------------ */
+
+static bool is_internal(RedisModuleCtx *ctx, const char *name)
+{
+    char error[ERROR_MAX];
+    if (RedisModule_GetContextFlags(ctx) & (REDISMODULE_CTX_FLAGS_REPLICATED | REDISMODULE_CTX_FLAGS_LOADING))
+        return true;
+    snprintf(error, sizeof error, "ERR %s is taken from the append-only file and the replication link only",
+             name);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
+/* A repeating task was delivered: it is due again at `due`. */
+static bool fired_next(RedisModuleCtx *ctx, struct tw__schedule *schedule, RedisModuleString **argv,
+                       uint64_t now_ms)
+{
+    long long due, times;
+    if (RedisModule_StringToLongLong(argv[1], &due) != REDISMODULE_OK || due < 0 ||
+        RedisModule_StringToLongLong(argv[2], &times) != REDISMODULE_OK || times < -1) {
+        tw__error_about(ctx, argv[1], "TW.FIRED NEXT", "id, due time, times left");
+        return false;
+    }
+    struct tw__bytes id = tw__bytes_of(argv[0]);
+    struct tw__task *task = tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id);
+    if (task == NULL || tw__task_every(task) == 0)
+        return true;
+    tw__task_set_times(task, times < 0 ? TW__FOR_EVER : (uint64_t)times);
+    tw__task_set_tries(task, 0);
+    tw__refile(task, (uint64_t)due, now_ms);
+    tw__arm((uint64_t)due);
+    return true;
+}
+
+static void fired_once(struct tw__schedule *schedule, RedisModuleString *argument)
+{
+    struct tw__bytes id = tw__bytes_of(argument);
+    uint64_t hash = tw__table_hash(id.at, id.size);
+    struct tw__task *task = tw__schedule_find(schedule, hash, id);
+    if (task != NULL)
+        tw__schedule_remove(schedule, task, hash);
+}
+
+/* TW.FIRED schedule ONCE id [id ...] | NEXT id due times [id due times ...] */
+static int command_fired(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    RedisModuleKey *key;
+    struct tw__schedule *schedule;
+    if (argc < 4)
+        return RedisModule_WrongArity(ctx);
+    if (!is_internal(ctx, "TW.FIRED"))
+        return REDISMODULE_OK;
+    bool next = tw__is_word(argv[2], "NEXT");
+    if ((!next && !tw__is_word(argv[2], "ONCE")) || (next && argc % 3 != 0))
+        return tw__error_about(ctx, argv[2], "TW.FIRED", "ONCE id ... or NEXT id due times ...");
+    if (!open_schedule(ctx, argv[1], &key, &schedule))
+        return REDISMODULE_OK;
+    bool good = true;
+    for (int i = 3; i < argc && schedule != NULL && good; i += next ? 3 : 1) {
+        if (next)
+            good = fired_next(ctx, schedule, argv + i, tw__now_ms());
+        else
+            fired_once(schedule, argv[i]);
+    }
+    if (good)
+        RedisModule_ReplicateVerbatim(ctx);
+    if (schedule != NULL)
+        tw__remove_if_empty(ctx, key, argv[1], schedule);
+    RedisModule_CloseKey(key);
+    return good ? RedisModule_ReplyWithSimpleString(ctx, "OK") : REDISMODULE_OK;
+}
+
+/* TW.LOAD schedule chunk: tasks as persist.c writes them. */
+static int command_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    RedisModuleKey *key;
+    struct tw__schedule *schedule;
+    if (argc != 3)
+        return RedisModule_WrongArity(ctx);
+    if (!is_internal(ctx, "TW.LOAD") || !open_schedule(ctx, argv[1], &key, &schedule))
+        return REDISMODULE_OK;
+    if (schedule == NULL)
+        schedule = new_schedule(ctx, key, argv[1]);
+    bool good = tw__chunk_read(schedule, tw__bytes_of(argv[2]), tw__now_ms());
+    tw__remove_if_empty(ctx, key, argv[1], schedule);
+    RedisModule_CloseKey(key);
+    if (!good)
+        return RedisModule_ReplyWithError(ctx, "ERR TW.LOAD: the chunk is damaged");
+    RedisModule_ReplicateVerbatim(ctx);
+    tw__arm_next();
+    return RedisModule_ReplyWithSimpleString(ctx, "OK");
+}
+
+/* ---- registering --------------------------------------------------------------------------------------------------------------- */
+
+int tw__commands_register(RedisModuleCtx *ctx)
+{
+    static const struct {
+        const char *name, *flags;
+        RedisModuleCmdFunc call;
+        int last_key;
+    } commands[] = {
+        {"tw.add", "write deny-oom fast", command_add, 2},
+        {"tw.cancel", "write fast", command_cancel, 1},
+        {"tw.move", "write deny-oom fast", command_move, 1},
+        {"tw.drain", "write deny-oom", command_drain, 1},
+        {"tw.fired", "write", command_fired, 1},
+        {"tw.load", "write", command_load, 1},
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (RedisModule_CreateCommand(ctx, commands[i].name, commands[i].call, commands[i].flags, 1,
+                                      commands[i].last_key, 1) != REDISMODULE_OK)
+            return REDISMODULE_ERR;
+    return REDISMODULE_OK;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The module's configuration: CONFIG GET and SET tickwheel.*, and name value pairs where the module is loaded.
+ */
+#include "module.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct tw__config tw__config;
+
+static const struct setting {
+    const char *name;
+    long long *value;
+    long long usual, min, max;
+} settings[] = {
+    {"tasks-per-tick", &tw__config.tasks_per_tick, 1000, 1, 100000},
+    {"us-per-tick", &tw__config.us_per_tick, 2000, 100, 1000000},
+    {"dead-letter-tries", &tw__config.dead_letter_tries, 3, 1, TW__TRIES_MAX},
+    {"default-maxlen", &tw__config.default_maxlen, 0, 0, INT64_MAX},
+    {"retry-ms", &tw__config.retry_ms, 100, 1, 5000},
+};
+enum { SETTINGS = sizeof settings / sizeof *settings };
+
+static long long get_number(const char *name, void *arg)
+{
+    (void)name;
+    return *((const struct setting *)arg)->value;
+}
+
+static int set_number(const char *name, long long value, void *arg, RedisModuleString **error)
+{
+    (void)name;
+    (void)error; /* the server has looked at the range */
+    *((const struct setting *)arg)->value = value;
+    return REDISMODULE_OK;
+}
+
+static int register_setting(RedisModuleCtx *ctx, const struct setting *setting)
+{
+    return RedisModule_RegisterNumericConfig(ctx, setting->name, setting->usual, REDISMODULE_CONFIG_DEFAULT,
+                                             setting->min, setting->max, get_number, set_number, NULL,
+                                             (struct setting *)(uintptr_t)setting);
+}
+
+/* A pair of module arguments. */
+static bool read_argument(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString *value)
+{
+    size_t i = 0;
+    while (i < SETTINGS && !tw__is_word(name, settings[i].name))
+        i++;
+    if (i == SETTINGS) {
+        RedisModule_Log(
+            ctx, "warning",
+            "tickwheel: no setting is called '%s': expected tasks-per-tick, us-per-tick, dead-letter-tries, "
+            "default-maxlen or retry-ms",
+            RedisModule_StringPtrLen(name, NULL));
+        return false;
+    }
+    const struct setting *setting = &settings[i];
+    long long number;
+    if (value != NULL && RedisModule_StringToLongLong(value, &number) == REDISMODULE_OK &&
+        number >= setting->min && number <= setting->max) {
+        *setting->value = number;
+        return true;
+    }
+    RedisModule_Log(ctx, "warning", "tickwheel: %s is '%s': expected an integer from %lld to %lld",
+                    setting->name, value == NULL ? "" : RedisModule_StringPtrLen(value, NULL), setting->min,
+                    setting->max);
+    return false;
+}
+
+int tw__config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    for (size_t i = 0; i < SETTINGS; i++)
+        if (register_setting(ctx, &settings[i]) != REDISMODULE_OK)
+            return REDISMODULE_ERR;
+    if (RedisModule_LoadConfigs(ctx) != REDISMODULE_OK)
+        return REDISMODULE_ERR;
+    for (int i = 0; i < argc; i += 2)
+        if (!read_argument(ctx, argv[i], i + 1 < argc ? argv[i + 1] : NULL))
+            return REDISMODULE_ERR;
+    return REDISMODULE_OK;
+}

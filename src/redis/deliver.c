@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From a due task to an entry of its Stream, or an element of its List.
+ *
+ * The server's own XADD and RPUSH do the work, called with the flags `!` (replicate), `S` (refuse as in a script: too few
+ * replicas, disk errors) and `E` (errors as replies): so slots, types, blocked consumers and events are right by
+ * themselves. What a batch has taken out of a schedule follows as TW.FIRED; the server wraps all that a timer's callback
+ * replicates into one MULTI/EXEC, so a delivery and the removal stand or fall together.
+ *
+ * A refusal is one of three: of the whole server, and it will pass (memory, replicas, disk): nothing else is tried for a
+ * while; of this key, and it will pass (a slot on the move): its route waits; for good: the route waits, the try is
+ * counted, and after some tries the task goes to the dead-letter stream.
+ *
+ * `M` (refuse when memory is short) is not asked for: it goes by what the last command of a client found, which on a
+ * quiet server may be long ago. The memory itself is looked at before each batch.
+ */
+#include "module.h"
+
+#include <base/histogram.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "memory.h"
+
+enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000, ERROR_MAX = 200, SMALL_ARGUMENTS = 32 };
+
+static struct tw__schedule *touched;
+static uint64_t lateness[TW__HISTOGRAM_BUCKETS], lateness_max;
+
+/* ---- strings for the server ----------------------------------------------------------------------------------- */
+
+static RedisModuleString *new_string(struct tw__bytes bytes)
+{
+    return RedisModule_CreateString(NULL, bytes.at, bytes.size);
+}
+
+static RedisModuleString *new_number(uint64_t number)
+{
+    return RedisModule_CreateStringFromLongLong(NULL, (long long)number);
+}
+
+/* The arguments of a call: `kept` ones belong to somebody else, `own` ones are freed after it. */
+struct arguments {
+    RedisModuleString **at, *small[SMALL_ARGUMENTS];
+    bool owned[SMALL_ARGUMENTS], *is_own;
+    size_t count;
+};
+
+static void arguments_init(struct arguments *arguments, size_t most)
+{
+    arguments->count = 0;
+    arguments->at = arguments->small;
+    arguments->is_own = arguments->owned;
+    if (most > SMALL_ARGUMENTS) {
+        arguments->at = RedisModule_Alloc(most * sizeof *arguments->at);
+        arguments->is_own = RedisModule_Alloc(most * sizeof *arguments->is_own);
+    }
+}
+
+static void add_kept(struct arguments *arguments, RedisModuleString *string)
+{
+    arguments->is_own[arguments->count] = false;
+    arguments->at[arguments->count++] = string;
+}
+
+static void add_own(struct arguments *arguments, RedisModuleString *string)
+{
+    add_kept(arguments, string);
+    arguments->is_own[arguments->count - 1] = true;
+}
+
+static void arguments_fini(struct arguments *arguments)
+{
+    for (size_t i = 0; i < arguments->count; i++)
+        if (arguments->is_own[i])
+            RedisModule_FreeString(NULL, arguments->at[i]);
+    if (arguments->at != arguments->small) {
+        RedisModule_Free(arguments->at);
+        RedisModule_Free(arguments->is_own);
+    }
+}
+
+/* Words that calls have in common. */
+static RedisModuleString *word(const char *text)
+{
+    static struct {
+        const char *text;
+        RedisModuleString *string;
+    } words[16];
+    size_t i = 0;
+    while (words[i].text != NULL && strcmp(words[i].text, text) != 0)
+        i++;
+    if (words[i].text == NULL) {
+        words[i].text = text;
+        words[i].string = RedisModule_CreateString(NULL, text, strlen(text));
+    }
+    return words[i].string;
+}
+
+/* ---- what is replicated ------------------------------------------------------------------------------------------ */
+
+static void touch(struct tw__schedule *schedule)
+{
+    if (schedule->in_batch)
+        return;
+    schedule->in_batch = true;
+    schedule->touched = touched;
+    touched = schedule;
+}
+
+static void keep_string(struct tw__strings *strings, RedisModuleString *string)
+{
+    if (strings->count == strings->capacity) {
+        strings->capacity = strings->capacity == 0 ? 16 : strings->capacity * 2;
+        strings->at = RedisModule_Realloc(strings->at, strings->capacity * sizeof *strings->at);
+    }
+    strings->at[strings->count++] = string;
+}
+
+static void replicate(RedisModuleCtx *ctx, struct tw__schedule *schedule, const char *what,
+                      struct tw__strings *strings)
+{
+    if (strings->count > 0)
+        RedisModule_Replicate(ctx, "TW.FIRED", "scv", schedule->name, what, strings->at, strings->count);
+    for (size_t i = 0; i < strings->count; i++)
+        RedisModule_FreeString(NULL, strings->at[i]);
+    RedisModule_Free(strings->at);
+    memset(strings, 0, sizeof *strings);
+}
+
+static void finish(RedisModuleCtx *ctx, struct tw__schedule *schedule)
+{
+    bool changed = schedule->once.count + schedule->next.count > 0;
+    schedule->in_batch = false;
+    RedisModule_SelectDb(ctx, schedule->db);
+    replicate(ctx, schedule, "NEXT", &schedule->next);
+    replicate(ctx, schedule, "ONCE", &schedule->once);
+    if (!changed || !schedule->attached)
+        return;
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, schedule->name, REDISMODULE_READ | REDISMODULE_WRITE);
+    RedisModuleString *name = RedisModule_CreateStringFromString(NULL, schedule->name);
+    RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, "tw.fired", name);
+    tw__remove_if_empty(ctx, key, name, schedule);
+    RedisModule_FreeString(NULL, name);
+    RedisModule_CloseKey(key);
+}
+
+void tw__deliver_finish(RedisModuleCtx *ctx)
+{
+    int db = RedisModule_GetSelectedDb(ctx);
+    while (touched != NULL) {
+        struct tw__schedule *schedule = touched;
+        touched = schedule->touched;
+        finish(ctx, schedule);
+    }
+    RedisModule_SelectDb(ctx, db);
+}
+
+/* ---- after a delivery ---------------------------------------------------------------------------------------------- */
+
+/* The task leaves its schedule for good. */
+static void finish_task(struct tw__schedule *schedule, struct tw__task *task)
+{
+    struct tw__bytes id = tw__task_id(task);
+    keep_string(&schedule->once, new_string(id));
+    tw__schedule_remove(schedule, task, tw__table_hash(id.at, id.size));
+}
+
+/* The task is due again at `due`, unless that is past the end of time. */
+static void file_again(struct tw__schedule *schedule, struct tw__task *task, uint64_t due, uint64_t times,
+                       uint64_t now_ms)
+{
+    if (times == 0 || due > TW__TIME_MAX) {
+        finish_task(schedule, task);
+        return;
+    }
+    keep_string(&schedule->next, new_string(tw__task_id(task)));
+    keep_string(&schedule->next, new_number(due));
+    keep_string(&schedule->next,
+                RedisModule_CreateStringFromLongLong(NULL, times == TW__FOR_EVER ? -1 : (long long)times));
+    tw__task_set_times(task, times);
+    tw__task_set_tries(task, 0);
+    tw__file(task, due, now_ms);
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* One delivery less to make. */
+static void go_on(struct tw__schedule *schedule, struct tw__task *task, uint64_t now_ms)
+{
+    uint64_t every = tw__task_every(task), times = tw__task_times(task);
+    if (every == 0)
+        finish_task(schedule, task);
+    else
+        file_again(schedule, task, add(tw__task_due(task), every), times == TW__FOR_EVER ? times : times - 1,
+                   now_ms);
+}
+
+/* ---- being late ------------------------------------------------------------------------------------------------------ */
+
+/* LATE DROP: passes over what is too late. Returns whether the task has been dealt with. */
+static bool drop_late(struct tw__schedule *schedule, struct tw__task *task, uint64_t late_ms, uint64_t now_ms)
+{
+    uint64_t due = tw__task_due(task), every = tw__task_every(task);
+    if (due >= now_ms || now_ms - due <= late_ms)
+        return false;
+    uint64_t periods = every == 0 ? 1 : (now_ms - due - late_ms - 1) / every + 1;
+    tw__counts.dropped += periods;
+    if (every == 0)
+        finish_task(schedule, task);
+    else
+        file_again(schedule, task, due + periods * every, tw__task_times(task), now_ms);
+    return true;
+}
+
+/* LATE COALESCE: of the periods that were missed the latest counts. */
+static void coalesce(struct tw__task *task, uint64_t now_ms)
+{
+    uint64_t due = tw__task_due(task), every = tw__task_every(task);
+    if (every == 0 || due >= now_ms || now_ms - due < every)
+        return;
+    uint64_t periods = (now_ms - due) / every;
+    tw__counts.coalesced += periods;
+    tw_timer_init_at(&task->timer, due + periods * every);
+}
+
+static void count_lateness(uint64_t due_ms)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t late = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - (int64_t)due_ms * 1000;
+    uint64_t late_us = late > 0 ? (uint64_t)late : 0;
+    lateness[tw__histogram_bucket(late_us)]++;
+    if (late_us > lateness_max)
+        lateness_max = late_us;
+}
+
+uint64_t tw__lateness_us(double part)
+{
+    return tw__histogram_percentile(lateness, part, lateness_max);
+}
+
+uint64_t tw__lateness_us_max(void)
+{
+    return lateness_max;
+}
+
+/* ---- the calls --------------------------------------------------------------------------------------------------------- */
+
+/* The server's answer: TW__DEFER_NONE, or why not. The text of an error is in `error`. */
+static enum tw__defer classify(RedisModuleCallReply *reply, char *error)
+{
+    error[0] = '\0';
+    if (reply != NULL && RedisModule_CallReplyType(reply) != REDISMODULE_REPLY_ERROR)
+        return TW__DEFER_NONE;
+    size_t size = 0;
+    const char *text = reply == NULL ? NULL : RedisModule_CallReplyStringPtr(reply, &size);
+    if (text == NULL)
+        text = "the command is not there", size = strlen(text);
+    while (size > 0 && (text[size - 1] == '\r' || text[size - 1] == '\n'))
+        size--;
+    snprintf(error, ERROR_MAX, "%.*s", (int)(size < ERROR_MAX ? size : ERROR_MAX - 1), text);
+    if (strstr(error, "OOM ") != NULL)
+        return TW__DEFER_OOM;
+    if (strstr(error, "NOREPLICAS") != NULL)
+        return TW__DEFER_REPLICAS;
+    if (strstr(error, "MISCONF") != NULL)
+        return TW__DEFER_DISK;
+    if (strstr(error, "READONLY") != NULL || strstr(error, "MASTERDOWN") != NULL)
+        return TW__DEFER_ROLE;
+    if (strstr(error, "non local key") != NULL || strstr(error, "cluster is down") != NULL ||
+        strstr(error, "CLUSTERDOWN") != NULL)
+        return TW__DEFER_SLOT;
+    return TW__DEFER_REFUSED;
+}
+
+static enum tw__defer call(RedisModuleCtx *ctx, const char *command, struct arguments *arguments, char *error)
+{
+    RedisModuleCallReply *reply = RedisModule_Call(ctx, command, "!ESv", arguments->at, arguments->count);
+    enum tw__defer why = classify(reply, error);
+    if (reply != NULL)
+        RedisModule_FreeCallReply(reply);
+    arguments_fini(arguments);
+    return why;
+}
+
+static void add_payload(struct arguments *arguments, const struct tw__task *task)
+{
+    struct tw__payload payload = tw__task_payload(task);
+    while (payload.count > 0)
+        add_own(arguments, new_string(tw__payload_next(&payload)));
+}
+
+static void add_about(struct arguments *arguments, const struct tw__task *task)
+{
+    add_kept(arguments, word("tw.id"));
+    add_own(arguments, new_string(tw__task_id(task)));
+    add_kept(arguments, word("tw.due"));
+    add_own(arguments, new_number(tw__task_due(task)));
+    add_kept(arguments, word("tw.attempt"));
+    add_own(arguments, new_number(tw__task_tries(task) + 1));
+}
+
+static RedisModuleString *target_of(struct tw__route *route)
+{
+    if (route->target == NULL)
+        route->target = new_string(tw__route_plan(route).target);
+    return route->target;
+}
+
+static enum tw__defer call_xadd(RedisModuleCtx *ctx, struct tw__route *route, const struct tw__task *task,
+                                char *error)
+{
+    struct arguments arguments;
+    uint64_t maxlen = tw__route_plan(route).maxlen;
+    arguments_init(&arguments, tw__task_payload(task).count + 16);
+    add_kept(&arguments, target_of(route));
+    if (maxlen == 0)
+        maxlen = (uint64_t)tw__config.default_maxlen;
+    if (maxlen != 0) {
+        add_kept(&arguments, word("MAXLEN"));
+        add_kept(&arguments, word("~"));
+        add_own(&arguments, new_number(maxlen));
+    }
+    add_kept(&arguments, word("*"));
+    add_about(&arguments, task);
+    add_payload(&arguments, task);
+    return call(ctx, "XADD", &arguments, error);
+}
+
+static enum tw__defer call_rpush(RedisModuleCtx *ctx, struct tw__route *route, const struct tw__task *task,
+                                 char *error)
+{
+    struct arguments arguments;
+    arguments_init(&arguments, tw__task_payload(task).count + 1);
+    add_kept(&arguments, target_of(route));
+    add_payload(&arguments, task);
+    return call(ctx, "RPUSH", &arguments, error);
+}
+
+/* ---- refusals ----------------------------------------------------------------------------------------------------------- */
+
+/* Whether a name has a hash tag: then what is added to it stays in its slot. */
+static bool has_tag(const char *name, size_t size)
+{
+    const char *open = memchr(name, '{', size);
+    const char *close = open == NULL ? NULL : memchr(open, '}', size - (size_t)(open - name));
+    return close != NULL && close > open + 1;
+}
+
+static RedisModuleString *dead_letter_name(RedisModuleCtx *ctx, const struct tw__schedule *schedule)
+{
+    size_t size;
+    const char *name = RedisModule_StringPtrLen(schedule->name, &size);
+    bool tag = (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_CLUSTER) && !has_tag(name, size);
+    const char *end = tag ? "}:dead" : ":dead";
+    RedisModuleString *dead = RedisModule_CreateString(NULL, "{", tag ? 1 : 0);
+    RedisModule_StringAppendBuffer(NULL, dead, name, size);
+    RedisModule_StringAppendBuffer(NULL, dead, end, strlen(end));
+    return dead;
+}
+
+static enum tw__defer call_dead_letter(RedisModuleCtx *ctx, struct tw__route *route,
+                                       const struct tw__task *task, const char *why)
+{
+    struct arguments arguments;
+    char error[ERROR_MAX];
+    arguments_init(&arguments, tw__task_payload(task).count + 16);
+    add_own(&arguments, dead_letter_name(ctx, route->schedule));
+    add_kept(&arguments, word("*"));
+    add_about(&arguments, task);
+    add_kept(&arguments, word("tw.target"));
+    add_kept(&arguments, target_of(route));
+    add_kept(&arguments, word("tw.error"));
+    add_own(&arguments, RedisModule_CreateString(NULL, why, strlen(why)));
+    if (tw__route_plan(route).kind == TW__LIST)
+        add_kept(&arguments, word("value"));
+    add_payload(&arguments, task);
+    return call(ctx, "XADD", &arguments, error);
+}
+
+/* The route waits, its first task with it. */
+static void make_wait(struct tw__route *route, struct tw__task *task, uint64_t most_ms)
+{
+    route->wait_ms = route->wait_ms == 0 ? (uint64_t)tw__config.retry_ms : route->wait_ms * 2;
+    if (route->wait_ms > most_ms)
+        route->wait_ms = most_ms;
+    tw__hold(task);
+    tw_wheel_move_at(tw__all.retries, &route->retry,
+                     RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms);
+}
+
+/* A refusal for good: one try more; the last one sends the task to the dead letters. */
+static enum tw__defer refused(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
+                              const char *error, uint64_t now_ms)
+{
+    struct tw__schedule *schedule = route->schedule;
+    uint32_t tries = tw__task_tries(task) + 1;
+    if (tries >= (uint32_t)tw__config.dead_letter_tries) {
+        enum tw__defer why = call_dead_letter(ctx, route, task, error);
+        if (why == TW__DEFER_NONE) {
+            tw__counts.dead++;
+            schedule->dead++;
+            go_on(schedule, task, now_ms);
+            return TW__DEFER_NONE;
+        }
+        if (why != TW__DEFER_REFUSED && why != TW__DEFER_SLOT)
+            return why;
+    } else {
+        tw__task_set_tries(task, tries);
+    }
+    tw__counts.deferred[TW__DEFER_REFUSED]++;
+    make_wait(route, task, WAIT_MAX_MS);
+    return TW__DEFER_NONE;
+}
+
+/* ---- delivery ----------------------------------------------------------------------------------------------------------- */
+
+enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx)
+{
+    int flags = RedisModule_GetContextFlags(ctx);
+    const int loading = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_ASYNC_LOADING;
+    if (!(flags & REDISMODULE_CTX_FLAGS_MASTER) || (flags & (loading | REDISMODULE_CTX_FLAGS_READONLY)))
+        return TW__DEFER_ROLE;
+    if (RedisModule_AvoidReplicaTraffic())
+        return TW__DEFER_PAUSE;
+    if ((flags & REDISMODULE_CTX_FLAGS_OOM) && !(flags & REDISMODULE_CTX_FLAGS_EVICT))
+        return TW__DEFER_OOM;
+    return TW__DEFER_NONE;
+}
+
+/* Whether the schedule is still the value of its key. Looking removes a key whose time to live is over. */
+static bool is_there(RedisModuleCtx *ctx, const struct tw__schedule *schedule)
+{
+    struct tw__schedule *found;
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, schedule->name, REDISMODULE_READ | REDISMODULE_WRITE);
+    bool same = tw__open(key, &found) == TW__OPEN_SCHEDULE && found == schedule;
+    RedisModule_CloseKey(key);
+    return same;
+}
+
+static enum tw__defer deliver_to(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
+                                 uint64_t now_ms)
+{
+    char error[ERROR_MAX];
+    struct tw__schedule *schedule = route->schedule;
+    enum tw__defer why = tw__route_plan(route).kind == TW__LIST ? call_rpush(ctx, route, task, error)
+                                                                : call_xadd(ctx, route, task, error);
+    switch (why) {
+    case TW__DEFER_NONE:
+        route->wait_ms = 0;
+        tw__counts.fired++;
+        schedule->fired++;
+        count_lateness(tw__task_due(task));
+        go_on(schedule, task, now_ms);
+        return TW__DEFER_NONE;
+    case TW__DEFER_SLOT:
+        tw__counts.deferred[TW__DEFER_SLOT]++;
+        make_wait(route, task, SLOT_WAIT_MAX_MS);
+        return TW__DEFER_NONE;
+    case TW__DEFER_REFUSED:
+        return refused(ctx, route, task, error, now_ms);
+    default:
+        return why;
+    }
+}
+
+enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t now_ms)
+{
+    struct tw__route *route = tw__route_of(task);
+    struct tw__schedule *schedule = route->schedule;
+    if (tw_timer_pending(&route->retry)) {
+        tw__hold(task); /* behind the one that was refused, so that their order holds */
+        return TW__DEFER_NONE;
+    }
+    RedisModule_SelectDb(ctx, schedule->db);
+    if (!schedule->in_batch) {
+        if (!is_there(ctx, schedule))
+            return TW__DEFER_NONE; /* its time to live was over: the schedule is detached by now, with this task */
+        touch(schedule);
+    }
+    struct tw__plan plan = tw__route_plan(route);
+    if (plan.late == TW__LATE_DROP && drop_late(schedule, task, plan.late_ms, now_ms))
+        return TW__DEFER_NONE;
+    if (plan.late == TW__LATE_COALESCE)
+        coalesce(task, now_ms);
+    return deliver_to(ctx, route, task, now_ms);
+}
+
+uint64_t tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit)
+{
+    uint64_t now_ms = tw__now_ms(), before = schedule->fired;
+    uint64_t count = tw__table_count(&schedule->tasks);
+    if (limit > count)
+        limit = count;
+    struct tw__task **task = RedisModule_Alloc((limit + 1) * sizeof *task);
+    count = tw__schedule_earliest(schedule, 0, UINT64_MAX, now_ms, limit, task);
+    touch(schedule);
+    enum tw__defer why = TW__DEFER_NONE;
+    for (size_t i = 0; i < count && why == TW__DEFER_NONE; i++) {
+        if (tw_timer_pending(&tw__route_of(task[i])->retry))
+            continue;
+        tw__unfile(task[i]);
+        why = deliver_to(ctx, tw__route_of(task[i]), task[i], now_ms);
+        if (why != TW__DEFER_NONE) {
+            tw__counts.deferred[why]++;
+            tw__file(task[i], tw__task_due(task[i]), now_ms);
+        }
+    }
+    RedisModule_Free(task);
+    uint64_t fired = schedule->fired - before;
+    tw__deliver_finish(ctx);
+    return fired;
+}

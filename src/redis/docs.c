@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What COMMAND DOCS, COMMAND INFO and the ACL know of the commands: summaries, arguments, which arguments are keys and what
+ * is done with them. docs/redis.md says the same in sentences.
+ */
+#include "module.h"
+
+#define SINCE "0.4.0"
+#define O1 "O(1)"
+
+/* ---- arguments -------------------------------------------------------------------------------------------------- */
+
+#define KEY(title, spec)                                                                                       \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_KEY, .key_spec_index = (spec)                            \
+    }
+#define ARG(title, kind)                                                                                       \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind                                                   \
+    }
+#define MANY(title, kind)                                                                                      \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .flags = REDISMODULE_CMD_ARG_MULTIPLE            \
+    }
+#define WORD(title, text)                                                                                      \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_PURE_TOKEN, .token = (text)                              \
+    }
+#define VALUE(title, text, kind)                                                                               \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .token = (text)                                  \
+    }
+#define MAYBE(title, text, kind)                                                                               \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .token = (text),                                 \
+        .flags = REDISMODULE_CMD_ARG_OPTIONAL                                                                  \
+    }
+#define GROUP(title, kind, how, ...)                                                                           \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .flags = (how),                                  \
+        .subargs = (RedisModuleCommandArg[])                                                                   \
+        {                                                                                                      \
+            __VA_ARGS__,                                                                                       \
+            {                                                                                                  \
+                0                                                                                              \
+            }                                                                                                  \
+        }                                                                                                      \
+    }
+#define OPTIONAL REDISMODULE_CMD_ARG_OPTIONAL
+#define ARGS(...)                                                                                              \
+    (RedisModuleCommandArg[])                                                                                  \
+    {                                                                                                          \
+        __VA_ARGS__,                                                                                           \
+        {                                                                                                      \
+            0                                                                                                  \
+        }                                                                                                      \
+    }
+#define TIME                                                                                                   \
+    GROUP("time", ONEOF, REDISMODULE_CMD_ARG_NONE, VALUE("ms", "IN", INTEGER),                                 \
+          VALUE("unix-ms", "AT", UNIX_TIME))
+
+/* ---- keys --------------------------------------------------------------------------------------------------------- */
+
+#define SPEC(position, how)                                                                                    \
+    {                                                                                                          \
+        .flags = (how), .begin_search_type = REDISMODULE_KSPEC_BS_INDEX, .bs.index.pos = (position),           \
+        .find_keys_type = REDISMODULE_KSPEC_FK_RANGE, .fk.range = {                                            \
+            0,                                                                                                 \
+            1,                                                                                                 \
+            0                                                                                                  \
+        }                                                                                                      \
+    }
+#define SPECS(...)                                                                                             \
+    (RedisModuleCommandKeySpec[])                                                                              \
+    {                                                                                                          \
+        __VA_ARGS__,                                                                                           \
+        {                                                                                                      \
+            0                                                                                                  \
+        }                                                                                                      \
+    }
+#define RO (REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS)
+#define RW(what) (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_##what)
+
+/* ---- the commands --------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *categories;
+    RedisModuleCommandInfo info;
+} commands[] = {
+    {"tw.add",
+     "write fast",
+     {
+         .summary = "Files a delayed task, or replaces the one with this id.",
+         .complexity = O1,
+         .arity = -8,
+         .key_specs = SPECS(SPEC(1, RW(UPDATE)), SPEC(2, RW(INSERT))),
+         .args =
+             ARGS(KEY("schedule", 0), KEY("target", 1), ARG("id", STRING), TIME,
+                  GROUP("condition", ONEOF, OPTIONAL, WORD("nx", "NX"), WORD("xx", "XX"), WORD("gt", "GT"),
+                        WORD("lt", "LT")),
+                  GROUP("repeat", BLOCK, OPTIONAL, VALUE("ms", "EVERY", INTEGER), MAYBE("n", "TIMES", INTEGER)),
+                  GROUP("kind", ONEOF, OPTIONAL, WORD("list", "LIST"), WORD("stream", "STREAM")),
+                  MAYBE("maxlen", "MAXLEN", INTEGER),
+                  {.name = "late",
+                   .token = "LATE",
+                   .type = REDISMODULE_ARG_TYPE_ONEOF,
+                   .flags = OPTIONAL,
+                   .subargs =
+                       ARGS(WORD("fire", "FIRE"), VALUE("ms", "DROP", INTEGER), WORD("coalesce", "COALESCE"))},
+                  WORD("payload", "PAYLOAD"), MANY("field-or-value", STRING)),
+     }},
+    {"tw.cancel",
+     "write fast",
+     {
+         .summary = "Takes tasks out of a schedule.",
+         .complexity = "O(1) for each id",
+         .arity = -3,
+         .key_specs = SPECS(SPEC(1, RW(DELETE))),
+         .args = ARGS(KEY("schedule", 0), MANY("id", STRING)),
+     }},
+    {"tw.move",
+     "write fast",
+     {
+         .summary = "Gives a task another due time.",
+         .complexity = O1,
+         .arity = -5,
+         .key_specs = SPECS(SPEC(1, RW(UPDATE))),
+         .args = ARGS(KEY("schedule", 0), ARG("id", STRING), TIME,
+                      GROUP("condition", ONEOF, OPTIONAL, WORD("gt", "GT"), WORD("lt", "LT"))),
+     }},
+    {"tw.drain",
+     "write slow",
+     {
+         .summary = "Delivers the tasks that are due first, now.",
+         .complexity = "O(N), N the tasks delivered, besides finding them as TW.RANGE does",
+         .arity = -2,
+         .key_specs = SPECS(SPEC(1, RW(DELETE))),
+         .args = ARGS(KEY("schedule", 0), MAYBE("n", "LIMIT", INTEGER)),
+     }},
+    {"tw.get",
+     "read fast",
+     {
+         .summary = "Describes tasks.",
+         .complexity = "O(1) for each id",
+         .arity = -3,
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0), MANY("id", STRING)),
+     }},
+    {"tw.len",
+     "read fast",
+     {
+         .summary = "Counts the tasks of a schedule.",
+         .complexity = O1,
+         .arity = 2,
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0)),
+     }},
+    {"tw.next",
+     "read slow",
+     {
+         .summary = "Names the task that is due first.",
+         .complexity = "O(N), N the tasks of all schedules that are due before it, or those of this one if "
+                       "they are fewer",
+         .arity = 2,
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0)),
+     }},
+    {"tw.scan",
+     "read slow",
+     {
+         .summary = "Lists the tasks of a schedule, some at a time.",
+         .complexity = "O(1) for each call, O(N) for all",
+         .arity = -3,
+         .tips = "nondeterministic_output",
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0), ARG("cursor", INTEGER), MAYBE("n", "COUNT", INTEGER),
+                      MAYBE("glob", "MATCH", PATTERN)),
+     }},
+    {"tw.range",
+     "read slow",
+     {
+         .summary = "Lists the tasks that are due between two times, in order.",
+         .complexity = "O(N log n), N as for TW.NEXT up to the last one listed, n the tasks listed",
+         .arity = -4,
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0), ARG("from", UNIX_TIME), ARG("to", UNIX_TIME),
+                      MAYBE("n", "LIMIT", INTEGER)),
+     }},
+    {"tw.forecast",
+     "read slow",
+     {
+         .summary = "Counts the tasks that fall due in each coming step of time.",
+         .complexity = "O(N), N the tasks within the horizon, or those of the schedule if they are fewer",
+         .arity = -2,
+         .tips = "nondeterministic_output",
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0), MAYBE("ms", "STEP", INTEGER), MAYBE("n", "COUNT", INTEGER)),
+     }},
+    {"tw.info",
+     "read slow",
+     {
+         .summary = "Describes a schedule.",
+         .complexity = "as TW.NEXT",
+         .arity = 2,
+         .tips = "nondeterministic_output",
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0)),
+     }},
+    {"tw.fired",
+     "write slow",
+     {
+         .summary = "Internal: takes delivered tasks out, in the append-only file and on replicas.",
+         .complexity = "O(1) for each id",
+         .arity = -4,
+         .key_specs = SPECS(SPEC(1, RW(DELETE))),
+         .args =
+             ARGS(KEY("schedule", 0),
+                  GROUP("what", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("once", "ONCE"), WORD("next", "NEXT")),
+                  MANY("id", STRING)),
+     }},
+    {"tw.load",
+     "write slow",
+     {
+         .summary = "Internal: puts tasks in, in the append-only file.",
+         .complexity = "O(1) for each task",
+         .arity = 3,
+         .key_specs = SPECS(SPEC(1, RW(INSERT))),
+         .args = ARGS(KEY("schedule", 0), ARG("chunk", STRING)),
+     }},
+};
+
+int tw__docs_register(RedisModuleCtx *ctx)
+{
+    /* Redis 7.2 and later: older servers derive the categories from the commands' flags, to the same effect. */
+    int (*set_categories)(RedisModuleCommand *, const char *) = NULL;
+    RedisModule_GetApi("RedisModule_SetCommandACLCategories", (void **)&set_categories);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        RedisModuleCommandInfo info = commands[i].info;
+        RedisModuleCommand *command = RedisModule_GetCommand(ctx, commands[i].name);
+        info.version = REDISMODULE_COMMAND_INFO_VERSION;
+        info.since = SINCE;
+        if (command == NULL || RedisModule_SetCommandInfo(command, &info) != REDISMODULE_OK)
+            return REDISMODULE_ERR;
+        if (set_categories != NULL && set_categories(command, commands[i].categories) != REDISMODULE_OK)
+            return REDISMODULE_ERR;
+    }
+    return REDISMODULE_OK;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What happens to keys and to the server, and what the schedules have to do then.
+ *
+ *     a key goes (DEL, UNLINK, SET over it, expired, evicted, RENAME or MOVE away):  unlink: detach
+ *     RENAME, MOVE (the value lives on under its new name):  rename_to, move_to: attach again; no tick comes in between
+ *     FLUSHDB, FLUSHALL:  no unlink is called; FlushDB START: detach all of that database
+ *     SWAPDB:             the schedules of two databases trade numbers
+ *     loading:            no ticks; at its end, what is overdue is sorted
+ *     a replica is made a master:  what is overdue is delivered at once
+ */
+#include "module.h"
+
+#include <string.h>
+
+enum { REAP_AT_ONCE = 1 << 20 };
+
+void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value);
+
+/* The schedule that was unlinked last: an event that follows may say why. */
+static RedisModuleString *unlinked_name;
+static uint64_t unlinked_tasks;
+
+/* ---- keys ------------------------------------------------------------------------------------------------------- */
+
+void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value)
+{
+    struct tw__schedule *schedule = (struct tw__schedule *)(uintptr_t)value;
+    if (unlinked_name != NULL)
+        RedisModule_FreeString(NULL, unlinked_name);
+    unlinked_name = RedisModule_CreateStringFromString(NULL, RedisModule_GetKeyNameFromOptCtx(context));
+    unlinked_tasks = tw__table_count(&schedule->tasks);
+    tw__schedule_detach(schedule);
+    tw__arm(tw__now_ms());
+}
+
+/* The value of a key came there under another name. */
+static void attach_again(RedisModuleCtx *ctx, RedisModuleString *name)
+{
+    struct tw__schedule *schedule;
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_OPEN_KEY_NOTOUCH);
+    if (tw__open(key, &schedule) == TW__OPEN_SCHEDULE) {
+        RedisModule_FreeString(NULL, schedule->name);
+        schedule->name = RedisModule_CreateStringFromString(NULL, name);
+        schedule->db = RedisModule_GetSelectedDb(ctx);
+        tw__schedule_attach(schedule);
+        tw__arm_next();
+    }
+    if (key != NULL)
+        RedisModule_CloseKey(key);
+}
+
+static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleString *name)
+{
+    if (type == REDISMODULE_NOTIFY_GENERIC) {
+        if (strcmp(event, "rename_to") == 0 || strcmp(event, "move_to") == 0)
+            attach_again(ctx, name);
+        return REDISMODULE_OK;
+    }
+    if (unlinked_name == NULL || RedisModule_StringCompare(unlinked_name, name) != 0)
+        return REDISMODULE_OK;
+    if (type == REDISMODULE_NOTIFY_EXPIRED)
+        tw__counts.expired_tasks += unlinked_tasks;
+    else
+        tw__counts.evicted_tasks += unlinked_tasks;
+    unlinked_tasks = 0;
+    return REDISMODULE_OK;
+}
+
+/* ---- databases ---------------------------------------------------------------------------------------------------- */
+
+static struct tw__schedule *schedule_of(struct tw_link *link)
+{
+    return TW_CONTAINER(link, struct tw__schedule, all);
+}
+
+static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)ctx;
+    (void)event;
+    const RedisModuleFlushInfo *info = data;
+    if (sub != REDISMODULE_SUBEVENT_FLUSHDB_START)
+        return;
+    struct tw_link *following;
+    for (struct tw_link *link = tw__all.attached.next; link != &tw__all.attached; link = following) {
+        following = link->next;
+        if (info->dbnum == -1 || info->dbnum == schedule_of(link)->db)
+            tw__schedule_detach(schedule_of(link));
+    }
+    tw__arm_next();
+}
+
+static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)ctx;
+    (void)event;
+    (void)sub;
+    const RedisModuleSwapDbInfo *info = data;
+    for (struct tw_link *link = tw__all.attached.next; link != &tw__all.attached; link = link->next) {
+        struct tw__schedule *schedule = schedule_of(link);
+        if (schedule->db == info->dbnum_first)
+            schedule->db = info->dbnum_second;
+        else if (schedule->db == info->dbnum_second)
+            schedule->db = info->dbnum_first;
+    }
+}
+
+/* ---- the server ------------------------------------------------------------------------------------------------------ */
+
+static void on_loading(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)ctx;
+    (void)event;
+    (void)data;
+    bool ended = sub == REDISMODULE_SUBEVENT_LOADING_ENDED || sub == REDISMODULE_SUBEVENT_LOADING_FAILED;
+    tw__tick_loading(!ended);
+    if (!ended) {
+        while (tw__schedule_reap(REAP_AT_ONCE) > 0) /* two data sets at a time would be too much memory */
+            ;
+        return;
+    }
+    tw__sort_overdue();
+    tw__arm_next();
+}
+
+static void on_role(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)ctx;
+    (void)event;
+    (void)data;
+    if (sub == REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER)
+        tw__arm(tw__now_ms());
+}
+
+static void on_cron(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)ctx;
+    (void)event;
+    (void)sub;
+    (void)data;
+    tw__tick_cron();
+}
+
+int tw__events_register(RedisModuleCtx *ctx)
+{
+    const int classes = REDISMODULE_NOTIFY_GENERIC | REDISMODULE_NOTIFY_EXPIRED | REDISMODULE_NOTIFY_EVICTED;
+    if (RedisModule_SubscribeToKeyspaceEvents(ctx, classes, on_key) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_FlushDB, on_flush) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_SwapDB, on_swap) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_Loading, on_loading) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_ReplicationRoleChanged, on_role) !=
+            REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_CronLoop, on_cron) != REDISMODULE_OK)
+        return REDISMODULE_ERR;
+    return REDISMODULE_OK;
+}

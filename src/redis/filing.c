@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where tasks wait. schedule.h has the overview.
+ *
+ * The wheel counts milliseconds of the wall clock, as the server's own expiries do. A task whose time the wheel has
+ * passed cannot be filed there with that time, so it goes to the queue of overdue tasks, which keeps it.
+ *
+ * The wheel's time never goes back; the wall clock may. Then there are times that the wheel has passed and that are yet
+ * to come: tasks for these go to a second wheel, `behind`, which stands at the true time. It is dropped when the clock
+ * has caught up. Rejected: filing all tasks again in a new wheel, which would stop the server for a second at ten
+ * million tasks.
+ *
+ * Invariants
+ * F1 A task of a schedule is in one wheel or one queue, except between tw__take() and what is done with it.
+ * F2 A task with TW__TASK_QUEUED is in the queue of overdue tasks, or with TW__TASK_HELD in that of its route.
+ * F3 A route's retry is pending if and only if its queue is not empty.
+ */
+#include "memory.h"
+#include "schedule.h"
+
+struct tw__all tw__all;
+
+/* ---- queues -------------------------------------------------------------------------------------------------- */
+
+static void queue_init(struct tw_link *queue)
+{
+    queue->next = queue->prev = queue;
+}
+
+static bool queue_empty(const struct tw_link *queue)
+{
+    return queue->next == queue;
+}
+
+static void link_between(struct tw_link *link, struct tw_link *prev, struct tw_link *next)
+{
+    link->prev = prev;
+    link->next = next;
+    prev->next = link;
+    next->prev = link;
+}
+
+static void link_out(struct tw_link *link)
+{
+    link->prev->next = link->next;
+    link->next->prev = link->prev;
+    link->next = link->prev = NULL;
+}
+
+static struct tw__task *task_of_link(struct tw_link *link)
+{
+    return TW_CONTAINER(link, struct tw__task, timer.link);
+}
+
+/* ---- counting ------------------------------------------------------------------------------------------------- */
+
+static void count_queued(struct tw__schedule *schedule, int64_t more)
+{
+    schedule->queued += (uint64_t)more;
+    if (schedule->attached)
+        tw__all.queued += (uint64_t)more;
+}
+
+static void count_held(struct tw__schedule *schedule, int64_t more)
+{
+    schedule->held += (uint64_t)more;
+    if (schedule->attached)
+        tw__all.held += (uint64_t)more;
+}
+
+/* ---- filing ----------------------------------------------------------------------------------------------------- */
+
+int tw__all_start(uint64_t now_ms, uint64_t monotonic_ms)
+{
+    struct tw_geometry big = TW_DEFAULT, small = TW_SMALL;
+    queue_init(&tw__all.overdue);
+    queue_init(&tw__all.attached);
+    queue_init(&tw__all.detached);
+    if (tw_wheel_new(&tw__all.wheel, &big, now_ms) != 0 ||
+        tw_wheel_new(&tw__all.retries, &small, monotonic_ms) != 0)
+        return -1;
+    return 0;
+}
+
+void tw__clock_back(uint64_t now_ms)
+{
+    struct tw_geometry small = TW_SMALL;
+    struct tw_wheel *behind;
+    if (tw_wheel_new(&behind, &small, now_ms) != 0)
+        return; /* what is filed meanwhile waits in the queue, where nothing leaves before its time either */
+    if (tw__all.behind != NULL) {
+        /* Set back once more: what waits here is what was filed since the last time. */
+        struct tw_timer *timer;
+        while ((timer = tw_wheel_drain(tw__all.behind)) != NULL)
+            tw_wheel_add_at(behind, timer, tw_timer_deadline(timer));
+        tw_wheel_free(tw__all.behind);
+    }
+    tw__all.behind = behind;
+}
+
+void tw__file_overdue(struct tw__task *task)
+{
+    task->flags |= TW__TASK_QUEUED;
+    link_between(&task->timer.link, tw__all.overdue.prev, &tw__all.overdue);
+    count_queued(tw__schedule_of(task), 1);
+}
+
+void tw__file_front(struct tw__task *task)
+{
+    task->flags |= TW__TASK_QUEUED;
+    link_between(&task->timer.link, &tw__all.overdue, tw__all.overdue.next);
+    count_queued(tw__schedule_of(task), 1);
+}
+
+void tw__file(struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
+{
+    task->order = tw__all.order++;
+    if (due_ms > tw_wheel_now(tw__all.wheel)) {
+        tw_wheel_add_at(tw__all.wheel, &task->timer, due_ms);
+        return;
+    }
+    if (due_ms > now_ms && tw__all.behind != NULL && due_ms > tw_wheel_now(tw__all.behind)) {
+        task->flags |= TW__TASK_BEHIND;
+        tw_wheel_add_at(tw__all.behind, &task->timer, due_ms);
+        return;
+    }
+    tw_timer_init_at(&task->timer, due_ms);
+    tw__file_overdue(task);
+}
+
+void tw__unfile(struct tw__task *task)
+{
+    if (!tw_timer_pending(&task->timer))
+        return;
+    if (task->flags & TW__TASK_QUEUED) {
+        struct tw__route *route = tw__route_of(task);
+        link_out(&task->timer.link);
+        if (task->flags & TW__TASK_HELD) {
+            count_held(route->schedule, -1);
+            if (queue_empty(&route->queue))
+                tw_wheel_cancel(tw__all.retries, &route->retry);
+        } else {
+            count_queued(route->schedule, -1);
+        }
+    } else {
+        tw_wheel_cancel(task->flags & TW__TASK_BEHIND ? tw__all.behind : tw__all.wheel, &task->timer);
+    }
+    task->flags &= (uint8_t) ~(TW__TASK_QUEUED | TW__TASK_HELD | TW__TASK_BEHIND);
+}
+
+void tw__refile(struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
+{
+    if (!(task->flags & (TW__TASK_QUEUED | TW__TASK_BEHIND)) && due_ms > tw_wheel_now(tw__all.wheel)) {
+        task->order = tw__all.order++;
+        tw_wheel_move_at(tw__all.wheel, &task->timer, due_ms);
+        return;
+    }
+    tw__unfile(task);
+    tw__file(task, due_ms, now_ms);
+}
+
+/* ---- targets that refuse ---------------------------------------------------------------------------------------- */
+
+void tw__hold(struct tw__task *task)
+{
+    struct tw__route *route = tw__route_of(task);
+    task->flags |= TW__TASK_QUEUED | TW__TASK_HELD;
+    link_between(&task->timer.link, route->queue.prev, &route->queue);
+    count_held(route->schedule, 1);
+}
+
+void tw__release(struct tw__route *route)
+{
+    struct tw_link *after = &tw__all.overdue;
+    while (!queue_empty(&route->queue)) {
+        struct tw__task *task = task_of_link(route->queue.next);
+        link_out(&task->timer.link);
+        task->flags &= (uint8_t)~TW__TASK_HELD;
+        link_between(&task->timer.link, after, after->next);
+        after = &task->timer.link;
+        count_held(route->schedule, -1);
+        count_queued(route->schedule, 1);
+    }
+    tw_wheel_cancel(tw__all.retries, &route->retry);
+}
+
+/* ---- taking out --------------------------------------------------------------------------------------------------- */
+
+/* The first of the queue, if its time has come: it may not have when the clock was set back. */
+static struct tw__task *take_queued(uint64_t now_ms)
+{
+    if (queue_empty(&tw__all.overdue))
+        return NULL;
+    struct tw__task *task = task_of_link(tw__all.overdue.next);
+    if (tw__task_due(task) > now_ms)
+        return NULL;
+    tw__unfile(task);
+    return task;
+}
+
+static enum tw__taken take_from(struct tw_wheel *wheel, uint64_t now_ms, uint32_t *budget,
+                                struct tw__task **task)
+{
+    struct tw_timer *timer;
+    enum tw_polled polled = tw_wheel_poll_budget(wheel, now_ms, budget, &timer);
+    if (polled != TW_POLL_DUE)
+        return polled == TW_POLL_MORE ? TW__TAKEN_MORE : TW__TAKEN_NONE;
+    *task = tw__task_of(timer);
+    (*task)->flags &= (uint8_t)~TW__TASK_BEHIND;
+    return TW__TAKEN_TASK;
+}
+
+/* The second wheel is not needed any more when the clock has caught up and it is empty. */
+static void drop_behind(uint64_t now_ms)
+{
+    if (now_ms < tw_wheel_now(tw__all.wheel) || tw_wheel_count(tw__all.behind) > 0)
+        return;
+    tw_wheel_free(tw__all.behind);
+    tw__all.behind = NULL;
+}
+
+static enum tw__taken take_any(uint64_t now_ms, bool queued, uint32_t *budget, struct tw__task **task)
+{
+    *task = queued ? take_queued(now_ms) : NULL;
+    if (*task != NULL) {
+        --*budget;
+        return TW__TAKEN_TASK;
+    }
+    if (tw__all.behind != NULL) {
+        enum tw__taken taken = take_from(tw__all.behind, now_ms, budget, task);
+        if (taken != TW__TAKEN_NONE)
+            return taken;
+        drop_behind(now_ms);
+    }
+    return take_from(tw__all.wheel, now_ms, budget, task);
+}
+
+enum tw__taken tw__take(uint64_t now_ms, bool queued, uint32_t *budget, struct tw__task **task)
+{
+    enum tw__taken taken = TW__TAKEN_MORE;
+    while (*budget > 0) {
+        taken = take_any(now_ms, queued, budget, task);
+        if (taken != TW__TAKEN_TASK || tw__schedule_of(*task)->attached)
+            return taken;
+        taken = TW__TAKEN_MORE; /* of a removed schedule: the reaper will find it */
+    }
+    return taken;
+}
+
+uint64_t tw__next_work(void)
+{
+    uint64_t next = tw_wheel_next_bound(tw__all.wheel);
+    if (tw__all.behind != NULL && tw_wheel_next_bound(tw__all.behind) < next)
+        next = tw_wheel_next_bound(tw__all.behind);
+    return next;
+}
+
+/* ---- order ---------------------------------------------------------------------------------------------------------- */
+
+/* Merges two lists that are linked by `next` alone, equals from the first. */
+static struct tw_link *merge(struct tw_link *a, struct tw_link *b)
+{
+    struct tw_link head, *tail = &head;
+    while (a != NULL && b != NULL) {
+        struct tw_link **least = tw__task_due(task_of_link(b)) < tw__task_due(task_of_link(a)) ? &b : &a;
+        tail->next = *least;
+        tail = *least;
+        *least = (*least)->next;
+    }
+    tail->next = a != NULL ? a : b;
+    return head.next;
+}
+
+void tw__sort_overdue(void)
+{
+    /* Merge sort from the bottom: run[i] is a sorted list of 2^i tasks, or empty (Knuth, volume 3, 5.2.4). */
+    struct tw_link *run[64] = {NULL};
+    struct tw_link *link = tw__all.overdue.next, *following;
+    for (; link != &tw__all.overdue; link = following) {
+        following = link->next;
+        struct tw_link *list = link;
+        list->next = NULL;
+        uint32_t i = 0;
+        for (; run[i] != NULL; i++) {
+            list = merge(run[i], list);
+            run[i] = NULL;
+        }
+        run[i] = list;
+    }
+    struct tw_link *all = NULL;
+    for (uint32_t i = 0; i < 64; i++)
+        all = merge(run[i], all);
+    queue_init(&tw__all.overdue);
+    for (; all != NULL; all = following) {
+        following = all->next;
+        link_between(all, tw__all.overdue.prev, &tw__all.overdue);
+    }
+}
+
+/* ---- looking -------------------------------------------------------------------------------------------------------- */
+
+enum {
+    LOOK_MAX = 1000
+}; /* into the queue for the oldest: it is in order, but for tasks that were late when they came */
+
+struct overdue {
+    uint64_t count, oldest;
+};
+
+static int count_overdue(void *arg, const struct tw_timer *timer)
+{
+    struct overdue *overdue = arg;
+    const struct tw__task *task = TW_CONTAINER(timer, const struct tw__task, timer);
+    if (tw__schedule_of(task)->attached) {
+        overdue->count++;
+        if (tw__task_due(task) < overdue->oldest)
+            overdue->oldest = tw__task_due(task);
+    }
+    return 0;
+}
+
+static void look_into_queue(struct overdue *overdue, const struct tw_link *queue, uint32_t most)
+{
+    for (const struct tw_link *link = queue->next; link != queue && most-- > 0; link = link->next)
+        count_overdue(overdue, TW_CONTAINER(link, const struct tw_timer, link));
+}
+
+uint64_t tw__overdue(uint64_t now_ms, uint64_t *oldest)
+{
+    struct overdue overdue = {0, TW_NEVER};
+    look_into_queue(&overdue, &tw__all.overdue, LOOK_MAX);
+    for (uint32_t i = 0; i < tw__all.routes && tw__all.held > 0; i++)
+        if (tw__all.route[i] != NULL)
+            look_into_queue(&overdue, &tw__all.route[i]->queue, 1);
+    overdue.count = tw__all.queued + tw__all.held;
+    tw_wheel_visit_until(tw__all.wheel, now_ms, count_overdue, &overdue);
+    if (tw__all.behind != NULL)
+        tw_wheel_visit_until(tw__all.behind, now_ms, count_overdue, &overdue);
+    *oldest = overdue.oldest;
+    return overdue.count;
+}

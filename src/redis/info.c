@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * INFO tickwheel, and what endangers tasks with the server's present configuration.
+ */
+#include "module.h"
+
+/* ---- durability --------------------------------------------------------------------------------------------------- */
+
+const char *tw__durability(RedisModuleCtx *ctx)
+{
+    int flags = RedisModule_GetContextFlags(ctx);
+    if (flags & REDISMODULE_CTX_FLAGS_AOF)
+        return "aof";
+    return flags & REDISMODULE_CTX_FLAGS_RDB ? "rdb-only" : "none";
+}
+
+const char *tw__warning(RedisModuleCtx *ctx)
+{
+    int flags = RedisModule_GetContextFlags(ctx);
+    const int evicting = REDISMODULE_CTX_FLAGS_MAXMEMORY | REDISMODULE_CTX_FLAGS_EVICT;
+    if ((flags & evicting) == evicting)
+        return "maxmemory-policy may evict schedules, and their tasks with them; use noeviction";
+    if (!(flags & REDISMODULE_CTX_FLAGS_AOF))
+        return flags & REDISMODULE_CTX_FLAGS_RDB
+                   ? "tasks added since the last snapshot are lost in a crash; use appendonly yes"
+                   : "nothing is saved: all tasks are lost in a restart; use appendonly yes";
+    return "none";
+}
+
+/* ---- INFO ------------------------------------------------------------------------------------------------------------ */
+
+static void add_number(RedisModuleInfoCtx *info, const char *name, uint64_t number)
+{
+    RedisModule_InfoAddFieldULongLong(info, name, number);
+}
+
+static uint64_t all_bytes(void)
+{
+    uint64_t bytes = tw__all.bytes + tw__all.route_capacity * sizeof *tw__all.route;
+    for (struct tw_link *link = tw__all.attached.next; link != &tw__all.attached; link = link->next) {
+        const struct tw__schedule *schedule = TW_CONTAINER(link, struct tw__schedule, all);
+        bytes += schedule->tasks.bytes + schedule->routes.bytes;
+    }
+    return bytes;
+}
+
+static void add_pending(RedisModuleInfoCtx *info)
+{
+    uint64_t now_ms = tw__now_ms(), oldest, overdue = tw__overdue(now_ms, &oldest);
+    add_number(info, "pending", tw__all.pending);
+    add_number(info, "schedules", tw__all.schedules);
+    add_number(info, "bytes", all_bytes());
+    add_number(info, "overdue", overdue);
+    add_number(info, "oldest_overdue_ms", oldest < now_ms ? now_ms - oldest : 0);
+    add_number(info, "held", tw__all.held);
+    add_number(info, "reaping", tw__all.reaping);
+}
+
+static void add_counts(RedisModuleInfoCtx *info)
+{
+    static const char *const deferred[TW__DEFERS] = {
+        [TW__DEFER_PAUSE] = "deferred_pause",       [TW__DEFER_ROLE] = "deferred_role",
+        [TW__DEFER_OOM] = "deferred_oom",           [TW__DEFER_SLOT] = "deferred_slot",
+        [TW__DEFER_REPLICAS] = "deferred_replicas", [TW__DEFER_DISK] = "deferred_disk",
+        [TW__DEFER_REFUSED] = "deferred_refused",
+    };
+    add_number(info, "added", tw__counts.added);
+    add_number(info, "cancelled", tw__counts.cancelled);
+    add_number(info, "moved", tw__counts.moved);
+    add_number(info, "fired", tw__counts.fired);
+    add_number(info, "dropped", tw__counts.dropped);
+    add_number(info, "coalesced", tw__counts.coalesced);
+    add_number(info, "dead", tw__counts.dead);
+    add_number(info, "expired_tasks", tw__counts.expired_tasks);
+    add_number(info, "evicted_tasks", tw__counts.evicted_tasks);
+    for (int i = TW__DEFER_PAUSE; i < TW__DEFERS; i++)
+        add_number(info, deferred[i], tw__counts.deferred[i]);
+}
+
+static void add_times(RedisModuleInfoCtx *info)
+{
+    add_number(info, "lateness_us_p50", tw__lateness_us(0.5));
+    add_number(info, "lateness_us_p99", tw__lateness_us(0.99));
+    add_number(info, "lateness_us_p999", tw__lateness_us(0.999));
+    add_number(info, "lateness_us_max", tw__lateness_us_max());
+    add_number(info, "tick_us_max", tw__counts.tick_us_max);
+    add_number(info, "budget_tasks", tw__tick_budget_tasks());
+    add_number(info, "budget_us", tw__tick_budget_us());
+    add_number(info, "clock_jumps", tw__counts.clock_jumps);
+}
+
+static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
+{
+    RedisModule_InfoAddSection(info, "");
+    if (for_crash_report) { /* touch as little as possible */
+        add_number(info, "pending", tw__all.pending);
+        return;
+    }
+    add_pending(info);
+    add_counts(info);
+    add_times(info);
+    RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);
+    RedisModule_InfoAddFieldCString(info, "durability", tw__durability(ctx));
+    RedisModule_InfoAddFieldCString(info, "warning", tw__warning(ctx));
+    RedisModule_FreeThreadSafeContext(ctx);
+}
+
+int tw__info_register(RedisModuleCtx *ctx)
+{
+    return RedisModule_RegisterInfoFunc(ctx, on_info);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the module call of each other. The essay is in module.c.
+ *
+ *     module.c    loading; the data type          tick.c      the wheel, the timer of the server, what is due
+ *     commands.c  the commands that write         deliver.c   from a due task to its Stream or List
+ *     queries.c   the commands that read          events.c    what happens to keys and to the server
+ *     schedule.c  a schedule: tasks and routes    persist.c   RDB, AOF, copies, digests, defragmentation
+ *     task.c      the bytes of a task             config.c, info.c, docs.c
+ *     filing.c    where tasks wait                chunk.c     tasks as bytes on disk
+ *     table.c     ids to tasks                    arguments.c reading the arguments of commands
+ */
+#ifndef TW_REDIS_MODULE_H
+#define TW_REDIS_MODULE_H
+
+#include <redismodule.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "schedule.h"
+
+/* The longest time, in ms: what a Redis integer can say. */
+#define TW__TIME_MAX ((uint64_t)INT64_MAX)
+
+/* ---- state of the module ------------------------------------------------------------------------------------ */
+
+/* Why a delivery was put off. */
+enum tw__defer {
+    TW__DEFER_NONE,
+    TW__DEFER_PAUSE,
+    TW__DEFER_ROLE,
+    TW__DEFER_OOM,
+    TW__DEFER_SLOT,
+    TW__DEFER_REPLICAS,
+    TW__DEFER_DISK,
+    TW__DEFER_REFUSED,
+    TW__DEFERS
+};
+
+struct tw__config {
+    long long tasks_per_tick, us_per_tick, dead_letter_tries, default_maxlen, retry_ms;
+};
+extern struct tw__config tw__config;
+
+/* Counts since the server started. */
+struct tw__counts {
+    uint64_t added, cancelled, moved, fired, dropped, coalesced, dead, expired_tasks, evicted_tasks,
+        clock_jumps;
+    uint64_t deferred[TW__DEFERS];
+    uint64_t tick_us_max;
+};
+extern struct tw__counts tw__counts;
+
+extern RedisModuleType *tw__type;
+
+/* The wall clock. */
+uint64_t tw__now_ms(void);
+
+/* ---- schedules as keys (module.c) ---------------------------------------------------------------------------- */
+
+enum tw__opened { TW__OPEN_NONE, TW__OPEN_SCHEDULE, TW__OPEN_OTHER };
+
+/* Looks a key up: what it is, and the schedule. */
+enum tw__opened tw__open(RedisModuleKey *key, struct tw__schedule **schedule);
+
+/* Removes the key of a schedule that has no tasks left, and says so to those who listen. */
+void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
+                         struct tw__schedule *schedule);
+
+/* ---- the tick (tick.c) --------------------------------------------------------------------------------------- */
+
+void tw__tick_start(RedisModuleCtx *ctx);
+/* Sees to it that the server's timer comes at `ms` at the latest. */
+void tw__arm(uint64_t ms);
+/* As tw__arm(), for whatever comes first of all that waits. */
+void tw__arm_next(void);
+/* Ten times a second: steps of the clock, removed schedules that came from another thread. */
+void tw__tick_cron(void);
+/* While a data set is loaded, nothing is due. */
+void tw__tick_loading(bool begun);
+uint32_t tw__tick_budget_tasks(void);
+uint32_t tw__tick_budget_us(void);
+
+/* ---- delivery (deliver.c) ------------------------------------------------------------------------------------ */
+
+/* Delivers a task that is filed nowhere; afterwards it is gone, filed again, or held by its route.
+ * Returns TW__DEFER_NONE, or why nothing at all can be delivered now: then the task is filed nowhere still. */
+enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t now_ms);
+
+/* Ends a batch of deliveries: replicates what left the schedules, removes the empty ones. */
+void tw__deliver_finish(RedisModuleCtx *ctx);
+
+/* Delivers up to `limit` of a schedule's tasks whatever their time. Returns how many. */
+uint64_t tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit);
+
+/* Whether deliveries may be made at all, and if not, why. */
+enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx);
+
+/* Lateness of what was delivered: the value that `share` of all do not exceed, in us. */
+uint64_t tw__lateness_us(double share);
+uint64_t tw__lateness_us_max(void);
+
+/* ---- arguments (arguments.c) ----------------------------------------------------------------------------------- */
+
+struct tw__bytes tw__bytes_of(const RedisModuleString *string);
+
+/* Whether an argument is this word, without regard to case. */
+bool tw__is_word(RedisModuleString *argument, const char *word);
+
+/* A number within bounds; false: an error that names the argument has been sent. */
+bool tw__number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, long long min,
+                long long max, uint64_t *number);
+
+/* Answers with an error: `what` is this argument, and something else was expected. */
+int tw__error_about(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, const char *expected);
+
+/* ---- the rest ------------------------------------------------------------------------------------------------ */
+
+int tw__commands_register(RedisModuleCtx *ctx);
+int tw__queries_register(RedisModuleCtx *ctx);
+int tw__docs_register(RedisModuleCtx *ctx);
+int tw__config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
+int tw__info_register(RedisModuleCtx *ctx);
+int tw__events_register(RedisModuleCtx *ctx);
+int tw__type_register(RedisModuleCtx *ctx);
+
+/* What endangers tasks with the server's present configuration; "none" if nothing does. */
+const char *tw__warning(RedisModuleCtx *ctx);
+const char *tw__durability(RedisModuleCtx *ctx);
+
+#endif

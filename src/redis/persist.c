@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The data type: how a schedule is saved, loaded, logged, copied, digested, defragmented, freed.
+ *
+ *     RDB, encoding 1:  number of tasks, then chunks (chunk.c), each a string, until there are that many
+ *     AOF:              TW.LOAD schedule chunk, for each chunk
+ *
+ * A loaded schedule is attached at once: during RESTORE the key exists when the call returns, and while a data set is
+ * loaded no tick runs. What was due before goes to the queue of overdue tasks, which is sorted at the end of loading.
+ *
+ * The server frees values on whatever thread it likes; a value that was a key's is detached by then (events.c).
+ */
+#include "module.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "chunk.h"
+#include "memory.h"
+
+enum { ENCODING = 1, REAP_AT_ONCE = 1 << 20 };
+
+static pthread_t server_thread;
+
+/* ---- RDB ------------------------------------------------------------------------------------------------------- */
+
+static void rdb_save(RedisModuleIO *rdb, void *value)
+{
+    struct tw__chunks chunks;
+    struct tw__bytes bytes;
+    tw__chunks_init(&chunks, value);
+    RedisModule_SaveUnsigned(rdb, chunks.count);
+    while (tw__chunks_next(&chunks, &bytes))
+        RedisModule_SaveStringBuffer(rdb, bytes.at, bytes.size);
+    tw__chunks_fini(&chunks);
+}
+
+/* Loads chunks until there are `count` tasks. */
+static bool load_chunks(RedisModuleIO *rdb, struct tw__schedule *schedule, uint64_t count)
+{
+    uint64_t now_ms = tw__now_ms();
+    while (tw__table_count(&schedule->tasks) < count) {
+        uint64_t before = tw__table_count(&schedule->tasks);
+        struct tw__bytes bytes;
+        char *buffer = RedisModule_LoadStringBuffer(rdb, &bytes.size);
+        if (buffer == NULL || RedisModule_IsIOError(rdb))
+            return false;
+        bytes.at = buffer;
+        bool good = tw__chunk_read(schedule, bytes, now_ms);
+        RedisModule_Free(buffer);
+        if (!good || tw__table_count(&schedule->tasks) == before)
+            return false;
+    }
+    return tw__table_count(&schedule->tasks) == count && count > 0;
+}
+
+static void name_it(struct tw__schedule *schedule, const RedisModuleString *name, int db)
+{
+    size_t size = 0;
+    const char *bytes = name == NULL ? "" : RedisModule_StringPtrLen(name, &size);
+    schedule->name = RedisModule_CreateString(NULL, bytes, size);
+    schedule->db = db;
+}
+
+static void *rdb_load(RedisModuleIO *rdb, int encoding)
+{
+    if (encoding != ENCODING) {
+        RedisModule_LogIOError(rdb, "warning", "tickwheel: encoding %d of a schedule: this version knows %d",
+                               encoding, ENCODING);
+        return NULL;
+    }
+    uint64_t count = RedisModule_LoadUnsigned(rdb);
+    if (RedisModule_IsIOError(rdb))
+        return NULL;
+    struct tw__schedule *schedule = tw__schedule_new();
+    name_it(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
+    if (!load_chunks(rdb, schedule, count)) {
+        RedisModule_LogIOError(rdb, "warning", "tickwheel: a schedule is damaged");
+        tw__schedule_bury(schedule);
+        return NULL;
+    }
+    tw__schedule_attach(schedule);
+    tw__arm_next();
+    return schedule;
+}
+
+/* ---- AOF ------------------------------------------------------------------------------------------------------- */
+
+static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *name, void *value)
+{
+    struct tw__chunks chunks;
+    struct tw__bytes bytes;
+    tw__chunks_init(&chunks, value);
+    while (tw__chunks_next(&chunks, &bytes))
+        RedisModule_EmitAOF(aof, "TW.LOAD", "sb", name, bytes.at, bytes.size);
+    tw__chunks_fini(&chunks);
+}
+
+/* ---- copies, digests, sizes -------------------------------------------------------------------------------------- */
+
+static void *copy(RedisModuleKeyOptCtx *context, const void *value)
+{
+    struct tw__schedule *schedule = tw__schedule_new();
+    struct tw__chunks chunks;
+    struct tw__bytes bytes;
+    name_it(schedule, RedisModule_GetToKeyNameFromOptCtx(context), RedisModule_GetToDbIdFromOptCtx(context));
+    tw__chunks_init(&chunks, value);
+    while (tw__chunks_next(&chunks, &bytes))
+        tw__chunk_read(schedule, bytes, tw__now_ms());
+    tw__chunks_fini(&chunks);
+    tw__schedule_attach(schedule);
+    tw__arm_next();
+    return schedule;
+}
+
+static void digest_bytes(RedisModuleDigest *digest, struct tw__bytes bytes)
+{
+    RedisModule_DigestAddStringBuffer(digest, bytes.at, bytes.size);
+}
+
+static void digest_task(void *entry, void *arg)
+{
+    RedisModuleDigest *digest = arg;
+    const struct tw__task *task = entry;
+    struct tw__plan plan = tw__route_plan(tw__route_of(task));
+    digest_bytes(digest, tw__task_id(task));
+    RedisModule_DigestAddLongLong(digest, (long long)tw__task_due(task));
+    RedisModule_DigestAddLongLong(digest, (long long)tw__task_every(task));
+    RedisModule_DigestAddLongLong(digest, (long long)tw__task_times(task));
+    RedisModule_DigestAddLongLong(digest, plan.kind);
+    RedisModule_DigestAddLongLong(digest, plan.late);
+    RedisModule_DigestAddLongLong(digest, (long long)plan.maxlen);
+    RedisModule_DigestAddLongLong(digest, (long long)plan.late_ms);
+    digest_bytes(digest, plan.target);
+    digest_bytes(digest, tw__task_packed(task));
+    RedisModule_DigestEndSequence(digest);
+}
+
+static void digest(RedisModuleDigest *sum, void *value)
+{
+    const struct tw__schedule *schedule = value;
+    uint64_t segment = 0;
+    while (tw__table_walk(&schedule->tasks, &segment, digest_task, sum))
+        ;
+}
+
+static size_t memory_usage(RedisModuleKeyOptCtx *context, const void *value, size_t samples)
+{
+    (void)context;
+    (void)samples;
+    return tw__schedule_bytes(value);
+}
+
+static size_t free_effort(RedisModuleKeyOptCtx *context, const void *value)
+{
+    (void)context;
+    return tw__table_count(&((const struct tw__schedule *)value)->tasks);
+}
+
+/* ---- freeing -------------------------------------------------------------------------------------------------------- */
+
+static void free_value(void *value)
+{
+    struct tw__schedule *schedule = value;
+    bool ours = pthread_equal(pthread_self(), server_thread) != 0;
+    if (ours)
+        tw__schedule_detach(
+            schedule); /* was never a key's value: RESTORE with a time to live that is over, say */
+    tw__schedule_bury(schedule);
+    /* Evicting, the server goes on until memory is free: so not later, but now. */
+    if (ours && RedisModule_GetUsedMemoryRatio() >= 1)
+        while (tw__schedule_reap(REAP_AT_ONCE) > 0)
+            ;
+}
+
+/* ---- defragmentation -------------------------------------------------------------------------------------------------- */
+
+static RedisModuleDefragCtx *defrag_context; /* of the call under way: what moves memory is not told it */
+
+static void *move_block(void *block)
+{
+    return RedisModule_DefragAlloc(defrag_context, block);
+}
+
+struct few_tasks {
+    struct tw__task **task;
+    size_t count, capacity;
+};
+
+static void gather_task(void *entry, void *arg)
+{
+    struct few_tasks *few = arg;
+    if (few->count == few->capacity) {
+        few->capacity = few->capacity == 0 ? 128 : few->capacity * 2;
+        few->task = RedisModule_Realloc(few->task, few->capacity * sizeof *few->task);
+    }
+    few->task[few->count++] = entry;
+}
+
+/* Moves the tasks of one segment of the table, and its memory. False: past the end. */
+static bool defrag_segment(struct tw__schedule *schedule, uint64_t *segment)
+{
+    struct few_tasks few = {NULL, 0, 0};
+    uint64_t same = *segment;
+    bool there = tw__table_walk(&schedule->tasks, &same, gather_task, &few);
+    for (size_t i = 0; i < few.count; i++) {
+        struct tw__task *moved = RedisModule_DefragAlloc(defrag_context, few.task[i]);
+        if (moved != NULL)
+            tw__schedule_moved(schedule, few.task[i], moved);
+    }
+    RedisModule_Free(few.task);
+    return tw__table_relocate(&schedule->tasks, segment, move_block) && there;
+}
+
+static int defrag(RedisModuleDefragCtx *context, RedisModuleString *name, void **value)
+{
+    (void)name;
+    unsigned long cursor = 0;
+    RedisModule_DefragCursorGet(context, &cursor);
+    defrag_context = context;
+    uint64_t segment = cursor;
+    while (defrag_segment(*value, &segment))
+        if (RedisModule_DefragShouldStop(context) &&
+            RedisModule_DefragCursorSet(context, segment) == REDISMODULE_OK)
+            return 1;
+    return 0;
+}
+
+/* ---- registering -------------------------------------------------------------------------------------------------------- */
+
+void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value);
+
+int tw__type_register(RedisModuleCtx *ctx)
+{
+    RedisModuleTypeMethods methods = {
+        .version = REDISMODULE_TYPE_METHOD_VERSION,
+        .rdb_load = rdb_load,
+        .rdb_save = rdb_save,
+        .aof_rewrite = aof_rewrite,
+        .digest = digest,
+        .free = free_value,
+        .mem_usage2 = memory_usage,
+        .free_effort2 = free_effort,
+        .unlink2 = tw__unlinked,
+        .copy2 = copy,
+        .defrag = defrag,
+    };
+    server_thread = pthread_self();
+    tw__type = RedisModule_CreateDataType(ctx, "tickwheel", ENCODING, &methods);
+    return tw__type == NULL ? REDISMODULE_ERR : REDISMODULE_OK;
+}

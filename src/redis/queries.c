@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The commands that read: TW.GET, TW.LEN, TW.NEXT, TW.SCAN, TW.RANGE, TW.FORECAST, TW.INFO. docs/redis.md describes them.
+ */
+#include "module.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "memory.h"
+
+enum {
+    RANGE_USUAL = 1000,
+    RANGE_MAX = 1000000,
+    STEP_USUAL_MS = 1000,
+    STEPS_USUAL = 60,
+    STEPS_MAX = 10000,
+    SCAN_USUAL = 10
+};
+
+/* ---- keys ------------------------------------------------------------------------------------------------------- */
+
+/* The schedule under a name, or NULL; false: another type, and the error has been sent. The key is closed again: nothing
+ * can remove the schedule before the command ends. */
+static bool find_schedule(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__schedule **schedule)
+{
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
+    enum tw__opened opened = tw__open(key, schedule);
+    if (key != NULL)
+        RedisModule_CloseKey(key);
+    if (opened == TW__OPEN_OTHER)
+        RedisModule_ReplyWithError(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
+    return opened != TW__OPEN_OTHER;
+}
+
+/* ---- replies ------------------------------------------------------------------------------------------------------ */
+
+static void reply_bytes(RedisModuleCtx *ctx, struct tw__bytes bytes)
+{
+    RedisModule_ReplyWithStringBuffer(ctx, bytes.at, bytes.size);
+}
+
+static void reply_number(RedisModuleCtx *ctx, uint64_t number)
+{
+    RedisModule_ReplyWithLongLong(ctx, (long long)number);
+}
+
+static void reply_named(RedisModuleCtx *ctx, const char *name, uint64_t number)
+{
+    RedisModule_ReplyWithCString(ctx, name);
+    reply_number(ctx, number);
+}
+
+static void reply_id_and_due(RedisModuleCtx *ctx, const struct tw__task *task)
+{
+    RedisModule_ReplyWithArray(ctx, 2);
+    reply_bytes(ctx, tw__task_id(task));
+    reply_number(ctx, tw__task_due(task));
+}
+
+/* ---- TW.GET -------------------------------------------------------------------------------------------------------- */
+
+static void reply_payload(RedisModuleCtx *ctx, const struct tw__task *task)
+{
+    struct tw__payload payload = tw__task_payload(task);
+    RedisModule_ReplyWithCString(ctx, "payload");
+    RedisModule_ReplyWithArray(ctx, payload.count);
+    while (payload.count > 0)
+        reply_bytes(ctx, tw__payload_next(&payload));
+}
+
+static void reply_task(RedisModuleCtx *ctx, const struct tw__task *task, uint64_t now_ms)
+{
+    static const char *const late[] = {"fire", "drop", "coalesce"};
+    struct tw__plan plan = tw__route_plan(tw__route_of(task));
+    uint64_t due = tw__task_due(task), times = tw__task_times(task);
+    RedisModule_ReplyWithMap(ctx, 11);
+    reply_named(ctx, "due", due);
+    reply_named(ctx, "remaining", due > now_ms ? due - now_ms : 0);
+    reply_named(ctx, "every", tw__task_every(task));
+    RedisModule_ReplyWithCString(ctx, "times");
+    RedisModule_ReplyWithLongLong(ctx, times == TW__FOR_EVER ? -1 : (long long)times);
+    RedisModule_ReplyWithCString(ctx, "target");
+    reply_bytes(ctx, plan.target);
+    RedisModule_ReplyWithCString(ctx, "kind");
+    RedisModule_ReplyWithCString(ctx, plan.kind == TW__LIST ? "list" : "stream");
+    reply_named(ctx, "maxlen", plan.maxlen);
+    RedisModule_ReplyWithCString(ctx, "late");
+    RedisModule_ReplyWithCString(ctx, late[plan.late]);
+    reply_named(ctx, "late-ms", plan.late_ms);
+    reply_named(ctx, "attempt", tw__task_tries(task) + 1);
+    reply_payload(ctx, task);
+}
+
+static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__schedule *schedule;
+    if (argc < 3)
+        return RedisModule_WrongArity(ctx);
+    if (!find_schedule(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    uint64_t now_ms = tw__now_ms();
+    RedisModule_ReplyWithArray(ctx, argc - 2);
+    for (int i = 2; i < argc; i++) {
+        struct tw__bytes id;
+        id.at = RedisModule_StringPtrLen(argv[i], &id.size);
+        const struct tw__task *task =
+            schedule == NULL ? NULL : tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id);
+        if (task == NULL)
+            RedisModule_ReplyWithNull(ctx);
+        else
+            reply_task(ctx, task, now_ms);
+    }
+    return REDISMODULE_OK;
+}
+
+/* ---- TW.LEN, TW.NEXT, TW.RANGE ------------------------------------------------------------------------------------------ */
+
+static int command_len(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__schedule *schedule;
+    if (argc != 2)
+        return RedisModule_WrongArity(ctx);
+    if (!find_schedule(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    reply_number(ctx, schedule == NULL ? 0 : tw__table_count(&schedule->tasks));
+    return REDISMODULE_OK;
+}
+
+static int command_next(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__schedule *schedule;
+    struct tw__task *task;
+    if (argc != 2)
+        return RedisModule_WrongArity(ctx);
+    if (!find_schedule(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    if (schedule == NULL || tw__schedule_earliest(schedule, 0, UINT64_MAX, tw__now_ms(), 1, &task) == 0)
+        return RedisModule_ReplyWithNull(ctx);
+    reply_id_and_due(ctx, task);
+    return REDISMODULE_OK;
+}
+
+/* An end of a range: a time, or `word` for the end of time. */
+static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, const char *word,
+                     uint64_t end, uint64_t *time)
+{
+    if (!tw__is_word(argument, word))
+        return tw__number(ctx, argument, what, 0, INT64_MAX, time);
+    *time = end;
+    return true;
+}
+
+static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__schedule *schedule;
+    uint64_t from, to, limit = RANGE_USUAL;
+    if (argc != 4 && argc != 6)
+        return RedisModule_WrongArity(ctx);
+    if (!read_end(ctx, argv[2], "from", "-", 0, &from) || !read_end(ctx, argv[3], "to", "+", UINT64_MAX, &to))
+        return REDISMODULE_OK;
+    if (argc == 6 && !tw__is_word(argv[4], "LIMIT"))
+        return tw__error_about(ctx, argv[4], "the option", "LIMIT n");
+    if ((argc == 6 && !tw__number(ctx, argv[5], "LIMIT", 1, RANGE_MAX, &limit)) ||
+        !find_schedule(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    uint64_t count = schedule == NULL ? 0 : tw__table_count(&schedule->tasks);
+    struct tw__task **task = RedisModule_Alloc(((limit < count ? limit : count) + 1) * sizeof *task);
+    if (count > 0 && from <= to)
+        count = tw__schedule_earliest(schedule, from, to, tw__now_ms(), limit < count ? limit : count, task);
+    else
+        count = 0;
+    RedisModule_ReplyWithArray(ctx, (long)count);
+    for (uint64_t i = 0; i < count; i++)
+        reply_id_and_due(ctx, task[i]);
+    RedisModule_Free(task);
+    return REDISMODULE_OK;
+}
+
+/* ---- TW.SCAN -------------------------------------------------------------------------------------------------------------- */
+
+/* What one call has found. */
+struct scan {
+    const char *pattern; /* NULL: any id */
+    const struct tw__task **task;
+    size_t found, capacity;
+    uint64_t seen;
+};
+
+static bool matches(const char *pattern, struct tw__bytes id)
+{
+    char *text = RedisModule_Alloc(id.size + 1);
+    memcpy(text, id.at, id.size);
+    text[id.size] = '\0';
+    bool match = fnmatch(pattern, text, 0) == 0;
+    RedisModule_Free(text);
+    return match;
+}
+
+static void scan_task(void *entry, void *arg)
+{
+    struct scan *scan = arg;
+    scan->seen++;
+    if (scan->pattern != NULL && !matches(scan->pattern, tw__task_id(entry)))
+        return;
+    if (scan->found == scan->capacity) {
+        scan->capacity = scan->capacity == 0 ? 128 : scan->capacity * 2;
+        scan->task = RedisModule_Realloc(scan->task, scan->capacity * sizeof *scan->task);
+    }
+    scan->task[scan->found++] = entry;
+}
+
+static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64_t *cursor)
+{
+    unsigned long long value;
+    if (RedisModule_StringToULongLong(argument, &value) == REDISMODULE_OK) {
+        *cursor = value;
+        return true;
+    }
+    RedisModule_ReplyWithError(ctx, "ERR invalid cursor: expected 0, or what the call before answered");
+    return false;
+}
+
+static bool read_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct scan *scan,
+                      uint64_t *count)
+{
+    for (int i = 3; i < argc; i += 2) {
+        if (!tw__is_word(argv[i], "COUNT") && !tw__is_word(argv[i], "MATCH")) {
+            tw__error_about(ctx, argv[i], "the option", "COUNT n or MATCH glob");
+            return false;
+        }
+        if (i + 1 == argc) {
+            RedisModule_WrongArity(ctx);
+            return false;
+        }
+        if (tw__is_word(argv[i], "MATCH"))
+            scan->pattern = RedisModule_StringPtrLen(argv[i + 1], NULL);
+        else if (!tw__number(ctx, argv[i + 1], "COUNT", 1, INT32_MAX, count))
+            return false;
+    }
+    return true;
+}
+
+static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__schedule *schedule;
+    struct scan scan = {.pattern = NULL};
+    uint64_t cursor, count = SCAN_USUAL;
+    char text[32];
+    if (argc < 3)
+        return RedisModule_WrongArity(ctx);
+    if (!read_cursor(ctx, argv[2], &cursor) || !read_scan(ctx, argv, argc, &scan, &count) ||
+        !find_schedule(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    do
+        cursor = schedule == NULL ? 0 : tw__table_scan(&schedule->tasks, cursor, scan_task, &scan);
+    while (cursor != 0 && scan.seen < count);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)cursor);
+    RedisModule_ReplyWithArray(ctx, 2);
+    RedisModule_ReplyWithCString(ctx, text);
+    RedisModule_ReplyWithArray(ctx, (long)scan.found * 2);
+    for (size_t i = 0; i < scan.found; i++) {
+        reply_bytes(ctx, tw__task_id(scan.task[i]));
+        reply_number(ctx, tw__task_due(scan.task[i]));
+    }
+    RedisModule_Free(scan.task);
+    return REDISMODULE_OK;
+}
+
+/* ---- TW.FORECAST, TW.INFO --------------------------------------------------------------------------------------------------- */
+
+static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__schedule *schedule;
+    uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
+    if (argc < 2 || argc > 6 || argc % 2 != 0)
+        return RedisModule_WrongArity(ctx);
+    for (int i = 2; i < argc; i += 2) {
+        bool is_step = tw__is_word(argv[i], "STEP");
+        if (!is_step && !tw__is_word(argv[i], "COUNT"))
+            return tw__error_about(ctx, argv[i], "the option", "STEP ms or COUNT n");
+        if (is_step ? !tw__number(ctx, argv[i + 1], "STEP", 1, INT64_MAX, &step)
+                    : !tw__number(ctx, argv[i + 1], "COUNT", 1, STEPS_MAX, &count))
+            return REDISMODULE_OK;
+    }
+    if (!find_schedule(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    uint64_t *counts = RedisModule_Calloc(count, sizeof *counts);
+    if (schedule != NULL)
+        tw__schedule_forecast(schedule, tw__now_ms(), step, count, counts);
+    RedisModule_ReplyWithArray(ctx, (long)count);
+    for (uint64_t i = 0; i < count; i++)
+        reply_number(ctx, counts[i]);
+    RedisModule_Free(counts);
+    return REDISMODULE_OK;
+}
+
+static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__schedule *schedule;
+    struct tw__task *task;
+    uint64_t now_ms = tw__now_ms(), overdue;
+    if (argc != 2)
+        return RedisModule_WrongArity(ctx);
+    if (!find_schedule(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    if (schedule == NULL)
+        return RedisModule_ReplyWithError(ctx, "ERR no such key");
+    tw__schedule_forecast(schedule, now_ms, 1, 1, &overdue);
+    size_t any = tw__schedule_earliest(schedule, 0, UINT64_MAX, now_ms, 1, &task);
+    RedisModule_ReplyWithMap(ctx, 8);
+    reply_named(ctx, "tasks", tw__table_count(&schedule->tasks));
+    reply_named(ctx, "overdue", overdue);
+    reply_named(ctx, "next-due", any == 0 ? UINT64_MAX : tw__task_due(task));
+    reply_named(ctx, "routes", tw__table_count(&schedule->routes));
+    reply_named(ctx, "held", schedule->held);
+    reply_named(ctx, "bytes", tw__schedule_bytes(schedule));
+    reply_named(ctx, "fired", schedule->fired);
+    reply_named(ctx, "dead", schedule->dead);
+    return REDISMODULE_OK;
+}
+
+/* ---- registering --------------------------------------------------------------------------------------------------------------- */
+
+int tw__queries_register(RedisModuleCtx *ctx)
+{
+    static const struct {
+        const char *name, *flags;
+        RedisModuleCmdFunc call;
+    } commands[] = {
+        {"tw.get", "readonly fast", command_get}, {"tw.len", "readonly fast", command_len},
+        {"tw.next", "readonly", command_next},    {"tw.scan", "readonly", command_scan},
+        {"tw.range", "readonly", command_range},  {"tw.forecast", "readonly", command_forecast},
+        {"tw.info", "readonly", command_info},
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (RedisModule_CreateCommand(ctx, commands[i].name, commands[i].call, commands[i].flags, 1, 1, 1) !=
+            REDISMODULE_OK)
+            return REDISMODULE_ERR;
+    return REDISMODULE_OK;
+}

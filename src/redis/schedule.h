@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Schedules, the routes of their tasks, and where tasks wait. Free of Redis: times and memory come from outside.
+ *
+ *     schedule:  id -> task                task -> route -> schedule
+ *                (target, options) -> route
+ *
+ * A task waits in one of three places: in the wheel that all schedules share; in the queue of overdue tasks, when it
+ * came due and could not be delivered yet; in the queue of its route, when its target refused it or one before it.
+ *
+ * A schedule is attached while it is the value of a key. Detached, it keeps its tasks, which then come due without
+ * effect; a removed key's schedule is detached first and reaped later, a few tasks at a time, on the server's thread.
+ */
+#ifndef TW_REDIS_SCHEDULE_H
+#define TW_REDIS_SCHEDULE_H
+
+#include "table.h"
+#include "task.h"
+
+enum tw__kind { TW__STREAM, TW__LIST };
+enum tw__late { TW__LATE_FIRE, TW__LATE_DROP, TW__LATE_COALESCE };
+
+/* Where a task goes, and how. */
+struct tw__plan {
+    uint8_t kind; /* enum tw__kind */
+    uint8_t late; /* enum tw__late */
+    uint64_t maxlen, late_ms;
+    struct tw__bytes target;
+};
+
+struct tw__schedule;
+
+/* What all tasks of a schedule with the same plan share. */
+struct tw__route {
+    struct tw__schedule *schedule;
+    struct tw_link queue;  /* tasks held back because the target refused the first of them */
+    struct tw_timer retry; /* pending while there are any */
+    uint64_t wait_ms;      /* the last wait before a retry; 0: none yet */
+    void *target; /* the target's name as the server wants it, made when first used; see forget_target */
+    uint64_t tasks;
+    uint64_t chunk; /* the chunk that numbered it last, and its number there (chunk.c) */
+    uint32_t number;
+    uint32_t index; /* in the list of all routes */
+    uint32_t key_size;
+    char key[]; /* the plan, packed */
+};
+
+/* Strings gathered during a batch of deliveries, as the server wants them. */
+struct tw__strings {
+    void **at;
+    size_t count, capacity;
+};
+
+struct tw__schedule {
+    struct tw__table tasks, routes;
+    struct tw__route *last;       /* the route that was used last */
+    struct tw_link all;           /* in the list of attached schedules, or of detached ones */
+    struct tw__schedule *grave;   /* the next of those to be reaped */
+    struct tw__schedule *touched; /* the next of those that the present batch has touched */
+    void *name;                   /* of its key, as the server wants it */
+    int db;
+    bool attached, in_batch;
+    uint64_t queued, held; /* tasks in the queue of overdue ones; in those of its routes */
+    uint64_t bytes;        /* of tasks and routes */
+    uint64_t fired, dead;
+    struct tw__strings once, next; /* what the present batch has to replicate */
+};
+
+/* What all schedules share. */
+struct tw__all {
+    struct tw_wheel *wheel;
+    struct tw_wheel *behind;  /* for times that `wheel` has passed because the clock was set back; else NULL */
+    struct tw_wheel *retries; /* of routes, by a monotonic clock */
+    struct tw_link overdue;   /* tasks, in the order in which they came due */
+    struct tw_link attached, detached;
+    uint64_t schedules, pending, queued, held, bytes; /* of attached schedules */
+    uint64_t reaping;                                 /* tasks of detached ones */
+    struct tw__route **route;
+    uint32_t routes, route_capacity, route_free;
+    uint32_t order;
+    void (*forget_target)(void *target);
+};
+extern struct tw__all tw__all;
+
+/* Makes the wheels: that of tasks counts the wall clock's milliseconds, that of retries a monotonic clock's. Returns 0 or
+ * -1: no memory. */
+int tw__all_start(uint64_t now_ms, uint64_t monotonic_ms);
+
+/* ---- schedules -------------------------------------------------------------------------------------------- */
+
+/* An empty, detached schedule. */
+struct tw__schedule *tw__schedule_new(void);
+/* Its tasks count, and come due. */
+void tw__schedule_attach(struct tw__schedule *schedule);
+/* And no longer. */
+void tw__schedule_detach(struct tw__schedule *schedule);
+/* Hands a schedule over to be reaped. Threads: any, when it is detached. */
+void tw__schedule_bury(struct tw__schedule *schedule);
+/* Frees up to `limit` tasks of buried schedules, and those that have none. Returns how many were freed. */
+uint64_t tw__schedule_reap(uint64_t limit);
+bool tw__schedule_reaping(void);
+/* What it takes in memory. */
+size_t tw__schedule_bytes(const struct tw__schedule *schedule);
+
+struct tw__task *tw__schedule_find(const struct tw__schedule *schedule, uint64_t hash, struct tw__bytes id);
+/* The route of a plan, made if need be. */
+struct tw__route *tw__schedule_route(struct tw__schedule *schedule, const struct tw__plan *plan);
+/* Lets go of a route whose `tasks` was raised by one to keep it. */
+void tw__schedule_route_unused(struct tw__route *route);
+/* Puts a task in and files it; `old`, if not NULL, is the one with this id, which it replaces. */
+void tw__schedule_put(struct tw__schedule *schedule, struct tw__task *task, struct tw__route *route,
+                      uint64_t hash, struct tw__task *old, uint64_t now_ms);
+/* Takes a task out, wherever it is filed, and frees it. */
+void tw__schedule_remove(struct tw__schedule *schedule, struct tw__task *task, uint64_t hash);
+/* The task's block has been moved: `old` is where it was. */
+void tw__schedule_moved(struct tw__schedule *schedule, const struct tw__task *old, struct tw__task *task);
+
+static inline struct tw__route *tw__route_of(const struct tw__task *task)
+{
+    return tw__all.route[task->route];
+}
+
+static inline struct tw__schedule *tw__schedule_of(const struct tw__task *task)
+{
+    return tw__route_of(task)->schedule;
+}
+
+struct tw__plan tw__route_plan(const struct tw__route *route);
+
+/* ---- filing ------------------------------------------------------------------------------------------------ */
+
+/* Files a task that is filed nowhere. */
+void tw__file(struct tw__task *task, uint64_t due_ms, uint64_t now_ms);
+/* Takes it out of where it is filed. */
+void tw__unfile(struct tw__task *task);
+/* Gives it another time. */
+void tw__refile(struct tw__task *task, uint64_t due_ms, uint64_t now_ms);
+/* Puts a task that was taken out back, before all that are overdue. */
+void tw__file_front(struct tw__task *task);
+/* Puts it at the end of its route's queue. */
+void tw__hold(struct tw__task *task);
+/* Puts the tasks of a route's queue before all that are overdue: its target may be tried again. */
+void tw__release(struct tw__route *route);
+/* Puts a task into the queue of overdue ones. */
+void tw__file_overdue(struct tw__task *task);
+
+enum tw__taken { TW__TAKEN_NONE, TW__TAKEN_TASK, TW__TAKEN_MORE };
+/* Takes the next task out that is due at `now_ms`: of the queue first, if `queued`, then of the wheel. TW__TAKEN_MORE: the budget is
+ * used up. Detached schedules' tasks are passed over. */
+enum tw__taken tw__take(uint64_t now_ms, bool queued, uint32_t *budget, struct tw__task **task);
+/* Brings the queue of overdue tasks into the order of their times. */
+void tw__sort_overdue(void);
+/* When tasks come due next, or the wheel has work of its own; TW_NEVER if it is empty; overdue tasks apart. */
+uint64_t tw__next_work(void);
+/* Gets ready for a clock that was set back to `now_ms`. */
+void tw__clock_back(uint64_t now_ms);
+
+/* ---- looking ------------------------------------------------------------------------------------------------- */
+
+/* Overdue tasks of all attached schedules, and the earliest due time among them, TW_NEVER if there are none. */
+uint64_t tw__overdue(uint64_t now_ms, uint64_t *oldest);
+
+/* Up to `limit` tasks of a schedule with from <= due <= to, in order, into `task`. Returns how many. */
+size_t tw__schedule_earliest(const struct tw__schedule *schedule, uint64_t from, uint64_t to, uint64_t now_ms,
+                             size_t limit, struct tw__task **task);
+
+/* Counts a schedule's tasks that are due up to now_ms + step * count, by step. */
+void tw__schedule_forecast(const struct tw__schedule *schedule, uint64_t now_ms, uint64_t step, size_t count,
+                           uint64_t *counts);
+
+/* All tasks of a schedule in order, in a block from tw__memory. NULL: there are none. */
+struct tw__task **tw__schedule_sorted(const struct tw__schedule *schedule);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A task: one block of memory that holds its timer, its id and its payload. Free of Redis.
+ *
+ *     [ timer 32 | route 4 | order 4 | flags 1 | every 8, times 8 if it repeats | id size, id | count, size, bytes ... ]
+ *
+ * Sizes are varints: seven bits a byte, the lowest first. So a task costs 43 bytes beside its id and payload, and a
+ * byte or two for each string of the payload.
+ */
+#ifndef TW_REDIS_TASK_H
+#define TW_REDIS_TASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tickwheel/wheel.h>
+
+enum {
+    TW__TASK_REPEATS = 1, /* every and times are there */
+    TW__TASK_QUEUED = 2,  /* in a queue: that of overdue tasks, or that of its route */
+    TW__TASK_HELD = 4,    /* the queue is its route's */
+    TW__TASK_BEHIND = 8,  /* in the wheel for times that the main one has passed (see tick.c) */
+    TW__TASK_TRIES = 16   /* the upper four bits count the tries that failed */
+};
+enum { TW__TRIES_MAX = 15 };
+
+#define TW__FOR_EVER UINT64_MAX
+
+struct tw__task {
+    struct tw_timer timer; /* in a wheel, a queue, or nowhere; it carries the due time in any case */
+    uint32_t route;        /* index in the list of all routes */
+    uint32_t order;        /* when it was filed, among tasks that are due together; it may wrap */
+    uint8_t flags;
+    char rest[];
+};
+
+/* A string that lies somewhere else. */
+struct tw__bytes {
+    const char *at;
+    size_t size;
+};
+
+/* What a task is made of. */
+struct tw__task_plan {
+    struct tw__bytes id;
+    uint64_t due;          /* Unix ms */
+    uint64_t every, times; /* every 0: once; times TW__FOR_EVER: no end */
+    uint32_t tries;        /* that failed so far */
+    /* The payload, in one of two forms: packed already, or `count` strings that `string` gives. */
+    struct tw__bytes packed;
+    uint32_t count;
+    struct tw__bytes (*string)(void *arg, uint32_t i);
+    void *arg;
+};
+
+/* A task in memory of its own, filed nowhere. NULL: no memory. */
+struct tw__task *tw__task_new(const struct tw__task_plan *plan);
+void tw__task_free(struct tw__task *task);
+
+struct tw__bytes tw__task_id(const struct tw__task *task);
+uint64_t tw__task_every(const struct tw__task *task);
+uint64_t tw__task_times(const struct tw__task *task);
+void tw__task_set_times(struct tw__task *task, uint64_t times);
+uint32_t tw__task_tries(const struct tw__task *task);
+void tw__task_set_tries(struct tw__task *task, uint32_t tries);
+
+static inline uint64_t tw__task_due(const struct tw__task *task)
+{
+    return tw_timer_deadline(&task->timer);
+}
+
+static inline struct tw__task *tw__task_of(struct tw_timer *timer)
+{
+    return TW_CONTAINER(timer, struct tw__task, timer);
+}
+
+/* The payload: how many strings, then one after the other. */
+struct tw__payload {
+    const char *at;
+    uint32_t count;
+};
+struct tw__payload tw__task_payload(const struct tw__task *task);
+struct tw__bytes tw__payload_next(struct tw__payload *payload);
+/* The payload with its sizes, as it is packed. */
+struct tw__bytes tw__task_packed(const struct tw__task *task);
+/* Whether bytes are a payload, whole and nothing else. */
+bool tw__packed_valid(struct tw__bytes packed);
+
+/* ---- varints ---------------------------------------------------------------------------------------------- */
+
+enum { TW__VARINT_MAX = 10 };
+size_t tw__varint_size(uint64_t value);
+/* Writes one; returns the end. */
+char *tw__varint_put(char *at, uint64_t value);
+/* Reads one that is known to be whole; returns its end. */
+const char *tw__varint_get(const char *at, uint64_t *value);
+/* Reads one that may be cut short, too long or too large: NULL then. */
+const char *tw__varint_take(const char *at, const char *end, uint64_t *value);
+
+#endif
