@@ -295,6 +295,41 @@ static void coming_and_going_does_not_add_up(void **state)
     close_numbers();
 }
 
+/* Half of the entries go, too few for segments to be joined: then the segments themselves must give room back. */
+static void what_is_left_after_many_have_gone_is_small(void **state)
+{
+    unsigned n = 40000;
+    (void)state;
+    open_numbers(n);
+    insert_numbers(0, n);
+    for (unsigned left = n; left >= 1000; left--) {
+        assert_true(bytes_out <= 13 * (size_t)left);
+        remove_numbers(left - 1, left);
+    }
+    check_table();
+    close_numbers();
+}
+
+/* One entry that comes and goes, at any size, does not make it ask for memory again and again. */
+static void at_no_size_does_it_grow_and_shrink_in_turns(void **state)
+{
+    enum { MANY = 1500, TURNS = 20 };
+    (void)state;
+    open_numbers(MANY);
+    for (unsigned n = 1; n < MANY; n++) {
+        insert_numbers(n - 1, n);
+        insert_numbers(n, n + 1);
+        remove_numbers(n, n + 1);
+        requests = 0;
+        for (unsigned turn = 0; turn < TURNS; turn++) {
+            insert_numbers(n, n + 1);
+            remove_numbers(n, n + 1);
+        }
+        assert_true(requests <= TURNS / 4);
+    }
+    close_numbers();
+}
+
 /* No call asks for a large block, asks often, or looks at many entries, however many there are. */
 static void it_grows_and_shrinks_a_little_at_a_time(void **state)
 {
@@ -408,10 +443,12 @@ static void everything_is_walked_and_scanned_once_while_nothing_changes(void **s
         for (unsigned i = 0; i < sizes[k]; i++)
             assert_true(item[i]->seen);
         forget_what_was_seen();
+        unsigned calls = 0;
         at = 0;
-        do
+        do {
             at = tw__table_scan(&table, at, see, &visits);
-        while (at != 0);
+            assert_true(++calls <= MOST);
+        } while (at != 0);
         assert_int_equal(visits, sizes[k]);
         for (unsigned i = 0; i < sizes[k]; i++)
             assert_true(item[i]->seen);
@@ -643,6 +680,8 @@ int main(void)
         cmocka_unit_test(what_goes_in_is_found_until_it_is_taken_out),
         cmocka_unit_test(an_entry_costs_less_than_eleven_bytes),
         cmocka_unit_test(coming_and_going_does_not_add_up),
+        cmocka_unit_test(what_is_left_after_many_have_gone_is_small),
+        cmocka_unit_test(at_no_size_does_it_grow_and_shrink_in_turns),
         cmocka_unit_test(it_grows_and_shrinks_a_little_at_a_time),
         cmocka_unit_test(popping_gives_back_everything_on_the_way),
         cmocka_unit_test(equal_tags_are_told_apart),
