@@ -128,7 +128,7 @@ def test_what_a_consumer_is_still_at_is_left_to_it(server, r, consumer):
 
 def test_consumers_share_the_work(server, r, consumer):
     two = [consumer(0, "--name", name) for name in ("one", "two")]
-    wait_until(lambda: r.exists(STREAM) and len(r.xinfo_consumers(STREAM, GROUP)) == 2)
+    wait_until(lambda: r.info("clients")["blocked_clients"] == 2)  # both wait for entries
     for order in range(20):
         shop(server, "place", order, "--within", 100)
     wait_until(lambda: [state(r, order) for order in range(20)] == ["expired"] * 20)

@@ -33,18 +33,18 @@ class Serving:
 
     def __init__(self, port, folder, **options):
         line = [*SERVE, "--port", str(port), "--data", str(folder), "--module", module_path()]
-        self.process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        start_new_session=True, **options)
+        self.process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                                        **options)
         self.port, self.welcome = port, ""
 
     def ready(self):
         """Reads up to the last line of the welcome."""
         end = time.monotonic() + PATIENCE
         while "Ctrl-C" not in self.welcome:
-            assert select.select([self.process.stdout], [], [], end - time.monotonic())[0], self.welcome
-            line = self.process.stdout.readline()
-            assert line, self.welcome + self.process.stderr.read()
-            self.welcome += line
+            assert select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0], self.welcome
+            piece = os.read(self.process.stdout.fileno(), 65536).decode()
+            assert piece, self.welcome + self.process.stderr.read().decode()
+            self.welcome += piece
         return self
 
     def client(self):
@@ -56,7 +56,7 @@ class Serving:
 
     def ended(self):
         output, errors = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, output, errors
+        return self.process.returncode, output.decode(), errors.decode()
 
 
 @pytest.fixture
