@@ -55,3 +55,31 @@ bool tw__number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *wh
     tw__error_about(ctx, argument, what, expected);
     return false;
 }
+
+bool tw__options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct tw__option *options,
+                 const char *expected)
+{
+    char error[ERROR_MAX];
+    for (int at = 0; at < argc; at += 2) {
+        struct tw__option *option = options;
+        while (option->word != NULL && !tw__is_word(argv[at], option->word))
+            option++;
+        if (option->word == NULL || option->value != NULL) {
+            tw__error_about(ctx, argv[at], "the option", option->word == NULL ? expected : "each option once");
+            return false;
+        }
+        if (at + 1 == argc) {
+            snprintf(error, sizeof error, "ERR %s has no value: expected %s", option->word, expected);
+            RedisModule_ReplyWithError(ctx, error);
+            return false;
+        }
+        option->value = argv[at + 1];
+    }
+    return true;
+}
+
+bool tw__option_number(RedisModuleCtx *ctx, const struct tw__option *option, long long min, long long max,
+                       uint64_t *number)
+{
+    return option->value == NULL || tw__number(ctx, option->value, option->word, min, max, number);
+}

@@ -346,7 +346,7 @@ static int command_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (allows(add.condition, old, add.due)) {
         put(ctx, &add, key, schedule, old, hash);
         replicate_add(ctx, &add, argv, argc);
-        RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, "tw.add", add.schedule);
+        tw__changed(ctx, add.schedule, "tw.add");
         RedisModule_ReplyWithString(ctx, add.id);
     } else {
         RedisModule_ReplyWithNull(ctx);
@@ -380,7 +380,7 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     if (cancelled > 0) {
         tw__counts.cancelled += (uint64_t)cancelled;
         RedisModule_ReplicateVerbatim(ctx);
-        RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, "tw.cancel", argv[1]);
+        tw__changed(ctx, argv[1], "tw.cancel");
         tw__remove_if_empty(ctx, key, argv[1], schedule);
     }
     RedisModule_CloseKey(key);
@@ -430,7 +430,7 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         tw__counts.moved++;
         tw__arm(due);
         replicate_move(ctx, argv, argc, absolute, due);
-        RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, "tw.move", argv[1]);
+        tw__changed(ctx, argv[1], "tw.move");
     }
     RedisModule_CloseKey(key);
     return RedisModule_ReplyWithLongLong(ctx, moves);
@@ -445,13 +445,12 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     RedisModuleKey *key;
     struct tw__schedule *schedule;
     uint64_t limit = (uint64_t)tw__config.tasks_per_tick;
-    if (argc != 2 && argc != 4)
+    struct tw__option options[] = {{"LIMIT", NULL}, {NULL, NULL}};
+    if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    if (argc == 4 && !tw__is_word(argv[2], "LIMIT"))
-        return tw__error_about(ctx, argv[2], "the option", "LIMIT n");
-    if (argc == 4 && !tw__number(ctx, argv[3], "LIMIT", 1, DRAIN_MAX, &limit))
-        return REDISMODULE_OK;
-    if (!open_schedule(ctx, argv[1], &key, &schedule))
+    if (!tw__options(ctx, argv + 2, argc - 2, options, "LIMIT n") ||
+        !tw__option_number(ctx, &options[0], 1, DRAIN_MAX, &limit) ||
+        !open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
     uint64_t delivered = schedule == NULL ? 0 : tw__deliver_now(ctx, schedule, limit);
@@ -525,6 +524,7 @@ static int command_fired(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     }
     if (good)
         RedisModule_ReplicateVerbatim(ctx);
+    RedisModule_SignalModifiedKey(ctx, argv[1]);
     if (schedule != NULL)
         tw__remove_if_empty(ctx, key, argv[1], schedule);
     RedisModule_CloseKey(key);
@@ -548,6 +548,7 @@ static int command_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (!good)
         return RedisModule_ReplyWithError(ctx, "ERR TW.LOAD: the chunk is damaged");
     RedisModule_ReplicateVerbatim(ctx);
+    RedisModule_SignalModifiedKey(ctx, argv[1]);
     tw__arm_next();
     return RedisModule_ReplyWithSimpleString(ctx, "OK");
 }

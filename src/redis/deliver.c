@@ -140,7 +140,7 @@ static void finish(RedisModuleCtx *ctx, struct tw__schedule *schedule)
         return;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, schedule->name, REDISMODULE_READ | REDISMODULE_WRITE);
     RedisModuleString *name = RedisModule_CreateStringFromString(NULL, schedule->name);
-    RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, "tw.fired", name);
+    tw__changed(ctx, name, "tw.fired");
     tw__remove_if_empty(ctx, key, name, schedule);
     RedisModule_FreeString(NULL, name);
     RedisModule_CloseKey(key);

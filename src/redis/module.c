@@ -42,6 +42,12 @@ enum tw__opened tw__open(RedisModuleKey *key, struct tw__schedule **schedule)
     return TW__OPEN_SCHEDULE;
 }
 
+void tw__changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event)
+{
+    RedisModule_SignalModifiedKey(ctx, name);
+    RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, event, name);
+}
+
 void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
                          struct tw__schedule *schedule)
 {
@@ -97,7 +103,8 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return REDISMODULE_ERR;
     }
     use_memory_of_server();
-    RedisModule_SetModuleOptions(ctx, REDISMODULE_OPTIONS_HANDLE_IO_ERRORS);
+    RedisModule_SetModuleOptions(ctx, REDISMODULE_OPTIONS_HANDLE_IO_ERRORS |
+                                          REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
     if (tw__all_start(tw__now_ms(), RedisModule_MonotonicMicroseconds() / 1000) != 0 ||
         register_all(ctx, argv, argc) != REDISMODULE_OK)
         return REDISMODULE_ERR;

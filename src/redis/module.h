@@ -64,6 +64,9 @@ enum tw__opened { TW__OPEN_NONE, TW__OPEN_SCHEDULE, TW__OPEN_OTHER };
 /* Looks a key up: what it is, and the schedule. */
 enum tw__opened tw__open(RedisModuleKey *key, struct tw__schedule **schedule);
 
+/* Says that a schedule was changed, to those who watch its key and to those who listen. */
+void tw__changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event);
+
 /* Removes the key of a schedule that has no tasks left, and says so to those who listen. */
 void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
                          struct tw__schedule *schedule);
@@ -111,6 +114,21 @@ bool tw__is_word(RedisModuleString *argument, const char *word);
 /* A number within bounds; false: an error that names the argument has been sent. */
 bool tw__number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, long long min,
                 long long max, uint64_t *number);
+
+/* An option with one value. */
+struct tw__option {
+    const char *word;
+    RedisModuleString *value; /* NULL: it was not given */
+};
+
+/* Reads options in any order, each at most once; the list ends with a NULL word. `expected` names them all. False: the
+ * error has been sent. */
+bool tw__options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct tw__option *options,
+                 const char *expected);
+
+/* Reads the value of an option, if it was given. */
+bool tw__option_number(RedisModuleCtx *ctx, const struct tw__option *option, long long min, long long max,
+                       uint64_t *number);
 
 /* Answers with an error: `what` is this argument, and something else was expected. */
 int tw__error_about(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, const char *expected);

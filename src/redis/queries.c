@@ -142,13 +142,13 @@ static int command_next(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
-/* An end of a range: a time, or `word` for the end of time. */
-static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, const char *word,
-                     uint64_t end, uint64_t *time)
+/* An end of a range: a time, or an end of time. */
+static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, uint64_t *time)
 {
-    if (!tw__is_word(argument, word))
+    bool first = tw__is_word(argument, "-");
+    if (!first && !tw__is_word(argument, "+"))
         return tw__number(ctx, argument, what, 0, INT64_MAX, time);
-    *time = end;
+    *time = first ? 0 : TW__TIME_MAX;
     return true;
 }
 
@@ -156,14 +156,12 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
 {
     struct tw__schedule *schedule;
     uint64_t from, to, limit = RANGE_USUAL;
-    if (argc != 4 && argc != 6)
+    struct tw__option options[] = {{"LIMIT", NULL}, {NULL, NULL}};
+    if (argc < 4)
         return RedisModule_WrongArity(ctx);
-    if (!read_end(ctx, argv[2], "from", "-", 0, &from) || !read_end(ctx, argv[3], "to", "+", UINT64_MAX, &to))
-        return REDISMODULE_OK;
-    if (argc == 6 && !tw__is_word(argv[4], "LIMIT"))
-        return tw__error_about(ctx, argv[4], "the option", "LIMIT n");
-    if ((argc == 6 && !tw__number(ctx, argv[5], "LIMIT", 1, RANGE_MAX, &limit)) ||
-        !find_schedule(ctx, argv[1], &schedule))
+    if (!read_end(ctx, argv[2], "from", &from) || !read_end(ctx, argv[3], "to", &to) ||
+        !tw__options(ctx, argv + 4, argc - 4, options, "LIMIT n") ||
+        !tw__option_number(ctx, &options[0], 1, RANGE_MAX, &limit) || !find_schedule(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     uint64_t count = schedule == NULL ? 0 : tw__table_count(&schedule->tasks);
     struct tw__task **task = RedisModule_Alloc(((limit < count ? limit : count) + 1) * sizeof *task);
@@ -222,37 +220,21 @@ static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64
     return false;
 }
 
-static bool read_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct scan *scan,
-                      uint64_t *count)
-{
-    for (int i = 3; i < argc; i += 2) {
-        if (!tw__is_word(argv[i], "COUNT") && !tw__is_word(argv[i], "MATCH")) {
-            tw__error_about(ctx, argv[i], "the option", "COUNT n or MATCH glob");
-            return false;
-        }
-        if (i + 1 == argc) {
-            RedisModule_WrongArity(ctx);
-            return false;
-        }
-        if (tw__is_word(argv[i], "MATCH"))
-            scan->pattern = RedisModule_StringPtrLen(argv[i + 1], NULL);
-        else if (!tw__number(ctx, argv[i + 1], "COUNT", 1, INT32_MAX, count))
-            return false;
-    }
-    return true;
-}
-
 static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__schedule *schedule;
     struct scan scan = {.pattern = NULL};
     uint64_t cursor, count = SCAN_USUAL;
     char text[32];
+    struct tw__option options[] = {{"COUNT", NULL}, {"MATCH", NULL}, {NULL, NULL}};
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
-    if (!read_cursor(ctx, argv[2], &cursor) || !read_scan(ctx, argv, argc, &scan, &count) ||
-        !find_schedule(ctx, argv[1], &schedule))
+    if (!read_cursor(ctx, argv[2], &cursor) ||
+        !tw__options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
+        !tw__option_number(ctx, &options[0], 1, INT32_MAX, &count) || !find_schedule(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
+    if (options[1].value != NULL)
+        scan.pattern = RedisModule_StringPtrLen(options[1].value, NULL);
     do
         cursor = schedule == NULL ? 0 : tw__table_scan(&schedule->tasks, cursor, scan_task, &scan);
     while (cursor != 0 && scan.seen < count);
@@ -274,17 +256,12 @@ static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 {
     struct tw__schedule *schedule;
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
-    if (argc < 2 || argc > 6 || argc % 2 != 0)
+    struct tw__option options[] = {{"STEP", NULL}, {"COUNT", NULL}, {NULL, NULL}};
+    if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    for (int i = 2; i < argc; i += 2) {
-        bool is_step = tw__is_word(argv[i], "STEP");
-        if (!is_step && !tw__is_word(argv[i], "COUNT"))
-            return tw__error_about(ctx, argv[i], "the option", "STEP ms or COUNT n");
-        if (is_step ? !tw__number(ctx, argv[i + 1], "STEP", 1, INT64_MAX, &step)
-                    : !tw__number(ctx, argv[i + 1], "COUNT", 1, STEPS_MAX, &count))
-            return REDISMODULE_OK;
-    }
-    if (!find_schedule(ctx, argv[1], &schedule))
+    if (!tw__options(ctx, argv + 2, argc - 2, options, "STEP ms or COUNT n") ||
+        !tw__option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
+        !tw__option_number(ctx, &options[1], 1, STEPS_MAX, &count) || !find_schedule(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     uint64_t *counts = RedisModule_Calloc(count, sizeof *counts);
     if (schedule != NULL)
@@ -313,7 +290,7 @@ static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     reply_named(ctx, "tasks", tw__table_count(&schedule->tasks));
     reply_named(ctx, "overdue", overdue);
     reply_named(ctx, "next-due", any == 0 ? UINT64_MAX : tw__task_due(task));
-    reply_named(ctx, "routes", tw__table_count(&schedule->routes));
+    reply_named(ctx, "routes", tw__schedule_routes(schedule));
     reply_named(ctx, "held", schedule->held);
     reply_named(ctx, "bytes", tw__schedule_bytes(schedule));
     reply_named(ctx, "fired", schedule->fired);

@@ -225,6 +225,11 @@ struct tw__route *tw__schedule_route(struct tw__schedule *schedule, const struct
     return route;
 }
 
+uint64_t tw__schedule_routes(const struct tw__schedule *schedule)
+{
+    return tw__table_count(&schedule->routes) - (schedule->last != NULL && schedule->last->tasks == 0);
+}
+
 /* ---- tasks ----------------------------------------------------------------------------------------------------------- */
 
 static uint64_t hash_of(const struct tw__task *task)

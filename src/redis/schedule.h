@@ -107,6 +107,8 @@ struct tw__task *tw__schedule_find(const struct tw__schedule *schedule, uint64_t
 struct tw__route *tw__schedule_route(struct tw__schedule *schedule, const struct tw__plan *plan);
 /* Lets go of a route whose `tasks` was raised by one to keep it. */
 void tw__schedule_route_unused(struct tw__route *route);
+/* How many have tasks. */
+uint64_t tw__schedule_routes(const struct tw__schedule *schedule);
 /* Puts a task in and files it; `old`, if not NULL, is the one with this id, which it replaces. */
 void tw__schedule_put(struct tw__schedule *schedule, struct tw__task *task, struct tw__route *route,
                       uint64_t hash, struct tw__task *old, uint64_t now_ms);
