@@ -99,11 +99,15 @@ sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(sanitized)
 	@TICKWHEEL_LIGHT=1 ctest --test-dir build/sanitize --output-on-failure -j $(JOBS) -LE server
 
-check-redis: ## the module's tests under the same, in a redis-server that is built so
+check-redis: ## the module's tests under the same, in a redis-server that is built so; defragmentation in another
 	@$(sanitized)
 	@tests/redis/make_server asan build/redis-asan
 	@REDIS_SERVER=$(CURDIR)/build/redis-asan/redis-server TICKWHEEL_LIGHT=1 \
 		ctest --test-dir build/sanitize --output-on-failure -j $(JOBS) -L server
+	@tests/redis/make_server jemalloc build/redis-jemalloc
+	@$(MAKE) module
+	@REDIS_SERVER_DEFRAG=$(CURDIR)/build/redis-jemalloc/redis-server TICKWHEEL_MODULE=build/tickwheel.so \
+		/usr/bin/python3 -B -m pytest -q tests/redis/test_memory.py -k defrag
 
 races: ## the scheduler's storm under ThreadSanitizer, for SECONDS=60
 	@tools/setup build test check
