@@ -1,0 +1,648 @@
+# SPDX-License-Identifier: MIT
+"""Random commands against a reference of schedules in Python, with restarts, crashes, promotions and rewrites between.
+
+Each command goes in a transaction of its own, between two looks at the targets and at its schedule, so that nothing can
+fire unseen: what had fired before is applied to the reference first, and from there the answer, and what is there
+afterwards, must be exactly the reference's.
+
+    MULTI  TIME  targets  TW.RANGE  -- the command --  targets  TW.RANGE  TIME  EXEC
+
+Schedules `far:*` hold tasks that are due in hours, many of them at the same time: order, queries, TW.DRAIN. Schedules
+`near:*` hold tasks that are due at once or soon, and repeat: none may come early, twice, with another due time than its
+own, or not at all; LATE decides what may be left out, and only when it was late indeed.
+
+TICKWHEEL_SEED repeats the commands of a run that failed (the moments are the machine's own). TICKWHEEL_MODEL_SECONDS: how
+long (35). Everything is appendfsync always, so a crash may lose nothing.
+"""
+import dataclasses
+import fnmatch
+import itertools
+import os
+import re
+import time
+
+from harness import HOST, Raw, as_map, now_ms, wait_replica_in_sync, wait_until
+from load import light, seeded
+
+SECONDS = float(os.environ.get("TICKWHEEL_MODEL_SECONDS") or 35)
+FAR, NEAR = ["far:0", "far:1"], ["near:0", "near:1"]
+STREAMS, LIST = ["stream:0", "stream:1"], "list"
+GRID = (now_ms() // 1000 + 7200) * 1000  # Far tasks are due at 40 seconds from here on.
+SLACK = 1000  # From the decision to deliver to the entry's own time, when the machine is busy, in ms.
+OVERDUE = 30000  # Nothing that can be delivered waits so long.
+
+
+@dataclasses.dataclass
+class Task:
+    name: str
+    due: int
+    every: int
+    times: int
+    target: str
+    kind: str
+    maxlen: int
+    late: str
+    late_ms: int
+    payload: list
+    number: int
+    order: int
+
+    def as_get_tells(self):
+        return {"due": self.due, "every": self.every, "times": self.times, "target": self.target, "kind": self.kind,
+                "maxlen": self.maxlen, "late": self.late, "late-ms": self.late_ms, "attempt": 1, "payload": self.payload}
+
+
+class Reference:
+    """What the schedules should hold. Every filing takes the next number of a count: equals stand in that order."""
+
+    def __init__(self):
+        self.schedules = {name: {} for name in FAR + NEAR}
+        self.counter = itertools.count(1)
+
+    def file(self, schedule, task):
+        task.order = next(self.counter)
+        self.schedules[schedule][task.name] = task
+
+    def refile(self, task, due):
+        task.due, task.order = due, next(self.counter)
+
+    def sorted(self, schedule):
+        return sorted(self.schedules[schedule].values(), key=lambda task: (task.due, task.order))
+
+    def rows(self, schedule):
+        return [[task.name, task.due] for task in self.sorted(schedule)]
+
+    def after_delivery(self, schedule, task, due):
+        """A delivery with this due time has been made."""
+        if task.every == 0 or task.times == 1:
+            del self.schedules[schedule][task.name]
+            return
+        if task.times > 0:
+            task.times -= 1
+        self.refile(task, due + task.every)
+
+    def find(self, number):
+        """The near task with this number: (schedule, task)."""
+        for schedule in NEAR:
+            for task in self.schedules[schedule].values():
+                if task.number == number:
+                    return schedule, task
+        return None, None
+
+
+class Pair:
+    """A primary and its replica, which change places."""
+
+    def __init__(self, fleet, rng):
+        options = {"appendonly": "yes", "appendfsync": "always"}
+        self.rng = rng
+        self.primary = fleet.server(**options)
+        self.replica = fleet.server(replicaof=self.primary, **options)
+        self.settle()
+
+    def settle(self):
+        wait_replica_in_sync(self.primary, self.replica)
+
+    def confirm(self):
+        """Whatever happened until now has reached the replica."""
+        raw = Raw(self.primary)
+        raw("INCR", "marker")
+        wait_until(lambda: raw("WAIT", 1, 1000) == 1, message="the replica does not follow")
+        raw.close()
+
+    def exchange(self):
+        self.primary, self.replica = self.replica, self.primary
+        self.primary.replicaof, self.replica.replicaof = None, self.primary
+
+    # What happens to them; each by the name that is printed.
+
+    def restart(self):
+        self.primary.restart()
+
+    def crash(self):
+        self.primary.kill()
+        self.primary.start()
+
+    def debug_reload(self):
+        self.primary.client().execute_command("DEBUG", "RELOAD")
+
+    def load_aof(self):
+        self.primary.client().execute_command("DEBUG", "LOADAOF")
+
+    def rewrite(self):
+        """A rewrite, with or without RDB preamble, and then a start from it."""
+        client = self.primary.client()
+        client.config_set("aof-use-rdb-preamble", self.rng.choice(["yes", "no"]))
+        self.settle()
+        wait_until(lambda: not self.rewriting(), message="a rewrite does not end")
+        client.bgrewriteaof()
+        wait_until(lambda: not self.rewriting(), message="a rewrite does not end")
+        assert self.primary.info("persistence")["aof_last_bgrewrite_status"] == "ok"
+        if self.rng.random() < 0.7:
+            self.crash()
+
+    def rewriting(self):
+        state = self.primary.info("persistence")
+        return state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"]
+
+    def crash_and_promote(self):
+        self.settle()
+        self.confirm()
+        self.primary.kill()
+        self.exchange()
+        self.primary.client().execute_command("REPLICAOF", "NO", "ONE")
+        self.replica.start()
+
+    def failover(self):
+        self.settle()
+        self.primary.client().execute_command("FAILOVER", "TO", HOST, self.replica.port)
+        wait_until(lambda: self.replica.info("replication")["role"] == "master", message="no failover")
+        wait_until(lambda: self.primary.info("replication")["role"] == "slave", message="no failover")
+        self.exchange()
+
+    def resync(self):
+        """The replica forgets everything, and gets it whole."""
+        self.replica.client().execute_command("REPLICAOF", "NO", "ONE")
+        self.replica.client().flushall()
+        self.replica.client().execute_command("REPLICAOF", HOST, self.primary.port)
+        self.settle()
+
+    def compare(self):
+        """While writes are paused, and with them deliveries, both hold the same."""
+        client = self.primary.client()
+        client.execute_command("CLIENT", "PAUSE", 30000, "WRITE")
+        try:
+            self.settle()
+            wait_until(lambda: client.execute_command("DEBUG", "DIGEST")
+                       == self.replica.client().execute_command("DEBUG", "DIGEST"), 20, "the replica differs")
+        finally:
+            client.execute_command("CLIENT", "UNPAUSE")
+
+    EVENTS = [restart, crash, debug_reload, load_aof, rewrite, crash_and_promote, failover, resync, compare]
+
+
+class Play:
+    """The commands."""
+
+    def __init__(self, pair, rng):
+        self.pair, self.rng, self.raw, self.reference = pair, rng, None, Reference()
+        self.numbers, self.steps, self.fired, self.skipped, self.history = itertools.count(1), 0, 0, 0, []
+        self.last, self.listed = dict.fromkeys(STREAMS, "0"), 0
+        self.connect()
+
+    def connect(self):
+        if self.raw:
+            self.raw.close()
+        self.raw = Raw(self.pair.primary)
+
+    # One command between two looks
+
+    def looks(self):
+        return [*(["XRANGE", stream, "(" + self.last[stream], "+"] for stream in STREAMS), ["LRANGE", LIST, self.listed, -1]]
+
+    def do(self, schedule, words, judge):
+        """judge(reply) compares with the reference, and changes it as the command should have changed the schedule."""
+        if words[0] != "EVAL" and self.rng.random() < 0.15:
+            words = ["EVAL", "return redis.call(unpack(ARGV))", 0, *words]
+        whole = [["TIME"], *self.looks(), ["TW.RANGE", schedule, "-", "+", "LIMIT", 1000000]]
+        self.raw.send_all([["MULTI"], *whole, words, *whole[1:], ["TIME"], ["EXEC"]])
+        answers = [self.raw.read() for _ in range(2 * len(whole) + 3)][-1]
+        assert isinstance(answers, list), f"{words}: {answers}"
+        self.history = [*self.history[-30:], words]
+        self.steps += 1
+        before, reply, after = answers[1:len(whole)], answers[len(whole)], answers[len(whole) + 1:-1]
+        self.now = (self.ms(answers[0]), self.ms(answers[-1]))
+        self.take(before[:-1], None)
+        self.catch_up(schedule, before[-1])
+        self.rows, self.drained = after[-1], []
+        self.take([look[len(first):] for first, look in zip(before, after[:-1])], self.drained)
+        judge(reply)
+        assert not self.drained, f"{words}: delivered {self.drained}"
+        self.check_rows(schedule, after[-1])
+
+    @staticmethod
+    def ms(seconds_and_micros):
+        return int(seconds_and_micros[0]) * 1000 + int(seconds_and_micros[1]) // 1000
+
+    def check_rows(self, schedule, rows):
+        mine = self.reference.rows(schedule)
+        if schedule in NEAR:  # Several were filed between two looks; in which order cannot be seen.
+            mine, rows = sorted(mine), sorted(rows)
+        assert rows == mine, f"{schedule}: {difference(rows, mine)}"
+
+    # What was delivered
+
+    def take(self, looks, drained):
+        """Deliveries since the last look: they have fired, or (drained is a list) a command has made them."""
+        for stream, found in zip(STREAMS, looks):
+            for entry, flat in found:
+                fields = dict(zip(flat[::2], flat[1::2]))
+                delivery = (stream, fields["tw.id"], int(fields["tw.due"]), int(entry.split("-")[0]), flat[6:])
+                assert flat[:6:2] == ["tw.id", "tw.due", "tw.attempt"] and fields["tw.attempt"] == "1", flat
+                self.last[stream] = entry
+                self.hand(delivery, int(fields["n"]), drained)
+        for element in looks[-1]:
+            self.listed += 1
+            self.hand((LIST, None, None, None, [element]), int(element.split(" ")[0]), drained)
+
+    def hand(self, delivery, number, drained):
+        if drained is not None:
+            drained.append((delivery, number))
+        else:
+            self.has_fired(delivery, number)
+
+    def has_fired(self, delivery, number):
+        target, name, due, at, payload = delivery
+        schedule, task = self.reference.find(number)
+        assert task, f"{delivery} was not pending: twice, or cancelled, or replaced"
+        assert (target, payload) == (task.target, task.payload) and name in (None, task.name), (delivery, task)
+        if due is None:
+            due = task.due if task.late == "fire" or task.every == 0 else self.likely(task)
+        assert at is None or at >= due, f"early: {delivery}"
+        assert due <= self.now[0], f"early: {delivery} {task}"
+        self.check_late(task, due, at)
+        self.fired += 1
+        self.reference.after_delivery(schedule, task, due)
+
+    def likely(self, task):
+        """A List does not tell the due time; what is left out of it shows in the schedule (catch_up)."""
+        return task.due
+
+    def check_late(self, task, due, at):
+        """Whether the periods before this one could be left out, and this one could be delivered."""
+        if due == task.due and task.late != "drop":
+            if task.late == "coalesce" and task.every and at is not None:
+                assert due + task.every > at - SLACK, f"a later period should have come: {task} at {at}"
+            return
+        assert due == task.due or (task.every and due > task.due and (due - task.due) % task.every == 0), (task, due)
+        bound = self.now[0] if at is None else at
+        if due != task.due:
+            assert task.late != "fire", f"left out: {task}, delivered {due}"
+            patience = task.late_ms if task.late == "drop" else task.every - 1
+            assert bound - (due - task.every) > patience, f"left out though not late: {task}, delivered {due} at {at}"
+            self.skipped += 1
+        if task.late == "drop" and at is not None:
+            assert at - due <= task.late_ms + SLACK, f"too late to be delivered: {task} at {at}"
+
+    def catch_up(self, schedule, rows):
+        """What the looks cannot tell: tasks that were dropped, periods that were left out, and due times of Lists."""
+        found, now = dict(rows), self.now[0]
+        for task in list(self.reference.schedules[schedule].values()):
+            due = found.get(task.name)
+            assert due is None or due > now - OVERDUE, f"{task} is not delivered"
+            if due is None:
+                assert task.late == "drop" and task.every == 0 and now - task.due > task.late_ms, f"lost: {task} at {now}"
+                del self.reference.schedules[schedule][task.name]
+                self.skipped += 1
+            elif due != task.due:
+                assert task.every and task.late != "fire" and due > task.due and (due - task.due) % task.every == 0, (task, due)
+                assert task.late == "drop" or task.kind == "list", (task, due)
+                if task.late == "drop":
+                    assert now - (due - task.every) > task.late_ms or task.kind == "list", f"not late: {task}, now {due}"
+                assert due - task.every <= now, f"early: {task}, now {due}"
+                self.reference.refile(task, due)
+                self.skipped += 1
+        self.check_rows(schedule, rows)
+
+    # Commands that write
+
+    def some_id(self, schedule):
+        """A name that is there, or may be."""
+        names = list(self.reference.schedules[schedule])
+        if names and self.rng.random() < 0.7:
+            return self.rng.choice(names)
+        return f"{self.rng.randrange(150 if schedule in FAR else 25)}"
+
+    def some_due(self, schedule):
+        """Words, and a function from the server's time to the due time."""
+        if schedule in FAR and self.rng.random() < 0.8:
+            at = GRID + self.rng.randrange(40) * 1000
+            return ["AT", at], lambda now: at
+        if self.rng.random() < 0.5:
+            delay = self.rng.randrange(5000000, 9000000) if schedule in FAR else self.rng.randrange(0, 500)
+            return ["IN", delay], lambda now: now + delay
+        at = now_ms() + (self.rng.randrange(5000000, 9000000) if schedule in FAR else self.rng.randrange(-200, 500))
+        return ["AT", at], lambda now: at
+
+    def some_options(self, schedule):
+        """Options in any order, and the task they make."""
+        rng, near = self.rng, schedule in NEAR
+        every = rng.choice([0, 0, rng.randrange(100, 300) if near else rng.randrange(1, 10 ** rng.randrange(1, 13))])
+        times = rng.choice([rng.randrange(1, 5), -1 if not near or rng.random() < 0.2 else 3]) if every else 1
+        kind, maxlen = rng.choice(["stream", "stream", "list"]), rng.choice([0, 0, 0, 5000, 100000])
+        late, late_ms = rng.choice(["fire", "fire", "drop", "coalesce"]), rng.randrange(0, 400)
+        maxlen, late_ms = maxlen if kind == "stream" else 0, late_ms if late == "drop" else 0
+        parts = [["LATE", late] if late_ms == 0 and late != "drop" else ["LATE", late, late_ms]]
+        if late == "fire" and rng.random() < 0.7:
+            parts = []
+        if every:
+            parts.append(["EVERY", every, *(["TIMES", times] if times > 0 else [])])
+        if kind == "list" or rng.random() < 0.2:
+            parts.append([kind.upper()])
+        if maxlen:
+            parts.append(["MAXLEN", maxlen])
+        return parts, {"every": every, "times": times, "kind": kind, "maxlen": maxlen, "late": late, "late_ms": late_ms}
+
+    def some_payload(self, kind, number):
+        rng = self.rng
+        if kind == "list":
+            return [f"{number} " + "x" * rng.choice([0, 1, 30, 300])]
+        more = [rng.choice(["", "v", "a b", "\u00e9\n", "y" * 200]) for _ in range(2 * rng.randrange(3))]
+        for k in range(0, len(more), 2):
+            more[k] = f"f{k}{more[k]}"
+        return ["n", str(number), *more]
+
+    def condition(self, schedule, name, new, word):
+        """Whether TW.ADD or TW.MOVE with this condition changes things; None: it depends on the server's clock."""
+        old = self.reference.schedules[schedule].get(name)
+        if word in ("NX", "XX"):
+            return (old is None) == (word == "NX")
+        if old is None or word is None:
+            return True
+        low, high = ((due > old.due) if word == "GT" else (due < old.due) for due in (new(self.now[0]), new(self.now[1])))
+        return low if low == high else None
+
+    def due_of(self, name, new):
+        """The due time that a command has given; IN counts from the server's clock, so it is read."""
+        due = dict(self.rows)[name]
+        assert new(self.now[0]) <= due <= new(self.now[1]), f"{name}: due {due}, {self.now}"
+        return due
+
+    def add(self, schedule):
+        rng, number = self.rng, next(self.numbers)
+        name = "*" if rng.random() < 0.1 else self.some_id(schedule)
+        when, new = self.some_due(schedule)
+        parts, options = self.some_options(schedule)
+        word = rng.choice([None, None, None, "NX", "XX", "GT", "LT"])
+        parts += [[word]] if word else []
+        rng.shuffle(parts)
+        payload = self.some_payload(options["kind"], number)
+        target = LIST if options["kind"] == "list" else rng.choice(STREAMS)
+        flat = [part.lower() if isinstance(part, str) and rng.random() < 0.1 else part for some in [when, *parts] for part in some]
+
+        def judge(reply):
+            if name == "*" and word != "XX":
+                assert re.fullmatch(r"\d+-\d+", reply) and reply not in self.reference.schedules[schedule], reply
+            expected = self.condition(schedule, name, new, word)
+            if expected is not None:
+                assert (reply is not None) == expected and reply in (None, name) or name == "*", reply
+            if reply is not None:
+                self.reference.file(schedule, Task(reply, self.due_of(reply, new), target=target, payload=payload, number=number,
+                                                   order=0, **options))
+        self.do(schedule, ["TW.ADD", schedule, target, name, *flat, "PAYLOAD", *payload], judge)
+
+    def move(self, schedule):
+        name, word = self.some_id(schedule), self.rng.choice([None, None, "GT", "LT"])
+        when, new = self.some_due(schedule)
+
+        def judge(reply):
+            task = self.reference.schedules[schedule].get(name)
+            if task is None:
+                assert reply is None
+                return
+            expected = self.condition(schedule, name, new, word)
+            assert reply in (0, 1) and (expected is None or reply == int(expected)), reply
+            if reply:
+                self.reference.refile(task, self.due_of(name, new))
+        self.do(schedule, ["TW.MOVE", schedule, name, *when, *([word] if word else [])], judge)
+
+    def cancel(self, schedule):
+        names = [self.some_id(schedule) for _ in range(self.rng.choice([1, 1, 1, 2, 5]))]
+
+        def judge(reply):
+            there = self.reference.schedules[schedule]
+            assert reply == len([there.pop(name) for name in dict.fromkeys(names) if name in there])
+        self.do(schedule, ["TW.CANCEL", schedule, *names], judge)
+
+    def drain(self, schedule):
+        limit = 100000 if self.rng.random() < 0.05 else self.rng.choice([1, 2, 10])
+
+        def judge(reply):
+            first = self.reference.sorted(schedule)[:limit]
+            assert reply == len(first)
+            for target in (*STREAMS, LIST):
+                expected = [(task.number, task.due if target != LIST else None) for task in first if task.target == target]
+                came = [(number, delivery[2]) for delivery, number in self.drained if delivery[0] == target]
+                assert came == expected, f"{target}: {difference(came, expected)}"
+            payloads = {number: delivery[4] for delivery, number in self.drained}
+            assert all(payloads[task.number] == task.payload for task in first)
+            for task in first:
+                self.reference.after_delivery(schedule, task, task.due)
+            self.drained.clear()
+        self.do(schedule, ["TW.DRAIN", schedule, "LIMIT", limit], judge)
+
+    # Commands that read
+
+    def get(self, schedule):
+        names = [self.some_id(schedule) for _ in range(self.rng.randrange(1, 5))]
+        self.do(schedule, ["TW.GET", schedule, *names], lambda reply: self.check_get(schedule, names, reply))
+
+    def get_all(self, schedule):
+        names = sorted(self.reference.schedules[schedule]) + ["nobody"]
+        self.do(schedule, ["TW.GET", schedule, *names], lambda reply: self.check_get(schedule, names, reply))
+
+    def check_get(self, schedule, names, reply):
+        assert len(reply) == len(names)
+        for name, found in zip(names, reply):
+            task = self.reference.schedules[schedule].get(name)
+            if task is None:
+                assert found is None, (name, found)
+                continue
+            found = as_map(found)
+            remaining = found.pop("remaining")
+            assert max(0, task.due - self.now[1]) <= remaining <= max(0, task.due - self.now[0])
+            assert found == task.as_get_tells()
+
+    def length(self, schedule):
+        def judge(reply):
+            assert reply == len(self.reference.schedules[schedule])
+        self.do(schedule, ["TW.LEN", schedule], judge)
+
+    def next(self, schedule):
+        def judge(reply):
+            rows = self.reference.rows(schedule)
+            if schedule in FAR or not rows:
+                assert reply == (rows[0] if rows else None)
+            else:
+                assert reply in [row for row in rows if row[1] == rows[0][1]]
+        self.do(schedule, ["TW.NEXT", schedule], judge)
+
+    def range(self, schedule):
+        ends = sorted(self.rng.choice([GRID - 10000000, GRID + self.rng.randrange(40) * 1000, GRID + self.rng.randrange(40000),
+                                       GRID + 10000000]) for _ in range(2))
+        low, high = (end if self.rng.random() < 0.8 else sign for end, sign in zip(ends, "-+"))
+        limit = self.rng.choice([1, 5, 1000]) if schedule in FAR else 1000
+
+        def judge(reply):
+            rows = [row for row in self.reference.rows(schedule)
+                    if (low == "-" or row[1] >= low) and (high == "+" or row[1] <= high)][:limit]
+            assert (reply if schedule in FAR else sorted(reply)) == (rows if schedule in FAR else sorted(rows))
+        self.do(schedule, ["TW.RANGE", schedule, low, high, *([] if limit == 1000 else ["LIMIT", limit])], judge)
+
+    def forecast(self, schedule):
+        step, count = (self.rng.choice([1000, 7777, 60000, 5000000]), self.rng.choice([1, 60, 5000]))
+        if schedule in NEAR:
+            step, count = self.rng.choice([1, 50, 1000]), self.rng.choice([1, 20, 1000])
+
+        def counted(now):
+            cells = [0] * count
+            for task in self.reference.schedules[schedule].values():
+                cell = max(0, -(-(task.due - now) // step) - 1)
+                if cell < count:
+                    cells[cell] += 1
+            return cells
+
+        def judge(reply):
+            first, second = counted(self.now[0]), counted(self.now[1])
+            if first == second:
+                assert reply == first
+            else:
+                assert len(reply) == count and abs(sum(reply) - sum(first)) <= abs(sum(second) - sum(first))
+        self.do(schedule, ["TW.FORECAST", schedule, "STEP", step, "COUNT", count], judge)
+
+    def info(self, schedule):
+        def judge(reply):
+            tasks = self.reference.sorted(schedule)
+            if not tasks:
+                assert isinstance(reply, Raw.Error) and "no such key" in reply
+                return
+            told = as_map(reply)
+            overdue = [sum(task.due <= now for task in tasks) for now in self.now]
+            assert told["tasks"] == len(tasks) and told["next-due"] == tasks[0].due and told["held"] == 0
+            assert overdue[0] <= told["overdue"] <= overdue[1] and told["dead"] == 0 and told["bytes"] > 0
+        self.do(schedule, ["TW.INFO", schedule], judge)
+
+    def scan(self, schedule):
+        """Only where nothing fires meanwhile: then all are seen."""
+        if schedule in NEAR:
+            return
+        glob, count = self.rng.choice(["*", "*", "1*", "?", "[0-4]?", "*-*"]), self.rng.choice([1, 10, 100])
+        found, cursor = {}, 0
+        for _ in range(10000):
+            cursor, flat = self.raw("TW.SCAN", schedule, cursor, "COUNT", count, "MATCH", glob)
+            found.update(zip(flat[::2], flat[1::2]))
+            if str(cursor) == "0":
+                break
+        expected = {name: task.due for name, task in self.reference.schedules[schedule].items()
+                    if fnmatch.fnmatchcase(name, glob)}
+        assert str(cursor) == "0" and found == expected
+
+    # Keys as a whole
+
+    def swap(self, schedule):
+        """Two schedules exchange their names."""
+        other = next(name for name in (FAR if schedule in FAR else NEAR) if name != schedule)
+        script = ("local function move(a, b) if redis.call('EXISTS', a) == 1 then redis.call('RENAME', a, b) end end "
+                  "move(KEYS[1], 'spare') move(KEYS[2], KEYS[1]) move('spare', KEYS[2]) return 'done'")
+        self.length(other)  # What has fired there is applied; more may until the swap, and shows then.
+
+        def judge(reply):
+            assert reply == "done"
+            there = self.reference.schedules
+            there[schedule], there[other] = there[other], there[schedule]
+            if schedule in NEAR:
+                self.catch_up(schedule, self.rows)
+        self.do(schedule, ["EVAL", script, 2, schedule, other], judge)
+
+    def copy(self, schedule):
+        """Far schedules only: of twins nobody could tell whose delivery it was."""
+        if schedule in FAR:
+            other = next(name for name in FAR if name != schedule)
+            there = self.reference.schedules
+
+            def judge(reply):
+                assert reply == int(bool(there[schedule]))
+                if reply:
+                    there[other] = {name: dataclasses.replace(task) for name, task in there[schedule].items()}
+            self.do(schedule, ["COPY", schedule, other, "REPLACE"], judge)
+
+    def dump(self, schedule):
+        script = ("local bytes = redis.call('DUMP', KEYS[1]) if bytes then "
+                  "redis.call('RESTORE', KEYS[1], 0, bytes, 'REPLACE') end return 'done'")
+
+        def judge(reply):
+            assert reply == "done"
+        self.do(schedule, ["EVAL", script, 1, schedule], judge)
+
+    def remove(self, schedule):
+        if self.rng.random() < 0.05:
+            def judge(reply):
+                assert reply == int(bool(self.reference.schedules[schedule]))
+                self.reference.schedules[schedule].clear()
+            self.do(schedule, [self.rng.choice(["DEL", "UNLINK"]), schedule], judge)
+
+    # Nonsense
+
+    def nonsense(self, schedule):
+        name, stream = self.some_id(schedule), STREAMS[0]
+        words = self.rng.choice([
+            ["TW.ADD", schedule, stream, name, "IN", -1, "PAYLOAD", "n", "0"],
+            ["TW.ADD", schedule, stream, name, "IN", "soon", "PAYLOAD", "n", "0"],
+            ["TW.ADD", schedule, stream, name, "IN", 2 ** 63 - 1, "PAYLOAD", "n", "0"],
+            ["TW.ADD", schedule, stream, name, "IN", 1, "AT", 1, "PAYLOAD", "n", "0"],
+            ["TW.ADD", schedule, stream, name, "IN", 1, "NX", "XX", "PAYLOAD", "n", "0"],
+            ["TW.ADD", schedule, stream, name, "IN", 1, "EVERY", 0, "PAYLOAD", "n", "0"],
+            ["TW.ADD", schedule, stream, name, "IN", 1, "MAXLEN", 0, "PAYLOAD", "n", "0"],
+            ["TW.ADD", schedule, stream, name, "IN", 1, "PAYLOAD", "n"],
+            ["TW.ADD", schedule, stream, name, "IN", 1, "PAYLOAD", "tw.id", "0"],
+            ["TW.ADD", schedule, LIST, name, "IN", 1, "LIST", "PAYLOAD", "n", "0"],
+            ["TW.ADD", schedule, stream, name, "PAYLOAD", "n", "0"],
+            ["TW.ADD", stream, stream, name, "IN", 1, "PAYLOAD", "n", "0"],
+            ["TW.MOVE", schedule, name, "IN", 1, "GT", "LT"], ["TW.MOVE", schedule, name], ["TW.CANCEL", schedule],
+            ["TW.DRAIN", schedule, "LIMIT", 0], ["TW.RANGE", schedule, "-", "+", "LIMIT", 0], ["TW.RANGE", schedule, "x", "+"],
+            ["TW.FORECAST", schedule, "STEP", 0], ["TW.SCAN", schedule, "x"], ["TW.FIRED", schedule, name],
+            ["TW.LOAD", schedule, "x"]])
+        if words[1] == stream:
+            self.raw("XADD", "other", "*", "f", "v")
+            words[1] = "other"
+        reply = self.raw(*words)
+        assert isinstance(reply, Raw.Error), f"{words}: {reply}"
+        self.length(schedule)
+
+    COMMANDS = [(40, add), (12, move), (10, cancel), (4, drain), (6, get), (1, get_all), (2, length), (3, next), (3, range),
+                (3, forecast), (2, info), (1, scan), (0.5, swap), (0.3, copy), (0.5, dump), (0.5, remove), (3, nonsense)]
+
+    def step(self):
+        weights, commands = zip(*self.COMMANDS)
+        command = self.rng.choices(commands, weights)[0]
+        schedule = self.rng.choice(FAR + NEAR)
+        if schedule in FAR and command is Play.add and len(self.reference.schedules[schedule]) > 120:
+            command = Play.cancel  # Small enough to look at all of it every time.
+        command(self, schedule)
+
+    def check_all(self):
+        for schedule in FAR + NEAR:
+            self.get_all(schedule)
+
+
+def difference(rows, mine):
+    """Where two lists part."""
+    for k, (row, other) in enumerate(itertools.zip_longest(rows, mine)):
+        if row != other:
+            return f"{len(rows)} found, {len(mine)} expected; at {k}: {rows[k:k + 4]} instead of {mine[k:k + 4]}"
+    return "none"
+
+
+def test_against_the_reference(fleet):
+    rng = seeded()
+    pair = Pair(fleet, rng)
+    play, events, order = Play(pair, rng), [], []
+    end = time.monotonic() + (SECONDS / 2 if light() else SECONDS)
+    try:
+        while time.monotonic() < end or len(events) < len(Pair.EVENTS):
+            for _ in range(rng.randrange(100, 500)):
+                play.step()
+            order = order or rng.sample(Pair.EVENTS, len(Pair.EVENTS))
+            event = order.pop()
+            events.append(event.__name__)
+            play.history.append(events[-1:])
+            event(pair)
+            play.connect()
+            play.check_all()
+    except BaseException:
+        print(*play.history, sep="\n")
+        print(f"{play.steps} steps; {' '.join(events)}")
+        raise
+    pair.compare()
+    print(f"{play.steps} commands, {play.fired} fired, {play.skipped} left out by LATE; {' '.join(events)}")
+    assert play.fired > 100 and play.skipped > 10
