@@ -54,20 +54,20 @@ def case(words, *fragments):
 
 # Numbers out of their range: the option's name, and both ends of the range
 
-def numbers(before, after, name, low, high, *more):
-    """A case for each number that is none, or is out of range."""
-    wrong = ["ten", "", "1.5", "1e3", " 5", "5 ", "0x10", str(low - 1), str(int(high) + 1), "99999999999999999999", *more]
-    return [case((*before, value, *after), name, str(low), high) for value in wrong]
+def numbers(before, after, name, low, high=None):
+    """A case for each number that is none, or is out of range. high None: what is left until the end of time."""
+    wrong = ["ten", "", "1.5", "1e3", " 5", "5 ", "0x10", str(low - 1), str(int(high or MAX) + 1), "99999999999999999999"]
+    return [case((*before, value, *after), name, str(low), *([high] if high else [])) for value in wrong]
 
 
 @pytest.mark.parametrize("words,fragments", [
-    *numbers((*ADD, "IN"), PAYLOAD, "IN", 0, MAX),
+    *numbers((*ADD, "IN"), PAYLOAD, "IN", 0),
     *numbers((*ADD, "AT"), PAYLOAD, "AT", 0, MAX),
     *numbers((*IN, "EVERY"), PAYLOAD, "EVERY", 1, MAX),
     *numbers((*IN, "EVERY", 5, "TIMES"), PAYLOAD, "TIMES", 1, MAX),
     *numbers((*IN, "MAXLEN"), PAYLOAD, "MAXLEN", 1, MAX),
     *numbers((*IN, "LATE", "DROP"), PAYLOAD, "DROP", 0, MAX),
-    *numbers(("TW.MOVE", "s", "old", "IN"), (), "IN", 0, MAX),
+    *numbers(("TW.MOVE", "s", "old", "IN"), (), "IN", 0),
     *numbers(("TW.MOVE", "s", "old", "AT"), (), "AT", 0, MAX),
     *numbers(("TW.SCAN", "s", 0, "COUNT"), (), "COUNT", 1, "2147483647"),
     *numbers(("TW.RANGE", "s", "-", "+", "LIMIT"), (), "LIMIT", 1, "1000000"),
@@ -103,7 +103,6 @@ def test_an_invalid_cursor(server, raw, cursor):
     case((*IN, "LATE", *PAYLOAD), "LATE", "FIRE", "DROP", "COALESCE"),
     case(("TW.MOVE", "s", "old", "SOON", "5"), "SOON"),
     case(("TW.MOVE", "s", "old", "IN", "5", "NX"), "NX"),
-    case(("TW.MOVE", "s", "old", "IN", "5", "GT", "what"), "what"),
     case(("TW.SCAN", "s", "0", "LIMIT", "5"), "LIMIT"),
     case(("TW.RANGE", "s", "-", "+", "COUNT", "5"), "COUNT"),
     case(("TW.FORECAST", "s", "LIMIT", "5"), "LIMIT"),
@@ -116,21 +115,20 @@ def test_an_unknown_word(server, raw, words, fragments):
 @pytest.mark.parametrize("words,fragments", [
     case((*ADD, "NX", "EVERY", "5", *PAYLOAD), "IN", "AT"),
     case((*ADD, *PAYLOAD, "x", "y"), "IN", "AT"),
-    case((*IN, "NX", "XX", "MAXLEN", "5"), "PAYLOAD"),
+    case((*IN, "NX", "MAXLEN", "5"), "PAYLOAD"),
     case((*IN, "f", "v"), "f"),
-    case((*IN, "PAYLOAD"), "PAYLOAD"),
-    case((*IN, "EVERY"), "EVERY"),
     case((*IN, "NX", "PAYLOAD"), "PAYLOAD"),
+    case((*IN, "NX", "EVERY"), "EVERY"),
+    case((*IN, "EVERY", "5", "TIMES"), "TIMES"),
+    case((*IN, "NX", "MAXLEN"), "MAXLEN"),
+    case((*IN, "LATE", "DROP"), "DROP"),
     case((*IN, "TIMES", "5", *PAYLOAD), "TIMES", "EVERY"),
     case((*IN, "PAYLOAD", "f"), "PAYLOAD"),
     case((*IN, "PAYLOAD", "f", "v", "g"), "PAYLOAD"),
     case((*IN, "LIST", "PAYLOAD", "f", "v"), "PAYLOAD"),
     case((*IN, "LIST", "PAYLOAD"), "PAYLOAD"),
-    case(("TW.SCAN", "s", "0", "MATCH"), "MATCH"),
-    case(("TW.SCAN", "s", "0", "COUNT"), "COUNT"),
-    case(("TW.RANGE", "s", "-", "+", "LIMIT"), "LIMIT"),
-    case(("TW.FORECAST", "s", "STEP"), "STEP"),
-    case(("TW.DRAIN", "s", "LIMIT"), "LIMIT"),
+    case((*IN, "LIST", "MAXLEN", "5", "PAYLOAD", "v"), "MAXLEN"),
+    case(("TW.ADD", "s", "s", "new", "IN", "5", *PAYLOAD), "target"),
 ])
 def test_something_is_missing_or_too_much(server, raw, words, fragments):
     refused(server, raw, words, *fragments)
@@ -150,13 +148,11 @@ def test_something_is_missing_or_too_much(server, raw, words, fragments):
     case((*IN, "LIST", "STREAM", *PAYLOAD), "STREAM"),
     case((*IN, "STREAM", "STREAM", *PAYLOAD), "STREAM"),
     case((*IN, "LATE", "FIRE", "LATE", "COALESCE", *PAYLOAD), "LATE"),
-    case(("TW.MOVE", "s", "old", "IN", "5", "GT", "LT"), "LT"),
     case(("TW.SCAN", "s", "0", "COUNT", "5", "COUNT", "5"), "COUNT"),
     case(("TW.SCAN", "s", "0", "MATCH", "a", "MATCH", "a"), "MATCH"),
     case(("TW.FORECAST", "s", "STEP", "5", "STEP", "5"), "STEP"),
     case(("TW.FORECAST", "s", "COUNT", "5", "COUNT", "5"), "COUNT"),
     case(("TW.RANGE", "s", "-", "+", "LIMIT", "5", "LIMIT", "5"), "LIMIT"),
-    case(("TW.DRAIN", "s", "LIMIT", "5", "LIMIT", "5"), "LIMIT"),
 ])
 def test_each_option_once(server, raw, words, fragments):
     refused(server, raw, words, *fragments)
@@ -201,11 +197,26 @@ def test_other_commands_on_a_schedule(server, raw, words):
 
 # Too few words, or too many
 
+@pytest.mark.parametrize("words,fragments", [
+    case(("TW.SCAN", "s", "0", "MATCH"), "MATCH"), case(("TW.SCAN", "s", "0", "MATCH", "a", "COUNT"), "COUNT"),
+    case(("TW.RANGE", "s", "-", "+", "LIMIT"), "LIMIT"), case(("TW.FORECAST", "s", "STEP"), "STEP"),
+    case(("TW.FORECAST", "s", "STEP", "5", "COUNT"), "COUNT"), case((*IN, "PAYLOAD"), "PAYLOAD"),
+    case((*IN, "EVERY"), "EVERY")])
+def test_an_option_without_its_value(server, raw, words, fragments):
+    """The error names it, or says that the number of arguments is wrong."""
+    before, answer = state(server, raw), raw(*words)
+    assert isinstance(answer, Raw.Error)
+    assert "wrong number of arguments" in answer or all(fragment in answer for fragment in fragments), answer
+    assert state(server, raw) == before
+
+
 @pytest.mark.parametrize("words", [
     ("TW.ADD",), ("TW.ADD", "s"), ("TW.ADD", "s", "q", "a"), ("TW.ADD", "s", "q", "a", "IN", "5"),
-    ("TW.CANCEL",), ("TW.CANCEL", "s"), ("TW.MOVE",), ("TW.MOVE", "s", "old", "IN"), ("TW.GET",), ("TW.GET", "s"),
+    ("TW.CANCEL",), ("TW.CANCEL", "s"), ("TW.MOVE",), ("TW.MOVE", "s", "old", "IN"), ("TW.MOVE", "s", "old", "IN", "5", "GT", "LT"),
+    ("TW.GET",), ("TW.GET", "s"),
     ("TW.LEN",), ("TW.LEN", "s", "x"), ("TW.NEXT",), ("TW.NEXT", "s", "x"), ("TW.SCAN",), ("TW.SCAN", "s"),
-    ("TW.RANGE",), ("TW.RANGE", "s", "-"), ("TW.FORECAST",), ("TW.DRAIN",), ("TW.INFO",), ("TW.INFO", "s", "x")], ids=" ".join)
+    ("TW.RANGE",), ("TW.RANGE", "s", "-"), ("TW.FORECAST",), ("TW.DRAIN",), ("TW.DRAIN", "s", "LIMIT"),
+    ("TW.DRAIN", "s", "LIMIT", "5", "LIMIT", "5"), ("TW.INFO",), ("TW.INFO", "s", "x")], ids=" ".join)
 def test_a_wrong_number_of_arguments(server, raw, words):
     refused(server, raw, words, "wrong number of arguments", words[0])
 

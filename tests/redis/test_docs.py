@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""What the server says about the commands: COMMAND INFO, DOCS and GETKEYS, key specs, arity, ACL categories; and that
+docs/redis.md says the same."""
+import os
+import re
+
+import pytest
+import redis
+
+from harness import ROOT, Raw, as_map
+
+WRITES = {"tw.add", "tw.cancel", "tw.move", "tw.drain", "tw.fired", "tw.load"}
+READS = {"tw.get", "tw.len", "tw.next", "tw.scan", "tw.range", "tw.forecast", "tw.info"}
+FAST = {"tw.add", "tw.cancel", "tw.move", "tw.get", "tw.len"}
+DENY_OOM = {"tw.add", "tw.move", "tw.drain"}
+ALL = sorted(WRITES | READS)
+PUBLIC = sorted((WRITES | READS) - {"tw.fired", "tw.load"})
+ARITY = {"tw.add": -8, "tw.cancel": -3, "tw.move": -5, "tw.get": -3, "tw.len": 2, "tw.next": 2, "tw.scan": -3, "tw.range": -4,
+         "tw.forecast": -2, "tw.drain": -2, "tw.info": 2}
+
+with open(os.path.join(ROOT, "docs", "redis.md"), encoding="utf-8") as file:
+    REFERENCE = file.read()
+
+
+def command_info(server, name):
+    """COMMAND INFO of one: name, arity, flags, first key, last key, step, categories, tips, key specs, subcommands."""
+    return Raw(server)("COMMAND", "INFO", name)[0]
+
+
+def docs(server, name):
+    return as_map(Raw(server)("COMMAND", "DOCS", name)[1])
+
+
+def described(name):
+    """What the reference says below the command's headline."""
+    return re.search(rf"^### {name.upper()}\b.*?\n(.*?)(?=^#)", REFERENCE, re.MULTILINE | re.DOTALL)[1]
+
+
+def headline(name):
+    return re.search(rf"^### {name.upper()} ?(.*)$", REFERENCE, re.MULTILINE)[1]
+
+
+def test_the_module_has_these_commands_and_no_others(r):
+    found = {name for name in r.command() if name.lower().startswith("tw.")}
+    assert {name.lower() for name in found} == set(ALL)
+
+
+def test_the_reference_has_these_commands_and_no_others():
+    found = {name.lower() for line in re.findall(r"^### (.*)$", REFERENCE, re.MULTILINE) for name in re.findall(r"TW\.\w+", line)}
+    assert found == set(ALL)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_flags(server, name):
+    flags = set(command_info(server, name)[2])
+    assert ("write" in flags) == (name in WRITES)
+    assert ("readonly" in flags) == (name in READS)
+    assert ("denyoom" in flags) == (name in DENY_OOM)
+    assert ("fast" in flags) == (name in FAST)
+    assert "module" in flags
+    assert not flags & {"noscript", "blocking", "loading", "no_multi", "admin"}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_reference_tells_the_flags(name):
+    words = re.findall(r"(write|readonly|deny-oom|fast)(?=[,.])", described(name))
+    assert ("write" in words, "readonly" in words) == (name in WRITES, name in READS)
+    assert ("deny-oom" in words, "fast" in words) == (name in DENY_OOM, name in FAST)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_arity(server, name):
+    """What COMMAND DOCS tells clients of the least number of words; what is refused with fewer is in test_errors.py."""
+    assert command_info(server, name)[1] in (ARITY[name], -1), "a server that keeps its own says -1"
+    raw = Raw(server)
+    short = raw(name, *["x"] * (abs(ARITY[name]) - 2))
+    assert isinstance(short, Raw.Error) and "wrong number of arguments" in short
+    enough = raw(name, *["x"] * (abs(ARITY[name]) - 1))
+    assert "wrong number of arguments" not in str(enough)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_keys_by_position(server, name):
+    found = command_info(server, name)
+    assert found[3:6] == [1, 2 if name == "tw.add" else 1, 1]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_key_specs(server, name):
+    specs = [as_map(spec) for spec in command_info(server, name)[8]]
+    assert len(specs) == (2 if name == "tw.add" else 1)
+    for position, spec in enumerate(specs, 1):
+        begin, find = as_map(spec["begin_search"]), as_map(spec["find_keys"])
+        assert (begin["type"], as_map(begin["spec"])["index"]) == ("index", position)
+        assert (find["type"], as_map(find["spec"])) == ("range", {"lastkey": 0, "keystep": 1, "limit": 0})
+        flags = set(spec["flags"])
+        assert ("RO" in flags) == (name in READS)
+        assert bool(flags & {"RW", "OW", "RM"}) == (name in WRITES)
+    if name == "tw.add":
+        assert "insert" in specs[1]["flags"]
+
+
+@pytest.mark.parametrize("words,keys", [
+    (("TW.ADD", "s", "q", "a", "IN", "5", "PAYLOAD", "f", "v"), ["s", "q"]),
+    (("TW.ADD", "s", "q", "*", "AT", "5", "EVERY", "5", "LIST", "PAYLOAD", "v"), ["s", "q"]),
+    (("TW.CANCEL", "s", "a", "b"), ["s"]), (("TW.MOVE", "s", "a", "IN", "5"), ["s"]), (("TW.GET", "s", "a", "b"), ["s"]),
+    (("TW.LEN", "s"), ["s"]), (("TW.NEXT", "s"), ["s"]), (("TW.SCAN", "s", "0"), ["s"]), (("TW.RANGE", "s", "-", "+"), ["s"]),
+    (("TW.FORECAST", "s"), ["s"]), (("TW.DRAIN", "s"), ["s"]), (("TW.INFO", "s"), ["s"])],
+    ids=lambda value: " ".join(value))
+def test_getkeys(server, words, keys):
+    raw = Raw(server)
+    assert raw("COMMAND", "GETKEYS", *words) == keys
+    flags = raw("COMMAND", "GETKEYSANDFLAGS", *words)
+    assert [key for key, _ in flags] == keys
+    read_only = words[0].lower() in READS
+    assert all(("RO" in found) == read_only for _, found in flags)
+
+
+def test_categories(server, r):
+    """Redis 7.0 gives modules no say in categories, and puts none of their commands into one; later ones do."""
+    major, minor = map(int, server.info("server")["redis_version"].split(".")[:2])
+    for name in ALL:
+        found = set(command_info(server, name)[6])
+        if (major, minor) < (7, 2):
+            assert found <= {"@write" if name in WRITES else "@read", "@fast" if name in FAST else "@slow"}
+        else:
+            assert found >= {"@write" if name in WRITES else "@read", "@fast" if name in FAST else "@slow"}
+            assert name in [command.lower() for command in r.execute_command("ACL", "CAT", "write" if name in WRITES else "read")]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_docs_have_summary_complexity_and_arguments(server, name):
+    found = docs(server, name)
+    assert found["summary"].endswith(".") and len(found["summary"]) > 10
+    assert re.search(r"O\(|as TW", found["complexity"])
+    assert re.fullmatch(r"\d+\.\d+\.\d+", found["since"])
+    assert found["module"] == "tickwheel"
+    assert found["arguments"], "arguments are told"
+
+
+def arguments(found):
+    """All arguments of COMMAND DOCS, those within others too."""
+    for one in found:
+        one = as_map(one)
+        yield one
+        yield from arguments(one.get("arguments", []) if isinstance(one.get("arguments"), list) else [])
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_docs_tell_the_same_options_as_the_reference(server, name):
+    told = {one["token"] for one in arguments(docs(server, name)["arguments"]) if "token" in one}
+    assert told == set(re.findall(r"\b[A-Z]{2,}\b", headline(name)))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_docs_tell_which_arguments_are_keys(server, name):
+    keys = [(one["name"], one["key_spec_index"]) for one in arguments(docs(server, name)["arguments"]) if one["type"] == "key"]
+    assert keys == [("schedule", 0), ("target", 1)][:2 if name == "tw.add" else 1]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_what_is_optional_in_the_reference_is_optional_in_the_docs(server, name):
+    found = [as_map(one) for one in docs(server, name)["arguments"]]
+    optional = [one for one in found if "optional" in one.get("flags", [])]
+    depth, groups = 0, 0
+    for char in headline(name):
+        groups += char == "[" and depth == 0
+        depth += (char == "[") - (char == "]")
+    repeated = len(re.findall(r"\[(?:id|field value) (?:\[)?", headline(name)))
+    assert len(optional) == groups - repeated
+
+
+def test_the_server_lists_the_module(r):
+    [module] = [one for one in r.module_list() if dict(one).get("name") in ("tickwheel", b"tickwheel")]
+    assert module["ver"] >= 1
+
+
+def test_the_module_cannot_be_unloaded_while_it_has_a_type(r):
+    """The server refuses that of any module with a data type; it goes on."""
+    r.execute_command("TW.ADD", "s", "q", "a", "IN", 1000000, "PAYLOAD", "f", "v")
+    with pytest.raises(redis.ResponseError):
+        r.execute_command("MODULE", "UNLOAD", "tickwheel")
+    assert r.execute_command("TW.LEN", "s") == 1

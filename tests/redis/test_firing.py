@@ -1,0 +1,683 @@
+# SPDX-License-Identifier: MIT
+"""What happens when a task comes due: what is delivered, in which order, how often, never early; targets that refuse;
+and a million tasks in one second."""
+import threading
+import time
+
+import pytest
+import redis
+
+from harness import Raw, Tap, as_map, delivered, entries, now_ms, task, tasks, wait_until
+
+HOUR = 3600 * 1000
+LAST_ID = "18446744073709551615-18446744073709551615"
+
+
+def add(r, name, *words, schedule="s", target="q", payload=("f", "v")):
+    return r.execute_command("TW.ADD", schedule, target, name, *words, "PAYLOAD", *payload)
+
+
+def paused(r, ms, *adds):
+    """Adds tasks, and from then on nothing is written for so long: what comes due meanwhile is late."""
+    with r.pipeline(transaction=True) as pipe:
+        for words in adds:
+            pipe.execute_command("TW.ADD", *words)
+        pipe.execute_command("CLIENT", "PAUSE", ms, "WRITE")
+        pipe.execute()
+
+
+def dues(r, stream="q"):
+    return [int(fields["tw.due"]) for _, fields in entries(r, stream)]
+
+
+# What is delivered
+
+def test_the_first_fields_are_id_due_time_and_attempt(server, r):
+    due = now_ms() + 20
+    add(r, "a", "AT", due, payload=("x", "1", "tw.other", "2", "x", "3"))
+    wait_until(lambda: r.exists("q"))
+    [[_, fields]] = Raw(server)("XRANGE", "q", "-", "+")
+    assert fields == ["tw.id", "a", "tw.due", str(due), "tw.attempt", "1", "x", "1", "tw.other", "2", "x", "3"]
+
+
+def test_an_element_of_a_list_is_the_value_as_it_is(server, r):
+    raw = Raw(server)
+    for i, value in enumerate((b"", b"\x00\xff\r\n", b"x" * 1000000)):
+        raw("TW.ADD", "s", "l", f"t{i}", "AT", 5 + i, "LIST", "PAYLOAD", value)
+    wait_until(lambda: r.llen("l") == 3)
+    assert [len(value) for value in raw("LRANGE", "l", 0, -1)] == [0, 4, 1000000]
+    assert raw("LINDEX", "l", 1).encode("utf-8", "surrogateescape") == b"\x00\xff\r\n"
+
+
+def test_a_list_is_appended_to(r):
+    r.rpush("l", "before")
+    add(r, "a", "IN", 5, "LIST", target="l", payload=("value",))
+    wait_until(lambda: r.llen("l") == 2)
+    assert r.lrange("l", 0, -1) == ["before", "value"]
+
+
+def test_a_stream_is_appended_to(r):
+    r.xadd("q", {"f": "before"})
+    add(r, "a", "IN", 5)
+    wait_until(lambda: r.xlen("q") == 2)
+    assert r.xrange("q")[1][1]["tw.id"] == "a"
+
+
+def test_a_task_is_gone_after_its_delivery(server, r):
+    add(r, "a", "IN", 5)
+    add(r, "stays", "IN", HOUR)
+    wait_until(lambda: r.exists("q"))
+    assert r.execute_command("TW.GET", "s", "a") == [None]
+    assert r.execute_command("TW.LEN", "s") == 1
+    assert server.tw()["fired"] == 1
+
+
+def test_a_schedule_is_gone_after_its_last_delivery(r):
+    add(r, "a", "IN", 5)
+    wait_until(lambda: r.exists("q"))
+    assert r.exists("s") == 0
+
+
+@pytest.mark.parametrize("db", [0, 3, 15])
+def test_a_task_is_delivered_in_the_database_of_its_schedule(server, db):
+    clients = [server.client(db=i) for i in (0, 3, 15)]
+    mine = server.client(db=db)
+    add(mine, "a", "IN", 5)
+    add(mine, "b", "IN", 5, "LIST", target="l", payload=("v",))
+    wait_until(lambda: mine.dbsize() == 2)
+    assert sum(client.dbsize() for client in clients) == 2
+
+
+def test_large_payloads(r):
+    big = "x" * (5 << 20)
+    add(r, "a", "IN", 20, payload=("f", big))
+    add(r, "b", "IN", 20, payload=[text for i in range(20000) for text in (f"f{i}", "v")])
+    wait_until(lambda: r.xlen("q") == 2)
+    assert len(r.xrange("q")[0][1]["f"]) == len(big)
+    assert len(r.xrange("q")[1][1]) == 20003
+
+
+def test_maxlen_trims_the_stream_to_about_n(r):
+    for i in range(2000):
+        r.xadd("q", {"f": i})
+    add(r, "a", "IN", 0, "MAXLEN", 100)
+    wait_until(lambda: r.xlen("q") < 2000)
+    assert 100 <= r.xlen("q") <= 300
+    assert r.xrevrange("q", count=1)[0][1]["tw.id"] == "a"
+
+
+def test_default_maxlen_is_for_tasks_that_give_none(r):
+    for stream in ("q1", "q2"):
+        for i in range(2000):
+            r.xadd(stream, {"f": i})
+    r.config_set("tickwheel.default-maxlen", 100)
+    add(r, "a", "IN", 0, target="q1")
+    add(r, "b", "IN", 0, "MAXLEN", 1000, target="q2")
+    wait_until(lambda: r.xlen("q1") < 2000 and r.xlen("q2") < 2000)
+    assert 100 <= r.xlen("q1") <= 300
+    assert 1000 <= r.xlen("q2") <= 1300
+
+
+# When
+
+def test_never_early(r):
+    """The server's own clock, in the ids of the entries, against the due times; delays of every length up to a second."""
+    pipe = r.pipeline(transaction=False)
+    for i in range(1000):
+        add(pipe, i, "IN", i)
+        add(pipe, f"at{i}", "AT", now_ms() + 1000 - i)
+    pipe.execute()
+    wait_until(lambda: r.xlen("q") == 2000)
+    early = [(name, fields) for name, fields in entries(r, "q") if int(name.split("-")[0]) < int(fields["tw.due"])]
+    assert early == []
+
+
+def test_it_comes_by_itself(r):
+    """Nothing but the server's timer delivers: no command comes in meanwhile."""
+    add(r, "a", "IN", 300)
+    time.sleep(1)
+    assert delivered(r, "q") == ["a"]
+
+
+def test_a_task_that_is_due_sooner_than_the_next_is_not_late(r):
+    """The timer is armed for the far one, then for the near one."""
+    add(r, "far", "IN", HOUR)
+    add(r, "near", "IN", 30)
+    wait_until(lambda: delivered(r, "q") == ["near"])
+    r.execute_command("TW.MOVE", "s", "far", "IN", 30)
+    wait_until(lambda: delivered(r, "q") == ["near", "far"])
+
+
+def test_due_times_are_delivered_in_order(r):
+    base = now_ms() + 300
+    pipe = r.pipeline(transaction=True)
+    for i in range(500):
+        add(pipe, i * 7 % 500, "AT", base + i * 7 % 500)
+    pipe.execute()
+    wait_until(lambda: r.xlen("q") == 500)
+    assert dues(r) == sorted(dues(r))
+    assert delivered(r, "q") == [str(i) for i in range(500)]
+
+
+def test_equal_due_times_are_delivered_in_the_order_of_filing(r):
+    names = [str(i * 7 % 1000) for i in range(1000)]
+    due = now_ms() + 300
+    pipe = r.pipeline(transaction=True)
+    for name in names:
+        add(pipe, name, "AT", due)
+    pipe.execute()
+    wait_until(lambda: r.xlen("q") == 1000)
+    assert delivered(r, "q") == names
+
+
+def test_what_has_become_overdue_is_delivered_in_order(r):
+    base = now_ms() + 100
+    paused(r, 500, *(("s", "q", i * 7 % 100, "AT", base + i * 7 % 100, "PAYLOAD", "f", "v") for i in range(100)))
+    wait_until(lambda: r.xlen("q") == 100)
+    assert delivered(r, "q") == [str(i) for i in range(100)]
+
+
+def test_what_is_filed_too_late_is_delivered_in_the_order_of_filing(r):
+    names = [str(i * 7 % 100) for i in range(100)]
+    paused(r, 300, *(("s", "q", name, "AT", 1000 + int(name), "PAYLOAD", "f", "v") for name in names))
+    wait_until(lambda: r.xlen("q") == 100)
+    assert delivered(r, "q") == names
+
+
+@pytest.mark.parametrize("persistence", [{"appendonly": "yes"}, {"save": "3600 1"}], ids=["aof", "rdb"])
+def test_what_came_due_while_the_server_was_down_is_delivered_in_order(fleet, persistence):
+    server = fleet.server(**persistence)
+    r = server.client()
+    base = now_ms() + 100
+    paused(r, 60000, *(("s", "q", i * 7 % 100, "AT", base + i * 7 % 100 // 2, "PAYLOAD", "f", "v") for i in range(100)))
+    if "save" in persistence:
+        r.save()
+    server.kill()
+    wait_until(lambda: now_ms() > base + 100)
+    r = server.restart().client()
+    wait_until(lambda: r.xlen("q") == 100)
+    assert dues(r) == sorted(dues(r))
+
+
+def test_schedules_do_not_wait_for_each_other(r):
+    base = now_ms() + 200
+    pipe = r.pipeline(transaction=True)
+    for i in range(200):
+        add(pipe, i, "AT", base + i, schedule=f"s{i % 20}", target="q")
+    pipe.execute()
+    wait_until(lambda: r.xlen("q") == 200)
+    assert dues(r) == sorted(dues(r))
+    assert r.dbsize() == 1
+
+
+# Repeating
+
+def test_a_repeating_task_is_due_again_a_period_after_its_last_due_time(r):
+    base = now_ms() + 50
+    add(r, "a", "AT", base, "EVERY", 40, "TIMES", 6)
+    wait_until(lambda: r.xlen("q") == 6)
+    assert dues(r) == [base + 40 * i for i in range(6)]
+    assert delivered(r, "q") == ["a"] * 6
+    assert all(fields["tw.attempt"] == "1" for _, fields in entries(r, "q"))
+    wait_until(lambda: r.exists("s") == 0)
+
+
+def test_a_repeating_task_without_end(r):
+    add(r, "a", "IN", 0, "EVERY", 10)
+    wait_until(lambda: r.xlen("q") >= 20)
+    assert task(r, "s", "a")["times"] == -1
+    assert r.execute_command("TW.CANCEL", "s", "a") == 1
+    count = r.xlen("q")
+    add(r, "after", "IN", 50)
+    wait_until(lambda: "after" in delivered(r, "q"))
+    assert r.xlen("q") == count + 1
+
+
+def test_times_left_are_counted_down(r):
+    add(r, "a", "IN", 0, "EVERY", HOUR, "TIMES", 5)
+    wait_until(lambda: r.xlen("q") == 1)
+    assert task(r, "s", "a")["times"] == 4
+
+
+def test_a_repetition_past_the_end_of_time_is_the_last(r):
+    add(r, "a", "IN", 0, "EVERY", 2**63 - 1)
+    wait_until(lambda: r.xlen("q") == 1)
+    assert r.exists("s") == 0 or task(r, "s", "a")["due"] == 2**63 - 1
+
+
+def test_a_list_may_repeat(r):
+    add(r, "a", "IN", 0, "EVERY", 10, "TIMES", 3, "LIST", target="l", payload=("v",))
+    wait_until(lambda: r.llen("l") == 3)
+    assert r.lrange("l", 0, -1) == ["v"] * 3
+
+
+# Late
+
+def test_fire_delivers_what_is_late(r):
+    paused(r, 300, ("s", "q", "a", "IN", 10, "PAYLOAD", "f", "v"), ("s", "q", "b", "IN", 20, "LATE", "FIRE", "PAYLOAD", "f", "v"))
+    wait_until(lambda: delivered(r, "q") == ["a", "b"])
+
+
+def test_fire_delivers_each_missed_period(r):
+    base = now_ms() + 10
+    paused(r, 500, ("s", "q", "a", "AT", base, "EVERY", 50, "TIMES", 8, "LATE", "FIRE", "PAYLOAD", "f", "v"))
+    wait_until(lambda: r.xlen("q") == 8)
+    assert dues(r) == [base + 50 * i for i in range(8)]
+
+
+def test_drop_drops_what_is_too_late_and_nothing_else(server, r):
+    base = now_ms()
+    paused(r, 500, ("s", "q", "late", "AT", base + 1, "LATE", "DROP", 100, "PAYLOAD", "f", "v"),
+           ("s", "q", "at once or never", "AT", base + 2, "LATE", "DROP", 0, "PAYLOAD", "f", "v"),
+           ("s", "q", "late but in time", "AT", base + 3, "LATE", "DROP", HOUR, "PAYLOAD", "f", "v"))
+    wait_until(lambda: r.exists("q"))
+    wait_until(lambda: r.exists("s") == 0)
+    assert delivered(r, "q") == ["late but in time"]
+    assert server.tw()["dropped"] == 2
+
+
+def test_what_is_in_time_is_not_dropped(server, r):
+    add(r, "a", "IN", 50, "LATE", "DROP", 60000)
+    wait_until(lambda: delivered(r, "q") == ["a"])
+    assert server.tw()["dropped"] == 0
+
+
+def test_a_repeating_task_goes_on_after_it_was_dropped(server, r):
+    """Missed periods that were dropped do not count for TIMES, and the phase is kept."""
+    base = now_ms() + 10
+    paused(r, 1000, ("s", "q", "a", "AT", base, "EVERY", 250, "TIMES", 3, "LATE", "DROP", 100, "PAYLOAD", "f", "v"))
+    wait_until(lambda: r.xlen("q") == 3)
+    wait_until(lambda: r.exists("s") == 0)
+    assert all((due - base) % 250 == 0 for due in dues(r))
+    assert dues(r)[0] >= base + 750, "three periods at least were more than 100 ms late"
+    assert len(set(dues(r))) == 3
+    assert server.tw()["dropped"] >= 3
+
+
+def test_coalesce_delivers_the_latest_of_missed_periods(server, r):
+    base = now_ms() + 10
+    paused(r, 1000, ("s", "q", "a", "AT", base, "EVERY", 100, "TIMES", 3, "LATE", "COALESCE", "PAYLOAD", "f", "v"))
+    wait_until(lambda: r.xlen("q") == 3)
+    wait_until(lambda: r.exists("s") == 0)
+    found = entries(r, "q")
+    assert all((int(fields["tw.due"]) - base) % 100 == 0 for _, fields in found), "the phase is kept"
+    assert dues(r)[0] >= base + 800, "nine periods at least had passed"
+    first, fields = found[0]
+    assert int(first.split("-")[0]) - int(fields["tw.due"]) < 100, "it is the latest"
+    assert len(set(dues(r))) == 3
+    assert server.tw()["coalesced"] >= 8
+
+
+def test_coalesce_of_a_task_that_does_not_repeat(r):
+    paused(r, 200, ("s", "q", "a", "IN", 10, "LATE", "COALESCE", "PAYLOAD", "f", "v"))
+    wait_until(lambda: delivered(r, "q") == ["a"])
+
+
+def test_late_is_what_a_server_that_was_down_makes_of_it(fleet):
+    server = fleet.server(appendonly="yes", appendfsync="always")
+    r = server.client()
+    base = now_ms() + HOUR
+    with r.pipeline(transaction=True) as pipe:
+        for name, late in (("fire", ("FIRE",)), ("drop", ("DROP", 200)), ("in time", ("DROP", HOUR)), ("coalesce", ("COALESCE",))):
+            words = ("EVERY", 100, "TIMES", 5) if name == "coalesce" else ()
+            add(pipe, name, "AT", base, *words, "LATE", *late)
+        for name in ("fire", "drop", "in time", "coalesce"):
+            base = now_ms() + 100
+            pipe.execute_command("TW.MOVE", "s", name, "AT", base)
+        pipe.execute_command("CLIENT", "PAUSE", 60000, "WRITE")
+        pipe.execute()
+    server.kill()
+    wait_until(lambda: now_ms() > base + 500)
+    r = server.restart().client()
+    wait_until(lambda: r.exists("s") == 0)
+    found = delivered(r, "q")
+    assert sorted(found) == sorted(["fire", "in time"] + ["coalesce"] * 5)
+
+
+# Consumers
+
+def waiting(server, *words):
+    """A connection that waits in a blocking command."""
+    raw = Raw(server)
+    before = server.info("clients")["blocked_clients"]
+    raw.send(*words)
+    wait_until(lambda: server.info("clients")["blocked_clients"] > before)
+    return raw
+
+
+def test_a_blocked_xread_wakes_up(server, r):
+    raw = waiting(server, "XREAD", "BLOCK", 0, "STREAMS", "q", "$")
+    add(r, "a", "IN", 20)
+    [[stream, [[_, fields]]]] = raw.read()
+    assert (stream, fields[:2]) == ("q", ["tw.id", "a"])
+
+
+def test_a_blocked_consumer_of_a_group_wakes_up(server, r):
+    r.xgroup_create("q", "g", mkstream=True)
+    raws = [waiting(server, "XREADGROUP", "GROUP", "g", f"c{i}", "BLOCK", 0, "STREAMS", "q", ">") for i in range(3)]
+    pipe = r.pipeline(transaction=True)
+    for i in range(3):
+        add(pipe, i, "IN", 20 + 20 * i)
+    pipe.execute()
+    names = [fields[1] for raw in raws for [_, found] in raw.read() for _, fields in found]
+    assert sorted(names) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("command", [("BLPOP", "l", 0), ("BRPOP", "l", 0)], ids=lambda command: command[0])
+def test_a_blocked_pop_wakes_up(server, r, command):
+    raw = waiting(server, *command)
+    add(r, "a", "IN", 20, "LIST", target="l", payload=("value",))
+    assert raw.read() == ["l", "value"]
+    wait_until(lambda: r.dbsize() == 0)
+
+
+def test_a_blocked_blmove_wakes_up(server, r):
+    raw = waiting(server, "BLMOVE", "l", "working", "LEFT", "RIGHT", 0)
+    add(r, "a", "IN", 20, "LIST", target="l", payload=("value",))
+    assert raw.read() == "value"
+    assert r.lrange("working", 0, -1) == ["value"]
+
+
+def test_drain_wakes_consumers(server, r):
+    raw = waiting(server, "BLPOP", "l", 0)
+    add(r, "a", "IN", HOUR, "LIST", target="l", payload=("value",))
+    assert r.execute_command("TW.DRAIN", "s") == 1
+    assert raw.read() == ["l", "value"]
+
+
+# Targets that refuse
+
+def test_the_dead_letter(server, r):
+    """All its fields, in order, after all tries, each of them later than the one before."""
+    r.set("wrong", "a string")
+    due = now_ms() + 20
+    add(r, "a", "AT", due, target="wrong", payload=("f", "v", "g", "w"))
+    wait_until(lambda: r.exists("s:dead"))
+    [[entry, fields]] = Raw(server)("XRANGE", "s:dead", "-", "+")
+    assert fields[:9:2] == ["tw.id", "tw.due", "tw.attempt", "tw.target", "tw.error"]
+    assert fields[1:9:2] == ["a", str(due), "3", "wrong"]
+    assert fields[9].startswith("WRONGTYPE")
+    assert fields[10:] == ["f", "v", "g", "w"]
+    assert int(entry.split("-")[0]) >= due + 100 + 200, "it waits for 100 ms, then for twice as long"
+    assert (r.get("wrong"), r.exists("s")) == ("a string", 0)
+    assert (server.tw()["dead"], server.tw()["fired"]) == (1, 0)
+
+
+def test_the_dead_letter_of_a_list(server, r):
+    r.config_set("tickwheel.retry-ms", 1)
+    r.set("wrong", "a string")
+    add(r, "a", "IN", 0, "LIST", target="wrong", payload=("the value",))
+    wait_until(lambda: r.exists("s:dead"))
+    [[_, fields]] = Raw(server)("XRANGE", "s:dead", "-", "+")
+    assert fields[10:] == ["value", "the value"]
+
+
+def test_a_stream_whose_ids_are_used_up(r):
+    r.config_set("tickwheel.retry-ms", 1)
+    r.xadd("q", {"f": "v"}, id=LAST_ID)
+    add(r, "a", "IN", 0)
+    wait_until(lambda: r.exists("s:dead"))
+    assert r.xrange("s:dead")[0][1]["tw.target"] == "q"
+    assert r.xlen("q") == 1
+
+
+@pytest.mark.parametrize("tries", [1, 2, 5, 15])
+def test_so_many_tries(r, tries):
+    r.config_set("tickwheel.retry-ms", 1)
+    r.config_set("tickwheel.dead-letter-tries", tries)
+    r.set("wrong", "a string")
+    add(r, "a", "IN", 0, target="wrong")
+    wait_until(lambda: r.exists("s:dead"), timeout=120)  # 15 tries from 1 ms on: doubled up to 5 s, some 18 s in all.
+    assert r.xrange("s:dead")[0][1]["tw.attempt"] == str(tries)
+
+
+def test_attempts_are_told(server, r):
+    """A task whose target is mended meanwhile is delivered, and says how many tries it took."""
+    r.config_set("tickwheel.dead-letter-tries", 15)
+    r.set("wrong", "a string")
+    add(r, "a", "IN", 0, target="wrong")
+    wait_until(lambda: task(r, "s", "a")["attempt"] >= 3)
+    assert r.execute_command("TW.INFO", "s")[::2].count("held") == 1
+    assert as_map(r.execute_command("TW.INFO", "s"))["held"] == server.tw()["held"] == 1
+    assert server.tw()["deferred_refused"] >= 2
+    r.delete("wrong")
+    wait_until(lambda: r.exists("wrong"))
+    assert int(r.xrange("wrong")[0][1]["tw.attempt"]) >= 3
+    assert r.exists("s", "s:dead") == 0
+    assert server.tw()["dead"] == 0
+
+
+def test_others_for_the_same_target_wait_so_that_their_order_holds(r):
+    r.config_set("tickwheel.dead-letter-tries", 15)
+    r.set("wrong", "a string")
+    for i in range(20):
+        add(r, i, "AT", 1000 + i, target="wrong")
+    wait_until(lambda: task(r, "s", "0")["attempt"] >= 2)
+    add(r, "elsewhere", "IN", 0)
+    wait_until(lambda: delivered(r, "q") == ["elsewhere"])
+    assert r.execute_command("TW.LEN", "s") == 20
+    r.delete("wrong")
+    wait_until(lambda: r.exists("s") == 0)
+    assert delivered(r, "wrong") == [str(i) for i in range(20)]
+
+
+def test_all_for_a_target_that_never_accepts_go_to_the_dead_letters_in_order(server, r):
+    r.config_set("tickwheel.retry-ms", 1)
+    r.set("wrong", "a string")
+    for i in range(30):
+        add(r, i, "AT", 1000 + i, target="wrong")
+    wait_until(lambda: r.xlen("s:dead") == 30)  # Each begins with the first wait again: a tenth of a second for all.
+    assert delivered(r, "s:dead") == [str(i) for i in range(30)]
+    assert r.exists("s") == 0
+    assert server.tw()["dead"] == 30
+
+
+def test_the_dead_letter_key_itself_refuses(server, r):
+    r.config_set("tickwheel.retry-ms", 1)
+    r.mset({"wrong": "a string", "s:dead": "another"})
+    add(r, "a", "IN", 0, target="wrong")
+    wait_until(lambda: server.tw()["deferred_refused"] >= 5)
+    assert list(tasks(r, "s")) == ["a"]
+    assert server.tw()["dead"] == 0
+    r.delete("s:dead")
+    wait_until(lambda: r.exists("s:dead"))
+    assert delivered(r, "s:dead") == ["a"]
+    wait_until(lambda: r.exists("s") == 0)
+
+
+def test_a_held_task_may_be_cancelled_moved_and_replaced(r):
+    r.config_set("tickwheel.dead-letter-tries", 15)
+    r.set("wrong", "a string")
+    for name in "abc":
+        add(r, name, "AT", 1000, target="wrong")
+    wait_until(lambda: task(r, "s", "a")["attempt"] >= 2)
+    assert r.execute_command("TW.CANCEL", "s", "b") == 1
+    assert r.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
+    add(r, "c", "IN", 0)
+    wait_until(lambda: delivered(r, "q") == ["c"])
+    assert list(tasks(r, "s")) == ["a"]
+    assert r.exists("s:dead") == 0
+
+
+def test_a_repeating_task_that_is_refused_goes_on_elsewhere(r):
+    """Each of its deliveries that is given up goes to the dead letters; what is left of it goes with it or goes on, but
+    nothing is delivered twice and the due times are its own."""
+    r.config_set("tickwheel.retry-ms", 1)
+    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.set("wrong", "a string")
+    base = now_ms()
+    add(r, "a", "AT", base, "EVERY", 20, "TIMES", 3, target="wrong")
+    wait_until(lambda: r.exists("s") == 0)
+    found = dues(r, "s:dead")
+    assert found == [base + 20 * i for i in range(len(found))] and 1 <= len(found) <= 3
+
+
+def test_in_a_cluster_the_dead_letters_are_in_the_slot_of_the_schedule(fleet):
+    node = fleet.cluster(primaries=1).nodes[0]
+    r = node.client()
+    r.config_set("tickwheel.retry-ms", 1)
+    r.mset({"{s}wrong": "x"})
+    r.mset({"{pay}wrong": "x"})
+    r.execute_command("TW.ADD", "s", "{s}wrong", "a", "IN", 0, "PAYLOAD", "f", "v")
+    r.execute_command("TW.ADD", "{pay}:s", "{pay}wrong", "b", "IN", 0, "PAYLOAD", "f", "v")
+    wait_until(lambda: r.exists("{s}:dead") and r.exists("{pay}:s:dead"))
+    assert delivered(r, "{s}:dead") == ["a"]
+    assert delivered(r, "{pay}:s:dead") == ["b"]
+    assert r.execute_command("CLUSTER", "KEYSLOT", "s") == r.execute_command("CLUSTER", "KEYSLOT", "{s}:dead")
+
+
+def test_a_cluster_wants_schedule_and_target_in_one_slot(fleet):
+    r = fleet.cluster(primaries=1).nodes[0].client()
+    with pytest.raises(redis.ResponseError, match="(?i)crossslot|same slot"):
+        add(r, "a", "IN", HOUR, schedule="s", target="other")
+    assert r.dbsize() == 0
+
+
+def test_a_pause_is_not_a_try(server, r):
+    paused(r, 500, ("s", "q", "a", "IN", 1, "PAYLOAD", "f", "v"))
+    assert task(r, "s", "a")["attempt"] == 1
+    wait_until(lambda: r.exists("q"))
+    assert r.xrange("q")[0][1]["tw.attempt"] == "1"
+    assert server.tw()["deferred_pause"] >= 1
+
+
+def test_memory_and_replicas_are_not_tries(server, r):
+    with r.pipeline(transaction=True) as pipe:
+        add(pipe, "a", "IN", 1)
+        pipe.config_set("maxmemory", 1)
+        pipe.execute()
+    wait_until(lambda: server.tw()["deferred_oom"] >= 3)
+    assert (r.exists("q"), task(r, "s", "a")["attempt"]) == (0, 1)
+    r.config_set("min-replicas-to-write", 1, "maxmemory", 0)  # Both at once.
+    wait_until(lambda: server.tw()["deferred_replicas"] >= 3)
+    assert (r.exists("q"), task(r, "s", "a")["attempt"]) == (0, 1)
+    r.config_set("min-replicas-to-write", 0)
+    wait_until(lambda: r.exists("q"))
+    assert r.xrange("q")[0][1]["tw.attempt"] == "1"
+    assert r.exists("s:dead") == 0
+
+
+# How much in one go
+
+def groups(commands):
+    """How many deliveries each replicated transaction has."""
+    counts, inside = [], None
+    for words in commands:
+        if words == ["MULTI"]:
+            inside = 0
+        elif words == ["EXEC"]:
+            counts.append(inside)
+            inside = None
+        elif words[0] in ("XADD", "RPUSH"):
+            assert inside is not None, "a delivery outside of a transaction"
+            inside += 1
+    return [count for count in counts if count]
+
+
+@pytest.mark.parametrize("limit", [1, 10, 1000])
+def test_at_most_so_many_deliveries_in_one_go(server, r, limit):
+    r.config_set("tickwheel.tasks-per-tick", limit)
+    r.config_set("tickwheel.us-per-tick", 1000000)
+    tap = Tap(server)
+    paused(r, 200, *(("s", "q", i, "AT", 1000 + i, "PAYLOAD", "f", "v") for i in range(300)))
+    wait_until(lambda: r.xlen("q") == 300)
+    sizes = groups(tap.commands())
+    tap.close()
+    assert sum(sizes) == 300
+    assert max(sizes) <= limit
+    assert delivered(r, "q") == [str(i) for i in range(300)]
+
+
+def test_a_go_ends_when_its_time_is_used_up(server, r):
+    """A hundred microseconds are soon used up by payloads of this size."""
+    r.config_set("tickwheel.us-per-tick", 100)
+    tap = Tap(server)
+    paused(r, 200, *(("s", "q", i, "AT", 1000 + i, "PAYLOAD", "f", "x" * 100000) for i in range(300)))
+    wait_until(lambda: r.xlen("q") == 300)
+    sizes = groups(tap.commands())
+    tap.close()
+    assert sum(sizes) == 300
+    assert max(sizes) < 300
+
+
+# Lateness
+
+def test_lateness_is_in_info(server, r):
+    pipe = r.pipeline(transaction=False)
+    for i in range(500):
+        add(pipe, i, "IN", i % 100)
+    pipe.execute()
+    wait_until(lambda: r.xlen("q") == 500)
+    found = server.tw()
+    p50, p99, p999, most = (found[f"lateness_us_{name}"] for name in ("p50", "p99", "p999", "max"))
+    assert 0 < p50 <= p99 <= p999
+    assert most > 0
+    assert p50 < 5000000
+
+
+def test_lateness_tells_of_a_pause(server, r):
+    paused(r, 500, ("s", "q", "a", "IN", 1, "PAYLOAD", "f", "v"))
+    wait_until(lambda: r.exists("q"))
+    assert server.tw()["lateness_us_max"] >= 400000
+
+
+def test_overdue_and_oldest_are_in_info(server, r):
+    base = now_ms()
+    paused(r, 60000, ("s", "q", "a", "AT", base - 5000, "PAYLOAD", "f", "v"), ("s", "q", "b", "AT", base, "PAYLOAD", "f", "v"))
+    found = server.tw()
+    assert found["overdue"] == 2
+    assert 5000 <= found["oldest_overdue_ms"] < 65000
+    r.execute_command("CLIENT", "UNPAUSE")
+    wait_until(lambda: r.xlen("q") == 2)
+    found = server.tw()
+    assert (found["overdue"], found["oldest_overdue_ms"]) == (0, 0)
+
+
+# Many at once
+
+MILLION = 1000000
+FILL = """
+    for i = ARGV[1], ARGV[2] - 1 do
+        redis.call('TW.ADD', KEYS[1], KEYS[2], i, 'AT', ARGV[3] + math.floor(i / 1000), 'LIST', 'PAYLOAD', i)
+    end
+"""
+
+
+def fill_a_million(r, server):
+    """A thousand tasks for each ms of one second, filed before it begins; answers when that is."""
+    for ahead in (15000, 45000, 135000):
+        base = now_ms() + ahead
+        for start in range(0, MILLION, 50000):
+            r.eval(FILL, 2, "s", "l", start, start + 50000, base)
+        if server.tw()["pending"] == MILLION and now_ms() < base:
+            return base
+        r.flushall()
+    raise AssertionError("this machine is too slow to file a million tasks within two minutes")
+
+
+def test_a_million_tasks_in_the_same_second(fleet):
+    """All are delivered, each once, in order; clients are answered meanwhile."""
+    server = fleet.server(appendonly="yes", appendfsync="everysec")
+    r = server.client()
+    fill_a_million(r, server)
+    slowest, done = [0.0], threading.Event()
+
+    def ping():
+        client = server.client()
+        while not done.is_set():
+            start = time.monotonic()
+            client.ping()
+            slowest[0] = max(slowest[0], time.monotonic() - start)
+            time.sleep(0.001)
+
+    pinger = threading.Thread(target=ping)
+    pinger.start()
+    wait_until(lambda: r.llen("l") == MILLION, timeout=240, every=0.1)
+    done.set()
+    pinger.join()
+    assert slowest[0] < 3, "a client waited that long"
+    for start in range(0, MILLION, 100000):
+        assert r.lrange("l", start, start + 99999) == [str(i) for i in range(start, start + 100000)]
+    assert r.exists("s") == 0
+    found = server.tw()
+    assert (found["fired"], found["pending"], found["overdue"]) == (MILLION, 0, 0)
