@@ -16,6 +16,8 @@
 
 enum { ERROR_MAX = 256, ID_MAX = 48, SMALL_ARGUMENTS = 64 };
 
+static RedisModuleString *word_at; /* "AT": what is replicated says it often */
+
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
 /* Reads IN ms or AT unix-ms: two arguments. */
@@ -306,13 +308,11 @@ static void replicate_add(RedisModuleCtx *ctx, const struct add *add, RedisModul
     for (int i = 1; i < argc; i++)
         if (i != add->condition_at || add->condition_at == 0)
             vector[count++] = argv[i];
-    RedisModuleString *at = RedisModule_CreateString(NULL, "AT", 2);
     RedisModuleString *due = RedisModule_CreateStringFromLongLong(NULL, (long long)add->due);
     vector[2] = add->id;
-    vector[3] = at;
+    vector[3] = word_at;
     vector[4] = due;
     RedisModule_Replicate(ctx, "TW.ADD", "v", vector, count);
-    RedisModule_FreeString(NULL, at);
     RedisModule_FreeString(NULL, due);
     if (vector != small)
         RedisModule_Free(vector);
@@ -397,7 +397,7 @@ static void replicate_move(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         return;
     }
     RedisModuleString *time = RedisModule_CreateStringFromLongLong(NULL, (long long)due);
-    RedisModule_Replicate(ctx, "TW.MOVE", "sscs", argv[1], argv[2], "AT", time);
+    RedisModule_Replicate(ctx, "TW.MOVE", "ssss", argv[1], argv[2], word_at, time);
     RedisModule_FreeString(NULL, time);
 }
 
@@ -569,6 +569,7 @@ int tw__commands_register(RedisModuleCtx *ctx)
         {"tw.fired", "write", command_fired, 1},
         {"tw.load", "write", command_load, 1},
     };
+    word_at = RedisModule_CreateString(NULL, "AT", 2);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (RedisModule_CreateCommand(ctx, commands[i].name, commands[i].call, commands[i].flags, 1,
                                       commands[i].last_key, 1) != REDISMODULE_OK)

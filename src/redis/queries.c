@@ -284,7 +284,7 @@ static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return REDISMODULE_OK;
     if (schedule == NULL)
         return RedisModule_ReplyWithError(ctx, "ERR no such key");
-    tw__schedule_forecast(schedule, now_ms, 1, 1, &overdue);
+    tw__schedule_forecast(schedule, now_ms - 1, 1, 1, &overdue);
     size_t any = tw__schedule_earliest(schedule, 0, UINT64_MAX, now_ms, 1, &task);
     RedisModule_ReplyWithMap(ctx, 8);
     reply_named(ctx, "tasks", tw__table_count(&schedule->tasks));

@@ -49,6 +49,8 @@
 enum {
     GROW_AT = 64,   /* entries for each segment: more, and one is split */
     SHRINK_AT = 32, /* fewer, and two are joined. Far from GROW_AT, so that they do not take turns */
+    ROUNDING =
+        2, /* places that an allocator may add to a small block, besides; else one would grow and shrink in turns */
     CHUNK_SHIFT = 12,
     CHUNK = 1 << CHUNK_SHIFT, /* segments in a chunk of the directory */
     TAG_SHIFT = 48,
@@ -176,7 +178,7 @@ static void give_back_room(struct tw__table *table, struct tw__segment *segment)
     if (segment->count == 0) {
         release(table, segment->place);
         *segment = (struct tw__segment){0};
-    } else if (spare > segment->capacity / 4 + step) {
+    } else if (spare > segment->capacity / 4 + step + ROUNDING) {
         make_room(table, segment, segment->count + step / 2);
     }
 }
@@ -577,10 +579,15 @@ uint64_t tw__table_scan(const struct tw__table *table, uint64_t cursor, tw__each
     return backwards((position + 1) << (64 - depth));
 }
 
-static void *moved(void *block, void *(*move)(void *old))
+/* Where a block of the table's is after it has been offered. */
+static void *offer(struct tw__table *table, void *block, void *(*move)(void *old))
 {
+    size_t before = usable(block);
     void *to = block == NULL ? NULL : move(block);
-    return to == NULL ? block : to;
+    if (to == NULL)
+        return block;
+    table->bytes += usable(to) - before;
+    return to;
 }
 
 bool tw__table_relocate(struct tw__table *table, uint64_t *segment, void *(*move)(void *old))
@@ -588,16 +595,14 @@ bool tw__table_relocate(struct tw__table *table, uint64_t *segment, void *(*move
     if (*segment >= table->segments)
         return false;
     uint32_t number = (uint32_t)(*segment)++;
-    if (table->segments > 1) {
-        struct tw__segment **of_number;
-        if (number == 0)
-            table->chunk = moved(table->chunk, move);
-        of_number = &table->chunk[number >> CHUNK_SHIFT];
-        if ((number & (CHUNK - 1)) == 0)
-            *of_number = moved(*of_number, move);
+    if (number == 0 && table->segments > 1)
+        table->chunk = offer(table, table->chunk, move);
+    if ((number & (CHUNK - 1)) == 0 && table->segments > 1) {
+        struct tw__segment **chunk = &table->chunk[number >> CHUNK_SHIFT];
+        *chunk = offer(table, *chunk, move);
     }
     struct tw__segment *its = segment_at(table, number);
-    its->place = moved(its->place, move);
+    its->place = offer(table, its->place, move);
     return true;
 }
 
