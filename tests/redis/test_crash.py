@@ -7,17 +7,18 @@ task pending or delivered, once. How long that part is at least depends on appen
 SIGKILL ends the process, not the machine: what Redis has handed to the kernel stays. A power cut is played by cutting
 the file back to a length that it had up to a second earlier, which is more than `everysec` would lose on a sound disk.
 
-TICKWHEEL_CRASH_ROUNDS: rounds of the test with `always` (50; the others do a fifth as many). TICKWHEEL_SEED: the
+TICKWHEEL_CRASH_ROUNDS: rounds of the test with `always` (50; the others do a tenth as many each). TICKWHEEL_SEED: the
 random choices, printed by a test that fails; the moments of the kills are the machine's own.
 """
 import os
+import re
 import signal
 import threading
 import time
 
 import pytest
 
-from harness import now_ms, wait_until
+from harness import ROOT, now_ms, wait_until
 from load import NEVER, Books, Maker, Reader, Worker, light, seeded
 
 ROUNDS = int(os.environ.get("TICKWHEEL_CRASH_ROUNDS") or (10 if light() else 50))
@@ -183,3 +184,42 @@ def test_everysec_loses_the_last_two_seconds_at_most(fleet, power_cut):
           "that a consumer had seen were gone")
     if power_cut:
         assert gone, "no cut took anything: this test proves nothing"
+
+
+def test_snapshots_alone_go_back_to_the_last_one(fleet):
+    """Without an append-only file, a crash undoes all that happened since the snapshot: adding, cancelling, delivering."""
+    server = fleet.server(save="3600 1")
+    client = server.client()
+    due, add = now_ms() + 1500, ["TW.ADD", "timeouts", STREAM]
+    client.execute_command(*add, "delivered", "AT", due, "PAYLOAD", "of", "delivered")
+    client.execute_command(*add, "cancelled", "IN", 3600000, "PAYLOAD", "of", "cancelled")
+    client.save()
+    client.execute_command("TW.CANCEL", "timeouts", "cancelled")
+    client.execute_command(*add, "added", "IN", 3600000, "PAYLOAD", "of", "added")
+    wait_until(lambda: client.xlen(STREAM) == 1, message="it was not delivered")
+    first = client.xrange(STREAM)
+    server.kill()
+    server.start()
+    client = server.client()
+    wait_until(lambda: client.xlen(STREAM) == 1, message="it was not delivered again")
+    again = client.xrange(STREAM)
+    assert again[0][0] != first[0][0] and again[0][1] == first[0][1]
+    assert [name for name, _ in client.execute_command("TW.RANGE", "timeouts", "-", "+")] == ["cancelled"]
+
+
+def test_consumers_as_in_the_document(server, r):
+    """The recipe of docs/durability.md: a delivery that comes twice is worked on once, the next period again."""
+    with open(os.path.join(ROOT, "docs", "durability.md"), encoding="utf-8") as file:
+        recipe = re.search(r"```python\n(.*?)```", file.read(), re.DOTALL).group(1)
+    names = {}
+    exec(recipe, names)  # pylint: disable=exec-used
+    r.execute_command("TW.ADD", "{pay}:timeouts", "{pay}:unpaid", "a", "IN", 0, "EVERY", 1, "TIMES", 2, "PAYLOAD", "by", 5)
+    wait_until(lambda: r.xlen("{pay}:unpaid") == 2, message="it was not delivered")
+    twice = r.xrange("{pay}:unpaid")[0][1]
+    r.xadd("{pay}:unpaid", twice)
+    r.xgroup_create("{pay}:unpaid", "workers", "0")
+    entries = r.xreadgroup("workers", "one", {"{pay}:unpaid": ">"})[0][1]
+    worked = [names["handle"](r, "{pay}:unpaid", "workers", entry, fields, lambda pipe, fields: pipe.incrby("sum", fields["by"]))
+              for entry, fields in entries]
+    assert worked == [True, True, False] and r.get("sum") == "10"
+    assert r.xpending("{pay}:unpaid", "workers")["pending"] == 0

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The judge of load.py, judged: it must find each kind of wrong, and pass what is right. No server needed."""
 import itertools
+import os
+import re
 
 import pytest
 
+from harness import ROOT
 from load import ABSENT, Books, Op, World, after_add, after_cancel, after_move, fits
 
 ONCE = World("filed", 100, 200, 0, 1)
@@ -140,3 +143,16 @@ class Answers:
 
     def __getattr__(self, _):
         return lambda *args, **options: self.answers
+
+
+def test_the_document_names_tests_that_are_there():
+    """docs/durability.md says which test shows what."""
+    with open(os.path.join(ROOT, "docs", "durability.md"), encoding="utf-8") as file:
+        named = set(re.findall(r"`(test_\w+(?:\.py)?)`", file.read()))
+    here = os.path.dirname(os.path.abspath(__file__))
+    there = {name for name in os.listdir(here) if name.startswith("test_")}
+    for name in sorted(there):
+        if name.endswith(".py"):
+            with open(os.path.join(here, name), encoding="utf-8") as file:
+                there |= set(re.findall(r"^def (test_\w+)", file.read(), re.MULTILINE))
+    assert len(named) > 15 and named <= there, named - there

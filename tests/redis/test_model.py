@@ -120,7 +120,9 @@ class Pair:
         self.primary.restart()
 
     def crash(self):
+        """And some time without a server, for tasks to be late."""
         self.primary.kill()
+        time.sleep(self.rng.choice([0, 0, 0.3, 0.8]))
         self.primary.start()
 
     def debug_reload(self):
@@ -309,9 +311,9 @@ class Play:
     def some_id(self, schedule):
         """A name that is there, or may be."""
         names = list(self.reference.schedules[schedule])
-        if names and self.rng.random() < 0.7:
+        if names and self.rng.random() < 0.5:
             return self.rng.choice(names)
-        return f"{self.rng.randrange(150 if schedule in FAR else 25)}"
+        return f"{self.rng.randrange(150)}"
 
     def some_due(self, schedule):
         """Words, and a function from the server's time to the due time."""
@@ -605,7 +607,7 @@ class Play:
     def step(self):
         weights, commands = zip(*self.COMMANDS)
         command = self.rng.choices(commands, weights)[0]
-        schedule = self.rng.choice(FAR + NEAR)
+        schedule = self.rng.choice(FAR + NEAR + NEAR)
         if schedule in FAR and command is Play.add and len(self.reference.schedules[schedule]) > 120:
             command = Play.cancel  # Small enough to look at all of it every time.
         command(self, schedule)
@@ -630,7 +632,7 @@ def test_against_the_reference(fleet):
     end = time.monotonic() + (SECONDS / 2 if light() else SECONDS)
     try:
         while time.monotonic() < end or len(events) < len(Pair.EVENTS):
-            for _ in range(rng.randrange(100, 500)):
+            for _ in range(rng.randrange(200, 600)):
                 play.step()
             order = order or rng.sample(Pair.EVENTS, len(Pair.EVENTS))
             event = order.pop()

@@ -34,8 +34,8 @@ class Watched:
         for sentinel in self.sentinels:
             sentinel.wait_sees(replicas=2, sentinels=2)
         self.books = Books(SCHEDULES, [STREAM], ["mails"])
-        self.number = 0
-        self.reader = Reader(lambda: self.master, STREAM)
+        self.number, self.read_from = 0, self.master
+        self.reader = Reader(lambda: self.read_from, STREAM)
         self.reader.start()
 
     def load(self, server, clients=3):
@@ -96,7 +96,7 @@ def test_the_primary_is_killed(fleet):
     crew = watched.load(old)
     time.sleep(watched.rng.uniform(0.5, 1.5))
     old.kill()
-    new = watched.wait_promoted()
+    new = watched.read_from = watched.wait_promoted()
     other = next(replica for replica in watched.replicas if replica is not new)
     watched.wait_follows(other, new)
     promised = watched.judge(new, crew)
