@@ -22,7 +22,8 @@ bool tw__is_word(RedisModuleString *argument, const char *word)
     size_t size;
     const char *text = RedisModule_StringPtrLen(argument, &size);
     /* Most words are told apart by their first letters. The words here are capital letters and dots. */
-    return size > 0 && (text[0] & 0x5F) == (word[0] & 0x5F) && strncasecmp(text, word, size) == 0 && word[size] == '\0';
+    return size > 0 && (text[0] & 0x5F) == (word[0] & 0x5F) && strncasecmp(text, word, size) == 0 &&
+           word[size] == '\0';
 }
 
 /* An argument as an error may show it: short, and without bytes that would end the line. */
