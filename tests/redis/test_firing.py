@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What happens when a task comes due: what is delivered, in which order, how often, never early; targets that refuse;
 and a million tasks in one second."""
+import os
 import threading
 import time
 
@@ -635,7 +636,7 @@ def test_overdue_and_oldest_are_in_info(server, r):
 
 # Many at once
 
-MILLION = 1000000
+HERD = 100000 if os.environ.get("TICKWHEEL_LIGHT") else 1000000  # Light: under sanitizers.
 FILL = """
     for i = ARGV[1], ARGV[2] - 1 do
         redis.call('TW.ADD', KEYS[1], KEYS[2], i, 'AT', ARGV[3] + math.floor(i / 1000), 'LIST', 'PAYLOAD', i)
@@ -643,23 +644,23 @@ FILL = """
 """
 
 
-def fill_a_million(r, server):
-    """A thousand tasks for each ms of one second, filed before it begins; answers when that is."""
+def fill_a_second(r, server):
+    """A thousand tasks for each ms of one second, filed before it begins."""
     for ahead in (15000, 45000, 135000):
         base = now_ms() + ahead
-        for start in range(0, MILLION, 50000):
+        for start in range(0, HERD, 50000):
             r.eval(FILL, 2, "s", "l", start, start + 50000, base)
-        if server.tw()["pending"] == MILLION and now_ms() < base:
-            return base
+        if server.tw()["pending"] == HERD and now_ms() < base:
+            return
         r.flushall()
-    raise AssertionError("this machine is too slow to file a million tasks within two minutes")
+    raise AssertionError("this machine is too slow to file the tasks within two minutes")
 
 
 def test_a_million_tasks_in_the_same_second(fleet):
     """All are delivered, each once, in order; clients are answered meanwhile."""
     server = fleet.server(appendonly="yes", appendfsync="everysec")
     r = server.client()
-    fill_a_million(r, server)
+    fill_a_second(r, server)
     slowest, done = [0.0], threading.Event()
 
     def ping():
@@ -672,12 +673,12 @@ def test_a_million_tasks_in_the_same_second(fleet):
 
     pinger = threading.Thread(target=ping)
     pinger.start()
-    wait_until(lambda: r.llen("l") == MILLION, timeout=240, every=0.1)
+    wait_until(lambda: r.llen("l") == HERD, timeout=240, every=0.1)
     done.set()
     pinger.join()
     assert slowest[0] < 3, "a client waited that long"
-    for start in range(0, MILLION, 100000):
+    for start in range(0, HERD, 100000):
         assert r.lrange("l", start, start + 99999) == [str(i) for i in range(start, start + 100000)]
     assert r.exists("s") == 0
     found = server.tw()
-    assert (found["fired"], found["pending"], found["overdue"]) == (MILLION, 0, 0)
+    assert (found["fired"], found["pending"], found["overdue"]) == (HERD, 0, 0)
