@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The client for what redis-benchmark cannot do: ids that are known afterwards, due times spread over a span, payloads
+ * that do not compress, a request a millisecond whatever the server does.
+ *
+ *     client PORT send [-c CONNECTIONS] [-P PIPELINE] [-n COUNT] [-f FIRST] [-s SPACE] [-d DUE] [-w WIDTH] [-b BYTES]
+ *                      [-S SEED] [-z] -- WORD...
+ *         sends COUNT commands made of WORDs. In them, {id} is a 12-digit id: FIRST, FIRST + 1, and so on, or with SPACE
+ *         every one of so many from FIRST on once, far from the one before; {due} is at least DUE and less than DUE + WIDTH, {payload}
+ *         BYTES letters, {now} the Unix time in ms. -z: one after the other until an answer is 0.
+ *         Each connection sends PIPELINE commands and waits for their answers, as redis-benchmark does.
+ *         Prints: answers, seconds, the sum of the integers answered, errors.
+ *     client PORT probe
+ *         sends PING each millisecond, until SIGTERM. Prints for each: Unix time in us, us until the answer.
+ *         It does not wait for an answer before it sends the next: a server that stands still is seen by all of them.
+ */
+#define _GNU_SOURCE /* ppoll */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    WORDS_MAX = 32,
+    PAYLOAD_MAX = 4096,
+    LINE_MAX_KEPT = 200,
+    PROBES_MAX = 4000000, /* more than an hour */
+    US_PER_MS = 1000,
+    US_PER_S = 1000000,
+    NS_PER_US = 1000
+};
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "client: %s: %s\n", what, errno != 0 ? strerror(errno) : "wrong");
+    exit(1);
+}
+
+static uint64_t us_of(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * US_PER_S + (uint64_t)now.tv_nsec / NS_PER_US;
+}
+
+static int dial(uint16_t port)
+{
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+    if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) != 0)
+        fail("connect");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return fd;
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------- */
+
+/* Where a connection stands in what it reads. */
+struct reader {
+    uint64_t open; /* elements of arrays still to come */
+    size_t skip;   /* bytes of a string still to come */
+    size_t length; /* of line */
+    char line[LINE_MAX_KEPT + 1];
+};
+
+static uint64_t answers, errors;
+static int64_t sum;
+static bool zero_seen;
+
+/* Takes a whole line; true when it is the last of an answer. */
+static bool line_read(struct reader *reader)
+{
+    reader->line[reader->length] = '\0';
+    reader->length = 0;
+    long long n = atoll(reader->line + 1);
+    bool top = reader->open == 0;
+    if (!top)
+        reader->open--;
+    switch (reader->line[0]) {
+    case '*':
+        reader->open += n > 0 ? (uint64_t)n : 0;
+        break;
+    case '$':
+        reader->skip = n >= 0 ? (size_t)n + 2 : 0;
+        break;
+    case ':':
+        if (top) {
+            sum += n;
+            zero_seen = zero_seen || n == 0;
+        }
+        break;
+    case '-':
+        if (errors++ == 0)
+            fprintf(stderr, "client: %s\n", reader->line);
+        break;
+    default:
+        break;
+    }
+    return reader->open == 0;
+}
+
+/* Takes what came; how many answers ended in it. */
+static unsigned take(struct reader *reader, const char *data, size_t length)
+{
+    unsigned ended = 0;
+    for (size_t i = 0; i < length;) {
+        if (reader->skip > 0) {
+            size_t part = reader->skip < length - i ? reader->skip : length - i;
+            reader->skip -= part;
+            i += part;
+            continue;
+        }
+        char c = data[i++];
+        if (c == '\n')
+            ended += line_read(reader);
+        else if (c != '\r' && reader->length < LINE_MAX_KEPT)
+            reader->line[reader->length++] = c;
+    }
+    answers += ended;
+    return ended;
+}
+
+/* ---- commands ---------------------------------------------------------------------------------------------- */
+
+static struct {
+    unsigned connections, pipeline;
+    uint64_t count, first, space, due, width, bytes, seed;
+    bool until_zero;
+    char **words;
+    unsigned words_count;
+} asked = {.connections = 1, .pipeline = 1, .count = UINT64_MAX, .width = 1};
+
+static uint64_t stride = 1; /* from an id to the next, when they are not taken in order */
+
+static uint64_t mixed(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9U;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebU;
+    return x ^ x >> 31;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Steps of about 0.618 of the space reach each of its ids once, wherever they are when it has no divisor in common. */
+static void choose_stride(void)
+{
+    if (asked.space == 0)
+        return;
+    stride = asked.space * 618 / 1000 + 1;
+    while (common_divisor(stride, asked.space) != 1)
+        stride++;
+}
+
+static void make_payload(char *to, uint64_t id)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    uint64_t random = 0;
+    for (uint64_t i = 0; i < asked.bytes; i++, random >>= 6) {
+        if (i % 10 == 0)
+            random = mixed(id * 1000 + i + 1);
+        to[i] = letters[random & 63];
+    }
+    to[asked.bytes] = '\0';
+}
+
+/* Writes command number `i`; returns its end. */
+static char *write_command(char *to, uint64_t i)
+{
+    static char word[PAYLOAD_MAX + 1];
+    uint64_t id = asked.first + (asked.space != 0 ? i % asked.space * stride % asked.space : i);
+    to += sprintf(to, "*%u\r\n", asked.words_count);
+    for (unsigned k = 0; k < asked.words_count; k++) {
+        const char *text = word;
+        if (strcmp(asked.words[k], "{id}") == 0)
+            sprintf(word, "%012llu", (unsigned long long)id);
+        else if (strcmp(asked.words[k], "{due}") == 0)
+            sprintf(word, "%llu",
+                    (unsigned long long)(asked.due + mixed(id + 1 + (asked.seed << 40)) % asked.width));
+        else if (strcmp(asked.words[k], "{now}") == 0)
+            sprintf(word, "%llu", (unsigned long long)(us_of(CLOCK_REALTIME) / US_PER_MS));
+        else if (strcmp(asked.words[k], "{payload}") == 0)
+            make_payload(word, id);
+        else
+            text = asked.words[k];
+        to += sprintf(to, "$%zu\r\n%s\r\n", strlen(text), text);
+    }
+    return to;
+}
+
+/* The room that the longest command can take. */
+static size_t command_room(void)
+{
+    size_t room = 16;
+    for (unsigned k = 0; k < asked.words_count; k++)
+        room += 48 + strlen(asked.words[k]) + (strcmp(asked.words[k], "{payload}") == 0 ? asked.bytes : 0);
+    return room;
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------------- */
+
+struct connection {
+    struct reader reader;
+    int fd;
+    unsigned awaited;
+    char *out;
+};
+
+static void write_all(int fd, const char *data, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, data, length);
+        if (n <= 0)
+            fail("write");
+        data += n;
+        length -= (size_t)n;
+    }
+}
+
+/* The next commands of this connection; false when there are none left. */
+static bool send_some(struct connection *connection, uint64_t *sent)
+{
+    char *end = connection->out;
+    while (connection->awaited < asked.pipeline && *sent < asked.count && !(asked.until_zero && zero_seen)) {
+        end = write_command(end, (*sent)++);
+        connection->awaited++;
+    }
+    write_all(connection->fd, connection->out, (size_t)(end - connection->out));
+    return connection->awaited > 0;
+}
+
+/* Reads; false when the connection has nothing more to do. */
+static bool go_on(struct connection *connection, uint64_t *sent)
+{
+    static char in[1 << 18];
+    ssize_t n = read(connection->fd, in, sizeof in);
+    if (n <= 0)
+        fail("read");
+    connection->awaited -= take(&connection->reader, in, (size_t)n);
+    return connection->awaited > 0 || send_some(connection, sent);
+}
+
+static int do_send(uint16_t port)
+{
+    struct connection *all = calloc(asked.connections, sizeof *all);
+    struct epoll_event ready[64];
+    int set = epoll_create1(0);
+    uint64_t sent = 0;
+    unsigned busy = 0;
+    choose_stride();
+    if (all == NULL || set < 0)
+        fail("start");
+    for (unsigned i = 0; i < asked.connections; i++) {
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &all[i]};
+        all[i].fd = dial(port);
+        all[i].out = malloc(command_room() * asked.pipeline);
+        if (all[i].out == NULL || epoll_ctl(set, EPOLL_CTL_ADD, all[i].fd, &event) != 0)
+            fail("start");
+    }
+    uint64_t start = us_of(CLOCK_MONOTONIC);
+    for (unsigned i = 0; i < asked.connections; i++)
+        busy += send_some(&all[i], &sent);
+    while (busy > 0) {
+        int n = epoll_wait(set, ready, 64, -1);
+        for (int i = 0; i < n; i++)
+            busy -= !go_on(ready[i].data.ptr, &sent);
+    }
+    double seconds = (double)(us_of(CLOCK_MONOTONIC) - start) / US_PER_S;
+    printf("%llu %.6f %lld %llu\n", (unsigned long long)answers, seconds, (long long)sum,
+           (unsigned long long)errors);
+    return errors == 0 ? 0 : 1;
+}
+
+/* ---- probing ----------------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int signal)
+{
+    (void)signal;
+    stopped = 1;
+}
+
+struct probe {
+    uint64_t unix_us, sent_us, took_us;
+};
+
+/* What came until `until`, and into which probes. */
+static uint64_t gather(int fd, struct reader *reader, struct probe *probes, uint64_t answered, uint64_t until)
+{
+    for (;;) {
+        uint64_t now = us_of(CLOCK_MONOTONIC);
+        int64_t left = now < until ? (int64_t)(until - now) : 0;
+        struct timespec wait = {0, left * NS_PER_US};
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        if (ppoll(&ready, 1, &wait, NULL) <= 0)
+            return answered;
+        char in[4096];
+        ssize_t n = read(fd, in, sizeof in);
+        if (n <= 0)
+            fail("read");
+        uint64_t end = answered + take(reader, in, (size_t)n);
+        for (now = us_of(CLOCK_MONOTONIC); answered < end; answered++)
+            probes[answered].took_us = now - probes[answered].sent_us;
+    }
+}
+
+static int do_probe(uint16_t port)
+{
+    static struct probe probes[PROBES_MAX];
+    struct reader reader = {0};
+    struct sigaction action = {.sa_handler = on_stop};
+    sigaction(SIGTERM, &action, NULL);
+    int fd = dial(port);
+    uint64_t sent = 0, answered = 0, due = us_of(CLOCK_MONOTONIC);
+    while (!stopped && sent < PROBES_MAX) {
+        probes[sent++] = (struct probe){us_of(CLOCK_REALTIME), us_of(CLOCK_MONOTONIC), 0};
+        write_all(fd, "PING\r\n", 6);
+        due += US_PER_MS;
+        answered = gather(fd, &reader, probes, answered, due);
+    }
+    uint64_t patience = us_of(CLOCK_MONOTONIC) + (uint64_t)60 * US_PER_S;
+    while (answered < sent && us_of(CLOCK_MONOTONIC) < patience)
+        answered = gather(fd, &reader, probes, answered, us_of(CLOCK_MONOTONIC) + US_PER_MS);
+    for (uint64_t i = 0; i < answered; i++)
+        printf("%llu %llu\n", (unsigned long long)probes[i].unix_us, (unsigned long long)probes[i].took_us);
+    return answered == sent ? 0 : 1;
+}
+
+/* ---- arguments --------------------------------------------------------------------------------------------- */
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: client PORT send [-cPnfsdwbS NUMBER] [-z] -- WORD...\n       client PORT probe\n");
+    return 2;
+}
+
+static bool read_arguments(int argc, char **argv)
+{
+    int option;
+    optind = 3;
+    while ((option = getopt(argc, argv, "c:P:n:f:s:d:w:b:S:z")) != -1) {
+        uint64_t n = optarg != NULL ? strtoull(optarg, NULL, 10) : 0;
+        switch (option) {
+        case 'c':
+            asked.connections = (unsigned)n;
+            break;
+        case 'P':
+            asked.pipeline = (unsigned)n;
+            break;
+        case 'n':
+            asked.count = n;
+            break;
+        case 'f':
+            asked.first = n;
+            break;
+        case 's':
+            asked.space = n;
+            break;
+        case 'd':
+            asked.due = n;
+            break;
+        case 'w':
+            asked.width = n;
+            break;
+        case 'b':
+            asked.bytes = n;
+            break;
+        case 'S':
+            asked.seed = n;
+            break;
+        case 'z':
+            asked.until_zero = true;
+            break;
+        default:
+            return false;
+        }
+    }
+    asked.words = argv + optind;
+    asked.words_count = (unsigned)(argc - optind);
+    return asked.connections > 0 && asked.pipeline > 0 && asked.width > 0 && asked.bytes <= PAYLOAD_MAX &&
+           asked.words_count > 0 && asked.words_count <= WORDS_MAX &&
+           (asked.until_zero || asked.count != UINT64_MAX);
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    uint16_t port = argc >= 3 ? (uint16_t)atoi(argv[1]) : 0;
+    if (port != 0 && argc == 3 && strcmp(argv[2], "probe") == 0)
+        return do_probe(port);
+    if (port != 0 && strcmp(argv[2], "send") == 0 && read_arguments(argc, argv))
+        return do_send(port);
+    return usage();
+}
