@@ -49,8 +49,7 @@
 enum {
     GROW_AT = 64,   /* entries for each segment: more, and one is split */
     SHRINK_AT = 32, /* fewer, and two are joined. Far from GROW_AT, so that they do not take turns */
-    ROUNDING =
-        2, /* places that an allocator may add to a small block, besides; else one would grow and shrink in turns */
+    ROUNDING = 2,   /* places that allocators add to small blocks; else one would grow and shrink in turns */
     CHUNK_SHIFT = 12,
     CHUNK = 1 << CHUNK_SHIFT, /* segments in a chunk of the directory */
     TAG_SHIFT = 48,
