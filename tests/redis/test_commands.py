@@ -467,6 +467,21 @@ def test_what_drain_cannot_deliver_stays(r):
     assert list(tasks(r, "s")) == ["a"]
 
 
+@pytest.mark.parametrize("limit", [1, 5, 100])
+def test_drain_goes_past_what_it_cannot_deliver(r, limit):
+    """Called until it answers 0, as the reference says, it has delivered all that can be."""
+    r.config_set("tickwheel.retry-ms", 5000)
+    r.set("wrong", "a string")
+    base = now_ms() + HOUR
+    for i in range(5):
+        add(r, f"wrong{i}", "AT", base + i, target="wrong")
+        add(r, f"good{i}", "AT", base + 10 + i)
+    while r.execute_command("TW.DRAIN", "s", "LIMIT", limit):
+        pass
+    assert delivered(r, "q") == [f"good{i}" for i in range(5)]
+    assert sorted(tasks(r, "s")) == [f"wrong{i}" for i in range(5)]
+
+
 def test_drain_delivers_what_was_to_be_dropped_if_late(r):
     """What is drained early is not late."""
     add(r, "a", "LATE", "DROP", 0)

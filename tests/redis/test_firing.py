@@ -211,6 +211,18 @@ def test_schedules_do_not_wait_for_each_other(r):
     assert r.dbsize() == 1
 
 
+def test_thousands_of_targets(r):
+    pipe = r.pipeline(transaction=True)
+    for i in range(5000):
+        add(pipe, i, "IN", 300, target=f"q{i}")
+    for i in range(0, 5000, 2):
+        pipe.execute_command("TW.CANCEL", "s", i)
+    pipe.execute()
+    wait_until(lambda: r.exists("s") == 0)
+    assert r.dbsize() == 2500
+    assert delivered(r, "q4999") == ["4999"]
+
+
 # Repeating
 
 def test_a_repeating_task_is_due_again_a_period_after_its_last_due_time(r):
@@ -307,6 +319,18 @@ def test_coalesce_delivers_the_latest_of_missed_periods(server, r):
     assert int(first.split("-")[0]) - int(fields["tw.due"]) < 100, "it is the latest"
     assert len(set(dues(r))) == 3
     assert server.tw()["coalesced"] >= 8
+
+
+@pytest.mark.parametrize("late", [("DROP", 50), ("COALESCE",)], ids=lambda late: late[0])
+def test_two_thousand_milliards_of_missed_periods_are_passed_over_at_once(server, r, late):
+    """A period of a ms since 1970; the task goes on with the present ones. No client is kept waiting for the others."""
+    add(r, "a", "AT", 0, "EVERY", 1, "TIMES", 20, "LATE", *late)
+    wait_until(lambda: r.exists("q"))
+    wait_until(lambda: r.exists("s") == 0)
+    found = dues(r)
+    assert len(found) == 20 and found == sorted(set(found))
+    assert all(now_ms() - 120000 < due <= now_ms() for due in found)
+    assert server.tw()["dropped" if late[0] == "DROP" else "coalesced"] > 10**12
 
 
 def test_coalesce_of_a_task_that_does_not_repeat(r):
@@ -420,6 +444,28 @@ def test_a_stream_whose_ids_are_used_up(r):
     wait_until(lambda: r.exists("s:dead"))
     assert r.xrange("s:dead")[0][1]["tw.target"] == "q"
     assert r.xlen("q") == 1
+
+
+def test_another_schedule_is_no_target(r):
+    r.config_set("tickwheel.retry-ms", 1)
+    add(r, "stays", "IN", HOUR, schedule="other")
+    add(r, "a", "IN", 0, target="other")
+    wait_until(lambda: r.exists("s:dead"))
+    assert list(tasks(r, "other")) == ["stays"]
+
+
+def test_a_target_that_refused_in_another_task_is_tried_from_the_first_wait_again(r):
+    """What has been waited for a task that was cancelled since is not waited for the next one."""
+    r.config_set("tickwheel.dead-letter-tries", 15)
+    r.set("wrong", "a string")
+    add(r, "stays", "IN", HOUR, target="wrong")
+    add(r, "a", "IN", 0, target="wrong")
+    wait_until(lambda: task(r, "s", "a")["attempt"] >= 6)  # 100 + 200 + 400 + 800 + 1600 ms; then 3.2 s, then 5 s.
+    r.execute_command("TW.CANCEL", "s", "a")
+    start = now_ms()
+    add(r, "b", "IN", 0, target="wrong")
+    wait_until(lambda: task(r, "s", "b")["attempt"] >= 4)
+    assert 300 <= now_ms() - start < 5000, "100 + 200 ms; 3.2 + 5 s if the waits went on where they were"
 
 
 @pytest.mark.parametrize("tries", [1, 2, 5, 15])
