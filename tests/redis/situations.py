@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of life cycle, pitfalls, persistence and memory share beyond harness.py: many tasks at once, a
+wall clock that can be pushed, the append-only file's commands, the checksum of DUMP, and a clock of the schedule's own.
+
+`let_pass` is how a test knows that a task will not be delivered any more without waiting for long: tasks are delivered
+in the order of their due times, whatever schedule they are in, so when a task that is due later has arrived, all
+earlier ones have had their turn."""
+import contextlib
+import itertools
+import os
+import signal
+import struct
+import subprocess
+
+from harness import Broken, delivered, now_ms, wait_until
+
+FILL = """
+local first, last = tonumber(ARGV[1]), tonumber(ARGV[2])
+for i = first, last do
+    local at = string.format('%.0f', ARGV[4] + (i - ARGV[5]) * ARGV[6])
+    redis.call('TW.ADD', KEYS[1], KEYS[2], ARGV[3] .. i, 'AT', at, unpack(ARGV, 7))
+end
+"""
+MARKS = itertools.count()
+
+
+def add(client, schedule, target, name, at, *options, payload=("n", "v")):
+    """One TW.ADD with an absolute time."""
+    return client.execute_command("TW.ADD", schedule, target, name, "AT", at, *options, "PAYLOAD", *payload)
+
+
+def fill(client, schedule, target, count, at, first=0, step=0, options=(), payload=("n", "v"), prefix="t"):
+    """Adds tasks t0, t1 ... that are due at `at`, `step` ms apart, ten thousand in one script. Answers their ids."""
+    for low in range(first, first + count, 10000):
+        high = min(low + 10000, first + count) - 1
+        client.eval(FILL, 2, schedule, target, low, high, prefix, at, first, step, *options, "PAYLOAD", *payload)
+    return [f"{prefix}{i}" for i in range(first, first + count)]
+
+
+def in_time(due):
+    """Fails the test if the machine was so slow that what was to happen before `due` came after it."""
+    assert now_ms() < due, "the machine is too slow for this test's times"
+
+
+def let_pass(client, due):
+    """Waits until all that is due at `due` or before has had its turn, in all schedules of a server that delivers."""
+    mark = f"let-pass:{next(MARKS)}"
+    add(client, f"{mark}:schedule", f"{mark}:target", "mark", max(due + 1, now_ms()))
+    wait_until(lambda: client.xlen(f"{mark}:target") == 1, message=f"a task due at {due + 1} was not delivered")
+    client.delete(f"{mark}:target")
+
+
+def wait_delivered(client, stream, count, timeout=60):
+    """Waits for so many entries, and answers the ids of their tasks."""
+    wait_until(lambda: client.xlen(stream) >= count, timeout, lambda: f"{client.xlen(stream)} of {count} in {stream}")
+    return delivered(client, stream)
+
+
+class Counters:
+    """How far INFO tickwheel's counters went on since this was made: counters["fired"]."""
+
+    def __init__(self, server):
+        self.server, self.before = server, server.tw()
+
+    def __getitem__(self, name):
+        return self.server.tw()[name] - self.before[name]
+
+    def wait(self, name, least=1):
+        wait_until(lambda: self[name] >= least, message=lambda: f"{name} went on by {self[name]}, not by {least}")
+
+
+def deferred(server, why):
+    """Waits until the server has put off a delivery for this reason."""
+    wait_until(lambda: server.tw()[f"deferred_{why}"] > 0, message=lambda: f"nothing was deferred: {server.tw()}")
+
+
+@contextlib.contextmanager
+def frozen(server):
+    """The server's process stands still in here."""
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+
+
+def digest(server):
+    """DEBUG DIGEST: of all keys, their values and expiries."""
+    return server.once("DEBUG", "DIGEST")
+
+
+def stays(condition, seconds, message):
+    """Fails if the condition ceases to hold within some seconds: for what has no end that could be waited for."""
+    end = now_ms() + seconds * 1000
+    while now_ms() < end:
+        assert condition(), message
+
+
+# The wall clock
+
+def preload_library(folder):
+    """Compiles wallclock.c; answers the shared object."""
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wallclock.c")
+    library = os.path.join(folder, "wallclock.so")
+    done = subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", source, "-o", library],
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Broken(f"wallclock.c does not compile: {done.stderr}")
+    return library
+
+
+class WallClock:
+    """A wall clock for one server, to be pushed while the server runs."""
+
+    def __init__(self, folder):
+        os.makedirs(folder, exist_ok=True)
+        self.path = os.path.join(folder, "wallclock")
+        self.offset_ms = 0
+        self.push(0)
+        already = os.environ.get("TICKWHEEL_PRELOAD")
+        self.options = {"preload": ":".join(filter(None, (already, preload_library(folder)))),
+                        "env": {"WALLCLOCK_FILE": self.path}}
+
+    def push(self, ms):
+        self.offset_ms += ms
+        with open(self.path, "r+b" if os.path.exists(self.path) else "wb", buffering=0) as file:
+            file.write(struct.pack("q", self.offset_ms))  # In place and in one go: the server has it mapped.
+
+    def now(self):
+        return now_ms() + self.offset_ms
+
+
+# The append-only file
+
+def aof_path(server, kind="incr"):
+    """The file of this kind that the manifest names last."""
+    folder = os.path.join(server.folder, "appendonlydir")
+    letter = {"base": "b", "incr": "i"}[kind]
+    with open(os.path.join(folder, "appendonly.aof.manifest"), encoding="ascii") as manifest:
+        names = [line.split()[1] for line in manifest if line.split()[5] == letter]
+    return os.path.join(folder, names[-1])
+
+
+def aof_commands(path):
+    """[(offset, [word, ...])] of a file of commands; words are bytes."""
+    with open(path, "rb") as file:
+        data = file.read()
+    found, at = [], 0
+    while at < len(data):
+        begin = at
+        count, at = number_line(data, at, b"*")
+        words = []
+        for _ in range(count):
+            size, at = number_line(data, at, b"$")
+            words.append(data[at:at + size])
+            at += size + 2
+        found.append((begin, words))
+    return found
+
+
+def number_line(data, at, kind):
+    end = data.index(b"\r\n", at)
+    assert data[at:at + 1] == kind, (at, data[at:at + 20])
+    return int(data[at + 1:end]), end + 2
+
+
+def transactions(commands):
+    """The commands between each MULTI and its EXEC, and those outside, as one list each: in the order of the file."""
+    result, inside = [], None
+    for _, words in commands:
+        name = words[0].upper()
+        if name == b"MULTI":
+            inside = []
+        elif name == b"EXEC":
+            result.append(inside)
+            inside = None
+        elif inside is None:
+            result.append([words])
+        else:
+            inside.append(words)
+    assert inside is None, "the file ends within a transaction"
+    return result
+
+
+# The checksum at the end of what DUMP answers
+
+def crc64_table():
+    """Of CRC-64 as Redis has it: Jones' polynomial, both input and output reflected, from zero, nothing added."""
+    reflected = int(f"{0xad93d23594c935a9:064b}"[::-1], 2)
+    table = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (reflected if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+CRC64_TABLE = crc64_table()
+
+
+def crc64(data):
+    value = 0
+    for byte in data:
+        value = CRC64_TABLE[(value ^ byte) & 255] ^ value >> 8
+    return value
+
+
+def with_checksum(body_and_version):
+    """What RESTORE takes: a serialised value with its two bytes of version, and the right checksum behind."""
+    return body_and_version + struct.pack("<Q", crc64(body_and_version))

@@ -1,0 +1,692 @@
+# SPDX-License-Identifier: MIT
+"""What becomes of a schedule's tasks when its key is deleted, renamed, moved, copied, flushed, swapped, restored,
+expired or evicted: everything that Redis does to keys, done to schedules that have tasks about to fall due. The table
+of all situations is at the head of test_pitfalls.py.
+
+Wherever tasks must not be delivered any more, `let_pass` waits until the server has delivered something that was due
+later than they were."""
+import pytest
+import redis
+from harness import Raw, delivered, now_ms, task, tasks, wait_replica_in_sync, wait_until
+from situations import Counters, add, digest, fill, frozen, in_time, let_pass, wait_delivered
+
+AHEAD = 900  # Milliseconds to what falls due in these tests: long enough for what is to be done before.
+
+
+def restore_a_string(client, key):
+    client.set("a-string", "text")
+    client.restore(key, 0, client.dump("a-string"), replace=True)
+
+
+def rename_a_string(client, key):
+    client.set("a-string", "text")
+    client.rename("a-string", key)
+
+
+def copy_a_string(client, key):
+    client.set("a-string", "text")
+    client.copy("a-string", key, replace=True)
+
+
+def in_multi(client, key):
+    with client.pipeline(transaction=True) as both:
+        both.delete(key)
+        both.set("beside", "it")
+        both.execute()
+
+
+def lazy_del(client, key):
+    client.config_set("lazyfree-lazy-user-del", "yes")
+    client.delete(key)
+    client.config_set("lazyfree-lazy-user-del", "no")
+
+
+WAYS_TO_GO = {
+    "DEL": lambda client, key: client.delete(key),
+    "DEL with lazyfree-lazy-user-del": lazy_del,
+    "DEL in MULTI": in_multi,
+    "DEL in a script": lambda client, key: client.eval("return redis.call('DEL', KEYS[1])", 1, key),
+    "UNLINK": lambda client, key: client.unlink(key),
+    "SET over it": lambda client, key: client.set(key, "text"),
+    "SUNIONSTORE over it": lambda client, key: client.sadd("a-set", "member") and client.sunionstore(key, "a-set"),
+    "RESTORE REPLACE of a string over it": restore_a_string,
+    "RENAME of a string over it": rename_a_string,
+    "COPY REPLACE of a string over it": copy_a_string,
+    "EXPIRE with a time that has passed": lambda client, key: client.expire(key, -1),
+    "PEXPIREAT with a time that has passed": lambda client, key: client.pexpireat(key, 1000),
+    "FLUSHDB": lambda client, key: client.flushdb(),
+    "FLUSHDB ASYNC": lambda client, key: client.flushdb(asynchronous=True),
+    "FLUSHALL": lambda client, key: client.flushall(),
+    "FLUSHALL ASYNC": lambda client, key: client.flushall(asynchronous=True),
+    "TW.CANCEL of all": lambda client, key: client.execute_command("TW.CANCEL", key, *(f"t{i}" for i in range(100))),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_GO)
+def test_tasks_go_with_their_schedule(server, r, way):
+    due = now_ms() + AHEAD
+    fill(r, "s", "out", 100, due)
+    assert server.tw()["pending"] == 100
+    WAYS_TO_GO[way](r, "s")
+    in_time(due)
+    assert (server.tw()["pending"], server.tw()["schedules"]) == (0, 0)
+    assert "tickwheel" not in r.type("s")
+    let_pass(r, due)
+    assert r.exists("out") == 0
+    wait_until(lambda: server.tw()["reaping"] == 0)
+
+
+@pytest.mark.parametrize("way", WAYS_TO_GO)
+def test_a_name_is_as_new_after_its_schedule_has_gone(r, way):
+    due = now_ms() + AHEAD
+    fill(r, "s", "out", 100, due)
+    WAYS_TO_GO[way](r, "s")
+    r.delete("s")
+    fill(r, "s", "out", 50, due, payload=("n", "new"))
+    in_time(due)
+    assert r.execute_command("TW.LEN", "s") == 50
+    let_pass(r, due)
+    assert [fields["n"] for _, fields in r.xrange("out")] == ["new"] * 50
+    assert r.exists("s") == 0
+
+
+def test_a_schedule_whose_last_task_was_delivered_is_gone(server, r):
+    add(r, "s", "out", "a", now_ms())
+    wait_delivered(r, "out", 1)
+    assert r.exists("s") == 0
+    assert server.tw()["schedules"] == 0
+
+
+def test_deleting_and_adding_again_in_one_transaction(r):
+    due = now_ms() + AHEAD
+    fill(r, "s", "out", 10, due)
+    with r.pipeline(transaction=True) as both:
+        both.delete("s")
+        both.execute_command("TW.ADD", "s", "out", "t3", "AT", due, "PAYLOAD", "n", "new")
+        both.execute()
+    let_pass(r, due)
+    assert [(fields["tw.id"], fields["n"]) for _, fields in r.xrange("out")] == [("t3", "new")]
+
+
+# Expiry and eviction
+
+def test_a_schedule_that_expires_takes_its_tasks_with_it_and_they_are_counted(server, r):
+    counters, due = Counters(server), now_ms() + AHEAD
+    fill(r, "s", "out", 100, due)
+    r.pexpire("s", 200)
+    in_time(due)
+    counters.wait("expired_tasks", 100)  # By the server's own cycle: nobody touches the key.
+    let_pass(r, due)
+    assert (r.exists("out"), server.tw()["pending"], counters["fired"]) == (0, 0, 1)
+
+
+def test_a_schedule_found_to_have_expired_is_counted_too(server, r):
+    counters = Counters(server)
+    r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+    try:
+        fill(r, "s", "out", 100, now_ms() + 3600000)
+        r.pexpire("s", 1)
+        wait_until(lambda: r.exists("s") == 0)
+        counters.wait("expired_tasks", 100)
+    finally:
+        r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 1)
+    assert server.tw()["pending"] == 0
+
+
+def test_tasks_due_after_their_schedule_has_expired_are_not_delivered_though_nobody_noticed(server, r):
+    counters = Counters(server)
+    r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+    try:
+        due = now_ms() + AHEAD
+        fill(r, "s", "out", 100, due)
+        r.pexpireat("s", due - 300)
+        in_time(due - 300)
+        let_pass(r, due)
+    finally:
+        r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 1)
+    assert r.exists("out", "s") == 0
+    counters.wait("expired_tasks", 100)
+
+
+def test_an_expiry_that_is_taken_back_harms_nobody(r):
+    due = now_ms() + AHEAD
+    names = fill(r, "s", "out", 10, due)
+    r.pexpireat("s", due - 200)
+    r.persist("s")
+    in_time(due - 200)
+    let_pass(r, due)
+    assert delivered(r, "out") == names
+
+
+def test_a_target_that_expires_is_made_again(r):
+    due = now_ms() + AHEAD
+    r.xadd("out", {"old": "entry"})
+    r.pexpireat("out", due - 300)
+    names = fill(r, "s", "out", 10, due)
+    let_pass(r, due)
+    assert delivered(r, "out") == names
+
+
+def test_eviction_is_counted_and_warned_of(fleet):
+    server = fleet.server(maxmemory="1gb", maxmemory_policy="allkeys-lru")
+    assert "evict" in server.log()
+    assert "evict" in server.tw()["warning"]
+    r = server.client()
+    due = now_ms() + 1500
+    fill(r, "s", "out", 1000, due)
+    r.config_set("maxmemory", 1)
+    wait_until(lambda: server.tw()["evicted_tasks"] == 1000)
+    in_time(due)
+    r.config_set("maxmemory", 0)
+    let_pass(r, due)
+    assert (r.exists("s", "out"), server.tw()["pending"]) == (0, 0)
+
+
+def test_the_warning_follows_the_configuration(server, r):
+    r.config_set("maxmemory", "1gb")
+    for policy in ("allkeys-lfu", "allkeys-random"):
+        r.config_set("maxmemory-policy", policy)
+        wait_until(lambda: "evict" in server.tw()["warning"], message=policy)
+    r.config_set("maxmemory-policy", "noeviction")
+    wait_until(lambda: "evict" not in server.tw()["warning"])
+
+
+# Another name, another database
+
+def renamed(r, due, new, *before):
+    """Adds tasks and renames their schedule in one go, so that none can fire between."""
+    with r.pipeline(transaction=True) as all_at_once:
+        for words in before:
+            all_at_once.execute_command(*words)
+        for i in range(10):
+            all_at_once.execute_command("TW.ADD", "s", "out", f"t{i}", "AT", due + i, "PAYLOAD", "n", i)
+        all_at_once.rename("s", new)
+        all_at_once.execute()
+    return [f"t{i}" for i in range(10)]
+
+
+@pytest.mark.parametrize("ahead", [0, 20, AHEAD])
+def test_rename_with_tasks_due_right_after(server, r, ahead):
+    due = now_ms() + ahead
+    names = renamed(r, due, "s2")
+    let_pass(r, due + 10)
+    assert delivered(r, "out") == names
+    assert r.exists("s", "s2") == 0
+    assert (server.tw()["pending"], server.tw()["schedules"]) == (0, 0)
+
+
+def test_rename_leaves_the_old_name_free_for_another_schedule(r):
+    due = now_ms() + AHEAD
+    names = renamed(r, due, "s2")
+    fill(r, "s", "other", 10, due)
+    r.execute_command("TW.CANCEL", "s2", "t5")
+    assert r.execute_command("TW.LEN", "s") == 10
+    assert r.execute_command("TW.LEN", "s2") == 9
+    in_time(due)
+    let_pass(r, due + 10)
+    assert delivered(r, "out") == [name for name in names if name != "t5"]
+    assert delivered(r, "other") == names
+
+
+def test_rename_over_another_schedule_cancels_that_one(server, r):
+    due = now_ms() + AHEAD
+    fill(r, "s2", "other", 50, due)
+    names = renamed(r, due, "s2")
+    assert server.tw()["pending"] == 10
+    in_time(due)
+    let_pass(r, due + 10)
+    assert delivered(r, "out") == names
+    assert r.exists("other") == 0
+
+
+def test_rename_over_another_type(r):
+    due = now_ms() + 50
+    names = renamed(r, due, "s2", ("SET", "s2", "text"))
+    let_pass(r, due + 10)
+    assert delivered(r, "out") == names
+
+
+def test_rename_to_its_own_name(r):
+    due = now_ms() + AHEAD
+    names = renamed(r, due, "s")
+    in_time(due)
+    let_pass(r, due + 10)
+    assert delivered(r, "out") == names
+
+
+def test_rename_twice_and_back(r):
+    due = now_ms() + AHEAD
+    names = renamed(r, due, "s2")
+    r.rename("s2", "s3")
+    r.rename("s3", "s")
+    in_time(due)
+    assert r.execute_command("TW.LEN", "s") == 10
+    let_pass(r, due + 10)
+    assert delivered(r, "out") == names
+
+
+def test_renamenx(r):
+    due = now_ms() + AHEAD
+    names = fill(r, "s", "out", 10, due)
+    r.set("taken", "text")
+    assert r.renamenx("s", "taken") == 0
+    assert r.renamenx("s", "s2") == 1
+    in_time(due)
+    assert r.execute_command("TW.LEN", "s2") == 10
+    let_pass(r, due)
+    assert delivered(r, "out") == names
+    assert r.get("taken") == "text"
+
+
+def test_a_renamed_schedule_sends_its_dead_letters_under_its_new_name(r):
+    r.config_set("tickwheel.retry-ms", 1)
+    r.set("out", "text")
+    renamed(r, now_ms(), "s2")
+    assert sorted(wait_delivered(r, "s2:dead", 10)) == [f"t{i}" for i in range(10)]
+    assert r.exists("s:dead") == 0
+
+
+def test_a_schedule_is_renamed_while_its_tasks_wait_for_another_try(r):
+    r.config_set("tickwheel.retry-ms", 300)
+    r.set("out", "text")
+    names = fill(r, "s", "out", 10, now_ms())
+    wait_until(lambda: int(task(r, "s", "t0")["attempt"]) > 1)
+    r.rename("s", "s2")
+    r.delete("out")
+    assert wait_delivered(r, "out", 10) == names
+    assert r.exists("s", "s2") == 0
+
+
+def test_move_to_another_database_and_the_target_is_looked_for_there(server, r):
+    due = now_ms() + AHEAD
+    names = fill(r, "s", "out", 10, due)
+    assert r.move("s", 5) == 1
+    in_time(due)
+    let_pass(r, due)
+    assert r.exists("out", "s") == 0
+    there = server.client(db=5)
+    assert delivered(there, "out") == names
+    assert there.exists("s") == 0
+
+
+def test_move_is_refused_where_the_name_is_taken(server, r):
+    due = now_ms() + AHEAD
+    names = fill(r, "s", "out", 10, due)
+    there = server.client(db=5)
+    theirs = fill(there, "s", "out", 20, due)
+    assert r.move("s", 5) == 0
+    in_time(due)
+    let_pass(r, due)
+    assert delivered(r, "out") == names
+    assert delivered(there, "out") == theirs
+
+
+def test_copies_deliver_too(server, r):
+    due = now_ms() + AHEAD
+    names = fill(r, "s", "out", 10, due)
+    assert r.copy("s", "s2")
+    assert r.copy("s", "s", 5)
+    assert not r.copy("s", "s2")
+    fill(r, "s3", "never", 10, due)
+    assert r.copy("s", "s3", replace=True)
+    assert server.tw()["pending"] == 40
+    in_time(due)
+    let_pass(r, due)
+    assert sorted(delivered(r, "out")) == sorted(names * 3)
+    assert delivered(server.client(db=5), "out") == names
+    assert r.exists("never", "s", "s2", "s3") == 0
+
+
+def test_a_copy_and_its_model_are_apart(r):
+    due = now_ms() + AHEAD
+    names = fill(r, "s", "out", 10, due)
+    add(r, "s", "out", "beat", due + 1, "EVERY", 3600000, "TIMES", 7)
+    r.copy("s", "s2")
+    assert task(r, "s2", "beat") == {**task(r, "s", "beat"), "remaining": task(r, "s2", "beat")["remaining"]}
+    r.execute_command("TW.CANCEL", "s", *names[:5])
+    r.execute_command("TW.MOVE", "s2", "t0", "AT", due + 3600000)
+    in_time(due)
+    let_pass(r, due + 1)
+    assert sorted(delivered(r, "out")) == sorted(names[5:] + names[1:] + ["beat", "beat"])
+    assert tasks(r, "s") == {"beat": due + 1 + 3600000}
+    assert tasks(r, "s2") == {"beat": due + 1 + 3600000, "t0": due + 3600000}
+
+
+def test_a_copy_keeps_the_order_of_equals(r):
+    due = now_ms() + AHEAD
+    names = [f"t{i * 37 % 101}" for i in range(101)]
+    for name in names:
+        add(r, "s", "out", name, due)
+    r.copy("s", "s2")
+    r.delete("s")
+    in_time(due)
+    let_pass(r, due)
+    assert delivered(r, "out") == names
+
+
+def test_swapdb_and_tasks_arrive_where_their_schedules_are(server, r):
+    due = now_ms() + AHEAD
+    there, other = server.client(db=5), server.client(db=6)
+    here = fill(r, "s", "out", 10, due)
+    theirs = fill(there, "s", "out", 20, due)
+    others = fill(other, "s", "out", 5, due)
+    r.swapdb(0, 5)
+    in_time(due)
+    assert [client.execute_command("TW.LEN", "s") for client in (r, there, other)] == [20, 10, 5]
+    fill(r, "s", "out", 3, due, prefix="new")
+    let_pass(r, due)
+    assert delivered(r, "out") == theirs + ["new0", "new1", "new2"]
+    assert delivered(there, "out") == here
+    assert delivered(other, "out") == others
+
+
+def test_swapdb_with_an_empty_database_and_flushdb_of_it(server, r):
+    due = now_ms() + AHEAD
+    names = fill(r, "s", "out", 10, due)
+    r.swapdb(0, 9)
+    r.flushdb()
+    in_time(due)
+    let_pass(r, due)
+    assert r.exists("out") == 0
+    assert delivered(server.client(db=9), "out") == names
+
+
+def test_swapdb_while_tasks_wait_for_another_try(server, r):
+    r.config_set("tickwheel.retry-ms", 300)
+    there = server.client(db=5)
+    r.set("out", "text")
+    names = fill(r, "s", "out", 10, now_ms())
+    wait_until(lambda: int(task(r, "s", "t0")["attempt"]) > 1)
+    r.swapdb(0, 5)
+    there.delete("out")
+    assert wait_delivered(there, "out", 10) == names
+    assert r.exists("out") == 0
+
+
+# Flushing
+
+def test_flushdb_leaves_other_databases_alone(server, r):
+    due = now_ms() + AHEAD
+    there = server.client(db=5)
+    fill(r, "s", "out", 10, due)
+    names = fill(there, "s", "out", 10, due)
+    r.flushdb()
+    in_time(due)
+    assert server.tw()["pending"] == 10
+    let_pass(r, due)
+    assert delivered(there, "out") == names
+    assert r.exists("out") == 0
+
+
+def test_flushall_async_of_200000_tasks_and_the_same_names_again(server, r):
+    due = now_ms() + 5000
+    fill(r, "s", "out", 200000, due, payload=("n", "old"))
+    r.flushall(asynchronous=True)
+    names = fill(r, "s", "out", 20000, due, payload=("n", "new"))
+    in_time(due)
+    assert server.tw()["pending"] == 20000
+    wait_until(lambda: server.tw()["reaping"] == 0)
+    let_pass(r, due)
+    assert delivered(r, "out") == names
+    assert {fields["n"] for _, fields in r.xrange("out")} == {"new"}
+    assert server.tw()["pending"] == 0
+
+
+def test_unlink_of_200000_tasks_gives_their_memory_back(server, r):
+    before = server.tw()["bytes"]
+    fill(r, "s", "out", 200000, now_ms() + 3600000)
+    assert server.tw()["bytes"] > before + 200000 * 20
+    r.unlink("s")
+    assert server.tw()["pending"] == 0
+    wait_until(lambda: server.tw()["reaping"] == 0, message=lambda: str(server.tw()))
+    assert server.tw()["bytes"] < before + 200000 * 20 / 10
+
+
+# DUMP and RESTORE
+
+def test_restore_brings_back_what_dump_took(r):
+    due = now_ms() + 1500
+    names = fill(r, "s", "out", 10, due)
+    add(r, "s", "list", "l", due, "LIST", payload=("value",))
+    add(r, "s", "out", "beat", due + 3600000, "EVERY", 60000, "TIMES", 3, "MAXLEN", 7, "LATE", "DROP", 5)
+    before = {name: task(r, "s", name) for name in (*names, "l", "beat")}
+    dump = raw_dump(r, "s")
+    r.delete("s")
+    r.restore("s2", 0, dump)
+    for name, was in before.items():
+        found = task(r, "s2", name)
+        assert {**found, "remaining": 0} == {**was, "remaining": 0}
+    in_time(due)
+    let_pass(r, due)
+    assert delivered(r, "out") == names
+    assert r.lrange("list", 0, -1) == ["value"]
+    assert tasks(r, "s2") == {"beat": due + 3600000}
+
+
+def raw_dump(client, key):
+    """DUMP's answer as bytes, whatever the client makes of other answers."""
+    options = {**client.connection_pool.connection_kwargs, "decode_responses": False}
+    with redis.Redis(**options) as binary:
+        return binary.dump(key)
+
+
+def test_restore_of_tasks_that_have_fallen_due_since(r):
+    due = now_ms() + 300
+    names = fill(r, "s", "out", 10, due)
+    dump = raw_dump(r, "s")
+    r.delete("s")
+    let_pass(r, due)
+    assert r.exists("out") == 0
+    r.restore("s", 0, dump)
+    assert wait_delivered(r, "out", 10) == names
+
+
+def test_restore_is_refused_where_the_name_is_taken_and_leaves_no_task_behind(server, r):
+    due = now_ms() + AHEAD
+    names = fill(r, "s", "out", 10, due)
+    with pytest.raises(redis.ResponseError, match="BUSYKEY"):
+        r.restore("s", 0, raw_dump(r, "s"))
+    assert server.tw()["pending"] == 10
+    in_time(due)
+    let_pass(r, due)
+    assert delivered(r, "out") == names
+
+
+def test_restore_replace_over_a_live_schedule(server, r):
+    """The new value is loaded before the old one is unlinked."""
+    due = now_ms() + AHEAD
+    names = fill(r, "s", "out", 10, due)
+    dump = raw_dump(r, "s")
+    fill(r, "s", "never", 30, due)
+    fill(r, "s", "never", 30, due, prefix="u")
+    r.restore("s", 0, dump, replace=True)
+    assert server.tw()["pending"] == 10
+    r.restore("s", 0, dump, replace=True)
+    assert (server.tw()["pending"], server.tw()["schedules"]) == (10, 1)
+    in_time(due)
+    let_pass(r, due)
+    assert delivered(r, "out") == names
+    assert r.exists("never", "s") == 0
+
+
+def test_restore_with_an_expiry_that_has_passed_leaves_nothing_behind(server, r):
+    """The value is loaded and freed again without ever having been unlinked."""
+    due = now_ms() + AHEAD
+    fill(r, "s", "out", 10, due)
+    dump = raw_dump(r, "s")
+    r.restore("s", 1000, dump, replace=True, absttl=True)
+    r.restore("s2", 1000, dump, absttl=True)
+    assert r.exists("s", "s2") == 0
+    wait_until(lambda: (server.tw()["pending"], server.tw()["schedules"]) == (0, 0), message=lambda: str(server.tw()))
+    in_time(due)
+    let_pass(r, due)
+    assert r.exists("out") == 0
+
+
+def test_restore_with_an_expiry_to_come(server, r):
+    counters, due = Counters(server), now_ms() + AHEAD
+    fill(r, "s", "out", 10, due)
+    dump = raw_dump(r, "s")
+    r.restore("s", 200, dump, replace=True)
+    in_time(due)
+    counters.wait("expired_tasks", 10)
+    let_pass(r, due)
+    assert r.exists("out") == 0
+
+
+@pytest.mark.parametrize("how", ["DEBUG RELOAD", "DEBUG LOADAOF", "DEBUG RELOAD NOFLUSH MERGE"])
+def test_reload_in_place(fleet, how):
+    server = fleet.server(appendonly="yes", appendfsync="always")
+    r, due = server.client(), now_ms() + 2500
+    names = fill(r, "s", "out", 100, due)
+    there = server.client(db=3)
+    fill(there, "s", "out", 50, due)
+    gone = fill(r, "gone", "never", 10, due)
+    r.execute_command("TW.CANCEL", "gone", *gone)
+    before = digest(server)
+    if "NOFLUSH" in how:
+        r.save()
+        r.execute_command("TW.ADD", "s", "out", "lost", "AT", due, "PAYLOAD", "n", "v")
+        r.execute_command("DEBUG", "RELOAD", "NOSAVE", "NOFLUSH", "MERGE")
+    else:
+        r.execute_command(*how.split())
+    in_time(due)
+    assert digest(server) == before
+    assert (server.tw()["pending"], server.tw()["schedules"]) == (150, 2)
+    let_pass(r, due)
+    assert delivered(r, "out") == names
+    assert delivered(there, "out") == names[:50]
+    assert r.exists("never") == 0
+
+
+# Commands for keys of all types
+
+def test_commands_for_all_keys_are_harmless(server, r):
+    due = now_ms() + AHEAD
+    names = fill(r, "s", "out", 100, due)
+    assert r.type("s") == "tickwheel"
+    assert [key for key in r.scan_iter(_type="tickwheel")] == ["s"]
+    assert (r.exists("s"), r.dbsize(), r.randomkey(), r.touch("s")) == (1, 1, "s", 1)
+    assert (r.object("ENCODING", "s"), r.object("REFCOUNT", "s"), r.object("IDLETIME", "s") >= 0) == ("raw", 1, True)
+    assert "serializedlength" in str(r.debug_object("s"))
+    assert r.execute_command("DEBUG", "DIGEST-VALUE", "s") != ["0" * 40]
+    assert (r.ttl("s"), r.persist("s")) == (-1, 0)
+    r.config_set("maxmemory-policy", "allkeys-lfu")
+    assert r.object("FREQ", "s") >= 0
+    r.config_set("maxmemory-policy", "noeviction")
+    for words in (("GET", "s"), ("LPUSH", "s", "x"), ("XADD", "s", "*", "f", "v"), ("HGETALL", "s"),
+                  ("APPEND", "s", "x"), ("SORT", "s"), ("ZADD", "s", 1, "x"), ("PFADD", "s", "x"),
+                  ("GETDEL", "s"), ("SADD", "s", "x")):
+        with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+            r.execute_command(*words)
+    in_time(due)
+    let_pass(r, due)
+    assert delivered(r, "out") == names
+
+
+def test_the_commands_of_schedules_refuse_other_types(r):
+    r.set("text", "text")
+    for words in (("TW.ADD", "text", "out", "a", "IN", 5, "PAYLOAD", "f", "v"), ("TW.CANCEL", "text", "a"),
+                  ("TW.MOVE", "text", "a", "IN", 5), ("TW.GET", "text", "a"), ("TW.LEN", "text"), ("TW.NEXT", "text"),
+                  ("TW.SCAN", "text", 0), ("TW.RANGE", "text", "-", "+"), ("TW.FORECAST", "text"), ("TW.DRAIN", "text"),
+                  ("TW.INFO", "text")):
+        with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+            r.execute_command(*words)
+    assert r.get("text") == "text"
+
+
+# Replicas
+
+RESYNCS = [("yes", "disabled"), ("yes", "on-empty-db"), ("yes", "swapdb"), ("no", "disabled"), ("no", "swapdb")]
+
+
+@pytest.mark.parametrize("diskless_sync,diskless_load", RESYNCS)
+def test_full_resync(fleet, diskless_sync, diskless_load):
+    """What the replica had before is gone and never fires; what it got fires when it is promoted, and not before."""
+    master = fleet.server(repl_diskless_sync=diskless_sync)
+    replica = fleet.server(repl_diskless_load=diskless_load)
+    old_due, due = now_ms() + 1500, now_ms() + 3600000
+    r, copy = master.client(), replica.client()
+    if diskless_load != "on-empty-db":
+        fill(copy, "s", "never", 1000, old_due)
+        fill(copy, "old", "never", 10, old_due)
+    names = fill(r, "s", "out", 5000, due)
+    fill(master.client(db=4), "s", "out", 100, due)
+    add(r, "s", "out", "beat", due, "EVERY", 1000, "TIMES", 9)
+    copy.replicaof("127.0.0.1", master.port)
+    in_time(old_due)
+    wait_replica_in_sync(master, replica)
+    assert digest(replica) == digest(master)
+    assert (replica.tw()["pending"], replica.tw()["schedules"]) == (5101, 2)
+    assert tasks(copy, "s") == tasks(r, "s")
+    let_pass(r, old_due)
+    wait_replica_in_sync(master, replica)
+    assert copy.exists("never", "out") == 0
+    copy.replicaof("NO", "ONE")
+    drained = 0
+    for _ in range(100):
+        drained += copy.execute_command("TW.DRAIN", "s", "LIMIT", 5001 - drained) if drained < 5001 else 0
+    assert delivered(copy, "out") == [*names, "beat"]
+    assert task(copy, "s", "beat")["times"] == 8
+
+
+def test_a_replica_that_was_cut_off_goes_on_from_the_backlog(fleet):
+    master = fleet.server()
+    replica = fleet.server(replicaof=master)
+    wait_replica_in_sync(master, replica)
+    r, due = master.client(), now_ms() + 500
+    names = fill(r, "s", "out", 1000, due)
+    with frozen(replica):
+        master.once("CLIENT", "KILL", "TYPE", "replica")
+        wait_delivered(r, "out", 1000)
+    wait_replica_in_sync(master, replica)
+    assert master.info("stats")["sync_partial_ok"] >= 1
+    assert digest(replica) == digest(master)
+    assert delivered(replica.client(), "out") == names
+
+
+def test_a_chain_of_replicas(fleet):
+    first = fleet.server()
+    second = fleet.server(replicaof=first)
+    wait_replica_in_sync(first, second)
+    third = fleet.server(replicaof=second)
+    wait_replica_in_sync(second, third)
+    r, due = first.client(), now_ms() + 500
+    names = fill(r, "s", "out", 2000, due, step=1)
+    fill(r, "later", "out", 100, due + 3600000)
+    r.rename("later", "later2")
+    wait_delivered(r, "out", 2000)
+    for one in (second, third):
+        wait_replica_in_sync(first, one)
+        assert digest(one) == digest(first)
+        assert delivered(one.client(), "out") == names
+        assert one.tw()["pending"] == 100
+        assert one.tw()["fired"] == 0
+
+
+def test_life_cycle_commands_reach_replicas(fleet):
+    master = fleet.server()
+    replica = fleet.server(replicaof=master)
+    wait_replica_in_sync(master, replica)
+    r, due = master.client(), now_ms() + 3600000
+    for i, act in enumerate([lambda key: r.delete(key), lambda key: r.unlink(key), lambda key: r.rename(key, "renamed"),
+                             lambda key: r.move(key, 3), lambda key: r.copy(key, "copied"),
+                             lambda key: r.set(key, "text"),
+                             lambda key: r.pexpire(key, 1), lambda key: r.swapdb(0, 7),
+                             lambda key: r.execute_command("TW.CANCEL", key, "t3", "t4")]):
+        fill(r, f"s{i}", "out", 10, due + i)
+        act(f"s{i}")
+        wait_replica_in_sync(master, replica)
+        assert digest(replica) == digest(master)
+        wait_until(lambda: replica.tw()["pending"] == master.tw()["pending"],
+                   message=lambda: f"{replica.tw()} {master.tw()}")
+    r.flushall()
+    wait_replica_in_sync(master, replica)
+    assert (replica.tw()["pending"], replica.tw()["schedules"]) == (0, 0)
+
+
+def test_info_of_a_renamed_schedule(server, r):
+    fill(r, "s", "out", 3, now_ms() + 3600000)
+    r.rename("s", "s2")
+    assert Raw(server, protocol=3)("TW.INFO", "s2")["tasks"] == 3
+    assert "no such key" in Raw(server, protocol=3)("TW.INFO", "s")

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: MIT
+"""Sizes: big payloads, all bytes and none, a million tasks that are due in the same second, and what the server knows
+of the memory that schedules take.
+
+Active defragmentation works with one allocator alone, which Debian's redis-server does not have. Its test is there when
+REDIS_SERVER_DEFRAG names a server that has it (tests/redis/make_server jemalloc builds one), and absent otherwise."""
+import os
+import random
+import threading
+import time
+
+import pytest
+import redis
+from harness import Raw, as_map, delivered, now_ms, task, wait_replica_in_sync, wait_until
+from situations import add, digest, fill, in_time, let_pass, wait_delivered
+
+HOUR = 3600000
+MILLION = 1000000
+
+
+def binary(server):
+    return server.client(decode_responses=False)
+
+
+# Payloads and ids
+
+@pytest.mark.parametrize("megabytes", [1, 64])
+def test_payloads_of_many_megabytes(fleet, megabytes):
+    """Through AOF and replication link, once by time and once after a crash."""
+    master = fleet.server(appendonly="yes", appendfsync="always", client_query_buffer_limit="1gb")
+    replica = fleet.server(replicaof=master)
+    wait_replica_in_sync(master, replica)
+    r, big = binary(master), random.Random(megabytes).randbytes(megabytes << 20)
+    add(r, "s", "out", "now", now_ms(), payload=("f", big))
+    add(r, "s", "list", "now-too", now_ms(), "LIST", payload=(big,))
+    add(r, "s", "out", "later", now_ms() + HOUR, payload=(big, "v"))
+    wait_until(lambda: (r.xlen("out"), r.llen("list")) == (1, 1))
+    wait_replica_in_sync(master, replica)
+    assert digest(master) == digest(replica)
+    assert binary(replica).xrange("out")[0][1][b"f"] == big
+    assert master.tw()["bytes"] >= megabytes << 20
+    master.kill()
+    master.start()
+    r = binary(master)
+    assert r.execute_command("TW.DRAIN", "s") == 1
+    assert r.xrange("out")[1][1][big] == b"v"
+    assert r.lindex("list", 0) == big
+    assert master.tw()["bytes"] < 1 << 20
+
+
+def test_payloads_of_many_fields(fleet):
+    server = fleet.server(appendonly="yes", appendfsync="always")
+    r = server.client()
+    fields = {f"field{i}": f"value{i}" for i in range(20000)}
+    flat = [word for pair in fields.items() for word in pair]
+    add(r, "s", "out", "now", now_ms(), payload=flat)
+    add(r, "s", "out", "later", now_ms() + HOUR, payload=flat)
+    wait_until(lambda: r.xlen("out") == 1)
+    server.kill()
+    server.start()
+    r = server.client()
+    assert task(r, "s", "later")["payload"] == flat
+    assert r.execute_command("TW.DRAIN", "s") == 1
+    for _, found in r.xrange("out"):
+        assert {name: value for name, value in found.items() if not name.startswith("tw.")} == fields
+
+
+def test_payloads_ids_and_names_of_all_bytes(fleet):
+    server = fleet.server(appendonly="yes", appendfsync="always")
+    every = bytes(range(256))
+    r, due = binary(server), now_ms() + 3000
+    with r.pipeline(transaction=True) as all_at_once:
+        for i in range(256):
+            add(all_at_once, b"s" + every, b"out" + every, every[i:] + every[:i], due, payload=(every[:i], every[i:]))
+        all_at_once.execute()
+    in_time(due)
+    for preamble in ("yes", "no"):
+        r = binary(server)
+        r.config_set("aof-use-rdb-preamble", preamble)
+        r.bgrewriteaof()
+        wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 0)
+        server.kill()
+        server.start()
+    r = binary(server)
+    wait_until(lambda: r.xlen(b"out" + every) == 256)
+    for i, (_, fields) in enumerate(r.xrange(b"out" + every)):
+        assert (fields[b"tw.id"], fields[every[:i]]) == (every[i:] + every[:i], every[i:])
+    assert r.exists(b"s" + every) == 0
+
+
+def test_payloads_and_ids_of_no_bytes(r):
+    due = now_ms() + 300
+    add(r, "s", "out", "", due, payload=("", ""))
+    add(r, "s", "list", "l", due, "LIST", payload=("",))
+    add(r, "", "out2", "of the empty name", due, payload=("", "v"))
+    add(r, "s", "", "to the empty name", due, payload=("", "v"))
+    assert task(r, "s", "")["payload"] == ["", ""]
+    let_pass(r, due)
+    assert [fields for _, fields in r.xrange("out")] == [{"tw.id": "", "tw.due": str(due), "tw.attempt": "1", "": ""}]
+    assert r.lrange("list", 0, -1) == [""]
+    assert delivered(r, "out2") == ["of the empty name"]
+    # That schedule is empty now, so its key is free for a Stream; at the second try if it was not yet at the first.
+    assert wait_delivered(r, "", 1) == ["to the empty name"]
+    wait_until(lambda: r.exists("s") == 0)
+
+
+@pytest.mark.parametrize("size", [255, 256, 65535, 65536, 1 << 20])
+def test_ids_targets_and_fields_of_many_bytes(fleet, size):
+    server = fleet.server(appendonly="yes", appendfsync="always")
+    r, long = server.client(), "x" * size
+    due = now_ms() + HOUR
+    add(r, "s", long, long, due, payload=(long, long))
+    add(r, "s", long, long + "2", due, payload=(long, long))
+    assert r.execute_command("TW.NEXT", "s") == [long, due]
+    server.kill()
+    server.start()
+    r = server.client()
+    assert task(r, "s", long)["payload"] == [long, long]
+    assert r.execute_command("TW.MOVE", "s", long, "AT", now_ms()) == 1
+    assert wait_delivered(r, long, 1) == [long]
+    assert r.xrange(long)[0][1][long] == long
+    assert r.execute_command("TW.CANCEL", "s", long + "2") == 1
+
+
+def test_many_targets_of_one_schedule(server, r):
+    """As many routes as tasks: each goes its way, and their memory comes back."""
+    due = now_ms() + 1500
+    for low in range(0, 20000, 1000):
+        with r.pipeline(transaction=False) as some:
+            for i in range(low, low + 1000):
+                some.execute_command("TW.ADD", "s", f"out{i}", f"t{i}", "AT", due, "PAYLOAD", "f", "v")
+            some.execute()
+    let_pass(r, due)
+    assert len(r.keys("out*")) == 20000
+    assert r.exists("s") == 0
+    assert server.tw()["bytes"] < 1 << 20
+
+
+# Memory
+
+def test_memory_usage_is_plausible(server, r):
+    payload = 100
+    fill(r, "s", "out", 20000, now_ms() + HOUR, payload=("n", "x" * payload))
+    for usage in (r.memory_usage("s"), r.memory_usage("s", samples=0), server.tw()["bytes"],
+                  int(as_map(r.execute_command("TW.INFO", "s"))["bytes"])):
+        assert 20000 * payload < usage < 20000 * (payload + 200), usage
+    more = r.memory_usage("s")
+    add(r, "s", "out", "big", now_ms() + HOUR, payload=("n", "x" * MILLION))
+    assert MILLION <= r.memory_usage("s") - more < 2 * MILLION
+    r.execute_command("TW.CANCEL", "s", "big")
+    assert abs(r.memory_usage("s") - more) < 10000
+
+
+def test_what_info_counts_is_what_the_server_gives(server, r):
+    """used_memory grows by about as much as the module says that it has, and shrinks when the tasks are gone."""
+    before = server.info("memory")["used_memory"]
+    fill(r, "s", "out", 200000, now_ms() + HOUR, payload=("n", "x" * 100))
+    r.script_flush()
+    grown, told = server.info("memory")["used_memory"] - before, server.tw()["bytes"]
+    assert 0.7 < told / grown < 1.3, (told, grown)
+    r.delete("s")
+    wait_until(lambda: server.info("memory")["used_memory"] - before < grown / 4,
+               message=lambda: f"{server.info('memory')['used_memory'] - before} of {grown}: {server.tw()}")
+    assert server.tw()["bytes"] < told / 10
+
+
+def test_memory_comes_back_over_and_over(server, r):
+    """Delivered, cancelled, replaced, deleted, flushed and expired: after five rounds it is as after the second."""
+    sizes = []
+    for _ in range(5):
+        due = now_ms() + HOUR
+        fill(r, "cancelled", "out", 5000, due, payload=("n", "x" * 100))
+        r.execute_command("TW.CANCEL", "cancelled", *(f"t{i}" for i in range(5000)))
+        fill(r, "delivered", "out", 5000, now_ms(), payload=("n", "x" * 100))
+        wait_delivered(r, "out", 5000)
+        fill(r, "deleted", "out", 5000, due)
+        r.unlink("deleted", "out")
+        for size in (10, 1000, 100):
+            fill(r, "replaced", "out", 5000, due, payload=("n", "x" * size))
+        r.copy("replaced", "copied")
+        r.restore("restored", 1000, binary(server).dump("copied"), absttl=True)
+        r.flushall(asynchronous=True)
+        wait_until(lambda: server.tw()["reaping"] == 0)
+        r.script_flush()
+        wait_until(lambda: server.info("memory")["lazyfree_pending_objects"] == 0)
+        r.execute_command("MEMORY", "PURGE")
+        sizes.append(server.info("memory")["used_memory"])
+    assert sizes[-1] < sizes[1] + 500000, sizes
+    assert (server.tw()["pending"], server.tw()["schedules"]) == (0, 0)
+
+
+# A million
+
+class Pings:
+    """PINGs the server all the time, and keeps the longest wait."""
+
+    def __init__(self, server):
+        self.connection, self.stop, self.longest, self.count = Raw(server), threading.Event(), 0.0, 0
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        while not self.stop.is_set():
+            before = time.monotonic()
+            assert self.connection("PING") == "PONG"
+            self.longest = max(self.longest, time.monotonic() - before)
+            self.count += 1
+            time.sleep(0.002)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join()
+        self.connection.close()
+
+
+def test_a_million_due_in_one_second(fleet):
+    """All arrive, once, in order, on primary and replica; meanwhile the server answers. (How fast: see bench/.)"""
+    master = fleet.server(appendonly="yes", appendfsync="everysec", save="")
+    replica = fleet.server(replicaof=master)
+    wait_replica_in_sync(master, replica)
+    r = master.client()
+    due = now_ms() + 3000 + 2 * how_long_it_takes(r, MILLION)
+    fill(r, "s", "out", MILLION, due, step=0.001, payload=("n", "v"))
+    in_time(due)
+    assert master.tw()["pending"] == MILLION
+    with Pings(master) as pings:
+        wait_until(lambda: r.xlen("out") == MILLION, 240, lambda: f"{r.xlen('out')} {master.tw()}")
+    assert pings.count > 100
+    assert pings.longest < 5, "seconds: a delivery of all at once takes longer on any machine that has other work"
+    assert master.tw()["tick_us_max"] < 1000000
+    assert (master.tw()["pending"], r.exists("s")) == (0, 0)
+    assert_in_order(r, MILLION)
+    wait_replica_in_sync(master, replica, timeout=240)
+    assert replica.client().xlen("out") == MILLION
+    assert digest(master) == digest(replica)
+
+
+def how_long_it_takes(client, count):
+    """About how many milliseconds fill() takes for so many tasks on this machine now."""
+    before = now_ms()
+    fill(client, "trial", "out", count // 20, before + HOUR, step=0.001, payload=("n", "v"))
+    client.delete("trial")
+    return (now_ms() - before) * 20
+
+
+def assert_in_order(client, count):
+    """t0, t1 ... and no other; read in pieces."""
+    at, seen = "-", 0
+    while seen < count:
+        piece = client.xrange("out", at, "+", count=50000)
+        for _, fields in piece:
+            assert fields["tw.id"] == f"t{seen}"
+            seen += 1
+        assert piece, seen
+        at = f"({piece[-1][0]}"
+
+
+# Defragmentation
+
+if os.environ.get("REDIS_SERVER_DEFRAG"):
+    def test_defragmentation_moves_tasks_and_harms_none(fleet, monkeypatch):
+        """Two of three tasks are cancelled, so that the allocator's pages are mostly holes; then the rest is moved
+        together while more are added and delivered."""
+        monkeypatch.setenv("REDIS_SERVER", os.environ["REDIS_SERVER_DEFRAG"])
+        server = fleet.server(active_defrag_ignore_bytes="1", active_defrag_threshold_lower=0,
+                              active_defrag_cycle_min=50, active_defrag_cycle_max=75)
+        r, due = server.client(), now_ms() + HOUR
+        names = fill(r, "s", "out", 150000, due, step=1, payload=("n", "x" * 150))
+        gone = [name for i, name in enumerate(names) if i % 3]
+        for low in range(0, len(gone), 1000):
+            r.execute_command("TW.CANCEL", "s", *gone[low:low + 1000])
+        before = server.info("memory")["allocator_frag_bytes"]
+        r.config_set("activedefrag", "yes")
+        soon = fill(r, "s2", "out2", 3000, now_ms() + 500, step=1)
+        wait_until(lambda: server.info("stats")["active_defrag_hits"] > 10000,
+                   message=lambda: str(server.info("stats")))
+        wait_until(lambda: server.info("memory")["allocator_frag_bytes"] < before / 2,
+                   message=lambda: f"{before} -> {server.info('memory')}")
+        assert wait_delivered(r, "out2", 3000) == soon
+        left = [name for i, name in enumerate(names) if not i % 3]
+        assert r.execute_command("TW.LEN", "s") == len(left)
+        assert task(r, "s", left[77])["payload"] == ["n", "x" * 150]
+        for _ in range(60):
+            r.execute_command("TW.DRAIN", "s", "LIMIT", 1000)
+        assert delivered(r, "out") == left
+        assert r.exists("s") == 0
+else:
+    def test_a_server_that_cannot_defragment_says_so(r):
+        """Why there is no test of it here: this server was not built with the allocator for it."""
+        with pytest.raises(redis.ResponseError, match="activedefrag|DEFRAG|Jemalloc"):
+            r.config_set("activedefrag", "yes")

@@ -1,0 +1,584 @@
+# SPDX-License-Identifier: MIT
+"""Schedules on disk: the append-only file with its rewrites and its broken ends, RDB files of this and of earlier
+versions, values that are corrupt, and what a server owes to its tasks after the time that it was down."""
+import hashlib
+import os
+import random
+import shutil
+import struct
+
+import pytest
+import redis
+from harness import (Broken, Raw, as_map, delivered, now_ms, task, tasks, wait_replica_in_sync, wait_until)
+from situations import (add, aof_commands, aof_path, digest, fill, in_time, let_pass, transactions, wait_delivered,
+                        with_checksum)
+
+HOUR = 3600000
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
+ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
+HELD_BACK = {"maxmemory": 1}  # A server that starts with this delivers nothing: its tasks can be looked at.
+
+
+def rewrite(server):
+    """BGREWRITEAOF, to its end."""
+    server.client().bgrewriteaof()
+    wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 0
+               and server.info("persistence")["aof_rewrite_scheduled"] == 0)
+    assert server.info("persistence")["aof_last_bgrewrite_status"] == "ok"
+
+
+def order(client, schedule):
+    """The ids of a schedule in the order in which they will be delivered."""
+    return [name for name, _ in client.execute_command("TW.RANGE", schedule, "-", "+", "LIMIT", 1000000)]
+
+
+def everything(client, schedule):
+    """{id: what TW.GET says} of a whole schedule."""
+    names = sorted(tasks(client, schedule))
+    found = [as_map(one) for one in client.execute_command("TW.GET", schedule, *names)]
+    for one in found:
+        del one["remaining"]
+    return dict(zip(names, found))
+
+
+def variety(client, due):
+    """A schedule of every kind of task there is; equals in no order of their names."""
+    for i in range(300):
+        add(client, "s", "out", f"t{i * 113 % 307}", due)
+    for i in range(50):
+        add(client, "s", f"target{i}", f"u{i}", due + i, payload=("n", "x" * i * 10))
+    add(client, "s", "list", "list", due, "LIST", payload=("\x01 one value",))
+    add(client, "s", "out", "beat", due, "EVERY", 60000)
+    add(client, "s", "out", "beat-times", due + 7, "EVERY", 1, "TIMES", 2**63 - 1)
+    add(client, "s", "out", "maxlen", due, "MAXLEN", 1000)
+    add(client, "s", "out", "drop", due, "LATE", "DROP", 0)
+    add(client, "s", "out", "coalesce", due, "EVERY", 5, "LATE", "COALESCE")
+    add(client, "s", "out", "never", 2**63 - 1)
+    add(client, "s", "out", "", due, payload=("", ""))
+    add(client, "s", "", "to-nowhere", due)
+    client.execute_command("TW.ADD", "s", "out", "*", "AT", due, "PAYLOAD", "many", "fields", *"abcdefghijkl")
+
+
+# The append-only file
+
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_aof_rewrite_and_crash(fleet, preamble):
+    """The same tasks, the same order of equals, what is added afterwards included."""
+    server = fleet.server(aof_use_rdb_preamble=preamble, **ALWAYS)
+    r, due = server.client(), now_ms() + HOUR
+    variety(r, due)
+    fill(r, "big", "out", 20000, due, payload=("n", "x" * 50))
+    fill(server.client(db=9), "s", "out", 10, due)
+    r.execute_command("TW.CANCEL", "s", "t3", "t4")
+    r.execute_command("TW.MOVE", "s", "t5", "AT", due)
+    r.pexpire("big", HOUR)
+    before, sequence, fingerprint = everything(r, "s"), order(r, "s"), digest(server)
+    rewrite(server)
+    with open(aof_path(server, "base"), "rb") as base:
+        assert base.read(5) == (b"REDIS" if preamble == "yes" else b"*2\r\n$")
+    server.kill()
+    server.start()
+    r = server.client()
+    assert (everything(r, "s"), order(r, "s"), digest(server)) == (before, sequence, fingerprint)
+    assert (server.tw()["pending"], server.tw()["schedules"]) == (len(before) + 20010, 3)
+    add(r, "s", "out", "t0", due)
+    r.execute_command("TW.CANCEL", "s", "t9")
+    sequence = [name for name in sequence if name not in ("t0", "t9")]
+    sequence.insert(sequence.index("u1"), "t0")
+    server.kill()
+    server.start()
+    assert order(server.client(), "s") == sequence
+
+
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_aof_rewrite_keeps_phase_and_times_of_repeating_tasks(fleet, preamble):
+    server = fleet.server(aof_use_rdb_preamble=preamble, **ALWAYS)
+    r, due = server.client(), now_ms() + 200
+    add(r, "s", "out", "beat", due, "EVERY", 250, "TIMES", 20)
+    wait_delivered(r, "out", 3)
+    rewrite(server)
+    wait_delivered(r, "out", 6)
+    server.kill()
+    server.start()
+    r = server.client()
+    wait_delivered(r, "out", 20)
+    assert [int(fields["tw.due"]) for _, fields in r.xrange("out")] == [due + 250 * i for i in range(20)]
+    assert r.exists("s") == 0
+
+
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_aof_rewrite_keeps_tries_and_dead_letters_come_after_as_many(fleet, preamble):
+    """A task whose target refused it twice has one try left after a crash, or all of them: it is never lost."""
+    server = fleet.server(aof_use_rdb_preamble=preamble, module_args=("retry-ms", 700), **ALWAYS)
+    r = server.client()
+    r.set("out", "text")
+    names = fill(r, "s", "out", 5, now_ms())
+    wait_until(lambda: int(task(r, "s", "t0")["attempt"]) >= 2)
+    rewrite(server)
+    server.kill()
+    server.start()
+    r = server.client()
+    assert sorted(wait_delivered(r, "s:dead", 5)) == names
+    assert r.exists("s") == 0
+
+
+def test_aof_rewrite_under_load(fleet):
+    """Adds, cancels and deliveries go on while the child writes; nothing comes twice or is lost."""
+    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    r, start = server.client(), now_ms() + 300
+    fill(r, "still", "never", 30000, start + HOUR)
+    names = fill(r, "s", "out", 5000, start, step=1)
+    r.bgrewriteaof()
+    names += fill(r, "s", "out", 2000, start + 5000, first=5000, step=1)
+    wait_delivered(r, "out", 2000)
+    rewrite(server)
+    server.kill()
+    server.start()
+    r = server.client()
+    assert wait_delivered(r, "out", 7000, timeout=90) == names
+    assert (tasks(r, "still"), r.exists("s")) == ({f"t{i}": start + HOUR for i in range(30000)}, 0)
+
+
+def last_delivery(path):
+    """Where in an append-only file its last transaction with a delivery begins, and where it ends."""
+    commands = aof_commands(path)
+    fired = max(i for i, (_, words) in enumerate(commands) if words[0].upper() == b"TW.FIRED")
+    begin = max(i for i in range(fired) if commands[i][1] == [b"MULTI"])
+    end = min(i for i in range(fired, len(commands)) if commands[i][1] == [b"EXEC"])
+    return commands[begin][0], commands[end + 1][0] if end + 1 < len(commands) else os.path.getsize(path)
+
+
+def test_a_task_whose_delivery_was_cut_off_is_pending_again(fleet):
+    """The power fails while the last transaction is written, at any byte of it."""
+    server = fleet.server(**ALWAYS)
+    r, due = server.client(), now_ms() + 300
+    names = fill(r, "s", "out", 7, due)
+    add(r, "s", "out", "beat", due, "EVERY", HOUR, "TIMES", 5)
+    in_time(due)
+    wait_delivered(r, "out", 8)
+    server.kill()
+    path, kept = aof_path(server), os.path.join(fleet.folder, "kept")
+    begin, end = last_delivery(path)
+    shutil.copy(path, kept)
+    server.options.update(HELD_BACK)
+    for cut in [begin, begin + 1, *random.Random(4).sample(range(begin + 2, end - 1), 8), end - 1]:
+        shutil.copy(kept, path)
+        os.truncate(path, cut)
+        server.start()
+        r = server.client()
+        assert (r.exists("out"), sorted(tasks(r, "s"))) == (0, sorted([*names, "beat"])), cut
+        assert task(r, "s", "beat")["times"] == 5
+        server.kill()
+    del server.options["maxmemory"]
+    server.start()
+    r = server.client()
+    assert wait_delivered(r, "out", 8) == [*names, "beat"]
+    assert tasks(r, "s") == {"beat": due + HOUR}
+
+
+def test_the_append_only_file_says_absolute_times_alone(fleet):
+    server = fleet.server(**ALWAYS)
+    r = server.client()
+    before = now_ms()
+    made = r.execute_command("TW.ADD", "s", "out", "*", "IN", 5000000, "PAYLOAD", "f", "v")
+    r.execute_command("TW.ADD", "s", "out", "a", "IN", 5000000, "EVERY", 777, "PAYLOAD", "f", "v")
+    r.execute_command("TW.MOVE", "s", "a", "IN", 6000000)
+    r.eval("redis.call('TW.ADD', KEYS[1], KEYS[2], '*', 'IN', 5000000, 'PAYLOAD', 'f', 'v')", 2, "s", "out")
+    known = tasks(r, "s")
+    after = now_ms()
+    server.kill()
+    words = [words for _, words in aof_commands(aof_path(server)) if words[0].upper().startswith(b"TW.")]
+    assert [one[0].upper() for one in words] == [b"TW.ADD", b"TW.ADD", b"TW.MOVE", b"TW.ADD"]
+    assert words[0][3] == made.encode()
+    for one in words:
+        assert b"IN" not in [word.upper() for word in one] and b"*" not in one
+        times = [int(word) for word in one if word.isdigit() and len(word) == 13]
+        assert len(times) == 1 and before + 5000000 <= times[0] <= after + 6000000, one
+    server.options.update(HELD_BACK)
+    server.start()
+    assert tasks(server.client(), "s") == known
+
+
+def test_the_append_only_file_holds_delivery_and_removal_in_one_transaction(fleet):
+    """Each XADD and RPUSH of a tick lies between a MULTI and its EXEC, before the TW.FIRED that takes the tasks out."""
+    server = fleet.server(**ALWAYS)
+    r, due = server.client(), now_ms() + 400
+    names = fill(r, "s", "out", 500, due, step=1)
+    for i in range(20):
+        add(r, f"s{i % 3}", f"list{i % 2}", f"l{i}", due + i * 10, "LIST", payload=("v",))
+    wait_delivered(r, "out", 500)
+    wait_until(lambda: server.tw()["pending"] == 0)
+    server.kill()
+    found = transactions(aof_commands(aof_path(server)))
+    ticks = [one for one in found if any(words[0].upper() == b"TW.FIRED" for words in one)]
+    assert ticks
+    for one in found:
+        delivered_here = [words for words in one if words[0].upper() in (b"XADD", b"RPUSH")]
+        removed_here = [words for words in one if words[0].upper() == b"TW.FIRED"]
+        assert bool(delivered_here) == bool(removed_here), one
+        for words in delivered_here:
+            assert one.index(words) < max(i for i, other in enumerate(one) if other in removed_here)
+            assert words[0].upper() != b"XADD" or b"*" not in words, words
+    entries = [words for one in ticks for words in one if words[0].upper() == b"XADD"]
+    assert [words[words.index(b"tw.id") + 1].decode() for words in entries] == names
+
+
+def test_a_transaction_with_a_task_is_one_in_the_file(fleet):
+    server = fleet.server(**ALWAYS)
+    with server.client().pipeline(transaction=True) as both:
+        both.set("order:42", "unpaid")
+        both.execute_command("TW.ADD", "s", "out", "order:42", "IN", HOUR, "PAYLOAD", "f", "v")
+        both.execute()
+    server.kill()
+    found = transactions(aof_commands(aof_path(server)))
+    assert [[words[0].upper() for words in one] for one in found if len(one) > 1] == [[b"SET", b"TW.ADD"]]
+
+
+# Restarts
+
+@pytest.mark.parametrize("end", ["kill after BGSAVE", "orderly"])
+def test_rdb_restart(fleet, end):
+    server = fleet.server(save="3600 1000000")
+    r, due = server.client(), now_ms() + HOUR
+    variety(r, due)
+    fill(server.client(db=3), "s", "out", 1000, due)
+    before, sequence, fingerprint = everything(r, "s"), order(r, "s"), digest(server)
+    if end == "orderly":
+        server.restart()
+    else:
+        r.bgsave()
+        wait_until(lambda: server.info("persistence")["rdb_bgsave_in_progress"] == 0)
+        server.kill()
+        server.start()
+    r = server.client()
+    assert (everything(r, "s"), order(r, "s"), digest(server)) == (before, sequence, fingerprint)
+    assert server.tw()["schedules"] == 2
+
+
+def test_downtime_counts_and_each_task_says_what_becomes_of_it(fleet):
+    """LATE FIRE, DROP and COALESCE after the server was down while their times passed."""
+    server = fleet.server(**ALWAYS)
+    r, due = server.client(), now_ms() + 1500
+    add(r, "s", "fire", "fire", due)
+    add(r, "s", "drop", "drop", due, "LATE", "DROP", 100)
+    add(r, "s", "drop", "drop-later", due, "LATE", "DROP", HOUR)
+    add(r, "s", "coalesce", "coalesce", due, "LATE", "COALESCE")
+    add(r, "s", "fire-every", "fire-every", due, "EVERY", 100, "TIMES", 50)
+    add(r, "s", "drop-every", "drop-every", due, "EVERY", 100, "TIMES", 5, "LATE", "DROP", 50)
+    add(r, "s", "coalesce-every", "coalesce-every", due, "EVERY", 1000, "TIMES", 2, "LATE", "COALESCE")
+    in_time(due)
+    server.kill()
+    wait_until(lambda: now_ms() > due + 2500)
+    started = now_ms()
+    server.start()
+    r = server.client()
+    wait_until(lambda: r.exists("s") == 0, message=lambda: str(tasks(r, "s")))
+
+    def dues(stream):
+        return [int(fields["tw.due"]) for _, fields in r.xrange(stream)]
+
+    assert (dues("fire"), dues("coalesce")) == ([due], [due])
+    assert delivered(r, "drop") == ["drop-later"]
+    assert dues("fire-every") == [due + 100 * i for i in range(50)]
+    after = dues("drop-every")
+    assert len(after) == 5 and all((one - due) % 100 == 0 and one >= started - 50 for one in after), after
+    first, second = dues("coalesce-every")
+    assert (first - due) % 1000 == (second - due) % 1000 == 0
+    assert first > started - 1000 and second - first >= 1000
+    counts = server.tw()
+    assert counts["dropped"] >= 20 and counts["coalesced"] >= 2, counts
+
+
+def test_overdue_tasks_keep_their_order_over_restarts(fleet):
+    """Overdue tasks that could not be delivered yet are saved with the others; twice over."""
+    server = fleet.server(**ALWAYS)
+    r, due = server.client(), now_ms() + 3000
+    names = []
+    for i in range(500):
+        names.append(f"t{i * 113 % 503}")
+        add(r, "s", "out", names[-1], due + i // 10)
+    in_time(due)
+    r.config_set("maxmemory", 1)
+    server.options.update(HELD_BACK)
+    wait_until(lambda: server.tw()["overdue"] == 500)
+    for preamble in ("yes", "no"):
+        r = server.client()
+        r.config_set("aof-use-rdb-preamble", preamble)
+        rewrite(server)
+        server.kill()
+        server.start()
+        wait_until(lambda: server.tw()["overdue"] == 500)
+        assert order(server.client(), "s") == names
+    server.client().config_set("maxmemory", 0)
+    assert wait_delivered(server.client(), "out", 500) == names
+
+
+def test_a_server_without_aof_warns_of_it(fleet):
+    plain, snapshots, aof = fleet.server(), fleet.server(save="3600 1"), fleet.server(appendonly="yes")
+    assert [one.tw()["durability"] for one in (plain, snapshots, aof)] == ["none", "rdb-only", "aof"]
+    assert aof.tw()["warning"] == "none"
+    for one in (plain, snapshots):
+        assert "appendonly" in one.tw()["warning"] and "appendonly" in one.log(), one.tw()
+    assert not any("<tickwheel>" in line and "appendonly" in line for line in aof.log().splitlines())
+    snapshots.client().config_set("appendonly", "yes")
+    wait_until(lambda: (snapshots.tw()["durability"], snapshots.tw()["warning"]) == ("aof", "none"))
+
+
+# Values
+
+def raw(server):
+    """A client whose answers are bytes."""
+    return server.client(decode_responses=False)
+
+
+def specimen(r):
+    """A bit of everything, small enough to try each byte of; not compressed, so that each byte counts."""
+    r.config_set("rdbcompression", "no")
+    due = now_ms() + HOUR
+    for i in range(4):
+        add(r, "s", "out", f"t{i}", due + i)
+    add(r, "s", "list", "l", due, "LIST", payload=("value",))
+    add(r, "s", "out", "beat", due, "EVERY", 1000, "TIMES", 7, "MAXLEN", 99, "LATE", "DROP", 5)
+    add(r, "s", "other", "long", due + HOUR, payload=("n", "abcdefghij" * 10))
+
+
+def restore_or_refuse(server, client, value):
+    """RESTORE of what may be anything: either it is refused, or it makes a schedule that can be used."""
+    try:
+        client.restore("c", 0, value)
+    except redis.ResponseError as error:
+        assert "Bad data format" in str(error) or "checksum" in str(error), error
+        refused = True
+    else:
+        refused = False
+        if client.type("c") == b"tickwheel":
+            names = [name for name, _ in client.execute_command("TW.RANGE", "c", "-", "+")]
+            assert client.execute_command("TW.LEN", "c") == len(names) > 0
+            assert None not in client.execute_command("TW.GET", "c", *names)
+            client.execute_command("TW.SCAN", "c", 0)
+            client.restore("c2", 0, client.dump("c"))
+            client.execute_command("TW.CANCEL", "c", names[0])
+        client.delete("c", "c2")
+    assert server.alive()
+    return refused
+
+
+def check_untouched(server, client, before):
+    assert server.tw()["schedules"] == 1, server.tw()
+    assert client.dump("s") == before
+
+
+def test_corrupt_values_are_refused(server):
+    """One to three bits of a DUMP turned, its checksum made right again: 600 times."""
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    specimen(server.client())
+    r = raw(server)
+    good = r.dump("s")
+    refusals = 0
+    for _ in range(600):
+        body = bytearray(good[:-8])
+        for _ in range(chance.randint(1, 3)):
+            body[chance.randrange(1, len(body) - 2)] ^= 1 << chance.randrange(8)
+        refusals += restore_or_refuse(server, r, with_checksum(bytes(body)))
+    check_untouched(server, r, good)
+    assert refusals >= 100  # Some turned bits are in payloads, and make another payload.
+
+
+def test_corrupt_values_with_bytes_left_out_put_in_or_replaced(server):
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    specimen(server.client())
+    r = raw(server)
+    good = r.dump("s")
+    for _ in range(600):
+        body = bytearray(good[:-10])
+        at, size = chance.randrange(1, len(body)), chance.randint(0, 9)
+        with_what = chance.choice([b"", b"\x00", b"\xff" * 9, b"\x81" + b"\xff" * 8, chance.randbytes(size),
+                                   good[1:40]])
+        body[at:at + size] = with_what
+        restore_or_refuse(server, r, with_checksum(bytes(body) + good[-10:-8]))
+    check_untouched(server, r, good)
+
+
+def test_truncated_values_are_refused_at_each_byte(server):
+    specimen(server.client())
+    r = raw(server)
+    good = r.dump("s")
+    for size in range(len(good) - 12):  # The version's two bytes would do for the last byte and the end mark.
+        assert restore_or_refuse(server, r, with_checksum(good[:size] + good[-10:-8])), size
+    check_untouched(server, r, good)
+
+
+def test_values_of_a_version_to_come_are_refused(server):
+    """The version is in the low bits of the type's number, which follows the byte of the kind of value."""
+    specimen(server.client())
+    r = raw(server)
+    good = r.dump("s")
+    assert good[1] == 0x81, "a length of 64 bits is the type's number"
+    number = struct.unpack(">Q", good[2:10])[0]
+    for version in {(number & 1023) + 1, 0, 1023} - {number & 1023}:
+        value = good[:2] + struct.pack(">Q", number & ~1023 | version) + good[10:-8]
+        assert restore_or_refuse(server, r, with_checksum(value)), version
+    assert not restore_or_refuse(server, r, with_checksum(good[:-8]))
+    check_untouched(server, r, good)
+
+
+def test_a_corrupt_rdb_file_ends_the_start_with_a_message(fleet):
+    """Redis' own rule for every type: better no server than one with other data. It ends; it does not crash."""
+    server = fleet.server(save="3600 1000000", rdbchecksum="no")
+    specimen(server.client())
+    server.stop()
+    path = os.path.join(server.folder, "dump.rdb")
+    with open(path, "rb") as file:
+        good = file.read()
+    for size in (len(good) // 3, len(good) // 2, len(good) * 2 // 3):
+        with open(path, "wb") as file:
+            file.write(good[:size])
+        with pytest.raises(Broken, match="exit status 1"):
+            server.start()
+        assert server.trouble() is None
+    with open(path, "wb") as file:
+        file.write(good)
+    server.start()
+    assert server.tw()["pending"] == 7
+
+
+# Files of earlier versions
+
+def golden():
+    """The RDB files there are: one for each version of the encoding."""
+    return sorted(name for name in os.listdir(GOLDEN) if name.endswith(".rdb"))
+
+
+@pytest.mark.parametrize("name", golden())
+def test_golden_rdb_files_load(fleet, name):
+    """Exactly what golden/make put in, whatever version wrote it."""
+    server = fleet.server(start=False, **{**HELD_BACK, "dbfilename": name})
+    shutil.copy(os.path.join(GOLDEN, name), server.folder)
+    server.start()
+    with open(os.path.join(GOLDEN, name.replace(".rdb", ".txt")), encoding="utf-8") as file:
+        described = file.read()
+    assert describe(server) == described
+    server.client().save()
+    server.restart()
+    assert describe(server) == described
+
+
+def test_there_is_a_golden_file_of_the_present_version(server):
+    specimen(server.client())
+    version = struct.unpack(">Q", raw(server).dump("s")[2:10])[0] & 1023
+    assert f"v{version}.rdb" in golden()
+
+
+def shortened(word):
+    data = word.encode("utf-8", "surrogateescape")
+    return word if len(data) < 1000 else f"{len(data)} bytes, SHA-1 {hashlib.sha1(data).hexdigest()}"
+
+
+def describe(server):
+    """All schedules of a server as text: a line for each task, in the order of delivery; a long payload by its hash."""
+    lines = []
+    for db in range(16):
+        client = server.client(db=db, encoding_errors="surrogateescape")
+        for key in sorted(client.scan_iter(_type="tickwheel")):
+            count = client.execute_command("TW.LEN", key)
+            lines.append(f"{db} {key!r} {count} tasks, expires {client.pexpiretime(key)}")
+            for name in order(client, key):
+                found = task(client, key, name)
+                del found["remaining"]
+                found["payload"] = [shortened(word) for word in found["payload"]]
+                lines.append(f"    {name!r} {found}")
+    return "\n".join(lines) + "\n"
+
+
+# A primary and its replica
+
+ALLOWED = ("ERR no such key", "ERR source and destination objects are the same")
+
+
+def test_digests_agree_after_random_commands(fleet):
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    master = fleet.server(**ALWAYS)
+    replica = fleet.server(replicaof=master)
+    wait_replica_in_sync(master, replica)
+    connection = Raw(master)
+    for _ in range(20):
+        commands = [anything(chance) for _ in range(200)]
+        connection.send_all(commands)
+        for words in commands:
+            answer = connection.read()
+            assert not isinstance(answer, Raw.Error) or answer in ALLOWED, (words, answer)
+    wait_until(lambda: not any(0 <= master.once("PTTL", key) < 10000 for key in master.once("KEYS", "*")))
+    assert same_digest(master, replica)
+    master.client().execute_command("CLIENT", "PAUSE", 60000, "WRITE")
+    wait_replica_in_sync(master, replica)
+    before = digest(master)
+    master.kill()
+    master.options.update(HELD_BACK)
+    master.start()
+    assert digest(master) == before
+
+
+def same_digest(master, replica):
+    """Deliveries go on, so the two are compared until they are found at the same point."""
+    def same():
+        wait_replica_in_sync(master, replica)
+        return digest(master) == digest(replica)
+    return wait_until(same)
+
+
+def anything(chance):
+    """A command of any sort, on one of a few keys."""
+    key, other = (f"s{chance.randrange(6)}" for _ in range(2))
+    name, now = f"t{chance.randrange(40)}", now_ms()
+    when = chance.choice([("IN", chance.choice([0, 5, 500, HOUR])), ("AT", now + chance.randint(-1000, 3000))])
+    repeat = () if chance.random() < 0.8 else ("EVERY", chance.choice([100, 700, HOUR]), "TIMES", chance.randint(1, 4))
+    late = chance.choice([(), (), ("LATE", "DROP", 10), ("LATE", "COALESCE")])
+    adds = ("TW.ADD", key, f"out{chance.randrange(3)}", chance.choice([name, "*"]), *when, *repeat, *late,
+            *chance.choice([(), ("NX",), ("XX",), ("GT",), ("LT",), ("MAXLEN", 50)]), "PAYLOAD", "f",
+            "x" * chance.randrange(40))
+    return chance.choice([
+        adds, adds, adds, adds, ("TW.CANCEL", key, name), ("TW.CANCEL", key, name, "t1", "t2"),
+        ("TW.MOVE", key, name, *when), ("TW.MOVE", key, name, *when, "GT"), ("TW.DRAIN", key, "LIMIT", 2),
+        ("RENAME", key, other), ("COPY", key, other, "REPLACE"), ("UNLINK", key),
+        ("PEXPIRE", key, chance.choice([1, 300, HOUR])), ("PERSIST", key), ("MOVE", key, 1)])
+
+
+def test_a_value_that_is_far_too_long_to_be_true(server):
+    """Lengths of up to 2^63 in every place of the value: no memory is asked for by a number that nobody has checked."""
+    specimen(server.client())
+    r = raw(server)
+    good = r.dump("s")
+    for at in range(10, len(good) - 10):
+        for length in (0x7fffffffffffffff, 1 << 40, 0xffffffff):
+            body = good[:at] + b"\x81" + struct.pack(">Q", length) + good[at + 1:-10]
+            restore_or_refuse(server, r, with_checksum(body + good[-10:-8]))
+    check_untouched(server, r, good)
+
+
+def test_tasks_survive_both_forms_one_after_the_other(fleet):
+    """From AOF to RDB and back, as an administrator changes his mind while tasks wait and fall due."""
+    server = fleet.server(**ALWAYS)
+    r, due = server.client(), now_ms() + 4000
+    names = fill(r, "s", "out", 100, due)
+    r.save()
+    server.kill()
+    server.options.update(appendonly="no")
+    server.start()
+    r = server.client()
+    in_time(due)
+    assert r.execute_command("TW.LEN", "s") == 100
+    r.config_set("appendonly", "yes")
+    wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 0
+               and server.info("persistence")["aof_rewrite_scheduled"] == 0)
+    server.kill()
+    server.options.update(appendonly="yes")
+    server.start()
+    r = server.client()
+    let_pass(r, due)
+    assert delivered(r, "out") == names

@@ -1,0 +1,850 @@
+# SPDX-License-Identifier: MIT
+"""The situations in which a module that writes by itself kills its server, loses tasks or doubles them, each as a test.
+
+Where each situation is tested; L is test_lifecycle.py, M is test_memory.py, R is test_persistence.py, P is this file.
+`name...` stands for all tests whose names begin so, after test_.
+
+  A key's life
+    deleted, written over, given an expiry that has passed   L tasks_go_with_their_schedule, a_name_is_as_new...
+    expires                                                  L a_schedule_that_expires..., a_schedule_found_to_have...
+    is evicted                                               L eviction_is_counted...
+    RENAME, RENAMENX                                         L rename..., a_renamed..., a_schedule_is_renamed...
+    MOVE                                                     L move_...
+    COPY                                                     L copies_deliver_too, a_copy...
+    SWAPDB                                                   L swapdb_...
+    FLUSHDB, FLUSHALL, ASYNC                                 L tasks_go_with..., flushdb..., flushall_async...
+    DUMP, RESTORE, REPLACE, an expiry that has passed        L restore...
+    DEBUG RELOAD, DEBUG LOADAOF                              L reload_in_place
+    freed on another thread                                  L flushall_async..., unlink_of_200000...
+    OBJECT, TYPE, MEMORY USAGE, commands of other types      L commands_for_all_keys..., M memory_usage...
+    full resync, from disk and socket, over other data       L full_resync
+    partial resync, chained replicas                         L a_replica_that_was_cut_off..., a_chain_of_replicas
+  Who may write, and when
+    CLIENT PAUSE WRITE, ALL                                  P client_pause...
+    FAILOVER with tasks due meanwhile                        P failover...
+    CLUSTER FAILOVER                                         P cluster_failover...
+    SHUTDOWN waiting for a lagging replica; SHUTDOWN ABORT   P shutdown...
+    a replica, writable, without its primary                 P a_replica..., a_writable_replica...
+    demotion with timers armed, promotion                    P demotion..., promotion..., a_repeating_task_goes_on...
+    loading an RDB file, an AOF                              P nothing_fires_before_loading_ends
+    time that was missed; LATE                               R downtime...
+    users with few rights; internal commands                 P a_user..., internal_commands...
+  The world's refusals
+    out of memory                                            P out_of_memory..., drain_delivers_nothing...
+    too few replicas                                         P too_few_replicas...
+    snapshots fail; the AOF cannot be written                P snapshots_that_fail..., an_append_only_file...
+    a target of the wrong type, repaired, used up            P a_target..., a_refused_target..., a_stream_whose_ids...
+    a dead-letter stream of the wrong type                   P a_dead_letter_stream...
+    a slot that is not ours, one on the move                 P a_slot_on_the_move...
+  The clock
+    steps forward and back                                   P the_wall_clock...
+    a million tasks due in one second                        M a_million...
+    the server or its clients are busy                       P tasks_fall_due_in..., a_tight_loop..., a_task_filed...
+  What is stored
+    rewriting the AOF with and without preamble              R aof_rewrite...
+    an AOF cut within its last transaction                   R a_task_whose_delivery_was_cut_off...
+    only absolute times, deliveries in transactions          R the_append_only_file...
+    restarts from RDB; both forms one after the other        R rdb_restart, tasks_survive_both_forms...
+    RDB files of each version                                R golden..., there_is_a_golden_file...
+    corrupt values, and corrupt files                        R corrupt..., truncated..., a_corrupt_rdb_file...
+    a server without AOF                                     R a_server_without_aof...
+    DEBUG DIGEST of primary and replica                      R digests_agree...
+    big payloads, all bytes, nothing                         M payloads..., ids_targets_and_fields...
+    the module cannot be unloaded                            P the_module_cannot_be_unloaded
+    defragmentation                                          M defragmentation..., a_server_that_cannot_defragment...
+"""
+import itertools
+import os
+import re
+import resource
+import subprocess
+import threading
+import time
+
+import pytest
+import redis
+from harness import Raw, as_map, delivered, now_ms, parse_info, task, tasks, wait_replica_in_sync, wait_until
+from situations import (Counters, WallClock, add, deferred, digest, fill, frozen, in_time, let_pass, stays,
+                        wait_delivered)
+
+
+def entry_ms(client, stream):
+    """When the first entry was added, by its server's clock."""
+    return int(client.xrange(stream, count=1)[0][0].split("-")[0])
+
+
+def pair(fleet, **options):
+    """A primary and its replica in sync."""
+    master = fleet.server(**options)
+    replica = fleet.server(replicaof=master, **options)
+    wait_replica_in_sync(master, replica)
+    return master, replica
+
+
+def role(server):
+    return server.info("replication")["role"]
+
+
+def never_early(client, stream):
+    """No entry was added before its task was due."""
+    for entry, fields in client.xrange(stream):
+        assert int(entry.split("-")[0]) >= int(fields["tw.due"]), (entry, fields)
+
+
+# Pauses
+
+def test_client_pause_write_puts_delivery_off(server, r):
+    counters, due = Counters(server), now_ms() + 300
+    names = fill(r, "s", "out", 100, due, step=1)
+    r.execute_command("CLIENT", "PAUSE", 60000, "WRITE")
+    in_time(due)
+    counters.wait("deferred_pause")
+    wait_until(lambda: server.tw()["overdue"] == 100)
+    assert (r.xlen("out"), server.tw()["oldest_overdue_ms"] > 0) == (0, True)
+    r.execute_command("CLIENT", "UNPAUSE")
+    assert wait_delivered(r, "out", 100) == names
+    never_early(r, "out")
+
+
+def test_client_pause_all_puts_delivery_off(server, r):
+    counters, due = Counters(server), now_ms() + 300
+    names = fill(r, "s", "out", 100, due, step=1)
+    r.execute_command("CLIENT", "PAUSE", 1500, "ALL")
+    paused = now_ms()
+    in_time(due)
+    assert wait_delivered(r, "out", 100) == names  # The first answer comes when the pause is over.
+    assert now_ms() >= paused + 1400
+    assert entry_ms(r, "out") >= paused + 1400
+    assert counters["deferred_pause"] > 0
+
+
+def test_client_pause_while_tasks_wait_for_another_try(server, r):
+    r.config_set("tickwheel.retry-ms", 200)
+    r.set("out", "text")
+    names = fill(r, "s", "out", 10, now_ms())
+    wait_until(lambda: int(task(r, "s", "t0")["attempt"]) > 1)
+    r.delete("out")
+    r.execute_command("CLIENT", "PAUSE", 1000, "WRITE")
+    assert wait_delivered(r, "out", 10) == names
+
+
+def test_client_pause_of_a_primary_with_a_replica(fleet):
+    """The replication link stays still in a pause, whatever falls due."""
+    master, replica = pair(fleet)
+    r, due = master.client(), now_ms() + 300
+    names = fill(r, "s", "out", 100, due)
+    wait_replica_in_sync(master, replica)
+    r.execute_command("CLIENT", "PAUSE", 60000, "WRITE")
+    in_time(due)
+    offset = master.info("replication")["master_repl_offset"]
+    deferred(master, "pause")
+    stays(lambda: master.info("replication")["master_repl_offset"] == offset, 1, "something was written in a pause")
+    r.execute_command("CLIENT", "UNPAUSE")
+    assert wait_delivered(r, "out", 100) == names
+    wait_replica_in_sync(master, replica)
+    assert digest(master) == digest(replica)
+
+
+# Failover, demotion, promotion
+
+def fail_over(master, replica, begun=lambda: None):
+    """The FAILOVER command, with the replica at a standstill until the primary has put deliveries off for its sake."""
+    with frozen(replica):
+        master.once("FAILOVER", "TO", "127.0.0.1", replica.port, "TIMEOUT", 60000)
+        begun()
+    wait_until(lambda: role(replica) == "master", message=lambda: f"{master.tail()}\n{replica.tail()}")
+    wait_until(lambda: role(master) == "slave")
+
+
+def test_failover_with_tasks_due_meanwhile(fleet):
+    """Those that are due while the primary waits for its replica, and after that while it is a replica: once each."""
+    master, replica = pair(fleet, appendonly="yes")
+    r, start = master.client(), now_ms() + 500
+    names = fill(r, "s", "out", 4000, start, step=1)
+    wait_delivered(r, "out", 100)
+    fail_over(master, replica, lambda: deferred(master, "pause"))
+    there = replica.client()
+    assert wait_delivered(there, "out", 4000) == names
+    wait_replica_in_sync(replica, master)
+    assert digest(master) == digest(replica)
+    assert delivered(r, "out") == names
+    never_early(there, "out")
+    assert "smaller" not in master.log() + replica.log()
+
+
+def test_failover_there_and_back(fleet):
+    one, other = pair(fleet)
+    names = fill(one.client(), "s", "out", 6000, now_ms() + 300, step=1)
+    for master, replica in ((one, other), (other, one)):
+        deferrals = master.tw()["deferred_pause"]
+        fail_over(master, replica, lambda master=master, before=deferrals: wait_until(
+            lambda: master.tw()["deferred_pause"] > before))
+        wait_replica_in_sync(replica, master)
+    assert wait_delivered(one.client(), "out", 6000) == names
+    wait_replica_in_sync(one, other)
+    assert digest(one) == digest(other)
+
+
+def test_failover_that_is_aborted(fleet):
+    master, replica = pair(fleet)
+    r = master.client()
+    names = fill(r, "s", "out", 500, now_ms() + 300, step=1)
+    with frozen(replica):
+        r.xadd("beside", {"so that": "the replica lags"})
+        master.once("FAILOVER", "TIMEOUT", 60000)
+        deferred(master, "pause")
+        master.once("FAILOVER", "ABORT")
+        assert wait_delivered(r, "out", 500) == names
+    assert role(master) == "master"
+    wait_replica_in_sync(master, replica)
+    assert digest(master) == digest(replica)
+
+
+def test_cluster_failover_with_tasks_due_meanwhile(fleet):
+    cluster = fleet.cluster(primaries=1, replicas=1, appendonly="yes")
+    master, replica = cluster.nodes
+    r, start = master.client(), now_ms() + 500
+    names = fill(r, "{s}", "{s}out", 6000, start, step=1)
+    wait_delivered(r, "{s}out", 100)
+    replica.once("CLUSTER", "FAILOVER")
+    wait_until(lambda: role(replica) == "master", message=lambda: f"{master.tail()}\n{replica.tail()}")
+    assert master.tw()["deferred_pause"] > 0
+    assert wait_delivered(replica.client(), "{s}out", 6000) == names
+    wait_replica_in_sync(replica, master)
+    assert digest(master) == digest(replica)
+
+
+def test_a_replica_never_fires(fleet):
+    """It gets its entries through the link: with the primary at a standstill none come, though tasks are due."""
+    master, replica = pair(fleet)
+    r, copy = master.client(), replica.client()
+    due = now_ms() + 1000
+    names = fill(r, "s", "out", 100, due)
+    wait_replica_in_sync(master, replica)
+    in_time(due)
+    with frozen(master):
+        wait_until(lambda: now_ms() > due + 700)
+        assert copy.xlen("out") == 0
+        assert replica.tw()["overdue"] == 100
+    wait_delivered(r, "out", 100)
+    wait_replica_in_sync(master, replica)
+    assert delivered(copy, "out") == names
+    assert replica.tw()["fired"] == 0
+    assert digest(master) == digest(replica)
+    with pytest.raises(redis.exceptions.ReadOnlyError):
+        add(copy, "s", "out", "a", now_ms())
+
+
+def test_a_writable_replica_does_not_fire_either(fleet):
+    master = fleet.server()
+    replica = fleet.server(replicaof=master, replica_read_only="no")
+    wait_replica_in_sync(master, replica)
+    copy = replica.client()
+    names = fill(copy, "local", "out", 10, now_ms())
+    r = master.client()
+    let_pass(r, now_ms() + 700)
+    wait_replica_in_sync(master, replica)
+    assert (copy.xlen("out"), copy.execute_command("TW.LEN", "local")) == (0, 10)
+    copy.replicaof("NO", "ONE")
+    assert wait_delivered(copy, "out", 10) == names
+
+
+def test_a_replica_without_its_primary_does_not_fire(fleet):
+    master, replica = pair(fleet)
+    due = now_ms() + 1000
+    names = fill(master.client(), "s", "out", 10, due)
+    wait_replica_in_sync(master, replica)
+    in_time(due)
+    master.kill()
+    copy = replica.client()
+    wait_until(lambda: now_ms() > due + 700)
+    assert copy.xlen("out") == 0
+    copy.replicaof("NO", "ONE")
+    assert wait_delivered(copy, "out", 10) == names
+
+
+def test_demotion_with_timers_armed(fleet):
+    """By REPLICAOF, to a primary that keeps it waiting: nothing is delivered until it is told to be a primary again."""
+    server, other = fleet.server(), fleet.server()
+    r, due = server.client(), now_ms() + 800
+    names = fill(r, "s", "out", 400, due, step=1)
+    with frozen(other):
+        r.replicaof("127.0.0.1", other.port)
+        in_time(due)
+        wait_until(lambda: now_ms() > due + 1000)
+        assert (r.xlen("out"), r.execute_command("TW.LEN", "s")) == (0, 400)
+        assert server.tw()["overdue"] == 400
+        r.replicaof("NO", "ONE")
+        assert wait_delivered(r, "out", 400) == names
+        assert server.tw()["pending"] == 0
+
+
+def test_demotion_to_a_primary_with_other_data(fleet):
+    server, other = fleet.server(), fleet.server()
+    r, due = server.client(), now_ms() + 1500
+    fill(r, "s", "out", 400, due, step=1)
+    theirs = fill(other.client(), "s", "theirs", 10, due)
+    r.replicaof("127.0.0.1", other.port)
+    wait_replica_in_sync(other, server)
+    in_time(due)
+    let_pass(other.client(), due + 400)
+    wait_replica_in_sync(other, server)
+    assert digest(server) == digest(other)
+    assert r.exists("out") == 0
+    assert delivered(r, "theirs") == theirs
+
+
+def test_promotion_fires_overdue_tasks_at_once_and_once(fleet):
+    """The primary holds its tasks back in a pause, so all are overdue when the replica takes over."""
+    master, replica = pair(fleet)
+    r, copy, due = master.client(), replica.client(), now_ms() + 500
+    names = fill(r, "s", "out", 3000, due)
+    wait_replica_in_sync(master, replica)
+    r.execute_command("CLIENT", "PAUSE", 600000, "WRITE")
+    in_time(due)
+    wait_until(lambda: replica.tw()["overdue"] == 3000)
+    promoted = now_ms()
+    copy.replicaof("NO", "ONE")
+    assert wait_delivered(copy, "out", 3000) == names
+    assert 0 <= entry_ms(copy, "out") - promoted < 5000
+    stays(lambda: copy.xlen("out") == 3000, 0.5, "something came twice")
+    assert replica.tw()["pending"] == 0
+
+
+def test_a_repeating_task_goes_on_after_a_promotion(fleet):
+    master, replica = pair(fleet)
+    r, copy, due = master.client(), replica.client(), now_ms() + 100
+    add(r, "s", "out", "beat", due, "EVERY", 200, "TIMES", 10)
+    wait_delivered(r, "out", 3)
+    fail_over(master, replica)
+    wait_delivered(copy, "out", 10)
+    assert [int(fields["tw.due"]) for _, fields in copy.xrange("out")] == [due + 200 * i for i in range(10)]
+    assert copy.exists("s") == 0
+
+
+# The end of a server
+
+def test_shutdown_with_a_lagging_replica(fleet):
+    """It pauses writes while it waits; tasks fall due meanwhile."""
+    master = fleet.server(appendonly="yes", appendfsync="always", shutdown_timeout=3)
+    replica = fleet.server(replicaof=master)
+    wait_replica_in_sync(master, replica)
+    r, due = master.client(), now_ms() + 1200
+    names = fill(r, "s", "out", 500, due, step=1)
+    with frozen(replica):
+        r.xadd("beside", {"so that": "the replica lags"})
+        in_time(due)
+        Raw(master).send("SHUTDOWN")
+        assert master.expect_end() == 0
+    assert "agging replica" in master.log()
+    master.start()
+    assert wait_delivered(master.client(), "out", 500) == names
+    wait_replica_in_sync(master, replica)
+    assert digest(master) == digest(replica)
+
+
+def test_shutdown_that_is_aborted(fleet):
+    master = fleet.server(shutdown_timeout=60)
+    replica = fleet.server(replicaof=master)
+    wait_replica_in_sync(master, replica)
+    r = master.client()
+    names = fill(r, "s", "out", 500, now_ms() + 500, step=1)
+    asked = Raw(master)
+    with frozen(replica):
+        r.xadd("beside", {"so that": "the replica lags"})
+        asked.send("SHUTDOWN", "NOSAVE")
+        deferred(master, "pause")
+        r.execute_command("SHUTDOWN", "ABORT")
+        assert isinstance(asked.read(), Raw.Error)
+        assert wait_delivered(r, "out", 500) == names
+    asked.close()
+
+
+def test_a_graceful_shutdown_and_restart_with_overdue_tasks(fleet):
+    server = fleet.server(appendonly="yes")
+    due = now_ms() + 1000
+    names = fill(server.client(), "s", "out", 5000, due)
+    in_time(due)
+    server.stop()
+    wait_until(lambda: now_ms() > due)
+    server.start()
+    assert wait_delivered(server.client(), "out", 5000) == names
+
+
+# Loading
+
+@pytest.mark.parametrize("form", ["rdb", "aof", "aof with preamble"])
+def test_nothing_fires_before_loading_ends(fleet, form):
+    """Many keys, each of which takes a moment to load; what is overdue comes afterwards, in the order of due times."""
+    keys, each = 300, 20
+    server = fleet.server(appendonly="no" if form == "rdb" else "yes", appendfsync="always",
+                          aof_use_rdb_preamble="yes" if "preamble" in form else "no")
+    r, due = server.client(), now_ms() + 3600000
+    for i in range(keys):
+        fill(r, f"s{i}", "out", each, due + i, step=1000, prefix=f"{i}-")
+    fill(r, "out-of-turn", "out", 1, due - 5)
+    move_to_the_past(r, keys, each)
+    if form == "rdb":
+        r.save()
+    elif "preamble" in form:
+        r.bgrewriteaof()
+        wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 0)
+    server.kill()
+    server.options["key-load-delay"] = 4000
+    server.options["loading-process-events-interval-bytes"] = 1024
+    server.start(wait=False)
+    seen = Raw(server)
+    loading = isinstance(answer := seen("XLEN", "out"), Raw.Error) and answer.startswith("LOADING")
+    assert loading or form == "aof"  # Commands are not delayed, keys of an RDB are.
+    server.wait_loaded()
+    r = server.client()
+    total = keys * each + 1
+    got = wait_delivered(r, "out", total)
+    assert len(set(got)) == total
+    dues = [int(fields["tw.due"]) for _, fields in r.xrange("out")]
+    assert dues == sorted(dues)
+
+
+def move_to_the_past(r, keys, each):
+    """All at once, in a pause that lasts until the server is killed: none is delivered before."""
+    past = now_ms() - 100000
+    with r.pipeline(transaction=True) as moves:
+        for i, j in itertools.product(range(keys), range(each)):
+            moves.execute_command("TW.MOVE", f"s{i}", f"{i}-{j}", "AT", past + i + j * 1000)
+        moves.execute_command("TW.MOVE", "out-of-turn", "t0", "AT", past - 5)
+        moves.execute_command("CLIENT", "PAUSE", 600000, "WRITE")
+        moves.execute()
+
+
+# The world's refusals
+
+def test_out_of_memory_puts_delivery_off_and_keeps_the_order(server, r):
+    counters, due = Counters(server), now_ms() + 400
+    names = fill(r, "s", "out", 500, due, step=1)
+    r.config_set("maxmemory", 1)
+    in_time(due)
+    with pytest.raises(redis.ResponseError, match="OOM"):
+        add(r, "s", "out", "refused", due)
+    counters.wait("deferred_oom", 2)
+    wait_until(lambda: server.tw()["overdue"] == 500)
+    assert r.xlen("out") == 0
+    assert (r.execute_command("TW.CANCEL", "s", "t499"), r.execute_command("TW.LEN", "s")) == (1, 499)
+    r.config_set("maxmemory", 0)
+    assert wait_delivered(r, "out", 499) == names[:-1]
+    assert {fields["tw.attempt"] for _, fields in r.xrange("out")} == {"1"}
+    assert counters["dead"] == 0
+
+
+def test_drain_delivers_nothing_when_memory_is_out(server, r):
+    names = fill(r, "s", "out", 10, now_ms() + 3600000)
+    r.config_set("maxmemory", 1)
+    with pytest.raises(redis.ResponseError, match="OOM"):
+        r.execute_command("TW.DRAIN", "s")
+    r.config_set("maxmemory", 0)
+    assert r.execute_command("TW.DRAIN", "s") == 10
+    assert delivered(r, "out") == names
+
+
+def test_too_few_replicas_put_delivery_off(fleet):
+    server = fleet.server()
+    r, due = server.client(), now_ms() + 500
+    names = fill(r, "s", "out", 100, due)
+    r.config_set("min-replicas-to-write", 1)
+    in_time(due)
+    deferred(server, "replicas")
+    wait_until(lambda: server.tw()["overdue"] == 100)
+    assert r.xlen("out") == 0
+    with pytest.raises(redis.ResponseError, match="NOREPLICAS"):
+        add(r, "s", "out", "refused", due)
+    replica = fleet.server(replicaof=server)
+    assert wait_delivered(r, "out", 100) == names
+    assert {fields["tw.attempt"] for _, fields in r.xrange("out")} == {"1"}
+    wait_replica_in_sync(server, replica)
+    assert digest(server) == digest(replica)
+
+
+def test_snapshots_that_fail_put_delivery_off(fleet):
+    """MISCONF: a folder lies where the snapshot is to be. (A folder without the right to write does not stop root.)"""
+    server = fleet.server(save="3600 1", stop_writes_on_bgsave_error="yes")
+    r, due = server.client(), now_ms() + 1500
+    names = fill(r, "s", "out", 100, due)
+    os.mkdir(os.path.join(server.folder, "dump.rdb"))
+    r.bgsave()
+    wait_until(lambda: server.info("persistence")["rdb_last_bgsave_status"] == "err")
+    in_time(due)
+    deferred(server, "disk")
+    assert r.xlen("out") == 0
+    with pytest.raises(redis.ResponseError, match="MISCONF"):
+        add(r, "s", "out", "refused", due)
+    os.rmdir(os.path.join(server.folder, "dump.rdb"))
+    r.bgsave()
+    assert wait_delivered(r, "out", 100) == names
+    assert {fields["tw.attempt"] for _, fields in r.xrange("out")} == {"1"}
+
+
+class FullDisk:
+    """A server's files cannot grow in here: a limit on their size, lifted at the end."""
+
+    def __init__(self, server, size):
+        self.pid, self.size = server.pid, size
+
+    def __enter__(self):
+        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self.size, resource.RLIM_INFINITY))
+
+    def __exit__(self, *_):
+        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def ignoring_signal_xfsz(monkeypatch):
+    """A file at its limit is an error of write then, as on a full disk, and no signal. Python ignores SIGXFSZ, and what
+    it starts would not."""
+    plain = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *words, **options: plain(*words, **options, restore_signals=False))
+
+
+def test_an_append_only_file_that_cannot_be_written_puts_delivery_off(fleet, monkeypatch):
+    with monkeypatch.context() as patch:
+        ignoring_signal_xfsz(patch)
+        server = fleet.server(appendonly="yes", appendfsync="everysec")
+    r, due = server.client(), now_ms() + 2500
+    names = fill(r, "s", "out", 100, due)
+    with FullDisk(server, 1 << 20):
+        with pytest.raises(redis.ResponseError, match="MISCONF"):
+            for _ in range(5000):
+                r.set("beside", "x" * 10000)
+        in_time(due)
+        deferred(server, "disk")
+        wait_until(lambda: server.tw()["overdue"] == 100)
+        assert r.xlen("out") == 0
+    assert wait_delivered(r, "out", 100) == names
+    server.restart()
+    assert delivered(server.client(), "out") == names
+
+
+def test_a_target_of_the_wrong_type_sends_tasks_to_the_dead_letter_stream(server, r):
+    counters = Counters(server)
+    r.config_set("tickwheel.retry-ms", 10)
+    r.set("out", "text")
+    due = now_ms()
+    add(r, "s", "out", "a", due, payload=("f", "v", "g", "w"))
+    add(r, "s", "out", "l", due, "LIST", payload=("value",))
+    wait_until(lambda: r.xlen("s:dead") == 2)
+    letters = {fields["tw.id"]: fields for _, fields in r.xrange("s:dead")}
+    for name, fields in letters.items():
+        assert (fields["tw.due"], fields["tw.attempt"], fields["tw.target"]) == (str(due), "3", "out"), name
+        assert "WRONGTYPE" in fields["tw.error"]
+    assert (letters["a"]["f"], letters["a"]["g"], letters["l"]["value"]) == ("v", "w", "value")
+    assert r.get("out") == "text"
+    assert r.exists("s") == 0
+    assert counters["dead"] == 2
+    assert counters["deferred_refused"] >= 2
+
+
+def test_a_refused_target_does_not_hold_up_others(r):
+    r.config_set("tickwheel.retry-ms", 5000)
+    r.set("bad", "text")
+    due = now_ms()
+    fill(r, "s", "bad", 100, due)
+    names = fill(r, "s", "good", 100, due, prefix="g")
+    others = fill(r, "s2", "good2", 100, due)
+    assert wait_delivered(r, "good", 100) == names
+    assert wait_delivered(r, "good2", 100) == others
+    assert r.execute_command("TW.LEN", "s") == 100
+    assert int(as_map(r.execute_command("TW.INFO", "s"))["held"]) > 0
+
+
+def test_a_target_repaired_before_the_last_try(r):
+    r.config_set("tickwheel.retry-ms", 200)
+    r.config_set("tickwheel.dead-letter-tries", 15)
+    r.set("out", "text")
+    names = fill(r, "s", "out", 10, now_ms())
+    wait_until(lambda: int(task(r, "s", "t0")["attempt"]) >= 2)
+    r.delete("out")
+    assert wait_delivered(r, "out", 10) == names
+    attempts = [int(fields["tw.attempt"]) for _, fields in r.xrange("out")]
+    assert attempts[0] >= 2
+    assert r.exists("s:dead", "s") == 0
+
+
+def test_a_dead_letter_stream_of_the_wrong_type_keeps_the_tasks(server, r):
+    counters = Counters(server)
+    r.config_set("tickwheel.retry-ms", 1)
+    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.set("out", "text")
+    r.set("s:dead", "text")
+    names = fill(r, "s", "out", 10, now_ms())
+    counters.wait("deferred_refused", 3)
+    assert (r.execute_command("TW.LEN", "s"), counters["dead"]) == (10, 0)
+    r.delete("s:dead")
+    assert wait_delivered(r, "s:dead", 10) == names
+    assert r.exists("s") == 0
+
+
+def test_a_stream_whose_ids_are_used_up_is_a_refusal(r):
+    r.config_set("tickwheel.retry-ms", 1)
+    r.xadd("out", {"the": "last"}, id="18446744073709551615-18446744073709551615")
+    add(r, "s", "out", "a", now_ms())
+    assert wait_delivered(r, "s:dead", 1) == ["a"]
+
+
+def test_a_stream_ahead_of_the_clock_takes_entries(r):
+    r.xadd("out", {"from": "the future"}, id=f"{now_ms() + 3600000}-7")
+    add(r, "s", "out", "a", now_ms())
+    wait_until(lambda: r.xlen("out") == 2)
+
+
+def test_a_repeating_task_goes_on_after_a_dead_letter(r):
+    r.config_set("tickwheel.retry-ms", 1)
+    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.set("out", "text")
+    add(r, "s", "out", "beat", now_ms(), "EVERY", 300, "TIMES", 4)
+    wait_until(lambda: r.xlen("s:dead") >= 1)
+    r.delete("out")
+    wait_until(lambda: r.exists("s") == 0)
+    dead, came = r.xlen("s:dead"), r.xlen("out")
+    assert (dead + came, dead >= 1) == (4, True)
+
+
+def test_a_target_that_is_the_schedule_itself(server, r):
+    """Not by TW.ADD, which refuses it, but by a RENAME: a target of the wrong type like any other."""
+    r.config_set("tickwheel.retry-ms", 1)
+    with pytest.raises(redis.ResponseError, match="target"):
+        add(r, "s", "s", "a", now_ms())
+    due = now_ms() + 300
+    add(r, "s", "s2", "a", due)
+    add(r, "s", "s2:dead", "b", due)
+    r.rename("s", "s2")
+    wait_until(lambda: r.xlen("s2:dead") == 2)
+    assert r.exists("s", "s2") == 0
+    assert server.tw()["pending"] == 0
+
+
+# Rights
+
+def test_a_user_needs_rights_to_schedule_and_target(server, r):
+    r.acl_setuser("half", enabled=True, nopass=True, keys=["mine:*"], commands=["+@all"])
+    r.acl_setuser("both", enabled=True, nopass=True, keys=["mine:*", "theirs:*"], commands=["+@all"])
+    half, both = server.client(username="half"), server.client(username="both")
+    due = now_ms()
+    for schedule, target in (("mine:s", "theirs:out"), ("theirs:s", "mine:out")):
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            add(half, schedule, target, "a", due)
+    add(half, "mine:s", "mine:out", "a", due)
+    add(both, "mine:s", "theirs:out", "b", due)
+    assert wait_delivered(r, "mine:out", 1) == ["a"]
+    assert wait_delivered(r, "theirs:out", 1) == ["b"]
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        half.execute_command("TW.CANCEL", "theirs:s", "a")
+
+
+def test_a_user_who_may_only_read(server, r):
+    r.acl_setuser("reader", enabled=True, nopass=True, keys=["*"], commands=["+tw.len", "+tw.range"])
+    reader = server.client(username="reader")
+    fill(r, "s", "out", 3, now_ms() + 3600000)
+    assert reader.execute_command("TW.LEN", "s") == 3
+    assert len(reader.execute_command("TW.RANGE", "s", "-", "+")) == 3
+    for words in (("TW.ADD", "s", "out", "a", "IN", 5, "PAYLOAD", "f", "v"), ("TW.CANCEL", "s", "t0"),
+                  ("TW.MOVE", "s", "t0", "IN", 5), ("TW.DRAIN", "s")):
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            reader.execute_command(*words)
+
+
+def test_internal_commands_are_refused_from_clients(server, r):
+    fill(r, "s", "out", 3, now_ms() + 3600000)
+    before = digest(server)
+    for words in (("TW.FIRED", "s", "t0"), ("TW.FIRED", "s"), ("TW.FIRED",), ("TW.LOAD", "s"),
+                  ("TW.LOAD", "s", "x", "y"), ("TW.FIRED", "s", "t0", 1), ("TW.FIRED", "s", 1, "t0"), ("TW.LOAD",)):
+        with pytest.raises(redis.ResponseError):
+            r.execute_command(*words)
+        with pytest.raises(redis.ResponseError):
+            r.eval("return redis.call(unpack(ARGV))", 1, "s", *words)
+        with pytest.raises(redis.ResponseError), r.pipeline(transaction=True) as both:
+            both.execute_command(*words)
+            both.execute()
+    assert digest(server) == before
+
+
+def test_the_module_cannot_be_unloaded(server, r):
+    fill(r, "s", "out", 3, now_ms() + 3600000)
+    with pytest.raises(redis.ResponseError):
+        r.execute_command("MODULE", "UNLOAD", "tickwheel")
+    r.delete("s")
+    with pytest.raises(redis.ResponseError):
+        r.execute_command("MODULE", "UNLOAD", "tickwheel")
+    assert server.tw()["pending"] == 0
+
+
+# Transactions and scripts
+
+def test_tasks_fall_due_in_a_slow_transaction(r):
+    """Nothing is delivered within it; afterwards all are."""
+    due = now_ms() + 400
+    names = fill(r, "s", "out", 100, due, step=1)
+    in_time(due)
+    with r.pipeline(transaction=True) as both:
+        both.execute_command("DEBUG", "SLEEP", (due + 600 - now_ms()) / 1000)
+        both.xlen("out")
+        assert both.execute()[1] == 0
+    assert wait_delivered(r, "out", 100) == names
+
+
+def test_a_task_filed_overdue_does_not_overtake_a_backlog(server, r):
+    """It is due later than thousands that wait for their turn, so it comes after them."""
+    r.config_set("tickwheel.tasks-per-tick", 1)
+    due = now_ms() + 300
+    names = fill(r, "s", "out", 3000, due, step=0.01)
+    wait_until(lambda: r.xlen("out") > 10)
+    wait_until(lambda: now_ms() > due + 30)
+    add(r, "s", "out", "late", now_ms())
+    assert int(as_map(r.execute_command("TW.INFO", "s"))["overdue"]) > 100
+    r.config_set("tickwheel.tasks-per-tick", 1000)
+    assert wait_delivered(r, "out", 3001) == [*names, "late"]
+
+
+def test_a_tight_loop_of_clients_does_not_keep_tasks_from_arriving(server, r):
+    """Each of four connections sends its next hundred commands at once, all the time."""
+    stop = threading.Event()
+
+    def load():
+        raw = Raw(server)
+        while not stop.is_set():
+            raw.send_all([("SET", "x", "y")] * 100)
+            for _ in range(100):
+                raw.read()
+        raw.close()
+
+    threads = [threading.Thread(target=load) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        names = fill(r, "s", "out", 5000, now_ms() + 200)
+        assert wait_delivered(r, "out", 5000) == names
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+# Slots
+
+def test_a_slot_on_the_move_puts_delivery_off(fleet):
+    """The target has been moved already, the schedule has not: it stays, is moved, fires at the slot's new owner."""
+    cluster = fleet.cluster(primaries=2)
+    source = cluster.owner("{s}")
+    goal = next(node for node in cluster.nodes if node is not source)
+    slot = source.once("CLUSTER", "KEYSLOT", "{s}")
+    r, due = source.client(), now_ms() + 2500
+    names = fill(r, "{s}", "{s}out", 50, due)
+    r.xadd("{s}out", {"tw.id": "before"})
+    goal.once("CLUSTER", "SETSLOT", slot, "IMPORTING", cluster.id(source))
+    source.once("CLUSTER", "SETSLOT", slot, "MIGRATING", cluster.id(goal))
+    r.execute_command("MIGRATE", "127.0.0.1", goal.port, "{s}out", 0, 30000)
+    in_time(due)
+    deferred(source, "slot")
+    assert r.execute_command("TW.LEN", "{s}") == 50
+    r.execute_command("MIGRATE", "127.0.0.1", goal.port, "{s}", 0, 30000)
+    assert source.tw()["pending"] == 0
+    for node in (goal, source):
+        node.once("CLUSTER", "SETSLOT", slot, "NODE", cluster.id(goal))
+    assert wait_delivered(goal.client(), "{s}out", 51) == ["before", *names]
+    assert goal.tw()["pending"] == 0
+
+
+# The wall clock
+
+def test_the_wall_clock_steps_forward(fleet):
+    """All that has fallen due by the new time is delivered soon, and nothing that has not."""
+    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    server = fleet.server(**clock.options)
+    r, due = server.client(), clock.now() + 3600000
+    names = fill(r, "s", "out", 1000, due)
+    fill(r, "s", "later", 1000, due + 7200000, prefix="later")
+    clock.push(3600000 + 5000)
+    assert wait_delivered(r, "out", 1000) == names
+    stays(lambda: r.exists("later") == 0, 1.5, "something came early")
+    assert r.execute_command("TW.LEN", "s") == 1000
+    wait_until(lambda: server.tw()["clock_jumps"] == 1)
+    never_early(r, "out")
+
+
+def test_the_wall_clock_steps_back(fleet):
+    """What was about to fall due waits until it is that late again; what is added goes by the new time."""
+    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    server = fleet.server(**clock.options)
+    r, due = server.client(), clock.now() + 2000
+    names = fill(r, "s", "out", 1000, due)
+    in_time(due)
+    clock.push(-3600000)
+    soon = fill(r, "s2", "soon", 10, clock.now() + 300)
+    assert wait_delivered(r, "soon", 10) == soon
+    wait_until(lambda: clock.now() > due - 3600000 + 1500)
+    assert r.xlen("out") == 0
+    wait_until(lambda: server.tw()["clock_jumps"] == 1)
+    clock.push(3600000)
+    assert wait_delivered(r, "out", 1000) == names
+    wait_until(lambda: server.tw()["clock_jumps"] == 2)
+    never_early(r, "soon")
+    never_early(r, "out")
+
+
+def test_the_wall_clock_steps_to_and_fro_with_a_repeating_task(fleet):
+    """Its due times keep their phase, and none comes twice."""
+    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    server = fleet.server(appendonly="yes", **clock.options)
+    r, due = server.client(), clock.now() + 500
+    add(r, "s", "out", "beat", due, "EVERY", 10000, "TIMES", 200)
+    add(r, "s", "in-a-year", "later", due + 366 * 86400000)
+    for ms in (61000, -30000, 500000, -100000, 1200, -1300, 700000, -86400000, 86400000 + 900000):
+        clock.push(ms)
+        time.sleep(0.3)  # So that the server is in the middle of something, now of this and now of that.
+    wait_until(lambda: r.xlen("out") == 200, message=lambda: f"{r.xlen('out')} {server.tw()}")
+    dues = [int(fields["tw.due"]) for _, fields in r.xrange("out")]
+    assert dues == [due + 10000 * i for i in range(200)]
+    assert task(r, "s", "later") is not None
+    assert server.tw()["clock_jumps"] >= 3
+
+
+def test_the_wall_clock_before_and_after_a_restart(fleet):
+    """The machine comes up with its clock an hour slow, and is set right later."""
+    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    server = fleet.server(appendonly="yes", appendfsync="always", **clock.options)
+    due = clock.now() + 1500
+    names = fill(server.client(), "s", "out", 100, due)
+    server.kill()
+    clock.push(-3600000)
+    server.start()
+    r = server.client()
+    wait_until(lambda: clock.now() > due - 3600000 + 1000)
+    assert (r.xlen("out"), tasks(r, "s")) == (0, {name: due for name in names})
+    clock.push(3600000)
+    assert wait_delivered(r, "out", 100) == names
+
+
+# INFO through it all
+
+def test_info_is_complete_and_in_numbers(server, r):
+    fields = parse_info(Raw(server)("INFO", "tickwheel"))
+    for name in ("pending schedules bytes overdue oldest_overdue_ms held reaping added cancelled moved fired dropped "
+                 "coalesced dead expired_tasks evicted_tasks deferred_pause deferred_role deferred_oom deferred_slot "
+                 "deferred_replicas deferred_disk deferred_refused lateness_us_p50 lateness_us_p99 lateness_us_p999 "
+                 "lateness_us_max tick_us_max budget_tasks budget_us clock_jumps").split():
+        assert isinstance(fields[f"tickwheel_{name}"], int), name
+    assert fields["tickwheel_durability"] in ("aof", "rdb-only", "none")
+    assert fields["tickwheel_warning"]
+
+
+# The table at the head of this file
+
+def test_the_table_of_situations_names_tests_that_are_there():
+    folder = os.path.dirname(os.path.abspath(__file__))
+    files = {"L": "test_lifecycle.py", "M": "test_memory.py", "P": "test_pitfalls.py", "R": "test_persistence.py"}
+    there = {}
+    for letter, name in files.items():
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            there[letter] = re.findall(r"def test_(\w+)", file.read())
+    rows = re.findall(r"(?m)^    \S.*?  +([LMPR] .*)$", __doc__)
+    assert len(rows) > 40
+    for row in rows:
+        for letter, names in re.findall(r"([LMPR]) ((?:[a-z0-9_.]+(?:, )?)+)", row):
+            for name in names.rstrip(", ").split(", "):
+                assert any(re.fullmatch(name.replace("...", r"\w*"), one) for one in there[letter]), (letter, name)
