@@ -3,7 +3,8 @@
  * Where tasks wait. schedule.h has the overview.
  *
  * The wheel counts milliseconds of the wall clock, as the server's own expiries do. A task whose time the wheel has
- * passed cannot be filed there with that time, so it goes to the queue of overdue tasks, which keeps it.
+ * passed cannot be filed there with that time, so it goes to the queue of tasks that were late when they were filed, which
+ * keeps it. It takes its turn when nothing is left that was due before it.
  *
  * The wheel's time never goes back; the wall clock may. Then there are times that the wheel has passed and that are yet
  * to come: tasks for these go to a second wheel, `behind`, which stands at the true time. It is dropped when the clock
@@ -12,7 +13,7 @@
  *
  * Invariants
  * F1 A task of a schedule is in one wheel or one queue, except between tw__take() and what is done with it.
- * F2 A task with TW__TASK_QUEUED is in the queue of overdue tasks, or with TW__TASK_HELD in that of its route.
+ * F2 A task with TW__TASK_QUEUED is in the queue of overdue tasks or in that of late ones, or with TW__TASK_HELD in that of its route.
  * F3 A route's retry is pending if and only if its queue is not empty.
  */
 #include "memory.h"
@@ -74,6 +75,7 @@ int tw__all_start(uint64_t now_ms, uint64_t monotonic_ms)
 {
     struct tw_geometry big = TW_DEFAULT, small = TW_SMALL;
     queue_init(&tw__all.overdue);
+    queue_init(&tw__all.late);
     queue_init(&tw__all.attached);
     queue_init(&tw__all.detached);
     if (tw_wheel_new(&tw__all.wheel, &big, now_ms) != 0 ||
@@ -98,18 +100,22 @@ void tw__clock_back(uint64_t now_ms)
     tw__all.behind = behind;
 }
 
-void tw__file_overdue(struct tw__task *task)
+/* Puts a task into a queue, before `next`. */
+static void enqueue(struct tw__task *task, struct tw_link *next)
 {
     task->flags |= TW__TASK_QUEUED;
-    link_between(&task->timer.link, tw__all.overdue.prev, &tw__all.overdue);
+    link_between(&task->timer.link, next->prev, next);
     count_queued(tw__schedule_of(task), 1);
+}
+
+void tw__file_overdue(struct tw__task *task)
+{
+    enqueue(task, &tw__all.overdue);
 }
 
 void tw__file_front(struct tw__task *task)
 {
-    task->flags |= TW__TASK_QUEUED;
-    link_between(&task->timer.link, &tw__all.overdue, tw__all.overdue.next);
-    count_queued(tw__schedule_of(task), 1);
+    enqueue(task, tw__all.overdue.next);
 }
 
 void tw__file(struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
@@ -125,7 +131,7 @@ void tw__file(struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
         return;
     }
     tw_timer_init_at(&task->timer, due_ms);
-    tw__file_overdue(task);
+    enqueue(task, &tw__all.late);
 }
 
 void tw__unfile(struct tw__task *task)
@@ -186,18 +192,6 @@ void tw__release(struct tw__route *route)
 
 /* ---- taking out --------------------------------------------------------------------------------------------------- */
 
-/* The first of the queue, if its time has come: it may not have when the clock was set back. */
-static struct tw__task *take_queued(uint64_t now_ms)
-{
-    if (queue_empty(&tw__all.overdue))
-        return NULL;
-    struct tw__task *task = task_of_link(tw__all.overdue.next);
-    if (tw__task_due(task) > now_ms)
-        return NULL;
-    tw__unfile(task);
-    return task;
-}
-
 static enum tw__taken take_from(struct tw_wheel *wheel, uint64_t now_ms, uint32_t *budget,
                                 struct tw__task **task)
 {
@@ -219,13 +213,8 @@ static void drop_behind(uint64_t now_ms)
     tw__all.behind = NULL;
 }
 
-static enum tw__taken take_any(uint64_t now_ms, bool queued, uint32_t *budget, struct tw__task **task)
+static enum tw__taken take_filed(uint64_t now_ms, uint32_t *budget, struct tw__task **task)
 {
-    *task = queued ? take_queued(now_ms) : NULL;
-    if (*task != NULL) {
-        --*budget;
-        return TW__TAKEN_TASK;
-    }
     if (tw__all.behind != NULL) {
         enum tw__taken taken = take_from(tw__all.behind, now_ms, budget, task);
         if (taken != TW__TAKEN_NONE)
@@ -235,11 +224,42 @@ static enum tw__taken take_any(uint64_t now_ms, bool queued, uint32_t *budget, s
     return take_from(tw__all.wheel, now_ms, budget, task);
 }
 
+/* The first of a queue, if its time has come: it may not have when the clock was set back. */
+static struct tw__task *first_due(const struct tw_link *queue, uint64_t now_ms)
+{
+    if (queue_empty(queue))
+        return NULL;
+    struct tw__task *task = task_of_link(queue->next);
+    return tw__task_due(task) <= now_ms ? task : NULL;
+}
+
+/* Takes what is due first of both queues and the wheel. */
+static enum tw__taken take_first(uint64_t now_ms, uint32_t *budget, struct tw__task **task)
+{
+    struct tw__task *overdue = first_due(&tw__all.overdue, now_ms), *late = first_due(&tw__all.late, now_ms);
+    if (overdue == NULL) {
+        enum tw__taken taken = take_filed(now_ms, budget, task);
+        if (late == NULL || taken == TW__TAKEN_MORE)
+            return taken;
+        if (taken == TW__TAKEN_TASK) {
+            if (tw__task_due(*task) <= tw__task_due(late))
+                return taken;
+            tw__file_front(*task);
+        }
+    } else if (late == NULL || tw__task_due(overdue) <= tw__task_due(late)) {
+        late = overdue;
+    }
+    tw__unfile(late);
+    *task = late;
+    --*budget;
+    return TW__TAKEN_TASK;
+}
+
 enum tw__taken tw__take(uint64_t now_ms, bool queued, uint32_t *budget, struct tw__task **task)
 {
     enum tw__taken taken = TW__TAKEN_MORE;
     while (*budget > 0) {
-        taken = take_any(now_ms, queued, budget, task);
+        taken = queued ? take_first(now_ms, budget, task) : take_filed(now_ms, budget, task);
         if (taken != TW__TAKEN_TASK || tw__schedule_of(*task)->attached)
             return taken;
         taken = TW__TAKEN_MORE; /* of a removed schedule: the reaper will find it */
@@ -275,6 +295,11 @@ void tw__sort_overdue(void)
 {
     /* Merge sort from the bottom: run[i] is a sorted list of 2^i tasks, or empty (Knuth, volume 3, 5.2.4). */
     struct tw_link *run[64] = {NULL};
+    while (!queue_empty(&tw__all.late)) {
+        struct tw_link *late = tw__all.late.next;
+        link_out(late);
+        link_between(late, tw__all.overdue.prev, &tw__all.overdue);
+    }
     struct tw_link *link = tw__all.overdue.next, *following;
     for (; link != &tw__all.overdue; link = following) {
         following = link->next;
@@ -299,9 +324,7 @@ void tw__sort_overdue(void)
 
 /* ---- looking -------------------------------------------------------------------------------------------------------- */
 
-enum {
-    LOOK_MAX = 1000
-}; /* into the queue for the oldest: it is in order, but for tasks that were late when they came */
+enum { LOOK_MAX = 1000 }; /* into the queues for the oldest: they are about in order */
 
 struct overdue {
     uint64_t count, oldest;
@@ -329,6 +352,7 @@ uint64_t tw__overdue(uint64_t now_ms, uint64_t *oldest)
 {
     struct overdue overdue = {0, TW_NEVER};
     look_into_queue(&overdue, &tw__all.overdue, LOOK_MAX);
+    look_into_queue(&overdue, &tw__all.late, LOOK_MAX);
     for (uint32_t i = 0; i < tw__all.routes && tw__all.held > 0; i++)
         if (tw__all.route[i] != NULL)
             look_into_queue(&overdue, &tw__all.route[i]->queue, 1);

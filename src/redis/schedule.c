@@ -436,7 +436,7 @@ static void look_in_route(void *entry, void *arg)
  * seen. */
 static bool look_through_wheel(struct look *look)
 {
-    struct queues queues = {look, look_in_queue(look, &tw__all.overdue)};
+    struct queues queues = {look, look_in_queue(look, &tw__all.overdue) || look_in_queue(look, &tw__all.late)};
     uint64_t segment = 0;
     while (look->schedule->held > 0 &&
            tw__table_walk(&look->schedule->routes, &segment, look_in_route, &queues))

@@ -5,8 +5,9 @@
  *     schedule:  id -> task                task -> route -> schedule
  *                (target, options) -> route
  *
- * A task waits in one of three places: in the wheel that all schedules share; in the queue of overdue tasks, when it
- * came due and could not be delivered yet; in the queue of its route, when its target refused it or one before it.
+ * A task waits in one of four places: in the wheel that all schedules share; in the queue of overdue tasks, when it came
+ * due and could not be delivered yet; in the queue of late ones, when its time had passed before it was filed; in the queue
+ * of its route, when its target refused it or one before it.
  *
  * A schedule is attached while it is the value of a key. Detached, it keeps its tasks, which then come due without
  * effect; a removed key's schedule is detached first and reaped later, a few tasks at a time, on the server's thread.
@@ -60,7 +61,7 @@ struct tw__schedule {
     void *name;                   /* of its key, as the server wants it */
     int db;
     bool attached, in_batch;
-    uint64_t queued, held; /* tasks in the queue of overdue ones; in those of its routes */
+    uint64_t queued, held; /* tasks in the queues of overdue and late ones; in those of its routes */
     uint64_t bytes;        /* of tasks and routes */
     uint64_t fired, dead;
     struct tw__strings once, next; /* what the present batch has to replicate */
@@ -72,6 +73,7 @@ struct tw__all {
     struct tw_wheel *behind;  /* for times that `wheel` has passed because the clock was set back; else NULL */
     struct tw_wheel *retries; /* of routes, by a monotonic clock */
     struct tw_link overdue;   /* tasks, in the order in which they came due */
+    struct tw_link late;      /* tasks that were overdue when they were filed, in that order */
     struct tw_link attached, detached;
     uint64_t schedules, pending, queued, held, bytes; /* of attached schedules */
     uint64_t reaping;                                 /* tasks of detached ones */
@@ -147,10 +149,10 @@ void tw__release(struct tw__route *route);
 void tw__file_overdue(struct tw__task *task);
 
 enum tw__taken { TW__TAKEN_NONE, TW__TAKEN_TASK, TW__TAKEN_MORE };
-/* Takes the next task out that is due at `now_ms`: of the queue first, if `queued`, then of the wheel. TW__TAKEN_MORE: the budget is
+/* Takes the task out that is due next at `now_ms`, of the wheel or, if `queued`, of the queues. TW__TAKEN_MORE: the budget is
  * used up. Detached schedules' tasks are passed over. */
 enum tw__taken tw__take(uint64_t now_ms, bool queued, uint32_t *budget, struct tw__task **task);
-/* Brings the queue of overdue tasks into the order of their times. */
+/* Makes one queue of overdue and late tasks, in the order of their times. */
 void tw__sort_overdue(void);
 /* When tasks come due next, or the wheel has work of its own; TW_NEVER if it is empty; overdue tasks apart. */
 uint64_t tw__next_work(void);
