@@ -28,6 +28,7 @@ import redis
 from harness import Raw, now_ms
 
 NEVER = 1 << 62  # Later than any time of a test.
+FAR_MS = 3600000  # Tasks that no test waits for are due in more than this.
 
 # What a server says that is no primary any more, or may not write: for a client, the end of this connection.
 OUT_OF_OFFICE = ("NOREPLICAS", "READONLY", "LOADING", "MASTERDOWN", "UNBLOCKED", "EXECABORT")
@@ -130,7 +131,8 @@ class Line:
         found = {name: [(0, self.worlds.get(name, {ABSENT}))] for name in self.mine}
         for position, op in enumerate(self.ops):
             states = found[op.name]
-            states.append((position + 1, set().union(*(op.step(world, op.reply, op.clock()) for world in states[-1][1]))))
+            steps = (op.step(world, op.reply, op.clock()) for world in states[-1][1])
+            states.append((position + 1, set().union(*steps)))
         return found
 
     def settle(self, books):
@@ -155,7 +157,7 @@ class Line:
         return len(gone), min(gone, default=None)
 
     def restart(self, histories, books, cut):
-        """Only tasks that are still pending can change any more; of all others Books knows for good how often they came."""
+        """Only tasks that are pending still can change; of the others Books knows for good how often they came."""
         self.worlds, self.live = {}, []
         for name, states in histories.items():
             pending, dues = books.pending.get(name), books.dues(name)
@@ -171,7 +173,8 @@ class Line:
 
     def explain(self, histories, books, cuts):
         """What does not fit at the cut that was promised, or at any."""
-        lines = [f"{self.name}: {len(self.ops)} commands, promised {self.promised}, possible cuts {cuts[-1:] or 'none'}"]
+        lines = [f"{self.name}: {len(self.ops)} commands, promised {self.promised}, "
+                 f"possible cuts {cuts[-1:] or 'none'}"]
         for name, states in histories.items():
             worlds = [next(worlds for start, worlds in reversed(states) if start <= max(self.promised, cut))
                       for cut in (self.promised, len(self.ops))]
@@ -270,9 +273,9 @@ class Books:
     def overdue(self, before):
         return [name for name, due in self.pending.items() if due <= before]
 
-    def wait_delivered(self, client, before, timeout=120):
-        """Until nothing is pending that is due before this time."""
-        end = time.monotonic() + timeout
+    def wait_delivered(self, client, timeout=120):
+        """Until nothing is pending but what is due in hours."""
+        end, before = time.monotonic() + timeout, now_ms() + FAR_MS // 2
         while self.read(client).overdue(before):
             assert time.monotonic() < end, f"still pending: {self.overdue(before)[:5]} of {len(self.overdue(before))}"
             time.sleep(0.1)
@@ -299,7 +302,7 @@ class Maker:
 
     def delay(self):
         if self.rng.random() < 0.25:
-            return self.rng.randrange(3600000, 7200000)
+            return self.rng.randrange(FAR_MS, 2 * FAR_MS)
         return self.rng.randrange(0, self.soon_ms)
 
     def add(self):
@@ -452,8 +455,8 @@ class Shards:
 
     def __init__(self, cluster, tags, rng):
         self.cluster, self.rng, self.number = cluster, rng, 0
-        self.books = {tag: Books([f"{{{tag}}}:timeouts", f"{{{tag}}}:retries"], [f"{{{tag}}}:unpaid"], [f"{{{tag}}}:mails"])
-                      for tag in tags}
+        self.books = {tag: Books([f"{{{tag}}}:timeouts", f"{{{tag}}}:retries"], [f"{{{tag}}}:unpaid"],
+                                 [f"{{{tag}}}:mails"]) for tag in tags}
         self.crew = []
 
     def maker(self, tag):
@@ -490,7 +493,7 @@ class Shards:
                 if promise(tag):
                     line.promise_acked()
             gone += books.settle()[0]
-            books.wait_delivered(client, now_ms() + 500)
+            books.wait_delivered(client)
             books.settle()
         return gone
 

@@ -24,8 +24,9 @@ def test_both_keys_in_one_slot(fleet):
     slot = owner.once("CLUSTER", "KEYSLOT", "{a}")
     away = Raw(other)
     for words in (["TW.ADD", "{a}:timeouts", "{a}:unpaid", "y", "AT", due, "PAYLOAD", "f", "v"],
-                  ["TW.CANCEL", "{a}:timeouts", "x"], ["TW.MOVE", "{a}:timeouts", "x", "AT", due], ["TW.LEN", "{a}:timeouts"],
-                  ["TW.GET", "{a}:timeouts", "x"], ["TW.NEXT", "{a}:timeouts"], ["TW.SCAN", "{a}:timeouts", 0],
+                  ["TW.CANCEL", "{a}:timeouts", "x"], ["TW.MOVE", "{a}:timeouts", "x", "AT", due],
+                  ["TW.LEN", "{a}:timeouts"], ["TW.GET", "{a}:timeouts", "x"], ["TW.NEXT", "{a}:timeouts"],
+                  ["TW.SCAN", "{a}:timeouts", 0],
                   ["TW.RANGE", "{a}:timeouts", "-", "+"], ["TW.FORECAST", "{a}:timeouts"], ["TW.DRAIN", "{a}:timeouts"],
                   ["TW.INFO", "{a}:timeouts"]):
         assert away(*words) == f"MOVED {slot} {HOST}:{owner.port}", words
@@ -95,8 +96,8 @@ def test_a_primary_is_killed(loaded):
             same(replica, old, shards.books[tag])
     for reader in consumers:
         reader.finish()
-    print(f"{shards.deliveries()} deliveries; {gone} commands that were acknowledged without WAIT are gone; consumers saw "
-          f"{sum(reader.doubles() for reader in consumers)} deliveries twice; the cluster served again "
+    print(f"{shards.deliveries()} deliveries; {gone} commands that were acknowledged without WAIT are gone; consumers "
+          f"saw {sum(reader.doubles() for reader in consumers)} deliveries twice; the cluster served again "
           f"{now_ms() - killed_at} ms after the kill, at the latest")
 
 
@@ -113,6 +114,15 @@ def same(new, old, books):
     assert held(new) == held(old)
 
 
+def hand_over(cluster, old, new):
+    """The primary does not listen to a node that it does not know as its replica yet; the request then times out."""
+    mine = cluster.id(old)
+    wait_until(lambda: any(row[0] == cluster.id(new) and row[3] == mine for row in cluster.known(old)),
+               message="the primary does not know its replica")
+    new.once("CLUSTER", "FAILOVER")
+    wait_until(lambda: new.info("replication")["role"] == "master", message=lambda: f"no failover\n{new.tail()}")
+
+
 def test_handing_over_under_load(loaded):
     """CLUSTER FAILOVER: the primary stops writing until its replica has everything. Nothing is lost, even of what was
     acknowledged without WAIT, and nothing comes twice, even for a consumer that changes over."""
@@ -122,8 +132,7 @@ def test_handing_over_under_load(loaded):
     for _ in range(2):
         consumers = readers(shards, tags, old)
         time.sleep(0.3)
-        new.once("CLUSTER", "FAILOVER")
-        wait_until(lambda new=new: new.info("replication")["role"] == "master", message="no failover")
+        hand_over(cluster, old, new)
         cluster.wait_ok()
         wait_until(lambda old=old: old.info("replication").get("master_link_status") == "up", message="no replica")
         for reader in consumers:

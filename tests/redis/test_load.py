@@ -11,6 +11,7 @@ from load import ABSENT, Books, Op, World, after_add, after_cancel, after_move, 
 
 ONCE = World("filed", 100, 200, 0, 1)
 THRICE = World("filed", 100, 200, 50, 3)
+ENTRY = {"tw.id": "a", "tw.due": "150", "tw.attempt": "1", "of": "a"}
 
 
 def op(name, step, reply=..., acked=True):
@@ -115,19 +116,18 @@ def test_what_was_over_stays_over():
     books.settle()
     books.read(Answers([[1, 0], [], 0, [], 0]))
     with pytest.raises(AssertionError, match="a was over"):
-        books.read(Answers([[1, 0], [], 0, [("999-0", {"tw.id": "a", "tw.due": "150", "tw.attempt": "1", "of": "a"})], 1]))
+        books.read(Answers([[1, 0], [], 0, [("999-0", ENTRY)], 1]))
 
 
 def test_early():
     books = Books(["s"], ["q"])
     with pytest.raises(AssertionError, match="came early"):
-        books.read(Answers([[1, 0], [], 0, [("149-0", {"tw.id": "a", "tw.due": "150", "tw.attempt": "1", "of": "a"})], 1]))
+        books.read(Answers([[1, 0], [], 0, [("149-0", ENTRY)], 1]))
 
 
 def test_entries_that_are_gone_again():
     books = Books(["s"], ["q"])
-    entry = ("160-0", {"tw.id": "a", "tw.due": "150", "tw.attempt": "1", "of": "a"})
-    books.read(Answers([[1, 0], [], 0, [entry], 1]))
+    books.read(Answers([[1, 0], [], 0, [("160-0", ENTRY)], 1]))
     with pytest.raises(AssertionError, match="0 entries, but 1"):
         books.read(Answers([[1, 0], [], 0, [], 0]))
 

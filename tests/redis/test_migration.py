@@ -22,8 +22,8 @@ def tags_below(slot, count):
 
 
 def test_reshard_under_load(fleet):
-    """redis-cli --cluster reshard there and back, while clients add, move and cancel and tasks come due. No node dies, so
-    all that was acknowledged has to be there, and consumers see each delivery once."""
+    """redis-cli --cluster reshard there and back, while clients add, move and cancel and tasks come due. No node dies,
+    so all that was acknowledged has to be there, and consumers see each delivery once."""
     slots = 300
     tags = tags_below(slots, 12) + [f"t{k}" for k in range(6)]
     cluster = fleet.cluster(3, **{"appendonly": "yes"})
@@ -53,8 +53,8 @@ def test_reshard_under_load(fleet):
         seen = reader.finish()
         assert reader.doubles() == 0
         assert [entry for entry, *_ in seen] == [entry for entry, _ in entries(shards.client(tag), stream)]
-    print(f"{sum(worker.done for worker in crew)} commands, {shards.deliveries()} deliveries; told {dict(told)}; put off "
-          f"because of a slot {sum(node.tw()['deferred_slot'] for node in cluster.nodes)} times")
+    print(f"{sum(worker.done for worker in crew)} commands, {shards.deliveries()} deliveries; told {dict(told)}; put "
+          f"off because of a slot {sum(node.tw()['deferred_slot'] for node in cluster.nodes)} times")
 
 
 def reshard(cluster, here, there, slots, tag):
@@ -124,7 +124,8 @@ def move(fleet):
 
 def once_in_order(move, client, expected):
     """All were delivered, each once, in order, not before their times, and none is left."""
-    wait_until(lambda: client.xlen(move.stream) >= len(expected), message=lambda: f"delivered {delivered(client, move.stream)}")
+    wait_until(lambda: client.xlen(move.stream) >= len(expected),
+               message=lambda: f"delivered {delivered(client, move.stream)}")
     assert delivered(client, move.stream) == list(expected)
     for entry, fields in entries(client, move.stream):
         assert int(fields["tw.due"]) == expected[fields["tw.id"]] <= int(entry.split("-")[0])
@@ -211,26 +212,28 @@ def test_a_move_that_is_called_off(move):
 
 def test_what_is_not_due_keeps_everything(move):
     """A schedule goes over whole: order of equals, repetition, options, payloads."""
-    at = move.add("first", FAR)
+    at, add = move.add("first", FAR), ["TW.ADD", move.schedule]
     for k in range(600):
-        move.client.execute_command("TW.ADD", move.schedule, move.stream, f"equal{k}", "AT", at, "PAYLOAD", "of", f"{k}")
+        move.client.execute_command(*add, move.stream, f"equal{k}", "AT", at, "PAYLOAD", "of", f"{k}")
     move.add("again", FAR, "EVERY", 1000, "TIMES", 5, "MAXLEN", 100000, "LATE", "DROP", 99)
-    move.client.execute_command("TW.ADD", move.schedule, "{pay}:list", "bare", "AT", at, "LIST", "PAYLOAD", "x" * 100000)
+    move.client.execute_command(*add, "{pay}:list", "bare", "AT", at, "LIST", "PAYLOAD", "x" * 100000)
     rows = move.client.execute_command("TW.RANGE", move.schedule, "-", "+")
     names = [name for name, _ in rows]
     assert names[:601] == ["first", *(f"equal{k}" for k in range(600))]
-    details = [without_remaining(found) for found in move.client.execute_command("TW.GET", move.schedule, *names)]
+    details = all_of(move.client, move.schedule, names)
     digest = move.client.execute_command("DEBUG", "DIGEST-VALUE", move.schedule)
     move.begin()
     move.carry(move.schedule)
     move.end()
     assert move.there.execute_command("TW.RANGE", move.schedule, "-", "+") == rows
-    assert [without_remaining(found) for found in move.there.execute_command("TW.GET", move.schedule, *names)] == details
+    assert all_of(move.there, move.schedule, names) == details
     assert move.there.execute_command("DEBUG", "DIGEST-VALUE", move.schedule) == digest
     assert move.client.execute_command("CLUSTER", "COUNTKEYSINSLOT", move.slot) == 0
     assert move.there.execute_command("TW.DRAIN", move.schedule, "LIMIT", 100000) == 603
     assert delivered(move.there, move.stream)[:601] == names[:601]
 
 
-def without_remaining(flat):
-    return [part for k, part in enumerate(flat) if k // 2 != 1]
+def all_of(client, schedule, names):
+    """TW.GET's answers without `remaining`, which runs."""
+    return [[part for k, part in enumerate(flat) if k // 2 != 1]
+            for flat in client.execute_command("TW.GET", schedule, *names)]

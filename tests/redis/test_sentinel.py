@@ -75,7 +75,7 @@ class Watched:
         client = new.client()
         promised = sum(worker.maker.line.promised for worker in crew)
         self.books.read(client).settle()
-        self.books.wait_delivered(client, now_ms() + 1000)
+        self.books.wait_delivered(client)
         self.books.settle()
         return promised
 
@@ -114,13 +114,13 @@ def test_the_primary_is_killed(fleet):
         same(new, server)
     watched.reader.finish()
     print(f"{promised} commands confirmed by WAIT 2, {sum(map(len, watched.books.delivered.values()))} deliveries; a "
-          f"consumer saw {watched.reader.doubles()} of them twice; {overdue} overdue on the old primary when it came back")
+          f"consumer saw {watched.reader.doubles()} of them twice; {overdue} overdue on the old primary at its return")
     assert other.tw()["fired"] == 0 and new.tw()["fired"] > 0
 
 
 def test_the_primary_hangs_and_wakes_up(fleet):
-    """It goes on as a primary for a moment after it wakes, since nobody has told it yet. What it does then is thrown away
-    when it becomes a replica: at the end all three hold the same, and every delivery is in the Stream once."""
+    """It goes on as a primary for a moment after it wakes, since nobody has told it yet. What it does then is thrown
+    away when it becomes a replica: at the end all three hold the same, and every delivery is in the Stream once."""
     watched = Watched(fleet)
     old = watched.master
     crew = watched.load(old)
