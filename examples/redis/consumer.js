@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: MIT
-// Lets unpaid orders expire: consumer.py in JavaScript, with npm's `redis` 4; both can work side by side. Debian's package
-// of it is node-redis, found with NODE_PATH=/usr/share/nodejs. What is done about entries that come twice, and why: there.
+// Lets unpaid orders expire: consumer.py in JavaScript, with npm's `redis` 4; both can work side by side. Debian's
+// package of it is node-redis, found with NODE_PATH=/usr/share/nodejs. What is done about entries that come twice, and
+// why: there.
 //   consumer.js [--port 7379] [--name node] [--idle 60000] [--count 0]
 "use strict";
 const { parseArgs } = require("util");

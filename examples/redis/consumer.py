@@ -3,9 +3,10 @@
 """Lets unpaid orders expire: a consumer of the Stream that Tickwheel delivers timeouts to (shop.py files them).
 
 Run as many as you like, each with a --name of its own: they share the work as a consumer group. A consumer that dies
-leaves the entries that it had read and not acknowledged; another one takes them over when they are --idle ms old. So an
-entry may come twice, and after a failover so may a task, as two entries. What a task has brought about is therefore noted
-under its tw.id and tw.due, in the transaction that brings it about: what comes again finds the note, and does nothing.
+leaves the entries that it had read and not acknowledged; another one takes them over when they are --idle ms old. So
+an entry may come twice, and after a failover so may a task, as two entries. What a task has brought about is therefore
+noted under its tw.id and tw.due, in the transaction that brings it about: what comes again finds the note, and does
+nothing.
 """
 import argparse
 import signal
@@ -26,7 +27,7 @@ def make_group(r):
 
 
 def expire(r, entry, task):
-    """What is to be done with one task, once: looks, then changes all at once, or looks again if something has moved."""
+    """What is to be done with one task, once: looks, then changes all at once; looks again if something has moved."""
     order = f"{{shop}}:order:{task['order']}"
     note = f"{{shop}}:done:{task['tw.id']}:{task['tw.due']}"
 
@@ -56,7 +57,8 @@ def main():
     parser = argparse.ArgumentParser(description="lets unpaid orders expire")
     parser.add_argument("--port", type=int, default=7379)
     parser.add_argument("--name", default="python", help="of this consumer in its group (default: python)")
-    parser.add_argument("--idle", type=int, default=60000, metavar="MS", help="when to take over from others (default: 60000)")
+    parser.add_argument("--idle", type=int, default=60000, metavar="MS",
+                        help="when to take over from others (default: 60000)")
     parser.add_argument("--count", type=int, default=0, help="stop after so many entries (default: never)")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -35,7 +35,7 @@ def pay(r, order, _):
 
 
 def extend(r, order, within):
-    """GT: the time to pay becomes longer, never shorter. 1: moved; 0: it had longer still; None: there is no timeout."""
+    """GT: the time to pay becomes longer, never shorter. 1: moved; 0: it had longer still; None: no timeout."""
     moved = r.execute_command("TW.MOVE", SCHEDULE, f"order:{order}", "IN", within, "GT")
     return {1: f"order {order} has {within} ms from now", 0: f"order {order} has longer than that",
             None: f"order {order} waits for no payment"}[moved]

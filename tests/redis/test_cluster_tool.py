@@ -119,6 +119,7 @@ def test_what_is_lost_or_early_or_strange_fails(tool):
     fine = part_with(tool, {"z": 100}, {"z": [(100, 100)]})
     tool.report([fine], fine)
     for seen, why in (({}, "1 tasks were lost"), ({"a": [(100, 99)]}, "1 tasks were delivered before their time"),
-                      ({"a": [(101, 101)]}, "not what was added"), ({"a": [(100, 100)], "x": [(1, 1)]}, "not what was added")):
+                      ({"a": [(101, 101)]}, "not what was added"),
+                      ({"a": [(100, 100)], "x": [(1, 1)]}, "not what was added")):
         with pytest.raises(Broken, match=why):
             tool.report([fine, part_with(tool, {"a": 100}, seen)], fine)

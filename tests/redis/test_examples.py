@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The shop of examples/redis, with its consumers in Python and in Node, against a real server; and the README's tour."""
+"""The shop of examples/redis, with its consumers in Python and Node, against a real server; and the README's tour."""
 import os
 import pathlib
 import re
@@ -45,7 +45,8 @@ def consumer(request, server):
 
     def start(count, *options):
         line = [*command_of(request.param), "--port", str(server.port), "--count", str(count), *map(str, options)]
-        running.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()))
+        running.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        env=environment()))
         return running[-1]
 
     yield start
@@ -158,8 +159,9 @@ def test_the_tour_of_the_readme(server, r):
     for line in [*calls, *(f"{line} --count 0" for line in consumers)]:
         wait = "timeout --preserve-status 2 " if "consumer" in line else ""
         script = re.sub(r"(python3|node) ", rf"{wait}\1 ", line, count=1) + f" --port {server.port}"
+        path = f"{folder}:{os.environ['PATH']}"
         done = subprocess.run(script, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
-                              env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"})
+                              env={**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"})
         assert done.returncode in ((0, 130, 143) if wait else (0,)), done.stderr
         assert done.stderr == ""
     assert r.exists(STREAM)

@@ -110,6 +110,19 @@ def test_a_restart_finds_every_pending_task(serve, number):
     assert sum(again.client().execute_command("TW.LEN", f"s{i}") for i in range(7)) == 100
 
 
+def test_tasks_are_counted_when_all_are_loaded(serve):
+    """The welcome told how many there were when the server first answered, in the middle of loading."""
+    serving = serve().ready()
+    r = serving.client()
+    for low in range(0, 300000, 10000):
+        batch = r.pipeline(transaction=False)
+        for i in range(low, low + 10000):
+            batch.execute_command("TW.ADD", "s", "t", i, "IN", 36000000, "PAYLOAD", "n", i)
+        batch.execute()
+    assert serving.stop()[0] == 0
+    assert "Pending tasks: 300000." in serve().ready().welcome
+
+
 def test_a_task_that_came_due_meanwhile_arrives_after_the_restart(serve):
     serving = serve().ready()
     serving.client().execute_command("TW.ADD", "s", "t", "k", "IN", 2000, "LIST", "PAYLOAD", "late")
