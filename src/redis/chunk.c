@@ -86,7 +86,7 @@ static void put_task(struct tw__chunks *chunks, const struct tw__task *task, uin
     bool repeats = (task->flags & TW__TASK_REPEATS) != 0;
     put_route(chunks, tw__route_of(task), routes);
     put_number(chunks, tw__task_due(task) - before);
-    put_number(chunks, (repeats ? TW__TASK_REPEATS : 0) + tw__task_tries(task) * TW__TASK_TRIES);
+    put_number(chunks, (repeats ? TW__TASK_REPEATS : 0) + tw__tries(task) * TW__TASK_TRIES);
     if (repeats) {
         put_number(chunks, tw__task_every(task));
         put_number(chunks, times == TW__FOR_EVER ? 0 : times);

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 struct tw__config tw__config;
 
@@ -46,8 +47,10 @@ static int register_setting(RedisModuleCtx *ctx, const struct setting *setting)
 /* A pair of module arguments. */
 static bool read_argument(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString *value)
 {
-    size_t i = 0;
-    while (i < SETTINGS && !tw__is_word(name, settings[i].name))
+    size_t i = 0, size;
+    const char *text = RedisModule_StringPtrLen(name, &size),
+               *own = strncasecmp(text, "tickwheel.", 10) == 0 ? text + 10 : text;
+    while (i < SETTINGS && strcasecmp(own, settings[i].name) != 0)
         i++;
     if (i == SETTINGS) {
         RedisModule_Log(

@@ -302,7 +302,7 @@ static void add_about(struct arguments *arguments, const struct tw__task *task)
     add_kept(arguments, word("tw.due"));
     add_own(arguments, new_number(tw__task_due(task)));
     add_kept(arguments, word("tw.attempt"));
-    add_own(arguments, new_number(tw__task_tries(task) + 1));
+    add_own(arguments, new_number(tw__tries(task) + 1));
 }
 
 static RedisModuleString *target_of(struct tw__route *route)
@@ -383,38 +383,47 @@ static enum tw__defer call_dead_letter(RedisModuleCtx *ctx, struct tw__route *ro
     return call(ctx, "XADD", &arguments, error);
 }
 
-/* The route waits, its first task with it. */
+/* The route waits, and this task first of all that are held by it. */
 static void make_wait(struct tw__route *route, struct tw__task *task, uint64_t most_ms)
 {
     route->wait_ms = route->wait_ms == 0 ? (uint64_t)tw__config.retry_ms : route->wait_ms * 2;
     if (route->wait_ms > most_ms)
         route->wait_ms = most_ms;
-    tw__hold(task);
-    tw_wheel_move_at(tw__all.retries, &route->retry,
-                     RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms);
+    tw__hold_first(task, RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms);
 }
 
-/* A refusal for good: one try more; the last one sends the task to the dead letters. */
-static enum tw__defer refused(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
+/* The last try has failed. */
+static enum tw__defer give_up(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
                               const char *error, uint64_t now_ms)
 {
     struct tw__schedule *schedule = route->schedule;
-    uint32_t tries = tw__task_tries(task) + 1;
-    if (tries >= (uint32_t)tw__config.dead_letter_tries) {
-        enum tw__defer why = call_dead_letter(ctx, route, task, error);
-        if (why == TW__DEFER_NONE) {
-            tw__counts.dead++;
-            schedule->dead++;
-            go_on(schedule, task, now_ms);
-            return TW__DEFER_NONE;
-        }
-        if (why != TW__DEFER_REFUSED && why != TW__DEFER_SLOT)
-            return why;
-    } else {
-        tw__task_set_tries(task, tries);
+    enum tw__defer why = call_dead_letter(ctx, route, task, error);
+    if (why == TW__DEFER_NONE) {
+        tw__counts.dead++;
+        schedule->dead++;
+        route->wait_ms = 0; /* the next task's tries begin with the first wait */
+        go_on(schedule, task, now_ms);
+        return TW__DEFER_NONE;
     }
+    if (why != TW__DEFER_REFUSED && why != TW__DEFER_SLOT)
+        return why;
+    tw__counts.deferred[why]++;
+    make_wait(route, task, WAIT_MAX_MS);
+    return TW__DEFER_NONE;
+}
+
+/* A refusal for good: one try more, of this task and of all that are held behind it. */
+static enum tw__defer refused(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
+                              const char *error, uint64_t now_ms)
+{
+    uint32_t tries = tw__tries(task);
+    if (tries + 1 >= (uint32_t)tw__config.dead_letter_tries)
+        return give_up(ctx, route, task, error, now_ms);
+    if (tries == 0)
+        route->wait_ms = 0; /* what was waited for another task does not count */
     tw__counts.deferred[TW__DEFER_REFUSED]++;
     make_wait(route, task, WAIT_MAX_MS);
+    route->waits++;
     return TW__DEFER_NONE;
 }
 
@@ -473,7 +482,7 @@ enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t 
 {
     struct tw__route *route = tw__route_of(task);
     struct tw__schedule *schedule = route->schedule;
-    if (tw_timer_pending(&route->retry)) {
+    if (tw__is_behind(task)) {
         tw__hold(task); /* behind the one that was refused, so that their order holds */
         return TW__DEFER_NONE;
     }
@@ -491,18 +500,16 @@ enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t 
     return deliver_to(ctx, route, task, now_ms);
 }
 
-uint64_t tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit)
+/* Delivers up to `limit` of the `want` tasks that are due first; those of routes that wait stay. */
+static enum tw__defer deliver_first(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t want,
+                                    uint64_t limit)
 {
     uint64_t now_ms = tw__now_ms(), before = schedule->fired;
-    uint64_t count = tw__table_count(&schedule->tasks);
-    if (limit > count)
-        limit = count;
-    struct tw__task **task = RedisModule_Alloc((limit + 1) * sizeof *task);
-    count = tw__schedule_earliest(schedule, 0, UINT64_MAX, now_ms, limit, task);
-    touch(schedule);
+    struct tw__task **task = RedisModule_Alloc((want + 1) * sizeof *task);
+    uint64_t count = tw__schedule_earliest(schedule, 0, UINT64_MAX, now_ms, want, task);
     enum tw__defer why = TW__DEFER_NONE;
-    for (size_t i = 0; i < count && why == TW__DEFER_NONE; i++) {
-        if (tw_timer_pending(&tw__route_of(task[i])->retry))
+    for (size_t i = 0; i < count && why == TW__DEFER_NONE && schedule->fired - before < limit; i++) {
+        if (tw__is_behind(task[i]))
             continue;
         tw__unfile(task[i]);
         why = deliver_to(ctx, tw__route_of(task[i]), task[i], now_ms);
@@ -512,6 +519,18 @@ uint64_t tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uin
         }
     }
     RedisModule_Free(task);
+    return why;
+}
+
+uint64_t tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit)
+{
+    uint64_t before = schedule->fired, count = tw__table_count(&schedule->tasks),
+             want = limit < count ? limit : count;
+    touch(schedule);
+    /* When nothing at all could be delivered, further ones are looked at: 0 says that there is none that can be. */
+    while (deliver_first(ctx, schedule, want, limit) == TW__DEFER_NONE && schedule->fired == before &&
+           want < count)
+        want = want > count / 2 ? count : want * 2;
     uint64_t fired = schedule->fired - before;
     tw__deliver_finish(ctx);
     return fired;

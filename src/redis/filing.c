@@ -14,7 +14,7 @@
  * Invariants
  * F1 A task of a schedule is in one wheel or one queue, except between tw__take() and what is done with it.
  * F2 A task with TW__TASK_QUEUED is in the queue of overdue tasks or in that of late ones, or with TW__TASK_HELD in that of its route.
- * F3 A route's retry is pending if and only if its queue is not empty.
+ * F3 A route whose queue is not empty waits for its retry, or is in the list of turns; one whose queue is empty, neither.
  */
 #include "memory.h"
 #include "schedule.h"
@@ -76,6 +76,7 @@ int tw__all_start(uint64_t now_ms, uint64_t monotonic_ms)
     struct tw_geometry big = TW_DEFAULT, small = TW_SMALL;
     queue_init(&tw__all.overdue);
     queue_init(&tw__all.late);
+    queue_init(&tw__all.turns);
     queue_init(&tw__all.attached);
     queue_init(&tw__all.detached);
     if (tw_wheel_new(&tw__all.wheel, &big, now_ms) != 0 ||
@@ -113,11 +114,6 @@ void tw__file_overdue(struct tw__task *task)
     enqueue(task, &tw__all.overdue);
 }
 
-void tw__file_front(struct tw__task *task)
-{
-    enqueue(task, tw__all.overdue.next);
-}
-
 void tw__file(struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
 {
     task->order = tw__all.order++;
@@ -134,6 +130,78 @@ void tw__file(struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
     enqueue(task, &tw__all.late);
 }
 
+/* ---- targets that refuse ---------------------------------------------------------------------------------------- */
+
+/* While a task is held, its upper bits are the waits that its route had counted before: so a wait counts for all that are
+ * held, whatever their number. */
+static uint32_t held_tries(const struct tw__task *task)
+{
+    return (tw__route_of(task)->waits - tw__task_tries(task)) & TW__TRIES_MAX;
+}
+
+uint32_t tw__tries(const struct tw__task *task)
+{
+    return task->flags & TW__TASK_HELD ? held_tries(task) : tw__task_tries(task);
+}
+
+void tw__route_rests(struct tw__route *route)
+{
+    tw_wheel_cancel(tw__all.retries, &route->retry);
+    if (route->turn.next != NULL)
+        link_out(&route->turn);
+}
+
+static void hold(struct tw__task *task, struct tw_link *next)
+{
+    struct tw__route *route = tw__route_of(task);
+    tw__task_set_tries(task, route->waits - tw__task_tries(task));
+    task->flags |= TW__TASK_QUEUED | TW__TASK_HELD;
+    link_between(&task->timer.link, next->prev, next);
+    count_held(route->schedule, 1);
+}
+
+bool tw__is_behind(const struct tw__task *task)
+{
+    return !queue_empty(&tw__route_of(task)->queue) && tw__all.turn != task;
+}
+
+bool tw__any_waiting(void)
+{
+    return tw__all.queued > 0 || !queue_empty(&tw__all.turns);
+}
+
+void tw__hold(struct tw__task *task)
+{
+    hold(task, &tw__route_of(task)->queue);
+}
+
+void tw__hold_first(struct tw__task *task, uint64_t retry_ms)
+{
+    struct tw__route *route = tw__route_of(task);
+    tw__route_rests(route);
+    hold(task, route->queue.next);
+    tw_wheel_move_at(tw__all.retries, &route->retry, retry_ms);
+}
+
+void tw__give_turn(struct tw__route *route)
+{
+    if (route->turn.next == NULL)
+        link_between(&route->turn, tw__all.turns.prev, &tw__all.turns);
+}
+
+void tw__put_back(struct tw__task *task)
+{
+    struct tw__route *route = tw__route_of(task);
+    if (tw__all.turn == task) {
+        hold(task, route->queue.next);
+        tw__give_turn(route);
+    } else {
+        enqueue(task, tw__all.overdue.next);
+    }
+}
+
+/* ---- other times -------------------------------------------------------------------------------------------------- */
+
 void tw__unfile(struct tw__task *task)
 {
     if (!tw_timer_pending(&task->timer))
@@ -142,9 +210,10 @@ void tw__unfile(struct tw__task *task)
         struct tw__route *route = tw__route_of(task);
         link_out(&task->timer.link);
         if (task->flags & TW__TASK_HELD) {
+            tw__task_set_tries(task, held_tries(task));
             count_held(route->schedule, -1);
             if (queue_empty(&route->queue))
-                tw_wheel_cancel(tw__all.retries, &route->retry);
+                tw__route_rests(route);
         } else {
             count_queued(route->schedule, -1);
         }
@@ -163,31 +232,6 @@ void tw__refile(struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
     }
     tw__unfile(task);
     tw__file(task, due_ms, now_ms);
-}
-
-/* ---- targets that refuse ---------------------------------------------------------------------------------------- */
-
-void tw__hold(struct tw__task *task)
-{
-    struct tw__route *route = tw__route_of(task);
-    task->flags |= TW__TASK_QUEUED | TW__TASK_HELD;
-    link_between(&task->timer.link, route->queue.prev, &route->queue);
-    count_held(route->schedule, 1);
-}
-
-void tw__release(struct tw__route *route)
-{
-    struct tw_link *after = &tw__all.overdue;
-    while (!queue_empty(&route->queue)) {
-        struct tw__task *task = task_of_link(route->queue.next);
-        link_out(&task->timer.link);
-        task->flags &= (uint8_t)~TW__TASK_HELD;
-        link_between(&task->timer.link, after, after->next);
-        after = &task->timer.link;
-        count_held(route->schedule, -1);
-        count_queued(route->schedule, 1);
-    }
-    tw_wheel_cancel(tw__all.retries, &route->retry);
 }
 
 /* ---- taking out --------------------------------------------------------------------------------------------------- */
@@ -233,9 +277,24 @@ static struct tw__task *first_due(const struct tw_link *queue, uint64_t now_ms)
     return tw__task_due(task) <= now_ms ? task : NULL;
 }
 
-/* Takes what is due first of both queues and the wheel. */
+/* Takes the first task of the first route whose wait is over. */
+static struct tw__task *take_turn(uint32_t *budget)
+{
+    struct tw__route *route = TW_CONTAINER(tw__all.turns.next, struct tw__route, turn);
+    struct tw__task *task = task_of_link(route->queue.next);
+    tw__unfile(task);
+    tw__all.turn = task;
+    --*budget;
+    return task;
+}
+
+/* Takes what is due first of the queues and the wheel. */
 static enum tw__taken take_first(uint64_t now_ms, uint32_t *budget, struct tw__task **task)
 {
+    if (!queue_empty(&tw__all.turns)) {
+        *task = take_turn(budget);
+        return TW__TAKEN_TASK;
+    }
     struct tw__task *overdue = first_due(&tw__all.overdue, now_ms), *late = first_due(&tw__all.late, now_ms);
     if (overdue == NULL) {
         enum tw__taken taken = take_filed(now_ms, budget, task);
@@ -244,7 +303,7 @@ static enum tw__taken take_first(uint64_t now_ms, uint32_t *budget, struct tw__t
         if (taken == TW__TAKEN_TASK) {
             if (tw__task_due(*task) <= tw__task_due(late))
                 return taken;
-            tw__file_front(*task);
+            enqueue(*task, tw__all.overdue.next);
         }
     } else if (late == NULL || tw__task_due(overdue) <= tw__task_due(late)) {
         late = overdue;
@@ -258,6 +317,7 @@ static enum tw__taken take_first(uint64_t now_ms, uint32_t *budget, struct tw__t
 enum tw__taken tw__take(uint64_t now_ms, bool queued, uint32_t *budget, struct tw__task **task)
 {
     enum tw__taken taken = TW__TAKEN_MORE;
+    tw__all.turn = NULL;
     while (*budget > 0) {
         taken = queued ? take_first(now_ms, budget, task) : take_filed(now_ms, budget, task);
         if (taken != TW__TAKEN_TASK || tw__schedule_of(*task)->attached)

@@ -82,12 +82,11 @@ static void use_memory_of_server(void)
     tw__all.forget_target = forget_string;
 }
 
-static int register_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+static int register_all(RedisModuleCtx *ctx)
 {
     return tw__type_register(ctx) == REDISMODULE_OK && tw__commands_register(ctx) == REDISMODULE_OK &&
                    tw__queries_register(ctx) == REDISMODULE_OK && tw__docs_register(ctx) == REDISMODULE_OK &&
-                   tw__info_register(ctx) == REDISMODULE_OK && tw__events_register(ctx) == REDISMODULE_OK &&
-                   tw__config_register(ctx, argv, argc) == REDISMODULE_OK
+                   tw__info_register(ctx) == REDISMODULE_OK && tw__events_register(ctx) == REDISMODULE_OK
                ? REDISMODULE_OK
                : REDISMODULE_ERR;
 }
@@ -105,8 +104,11 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     use_memory_of_server();
     RedisModule_SetModuleOptions(ctx, REDISMODULE_OPTIONS_HANDLE_IO_ERRORS |
                                           REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
-    if (tw__all_start(tw__now_ms(), RedisModule_MonotonicMicroseconds() / 1000) != 0 ||
-        register_all(ctx, argv, argc) != REDISMODULE_OK)
+    /* The arguments first: a server takes back settings and commands of a module that fails to load, but not what it
+     * asked to be told of. */
+    if (tw__config_register(ctx, argv, argc) != REDISMODULE_OK ||
+        tw__all_start(tw__now_ms(), RedisModule_MonotonicMicroseconds() / 1000) != 0 ||
+        register_all(ctx) != REDISMODULE_OK)
         return REDISMODULE_ERR;
     tw__tick_start(ctx);
     const char *warning = tw__warning(ctx);

@@ -89,7 +89,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__task *task, uint64_
     RedisModule_ReplyWithCString(ctx, "late");
     RedisModule_ReplyWithCString(ctx, late[plan.late]);
     reply_named(ctx, "late-ms", plan.late_ms);
-    reply_named(ctx, "attempt", tw__task_tries(task) + 1);
+    reply_named(ctx, "attempt", tw__tries(task) + 1);
     reply_payload(ctx, task);
 }
 

@@ -165,7 +165,7 @@ static void free_route(struct tw__route *route)
     count_block(schedule, route, -1);
     if (schedule->last == route)
         schedule->last = NULL;
-    tw_wheel_cancel(tw__all.retries, &route->retry);
+    tw__route_rests(route);
     tw__all.route[route->index] = NULL;
     if (route->index < tw__all.route_free)
         tw__all.route_free = route->index;

@@ -35,8 +35,10 @@ struct tw__schedule;
 struct tw__route {
     struct tw__schedule *schedule;
     struct tw_link queue;  /* tasks held back because the target refused the first of them */
-    struct tw_timer retry; /* pending while there are any */
+    struct tw_timer retry; /* pending while the queue waits for another try */
+    struct tw_link turn;   /* in the list of routes whose wait is over, while the queue gets its try */
     uint64_t wait_ms;      /* the last wait before a retry; 0: none yet */
+    uint32_t waits;        /* for the target, counted; a held task's tries are told by it */
     void *target; /* the target's name as the server wants it, made when first used; see forget_target */
     uint64_t tasks;
     uint64_t chunk; /* the chunk that numbered it last, and its number there (chunk.c) */
@@ -72,6 +74,8 @@ struct tw__all {
     struct tw_wheel *wheel;
     struct tw_wheel *behind;  /* for times that `wheel` has passed because the clock was set back; else NULL */
     struct tw_wheel *retries; /* of routes, by a monotonic clock */
+    struct tw_link turns;     /* routes whose wait is over and whose queue is not empty */
+    struct tw__task *turn;    /* what was taken from such a queue last */
     struct tw_link overdue;   /* tasks, in the order in which they came due */
     struct tw_link late;      /* tasks that were overdue when they were filed, in that order */
     struct tw_link attached, detached;
@@ -139,12 +143,22 @@ void tw__file(struct tw__task *task, uint64_t due_ms, uint64_t now_ms);
 void tw__unfile(struct tw__task *task);
 /* Gives it another time. */
 void tw__refile(struct tw__task *task, uint64_t due_ms, uint64_t now_ms);
-/* Puts a task that was taken out back, before all that are overdue. */
-void tw__file_front(struct tw__task *task);
+/* Puts a task that was taken out back to where it was taken from. */
+void tw__put_back(struct tw__task *task);
+/* Whether others for the same target are held, so that this task has to wait behind them, unless it is its turn. */
+bool tw__is_behind(const struct tw__task *task);
+/* Whether tasks wait that could be delivered now. */
+bool tw__any_waiting(void);
 /* Puts it at the end of its route's queue. */
 void tw__hold(struct tw__task *task);
-/* Puts the tasks of a route's queue before all that are overdue: its target may be tried again. */
-void tw__release(struct tw__route *route);
+/* Puts it before all in its route's queue, which then waits until `retry_ms` on the monotonic clock. */
+void tw__hold_first(struct tw__task *task, uint64_t retry_ms);
+/* A route's wait is over: the first of its queue is what tw__take() gives next, and then the others. */
+void tw__give_turn(struct tw__route *route);
+/* Its queue is empty: it waits for nothing. */
+void tw__route_rests(struct tw__route *route);
+/* Tries to deliver a task that failed. A wait for the target counts for all that are held by it. */
+uint32_t tw__tries(const struct tw__task *task);
 /* Puts a task into the queue of overdue ones. */
 void tw__file_overdue(struct tw__task *task);
 

@@ -162,7 +162,7 @@ uint32_t tw__task_tries(const struct tw__task *task)
 
 void tw__task_set_tries(struct tw__task *task, uint32_t tries)
 {
-    task->flags = (uint8_t)(task->flags % TW__TASK_TRIES + tries * TW__TASK_TRIES);
+    task->flags = (uint8_t)(task->flags % TW__TASK_TRIES + (tries & TW__TRIES_MAX) * TW__TASK_TRIES);
 }
 
 struct tw__payload tw__task_payload(const struct tw__task *task)

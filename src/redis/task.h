@@ -20,7 +20,7 @@ enum {
     TW__TASK_QUEUED = 2,  /* in a queue: that of overdue tasks, or that of its route */
     TW__TASK_HELD = 4,    /* the queue is its route's */
     TW__TASK_BEHIND = 8,  /* in the wheel for times that the main one has passed (see tick.c) */
-    TW__TASK_TRIES = 16   /* the upper four bits count the tries that failed */
+    TW__TASK_TRIES = 16   /* the upper four bits count the tries that failed (schedule.h has tw__tries) */
 };
 enum { TW__TRIES_MAX = 15 };
 
@@ -61,6 +61,7 @@ struct tw__bytes tw__task_id(const struct tw__task *task);
 uint64_t tw__task_every(const struct tw__task *task);
 uint64_t tw__task_times(const struct tw__task *task);
 void tw__task_set_times(struct tw__task *task, uint64_t times);
+/* The upper four bits of the flags. */
 uint32_t tw__task_tries(const struct tw__task *task);
 void tw__task_set_tries(struct tw__task *task, uint32_t tries);
 

@@ -107,7 +107,7 @@ static uint64_t next_work(uint64_t now_ms)
 
 void tw__arm_next(void)
 {
-    uint64_t now_ms = tw__now_ms(), next = tw__all.queued > 0 ? now_ms : next_work(now_ms);
+    uint64_t now_ms = tw__now_ms(), next = tw__any_waiting() ? now_ms : next_work(now_ms);
     if (next != TW_NEVER)
         tw__arm(next);
 }
@@ -118,7 +118,7 @@ static void give_another_try(uint64_t monotonic_ms)
 {
     struct tw_timer *retry;
     while ((retry = tw_wheel_poll(tw__all.retries, monotonic_ms)) != NULL)
-        tw__release(TW_CONTAINER(retry, struct tw__route, retry));
+        tw__give_turn(TW_CONTAINER(retry, struct tw__route, retry));
 }
 
 /* Takes what is due off the wheel, though it may not be delivered. Returns whether there is more. */
@@ -143,7 +143,7 @@ static enum tw__defer deliver(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t sta
     while (tasks > 0 && (taken = tw__take(now_ms, true, &work, &task)) == TW__TAKEN_TASK) {
         why = tw__deliver(ctx, task, now_ms);
         if (why != TW__DEFER_NONE) {
-            tw__file_front(task);
+            tw__put_back(task);
             break;
         }
         if (--tasks % LOOK_AT_CLOCK == 0 && now_us() - started_us >= us)
@@ -193,7 +193,7 @@ static uint64_t serve(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us)
         return more ? now_ms + 1 : TW_NEVER;
     }
     more = collect(now_ms);
-    if (tw__all.queued == 0)
+    if (!tw__any_waiting())
         return more ? now_ms + 1 : TW_NEVER;
     tw__counts.deferred[why]++;
     return more ? now_ms + 1 : look_again(why, now_ms);
