@@ -231,7 +231,7 @@ static const struct {
 
 int tw__docs_register(RedisModuleCtx *ctx)
 {
-    /* Redis 7.2 and later: older servers derive the categories from the commands' flags, to the same effect. */
+    /* Redis 7.2 and later: Redis 7.0 puts the commands of modules into no category. */
     int (*set_categories)(RedisModuleCommand *, const char *) = NULL;
     RedisModule_GetApi("RedisModule_SetCommandACLCategories", (void **)&set_categories);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
