@@ -70,14 +70,16 @@ cluster: ## six servers; 100,000 tasks fall due, a primary is killed: what was l
 	@$(MAKE) module
 	@TICKWHEEL_MODULE=build/tickwheel.so tools/cluster
 
-bench: ## both benchmarks beside others, an hour; QUICK=1: two minutes; PART=wheel or PART=sched
-	@case "$(PART)" in "" | wheel | sched) ;; *) echo "make bench: PART is '$(PART)': expected wheel or sched" >&2; exit 2 ;; esac
-	@tools/setup build bench
+bench: ## the benchmarks beside others, an hour and more; QUICK=1: minutes; PART=wheel, sched or redis
+	@case "$(PART)" in "" | wheel | sched | redis) ;; *) echo "make bench: PART is '$(PART)': expected wheel, sched or redis" >&2; exit 2 ;; esac
+	@tools/setup build bench serve
+	@$(with_module)
 	@mkdir -p build/bench
-	@$(call configure,build/native,-DTICKWHEEL_BENCH=ON -DTICKWHEEL_TESTS=OFF -DTICKWHEEL_NATIVE=OFF)
+	@$(call configure,build/native,-DTICKWHEEL_BENCH=ON -DTICKWHEEL_TESTS=OFF -DTICKWHEEL_NATIVE=OFF $(module_options))
 	@$(call compile,build/native)
-	@for part in $(or $(PART),wheel sched); do \
-		bench/$$part/run build/native/$${part}_bench build/bench $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) || exit; done
+	@for part in $(or $(PART),wheel sched redis); do \
+		case $$part in redis) program=build/native/tickwheel.so ;; *) program=build/native/$${part}_bench ;; esac; \
+		bench/$$part/run $$program $(CURDIR)/build/bench $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) || exit; done
 
 check: format-check lint sanitize check-redis races audit coverage ## format, lint, sanitizers, invariants, coverage
 
