@@ -217,15 +217,12 @@ static bool drop_late(struct tw__schedule *schedule, struct tw__task *task, uint
     return true;
 }
 
-/* LATE COALESCE: of the periods that were missed the latest counts. */
-static void coalesce(struct tw__task *task, uint64_t now_ms)
+/* LATE COALESCE: of the periods that were missed the latest counts. Returns how many come before it. */
+static uint64_t missed_periods(const struct tw__route *route, const struct tw__task *task, uint64_t now_ms)
 {
     uint64_t due = tw__task_due(task), every = tw__task_every(task);
-    if (every == 0 || due >= now_ms || now_ms - due < every)
-        return;
-    uint64_t periods = (now_ms - due) / every;
-    tw__counts.coalesced += periods;
-    tw_timer_init_at(&task->timer, due + periods * every);
+    bool missed = tw__route_plan(route).late == TW__LATE_COALESCE && every > 0 && due < now_ms;
+    return missed ? (now_ms - due) / every : 0;
 }
 
 static void count_lateness(uint64_t due_ms)
@@ -452,13 +449,28 @@ static bool is_there(RedisModuleCtx *ctx, const struct tw__schedule *schedule)
     return same;
 }
 
+/* Makes the call, with the due time of the last period that was missed, if any may be passed over. */
+static enum tw__defer call_target(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
+                                  char *error, uint64_t now_ms)
+{
+    uint64_t missed = missed_periods(route, task, now_ms), due = tw__task_due(task);
+    if (missed > 0)
+        tw_timer_init_at(&task->timer, due + missed * tw__task_every(task));
+    enum tw__defer why = tw__route_plan(route).kind == TW__LIST ? call_rpush(ctx, route, task, error)
+                                                                : call_xadd(ctx, route, task, error);
+    if (missed > 0 && why != TW__DEFER_NONE)
+        tw_timer_init_at(&task->timer, due); /* nothing has happened: the task is what replicas have */
+    else
+        tw__counts.coalesced += missed;
+    return why;
+}
+
 static enum tw__defer deliver_to(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
                                  uint64_t now_ms)
 {
     char error[ERROR_MAX];
     struct tw__schedule *schedule = route->schedule;
-    enum tw__defer why = tw__route_plan(route).kind == TW__LIST ? call_rpush(ctx, route, task, error)
-                                                                : call_xadd(ctx, route, task, error);
+    enum tw__defer why = call_target(ctx, route, task, error, now_ms);
     switch (why) {
     case TW__DEFER_NONE:
         route->wait_ms = 0;
@@ -495,8 +507,6 @@ enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t 
     struct tw__plan plan = tw__route_plan(route);
     if (plan.late == TW__LATE_DROP && drop_late(schedule, task, plan.late_ms, now_ms))
         return TW__DEFER_NONE;
-    if (plan.late == TW__LATE_COALESCE)
-        coalesce(task, now_ms);
     return deliver_to(ctx, route, task, now_ms);
 }
 
