@@ -17,7 +17,7 @@ Where each situation is tested; L is test_lifecycle.py, M is test_memory.py, R i
     DEBUG RELOAD, DEBUG LOADAOF                              L reload_in_place
     freed on another thread                                  L flushall_async..., unlink_of_200000...
     OBJECT, TYPE, MEMORY USAGE, commands of other types      L commands_for_all_keys..., M memory_usage...
-    full resync, from disk and socket, over other data       L full_resync
+    full resync, from disk and socket, over other data       L full_resync, a_primary_that_dies...
     partial resync, chained replicas                         L a_replica_that_was_cut_off..., a_chain_of_replicas
   Who may write, and when
     CLIENT PAUSE WRITE, ALL                                  P client_pause...
@@ -94,7 +94,7 @@ def never_early(client, stream):
 # Pauses
 
 def test_client_pause_write_puts_delivery_off(server, r):
-    counters, due = Counters(server), now_ms() + 300
+    counters, due = Counters(server), now_ms() + 1500
     names = fill(r, "s", "out", 100, due, step=1)
     r.execute_command("CLIENT", "PAUSE", 60000, "WRITE")
     in_time(due)
@@ -107,14 +107,14 @@ def test_client_pause_write_puts_delivery_off(server, r):
 
 
 def test_client_pause_all_puts_delivery_off(server, r):
-    counters, due = Counters(server), now_ms() + 300
+    counters, due = Counters(server), now_ms() + 1500
     names = fill(r, "s", "out", 100, due, step=1)
-    r.execute_command("CLIENT", "PAUSE", 1500, "ALL")
+    r.execute_command("CLIENT", "PAUSE", 3000, "ALL")
     paused = now_ms()
     in_time(due)
     assert wait_delivered(r, "out", 100) == names  # The first answer comes when the pause is over.
-    assert now_ms() >= paused + 1400
-    assert entry_ms(r, "out") >= paused + 1400
+    assert now_ms() >= paused + 2900
+    assert entry_ms(r, "out") >= paused + 2900
     assert counters["deferred_pause"] > 0
 
 
@@ -131,7 +131,7 @@ def test_client_pause_while_tasks_wait_for_another_try(server, r):
 def test_client_pause_of_a_primary_with_a_replica(fleet):
     """The replication link stays still in a pause, whatever falls due."""
     master, replica = pair(fleet)
-    r, due = master.client(), now_ms() + 300
+    r, due = master.client(), now_ms() + 1500
     names = fill(r, "s", "out", 100, due)
     wait_replica_in_sync(master, replica)
     r.execute_command("CLIENT", "PAUSE", 60000, "WRITE")
@@ -218,7 +218,7 @@ def test_a_replica_never_fires(fleet):
     """It gets its entries through the link: with the primary at a standstill none come, though tasks are due."""
     master, replica = pair(fleet)
     r, copy = master.client(), replica.client()
-    due = now_ms() + 1000
+    due = now_ms() + 1500
     names = fill(r, "s", "out", 100, due)
     wait_replica_in_sync(master, replica)
     in_time(due)
@@ -251,7 +251,7 @@ def test_a_writable_replica_does_not_fire_either(fleet):
 
 def test_a_replica_without_its_primary_does_not_fire(fleet):
     master, replica = pair(fleet)
-    due = now_ms() + 1000
+    due = now_ms() + 1500
     names = fill(master.client(), "s", "out", 10, due)
     wait_replica_in_sync(master, replica)
     in_time(due)
@@ -266,7 +266,7 @@ def test_a_replica_without_its_primary_does_not_fire(fleet):
 def test_demotion_with_timers_armed(fleet):
     """By REPLICAOF, to a primary that keeps it waiting: nothing is delivered until it is told to be a primary again."""
     server, other = fleet.server(), fleet.server()
-    r, due = server.client(), now_ms() + 800
+    r, due = server.client(), now_ms() + 1500
     names = fill(r, "s", "out", 400, due, step=1)
     with frozen(other):
         r.replicaof("127.0.0.1", other.port)
@@ -297,7 +297,7 @@ def test_demotion_to_a_primary_with_other_data(fleet):
 def test_promotion_fires_overdue_tasks_at_once_and_once(fleet):
     """The primary holds its tasks back in a pause, so all are overdue when the replica takes over."""
     master, replica = pair(fleet)
-    r, copy, due = master.client(), replica.client(), now_ms() + 500
+    r, copy, due = master.client(), replica.client(), now_ms() + 1500
     names = fill(r, "s", "out", 3000, due)
     wait_replica_in_sync(master, replica)
     r.execute_command("CLIENT", "PAUSE", 600000, "WRITE")
@@ -329,7 +329,7 @@ def test_shutdown_with_a_lagging_replica(fleet):
     master = fleet.server(appendonly="yes", appendfsync="always", shutdown_timeout=3)
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
-    r, due = master.client(), now_ms() + 1200
+    r, due = master.client(), now_ms() + 1500
     names = fill(r, "s", "out", 500, due, step=1)
     with frozen(replica):
         r.xadd("beside", {"so that": "the replica lags"})
@@ -362,7 +362,7 @@ def test_shutdown_that_is_aborted(fleet):
 
 def test_a_graceful_shutdown_and_restart_with_overdue_tasks(fleet):
     server = fleet.server(appendonly="yes")
-    due = now_ms() + 1000
+    due = now_ms() + 1500
     names = fill(server.client(), "s", "out", 5000, due)
     in_time(due)
     server.stop()
@@ -390,12 +390,12 @@ def test_nothing_fires_before_loading_ends(fleet, form):
         r.bgrewriteaof()
         wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 0)
     server.kill()
-    server.options["key-load-delay"] = 4000
+    server.options["key-load-delay"] = 100 if form == "aof" else 4000  # Of each command, or of each key.
     server.options["loading-process-events-interval-bytes"] = 1024
     server.start(wait=False)
     seen = Raw(server)
-    loading = isinstance(answer := seen("XLEN", "out"), Raw.Error) and answer.startswith("LOADING")
-    assert loading or form == "aof"  # Commands are not delayed, keys of an RDB are.
+    answer = seen("XLEN", "out")
+    assert isinstance(answer, Raw.Error) and answer.startswith("LOADING"), answer
     server.wait_loaded()
     r = server.client()
     total = keys * each + 1
@@ -419,7 +419,7 @@ def move_to_the_past(r, keys, each):
 # The world's refusals
 
 def test_out_of_memory_puts_delivery_off_and_keeps_the_order(server, r):
-    counters, due = Counters(server), now_ms() + 400
+    counters, due = Counters(server), now_ms() + 1500
     names = fill(r, "s", "out", 500, due, step=1)
     r.config_set("maxmemory", 1)
     in_time(due)
@@ -447,7 +447,7 @@ def test_drain_delivers_nothing_when_memory_is_out(server, r):
 
 def test_too_few_replicas_put_delivery_off(fleet):
     server = fleet.server()
-    r, due = server.client(), now_ms() + 500
+    r, due = server.client(), now_ms() + 1500
     names = fill(r, "s", "out", 100, due)
     r.config_set("min-replicas-to-write", 1)
     in_time(due)
@@ -678,7 +678,7 @@ def test_the_module_cannot_be_unloaded(server, r):
 
 def test_tasks_fall_due_in_a_slow_transaction(r):
     """Nothing is delivered within it; afterwards all are."""
-    due = now_ms() + 400
+    due = now_ms() + 1500
     names = fill(r, "s", "out", 100, due, step=1)
     in_time(due)
     with r.pipeline(transaction=True) as both:
@@ -775,7 +775,7 @@ def test_the_wall_clock_steps_back(fleet):
     names = fill(r, "s", "out", 1000, due)
     in_time(due)
     clock.push(-3600000)
-    soon = fill(r, "s2", "soon", 10, clock.now() + 300)
+    soon = fill(r, "s2", "soon", 10, clock.now() + 1500)
     assert wait_delivered(r, "soon", 10) == soon
     wait_until(lambda: clock.now() > due - 3600000 + 1500)
     assert r.xlen("out") == 0
