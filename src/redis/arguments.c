@@ -33,7 +33,7 @@ static const char *shown(RedisModuleString *argument, char *text)
     const char *bytes = RedisModule_StringPtrLen(argument, &size);
     for (i = 0; i < size && i < SHOWN_MAX; i++)
         text[i] = (unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7F ? '?' : bytes[i];
-    strcpy(text + i, i < size ? "..." : "");
+    memcpy(text + i, i < size ? "..." : "", i < size ? sizeof "..." : 1);
     return text;
 }
 

@@ -53,7 +53,7 @@ static void arguments_init(struct arguments *arguments, size_t most)
     arguments->at = arguments->small;
     arguments->is_own = arguments->owned;
     if (most > SMALL_ARGUMENTS) {
-        arguments->at = RedisModule_Alloc(most * sizeof *arguments->at);
+        arguments->at = RedisModule_Alloc(most * sizeof(RedisModuleString *));
         arguments->is_own = RedisModule_Alloc(most * sizeof *arguments->is_own);
     }
 }
@@ -515,7 +515,7 @@ static enum tw__defer deliver_first(RedisModuleCtx *ctx, struct tw__schedule *sc
                                     uint64_t limit)
 {
     uint64_t now_ms = tw__now_ms(), before = schedule->fired;
-    struct tw__task **task = RedisModule_Alloc((want + 1) * sizeof *task);
+    struct tw__task **task = RedisModule_Alloc((want + 1) * sizeof(struct tw__task *));
     uint64_t count = tw__schedule_earliest(schedule, 0, UINT64_MAX, now_ms, want, task);
     enum tw__defer why = TW__DEFER_NONE;
     for (size_t i = 0; i < count && why == TW__DEFER_NONE && schedule->fired - before < limit; i++) {

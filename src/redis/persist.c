@@ -192,7 +192,7 @@ static void gather_task(void *entry, void *arg)
     struct few_tasks *few = arg;
     if (few->count == few->capacity) {
         few->capacity = few->capacity == 0 ? 128 : few->capacity * 2;
-        few->task = RedisModule_Realloc(few->task, few->capacity * sizeof *few->task);
+        few->task = RedisModule_Realloc(few->task, few->capacity * sizeof(struct tw__task *));
     }
     few->task[few->count++] = entry;
 }

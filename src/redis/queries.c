@@ -164,7 +164,8 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         !tw__option_number(ctx, &options[0], 1, RANGE_MAX, &limit) || !find_schedule(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     uint64_t count = schedule == NULL ? 0 : tw__table_count(&schedule->tasks);
-    struct tw__task **task = RedisModule_Alloc(((limit < count ? limit : count) + 1) * sizeof *task);
+    struct tw__task **task =
+        RedisModule_Alloc(((limit < count ? limit : count) + 1) * sizeof(struct tw__task *));
     if (count > 0 && from <= to)
         count = tw__schedule_earliest(schedule, from, to, tw__now_ms(), limit < count ? limit : count, task);
     else
@@ -204,7 +205,7 @@ static void scan_task(void *entry, void *arg)
         return;
     if (scan->found == scan->capacity) {
         scan->capacity = scan->capacity == 0 ? 128 : scan->capacity * 2;
-        scan->task = RedisModule_Realloc(scan->task, scan->capacity * sizeof *scan->task);
+        scan->task = RedisModule_Realloc(scan->task, scan->capacity * sizeof(struct tw__task *));
     }
     scan->task[scan->found++] = entry;
 }

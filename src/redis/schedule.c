@@ -152,7 +152,7 @@ static uint32_t new_index(void)
         tw__all.route_free++;
     if (tw__all.route_free == tw__all.route_capacity) {
         tw__all.route_capacity = tw__all.route_capacity == 0 ? 16 : tw__all.route_capacity * 2;
-        tw__all.route = tw__memory.realloc(tw__all.route, tw__all.route_capacity * sizeof *tw__all.route);
+        tw__all.route = tw__memory.realloc(tw__all.route, tw__all.route_capacity * sizeof(struct tw__route *));
     }
     if (tw__all.route_free == tw__all.routes)
         tw__all.routes++;
