@@ -74,8 +74,10 @@ static bool open_schedule(RedisModuleCtx *ctx, RedisModuleString *name, RedisMod
                           struct tw__schedule **schedule)
 {
     *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    if (tw__open(*key, schedule) != TW__OPEN_OTHER)
+    if (tw__open(*key, schedule) != TW__OPEN_OTHER) {
+        tw__all.recent = *schedule;
         return true;
+    }
     RedisModule_CloseKey(*key);
     RedisModule_ReplyWithError(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
     return false;
@@ -336,12 +338,17 @@ static int command_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct tw__schedule *schedule;
     if (argc < 8)
         return RedisModule_WrongArity(ctx);
-    if (!read_add(ctx, &add, argv, argc) || !open_schedule(ctx, add.schedule, &key, &schedule))
+    uint64_t hash = tw__foresee(tw__bytes_of(argv[3]));
+    if (!read_add(ctx, &add, argv, argc))
         return REDISMODULE_OK;
-    if (add.new_id)
+    tw__foresee_task(hash);
+    if (!open_schedule(ctx, add.schedule, &key, &schedule))
+        return REDISMODULE_OK;
+    if (add.new_id) {
         add.id = make_id(schedule, add.now_ms);
+        hash = tw__foresee(tw__bytes_of(add.id));
+    }
     struct tw__bytes id = tw__bytes_of(add.id);
-    uint64_t hash = tw__table_hash(id.at, id.size);
     struct tw__task *old = schedule == NULL ? NULL : tw__schedule_find(schedule, hash, id);
     if (allows(add.condition, old, add.due)) {
         put(ctx, &add, key, schedule, old, hash);
@@ -366,20 +373,28 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     long long cancelled = 0;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
+    struct tw__task *found = NULL; /* taken out one step later, when what lies beside it has been fetched */
+    uint64_t found_hash = 0, hash = tw__foresee(tw__bytes_of(argv[2]));
     if (!open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     for (int i = 2; i < argc && schedule != NULL; i++) {
-        struct tw__bytes id = tw__bytes_of(argv[i]);
-        uint64_t hash = tw__table_hash(id.at, id.size);
-        struct tw__task *task = tw__schedule_find(schedule, hash, id);
-        if (task == NULL)
-            continue;
-        tw__schedule_remove(schedule, task, hash);
-        cancelled++;
+        tw__foresee_task(hash);
+        uint64_t next = i + 1 < argc ? tw__foresee(tw__bytes_of(argv[i + 1])) : 0;
+        struct tw__task *task = tw__schedule_find(schedule, hash, tw__bytes_of(argv[i]));
+        if (task != NULL && task != found) {
+            tw__foresee_unfile(task);
+            if (found != NULL)
+                tw__schedule_remove(schedule, found, found_hash);
+            found = task;
+            found_hash = hash;
+            cancelled++;
+        }
+        hash = next;
     }
     if (cancelled > 0) {
-        tw__counts.cancelled += (uint64_t)cancelled;
         RedisModule_ReplicateVerbatim(ctx);
+        tw__schedule_remove(schedule, found, found_hash);
+        tw__counts.cancelled += (uint64_t)cancelled;
         tw__changed(ctx, argv[1], "tw.cancel");
         tw__remove_if_empty(ctx, key, argv[1], schedule);
     }
@@ -410,26 +425,28 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     enum condition condition = ALWAYS;
     if (argc < 5 || argc > 6)
         return RedisModule_WrongArity(ctx);
+    uint64_t hash = tw__foresee(tw__bytes_of(argv[2]));
     if (!read_time(ctx, argv + 3, now_ms, &due, &absolute))
         return REDISMODULE_OK;
+    tw__foresee_task(hash);
     if (argc == 6 && (!read_condition(argv[5], &condition) || condition == ONLY_NEW || condition == ONLY_OLD))
         return tw__error_about(ctx, argv[5], "the option", "GT or LT");
     if (!open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     struct tw__bytes id = tw__bytes_of(argv[2]);
-    struct tw__task *task =
-        schedule == NULL ? NULL : tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id);
+    struct tw__task *task = schedule == NULL ? NULL : tw__schedule_find(schedule, hash, id);
     if (task == NULL) {
         RedisModule_CloseKey(key);
         return RedisModule_ReplyWithNull(ctx);
     }
     bool moves = allows(condition, task, due);
     if (moves) {
+        tw__foresee_unfile(task);
+        replicate_move(ctx, argv, argc, absolute, due);
         tw__refile(task, due, now_ms);
         tw__task_set_tries(task, 0);
         tw__counts.moved++;
         tw__arm(due);
-        replicate_move(ctx, argv, argc, absolute, due);
         tw__changed(ctx, argv[1], "tw.move");
     }
     RedisModule_CloseKey(key);

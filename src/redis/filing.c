@@ -223,6 +223,12 @@ void tw__unfile(struct tw__task *task)
     task->flags &= (uint8_t) ~(TW__TASK_QUEUED | TW__TASK_HELD | TW__TASK_BEHIND);
 }
 
+void tw__foresee_unfile(const struct tw__task *task)
+{
+    __builtin_prefetch(task->timer.link.next, 1);
+    __builtin_prefetch(task->timer.link.prev, 1);
+}
+
 void tw__refile(struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
 {
     if (!(task->flags & (TW__TASK_QUEUED | TW__TASK_BEHIND)) && due_ms > tw_wheel_now(tw__all.wheel)) {

@@ -238,6 +238,20 @@ static uint64_t hash_of(const struct tw__task *task)
     return tw__table_hash(id.at, id.size);
 }
 
+uint64_t tw__foresee(struct tw__bytes id)
+{
+    uint64_t hash = tw__table_hash(id.at, id.size);
+    if (tw__all.recent != NULL)
+        tw__table_prefetch(&tw__all.recent->tasks, hash);
+    return hash;
+}
+
+void tw__foresee_task(uint64_t hash)
+{
+    if (tw__all.recent != NULL)
+        tw__table_prefetch_entry(&tw__all.recent->tasks, hash);
+}
+
 struct tw__task *tw__schedule_find(const struct tw__schedule *schedule, uint64_t hash, struct tw__bytes id)
 {
     return tw__table_find(&schedule->tasks, hash, id.at, id.size);
@@ -338,6 +352,8 @@ static void free_schedule(struct tw__schedule *schedule)
     tw__table_fini(&schedule->tasks);
     tw__table_fini(&schedule->routes);
     list_remove(schedule);
+    if (tw__all.recent == schedule)
+        tw__all.recent = NULL;
     if (schedule->name != NULL)
         tw__all.forget_target(schedule->name);
     tw__memory.free(schedule);

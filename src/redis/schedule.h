@@ -84,6 +84,8 @@ struct tw__all {
     struct tw__route **route;
     uint32_t routes, route_capacity, route_free;
     uint32_t order;
+    struct tw__schedule
+        *recent; /* the one that a command looked into last, or NULL: where the next will look, mostly */
     void (*forget_target)(void *target);
 };
 extern struct tw__all tw__all;
@@ -107,6 +109,12 @@ uint64_t tw__schedule_reap(uint64_t limit);
 bool tw__schedule_reaping(void);
 /* What it takes in memory. */
 size_t tw__schedule_bytes(const struct tw__schedule *schedule);
+
+/* Finding a task takes three fetches from memory, each after the other. A command tells beforehand which id it will look
+ * for, does something else, and tells once more: if it turns out to mean the same schedule as the last one, what it needs is
+ * there. Returns the hash of the id. */
+uint64_t tw__foresee(struct tw__bytes id);
+void tw__foresee_task(uint64_t hash);
 
 struct tw__task *tw__schedule_find(const struct tw__schedule *schedule, uint64_t hash, struct tw__bytes id);
 /* The route of a plan, made if need be. */
@@ -141,6 +149,8 @@ struct tw__plan tw__route_plan(const struct tw__route *route);
 void tw__file(struct tw__task *task, uint64_t due_ms, uint64_t now_ms);
 /* Takes it out of where it is filed. */
 void tw__unfile(struct tw__task *task);
+/* Fetches what lies beside a task that will be unfiled or filed elsewhere. */
+void tw__foresee_unfile(const struct tw__task *task);
 /* Gives it another time. */
 void tw__refile(struct tw__task *task, uint64_t due_ms, uint64_t now_ms);
 /* Puts a task that was taken out back to where it was taken from. */

@@ -47,6 +47,8 @@
 #include <string.h>
 
 enum {
+    LINE = 64,
+    NEAR = 4,       /* places by which a guess is wrong, about */
     GROW_AT = 64,   /* entries for each segment: more, and one is split */
     SHRINK_AT = 32, /* fewer, and two are joined. Far from GROW_AT, so that they do not take turns */
     ROUNDING = 2,   /* places that allocators add to small blocks; else one would grow and shrink in turns */
@@ -487,7 +489,22 @@ void tw__table_prefetch(const struct tw__table *table, uint64_t hash)
 {
     uint32_t depth = depth_of(table, hash);
     const struct tw__segment *segment = segment_at(table, number_of(hash, depth));
-    __builtin_prefetch(segment->place + guess(segment, tag_of(hash, depth)));
+    uint32_t middle = guess(segment, tag_of(hash, depth)), at = middle < NEAR ? 0 : middle - NEAR;
+    for (; at <= middle + NEAR; at += LINE / sizeof *segment->place)
+        __builtin_prefetch(segment->place + at, 1);
+}
+
+void tw__table_prefetch_entry(const struct tw__table *table, uint64_t hash)
+{
+    uint32_t depth = depth_of(table, hash);
+    const struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    uint64_t tag = tag_of(hash, depth);
+    uint32_t at = first_with(segment, tag);
+    if (at == segment->count || segment->place[at] >> TAG_SHIFT != tag)
+        return;
+    const char *entry = entry_of(segment->place[at]);
+    __builtin_prefetch(entry, 1);
+    __builtin_prefetch(entry + LINE, 1);
 }
 
 int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry)

@@ -59,8 +59,11 @@ void tw__table_fini(struct tw__table *table);
 /* The entry with this id, or NULL. */
 void *tw__table_find(const struct tw__table *table, uint64_t hash, const char *id, size_t size);
 
-/* Fetches what tw__table_find will look at first. To be called a while before. */
+/* Fetches the places that tw__table_find will look at first. To be called a while before. */
 void tw__table_prefetch(const struct tw__table *table, uint64_t hash);
+
+/* Then, a while later: fetches the entry that will be found. */
+void tw__table_prefetch_entry(const struct tw__table *table, uint64_t hash);
 
 /* Puts an entry in. Requires: none has its id. Returns: 0, or -1: no memory, or an address too high; nothing changed. */
 int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry);
