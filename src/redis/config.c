@@ -16,7 +16,7 @@ static const struct setting {
     long long usual, min, max;
 } settings[] = {
     {"tasks-per-tick", &tw__config.tasks_per_tick, 1000, 1, 100000},
-    {"us-per-tick", &tw__config.us_per_tick, 2000, 100, 1000000},
+    {"us-per-tick", &tw__config.us_per_tick, 1200, 100, 1000000},
     {"dead-letter-tries", &tw__config.dead_letter_tries, 3, 1, TW__TRIES_MAX},
     {"default-maxlen", &tw__config.default_maxlen, 0, 0, INT64_MAX},
     {"retry-ms", &tw__config.retry_ms, 100, 1, 5000},

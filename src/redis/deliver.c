@@ -40,6 +40,19 @@ static RedisModuleString *new_number(uint64_t number)
     return RedisModule_CreateStringFromLongLong(NULL, (long long)number);
 }
 
+/* Tasks that come due together have the same time to say. */
+static RedisModuleString *due_string(uint64_t due)
+{
+    static RedisModuleString *last;
+    static uint64_t last_due;
+    if (last != NULL && last_due == due)
+        return last;
+    if (last != NULL)
+        RedisModule_FreeString(NULL, last);
+    last_due = due;
+    return last = new_number(due);
+}
+
 /* The arguments of a call: `kept` ones belong to somebody else, `own` ones are freed after it. */
 struct arguments {
     RedisModuleString **at, *small[SMALL_ARGUMENTS];
@@ -297,9 +310,12 @@ static void add_about(struct arguments *arguments, const struct tw__task *task)
     add_kept(arguments, word("tw.id"));
     add_own(arguments, new_string(tw__task_id(task)));
     add_kept(arguments, word("tw.due"));
-    add_own(arguments, new_number(tw__task_due(task)));
+    add_kept(arguments, due_string(tw__task_due(task)));
     add_kept(arguments, word("tw.attempt"));
-    add_own(arguments, new_number(tw__tries(task) + 1));
+    if (tw__tries(task) == 0)
+        add_kept(arguments, word("1"));
+    else
+        add_own(arguments, new_number(tw__tries(task) + 1));
 }
 
 static RedisModuleString *target_of(struct tw__route *route)

@@ -4,11 +4,15 @@
  *
  * Each tick does a little of everything that waits: it frees tasks of removed schedules, gives targets that refused
  * another try, and delivers what is due, until the budget of tasks or of time is used up. The server then serves its
- * clients, and the next tick follows a millisecond later. While the gap between two ticks shows that clients had to wait,
+ * clients, and the next tick follows. While the gap between two ticks shows that clients had to wait,
  * the budget shrinks, to an eighth at least.
  *
  * When nothing may be delivered (a pause, another role, no memory), due tasks are still taken off the wheel, into the
  * queue of overdue ones: so the wheel never falls behind, and INFO can say how many wait.
+ *
+ * The server's timers do not come sooner than a millisecond after the last one has ended, which would leave a third of the
+ * time unused while there is a backlog. So then the next tick is asked for through the event loop: its pipe is readable at
+ * once, clients that have sent something are served in the same round, and the timer, set to no time at all, ends it.
  *
  * Writing while the server is paused for a failover or a shutdown ends the server with a failed assertion. So each tick
  * asks, immediately before its first write, whether replicas must not be written to; nothing else runs until it ends.
@@ -32,7 +36,7 @@ enum {
 
 static RedisModuleCtx *own_ctx;
 static RedisModuleTimerID timer;
-static bool armed, loading;
+static bool armed, loading, asked; /* asked: the event loop will call ask_timer() */
 static uint64_t armed_ms;
 static uint32_t share = SHARES;
 static uint64_t ended_us; /* monotonic: when the last tick ended that left work behind; else 0 */
@@ -92,11 +96,28 @@ void tw__arm(uint64_t ms)
     armed_ms = now_ms + wait_ms;
 }
 
+static void ask_timer(void *data)
+{
+    (void)data;
+    asked = false;
+    tw__arm(tw__now_ms());
+}
+
+/* The next tick follows when the clients have been served that are waiting now. */
+static void go_on_soon(void)
+{
+    if (asked || loading)
+        return;
+    asked = RedisModule_EventLoopAddOneShot(ask_timer, NULL) == REDISMODULE_OK;
+    if (!asked)
+        tw__arm(tw__now_ms() + 1);
+}
+
 /* When there is work next, on the wall clock; what has been put off apart. */
 static uint64_t next_work(uint64_t now_ms)
 {
     if (tw__schedule_reaping())
-        return now_ms;
+        return now_ms + 1; /* not at once: a schedule may be with the thread that frees, and not be here yet */
     uint64_t next = tw__next_work(), retry = tw_wheel_next_bound(tw__all.retries);
     if (retry == TW_NEVER)
         return next;
@@ -190,13 +211,13 @@ static uint64_t serve(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us)
     }
     if (why == TW__DEFER_NONE) {
         back_off_ms = 0;
-        return more ? now_ms + 1 : TW_NEVER;
+        return more ? now_ms : TW_NEVER;
     }
     more = collect(now_ms);
     if (!tw__any_waiting())
-        return more ? now_ms + 1 : TW_NEVER;
+        return more ? now_ms : TW_NEVER;
     tw__counts.deferred[why]++;
-    return more ? now_ms + 1 : look_again(why, now_ms);
+    return more ? now_ms : look_again(why, now_ms);
 }
 
 static void tick(RedisModuleCtx *ctx, void *data)
@@ -211,8 +232,10 @@ static void tick(RedisModuleCtx *ctx, void *data)
     uint64_t work = next_work(now_ms);
     if (work < next)
         next = work;
-    if (next != TW_NEVER)
-        tw__arm(next > now_ms ? next : now_ms + 1);
+    if (next <= now_ms)
+        go_on_soon();
+    else if (next != TW_NEVER)
+        tw__arm(next);
     uint64_t took_us = now_us() - started_us;
     if (took_us > tw__counts.tick_us_max)
         tw__counts.tick_us_max = took_us;

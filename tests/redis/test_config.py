@@ -11,7 +11,7 @@ from harness import ROOT, Broken, Raw, module_path, now_ms, wait_until
 HOUR = 3600 * 1000
 END_OF_TIME = 2**63 - 1
 SETTINGS = {  # default, least, most
-    "tickwheel.tasks-per-tick": (1000, 1, 100000), "tickwheel.us-per-tick": (2000, 100, 1000000),
+    "tickwheel.tasks-per-tick": (1000, 1, 100000), "tickwheel.us-per-tick": (1200, 100, 1000000),
     "tickwheel.dead-letter-tries": (3, 1, 15), "tickwheel.default-maxlen": (0, 0, END_OF_TIME),
     "tickwheel.retry-ms": (100, 1, 5000),
 }
@@ -207,7 +207,7 @@ def test_a_fresh_server_counts_from_0(server):
     settings = ("budget_tasks", "budget_us", "bytes", "tick_us_max")
     numbers = {name: value for name, value in found.items() if name not in ("durability", "warning", *settings)}
     assert numbers == {name: 0 for name in numbers}
-    assert (found["budget_tasks"], found["budget_us"]) == (1000, 2000)
+    assert (found["budget_tasks"], found["budget_us"]) == (1000, 1200)
 
 
 # INFO: each counter
