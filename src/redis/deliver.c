@@ -168,6 +168,7 @@ void tw__deliver_finish(RedisModuleCtx *ctx)
         finish(ctx, schedule);
     }
     RedisModule_SelectDb(ctx, db);
+    tw__all.turn = NULL;
 }
 
 /* ---- after a delivery ---------------------------------------------------------------------------------------------- */

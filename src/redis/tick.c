@@ -251,7 +251,9 @@ void tw__tick_cron(void)
         armed = false;
         tw__arm(now_ms);
     }
-    if (tw__schedule_reaping())
+    /* What waits for a time that has come already once, before the clock was set back, is not in a wheel. */
+    bool again = tw__any_waiting() && now_ms < tw_wheel_now(tw__all.wheel);
+    if (again || tw__schedule_reaping())
         tw__arm(now_ms);
 }
 
