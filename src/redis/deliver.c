@@ -466,7 +466,7 @@ static bool is_there(RedisModuleCtx *ctx, const struct tw__schedule *schedule)
     return same;
 }
 
-/* Makes the call, with the due time of the last period that was missed, if any may be passed over. */
+/* Makes the call; `missed` periods are passed over. */
 static enum tw__defer call_target(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
                                   char *error, uint64_t now_ms)
 {
@@ -483,11 +483,11 @@ static enum tw__defer call_target(RedisModuleCtx *ctx, struct tw__route *route, 
 }
 
 static enum tw__defer deliver_to(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
-                                 uint64_t now_ms)
+                                 uint64_t missed, uint64_t now_ms)
 {
     char error[ERROR_MAX];
     struct tw__schedule *schedule = route->schedule;
-    enum tw__defer why = call_target(ctx, route, task, error, now_ms);
+    enum tw__defer why = call_target(ctx, route, task, error, missed);
     switch (why) {
     case TW__DEFER_NONE:
         route->wait_ms = 0;
@@ -524,7 +524,7 @@ enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t 
     struct tw__plan plan = tw__route_plan(route);
     if (plan.late == TW__LATE_DROP && drop_late(schedule, task, plan.late_ms, now_ms))
         return TW__DEFER_NONE;
-    return deliver_to(ctx, route, task, now_ms);
+    return deliver_to(ctx, route, task, missed_periods(route, task, now_ms), now_ms);
 }
 
 /* Delivers up to `limit` of the `want` tasks that are due first; those of routes that wait stay. */
@@ -539,7 +539,7 @@ static enum tw__defer deliver_first(RedisModuleCtx *ctx, struct tw__schedule *sc
         if (tw__is_behind(task[i]))
             continue;
         tw__unfile(task[i]);
-        why = deliver_to(ctx, tw__route_of(task[i]), task[i], now_ms);
+        why = deliver_to(ctx, tw__route_of(task[i]), task[i], 0, now_ms);
         if (why != TW__DEFER_NONE) {
             tw__counts.deferred[why]++;
             tw__file(task[i], tw__task_due(task[i]), now_ms);
