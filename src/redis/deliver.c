@@ -468,9 +468,9 @@ static bool is_there(RedisModuleCtx *ctx, const struct tw__schedule *schedule)
 
 /* Makes the call; `missed` periods are passed over. */
 static enum tw__defer call_target(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
-                                  char *error, uint64_t now_ms)
+                                  char *error, uint64_t missed)
 {
-    uint64_t missed = missed_periods(route, task, now_ms), due = tw__task_due(task);
+    uint64_t due = tw__task_due(task);
     if (missed > 0)
         tw_timer_init_at(&task->timer, due + missed * tw__task_every(task));
     enum tw__defer why = tw__route_plan(route).kind == TW__LIST ? call_rpush(ctx, route, task, error)
