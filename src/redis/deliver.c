@@ -26,6 +26,7 @@
 enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000, ERROR_MAX = 200, SMALL_ARGUMENTS = 32 };
 
 static struct tw__schedule *touched;
+static uint64_t drains; /* TW.DRAIN calls */
 static uint64_t lateness[TW__HISTOGRAM_BUCKETS], lateness_max;
 
 /* ---- strings for the server ----------------------------------------------------------------------------------- */
@@ -482,19 +483,23 @@ static enum tw__defer call_target(RedisModuleCtx *ctx, struct tw__route *route, 
     return why;
 }
 
+static void delivered(struct tw__route *route, struct tw__task *task, uint64_t now_ms)
+{
+    route->wait_ms = 0;
+    tw__counts.fired++;
+    route->schedule->fired++;
+    count_lateness(tw__task_due(task));
+    go_on(route->schedule, task, now_ms);
+}
+
 static enum tw__defer deliver_to(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
                                  uint64_t missed, uint64_t now_ms)
 {
     char error[ERROR_MAX];
-    struct tw__schedule *schedule = route->schedule;
     enum tw__defer why = call_target(ctx, route, task, error, missed);
     switch (why) {
     case TW__DEFER_NONE:
-        route->wait_ms = 0;
-        tw__counts.fired++;
-        schedule->fired++;
-        count_lateness(tw__task_due(task));
-        go_on(schedule, task, now_ms);
+        delivered(route, task, now_ms);
         return TW__DEFER_NONE;
     case TW__DEFER_SLOT:
         tw__counts.deferred[TW__DEFER_SLOT]++;
@@ -527,7 +532,26 @@ enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t 
     return deliver_to(ctx, route, task, missed_periods(route, task, now_ms), now_ms);
 }
 
-/* Delivers up to `limit` of the `want` tasks that are due first; those of routes that wait stay. */
+/* TW.DRAIN of one task, if its target takes it. A refusal does not count as a try, as the task may not be due. */
+static enum tw__defer drain_task(RedisModuleCtx *ctx, struct tw__task *task, uint64_t now_ms)
+{
+    char error[ERROR_MAX];
+    struct tw__route *route = tw__route_of(task);
+    if (tw__is_behind(task) || route->drain == drains)
+        return TW__DEFER_NONE;
+    tw__unfile(task);
+    enum tw__defer why = call_target(ctx, route, task, error, 0);
+    if (why == TW__DEFER_NONE) {
+        delivered(route, task, now_ms);
+        return TW__DEFER_NONE;
+    }
+    tw__counts.deferred[why]++;
+    tw__file(task, tw__task_due(task), now_ms);
+    route->drain = drains;
+    return why == TW__DEFER_REFUSED || why == TW__DEFER_SLOT ? TW__DEFER_NONE : why;
+}
+
+/* Delivers up to `limit` of the `want` tasks that are due first; those of routes that wait or refuse stay. */
 static enum tw__defer deliver_first(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t want,
                                     uint64_t limit)
 {
@@ -535,16 +559,8 @@ static enum tw__defer deliver_first(RedisModuleCtx *ctx, struct tw__schedule *sc
     struct tw__task **task = RedisModule_Alloc((want + 1) * sizeof(struct tw__task *));
     uint64_t count = tw__schedule_earliest(schedule, 0, UINT64_MAX, now_ms, want, task);
     enum tw__defer why = TW__DEFER_NONE;
-    for (size_t i = 0; i < count && why == TW__DEFER_NONE && schedule->fired - before < limit; i++) {
-        if (tw__is_behind(task[i]))
-            continue;
-        tw__unfile(task[i]);
-        why = deliver_to(ctx, tw__route_of(task[i]), task[i], 0, now_ms);
-        if (why != TW__DEFER_NONE) {
-            tw__counts.deferred[why]++;
-            tw__file(task[i], tw__task_due(task[i]), now_ms);
-        }
-    }
+    for (size_t i = 0; i < count && why == TW__DEFER_NONE && schedule->fired - before < limit; i++)
+        why = drain_task(ctx, task[i], now_ms);
     RedisModule_Free(task);
     return why;
 }
@@ -553,10 +569,11 @@ uint64_t tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uin
 {
     uint64_t before = schedule->fired, count = tw__table_count(&schedule->tasks),
              want = limit < count ? limit : count;
+    drains++;
     touch(schedule);
     /* When nothing at all could be delivered, further ones are looked at: 0 says that there is none that can be. */
-    while (deliver_first(ctx, schedule, want, limit) == TW__DEFER_NONE && schedule->fired == before &&
-           want < count)
+    while (schedule->held < count && deliver_first(ctx, schedule, want, limit) == TW__DEFER_NONE &&
+           schedule->fired == before && want < count)
         want = want > count / 2 ? count : want * 2;
     uint64_t fired = schedule->fired - before;
     tw__deliver_finish(ctx);

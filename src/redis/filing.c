@@ -4,7 +4,7 @@
  *
  * The wheel counts milliseconds of the wall clock, as the server's own expiries do. A task whose time the wheel has
  * passed cannot be filed there with that time, so it goes to the queue of tasks that were late when they were filed, which
- * keeps it. It takes its turn when nothing is left that was due before it.
+ * keeps it. It takes its turn when nothing is left that was due before it was filed.
  *
  * The wheel's time never goes back; the wall clock may. Then there are times that the wheel has passed and that are yet
  * to come: tasks for these go to a second wheel, `behind`, which stands at the true time. It is dropped when the clock
@@ -127,6 +127,7 @@ void tw__file(struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
         return;
     }
     tw_timer_init_at(&task->timer, due_ms);
+    task->timer.hint = now_ms;
     enqueue(task, &tw__all.late);
 }
 
@@ -294,6 +295,13 @@ static struct tw__task *take_turn(uint32_t *budget)
     return task;
 }
 
+/* When a late task was filed: that is its turn, whatever its due time. Else a task that repeats and is an age behind would
+ * keep all others waiting. */
+static uint64_t turn_of_late(const struct tw__task *task)
+{
+    return task->timer.hint;
+}
+
 /* Takes what is due first of the queues and the wheel. */
 static enum tw__taken take_first(uint64_t now_ms, uint32_t *budget, struct tw__task **task)
 {
@@ -307,11 +315,11 @@ static enum tw__taken take_first(uint64_t now_ms, uint32_t *budget, struct tw__t
         if (late == NULL || taken == TW__TAKEN_MORE)
             return taken;
         if (taken == TW__TAKEN_TASK) {
-            if (tw__task_due(*task) <= tw__task_due(late))
+            if (tw__task_due(*task) <= turn_of_late(late))
                 return taken;
             enqueue(*task, tw__all.overdue.next);
         }
-    } else if (late == NULL || tw__task_due(overdue) <= tw__task_due(late)) {
+    } else if (late == NULL || tw__task_due(overdue) <= turn_of_late(late)) {
         late = overdue;
     }
     tw__unfile(late);
@@ -420,7 +428,7 @@ uint64_t tw__overdue(uint64_t now_ms, uint64_t *oldest)
     look_into_queue(&overdue, &tw__all.overdue, LOOK_MAX);
     look_into_queue(&overdue, &tw__all.late, LOOK_MAX);
     for (uint32_t i = 0; i < tw__all.routes && tw__all.held > 0; i++)
-        if (tw__all.route[i] != NULL)
+        if (tw__route_at(i) != NULL)
             look_into_queue(&overdue, &tw__all.route[i]->queue, 1);
     overdue.count = tw__all.queued + tw__all.held;
     tw_wheel_visit_until(tw__all.wheel, now_ms, count_overdue, &overdue);

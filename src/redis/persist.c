@@ -151,9 +151,13 @@ static size_t memory_usage(RedisModuleKeyOptCtx *context, const void *value, siz
     return tw__schedule_bytes(value);
 }
 
+/* What frees a value of more than a few parts on another thread is told that there is one part when memory is short: then
+ * it comes to free_value() on the server's thread, and the memory is there when the call returns. */
 static size_t free_effort(RedisModuleKeyOptCtx *context, const void *value)
 {
     (void)context;
+    if (RedisModule_GetUsedMemoryRatio() >= 1)
+        return 1;
     return tw__table_count(&((const struct tw__schedule *)value)->tasks);
 }
 

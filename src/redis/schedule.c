@@ -145,18 +145,28 @@ static bool plan_is_of(const struct tw__plan *plan, const struct tw__route *rout
            memcmp(plan->target.at, other.target.at, other.target.size) == 0;
 }
 
-/* A free number for a route. */
+enum { NO_INDEX = UINT32_MAX };
+
+/* An unused number for a route. */
 static uint32_t new_index(void)
 {
-    while (tw__all.route_free < tw__all.routes && tw__all.route[tw__all.route_free] != NULL)
-        tw__all.route_free++;
-    if (tw__all.route_free == tw__all.route_capacity) {
+    if (tw__all.routes > 0 && tw__all.route_free != NO_INDEX) {
+        uint32_t index = tw__all.route_free;
+        tw__all.route_free = (uint32_t)((uintptr_t)tw__all.route[index] >> 1);
+        return index;
+    }
+    if (tw__all.routes == tw__all.route_capacity) {
         tw__all.route_capacity = tw__all.route_capacity == 0 ? 16 : tw__all.route_capacity * 2;
         tw__all.route = tw__memory.realloc(tw__all.route, tw__all.route_capacity * sizeof(struct tw__route *));
     }
-    if (tw__all.route_free == tw__all.routes)
-        tw__all.routes++;
-    return tw__all.route_free++;
+    tw__all.route_free = NO_INDEX;
+    return tw__all.routes++;
+}
+
+static void free_index(uint32_t index)
+{
+    tw__all.route[index] = (struct tw__route *)((uintptr_t)tw__all.route_free << 1 | 1);
+    tw__all.route_free = index;
 }
 
 static void free_route(struct tw__route *route)
@@ -166,9 +176,7 @@ static void free_route(struct tw__route *route)
     if (schedule->last == route)
         schedule->last = NULL;
     tw__route_rests(route);
-    tw__all.route[route->index] = NULL;
-    if (route->index < tw__all.route_free)
-        tw__all.route_free = route->index;
+    free_index(route->index);
     if (route->target != NULL)
         tw__all.forget_target(route->target);
     tw__memory.free(route);

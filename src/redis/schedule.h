@@ -41,6 +41,7 @@ struct tw__route {
     uint32_t waits;        /* for the target, counted; a held task's tries are told by it */
     void *target; /* the target's name as the server wants it, made when first used; see forget_target */
     uint64_t tasks;
+    uint64_t drain; /* the TW.DRAIN that it refused last */
     uint64_t chunk; /* the chunk that numbered it last, and its number there (chunk.c) */
     uint32_t number;
     uint32_t index; /* in the list of all routes */
@@ -81,7 +82,7 @@ struct tw__all {
     struct tw_link attached, detached;
     uint64_t schedules, pending, queued, held, bytes; /* of attached schedules */
     uint64_t reaping;                                 /* tasks of detached ones */
-    struct tw__route **route;
+    struct tw__route **route; /* by number; unused numbers are a list, see tw__route_at() */
     uint32_t routes, route_capacity, route_free;
     uint32_t order;
     struct tw__schedule
@@ -130,6 +131,12 @@ void tw__schedule_put(struct tw__schedule *schedule, struct tw__task *task, stru
 void tw__schedule_remove(struct tw__schedule *schedule, struct tw__task *task, uint64_t hash);
 /* The task's block has been moved: `old` is where it was. */
 void tw__schedule_moved(struct tw__schedule *schedule, const struct tw__task *old, struct tw__task *task);
+
+/* The route with a number, or NULL. An unused number's place holds twice the next unused one, plus 1, which no pointer is. */
+static inline struct tw__route *tw__route_at(uint32_t i)
+{
+    return (uintptr_t)tw__all.route[i] & 1 ? NULL : tw__all.route[i];
+}
 
 static inline struct tw__route *tw__route_of(const struct tw__task *task)
 {

@@ -19,10 +19,13 @@
  */
 #include "module.h"
 
+#include "memory.h"
+
 enum {
     SHARES = 8,            /* parts of the budget */
     BUSY_US = 2000,        /* a gap between two ticks that shows that clients wait */
     LOOK_AT_CLOCK = 8,     /* tasks between two looks */
+    BIG = 4096,            /* bytes of a task after which one is due too */
     REAP_TASKS = 1000,     /* freed in one tick */
     COLLECT_TASKS = 10000, /* taken off the wheel in one tick when nothing may be delivered */
     REFILE_FACTOR = 8,     /* the wheel's own work for each task */
@@ -31,6 +34,7 @@ enum {
     BACK_OFF_MAX_MS = 5000,
     SLEEP_MAX_MS = 3600 * 1000,
     JUMP_US = 1000000,
+    NOTICE_US = 20000,
     BACK_MS = 10
 };
 
@@ -61,12 +65,12 @@ uint32_t tw__tick_budget_us(void)
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 
-/* The wall clock may be set; the monotonic one beside it tells by how much. */
-static void watch_clock(uint64_t now_ms)
+/* The wall clock may be set; the monotonic one beside it tells by how much. Returns whether it was. */
+static bool watch_clock(uint64_t now_ms)
 {
     uint64_t wall = now_ms * 1000, monotonic = now_us();
-    int64_t jump = (int64_t)(wall - wall_us) - (int64_t)(monotonic - monotonic_us);
-    if (wall_us != 0 && (jump > JUMP_US || jump < -JUMP_US)) {
+    int64_t jump = wall_us == 0 ? 0 : (int64_t)(wall - wall_us) - (int64_t)(monotonic - monotonic_us);
+    if (jump > JUMP_US || jump < -JUMP_US) {
         tw__counts.clock_jumps++;
         RedisModule_Log(own_ctx, "warning", "tickwheel: the clock was set by %lld ms",
                         (long long)(jump / 1000));
@@ -76,6 +80,7 @@ static void watch_clock(uint64_t now_ms)
     uint64_t stands = tw_wheel_now(tw__all.behind != NULL ? tw__all.behind : tw__all.wheel);
     if (now_ms + BACK_MS < stands)
         tw__clock_back(now_ms);
+    return jump > NOTICE_US || jump < -NOTICE_US;
 }
 
 /* ---- arming ------------------------------------------------------------------------------------------------------ */
@@ -162,12 +167,13 @@ static enum tw__defer deliver(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t sta
     enum tw__taken taken = TW__TAKEN_MORE;
     struct tw__task *task;
     while (tasks > 0 && (taken = tw__take(now_ms, true, &work, &task)) == TW__TAKEN_TASK) {
+        bool big = tw__memory.usable(task) > BIG;
         why = tw__deliver(ctx, task, now_ms);
         if (why != TW__DEFER_NONE) {
             tw__put_back(task);
             break;
         }
-        if (--tasks % LOOK_AT_CLOCK == 0 && now_us() - started_us >= us)
+        if ((--tasks % LOOK_AT_CLOCK == 0 || big) && now_us() - started_us >= us)
             break;
     }
     tw__deliver_finish(ctx);
@@ -211,7 +217,10 @@ static uint64_t serve(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us)
     }
     if (why == TW__DEFER_NONE) {
         back_off_ms = 0;
-        return more ? now_ms : TW_NEVER;
+        if (more)
+            return now_ms;
+        /* What is left in a queue came due once already, before the clock was set back. */
+        return tw__any_waiting() ? now_ms + PAUSE_MS : TW_NEVER;
     }
     more = collect(now_ms);
     if (!tw__any_waiting())
@@ -225,7 +234,7 @@ static void tick(RedisModuleCtx *ctx, void *data)
     (void)data;
     armed = false;
     uint64_t now_ms = tw__now_ms(), started_us = now_us();
-    watch_clock(now_ms);
+    (void)watch_clock(now_ms);
     tw__schedule_reap(REAP_TASKS);
     give_another_try(started_us / 1000);
     uint64_t next = serve(ctx, now_ms, started_us);
@@ -244,16 +253,15 @@ static void tick(RedisModuleCtx *ctx, void *data)
 void tw__tick_cron(void)
 {
     uint64_t now_ms = tw__now_ms();
-    watch_clock(now_ms);
-    if (armed && !loading && now_ms > armed_ms) {
-        /* The server's timers sleep by the monotonic clock: after a step forward ours would come too late. */
+    bool jumped = watch_clock(now_ms);
+    if (armed && !loading && (jumped || now_ms > armed_ms)) {
+        /* The server's timers sleep by the monotonic clock and are due by the wall clock: after a step either way ours would
+         * come too late. */
         RedisModule_StopTimer(own_ctx, timer, NULL);
         armed = false;
         tw__arm(now_ms);
     }
-    /* What waits for a time that has come already once, before the clock was set back, is not in a wheel. */
-    bool again = tw__any_waiting() && now_ms < tw_wheel_now(tw__all.wheel);
-    if (again || tw__schedule_reaping())
+    if (tw__schedule_reaping())
         tw__arm(now_ms);
 }
 
@@ -270,5 +278,5 @@ void tw__tick_start(RedisModuleCtx *ctx)
 {
     own_ctx = RedisModule_GetDetachedThreadSafeContext(ctx);
     loading = (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_LOADING) != 0;
-    watch_clock(tw__now_ms());
+    (void)watch_clock(tw__now_ms());
 }

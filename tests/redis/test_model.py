@@ -158,6 +158,7 @@ class Pair:
 
     def failover(self):
         self.settle()
+        wait_until(lambda: "online" in str(self.primary.info("replication").get("slave0")), message="no replica")
         self.primary.client().execute_command("FAILOVER", "TO", HOST, self.replica.port)
         wait_until(lambda: self.replica.info("replication")["role"] == "master", message="no failover")
         wait_until(lambda: self.primary.info("replication")["role"] == "slave", message="no failover")
