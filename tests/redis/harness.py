@@ -684,7 +684,7 @@ def tasks(client, schedule):
     while True:
         cursor, flat = client.execute_command("TW.SCAN", schedule, cursor, "COUNT", 1000)
         found.update(zip(flat[::2], map(int, flat[1::2])))
-        if str(cursor) == "0":
+        if int(cursor) == 0:
             return found
 
 
