@@ -728,3 +728,29 @@ def test_a_million_tasks_in_the_same_second(fleet):
     assert r.exists("s") == 0
     found = server.tw()
     assert (found["fired"], found["pending"], found["overdue"]) == (HERD, 0, 0)
+
+
+# What one task may not do to the others
+
+def test_a_repeating_task_that_is_an_age_behind_does_not_keep_others_waiting(r):
+    """A time in seconds where milliseconds were meant: a milliard of missed periods, each of which is delivered."""
+    add(r, "x", "AT", now_ms() // 1000, "EVERY", 1000, "MAXLEN", 10, schedule="behind", target="flood")
+    wait_until(lambda: r.exists("flood"))
+    add(r, "a", "IN", 50)
+    add(r, "b", "AT", 5)
+    wait_until(lambda: r.xlen("q") == 2)
+    assert r.execute_command("TW.LEN", "behind") == 1
+
+
+def test_draining_into_a_target_that_refuses_leaves_tasks_that_are_not_due(r):
+    """Neither a try nor a reason to deliver: when the target is repaired, they wait for their time."""
+    r.set("q", "not a stream")
+    add(r, "a", "IN", HOUR)
+    before = task(r, "s", "a")
+    assert r.execute_command("TW.DRAIN", "s") == 0
+    r.delete("q")
+    r.config_set("tickwheel.retry-ms", 1)
+    add(r, "due", "IN", 100)
+    wait_until(lambda: r.xlen("q") == 1)
+    assert {**task(r, "s", "a"), "remaining": 0} == {**before, "remaining": 0}
+    assert (r.exists("s:dead"), delivered(r, "q")) == (0, ["due"])

@@ -789,6 +789,39 @@ def test_the_wall_clock_steps_back(fleet):
     never_early(r, "out")
 
 
+def test_the_wall_clock_steps_back_while_a_target_is_given_another_try(fleet):
+    """The wait for the target is over when it is over, whatever the wall clock says."""
+    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    server = fleet.server(**clock.options)
+    r = server.client()
+    r.set("out", "not a stream")
+    r.config_set("tickwheel.retry-ms", 3000)
+    add(r, "s", "out", "a", clock.now())
+    wait_until(lambda: server.tw()["held"] == 1)
+    clock.push(-3600000)
+    r.delete("out")
+    wait_until(lambda: r.xlen("out") == 1)
+
+
+def test_the_wall_clock_of_a_replica_steps_back_before_it_is_promoted(fleet):
+    """What was overdue there is due again a little later, and something wakes it then."""
+    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    master = fleet.server()
+    replica = fleet.server(replicaof=master, **clock.options)
+    wait_replica_in_sync(master, replica)
+    due = now_ms() + 3000
+    add(master.client(), "s", "out", "a", due)
+    wait_until(lambda: replica.client().exists("s"))
+    in_time(due)
+    with frozen(master):
+        wait_until(lambda: replica.tw()["overdue"] == 1)
+        clock.push(-3000)
+        there = replica.client()
+        there.replicaof("NO", "ONE")
+        wait_until(lambda: there.xlen("out") == 1)
+    assert clock.now() >= due
+
+
 def test_the_wall_clock_steps_to_and_fro_with_a_repeating_task(fleet):
     """Its due times keep their phase, and none comes twice."""
     clock = WallClock(os.path.join(fleet.folder, "clock"))
