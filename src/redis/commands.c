@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "chunk.h"
-#include "memory.h"
 
 enum { ERROR_MAX = 256, ID_MAX = 48, SMALL_ARGUMENTS = 64 };
 
@@ -86,8 +85,7 @@ static bool open_schedule(RedisModuleCtx *ctx, RedisModuleString *name, RedisMod
 static struct tw__schedule *new_schedule(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name)
 {
     struct tw__schedule *schedule = tw__schedule_new();
-    schedule->name = RedisModule_CreateStringFromString(NULL, name);
-    schedule->db = RedisModule_GetSelectedDb(ctx);
+    tw__name(schedule, name, RedisModule_GetSelectedDb(ctx));
     tw__schedule_attach(schedule);
     RedisModule_ModuleTypeSetValue(key, tw__type, schedule);
     return schedule;

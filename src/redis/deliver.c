@@ -123,17 +123,8 @@ static void touch(struct tw__schedule *schedule)
     touched = schedule;
 }
 
-static void keep_string(struct tw__strings *strings, RedisModuleString *string)
-{
-    if (strings->count == strings->capacity) {
-        strings->capacity = strings->capacity == 0 ? 16 : strings->capacity * 2;
-        strings->at = RedisModule_Realloc(strings->at, strings->capacity * sizeof *strings->at);
-    }
-    strings->at[strings->count++] = string;
-}
-
 static void replicate(RedisModuleCtx *ctx, struct tw__schedule *schedule, const char *what,
-                      struct tw__strings *strings)
+                      struct tw__vector *strings)
 {
     if (strings->count > 0)
         RedisModule_Replicate(ctx, "TW.FIRED", "scv", schedule->name, what, strings->at, strings->count);
@@ -178,7 +169,7 @@ void tw__deliver_finish(RedisModuleCtx *ctx)
 static void finish_task(struct tw__schedule *schedule, struct tw__task *task)
 {
     struct tw__bytes id = tw__task_id(task);
-    keep_string(&schedule->once, new_string(id));
+    tw__vector_add(&schedule->once, new_string(id));
     tw__schedule_remove(schedule, task, tw__table_hash(id.at, id.size));
 }
 
@@ -190,10 +181,10 @@ static void file_again(struct tw__schedule *schedule, struct tw__task *task, uin
         finish_task(schedule, task);
         return;
     }
-    keep_string(&schedule->next, new_string(tw__task_id(task)));
-    keep_string(&schedule->next, new_number(due));
-    keep_string(&schedule->next,
-                RedisModule_CreateStringFromLongLong(NULL, times == TW__FOR_EVER ? -1 : (long long)times));
+    tw__vector_add(&schedule->next, new_string(tw__task_id(task)));
+    tw__vector_add(&schedule->next, new_number(due));
+    tw__vector_add(&schedule->next,
+                   RedisModule_CreateStringFromLongLong(NULL, times == TW__FOR_EVER ? -1 : (long long)times));
     tw__task_set_times(task, times);
     tw__task_set_tries(task, 0);
     tw__file(task, due, now_ms);

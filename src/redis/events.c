@@ -13,10 +13,6 @@
 
 #include <string.h>
 
-enum { REAP_AT_ONCE = 1 << 20 };
-
-void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value);
-
 /* The schedule that was unlinked last: an event that follows may say why. */
 static RedisModuleString *unlinked_name;
 static uint64_t unlinked_tasks;
@@ -40,9 +36,7 @@ static void attach_again(RedisModuleCtx *ctx, RedisModuleString *name)
     struct tw__schedule *schedule;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_OPEN_KEY_NOTOUCH);
     if (tw__open(key, &schedule) == TW__OPEN_SCHEDULE) {
-        RedisModule_FreeString(NULL, schedule->name);
-        schedule->name = RedisModule_CreateStringFromString(NULL, name);
-        schedule->db = RedisModule_GetSelectedDb(ctx);
+        tw__name(schedule, name, RedisModule_GetSelectedDb(ctx));
         tw__schedule_attach(schedule);
         tw__arm_next();
     }
@@ -115,8 +109,7 @@ static void on_loading(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub
     bool ended = sub == REDISMODULE_SUBEVENT_LOADING_ENDED || sub == REDISMODULE_SUBEVENT_LOADING_FAILED;
     tw__tick_loading(!ended);
     if (!ended) {
-        while (tw__schedule_reap(REAP_AT_ONCE) > 0) /* two data sets at a time would be too much memory */
-            ;
+        tw__schedule_reap_all(); /* two data sets at a time would be too much memory */
         return;
     }
     tw__sort_overdue();

@@ -33,21 +33,6 @@ static bool queue_empty(const struct tw_link *queue)
     return queue->next == queue;
 }
 
-static void link_between(struct tw_link *link, struct tw_link *prev, struct tw_link *next)
-{
-    link->prev = prev;
-    link->next = next;
-    prev->next = link;
-    next->prev = link;
-}
-
-static void link_out(struct tw_link *link)
-{
-    link->prev->next = link->next;
-    link->next->prev = link->prev;
-    link->next = link->prev = NULL;
-}
-
 static struct tw__task *task_of_link(struct tw_link *link)
 {
     return TW_CONTAINER(link, struct tw__task, timer.link);
@@ -105,7 +90,7 @@ void tw__clock_back(uint64_t now_ms)
 static void enqueue(struct tw__task *task, struct tw_link *next)
 {
     task->flags |= TW__TASK_QUEUED;
-    link_between(&task->timer.link, next->prev, next);
+    tw__link_before(&task->timer.link, next);
     count_queued(tw__schedule_of(task), 1);
 }
 
@@ -149,7 +134,7 @@ void tw__route_rests(struct tw__route *route)
 {
     tw_wheel_cancel(tw__all.retries, &route->retry);
     if (route->turn.next != NULL)
-        link_out(&route->turn);
+        tw__link_out(&route->turn);
 }
 
 static void hold(struct tw__task *task, struct tw_link *next)
@@ -157,7 +142,7 @@ static void hold(struct tw__task *task, struct tw_link *next)
     struct tw__route *route = tw__route_of(task);
     tw__task_set_tries(task, route->waits - tw__task_tries(task));
     task->flags |= TW__TASK_QUEUED | TW__TASK_HELD;
-    link_between(&task->timer.link, next->prev, next);
+    tw__link_before(&task->timer.link, next);
     count_held(route->schedule, 1);
 }
 
@@ -187,7 +172,7 @@ void tw__hold_first(struct tw__task *task, uint64_t retry_ms)
 void tw__give_turn(struct tw__route *route)
 {
     if (route->turn.next == NULL)
-        link_between(&route->turn, tw__all.turns.prev, &tw__all.turns);
+        tw__link_before(&route->turn, &tw__all.turns);
 }
 
 void tw__put_back(struct tw__task *task)
@@ -209,7 +194,7 @@ void tw__unfile(struct tw__task *task)
         return;
     if (task->flags & TW__TASK_QUEUED) {
         struct tw__route *route = tw__route_of(task);
-        link_out(&task->timer.link);
+        tw__link_out(&task->timer.link);
         if (task->flags & TW__TASK_HELD) {
             tw__task_set_tries(task, held_tries(task));
             count_held(route->schedule, -1);
@@ -371,8 +356,8 @@ void tw__sort_overdue(void)
     struct tw_link *run[64] = {NULL};
     while (!queue_empty(&tw__all.late)) {
         struct tw_link *late = tw__all.late.next;
-        link_out(late);
-        link_between(late, tw__all.overdue.prev, &tw__all.overdue);
+        tw__link_out(late);
+        tw__link_before(late, &tw__all.overdue);
     }
     struct tw_link *link = tw__all.overdue.next, *following;
     for (; link != &tw__all.overdue; link = following) {
@@ -392,7 +377,7 @@ void tw__sort_overdue(void)
     queue_init(&tw__all.overdue);
     for (; all != NULL; all = following) {
         following = all->next;
-        link_between(all, tw__all.overdue.prev, &tw__all.overdue);
+        tw__link_before(all, &tw__all.overdue);
     }
 }
 

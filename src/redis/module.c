@@ -42,6 +42,16 @@ enum tw__opened tw__open(RedisModuleKey *key, struct tw__schedule **schedule)
     return TW__OPEN_SCHEDULE;
 }
 
+void tw__name(struct tw__schedule *schedule, const RedisModuleString *name, int db)
+{
+    size_t size = 0;
+    const char *bytes = name == NULL ? "" : RedisModule_StringPtrLen(name, &size);
+    if (schedule->name != NULL)
+        RedisModule_FreeString(NULL, schedule->name);
+    schedule->name = RedisModule_CreateString(NULL, bytes, size);
+    schedule->db = db;
+}
+
 void tw__changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event)
 {
     RedisModule_SignalModifiedKey(ctx, name);

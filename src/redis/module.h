@@ -64,6 +64,9 @@ enum tw__opened { TW__OPEN_NONE, TW__OPEN_SCHEDULE, TW__OPEN_OTHER };
 /* Looks a key up: what it is, and the schedule. */
 enum tw__opened tw__open(RedisModuleKey *key, struct tw__schedule **schedule);
 
+/* Tells a schedule of which key it is the value. A name of NULL is an empty one. */
+void tw__name(struct tw__schedule *schedule, const RedisModuleString *name, int db);
+
 /* Says that a schedule was changed, to those who watch its key and to those who listen. */
 void tw__changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event);
 
@@ -142,6 +145,9 @@ int tw__config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 int tw__info_register(RedisModuleCtx *ctx);
 int tw__events_register(RedisModuleCtx *ctx);
 int tw__type_register(RedisModuleCtx *ctx);
+
+/* A key's value goes, or goes elsewhere (events.c; the data type calls it). */
+void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value);
 
 /* What endangers tasks with the server's present configuration; "none" if nothing does. */
 const char *tw__warning(RedisModuleCtx *ctx);

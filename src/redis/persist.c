@@ -13,12 +13,11 @@
 #include "module.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #include "chunk.h"
 #include "memory.h"
 
-enum { ENCODING = 1, REAP_AT_ONCE = 1 << 20 };
+enum { ENCODING = 1 };
 
 static pthread_t server_thread;
 
@@ -54,14 +53,6 @@ static bool load_chunks(RedisModuleIO *rdb, struct tw__schedule *schedule, uint6
     return tw__table_count(&schedule->tasks) == count && count > 0;
 }
 
-static void name_it(struct tw__schedule *schedule, const RedisModuleString *name, int db)
-{
-    size_t size = 0;
-    const char *bytes = name == NULL ? "" : RedisModule_StringPtrLen(name, &size);
-    schedule->name = RedisModule_CreateString(NULL, bytes, size);
-    schedule->db = db;
-}
-
 static void *rdb_load(RedisModuleIO *rdb, int encoding)
 {
     if (encoding != ENCODING) {
@@ -73,7 +64,7 @@ static void *rdb_load(RedisModuleIO *rdb, int encoding)
     if (RedisModule_IsIOError(rdb))
         return NULL;
     struct tw__schedule *schedule = tw__schedule_new();
-    name_it(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
+    tw__name(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
     if (!load_chunks(rdb, schedule, count)) {
         RedisModule_LogIOError(rdb, "warning", "tickwheel: a schedule is damaged");
         tw__schedule_bury(schedule);
@@ -103,7 +94,7 @@ static void *copy(RedisModuleKeyOptCtx *context, const void *value)
     struct tw__schedule *schedule = tw__schedule_new();
     struct tw__chunks chunks;
     struct tw__bytes bytes;
-    name_it(schedule, RedisModule_GetToKeyNameFromOptCtx(context), RedisModule_GetToDbIdFromOptCtx(context));
+    tw__name(schedule, RedisModule_GetToKeyNameFromOptCtx(context), RedisModule_GetToDbIdFromOptCtx(context));
     tw__chunks_init(&chunks, value);
     while (tw__chunks_next(&chunks, &bytes))
         tw__chunk_read(schedule, bytes, tw__now_ms());
@@ -173,8 +164,7 @@ static void free_value(void *value)
     tw__schedule_bury(schedule);
     /* Evicting, the server goes on until memory is free: so not later, but now. */
     if (ours && RedisModule_GetUsedMemoryRatio() >= 1)
-        while (tw__schedule_reap(REAP_AT_ONCE) > 0)
-            ;
+        tw__schedule_reap_all();
 }
 
 /* ---- defragmentation -------------------------------------------------------------------------------------------------- */
@@ -186,33 +176,23 @@ static void *move_block(void *block)
     return RedisModule_DefragAlloc(defrag_context, block);
 }
 
-struct few_tasks {
-    struct tw__task **task;
-    size_t count, capacity;
-};
-
 static void gather_task(void *entry, void *arg)
 {
-    struct few_tasks *few = arg;
-    if (few->count == few->capacity) {
-        few->capacity = few->capacity == 0 ? 128 : few->capacity * 2;
-        few->task = RedisModule_Realloc(few->task, few->capacity * sizeof(struct tw__task *));
-    }
-    few->task[few->count++] = entry;
+    tw__vector_add(arg, entry);
 }
 
 /* Moves the tasks of one segment of the table, and its memory. False: past the end. */
 static bool defrag_segment(struct tw__schedule *schedule, uint64_t *segment)
 {
-    struct few_tasks few = {NULL, 0, 0};
+    struct tw__vector few = {NULL, 0, 0};
     uint64_t same = *segment;
     bool there = tw__table_walk(&schedule->tasks, &same, gather_task, &few);
     for (size_t i = 0; i < few.count; i++) {
-        struct tw__task *moved = RedisModule_DefragAlloc(defrag_context, few.task[i]);
+        struct tw__task *moved = RedisModule_DefragAlloc(defrag_context, few.at[i]);
         if (moved != NULL)
-            tw__schedule_moved(schedule, few.task[i], moved);
+            tw__schedule_moved(schedule, few.at[i], moved);
     }
-    RedisModule_Free(few.task);
+    RedisModule_Free(few.at);
     return tw__table_relocate(&schedule->tasks, segment, move_block) && there;
 }
 
@@ -231,8 +211,6 @@ static int defrag(RedisModuleDefragCtx *context, RedisModuleString *name, void *
 }
 
 /* ---- registering -------------------------------------------------------------------------------------------------------- */
-
-void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value);
 
 int tw__type_register(RedisModuleCtx *ctx)
 {

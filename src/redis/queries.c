@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "memory.h"
-
 enum {
     RANGE_USUAL = 1000,
     RANGE_MAX = 1000000,
@@ -103,8 +101,7 @@ static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     uint64_t now_ms = tw__now_ms();
     RedisModule_ReplyWithArray(ctx, argc - 2);
     for (int i = 2; i < argc; i++) {
-        struct tw__bytes id;
-        id.at = RedisModule_StringPtrLen(argv[i], &id.size);
+        struct tw__bytes id = tw__bytes_of(argv[i]);
         const struct tw__task *task =
             schedule == NULL ? NULL : tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id);
         if (task == NULL)
@@ -182,8 +179,7 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
 /* What one call has found. */
 struct scan {
     const char *pattern; /* NULL: any id */
-    const struct tw__task **task;
-    size_t found, capacity;
+    struct tw__vector found;
     uint64_t seen;
 };
 
@@ -203,11 +199,7 @@ static void scan_task(void *entry, void *arg)
     scan->seen++;
     if (scan->pattern != NULL && !matches(scan->pattern, tw__task_id(entry)))
         return;
-    if (scan->found == scan->capacity) {
-        scan->capacity = scan->capacity == 0 ? 128 : scan->capacity * 2;
-        scan->task = RedisModule_Realloc(scan->task, scan->capacity * sizeof(struct tw__task *));
-    }
-    scan->task[scan->found++] = entry;
+    tw__vector_add(&scan->found, entry);
 }
 
 static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64_t *cursor)
@@ -242,12 +234,12 @@ static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     snprintf(text, sizeof text, "%llu", (unsigned long long)cursor);
     RedisModule_ReplyWithArray(ctx, 2);
     RedisModule_ReplyWithCString(ctx, text);
-    RedisModule_ReplyWithArray(ctx, (long)scan.found * 2);
-    for (size_t i = 0; i < scan.found; i++) {
-        reply_bytes(ctx, tw__task_id(scan.task[i]));
-        reply_number(ctx, tw__task_due(scan.task[i]));
+    RedisModule_ReplyWithArray(ctx, (long)scan.found.count * 2);
+    for (size_t i = 0; i < scan.found.count; i++) {
+        reply_bytes(ctx, tw__task_id(scan.found.at[i]));
+        reply_number(ctx, tw__task_due(scan.found.at[i]));
     }
-    RedisModule_Free(scan.task);
+    RedisModule_Free(scan.found.at);
     return REDISMODULE_OK;
 }
 

@@ -34,21 +34,18 @@ static void route_key(const void *entry, const char **bytes, size_t *size)
     *size = route->key_size;
 }
 
-/* ---- lists of schedules ----------------------------------------------------------------------------------------- */
+enum { VECTOR_FIRST = 16 };
 
-static void list_add(struct tw_link *list, struct tw__schedule *schedule)
+void tw__vector_add(struct tw__vector *vector, void *pointer)
 {
-    schedule->all.next = list;
-    schedule->all.prev = list->prev;
-    list->prev->next = &schedule->all;
-    list->prev = &schedule->all;
+    if (vector->count == vector->capacity) {
+        vector->capacity = vector->capacity == 0 ? VECTOR_FIRST : vector->capacity * 2;
+        vector->at = tw__memory.realloc(vector->at, vector->capacity * sizeof(void *));
+    }
+    vector->at[vector->count++] = pointer;
 }
 
-static void list_remove(struct tw__schedule *schedule)
-{
-    schedule->all.prev->next = schedule->all.next;
-    schedule->all.next->prev = schedule->all.prev;
-}
+/* ---- attached and detached -------------------------------------------------------------------------------------- */
 
 static void count_bytes(struct tw__schedule *schedule, int64_t more)
 {
@@ -71,7 +68,7 @@ struct tw__schedule *tw__schedule_new(void)
     tw__table_init(&schedule->tasks, task_key);
     tw__table_init(&schedule->routes, route_key);
     schedule->bytes = tw__memory.usable(schedule);
-    list_add(&tw__all.detached, schedule);
+    tw__link_before(&schedule->all, &tw__all.detached);
     return schedule;
 }
 
@@ -90,8 +87,8 @@ void tw__schedule_attach(struct tw__schedule *schedule)
 {
     if (schedule->attached)
         return;
-    list_remove(schedule);
-    list_add(&tw__all.attached, schedule);
+    tw__link_out(&schedule->all);
+    tw__link_before(&schedule->all, &tw__all.attached);
     schedule->attached = true;
     count_all(schedule, 1);
 }
@@ -100,8 +97,8 @@ void tw__schedule_detach(struct tw__schedule *schedule)
 {
     if (!schedule->attached)
         return;
-    list_remove(schedule);
-    list_add(&tw__all.detached, schedule);
+    tw__link_out(&schedule->all);
+    tw__link_before(&schedule->all, &tw__all.detached);
     schedule->attached = false;
     count_all(schedule, (uint64_t)-1);
 }
@@ -359,7 +356,7 @@ static void free_schedule(struct tw__schedule *schedule)
     free_routes(schedule);
     tw__table_fini(&schedule->tasks);
     tw__table_fini(&schedule->routes);
-    list_remove(schedule);
+    tw__link_out(&schedule->all);
     if (tw__all.recent == schedule)
         tw__all.recent = NULL;
     if (schedule->name != NULL)
@@ -392,6 +389,12 @@ uint64_t tw__schedule_reap(uint64_t limit)
     while (freed < limit && (schedule = first_grave()) != NULL)
         freed += reap_one(schedule, limit - freed) + 1;
     return freed;
+}
+
+void tw__schedule_reap_all(void)
+{
+    while (tw__schedule_reap(UINT64_MAX) > 0)
+        ;
 }
 
 /* ---- looking --------------------------------------------------------------------------------------------------------- */

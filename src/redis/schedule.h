@@ -49,11 +49,12 @@ struct tw__route {
     char key[]; /* the plan, packed */
 };
 
-/* Strings gathered during a batch of deliveries, as the server wants them. */
-struct tw__strings {
+/* Pointers, gathered one by one in a block of tw__memory, which who gathers them frees. */
+struct tw__vector {
     void **at;
     size_t count, capacity;
 };
+void tw__vector_add(struct tw__vector *vector, void *pointer);
 
 struct tw__schedule {
     struct tw__table tasks, routes;
@@ -67,7 +68,8 @@ struct tw__schedule {
     uint64_t queued, held; /* tasks in the queues of overdue and late ones; in those of its routes */
     uint64_t bytes;        /* of tasks and routes */
     uint64_t fired, dead;
-    struct tw__strings once, next; /* what the present batch has to replicate */
+    struct tw__vector once,
+        next; /* strings, as the server wants them: what the present batch has to replicate */
 };
 
 /* What all schedules share. */
@@ -95,6 +97,23 @@ extern struct tw__all tw__all;
  * -1: no memory. */
 int tw__all_start(uint64_t now_ms, uint64_t monotonic_ms);
 
+/* ---- circular lists, whose head is a link too ---------------------------------------------------------------- */
+
+static inline void tw__link_before(struct tw_link *link, struct tw_link *next)
+{
+    link->prev = next->prev;
+    link->next = next;
+    next->prev->next = link;
+    next->prev = link;
+}
+
+static inline void tw__link_out(struct tw_link *link)
+{
+    link->prev->next = link->next;
+    link->next->prev = link->prev;
+    link->next = link->prev = NULL;
+}
+
 /* ---- schedules -------------------------------------------------------------------------------------------- */
 
 /* An empty, detached schedule. */
@@ -107,6 +126,8 @@ void tw__schedule_detach(struct tw__schedule *schedule);
 void tw__schedule_bury(struct tw__schedule *schedule);
 /* Frees up to `limit` tasks of buried schedules, and those that have none. Returns how many were freed. */
 uint64_t tw__schedule_reap(uint64_t limit);
+/* Frees all that are buried. */
+void tw__schedule_reap_all(void);
 bool tw__schedule_reaping(void);
 /* What it takes in memory. */
 size_t tw__schedule_bytes(const struct tw__schedule *schedule);

@@ -87,6 +87,13 @@ static bool watch_clock(uint64_t now_ms)
 
 static void tick(RedisModuleCtx *ctx, void *data);
 
+static void disarm(void)
+{
+    if (armed)
+        RedisModule_StopTimer(own_ctx, timer, NULL);
+    armed = false;
+}
+
 void tw__arm(uint64_t ms)
 {
     if (loading || (armed && armed_ms <= ms))
@@ -94,8 +101,7 @@ void tw__arm(uint64_t ms)
     uint64_t now_ms = tw__now_ms(), wait_ms = ms > now_ms ? ms - now_ms : 0;
     if (wait_ms > SLEEP_MAX_MS)
         wait_ms = SLEEP_MAX_MS;
-    if (armed)
-        RedisModule_StopTimer(own_ctx, timer, NULL);
+    disarm();
     timer = RedisModule_CreateTimer(own_ctx, (mstime_t)wait_ms, tick, NULL);
     armed = true;
     armed_ms = now_ms + wait_ms;
@@ -257,8 +263,7 @@ void tw__tick_cron(void)
     if (armed && !loading && (jumped || now_ms > armed_ms)) {
         /* The server's timers sleep by the monotonic clock and are due by the wall clock: after a step either way ours would
          * come too late. */
-        RedisModule_StopTimer(own_ctx, timer, NULL);
-        armed = false;
+        disarm();
         tw__arm(now_ms);
     }
     if (tw__schedule_reaping())
@@ -268,10 +273,8 @@ void tw__tick_cron(void)
 void tw__tick_loading(bool begun)
 {
     loading = begun;
-    if (begun && armed) {
-        RedisModule_StopTimer(own_ctx, timer, NULL);
-        armed = false;
-    }
+    if (begun)
+        disarm();
 }
 
 void tw__tick_start(RedisModuleCtx *ctx)

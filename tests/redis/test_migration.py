@@ -132,14 +132,20 @@ def once_in_order(move, client, expected):
         assert fields["tw.attempt"] == "1"
 
 
-def test_the_schedule_goes_first(move):
-    """Its tasks fall due on the new node while the Stream is on the old one still."""
+def one_delivered_two_to_come(move):
+    """A Stream that is there, two tasks that fall due while the slot moves, one much later. Answers the due times."""
     move.add("before", 0)
     wait_until(lambda: move.client.xlen(move.stream) == 1, message="the first did not come")
     first = int(entries(move.client, move.stream)[0][1]["tw.due"])
     due = {"before": first, "a": move.add("a", 600), "b": move.add("b", 700)}
     move.add("far", FAR)
     move.begin()
+    return due
+
+
+def test_the_schedule_goes_first(move):
+    """Its tasks fall due on the new node while the Stream is on the old one still."""
+    due = one_delivered_two_to_come(move)
     move.carry(move.schedule)
     move.put_off(move.target)
     wait_until(lambda: now_ms() > due["b"] + 100)
@@ -153,12 +159,7 @@ def test_the_schedule_goes_first(move):
 
 def test_the_stream_goes_first(move):
     """Tasks fall due on the old node while their Stream is on the new one already."""
-    move.add("before", 0)
-    wait_until(lambda: move.client.xlen(move.stream) == 1, message="the first did not come")
-    first = int(entries(move.client, move.stream)[0][1]["tw.due"])
-    due = {"before": first, "a": move.add("a", 600), "b": move.add("b", 700)}
-    move.add("far", FAR)
-    move.begin()
+    due = one_delivered_two_to_come(move)
     move.carry(move.stream)
     move.put_off(move.source)
     wait_until(lambda: now_ms() > due["b"] + 100)

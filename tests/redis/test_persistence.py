@@ -381,14 +381,18 @@ def check_untouched(server, client, before):
     assert client.dump("s") == before
 
 
-def test_corrupt_values_are_refused(server):
-    """One to three bits of a DUMP turned, its checksum made right again: 600 times."""
+def a_dump_and_chance(server):
+    """What is to be spoilt, by which chance; a client that does not decode."""
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
-    chance = random.Random(seed)
     specimen(server.client())
     r = raw(server)
-    good = r.dump("s")
+    return random.Random(seed), r, r.dump("s")
+
+
+def test_corrupt_values_are_refused(server):
+    """One to three bits of a DUMP turned, its checksum made right again: 600 times."""
+    chance, r, good = a_dump_and_chance(server)
     refusals = 0
     for _ in range(600):
         body = bytearray(good[:-8])
@@ -400,12 +404,7 @@ def test_corrupt_values_are_refused(server):
 
 
 def test_corrupt_values_with_bytes_left_out_put_in_or_replaced(server):
-    seed = random.randrange(1 << 30)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
-    specimen(server.client())
-    r = raw(server)
-    good = r.dump("s")
+    chance, r, good = a_dump_and_chance(server)
     for _ in range(600):
         body = bytearray(good[:-10])
         at, size = chance.randrange(1, len(body)), chance.randint(0, 9)
