@@ -11,13 +11,17 @@
  * queue of overdue ones: so the wheel never falls behind, and INFO can say how many wait.
  *
  * The server's timers do not come sooner than a millisecond after the last one has ended, which would leave a third of the
- * time unused while there is a backlog. So then the next tick is asked for through the event loop: its pipe is readable at
- * once, clients that have sent something are served in the same round, and the timer, set to no time at all, ends it.
+ * time unused while there is a backlog. So then the next tick is asked for through the event loop, by a pipe that is
+ * always readable. What has come while a tick ran is read in the next round of the loop, and answered at the end of that
+ * round, after the timers: so the tick leaves out a round, or each answer would wait for a second tick. In the round after
+ * it the timer, set to no time at all, comes at its end.
  *
  * Writing while the server is paused for a failover or a shutdown ends the server with a failed assertion. So each tick
  * asks, immediately before its first write, whether replicas must not be written to; nothing else runs until it ends.
  */
 #include "module.h"
+
+#include <unistd.h>
 
 #include "memory.h"
 
@@ -35,12 +39,16 @@ enum {
     SLEEP_MAX_MS = 3600 * 1000,
     JUMP_US = 1000000,
     NOTICE_US = 20000,
-    BACK_MS = 10
+    BACK_MS = 10,
+    ROUNDS = 2 /* of the event loop from a tick to the next, while there is a backlog */
 };
 
 static RedisModuleCtx *own_ctx;
 static RedisModuleTimerID timer;
-static bool armed, loading, asked; /* asked: the event loop will call ask_timer() */
+static bool armed, loading;
+static int always_readable =
+    -1;                 /* a pipe's end: while the event loop watches it, it calls on_round() in each round */
+static uint32_t rounds; /* of the event loop to come before the timer is asked for; 0: it is not */
 static uint64_t armed_ms;
 static uint32_t share = SHARES;
 static uint64_t ended_us; /* monotonic: when the last tick ended that left work behind; else 0 */
@@ -107,20 +115,24 @@ void tw__arm(uint64_t ms)
     armed_ms = now_ms + wait_ms;
 }
 
-static void ask_timer(void *data)
+static void on_round(int fd, void *data, int mask)
 {
-    (void)data;
-    asked = false;
+    (void)data, (void)mask;
+    if (--rounds > 0)
+        return;
+    RedisModule_EventLoopDel(fd, REDISMODULE_EVENTLOOP_READABLE);
     tw__arm(tw__now_ms());
 }
 
-/* The next tick follows when the clients have been served that are waiting now. */
+/* The next tick follows when the clients have been served and answered that are waiting now. */
 static void go_on_soon(void)
 {
-    if (asked || loading)
+    if (rounds > 0 || loading)
         return;
-    asked = RedisModule_EventLoopAddOneShot(ask_timer, NULL) == REDISMODULE_OK;
-    if (!asked)
+    if (RedisModule_EventLoopAdd(always_readable, REDISMODULE_EVENTLOOP_READABLE, on_round, NULL) ==
+        REDISMODULE_OK)
+        rounds = ROUNDS;
+    else
         tw__arm(tw__now_ms() + 1);
 }
 
@@ -281,5 +293,8 @@ void tw__tick_start(RedisModuleCtx *ctx)
 {
     own_ctx = RedisModule_GetDetachedThreadSafeContext(ctx);
     loading = (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_LOADING) != 0;
+    int ends[2];
+    if (pipe(ends) == 0 && write(ends[1], "", 1) == 1)
+        always_readable = ends[0];
     (void)watch_clock(tw__now_ms());
 }
