@@ -11,6 +11,10 @@
  * while; of this key, and it will pass (a slot on the move): its route waits; for good: the route waits, the try is
  * counted, and after some tries the task goes to the dead-letter stream.
  *
+ * While the server does what it is called for, other modules may be told of it, and may call commands of ours, or remove
+ * keys. So before that is let happen, what has been delivered leaves, in the log too, and a task that is not what it was
+ * when the call returns is left alone.
+ *
  * `M` (refuse when memory is short) is not asked for: it goes by what the last command of a client found, which on a
  * quiet server may be long ago. The memory itself is looked at before each batch.
  */
@@ -23,10 +27,12 @@
 
 #include "memory.h"
 
-enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000, ERROR_MAX = 200, SMALL_ARGUMENTS = 32 };
+enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000, ERROR_MAX = 200, SMALL_ARGUMENTS = 32, LEAVING = 8 };
 
 static struct tw__schedule *touched;
-static uint64_t drains; /* TW.DRAIN calls */
+static RedisModuleCtx *calling; /* the batch's context while a call is made; else NULL */
+static bool disturbed;          /* something was looked at or changed during the present call */
+static uint64_t drains;         /* TW.DRAIN calls */
 static uint64_t lateness[TW__HISTOGRAM_BUCKETS], lateness_max;
 
 /* ---- strings for the server ----------------------------------------------------------------------------------- */
@@ -134,14 +140,19 @@ static void replicate(RedisModuleCtx *ctx, struct tw__schedule *schedule, const 
     memset(strings, 0, sizeof *strings);
 }
 
-static void finish(RedisModuleCtx *ctx, struct tw__schedule *schedule)
+static void replicate_left(RedisModuleCtx *ctx, struct tw__schedule *schedule)
 {
-    bool changed = schedule->once.count + schedule->next.count > 0;
-    schedule->in_batch = false;
     RedisModule_SelectDb(ctx, schedule->db);
     replicate(ctx, schedule, "NEXT", &schedule->next);
     replicate(ctx, schedule, "ONCE", &schedule->once);
-    if (!changed || !schedule->attached)
+}
+
+static void finish(RedisModuleCtx *ctx, struct tw__schedule *schedule)
+{
+    bool left = schedule->left;
+    schedule->in_batch = schedule->left = false;
+    replicate_left(ctx, schedule);
+    if (!left || !schedule->attached)
         return;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, schedule->name, REDISMODULE_READ | REDISMODULE_WRITE);
     RedisModuleString *name = RedisModule_CreateStringFromString(NULL, schedule->name);
@@ -151,9 +162,61 @@ static void finish(RedisModuleCtx *ctx, struct tw__schedule *schedule)
     RedisModule_CloseKey(key);
 }
 
+/* ---- leaving -------------------------------------------------------------------------------------------------------- */
+
+/* Tasks that have been delivered and are in their schedules still, so that what taking them out needs is fetched while
+ * others are delivered. */
+static struct {
+    struct tw__schedule *schedule;
+    struct tw__task *task;
+    uint64_t hash;
+} leaving[LEAVING];
+static uint32_t leaving_count;
+
+static void let_leave(void)
+{
+    for (uint32_t i = 0; i < leaving_count; i++)
+        tw__schedule_remove(leaving[i].schedule, leaving[i].task, leaving[i].hash);
+    leaving_count = 0;
+}
+
+/* The task leaves its schedule for good. */
+static void finish_task(struct tw__schedule *schedule, struct tw__task *task)
+{
+    struct tw__bytes id = tw__task_id(task);
+    uint64_t hash = tw__table_hash(id.at, id.size);
+    tw__table_prefetch(&schedule->tasks, hash);
+    if (leaving_count == LEAVING)
+        let_leave();
+    leaving[leaving_count].schedule = schedule;
+    leaving[leaving_count].task = task;
+    leaving[leaving_count++].hash = hash;
+    touch(schedule);
+    schedule->left = true;
+    tw__vector_add(&schedule->once, new_string(id));
+}
+
+bool tw__delivering(void)
+{
+    return calling != NULL;
+}
+
+void tw__deliver_settle(void)
+{
+    if (calling == NULL)
+        return;
+    int db = RedisModule_GetSelectedDb(calling);
+    disturbed = true;
+    let_leave();
+    for (struct tw__schedule *schedule = touched; schedule != NULL; schedule = schedule->touched)
+        replicate_left(calling, schedule);
+    RedisModule_SelectDb(calling, db);
+}
+
 void tw__deliver_finish(RedisModuleCtx *ctx)
 {
     int db = RedisModule_GetSelectedDb(ctx);
+    let_leave();
     while (touched != NULL) {
         struct tw__schedule *schedule = touched;
         touched = schedule->touched;
@@ -165,14 +228,6 @@ void tw__deliver_finish(RedisModuleCtx *ctx)
 
 /* ---- after a delivery ---------------------------------------------------------------------------------------------- */
 
-/* The task leaves its schedule for good. */
-static void finish_task(struct tw__schedule *schedule, struct tw__task *task)
-{
-    struct tw__bytes id = tw__task_id(task);
-    tw__vector_add(&schedule->once, new_string(id));
-    tw__schedule_remove(schedule, task, tw__table_hash(id.at, id.size));
-}
-
 /* The task is due again at `due`, unless that is past the end of time. */
 static void file_again(struct tw__schedule *schedule, struct tw__task *task, uint64_t due, uint64_t times,
                        uint64_t now_ms)
@@ -181,6 +236,8 @@ static void file_again(struct tw__schedule *schedule, struct tw__task *task, uin
         finish_task(schedule, task);
         return;
     }
+    touch(schedule);
+    schedule->left = true;
     tw__vector_add(&schedule->next, new_string(tw__task_id(task)));
     tw__vector_add(&schedule->next, new_number(due));
     tw__vector_add(&schedule->next,
@@ -281,10 +338,19 @@ static enum tw__defer classify(RedisModuleCallReply *reply, char *error)
     return TW__DEFER_REFUSED;
 }
 
-static enum tw__defer call(RedisModuleCtx *ctx, const char *command, struct arguments *arguments, char *error)
+/* Calls for a task that is filed nowhere. TW__DISTURBED: the task is not what it was. */
+static enum tw__defer call(RedisModuleCtx *ctx, const char *command, struct arguments *arguments,
+                           struct tw__task *task, char *error)
 {
+    disturbed = false;
+    tw__all.delivering = task;
+    calling = ctx;
     RedisModuleCallReply *reply = RedisModule_Call(ctx, command, "!ESv", arguments->at, arguments->count);
+    calling = NULL;
     enum tw__defer why = classify(reply, error);
+    if (tw__all.delivering == NULL || !tw__schedule_of(task)->attached)
+        why = TW__DISTURBED;
+    tw__all.delivering = NULL;
     if (reply != NULL)
         RedisModule_FreeCallReply(reply);
     arguments_fini(arguments);
@@ -318,7 +384,7 @@ static RedisModuleString *target_of(struct tw__route *route)
     return route->target;
 }
 
-static enum tw__defer call_xadd(RedisModuleCtx *ctx, struct tw__route *route, const struct tw__task *task,
+static enum tw__defer call_xadd(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
                                 char *error)
 {
     struct arguments arguments;
@@ -335,17 +401,17 @@ static enum tw__defer call_xadd(RedisModuleCtx *ctx, struct tw__route *route, co
     add_kept(&arguments, word("*"));
     add_about(&arguments, task);
     add_payload(&arguments, task);
-    return call(ctx, "XADD", &arguments, error);
+    return call(ctx, "XADD", &arguments, task, error);
 }
 
-static enum tw__defer call_rpush(RedisModuleCtx *ctx, struct tw__route *route, const struct tw__task *task,
+static enum tw__defer call_rpush(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
                                  char *error)
 {
     struct arguments arguments;
     arguments_init(&arguments, tw__task_payload(task).count + 1);
     add_kept(&arguments, target_of(route));
     add_payload(&arguments, task);
-    return call(ctx, "RPUSH", &arguments, error);
+    return call(ctx, "RPUSH", &arguments, task, error);
 }
 
 /* ---- refusals ----------------------------------------------------------------------------------------------------------- */
@@ -370,8 +436,8 @@ static RedisModuleString *dead_letter_name(RedisModuleCtx *ctx, const struct tw_
     return dead;
 }
 
-static enum tw__defer call_dead_letter(RedisModuleCtx *ctx, struct tw__route *route,
-                                       const struct tw__task *task, const char *why)
+static enum tw__defer call_dead_letter(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
+                                       const char *why)
 {
     struct arguments arguments;
     char error[ERROR_MAX];
@@ -386,7 +452,7 @@ static enum tw__defer call_dead_letter(RedisModuleCtx *ctx, struct tw__route *ro
     if (tw__route_plan(route).kind == TW__LIST)
         add_kept(&arguments, word("value"));
     add_payload(&arguments, task);
-    return call(ctx, "XADD", &arguments, error);
+    return call(ctx, "XADD", &arguments, task, error);
 }
 
 /* The route waits, and this task first of all that are held by it. */
@@ -404,6 +470,8 @@ static enum tw__defer give_up(RedisModuleCtx *ctx, struct tw__route *route, stru
 {
     struct tw__schedule *schedule = route->schedule;
     enum tw__defer why = call_dead_letter(ctx, route, task, error);
+    if (why == TW__DISTURBED)
+        return TW__DEFER_NONE;
     if (why == TW__DEFER_NONE) {
         tw__counts.dead++;
         schedule->dead++;
@@ -467,6 +535,10 @@ static enum tw__defer call_target(RedisModuleCtx *ctx, struct tw__route *route, 
         tw_timer_init_at(&task->timer, due + missed * tw__task_every(task));
     enum tw__defer why = tw__route_plan(route).kind == TW__LIST ? call_rpush(ctx, route, task, error)
                                                                 : call_xadd(ctx, route, task, error);
+    if (why == TW__DISTURBED) {
+        tw__counts.fired += error[0] == '\0';
+        return why;
+    }
     if (missed > 0 && why != TW__DEFER_NONE)
         tw_timer_init_at(&task->timer, due); /* nothing has happened: the task is what replicas have */
     else
@@ -491,6 +563,8 @@ static enum tw__defer deliver_to(RedisModuleCtx *ctx, struct tw__route *route, s
     switch (why) {
     case TW__DEFER_NONE:
         delivered(route, task, now_ms);
+        return TW__DEFER_NONE;
+    case TW__DISTURBED:
         return TW__DEFER_NONE;
     case TW__DEFER_SLOT:
         tw__counts.deferred[TW__DEFER_SLOT]++;
@@ -534,11 +608,15 @@ static enum tw__defer drain_task(RedisModuleCtx *ctx, struct tw__task *task, uin
     enum tw__defer why = call_target(ctx, route, task, error, 0);
     if (why == TW__DEFER_NONE) {
         delivered(route, task, now_ms);
-        return TW__DEFER_NONE;
+        return disturbed ? TW__DISTURBED : TW__DEFER_NONE;
     }
+    if (why == TW__DISTURBED)
+        return why;
     tw__counts.deferred[why]++;
     tw__file(task, tw__task_due(task), now_ms);
     route->drain = drains;
+    if (disturbed)
+        return TW__DISTURBED; /* other tasks may not be what they were, either */
     return why == TW__DEFER_REFUSED || why == TW__DEFER_SLOT ? TW__DEFER_NONE : why;
 }
 

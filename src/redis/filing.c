@@ -217,6 +217,8 @@ void tw__foresee_unfile(const struct tw__task *task)
 
 void tw__refile(struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
 {
+    if (tw__all.delivering == task)
+        tw__all.delivering = NULL;
     if (!(task->flags & (TW__TASK_QUEUED | TW__TASK_BEHIND)) && due_ms > tw_wheel_now(tw__all.wheel)) {
         task->order = tw__all.order++;
         tw_wheel_move_at(tw__all.wheel, &task->timer, due_ms);

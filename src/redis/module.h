@@ -35,7 +35,8 @@ enum tw__defer {
     TW__DEFER_REPLICAS,
     TW__DEFER_DISK,
     TW__DEFER_REFUSED,
-    TW__DEFERS
+    TW__DEFERS,
+    TW__DISTURBED /* by another module's handler, while the server did what it was called for */
 };
 
 struct tw__config {
@@ -93,6 +94,13 @@ uint32_t tw__tick_budget_us(void);
 /* Delivers a task that is filed nowhere; afterwards it is gone, filed again, or held by its route.
  * Returns TW__DEFER_NONE, or why nothing at all can be delivered now: then the task is filed nowhere still. */
 enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t now_ms);
+
+/* Sees to it that nobody finds a task that has been delivered, nor puts one in its place before it has left: to be called
+ * before a schedule is looked at or its tasks are changed. */
+void tw__deliver_settle(void);
+
+/* Whether a call of the server's is being made: then the server itself, or a handler of another module, calls us. */
+bool tw__delivering(void);
 
 /* Ends a batch of deliveries: replicates what left the schedules, removes the empty ones. */
 void tw__deliver_finish(RedisModuleCtx *ctx);

@@ -274,6 +274,8 @@ static void count_task(struct tw__schedule *schedule, uint64_t more)
 static void leave(struct tw__schedule *schedule, struct tw__task *task)
 {
     struct tw__route *route = tw__route_of(task);
+    if (tw__all.delivering == task)
+        tw__all.delivering = NULL;
     tw__unfile(task);
     count_block(schedule, task, -1);
     tw__schedule_route_unused(route);

@@ -64,9 +64,9 @@ struct tw__schedule {
     struct tw__schedule *touched; /* the next of those that the present batch has touched */
     void *name;                   /* of its key, as the server wants it */
     int db;
-    bool attached, in_batch;
-    uint64_t queued, held; /* tasks in the queues of overdue and late ones; in those of its routes */
-    uint64_t bytes;        /* of tasks and routes */
+    bool attached, in_batch, left; /* left: tasks of it, in this batch */
+    uint64_t queued, held;         /* tasks in the queues of overdue and late ones; in those of its routes */
+    uint64_t bytes;                /* of tasks and routes */
     uint64_t fired, dead;
     struct tw__vector once,
         next; /* strings, as the server wants them: what the present batch has to replicate */
@@ -89,6 +89,7 @@ struct tw__all {
     uint32_t order;
     struct tw__schedule
         *recent; /* the one that a command looked into last, or NULL: where the next will look, mostly */
+    struct tw__task *delivering; /* filed nowhere; NULL: none, or it has been changed meanwhile */
     void (*forget_target)(void *target);
 };
 extern struct tw__all tw__all;

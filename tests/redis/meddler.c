@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A module that does what others may: when a stream or a list is written to, or a task has been delivered, it calls a
+ * command in the middle of it.
+ *
+ *     MEDDLE skip times command [argument ...]     with the event after the next `skip`, and that often
+ *     MEDDLE.DONE                                  how often it has, and what the last one answered
+ */
+#include <redismodule.h>
+#include <stdbool.h>
+
+enum { WORDS_MAX = 64 };
+
+static RedisModuleString *word[WORDS_MAX];
+static int words;
+static long long skip, times, done;
+static char answered[256];
+static bool meddling;
+
+static void remember(RedisModuleCallReply *reply)
+{
+    size_t size = 0;
+    const char *text = reply == NULL ? "none" : RedisModule_CallReplyProto(reply, &size);
+    if (reply == NULL)
+        size = 4;
+    if (size > sizeof answered - 1)
+        size = sizeof answered - 1;
+    for (size_t i = 0; i < size; i++)
+        answered[i] = text[i];
+    answered[size] = '\0';
+}
+
+static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleString *key)
+{
+    (void)type, (void)event, (void)key;
+    if (meddling || words == 0 || skip-- > 0 || times == 0)
+        return REDISMODULE_OK;
+    skip = 0;
+    times--;
+    done++;
+    meddling = true; /* what it writes is told to it too */
+    RedisModuleCallReply *reply =
+        RedisModule_Call(ctx, RedisModule_StringPtrLen(word[0], NULL), "!Ev", word + 1, (size_t)words - 1);
+    remember(reply);
+    if (reply != NULL)
+        RedisModule_FreeCallReply(reply);
+    meddling = false;
+    return REDISMODULE_OK;
+}
+
+static int meddle(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    if (argc < 4 || argc - 3 > WORDS_MAX || RedisModule_StringToLongLong(argv[1], &skip) != REDISMODULE_OK ||
+        RedisModule_StringToLongLong(argv[2], &times) != REDISMODULE_OK)
+        return RedisModule_ReplyWithError(ctx, "ERR MEDDLE skip times command [argument ...]");
+    for (int i = 0; i < words; i++)
+        RedisModule_FreeString(NULL, word[i]);
+    words = argc - 3;
+    for (int i = 0; i < words; i++)
+        word[i] = RedisModule_CreateStringFromString(NULL, argv[i + 3]);
+    done = 0;
+    return RedisModule_ReplyWithSimpleString(ctx, "OK");
+}
+
+static int meddled(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    (void)argv, (void)argc;
+    RedisModule_ReplyWithArray(ctx, 2);
+    RedisModule_ReplyWithLongLong(ctx, done);
+    return RedisModule_ReplyWithCString(ctx, answered);
+}
+
+int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
+
+int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    (void)argv, (void)argc;
+    if (RedisModule_Init(ctx, "meddler", 1, REDISMODULE_APIVER_1) == REDISMODULE_ERR ||
+        RedisModule_CreateCommand(ctx, "MEDDLE", meddle, "", 0, 0, 0) == REDISMODULE_ERR ||
+        RedisModule_CreateCommand(ctx, "MEDDLE.DONE", meddled, "", 0, 0, 0) == REDISMODULE_ERR)
+        return REDISMODULE_ERR;
+    return RedisModule_SubscribeToKeyspaceEvents(ctx, REDISMODULE_NOTIFY_STREAM | REDISMODULE_NOTIFY_LIST,
+                                                 on_key);
+}

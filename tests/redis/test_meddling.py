@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""Other modules may call commands in the middle of a delivery, when the server tells them that a stream was written to.
+The server lives, each task is delivered as often as it was due, and a replica and the log end up with what the master
+has. meddler.c is such a module."""
+import os
+
+import pytest
+
+from harness import ROOT, module_path, now_ms, wait_replica_in_sync, wait_until
+
+MEDDLER = os.environ.get("TICKWHEEL_MEDDLER") or os.path.join(ROOT, "build", "tests", "redis", "meddler.so")
+MANY = 40       # more than leave their schedule together
+AFTER = [0, 8, MANY - 1]  # deliveries before the one that is meddled with
+FAR = now_ms() + 3600 * 1000
+
+
+@pytest.fixture
+def pair(fleet):
+    """A master with the other module, and a replica; the append-only file is on."""
+    assert os.path.exists(MEDDLER), f"{MEDDLER} is missing: build it"
+    server = fleet.server(loadmodule=[module_path(), MEDDLER], appendonly="yes", appendfsync="always")
+    return server, fleet.server(replicaof=server)
+
+
+def add_many(r, due, **options):
+    pipe = r.pipeline(transaction=False)
+    for i in range(MANY):
+        pipe.execute_command("TW.ADD", "s", "t", f"id{i}", "AT", due, *options.get("words", ()), "PAYLOAD", "n", i)
+    pipe.execute()
+
+
+def held(r):
+    """All that is in the keys of the tests."""
+    found = {}
+    for name in ("s", "s2"):
+        if r.exists(name):
+            _, ids_and_dues = r.execute_command("TW.SCAN", name, 0, "COUNT", 10000)
+            found[name] = sorted(zip(ids_and_dues[::2], map(int, ids_and_dues[1::2])))
+    for name in ("t", "t2"):
+        found[name] = r.xrange(name)
+    return found
+
+
+def settled(pair):
+    """What the master has, once replica and log have been found to have the same."""
+    server, replica = pair
+    r = server.client()
+    wait_replica_in_sync(server, replica)
+    mine = held(r)
+    assert held(replica.client()) == mine
+    server.restart()
+    assert held(server.client()) == mine
+    return mine
+
+
+def meddle(pair, skip, times, *command, words=()):
+    """Delivers MANY tasks; the handler calls the command when `skip` of them have been."""
+    r = pair[0].client()
+    due = now_ms() + 200
+    add_many(r, due, words=words)
+    assert r.execute_command("MEDDLE", skip, times, *command) == "OK"
+    wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == times)
+    return r
+
+
+def ids_of(found, stream="t"):
+    return [entry[1]["tw.id"] for entry in found[stream]]
+
+
+ALL = [f"id{i}" for i in range(MANY)]
+
+
+def wait_delivered(r, count):
+    wait_until(lambda: r.xlen("t") >= count and int(r.info("tickwheel")["tickwheel_overdue"]) == 0)
+
+
+@pytest.mark.parametrize("after", AFTER)
+def test_cancelling_the_task_that_is_being_delivered(pair, after):
+    """It is in the stream already; cancelling it is possible, and it does not come again."""
+    r = meddle(pair, after, 1, "TW.CANCEL", "s", f"id{after}")
+    wait_delivered(r, MANY)
+    assert r.execute_command("MEDDLE.DONE") == [1, ":1\r\n"]
+    found = settled(pair)
+    assert ids_of(found) == ALL and "s" not in found
+    assert int(pair[0].client().exists("s")) == 0
+
+
+@pytest.mark.parametrize("after", AFTER[1:])
+def test_a_task_that_was_delivered_is_not_there_any_more(pair, after):
+    r = meddle(pair, after, 1, "TW.CANCEL", "s", *[f"id{i}" for i in range(after)])
+    wait_delivered(r, MANY)
+    assert r.execute_command("MEDDLE.DONE") == [1, ":0\r\n"]
+    assert ids_of(settled(pair)) == ALL
+
+
+@pytest.mark.parametrize("after", AFTER[:-1])
+def test_cancelling_those_to_come(pair, after):
+    r = meddle(pair, after, 1, "TW.CANCEL", "s", *ALL[after + 1:])
+    wait_until(lambda: r.exists("s") == 0)
+    found = settled(pair)
+    assert ids_of(found) == ALL[:after + 1]
+    assert int(pair[0].client().info("tickwheel")["tickwheel_pending"]) == 0
+
+
+@pytest.mark.parametrize("after", AFTER)
+@pytest.mark.parametrize("back", [0, 5])
+def test_filing_a_delivered_task_again(pair, after, back):
+    """The usual thing to do: a task that came is filed once more, under its id. It must not be taken for the old one."""
+    again = f"id{max(0, after - back)}"
+    r = meddle(pair, after, 1, "TW.ADD", "s", "t", again, "AT", FAR, "PAYLOAD", "n", "again")
+    wait_delivered(r, MANY)
+    found = settled(pair)
+    assert ids_of(found) == ALL
+    assert found["s"] == [(again, FAR)]
+
+
+@pytest.mark.parametrize("words", [(), ("EVERY", 3600 * 1000)])
+def test_moving_the_task_that_is_being_delivered(pair, words):
+    r = meddle(pair, 5, 1, "TW.MOVE", "s", "id5", "AT", FAR, words=words)
+    wait_delivered(r, MANY)
+    found = settled(pair)
+    assert ids_of(found) == ALL
+    assert dict(found["s"])["id5"] == FAR
+    assert len(found["s"]) == (MANY if words else 1)
+
+
+@pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",), ("FLUSHALL", "ASYNC"),
+                                     ("RESTORE", "s", 0, "nonsense", "REPLACE"), ("SET", "s", "gone")])
+@pytest.mark.parametrize("after", AFTER)
+def test_the_schedule_is_removed_meanwhile(pair, after, command):
+    r = meddle(pair, after, 1, *command)
+    if command[0] == "RESTORE":
+        wait_delivered(r, MANY)
+        assert ids_of(settled(pair)) == ALL
+        return
+    wait_until(lambda: r.info("tickwheel")["tickwheel_pending"] == 0)
+    wait_until(lambda: r.info("tickwheel")["tickwheel_overdue"] == 0)
+    if command[0] == "SET":
+        r.delete("s")
+    # What a handler does is logged before what it was told of: after FLUSHALL, master and replica differ by an entry,
+    # whatever module does it.
+    if command[0] != "FLUSHALL":
+        assert ids_of(settled(pair)) == ALL[:after + 1]
+    r = pair[0].client()
+    r.execute_command("TW.ADD", "s", "t2", "id1", "IN", 1, "PAYLOAD", "n", "new")
+    wait_until(lambda: r.xlen("t2") == 1)
+
+
+@pytest.mark.parametrize("after", AFTER)
+def test_another_schedule_takes_its_place(pair, after):
+    """The tasks of the old one are gone, those of the new one are not taken for them."""
+    server, _ = pair
+    r = server.client()
+    r.execute_command("TW.ADD", "s2", "t2", f"id{after}", "AT", FAR, "PAYLOAD", "n", "new")
+    r = meddle(pair, after, 1, "RENAME", "s2", "s")
+    wait_until(lambda: r.info("tickwheel")["tickwheel_pending"] == 1)
+    found = settled(pair)
+    assert ids_of(found) == ALL[:after + 1]
+    assert found["s"] == [(f"id{after}", FAR)]
+
+
+@pytest.mark.parametrize("after", AFTER)
+def test_the_schedule_is_renamed_meanwhile(pair, after):
+    r = meddle(pair, after, 1, "RENAME", "s", "s2")
+    wait_delivered(r, MANY)
+    wait_until(lambda: not r.exists("s2"))
+    found = settled(pair)
+    assert ids_of(found) == ALL and "s" not in found and "s2" not in found
+
+
+def test_draining_within_a_delivery_is_refused(pair):
+    r = meddle(pair, 3, 1, "TW.DRAIN", "s")
+    wait_delivered(r, MANY)
+    assert "within a delivery" in r.execute_command("MEDDLE.DONE")[1]
+    assert ids_of(settled(pair)) == ALL
+
+
+def test_looking_within_a_delivery(pair):
+    """It finds what is still to come, and the one that is being delivered."""
+    r = meddle(pair, 9, 1, "TW.LEN", "s")
+    wait_delivered(r, MANY)
+    assert r.execute_command("MEDDLE.DONE")[1] == f":{MANY - 9}\r\n"
+
+
+@pytest.mark.parametrize("command", [("TW.CANCEL", "s", *ALL), ("UNLINK", "s"), ("TW.CANCEL", "s", "id20", "id21"),
+                                     ("TW.ADD", "s", "t", "id3", "AT", FAR, "PAYLOAD", "n", "again"),
+                                     ("TW.MOVE", "s", "id30", "AT", FAR)])
+@pytest.mark.parametrize("after", AFTER)
+def test_draining_is_meddled_with(pair, after, command):
+    """TW.DRAIN has its list of tasks when it begins; it must not deliver what has changed since."""
+    r = pair[0].client()
+    add_many(r, FAR)
+    r.execute_command("MEDDLE", after, 1, *command)
+    for _ in range(2 * MANY):
+        r.execute_command("TW.DRAIN", "s", "LIMIT", MANY)
+    assert r.execute_command("MEDDLE.DONE")[0] == 1
+    found = settled(pair)
+    came = ids_of(found)
+    again = command[0] == "TW.ADD"
+    assert sorted(came) == sorted(set(came)) or (again and came.count("id3") == 2)
+    if command[0] == "UNLINK" or len(command) > 10:
+        assert came == ALL[:after + 1]
+    elif command[0] == "TW.CANCEL":
+        assert set(ALL) - set(came) == {i for i in ("id20", "id21") if i not in ALL[:after + 1]}
+    else:
+        assert set(came) == set(ALL)
