@@ -468,7 +468,7 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         !open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
-    if (tw__delivering())
+    if (tw__batch_calling())
         return RedisModule_ReplyWithError(ctx, "ERR TW.DRAIN within a delivery: expected a call after it");
     uint64_t delivered = schedule == NULL ? 0 : tw__deliver_now(ctx, schedule, limit);
     tw__arm_next();

@@ -11,10 +11,6 @@
  * while; of this key, and it will pass (a slot on the move): its route waits; for good: the route waits, the try is
  * counted, and after some tries the task goes to the dead-letter stream.
  *
- * While the server does what it is called for, other modules may be told of it, and may call commands of ours, or remove
- * keys. So before that is let happen, what has been delivered leaves, in the log too, and a task that is not what it was
- * when the call returns is left alone.
- *
  * `M` (refuse when memory is short) is not asked for: it goes by what the last command of a client found, which on a
  * quiet server may be long ago. The memory itself is looked at before each batch.
  */
@@ -27,25 +23,12 @@
 
 #include "memory.h"
 
-enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000, ERROR_MAX = 200, SMALL_ARGUMENTS = 32, LEAVING = 8 };
+enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000, ERROR_MAX = 200, SMALL_ARGUMENTS = 32 };
 
-static struct tw__schedule *touched;
-static RedisModuleCtx *calling; /* the batch's context while a call is made; else NULL */
-static bool disturbed;          /* something was looked at or changed during the present call */
-static uint64_t drains;         /* TW.DRAIN calls */
+static uint64_t drains; /* TW.DRAIN calls */
 static uint64_t lateness[TW__HISTOGRAM_BUCKETS], lateness_max;
 
 /* ---- strings for the server ----------------------------------------------------------------------------------- */
-
-static RedisModuleString *new_string(struct tw__bytes bytes)
-{
-    return RedisModule_CreateString(NULL, bytes.at, bytes.size);
-}
-
-static RedisModuleString *new_number(uint64_t number)
-{
-    return RedisModule_CreateStringFromLongLong(NULL, (long long)number);
-}
 
 /* Tasks that come due together have the same time to say. */
 static RedisModuleString *due_string(uint64_t due)
@@ -57,7 +40,7 @@ static RedisModuleString *due_string(uint64_t due)
     if (last != NULL)
         RedisModule_FreeString(NULL, last);
     last_due = due;
-    return last = new_number(due);
+    return last = tw__new_number(due);
 }
 
 /* The arguments of a call: `kept` ones belong to somebody else, `own` ones are freed after it. */
@@ -118,167 +101,7 @@ static RedisModuleString *word(const char *text)
     return words[i].string;
 }
 
-/* ---- what is replicated ------------------------------------------------------------------------------------------ */
-
-static void touch(struct tw__schedule *schedule)
-{
-    if (schedule->in_batch)
-        return;
-    schedule->in_batch = true;
-    schedule->touched = touched;
-    touched = schedule;
-}
-
-static void replicate(RedisModuleCtx *ctx, struct tw__schedule *schedule, const char *what,
-                      struct tw__vector *strings)
-{
-    if (strings->count > 0)
-        RedisModule_Replicate(ctx, "TW.FIRED", "scv", schedule->name, what, strings->at, strings->count);
-    for (size_t i = 0; i < strings->count; i++)
-        RedisModule_FreeString(NULL, strings->at[i]);
-    RedisModule_Free(strings->at);
-    memset(strings, 0, sizeof *strings);
-}
-
-static void replicate_left(RedisModuleCtx *ctx, struct tw__schedule *schedule)
-{
-    RedisModule_SelectDb(ctx, schedule->db);
-    replicate(ctx, schedule, "NEXT", &schedule->next);
-    replicate(ctx, schedule, "ONCE", &schedule->once);
-}
-
-static void finish(RedisModuleCtx *ctx, struct tw__schedule *schedule)
-{
-    bool left = schedule->left;
-    schedule->in_batch = schedule->left = false;
-    replicate_left(ctx, schedule);
-    if (!left || !schedule->attached)
-        return;
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, schedule->name, REDISMODULE_READ | REDISMODULE_WRITE);
-    RedisModuleString *name = RedisModule_CreateStringFromString(NULL, schedule->name);
-    tw__changed(ctx, name, "tw.fired");
-    tw__remove_if_empty(ctx, key, name, schedule);
-    RedisModule_FreeString(NULL, name);
-    RedisModule_CloseKey(key);
-}
-
-/* ---- leaving -------------------------------------------------------------------------------------------------------- */
-
-/* Tasks that have been delivered and are in their schedules still, so that what taking them out needs is fetched while
- * others are delivered. */
-static struct {
-    struct tw__schedule *schedule;
-    struct tw__task *task;
-    uint64_t hash;
-} leaving[LEAVING];
-static uint32_t leaving_count;
-
-static void let_leave(void)
-{
-    for (uint32_t i = 0; i < leaving_count; i++)
-        tw__schedule_remove(leaving[i].schedule, leaving[i].task, leaving[i].hash);
-    leaving_count = 0;
-}
-
-/* The task leaves its schedule for good. */
-static void finish_task(struct tw__schedule *schedule, struct tw__task *task)
-{
-    struct tw__bytes id = tw__task_id(task);
-    uint64_t hash = tw__table_hash(id.at, id.size);
-    tw__table_prefetch(&schedule->tasks, hash);
-    if (leaving_count == LEAVING)
-        let_leave();
-    leaving[leaving_count].schedule = schedule;
-    leaving[leaving_count].task = task;
-    leaving[leaving_count++].hash = hash;
-    touch(schedule);
-    schedule->left = true;
-    tw__vector_add(&schedule->once, new_string(id));
-}
-
-bool tw__delivering(void)
-{
-    return calling != NULL;
-}
-
-void tw__deliver_settle(void)
-{
-    if (calling == NULL)
-        return;
-    int db = RedisModule_GetSelectedDb(calling);
-    disturbed = true;
-    let_leave();
-    for (struct tw__schedule *schedule = touched; schedule != NULL; schedule = schedule->touched)
-        replicate_left(calling, schedule);
-    RedisModule_SelectDb(calling, db);
-}
-
-void tw__deliver_finish(RedisModuleCtx *ctx)
-{
-    int db = RedisModule_GetSelectedDb(ctx);
-    let_leave();
-    while (touched != NULL) {
-        struct tw__schedule *schedule = touched;
-        touched = schedule->touched;
-        finish(ctx, schedule);
-    }
-    RedisModule_SelectDb(ctx, db);
-    tw__all.turn = NULL;
-}
-
-/* ---- after a delivery ---------------------------------------------------------------------------------------------- */
-
-/* The task is due again at `due`, unless that is past the end of time. */
-static void file_again(struct tw__schedule *schedule, struct tw__task *task, uint64_t due, uint64_t times,
-                       uint64_t now_ms)
-{
-    if (times == 0 || due > TW__TIME_MAX) {
-        finish_task(schedule, task);
-        return;
-    }
-    touch(schedule);
-    schedule->left = true;
-    tw__vector_add(&schedule->next, new_string(tw__task_id(task)));
-    tw__vector_add(&schedule->next, new_number(due));
-    tw__vector_add(&schedule->next,
-                   RedisModule_CreateStringFromLongLong(NULL, times == TW__FOR_EVER ? -1 : (long long)times));
-    tw__task_set_times(task, times);
-    tw__task_set_tries(task, 0);
-    tw__file(task, due, now_ms);
-}
-
-static uint64_t add(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-/* One delivery less to make. */
-static void go_on(struct tw__schedule *schedule, struct tw__task *task, uint64_t now_ms)
-{
-    uint64_t every = tw__task_every(task), times = tw__task_times(task);
-    if (every == 0)
-        finish_task(schedule, task);
-    else
-        file_again(schedule, task, add(tw__task_due(task), every), times == TW__FOR_EVER ? times : times - 1,
-                   now_ms);
-}
-
 /* ---- being late ------------------------------------------------------------------------------------------------------ */
-
-/* LATE DROP: passes over what is too late. Returns whether the task has been dealt with. */
-static bool drop_late(struct tw__schedule *schedule, struct tw__task *task, uint64_t late_ms, uint64_t now_ms)
-{
-    uint64_t due = tw__task_due(task), every = tw__task_every(task);
-    if (due >= now_ms || now_ms - due <= late_ms)
-        return false;
-    uint64_t periods = every == 0 ? 1 : (now_ms - due - late_ms - 1) / every + 1;
-    tw__counts.dropped += periods;
-    if (every == 0)
-        finish_task(schedule, task);
-    else
-        file_again(schedule, task, due + periods * every, tw__task_times(task), now_ms);
-    return true;
-}
 
 /* LATE COALESCE: of the periods that were missed the latest counts. Returns how many come before it. */
 static uint64_t missed_periods(const struct tw__route *route, const struct tw__task *task, uint64_t now_ms)
@@ -342,15 +165,11 @@ static enum tw__defer classify(RedisModuleCallReply *reply, char *error)
 static enum tw__defer call(RedisModuleCtx *ctx, const char *command, struct arguments *arguments,
                            struct tw__task *task, char *error)
 {
-    disturbed = false;
-    tw__all.delivering = task;
-    calling = ctx;
+    tw__batch_call_begins(ctx, task);
     RedisModuleCallReply *reply = RedisModule_Call(ctx, command, "!ESv", arguments->at, arguments->count);
-    calling = NULL;
     enum tw__defer why = classify(reply, error);
-    if (tw__all.delivering == NULL || !tw__schedule_of(task)->attached)
+    if (!tw__batch_call_ended(task))
         why = TW__DISTURBED;
-    tw__all.delivering = NULL;
     if (reply != NULL)
         RedisModule_FreeCallReply(reply);
     arguments_fini(arguments);
@@ -361,26 +180,26 @@ static void add_payload(struct arguments *arguments, const struct tw__task *task
 {
     struct tw__payload payload = tw__task_payload(task);
     while (payload.count > 0)
-        add_own(arguments, new_string(tw__payload_next(&payload)));
+        add_own(arguments, tw__new_string(tw__payload_next(&payload)));
 }
 
 static void add_about(struct arguments *arguments, const struct tw__task *task)
 {
     add_kept(arguments, word("tw.id"));
-    add_own(arguments, new_string(tw__task_id(task)));
+    add_own(arguments, tw__new_string(tw__task_id(task)));
     add_kept(arguments, word("tw.due"));
     add_kept(arguments, due_string(tw__task_due(task)));
     add_kept(arguments, word("tw.attempt"));
     if (tw__tries(task) == 0)
         add_kept(arguments, word("1"));
     else
-        add_own(arguments, new_number(tw__tries(task) + 1));
+        add_own(arguments, tw__new_number(tw__tries(task) + 1));
 }
 
 static RedisModuleString *target_of(struct tw__route *route)
 {
     if (route->target == NULL)
-        route->target = new_string(tw__route_plan(route).target);
+        route->target = tw__new_string(tw__route_plan(route).target);
     return route->target;
 }
 
@@ -396,7 +215,7 @@ static enum tw__defer call_xadd(RedisModuleCtx *ctx, struct tw__route *route, st
     if (maxlen != 0) {
         add_kept(&arguments, word("MAXLEN"));
         add_kept(&arguments, word("~"));
-        add_own(&arguments, new_number(maxlen));
+        add_own(&arguments, tw__new_number(maxlen));
     }
     add_kept(&arguments, word("*"));
     add_about(&arguments, task);
@@ -476,7 +295,7 @@ static enum tw__defer give_up(RedisModuleCtx *ctx, struct tw__route *route, stru
         tw__counts.dead++;
         schedule->dead++;
         route->wait_ms = 0; /* the next task's tries begin with the first wait */
-        go_on(schedule, task, now_ms);
+        tw__batch_go_on(schedule, task, now_ms);
         return TW__DEFER_NONE;
     }
     if (why != TW__DEFER_REFUSED && why != TW__DEFER_SLOT)
@@ -552,7 +371,7 @@ static void delivered(struct tw__route *route, struct tw__task *task, uint64_t n
     tw__counts.fired++;
     route->schedule->fired++;
     count_lateness(tw__task_due(task));
-    go_on(route->schedule, task, now_ms);
+    tw__batch_go_on(route->schedule, task, now_ms);
 }
 
 static enum tw__defer deliver_to(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
@@ -589,10 +408,10 @@ enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t 
     if (!schedule->in_batch) {
         if (!is_there(ctx, schedule))
             return TW__DEFER_NONE; /* its time to live was over: the schedule is detached by now, with this task */
-        touch(schedule);
+        tw__batch_touch(schedule);
     }
     struct tw__plan plan = tw__route_plan(route);
-    if (plan.late == TW__LATE_DROP && drop_late(schedule, task, plan.late_ms, now_ms))
+    if (plan.late == TW__LATE_DROP && tw__batch_drop_late(schedule, task, plan.late_ms, now_ms))
         return TW__DEFER_NONE;
     return deliver_to(ctx, route, task, missed_periods(route, task, now_ms), now_ms);
 }
@@ -608,14 +427,14 @@ static enum tw__defer drain_task(RedisModuleCtx *ctx, struct tw__task *task, uin
     enum tw__defer why = call_target(ctx, route, task, error, 0);
     if (why == TW__DEFER_NONE) {
         delivered(route, task, now_ms);
-        return disturbed ? TW__DISTURBED : TW__DEFER_NONE;
+        return tw__batch_disturbed() ? TW__DISTURBED : TW__DEFER_NONE;
     }
     if (why == TW__DISTURBED)
         return why;
     tw__counts.deferred[why]++;
     tw__file(task, tw__task_due(task), now_ms);
     route->drain = drains;
-    if (disturbed)
+    if (tw__batch_disturbed())
         return TW__DISTURBED; /* other tasks may not be what they were, either */
     return why == TW__DEFER_REFUSED || why == TW__DEFER_SLOT ? TW__DEFER_NONE : why;
 }
@@ -639,12 +458,12 @@ uint64_t tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uin
     uint64_t before = schedule->fired, count = tw__table_count(&schedule->tasks),
              want = limit < count ? limit : count;
     drains++;
-    touch(schedule);
+    tw__batch_touch(schedule);
     /* When nothing at all could be delivered, further ones are looked at: 0 says that there is none that can be. */
     while (schedule->held < count && deliver_first(ctx, schedule, want, limit) == TW__DEFER_NONE &&
            schedule->fired == before && want < count)
         want = want > count / 2 ? count : want * 2;
     uint64_t fired = schedule->fired - before;
-    tw__deliver_finish(ctx);
+    tw__batch_finish(ctx);
     return fired;
 }

@@ -25,7 +25,7 @@ void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value)
     if (unlinked_name != NULL)
         RedisModule_FreeString(NULL, unlinked_name);
     unlinked_name = RedisModule_CreateStringFromString(NULL, RedisModule_GetKeyNameFromOptCtx(context));
-    tw__deliver_settle();
+    tw__batch_settle();
     unlinked_tasks = tw__table_count(&schedule->tasks);
     tw__schedule_detach(schedule);
     tw__arm(tw__now_ms());
@@ -77,7 +77,7 @@ static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, 
     if (sub != REDISMODULE_SUBEVENT_FLUSHDB_START)
         return;
     struct tw_link *following;
-    tw__deliver_settle();
+    tw__batch_settle();
     for (struct tw_link *link = tw__all.attached.next; link != &tw__all.attached; link = following) {
         following = link->next;
         if (info->dbnum == -1 || info->dbnum == schedule_of(link)->db)
@@ -111,7 +111,7 @@ static void on_loading(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub
     bool ended = sub == REDISMODULE_SUBEVENT_LOADING_ENDED || sub == REDISMODULE_SUBEVENT_LOADING_FAILED;
     tw__tick_loading(!ended);
     if (!ended) {
-        if (!tw__delivering())
+        if (!tw__batch_calling())
             tw__schedule_reap_all(); /* two data sets at a time would be too much memory */
         return;
     }

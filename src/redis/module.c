@@ -34,7 +34,7 @@ uint64_t tw__now_ms(void)
 enum tw__opened tw__open(RedisModuleKey *key, struct tw__schedule **schedule)
 {
     *schedule = NULL;
-    tw__deliver_settle();
+    tw__batch_settle();
     if (key == NULL || RedisModule_KeyType(key) == REDISMODULE_KEYTYPE_EMPTY)
         return TW__OPEN_NONE;
     if (RedisModule_ModuleTypeGetType(key) != tw__type)

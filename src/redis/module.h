@@ -4,11 +4,12 @@
  *
  *     module.c    loading; the data type          tick.c      the wheel, the timer of the server, what is due
  *     commands.c  the commands that write         deliver.c   from a due task to its Stream or List
- *     queries.c   the commands that read          events.c    what happens to keys and to the server
- *     schedule.c  a schedule: tasks and routes    persist.c   RDB, AOF, copies, digests, defragmentation
- *     task.c      the bytes of a task             config.c, info.c, docs.c
+ *     queries.c   the commands that read          batch.c     what has been delivered leaves its schedule
+ *     schedule.c  a schedule: tasks and routes    events.c    what happens to keys and to the server
+ *     task.c      the bytes of a task             persist.c   RDB, AOF, copies, digests, defragmentation
  *     filing.c    where tasks wait                chunk.c     tasks as bytes on disk
- *     table.c     ids to tasks                    arguments.c reading the arguments of commands
+ *     table.c     ids to tasks                    config.c, info.c, docs.c
+ *     arguments.c reading the arguments of commands
  */
 #ifndef TW_REDIS_MODULE_H
 #define TW_REDIS_MODULE_H
@@ -95,16 +96,6 @@ uint32_t tw__tick_budget_us(void);
  * Returns TW__DEFER_NONE, or why nothing at all can be delivered now: then the task is filed nowhere still. */
 enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t now_ms);
 
-/* Sees to it that nobody finds a task that has been delivered, nor puts one in its place before it has left: to be called
- * before a schedule is looked at or its tasks are changed. */
-void tw__deliver_settle(void);
-
-/* Whether a call of the server's is being made: then the server itself, or a handler of another module, calls us. */
-bool tw__delivering(void);
-
-/* Ends a batch of deliveries: replicates what left the schedules, removes the empty ones. */
-void tw__deliver_finish(RedisModuleCtx *ctx);
-
 /* Delivers up to `limit` of a schedule's tasks whatever their time. Returns how many. */
 uint64_t tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit);
 
@@ -114,6 +105,39 @@ enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx);
 /* Lateness of what was delivered: the value that `share` of all do not exceed, in us. */
 uint64_t tw__lateness_us(double share);
 uint64_t tw__lateness_us_max(void);
+
+/* ---- a batch of deliveries (batch.c) -------------------------------------------------------------------------- */
+
+/* The schedule has part in the batch. */
+void tw__batch_touch(struct tw__schedule *schedule);
+
+/* A task has been delivered, or given up: it leaves, or is filed for its next time. */
+void tw__batch_go_on(struct tw__schedule *schedule, struct tw__task *task, uint64_t now_ms);
+
+/* LATE DROP: passes over what is too late. Returns whether the task has been dealt with. */
+bool tw__batch_drop_late(struct tw__schedule *schedule, struct tw__task *task, uint64_t late_ms,
+                         uint64_t now_ms);
+
+/* A call of the server's is made for a task; and has been: returns whether the task is what it was. */
+void tw__batch_call_begins(RedisModuleCtx *ctx, struct tw__task *task);
+bool tw__batch_call_ended(const struct tw__task *task);
+
+/* Whether one is being made: then the server itself, or a handler of another module, calls us. */
+bool tw__batch_calling(void);
+
+/* Whether during the last call any schedule was looked at, or removed. */
+bool tw__batch_disturbed(void);
+
+/* Sees to it that nobody finds a task that has been delivered, nor puts one in its place before it has left: to be called
+ * before a schedule is looked at or its tasks are changed. */
+void tw__batch_settle(void);
+
+/* Ends a batch of deliveries: replicates what left the schedules, removes the empty ones. */
+void tw__batch_finish(RedisModuleCtx *ctx);
+
+/* Strings for the server, without a context. */
+RedisModuleString *tw__new_string(struct tw__bytes bytes);
+RedisModuleString *tw__new_number(uint64_t number);
 
 /* ---- arguments (arguments.c) ----------------------------------------------------------------------------------- */
 

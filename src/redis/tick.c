@@ -194,7 +194,7 @@ static enum tw__defer deliver(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t sta
         if ((--tasks % LOOK_AT_CLOCK == 0 || big) && now_us() - started_us >= us)
             break;
     }
-    tw__deliver_finish(ctx);
+    tw__batch_finish(ctx);
     *more = taken != TW__TAKEN_NONE;
     return why;
 }
