@@ -65,12 +65,10 @@ static void finish(RedisModuleCtx *ctx, struct tw__schedule *schedule)
     replicate_left(ctx, schedule);
     if (!left || !schedule->attached)
         return;
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, schedule->name, REDISMODULE_READ | REDISMODULE_WRITE);
     RedisModuleString *name = RedisModule_CreateStringFromString(NULL, schedule->name);
     tw__changed(ctx, name, "tw.fired");
-    tw__remove_if_empty(ctx, key, name, schedule);
+    tw__remove_if_empty(ctx, name, schedule);
     RedisModule_FreeString(NULL, name);
-    RedisModule_CloseKey(key);
 }
 
 /* ---- leaving -------------------------------------------------------------------------------------------------------- */

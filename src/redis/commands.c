@@ -350,13 +350,14 @@ static int command_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct tw__task *old = schedule == NULL ? NULL : tw__schedule_find(schedule, hash, id);
     if (allows(add.condition, old, add.due)) {
         put(ctx, &add, key, schedule, old, hash);
+        RedisModule_CloseKey(key);
         replicate_add(ctx, &add, argv, argc);
         tw__changed(ctx, add.schedule, "tw.add");
         RedisModule_ReplyWithString(ctx, add.id);
     } else {
+        RedisModule_CloseKey(key);
         RedisModule_ReplyWithNull(ctx);
     }
-    RedisModule_CloseKey(key);
     if (add.new_id)
         RedisModule_FreeString(NULL, add.id);
     return REDISMODULE_OK;
@@ -389,14 +390,14 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         }
         hash = next;
     }
+    RedisModule_CloseKey(key);
     if (cancelled > 0) {
         RedisModule_ReplicateVerbatim(ctx);
         tw__schedule_remove(schedule, found, found_hash);
         tw__counts.cancelled += (uint64_t)cancelled;
         tw__changed(ctx, argv[1], "tw.cancel");
-        tw__remove_if_empty(ctx, key, argv[1], schedule);
+        tw__remove_if_empty(ctx, argv[1], schedule);
     }
-    RedisModule_CloseKey(key);
     return RedisModule_ReplyWithLongLong(ctx, cancelled);
 }
 
@@ -433,10 +434,9 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return REDISMODULE_OK;
     struct tw__bytes id = tw__bytes_of(argv[2]);
     struct tw__task *task = schedule == NULL ? NULL : tw__schedule_find(schedule, hash, id);
-    if (task == NULL) {
-        RedisModule_CloseKey(key);
+    RedisModule_CloseKey(key);
+    if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
-    }
     bool moves = allows(condition, task, due);
     if (moves) {
         tw__foresee_unfile(task);
@@ -447,7 +447,6 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         tw__arm(due);
         tw__changed(ctx, argv[1], "tw.move");
     }
-    RedisModule_CloseKey(key);
     return RedisModule_ReplyWithLongLong(ctx, moves);
 }
 
@@ -532,6 +531,7 @@ static int command_fired(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         return tw__error_about(ctx, argv[2], "TW.FIRED", "ONCE id ... or NEXT id due times ...");
     if (!open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
+    RedisModule_CloseKey(key);
     bool good = true;
     for (int i = 3; i < argc && schedule != NULL && good; i += next ? 3 : 1) {
         if (next)
@@ -543,8 +543,7 @@ static int command_fired(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         RedisModule_ReplicateVerbatim(ctx);
     RedisModule_SignalModifiedKey(ctx, argv[1]);
     if (schedule != NULL)
-        tw__remove_if_empty(ctx, key, argv[1], schedule);
-    RedisModule_CloseKey(key);
+        tw__remove_if_empty(ctx, argv[1], schedule);
     return good ? RedisModule_ReplyWithSimpleString(ctx, "OK") : REDISMODULE_OK;
 }
 
@@ -559,9 +558,9 @@ static int command_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return REDISMODULE_OK;
     if (schedule == NULL)
         schedule = new_schedule(ctx, key, argv[1]);
-    bool good = tw__chunk_read(schedule, tw__bytes_of(argv[2]), tw__now_ms());
-    tw__remove_if_empty(ctx, key, argv[1], schedule);
     RedisModule_CloseKey(key);
+    bool good = tw__chunk_read(schedule, tw__bytes_of(argv[2]), tw__now_ms());
+    tw__remove_if_empty(ctx, argv[1], schedule);
     if (!good)
         return RedisModule_ReplyWithError(ctx, "ERR TW.LOAD: the chunk is damaged");
     RedisModule_ReplicateVerbatim(ctx);

@@ -59,13 +59,18 @@ void tw__changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event
     RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, event, name);
 }
 
-void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
-                         struct tw__schedule *schedule)
+void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__schedule *schedule)
 {
+    struct tw__schedule *found;
     if (tw__table_count(&schedule->tasks) > 0)
         return;
-    RedisModule_DeleteKey(key);
-    RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_GENERIC, "del", name);
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
+    bool same = tw__open(key, &found) == TW__OPEN_SCHEDULE && found == schedule;
+    if (same)
+        RedisModule_DeleteKey(key);
+    RedisModule_CloseKey(key);
+    if (same)
+        RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_GENERIC, "del", name);
 }
 
 /* ---- loading -------------------------------------------------------------------------------------------------- */

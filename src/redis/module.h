@@ -69,12 +69,12 @@ enum tw__opened tw__open(RedisModuleKey *key, struct tw__schedule **schedule);
 /* Tells a schedule of which key it is the value. A name of NULL is an empty one. */
 void tw__name(struct tw__schedule *schedule, const RedisModuleString *name, int db);
 
-/* Says that a schedule was changed, to those who watch its key and to those who listen. */
+/* Says that a schedule was changed, to those who watch its key and to those who listen. They may do anything, so no key
+ * is open meanwhile, and the schedule may be another key's, or nobody's, afterwards. */
 void tw__changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event);
 
-/* Removes the key of a schedule that has no tasks left, and says so to those who listen. */
-void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
-                         struct tw__schedule *schedule);
+/* Removes the key if this schedule is its value and has no tasks left, and says so to those who listen. */
+void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__schedule *schedule);
 
 /* ---- the tick (tick.c) --------------------------------------------------------------------------------------- */
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * A module that does what others may: when a stream or a list is written to, or a task has been delivered, it calls a
- * command in the middle of it.
+ * A module that does what others may: when it is told of a change of the kind it waits for, it calls a command in the
+ * middle of that.
  *
- *     MEDDLE skip times command [argument ...]     with the event after the next `skip`, and that often
- *     MEDDLE.DONE                                  how often it has, and what the last one answered
+ *     MEDDLE event skip times command [argument ...]   when the event has come after the next `skip`, and that often
+ *     MEDDLE.DONE                                      how often it has, and what the last one answered
  */
 #include <redismodule.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 
 enum { WORDS_MAX = 64 };
 
@@ -16,6 +18,7 @@ static int words;
 static long long skip, times, done;
 static char answered[256];
 static bool meddling;
+static char awaited[32];
 
 static void remember(RedisModuleCallReply *reply)
 {
@@ -32,8 +35,8 @@ static void remember(RedisModuleCallReply *reply)
 
 static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleString *key)
 {
-    (void)type, (void)event, (void)key;
-    if (meddling || words == 0 || skip-- > 0 || times == 0)
+    (void)type, (void)key;
+    if (meddling || words == 0 || strcmp(event, awaited) != 0 || skip-- > 0 || times == 0)
         return REDISMODULE_OK;
     skip = 0;
     times--;
@@ -50,14 +53,15 @@ static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleS
 
 static int meddle(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    if (argc < 4 || argc - 3 > WORDS_MAX || RedisModule_StringToLongLong(argv[1], &skip) != REDISMODULE_OK ||
-        RedisModule_StringToLongLong(argv[2], &times) != REDISMODULE_OK)
-        return RedisModule_ReplyWithError(ctx, "ERR MEDDLE skip times command [argument ...]");
+    if (argc < 5 || argc - 4 > WORDS_MAX || RedisModule_StringToLongLong(argv[2], &skip) != REDISMODULE_OK ||
+        RedisModule_StringToLongLong(argv[3], &times) != REDISMODULE_OK)
+        return RedisModule_ReplyWithError(ctx, "ERR MEDDLE event skip times command [argument ...]");
+    snprintf(awaited, sizeof awaited, "%s", RedisModule_StringPtrLen(argv[1], NULL));
     for (int i = 0; i < words; i++)
         RedisModule_FreeString(NULL, word[i]);
-    words = argc - 3;
+    words = argc - 4;
     for (int i = 0; i < words; i++)
-        word[i] = RedisModule_CreateStringFromString(NULL, argv[i + 3]);
+        word[i] = RedisModule_CreateStringFromString(NULL, argv[i + 4]);
     done = 0;
     return RedisModule_ReplyWithSimpleString(ctx, "OK");
 }
@@ -79,6 +83,6 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         RedisModule_CreateCommand(ctx, "MEDDLE", meddle, "", 0, 0, 0) == REDISMODULE_ERR ||
         RedisModule_CreateCommand(ctx, "MEDDLE.DONE", meddled, "", 0, 0, 0) == REDISMODULE_ERR)
         return REDISMODULE_ERR;
-    return RedisModule_SubscribeToKeyspaceEvents(ctx, REDISMODULE_NOTIFY_STREAM | REDISMODULE_NOTIFY_LIST,
+    return RedisModule_SubscribeToKeyspaceEvents(ctx, REDISMODULE_NOTIFY_ALL | REDISMODULE_NOTIFY_MODULE,
                                                  on_key);
 }

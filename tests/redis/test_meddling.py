@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Other modules may call commands in the middle of a delivery, when the server tells them that a stream was written to.
-The server lives, each task is delivered as often as it was due, and a replica and the log end up with what the master
-has. meddler.c is such a module."""
+"""Other modules may call commands in the middle of a delivery or of a command, when the server tells them of a change. The
+server lives, each task is delivered as often as it was due, and a replica and the log end up with what the master has.
+meddler.c is such a module."""
 import os
 
 import pytest
@@ -58,7 +58,7 @@ def meddle(pair, skip, times, *command, words=()):
     r = pair[0].client()
     due = now_ms() + 200
     add_many(r, due, words=words)
-    assert r.execute_command("MEDDLE", skip, times, *command) == "OK"
+    assert r.execute_command("MEDDLE", "xadd", skip, times, *command) == "OK"
     wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == times)
     return r
 
@@ -190,7 +190,7 @@ def test_draining_is_meddled_with(pair, after, command):
     """TW.DRAIN has its list of tasks when it begins; it must not deliver what has changed since."""
     r = pair[0].client()
     add_many(r, FAR)
-    r.execute_command("MEDDLE", after, 1, *command)
+    r.execute_command("MEDDLE", "xadd", after, 1, *command)
     for _ in range(2 * MANY):
         r.execute_command("TW.DRAIN", "s", "LIMIT", MANY)
     assert r.execute_command("MEDDLE.DONE")[0] == 1
@@ -204,3 +204,34 @@ def test_draining_is_meddled_with(pair, after, command):
         assert set(ALL) - set(came) == {i for i in ("id20", "id21") if i not in ALL[:after + 1]}
     else:
         assert set(came) == set(ALL)
+
+
+# Commands, told of with the schedule changed already
+
+CHANGES = {
+    "tw.add": ["TW.ADD", "s", "t", "last", "AT", FAR, "PAYLOAD", "n", "1"],
+    "tw.move": ["TW.MOVE", "s", "last", "AT", FAR + 1],
+    "tw.cancel": ["TW.CANCEL", "s", "last"],
+    "tw.fired": ["TW.DRAIN", "s"],
+}
+MEDDLING = [("UNLINK", "s"), ("FLUSHALL",), ("TW.CANCEL", "s", "last"), ("RENAME", "s", "s2"),
+            ("TW.ADD", "s", "t2", "new", "AT", FAR, "PAYLOAD", "n", "2"), ("TW.DRAIN", "s"), ("RENAME", "other", "s")]
+
+
+@pytest.mark.parametrize("meddling", MEDDLING, ids=lambda words: "_".join(map(str, words[:3])))
+@pytest.mark.parametrize("event", CHANGES)
+def test_commands_are_meddled_with(pair, event, meddling):
+    server, replica = pair
+    r = server.client()
+    r.execute_command("TW.ADD", "other", "t2", "new", "AT", FAR, "PAYLOAD", "n", "2")
+    if event != "tw.add":
+        r.execute_command(*CHANGES["tw.add"])
+    r.execute_command("MEDDLE", event, 0, 1, *meddling)
+    r.execute_command(*CHANGES[event])
+    assert r.execute_command("MEDDLE.DONE")[0] == 1
+    if "new" in meddling or "other" in meddling:
+        assert r.execute_command("TW.GET", "s", "new") != [None]
+    assert r.exists("s") == 0 or r.execute_command("TW.LEN", "s") > 0
+    # What a handler does may be logged before the command that it was told of: that is the server's.
+    wait_replica_in_sync(server, replica)
+    server.restart()
