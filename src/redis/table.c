@@ -489,6 +489,8 @@ void tw__table_prefetch(const struct tw__table *table, uint64_t hash)
 {
     uint32_t depth = depth_of(table, hash);
     const struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    if (segment->place == NULL)
+        return;
     uint32_t middle = guess(segment, tag_of(hash, depth)), at = middle < NEAR ? 0 : middle - NEAR;
     for (; at <= middle + NEAR; at += LINE / sizeof *segment->place)
         __builtin_prefetch(segment->place + at, 1);
