@@ -385,10 +385,13 @@ void tw__sort_overdue(void)
 
 /* ---- looking -------------------------------------------------------------------------------------------------------- */
 
-enum { LOOK_MAX = 1000 }; /* into the queues for the oldest: they are about in order */
+enum {
+    LOOK_MAX = 1000,  /* into the queues for the oldest: they are about in order */
+    COUNT_MAX = 20000 /* in the wheels: a millisecond or two */
+};
 
 struct overdue {
-    uint64_t count, oldest;
+    uint64_t count, oldest, looked;
 };
 
 static int count_overdue(void *arg, const struct tw_timer *timer)
@@ -400,7 +403,7 @@ static int count_overdue(void *arg, const struct tw_timer *timer)
         if (tw__task_due(task) < overdue->oldest)
             overdue->oldest = tw__task_due(task);
     }
-    return 0;
+    return ++overdue->looked == COUNT_MAX;
 }
 
 static void look_into_queue(struct overdue *overdue, const struct tw_link *queue, uint32_t most)
@@ -411,15 +414,15 @@ static void look_into_queue(struct overdue *overdue, const struct tw_link *queue
 
 uint64_t tw__overdue(uint64_t now_ms, uint64_t *oldest)
 {
-    struct overdue overdue = {0, TW_NEVER};
+    struct overdue overdue = {0, TW_NEVER, 0};
     look_into_queue(&overdue, &tw__all.overdue, LOOK_MAX);
     look_into_queue(&overdue, &tw__all.late, LOOK_MAX);
     for (uint32_t i = 0; i < tw__all.routes && tw__all.held > 0; i++)
         if (tw__route_at(i) != NULL)
             look_into_queue(&overdue, &tw__all.route[i]->queue, 1);
     overdue.count = tw__all.queued + tw__all.held;
-    tw_wheel_visit_until(tw__all.wheel, now_ms, count_overdue, &overdue);
-    if (tw__all.behind != NULL)
+    overdue.looked = 0;
+    if (tw_wheel_visit_until(tw__all.wheel, now_ms, count_overdue, &overdue) == 0 && tw__all.behind != NULL)
         tw_wheel_visit_until(tw__all.behind, now_ms, count_overdue, &overdue);
     *oldest = overdue.oldest;
     return overdue.count;

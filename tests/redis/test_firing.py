@@ -680,6 +680,20 @@ def test_overdue_and_oldest_are_in_info(server, r):
     assert (found["overdue"], found["oldest_overdue_ms"]) == (0, 0)
 
 
+def overdue_in_the_wheel(r, count):
+    """What INFO makes of tasks that come due within a transaction: no tick comes in between."""
+    with r.pipeline(transaction=True) as pipe:
+        pipe.eval("for i = 1, ARGV[1] do redis.call('TW.ADD', 's', 'q', i, 'IN', 2000, 'LIST', 'PAYLOAD', i) end", 2, "s", "q", count)
+        pipe.execute_command("DEBUG", "SLEEP", "2.5")
+        pipe.info("tickwheel")
+        pipe.delete("s")
+        return pipe.execute()[-2]["tickwheel_overdue"]
+
+
+def test_overdue_is_counted_up_to_a_point(r):
+    assert (overdue_in_the_wheel(r, 5000), overdue_in_the_wheel(r, 25000)) == (5000, 20000)
+
+
 # Many at once
 
 HERD = 100000 if os.environ.get("TICKWHEEL_LIGHT") else 1000000  # Light: under sanitizers.
