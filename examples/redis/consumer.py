@@ -12,7 +12,10 @@ import argparse
 import signal
 import sys
 
-import redis
+try:
+    import redis
+except ImportError:
+    sys.exit(f"{sys.executable} has no redis client: install it (Debian: python3-redis; elsewhere: pip install redis)")
 
 STREAM, GROUP = "{shop}:unpaid", "expiry"
 REMEMBER_S = 24 * 3600  # How long after a task its second coming is recognised.

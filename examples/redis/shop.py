@@ -13,7 +13,10 @@ What happens when the time is up: consumer.py and consumer.js.
 import argparse
 import sys
 
-import redis
+try:
+    import redis
+except ImportError:
+    sys.exit(f"{sys.executable} has no redis client: install it (Debian: python3-redis; elsewhere: pip install redis)")
 
 SCHEDULE, TARGET = "{shop}:timeouts", "{shop}:unpaid"
 
