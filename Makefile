@@ -81,7 +81,7 @@ bench: ## the benchmarks beside others, an hour and more; QUICK=1: minutes; PART
 		case $$part in redis) program=build/native/tickwheel.so ;; *) program=build/native/$${part}_bench ;; esac; \
 		bench/$$part/run $$program $(CURDIR)/build/bench $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) || exit; done
 
-check: format-check lint sanitize check-redis races audit coverage ## format, lint, sanitizers, invariants, coverage
+check: format-check lint sanitize check-redis check-servers races audit coverage ## format, lint, sanitizers, invariants, coverage
 
 format: ## let clang-format lay out the sources
 	@tools/setup check
@@ -110,6 +110,15 @@ check-redis: ## the module's tests under the same, in a redis-server that is bui
 	@$(MAKE) module
 	@REDIS_SERVER_DEFRAG=$(CURDIR)/build/redis-jemalloc/redis-server TICKWHEEL_MODULE=build/tickwheel.so \
 		/usr/bin/python3 -B -m pytest -q tests/redis/test_memory.py -k defrag
+
+check-servers: ## the module's tests with the Redis and the Valkey of a newer Debian
+	@tools/setup build test redis
+	@$(with_module)
+	@$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON $(module_options))
+	@$(call compile,build)
+	@tests/redis/fetch_servers build/servers
+	@for one in redis valkey; do REDIS_SERVER=$(CURDIR)/build/servers/$$one-server REDIS_CLI=$(CURDIR)/build/servers/$$one-cli \
+		ctest --test-dir build --output-on-failure -j $(JOBS) -L server || exit 1; done
 
 races: ## the scheduler's storm under ThreadSanitizer, for SECONDS=60
 	@tools/setup build test check
@@ -171,4 +180,4 @@ fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 clean: ## remove build/
 	@rm -rf build
 
-.PHONY: help run replay test build module serve cluster bench check format format-check lint sanitize races audit coverage valgrind check-redis coverage-redis fuzz soak install fresh clean
+.PHONY: help run replay test build module serve cluster bench check format format-check lint sanitize races audit coverage valgrind check-redis check-servers coverage-redis fuzz soak install fresh clean
