@@ -6,8 +6,12 @@
  * fetched meanwhile. At the end of the batch TW.FIRED names what has left, one for each schedule.
  *
  * While the server does what it is called for, other modules may be told of it, and may call commands of ours, or remove
- * keys. So before that is let happen, what has been delivered leaves, in the log too, and a task that is not what it was
- * when the call returns is left alone.
+ * keys: so may they when a key is opened whose time to live is over, and when they are told of what we did. So before
+ * they see or change anything, what has been delivered leaves, in the log too. A task that is not what it was when a call
+ * returns is left alone, and of a schedule nothing but its name is kept while anybody is told.
+ *
+ * Replicas do not remove an emptied schedule by themselves: what a handler does with it meanwhile is logged between
+ * TW.FIRED and DEL, as it happened here.
  */
 #include "module.h"
 
@@ -16,8 +20,8 @@
 enum { LEAVING = 8 };
 
 static struct tw__schedule *touched;
-static RedisModuleCtx *calling; /* the batch's context while a call is made; else NULL */
-static bool disturbed;          /* something was looked at or changed during the present call */
+static RedisModuleCtx *batch; /* the context of the batch that is open, or NULL */
+static bool disturbed;        /* since tw__batch_watch() something may have been looked at or changed */
 
 RedisModuleString *tw__new_string(struct tw__bytes bytes)
 {
@@ -58,19 +62,6 @@ static void replicate_left(RedisModuleCtx *ctx, struct tw__schedule *schedule)
     replicate(ctx, schedule, "ONCE", &schedule->once);
 }
 
-static void finish(RedisModuleCtx *ctx, struct tw__schedule *schedule)
-{
-    bool left = schedule->left;
-    schedule->in_batch = schedule->left = false;
-    replicate_left(ctx, schedule);
-    if (!left || !schedule->attached)
-        return;
-    RedisModuleString *name = RedisModule_CreateStringFromString(NULL, schedule->name);
-    tw__changed(ctx, name, "tw.fired");
-    tw__remove_if_empty(ctx, name, schedule);
-    RedisModule_FreeString(NULL, name);
-}
-
 /* ---- leaving -------------------------------------------------------------------------------------------------------- */
 
 /* Tasks that have been delivered and are in their schedules still, so that what taking them out needs is fetched while
@@ -105,39 +96,92 @@ static void finish_task(struct tw__schedule *schedule, struct tw__task *task)
     tw__vector_add(&schedule->once, tw__new_string(id));
 }
 
-void tw__batch_finish(RedisModuleCtx *ctx)
+/* ---- from beginning to end ------------------------------------------------------------------------------------------ */
+
+void tw__batch_begin(RedisModuleCtx *ctx)
 {
-    int db = RedisModule_GetSelectedDb(ctx);
+    batch = ctx;
+}
+
+static void log_left(void)
+{
+    int db = RedisModule_GetSelectedDb(batch);
     let_leave();
+    for (struct tw__schedule *schedule = touched; schedule != NULL; schedule = schedule->touched)
+        replicate_left(batch, schedule);
+    RedisModule_SelectDb(batch, db);
+}
+
+/* What is told when a batch ends: names, as a handler may remove any schedule. */
+struct told {
+    struct told *following;
+    RedisModuleString *name;
+    int db;
+};
+
+/* Has all schedules leave the batch; answers the names of those that tasks have left. */
+static struct told *release(void)
+{
+    struct told *all = NULL;
     while (touched != NULL) {
         struct tw__schedule *schedule = touched;
         touched = schedule->touched;
-        finish(ctx, schedule);
+        if (schedule->left) {
+            struct told *one = RedisModule_Alloc(sizeof *one);
+            *one = (struct told){all, RedisModule_CreateStringFromString(NULL, schedule->name), schedule->db};
+            all = one;
+        }
+        schedule->in_batch = schedule->left = false;
     }
-    RedisModule_SelectDb(ctx, db);
+    return all;
+}
+
+void tw__batch_finish(void)
+{
+    int db = RedisModule_GetSelectedDb(batch);
+    log_left();
+    for (struct told *one = release(), *following; one != NULL; one = following) {
+        following = one->following;
+        RedisModule_SelectDb(batch, one->db);
+        tw__changed(batch, one->name, "tw.fired");
+        tw__remove_if_empty(batch, one->name, true);
+        RedisModule_FreeString(NULL, one->name);
+        RedisModule_Free(one);
+    }
+    RedisModule_SelectDb(batch, db);
     tw__all.turn = NULL;
+    batch = NULL;
+}
+
+void tw__batch_forget(struct tw__schedule *schedule)
+{
+    if (!schedule->in_batch)
+        return;
+    struct tw__schedule **link = &touched;
+    while (*link != schedule)
+        link = &(*link)->touched;
+    *link = schedule->touched;
+    schedule->in_batch = schedule->left = false;
 }
 
 /* ---- other modules ---------------------------------------------------------------------------------------------------- */
 
-void tw__batch_call_begins(RedisModuleCtx *ctx, struct tw__task *task)
+void tw__batch_watch(struct tw__task *task)
 {
     disturbed = false;
     tw__all.delivering = task;
-    calling = ctx;
 }
 
-bool tw__batch_call_ended(const struct tw__task *task)
+bool tw__batch_same(const struct tw__task *task)
 {
-    bool same = tw__all.delivering != NULL && tw__schedule_of(task)->attached;
-    calling = NULL;
+    bool same = tw__all.delivering == task && tw__schedule_of(task)->attached;
     tw__all.delivering = NULL;
     return same;
 }
 
-bool tw__batch_calling(void)
+bool tw__batch_open(void)
 {
-    return calling != NULL;
+    return batch != NULL;
 }
 
 bool tw__batch_disturbed(void)
@@ -147,14 +191,10 @@ bool tw__batch_disturbed(void)
 
 void tw__batch_settle(void)
 {
-    if (calling == NULL)
+    if (batch == NULL)
         return;
-    int db = RedisModule_GetSelectedDb(calling);
     disturbed = true;
-    let_leave();
-    for (struct tw__schedule *schedule = touched; schedule != NULL; schedule = schedule->touched)
-        replicate_left(calling, schedule);
-    RedisModule_SelectDb(calling, db);
+    log_left();
 }
 
 /* ---- after a delivery ---------------------------------------------------------------------------------------------- */

@@ -72,6 +72,7 @@ static bool allows(enum condition condition, const struct tw__task *old, uint64_
 static bool open_schedule(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
                           struct tw__schedule **schedule)
 {
+    tw__batch_settle();
     *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
     if (tw__open(*key, schedule) != TW__OPEN_OTHER) {
         tw__all.recent = *schedule;
@@ -82,13 +83,13 @@ static bool open_schedule(RedisModuleCtx *ctx, RedisModuleString *name, RedisMod
     return false;
 }
 
-static struct tw__schedule *new_schedule(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name)
+/* Makes a schedule the value of its key, when its tasks are in: other modules are told of the new key. */
+static void set_schedule(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
+                         struct tw__schedule *schedule)
 {
-    struct tw__schedule *schedule = tw__schedule_new();
     tw__name(schedule, name, RedisModule_GetSelectedDb(ctx));
     tw__schedule_attach(schedule);
     RedisModule_ModuleTypeSetValue(key, tw__type, schedule);
-    return schedule;
 }
 
 /* ---- TW.ADD ---------------------------------------------------------------------------------------------------------- */
@@ -321,10 +322,13 @@ static void replicate_add(RedisModuleCtx *ctx, const struct add *add, RedisModul
 static void put(RedisModuleCtx *ctx, struct add *add, RedisModuleKey *key, struct tw__schedule *schedule,
                 struct tw__task *old, uint64_t hash)
 {
-    if (schedule == NULL)
-        schedule = new_schedule(ctx, key, add->schedule);
+    bool is_new = schedule == NULL;
+    if (is_new)
+        schedule = tw__schedule_new();
     struct tw__route *route = tw__schedule_route(schedule, &add->plan);
     tw__schedule_put(schedule, make_task(add, tw__bytes_of(add->id)), route, hash, old, add->now_ms);
+    if (is_new)
+        set_schedule(ctx, key, add->schedule, schedule);
     tw__counts.added++;
     tw__arm(add->due);
 }
@@ -396,7 +400,7 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         tw__schedule_remove(schedule, found, found_hash);
         tw__counts.cancelled += (uint64_t)cancelled;
         tw__changed(ctx, argv[1], "tw.cancel");
-        tw__remove_if_empty(ctx, argv[1], schedule);
+        tw__remove_if_empty(ctx, argv[1], false);
     }
     return RedisModule_ReplyWithLongLong(ctx, cancelled);
 }
@@ -467,7 +471,7 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         !open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
-    if (tw__batch_calling())
+    if (tw__batch_open())
         return RedisModule_ReplyWithError(ctx, "ERR TW.DRAIN within a delivery: expected a call after it");
     uint64_t delivered = schedule == NULL ? 0 : tw__deliver_now(ctx, schedule, limit);
     tw__arm_next();
@@ -541,9 +545,7 @@ static int command_fired(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     }
     if (good)
         RedisModule_ReplicateVerbatim(ctx);
-    RedisModule_SignalModifiedKey(ctx, argv[1]);
-    if (schedule != NULL)
-        tw__remove_if_empty(ctx, argv[1], schedule);
+    RedisModule_SignalModifiedKey(ctx, argv[1]); /* if nothing is left, DEL follows */
     return good ? RedisModule_ReplyWithSimpleString(ctx, "OK") : REDISMODULE_OK;
 }
 
@@ -556,11 +558,15 @@ static int command_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return RedisModule_WrongArity(ctx);
     if (!is_internal(ctx, "TW.LOAD") || !open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
-    if (schedule == NULL)
-        schedule = new_schedule(ctx, key, argv[1]);
-    RedisModule_CloseKey(key);
+    bool is_new = schedule == NULL;
+    if (is_new)
+        schedule = tw__schedule_new();
     bool good = tw__chunk_read(schedule, tw__bytes_of(argv[2]), tw__now_ms());
-    tw__remove_if_empty(ctx, argv[1], schedule);
+    if (is_new && tw__table_count(&schedule->tasks) > 0)
+        set_schedule(ctx, key, argv[1], schedule);
+    else if (is_new)
+        tw__schedule_bury(schedule);
+    RedisModule_CloseKey(key);
     if (!good)
         return RedisModule_ReplyWithError(ctx, "ERR TW.LOAD: the chunk is damaged");
     RedisModule_ReplicateVerbatim(ctx);

@@ -25,7 +25,8 @@
 
 enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000, ERROR_MAX = 200, SMALL_ARGUMENTS = 32 };
 
-static uint64_t drains; /* TW.DRAIN calls */
+static uint64_t drains;  /* TW.DRAIN calls */
+static uint64_t drained; /* by the present one */
 static uint64_t lateness[TW__HISTOGRAM_BUCKETS], lateness_max;
 
 /* ---- strings for the server ----------------------------------------------------------------------------------- */
@@ -165,10 +166,10 @@ static enum tw__defer classify(RedisModuleCallReply *reply, char *error)
 static enum tw__defer call(RedisModuleCtx *ctx, const char *command, struct arguments *arguments,
                            struct tw__task *task, char *error)
 {
-    tw__batch_call_begins(ctx, task);
+    tw__batch_watch(task);
     RedisModuleCallReply *reply = RedisModule_Call(ctx, command, "!ESv", arguments->at, arguments->count);
     enum tw__defer why = classify(reply, error);
-    if (!tw__batch_call_ended(task))
+    if (!tw__batch_same(task))
         why = TW__DISTURBED;
     if (reply != NULL)
         RedisModule_FreeCallReply(reply);
@@ -256,10 +257,9 @@ static RedisModuleString *dead_letter_name(RedisModuleCtx *ctx, const struct tw_
 }
 
 static enum tw__defer call_dead_letter(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
-                                       const char *why)
+                                       const char *why, char *error)
 {
     struct arguments arguments;
-    char error[ERROR_MAX];
     arguments_init(&arguments, tw__task_payload(task).count + 16);
     add_own(&arguments, dead_letter_name(ctx, route->schedule));
     add_kept(&arguments, word("*"));
@@ -288,9 +288,12 @@ static enum tw__defer give_up(RedisModuleCtx *ctx, struct tw__route *route, stru
                               const char *error, uint64_t now_ms)
 {
     struct tw__schedule *schedule = route->schedule;
-    enum tw__defer why = call_dead_letter(ctx, route, task, error);
-    if (why == TW__DISTURBED)
+    char refusal[ERROR_MAX];
+    enum tw__defer why = call_dead_letter(ctx, route, task, error, refusal);
+    if (why == TW__DISTURBED) {
+        tw__counts.dead += refusal[0] == '\0';
         return TW__DEFER_NONE;
+    }
     if (why == TW__DEFER_NONE) {
         tw__counts.dead++;
         schedule->dead++;
@@ -356,6 +359,7 @@ static enum tw__defer call_target(RedisModuleCtx *ctx, struct tw__route *route, 
                                                                 : call_xadd(ctx, route, task, error);
     if (why == TW__DISTURBED) {
         tw__counts.fired += error[0] == '\0';
+        drained += error[0] == '\0';
         return why;
     }
     if (missed > 0 && why != TW__DEFER_NONE)
@@ -368,6 +372,7 @@ static enum tw__defer call_target(RedisModuleCtx *ctx, struct tw__route *route, 
 static void delivered(struct tw__route *route, struct tw__task *task, uint64_t now_ms)
 {
     route->wait_ms = 0;
+    drained++;
     tw__counts.fired++;
     route->schedule->fired++;
     count_lateness(tw__task_due(task));
@@ -406,7 +411,9 @@ enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t 
     }
     RedisModule_SelectDb(ctx, schedule->db);
     if (!schedule->in_batch) {
-        if (!is_there(ctx, schedule))
+        tw__batch_watch(task);
+        bool there = is_there(ctx, schedule);
+        if (!tw__batch_same(task) || !there)
             return TW__DEFER_NONE; /* its time to live was over: the schedule is detached by now, with this task */
         tw__batch_touch(schedule);
     }
@@ -424,6 +431,7 @@ static enum tw__defer drain_task(RedisModuleCtx *ctx, struct tw__task *task, uin
     if (tw__is_behind(task) || route->drain == drains)
         return TW__DEFER_NONE;
     tw__unfile(task);
+    RedisModule_SelectDb(ctx, route->schedule->db);
     enum tw__defer why = call_target(ctx, route, task, error, 0);
     if (why == TW__DEFER_NONE) {
         delivered(route, task, now_ms);
@@ -443,11 +451,11 @@ static enum tw__defer drain_task(RedisModuleCtx *ctx, struct tw__task *task, uin
 static enum tw__defer deliver_first(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t want,
                                     uint64_t limit)
 {
-    uint64_t now_ms = tw__now_ms(), before = schedule->fired;
+    uint64_t now_ms = tw__now_ms();
     struct tw__task **task = RedisModule_Alloc((want + 1) * sizeof(struct tw__task *));
     uint64_t count = tw__schedule_earliest(schedule, 0, UINT64_MAX, now_ms, want, task);
     enum tw__defer why = TW__DEFER_NONE;
-    for (size_t i = 0; i < count && why == TW__DEFER_NONE && schedule->fired - before < limit; i++)
+    for (size_t i = 0; i < count && why == TW__DEFER_NONE && drained < limit; i++)
         why = drain_task(ctx, task[i], now_ms);
     RedisModule_Free(task);
     return why;
@@ -455,15 +463,20 @@ static enum tw__defer deliver_first(RedisModuleCtx *ctx, struct tw__schedule *sc
 
 uint64_t tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit)
 {
-    uint64_t before = schedule->fired, count = tw__table_count(&schedule->tasks),
-             want = limit < count ? limit : count;
+    int db = RedisModule_GetSelectedDb(ctx);
+    uint64_t count = tw__table_count(&schedule->tasks), want = limit < count ? limit : count;
+    if (!schedule->attached)
+        return 0; /* a handler calls in the middle of RENAME */
+    tw__batch_begin(ctx);
     drains++;
+    drained = 0;
     tw__batch_touch(schedule);
     /* When nothing at all could be delivered, further ones are looked at: 0 says that there is none that can be. */
     while (schedule->held < count && deliver_first(ctx, schedule, want, limit) == TW__DEFER_NONE &&
-           schedule->fired == before && want < count)
+           drained == 0 && want < count)
         want = want > count / 2 ? count : want * 2;
-    uint64_t fired = schedule->fired - before;
-    tw__batch_finish(ctx);
-    return fired;
+    RedisModule_SelectDb(ctx, db);
+    uint64_t delivered_now = drained;
+    tw__batch_finish();
+    return delivered_now;
 }

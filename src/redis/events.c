@@ -26,6 +26,7 @@ void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value)
         RedisModule_FreeString(NULL, unlinked_name);
     unlinked_name = RedisModule_CreateStringFromString(NULL, RedisModule_GetKeyNameFromOptCtx(context));
     tw__batch_settle();
+    tw__batch_forget(schedule);
     unlinked_tasks = tw__table_count(&schedule->tasks);
     tw__schedule_detach(schedule);
     tw__arm(tw__now_ms());
@@ -80,8 +81,10 @@ static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, 
     tw__batch_settle();
     for (struct tw_link *link = tw__all.attached.next; link != &tw__all.attached; link = following) {
         following = link->next;
-        if (info->dbnum == -1 || info->dbnum == schedule_of(link)->db)
+        if (info->dbnum == -1 || info->dbnum == schedule_of(link)->db) {
+            tw__batch_forget(schedule_of(link));
             tw__schedule_detach(schedule_of(link));
+        }
     }
     tw__arm_next();
 }
@@ -92,6 +95,7 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     (void)event;
     (void)sub;
     const RedisModuleSwapDbInfo *info = data;
+    tw__batch_settle();
     for (struct tw_link *link = tw__all.attached.next; link != &tw__all.attached; link = link->next) {
         struct tw__schedule *schedule = schedule_of(link);
         if (schedule->db == info->dbnum_first)
@@ -111,7 +115,7 @@ static void on_loading(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub
     bool ended = sub == REDISMODULE_SUBEVENT_LOADING_ENDED || sub == REDISMODULE_SUBEVENT_LOADING_FAILED;
     tw__tick_loading(!ended);
     if (!ended) {
-        if (!tw__batch_calling())
+        if (!tw__batch_open())
             tw__schedule_reap_all(); /* two data sets at a time would be too much memory */
         return;
     }

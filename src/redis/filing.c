@@ -70,6 +70,27 @@ int tw__all_start(uint64_t now_ms, uint64_t monotonic_ms)
     return 0;
 }
 
+/* Puts a task into a queue, before `next`. */
+static void enqueue(struct tw__task *task, struct tw_link *next)
+{
+    task->flags |= TW__TASK_QUEUED;
+    tw__link_before(&task->timer.link, next);
+    count_queued(tw__schedule_of(task), 1);
+}
+
+/* Files a task of one wheel for times to come in another one; what came due meanwhile, and was not taken, in the queue. */
+static void file_behind(struct tw_wheel *behind, struct tw__task *task, uint64_t now_ms)
+{
+    uint64_t due_ms = tw__task_due(task);
+    if (due_ms > now_ms) {
+        tw_wheel_add_at(behind, &task->timer, due_ms);
+        return;
+    }
+    task->flags &= (uint8_t)~TW__TASK_BEHIND;
+    tw_timer_init_at(&task->timer, due_ms);
+    enqueue(task, &tw__all.overdue);
+}
+
 void tw__clock_back(uint64_t now_ms)
 {
     struct tw_geometry small = TW_SMALL;
@@ -80,18 +101,10 @@ void tw__clock_back(uint64_t now_ms)
         /* Set back once more: what waits here is what was filed since the last time. */
         struct tw_timer *timer;
         while ((timer = tw_wheel_drain(tw__all.behind)) != NULL)
-            tw_wheel_add_at(behind, timer, tw_timer_deadline(timer));
+            file_behind(behind, tw__task_of(timer), now_ms);
         tw_wheel_free(tw__all.behind);
     }
     tw__all.behind = behind;
-}
-
-/* Puts a task into a queue, before `next`. */
-static void enqueue(struct tw__task *task, struct tw_link *next)
-{
-    task->flags |= TW__TASK_QUEUED;
-    tw__link_before(&task->timer.link, next);
-    count_queued(tw__schedule_of(task), 1);
 }
 
 void tw__file_overdue(struct tw__task *task)
@@ -311,7 +324,7 @@ static enum tw__taken take_first(uint64_t now_ms, uint32_t *budget, struct tw__t
     }
     tw__unfile(late);
     *task = late;
-    --*budget;
+    *budget -= *budget > 0; /* what was taken off the wheel before may have been the last of it */
     return TW__TAKEN_TASK;
 }
 

@@ -46,6 +46,7 @@ static uint64_t all_bytes(void)
 
 static void add_pending(RedisModuleInfoCtx *info)
 {
+    tw__batch_settle();
     uint64_t now_ms = tw__now_ms(), oldest, overdue = tw__overdue(now_ms, &oldest);
     add_number(info, "pending", tw__all.pending);
     add_number(info, "schedules", tw__all.schedules);

@@ -34,7 +34,6 @@ uint64_t tw__now_ms(void)
 enum tw__opened tw__open(RedisModuleKey *key, struct tw__schedule **schedule)
 {
     *schedule = NULL;
-    tw__batch_settle();
     if (key == NULL || RedisModule_KeyType(key) == REDISMODULE_KEYTYPE_EMPTY)
         return TW__OPEN_NONE;
     if (RedisModule_ModuleTypeGetType(key) != tw__type)
@@ -59,18 +58,43 @@ void tw__changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event
     RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, event, name);
 }
 
-void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__schedule *schedule)
+void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool replicate)
 {
-    struct tw__schedule *found;
-    if (tw__table_count(&schedule->tasks) > 0)
-        return;
+    struct tw__schedule *schedule;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    bool same = tw__open(key, &found) == TW__OPEN_SCHEDULE && found == schedule;
-    if (same)
+    bool empty = tw__open(key, &schedule) == TW__OPEN_SCHEDULE && tw__table_count(&schedule->tasks) == 0;
+    if (empty)
         RedisModule_DeleteKey(key);
     RedisModule_CloseKey(key);
-    if (same)
-        RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_GENERIC, "del", name);
+    if (!empty)
+        return;
+    if (replicate)
+        RedisModule_Replicate(ctx, "DEL", "s", name);
+    RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_GENERIC, "del", name);
+}
+
+/* The first that has no tasks, or NULL. */
+static const struct tw__schedule *first_empty(void)
+{
+    for (struct tw_link *link = tw__all.attached.next; link != &tw__all.attached; link = link->next) {
+        const struct tw__schedule *schedule = TW_CONTAINER(link, struct tw__schedule, all);
+        if (tw__table_count(&schedule->tasks) == 0)
+            return schedule;
+    }
+    return NULL;
+}
+
+void tw__remove_empty_ones(RedisModuleCtx *ctx)
+{
+    int db = RedisModule_GetSelectedDb(ctx);
+    for (uint64_t most = tw__all.empty; most > 0 && tw__all.empty > 0; most--) {
+        const struct tw__schedule *schedule = first_empty();
+        RedisModuleString *name = RedisModule_CreateStringFromString(NULL, schedule->name);
+        RedisModule_SelectDb(ctx, schedule->db);
+        tw__remove_if_empty(ctx, name, true);
+        RedisModule_FreeString(NULL, name);
+    }
+    RedisModule_SelectDb(ctx, db);
 }
 
 /* ---- loading -------------------------------------------------------------------------------------------------- */

@@ -73,8 +73,12 @@ void tw__name(struct tw__schedule *schedule, const RedisModuleString *name, int 
  * is open meanwhile, and the schedule may be another key's, or nobody's, afterwards. */
 void tw__changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event);
 
-/* Removes the key if this schedule is its value and has no tasks left, and says so to those who listen. */
-void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__schedule *schedule);
+/* Removes the key if its value is a schedule without tasks, and says so to those who listen; replicas have to be told
+ * unless what they are told otherwise has the same effect. */
+void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool replicate);
+
+/* The same for all that are there. */
+void tw__remove_empty_ones(RedisModuleCtx *ctx);
 
 /* ---- the tick (tick.c) --------------------------------------------------------------------------------------- */
 
@@ -118,22 +122,28 @@ void tw__batch_go_on(struct tw__schedule *schedule, struct tw__task *task, uint6
 bool tw__batch_drop_late(struct tw__schedule *schedule, struct tw__task *task, uint64_t late_ms,
                          uint64_t now_ms);
 
-/* A call of the server's is made for a task; and has been: returns whether the task is what it was. */
-void tw__batch_call_begins(RedisModuleCtx *ctx, struct tw__task *task);
-bool tw__batch_call_ended(const struct tw__task *task);
+/* From here on a batch is open; one at a time. */
+void tw__batch_begin(RedisModuleCtx *ctx);
 
-/* Whether one is being made: then the server itself, or a handler of another module, calls us. */
-bool tw__batch_calling(void);
+/* Ends it: replicates what left the schedules, tells of it, removes the empty ones. */
+void tw__batch_finish(void);
 
-/* Whether during the last call any schedule was looked at, or removed. */
+/* Whether one is open: then the server itself, or a handler of another module, calls us. */
+bool tw__batch_open(void);
+
+/* The server will be called, for a task that is filed nowhere; and has been: returns whether the task is what it was. */
+void tw__batch_watch(struct tw__task *task);
+bool tw__batch_same(const struct tw__task *task);
+
+/* Whether since tw__batch_watch() any schedule may have been looked at, changed or removed. */
 bool tw__batch_disturbed(void);
 
 /* Sees to it that nobody finds a task that has been delivered, nor puts one in its place before it has left: to be called
- * before a schedule is looked at or its tasks are changed. */
+ * before a schedule is looked at or changed by anybody but the batch. */
 void tw__batch_settle(void);
 
-/* Ends a batch of deliveries: replicates what left the schedules, removes the empty ones. */
-void tw__batch_finish(RedisModuleCtx *ctx);
+/* A schedule is to be removed: the batch has nothing to do with it any more. */
+void tw__batch_forget(struct tw__schedule *schedule);
 
 /* Strings for the server, without a context. */
 RedisModuleString *tw__new_string(struct tw__bytes bytes);

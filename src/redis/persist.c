@@ -27,6 +27,7 @@ static void rdb_save(RedisModuleIO *rdb, void *value)
 {
     struct tw__chunks chunks;
     struct tw__bytes bytes;
+    tw__batch_settle();
     tw__chunks_init(&chunks, value);
     RedisModule_SaveUnsigned(rdb, chunks.count);
     while (tw__chunks_next(&chunks, &bytes))
@@ -50,7 +51,7 @@ static bool load_chunks(RedisModuleIO *rdb, struct tw__schedule *schedule, uint6
         if (!good || tw__table_count(&schedule->tasks) == before)
             return false;
     }
-    return tw__table_count(&schedule->tasks) == count && count > 0;
+    return tw__table_count(&schedule->tasks) == count;
 }
 
 static void *rdb_load(RedisModuleIO *rdb, int encoding)
@@ -65,7 +66,10 @@ static void *rdb_load(RedisModuleIO *rdb, int encoding)
         return NULL;
     struct tw__schedule *schedule = tw__schedule_new();
     tw__name(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
-    if (!load_chunks(rdb, schedule, count)) {
+    /* A file has an empty one if another module's handler had it written: such a file has to be loaded. */
+    const int loading = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_ASYNC_LOADING;
+    bool good = count > 0 || (RedisModule_GetContextFlags(NULL) & loading) != 0;
+    if (!good || !load_chunks(rdb, schedule, count)) {
         RedisModule_LogIOError(rdb, "warning", "tickwheel: a schedule is damaged");
         tw__schedule_bury(schedule);
         return NULL;
@@ -81,6 +85,7 @@ static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *name, void *value
 {
     struct tw__chunks chunks;
     struct tw__bytes bytes;
+    tw__batch_settle();
     tw__chunks_init(&chunks, value);
     while (tw__chunks_next(&chunks, &bytes))
         RedisModule_EmitAOF(aof, "TW.LOAD", "sb", name, bytes.at, bytes.size);
@@ -94,6 +99,7 @@ static void *copy(RedisModuleKeyOptCtx *context, const void *value)
     struct tw__schedule *schedule = tw__schedule_new();
     struct tw__chunks chunks;
     struct tw__bytes bytes;
+    tw__batch_settle();
     tw__name(schedule, RedisModule_GetToKeyNameFromOptCtx(context), RedisModule_GetToDbIdFromOptCtx(context));
     tw__chunks_init(&chunks, value);
     while (tw__chunks_next(&chunks, &bytes))
@@ -131,6 +137,7 @@ static void digest(RedisModuleDigest *sum, void *value)
 {
     const struct tw__schedule *schedule = value;
     uint64_t segment = 0;
+    tw__batch_settle();
     while (tw__table_walk(&schedule->tasks, &segment, digest_task, sum))
         ;
 }

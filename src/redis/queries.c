@@ -23,6 +23,7 @@ enum {
  * can remove the schedule before the command ends. */
 static bool find_schedule(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__schedule **schedule)
 {
+    tw__batch_settle();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
     enum tw__opened opened = tw__open(key, schedule);
     if (key != NULL)

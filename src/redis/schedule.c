@@ -76,6 +76,7 @@ struct tw__schedule *tw__schedule_new(void)
 static void count_all(const struct tw__schedule *schedule, uint64_t sign)
 {
     tw__all.schedules += sign;
+    tw__all.empty += tw__table_count(&schedule->tasks) == 0 ? sign : 0;
     tw__all.pending += sign * tw__table_count(&schedule->tasks);
     tw__all.queued += sign * schedule->queued;
     tw__all.held += sign * schedule->held;
@@ -142,7 +143,7 @@ static bool plan_is_of(const struct tw__plan *plan, const struct tw__route *rout
            memcmp(plan->target.at, other.target.at, other.target.size) == 0;
 }
 
-enum { NO_INDEX = UINT32_MAX };
+static const uint32_t NO_INDEX = UINT32_MAX;
 
 /* An unused number for a route. */
 static uint32_t new_index(void)
@@ -292,6 +293,7 @@ void tw__schedule_put(struct tw__schedule *schedule, struct tw__task *task, stru
         tw__table_replace(&schedule->tasks, hash, old, task);
         tw__task_free(old);
     } else {
+        tw__all.empty -= schedule->attached && tw__table_count(&schedule->tasks) == 0;
         tw__table_insert(&schedule->tasks, hash, task);
         count_task(schedule, 1);
     }
@@ -301,6 +303,7 @@ void tw__schedule_put(struct tw__schedule *schedule, struct tw__task *task, stru
 void tw__schedule_remove(struct tw__schedule *schedule, struct tw__task *task, uint64_t hash)
 {
     tw__table_remove(&schedule->tasks, hash, task);
+    tw__all.empty += schedule->attached && tw__table_count(&schedule->tasks) == 0;
     count_task(schedule, (uint64_t)-1);
     leave(schedule, task);
     tw__task_free(task);
@@ -372,6 +375,8 @@ static uint64_t reap_one(struct tw__schedule *schedule, uint64_t limit)
     uint64_t freed = 0;
     struct tw__task *task = NULL;
     while (freed < limit && (task = tw__table_pop(&schedule->tasks)) != NULL) {
+        if (tw__all.delivering == task)
+            tw__all.delivering = NULL;
         tw__unfile(task);
         tw__task_free(task);
         tw__all.reaping--;

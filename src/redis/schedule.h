@@ -83,7 +83,8 @@ struct tw__all {
     struct tw_link late;      /* tasks that were overdue when they were filed, in that order */
     struct tw_link attached, detached;
     uint64_t schedules, pending, queued, held, bytes; /* of attached schedules */
-    uint64_t reaping;                                 /* tasks of detached ones */
+    uint64_t empty; /* attached schedules without tasks: there are none but in the middle of commands, mostly */
+    uint64_t reaping;         /* tasks of detached ones */
     struct tw__route **route; /* by number; unused numbers are a list, see tw__route_at() */
     uint32_t routes, route_capacity, route_free;
     uint32_t order;
@@ -119,7 +120,7 @@ static inline void tw__link_out(struct tw_link *link)
 
 /* An empty, detached schedule. */
 struct tw__schedule *tw__schedule_new(void);
-/* Its tasks count, and come due. */
+/* It is the value of a key, or will be: its tasks count, and come due. */
 void tw__schedule_attach(struct tw__schedule *schedule);
 /* And no longer. */
 void tw__schedule_detach(struct tw__schedule *schedule);

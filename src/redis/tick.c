@@ -104,7 +104,7 @@ static void disarm(void)
 
 void tw__arm(uint64_t ms)
 {
-    if (loading || (armed && armed_ms <= ms))
+    if (loading || rounds > 0 || (armed && armed_ms <= ms))
         return;
     uint64_t now_ms = tw__now_ms(), wait_ms = ms > now_ms ? ms - now_ms : 0;
     if (wait_ms > SLEEP_MAX_MS)
@@ -184,6 +184,7 @@ static enum tw__defer deliver(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t sta
     enum tw__defer why = TW__DEFER_NONE;
     enum tw__taken taken = TW__TAKEN_MORE;
     struct tw__task *task;
+    tw__batch_begin(ctx);
     while (tasks > 0 && (taken = tw__take(now_ms, true, &work, &task)) == TW__TAKEN_TASK) {
         bool big = tw__memory.usable(task) > BIG;
         why = tw__deliver(ctx, task, now_ms);
@@ -194,7 +195,7 @@ static enum tw__defer deliver(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t sta
         if ((--tasks % LOOK_AT_CLOCK == 0 || big) && now_us() - started_us >= us)
             break;
     }
-    tw__batch_finish(ctx);
+    tw__batch_finish();
     *more = taken != TW__TAKEN_NONE;
     return why;
 }
@@ -229,6 +230,8 @@ static uint64_t serve(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us)
     bool more = false;
     enum tw__defer why = tw__deliver_allowed(ctx);
     if (why == TW__DEFER_NONE) {
+        if (tw__all.empty > 0)
+            tw__remove_empty_ones(ctx);
         adapt(started_us);
         why = deliver(ctx, now_ms, started_us, &more);
         ended_us = more && why == TW__DEFER_NONE ? now_us() : 0;
@@ -278,7 +281,7 @@ void tw__tick_cron(void)
         disarm();
         tw__arm(now_ms);
     }
-    if (tw__schedule_reaping())
+    if (tw__schedule_reaping() || tw__all.empty > 0)
         tw__arm(now_ms);
 }
 

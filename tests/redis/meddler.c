@@ -83,6 +83,6 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         RedisModule_CreateCommand(ctx, "MEDDLE", meddle, "", 0, 0, 0) == REDISMODULE_ERR ||
         RedisModule_CreateCommand(ctx, "MEDDLE.DONE", meddled, "", 0, 0, 0) == REDISMODULE_ERR)
         return REDISMODULE_ERR;
-    return RedisModule_SubscribeToKeyspaceEvents(ctx, REDISMODULE_NOTIFY_ALL | REDISMODULE_NOTIFY_MODULE,
-                                                 on_key);
+    return RedisModule_SubscribeToKeyspaceEvents(
+        ctx, REDISMODULE_NOTIFY_ALL | REDISMODULE_NOTIFY_MODULE | REDISMODULE_NOTIFY_NEW, on_key);
 }

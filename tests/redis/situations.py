@@ -12,7 +12,7 @@ import signal
 import struct
 import subprocess
 
-from harness import Broken, delivered, now_ms, wait_until
+from harness import ROOT, Broken, delivered, module_path, now_ms, wait_until
 
 FILL = """
 local first, last = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -94,6 +94,16 @@ def stays(condition, seconds, message):
     end = now_ms() + seconds * 1000
     while now_ms() < end:
         assert condition(), message
+
+
+# Other modules
+
+def meddled(fleet, **options):
+    """A server with meddler.c loaded beside our module."""
+    meddler = os.environ.get("TICKWHEEL_MEDDLER") or os.path.join(ROOT, "build", "tests", "redis", "meddler.so")
+    if not os.path.exists(meddler):
+        raise Broken(f"{meddler} is missing: build it, or name it in TICKWHEEL_MEDDLER")
+    return fleet.server(loadmodule=[module_path(), meddler], **options)
 
 
 # The wall clock

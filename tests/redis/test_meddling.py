@@ -2,13 +2,11 @@
 """Other modules may call commands in the middle of a delivery or of a command, when the server tells them of a change. The
 server lives, each task is delivered as often as it was due, and a replica and the log end up with what the master has.
 meddler.c is such a module."""
-import os
-
 import pytest
 
-from harness import ROOT, module_path, now_ms, wait_replica_in_sync, wait_until
+from harness import now_ms, wait_replica_in_sync, wait_until
+from situations import meddled
 
-MEDDLER = os.environ.get("TICKWHEEL_MEDDLER") or os.path.join(ROOT, "build", "tests", "redis", "meddler.so")
 MANY = 40       # more than leave their schedule together
 AFTER = [0, 8, MANY - 1]  # deliveries before the one that is meddled with
 FAR = now_ms() + 3600 * 1000
@@ -17,8 +15,7 @@ FAR = now_ms() + 3600 * 1000
 @pytest.fixture
 def pair(fleet):
     """A master with the other module, and a replica; the append-only file is on."""
-    assert os.path.exists(MEDDLER), f"{MEDDLER} is missing: build it"
-    server = fleet.server(loadmodule=[module_path(), MEDDLER], appendonly="yes", appendfsync="always")
+    server = meddled(fleet, appendonly="yes", appendfsync="always")
     return server, fleet.server(replicaof=server)
 
 

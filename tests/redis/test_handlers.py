@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""Other modules' handlers at odd moments: when a key expires in the middle of a batch, when a schedule is empty for an
+instant, when it has just been made, when memory is short. As in test_meddling.py: the server lives and starts again, what
+was delivered does not come twice, and nobody differs from the master."""
+import pytest
+
+from harness import now_ms, wait_replica_in_sync, wait_until
+from situations import meddled
+
+FAR = now_ms() + 3600 * 1000
+SOON = 300
+KEYS = ("s", "s2", "a", "b", "c", "c2")
+
+
+@pytest.fixture
+def alone(fleet):
+    """A server with the other module, without a file."""
+    return meddled(fleet)
+
+
+def add(r, schedule, name, due, target="t"):
+    return r.execute_command("TW.ADD", schedule, target, name, "AT", due, "PAYLOAD", "n", name)
+
+
+def meddle(r, event, skip, *command):
+    assert r.execute_command("MEDDLE", event, skip, 1, *command) == "OK"
+
+
+def wait_meddled(r):
+    """What the command answered that the handler called."""
+    wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == 1)
+    return r.execute_command("MEDDLE.DONE")[1]
+
+
+def wait_quiet(r):
+    def quiet():
+        info = r.info("tickwheel")
+        return info["tickwheel_overdue"] == 0 and info["tickwheel_reaping"] == 0
+    wait_until(quiet)
+
+
+def schedules(r):
+    return {key: sorted(map(str, r.execute_command("TW.SCAN", key, 0, "COUNT", 1000)[1])) for key in KEYS if r.exists(key)}
+
+
+def ids(r):
+    return [entry[1]["tw.id"] for entry in r.xrange("t")]
+
+
+def lua(words):
+    return "EVAL", words, 0
+
+
+@pytest.mark.parametrize("command", [("TW.CANCEL", "s", "id0"), ("TW.LEN", "s"),
+                                     ("TW.ADD", "s", "t", "id0", "AT", FAR, "PAYLOAD", "n", "again")], ids=lambda c: c[0])
+def test_a_schedule_expires_in_the_middle_of_a_batch(fleet, command):
+    """Its handler meets tasks of another one that have been delivered."""
+    server = meddled(fleet, appendonly="yes", appendfsync="always")
+    replica = fleet.server(replicaof=server)
+    r, due = server.client(), now_ms() + SOON
+    r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+    for i in range(3):
+        add(r, "s", f"id{i}", due)
+    add(r, "e", "never", due)
+    r.pexpireat("e", due - 100)
+    meddle(r, "expired", 0, *command)
+    assert wait_meddled(r) in (":0\r\n", "$3\r\nid0\r\n")
+    wait_until(lambda: r.xlen("t") == 3)
+    wait_quiet(r)
+    wait_replica_in_sync(server, replica)
+    left = {"s": sorted(["id0", str(FAR)])} if command[0] == "TW.ADD" else {}
+    assert schedules(r) == left and schedules(replica.client()) == left
+    server.restart()
+    assert schedules(server.client()) == left and ids(server.client()) == ["id0", "id1", "id2"]
+
+
+def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet):
+    """Both have delivered in one batch: neither may undo what comes after it in the log."""
+    server = meddled(fleet, appendonly="yes", appendfsync="always")
+    replica = fleet.server(replicaof=server)
+    r, due = server.client(), now_ms() + SOON
+    add(r, "b", "x", due)
+    add(r, "a", "y", due)
+    meddle(r, "tw.fired", 0, "EVAL", """
+        for _, s in ipairs({'a', 'b'}) do redis.call('TW.ADD', s, 't', 'x', 'AT', ARGV[1], 'PAYLOAD', 'n', 1) end""", 0, FAR)
+    wait_meddled(r)
+    wait_quiet(r)
+    wait_replica_in_sync(server, replica)
+    both = {"a": sorted(["x", str(FAR)]), "b": sorted(["x", str(FAR)])}
+    assert schedules(r) == both and schedules(replica.client()) == both
+    server.restart()
+    assert schedules(server.client()) == both
+
+
+@pytest.mark.parametrize("command", [("RENAME", "a", "c"), ("COPY", "a", "c2"), ("MOVE", "a", 1), ("DEL", "a"),
+                                     lua("redis.call('tw.len', 'a'); return redis.call('copy', 'a', 'c2')"),
+                                     lua("redis.call('tw.len', 'a'); return redis.call('rename', 'a', 'c')")],
+                         ids=lambda c: c[0] if c[0] != "EVAL" else c[1][-20:-2])
+def test_a_schedule_that_has_just_been_emptied(fleet, command):
+    """Its last task has been delivered, another one's is at hand: it is there still, for everybody or for nobody."""
+    server = meddled(fleet, appendonly="yes", appendfsync="always")
+    replica = fleet.server(replicaof=server)
+    r, due = server.client(), now_ms() + SOON
+    add(r, "a", "x", due)
+    add(r, "b", "y", due)
+    add(r, "c", "keep", FAR)
+    meddle(r, "xadd", 1, *command)
+    wait_meddled(r)
+    wait_until(lambda: r.info("tickwheel")["tickwheel_schedules"] == r.info("tickwheel")["tickwheel_pending"])
+    wait_replica_in_sync(server, replica)
+    mine = schedules(r)
+    assert all(mine.values()) and schedules(replica.client()) == mine
+    assert ids(r) == ["x", "y"]
+    server.restart()
+    assert schedules(server.client()) == mine
+
+
+@pytest.mark.parametrize("event", ["tw.cancel", "tw.fired"])
+@pytest.mark.parametrize("command", [("SAVE",), ("BGSAVE",), ("RENAME", "s", "s2"), ("COPY", "s", "s2"), ("MOVE", "s", 1)],
+                         ids=lambda c: c[0])
+def test_an_empty_schedule_does_not_stay(alone, event, command):
+    """A handler may save one, or give it another name, before it is removed. The file is good nevertheless."""
+    r = alone.client()
+    add(r, "s", "a", FAR if event == "tw.cancel" else now_ms() + SOON)
+    meddle(r, event, 0, *command)
+    if event == "tw.cancel":
+        r.execute_command("TW.CANCEL", "s", "a")
+    wait_meddled(r)
+    wait_until(lambda: r.info("persistence")["rdb_bgsave_in_progress"] == 0)
+    if "SAVE" not in command[0]:
+        r.save()
+    wait_until(lambda: r.info("tickwheel")["tickwheel_schedules"] == 0)
+    alone.kill()
+    alone.start()
+    r = alone.client()
+    wait_until(lambda: r.info("tickwheel")["tickwheel_schedules"] == 0)
+    assert schedules(r) == {} and r.exists("s2") == 0 and alone.client(db=1).dbsize() == 0
+
+
+SEEN = {"copy": ("COPY", "s", "s2"), "restore": lua("return redis.call('restore', 's2', 0, redis.call('dump', 's'))"),
+        "save": ("SAVE",), "info": lua("return string.match(redis.call('info', 'tickwheel'), 'pending:%d+')"),
+        "digest": ("DEBUG", "DIGEST-VALUE", "s")}
+
+
+@pytest.mark.parametrize("command", SEEN)
+def test_what_has_been_delivered_is_in_no_copy(alone, command):
+    """Seven are delivered when the eighth is written. That one is in the copy, and comes from there once more."""
+    r, due = alone.client(), now_ms() + SOON
+    for i in range(10):
+        add(r, "s", f"id{i}", due)
+    meddle(r, "xadd", 7, *SEEN[command])
+    answer = wait_meddled(r)
+    if command == "info":
+        assert "pending:3" in answer
+    wait_quiet(r)
+    if command == "save":
+        alone.kill()
+        alone.start()
+        r = alone.client()
+        wait_until(lambda: r.info("tickwheel")["tickwheel_pending"] == 0)
+    wait_until(lambda: r.xlen("t") >= 10)
+    came = ids(r)
+    assert {name: came.count(name) for name in came if came.count(name) > 1}.keys() <= {"id7", "id8", "id9"}
+    assert set(came) == {f"id{i}" for i in range(10)}
+
+
+@pytest.mark.parametrize("event", ["rename_from", "rename_to"])
+def test_draining_in_the_middle_of_a_rename(alone, event):
+    r = alone.client()
+    due = now_ms() + 1500
+    add(r, "s", "a", due)
+    add(r, "s", "b", due)
+    meddle(r, event, 0, "TW.DRAIN", "s2")
+    r.rename("s", "s2")
+    wait_meddled(r)
+    wait_until(lambda: r.xlen("t") == 2 and not r.exists("s2"))
+    assert ids(r) == ["a", "b"]
+
+
+def test_draining_while_databases_are_swapped(alone):
+    """Each task goes to the database that its schedule is in."""
+    r = alone.client()
+    for i in range(10):
+        add(r, "s", f"id{i}", FAR)
+    meddle(r, "xadd", 2, "SWAPDB", 0, 1)
+    first = r.execute_command("TW.DRAIN", "s")
+    other = alone.client(db=1)
+    assert (first, other.xlen("t"), r.exists("t")) == (3, 3, 0)
+    while other.execute_command("TW.DRAIN", "s"):
+        pass
+    assert (other.xlen("t"), other.exists("s"), r.dbsize()) == (10, 0, 0)
+
+
+def test_draining_says_what_it_has_delivered(alone):
+    r = alone.client()
+    for i in range(10):
+        add(r, "s", f"id{i}", FAR + i)
+    meddle(r, "xadd", 0, "TW.CANCEL", "s", "id0")
+    delivered = 0
+    while some := r.execute_command("TW.DRAIN", "s"):
+        delivered += some
+    assert (delivered, r.xlen("t"), r.info("tickwheel")["tickwheel_fired"]) == (10, 10, 10)
+
+
+@pytest.mark.parametrize("command", [("TW.ADD", "s", "t", "a", "AT", FAR, "PAYLOAD", "n", "other"), ("SAVE",)],
+                         ids=lambda c: c[0])
+def test_a_schedule_that_has_just_been_made(alone, command):
+    """Its first task is in it when others are told that there is a new key. (They must not remove it: of that the server
+    itself dies, whatever makes the key.)"""
+    r = alone.client()
+    meddle(r, "new", 0, *command)
+    assert add(r, "s", "a", FAR) == "a"
+    wait_meddled(r)
+    wait_until(lambda: r.info("tickwheel")["tickwheel_schedules"] == r.info("tickwheel")["tickwheel_pending"])
+    assert schedules(r) == {"s": sorted(["a", str(FAR)])}
+    if command[0] == "SAVE":
+        alone.kill()
+        alone.start()
+        assert schedules(alone.client()) == {"s": sorted(["a", str(FAR)])}
+
+
+@pytest.mark.parametrize("event, skip", [("xadd", 3), ("tw.fired", 0)])
+@pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",)], ids=lambda c: c[0])
+def test_a_schedule_is_freed_at_once_when_memory_is_short(alone, event, skip, command):
+    """Then it is gone when the call returns, and not a tick later."""
+    r, due = alone.client(), now_ms() + SOON
+    r.config_set("maxmemory-policy", "volatile-lru")
+    for i in range(20):
+        add(r, "s", f"id{i}", due)
+    add(r, "s", "far", FAR)
+    meddle(r, event, skip, *command)
+    r.config_set("maxmemory", 1000)
+    wait_meddled(r)
+    r.config_set("maxmemory", 0)
+    wait_quiet(r)
+    assert r.info("tickwheel")["tickwheel_pending"] == 0
+
+
+def test_the_same_within_cancelling(alone):
+    r = alone.client()
+    add(r, "s", "a", FAR)
+    add(r, "s", "b", FAR)
+    meddle(r, "tw.cancel", 0, "DEL", "s")
+    r.config_set("maxmemory", 1000)
+    assert r.execute_command("TW.CANCEL", "s", "a") == 1
+    r.config_set("maxmemory", 0)
+    wait_quiet(r)
+    assert r.exists("s") == 0
+
+
+def test_the_same_within_draining(alone):
+    r = alone.client()
+    r.config_set("maxmemory-policy", "volatile-lru")
+    r.config_set("maxmemory", "40mb")
+    for i in range(20):
+        add(r, "s", f"id{i}", FAR)
+    meddle(r, "xadd", 3, *lua("redis.call('set', 'big', string.rep('x', 50000000)); return redis.call('del', 's')"))
+    assert r.execute_command("TW.DRAIN", "s") == 4
+    r.config_set("maxmemory", 0)
+    wait_quiet(r)
+    assert (r.xlen("t"), r.exists("s")) == (4, 0)
