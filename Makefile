@@ -117,7 +117,7 @@ check-servers: ## the module's tests with the Redis and the Valkey of a newer De
 	@$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON $(module_options))
 	@$(call compile,build)
 	@tests/redis/fetch_servers build/servers
-	@for one in redis valkey; do REDIS_SERVER=$(CURDIR)/build/servers/$$one-server REDIS_CLI=$(CURDIR)/build/servers/$$one-cli \
+	@for one in redis valkey; do TICKWHEEL_LIGHT=1 REDIS_SERVER=$(CURDIR)/build/servers/$$one-server REDIS_CLI=$(CURDIR)/build/servers/$$one-cli \
 		ctest --test-dir build --output-on-failure -j $(JOBS) -L server || exit 1; done
 
 races: ## the scheduler's storm under ThreadSanitizer, for SECONDS=60

@@ -55,6 +55,17 @@ static uint64_t ended_us; /* monotonic: when the last tick ended that left work 
 static uint64_t back_off_ms;
 static uint64_t wall_us, monotonic_us; /* at the last look */
 
+static unsigned long long (*server_us)(void); /* Redis 7.2 and later, else NULL */
+
+/* From Redis 7.2 on, time stands still for the server while it does one thing, and so it does for the id of an entry that
+ * the tick adds. What is due by the clock and not by that one waits until the server's has moved on: else an entry would
+ * say that it is older than its task's due time. */
+static uint64_t now_of_tick(void)
+{
+    uint64_t now_ms = tw__now_ms(), server_ms = server_us == NULL ? now_ms : server_us() / 1000;
+    return server_ms < now_ms ? server_ms : now_ms;
+}
+
 static uint64_t now_us(void)
 {
     return RedisModule_MonotonicMicroseconds();
@@ -254,7 +265,7 @@ static void tick(RedisModuleCtx *ctx, void *data)
 {
     (void)data;
     armed = false;
-    uint64_t now_ms = tw__now_ms(), started_us = now_us();
+    uint64_t now_ms = now_of_tick(), started_us = now_us();
     (void)watch_clock(now_ms);
     tw__schedule_reap(REAP_TASKS);
     give_another_try(started_us / 1000);
@@ -295,6 +306,7 @@ void tw__tick_loading(bool begun)
 void tw__tick_start(RedisModuleCtx *ctx)
 {
     own_ctx = RedisModule_GetDetachedThreadSafeContext(ctx);
+    RedisModule_GetApi("RedisModule_CachedMicroseconds", (void **)&server_us);
     loading = (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_LOADING) != 0;
     int ends[2];
     if (pipe(ends) == 0 && write(ends[1], "", 1) == 1)

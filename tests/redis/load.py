@@ -208,7 +208,7 @@ class Books:
     def close(self, name):
         self.closed[name] = len(self.dues(name))
 
-    def read(self, client):
+    def read(self, client, again=True):
         """One look at everything."""
         pipe = client.pipeline(transaction=True)
         pipe.time()
@@ -221,7 +221,12 @@ class Books:
         for key in self.lists:
             pipe.lrange(key, self.count[key], -1)
             pipe.llen(key)
-        answers = iter(pipe.execute())
+        try:
+            answers = iter(pipe.execute())
+        except redis.ConnectionError:  # Sentinel has clients connect anew when it has promoted their server
+            if not again:
+                raise
+            return self.read(client, again=False)
         seconds, micros = next(answers)
         self.read_at = seconds * 1000 + micros // 1000
         self.pending = {}

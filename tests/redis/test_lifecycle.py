@@ -644,7 +644,9 @@ def test_a_primary_that_dies_in_the_middle_of_a_full_resync(fleet):
     wait_until(lambda: replica.info("persistence")["loading"] == 1)
     master.kill()
     wait_until(lambda: replica.info("persistence")["loading"] == 0)
-    assert (replica.tw()["pending"], replica.tw()["schedules"], replica.once("DBSIZE")) == (0, 0, 0)
+    # Redis 8 may have it all nevertheless, by a connection to the child that saves, which lives on.
+    found = replica.tw()["pending"], replica.tw()["schedules"], replica.once("DBSIZE")
+    assert found in ((0, 0, 0), (15000, 300, 300))
     master.start()
     wait_replica_in_sync(master, replica)
     assert replica.tw()["pending"] == 15000

@@ -216,7 +216,8 @@ class Play:
         self.history = [*self.history[-30:], words]
         self.steps += 1
         before, reply, after = answers[1:len(whole)], answers[len(whole)], answers[len(whole) + 1:-1]
-        self.now = (self.ms(answers[0]), self.ms(answers[-1]))
+        # From Redis 7.2 on, TIME stands still within a transaction.
+        self.now = (self.ms(answers[0]), max(self.ms(answers[-1]), now_ms()))
         self.take(before[:-1], None)
         self.catch_up(schedule, before[-1])
         self.rows, self.drained = after[-1], []

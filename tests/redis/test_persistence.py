@@ -232,7 +232,8 @@ def test_a_transaction_with_a_task_is_one_in_the_file(fleet):
         both.execute()
     server.kill()
     found = transactions(aof_commands(aof_path(server)))
-    assert [[words[0].upper() for words in one] for one in found if len(one) > 1] == [[b"SET", b"TW.ADD"]]
+    names = [[words[0].upper() for words in one if words[0].upper() != b"SELECT"] for one in found]  # Redis 8 says SELECT here
+    assert [one for one in names if len(one) > 1] == [[b"SET", b"TW.ADD"]]
 
 
 # Restarts
