@@ -328,6 +328,9 @@ class Server:
         with contextlib.closing(Raw(self)) as raw:
             return parse_info(raw("INFO", section))
 
+    def is_valkey(self):
+        return self.info("server").get("server_name") == "valkey"
+
     def tw(self):
         """INFO tickwheel, without the prefix of its names."""
         return {name[len("tickwheel_"):]: value for name, value in self.info("tickwheel").items()}

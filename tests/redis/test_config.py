@@ -159,9 +159,10 @@ def test_loadex_with_something_wrong_leaves_the_server_without_the_module(fleet,
 def test_loadex_with_a_setting_that_there_is_not(fleet):
     """The server says no, but only after the module was loaded. One that has a data type Redis 7.0 cannot unload, and
     Redis 8 unloads by force; Valkey dies of it, whatever module it is (valkey-io/valkey issue 4630)."""
-    r = fleet.server(module=False).client()
-    if r.info("server").get("server_name") == "valkey":
+    server = fleet.server(module=False)
+    if server.is_valkey():
         pytest.skip("Valkey has a fault here: its issue 4630")
+    r = server.client()
     with pytest.raises(redis.ResponseError):
         r.execute_command("MODULE", "LOADEX", module_path(), "CONFIG", "tickwheel.colour", "red")
     use_all_events(r)

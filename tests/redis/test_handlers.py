@@ -99,6 +99,8 @@ def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet):
 def test_a_schedule_that_has_just_been_emptied(fleet, command):
     """Its last task has been delivered, another one's is at hand: it is there still, for everybody or for nobody."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
+    if command[0] == "MOVE" and server.is_valkey():
+        pytest.skip("Valkey has a fault here, with replicas: its pull request 4024")
     replica = fleet.server(replicaof=server)
     r, due = server.client(), now_ms() + SOON
     add(r, "a", "x", due)

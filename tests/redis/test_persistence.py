@@ -522,6 +522,8 @@ def test_digests_agree_after_random_commands(fleet):
     connection = Raw(master)
     for _ in range(20):
         commands = [anything(chance) for _ in range(200)]
+        if master.is_valkey():  # After MOVE connections stand in the other database, that of replicas too: its pull request 4024
+            commands = [words for words in commands if words[0] != "MOVE"]
         connection.send_all(commands)
         for words in commands:
             answer = connection.read()
