@@ -61,6 +61,8 @@ void tw__changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event
 void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool replicate)
 {
     struct tw__schedule *schedule;
+    if (tw__all.empty == 0)
+        return;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
     bool empty = tw__open(key, &schedule) == TW__OPEN_SCHEDULE && tw__table_count(&schedule->tasks) == 0;
     if (empty)
