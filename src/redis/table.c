@@ -17,7 +17,7 @@
  * As hashes are spread evenly, a tag says about where in its segment it lies: a search begins there (interpolation) and
  * ends a few places beside it. Nearly always one place has the tag, and its entry is the one looked for. Places without
  * gaps are why the table is small: 8 bytes for an entry, plus what its allocation was rounded up by, plus 16 bytes for
- * about 64 of them. One entry takes one small block.
+ * about 128 of them. One entry takes one small block.
  *
  * A split needs one more bit of each hash. The tag has the next ones, so that only every fourth doubling has to look at
  * the entries and hash their ids again; all are fetched ahead, as a miss for each in turn would be the cost of a split.
@@ -48,9 +48,9 @@
 
 enum {
     LINE = 64,
-    NEAR = 4,       /* places by which a guess is wrong, about */
-    GROW_AT = 64,   /* entries for each segment: more, and one is split */
-    SHRINK_AT = 32, /* fewer, and two are joined. Far from GROW_AT, so that they do not take turns */
+    NEAR = 6,       /* places by which a guess is wrong, about */
+    GROW_AT = 128,  /* entries for each segment: more, and one is split */
+    SHRINK_AT = 64, /* fewer, and two are joined. Far from GROW_AT, so that they do not take turns */
     ROUNDING = 2,   /* places that allocators add to small blocks; else one would grow and shrink in turns */
     CHUNK_SHIFT = 12,
     CHUNK = 1 << CHUNK_SHIFT, /* segments in a chunk of the directory */
