@@ -21,6 +21,8 @@
 
 #include "memory.h"
 
+enum { EMPTY_MAX = 8 }; /* removed in one tick */
+
 RedisModuleType *tw__type;
 struct tw__counts tw__counts;
 
@@ -70,6 +72,7 @@ void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool repl
     RedisModule_CloseKey(key);
     if (!empty)
         return;
+    RedisModule_SignalModifiedKey(ctx, name);
     if (replicate)
         RedisModule_Replicate(ctx, "DEL", "s", name);
     RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_GENERIC, "del", name);
@@ -89,8 +92,8 @@ static const struct tw__schedule *first_empty(void)
 void tw__remove_empty_ones(RedisModuleCtx *ctx)
 {
     int db = RedisModule_GetSelectedDb(ctx);
-    for (uint64_t most = tw__all.empty; most > 0 && tw__all.empty > 0; most--) {
-        const struct tw__schedule *schedule = first_empty();
+    const struct tw__schedule *schedule;
+    for (uint32_t i = 0; i < EMPTY_MAX && tw__all.empty > 0 && (schedule = first_empty()) != NULL; i++) {
         RedisModuleString *name = RedisModule_CreateStringFromString(NULL, schedule->name);
         RedisModule_SelectDb(ctx, schedule->db);
         tw__remove_if_empty(ctx, name, true);

@@ -77,7 +77,7 @@ void tw__changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event
  * unless what they are told otherwise has the same effect. */
 void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool replicate);
 
-/* The same for all that are there. */
+/* The same for some of those that are there. */
 void tw__remove_empty_ones(RedisModuleCtx *ctx);
 
 /* ---- the tick (tick.c) --------------------------------------------------------------------------------------- */
