@@ -542,7 +542,8 @@ def test_digests_agree_after_random_commands(fleet):
             assert not isinstance(answer, Raw.Error) or answer in ALLOWED, (words, answer)
     # No key is about to go, nor gone and still in memory: those are in DEBUG DIGEST, and in no list of keys.
     def lasting(r):
-        return r.dbsize() == len(r.keys("*")) and all(r.pttl(key) == -1 or r.pttl(key) > 10000 for key in r.keys("*"))
+        return (all(r.pttl(key) == -1 or r.pttl(key) > 10000 for key in r.keys("*"))
+                and r.dbsize() == len(r.keys("*")))  # last: one that was about to go would be gone and in memory by now
     wait_until(lambda: all(lasting(master.client(db=db)) for db in (0, 1)))
     assert same_digest(master, replica)
     master.client().execute_command("CLIENT", "PAUSE", 60000, "WRITE")
