@@ -5,6 +5,7 @@
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
+#include "tests/support/run.h"
 
 #include <src/redis/chunk.h>
 #include <src/redis/memory.h>
@@ -123,19 +124,19 @@ static void close_all(void)
     assert_int_equal(bytes_out, 0);
 }
 
-static uint64_t seed(void)
+/* For a test of one schedule, which is attached. */
+static struct tw__schedule *open_one(void)
 {
-    const char *given = getenv("SEED");
-    uint64_t value = given != NULL ? strtoull(given, NULL, 0) : 20240917;
-    print_message("seed %llu\n", (unsigned long long)value);
-    return value;
+    open_all();
+    struct tw__schedule *schedule = tw__schedule_new();
+    tw__schedule_attach(schedule);
+    return schedule;
 }
 
-/* A shorter run when the machine is slow or the compiler adds checks. */
-static unsigned scaled(unsigned n)
+static void close_one(struct tw__schedule *schedule)
 {
-    const char *light = getenv("TICKWHEEL_LIGHT");
-    return light != NULL && strcmp(light, "1") == 0 ? n / 8 : n;
+    close_schedule(schedule);
+    close_all();
 }
 
 /* The key of the tables too comes of the seed, so that a run can be had again. */
@@ -147,7 +148,7 @@ static const char *name_of_bytes(void)
 static void seeded_bytes(void *const bytes, const size_t size)
 {
     struct rng rng;
-    rng_init(&rng, seed());
+    rng_init(&rng, run_seed());
     for (size_t i = 0; i < size; i++)
         ((char *)bytes)[i] = (char)rng_next(&rng);
 }
@@ -434,7 +435,7 @@ static void open_room(struct room *room)
 static void open_model(void)
 {
     memset(&m, 0, sizeof m);
-    rng_init(&m.rng, seed());
+    rng_init(&m.rng, run_seed());
     open_all();
     tw__all.order = UINT32_MAX - 5000; /* it wraps soon */
     m.order = tw__all.order;
@@ -1297,7 +1298,7 @@ static void drain(void)
 
 static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
 {
-    unsigned operations = scaled(300000);
+    unsigned operations = run_scaled(300000);
     (void)state;
     open_model();
     for (unsigned i = 0; i < operations; i++) {
@@ -1340,9 +1341,7 @@ static void assert_taken(uint64_t now, const struct tw__task *wanted)
 static void a_late_task_waits_for_what_was_due_before_it_was_filed(void **state)
 {
     (void)state;
-    open_all();
-    struct tw__schedule *schedule = tw__schedule_new();
-    tw__schedule_attach(schedule);
+    struct tw__schedule *schedule = open_one();
     struct tw__task *before = put_one(schedule, "before", START + 50, START);
     struct tw__task *at = put_one(schedule, "at", START + 100, START);
     struct tw__task *after = put_one(schedule, "after", START + 101, START);
@@ -1354,16 +1353,13 @@ static void a_late_task_waits_for_what_was_due_before_it_was_filed(void **state)
     assert_taken(START + 200, later);
     assert_taken(START + 200, after);
     assert_taken(START + 200, NULL);
-    close_schedule(schedule);
-    close_all();
+    close_one(schedule);
 }
 
 static void what_is_filed_while_the_clock_is_back_comes_at_its_time(void **state)
 {
     (void)state;
-    open_all();
-    struct tw__schedule *schedule = tw__schedule_new();
-    tw__schedule_attach(schedule);
+    struct tw__schedule *schedule = open_one();
     struct tw__task *far = put_one(schedule, "far", START + 5000, START);
     assert_taken(START + 3000, NULL);
     tw__clock_back(START + 1000);
@@ -1378,8 +1374,7 @@ static void what_is_filed_while_the_clock_is_back_comes_at_its_time(void **state
     assert_taken(START + 3000, NULL);
     assert_null(tw__all.behind);
     assert_taken(START + 5000, far);
-    close_schedule(schedule);
-    close_all();
+    close_one(schedule);
 }
 
 /* Due in the second wheel when the clock is set back once more, but not taken yet. */
@@ -1388,9 +1383,7 @@ static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
     uint32_t budget = 1;
     struct tw__task *task = NULL;
     (void)state;
-    open_all();
-    struct tw__schedule *schedule = tw__schedule_new();
-    tw__schedule_attach(schedule);
+    struct tw__schedule *schedule = open_one();
     assert_taken(START + 1000, NULL);
     tw__clock_back(START + 300);
     struct tw__task *a = put_one(schedule, "a", START + 400, START + 300);
@@ -1401,8 +1394,7 @@ static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
     assert_int_equal(tw__task_due(a), START + 400);
     assert_taken(START + 500, b);
     assert_int_equal(tw__task_due(b), START + 450);
-    close_schedule(schedule);
-    close_all();
+    close_one(schedule);
 }
 
 /* A large schedule is looked at through the wheel, further and further ahead. */
@@ -1426,17 +1418,14 @@ static void the_earliest_are_found_however_far_apart_they_are(void **state)
             assert_memory_equal(found, task + from, wanted * sizeof found[0]);
         }
     }
-    close_schedule(schedule);
-    close_all();
+    close_one(schedule);
 }
 
 /* Tries are four bits, and are told while it is held by the waits of its route, which wrap. */
 static void each_wait_is_a_try_of_all_that_are_held(void **state)
 {
     (void)state;
-    open_all();
-    struct tw__schedule *schedule = tw__schedule_new();
-    tw__schedule_attach(schedule);
+    struct tw__schedule *schedule = open_one();
     struct tw__task *first = put_one(schedule, "1", START + 1, START);
     struct tw__task *second = put_one(schedule, "2", START + 2, START);
     struct tw__route *route = tw__route_of(first);
@@ -1462,8 +1451,7 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
     tw__unfile(second);
     assert_false(tw_timer_pending(&route->retry));
     assert_int_equal(tw__task_tries(second), 7);
-    close_schedule(schedule);
-    close_all();
+    close_one(schedule);
 }
 
 /* ---- chunks ----------------------------------------------------------------------------------------------------------- */
@@ -1744,10 +1732,10 @@ static void garbage_is_refused_or_read_as_something_in_order(void **state)
     char whole[1024], bytes[1024];
     struct rng rng;
     (void)state;
-    rng_init(&rng, seed());
+    rng_init(&rng, run_seed());
     open_all();
     size_t size = small_chunk(whole);
-    for (unsigned round = scaled(30000); round > 0; round--) {
+    for (unsigned round = run_scaled(30000); round > 0; round--) {
         size_t length = rng_below(&rng, 4) == 0 ? rng_below(&rng, sizeof bytes) : size;
         for (size_t i = 0; i < length; i++)
             bytes[i] = (char)(i < size ? (unsigned char)whole[i] : rng_next(&rng) & 0xFF);

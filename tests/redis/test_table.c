@@ -4,6 +4,7 @@
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
+#include "tests/support/run.h"
 
 #include <malloc.h>
 #include <src/redis/memory.h>
@@ -152,21 +153,6 @@ static void move_item(unsigned i)
     free(old);
 }
 
-static uint64_t seed(void)
-{
-    const char *given = getenv("SEED");
-    uint64_t value = given != NULL ? strtoull(given, NULL, 0) : 20240917;
-    print_message("seed %llu\n", (unsigned long long)value);
-    return value;
-}
-
-/* A shorter run when the machine is slow or the compiler adds checks. */
-static unsigned scaled(unsigned n)
-{
-    const char *light = getenv("TICKWHEEL_LIGHT");
-    return light != NULL && strcmp(light, "1") == 0 ? n / 8 : n;
-}
-
 /* ---- what is in is found ----------------------------------------------------------------------------------- */
 
 static void step(struct rng *rng, unsigned most)
@@ -189,9 +175,9 @@ static void what_goes_in_is_found_until_it_is_taken_out(void **state)
     static const unsigned most[] = {1, 2, 5, 9, 66, 130, 700, 5000, MOST};
     struct rng rng;
     (void)state;
-    rng_init(&rng, seed());
+    rng_init(&rng, run_seed());
     for (unsigned k = 0; k < sizeof most / sizeof most[0]; k++) {
-        unsigned steps = scaled(most[k] * 8 + 4000);
+        unsigned steps = run_scaled(most[k] * 8 + 4000);
         open_table();
         for (unsigned s = 0; s < steps; s++) {
             step(&rng, most[k]);
@@ -262,7 +248,7 @@ static void find_numbers(unsigned from, unsigned to)
 
 static void an_entry_costs_less_than_eleven_bytes(void **state)
 {
-    unsigned most = scaled(2000000);
+    unsigned most = run_scaled(2000000);
     (void)state;
     open_numbers(most);
     for (unsigned n = 1; n <= most; n++) {
@@ -281,7 +267,7 @@ static void an_entry_costs_less_than_eleven_bytes(void **state)
 /* As entries come and go in equal numbers, room for the most that a segment ever had must not pile up. */
 static void coming_and_going_does_not_add_up(void **state)
 {
-    unsigned n = scaled(400000);
+    unsigned n = run_scaled(400000);
     unsigned there = n / 2;
     (void)state;
     open_numbers(n);
@@ -333,7 +319,7 @@ static void at_no_size_does_it_grow_and_shrink_in_turns(void **state)
 /* No call asks for a large block, asks often, or looks at many entries, however many there are. */
 static void it_grows_and_shrinks_a_little_at_a_time(void **state)
 {
-    unsigned n = scaled(1000000);
+    unsigned n = run_scaled(1000000);
     (void)state;
     open_numbers(n);
     largest = 0;
@@ -358,7 +344,7 @@ static void it_grows_and_shrinks_a_little_at_a_time(void **state)
 
 static void popping_gives_back_everything_on_the_way(void **state)
 {
-    unsigned n = scaled(600000);
+    unsigned n = run_scaled(600000);
     unsigned char *out = calloc(n, 1);
     (void)state;
     assert_non_null(out);
@@ -472,10 +458,10 @@ static void let_change(struct rng *rng, unsigned stay, bool grow)
 
 static void a_scan_sees_what_stays_while_the_table_grows_and_shrinks(void **state)
 {
-    unsigned rounds = scaled(160);
+    unsigned rounds = run_scaled(160);
     struct rng rng;
     (void)state;
-    rng_init(&rng, seed());
+    rng_init(&rng, run_seed());
     open_table();
     for (unsigned round = 0; round < rounds; round++) {
         unsigned stay = (unsigned)rng_below(&rng, 3000);
@@ -556,10 +542,10 @@ static void operate_without_memory(struct rng *rng, unsigned most, unsigned step
 
 static void every_request_for_memory_may_fail(void **state)
 {
-    unsigned rounds = scaled(400);
+    unsigned rounds = run_scaled(400);
     struct rng rng;
     (void)state;
-    rng_init(&rng, seed());
+    rng_init(&rng, run_seed());
     for (unsigned round = 0; round < rounds; round++) {
         unsigned most = round % 3 == 0 ? 40 : 900;
         open_table();
