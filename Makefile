@@ -21,6 +21,10 @@ compile = $(call quietly,$(1),cmake --build $(1) -j $(JOBS))
 gcovr = gcovr --root . --exclude-branches-by-pattern '.*TW_ASSERT\(.*'
 gate = $(gcovr) --filter $(1) --fail-under-line 100 --fail-under-branch $(2) build/coverage > build/coverage/gcovr.log 2>&1 || { cat build/coverage/gcovr.log; exit 1; }
 
+with_tests = { tools/setup build test redis && $(with_module); } || exit 1; \
+	$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON $(module_options)); \
+	$(call compile,build)
+
 sanitized = { tools/setup build test check redis && $(with_module); } || exit 1; \
 	$(call configure,build/sanitize,-DCMAKE_C_COMPILER=clang -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=1 $(module_options)); \
 	$(call compile,build/sanitize)
@@ -43,10 +47,7 @@ replay: build ## replay a trace of real timers, check every firing, draw the whe
 	@echo "The wheel as it stood at tick $(TICK) is drawn in build/wheel.svg: open it in a browser."
 
 test: ## all tests: unit, model, exhaustive, command, layers, docs, the module in real servers
-	@tools/setup build test redis
-	@$(with_module)
-	@$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON $(module_options))
-	@$(call compile,build)
+	@$(with_tests)
 	@ctest --test-dir build --output-on-failure -j $(JOBS)
 
 build: ## the library and build/tickwheel
@@ -112,10 +113,7 @@ check-redis: ## the module's tests under the same, in a redis-server that is bui
 		/usr/bin/python3 -B -m pytest -q tests/redis/test_memory.py -k defrag
 
 check-servers: ## the module's tests with the Redis and the Valkey of a newer Debian
-	@tools/setup build test redis
-	@$(with_module)
-	@$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON $(module_options))
-	@$(call compile,build)
+	@$(with_tests)
 	@tests/redis/fetch_servers build/servers
 	@for one in redis valkey; do TICKWHEEL_LIGHT=1 REDIS_SERVER=$(CURDIR)/build/servers/$$one-server REDIS_CLI=$(CURDIR)/build/servers/$$one-cli \
 		ctest --test-dir build --output-on-failure -j $(JOBS) -L server || exit 1; done
