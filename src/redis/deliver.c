@@ -328,8 +328,7 @@ static enum tw__defer refused(RedisModuleCtx *ctx, struct tw__route *route, stru
 enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx)
 {
     int flags = RedisModule_GetContextFlags(ctx);
-    const int loading = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_ASYNC_LOADING;
-    if (!(flags & REDISMODULE_CTX_FLAGS_MASTER) || (flags & (loading | REDISMODULE_CTX_FLAGS_READONLY)))
+    if (!(flags & REDISMODULE_CTX_FLAGS_MASTER) || (flags & (TW__LOADING | REDISMODULE_CTX_FLAGS_READONLY)))
         return TW__DEFER_ROLE;
     if (RedisModule_AvoidReplicaTraffic())
         return TW__DEFER_PAUSE;

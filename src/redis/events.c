@@ -65,11 +65,6 @@ static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleS
 
 /* ---- databases ---------------------------------------------------------------------------------------------------- */
 
-static struct tw__schedule *schedule_of(struct tw_link *link)
-{
-    return TW_CONTAINER(link, struct tw__schedule, all);
-}
-
 static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
 {
     (void)ctx;
@@ -81,9 +76,9 @@ static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, 
     tw__batch_settle();
     for (struct tw_link *link = tw__all.attached.next; link != &tw__all.attached; link = following) {
         following = link->next;
-        if (info->dbnum == -1 || info->dbnum == schedule_of(link)->db) {
-            tw__batch_forget(schedule_of(link));
-            tw__schedule_detach(schedule_of(link));
+        if (info->dbnum == -1 || info->dbnum == tw__schedule_at(link)->db) {
+            tw__batch_forget(tw__schedule_at(link));
+            tw__schedule_detach(tw__schedule_at(link));
         }
     }
     tw__arm_next();
@@ -97,7 +92,7 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     const RedisModuleSwapDbInfo *info = data;
     tw__batch_settle();
     for (struct tw_link *link = tw__all.attached.next; link != &tw__all.attached; link = link->next) {
-        struct tw__schedule *schedule = schedule_of(link);
+        struct tw__schedule *schedule = tw__schedule_at(link);
         if (schedule->db == info->dbnum_first)
             schedule->db = info->dbnum_second;
         else if (schedule->db == info->dbnum_second)

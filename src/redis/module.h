@@ -26,6 +26,9 @@
 
 /* ---- state of the module ------------------------------------------------------------------------------------ */
 
+/* Of a context's flags: the data set is being loaded, in either way. */
+enum { TW__LOADING = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_ASYNC_LOADING };
+
 /* Why a delivery was put off. */
 enum tw__defer {
     TW__DEFER_NONE,

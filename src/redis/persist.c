@@ -67,8 +67,7 @@ static void *rdb_load(RedisModuleIO *rdb, int encoding)
     struct tw__schedule *schedule = tw__schedule_new();
     tw__name(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
     /* A file has an empty one if another module's handler had it written: such a file has to be loaded. */
-    const int loading = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_ASYNC_LOADING;
-    bool good = count > 0 || (RedisModule_GetContextFlags(NULL) & loading) != 0;
+    bool good = count > 0 || (RedisModule_GetContextFlags(NULL) & TW__LOADING) != 0;
     if (!good || !load_chunks(rdb, schedule, count)) {
         RedisModule_LogIOError(rdb, "warning", "tickwheel: a schedule is damaged");
         tw__schedule_bury(schedule);

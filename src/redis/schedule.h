@@ -131,6 +131,12 @@ uint64_t tw__schedule_reap(uint64_t limit);
 /* Frees all that are buried. */
 void tw__schedule_reap_all(void);
 bool tw__schedule_reaping(void);
+/* The schedule at a place of the lists of attached and of detached ones. */
+static inline struct tw__schedule *tw__schedule_at(struct tw_link *link)
+{
+    return TW_CONTAINER(link, struct tw__schedule, all);
+}
+
 /* What it takes in memory. */
 size_t tw__schedule_bytes(const struct tw__schedule *schedule);
 
