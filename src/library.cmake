@@ -32,7 +32,7 @@ function(tickwheel_library name)
         target_link_libraries(${library} PUBLIC ${needs} PRIVATE $<BUILD_INTERFACE:tickwheel_options> ${is_LINKS})
         install(TARGETS ${library} EXPORT tickwheel)
     endforeach()
-    set_target_properties(${name}_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
+    set_target_properties(${name}_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
         LINK_DEPENDS ${is_MAP})
     target_link_options(${name}_shared PRIVATE -Wl,--version-script=${is_MAP})
 

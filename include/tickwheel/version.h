@@ -5,9 +5,9 @@
 #ifndef TICKWHEEL_VERSION_H
 #define TICKWHEEL_VERSION_H
 
-#define TW_VERSION "0.1.0"
-#define TW_VERSION_MAJOR 0
-#define TW_VERSION_MINOR 1
+#define TW_VERSION "1.0.0"
+#define TW_VERSION_MAJOR 1
+#define TW_VERSION_MINOR 0
 #define TW_VERSION_PATCH 0
 
 #endif
