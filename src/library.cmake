@@ -3,15 +3,14 @@
 #   tickwheel_library(NAME DESCRIPTION "..." SOURCES FILE... [OBJECTS TARGET]
 #                     [NEEDS LIBRARY...]      other libraries of ours, e.g. tickwheel_sched
 #                     [LINKS LIBRARY...]      of others, which users do not see
-#                     [REQUIRES MODULE...]    their pkg-config names, for static linking
-#                     [MAP FILE])             the names that it shows, by version
+#                     [REQUIRES MODULE...])   their pkg-config names, for static linking
 #
 # makes the targets NAME_static and NAME_shared, tickwheel::PART_static and tickwheel::PART_shared to those who find the
 # package: PART is NAME without tickwheel_, and the library that has nothing but that name has no part.
 include(GNUInstallDirs)
 
 function(tickwheel_library name)
-    cmake_parse_arguments(is "" "DESCRIPTION;MAP;OBJECTS" "SOURCES;NEEDS;LINKS;REQUIRES" ${ARGN})
+    cmake_parse_arguments(is "" "DESCRIPTION;OBJECTS" "SOURCES;NEEDS;LINKS;REQUIRES" ${ARGN})
     string(REGEX REPLACE "^tickwheel_?" "" part ${name})
     if(part)
         string(APPEND part "_")
@@ -32,9 +31,10 @@ function(tickwheel_library name)
         target_link_libraries(${library} PUBLIC ${needs} PRIVATE $<BUILD_INTERFACE:tickwheel_options> ${is_LINKS})
         install(TARGETS ${library} EXPORT tickwheel)
     endforeach()
+    set(map ${CMAKE_CURRENT_SOURCE_DIR}/${name}.map)
     set_target_properties(${name}_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-        LINK_DEPENDS ${is_MAP})
-    target_link_options(${name}_shared PRIVATE -Wl,--version-script=${is_MAP})
+        LINK_DEPENDS ${map})
+    target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map})
 
     set(PC_NAME ${name})
     set(PC_DESCRIPTION ${is_DESCRIPTION})

@@ -252,6 +252,7 @@ struct tw_sched_stats {
     uint64_t memory;                                /* bytes held */
 };
 
+/* Fills in the counts as they stand now. */
 void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats);
 
 /* The lateness below which `share` (0 to 1) of all calls started; 0 when there were none. To 3 %. */
