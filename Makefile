@@ -168,8 +168,15 @@ soak: ## random operations against the model, for SECONDS=60
 	@$(call compile,build)
 	@build/tests/test_model --seconds $(SECONDS)
 
-install: build ## into PREFIX=/usr/local, below DESTDIR
-	@cmake --install build
+install: build ## into PREFIX=/usr/local, below DESTDIR; the Redis module too, after make module
+	@DESTDIR='$(DESTDIR)' $(call quietly,build,cmake --install build)
+	@{ sed 's|^|$(DESTDIR)|' build/install_manifest.txt; echo; cat build/installed 2>/dev/null || true; } | sed '/^$$/d' | sort -u > build/installed.new
+	@mv build/installed.new build/installed
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
+	@echo "installed below $(DESTDIR)$(abspath $(PREFIX)); make uninstall with the same PREFIX and DESTDIR takes it away"
+
+uninstall: ## take away what make install has put into PREFIX, below DESTDIR
+	@tools/uninstall build/installed '$(DESTDIR)$(abspath $(PREFIX))'
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
 fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
@@ -178,4 +185,4 @@ fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 clean: ## remove build/
 	@rm -rf build
 
-.PHONY: help run replay test build module serve cluster bench check format format-check lint sanitize races audit coverage valgrind check-redis check-servers coverage-redis fuzz soak install fresh clean
+.PHONY: help run replay test build module serve cluster bench check format format-check lint sanitize races audit coverage valgrind check-redis check-servers coverage-redis fuzz soak install uninstall fresh clean

@@ -6,14 +6,18 @@
 #                     [REQUIRES MODULE...])   their pkg-config names, for static linking
 #
 # makes the targets NAME_static and NAME_shared, tickwheel::PART_static and tickwheel::PART_shared to those who find the
-# package: PART is NAME without tickwheel_, and the library that has nothing but that name has no part.
+# package: PART is NAME without tickwheel_, and the library that has nothing but that name has no part. The package also
+# has tickwheel::PART (package.cmake.in), the shared one.
 include(GNUInstallDirs)
 
 function(tickwheel_library name)
     cmake_parse_arguments(is "" "DESCRIPTION;OBJECTS" "SOURCES;NEEDS;LINKS;REQUIRES" ${ARGN})
     string(REGEX REPLACE "^tickwheel_?" "" part ${name})
     if(part)
+        set_property(GLOBAL APPEND PROPERTY TICKWHEEL_PARTS ${part})
         string(APPEND part "_")
+    else()
+        set_property(GLOBAL APPEND PROPERTY TICKWHEEL_PARTS ${name})
     endif()
     set(sources ${is_SOURCES})
     if(is_OBJECTS)
@@ -34,6 +38,9 @@ function(tickwheel_library name)
     set(map ${CMAKE_CURRENT_SOURCE_DIR}/${name}.map)
     set_target_properties(${name}_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
         LINK_DEPENDS ${map})
+    if(is_NEEDS) # below a prefix of its own, a library finds the others of ours beside it
+        set_target_properties(${name}_shared PROPERTIES INSTALL_RPATH $ORIGIN)
+    endif()
     target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map})
 
     set(PC_NAME ${name})

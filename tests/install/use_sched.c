@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A stranger's program on the installed scheduler, in what C11 and C++17 have in common: a task on the real clock, and
+ * one that is too far away to run. Prints the version of the header.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <tickwheel/sched.h>
+#include <tickwheel/version.h>
+
+static uint64_t ran_at;
+
+static void note_time(struct tw_sched *sched, const struct tw_task *task)
+{
+    (void)task;
+    ran_at = tw_sched_now(sched);
+}
+
+int main(void)
+{
+    struct tw_sched *sched;
+    const uint64_t delay_ns = 2000000, hour_ns = 3600000000000;
+    if (tw_sched_new(&sched, NULL) != 0)
+        return 1;
+    uint64_t id, start = tw_sched_now(sched);
+    if (tw_sched_after(sched, hour_ns, note_time, NULL, NULL) != 0 ||
+        tw_sched_after(sched, delay_ns, note_time, NULL, &id) != 0)
+        return 1;
+    struct tw_sched_stats stats;
+    do
+        tw_sched_stats(sched, &stats);
+    while (stats.fired == 0 || stats.running > 0);
+    int good = stats.pending == 1 && tw_sched_stop(sched, 0, NULL, NULL) == 1;
+    tw_sched_free(sched); /* waits for the callback: from here on ran_at is ours */
+    puts(TW_VERSION);
+    return good && ran_at >= start + delay_ns ? 0 : 1;
+}
