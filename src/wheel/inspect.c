@@ -18,17 +18,22 @@ static int visit_list(const struct tw__head *head, tw_visit_fn *visit, void *arg
     return 0;
 }
 
-/* A visit of the timers that are due at `until` or before. What is called may lower it, to see fewer. */
+/* A visit of the timers that are due at `until` or before. What is called may lower it, to see fewer. Each timer that is
+ * looked at is taken off the budget, also one that lies in a slot of the time and is due later. */
 struct tour {
     const struct tw_wheel *wheel;
     uint64_t until;
+    uint64_t budget;
     tw_visit_fn *visit;
     void *arg;
 };
 
 static int visit_due(void *arg, const struct tw_timer *timer)
 {
-    const struct tour *tour = arg;
+    struct tour *tour = arg;
+    if (tour->budget == 0)
+        return 1; /* of tw_wheel_visit_budget(), which asks no further; no other budget is ever used up */
+    tour->budget--;
     return timer->deadline <= tour->until ? tour->visit(tour->arg, timer) : 0;
 }
 
@@ -77,7 +82,17 @@ static int take_tour(struct tour *tour)
 
 int tw_wheel_visit_until(const struct tw_wheel *w, uint64_t tick, tw_visit_fn *visit, void *arg)
 {
-    return take_tour(&(struct tour){.wheel = w, .until = tick, .visit = visit, .arg = arg});
+    return take_tour(
+        &(struct tour){.wheel = w, .until = tick, .budget = UINT64_MAX, .visit = visit, .arg = arg});
+}
+
+bool tw_wheel_visit_budget(const struct tw_wheel *w, uint64_t tick, uint32_t *budget, tw_visit_fn *visit,
+                           void *arg)
+{
+    struct tour tour = {.wheel = w, .until = tick, .budget = *budget, .visit = visit, .arg = arg};
+    bool all = take_tour(&tour) == 0;
+    *budget = (uint32_t)tour.budget;
+    return all;
 }
 
 int tw_wheel_visit(const struct tw_wheel *w, tw_visit_fn *visit, void *arg)
@@ -94,7 +109,8 @@ static int look_before(void *arg, const struct tw_timer *timer)
 
 uint64_t tw_wheel_next_exact(const struct tw_wheel *w)
 {
-    struct tour tour = {.wheel = w, .until = TW_NEVER - 1, .visit = look_before, .arg = &tour};
+    struct tour tour = {
+        .wheel = w, .until = TW_NEVER - 1, .budget = UINT64_MAX, .visit = look_before, .arg = &tour};
     take_tour(&tour);
     return tour.until + 1;
 }

@@ -635,6 +635,39 @@ static void visit_until_meets_what_is_due_by_then_and_nothing_else(void **state)
     }
 }
 
+static void visit_budget_looks_at_no_more_than_it_may(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer timers[100] = {0};
+        for (int i = 0; i < 100; i++)
+            tw_wheel_add_at(wheel, &timers[i], 1 + (uint64_t)i * 31 % 4000);
+        for (uint64_t until = 0; until < 4300; until += 7) {
+            struct seen all = {.until = until}, seen = {.until = until};
+            uint32_t budget = 100, needed;
+            assert_true(tw_wheel_visit_budget(wheel, until, &budget, count_due, &all));
+            needed = 100 - budget;
+            assert_true(needed >= (uint32_t)all.due);
+            budget = needed;
+            assert_true(tw_wheel_visit_budget(wheel, until, &budget, count_due, &seen));
+            assert_int_equal(budget, 0);
+            assert_int_equal(seen.due, all.due);
+            for (uint32_t less = 0; less < needed; less += 13) {
+                budget = less;
+                seen.due = 0;
+                assert_false(tw_wheel_visit_budget(wheel, until, &budget, count_due, &seen));
+                assert_int_equal(budget, 0);
+                assert_true((uint32_t)seen.due <= less);
+            }
+            seen = (struct seen){.until = until, .stop = 1};
+            budget = 100;
+            assert_int_equal(tw_wheel_visit_budget(wheel, until, &budget, count_due, &seen), all.due == 0);
+        }
+        empty(wheel);
+    }
+}
+
 static int visited_until(struct tw_wheel *wheel, uint64_t until)
 {
     struct seen seen = {.until = until};
@@ -963,6 +996,7 @@ int main(void)
         cmocka_unit_test(no_budget_does_no_work),
         cmocka_unit_test(visit_meets_every_pending_timer_and_stops_when_told),
         cmocka_unit_test(visit_until_meets_what_is_due_by_then_and_nothing_else),
+        cmocka_unit_test(visit_budget_looks_at_no_more_than_it_may),
         cmocka_unit_test(visit_until_reaches_the_end_of_time),
         cmocka_unit_test(visit_until_does_not_look_at_slots_that_start_later),
         cmocka_unit_test(visit_until_does_not_look_at_a_slot_being_refiled_that_starts_later),
