@@ -27,6 +27,7 @@ struct entry {
     bool fresh;   /* and it was set anew meanwhile, and not cancelled since */
     uint64_t id, due_ns, tick;
     uint64_t period_ns, left;
+    enum tw_missed missed;
     void *value;
 };
 
@@ -129,6 +130,7 @@ static struct tw_every random_every(void)
 static void plan_every(struct entry *entry, const struct tw_every *every)
 {
     entry->period_ns = every->period_ns;
+    entry->missed = every->missed;
     entry->left = every->times == 0 ? TW_FOREVER : every->times - 1;
     plan(entry, tw_sched_now(world.sched) + every->first_ns);
 }
@@ -215,6 +217,36 @@ static void look(const struct entry *entry)
                "a get gave the wrong task");
 }
 
+/* ---- the forecast, call by call -------------------------------------------------------------------------------- */
+
+enum { STEPS_MAX = 40, TICKS_MAX = 500 };
+
+static void foresee(const struct entry *entry, uint64_t step_ns, uint32_t steps, uint64_t *counts)
+{
+    uint64_t now_ns = tw_sched_now(world.sched), due_ns = entry->due_ns, left = entry->left;
+    if (entry->period_ns > 0 && entry->missed != TW_MISSED_BURST)
+        while (due_ns + entry->period_ns <= now_ns)
+            due_ns += entry->period_ns;
+    for (; due_ns <= now_ns + steps * step_ns; due_ns += entry->period_ns) {
+        counts[due_ns <= now_ns ? 0 : (due_ns - now_ns - 1) / step_ns]++;
+        if (entry->period_ns == 0 || left-- == 0)
+            return;
+    }
+}
+
+/* With few steps it is read from the wheel, with many from the tasks, as repeating ones are more work then. */
+static void check_forecast(void)
+{
+    uint64_t found[STEPS_MAX], counts[STEPS_MAX] = {0};
+    uint32_t steps = 1 + (uint32_t)rng_below(&world.rng, STEPS_MAX);
+    uint64_t step_ns = 1 + rng_below(&world.rng, TICKS_MAX * world.tick_ns / steps);
+    expect(tw_sched_forecast(world.sched, step_ns, steps, found) == 0, "a forecast failed");
+    for (int i = 0; i < ENTRIES; i++)
+        if (world.entry[i].alive)
+            foresee(&world.entry[i], step_ns, steps, counts);
+    expect(memcmp(found, counts, steps * sizeof *counts) == 0, "a forecast is wrong");
+}
+
 static void act_on(struct entry *entry)
 {
     uint64_t choice = rng_below(&world.rng, 10);
@@ -275,6 +307,8 @@ static void on_task(struct tw_sched *sched, const struct tw_task *task)
         move(entry);
     for (uint64_t n = rng_below(&world.rng, 3); n > 0; n--)
         act_on(&world.entry[rng_below(&world.rng, ENTRIES)]);
+    if (rng_below(&world.rng, 200) == 0)
+        check_forecast();
     entry->running = entry->fresh = false;
     world.again += entry->alive;
 }
@@ -321,7 +355,9 @@ static void on_hand(void *arg, const struct tw_task *task)
 static void step(void)
 {
     uint64_t choice = rng_below(&world.rng, 1000);
-    if (choice < 900) {
+    if (choice < 10) {
+        check_forecast();
+    } else if (choice < 900) {
         act_on(&world.entry[rng_below(&world.rng, ENTRIES)]);
     } else if (choice < 997) {
         uint64_t delay = random_delay();

@@ -169,6 +169,7 @@ static void *produce(void *arg)
         uint64_t choice = rng_below(&self->rng, 100);
         struct ticket *ticket = choice < 60 ? take_ticket() : NULL;
         struct tw_sched_stats stats;
+        uint64_t counts[20];
         if (ticket != NULL)
             choice < 45 ? add(self, ticket) : set(self, ticket);
         else if (choice < 75)
@@ -179,6 +180,8 @@ static void *produce(void *arg)
             move(self);
         else if (choice == 98)
             tw_sched_stats(sched, &stats);
+        else if (rng_below(&self->rng, 20) == 0)
+            tw_sched_forecast(sched, 1000000, 20, counts);
         else if (rng_below(&self->rng, 50) == 0)
             tw_sched_drain(sched, on_hand, NULL);
     }

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The forecast: how many calls come due in each coming step of time.
+ *
+ * It is read from the wheel: the slots up to the end of the time in question hold what is due by then, however many
+ * tasks wait beyond. That is done under one hold of the shard's lock, so only while it is little work (WHEEL tasks).
+ * Where more is due, the wheel cannot be left in the middle of a slot and found again as it was. Then it is the tasks
+ * themselves that are gone through, where they lie in memory: they never move, so a place among them is only a number,
+ * and the lock can be let go of after every SLICE of them. In memory they lie side by side, so that a task costs a few
+ * nanoseconds there, and a hundred in the wheel.
+ *
+ * Between two slices it sleeps for a moment: a mutex is not fair, and a thread that takes it again at once may keep
+ * those that wait for it waiting for all slices together.
+ *
+ * Rejected: counts kept up to date by every add, move and cancel (they are what has to be fast); going on at a tick or
+ * a slot (a million tasks may have the same one).
+ */
+#include "internal.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { WHEEL = 2048, SLICE = 2048 };
+
+struct forecast {
+    uint64_t now_ns, step_ns, end_ns;
+    uint32_t steps;
+    uint32_t work, most; /* under this hold: a task is one, and for each step one more if it repeats */
+    uint64_t *counts;
+};
+
+/* ---- one task ------------------------------------------------------------------------------------------------ */
+
+/* A series of calls: the first, and how many there are. */
+struct series {
+    uint64_t due_ns, period_ns, calls;
+};
+
+static void count_once(const struct forecast *forecast, uint64_t due_ns)
+{
+    if (due_ns > forecast->end_ns || due_ns == UINT64_MAX)
+        return;
+    uint64_t now_ns = forecast->now_ns;
+    forecast->counts[due_ns <= now_ns ? 0 : (due_ns - now_ns - 1) / forecast->step_ns]++;
+}
+
+/* The calls of a series that are due by a time. */
+static uint64_t calls_by(const struct series *series, uint64_t ns)
+{
+    if (series->due_ns > ns)
+        return 0;
+    uint64_t periods = (ns - series->due_ns) / series->period_ns;
+    return periods < series->calls ? periods + 1 : series->calls;
+}
+
+static void count_series(const struct forecast *forecast, const struct series *series)
+{
+    uint64_t before = 0, ns = forecast->now_ns;
+    for (uint32_t i = 0; i < forecast->steps && ns < UINT64_MAX - 1; i++) {
+        ns = tw__sum(ns, forecast->step_ns);
+        if (ns == UINT64_MAX)
+            ns--; /* what is due at the end of time never runs */
+        uint64_t by = calls_by(series, ns);
+        forecast->counts[i] += by - before;
+        before = by;
+    }
+}
+
+/* Periods that are over count as one call, but where each is made up for. */
+static void pass_over_missed(const struct forecast *forecast, const struct tw__details *details,
+                             struct series *series)
+{
+    if (details->policy == TW_MISSED_BURST || series->due_ns >= forecast->now_ns)
+        return;
+    series->due_ns += (forecast->now_ns - series->due_ns) / series->period_ns * series->period_ns;
+}
+
+static void count_repeating(struct forecast *forecast, const struct tw__task *task,
+                            const struct tw__details *details)
+{
+    struct series series = {task->due_ns, details->period_ns, tw__sum(details->left, 1)};
+    if (task->state == TW__RUNNING && !task->again) { /* the one under way has started */
+        series.due_ns = tw__periods_after(task->due_ns, details->missed + 1, details->period_ns);
+        series.calls = details->left;
+    }
+    if (series.due_ns > forecast->end_ns)
+        return;
+    pass_over_missed(forecast, details, &series);
+    count_series(forecast, &series);
+    forecast->work += forecast->steps;
+}
+
+/* Returns whether there has been enough work under this hold. */
+static bool count_task(struct forecast *forecast, const struct tw__task *task)
+{
+    const struct tw__details *details = tw__task_details(task);
+    forecast->work++;
+    if (task->state == TW__FREE || (task->state == TW__RUNNING && !tw__task_goes_on(task)))
+        return forecast->work >= forecast->most;
+    if (details != NULL && details->period_ns > 0)
+        count_repeating(forecast, task, details);
+    else
+        count_once(forecast, task->due_ns);
+    return forecast->work >= forecast->most;
+}
+
+/* ---- from the wheel -------------------------------------------------------------------------------------------- */
+
+static int visit_timer(void *arg, const struct tw_timer *timer)
+{
+    return count_task(arg, (const struct tw__task *)(const void *)timer);
+}
+
+/* False: there is too much. */
+static bool count_list(struct forecast *forecast, const struct tw__queued *head)
+{
+    for (struct tw__queued *at = head->next; at != head; at = at->next)
+        if (count_task(forecast, tw__queued_task(at)))
+            return false;
+    return true;
+}
+
+static bool read_wheel(struct forecast *forecast, struct tw__shard *shard)
+{
+    uint32_t budget = WHEEL;
+    forecast->work = 0;
+    forecast->most = WHEEL + forecast->steps;
+    tw__loose_settle(shard);
+    return tw_wheel_visit_budget(shard->wheel, tw__tick_due(shard->sched, forecast->end_ns), &budget,
+                                 visit_timer, forecast) &&
+           count_list(forecast, &shard->ready) && count_list(forecast, &shard->sent) &&
+           count_list(forecast, &shard->busy);
+}
+
+/* ---- from the tasks ---------------------------------------------------------------------------------------------- */
+
+static bool count_slice(struct forecast *forecast, struct tw__shard *shard, uint32_t *index)
+{
+    uint32_t made = shard->chunk_count << TW__CHUNK_SHIFT;
+    forecast->work = 0;
+    forecast->most = SLICE;
+    while (*index < made)
+        if (count_task(forecast, tw__task_at(shard, (*index)++)))
+            return true;
+    return false;
+}
+
+static void let_others_in(struct tw__shard *shard)
+{
+    pthread_mutex_unlock(&shard->lock);
+    nanosleep(&(struct timespec){.tv_nsec = 1}, NULL);
+    pthread_mutex_lock(&shard->lock);
+}
+
+static bool read_tasks(struct forecast *forecast, struct tw__shard *shard)
+{
+    uint32_t index = 0;
+    while (count_slice(forecast, shard, &index))
+        let_others_in(shard);
+    return true;
+}
+
+/* ---- all shards ---------------------------------------------------------------------------------------------------- */
+
+/* Counts the tasks of a shard, in one way or the other. False: it is too much for this one. */
+typedef bool read_fn(struct forecast *forecast, struct tw__shard *shard);
+
+static bool count_shard(struct forecast *forecast, struct tw__shard *shard, read_fn *read)
+{
+    pthread_mutex_lock(&shard->lock);
+    bool all = read(forecast, shard);
+    pthread_mutex_unlock(&shard->lock);
+    return all;
+}
+
+static bool count_all(struct forecast *forecast, const struct tw_sched *sched, read_fn *read)
+{
+    memset(forecast->counts, 0, forecast->steps * sizeof *forecast->counts);
+    for (uint32_t i = 0; i < sched->options.shards; i++)
+        if (!count_shard(forecast, &sched->shard[i], read))
+            return false;
+    return true;
+}
+
+int tw_sched_forecast(const struct tw_sched *sched, uint64_t step_ns, uint32_t steps, uint64_t *counts)
+{
+    if (step_ns == 0 || steps == 0 || steps > TW_FORECAST_MAX)
+        return TW_EINVAL;
+    struct forecast forecast = {
+        .now_ns = tw__clock_read(sched), .step_ns = step_ns, .steps = steps, .counts = counts};
+    forecast.end_ns = tw__periods_after(forecast.now_ns, steps, step_ns);
+    if (!count_all(&forecast, sched, read_wheel))
+        count_all(&forecast, sched, read_tasks);
+    return 0;
+}
