@@ -19,6 +19,7 @@ enum {
 int tw_command_run(int argc, char **argv);
 int tw_command_replay(int argc, char **argv);
 int tw_command_draw(int argc, char **argv);
+int tw_command_plan(int argc, char **argv);
 
 /* Prints one line on standard error, after taking the progress bar off. */
 void tw_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -17,6 +17,8 @@ static const char HELP[] =
     "  replay TRACE               run a recorded trace of timer operations through the wheel and check every "
     "firing\n"
     "  draw TRACE --at TICK -o F  draw the wheel as it stands at a tick of a trace, as an SVG picture\n"
+    "  plan --timers N --tick T --max T\n"
+    "                             which wheel for so many timers: levels, memory, work on a tick\n"
     "  help                       this text\n"
     "  --version                  the version\n"
     "\n"
@@ -42,9 +44,13 @@ static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
 } COMMANDS[] = {
-    {"run", tw_command_run},   {"replay", tw_command_replay},
-    {"draw", tw_command_draw}, {"help", help},
-    {"--help", help},          {"-h", help},
+    {"run", tw_command_run},
+    {"replay", tw_command_replay},
+    {"draw", tw_command_draw},
+    {"plan", tw_command_plan},
+    {"help", help},
+    {"--help", help},
+    {"-h", help},
     {"--version", version},
 };
 

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Expected work.
+ *
+ * Timers whose deadlines do not depend on each other are spread over the time ahead so that their density never grows
+ * with the distance: each tick gets `rate` of them, and some leave before it comes. So a stretch of `span` ticks that
+ * begins `ahead` ticks from now holds at most rate * span of them, at most what lies between `ahead` and `max`, and at
+ * most timers * span / (ahead + span). That stretch is the slot that level l hands down next, one in every `span` ticks.
+ *
+ * Worst work. The pacing rule (docs/wheel.md) divides what was filed in a slot, the cancelled too, by the slack. Filed in
+ * a slot is at most what was added for its ticks: rate * span, on average. How far chance may take it above is Bernstein's
+ * inequality (Boucheron, Lugosi and Massart, "Concentration Inequalities", 2013, section 2.8): a Poisson variable of mean
+ * m exceeds m + sqrt(2 m x) + x / 3 with a probability of at most exp(-x). x = 28 makes that one in 1.4e12 for each slot.
+ */
+#include "forecast.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SMALL_SLOT = 32, ROWS = 4 };
+
+static const double CHANCE = 28; /* minus the logarithm of how likely a fuller slot is */
+
+const char TW_FORECAST_SOURCE[] = "bench/results/2026-11-21-wheel/wheel.tsv";
+
+/* The row "steady" of that file: fire a timer and add it again, with all that it is refiled in between. The test
+ * compares. */
+static const double SIZES[ROWS] = {1e3, 1e5, 1e6, 1e7};
+static const struct measured {
+    const char *preset;
+    double ns[ROWS];
+} MEASURED[] = {
+    {"default", {103.061, 30.459, 31.842, 113.305}}, {"small", {215.743, 91.969, 91.498, 67.508}},
+    {"clock", {178.496, 72.246, 66.048, 42.189}},    {"hashed", {152.439, 129.743, 130.144, 140.027}},
+    {"growing", {149.399, 67.697, 64.798, 59.912}},
+};
+
+/* ---- chance ----------------------------------------------------------------------------------------------- */
+
+static double at_most(double mean, double all)
+{
+    return fmin(floor(mean + sqrt(2 * mean * CHANCE) + CHANCE / 3), all);
+}
+
+static double at_least(double mean)
+{
+    return fmax(0, mean - sqrt(2 * mean * CHANCE));
+}
+
+/* ---- refiling ---------------------------------------------------------------------------------------------- */
+
+/* Timers a tick that level l hands down. */
+static double flow(const struct tw_layout_level *level, const struct tw_load *load)
+{
+    double span = (double)level->span, ahead = (double)level->ahead;
+    double within = fmin(fmax(load->max - ahead, 0) / span, 1);
+    return fmin(load->rate * within, load->timers / (ahead + span));
+}
+
+/* Timers that lie beyond a turn of the top: met and put back once in each. */
+static double far_timers(const struct tw_layout *layout, const struct tw_load *load)
+{
+    double turn = (double)layout->turn;
+    if (layout->turn == 0 || layout->range < UINT64_MAX || load->max <= turn)
+        return 0;
+    return load->timers * (1 - turn / load->max);
+}
+
+static double far_per_tick(const struct tw_layout *layout, const struct tw_load *load)
+{
+    return layout->turn == 0 ? 0 : far_timers(layout, load) / (double)layout->turn;
+}
+
+/* What is filed in a slot of level l, on average: at most. Only the top of a wheel has far timers. Where some may be
+ * cancelled, whole turns may pass in which nothing fires; the wheel skips them, and what was filed and cancelled in the
+ * meantime counts until the slot is emptied: as many as there are timers at most. */
+static double filed(const struct tw_layout *layout, uint32_t l, const struct tw_load *load)
+{
+    double far = l + 1 == layout->levels ? far_per_tick(layout, load) : 0;
+    bool cancels = load->rate > load->timers / load->max * (1 + 1e-9);
+    if (far > 0 && cancels)
+        return load->timers;
+    return fmin((double)layout->level[l].span * (load->rate + far), load->timers);
+}
+
+/* The most that a level refiles on one tick of slots in which `mean` timers are filed. A tick may see the last share of
+ * one slot and the whole of the next one, if that is small. */
+static double share(const struct tw_layout_level *level, double mean, double all)
+{
+    double most = at_most(mean, all);
+    if (level->slack == 0)
+        return most;
+    double paced = most > SMALL_SLOT ? floor(most / (double)level->slack) + 1 : 0;
+    return paced + (at_least(mean) <= SMALL_SLOT ? fmin(most, SMALL_SLOT) : 0);
+}
+
+/* One-level wheels look the whole slot of a tick through, what is due with it. */
+static void forecast_ring(struct tw_forecast *f, const struct tw_layout *layout, const struct tw_load *load)
+{
+    double passed = load->rate + far_per_tick(layout, load);
+    f->refiled = fmin(passed, load->timers);
+    f->worst = at_most(f->refiled, load->timers);
+    f->together = load->timers;
+}
+
+static void forecast_levels(struct tw_forecast *f, const struct tw_layout *layout, const struct tw_load *load)
+{
+    f->refiled = far_per_tick(layout, load);
+    for (uint32_t l = 1; l < layout->used; l++) {
+        const struct tw_layout_level *level = &layout->level[l];
+        f->refiled += flow(level, load);
+        f->worst += share(level, filed(layout, l, load), load->timers);
+        f->together += level->slack == 0
+                           ? load->timers
+                           : floor(load->timers / (double)level->slack) + 1 + fmin(load->timers, SMALL_SLOT);
+    }
+}
+
+/* ---- time ---------------------------------------------------------------------------------------------------- */
+
+/* Takes the measurement with as many timers or more; the largest for a larger load. */
+static void take_measured(struct tw_forecast *f, double timers, const char *preset)
+{
+    const struct measured *row = MEASURED;
+    for (size_t i = 0; i < sizeof MEASURED / sizeof *MEASURED; i++)
+        if (strncmp(preset, MEASURED[i].preset, strlen(MEASURED[i].preset)) == 0)
+            row = &MEASURED[i];
+    int size = 0;
+    while (size + 1 < ROWS && SIZES[size] < timers)
+        size++;
+    f->unit_ns = row->ns[size];
+    f->measured = SIZES[size];
+    f->extrapolated = timers > SIZES[size];
+}
+
+/* A caller that sleeps is woken for ticks with timers due, and for slots to refile: one wake-up for each timer at
+ * most, on its tick and once on each level. */
+static double wake_ups(const struct tw_forecast *f)
+{
+    return fmin(1 - exp(-f->due) + f->refiled, 1);
+}
+
+struct tw_forecast tw_forecast_make(const struct tw_layout *layout, const struct tw_load *load,
+                                    const char *preset)
+{
+    struct tw_forecast f = {.due = load->rate, .far = far_timers(layout, load)};
+    f.due_worst = at_most(load->rate, load->timers);
+    if (layout->levels == 1)
+        forecast_ring(&f, layout, load);
+    else
+        forecast_levels(&f, layout, load);
+    take_measured(&f, load->timers, preset);
+    f.pause_ns =
+        ((layout->levels == 1 ? 0 : f.due_worst) + f.worst) * f.unit_ns; /* a ring looks at both at once */
+    f.wakes = 1000 * wake_ups(&f);
+    return f;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The arithmetic of windows, from the geometry alone.
+ *
+ * Level l holds the deadlines of the upper slot that is current and of the next `a`. How far that reaches depends on
+ * where in the current slot the clock stands:
+ *
+ *     level l+1   |   current   |      +1     |      +2     |
+ *     window of l  ....>........................                  a = 1, '>' the clock
+ *                      |- from a slots less nothing ... to a + 1 slots, as the clock goes back in the current slot
+ *
+ * So delays of up to a slots always fit, from a + 1 slots on none does, and in between it depends. A slot of level
+ * l+1 starts to be refiled a slots before its first tick. Where windows do not nest, a level above may cut one off
+ * earlier: then the nearest of those above counts, and no slack is promised.
+ */
+#include "layout.h"
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* The span of the level above; of a growing top, the one that it would have. 0: there is none. */
+static uint64_t upper_span(const struct tw_geometry *g, uint32_t l)
+{
+    const struct tw_level *level = &g->level[l];
+    if (l + 1 < g->levels)
+        return level[1].span;
+    if (g->overflow != TW_OVERFLOW_GROW || l + 1 == TW_LEVELS_MAX)
+        return 0;
+    uint64_t span = multiply(level->span, level->slots >= 4 ? level->slots / 2 : level->slots);
+    return span == UINT64_MAX ? 0 : span;
+}
+
+/* The ticks that the window of level l always holds. */
+static uint64_t sure_reach(const struct tw_geometry *g, uint32_t l)
+{
+    uint64_t upper = upper_span(g, l);
+    if (upper == 0)
+        return UINT64_MAX;
+    uint64_t ahead = g->level[l].slots / (upper / g->level[l].span) - 1;
+    return multiply(ahead, upper);
+}
+
+/* Puts levels on a growing wheel until delays of `max` fit wherever the clock stands. */
+static void grow(struct tw_geometry *g, uint64_t max)
+{
+    while (g->overflow == TW_OVERFLOW_GROW && sure_reach(g, g->levels - 1) < max) {
+        struct tw_level *top = &g->level[g->levels - 1];
+        uint64_t span = upper_span(g, g->levels - 1);
+        if (span == 0)
+            return; /* the top reaches the end of time */
+        top[1] = (struct tw_level){.slots = top->slots, .span = span};
+        g->levels++;
+    }
+}
+
+/* True when each window ends at or before the one above it wherever the clock stands. */
+static bool windows_nest(const struct tw_geometry *g)
+{
+    for (uint32_t l = 0; l + 1 < g->levels; l++) {
+        uint64_t above = upper_span(g, l + 1), sure = sure_reach(g, l);
+        if (sure == 0 || (above != 0 && (sure > above || sure_reach(g, l + 1) == 0)))
+            return false;
+    }
+    return true;
+}
+
+/* The ticks in which a slot of level l >= 1 is refiled. Level 1 may go on until the slot's first tick; above, the slot
+ * must be empty before any of it comes into the window two levels down. */
+static uint64_t slack_of(const struct tw_geometry *g, uint32_t l)
+{
+    if (!windows_nest(g))
+        return 0;
+    uint64_t span = g->level[l].span, start = sure_reach(g, l - 1);
+    uint64_t end = l == 1 ? 0 : sure_reach(g, l - 2) + 1;
+    uint64_t slack = start > end ? start - end : 0;
+    return slack < span ? slack : span;
+}
+
+/* The shortest delay that level l may be given: what the windows below, cut off by any above, do not surely hold. */
+static uint64_t nearest(const struct tw_geometry *g, uint32_t l)
+{
+    uint64_t least = UINT64_MAX;
+    if (l == 0)
+        return 1;
+    for (uint32_t k = l - 1; k < g->levels; k++) {
+        uint64_t sure = sure_reach(g, k);
+        least = sure < least ? sure : least;
+    }
+    return add(least, 1);
+}
+
+/* The longest delay that level l is given before the rest waits for another turn, or for ever. */
+static uint64_t farthest(const struct tw_geometry *g, uint32_t l)
+{
+    uint64_t upper = upper_span(g, l), span = g->level[l].span;
+    if (upper == 0)
+        return multiply(span, g->level[l].slots);
+    uint64_t window = add(sure_reach(g, l), upper);
+    return window == UINT64_MAX ? window : window - 1;
+}
+
+static size_t size_with(const struct tw_geometry *g, uint32_t levels)
+{
+    struct tw_geometry part = *g;
+    part.levels = levels;
+    return levels == 0 ? 0 : tw_wheel_size(&part);
+}
+
+static struct tw_layout_level lay_out(const struct tw_geometry *g, uint32_t l)
+{
+    return (struct tw_layout_level){
+        .slots = g->level[l].slots,
+        .span = g->level[l].span,
+        .from = nearest(g, l),
+        .to = farthest(g, l),
+        .ahead = l == 0 ? 0 : sure_reach(g, l - 1),
+        .slack = l == 0 ? 0 : slack_of(g, l),
+        .bytes = size_with(g, l + 1) - size_with(g, l),
+    };
+}
+
+void tw_layout_make(struct tw_layout *layout, const struct tw_geometry *geometry, uint64_t max)
+{
+    struct tw_geometry g = *geometry;
+    grow(&g, max);
+    const struct tw_level *top = &g.level[g.levels - 1];
+    uint64_t turn = multiply(top->span, top->slots);
+    bool endless = g.overflow == TW_OVERFLOW_GROW || turn == UINT64_MAX;
+    layout->levels = g.levels;
+    layout->used = 1;
+    layout->turn = endless ? 0 : turn;
+    layout->range = g.overflow == TW_OVERFLOW_REJECT ? turn : UINT64_MAX;
+    layout->overflow = g.overflow;
+    layout->bytes = tw_wheel_size(&g);
+    for (uint32_t l = 0; l < g.levels; l++) {
+        layout->level[l] = lay_out(&g, l);
+        if (layout->level[l].from <= max)
+            layout->used = l + 1;
+    }
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel plan: which wheel for how many timers, what it weighs and what it has to do on a tick.
+ *
+ * plan_options.c reads the question, layout.c and forecast.c do the arithmetic, plan_print.c and plan_json.c say what came
+ * of it. Here the presets are compared and one is recommended.
+ */
+#include "plan.h"
+
+#include "command.h"
+#include "figures.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { HASHED_SLOTS = 512, GROWING_SLOTS = 64 };
+
+/* bench/results/2026-11-21-redis/redis.tsv, rows "memory": used_memory of a task, its id of 12 bytes and its payload
+ * included. The allocator's sizes are steps, so between two payloads the larger one's figure holds. */
+static const struct redis_measured {
+    double payload, bytes;
+} REDIS[] = {{20, 88.9279}, {50, 120.93}, {100, 168.926}, {200, 328.923}};
+enum { REDIS_ROWS = sizeof REDIS / sizeof REDIS[0] };
+
+double tw_plan_redis_bytes(double payload)
+{
+    const struct redis_measured *last = &REDIS[REDIS_ROWS - 1];
+    for (int i = 0; i < REDIS_ROWS; i++)
+        if (payload <= REDIS[i].payload)
+            return REDIS[i].bytes;
+    return last->bytes + payload - last->payload;
+}
+
+/* ---- choices --------------------------------------------------------------------------------------------- */
+
+static void consider(struct tw_plan_choice *choice, const char *name, const struct tw_geometry *geometry,
+                     const struct tw_plan *plan)
+{
+    snprintf(choice->name, sizeof choice->name, "%s", name);
+    choice->geometry = *geometry;
+    tw_layout_make(&choice->layout, geometry, plan->max_ticks);
+    choice->refuses = plan->max_ticks > choice->layout.range;
+    choice->forecast = tw_forecast_make(&choice->layout, &plan->load, name);
+}
+
+static void consider_preset(struct tw_plan *plan, const char *name, struct tw_geometry geometry)
+{
+    consider(&plan->preset[plan->presets++], name, &geometry, plan);
+}
+
+/* A simple ring needs a slot for each tick of the longest delay. */
+static void consider_simple(struct tw_plan *plan)
+{
+    char name[TW_SHAPE_NAME_SIZE];
+    uint64_t slots = plan->max_ticks < 2 ? 2 : plan->max_ticks;
+    if (slots > TW_SLOTS_MAX)
+        slots = TW_SLOTS_MAX;
+    snprintf(name, sizeof name, "simple:%u", (unsigned)slots);
+    consider_preset(plan, name, tw_geometry_simple((uint32_t)slots));
+}
+
+enum { DEFAULT, SMALL }; /* their places among the presets */
+
+static void consider_presets(struct tw_plan *plan)
+{
+    consider_preset(plan, "default", tw_geometry_default());
+    consider_preset(plan, "small", tw_geometry_small());
+    consider_preset(plan, "clock", tw_geometry_clock());
+    consider_simple(plan);
+    consider_preset(plan, "hashed:512", tw_geometry_hashed(HASHED_SLOTS));
+    consider_preset(plan, "growing:64", tw_geometry_growing(GROWING_SLOTS));
+}
+
+/* The default unless it would weigh more than the timers in it, and the small one takes the same delays in one turn. */
+static void recommend(struct tw_plan *plan)
+{
+    const struct tw_layout *big = &plan->preset[DEFAULT].layout, *small = &plan->preset[SMALL].layout;
+    bool few = plan->load.timers * TW_PLAN_TIMER < (double)big->bytes;
+    plan->recommended = few && plan->max_ticks <= small->turn ? SMALL : DEFAULT;
+    if (plan->recommended == SMALL)
+        plan->reason =
+            "the default wheel would weigh more than the timers in it, and this one takes their longest "
+            "delay in one turn";
+    else if (few)
+        plan->reason = "the small wheel would meet the farthest timers once a turn; this one takes every delay";
+    else
+        plan->reason = "it takes every delay, spreads its refiling, and weighs less than the timers in it";
+}
+
+static int choose(struct tw_plan *plan)
+{
+    struct tw_shape shape;
+    const struct tw_shape_options *asked = &plan->options->shape;
+    if (asked->preset == NULL && asked->geometry == NULL && asked->overflow == NULL) {
+        plan->chosen = plan->preset[plan->recommended];
+        return TW_EXIT_GOOD;
+    }
+    int status = tw_shape_make(&shape, asked);
+    if (status == TW_EXIT_GOOD)
+        consider(&plan->chosen, shape.name, &shape.geometry, plan);
+    return status;
+}
+
+/* ---- the load -------------------------------------------------------------------------------------------- */
+
+static uint64_t ticks_up(uint64_t ns, uint64_t tick_ns)
+{
+    return ns / tick_ns + (ns % tick_ns != 0);
+}
+
+/* Little's law (Operations Research 9, 1961): what is there is what comes in a tick times how long it stays. None stays
+ * longer than the longest delay, and none shorter than a tick. */
+static int make_load(struct tw_plan *plan)
+{
+    const struct tw_plan_options *o = plan->options;
+    double second = 1e9 / (double)o->tick_ns, least = o->timers / (double)plan->max_ticks;
+    plan->load.timers = o->timers;
+    plan->load.max = (double)plan->max_ticks;
+    plan->load.rate = least;
+    if (o->lifetime_ns > 0)
+        plan->load.rate = o->timers / ((double)o->lifetime_ns / (double)o->tick_ns);
+    if (o->rate > 0)
+        plan->load.rate = o->rate / second;
+    if (plan->load.rate >= least * (1 - 1e-9) && plan->load.rate <= o->timers * (1 + 1e-9))
+        return TW_EXIT_GOOD;
+    tw_complain(
+        "tickwheel plan: --rate: expected %.6g to %.6g timers a second, found %.6g: %.6g timers that stay at "
+        "least a tick and at most --max leave so many",
+        least * second, o->timers * second, o->rate, o->timers);
+    return TW_EXIT_INPUT;
+}
+
+static int check_refusal(const struct tw_plan_choice *chosen, const struct tw_plan *plan)
+{
+    double tick = (double)plan->options->tick_ns;
+    if (!chosen->refuses)
+        return TW_EXIT_GOOD;
+    tw_complain(
+        "tickwheel plan: the wheel \"%s\" refuses (TW_ERANGE) delays of more than %s ticks (%s); --max is %s "
+        "ticks (%s)",
+        chosen->name, tw_figure_count(chosen->layout.range).text,
+        tw_figure_time(chosen->layout.range, tick).text, tw_figure_count(plan->max_ticks).text,
+        tw_figure_time(plan->max_ticks, tick).text);
+    return TW_EXIT_WRONG;
+}
+
+int tw_command_plan(int argc, char **argv)
+{
+    struct tw_plan_options options = {.timers = 0};
+    struct tw_plan plan = {.options = &options};
+    int status = tw_plan_read(&options, argc, argv);
+    if (status != TW_EXIT_GOOD || options.help || options.levels) {
+        if (status == TW_EXIT_GOOD && options.help)
+            tw_plan_help();
+        else if (status == TW_EXIT_GOOD)
+            tw_plan_print_levels(options.tick_ns);
+        return status;
+    }
+    plan.max_ticks = ticks_up(options.max_ns, options.tick_ns);
+    if ((status = make_load(&plan)) != TW_EXIT_GOOD)
+        return status;
+    consider_presets(&plan);
+    recommend(&plan);
+    if ((status = choose(&plan)) != TW_EXIT_GOOD ||
+        (status = check_refusal(&plan.chosen, &plan)) != TW_EXIT_GOOD)
+        return status;
+    (options.json ? tw_plan_print_json : tw_plan_print)(&plan);
+    return TW_EXIT_GOOD;
+}

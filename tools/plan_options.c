@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The question that `tickwheel plan` is asked.
+ */
+#include "plan.h"
+
+#include "command.h"
+#include "quantity.h"
+#include "task_line.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const char HELP[] =
+    "usage: tickwheel plan --timers N --tick TIME --max TIME [OPTIONS]\n"
+    "       tickwheel plan --levels --tick TIME\n"
+    "\n"
+    "Says which wheel suits so many pending timers: its levels, its memory, how many timers are due and "
+    "refiled on a\n"
+    "tick, on average and at worst, and how the presets compare. Times are written 1ms, 0.5s, 7d, 1h30m "
+    "(units: ns us\n"
+    "ms s m h d), numbers 5000000, 5e6 or 5M (k, M, G).\n"
+    "\n"
+    "  --timers N         timers that are pending at a time, 1 to 1e12\n"
+    "  --tick TIME        the length of a tick, 1ns to 1d\n"
+    "  --max TIME         the longest delay, --tick to 584 years\n"
+    "  --lifetime TIME    how long a timer is pending on average, --tick to --max (default: --max)\n"
+    "  --rate N           instead of --lifetime: timers added a second, a move to a later time counted as one "
+    "more\n"
+    "%s"
+    "  --sched            the memory of tasks of the scheduler besides\n"
+    "  --redis BYTES      the memory of tasks of the Redis module besides, with payloads of so many bytes, 0 "
+    "to 1e9\n"
+    "  --json             one line of JSON\n"
+    "  --levels           only the levels of each preset, as Markdown: granularity, range, memory\n"
+    "\n"
+    "What it assumes: deadlines do not depend on each other, and lie no denser far away than near. Then no "
+    "tick\n"
+    "refiles more than the worst it names, but once in 1e12 slots. All deadlines on one tick are a line of "
+    "their own.\n"
+    "\n"
+    "exit status          0: planned; 1: the wheel that was asked for would refuse the longest delay; 2: the\n"
+    "                     arguments are not valid\n";
+
+static const double timers_max = 1e12, payload_max = 1e9;
+static const uint64_t day_ns = UINT64_C(86400000000000);
+
+void tw_plan_help(void)
+{
+    printf(HELP, TW_SHAPE_HELP);
+}
+
+static bool wrong(const char *option, const char *expected, const char *text)
+{
+    tw_complain("tickwheel plan: %s: expected %s, found \"%s\"", option, expected, text);
+    return false;
+}
+
+static bool read_timers(struct tw_plan_options *o)
+{
+    double *n = &o->timers;
+    return (tw_quantity_parse(optarg, n) && *n >= 1 && *n <= timers_max && *n == floor(*n)) ||
+           wrong("--timers", "a whole number of timers, 1 to 1e12 (such as 5e6 or 5M)", optarg);
+}
+
+static bool read_tick(struct tw_plan_options *o)
+{
+    return (tw_duration_parse(optarg, &o->tick_ns) && o->tick_ns >= 1 && o->tick_ns <= day_ns) ||
+           wrong("--tick", "the length of a tick, 1ns to 1d (such as 1ms)", optarg);
+}
+
+/* The bounds by --tick and --max are checked when all have been read. */
+static bool read_time(const char *option, uint64_t *ns)
+{
+    return (tw_duration_parse(optarg, ns) && *ns > 0) ||
+           wrong(option, "a time, --tick to 584 years (such as 30s or 7d)", optarg);
+}
+
+static bool read_rate(struct tw_plan_options *o)
+{
+    return (tw_quantity_parse(optarg, &o->rate) && o->rate > 0) ||
+           wrong("--rate", "timers a second, more than 0 (such as 5000 or 5k)", optarg);
+}
+
+static bool read_redis(struct tw_plan_options *o)
+{
+    double *bytes = &o->redis_payload;
+    o->redis = true;
+    return (tw_quantity_parse(optarg, bytes) && *bytes <= payload_max && *bytes == floor(*bytes)) ||
+           wrong("--redis", "the bytes of a payload, 0 to 1e9", optarg);
+}
+
+enum {
+    TIMERS = 256,
+    TICK,
+    MAX,
+    LIFETIME,
+    RATE,
+    PRESET,
+    GEOMETRY,
+    OVERFLOW,
+    SCHED,
+    REDIS,
+    JSON,
+    LEVELS,
+    HELP_WANTED
+};
+
+static const struct option LONG_OPTIONS[] = {
+    {"timers", required_argument, NULL, TIMERS},
+    {"tick", required_argument, NULL, TICK},
+    {"max", required_argument, NULL, MAX},
+    {"lifetime", required_argument, NULL, LIFETIME},
+    {"rate", required_argument, NULL, RATE},
+    {"preset", required_argument, NULL, PRESET},
+    {"geometry", required_argument, NULL, GEOMETRY},
+    {"overflow", required_argument, NULL, OVERFLOW},
+    {"sched", no_argument, NULL, SCHED},
+    {"redis", required_argument, NULL, REDIS},
+    {"json", no_argument, NULL, JSON},
+    {"levels", no_argument, NULL, LEVELS},
+    {"help", no_argument, NULL, HELP_WANTED},
+    {NULL, 0, NULL, 0},
+};
+
+/* An option that is a word by itself, or a text to be read later. */
+static bool take_plain(struct tw_plan_options *o, int code)
+{
+    switch (code) {
+    case PRESET:
+        o->shape.preset = optarg;
+        break;
+    case GEOMETRY:
+        o->shape.geometry = optarg;
+        break;
+    case OVERFLOW:
+        o->shape.overflow = optarg;
+        break;
+    case SCHED:
+        o->sched = true;
+        break;
+    case JSON:
+        o->json = true;
+        break;
+    case LEVELS:
+        o->levels = true;
+        break;
+    default:
+        o->help = true;
+    }
+    return true;
+}
+
+static bool take_option(struct tw_plan_options *o, int code)
+{
+    switch (code) {
+    case TIMERS:
+        return read_timers(o);
+    case TICK:
+        return read_tick(o);
+    case MAX:
+        return read_time("--max", &o->max_ns);
+    case LIFETIME:
+        return read_time("--lifetime", &o->lifetime_ns);
+    case RATE:
+        return read_rate(o);
+    case REDIS:
+        return read_redis(o);
+    default:
+        return take_plain(o, code);
+    }
+}
+
+/* ---- what goes together ------------------------------------------------------------------------------------ */
+
+static const char *missing(const struct tw_plan_options *o)
+{
+    if (o->tick_ns == 0)
+        return "--tick TIME, such as --tick 1ms";
+    if (o->levels)
+        return NULL;
+    if (o->timers < 1)
+        return "--timers N, such as --timers 5e6";
+    return o->max_ns == 0 ? "--max TIME, such as --max 7d" : NULL;
+}
+
+/* Whether anything but a tick was said. */
+static bool asks_more(const struct tw_plan_options *o)
+{
+    const struct tw_shape_options *s = &o->shape;
+    return o->timers > 0 || o->max_ns > 0 || o->lifetime_ns > 0 || o->rate > 0 || o->sched || o->redis ||
+           o->json || s->preset != NULL || s->geometry != NULL || s->overflow != NULL;
+}
+
+/* A time that must be at least a tick and at most another one. */
+static bool between(const char *option, uint64_t ns, uint64_t least, uint64_t most, const char *most_name)
+{
+    char found[TW_DURATION_SIZE], low[TW_DURATION_SIZE], high[TW_DURATION_SIZE];
+    if (ns >= least && ns <= most)
+        return true;
+    tw_duration_print(ns, found);
+    tw_duration_print(least, low);
+    tw_duration_print(most, high);
+    tw_complain("tickwheel plan: %s: expected a time from %s (--tick) to %s (%s), found %s", option, low, high,
+                most_name, found);
+    return false;
+}
+
+static bool check(const struct tw_plan_options *o)
+{
+    const char *absent = missing(o);
+    if (absent != NULL)
+        tw_complain("tickwheel plan: expected %s (try: tickwheel plan --help)", absent);
+    else if (o->lifetime_ns > 0 && o->rate > 0)
+        tw_complain("tickwheel plan: --lifetime and --rate both say how fast timers come and go: choose one");
+    else if (o->levels && asks_more(o))
+        tw_complain("tickwheel plan: --levels is of every preset and goes with --tick only");
+    else if (o->levels)
+        return true;
+    else
+        return between("--max", o->max_ns, o->tick_ns, UINT64_MAX, "584 years") &&
+               (o->lifetime_ns == 0 || between("--lifetime", o->lifetime_ns, o->tick_ns, o->max_ns, "--max"));
+    return false;
+}
+
+int tw_plan_read(struct tw_plan_options *options, int argc, char **argv)
+{
+    int code;
+    opterr = 0; /* the complaints are ours */
+    while ((code = getopt_long(argc, argv, ":", LONG_OPTIONS, NULL)) != -1) {
+        if (code == '?' || code == ':')
+            return tw_complain_option(code, argv);
+        if (!take_option(options, code))
+            return TW_EXIT_INPUT;
+    }
+    if (options->help)
+        return TW_EXIT_GOOD;
+    if (optind == argc)
+        return check(options) ? TW_EXIT_GOOD : TW_EXIT_INPUT;
+    tw_complain("tickwheel plan: expected options only, found \"%s\" (try: tickwheel plan --help)",
+                argv[optind]);
+    return TW_EXIT_INPUT;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A plan for people, and the tables of levels for the documentation.
+ */
+#include "plan.h"
+
+#include "figures.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+/* ---- words ------------------------------------------------------------------------------------------------- */
+
+/* Whole numbers from a hundred on; below, as many figures as tell something. */
+static struct tw_figure amount(double number)
+{
+    struct tw_figure figure;
+    if (number < 100) {
+        snprintf(figure.text, sizeof figure.text, "%.3g", number);
+        return figure;
+    }
+    return number < 1e18 ? tw_figure_count((uint64_t)llround(number)) : tw_figure_short(UINT64_MAX);
+}
+
+static struct tw_figure memory(double bytes)
+{
+    static const char *const UNITS[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    struct tw_figure figure;
+    int unit = 0;
+    for (; bytes >= 1024 && unit < 5; unit++)
+        bytes /= 1024;
+    snprintf(figure.text, sizeof figure.text, bytes >= 100 || unit == 0 ? "%.0f %s" : "%.3g %s", bytes,
+             UNITS[unit]);
+    return figure;
+}
+
+/* A number of ticks as a time; where a year is not a measure any more, as a power of ten. */
+static struct tw_figure time_of(uint64_t ticks, uint64_t tick_ns)
+{
+    double year_ns = 31557600e9, years = (double)ticks * (double)tick_ns / year_ns;
+    struct tw_figure figure;
+    if (years < 1e6)
+        return tw_figure_time(ticks, (double)tick_ns);
+    snprintf(figure.text, sizeof figure.text, "%.3g million years", years / 1e6);
+    return figure;
+}
+
+static const char *overflow_text(const struct tw_layout *layout)
+{
+    if (layout->turn == 0)
+        return layout->overflow == TW_OVERFLOW_GROW ? "grows a level when one is needed"
+                                                    : "there are none, it reaches 2^64 ticks";
+    return layout->overflow == TW_OVERFLOW_REJECT ? "are refused: TW_ERANGE" : "wait for another turn";
+}
+
+/* How a slot of level l is refiled. */
+static struct tw_figure refiling(const struct tw_layout *layout, uint32_t l, uint64_t tick_ns)
+{
+    const struct tw_layout_level *level = &layout->level[l];
+    struct tw_figure figure;
+    if (l == 0 && layout->levels > 1)
+        snprintf(figure.text, sizeof figure.text, "never: they fire");
+    else if (l == 0)
+        snprintf(figure.text, sizeof figure.text, "looked through on its tick");
+    else if (level->slack == 0)
+        snprintf(figure.text, sizeof figure.text, "at once, when it comes");
+    else
+        snprintf(figure.text, sizeof figure.text, "over %.40s", time_of(level->slack, tick_ns).text);
+    return figure;
+}
+
+/* ---- the plan ---------------------------------------------------------------------------------------------- */
+
+static void print_levels(const struct tw_plan *plan)
+{
+    const struct tw_layout *layout = &plan->chosen.layout;
+    uint64_t tick_ns = plan->options->tick_ns;
+    printf("level   slots  granularity   delays from          to                   a slot is refiled           "
+           "memory\n");
+    for (uint32_t l = 0; l < layout->levels; l++) {
+        const struct tw_layout_level *level = &layout->level[l];
+        printf("%5" PRIu32 " %7" PRIu32 "  %-12s  %-19s  %-19s  %-26s  %s%s\n", l, level->slots,
+               time_of(level->span, tick_ns).text, time_of(level->from, tick_ns).text,
+               level->to == TW_NEVER ? "the end of time" : time_of(level->to, tick_ns).text,
+               refiling(layout, l, tick_ns).text, memory((double)level->bytes).text,
+               l < layout->used ? "" : "  (no timer comes here)");
+    }
+    printf("Longer delays: %s.\n\n", overflow_text(layout));
+}
+
+static void print_memory(const struct tw_plan *plan)
+{
+    const struct tw_plan_options *o = plan->options;
+    double wheel = (double)plan->chosen.layout.bytes;
+    printf(
+        "Memory: the wheel %s (%s bytes), the timers %s (%d bytes each, inside your objects), together %s.\n",
+        memory(wheel).text, tw_figure_count(plan->chosen.layout.bytes).text,
+        memory(o->timers * TW_PLAN_TIMER).text, TW_PLAN_TIMER, memory(wheel + o->timers * TW_PLAN_TIMER).text);
+    if (o->sched)
+        printf("  As tasks of the scheduler: %s (%d bytes each, the timer in it), or %s with a period or a key "
+               "(%d "
+               "bytes, the key's own\n  bytes and its place in the table besides).\n",
+               memory(wheel + o->timers * TW_PLAN_TASK).text, TW_PLAN_TASK,
+               memory(wheel + o->timers * TW_PLAN_TASK_DETAILED).text, TW_PLAN_TASK_DETAILED);
+    if (o->redis)
+        printf("  As tasks in Redis with ids of 12 and payloads of %.0f bytes: %s (%.0f bytes each, measured: "
+               "bench/results/2026-11-21-redis).\n",
+               o->redis_payload, memory(o->timers * tw_plan_redis_bytes(o->redis_payload)).text,
+               tw_plan_redis_bytes(o->redis_payload));
+    printf("\n");
+}
+
+static void print_row(const char *what, double average, double worst)
+{
+    printf("  %-28s %-14s %s\n", what, amount(average).text, amount(worst).text);
+}
+
+static void print_work(const struct tw_plan *plan)
+{
+    const struct tw_forecast *f = &plan->chosen.forecast;
+    uint64_t tick_ns = plan->options->tick_ns;
+    bool ring = plan->chosen.layout.levels == 1;
+    printf("Work                           on average     on the worst tick\n");
+    print_row("due on a tick", f->due, f->due_worst);
+    print_row(ring ? "looked at on a tick" : "refiled on a tick, at most", f->refiled, f->worst);
+    printf("  due in a second              %s\n", amount(f->due * 1e9 / (double)tick_ns).text);
+    if (f->far > 0)
+        printf("  beyond a turn of the top     %s, met and put back once a turn (%s)\n", amount(f->far).text,
+               time_of(plan->chosen.layout.turn, tick_ns).text);
+    printf("  all deadlines on one tick    at most %s refiled on any tick before it, %s due on it\n\n",
+           amount(f->together).text, amount(plan->load.timers).text);
+}
+
+static void print_time(const struct tw_plan *plan)
+{
+    const struct tw_forecast *f = &plan->chosen.forecast;
+    const struct tw_layout *layout = &plan->chosen.layout;
+    printf("Longest pause: about %s us. That is everything on the worst tick at %.4g ns a timer, which was "
+           "measured at "
+           "%s timers%s\n(%s, \"steady\"). Your callbacks are not in it;\n"
+           "tw_wheel_poll_budget() bounds a call absolutely.\n",
+           amount(f->pause_ns / 1e3).text, f->unit_ns, amount(f->measured).text,
+           f->extrapolated ? " and no more" : "", TW_FORECAST_SOURCE);
+    printf("Wake-ups: who sleeps until tw_wheel_next_bound() wakes on at most %.3g %% of the ticks. One far "
+           "timer in an "
+           "otherwise\nempty wheel wakes it at most once a level (%" PRIu32 ")%s, an empty wheel never.\n\n",
+           f->wakes / 10, layout->levels, layout->turn == 0 ? "" : " and once a turn of the top");
+}
+
+static void print_presets(const struct tw_plan *plan)
+{
+    printf(
+        "Presets      memory of the wheel   refiled a tick   worst tick   longest pause   the longest delay\n");
+    for (uint32_t i = 0; i < plan->presets; i++) {
+        const struct tw_plan_choice *c = &plan->preset[i];
+        const struct tw_forecast *f = &c->forecast;
+        char pause[64];
+        snprintf(pause, sizeof pause, "%s us", amount(f->pause_ns / 1e3).text);
+        if (c->refuses)
+            printf("  %-13s  %-20s  refused: TW_ERANGE beyond %s\n", c->name,
+                   memory((double)c->layout.bytes).text, time_of(c->layout.range, plan->options->tick_ns).text);
+        else
+            printf("  %-13s  %-18s  %-15s  %-11s  %-14s  %s\n", c->name, memory((double)c->layout.bytes).text,
+                   amount(f->refiled).text, amount(f->worst).text, pause,
+                   f->far > 0 ? "waits several turns" : "taken");
+    }
+    printf("Recommended: %s. Why: %s.\n", plan->preset[plan->recommended].name, plan->reason);
+}
+
+void tw_plan_print(const struct tw_plan *plan)
+{
+    const struct tw_plan_options *o = plan->options;
+    printf("%s timers pending, ticks of %s, delays of up to %s (%s ticks), pending for %s on average.\n",
+           amount(plan->load.timers).text, time_of(1, o->tick_ns).text,
+           time_of(plan->max_ticks, o->tick_ns).text, amount(plan->load.max).text,
+           time_of((uint64_t)llround(plan->load.timers / plan->load.rate), o->tick_ns).text);
+    printf("Wheel: %s\n\n", plan->chosen.name);
+    print_levels(plan);
+    print_memory(plan);
+    print_work(plan);
+    print_time(plan);
+    print_presets(plan);
+}
+
+/* ---- tables of levels ---------------------------------------------------------------------------------------- */
+
+static void print_preset(const char *title, const struct tw_geometry *geometry, uint64_t tick_ns)
+{
+    struct tw_layout layout;
+    tw_layout_make(&layout, geometry, UINT64_MAX);
+    printf("\n%s: %s bytes. Longer delays: %s.\n\n", title, tw_figure_count(layout.bytes).text,
+           overflow_text(&layout));
+    printf("| level | slots | granularity | delays from | to | a slot is refiled | bytes |\n"
+           "|---|---|---|---|---|---|---|\n");
+    for (uint32_t l = 0; l < layout.levels; l++) {
+        const struct tw_layout_level *level = &layout.level[l];
+        printf("| %" PRIu32 " | %" PRIu32 " | %s | %s | %s | %s | %s |\n", l, level->slots,
+               time_of(level->span, tick_ns).text, time_of(level->from, tick_ns).text,
+               level->to == TW_NEVER ? "the end of time" : time_of(level->to, tick_ns).text,
+               refiling(&layout, l, tick_ns).text, tw_figure_count(level->bytes).text);
+    }
+}
+
+void tw_plan_print_levels(uint64_t tick_ns)
+{
+    const struct {
+        const char *title;
+        struct tw_geometry geometry;
+    } presets[] = {
+        {"`TW_DEFAULT`", tw_geometry_default()},       {"`TW_SMALL`", tw_geometry_small()},
+        {"`TW_CLOCK`", tw_geometry_clock()},           {"`TW_SIMPLE(1000)`", tw_geometry_simple(1000)},
+        {"`TW_HASHED(512)`", tw_geometry_hashed(512)}, {"`TW_GROWING(64)`", tw_geometry_growing(64)},
+    };
+    printf("Ticks of %s. Where one level goes farther than the next one begins, it depends on where in a slot "
+           "the clock "
+           "stands.\n",
+           time_of(1, tick_ns).text);
+    for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++)
+        print_preset(presets[i].title, &presets[i].geometry, tick_ns);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * strtod() reads the number, after a look at its characters: it takes hexadecimal digits, "inf" and blanks as well,
+ * which nobody means who says how many timers there are.
+ */
+#include "quantity.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a suffix multiplies by; 0 for one that there is not. */
+static double scale_of(const char *suffix)
+{
+    if (*suffix == '\0')
+        return 1;
+    if (suffix[1] != '\0')
+        return 0;
+    switch (*suffix) {
+    case 'k':
+        return 1e3;
+    case 'M':
+        return 1e6;
+    case 'G':
+        return 1e9;
+    default:
+        return 0;
+    }
+}
+
+bool tw_quantity_parse(const char *text, double *number)
+{
+    char *end;
+    if (text[strspn(text, "0123456789.eE+kMG")] != '\0' || strspn(text, "0123456789.") == 0)
+        return false;
+    double value = strtod(text, &end);
+    double scale = scale_of(end);
+    *number = value * scale;
+    return end != text && scale > 0 && isfinite(*number);
+}
