@@ -168,6 +168,10 @@ soak: ## random operations against the model, for SECONDS=60
 	@$(call compile,build)
 	@build/tests/test_model --seconds $(SECONDS)
 
+generate: build ## what is generated in the documentation, filled anew
+	@tools/setup test
+	@tools/generated build/tickwheel *.md docs/*.md
+
 install: build ## into PREFIX=/usr/local, below DESTDIR; the Redis module too, after make module
 	@DESTDIR='$(DESTDIR)' $(call quietly,build,cmake --install build)
 	@{ sed 's|^|$(DESTDIR)|' build/install_manifest.txt; echo; cat build/installed 2>/dev/null || true; } | sed '/^$$/d' | sort -u > build/installed.new
@@ -185,4 +189,4 @@ fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 clean: ## remove build/
 	@rm -rf build
 
-.PHONY: help run replay test build module serve cluster bench check format format-check lint sanitize races audit coverage valgrind check-redis check-servers coverage-redis fuzz soak install uninstall fresh clean
+.PHONY: help run replay test build module serve cluster bench check format format-check lint sanitize races audit coverage valgrind check-redis check-servers coverage-redis fuzz soak generate install uninstall fresh clean
