@@ -168,6 +168,12 @@ soak: ## random operations against the model, for SECONDS=60
 	@$(call compile,build)
 	@build/tests/test_model --seconds $(SECONDS)
 
+figures: ## docs/figures/*.svg, drawn anew from the library and the benchmarks' results
+	@tools/setup build test
+	@$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON)
+	@$(call compile,build)
+	@docs/figures/draw build/tests/figure_facts
+
 generate: build ## what is generated in the documentation, filled anew
 	@tools/setup test
 	@tools/generated build/tickwheel *.md docs/*.md
@@ -189,4 +195,4 @@ fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 clean: ## remove build/
 	@rm -rf build
 
-.PHONY: help run replay test build module serve cluster bench check format format-check lint sanitize races audit coverage valgrind check-redis check-servers coverage-redis fuzz soak generate install uninstall fresh clean
+.PHONY: help run replay test build module serve cluster bench check format format-check lint sanitize races audit coverage valgrind check-redis check-servers coverage-redis fuzz soak figures generate install uninstall fresh clean

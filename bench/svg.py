@@ -22,6 +22,31 @@ def number(value):
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
+def spread(wanted, gap, low, high):
+    """Moves label positions apart so that none overlap, each as little as may be; keeps their order."""
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    groups = []  # [members, centre]: labels that touch move as one
+    for i in order:
+        groups.append([[i], wanted[i]])
+        while len(groups) > 1:
+            (above, at), (below, to) = groups[-2], groups[-1]
+            if to - at >= gap * (len(above) + len(below)) / 2:
+                break
+            members = above + below
+            centre = sum(wanted[m] for m in members) / len(members)
+            groups[-2:] = [[members, centre]]
+    placed = [0.0] * len(wanted)
+    for members, centre in groups:
+        first = centre - gap * (len(members) - 1) / 2
+        for k, member in enumerate(members):
+            placed[member] = first + gap * k
+    for i in order:  # inside the panel, from both ends
+        placed[i] = max(placed[i], low + gap * order.index(i))
+    for i in reversed(order):
+        placed[i] = min(placed[i], high - gap * (len(order) - 1 - order.index(i)))
+    return placed
+
+
 def write(path, width, height, body):
     with open(path, "w", encoding="utf-8") as out:
         out.write(f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "

@@ -5,12 +5,13 @@
  * Timers whose deadlines do not depend on each other are spread over the time ahead so that their density never grows
  * with the distance: each tick gets `rate` of them, and some leave before it comes. So a stretch of `span` ticks that
  * begins `ahead` ticks from now holds at most rate * span of them, at most what lies between `ahead` and `max`, and at
- * most timers * span / (ahead + span). That stretch is the slot that level l hands down next, one in every `span` ticks.
+ * most timers * span / (ahead + span). That stretch is the slot that level l hands down next, one in every `span`.
  *
- * Worst work. The pacing rule (docs/wheel.md) divides what was filed in a slot, the cancelled too, by the slack. Filed in
- * a slot is at most what was added for its ticks: rate * span, on average. How far chance may take it above is Bernstein's
- * inequality (Boucheron, Lugosi and Massart, "Concentration Inequalities", 2013, section 2.8): a Poisson variable of mean
- * m exceeds m + sqrt(2 m x) + x / 3 with a probability of at most exp(-x). x = 28 makes that one in 1.4e12 for each slot.
+ * Worst work. The pacing rule (docs/wheel.md) divides what was filed in a slot, the cancelled too, by the slack. Filed
+ * in a slot is at most what was added for its ticks: rate * span, on average. How far chance may take it above is
+ * Bernstein's inequality (Boucheron, Lugosi and Massart, "Concentration Inequalities", 2013, chapter 2): a Poisson
+ * variable of mean m exceeds m + sqrt(2 m x) + x / 3 with a probability of at most exp(-x), and stays below
+ * m - sqrt(2 m x) with no greater one. x = 28 makes that one in 1.4e12 for each slot.
  */
 #include "forecast.h"
 

@@ -2,8 +2,8 @@
  *
  * tickwheel plan: which wheel for how many timers, what it weighs and what it has to do on a tick.
  *
- * plan_options.c reads the question, layout.c and forecast.c do the arithmetic, plan_print.c and plan_json.c say what came
- * of it. Here the presets are compared and one is recommended.
+ * plan_options.c reads the question, layout.c and forecast.c do the arithmetic, plan_print.c and plan_json.c say what
+ * came of it. Here the presets are compared and one is recommended.
  */
 #include "plan.h"
 

@@ -72,42 +72,59 @@ static struct tw_figure refiling(const struct tw_layout *layout, uint32_t l, uin
 
 /* ---- the plan ---------------------------------------------------------------------------------------------- */
 
+/* The levels that are made but that no timer comes to. */
+static void print_unused(const struct tw_layout *layout)
+{
+    size_t bytes = 0;
+    for (uint32_t l = layout->used; l < layout->levels; l++)
+        bytes += layout->level[l].bytes;
+    if (bytes > 0)
+        printf("%5" PRIu32 " levels more, which no timer comes to: %s\n", layout->levels - layout->used,
+               memory((double)bytes).text);
+}
+
 static void print_levels(const struct tw_plan *plan)
 {
+    static const char *const HEADS[] = {"level",       "slots", "granularity",
+                                        "delays from", "to",    "a slot is refiled"};
     const struct tw_layout *layout = &plan->chosen.layout;
     uint64_t tick_ns = plan->options->tick_ns;
-    printf("level   slots  granularity   delays from          to                   a slot is refiled           "
-           "memory\n");
-    for (uint32_t l = 0; l < layout->levels; l++) {
+    printf("%5s  %6s  %-12s  %-12s  %-16s  %-26s  memory\n", HEADS[0], HEADS[1], HEADS[2], HEADS[3], HEADS[4],
+           HEADS[5]);
+    for (uint32_t l = 0; l < layout->used; l++) {
         const struct tw_layout_level *level = &layout->level[l];
-        printf("%5" PRIu32 " %7" PRIu32 "  %-12s  %-19s  %-19s  %-26s  %s%s\n", l, level->slots,
+        printf("%5" PRIu32 "  %6" PRIu32 "  %-12s  %-12s  %-16s  %-26s  %s\n", l, level->slots,
                time_of(level->span, tick_ns).text, time_of(level->from, tick_ns).text,
                level->to == TW_NEVER ? "the end of time" : time_of(level->to, tick_ns).text,
-               refiling(layout, l, tick_ns).text, memory((double)level->bytes).text,
-               l < layout->used ? "" : "  (no timer comes here)");
+               refiling(layout, l, tick_ns).text, memory((double)level->bytes).text);
     }
+    print_unused(layout);
     printf("Longer delays: %s.\n\n", overflow_text(layout));
+}
+
+static void print_bytes(const char *what, double bytes, double each, const char *remark)
+{
+    printf("  %-43s  %-10s  %.0f bytes each%s\n", what, memory(bytes).text, each, remark);
 }
 
 static void print_memory(const struct tw_plan *plan)
 {
     const struct tw_plan_options *o = plan->options;
-    double wheel = (double)plan->chosen.layout.bytes;
-    printf(
-        "Memory: the wheel %s (%s bytes), the timers %s (%d bytes each, inside your objects), together %s.\n",
-        memory(wheel).text, tw_figure_count(plan->chosen.layout.bytes).text,
-        memory(o->timers * TW_PLAN_TIMER).text, TW_PLAN_TIMER, memory(wheel + o->timers * TW_PLAN_TIMER).text);
-    if (o->sched)
-        printf("  As tasks of the scheduler: %s (%d bytes each, the timer in it), or %s with a period or a key "
-               "(%d "
-               "bytes, the key's own\n  bytes and its place in the table besides).\n",
-               memory(wheel + o->timers * TW_PLAN_TASK).text, TW_PLAN_TASK,
-               memory(wheel + o->timers * TW_PLAN_TASK_DETAILED).text, TW_PLAN_TASK_DETAILED);
+    double wheel = (double)plan->chosen.layout.bytes, redis = tw_plan_redis_bytes(o->redis_payload);
+    char tasks[48];
+    printf("Memory\n  %-43s  %-10s  %s bytes\n", "the wheel", memory(wheel).text,
+           tw_figure_count(plan->chosen.layout.bytes).text);
+    print_bytes("the timers, inside your objects", o->timers * TW_PLAN_TIMER, TW_PLAN_TIMER, "");
+    printf("  %-43s  %s\n", "together", memory(wheel + o->timers * TW_PLAN_TIMER).text);
+    if (o->sched) {
+        print_bytes("or the scheduler's tasks, run once, no key", o->timers * TW_PLAN_TASK, TW_PLAN_TASK,
+                    ", the timer in it");
+        print_bytes("or with a period or a key", o->timers * TW_PLAN_TASK_DETAILED, TW_PLAN_TASK_DETAILED,
+                    ", besides the key and its table");
+    }
+    snprintf(tasks, sizeof tasks, "or tasks in Redis with %.0f bytes of payload", o->redis_payload);
     if (o->redis)
-        printf("  As tasks in Redis with ids of 12 and payloads of %.0f bytes: %s (%.0f bytes each, measured: "
-               "bench/results/2026-11-21-redis).\n",
-               o->redis_payload, memory(o->timers * tw_plan_redis_bytes(o->redis_payload)).text,
-               tw_plan_redis_bytes(o->redis_payload));
+        print_bytes(tasks, o->timers * redis, redis, ", ids of 12, measured");
     printf("\n");
 }
 
@@ -136,9 +153,9 @@ static void print_time(const struct tw_plan *plan)
 {
     const struct tw_forecast *f = &plan->chosen.forecast;
     const struct tw_layout *layout = &plan->chosen.layout;
-    printf("Longest pause: about %s us. That is everything on the worst tick at %.4g ns a timer, which was "
-           "measured at "
-           "%s timers%s\n(%s, \"steady\"). Your callbacks are not in it;\n"
+    printf("Longest pause: about %s us. That is everything on the worst tick at %.4g ns a timer, measured at "
+           "%s timers%s\n"
+           "(%s, \"steady\"). Your callbacks are not in it.\n"
            "tw_wheel_poll_budget() bounds a call absolutely.\n",
            amount(f->pause_ns / 1e3).text, f->unit_ns, amount(f->measured).text,
            f->extrapolated ? " and no more" : "", TW_FORECAST_SOURCE);

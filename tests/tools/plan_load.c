@@ -4,6 +4,7 @@
  *
  *     plan_load where OVERFLOW LEVELS NOW DELAY...              the level on which each delay is filed
  *     plan_load run MODE OVERFLOW LEVELS TIMERS MAX TICKS SEED  what a load did, as JSON
+ *     plan_load sleep ...                                       the same, polled only when the wheel has work
  *
  * LEVELS is slots:span,slots:span,... Modes:
  *     constant   each timer that fires is filed again with a delay of MAX
@@ -75,7 +76,8 @@ static void print_place(const char *overflow, const char *levels, uint64_t now, 
 
 struct load {
     const char *mode;
-    uint64_t timers, max, ticks, cancels;
+    uint64_t timers, max, ticks, cancels, wakes;
+    bool sleeps;
     struct tw_timer *timer;
     struct rng rng;
 };
@@ -124,6 +126,9 @@ static void cancel_some(struct load *load, struct tw_wheel *wheel)
 static uint64_t fire(struct load *load, struct tw_wheel *wheel, uint64_t now)
 {
     uint64_t fired = 0;
+    if (load->sleeps && tw_wheel_next_bound(wheel) > now)
+        return 0;
+    load->wakes++;
     for (struct tw_timer *timer; (timer = tw_wheel_poll(wheel, now)) != NULL; fired++) {
         if (timer->deadline != now) {
             fprintf(stderr, "plan_load: fired at %" PRIu64 ", due at %" PRIu64 "\n", now, timer->deadline);
@@ -151,8 +156,8 @@ static int run(struct load *load, const char *overflow, const char *levels)
         fired += now;
     }
     printf("{\"worst\": %" PRIu64 ", \"due_worst\": %" PRIu64 ", \"fired\": %" PRIu64 ", \"refiled\": %" PRIu64
-           ", \"bytes\": %zu, \"levels\": %" PRIu32 "}\n",
-           worst, due, fired, tw_wheel_refiled(wheel), bytes + grown, tw_wheel_levels(wheel));
+           ", \"bytes\": %zu, \"levels\": %" PRIu32 ", \"wakes\": %" PRIu64 "}\n",
+           worst, due, fired, tw_wheel_refiled(wheel), bytes + grown, tw_wheel_levels(wheel), load->wakes);
     tw_wheel_free(wheel);
     return 0;
 }
@@ -164,9 +169,10 @@ int main(int argc, char **argv)
             print_place(argv[2], argv[3], strtoull(argv[4], NULL, 10), strtoull(argv[i], NULL, 10));
         return 0;
     }
-    if (argc != 9 || strcmp(argv[1], "run") != 0)
+    if (argc != 9 || (strcmp(argv[1], "run") != 0 && strcmp(argv[1], "sleep") != 0))
         return 2;
     struct load load = {.mode = argv[2],
+                        .sleeps = argv[1][0] == 's',
                         .timers = strtoull(argv[5], NULL, 10),
                         .max = strtoull(argv[6], NULL, 10),
                         .ticks = strtoull(argv[7], NULL, 10)};
