@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""docs/durable-tasks.md is a session, and is held here: each ```console block is run, in order, against one server, and
+what comes back is compared with what stands there. So are the commands for Redis in the README.
+
+In a block a line that begins with `$ ` is a command, what follows is its output. There `...` stands for anything within a
+line and, alone in a line, for any number of lines. Between blocks `<!-- tour: kill -->` kills the server (SIGKILL) and starts
+it again. 7379, the port of `make serve`, is replaced by the server's.
+"""
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from harness import PATIENCE, ROOT, program
+
+TOUR = pathlib.Path(ROOT, "docs", "durable-tasks.md")
+STEP = re.compile(r"^<!-- tour: (?P<act>.*?) -->$|^```console\n(?P<session>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def commands_of(session):
+    """Yields (command, expected output) of a console block."""
+    parts = re.split(r"^\$ (.*)\n", session, flags=re.MULTILINE)
+    assert parts[0] == "", f"output without a command: {parts[0]!r}"
+    return list(zip(parts[1::2], parts[2::2]))
+
+
+def pattern_of(expected):
+    """The output of a document as a regular expression."""
+    def line(text):
+        return r"(?:.*\n)*?" if text == "..." else ".+".join(map(re.escape, text.split("..."))) + r"\n"
+    return "".join(map(line, expected.splitlines()))
+
+
+def same(expected, printed):
+    return re.fullmatch(pattern_of(expected), printed) is not None
+
+
+@pytest.fixture
+def shell(server, tmp_path):
+    """run(command) as a reader would type it: redis-cli answers as it does on a terminal, python3 is the one of the tests."""
+    short = tmp_path / "bin"
+    short.mkdir()
+    for name, line in (("redis-cli", [program("REDIS_CLI", "redis-cli"), "--no-raw"]), ("python3", [sys.executable, "-B"])):
+        (short / name).write_text(f'#!/bin/sh\nexec {shlex.join(line)} "$@"\n', encoding="utf-8")
+        (short / name).chmod(0o755)
+
+    def run(command):
+        done = subprocess.run(["bash", "-c", command.replace("7379", str(server.port))], cwd=ROOT, timeout=2 * PATIENCE,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+                              env={**os.environ, "PATH": f"{short}:{os.environ['PATH']}"}, check=False)
+        return done.stdout.replace("\r\n", "\n").replace(str(server.port), "7379")
+
+    return run
+
+
+@pytest.fixture
+def server(fleet):
+    """As `make serve` starts it."""
+    return fleet.server(appendonly="yes", appendfsync="everysec")
+
+
+def test_the_tour(server, shell):
+    ran = 0
+    for step in STEP.finditer(TOUR.read_text(encoding="utf-8")):
+        if step["act"]:
+            assert step["act"] == "kill", f"unknown: {step[0]}"
+            server.kill()
+            server.start()
+            continue
+        for command, expected in commands_of(step["session"]):
+            printed = shell(command)
+            assert same(expected, printed), f"$ {command}\nin {TOUR.name}:\n{expected}\nprinted:\n{printed}"
+            ran += 1
+    assert ran >= 20, "the tour has lost its commands, or this test its pattern"
+
+
+def test_the_durable_task_of_the_readme(shell):
+    readme = pathlib.Path(ROOT, "README.md").read_text(encoding="utf-8")
+    found = re.search(r"^```sh\n((?:redis-cli -p 7379 .*\n)+)```\n\n```text\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    assert found, "the README has lost its durable task, or this test its pattern"
+    lines = found[1].splitlines()
+    assert [line.split()[3] for line in lines] == ["TW.ADD", "BLPOP"]
+    printed = "".join(map(shell, lines))
+    assert printed == found[2]
+
+
+@pytest.mark.parametrize("expected, printed, outcome", [
+    ("OK\n", "OK\n", True),
+    ("OK\n", "OK\nand more\n", False),
+    ("", "something\n", False),
+    ("a ... c\n", "a b c\n", True),
+    ("a ... c\n", "a \nc\n", False),
+    ("(integer) 1\n", "(integer) 11\n", False),
+    ("a\n...\nc\n", "a\nb\nb\nc\n", True),
+    ("a\n...\nc\n", "a\nb\n", False),
+    ("a.b\n", "axb\n", False),
+])
+def test_what_counts_as_the_same(expected, printed, outcome):
+    assert same(expected, printed) is outcome
+
+
+def test_commands_are_told_from_their_output():
+    assert commands_of("$ one\n1\n2\n$ two\n$ three\n3\n") == [("one", "1\n2\n"), ("two", ""), ("three", "3\n")]
