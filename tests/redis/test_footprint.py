@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""bench/redis/footprint, on which docs/scaling.md rests: the bytes that a task takes are still those that are committed.
+What a server of another sort, or with another allocator, takes in memory is not compared."""
+import csv
+import io
+import os
+import subprocess
+import sys
+
+from harness import PATIENCE, ROOT
+
+COMMITTED = os.path.join(ROOT, "bench", "results", "2026-11-21-footprint", "footprint.tsv")
+FOOTPRINT = os.path.join(ROOT, "bench", "redis", "footprint")
+
+
+def medians(text):
+    return {(row["load"], row["metric"]): float(row["median"]) for row in csv.DictReader(io.StringIO(text), delimiter="\t")}
+
+
+def footprint(*options):
+    return subprocess.run([sys.executable, "-B", FOOTPRINT, *map(str, options)], capture_output=True, text=True,
+                          timeout=5 * PATIENCE, check=False)
+
+
+def test_a_task_takes_the_bytes_that_scaling_counts():
+    """In fewer tasks than were measured tables are filled otherwise: a twentieth more or less. Times are not compared."""
+    done = footprint("--tasks", 30000, "--rounds", 1)
+    assert (done.returncode, done.stderr) == (0, "")
+    with open(COMMITTED, encoding="utf-8") as file:
+        committed = medians(file.read())
+    measured = medians(done.stdout)
+    assert measured.keys() == committed.keys()
+    other = [("task", "bytes"), ("entry", "bytes")] if "REDIS_SERVER" in os.environ else []
+    for what, value in measured.items():
+        assert value > 0
+        if what[1].endswith("bytes") and what not in other:
+            assert abs(value / committed[what] - 1) < 0.05, f"{what}: {value}, committed: {committed[what]}"
+
+
+def test_numbers_that_are_out_of_range():
+    done = footprint("--tasks", 10)
+    assert done.returncode == 2 and "--tasks 10" in done.stderr and "at least 1000" in done.stderr
