@@ -40,3 +40,14 @@ def test_a_task_takes_the_bytes_that_scaling_counts():
 def test_numbers_that_are_out_of_range():
     done = footprint("--tasks", 10)
     assert done.returncode == 2 and "--tasks 10" in done.stderr and "at least 1000" in done.stderr
+
+
+def test_the_defaults_of_redis_that_scaling_names(server, r):
+    """docs/scaling.md says of each what it is when nobody has set it. Valkey may choose others."""
+    if server.is_valkey():
+        return
+    defaults = {name: r.config_get(name)[name] for name in ("cluster-node-timeout", "repl-backlog-size",
+                                                           "auto-aof-rewrite-percentage")}
+    assert defaults == {"cluster-node-timeout": "15000", "repl-backlog-size": "1048576", "auto-aof-rewrite-percentage": "100"}
+    limits = r.config_get("client-output-buffer-limit")["client-output-buffer-limit"]
+    assert f"slave {256 << 20} {64 << 20} 60" in limits.replace("replica", "slave")
