@@ -37,6 +37,9 @@ enum tw_sched_clock {
     TW_SCHED_VIRTUAL    /* stands still until tw_sched_advance() moves it; for tests and simulations */
 };
 
+/* A callback. It may add tasks, cancel or move itself and others, and stop the scheduler. */
+typedef void tw_task_fn(struct tw_sched *sched, const struct tw_task *task);
+
 /* Hands a due task to the caller's own threads, any of which then calls tw_sched_run(sched, id), once. May be called
  * from the timer thread, without a lock held; it must not block. */
 typedef void tw_execute_fn(void *arg, struct tw_sched *sched, uint64_t id);
@@ -48,6 +51,11 @@ typedef void *tw_memory_fn(void *arg, void *old, size_t size);
 /* Told about a callback that started late or ran long. Called on the thread of the callback, after it and as part of it:
  * what a callback may not do, it may not either. */
 typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
+
+/* Takes the argument of a task back, once, when nothing will use it any more: the last callback has returned, the task
+ * was cancelled, its key removed or set anew, or it was drained or stopped and `hand` has seen it. No lock is held. It is
+ * part of the callback, where there is one: what has waited for that, or for the scheduler to stop, finds it done. */
+typedef void tw_release_fn(void *arg, void *value);
 
 /* All zero is the default. */
 struct tw_sched_options {
@@ -67,6 +75,9 @@ struct tw_sched_options {
     uint64_t slow_ns; /* on_slow is told of callbacks that run longer than this */
     tw_slow_fn *on_slow;
     void *hook_arg;
+    tw_release_fn
+        *release; /* NULL: arguments are the caller's business. Else what `old`, `value` tell is released */
+    tw_task_fn *release_of; /* not NULL: only the arguments of tasks with this function are released */
 };
 
 /* Says whether options are valid and, if not, which value is wrong and what it may be. `message` receives at most
@@ -97,9 +108,6 @@ enum tw_missed {
     TW_MISSED_SKIP,    /* none is: the next call is at the next period that lies ahead */
     TW_MISSED_COALESCE /* one call at once stands for all; `missed` tells how many besides itself */
 };
-
-/* A callback. It may add tasks, cancel or move itself and others, and stop the scheduler. */
-typedef void tw_task_fn(struct tw_sched *sched, const struct tw_task *task);
 
 /* A task, as its callback sees it, or whoever is handed it back. Valid during that call. */
 struct tw_task {
@@ -219,7 +227,8 @@ enum { TW_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under w
 
 /* Ends it: when this returns no callback starts any more, those under way have returned (unless TW_STOP_NOWAIT, or
  * from inside a callback), and every task with calls left was handed to `hand`, once. `hand` may be NULL. A second
- * stop finds nothing to hand over. Returns: how many were handed over. */
+ * stop finds nothing to hand over. One whose callback is under way with an argument that the release hook will get comes
+ * without it: `fn` and `arg` are NULL. Returns: how many were handed over. */
 uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand, void *arg);
 
 /* ---- virtual time -------------------------------------------------------------------------------------- */

@@ -27,6 +27,12 @@ enum {
     TW__COLLECT = 64, /* units of work under one hold of a shard's lock */
 };
 
+/* A function and its argument, which is to be released. `fn` NULL: none. */
+struct tw__value {
+    tw_task_fn *fn;
+    void *arg;
+};
+
 /* Where a task is. */
 enum tw__state {
     TW__FREE,
@@ -158,6 +164,13 @@ struct tw_sched {
 void *tw__alloc(struct tw_sched *sched, size_t size);
 void tw__release(struct tw_sched *sched, void *old, size_t size);
 
+/* ---- arguments: sched.c ---------------------------------------------------------------------------------- */
+
+/* Whether the release hook is to be told of a value. */
+bool tw__value_owned(const struct tw_sched *sched, const struct tw__value *value);
+/* Tells it. No lock is held. */
+void tw__value_release(const struct tw_sched *sched, const struct tw__value *value);
+
 /* ---- lists ----------------------------------------------------------------------------------------------- */
 
 static inline void tw__queue_init(struct tw__queued *head)
@@ -283,8 +296,10 @@ int tw__task_refile(struct tw__shard *shard, struct tw__task *task, uint64_t due
 int tw__task_again(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns);
 /* Moves a task in any state. */
 int tw__task_move(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns);
-/* Cancels a task in any state. */
-enum tw_cancelled tw__task_cancel(struct tw__shard *shard, struct tw__task *task);
+/* Cancels a task in any state. *value is what nothing uses any more, to be released when the lock is not held. */
+enum tw_cancelled tw__task_cancel(struct tw__shard *shard, struct tw__task *task, struct tw__value *value);
+/* What a task calls, and with what. */
+struct tw__value tw__task_value(const struct tw__task *task);
 /* Describes a task. */
 void tw__task_describe(const struct tw__shard *shard, const struct tw__task *task, struct tw_task *seen);
 

@@ -82,6 +82,7 @@ struct wish {
     tw_task_fn *fn;
     void *value;
     void **old;
+    struct tw__value *replaced; /* receives what nothing uses any more */
 };
 
 static void fill(struct tw__details *details, const struct wish *wish)
@@ -155,6 +156,9 @@ static int set_existing(const struct target *target, struct tw__task *task, cons
         return error;
     if (wish->old != NULL && lives)
         *wish->old = details->arg;
+    if (lives &&
+        (task->state != TW__RUNNING || details->fresh)) /* else the call under way uses it, to its end */
+        *wish->replaced = tw__task_value(task);
     fill(details, wish);
     details->fresh = task->state == TW__RUNNING;
     target->shard->stats.moved++;
@@ -172,7 +176,7 @@ static int set_locked(const struct target *target, const struct wish *wish)
     return task == NULL ? set_new(target, wish) : set_existing(target, task, wish);
 }
 
-static int set(struct tw_sched *sched, const void *key, size_t size, const struct wish *wish)
+static int set(struct tw_sched *sched, const void *key, size_t size, struct wish *wish)
 {
     if (size == 0 || size > TW_KEY_MAX)
         return TW_EINVAL;
@@ -181,10 +185,13 @@ static int set(struct tw_sched *sched, const void *key, size_t size, const struc
         return error;
     if (wish->old != NULL)
         *wish->old = NULL;
+    struct tw__value replaced = {NULL, NULL};
+    wish->replaced = &replaced;
     struct target target = target_of(sched, key, size);
     pthread_mutex_lock(&target.shard->lock);
     error = set_locked(&target, wish);
     pthread_mutex_unlock(&target.shard->lock);
+    tw__value_release(sched, &replaced);
     return error;
 }
 
@@ -241,13 +248,14 @@ enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, s
     struct target target;
     struct tw__task *task = find_and_lock(sched, key, key_size, &target);
     enum tw_cancelled found = TW_GONE;
+    struct tw__value held = {NULL, NULL};
     if (task != NULL) {
-        void *held = tw__task_details(task)->arg;
-        found = tw__task_cancel(target.shard, task);
+        found = tw__task_cancel(target.shard, task, &held);
         if (value != NULL && found == TW_CANCELLED)
-            *value = held;
+            *value = held.arg;
     }
     pthread_mutex_unlock(&target.shard->lock);
+    tw__value_release(sched, &held);
     return found;
 }
 

@@ -196,13 +196,26 @@ static void tell_hooks(const struct tw_sched *sched, const struct call *call, ui
 /* Makes the call, and tells the hooks, which count as part of it. No lock is held. Returns the time at its end. */
 static uint64_t make(struct tw_sched *sched, const struct call *call)
 {
-    struct frame frame = {sched, call->seen.id, frames};
-    frames = &frame;
     call->seen.fn(sched, &call->seen);
     uint64_t ended_ns = tw__clock_read(sched);
     tell_hooks(sched, call, ended_ns);
-    frames = frame.outer;
     return ended_ns;
+}
+
+/* Releases the value of a call that has returned, unless the next one has it. The lock is let go of meanwhile; only a key
+ * that is set anew can have the task go on then, with another value. */
+static void release_called(struct tw__shard *shard, const struct call *call)
+{
+    const struct tw__details *details = tw__task_details(call->task);
+    const struct tw__value value = {call->seen.fn, call->seen.arg};
+    bool fresh = details != NULL && details->fresh;
+    if (!tw__value_owned(shard->sched, &value) || (!fresh && tw__task_goes_on(call->task)))
+        return;
+    if (!fresh)
+        call->task->dead = 1;
+    pthread_mutex_unlock(&shard->lock);
+    tw__value_release(shard->sched, &value);
+    pthread_mutex_lock(&shard->lock);
 }
 
 /* Makes a call that has begun, and ends it; the lock is let go of meanwhile. Returns the time at its end; *ready tells
@@ -210,9 +223,13 @@ static uint64_t make(struct tw_sched *sched, const struct call *call)
 static uint64_t make_and_finish(struct tw__shard *shard, const struct call *call, bool *ready)
 {
     struct tw_sched *sched = shard->sched;
+    struct frame frame = {sched, call->seen.id, frames};
     pthread_mutex_unlock(&shard->lock);
+    frames = &frame;
     uint64_t ended_ns = make(sched, call);
     pthread_mutex_lock(&shard->lock);
+    release_called(shard, call);
+    frames = frame.outer;
     tw__stats_call(shard, call->seen.late_ns, ended_ns - call->begun_ns);
     *ready = finish(shard, call);
     return ended_ns;

@@ -75,6 +75,21 @@ static void *grow_level(void *arg, void *old, size_t size)
     return block + HEAD;
 }
 
+/* ---- arguments ----------------------------------------------------------------------------------------------- */
+
+bool tw__value_owned(const struct tw_sched *sched, const struct tw__value *value)
+{
+    const struct tw_sched_options *options = &sched->options;
+    return options->release != NULL && value->fn != NULL &&
+           (options->release_of == NULL || options->release_of == value->fn);
+}
+
+void tw__value_release(const struct tw_sched *sched, const struct tw__value *value)
+{
+    if (tw__value_owned(sched, value))
+        sched->options.release(sched->options.hook_arg, value->arg);
+}
+
 /* ---- options ------------------------------------------------------------------------------------------------- */
 
 static const uint64_t tick_min_ns = 1000, tick_max_ns = UINT64_C(3600000000000);
@@ -257,6 +272,7 @@ void tw_sched_free(struct tw_sched *sched)
 struct handing {
     struct tw_task seen;
     struct tw__details *details;
+    struct tw__value value; /* which nothing uses after the hand-over */
 };
 
 /* Moves what waits in lists, and some of the wheel, aside. False when nothing waits any more. */
@@ -293,6 +309,7 @@ static void set_all_aside(struct tw__shard *shard)
 static void describe(const struct tw__shard *shard, const struct tw__task *task, struct handing *handing)
 {
     tw__task_describe(shard, task, &handing->seen);
+    handing->value = tw__task_value(task);
     handing->details = tw__task_details(task);
     if (handing->details != NULL)
         handing->details->holders++;
@@ -311,6 +328,18 @@ static bool take_aside(struct tw__shard *shard, struct handing *handing)
     return true;
 }
 
+/* The call under way may end, and its value be released, while the task is being handed over: it goes without. */
+static void keep_value(const struct tw__shard *shard, struct handing *handing)
+{
+    if (handing->details != NULL && handing->details->fresh)
+        return;
+    if (tw__value_owned(shard->sched, &handing->value)) {
+        handing->seen.fn = NULL;
+        handing->seen.arg = NULL;
+    }
+    handing->value.fn = NULL;
+}
+
 /* Takes the calls that are still to come from a task whose callback is under way. False when there is none such. */
 static bool take_busy(struct tw__shard *shard, struct handing *handing)
 {
@@ -325,6 +354,7 @@ static bool take_busy(struct tw__shard *shard, struct handing *handing)
             handing->seen.left = details->left == TW_FOREVER ? TW_FOREVER : details->left - 1;
             handing->seen.missed = 0;
         }
+        keep_value(shard, handing);
         task->dead = 1;
         shard->stats.again++; /* as if it had been filed just before */
         shard->stats.handed++;
@@ -343,9 +373,11 @@ static uint64_t hand_over(struct tw__shard *shard, take_fn *take, tw_hand_fn *ha
     pthread_mutex_lock(&shard->lock);
     while (take(shard, &handing)) {
         handed++;
-        if (hand != NULL) {
+        if (hand != NULL || tw__value_owned(shard->sched, &handing.value)) {
             pthread_mutex_unlock(&shard->lock);
-            hand(arg, &handing.seen);
+            if (hand != NULL)
+                hand(arg, &handing.seen);
+            tw__value_release(shard->sched, &handing.value);
             pthread_mutex_lock(&shard->lock);
         }
         if (handing.details != NULL)

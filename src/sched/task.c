@@ -499,8 +499,17 @@ bool tw__task_goes_on(const struct tw__task *task)
     return !task->dead && (task->again || (details != NULL && details->period_ns > 0 && details->left > 0));
 }
 
-enum tw_cancelled tw__task_cancel(struct tw__shard *shard, struct tw__task *task)
+struct tw__value tw__task_value(const struct tw__task *task)
 {
+    const struct tw__details *details = tw__task_details(task);
+    return details != NULL ? (struct tw__value){details->fn, details->arg}
+                           : (struct tw__value){task->fn, task->arg};
+}
+
+/* The value of a call under way is released at its end; one that was set meanwhile is not in use. */
+enum tw_cancelled tw__task_cancel(struct tw__shard *shard, struct tw__task *task, struct tw__value *value)
+{
+    *value = (struct tw__value){NULL, NULL};
     if (task->state == TW__RUNNING) {
         const struct tw__details *details = tw__task_details(task);
         bool goes_on = tw__task_goes_on(task);
@@ -509,8 +518,12 @@ enum tw_cancelled tw__task_cancel(struct tw__shard *shard, struct tw__task *task
             return TW_RUNNING;
         shard->stats.again++; /* as if it had been filed just before */
         shard->stats.cancelled++;
-        return details != NULL && details->fresh ? TW_CANCELLED : TW_RUNNING;
+        if (details == NULL || !details->fresh)
+            return TW_RUNNING;
+        *value = tw__task_value(task);
+        return TW_CANCELLED;
     }
+    *value = tw__task_value(task);
     shard->stats.cancelled++;
     if (task->state == TW__PENDING) {
         loosen(shard, task);
@@ -528,8 +541,10 @@ enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id)
         return TW_GONE;
     pthread_mutex_lock(&shard->lock);
     struct tw__task *task = tw__task_find(shard, id);
-    enum tw_cancelled found = task == NULL ? TW_GONE : tw__task_cancel(shard, task);
+    struct tw__value value = {NULL, NULL};
+    enum tw_cancelled found = task == NULL ? TW_GONE : tw__task_cancel(shard, task, &value);
     pthread_mutex_unlock(&shard->lock);
+    tw__value_release(sched, &value);
     return found;
 }
 
@@ -551,12 +566,14 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled 
         return TW_EDEADLK;
     enum tw_cancelled result = TW_GONE;
     if (shard != NULL) {
+        struct tw__value value = {NULL, NULL};
         pthread_mutex_lock(&shard->lock);
         struct tw__task *task = tw__task_find(shard, id);
         if (task != NULL)
-            result = tw__task_cancel(shard, task);
+            result = tw__task_cancel(shard, task, &value);
         wait_for(shard, id);
         pthread_mutex_unlock(&shard->lock);
+        tw__value_release(sched, &value);
     }
     if (found != NULL)
         *found = result;
