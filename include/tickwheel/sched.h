@@ -261,8 +261,15 @@ struct tw_sched_stats {
     uint64_t memory;                                /* bytes held */
 };
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* g++ warns that this hides the constructor of the struct of its name */
+#endif
 /* Fills in the counts as they stand now. */
 void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats);
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 /* The lateness below which `share` (0 to 1) of all calls started; 0 when there were none. To 3 %. */
 uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share);
