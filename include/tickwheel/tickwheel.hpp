@@ -302,13 +302,16 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     using timer_type = Timer;
 
     /* Throws std::system_error, whose what() says what is wrong with a geometry. */
-    explicit wheel(const tw_geometry &geometry = tw_geometry_default(), Tick now = Tick::zero())
+    explicit wheel(const tw_geometry &geometry = tw_geometry_default()) : wheel(geometry, Tick::zero())
+    {
+    }
+    template <class Point> wheel(const tw_geometry &geometry, Point now)
     {
         const status made = open(geometry, now);
         if (!made.ok())
             detail::raise(made, explain(geometry).c_str());
     }
-    wheel(const tw_geometry &geometry, Tick now, status &made) noexcept
+    template <class Point> wheel(const tw_geometry &geometry, Point now, status &made) noexcept
     {
         made = open(geometry, now);
     }
@@ -430,9 +433,9 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
   private:
     friend class due_range<wheel>;
 
-    status open(const tw_geometry &geometry, Tick now) noexcept
+    template <class Point> status open(const tw_geometry &geometry, Point now) noexcept
     {
-        return tw_wheel_new(&raw_, &geometry, detail::count<Tick, detail::round::down>(now));
+        return tw_wheel_new(&raw_, &geometry, ticks<detail::round::down>(now));
     }
 
     template <detail::round How, class Rep, class Period>
@@ -587,8 +590,6 @@ struct scheduler_clock {
     using time_point = std::chrono::time_point<scheduler_clock>;
     static constexpr bool is_steady = true;
 };
-using time_point = scheduler_clock::time_point;
-
 /* Names a task; the default one names none. */
 class task_id
 {
@@ -659,9 +660,9 @@ class task_view
     {
         return task_id(seen_->id);
     }
-    time_point due() const noexcept
+    scheduler_clock::time_point due() const noexcept
     {
-        return time_point(duration(seen_->due_ns));
+        return scheduler_clock::time_point(duration(seen_->due_ns));
     }
     std::chrono::nanoseconds late() const noexcept
     {
@@ -945,7 +946,7 @@ class options
         return *this;
     }
     /* A clock that scheduler::advance() moves. */
-    options &virtual_clock(time_point start = time_point()) noexcept
+    options &virtual_clock(scheduler_clock::time_point start = scheduler_clock::time_point()) noexcept
     {
         raw_.clock = TW_SCHED_VIRTUAL;
         raw_.start_ns = detail::ns_up(start);
@@ -1001,6 +1002,8 @@ class options
 class scheduler
 {
   public:
+    using time_point = scheduler_clock::time_point;
+
     /* Throws std::system_error, whose what() says which option is wrong. */
     explicit scheduler(const options &given = options())
     {

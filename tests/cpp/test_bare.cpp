@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The header with -fno-exceptions and -fno-rtti: it works, and what would be thrown is said and ends the program.
+ */
+#include <tickwheel/tickwheel.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__cpp_exceptions) || defined(__cpp_rtti)
+#error "this is to be compiled with -fno-exceptions and -fno-rtti"
+#endif
+
+using namespace std::chrono_literals;
+
+static int failures;
+
+static void check(bool good, const char *what)
+{
+    if (!good)
+        std::printf("failed: %s\n", what);
+    failures += !good;
+}
+
+/* What a child says before it ends, and that it aborts. */
+template <class Body> static std::string last_words(Body body)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return "no pipe";
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        body();
+        _exit(0);
+    }
+    close(ends[1]);
+    char words[512];
+    std::string all;
+    for (ssize_t n; (n = read(ends[0], words, sizeof words)) > 0;)
+        all.append(words, static_cast<std::size_t>(n));
+    close(ends[0]);
+    int how = 0;
+    waitpid(child, &how, 0);
+    check(WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT, "the program is aborted");
+    return all;
+}
+
+static void use_both()
+{
+    int calls = 0;
+    std::string text = "a string too long to be kept in place";
+    tickwheel::status made;
+    tickwheel::scheduler scheduler(tickwheel::options().virtual_clock(), made);
+    check(made.ok(), "a scheduler is made");
+    scheduler.after(5ms, [&] { calls++; });
+    scheduler.set("key", 5ms, [&calls, text] { calls += text.size() > 10; });
+    scheduler.advance(5ms);
+    check(calls == 2, "both are called");
+    tickwheel::wheel<> wheel;
+    tickwheel::timer timer;
+    wheel.add(timer, 1s);
+    for (auto &due : wheel.due(1s))
+        calls += &due == &timer;
+    check(calls == 3, "the timer is due");
+    check(std::error_code(tickwheel::status(TW_ERANGE)).message() == tw_strerror(TW_ERANGE),
+          "errors have texts");
+}
+
+int main()
+{
+    use_both();
+    const auto bad_tick = [] { tickwheel::scheduler scheduler(tickwheel::options().tick(1ns)); };
+    check(last_words(bad_tick).find("tick_ns is 1: expected 1,000") != std::string::npos, "the value is named");
+    const auto bad_level = [] { tickwheel::wheel<> wheel(tickwheel::make_geometry({{1, 1}})); };
+    check(last_words(bad_level).find("level 0") != std::string::npos, "the level is named");
+    return failures != 0;
+}

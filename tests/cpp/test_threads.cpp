@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The scheduler of tickwheel.hpp with threads: callables end once, on whatever thread, and before a wait for them is over.
+ */
+#include "support.hpp"
+
+#include "tests/support/random.h"
+
+#include <thread>
+#include <vector>
+
+using namespace std::chrono;
+using namespace std::chrono_literals;
+using tickwheel::options;
+using tickwheel::repeat;
+using tickwheel::scheduler;
+using tickwheel::task;
+using tickwheel::task_id;
+
+/* False when that has not come within half a minute. */
+template <class Condition> static bool eventually(Condition condition)
+{
+    const auto limit = steady_clock::now() + 30s;
+    while (!condition()) {
+        if (steady_clock::now() > limit)
+            return false;
+        std::this_thread::sleep_for(100us);
+    }
+    return true;
+}
+
+/* What a callback that is held up has come to. */
+struct gate {
+    std::atomic<bool> entered{false}, open{false}, destroyed{false};
+};
+
+/* A callable that waits for its gate, and takes its time to be destroyed. */
+class held_up
+{
+  public:
+    explicit held_up(gate &at) : at_(&at)
+    {
+    }
+    held_up(held_up &&from) noexcept : at_(std::exchange(from.at_, nullptr))
+    {
+    }
+    ~held_up()
+    {
+        if (at_ == nullptr)
+            return;
+        std::this_thread::sleep_for(20ms);
+        at_->destroyed = true;
+    }
+    void operator()()
+    {
+        at_->entered = true;
+        while (!at_->open)
+            std::this_thread::sleep_for(100us);
+        CHECK(!at_->destroyed);
+    }
+
+  private:
+    gate *at_;
+};
+
+/* Opens a gate a little later. */
+static std::thread opener(gate &at)
+{
+    return std::thread([&at] {
+        std::this_thread::sleep_for(5ms);
+        at.open = true;
+    });
+}
+
+TEST_CASE("a callable is gone when cancel_wait is over")
+{
+    for (const unsigned workers : {0u, 2u})
+        for (const std::uint64_t times : {UINT64_C(1), TW_FOREVER}) {
+            gate at;
+            scheduler scheduler(options().workers(workers));
+            const task_id id = scheduler.every(repeat(1ms).times(times), held_up(at));
+            REQUIRE(eventually([&] { return at.entered.load(); }));
+            std::thread later = opener(at);
+            tw_cancelled found = TW_GONE;
+            CHECK(scheduler.cancel_wait(id, &found).ok());
+            CHECK(at.destroyed);
+            CHECK(found == TW_RUNNING);
+            later.join();
+        }
+}
+
+TEST_CASE("a callable is gone when stop is over, or the scheduler")
+{
+    for (const bool stops : {true, false}) {
+        gate at;
+        std::thread later;
+        {
+            scheduler scheduler(options().workers(1));
+            scheduler.every(1ms, held_up(at));
+            REQUIRE(eventually([&] { return at.entered.load(); }));
+            later = opener(at);
+            if (stops) {
+                CHECK(scheduler.stop([](const tickwheel::handed &one) { CHECK(!one.runnable()); }) == 1);
+                CHECK(at.destroyed);
+            }
+        }
+        CHECK(at.destroyed);
+        later.join();
+    }
+}
+
+TEST_CASE("a callable whose key is set anew while it runs ends with its call, and the new one runs")
+{
+    gate at;
+    std::atomic<int> calls{0};
+    scheduler scheduler(options().workers(2));
+    scheduler.set("k", 1ms, held_up(at));
+    REQUIRE(eventually([&] { return at.entered.load(); }));
+    CHECK(scheduler.set("k", 1ms, [&calls, mine = token()] { calls += mine.sound(); }).ok());
+    CHECK(!at.destroyed);
+    CHECK(token::live == 1);
+    at.open = true;
+    REQUIRE(eventually([&] { return calls == 1; }));
+    CHECK(at.destroyed); /* before the next call of the key */
+    REQUIRE(eventually([&] { return token::live == 0; }));
+}
+
+TEST_CASE("a cancel_wait in a task's own callable or its destructor is refused")
+{
+    scheduler scheduler;
+    std::atomic<int> refused{0};
+    struct waiter {
+        tickwheel::scheduler *with;
+        std::atomic<int> *refused;
+        task_id *id;
+        waiter(tickwheel::scheduler *with_, std::atomic<int> *refused_, task_id *id_)
+            : with(with_), refused(refused_), id(id_)
+        {
+        }
+        waiter(waiter &&from) noexcept
+            : with(std::exchange(from.with, nullptr)), refused(from.refused), id(from.id)
+        {
+        }
+        ~waiter()
+        {
+            if (with != nullptr)
+                *refused += with->cancel_wait(*id) == TW_EDEADLK;
+        }
+        void operator()(const task &self) const
+        {
+            *id = self.id();
+            *refused += with->cancel_wait(*id) == TW_EDEADLK;
+        }
+    };
+    task_id id;
+    scheduler.after(1ms, waiter(&scheduler, &refused, &id));
+    CHECK(eventually([&] { return refused == 2; }));
+}
+
+/* ---- a storm ------------------------------------------------------------------------------------------------- */
+
+enum { STORM_THREADS = 4, STORM_TURNS = 4000, KEYS = 8 };
+
+struct storm {
+    tickwheel::scheduler scheduler;
+    std::atomic<std::uint64_t> calls{0}, bad{0};
+
+    explicit storm(const options &given) : scheduler(given)
+    {
+    }
+    auto job()
+    {
+        return [this, mine = token()](const task &self) {
+            calls++;
+            bad += !mine.sound();
+            if (self.id().value() % 7 == 0)
+                self.cancel();
+            if (self.id().value() % 5 == 0 && calls % 3 == 0)
+                self.move(100us);
+            bad += !mine.sound();
+        };
+    }
+    void turn(rng &random, std::vector<task_id> &ids);
+};
+
+void storm::turn(rng &random, std::vector<task_id> &ids)
+{
+    const std::string key(1, static_cast<char>('a' + rng_below(&random, KEYS)));
+    const microseconds delay(rng_below(&random, 3000));
+    switch (rng_below(&random, 10)) {
+    case 0:
+    case 1:
+    case 2:
+        ids.push_back(scheduler.after(delay, job()));
+        break;
+    case 3:
+        ids.push_back(scheduler.every(repeat(1ms).times(3), job()));
+        break;
+    case 4:
+        scheduler.set(key, delay, job());
+        break;
+    case 5:
+        scheduler.set_every(key, repeat(1ms), job());
+        break;
+    case 6:
+        scheduler.remove(key);
+        break;
+    case 7:
+        scheduler.move(key, delay);
+        break;
+    case 8:
+        if (!ids.empty())
+            scheduler.cancel(ids[rng_below(&random, ids.size())]);
+        break;
+    default:
+        if (!ids.empty())
+            scheduler.cancel_wait(ids[rng_below(&random, ids.size())]);
+        break;
+    }
+}
+
+static void run_storm(storm &storm, bool stops)
+{
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < STORM_THREADS; i++)
+        threads.emplace_back([&storm, i, stops] {
+            rng random;
+            rng_init(&random, i + 1);
+            std::vector<task_id> ids;
+            for (int turn = 0; turn < STORM_TURNS; turn++) {
+                storm.turn(random, ids);
+                if (i == 0 && turn % 500 == 499)
+                    storm.scheduler.drain([](const tickwheel::handed &one) { one.run(); });
+                if (i == 1 && turn == STORM_TURNS / 2 && stops)
+                    storm.scheduler.stop();
+            }
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+}
+
+TEST_CASE("in a storm each callable is destroyed once, and none is called after that")
+{
+    for (const unsigned shape : {0u, 1u, 2u, 3u}) {
+        {
+            storm storm(options().tick(100us).workers(shape % 2 * 2).shards(1 + shape / 2));
+            run_storm(storm, shape == 3);
+            CHECK(storm.calls > 0);
+            CHECK(storm.bad == 0);
+            const auto stats = storm.scheduler.stats();
+            CHECK(stats.added + stats.again == stats.fired + stats.cancelled + stats.handed + stats.pending);
+        }
+        CHECK(token::live == 0);
+    }
+}
