@@ -553,7 +553,7 @@ template <class Wheel> class due_range
 
       private:
         friend class due_range;
-        iterator(tw_wheel *wheel, std::uint64_t now) noexcept : wheel_(wheel), now_(now)
+        iterator(tw_wheel *polled, std::uint64_t tick) noexcept : wheel_(polled), now_(tick)
         {
             ++*this;
         }
@@ -573,7 +573,7 @@ template <class Wheel> class due_range
 
   private:
     friend Wheel;
-    due_range(tw_wheel *wheel, std::uint64_t now) noexcept : wheel_(wheel), now_(now)
+    due_range(tw_wheel *polled, std::uint64_t tick) noexcept : wheel_(polled), now_(tick)
     {
     }
     tw_wheel *wheel_;

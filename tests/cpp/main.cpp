@@ -18,6 +18,11 @@ void *operator new(std::size_t size, const std::nothrow_t &) noexcept
     return std::malloc(size);
 }
 
+void operator delete(void *block, const std::nothrow_t &) noexcept /* of a box whose callable threw */
+{
+    std::free(block);
+}
+
 void operator delete(void *block) noexcept
 {
     std::free(block);

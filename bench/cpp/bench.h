@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What main.c asks of an engine: the C interface, or the C++ one, under one and the same loads (loads.inc.h).
+ */
+#ifndef BENCH_CPP_BENCH_H
+#define BENCH_CPP_BENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LOAD_TABLE(X)                                                                                          \
+    X(ADD, "add", "wheel: add")                                                                                \
+    X(MOVE_LATER, "move_later", "wheel: move later")                                                           \
+    X(CANCEL, "cancel", "wheel: cancel")                                                                       \
+    X(EXPIRE, "expire", "wheel: poll what is due, tick by tick")                                               \
+    X(MIX, "mix", "wheel: cancel and add, poll now and then")                                                  \
+    X(TASK_ADD, "task_add", "scheduler: add")                                                                  \
+    X(TASK_CANCEL, "task_cancel", "scheduler: cancel")                                                         \
+    X(TASK_FIRE, "task_fire", "scheduler: fire")                                                               \
+    X(KEY_SET, "key_set", "scheduler: set a key")                                                              \
+    X(KEY_MOVE, "key_move", "scheduler: move a key")                                                           \
+    X(KEY_REMOVE, "key_remove", "scheduler: remove a key")                                                     \
+    X(HEAP_ADD, "heap_add", "scheduler: add with two words on the heap")                                       \
+    X(HEAP_CANCEL, "heap_cancel", "scheduler: cancel these")                                                   \
+    X(HEAP_FIRE, "heap_fire", "scheduler: fire these")
+
+enum load {
+#define LOAD_ENUM(id, name, text) id,
+    LOAD_TABLE(LOAD_ENUM)
+#undef LOAD_ENUM
+        LOADS
+};
+
+/* What was measured of every load, and what must be the same whoever ran it. */
+struct outcome {
+    double ns[LOADS]; /* of one operation */
+    uint64_t fired, sum;
+};
+
+/* Runs every load on so many timers or tasks, about as many operations of each as told. */
+typedef void run_fn(uint32_t timers, uint32_t operations, uint64_t seed, struct outcome *outcome);
+
+run_fn run_c, run_c_again, run_cpp, run_cpp_raw;
+
+/* Memory for the objects, zeroed; the same for every engine. */
+void *arena(size_t size);
+/* 0 to timers - 1, shuffled: the order in which objects are visited. */
+const uint32_t *order_of(uint32_t timers);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The C++ interface with tw_timer, which is cancelled by hand.
+ */
+#define TIMER tw_timer
+#define RUN run_cpp_raw
+#define object object_raw
+#include "cpp.cpp"
