@@ -9,10 +9,11 @@
  *   Time      Durations of integers. Delays and deadlines are rounded up, `now` is rounded down, so nothing is early. What
  *             is negative is 0, and what is too long is the end of time: hours::max() is "never". Durations of floating
  *             point do not compile, since their own arithmetic may round down: say std::chrono::ceil<milliseconds>(x).
- *   Errors    Calls return a `status`, or `added`, which has one; nothing is thrown by them. Only constructors throw
- *             (std::system_error), and status::check() where it is asked for. Each constructor that can fail has a form
- *             with a `status &` that does not throw. With -fno-exceptions what would be thrown is printed, and the
- *             program aborts; -fno-rtti changes nothing.
+ *   Errors    Calls return a `status`, or `added`, which has one; nothing is thrown by them. They are not noexcept
+ *             where all that they do is call C, since the compiler, which cannot know that C throws nothing, would guard
+ *             that. Only constructors throw (std::system_error), and status::check() where it is asked for. Each constructor
+ *             that can fail has a form with a `status &` that does not throw. With -fno-exceptions what would be thrown is
+ *             printed, and the program aborts; -fno-rtti changes nothing.
  *   Moved     An object that was moved from is empty: it may be assigned to or destroyed, and tested with `if`.
  */
 #ifndef TICKWHEEL_TICKWHEEL_HPP
@@ -238,7 +239,7 @@ class timer
         return tw_timer_pending(&raw_);
     }
     /* Returns: whether it was pending. In callback: yes. */
-    bool cancel() noexcept
+    bool cancel()
     {
         return pending() && tw_wheel_cancel(wheel_, &raw_);
     }
@@ -342,35 +343,33 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     }
 
     /* Counts from now(), the latest poll. To count from the present: add_at(timer, present + delay). */
-    template <class Rep, class Period>
-    status add(Timer &timer, std::chrono::duration<Rep, Period> delay) noexcept
+    template <class Rep, class Period> status add(Timer &timer, std::chrono::duration<Rep, Period> delay)
     {
         return tw_wheel_add_in(raw_, enter(timer), detail::count<Tick, detail::round::up>(delay));
     }
-    template <class Point> status add_at(Timer &timer, Point deadline) noexcept
+    template <class Point> status add_at(Timer &timer, Point deadline)
     {
         return tw_wheel_add_at(raw_, enter(timer), ticks<detail::round::up>(deadline));
     }
     /* The same from the latest poll, or at a point of time, for a timer that may be pending in this wheel. */
-    template <class Rep, class Period>
-    status move(Timer &timer, std::chrono::duration<Rep, Period> delay) noexcept
+    template <class Rep, class Period> status move(Timer &timer, std::chrono::duration<Rep, Period> delay)
     {
         return tw_wheel_move_in(raw_, mark(timer), detail::count<Tick, detail::round::up>(delay));
     }
-    template <class Point> status move_at(Timer &timer, Point deadline) noexcept
+    template <class Point> status move_at(Timer &timer, Point deadline)
     {
         return tw_wheel_move_at(raw_, mark(timer), ticks<detail::round::up>(deadline));
     }
-    bool cancel(Timer &timer) noexcept
+    bool cancel(Timer &timer)
     {
         return tw_wheel_cancel(raw_, &raw(timer));
     }
 
-    template <class Point> Timer *poll(Point now) noexcept
+    template <class Point> Timer *poll(Point now)
     {
         return object(tw_wheel_poll(raw_, ticks<detail::round::down>(now)));
     }
-    template <class Point> tw_polled poll(Point now, std::uint32_t &budget, Timer *&timer) noexcept
+    template <class Point> tw_polled poll(Point now, std::uint32_t &budget, Timer *&timer)
     {
         tw_timer *found;
         const tw_polled polled = tw_wheel_poll_budget(raw_, ticks<detail::round::down>(now), &budget, &found);
@@ -383,7 +382,7 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         return {raw_, ticks<detail::round::down>(now)};
     }
-    Timer *drain() noexcept
+    Timer *drain()
     {
         return object(tw_wheel_drain(raw_));
     }
@@ -537,7 +536,7 @@ template <class Wheel> class due_range
         {
             return timer_;
         }
-        iterator &operator++() noexcept
+        iterator &operator++()
         {
             timer_ = Wheel::object(tw_wheel_poll(wheel_, now_));
             return *this;
@@ -553,7 +552,7 @@ template <class Wheel> class due_range
 
       private:
         friend class due_range;
-        iterator(tw_wheel *polled, std::uint64_t tick) noexcept : wheel_(polled), now_(tick)
+        iterator(tw_wheel *polled, std::uint64_t tick) : wheel_(polled), now_(tick)
         {
             ++*this;
         }
@@ -562,7 +561,7 @@ template <class Wheel> class due_range
         timer_type *timer_;
     };
 
-    iterator begin() const noexcept
+    iterator begin() const
     {
         return {wheel_, now_};
     }
@@ -821,23 +820,22 @@ template <class F> void run_small(tw_sched *sched, const tw_task *seen) noexcept
     invoke(*std::launder(reinterpret_cast<const F *>(&bytes)), sched, seen);
 }
 
-/* Any other callable: on the heap, and freed by the release hook. */
+/* Any other callable: on the heap, and freed by the release hook. One function does both, so that the box is a word larger
+ * than what is in it: without a task it is the end. */
 struct box {
-    void (*call)(box *self, tw_sched *sched, const tw_task *seen);
-    void (*destroy)(box *self) noexcept;
+    void (*act)(box *self, tw_sched *sched, const tw_task *seen);
 };
 
 template <class F> struct box_of : box {
-    template <class G> explicit box_of(G &&g) : box{call_it, destroy_it}, f(std::forward<G>(g))
+    template <class G> explicit box_of(G &&g) : box{call_or_end}, f(std::forward<G>(g))
     {
     }
-    static void call_it(box *self, tw_sched *sched, const tw_task *seen)
+    static void call_or_end(box *self, tw_sched *sched, const tw_task *seen)
     {
-        invoke(static_cast<box_of *>(self)->f, sched, seen);
-    }
-    static void destroy_it(box *self) noexcept
-    {
-        delete static_cast<box_of *>(self);
+        if (seen != nullptr)
+            invoke(static_cast<box_of *>(self)->f, sched, seen);
+        else
+            delete static_cast<box_of *>(self);
     }
     F f;
 };
@@ -845,13 +843,13 @@ template <class F> struct box_of : box {
 inline void run_box(tw_sched *sched, const tw_task *seen) noexcept
 {
     auto *self = static_cast<box *>(seen->arg);
-    self->call(self, sched, seen);
+    self->act(self, sched, seen);
 }
 
 inline void release_box(void *, void *value) noexcept
 {
     auto *self = static_cast<box *>(value);
-    self->destroy(self);
+    self->act(self, nullptr, nullptr);
 }
 
 /* A callable on its way into a scheduler: freed again unless that takes it. */
@@ -1061,25 +1059,23 @@ class scheduler
             return tw_sched_every(raw_, &when.raw(), fn, arg, id);
         });
     }
-    status reserve(std::uint64_t n) noexcept
+    status reserve(std::uint64_t n)
     {
         return tw_sched_reserve(raw_, n);
     }
-    tw_cancelled cancel(task_id id) noexcept
+    tw_cancelled cancel(task_id id)
     {
         return tw_sched_cancel(raw_, id.value());
     }
-    status cancel_wait(task_id id, tw_cancelled *found = nullptr) noexcept
+    status cancel_wait(task_id id, tw_cancelled *found = nullptr)
     {
         return tw_sched_cancel_wait(raw_, id.value(), found);
     }
-    template <class Rep, class Period>
-    status move(task_id id, std::chrono::duration<Rep, Period> delay) noexcept
+    template <class Rep, class Period> status move(task_id id, std::chrono::duration<Rep, Period> delay)
     {
         return tw_sched_move_after(raw_, id.value(), detail::ns_up(delay));
     }
-    template <class Duration>
-    status move_at(task_id id, std::chrono::time_point<scheduler_clock, Duration> due) noexcept
+    template <class Duration> status move_at(task_id id, std::chrono::time_point<scheduler_clock, Duration> due)
     {
         return tw_sched_move_at(raw_, id.value(), detail::ns_up(due));
     }
@@ -1089,7 +1085,7 @@ class scheduler
         tw_task seen;
         return tw_sched_get(raw_, id.value(), &seen) == 0 ? std::optional<tw_task>(seen) : std::nullopt;
     }
-    void run(task_id id) noexcept
+    void run(task_id id)
     {
         tw_sched_run(raw_, id.value());
     }
@@ -1120,16 +1116,16 @@ class scheduler
         });
     }
     template <class Rep, class Period>
-    status move(std::string_view key, std::chrono::duration<Rep, Period> delay) noexcept
+    status move(std::string_view key, std::chrono::duration<Rep, Period> delay)
     {
         return tw_sched_key_move_after(raw_, key.data(), key.size(), detail::ns_up(delay));
     }
     template <class Duration>
-    status move_at(std::string_view key, std::chrono::time_point<scheduler_clock, Duration> due) noexcept
+    status move_at(std::string_view key, std::chrono::time_point<scheduler_clock, Duration> due)
     {
         return tw_sched_key_move_at(raw_, key.data(), key.size(), detail::ns_up(due));
     }
-    tw_cancelled remove(std::string_view key) noexcept
+    tw_cancelled remove(std::string_view key)
     {
         return tw_sched_key_remove(raw_, key.data(), key.size(), nullptr);
     }
@@ -1145,7 +1141,7 @@ class scheduler
     }
 
     /* Drops what is pending. */
-    std::uint64_t drain() noexcept
+    std::uint64_t drain()
     {
         return tw_sched_drain(raw_, nullptr, nullptr);
     }
@@ -1155,7 +1151,7 @@ class scheduler
         handing<Hand> context{raw_, hand};
         return tw_sched_drain(raw_, hand_over<Hand>, &context);
     }
-    std::uint64_t stop(unsigned flags = 0) noexcept
+    std::uint64_t stop(unsigned flags = 0)
     {
         return tw_sched_stop(raw_, flags, nullptr, nullptr);
     }

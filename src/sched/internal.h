@@ -159,17 +159,27 @@ struct tw_sched {
     struct tw__shard *shard;
 };
 
+/* ---- arguments ------------------------------------------------------------------------------------------- */
+
+/* Whether the release hook is to be told of a value. */
+static inline bool tw__value_owned(const struct tw_sched *sched, const struct tw__value *value)
+{
+    const struct tw_sched_options *options = &sched->options;
+    return options->release != NULL && value->fn != NULL &&
+           (options->release_of == NULL || options->release_of == value->fn);
+}
+
+/* Tells it. No lock is held. */
+static inline void tw__value_release(const struct tw_sched *sched, const struct tw__value *value)
+{
+    if (tw__value_owned(sched, value))
+        sched->options.release(sched->options.hook_arg, value->arg);
+}
+
 /* ---- memory: sched.c ------------------------------------------------------------------------------------- */
 
 void *tw__alloc(struct tw_sched *sched, size_t size);
 void tw__release(struct tw_sched *sched, void *old, size_t size);
-
-/* ---- arguments: sched.c ---------------------------------------------------------------------------------- */
-
-/* Whether the release hook is to be told of a value. */
-bool tw__value_owned(const struct tw_sched *sched, const struct tw__value *value);
-/* Tells it. No lock is held. */
-void tw__value_release(const struct tw_sched *sched, const struct tw__value *value);
 
 /* ---- lists ----------------------------------------------------------------------------------------------- */
 

@@ -75,21 +75,6 @@ static void *grow_level(void *arg, void *old, size_t size)
     return block + HEAD;
 }
 
-/* ---- arguments ----------------------------------------------------------------------------------------------- */
-
-bool tw__value_owned(const struct tw_sched *sched, const struct tw__value *value)
-{
-    const struct tw_sched_options *options = &sched->options;
-    return options->release != NULL && value->fn != NULL &&
-           (options->release_of == NULL || options->release_of == value->fn);
-}
-
-void tw__value_release(const struct tw_sched *sched, const struct tw__value *value)
-{
-    if (tw__value_owned(sched, value))
-        sched->options.release(sched->options.hook_arg, value->arg);
-}
-
 /* ---- options ------------------------------------------------------------------------------------------------- */
 
 static const uint64_t tick_min_ns = 1000, tick_max_ns = UINT64_C(3600000000000);

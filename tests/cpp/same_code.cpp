@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * same_code.c, written in C++.
+ */
+#include <tickwheel/tickwheel.hpp>
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using tickwheel::scheduler;
+using tickwheel::timer;
+using raw_wheel = tickwheel::wheel<milliseconds, tw_timer>;
+using tickwheel::wheel;
+
+struct object : tw_timer {
+    std::uint64_t count;
+};
+
+extern "C" {
+
+int add(raw_wheel &wheel, tw_timer &timer)
+{
+    return wheel.add(timer, 30min).code();
+}
+
+int move_later(raw_wheel &wheel, tw_timer &timer)
+{
+    return wheel.move(timer, 30min).code();
+}
+
+bool cancel(raw_wheel &wheel, tw_timer &timer)
+{
+    return wheel.cancel(timer);
+}
+
+bool pending(const timer &timer)
+{
+    return timer.pending();
+}
+
+int add_timer(wheel<> &wheel, timer &timer)
+{
+    return wheel.add(timer, 30min).code();
+}
+
+bool cancel_timer(timer &timer)
+{
+    return timer.cancel();
+}
+
+std::uint64_t count_due(tickwheel::wheel<milliseconds, object> &wheel)
+{
+    std::uint64_t sum = 0;
+    for (const object &due : wheel.due(30min))
+        sum += due.count;
+    return sum;
+}
+
+/* The callback itself is what the header makes of the lambda. */
+bool add_task(scheduler &scheduler, std::uint64_t &calls)
+{
+    return scheduler.after(500ms, [&calls] { ++calls; }).ok();
+}
+
+tw_cancelled cancel_task(scheduler &scheduler, std::uint64_t id)
+{
+    return scheduler.cancel(tickwheel::task_id(id));
+}
+}
