@@ -53,8 +53,8 @@ typedef void *tw_memory_fn(void *arg, void *old, size_t size);
 typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
 
 /* Takes the argument of a task back, once, when nothing will use it any more: the last callback has returned, the task
- * was cancelled, its key removed or set anew, or it was drained or stopped and `hand` has seen it. No lock is held. It is
- * part of the callback, where there is one: what has waited for that, or for the scheduler to stop, finds it done. */
+ * was cancelled, its key removed or set anew, or it was drained or stopped and `hand` has seen it. No lock is held. It
+ * is part of the callback, where there is one: what has waited for that, or for a stop, finds it done. */
 typedef void tw_release_fn(void *arg, void *value);
 
 /* All zero is the default. */
@@ -227,8 +227,8 @@ enum { TW_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under w
 
 /* Ends it: when this returns no callback starts any more, those under way have returned (unless TW_STOP_NOWAIT, or
  * from inside a callback), and every task with calls left was handed to `hand`, once. `hand` may be NULL. A second
- * stop finds nothing to hand over. One whose callback is under way with an argument that the release hook will get comes
- * without it: `fn` and `arg` are NULL. Returns: how many were handed over. */
+ * stop finds nothing to hand over. One whose callback is under way with an argument that the release hook will get
+ * comes without it: `fn` and `arg` are NULL. Returns: how many were handed over. */
 uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand, void *arg);
 
 /* ---- virtual time -------------------------------------------------------------------------------------- */

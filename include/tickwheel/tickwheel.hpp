@@ -6,14 +6,15 @@
  * with is said in wheel.h and sched.h, at the C function that it is named after; here stands what C++ adds.
  *
  * Conventions, stated once
- *   Time      Durations of integers. Delays and deadlines are rounded up, `now` is rounded down, so nothing is early. What
- *             is negative is 0, and what is too long is the end of time: hours::max() is "never". Durations of floating
- *             point do not compile, since their own arithmetic may round down: say std::chrono::ceil<milliseconds>(x).
+ *   Time      Durations of integers. Delays and deadlines are rounded up, `now` is rounded down, so nothing is early.
+ *             What is negative is 0, and what is too long is the end of time: hours::max() is "never". Durations of
+ *             floating point do not compile, since their own arithmetic may round down: say
+ *             std::chrono::ceil<milliseconds>(x).
  *   Errors    Calls return a `status`, or `added`, which has one; nothing is thrown by them. They are not noexcept
- *             where all that they do is call C, since the compiler, which cannot know that C throws nothing, would guard
- *             that. Only constructors throw (std::system_error), and status::check() where it is asked for. Each constructor
- *             that can fail has a form with a `status &` that does not throw. With -fno-exceptions what would be thrown is
- *             printed, and the program aborts; -fno-rtti changes nothing.
+ *             where all that they do is call C, since the compiler, which cannot know that C throws nothing, would
+ *             guard that. Only constructors throw (std::system_error), and status::check() where it is asked for. Each
+ *             constructor that can fail has a form with a `status &` that does not throw. With -fno-exceptions what
+ *             would be thrown is printed, and the program aborts; -fno-rtti changes nothing.
  *   Moved     An object that was moved from is empty: it may be assigned to or destroyed, and tested with `if`.
  */
 #ifndef TICKWHEEL_TICKWHEEL_HPP
@@ -207,9 +208,9 @@ inline std::string explain(const tw_geometry &geometry)
 
 /* ---- timers ------------------------------------------------------------------------------------------- */
 
-/* A timer that cancels itself when it is destroyed: 40 bytes, a tw_timer and the wheel that it was filed in. Be it a member
- * of your object or its base. One that is pending can be moved, and is then pending in its new place: a vector of them may
- * grow. Where 32 bytes are wanted, tw_timer does in its place, and is then cancelled by hand.
+/* A timer that cancels itself when it is destroyed: 40 bytes, a tw_timer and the wheel that it was filed in. Be it a
+ * member of your object or its base. One that is pending can be moved, and is then pending in its new place: a vector
+ * of them may grow. Where 32 bytes are wanted, tw_timer does in its place, and is then cancelled by hand.
  * Threads: those of the wheel, for destruction and moves too. */
 class timer
 {
@@ -269,7 +270,7 @@ template <auto Member> struct owner_of;
 template <class Object, class Timer, Timer Object::*Member> struct owner_of<Member> {
     static Object &find(Timer &timer) noexcept
     {
-        /* How far the member lies behind the object's beginning is the same for all, so also in one that is not there. */
+        /* How far the member lies from its object's beginning is the same in all, also in one that is not there. */
         alignas(Object) static char nowhere[sizeof(Object)];
         auto *object = reinterpret_cast<Object *>(nowhere);
         const auto offset = reinterpret_cast<char *>(std::addressof(object->*Member)) - nowhere;
@@ -286,8 +287,8 @@ template <auto Member, class Timer> auto &owner(Timer &timer) noexcept
 
 template <class Wheel> class due_range;
 
-/* A wheel whose tick is the duration Tick. Points of time are durations since whatever the caller counts from; with a Clock
- * they may be time points of that clock instead, and no others compile.
+/* A wheel whose tick is the duration Tick. Points of time are durations since whatever the caller counts from; with a
+ * Clock they may be time points of that clock instead, and no others compile.
  * Timer is what it holds: `timer`, tw_timer, or a class of yours with one of them as its base.
  * Requires: with tw_timer, what wheel.h says; with `timer`, nothing of it pends in another wheel. */
 template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clock = void> class wheel
@@ -324,7 +325,7 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
         std::swap(raw_, other.raw_);
         return *this;
     }
-    /* Takes each `timer` out that is pending, so that it may outlive the wheel: O(timers). A tw_timer is left as it is. */
+    /* Takes out each `timer` that pends, so that it may outlive the wheel: O(timers). A tw_timer is left as it is. */
     ~wheel()
     {
         if constexpr (cancels_itself)
@@ -376,8 +377,8 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
         timer = object(found);
         return polled;
     }
-    /* What is due, in order, one poll at a time: `for (auto &timer : wheel.due(now))`. In the loop anything is allowed that
-     * wheel.h allows between two polls; whoever ends the wheel there also leaves the loop. */
+    /* What is due, in order, one poll at a time: `for (auto &timer : wheel.due(now))`. In the loop anything is allowed
+     * that wheel.h allows between two polls; whoever ends the wheel there also leaves the loop. */
     template <class Point> due_range<wheel> due(Point now) noexcept
     {
         return {raw_, ticks<detail::round::down>(now)};
@@ -751,7 +752,7 @@ class handed : public task
     }
 };
 
-/* When a repeating task runs: repeat(1s).times(5).missed(TW_MISSED_SKIP). First after one period, unless it says else. */
+/* When a repeating task runs: repeat(1s).times(5).missed(TW_MISSED_SKIP). First after a period, if it says no other. */
 class repeat
 {
   public:
@@ -807,8 +808,8 @@ template <class F> void invoke(F &f, tw_sched *sched, const tw_task *seen)
         std::invoke(f);
 }
 
-/* A callable that is kept in the argument itself: no larger than it, its bytes are all of it, and calling it changes none
- * of them. A `mutable` lambda is not callable when const, and gets a box. */
+/* A callable that is kept in the argument itself: no larger than it, its bytes are all of it, and calling it changes
+ * none of them. A `mutable` lambda is not callable when const, and gets a box. */
 template <class F>
 constexpr bool
     fits = std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(void *) && alignof(F) <= alignof(void *) &&
@@ -820,14 +821,14 @@ template <class F> void run_small(tw_sched *sched, const tw_task *seen) noexcept
     invoke(*std::launder(reinterpret_cast<const F *>(&bytes)), sched, seen);
 }
 
-/* Any other callable: on the heap, and freed by the release hook. One function does both, so that the box is a word larger
- * than what is in it: without a task it is the end. */
+/* Any other callable: on the heap, and freed by the release hook. One function does both, so that the box is a word
+ * larger than what is in it: without a task it is the end. */
 struct box {
     void (*act)(box *self, tw_sched *sched, const tw_task *seen);
 };
 
 template <class F> struct box_of : box {
-    template <class G> explicit box_of(G &&g) : box{call_or_end}, f(std::forward<G>(g))
+    template <class G> box_of(std::in_place_t, G &&g) : box{call_or_end}, f(std::forward<G>(g))
     {
     }
     static void call_or_end(box *self, tw_sched *sched, const tw_task *seen)
@@ -873,7 +874,8 @@ template <class F> class parcel<F, false>
 {
   public:
     template <class G>
-    parcel(tw_task_fn *run, G &&g) : run_(run), box_(new (std::nothrow) box_of<F>(std::forward<G>(g)))
+    parcel(tw_task_fn *run, G &&g)
+        : run_(run), box_(new (std::nothrow) box_of<F>(std::in_place, std::forward<G>(g)))
     {
     }
     parcel(const parcel &) = delete;
@@ -990,11 +992,11 @@ class options
 
 /* A tw_sched and the callables of its tasks.
  *
- * A callable is copied or moved in once, and is destroyed once: when its last call is over, it was cancelled, its key was
- * set anew or removed, it was drained or stopped, the scheduler was destroyed, or did not take it. Then no lock is held,
- * and whoever waits in cancel_wait(), stop() or the destructor goes on after it. One that is no larger than a pointer,
- * trivially copyable and callable when const is kept where C keeps its argument; any other is one allocation. So a member
- * marked `mutable` in such a small one does not outlast the call.
+ * A callable is copied or moved in once, and is destroyed once: when its last call is over, it was cancelled, its key
+ * was set anew or removed, it was drained or stopped, the scheduler was destroyed, or did not take it. Then no lock is
+ * held, and whoever waits in cancel_wait(), stop() or the destructor goes on after it. One that is no larger than a
+ * pointer, trivially copyable and callable when const is kept where C keeps its argument; any other is one allocation.
+ * So a member marked `mutable` in such a small one does not outlast the call.
  * An exception that leaves a callable, or its destructor, ends the program (std::terminate).
  * Threads: as sched.h. */
 class scheduler

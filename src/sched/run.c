@@ -202,8 +202,8 @@ static uint64_t make(struct tw_sched *sched, const struct call *call)
     return ended_ns;
 }
 
-/* Releases the value of a call that has returned, unless the next one has it. The lock is let go of meanwhile; only a key
- * that is set anew can have the task go on then, with another value. */
+/* Releases the value of a call that has returned, unless the next one has it. The lock is let go of meanwhile; only a
+ * key that is set anew can have the task go on then, with another value. */
 static void release_called(struct tw__shard *shard, const struct call *call)
 {
     const struct tw__details *details = tw__task_details(call->task);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scheduler of tickwheel.hpp with threads: callables end once, on whatever thread, and before a wait for them is over.
+ * The scheduler of tickwheel.hpp with threads: callables end once, on whatever thread, and before a wait for them is
+ * over.
  */
 #include "support.hpp"
 
