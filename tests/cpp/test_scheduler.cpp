@@ -207,7 +207,7 @@ TEST_CASE("a callable whose key is set anew in its call lives to the end of it")
 {
     scheduler scheduler(virtual_time());
     int calls = 0;
-    for (const std::uint64_t times : {1, 2}) {
+    for (const std::uint64_t times : {UINT64_C(1), UINT64_C(2)}) {
         scheduler.set_every("k", repeat(1ms).times(times), [&, mine = token()](const task &self) {
             scheduler.set(self.key(), 1ms, counting(calls));
             scheduler.set(self.key(), 1ms, counting(calls)); /* the first of these never runs */
