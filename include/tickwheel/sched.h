@@ -262,8 +262,9 @@ struct tw_sched_stats {
 };
 
 #if defined(__cplusplus) && defined(__GNUC__)
+/* g++ warns that the function hides the constructor of the struct of its name. */
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow" /* g++ warns that this hides the constructor of the struct of its name */
+#pragma GCC diagnostic ignored "-Wshadow"
 #endif
 /* Fills in the counts as they stand now. */
 void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats);
