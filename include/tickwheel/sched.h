@@ -40,8 +40,8 @@ enum tw_sched_clock {
 /* A callback. It may add tasks, cancel or move itself and others, and stop the scheduler. */
 typedef void tw_task_fn(struct tw_sched *sched, const struct tw_task *task);
 
-/* Hands a due task to the caller's own threads, any of which then calls tw_sched_run(sched, id), once. May be called
- * from the timer thread, without a lock held; it must not block. */
+/* Hands a due task to the caller's own threads, any of which then calls tw_sched_run(sched, id), once, or, for whatever was
+ * handed over so far, tw_sched_run_some(). May be called from the timer thread, without a lock held; it must not block. */
 typedef void tw_execute_fn(void *arg, struct tw_sched *sched, uint64_t id);
 
 /* A source of memory: `old` NULL asks for `size` bytes, aligned as malloc's are, and NULL in return says that there
@@ -179,6 +179,11 @@ int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *task);
 
 /* Runs a task that the execute hook was given. One that was cancelled meanwhile is passed over. */
 void tw_sched_run(struct tw_sched *sched, uint64_t id);
+
+/* Runs tasks that the execute hook was given and nobody has run yet, at most `limit` of them: each shard's in the order in
+ * which they were given. So a hook needs no queue: it wakes a thread, and that one calls this.
+ * Returns: how many it took; fewer than `limit` when none was left. */
+uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit);
 
 /* Tasks that wait for their time or for a thread. */
 uint64_t tw_sched_pending(const struct tw_sched *sched);

@@ -152,9 +152,10 @@ struct tw_sched {
     int timer_fd, event_fd;
     pthread_mutex_t pool_lock;
     pthread_cond_t pool_work;
-    uint64_t told;      /* how often workers were told of work */
-    uint8_t secret[16]; /* of the hash of keys */
-    void *block;        /* what memory() gave for this */
+    uint64_t told;               /* how often workers were told of work */
+    _Atomic uint32_t next_shard; /* where tw_sched_run_some() begins */
+    uint8_t secret[16];          /* of the hash of keys */
+    void *block;                 /* what memory() gave for this */
     size_t block_size;
     struct tw__shard *shard;
 };

@@ -372,6 +372,41 @@ void tw_sched_run(struct tw_sched *sched, uint64_t id)
         tw__clock_wake(sched); /* the timer thread sends it */
 }
 
+/* Runs tasks of a shard that were sent, at most `limit`. Returns how many. *again: some are in the ready list once more. */
+static uint64_t run_sent(struct tw__shard *shard, uint64_t limit, bool *again)
+{
+    uint64_t now_ns = tw__clock_read(shard->sched), taken = 0;
+    struct call call;
+    bool ready;
+    pthread_mutex_lock(&shard->lock);
+    for (; taken < limit && !shard->stopped && !tw__queue_empty(&shard->sent); taken++) {
+        if (!begin(shard, tw__queued_task(shard->sent.next), now_ns, &call))
+            continue;
+        now_ns = make_and_finish(shard, &call, &ready);
+        *again |= ready;
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return taken;
+}
+
+/* The shards take turns, also as to who is first, so that one with much to do does not keep the others waiting. */
+uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit)
+{
+    uint32_t shards = sched->options.shards, idle = 0;
+    uint64_t taken = 0;
+    bool again = false;
+    while (taken < limit && idle < shards) {
+        uint32_t number = atomic_fetch_add_explicit(&sched->next_shard, 1, memory_order_relaxed) % shards;
+        uint64_t left = limit - taken,
+                 some = run_sent(&sched->shard[number], left < TURN ? left : TURN, &again);
+        idle = some > 0 ? 0 : idle + 1;
+        taken += some;
+    }
+    if (again)
+        tw__clock_wake(sched); /* the timer thread sends them */
+    return taken;
+}
+
 /* ---- workers ------------------------------------------------------------------------------------------------ */
 
 /* Runs ready tasks of a shard, some before the next one has its turn. True when there were any. */

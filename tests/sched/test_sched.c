@@ -894,6 +894,132 @@ static void a_stopped_scheduler_runs_nothing_the_executor_still_holds(void **sta
     tw_sched_free(sched);
 }
 
+/* ---- an executor without a queue ---------------------------------------------------------------------------------------- */
+
+static void what_was_sent_runs_in_order_and_as_much_as_is_asked_for(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = lazy_sched();
+    uint64_t id[8];
+    for (int i = 0; i < 8; i++)
+        tw_sched_after(sched, ms + (uint64_t)i % 2 * ms, log_call, NULL, &id[i]);
+    assert_int_equal(tw_sched_run_some(sched, 100), 0); /* none is due */
+    advance(sched, 5 * ms);
+    assert_int_equal(tw_sched_cancel(sched, id[0]), TW_CANCELLED);
+    assert_int_equal(tw_sched_move_after(sched, id[2], 10 * ms), 0);
+    assert_int_equal(tw_sched_run_some(sched, 0), 0);
+    assert_int_equal(tw_sched_run_some(sched, 3), 3);
+    assert_int_equal(calls, 3);
+    assert_int_equal(seen[0].id, id[4]);
+    assert_int_equal(seen[1].id, id[6]);
+    assert_int_equal(seen[2].id, id[1]);
+    tw_sched_run(sched, id[5]); /* somebody else takes one from the middle */
+    assert_int_equal(tw_sched_run_some(sched, 100), 2);
+    assert_int_equal(seen[4].id, id[3]);
+    assert_int_equal(seen[5].id, id[7]);
+    advance(sched, 20 * ms);
+    assert_int_equal(tw_sched_run_some(sched, UINT64_MAX), 1);
+    assert_int_equal(seen[6].id, id[2]);
+    assert_int_equal(stats_of(sched).fired, 7);
+    tw_sched_free(sched);
+}
+
+static void a_repeating_task_is_sent_again_before_it_runs_again(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = lazy_sched();
+    struct tw_every every = {.first_ns = ms, .period_ns = ms, .times = 4};
+    tw_sched_every(sched, &every, log_call, NULL, NULL);
+    advance(sched, 20 * ms);
+    for (int i = 1; i <= 4; i++) {
+        assert_int_equal(tw_sched_run_some(sched, 100), 1);
+        assert_int_equal(calls, i);
+        advance(sched, 0);
+    }
+    assert_int_equal(tw_sched_run_some(sched, 100), 0);
+    tw_sched_free(sched);
+}
+
+static void a_call_that_is_skipped_was_taken_all_the_same(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = lazy_sched();
+    struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .missed = TW_MISSED_SKIP};
+    tw_sched_every(sched, &every, log_call, NULL, NULL);
+    advance(sched, 45 * ms);
+    assert_int_equal(tw_sched_run_some(sched, 100), 1);
+    assert_int_equal(calls, 0);
+    advance(sched, 5 * ms);
+    assert_int_equal(tw_sched_run_some(sched, 100), 1);
+    assert_int_equal(seen[0].due_ns, 50 * ms);
+    tw_sched_free(sched);
+}
+
+static void log_and_stop(struct tw_sched *sched, const struct tw_task *task)
+{
+    log_call(sched, task);
+    if (calls == 2)
+        tw_sched_stop(sched, 0, hand_count, NULL);
+}
+
+static void a_callback_that_stops_the_scheduler_is_the_last(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = lazy_sched();
+    handed = 0;
+    for (int i = 0; i < 5; i++)
+        tw_sched_after(sched, ms, log_and_stop, NULL, NULL);
+    advance(sched, 5 * ms);
+    assert_int_equal(tw_sched_run_some(sched, 100), 2);
+    assert_int_equal(calls, 2);
+    assert_int_equal(handed, 3);
+    assert_int_equal(tw_sched_run_some(sched, 100), 0);
+    tw_sched_free(sched);
+}
+
+static void hand_and_run(void *arg, const struct tw_task *task)
+{
+    struct tw_sched *const *sched = arg;
+    (void)task;
+    assert_int_equal(tw_sched_run_some(*sched, 100), 0);
+    handed++;
+}
+
+static void while_one_shard_is_handed_over_none_runs(void **state)
+{
+    (void)state;
+    enum { TASKS = 100 };
+    sent_count = handed = 0;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = send, .shards = 4});
+    for (int key = 0; key < TASKS; key++)
+        assert_int_equal(tw_sched_set_after(sched, &key, sizeof key, ms, log_call, NULL, NULL), 0);
+    advance(sched, 5 * ms);
+    assert_int_equal(tw_sched_stop(sched, 0, hand_and_run, &sched), TASKS);
+    assert_int_equal(handed, TASKS);
+    assert_int_equal(calls, 0);
+    tw_sched_free(sched);
+}
+
+static void shards_take_turns_in_what_was_sent(void **state)
+{
+    (void)state;
+    enum { SHARDS = 4, TASKS = 1000, SOME = 256 };
+    unsigned ran[SHARDS] = {0};
+    sent_count = 0;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = send, .shards = SHARDS});
+    for (int key = 0; key < TASKS; key++)
+        assert_int_equal(tw_sched_set_after(sched, &key, sizeof key, ms, log_call, NULL, NULL), 0);
+    advance(sched, 5 * ms);
+    assert_int_equal(tw_sched_run_some(sched, SOME), SOME);
+    for (int i = 0; i < calls; i++)
+        ran[(uint32_t)seen[i].id >> TW__INDEX_BITS]++;
+    for (int i = 0; i < SHARDS; i++)
+        assert_int_equal(ran[i], SOME / SHARDS);
+    assert_int_equal(tw_sched_run_some(sched, TASKS), TASKS - SOME);
+    assert_int_equal(calls, TASKS);
+    tw_sched_free(sched);
+}
+
 /* ---- keys ------------------------------------------------------------------------------------------------------------- */
 
 static void a_key_names_at_most_one_task(void **state)
@@ -2139,6 +2265,12 @@ int main(void)
         cmocka_unit_test(a_task_with_the_executor_can_still_be_cancelled_moved_and_handed_over),
         cmocka_unit_test(an_executor_gets_each_missed_call_after_the_one_before),
         cmocka_unit_test(a_stopped_scheduler_runs_nothing_the_executor_still_holds),
+        cmocka_unit_test(what_was_sent_runs_in_order_and_as_much_as_is_asked_for),
+        cmocka_unit_test(a_repeating_task_is_sent_again_before_it_runs_again),
+        cmocka_unit_test(a_call_that_is_skipped_was_taken_all_the_same),
+        cmocka_unit_test(a_callback_that_stops_the_scheduler_is_the_last),
+        cmocka_unit_test(while_one_shard_is_handed_over_none_runs),
+        cmocka_unit_test(shards_take_turns_in_what_was_sent),
         cmocka_unit_test(a_key_names_at_most_one_task),
         cmocka_unit_test(keys_are_any_bytes_up_to_64_kib),
         cmocka_unit_test(many_keys_are_told_apart),
