@@ -48,7 +48,7 @@ function(tickwheel_library name)
     list(JOIN is_NEEDS " " PC_REQUIRES)
     list(JOIN is_REQUIRES " " PC_REQUIRES_PRIVATE)
     set(links ${is_LINKS})
-    list(FILTER links INCLUDE REGEX "^m$") # what has no pkg-config file
+    list(FILTER links INCLUDE REGEX "^(m|ev)$") # what has no pkg-config file
     list(TRANSFORM links PREPEND -l)
     list(JOIN links " " PC_LIBS_PRIVATE)
     configure_file(${PROJECT_SOURCE_DIR}/src/library.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)

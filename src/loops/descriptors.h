@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The two descriptors of Linux that a loop can wait for: one that is readable from a time on, one that another thread
+ * makes readable. For the loops that watch descriptors.
+ */
+#ifndef TW_LOOPS_DESCRIPTORS_H
+#define TW_LOOPS_DESCRIPTORS_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+static inline int tw__timer_fd_new(void)
+{
+    return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+}
+
+/* Has it readable from a time on; UINT64_MAX: never. *set_ns is what it was told before, UINT64_MAX at first. Setting it
+ * anew makes it unreadable, so nobody has to read it; and one that is to be readable at once and is, stays so. */
+static inline void tw__timer_fd_arm(int fd, uint64_t *set_ns, uint64_t at_ns, uint64_t now_ns)
+{
+    enum { NS_PER_S = 1000000000 };
+    if (at_ns <= now_ns && *set_ns <= now_ns)
+        return;
+    *set_ns = at_ns;
+    struct itimerspec when = {.it_value = {0, 0}};
+    if (at_ns != UINT64_MAX) {
+        when.it_value.tv_sec = (time_t)(at_ns / NS_PER_S);
+        when.it_value.tv_nsec = at_ns == 0 ? 1 : (long)(at_ns % NS_PER_S); /* zero in both would mean never */
+    }
+    timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static inline int tw__event_fd_new(void)
+{
+    return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+}
+
+/* From any thread. It is readable afterwards in any case, so what write() says does not matter. */
+static inline void tw__event_fd_raise(int fd)
+{
+    uint64_t one = 1;
+    while (write(fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+/* Makes it unreadable. */
+static inline void tw__event_fd_lower(int fd)
+{
+    uint64_t count;
+    while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
+        ;
+}
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * epoll: a timerfd in the caller's set, watched level by level; or, where the program calls us instead of epoll_wait(),
+ * that call's timeout.
+ *
+ * The timerfd is never read. Setting it to another time takes back that it has rung; while it has and more is due, it is left
+ * alone, and the next epoll_wait() reports it again, with whatever else there is. So a wake-up costs one system call
+ * besides the epoll_wait() itself, and one of several in which a crowd is served costs none.
+ */
+#include <tickwheel/loop_epoll.h>
+#include <tickwheel/sched.h>
+
+#include "descriptors.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+/* A descriptor of ours in somebody's set. */
+struct watched {
+    int epoll_fd, fd;
+    uint64_t set_ns; /* of a timerfd: the time */
+};
+
+static void watched_close(void *arg)
+{
+    struct watched *watched = arg;
+    epoll_ctl(watched->epoll_fd, EPOLL_CTL_DEL, watched->fd, NULL);
+    close(watched->fd);
+    free(watched);
+}
+
+/* Makes one that is not in the set yet. Returns: 0; TW_ENOMEM; TW_ESYSTEM. Takes the descriptor in any case. */
+static int watched_new(struct watched **made, int epoll_fd, int fd)
+{
+    if (fd < 0)
+        return TW_ESYSTEM;
+    struct watched *watched = malloc(sizeof *watched);
+    if (watched == NULL) {
+        close(fd);
+        return TW_ENOMEM;
+    }
+    *watched = (struct watched){epoll_fd, fd, UINT64_MAX};
+    *made = watched;
+    return 0;
+}
+
+/* Puts it into the set, its events to be known by `owner`. What is no epoll set is the caller's fault, a full one is
+ * not. */
+static int watched_start(const struct watched *watched, void *owner)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = owner};
+    if (epoll_ctl(watched->epoll_fd, EPOLL_CTL_ADD, watched->fd, &event) == 0)
+        return 0;
+    return errno == EBADF || errno == EINVAL ? TW_EINVAL : TW_ESYSTEM;
+}
+
+static bool is_of(const struct epoll_event *event, const void *owner)
+{
+    return owner != NULL && event->data.ptr == owner;
+}
+
+/* ---- a wheel ------------------------------------------------------------------------------------------------ */
+
+static int timer_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
+{
+    struct watched *watched = arg;
+    tw__timer_fd_arm(watched->fd, &watched->set_ns, at_ns, now_ns);
+    return 0;
+}
+
+int tw_loop_epoll_new(struct tw_loop **made, int epoll_fd, struct tw_wheel *wheel,
+                      const struct tw_loop_options *options)
+{
+    static const struct tw_loop_driver driver = {.arm = timer_arm, .close = watched_close};
+    struct watched *watched;
+    struct tw_loop *loop;
+    int error = watched_new(&watched, epoll_fd, tw__timer_fd_new());
+    if (error != 0)
+        return error;
+    error = tw_loop_new(&loop, wheel, options, &driver, watched);
+    if (error != 0) {
+        watched_close(watched);
+        return error;
+    }
+    error = watched_start(watched, loop);
+    if (error != 0)
+        tw_loop_free(loop);
+    else
+        *made = loop;
+    return error;
+}
+
+bool tw_loop_epoll_handle(struct tw_loop *loop, const struct epoll_event *event)
+{
+    if (!is_of(event, loop))
+        return false;
+    tw_loop_turn(loop);
+    return true;
+}
+
+/* ---- a wheel, by timeout ---------------------------------------------------------------------------------------- */
+
+struct waiter {
+    int epoll_fd;
+    uint64_t at_ns;
+    bool *gone; /* of the innermost wait under way: the loop was freed */
+};
+
+static int waiter_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
+{
+    struct waiter *waiter = arg;
+    (void)now_ns;
+    waiter->at_ns = at_ns;
+    return 0;
+}
+
+static void waiter_close(void *arg)
+{
+    const struct waiter *waiter = arg;
+    if (waiter->gone != NULL)
+        *waiter->gone = true;
+    free(arg);
+}
+
+int tw_loop_epoll_wait_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *wheel,
+                           const struct tw_loop_options *options)
+{
+    static const struct tw_loop_driver driver = {.arm = waiter_arm, .close = waiter_close};
+    struct waiter *waiter = malloc(sizeof *waiter);
+    if (waiter == NULL)
+        return TW_ENOMEM;
+    *waiter = (struct waiter){epoll_fd, UINT64_MAX, NULL};
+    int error = tw_loop_new(loop, wheel, options, &driver, waiter);
+    if (error != 0)
+        waiter_close(waiter);
+    return error;
+}
+
+/* Fires what is due. Returns whether anything may have been; *gone tells whether the loop is. */
+static bool fire(struct tw_loop *loop, struct waiter *waiter, bool *gone)
+{
+    bool *outer = waiter->gone;
+    *gone = false;
+    if (waiter->at_ns == UINT64_MAX || waiter->at_ns > tw_loop_now(loop))
+        return false;
+    waiter->gone = gone;
+    tw_loop_turn(loop);
+    if (!*gone)
+        waiter->gone = outer;
+    else if (outer != NULL)
+        *outer = true;
+    return true;
+}
+
+/* The earlier of a timeout and the time for the wheel, rounded up. */
+static int timeout_of(const struct tw_loop *loop, const struct waiter *waiter, int timeout_ms)
+{
+    enum { NS_PER_MS = 1000000 };
+    if (waiter->at_ns == UINT64_MAX)
+        return timeout_ms;
+    uint64_t now_ns = tw_loop_now(loop);
+    uint64_t ns = waiter->at_ns > now_ns ? waiter->at_ns - now_ns : 0;
+    int ms = (int)((ns + NS_PER_MS - 1) / NS_PER_MS); /* a day at most */
+    return timeout_ms >= 0 && timeout_ms < ms ? timeout_ms : ms;
+}
+
+int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int room, int timeout_ms)
+{
+    struct waiter *waiter = tw_loop_driver_arg(loop);
+    bool gone;
+    int epoll_fd = waiter->epoll_fd;
+    if (fire(loop, waiter, &gone))
+        return epoll_wait(epoll_fd, events, room, 0);
+    int n = epoll_wait(epoll_fd, events, room, timeout_of(loop, waiter, timeout_ms));
+    if (n == 0)
+        fire(loop, waiter, &gone);
+    return n;
+}
+
+/* ---- a scheduler -------------------------------------------------------------------------------------------- */
+
+static void event_wake(void *arg)
+{
+    const struct watched *watched = arg;
+    tw__event_fd_raise(watched->fd);
+}
+
+static void event_clear(void *arg)
+{
+    const struct watched *watched = arg;
+    tw__event_fd_lower(watched->fd);
+}
+
+int tw_executor_epoll_new(struct tw_executor **made, int epoll_fd, uint32_t budget,
+                          struct tw_sched_options *options)
+{
+    static const struct tw_executor_driver driver = {event_wake, event_clear, watched_close};
+    struct watched *watched;
+    struct tw_executor *executor;
+    int error = watched_new(&watched, epoll_fd, tw__event_fd_new());
+    if (error != 0)
+        return error;
+    struct tw_sched_options filled = *options;
+    error = tw_executor_new(&executor, budget, &filled, &driver, watched);
+    if (error != 0) {
+        watched_close(watched);
+        return error;
+    }
+    error = watched_start(watched, executor);
+    if (error != 0) {
+        tw_executor_free(executor);
+        return error;
+    }
+    *options = filled;
+    *made = executor;
+    return 0;
+}
+
+bool tw_executor_epoll_handle(struct tw_executor *executor, const struct epoll_event *event)
+{
+    if (!is_of(event, executor))
+        return false;
+    tw_executor_turn(executor);
+    return true;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libevent: an event on a timerfd.
+ *
+ * libevent's own timeouts are measured on CLOCK_MONOTONIC_COARSE unless the base was made otherwise, which nobody can ask
+ * it, and from the time that it noted at the beginning of its turn: up to a jiffy, four milliseconds and more, early or
+ * late. A timerfd says exactly when. As in epoll.c it is never read: setting it takes back that it has rung.
+ *
+ * An event that is added keeps the base running, so it is added only while the timer is set.
+ */
+#include <tickwheel/loop_event.h>
+
+#include "descriptors.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+
+/* An event on a descriptor of ours. */
+struct watched {
+    struct event *event;
+    int fd;
+    uint64_t set_ns; /* of a timerfd: the time */
+    bool added;
+    struct tw_loop *loop;
+    struct tw_executor *executor;
+};
+
+static void watched_close(void *arg)
+{
+    struct watched *watched = arg;
+    if (watched->event != NULL)
+        event_free(watched->event); /* takes it out of the base, from inside its callback as well */
+    close(watched->fd);
+    free(watched);
+}
+
+/* Returns: 0; TW_ENOMEM; TW_ESYSTEM. Takes the descriptor in any case. */
+static int watched_new(struct watched **made, struct event_base *base, int fd, event_callback_fn called)
+{
+    if (fd < 0)
+        return TW_ESYSTEM;
+    struct watched *watched = calloc(1, sizeof *watched);
+    if (watched == NULL) {
+        close(fd);
+        return TW_ENOMEM;
+    }
+    watched->fd = fd;
+    watched->set_ns = UINT64_MAX;
+    watched->event = event_new(base, fd, EV_READ | EV_PERSIST, called, watched);
+    if (watched->event == NULL) {
+        watched_close(watched);
+        return TW_ENOMEM;
+    }
+    *made = watched;
+    return 0;
+}
+
+static int watched_add(struct watched *watched)
+{
+    if (!watched->added && event_add(watched->event, NULL) != 0)
+        return TW_ESYSTEM;
+    watched->added = true;
+    return 0;
+}
+
+/* ---- a wheel ------------------------------------------------------------------------------------------------ */
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    const struct watched *watched = arg;
+    (void)fd;
+    (void)what;
+    tw_loop_turn(watched->loop);
+}
+
+static int timer_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
+{
+    struct watched *watched = arg;
+    int error = 0;
+    if (at_ns != UINT64_MAX)
+        error = watched_add(watched);
+    else if (watched->added)
+        watched->added = event_del(watched->event) != 0;
+    tw__timer_fd_arm(watched->fd, &watched->set_ns, at_ns, now_ns);
+    return error;
+}
+
+int tw_loop_event_new(struct tw_loop **made, struct event_base *base, struct tw_wheel *wheel,
+                      const struct tw_loop_options *options)
+{
+    static const struct tw_loop_driver driver = {.arm = timer_arm, .close = watched_close, .lingers = true};
+    struct watched *watched;
+    int error = watched_new(&watched, base, tw__timer_fd_new(), on_timer);
+    if (error != 0)
+        return error;
+    error = tw_loop_new(&watched->loop, wheel, options, &driver, watched);
+    if (error != 0)
+        watched_close(watched);
+    else
+        *made = watched->loop;
+    return error;
+}
+
+/* ---- a scheduler -------------------------------------------------------------------------------------------- */
+
+static void on_event(evutil_socket_t fd, short what, void *arg)
+{
+    const struct watched *watched = arg;
+    (void)fd;
+    (void)what;
+    tw_executor_turn(watched->executor);
+}
+
+static void event_wake(void *arg)
+{
+    const struct watched *watched = arg;
+    tw__event_fd_raise(watched->fd);
+}
+
+static void event_clear(void *arg)
+{
+    const struct watched *watched = arg;
+    tw__event_fd_lower(watched->fd);
+}
+
+int tw_executor_event_new(struct tw_executor **made, struct event_base *base, uint32_t budget,
+                          struct tw_sched_options *options)
+{
+    static const struct tw_executor_driver driver = {event_wake, event_clear, watched_close};
+    struct watched *watched;
+    int error = watched_new(&watched, base, tw__event_fd_new(), on_event);
+    if (error != 0)
+        return error;
+    error = watched_add(watched);
+    if (error == 0)
+        error = tw_executor_new(&watched->executor, budget, options, &driver, watched);
+    if (error != 0)
+        watched_close(watched);
+    else
+        *made = watched->executor;
+    return error;
+}

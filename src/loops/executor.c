@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A scheduler's callbacks on a loop's thread.
+ *
+ *     timer thread:  execute hook, once a task  -- the first since the last turn -->  driver: wakes the loop
+ *     loop:          tw_executor_turn()  -->  tw_sched_run_some(), at most `budget` callbacks
+ *
+ * There is no queue: the scheduler keeps the tasks that the hook was given in a list of its own, in order. The hook only
+ * says that there are some, and `woken` that this was said already. It is lowered before the list is looked at: a task
+ * that comes after the look finds it low, and wakes the loop again.
+ *
+ * A program with a wheel in its loop needs no scheduler, and its adapter shall not bring one along, with libsodium behind
+ * it. So the one call of the scheduler is a weak reference: who has a scheduler to hand over has linked it.
+ */
+#include <tickwheel/loop.h>
+#include <tickwheel/sched.h>
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#pragma weak tw_sched_run_some
+
+enum { BUDGET = 256 };
+
+struct tw_executor {
+    uint32_t budget;
+    atomic_bool woken; /* a turn will come */
+    _Atomic(struct tw_sched *) sched;
+    struct tw_executor_driver driver;
+    void *driver_arg;
+};
+
+static void wake(struct tw_executor *executor)
+{
+    if (!atomic_exchange(&executor->woken, true))
+        executor->driver.wake(executor->driver_arg);
+}
+
+/* The execute hook. Which task it is, the scheduler knows. */
+static void execute(void *arg, struct tw_sched *sched, uint64_t id)
+{
+    struct tw_executor *executor = arg;
+    (void)id;
+    atomic_store(&executor->sched, sched);
+    wake(executor);
+}
+
+int tw_executor_new(struct tw_executor **made, uint32_t budget, struct tw_sched_options *options,
+                    const struct tw_executor_driver *driver, void *arg)
+{
+    if (tw_sched_run_some == NULL || options->workers != 0 || options->execute != NULL)
+        return TW_EINVAL;
+    struct tw_executor *executor = calloc(1, sizeof *executor);
+    if (executor == NULL)
+        return TW_ENOMEM;
+    executor->budget = budget != 0 ? budget : BUDGET;
+    executor->driver = *driver;
+    executor->driver_arg = arg;
+    options->execute = execute;
+    options->execute_arg = executor;
+    *made = executor;
+    return 0;
+}
+
+void tw_executor_turn(struct tw_executor *executor)
+{
+    if (executor->driver.clear != NULL)
+        executor->driver.clear(executor->driver_arg);
+    atomic_store(&executor->woken, false);
+    struct tw_sched *sched = atomic_load(&executor->sched);
+    if (sched != NULL && tw_sched_run_some(sched, executor->budget) == executor->budget)
+        wake(executor);
+}
+
+void tw_executor_free(struct tw_executor *executor)
+{
+    if (executor == NULL)
+        return;
+    executor->driver.close(executor->driver_arg);
+    free(executor);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libuv: a timer, and an idle handle for as long as more is due than one turn takes.
+ *
+ * libuv's timers are in whole milliseconds of a time noted at the beginning of its turn, which comes from CLOCK_MONOTONIC.
+ * Asked for the whole millisecond after `at_ns`, however long ago the time was noted, it calls when that has come.
+ *
+ * A timer that is started with 0 inside a timer's callback is called at once, before anything else has its turn (libuv
+ * 1.44 takes from its heap for as long as something in it is due). So it is the idle handle that fires: it is called
+ * once in each turn, and while it is active the loop does not sleep, but asks for other events in between.
+ */
+#include <tickwheel/loop_uv.h>
+
+#include <stdlib.h>
+#include <uv.h>
+
+/* ---- a wheel ------------------------------------------------------------------------------------------------ */
+
+struct handles {
+    uv_timer_t timer;
+    uv_idle_t idle;
+    struct tw_loop *loop;
+    unsigned open;
+};
+
+static void on_idle(uv_idle_t *idle)
+{
+    const struct handles *handles = idle->data;
+    tw_loop_turn(handles->loop);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct handles *handles = timer->data;
+    uv_idle_start(&handles->idle, on_idle);
+}
+
+static int handles_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
+{
+    (void)now_ns; /* libuv has a time of its own */
+    enum { NS_PER_MS = 1000000 };
+    struct handles *handles = arg;
+    uint64_t at_ms = at_ns / NS_PER_MS + (at_ns % NS_PER_MS != 0);
+    uint64_t now_ms = uv_now(handles->timer.loop);
+    if (at_ns == UINT64_MAX) {
+        uv_idle_stop(&handles->idle);
+        uv_timer_stop(&handles->timer);
+    } else if (at_ms <= now_ms) {
+        uv_timer_stop(&handles->timer);
+        uv_idle_start(&handles->idle, on_idle);
+    } else {
+        uv_idle_stop(&handles->idle);
+        uv_timer_start(&handles->timer, on_timer, at_ms - now_ms, 0);
+    }
+    return 0;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct handles *handles = handle->data;
+    if (--handles->open == 0)
+        free(handles);
+}
+
+static void handles_close(void *arg)
+{
+    struct handles *handles = arg;
+    uv_close((uv_handle_t *)&handles->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&handles->idle, on_handle_closed);
+}
+
+static struct handles *handles_new(uv_loop_t *uv)
+{
+    struct handles *handles = malloc(sizeof *handles);
+    if (handles == NULL)
+        return NULL;
+    handles->open = 2;
+    uv_timer_init(uv, &handles->timer);
+    uv_idle_init(uv, &handles->idle);
+    handles->timer.data = handles->idle.data = handles;
+    return handles;
+}
+
+int tw_loop_uv_new(struct tw_loop **made, uv_loop_t *uv, struct tw_wheel *wheel,
+                   const struct tw_loop_options *options)
+{
+    static const struct tw_loop_driver driver = {.arm = handles_arm, .close = handles_close, .lingers = true};
+    struct handles *handles = handles_new(uv);
+    if (handles == NULL)
+        return TW_ENOMEM;
+    int error = tw_loop_new(&handles->loop, wheel, options, &driver, handles);
+    if (error != 0)
+        handles_close(handles);
+    else
+        *made = handles->loop;
+    return error;
+}
+
+/* ---- a scheduler -------------------------------------------------------------------------------------------- */
+
+struct async {
+    uv_async_t handle;
+    struct tw_executor *executor;
+};
+
+static void on_async(uv_async_t *handle)
+{
+    const struct async *async = handle->data;
+    tw_executor_turn(async->executor);
+}
+
+static void async_wake(void *arg)
+{
+    struct async *async = arg;
+    uv_async_send(&async->handle);
+}
+
+static void on_async_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void async_close(void *arg)
+{
+    struct async *async = arg;
+    uv_close((uv_handle_t *)&async->handle, on_async_closed);
+}
+
+int tw_executor_uv_new(struct tw_executor **made, uv_loop_t *uv, uint32_t budget,
+                       struct tw_sched_options *options)
+{
+    static const struct tw_executor_driver driver = {.wake = async_wake, .close = async_close};
+    struct async *async = malloc(sizeof *async);
+    if (async == NULL)
+        return TW_ENOMEM;
+    if (uv_async_init(uv, &async->handle, on_async) != 0) {
+        free(async);
+        return TW_ESYSTEM;
+    }
+    async->handle.data = async;
+    int error = tw_executor_new(&async->executor, budget, options, &driver, async);
+    if (error != 0)
+        async_close(async);
+    else
+        *made = async->executor;
+    return error;
+}

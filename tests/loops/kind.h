@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the test of all loops has to know of the one that it is linked with.
+ */
+#ifndef TW_TESTS_LOOPS_KIND_H
+#define TW_TESTS_LOOPS_KIND_H
+
+#include <stdbool.h>
+#include <tickwheel/loop.h>
+
+struct kind {
+    const char *name;
+    bool ends;  /* the loop ends by itself when nothing is pending */
+    bool nests; /* a due callback may run it */
+    void *(*open)(void);
+    void (*close)(void *base);
+    int (*attach)(struct tw_loop **loop, void *base, struct tw_wheel *wheel,
+                  const struct tw_loop_options *options);
+    int (*executor)(struct tw_executor **executor, void *base, uint32_t budget,
+                    struct tw_sched_options *options);
+    /* Tells the kind whose events these are now, for the loops whose programs look at them. */
+    void (*owner)(struct tw_loop *loop, struct tw_executor *executor);
+    /* Has `readable` called in each turn in which the descriptor is; one at a time. */
+    void (*watch)(void *base, int fd, void (*readable)(void));
+    void (*unwatch)(void *base);
+    void (*run)(void *base);
+    void (*stop)(void *base);
+};
+
+extern const struct kind kind;
+
+/* The n-th call from now on that may fail does; 0: none. */
+extern unsigned fail_at;
+bool failing(void);
+
+#endif

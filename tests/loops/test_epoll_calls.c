@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What only epoll's adapter has: bad descriptors, events of others, and waits with a timeout, one inside another.
+ */
+#include "tests/support/cmocka.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <tickwheel/loop_epoll.h>
+#include <tickwheel/sched.h>
+#include <unistd.h>
+
+enum { MS = 1000000 };
+
+static int epoll_fd;
+static struct tw_wheel *wheel;
+static struct tw_loop *loop;
+static struct tw_timer timer, second;
+static unsigned fired;
+
+static int set_up(void **state)
+{
+    (void)state;
+    epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    wheel = wheel_of(TW_DEFAULT, 0);
+    tw_timer_init(&timer);
+    tw_timer_init(&second);
+    fired = 0;
+    return epoll_fd < 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tw_loop_free(loop);
+    loop = NULL;
+    tw_wheel_free(wheel);
+    close(epoll_fd);
+    return 0;
+}
+
+static void count_one(void *arg, struct tw_timer *due)
+{
+    (void)arg;
+    (void)due;
+    fired++;
+}
+
+static const struct tw_loop_options plain = {.due = count_one};
+
+static void test_what_is_no_epoll_set_is_refused(void **state)
+{
+    (void)state;
+    struct tw_sched_options options = {0};
+    struct tw_executor *executor = NULL;
+    int pipe_fds[2];
+    assert_int_equal(pipe(pipe_fds), 0);
+    assert_int_equal(tw_loop_epoll_new(&loop, -1, wheel, &plain), TW_EINVAL);
+    assert_int_equal(tw_loop_epoll_new(&loop, pipe_fds[0], wheel, &plain), TW_EINVAL);
+    assert_int_equal(tw_executor_epoll_new(&executor, -1, 0, &options), TW_EINVAL);
+    assert_true(loop == NULL && executor == NULL && options.execute == NULL);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+}
+
+static void test_the_events_of_others_are_left_alone(void **state)
+{
+    (void)state;
+    struct epoll_event event = {.data.ptr = &event};
+    assert_int_equal(tw_loop_epoll_new(&loop, epoll_fd, wheel, &plain), 0);
+    assert_false(tw_loop_epoll_handle(loop, &event));
+    assert_false(tw_executor_epoll_handle(NULL, &event));
+    event.data.ptr = NULL;
+    assert_false(tw_loop_epoll_handle(NULL, &event));
+    assert_false(tw_executor_epoll_handle(NULL, &event));
+}
+
+static void test_a_wait_has_bad_options_and_bad_descriptors(void **state)
+{
+    (void)state;
+    struct tw_loop_options options = {.due = NULL};
+    struct epoll_event event;
+    assert_int_equal(tw_loop_epoll_wait_new(&loop, epoll_fd, wheel, &options), TW_EINVAL);
+    assert_null(loop);
+    assert_int_equal(tw_loop_epoll_wait_new(&loop, -1, wheel, &plain), 0);
+    assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, 0), -1);
+    assert_int_equal(errno, EBADF);
+}
+
+static void test_a_wait_keeps_to_its_timeout(void **state)
+{
+    (void)state;
+    struct epoll_event event;
+    assert_int_equal(tw_loop_epoll_wait_new(&loop, epoll_fd, wheel, &plain), 0);
+    uint64_t start_ns = tw_loop_now(loop);
+    assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, 20), 0); /* nothing is pending */
+    assert_true(tw_loop_now(loop) - start_ns >= 19 * MS);
+    tw_loop_add_in(loop, &timer, UINT64_C(300000000000));
+    assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, 20), 0); /* sooner than the timer */
+    assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, 0), 0);
+    assert_int_equal(fired, 0);
+    tw_loop_move_in(loop, &timer, 20 * MS);
+    for (int i = 0; i < 3 && fired == 0; i++)
+        assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, 300000), 0); /* later than the timer */
+    assert_int_equal(fired, 1);
+}
+
+static void test_what_is_due_comes_with_the_events(void **state)
+{
+    (void)state;
+    struct epoll_event event = {.events = EPOLLOUT};
+    int pipe_fds[2];
+    assert_int_equal(pipe(pipe_fds), 0);
+    assert_int_equal(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, pipe_fds[1], &event), 0);
+    assert_int_equal(tw_loop_epoll_wait_new(&loop, epoll_fd, wheel, &plain), 0);
+    tw_loop_add_in(loop, &timer, MS);
+    usleep(5000);
+    assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, -1), 1);
+    assert_int_equal(fired, 1);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+}
+
+/* The first callback waits, and the second, inside of that, frees the loop that both waits are in. */
+static void wait_inside(void *arg, struct tw_timer *due)
+{
+    struct epoll_event event;
+    (void)arg;
+    if (++fired == 1) {
+        assert_ptr_equal(due, &timer);
+        assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, -1), 0);
+        return;
+    }
+    tw_loop_free(loop);
+    loop = NULL;
+}
+
+static void test_a_wait_inside_a_wait_may_lose_the_loop(void **state)
+{
+    (void)state;
+    struct tw_loop_options options = {.due = wait_inside};
+    struct epoll_event event;
+    assert_int_equal(tw_loop_epoll_wait_new(&loop, epoll_fd, wheel, &options), 0);
+    tw_loop_add_in(loop, &timer, 0);
+    tw_loop_add_in(loop, &second, 0);
+    usleep(5000);
+    assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, -1), 0);
+    assert_int_equal(fired, 2);
+    assert_null(loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        TEST(test_what_is_no_epoll_set_is_refused),
+        TEST(test_the_events_of_others_are_left_alone),
+        TEST(test_a_wait_has_bad_options_and_bad_descriptors),
+        TEST(test_a_wait_keeps_to_its_timeout),
+        TEST(test_what_is_due_comes_with_the_events),
+        TEST(test_a_wait_inside_a_wait_may_lose_the_loop),
+    };
+    alarm(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
