@@ -93,7 +93,7 @@ format-check: ## fails where clang-format would change something
 	@git ls-files '*.c' '*.h' '*.cpp' '*.hpp' | xargs clang-format --dry-run -Werror
 
 lint: ## clang-tidy over the library and the command
-	@tools/setup build check
+	@tools/setup build test check
 	@$(with_module)
 	@$(call configure,build/lint,-DTICKWHEEL_TESTS=OFF $(module_options))
 	@git ls-files 'src/*.c' 'tools/*.c' | xargs clang-tidy --quiet -p build/lint
@@ -130,7 +130,7 @@ audit: ## the behaviour tests with the whole wheel checked after every call
 	@$(call compile,build/audit)
 	@ctest --test-dir build/audit --output-on-failure -j $(JOBS) -R 'contract|wheel_wheel|geometry|long_life|fuzz'
 
-coverage: ## 100 % of the lines; 100 % of the branches of src/wheel, 95 % of src/sched
+coverage: ## 100 % of the lines; 100 % of the branches of src/wheel, 95 % of src/sched and src/loops
 	@tools/setup build test check
 	@$(call configure,build/coverage,-DTICKWHEEL_COVERAGE=ON -DTICKWHEEL_REDIS=OFF -DCMAKE_BUILD_TYPE=None)
 	@$(call compile,build/coverage)
@@ -139,6 +139,7 @@ coverage: ## 100 % of the lines; 100 % of the branches of src/wheel, 95 % of src
 	@$(gcovr) --filter src/ --branches build/coverage | grep -E '^(src|TOTAL|File)'
 	@$(call gate,src/wheel/,100)
 	@$(call gate,src/sched/,95)
+	@$(call gate,src/loops/,95)
 
 coverage-redis: ## which lines of src/redis no test takes; servers that are killed do not tell theirs
 	@tools/setup build test check redis
@@ -153,7 +154,7 @@ valgrind: build ## the contract tests under valgrind
 	@tools/setup build test check
 	@$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON)
 	@$(call compile,build)
-	@for t in contract wheel geometry; do valgrind -q --leak-check=full --error-exitcode=1 build/tests/test_$$t > build/make.log 2>&1 || { cat build/make.log; exit 1; }; done; echo "valgrind: clean"
+	@for t in contract wheel geometry loop epoll_calls; do valgrind -q --leak-check=full --error-exitcode=1 build/tests/test_$$t > build/make.log 2>&1 || { cat build/make.log; exit 1; }; done; echo "valgrind: clean"
 
 fuzz: ## libFuzzer with the model inside, for SECONDS=60
 	@tools/setup build test check
