@@ -8,6 +8,8 @@
 #ifndef TW_BENCH_H
 #define TW_BENCH_H
 
+#include "../clock.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -132,16 +134,5 @@ extern const char *const workload_texts[WORKLOADS];
 /* Makes all random choices. `quick` asks for fewer operations, `tail` for a look at what is left at the end. */
 struct load *load_make(enum workload workload, uint32_t timers, uint64_t seed, bool quick, bool tail);
 void load_free(struct load *load);
-
-/* ---- clock.c ---- */
-
-/* The true monotonic clock. */
-uint64_t bench_real_ns(void);
-/* Sets the clock that the event loops see: a millisecond a tick, and a half, so that rounding cannot matter. */
-void bench_set_tick(uint64_t tick);
-/* Bytes that malloc has given out. */
-size_t bench_heap_bytes(void);
-/* malloc or exit. */
-void *bench_alloc(size_t size);
 
 #endif
