@@ -71,14 +71,14 @@ cluster: ## six servers; 100,000 tasks fall due, a primary is killed: what was l
 	@$(MAKE) module
 	@TICKWHEEL_MODULE=build/tickwheel.so tools/cluster
 
-bench: ## the benchmarks beside others, an hour and more; QUICK=1: minutes; PART=wheel, sched, redis or cpp
-	@case "$(PART)" in "" | wheel | sched | redis | cpp) ;; *) echo "make bench: PART is '$(PART)': expected wheel, sched, redis or cpp" >&2; exit 2 ;; esac
+bench: ## the benchmarks beside others, an hour and more; QUICK=1: minutes; PART=wheel, sched, loops, redis or cpp
+	@case "$(PART)" in "" | wheel | sched | loops | redis | cpp) ;; *) echo "make bench: PART is '$(PART)': expected wheel, sched, loops, redis or cpp" >&2; exit 2 ;; esac
 	@tools/setup build bench serve
 	@$(with_module)
 	@mkdir -p build/bench
 	@$(call configure,build/native,-DTICKWHEEL_BENCH=ON -DTICKWHEEL_TESTS=OFF -DTICKWHEEL_NATIVE=OFF $(module_options))
 	@$(call compile,build/native)
-	@for part in $(or $(PART),wheel sched redis cpp); do \
+	@for part in $(or $(PART),wheel sched loops redis cpp); do \
 		case $$part in redis) program=build/native/tickwheel.so ;; *) program=build/native/$${part}_bench ;; esac; \
 		bench/$$part/run $$program $(CURDIR)/build/bench $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) || exit; done
 

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The wheel's next work is the timeout of epoll_wait(), as examples/echo-server.c has it.
+ */
+#define ENGINE_NEW tw_loop_epoll_wait_new
+#include "tickwheel.inc.h"
+
+static int engine_wait(struct epoll_event *events, int room)
+{
+    return tw_loop_epoll_wait(loop, events, room, -1);
+}
