@@ -16,7 +16,7 @@
  */
 #include "module.h"
 
-#include <base/histogram.h>
+#include <base/recent.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -28,6 +28,7 @@ enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000, ERROR_MAX = 200, SMALL_ARGUM
 static uint64_t drains;  /* TW.DRAIN calls */
 static uint64_t drained; /* by the present one */
 static uint64_t lateness[TW__HISTOGRAM_BUCKETS], lateness_max;
+static struct tw__recent lateness_recent;
 
 /* ---- strings for the server ----------------------------------------------------------------------------------- */
 
@@ -112,6 +113,11 @@ static uint64_t missed_periods(const struct tw__route *route, const struct tw__t
     return missed ? (now_ms - due) / every : 0;
 }
 
+static uint64_t second(void)
+{
+    return RedisModule_MonotonicMicroseconds() / 1000000;
+}
+
 static void count_lateness(uint64_t due_ms)
 {
     struct timespec now;
@@ -119,6 +125,7 @@ static void count_lateness(uint64_t due_ms)
     int64_t late = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - (int64_t)due_ms * 1000;
     uint64_t late_us = late > 0 ? (uint64_t)late : 0;
     lateness[tw__histogram_bucket(late_us)]++;
+    tw__recent_add(&lateness_recent, second(), late_us);
     if (late_us > lateness_max)
         lateness_max = late_us;
 }
@@ -131,6 +138,17 @@ uint64_t tw__lateness_us(double part)
 uint64_t tw__lateness_us_max(void)
 {
     return lateness_max;
+}
+
+struct tw__lateness tw__lateness_recent(void)
+{
+    uint64_t sum[TW__HISTOGRAM_BUCKETS];
+    struct tw__lateness recent;
+    recent.fired = tw__recent_sum(&lateness_recent, second(), sum, &recent.max_us);
+    recent.p50_us = tw__histogram_percentile(sum, 0.5, recent.max_us);
+    recent.p90_us = tw__histogram_percentile(sum, 0.9, recent.max_us);
+    recent.p99_us = tw__histogram_percentile(sum, 0.99, recent.max_us);
+    return recent;
 }
 
 /* ---- the calls --------------------------------------------------------------------------------------------------------- */

@@ -206,6 +206,17 @@ static const struct {
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("schedule", 0)),
      }},
+    {"tw.top",
+     "admin slow dangerous",
+     {
+         .summary =
+             "Looks at all schedules: what falls due when, how late deliveries were, which have most tasks.",
+         .complexity = "O(S), S the schedules, at most 20,000, and as many tasks at most",
+         .arity = -1,
+         .tips = "nondeterministic_output",
+         .args = ARGS(MAYBE("ms", "STEP", INTEGER), MAYBE("n", "COUNT", INTEGER),
+                      MAYBE("schedules", "SCHEDULES", INTEGER)),
+     }},
     {"tw.fired",
      "write slow",
      {

@@ -8,7 +8,8 @@
  *     schedule.c  a schedule: tasks and routes    events.c    what happens to keys and to the server
  *     task.c      the bytes of a task             persist.c   RDB, AOF, copies, digests, defragmentation
  *     filing.c    where tasks wait                chunk.c     tasks as bytes on disk
- *     table.c     ids to tasks                    config.c, info.c, docs.c
+ *     table.c     ids to tasks                    overview.c  all schedules at once
+ *     config.c, info.c, docs.c
  *     arguments.c reading the arguments of commands
  */
 #ifndef TW_REDIS_MODULE_H
@@ -112,6 +113,12 @@ enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx);
 /* Lateness of what was delivered: the value that `share` of all do not exceed, in us. */
 uint64_t tw__lateness_us(double share);
 uint64_t tw__lateness_us_max(void);
+
+/* That of the past ten seconds, and how many deliveries there were. */
+struct tw__lateness {
+    uint64_t fired, p50_us, p90_us, p99_us, max_us;
+};
+struct tw__lateness tw__lateness_recent(void);
 
 /* ---- a batch of deliveries (batch.c) -------------------------------------------------------------------------- */
 

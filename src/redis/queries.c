@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands that read: TW.GET, TW.LEN, TW.NEXT, TW.SCAN, TW.RANGE, TW.FORECAST, TW.INFO. docs/redis.md describes them.
+ * The commands that read: TW.GET, TW.LEN, TW.NEXT, TW.SCAN, TW.RANGE, TW.FORECAST, TW.INFO, TW.TOP. docs/redis.md describes them.
  */
 #include "module.h"
 
@@ -14,7 +14,9 @@ enum {
     STEP_USUAL_MS = 1000,
     STEPS_USUAL = 60,
     STEPS_MAX = 10000,
-    SCAN_USUAL = 10
+    SCAN_USUAL = 10,
+    LARGEST_USUAL = 10,
+    LARGEST_MAX = 100
 };
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
@@ -246,6 +248,13 @@ static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 /* ---- TW.FORECAST, TW.INFO --------------------------------------------------------------------------------------------------- */
 
+static void reply_counts(RedisModuleCtx *ctx, const uint64_t *counts, uint64_t count)
+{
+    RedisModule_ReplyWithArray(ctx, (long)count);
+    for (uint64_t i = 0; i < count; i++)
+        reply_number(ctx, counts[i]);
+}
+
 static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__schedule *schedule;
@@ -260,9 +269,7 @@ static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     uint64_t *counts = RedisModule_Calloc(count, sizeof *counts);
     if (schedule != NULL)
         tw__schedule_forecast(schedule, tw__now_ms(), step, count, counts);
-    RedisModule_ReplyWithArray(ctx, (long)count);
-    for (uint64_t i = 0; i < count; i++)
-        reply_number(ctx, counts[i]);
+    reply_counts(ctx, counts, count);
     RedisModule_Free(counts);
     return REDISMODULE_OK;
 }
@@ -292,6 +299,59 @@ static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
+/* ---- TW.TOP ------------------------------------------------------------------------------------------------------------------ */
+
+static void reply_lateness(RedisModuleCtx *ctx)
+{
+    struct tw__lateness recent = tw__lateness_recent();
+    RedisModule_ReplyWithCString(ctx, "recent");
+    RedisModule_ReplyWithMap(ctx, 5);
+    reply_named(ctx, "fired", recent.fired);
+    reply_named(ctx, "p50", recent.p50_us);
+    reply_named(ctx, "p90", recent.p90_us);
+    reply_named(ctx, "p99", recent.p99_us);
+    reply_named(ctx, "max", recent.max_us);
+}
+
+static void reply_largest(RedisModuleCtx *ctx, uint64_t limit)
+{
+    const struct tw__schedule *largest[LARGEST_MAX];
+    size_t count = tw__overview_largest(largest, limit);
+    RedisModule_ReplyWithCString(ctx, "schedules");
+    RedisModule_ReplyWithArray(ctx, (long)count);
+    for (size_t i = 0; i < count; i++) {
+        RedisModule_ReplyWithArray(ctx, 6);
+        RedisModule_ReplyWithLongLong(ctx, largest[i]->db);
+        RedisModule_ReplyWithString(ctx, largest[i]->name);
+        reply_number(ctx, tw__table_count(&largest[i]->tasks));
+        reply_number(ctx, largest[i]->held);
+        reply_number(ctx, largest[i]->fired);
+        reply_number(ctx, largest[i]->dead);
+    }
+}
+
+static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LARGEST_USUAL;
+    struct tw__option options[] = {{"STEP", NULL}, {"COUNT", NULL}, {"SCHEDULES", NULL}, {NULL, NULL}};
+    if (!tw__options(ctx, argv + 1, argc - 1, options, "STEP ms, COUNT n or SCHEDULES n") ||
+        !tw__option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
+        !tw__option_number(ctx, &options[1], 1, STEPS_MAX, &count) ||
+        !tw__option_number(ctx, &options[2], 0, LARGEST_MAX, &limit))
+        return REDISMODULE_OK;
+    tw__batch_settle();
+    uint64_t *counts = RedisModule_Alloc(count * sizeof *counts);
+    bool exact = tw__overview_forecast(tw__now_ms(), step, count, counts);
+    RedisModule_ReplyWithMap(ctx, 4);
+    RedisModule_ReplyWithCString(ctx, "forecast");
+    reply_counts(ctx, counts, count);
+    reply_named(ctx, "exact", exact);
+    reply_lateness(ctx);
+    reply_largest(ctx, limit);
+    RedisModule_Free(counts);
+    return REDISMODULE_OK;
+}
+
 /* ---- registering --------------------------------------------------------------------------------------------------------------- */
 
 int tw__queries_register(RedisModuleCtx *ctx)
@@ -299,15 +359,16 @@ int tw__queries_register(RedisModuleCtx *ctx)
     static const struct {
         const char *name, *flags;
         RedisModuleCmdFunc call;
+        int key; /* 0: none */
     } commands[] = {
-        {"tw.get", "readonly fast", command_get}, {"tw.len", "readonly fast", command_len},
-        {"tw.next", "readonly", command_next},    {"tw.scan", "readonly", command_scan},
-        {"tw.range", "readonly", command_range},  {"tw.forecast", "readonly", command_forecast},
-        {"tw.info", "readonly", command_info},
+        {"tw.get", "readonly fast", command_get, 1}, {"tw.len", "readonly fast", command_len, 1},
+        {"tw.next", "readonly", command_next, 1},    {"tw.scan", "readonly", command_scan, 1},
+        {"tw.range", "readonly", command_range, 1},  {"tw.forecast", "readonly", command_forecast, 1},
+        {"tw.info", "readonly", command_info, 1},    {"tw.top", "readonly admin", command_top, 0},
     };
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (RedisModule_CreateCommand(ctx, commands[i].name, commands[i].call, commands[i].flags, 1, 1, 1) !=
-            REDISMODULE_OK)
+        if (RedisModule_CreateCommand(ctx, commands[i].name, commands[i].call, commands[i].flags,
+                                      commands[i].key, commands[i].key, commands[i].key) != REDISMODULE_OK)
             return REDISMODULE_ERR;
     return REDISMODULE_OK;
 }

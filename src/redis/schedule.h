@@ -232,6 +232,13 @@ size_t tw__schedule_earliest(const struct tw__schedule *schedule, uint64_t from,
 void tw__schedule_forecast(const struct tw__schedule *schedule, uint64_t now_ms, uint64_t step, size_t count,
                            uint64_t *counts);
 
+/* The same for the tasks of all schedules; what waits in a queue counts in the first step. Returns whether the counts are
+ * exact; if not, they are estimated from a sample (overview.c). */
+bool tw__overview_forecast(uint64_t now_ms, uint64_t step, size_t count, uint64_t *counts);
+
+/* Up to `limit` of the attached schedules that have most tasks, most first. Returns how many. */
+size_t tw__overview_largest(const struct tw__schedule **largest, size_t limit);
+
 /* All tasks of a schedule in order, in a block from tw__memory. NULL: there are none. */
 struct tw__task **tw__schedule_sorted(const struct tw__schedule *schedule);
 

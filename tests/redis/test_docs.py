@@ -10,13 +10,18 @@ import redis
 from harness import ROOT, Raw, as_map
 
 WRITES = {"tw.add", "tw.cancel", "tw.move", "tw.drain", "tw.fired", "tw.load"}
-READS = {"tw.get", "tw.len", "tw.next", "tw.scan", "tw.range", "tw.forecast", "tw.info"}
+READS = {"tw.get", "tw.len", "tw.next", "tw.scan", "tw.range", "tw.forecast", "tw.info", "tw.top"}
+KEYLESS = {"tw.top"}
 FAST = {"tw.add", "tw.cancel", "tw.move", "tw.get", "tw.len"}
 DENY_OOM = {"tw.add", "tw.move", "tw.drain"}
 ALL = sorted(WRITES | READS)
 PUBLIC = sorted((WRITES | READS) - {"tw.fired", "tw.load"})
 ARITY = {"tw.add": -8, "tw.cancel": -3, "tw.move": -5, "tw.get": -3, "tw.len": 2, "tw.next": 2, "tw.scan": -3, "tw.range": -4,
-         "tw.forecast": -2, "tw.drain": -2, "tw.info": 2}
+         "tw.forecast": -2, "tw.drain": -2, "tw.info": 2, "tw.top": -1}
+
+
+def keys_of(name):
+    return 0 if name in KEYLESS else 2 if name == "tw.add" else 1
 
 with open(os.path.join(ROOT, "docs", "redis.md"), encoding="utf-8") as file:
     REFERENCE = file.read()
@@ -58,7 +63,8 @@ def test_flags(server, name):
     assert ("denyoom" in flags) == (name in DENY_OOM)
     assert ("fast" in flags) == (name in FAST)
     assert "module" in flags
-    assert not flags & {"noscript", "blocking", "loading", "no_multi", "admin"}
+    assert ("admin" in flags) == (name in KEYLESS)  # it tells of all keys
+    assert not flags & {"noscript", "blocking", "loading", "no_multi"}
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -73,6 +79,8 @@ def test_arity(server, name):
     """What COMMAND DOCS tells clients of the least number of words; what is refused with fewer is in test_errors.py."""
     assert command_info(server, name)[1] in (ARITY[name], -1), "a server that keeps its own says -1"
     raw = Raw(server)
+    if name in KEYLESS:
+        return  # all that it takes is optional
     short = raw(name, *["x"] * (abs(ARITY[name]) - 2))
     assert isinstance(short, Raw.Error) and "wrong number of arguments" in short
     enough = raw(name, *["x"] * (abs(ARITY[name]) - 1))
@@ -82,13 +90,13 @@ def test_arity(server, name):
 @pytest.mark.parametrize("name", ALL)
 def test_keys_by_position(server, name):
     found = command_info(server, name)
-    assert found[3:6] == [1, 2 if name == "tw.add" else 1, 1]
+    assert found[3:6] == ([0, 0, 0] if name in KEYLESS else [1, keys_of(name), 1])
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_key_specs(server, name):
     specs = [as_map(spec) for spec in command_info(server, name)[8]]
-    assert len(specs) == (2 if name == "tw.add" else 1)
+    assert len(specs) == keys_of(name)
     for position, spec in enumerate(specs, 1):
         begin, find = as_map(spec["begin_search"]), as_map(spec["find_keys"])
         assert (begin["type"], as_map(begin["spec"])["index"]) == ("index", position)
@@ -121,7 +129,10 @@ def test_categories(server, r):
     major, minor = map(int, server.info("server")["redis_version"].split(".")[:2])
     for name in ALL:
         found = set(command_info(server, name)[6])
-        if (major, minor) < (7, 2):
+        if name in KEYLESS:
+            assert found <= {"@read", "@slow", "@admin", "@dangerous"}
+            assert (major, minor) < (7, 2) or found >= {"@slow", "@admin", "@dangerous"}
+        elif (major, minor) < (7, 2):
             assert found <= {"@write" if name in WRITES else "@read", "@fast" if name in FAST else "@slow"}
         else:
             assert found >= {"@write" if name in WRITES else "@read", "@fast" if name in FAST else "@slow"}
@@ -155,7 +166,7 @@ def test_docs_tell_the_same_options_as_the_reference(server, name):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_docs_tell_which_arguments_are_keys(server, name):
     keys = [(one["name"], one["key_spec_index"]) for one in arguments(docs(server, name)["arguments"]) if one["type"] == "key"]
-    assert keys == [("schedule", 0), ("target", 1)][:2 if name == "tw.add" else 1]
+    assert keys == [("schedule", 0), ("target", 1)][:keys_of(name)]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""TW.TOP: all schedules of a server at once."""
+import pytest
+import redis
+
+from harness import as_map, now_ms, wait_replica_in_sync, wait_until
+
+HOUR = 3600 * 1000
+
+
+def top(r, *words):
+    found = as_map(r.execute_command("TW.TOP", *words))
+    found["recent"] = as_map(found["recent"])
+    return found
+
+
+def add(r, schedule, *dues, every=None):
+    """Tasks that fall due so many ms from now."""
+    pipe, now = r.pipeline(transaction=False), now_ms()
+    for i, due in enumerate(dues):
+        again = ("EVERY", every) if every else ()
+        pipe.execute_command("TW.ADD", schedule, f"{schedule}:out", f"{due}:{i}", "AT", now + due, *again, "PAYLOAD", "f", "v")
+    pipe.execute()
+
+
+def test_an_empty_server(r):
+    assert top(r) == {"forecast": [0] * 60, "exact": 1, "schedules": [],
+                      "recent": {"fired": 0, "p50": 0, "p90": 0, "p99": 0, "max": 0}}
+
+
+def test_the_forecast_adds_up_all_schedules(r):
+    add(r, "a", HOUR // 2, 3 * HOUR // 2, 3 * HOUR // 2)
+    add(r, "b", HOUR // 2, 7 * HOUR // 2, 9 * HOUR // 2)
+    found = top(r, "STEP", HOUR, "COUNT", 4)
+    assert (found["forecast"], found["exact"]) == ([2, 2, 0, 1], 1)
+    assert top(r, "COUNT", 2, "STEP", HOUR)["forecast"] == [2, 2]
+
+
+def test_only_the_next_time_of_a_repeating_task_counts(r):
+    add(r, "a", HOUR // 2, every=HOUR)
+    assert top(r, "STEP", HOUR, "COUNT", 4)["forecast"] == [1, 0, 0, 0]
+
+
+def test_tasks_of_a_removed_schedule_do_not_count(r):
+    add(r, "a", *[HOUR // 2] * 50)
+    add(r, "b", HOUR // 2)
+    r.unlink("a")
+    assert top(r, "STEP", HOUR, "COUNT", 2)["forecast"] == [1, 0]
+
+
+def test_what_is_held_counts_in_the_first_step(server, r):
+    r.set("a:out", "not a stream")
+    add(r, "a", 1, 2, 3)
+    wait_until(lambda: server.info("tickwheel")["tickwheel_held"] == 3)
+    assert top(r, "COUNT", 3)["forecast"] == [3, 0, 0]
+
+
+def test_on_a_replica_what_is_due_waits(fleet):
+    primary = fleet.server()
+    replica = fleet.server(replicaof=primary)
+    wait_replica_in_sync(primary, replica)
+    r = primary.client()
+    add(r, "a", 1500, HOUR)
+    r.client_pause(HOUR, all=False)
+    client = replica.client()
+    wait_until(lambda: top(client, "STEP", 1, "COUNT", 2)["forecast"] == [1, 0])
+    assert top(client, "STEP", 2 * HOUR, "COUNT", 1)["forecast"] == [2]
+    r.client_unpause()
+    wait_until(lambda: top(client, "STEP", 2 * HOUR, "COUNT", 1)["forecast"] == [1])
+
+
+def test_the_largest_schedules_come_first(r):
+    for n in (3, 9, 1, 5, 7):
+        add(r, f"s{n}", *[HOUR] * n)
+    found = top(r)["schedules"]
+    assert [(db, name, tasks) for db, name, tasks, *_ in found] == [(0, f"s{n}", n) for n in (9, 7, 5, 3, 1)]
+    assert [name for _, name, *_ in top(r, "SCHEDULES", 2)["schedules"]] == ["s9", "s7"]
+    assert top(r, "SCHEDULES", 0)["schedules"] == []
+
+
+def test_a_schedule_is_described(server, r):
+    other = server.client(db=3)
+    r.set("x", "not a stream")
+    add(other, "s", 1, 2, HOUR)
+    wait_until(lambda: other.xlen("s:out") == 2)
+    assert top(r)["schedules"] == [[3, "s", 1, 0, 2, 0]]
+
+
+def test_lateness_of_the_past_seconds(r):
+    add(r, "s", *range(1, 51))
+    wait_until(lambda: r.xlen("s:out") == 50)
+    recent = top(r)["recent"]
+    assert recent["fired"] == 50
+    assert 0 < recent["p50"] <= recent["p90"] <= recent["p99"] <= recent["max"]
+    wait_until(lambda: top(r)["recent"]["fired"] == 0)
+    assert top(r)["recent"]["max"] == 0
+
+
+@pytest.mark.parametrize("schedules", [1, 5, 200])
+def test_of_very_many_it_is_an_estimate(r, schedules):
+    """120,000 tasks over an hour, twice as many in each quarter of an hour as in the one before."""
+    weights = (1, 2, 4, 8)
+    per, now = 120000 // schedules // 15, now_ms()
+    for s in range(schedules):
+        pipe = r.pipeline(transaction=False)
+        for quarter, weight in enumerate(weights):
+            for i in range(per * weight):
+                due = now + quarter * HOUR // 4 + HOUR // 8
+                pipe.execute_command("TW.ADD", f"s{s}", "out", f"{quarter}:{i}", "AT", due, "LIST", "PAYLOAD", "v")
+        pipe.execute()
+    found = top(r, "STEP", HOUR // 4, "COUNT", 5)
+    assert found["exact"] == 0
+    for count, weight in zip(found["forecast"], weights):
+        expected = per * weight * schedules
+        assert abs(count - expected) < 6 * (expected * 6) ** 0.5 + 100, found  # six standard deviations of a sample of a sixth
+    assert found["forecast"][4] == 0
+    few = top(r, "STEP", 1000, "COUNT", 60)
+    assert (few["forecast"], few["exact"]) == ([0] * 60, 1)
+
+
+@pytest.mark.parametrize("words,expected", [
+    (("STEP", 0), "STEP"), (("STEP", "x"), "STEP"), (("COUNT", 0), "COUNT"), (("COUNT", 10001), "10000"),
+    (("SCHEDULES", 101), "100"), (("SCHEDULES", -1), "SCHEDULES"), (("s",), "STEP ms, COUNT n or SCHEDULES n"),
+    (("STEP", 1, "STEP", 2), "STEP")], ids=str)
+def test_a_bad_argument_is_named(r, words, expected):
+    with pytest.raises(redis.ResponseError, match=expected):
+        r.execute_command("TW.TOP", *words)
+
+
+def test_it_has_to_be_allowed(server, r):
+    r.execute_command("ACL", "SETUSER", "someone", "reset", "on", ">secret", "~mine:*", "+@all", "-tw.top")
+    someone = server.client(username="someone", password="secret")
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        someone.execute_command("TW.TOP")
+    r.execute_command("ACL", "SETUSER", "someone", "-@all", "+tw.top", "resetkeys")
+    assert top(someone)["exact"] == 1
