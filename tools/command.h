@@ -11,8 +11,9 @@
 
 enum {
     TW_EXIT_GOOD = 0,
-    TW_EXIT_WRONG = 1, /* the wheel fired wrongly or refused a timer; a file could not be written */
-    TW_EXIT_INPUT = 2  /* the arguments or the trace are not what they should be */
+    TW_EXIT_WRONG =
+        1, /* the wheel fired wrongly or refused a timer; a file could not be written; nobody answers */
+    TW_EXIT_INPUT = 2 /* the arguments or the trace are not what they should be */
 };
 
 /* The subcommands: argv[0] is the subcommand's own name. Each returns an exit status. */
@@ -20,6 +21,7 @@ int tw_command_run(int argc, char **argv);
 int tw_command_replay(int argc, char **argv);
 int tw_command_draw(int argc, char **argv);
 int tw_command_plan(int argc, char **argv);
+int tw_command_top(int argc, char **argv);
 
 /* Prints one line on standard error, after taking the progress bar off. */
 void tw_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -14,6 +14,7 @@ static const char HELP[] =
     "usage: tickwheel COMMAND [ARGUMENTS]\n"
     "\n"
     "  run [FILE...]              run delayed tasks, from files or as they come through a pipe\n"
+    "  top                        show live what a server or a scheduler has to do\n"
     "  replay TRACE               run a recorded trace of timer operations through the wheel and check every "
     "firing\n"
     "  draw TRACE --at TICK -o F  draw the wheel as it stands at a tick of a trace, as an SVG picture\n"
@@ -45,6 +46,7 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } COMMANDS[] = {
     {"run", tw_command_run},
+    {"top", tw_command_top},
     {"replay", tw_command_replay},
     {"draw", tw_command_draw},
     {"plan", tw_command_plan},

@@ -11,6 +11,7 @@
 #include "rest.h"
 #include "run_options.h"
 #include "screen.h"
+#include "stats_socket.h"
 #include "task_line.h"
 #include "value.h"
 
@@ -85,8 +86,10 @@ static void run_command(const struct tw_value *value, const char *due, uint64_t 
     pthread_mutex_unlock(&tally_lock);
 }
 
-static void tally(uint64_t late)
+static void tally(uint64_t late_ns)
 {
+    uint64_t late = late_ns / 1000;
+    tw_stats_note(late_ns);
     pthread_mutex_lock(&tally_lock);
     tw_histogram_add(&late_us, late > 0 ? late : 1);
     pthread_mutex_unlock(&tally_lock);
@@ -101,7 +104,7 @@ static bool call(const struct tw_task *task, const struct tw_when *first)
     tw_time_print(tw_calendar_due(&calendar, first, value->period_ns, task->due_ns) / 1000000 * 1000000, due);
     if (options.exec == NULL && !print_task(value, due, late))
         return false;
-    tally(late);
+    tally(task->late_ns);
     if (options.exec != NULL)
         run_command(value, due, late);
     return true;
@@ -457,11 +460,15 @@ static bool prepare(void)
     struct tw_sched_options sched_options = {.tick_ns = TICK_NS,
                                              .workers = options.exec != NULL ? (uint32_t)options.jobs : 0};
     tw_screen_begin(!options.quiet, options.exec != NULL);
+    if (options.stats != NULL && !tw_stats_open(options.stats))
+        return false;
     unread.out = open_memstream(&unread.text, &unread.size);
     if (unread.out == NULL || !tw_lines_pipe(wake_pipe) || tw_sched_new(&sched, &sched_options) != 0) {
         tw_complain("tickwheel run: the scheduler cannot be started: %s", strerror(errno));
         return false;
     }
+    if (options.stats != NULL && !tw_stats_start(sched))
+        return false;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
@@ -487,10 +494,13 @@ int tw_command_run(int argc, char **argv)
     int status = tw_run_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
-    if (!prepare())
+    if (!prepare()) {
+        tw_stats_close();
         return TW_EXIT_WRONG;
+    }
     bool read = read_all(argc - optind, argv + optind);
     wait_for_the_last();
+    tw_stats_close();
     bool good = finish();
     tw_sched_free(sched);
     if (!read || (options.strict && input.bad_lines > 0))

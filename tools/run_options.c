@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "rest.h"
+#include "stats_socket.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,9 @@ static const char HELP[] =
     "  --speed N       time runs so many times faster, 0.001 to 1000000 (default 1)\n"
     "  --rest FILE     where tasks and lines are written that did not run, to go on from (default: standard "
     "error)\n"
+    "  --stats PATH    a Unix socket at PATH tells `tickwheel top --stats PATH` how it is doing; nobody else "
+    "may "
+    "read it\n"
     "  --strict        stop at the first line that is malformed, with status 2; else it is skipped and the "
     "status is 1\n"
     "  --quiet         no summary\n"
@@ -68,7 +72,7 @@ static bool parse_jobs(const char *text, uint64_t *jobs)
     return false;
 }
 
-enum { OPTION_EXEC = 1, OPTION_JOBS, OPTION_SPEED, OPTION_REST, OPTION_STRICT, OPTION_QUIET };
+enum { OPTION_EXEC = 1, OPTION_JOBS, OPTION_SPEED, OPTION_REST, OPTION_STATS, OPTION_STRICT, OPTION_QUIET };
 
 static bool take_option(int code, struct tw_run_options *options)
 {
@@ -83,6 +87,9 @@ static bool take_option(int code, struct tw_run_options *options)
     case OPTION_REST:
         options->rest = optarg;
         return true;
+    case OPTION_STATS:
+        options->stats = optarg;
+        return tw_stats_address("tickwheel run: --stats", optarg, &(struct sockaddr_un){0});
     case OPTION_STRICT:
         options->strict = true;
         return true;
@@ -98,6 +105,7 @@ int tw_run_options_parse(int argc, char **argv, struct tw_run_options *options)
                                          {"jobs", required_argument, NULL, OPTION_JOBS},
                                          {"speed", required_argument, NULL, OPTION_SPEED},
                                          {"rest", required_argument, NULL, OPTION_REST},
+                                         {"stats", required_argument, NULL, OPTION_STATS},
                                          {"strict", no_argument, NULL, OPTION_STRICT},
                                          {"quiet", no_argument, NULL, OPTION_QUIET},
                                          {"help", no_argument, NULL, 'h'},

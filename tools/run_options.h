@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct tw_run_options {
-    const char *exec, *rest; /* NULL: not given */
+    const char *exec, *rest, *stats; /* NULL: not given */
     uint64_t jobs;
     double speed;
     bool strict, quiet;

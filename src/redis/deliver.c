@@ -148,6 +148,7 @@ struct tw__lateness tw__lateness_recent(void)
     recent.p50_us = tw__histogram_percentile(sum, 0.5, recent.max_us);
     recent.p90_us = tw__histogram_percentile(sum, 0.9, recent.max_us);
     recent.p99_us = tw__histogram_percentile(sum, 0.99, recent.max_us);
+    recent.p999_us = tw__histogram_percentile(sum, 0.999, recent.max_us);
     return recent;
 }
 

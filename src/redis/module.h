@@ -116,7 +116,7 @@ uint64_t tw__lateness_us_max(void);
 
 /* That of the past ten seconds, and how many deliveries there were. */
 struct tw__lateness {
-    uint64_t fired, p50_us, p90_us, p99_us, max_us;
+    uint64_t fired, p50_us, p90_us, p99_us, p999_us, max_us;
 };
 struct tw__lateness tw__lateness_recent(void);
 

@@ -305,11 +305,12 @@ static void reply_lateness(RedisModuleCtx *ctx)
 {
     struct tw__lateness recent = tw__lateness_recent();
     RedisModule_ReplyWithCString(ctx, "recent");
-    RedisModule_ReplyWithMap(ctx, 5);
+    RedisModule_ReplyWithMap(ctx, 6);
     reply_named(ctx, "fired", recent.fired);
     reply_named(ctx, "p50", recent.p50_us);
     reply_named(ctx, "p90", recent.p90_us);
     reply_named(ctx, "p99", recent.p99_us);
+    reply_named(ctx, "p999", recent.p999_us);
     reply_named(ctx, "max", recent.max_us);
 }
 

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A Redis server with the module: INFO, and TW.TOP, or for one schedule TW.FORECAST and TW.INFO. Waits are bounded, and a
+ * connection with which anything went wrong is given up, so that the next reading begins afresh.
+ */
+#include "feed.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct redis_feed {
+    struct tw_feed feed;
+    const struct tw_top_options *options;
+    redisContext *context; /* NULL: not connected */
+};
+
+/* What has been read, and why it could not be. */
+struct attempt {
+    struct redis_feed *feed;
+    struct tw_reading *reading;
+    char *error;
+};
+
+__attribute__((format(printf, 2, 3))) static bool fail(const struct attempt *attempt, const char *format, ...)
+{
+    va_list words;
+    int at = snprintf(attempt->error, TW_FEED_ERROR, "%.120s: ", attempt->feed->options->address);
+    va_start(words, format);
+    vsnprintf(attempt->error + at, TW_FEED_ERROR - (size_t)at, format, words);
+    va_end(words);
+    return false;
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
+
+static const char *user_of(const struct redis_feed *feed)
+{
+    return feed->options->user != NULL ? feed->options->user : "default";
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Says what an error of the server means. */
+static bool explain(const struct attempt *attempt, const char *command, const char *text)
+{
+    const char *user = user_of(attempt->feed);
+    char clean[160];
+    tw_reading_text(clean, sizeof clean, text, strlen(text));
+    if (begins(text, "NOAUTH"))
+        return fail(attempt, "it wants a password: set TICKWHEEL_TOP_PASSWORD (and --user, unless it is the "
+                             "default user's)");
+    if (begins(text, "WRONGPASS") || begins(text, "ERR invalid password"))
+        return fail(attempt, "the password of user %.60s is wrong, or there is no such user", user);
+    if (begins(text, "NOPERM"))
+        return fail(attempt, "user %.60s has no permission for %s: %s", user, command, clean);
+    if (begins(text, "ERR unknown command"))
+        return fail(attempt, "it has no %s: its Tickwheel module is older than this command", command);
+    return fail(attempt, "%s: %s", command, clean);
+}
+
+/* Takes the next answer of the pipeline; NULL: it was none, or an error, and the attempt has failed. */
+static redisReply *next_answer(const struct attempt *attempt, const char *command)
+{
+    redisContext *context = attempt->feed->context;
+    void *found = NULL;
+    if (redisGetReply(context, &found) != REDIS_OK) {
+        bool late = context->err == REDIS_ERR_IO && strstr(context->errstr, "temporarily") != NULL;
+        if (context->err == REDIS_ERR_PROTOCOL)
+            fail(attempt, "what listens there is not a Redis server");
+        else
+            fail(attempt, "%s", late ? "there was no answer for 3 s" : context->errstr);
+        return NULL;
+    }
+    redisReply *reply = found;
+    if (reply->type != REDIS_REPLY_ERROR)
+        return reply;
+    explain(attempt, command, reply->str);
+    freeReplyObject(reply);
+    return NULL;
+}
+
+static void send_words(const struct attempt *attempt, int count, const char **words)
+{
+    redisAppendCommandArgv(attempt->feed->context, count, words, NULL);
+}
+
+/* A command whose answer says nothing but that it worked. */
+static bool do_words(const struct attempt *attempt, int count, const char **words)
+{
+    send_words(attempt, count, words);
+    redisReply *reply = next_answer(attempt, words[0]);
+    if (reply != NULL)
+        freeReplyObject(reply);
+    return reply != NULL;
+}
+
+static const redisReply *element(const redisReply *reply, size_t i, int type)
+{
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || i >= reply->elements)
+        return NULL;
+    return reply->element[i]->type == type ? reply->element[i] : NULL;
+}
+
+/* The value beside a name, of a map as RESP2 has it. */
+static const redisReply *value_of(const redisReply *map, const char *name, int type)
+{
+    for (size_t i = 0; map != NULL && map->type == REDIS_REPLY_ARRAY && i + 1 < map->elements; i += 2)
+        if (map->element[i]->type == REDIS_REPLY_STRING && strcmp(map->element[i]->str, name) == 0)
+            return element(map, i + 1, type);
+    return NULL;
+}
+
+static uint64_t number(const redisReply *reply)
+{
+    return reply != NULL && reply->integer >= 0 ? (uint64_t)reply->integer : TW_ABSENT;
+}
+
+static uint64_t number_of(const redisReply *map, const char *name)
+{
+    return number(value_of(map, name, REDIS_REPLY_INTEGER));
+}
+
+/* ---- connecting ----------------------------------------------------------------------------------------------------- */
+
+static void disconnect(struct redis_feed *feed)
+{
+    if (feed->context != NULL)
+        redisFree(feed->context);
+    feed->context = NULL;
+}
+
+static bool log_in(const struct attempt *attempt)
+{
+    const struct tw_top_options *options = attempt->feed->options;
+    char db[16];
+    snprintf(db, sizeof db, "%d", options->db);
+    if (options->user != NULL &&
+        !do_words(attempt, 3, (const char *[]){"AUTH", options->user, options->password}))
+        return false;
+    if (options->user == NULL && options->password != NULL &&
+        !do_words(attempt, 2, (const char *[]){"AUTH", options->password}))
+        return false;
+    return options->db == 0 || do_words(attempt, 2, (const char *[]){"SELECT", db});
+}
+
+static bool open_connection(const struct attempt *attempt)
+{
+    struct redis_feed *feed = attempt->feed;
+    const struct tw_top_options *options = feed->options;
+    const struct timeval patience = {.tv_sec = TW_FEED_PATIENCE_S};
+    feed->context = options->port == 0 ? redisConnectUnixWithTimeout(options->host, patience)
+                                       : redisConnectWithTimeout(options->host, options->port, patience);
+    if (feed->context == NULL)
+        return fail(attempt, "no memory");
+    if (feed->context->err != 0)
+        return fail(attempt, "no server: %s", feed->context->errstr);
+    redisSetTimeout(feed->context, patience);
+    return log_in(attempt);
+}
+
+/* ---- INFO ------------------------------------------------------------------------------------------------------------ */
+
+/* The value of a field, which ends with its line; NULL: there is no such field. */
+static const char *field(const char *info, const char *name, size_t *size)
+{
+    size_t length = strlen(name);
+    for (const char *line = info; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, length) != 0 || line[length] != ':')
+            continue;
+        *size = strcspn(line + length + 1, "\r\n");
+        return line + length + 1;
+    }
+    return NULL;
+}
+
+static uint64_t info_number(const char *info, const char *name)
+{
+    size_t size;
+    const char *value = field(info, name, &size);
+    return value != NULL && isdigit((unsigned char)*value) ? strtoull(value, NULL, 10) : TW_ABSENT;
+}
+
+static void info_text(const char *info, const char *name, char *to, size_t room)
+{
+    size_t size = 0;
+    const char *value = field(info, name, &size);
+    tw_reading_text(to, room, value == NULL ? "" : value, size);
+}
+
+/* What INFO calls the numbers, where that is not tickwheel_ and the name. */
+static uint64_t count_field(const char *info, const char *kind, const char *name)
+{
+    char full[64];
+    snprintf(full, sizeof full, "tickwheel_%s%s", kind, name);
+    return info_number(info, full);
+}
+
+static uint64_t us_field(const char *info, const char *name)
+{
+    uint64_t us = count_field(info, "lateness_us_", name);
+    return us > TW_ABSENT / 1000 ? TW_ABSENT : us * 1000;
+}
+
+static void take_counts(const char *info, struct tw_reading *reading)
+{
+    for (int i = 0; i < TW_COUNTS; i++)
+        reading->count[i] = count_field(info, "", TW_COUNT_NAMES[i]);
+    reading->count[TW_COUNT_MEMORY] = count_field(info, "", "bytes");
+    for (int i = 0; i < TW_DEFERREDS; i++)
+        reading->deferred[i] = count_field(info, "deferred_", TW_DEFERRED_NAMES[i]);
+    reading->all = (struct tw_lateness_of){.calls = reading->count[TW_COUNT_FIRED],
+                                           .p50 = us_field(info, "p50"),
+                                           .p90 = TW_ABSENT,
+                                           .p99 = us_field(info, "p99"),
+                                           .p999 = us_field(info, "p999"),
+                                           .max = us_field(info, "max")};
+}
+
+static void take_state(const char *info, struct tw_reading *reading)
+{
+    char role[16], host[48], link[16], mode[16], number[16];
+    bool valkey = field(info, "valkey_version", &(size_t){0}) != NULL;
+    info_text(info, valkey ? "valkey_version" : "redis_version", number, sizeof number);
+    snprintf(reading->version, sizeof reading->version, "%s %s", valkey ? "valkey" : "redis", number);
+    info_text(info, "role", role, sizeof role);
+    info_text(info, "master_host", host, sizeof host);
+    info_text(info, "master_link_status", link, sizeof link);
+    info_text(info, "redis_mode", mode, sizeof mode);
+    const char *cluster = strcmp(mode, "cluster") == 0 ? " of a cluster" : "";
+    if (strcmp(role, "slave") == 0)
+        snprintf(reading->state, sizeof reading->state, "replica%s, its primary %s, link %s", cluster, host,
+                 link);
+    else
+        snprintf(reading->state, sizeof reading->state, "primary%s", cluster);
+    uint64_t up_s = info_number(info, "uptime_in_seconds");
+    reading->up_s = up_s == TW_ABSENT ? 0 : up_s;
+}
+
+static bool take_info(const struct attempt *attempt)
+{
+    redisReply *reply = next_answer(attempt, "INFO");
+    if (reply == NULL)
+        return false;
+    const char *info = reply->type == REDIS_REPLY_STRING ? reply->str : "";
+    size_t size;
+    bool has_module = field(info, "tickwheel_pending", &size) != NULL;
+    if (has_module) {
+        take_counts(info, attempt->reading);
+        take_state(info, attempt->reading);
+        info_text(info, "tickwheel_durability", attempt->reading->durability,
+                  sizeof attempt->reading->durability);
+        info_text(info, "tickwheel_warning", attempt->reading->warning, sizeof attempt->reading->warning);
+        if (strcmp(attempt->reading->warning, "none") == 0)
+            attempt->reading->warning[0] = '\0';
+    }
+    freeReplyObject(reply);
+    return has_module ||
+           fail(attempt, "the server has not loaded the Tickwheel module (loadmodule tickwheel.so)");
+}
+
+/* ---- TW.TOP, TW.FORECAST, TW.INFO ----------------------------------------------------------------------------------- */
+
+static bool take_forecast(const struct attempt *attempt, const redisReply *array)
+{
+    for (size_t i = 0; i < TW_READING_STEPS; i++) {
+        uint64_t count = number(element(array, i, REDIS_REPLY_INTEGER));
+        if (count == TW_ABSENT)
+            return fail(attempt, "the answer is not a forecast of %d steps", TW_READING_STEPS);
+        attempt->reading->forecast[i] = count;
+    }
+    return true;
+}
+
+static uint64_t us_of(const redisReply *map, const char *name)
+{
+    uint64_t us = number_of(map, name);
+    return us > TW_ABSENT / 1000 ? TW_ABSENT : us * 1000;
+}
+
+static void take_recent(const redisReply *map, struct tw_lateness_of *recent)
+{
+    recent->calls = number_of(map, "fired");
+    recent->p50 = us_of(map, "p50");
+    recent->p90 = us_of(map, "p90");
+    recent->p99 = us_of(map, "p99");
+    recent->p999 = us_of(map, "p999");
+    recent->max = us_of(map, "max");
+}
+
+static void take_schedule(const redisReply *one, struct tw_reading *reading)
+{
+    const redisReply *name = element(one, 1, REDIS_REPLY_STRING);
+    struct tw_schedule_seen *seen = &reading->seen[reading->schedules];
+    if (name == NULL || one->elements < 6)
+        return;
+    tw_reading_text(seen->name, sizeof seen->name, name->str, (size_t)name->len);
+    seen->db = number(element(one, 0, REDIS_REPLY_INTEGER));
+    seen->tasks = number(element(one, 2, REDIS_REPLY_INTEGER));
+    seen->held = number(element(one, 3, REDIS_REPLY_INTEGER));
+    seen->fired = number(element(one, 4, REDIS_REPLY_INTEGER));
+    seen->dead = number(element(one, 5, REDIS_REPLY_INTEGER));
+    reading->schedules++;
+}
+
+static bool take_top(const struct attempt *attempt)
+{
+    redisReply *reply = next_answer(attempt, "TW.TOP");
+    if (reply == NULL)
+        return false;
+    const redisReply *all = value_of(reply, "schedules", REDIS_REPLY_ARRAY), *one;
+    bool good = take_forecast(attempt, value_of(reply, "forecast", REDIS_REPLY_ARRAY));
+    attempt->reading->exact = number_of(reply, "exact") == 1;
+    take_recent(value_of(reply, "recent", REDIS_REPLY_ARRAY), &attempt->reading->recent);
+    for (size_t i = 0; i < TW_READING_SCHEDULES && (one = element(all, i, REDIS_REPLY_ARRAY)) != NULL; i++)
+        take_schedule(one, attempt->reading);
+    freeReplyObject(reply);
+    return good;
+}
+
+static bool take_one_forecast(const struct attempt *attempt)
+{
+    redisReply *reply = next_answer(attempt, "TW.FORECAST");
+    bool good = reply != NULL && take_forecast(attempt, reply);
+    attempt->reading->exact = true;
+    if (reply != NULL)
+        freeReplyObject(reply);
+    return good;
+}
+
+/* A schedule that is not there has no tasks: it may come. */
+static bool take_one_info(const struct attempt *attempt)
+{
+    struct tw_schedule_seen *seen = &attempt->reading->seen[0];
+    const char *name = attempt->feed->options->schedule;
+    redisReply *reply = next_answer(attempt, "TW.INFO");
+    bool absent = reply == NULL && strstr(attempt->error, "no such key") != NULL;
+    if (reply == NULL && !absent)
+        return false;
+    tw_reading_text(seen->name, sizeof seen->name, name, strlen(name));
+    seen->db = (uint64_t)attempt->feed->options->db;
+    seen->tasks = absent ? 0 : number_of(reply, "tasks");
+    seen->held = absent ? 0 : number_of(reply, "held");
+    seen->fired = absent ? 0 : number_of(reply, "fired");
+    seen->dead = absent ? 0 : number_of(reply, "dead");
+    attempt->reading->schedules = 1;
+    if (reply != NULL)
+        freeReplyObject(reply);
+    return true;
+}
+
+/* ---- the feed --------------------------------------------------------------------------------------------------------- */
+
+/* All is asked before any answer is waited for. */
+static bool ask(const struct attempt *attempt)
+{
+    const char *schedule = attempt->feed->options->schedule;
+    send_words(attempt, 4, (const char *[]){"INFO", "server", "replication", "tickwheel"});
+    if (schedule == NULL) {
+        send_words(attempt, 3, (const char *[]){"TW.TOP", "SCHEDULES", "20"});
+        return take_info(attempt) && take_top(attempt);
+    }
+    send_words(attempt, 2, (const char *[]){"TW.FORECAST", schedule});
+    send_words(attempt, 2, (const char *[]){"TW.INFO", schedule});
+    tw_reading_text(attempt->reading->schedule, sizeof attempt->reading->schedule, schedule, strlen(schedule));
+    return take_info(attempt) && take_one_forecast(attempt) && take_one_info(attempt);
+}
+
+/* Whether a connection had been closed by the server, as it may be when it was idle or the server has started anew. */
+static bool was_closed(const struct redis_feed *feed)
+{
+    const redisContext *context = feed->context;
+    return context != NULL && (context->err == REDIS_ERR_EOF ||
+                               (context->err == REDIS_ERR_IO && (errno == ECONNRESET || errno == EPIPE)));
+}
+
+static bool try_once(const struct attempt *attempt)
+{
+    struct redis_feed *feed = attempt->feed;
+    struct tw_reading *reading = attempt->reading;
+    tw_reading_init(reading);
+    reading->source = "redis";
+    tw_reading_text(reading->address, sizeof reading->address, feed->options->address,
+                    strlen(feed->options->address));
+    return (feed->context != NULL || open_connection(attempt)) && ask(attempt);
+}
+
+static bool read_redis(struct tw_feed *base, struct tw_reading *reading, char error[TW_FEED_ERROR])
+{
+    struct redis_feed *feed = (struct redis_feed *)base;
+    const struct attempt attempt = {feed, reading, error};
+    bool old = feed->context != NULL, good = try_once(&attempt);
+    if (!good && old && was_closed(feed)) {
+        disconnect(feed);
+        good = try_once(&attempt);
+    }
+    reading->at_ns = tw_reading_now();
+    if (!good)
+        disconnect(feed);
+    return good;
+}
+
+static void free_redis(struct tw_feed *base)
+{
+    disconnect((struct redis_feed *)base);
+    free(base);
+}
+
+struct tw_feed *tw_feed_redis(const struct tw_top_options *options)
+{
+    struct redis_feed *feed = malloc(sizeof *feed);
+    if (feed == NULL)
+        return NULL;
+    *feed = (struct redis_feed){{read_redis, free_redis}, options, NULL};
+    return &feed->feed;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The scheduler of a `tickwheel run --stats PATH`, by its socket. Whatever listens there is not trusted to be one.
+ */
+#include "feed.h"
+#include "stats_socket.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ANSWER_MAX = 16384 };
+
+struct sched_feed {
+    struct tw_feed feed;
+    const char *path;
+    int fd; /* -1: not connected */
+    size_t size;
+    char answer[ANSWER_MAX];
+};
+
+static bool fail(char *error, const char *path, const char *why)
+{
+    snprintf(error, TW_FEED_ERROR, "%.120s: %s", path, why);
+    return false;
+}
+
+/* ---- connecting ------------------------------------------------------------------------------------------------ */
+
+static const char *why_not(int error)
+{
+    switch (error) {
+    case ENOENT:
+        return "there is no such socket; is `tickwheel run --stats` with this path running?";
+    case ECONNREFUSED:
+        return "nobody listens there any more; the socket is left over";
+    case EACCES:
+        return "permission denied: the socket is its owner's alone";
+    case EAGAIN:
+        return "too many wait to be let in";
+    default:
+        return strerror(error);
+    }
+}
+
+static bool open_socket(struct sched_feed *feed, char *error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat found;
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", feed->path);
+    if (stat(feed->path, &found) == 0 && !S_ISSOCK(found.st_mode))
+        return fail(error, feed->path, "is not a socket");
+    feed->size = 0;
+    feed->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (feed->fd >= 0 && connect(feed->fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return true;
+    int why = errno;
+    if (feed->fd >= 0)
+        close(feed->fd);
+    feed->fd = -1;
+    return fail(error, feed->path, why_not(why));
+}
+
+static void close_socket(struct sched_feed *feed)
+{
+    if (feed->fd >= 0)
+        close(feed->fd);
+    feed->fd = -1;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------------------- */
+
+enum got { GOT_LINE, GOT_END, GOT_NOTHING, GOT_TOO_MUCH };
+
+/* Receives a line, within some seconds. */
+static enum got receive(struct sched_feed *feed)
+{
+    uint64_t end_ns = tw_reading_now() + TW_FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
+    while ((now_ns = tw_reading_now()) < end_ns) {
+        struct pollfd fd = {.fd = feed->fd, .events = POLLIN};
+        if (poll(&fd, 1, (int)((end_ns - now_ns) / 1000000 + 1)) <= 0)
+            continue;
+        ssize_t n = recv(feed->fd, feed->answer + feed->size, ANSWER_MAX - feed->size, 0);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return GOT_END;
+        feed->size += n > 0 ? (size_t)n : 0;
+        if (feed->size > 0 && feed->answer[feed->size - 1] == '\n')
+            return GOT_LINE;
+        if (feed->size == ANSWER_MAX)
+            return GOT_TOO_MUCH;
+    }
+    return GOT_NOTHING;
+}
+
+static enum got ask(struct sched_feed *feed)
+{
+    feed->size = 0;
+    if (send(feed->fd, TW_STATS_REQUEST, sizeof TW_STATS_REQUEST - 1, MSG_NOSIGNAL) < 0)
+        return GOT_END;
+    return receive(feed);
+}
+
+/* Asks on the connection that there is, or on a new one where that one was ended: who was silent for long is let go of. */
+static bool ask_anyhow(struct sched_feed *feed, char *error)
+{
+    enum got got = GOT_END;
+    if (feed->fd >= 0)
+        got = ask(feed);
+    if (got == GOT_END) {
+        close_socket(feed);
+        if (!open_socket(feed, error))
+            return false;
+        got = ask(feed);
+    }
+    if (got == GOT_LINE)
+        return true;
+    close_socket(feed);
+    return fail(error, feed->path,
+                got == GOT_END       ? "the connection was closed without an answer"
+                : got == GOT_NOTHING ? "there was no answer for 3 s"
+                                     : "what listens there is not `tickwheel run`: it says too much");
+}
+
+/* ---- understanding ------------------------------------------------------------------------------------------------ */
+
+static void take_number(const json_t *object, const char *name, uint64_t *number)
+{
+    const json_t *value = json_object_get(object, name);
+    if (json_is_integer(value) && json_integer_value(value) >= 0)
+        *number = (uint64_t)json_integer_value(value);
+}
+
+static void take_lateness(const json_t *object, struct tw_lateness_of *lateness)
+{
+    take_number(object, "calls", &lateness->calls);
+    take_number(object, "p50", &lateness->p50);
+    take_number(object, "p90", &lateness->p90);
+    take_number(object, "p99", &lateness->p99);
+    take_number(object, "p999", &lateness->p999);
+    take_number(object, "max", &lateness->max);
+}
+
+/* False: it has not so many steps of a second. */
+static bool take_forecast(const json_t *root, struct tw_reading *reading)
+{
+    const json_t *array = json_object_get(root, "forecast");
+    uint64_t step_ns = 0;
+    take_number(root, "forecast_step_ns", &step_ns);
+    if (json_array_size(array) != TW_READING_STEPS || step_ns != TW_STATS_STEP_NS)
+        return false;
+    for (size_t i = 0; i < TW_READING_STEPS; i++)
+        reading->forecast[i] = (uint64_t)json_integer_value(json_array_get(array, i));
+    reading->exact = true;
+    return true;
+}
+
+static void take_all(const json_t *root, struct tw_reading *reading)
+{
+    uint64_t up_ns = 0, pid = 0;
+    const char *version = json_string_value(json_object_get(root, "version"));
+    char number[16] = "";
+    if (version != NULL)
+        tw_reading_text(number, sizeof number, version, strlen(version));
+    snprintf(reading->version, sizeof reading->version, "tickwheel %s", number);
+    take_number(root, "up_ns", &up_ns);
+    take_number(root, "pid", &pid);
+    reading->at_ns = up_ns; /* what is given again for a while was taken once */
+    reading->up_s = up_ns / 1000000000;
+    snprintf(reading->state, sizeof reading->state, "process %" PRIu64, pid);
+    for (int i = 0; i < TW_COUNTS; i++)
+        take_number(json_object_get(root, "counts"), TW_COUNT_NAMES[i], &reading->count[i]);
+    take_lateness(json_object_get(root, "late_ns"), &reading->all);
+    take_lateness(json_object_get(root, "recent_late_ns"), &reading->recent);
+}
+
+static bool refused(char *error, const char *path, const char *why)
+{
+    char text[120], clean[100];
+    tw_reading_text(clean, sizeof clean, why, strlen(why));
+    snprintf(text, sizeof text, "it answers: %s", clean);
+    return fail(error, path, text);
+}
+
+static bool understand(const struct sched_feed *feed, const json_t *root, struct tw_reading *reading,
+                       char *error)
+{
+    const json_t *protocol = json_object_get(root, "tickwheel_stats"), *why = json_object_get(root, "error");
+    char text[120];
+    if (!json_is_integer(protocol))
+        return fail(error, feed->path, "what listens there is not `tickwheel run`");
+    if (json_integer_value(protocol) != TW_STATS_PROTOCOL) {
+        snprintf(text, sizeof text, "speaks version %lld of the protocol, and this tickwheel version %d",
+                 (long long)json_integer_value(protocol), TW_STATS_PROTOCOL);
+        return fail(error, feed->path, text);
+    }
+    if (json_is_string(why))
+        return refused(error, feed->path, json_string_value(why));
+    take_all(root, reading);
+    if (reading->count[TW_COUNT_PENDING] == TW_ABSENT || !take_forecast(root, reading))
+        return fail(error, feed->path, "the answer is not complete");
+    return true;
+}
+
+/* ---- the feed ------------------------------------------------------------------------------------------------------ */
+
+static bool read_sched(struct tw_feed *base, struct tw_reading *reading, char error[TW_FEED_ERROR])
+{
+    struct sched_feed *feed = (struct sched_feed *)base;
+    tw_reading_init(reading);
+    reading->source = "scheduler";
+    tw_reading_text(reading->address, sizeof reading->address, feed->path, strlen(feed->path));
+    if (!ask_anyhow(feed, error))
+        return false;
+    json_t *root = json_loadb(feed->answer, feed->size, 0, NULL);
+    bool good = understand(feed, root, reading, error);
+    json_decref(root);
+    if (!good)
+        close_socket(feed);
+    return good;
+}
+
+static void free_sched(struct tw_feed *base)
+{
+    close_socket((struct sched_feed *)base);
+    free(base);
+}
+
+struct tw_feed *tw_feed_sched(const struct tw_top_options *options)
+{
+    struct sched_feed *feed = malloc(sizeof *feed);
+    if (feed == NULL)
+        return NULL;
+    feed->feed = (struct tw_feed){read_sched, free_sched};
+    feed->path = options->stats;
+    feed->fd = -1;
+    return &feed->feed;
+}

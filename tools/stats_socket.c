@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One thread serves all who ask. The scheduler never waits for it: what it asks of the scheduler holds a lock for
+ * microseconds, and no more often than the limits below allow, however many ask and however fast. Nor does anybody who
+ * asks wait for another one: all descriptors are non-blocking, each client has a buffer for one answer, and is not read
+ * from while that is not sent. Who does not take an answer, or says nothing, for a while is dropped.
+ */
+#include "stats_socket.h"
+
+#include "command.h"
+
+#include <base/recent.h>
+#include <tickwheel/version.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CLIENTS = 16, REQUEST_MAX = 64, ANSWER_MAX = 8192, SHARE = 10 };
+static const uint64_t ms = 1000000, second_ns = 1000000000;
+#define FRESH_NS (50 * ms)         /* an answer is given again so long */
+#define REST_NS (100 * ms)         /* after a client could not be let in */
+#define PAUSE_NS (20 * ms)         /* from one answer to a client to its next */
+#define STUCK_NS (10 * second_ns)  /* an answer may lie about so long */
+#define SILENT_NS (60 * second_ns) /* and a client may say nothing so long */
+
+struct client {
+    int fd; /* -1: free */
+    char request[REQUEST_MAX];
+    size_t asked;
+    char answer[ANSWER_MAX];
+    size_t sent, size;
+    uint64_t since_ns; /* the last answer, or the beginning */
+    uint64_t ready_ns; /* for the next request */
+    bool ended;        /* to be closed when the answer is sent */
+};
+
+static struct {
+    const char *path;
+    int listener, quit[2];
+    dev_t device;
+    ino_t inode;
+    bool open;
+    _Atomic bool started; /* callbacks look at it */
+    pthread_t thread;
+    const struct tw_sched *sched;
+    uint64_t begun_ns, accept_ns;
+    struct client client[CLIENTS];
+    char text[ANSWER_MAX];
+    size_t size;
+    uint64_t fresh_until_ns;
+} server;
+
+static pthread_mutex_t recent_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tw__recent recent;
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * second_ns + (uint64_t)time.tv_nsec;
+}
+
+/* ---- what there is to tell ----------------------------------------------------------------------------------- */
+
+void tw_stats_note(uint64_t late_ns)
+{
+    if (!server.started)
+        return;
+    pthread_mutex_lock(&recent_lock);
+    tw__recent_add(&recent, now() / second_ns, late_ns);
+    pthread_mutex_unlock(&recent_lock);
+}
+
+static json_int_t number(uint64_t value)
+{
+    return value > INT64_MAX ? INT64_MAX : (json_int_t)value;
+}
+
+static json_t *recent_lateness(void)
+{
+    uint64_t sum[TW__HISTOGRAM_BUCKETS], most;
+    pthread_mutex_lock(&recent_lock);
+    uint64_t calls = tw__recent_sum(&recent, now() / second_ns, sum, &most);
+    pthread_mutex_unlock(&recent_lock);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "calls", number(calls), "p50",
+                     number(tw__histogram_percentile(sum, 0.5, most)), "p90",
+                     number(tw__histogram_percentile(sum, 0.9, most)), "p99",
+                     number(tw__histogram_percentile(sum, 0.99, most)), "p999",
+                     number(tw__histogram_percentile(sum, 0.999, most)), "max", number(most));
+}
+
+/* A percentile is up to 3 % too high, and then perhaps above the most. */
+static json_int_t percentile(const struct tw_sched_stats *stats, double share)
+{
+    uint64_t ns = tw_sched_late_percentile(server.sched, share);
+    return number(ns < stats->late_max_ns ? ns : stats->late_max_ns);
+}
+
+static json_t *lateness(const struct tw_sched_stats *stats)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "calls", number(stats->fired), "p50",
+                     number(stats->late_p50_ns), "p90", percentile(stats, 0.9), "p99",
+                     number(stats->late_p99_ns), "p999", percentile(stats, 0.999), "max",
+                     number(stats->late_max_ns));
+}
+
+static json_t *forecast(void)
+{
+    uint64_t counts[TW_STATS_STEPS];
+    json_t *array = json_array();
+    tw_sched_forecast(server.sched, TW_STATS_STEP_NS, TW_STATS_STEPS, counts);
+    for (int i = 0; i < TW_STATS_STEPS; i++)
+        json_array_append_new(array, json_integer(number(counts[i])));
+    return array;
+}
+
+static json_t *counts(const struct tw_sched_stats *stats)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pending",
+                     number(stats->pending), "keys", number(stats->keys), "running", number(stats->running),
+                     "added", number(stats->added), "again", number(stats->again), "fired",
+                     number(stats->fired), "cancelled", number(stats->cancelled), "moved", number(stats->moved),
+                     "handed", number(stats->handed), "refused", number(stats->refused), "skipped",
+                     number(stats->skipped), "memory", number(stats->memory));
+}
+
+static json_t *snapshot(void)
+{
+    struct tw_sched_stats stats;
+    tw_sched_stats(server.sched, &stats);
+    return json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "tickwheel_stats", TW_STATS_PROTOCOL,
+                     "version", TW_VERSION, "pid", (json_int_t)getpid(), "up_ns",
+                     number(now() - server.begun_ns), "counts", counts(&stats), "late_ns", lateness(&stats),
+                     "recent_late_ns", recent_lateness(), "run_max_ns", number(stats.run_max_ns),
+                     "forecast_step_ns", number(TW_STATS_STEP_NS), "forecast", forecast());
+}
+
+/* Sees to it that the text is fresh; it is not made more often than so that it takes a tenth of a core. */
+static void refresh(void)
+{
+    uint64_t begun_ns = now();
+    if (begun_ns < server.fresh_until_ns)
+        return;
+    json_t *json = snapshot();
+    server.size = json_dumpb(json, server.text, ANSWER_MAX - 1, JSON_COMPACT);
+    json_decref(json);
+    if (server.size > 0 && server.size < ANSWER_MAX)
+        server.text[server.size++] = '\n';
+    else
+        server.size = 0; /* no memory: the client is let go of, and may ask again */
+    uint64_t ended_ns = now(), took_ns = ended_ns - begun_ns;
+    server.fresh_until_ns = ended_ns + (took_ns * SHARE > FRESH_NS ? took_ns * SHARE : FRESH_NS);
+}
+
+/* ---- clients --------------------------------------------------------------------------------------------------- */
+
+static void drop(struct client *client)
+{
+    close(client->fd);
+    client->fd = -1;
+}
+
+/* Sends what can be sent now. */
+static void send_answer(struct client *client)
+{
+    ssize_t n = send(client->fd, client->answer + client->sent, client->size - client->sent, MSG_NOSIGNAL);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        drop(client);
+        return;
+    }
+    client->sent += n > 0 ? (size_t)n : 0;
+    if (client->sent == client->size && client->ended)
+        drop(client);
+}
+
+static void answer(struct client *client, const char *text, size_t size)
+{
+    memcpy(client->answer, text, size);
+    client->size = size;
+    client->sent = 0;
+    client->since_ns = now();
+    client->ready_ns = client->since_ns + PAUSE_NS;
+    send_answer(client);
+}
+
+static void refuse(struct client *client, const char *why)
+{
+    char text[160];
+    int size =
+        snprintf(text, sizeof text, "{\"tickwheel_stats\":%d,\"error\":\"%s\"}\n", TW_STATS_PROTOCOL, why);
+    client->ended = true;
+    answer(client, text, (size_t)size);
+}
+
+/* Answers the first line that has been received, if there is a whole one. */
+static void serve_line(struct client *client)
+{
+    const char *end = memchr(client->request, '\n', client->asked);
+    if (end == NULL && client->asked == REQUEST_MAX)
+        refuse(client, "a request is a line: stats");
+    if (end == NULL)
+        return;
+    size_t size = (size_t)(end + 1 - client->request);
+    bool good = size == sizeof TW_STATS_REQUEST - 1 && memcmp(client->request, TW_STATS_REQUEST, size) == 0;
+    memmove(client->request, end + 1, client->asked -= size);
+    if (!good) {
+        refuse(client, "a request is a line: stats");
+        return;
+    }
+    refresh();
+    if (server.size == 0)
+        drop(client);
+    else
+        answer(client, server.text, server.size);
+}
+
+static void receive(struct client *client)
+{
+    ssize_t n = recv(client->fd, client->request + client->asked, REQUEST_MAX - client->asked, 0);
+    if (n > 0)
+        client->asked += (size_t)n;
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        drop(client);
+}
+
+static struct client *free_client(void)
+{
+    for (int i = 0; i < CLIENTS; i++)
+        if (server.client[i].fd < 0)
+            return &server.client[i];
+    return NULL;
+}
+
+static void take_client(void)
+{
+    int fd = accept4(server.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            server.accept_ns = now() + REST_NS; /* no descriptors: it would be told of the same one at once */
+        return;
+    }
+    struct client *client = free_client(), extra;
+    if (client == NULL)
+        client = &extra;
+    client->fd = fd;
+    client->asked = client->sent = client->size = 0;
+    client->since_ns = client->ready_ns = now();
+    client->ended = false;
+    if (client != &extra)
+        return;
+    refuse(client, "too many clients: 16 at most");
+    if (client->fd >= 0)
+        drop(client);
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+static bool sending(const struct client *client)
+{
+    return client->sent < client->size;
+}
+
+static bool has_line(const struct client *client)
+{
+    return memchr(client->request, '\n', client->asked) != NULL;
+}
+
+/* When a client has kept an answer, or its silence, for too long. */
+static uint64_t limit_ns(const struct client *client)
+{
+    return client->since_ns + (sending(client) ? STUCK_NS : SILENT_NS);
+}
+
+/* When something is to be done about a client even if it does nothing. */
+static uint64_t next_ns(const struct client *client, uint64_t now_ns)
+{
+    if (!sending(client) && (client->ready_ns > now_ns || has_line(client)))
+        return client->ready_ns;
+    return limit_ns(client);
+}
+
+static short events_of(const struct client *client, uint64_t now_ns)
+{
+    if (sending(client))
+        return POLLOUT;
+    return now_ns >= client->ready_ns && client->asked < REQUEST_MAX ? POLLIN : 0;
+}
+
+static void serve_client(struct client *client, short events, uint64_t now_ns)
+{
+    if (sending(client) && (events & POLLOUT))
+        send_answer(client);
+    else if (events & POLLIN)
+        receive(client);
+    else if (events & (POLLHUP | POLLERR | POLLNVAL))
+        drop(client);
+    if (client->fd >= 0 && !sending(client) && now_ns >= client->ready_ns)
+        serve_line(client);
+    if (client->fd >= 0 && now_ns >= limit_ns(client))
+        drop(client);
+}
+
+/* Waits until there is something to do. Returns false when it is to end. */
+static bool wait_for_work(struct pollfd *fds)
+{
+    uint64_t now_ns = now(), wake_ns = UINT64_MAX;
+    bool deaf = now_ns < server.accept_ns;
+    fds[0] = (struct pollfd){.fd = server.quit[0], .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = deaf ? -1 : server.listener, .events = POLLIN};
+    if (deaf)
+        wake_ns = server.accept_ns;
+    for (int i = 0; i < CLIENTS; i++) {
+        const struct client *client = &server.client[i];
+        fds[2 + i] = (struct pollfd){.fd = client->fd, .events = events_of(client, now_ns)};
+        if (client->fd >= 0 && next_ns(client, now_ns) < wake_ns)
+            wake_ns = next_ns(client, now_ns);
+    }
+    int timeout = wake_ns == UINT64_MAX ? -1 : wake_ns <= now_ns ? 0 : (int)((wake_ns - now_ns) / ms + 1);
+    poll(fds, 2 + CLIENTS, timeout);
+    return fds[0].revents == 0;
+}
+
+static void *serve(void *arg)
+{
+    struct pollfd fds[2 + CLIENTS];
+    (void)arg;
+    while (wait_for_work(fds)) {
+        uint64_t now_ns = now();
+        for (int i = 0; i < CLIENTS; i++)
+            if (fds[2 + i].fd >= 0)
+                serve_client(&server.client[i], fds[2 + i].revents, now_ns);
+        if (fds[1].revents != 0)
+            take_client();
+    }
+    return NULL;
+}
+
+/* ---- beginning and end --------------------------------------------------------------------------------------------- */
+
+bool tw_stats_address(const char *what, const char *path, struct sockaddr_un *address)
+{
+    size_t size = strlen(path);
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (size > 0 && size < sizeof address->sun_path) {
+        memcpy(address->sun_path, path, size);
+        return true;
+    }
+    tw_complain("%s: expected a path of 1 to %zu bytes, found %zu: \"%s\"", what, sizeof address->sun_path - 1,
+                size, path);
+    return false;
+}
+
+static bool complain(const char *path, const char *why)
+{
+    tw_complain("tickwheel run: --stats: %s: %s", path, why);
+    return false;
+}
+
+/* Whether somebody listens at a socket. */
+static bool answers(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int result = fd < 0 ? 0 : connect(fd, (const struct sockaddr *)address, sizeof *address);
+    bool stale = result < 0 && (errno == ECONNREFUSED || errno == ENOENT);
+    if (fd >= 0)
+        close(fd);
+    return !stale;
+}
+
+/* Makes way for our socket where the one of a process lies that is gone. */
+static bool clear_path(const char *path, const struct sockaddr_un *address)
+{
+    struct stat found;
+    if (lstat(path, &found) != 0)
+        return errno == ENOENT || complain(path, strerror(errno));
+    if (!S_ISSOCK(found.st_mode))
+        return complain(path, "is there already, and not a socket; it is left alone");
+    if (answers(address))
+        return complain(path, "another process listens there already");
+    return unlink(path) == 0 || errno == ENOENT || complain(path, strerror(errno));
+}
+
+/* The socket belongs to its owner alone from the first moment on. */
+static bool bind_path(const char *path, const struct sockaddr_un *address)
+{
+    struct stat made;
+    mode_t mask = umask(0177);
+    int result = bind(server.listener, (const struct sockaddr *)address, sizeof *address);
+    int error = errno;
+    umask(mask);
+    if (result != 0)
+        return complain(path, strerror(error));
+    if (listen(server.listener, CLIENTS) != 0 || lstat(path, &made) != 0)
+        return complain(path, strerror(errno));
+    server.device = made.st_dev;
+    server.inode = made.st_ino;
+    return true;
+}
+
+bool tw_stats_open(const char *path)
+{
+    struct sockaddr_un address;
+    (void)tw_stats_address("tickwheel run: --stats", path, &address); /* the options were checked */
+    if (!clear_path(path, &address))
+        return false;
+    for (int i = 0; i < CLIENTS; i++)
+        server.client[i].fd = -1;
+    server.path = path;
+    server.begun_ns = now();
+    server.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (server.listener < 0 || pipe2(server.quit, O_CLOEXEC) != 0)
+        return complain(path, strerror(errno));
+    server.open = bind_path(path, &address);
+    return server.open;
+}
+
+bool tw_stats_start(const struct tw_sched *sched)
+{
+    sigset_t all, before;
+    server.sched = sched;
+    sigfillset(&all); /* signals are for the thread that reads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&server.thread, NULL, serve, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    server.started = error == 0;
+    return server.started || complain(server.path, strerror(error));
+}
+
+/* The path may be another's by now: somebody may have removed ours. */
+static void remove_path(void)
+{
+    struct stat found;
+    if (lstat(server.path, &found) == 0 && found.st_dev == server.device && found.st_ino == server.inode)
+        unlink(server.path);
+}
+
+void tw_stats_close(void)
+{
+    if (!server.open)
+        return;
+    remove_path();
+    if (server.started) {
+        while (write(server.quit[1], "", 1) < 0 && errno == EINTR)
+            ;
+        pthread_join(server.thread, NULL);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        if (server.client[i].fd >= 0)
+            drop(&server.client[i]);
+    close(server.listener);
+    close(server.quit[0]);
+    close(server.quit[1]);
+    server.open = false;
+    server.started = false;
+}

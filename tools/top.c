@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel top: what a scheduler or a server has to do. A feed reads (feed.h), a frame lays out (frame.h), and this file
+ * chooses between one frame, JSON and the live view (top_view.h).
+ */
+#include "command.h"
+#include "feed.h"
+#include "frame.h"
+#include "top_json.h"
+#include "top_options.h"
+#include "top_view.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ONCE_COLS = 80 };
+
+static int fail(const char *error)
+{
+    tw_complain("tickwheel top: %s", error);
+    return TW_EXIT_WRONG;
+}
+
+static bool read_into(struct tw_feed *feed, struct tw_history *history)
+{
+    struct tw_reading reading;
+    char error[TW_FEED_ERROR];
+    bool good = tw_feed_read(feed, &reading, error);
+    if (good)
+        tw_history_add(history, &reading);
+    else
+        fail(error);
+    return good;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+    struct timespec left = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    while (nanosleep(&left, &left) != 0)
+        ;
+}
+
+static bool print_frame(const struct tw_history *history, bool ascii)
+{
+    struct tw_sheet sheet;
+    if (!tw_sheet_init(&sheet, tw_frame_rows(history, ONCE_COLS), ONCE_COLS, ascii))
+        return false;
+    tw_frame_draw(&sheet, history, "", "");
+    tw_sheet_print(&sheet, stdout);
+    tw_sheet_fini(&sheet);
+    return true;
+}
+
+/* One frame, of two readings an interval apart: rates take two. */
+static int show_once(const struct tw_top_options *options, struct tw_feed *feed, struct tw_history *history)
+{
+    sleep_ns(options->interval_ns);
+    if (!read_into(feed, history))
+        return TW_EXIT_WRONG;
+    bool good = options->json ? tw_top_json(history, stdout) : print_frame(history, options->ascii);
+    return good ? TW_EXIT_GOOD : fail("no memory");
+}
+
+static bool has_terminal(void)
+{
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+        return true;
+    tw_complain(
+        "tickwheel top: the live view needs a terminal for input and output; use --once or --json here");
+    return false;
+}
+
+int tw_command_top(int argc, char **argv)
+{
+    static struct tw_history history;
+    struct tw_top_options options;
+    int status = tw_top_options_parse(argc, argv, &options);
+    if (status >= 0)
+        return status;
+    setlocale(LC_CTYPE, "");
+    options.ascii |= strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+    bool live = !options.once && !options.json;
+    if (live && !has_terminal())
+        return TW_EXIT_INPUT;
+    struct tw_feed *feed = options.stats != NULL ? tw_feed_sched(&options) : tw_feed_redis(&options);
+    if (feed == NULL)
+        return fail("no memory");
+    bool good = read_into(feed, &history);
+    if (good && live)
+        return tw_top_view(&options, feed, &history);
+    status = good ? show_once(&options, feed, &history) : TW_EXIT_WRONG;
+    tw_feed_free(feed);
+    return status;
+}

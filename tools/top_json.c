@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "top_json.h"
+
+#include <jansson.h>
+#include <string.h>
+
+static json_t *number(uint64_t value)
+{
+    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
+}
+
+/* What is not told is left out. */
+static void put(json_t *object, const char *name, uint64_t value)
+{
+    if (value != TW_ABSENT)
+        json_object_set_new(object, name, number(value));
+}
+
+static void put_text(json_t *object, const char *name, const char *text)
+{
+    if (text[0] != '\0')
+        json_object_set_new(object, name, json_string(text));
+}
+
+/* A rate that cannot be told is null. */
+static void put_rate(json_t *object, const char *name, double rate)
+{
+    json_object_set_new(object, name, rate < 0 ? json_null() : json_real(rate));
+}
+
+static json_t *counts(const struct tw_reading *reading)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < TW_COUNTS; i++)
+        put(object, TW_COUNT_NAMES[i], reading->count[i]);
+    return object;
+}
+
+static json_t *rates(const struct tw_history *history)
+{
+    json_t *object = json_object();
+    for (int i = TW_COUNT_LEVELS; i < TW_COUNTS; i++)
+        if (history->now.count[i] != TW_ABSENT)
+            put_rate(object, TW_COUNT_NAMES[i],
+                     tw_reading_rate(tw_history_before(history), &history->now, (enum tw_count)i));
+    return object;
+}
+
+static json_t *lateness(const struct tw_lateness_of *of)
+{
+    json_t *object = json_object();
+    put(object, "calls", of->calls);
+    put(object, "p50", of->p50);
+    put(object, "p90", of->p90);
+    put(object, "p99", of->p99);
+    put(object, "p999", of->p999);
+    put(object, "max", of->max);
+    return object;
+}
+
+static json_t *forecast(const struct tw_reading *reading)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < TW_READING_STEPS; i++)
+        json_array_append_new(array, number(reading->forecast[i]));
+    return json_pack("{s:i, s:b, s:o}", "step_ms", 1000, "exact", (int)reading->exact, "counts", array);
+}
+
+static json_t *deferred(const struct tw_reading *reading)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < TW_DEFERREDS; i++)
+        put(object, TW_DEFERRED_NAMES[i], reading->deferred[i]);
+    return object;
+}
+
+static json_t *schedules(const struct tw_reading *reading)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < reading->schedules; i++) {
+        const struct tw_schedule_seen *seen = &reading->seen[i];
+        json_t *object = json_object();
+        put(object, "db", seen->db);
+        put_text(object, "name", seen->name);
+        put(object, "tasks", seen->tasks);
+        put(object, "held", seen->held);
+        put(object, "fired", seen->fired);
+        put(object, "dead", seen->dead);
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
+static json_t *all(const struct tw_history *history)
+{
+    const struct tw_reading *reading = &history->now;
+    json_t *root = json_object();
+    put_text(root, "source", reading->source);
+    put_text(root, "address", reading->address);
+    put_text(root, "version", reading->version);
+    put_text(root, "state", reading->state);
+    put_text(root, "durability", reading->durability);
+    put_text(root, "warning", reading->warning);
+    put_text(root, "schedule", reading->schedule);
+    put(root, "up_s", reading->up_s);
+    json_object_set_new(root, "counts", counts(reading));
+    json_object_set_new(root, "rates", rates(history));
+    json_object_set_new(root, "recent_late_ns", lateness(&reading->recent));
+    json_object_set_new(root, "late_ns", lateness(&reading->all));
+    json_object_set_new(root, "forecast", forecast(reading));
+    if (strcmp(reading->source, "redis") != 0)
+        return root;
+    json_object_set_new(root, "deferred", deferred(reading));
+    json_object_set_new(root, "schedules", schedules(reading));
+    return root;
+}
+
+bool tw_top_json(const struct tw_history *history, FILE *out)
+{
+    json_t *root = all(history);
+    bool good = json_dumpf(root, out, JSON_COMPACT) == 0 && fputc('\n', out) != EOF;
+    json_decref(root);
+    return good;
+}

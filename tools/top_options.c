@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include "top_options.h"
+
+#include "command.h"
+#include "stats_socket.h"
+#include "task_line.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char HELP[] =
+    "usage: tickwheel top [--redis HOST:PORT | --stats PATH] [OPTIONS]\n"
+    "\n"
+    "Shows, live, what a server or a scheduler has to do: what is pending, how many fire in a second and how "
+    "late, and\n"
+    "what falls due in the coming minute. docs/top.md says what each number means.\n"
+    "\n"
+    "  --redis ADDRESS    a Redis server with the module: HOST:PORT, [IPV6]:PORT or unix:PATH (default: "
+    "127.0.0.1:7379)\n"
+    "  --stats PATH       the scheduler of a `tickwheel run --stats PATH`\n"
+    "  --interval TIME    from one look to the next: 100ms to 1h (default: 1s)\n"
+    "  --once             one frame as text; its rates are those of one interval, which it waits for\n"
+    "  --json             the same as one JSON object\n"
+    "  --ascii            no characters but ASCII (which is the default where the locale is not UTF-8)\n"
+    "\n"
+    "Of a Redis server:\n"
+    "  --user NAME        who to be there; the password is taken from TICKWHEEL_TOP_PASSWORD or, if that is "
+    "not set,\n"
+    "                     REDISCLI_AUTH in the environment\n"
+    "  --schedule KEY     the forecast and the tasks of one schedule alone, which is in --db N (default: 0). "
+    "The user needs\n"
+    "                     +info, +tw.forecast and +tw.info on the key for it; without, +info and +tw.top\n"
+    "\n"
+    "Keys: q ends it, p pauses, + and - halve and double the interval.\n"
+    "\n"
+    "Exit status: 0; 1 when it cannot be read: no server, no module, no permission; 2 when arguments are "
+    "wrong.\n";
+
+enum { PORT_USUAL = 7379, PORT_MAX = 65535 };
+static const char ADDRESS_USUAL[] = "127.0.0.1:7379";
+
+static bool refuse(const char *option, const char *expected, const char *found)
+{
+    tw_complain("tickwheel top: %s: expected %s, found \"%s\"", option, expected, found);
+    return false;
+}
+
+/* ---- values ---------------------------------------------------------------------------------------------------- */
+
+static bool parse_unix(const char *path, struct tw_top_options *options)
+{
+    struct sockaddr_un address;
+    if (!tw_stats_address("tickwheel top: --redis", path, &address))
+        return false;
+    snprintf(options->host, sizeof options->host, "%s", path);
+    options->port = 0;
+    return true;
+}
+
+/* HOST, HOST:PORT, :PORT, [IPV6] or [IPV6]:PORT. */
+static bool parse_address(const char *text, struct tw_top_options *options)
+{
+    static const char expected[] = "HOST:PORT, with a port from 1 to 65535, or unix:PATH";
+    if (strncmp(text, "unix:", 5) == 0)
+        return parse_unix(text + 5, options);
+    const char *host = *text == '[' ? text + 1 : text, *end = strchr(text, *text == '[' ? ']' : ':');
+    if (end == NULL && *text == '[')
+        return refuse("--redis", expected, text);
+    size_t size = end == NULL ? strlen(host) : (size_t)(end - host);
+    const char *port = end == NULL ? "" : *end == ']' ? end + 1 : end;
+    uint64_t number = PORT_USUAL;
+    bool good = *port == '\0' || (*port == ':' && tw_number_parse(port + 1, PORT_MAX, &number) && number > 0);
+    if (!good || size >= sizeof options->host || *text == '\0' || (*text == '[' && size == 0))
+        return refuse("--redis", expected, text);
+    snprintf(options->host, sizeof options->host, "%.*s", size == 0 ? 9 : (int)size,
+             size == 0 ? "127.0.0.1" : host);
+    options->port = (int)number;
+    return true;
+}
+
+static bool parse_interval(const char *text, uint64_t *ns)
+{
+    if (tw_duration_parse(text, ns) && *ns >= TW_TOP_INTERVAL_MIN_NS && *ns <= TW_TOP_INTERVAL_MAX_NS)
+        return true;
+    return refuse("--interval", "a duration from 100ms to 1h", text);
+}
+
+static bool parse_db(const char *text, int *db)
+{
+    uint64_t number;
+    if (!tw_number_parse(text, INT32_MAX, &number))
+        return refuse("--db", "a number from 0 to 2147483647", text);
+    *db = (int)number;
+    return true;
+}
+
+static bool parse_stats(const char *path, struct tw_top_options *options)
+{
+    struct sockaddr_un address;
+    options->stats = path;
+    return tw_stats_address("tickwheel top: --stats", path, &address);
+}
+
+/* ---- options ---------------------------------------------------------------------------------------------------- */
+
+enum {
+    OPTION_REDIS = 1,
+    OPTION_STATS,
+    OPTION_INTERVAL,
+    OPTION_ONCE,
+    OPTION_JSON,
+    OPTION_ASCII,
+    OPTION_USER,
+    OPTION_SCHEDULE,
+    OPTION_DB
+};
+
+static const struct option LONG[] = {{"redis", required_argument, NULL, OPTION_REDIS},
+                                     {"stats", required_argument, NULL, OPTION_STATS},
+                                     {"interval", required_argument, NULL, OPTION_INTERVAL},
+                                     {"once", no_argument, NULL, OPTION_ONCE},
+                                     {"json", no_argument, NULL, OPTION_JSON},
+                                     {"ascii", no_argument, NULL, OPTION_ASCII},
+                                     {"user", required_argument, NULL, OPTION_USER},
+                                     {"schedule", required_argument, NULL, OPTION_SCHEDULE},
+                                     {"db", required_argument, NULL, OPTION_DB},
+                                     {"help", no_argument, NULL, 'h'},
+                                     {NULL, 0, NULL, 0}};
+
+static bool take_flag(int code, struct tw_top_options *options)
+{
+    options->once |= code == OPTION_ONCE;
+    options->json |= code == OPTION_JSON;
+    options->ascii |= code == OPTION_ASCII;
+    return true;
+}
+
+static bool take_option(int code, struct tw_top_options *options)
+{
+    switch (code) {
+    case OPTION_REDIS:
+        options->address = optarg;
+        return parse_address(optarg, options);
+    case OPTION_STATS:
+        return parse_stats(optarg, options);
+    case OPTION_INTERVAL:
+        return parse_interval(optarg, &options->interval_ns);
+    case OPTION_USER:
+        options->user = optarg;
+        return *optarg != '\0' || refuse("--user", "a name", optarg);
+    case OPTION_SCHEDULE:
+        options->schedule = optarg;
+        return true;
+    case OPTION_DB:
+        return parse_db(optarg, &options->db);
+    default:
+        return take_flag(code, options);
+    }
+}
+
+static void take_password(struct tw_top_options *options)
+{
+    options->password = getenv("TICKWHEEL_TOP_PASSWORD");
+    if (options->password == NULL)
+        options->password = getenv("REDISCLI_AUTH");
+}
+
+/* Whether the options go together. */
+static bool check(int argc, char **argv, struct tw_top_options *options)
+{
+    bool redis =
+        options->address != NULL || options->user != NULL || options->schedule != NULL || options->db > 0;
+    if (optind < argc)
+        return refuse("arguments", "nothing but options (try: tickwheel top --help)", argv[optind]);
+    if (options->stats != NULL && redis) {
+        tw_complain(
+            "tickwheel top: --stats is for a scheduler; --redis, --user, --schedule and --db for a server");
+        return false;
+    }
+    if (options->once && options->json) {
+        tw_complain("tickwheel top: expected --once or --json, found both");
+        return false;
+    }
+    if (options->user != NULL && options->password == NULL) {
+        tw_complain("tickwheel top: --user %s: set the password in TICKWHEEL_TOP_PASSWORD", options->user);
+        return false;
+    }
+    return true;
+}
+
+int tw_top_options_parse(int argc, char **argv, struct tw_top_options *options)
+{
+    *options = (struct tw_top_options){.interval_ns = 1000000000};
+    parse_address(ADDRESS_USUAL, options);
+    opterr = 0;
+    for (int code; (code = getopt_long(argc, argv, ":h", LONG, NULL)) != -1;) {
+        if (code == 'h') {
+            fputs(HELP, stdout);
+            return TW_EXIT_GOOD;
+        }
+        if (code == '?' || code == ':')
+            return tw_complain_option(code, argv);
+        if (!take_option(code, options))
+            return TW_EXIT_INPUT;
+    }
+    take_password(options);
+    if (!check(argc, argv, options))
+        return TW_EXIT_INPUT;
+    if (options->address == NULL)
+        options->address = ADDRESS_USUAL;
+    return -1;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The arguments of `tickwheel top`, and its help.
+ */
+#ifndef TW_TOOLS_TOP_OPTIONS_H
+#define TW_TOOLS_TOP_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TW_TOP_INTERVAL_MIN_NS UINT64_C(100000000)
+#define TW_TOP_INTERVAL_MAX_NS UINT64_C(3600000000000)
+
+struct tw_top_options {
+    const char *stats;   /* a scheduler's socket; NULL: a Redis server */
+    const char *address; /* as it was given */
+    char host[256];      /* or the path of a Unix socket, where port is 0 */
+    int port;
+    const char *user, *password; /* NULL: none */
+    const char *schedule;        /* NULL: all */
+    int db;
+    uint64_t interval_ns;
+    bool once, json, ascii;
+};
+
+/* Reads the arguments. Returns: -1 to go on, else an exit status. */
+int tw_top_options_parse(int argc, char **argv, struct tw_top_options *options);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The live view. One thread reads, so that a server that does not answer keeps nobody from pressing q; this one draws
+ * whenever there is something new, a key was pressed or the terminal has another size, and sleeps otherwise. Signals
+ * write a byte into the pipe that it waits at, as the reader does.
+ */
+#include "top_view.h"
+
+#include "command.h"
+#include "task_line.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <curses.h> /* last: it makes macros of common words */
+
+static int wake_pipe[2];
+static volatile sig_atomic_t signalled;
+
+/* What the reader and the view share. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct tw_feed *feed;
+    uint64_t interval_ns;
+    bool paused, quit, waiting; /* waiting: the reader is not reading */
+    bool news, good;
+    struct tw_reading reading;
+    char error[TW_FEED_ERROR];
+} shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct {
+    struct tw_history *history;
+    bool ascii;
+    char error[TW_FEED_ERROR]; /* empty: all is well */
+    uint64_t lost_ns;          /* since when it is not */
+} view;
+
+static void wake(void)
+{
+    while (write(wake_pipe[1], "", 1) < 0 && errno == EINTR)
+        ;
+}
+
+/* ---- the reader ------------------------------------------------------------------------------------------------ */
+
+/* Waits until it is time to read again. False: it is time to end. The lock is held. */
+static bool wait_for_turn(uint64_t last_ns)
+{
+    shared.waiting = true;
+    while (!shared.quit) {
+        uint64_t next_ns = last_ns + shared.interval_ns;
+        struct timespec next = {(time_t)(next_ns / 1000000000), (long)(next_ns % 1000000000)};
+        if (shared.paused)
+            pthread_cond_wait(&shared.changed, &shared.lock);
+        else if (tw_reading_now() >= next_ns)
+            break;
+        else
+            pthread_cond_timedwait(&shared.changed, &shared.lock, &next);
+    }
+    shared.waiting = false;
+    return !shared.quit;
+}
+
+static void *read_on(void *arg)
+{
+    static struct tw_reading reading;
+    char error[TW_FEED_ERROR] = "";
+    uint64_t last_ns = tw_reading_now();
+    (void)arg;
+    pthread_mutex_lock(&shared.lock);
+    while (wait_for_turn(last_ns)) {
+        pthread_mutex_unlock(&shared.lock);
+        last_ns = tw_reading_now();
+        bool good = tw_feed_read(shared.feed, &reading, error);
+        pthread_mutex_lock(&shared.lock);
+        shared.news = true;
+        shared.good = good;
+        if (good)
+            shared.reading = reading;
+        memcpy(shared.error, error, sizeof error);
+        wake();
+    }
+    pthread_mutex_unlock(&shared.lock);
+    return NULL;
+}
+
+/* The signals are for the thread that draws. */
+static bool start_reader(pthread_t *reader)
+{
+    pthread_condattr_t attributes;
+    sigset_t all, before;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&shared.changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(reader, NULL, read_on, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error == 0;
+}
+
+/* A reader that waits for an answer is not waited for: it ends with the process. */
+static void end_reader(pthread_t reader)
+{
+    pthread_mutex_lock(&shared.lock);
+    bool waiting = shared.waiting;
+    shared.quit = true;
+    pthread_cond_signal(&shared.changed);
+    pthread_mutex_unlock(&shared.lock);
+    if (!waiting)
+        return;
+    pthread_join(reader, NULL);
+    tw_feed_free(shared.feed);
+}
+
+static void take_news(void)
+{
+    pthread_mutex_lock(&shared.lock);
+    if (shared.news && shared.good) {
+        tw_history_add(view.history, &shared.reading);
+        view.error[0] = '\0';
+    } else if (shared.news) {
+        if (view.error[0] == '\0')
+            view.lost_ns = tw_reading_now();
+        memcpy(view.error, shared.error, sizeof view.error);
+    }
+    shared.news = false;
+    pthread_mutex_unlock(&shared.lock);
+}
+
+/* ---- colours ------------------------------------------------------------------------------------------------------ */
+
+/* On terminals of 256 colours and of 8: the foregrounds, -1 being the terminal's own. */
+static const struct look {
+    short many, few;
+    attr_t also;
+} LOOKS[TW_STYLES] = {
+    [TW_STYLE_HEAD] = {-1, -1, A_BOLD},
+    [TW_STYLE_LABEL] = {245, -1, 0},
+    [TW_STYLE_NUMBER] = {-1, -1, A_BOLD},
+    [TW_STYLE_PLAIN] = {-1, -1, 0},
+    [TW_STYLE_WARN] = {214, COLOR_YELLOW, 0},
+    [TW_STYLE_BAD] = {203, COLOR_RED, A_BOLD},
+    [TW_STYLE_AXIS] = {245, -1, 0},
+    [TW_STYLE_SPARK] = {73, COLOR_CYAN, 0},
+    [TW_STYLE_BARS] = {31, COLOR_BLUE, 0},
+    [TW_STYLE_BARS + 1] = {37, COLOR_CYAN, 0},
+    [TW_STYLE_BARS + 2] = {43, COLOR_CYAN, 0},
+    [TW_STYLE_BARS + 3] = {79, COLOR_CYAN, 0},
+    [TW_STYLE_BARS + 4] = {114, COLOR_GREEN, 0},
+    [TW_STYLE_BARS + 5] = {150, COLOR_GREEN, 0},
+    [TW_STYLE_BARS + 6] = {186, COLOR_YELLOW, 0},
+    [TW_STYLE_BARS + 7] = {222, COLOR_YELLOW, 0},
+};
+
+static attr_t attributes[TW_STYLES];
+
+static void find_looks(void)
+{
+    bool colours = has_colors() && start_color() == OK && use_default_colors() == OK;
+    for (short i = 0; i < TW_STYLES; i++) {
+        attributes[i] = LOOKS[i].also;
+        if (!colours)
+            continue;
+        init_pair((short)(i + 1), COLORS >= 256 ? LOOKS[i].many : LOOKS[i].few, -1);
+        attributes[i] |= COLOR_PAIR(i + 1);
+    }
+    attributes[TW_STYLE_TITLE] = A_REVERSE | A_BOLD;
+    attributes[TW_STYLE_ALARM] = A_REVERSE | A_BOLD;
+    if (!colours)
+        return;
+    init_pair(TW_STYLE_TITLE + 1, COLORS >= 256 ? 231 : COLOR_WHITE, COLORS >= 256 ? 24 : COLOR_BLUE);
+    init_pair(TW_STYLE_ALARM + 1, COLORS >= 256 ? 231 : COLOR_WHITE, COLORS >= 256 ? 124 : COLOR_RED);
+    attributes[TW_STYLE_TITLE] = A_BOLD | COLOR_PAIR(TW_STYLE_TITLE + 1);
+    attributes[TW_STYLE_ALARM] = A_BOLD | COLOR_PAIR(TW_STYLE_ALARM + 1);
+}
+
+/* ---- drawing ---------------------------------------------------------------------------------------------------------- */
+
+static void put_on_terminal(const struct tw_sheet *sheet)
+{
+    for (int row = 0; row < sheet->rows; row++) {
+        move(row, 0);
+        for (int col = 0; col < sheet->cols; col++) {
+            const struct tw_cell *cell = &sheet->cell[row * sheet->cols + col];
+            attrset(attributes[cell->style]);
+            addstr(cell->text);
+        }
+    }
+    refresh();
+}
+
+static void say_keys(char *text, size_t size)
+{
+    char interval[TW_DURATION_SIZE];
+    tw_duration_print(shared.interval_ns, interval);
+    snprintf(text, size, "q quit  p %s  +/- every %s", shared.paused ? "go on (paused)" : "pause", interval);
+}
+
+static void draw(void)
+{
+    struct tw_sheet sheet;
+    char keys[128], notice[TW_FEED_ERROR + 40] = "";
+    int rows, cols;
+    getmaxyx(stdscr, rows, cols);
+    if (!tw_sheet_init(&sheet, rows, cols, view.ascii))
+        return;
+    say_keys(keys, sizeof keys);
+    if (view.error[0] != '\0')
+        snprintf(notice, sizeof notice, "lost for %d s: %s",
+                 (int)((tw_reading_now() - view.lost_ns) / 1000000000), view.error);
+    tw_frame_draw(&sheet, view.history, notice, keys);
+    put_on_terminal(&sheet);
+    tw_sheet_fini(&sheet);
+}
+
+/* ---- keys --------------------------------------------------------------------------------------------------------------- */
+
+static void change_interval(bool longer)
+{
+    uint64_t ns = longer ? shared.interval_ns * 2 : shared.interval_ns / 2;
+    if (ns < TW_TOP_INTERVAL_MIN_NS)
+        ns = TW_TOP_INTERVAL_MIN_NS;
+    if (ns > TW_TOP_INTERVAL_MAX_NS)
+        ns = TW_TOP_INTERVAL_MAX_NS;
+    shared.interval_ns = ns;
+}
+
+/* Returns false when it is to end. */
+static bool take_key(int key)
+{
+    pthread_mutex_lock(&shared.lock);
+    if (key == 'p' || key == ' ')
+        shared.paused = !shared.paused;
+    if (key == '+' || key == '-')
+        change_interval(key == '-');
+    pthread_cond_signal(&shared.changed);
+    pthread_mutex_unlock(&shared.lock);
+    return key != 'q' && key != 'Q' && key != 3;
+}
+
+/* Takes all keys that were pressed, a new size of the terminal among them. */
+static bool take_keys(void)
+{
+    int key;
+    while ((key = getch()) != ERR)
+        if (!take_key(key))
+            return false;
+    return true;
+}
+
+/* Sleeps until there is something to do. Returns false when it is to end. */
+static bool wait_for_something(void)
+{
+    struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = wake_pipe[0], .events = POLLIN}};
+    char bytes[64];
+    poll(fds, 2, view.error[0] != '\0' ? 1000 : -1);
+    if (fds[1].revents & POLLIN)
+        (void)!read(wake_pipe[0], bytes, sizeof bytes);
+    bool gone = (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
+    return !signalled && !gone;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------------------- */
+
+static void on_signal(int number)
+{
+    int saved = errno;
+    signalled = number;
+    wake();
+    errno = saved;
+}
+
+static bool prepare(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    if (pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+        return false;
+    sigaction(SIGINT, &action, NULL); /* before curses, which takes those that nobody has */
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    return true;
+}
+
+static bool open_terminal(void)
+{
+    const char *name = getenv("TERM");
+    if (newterm(NULL, stdout, stdin) == NULL) {
+        tw_complain("tickwheel top: a terminal like TERM=\"%s\" is not known here; use --once or --json",
+                    name == NULL ? "" : name);
+        return false;
+    }
+    cbreak();
+    noecho();
+    curs_set(0);
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    find_looks();
+    return true;
+}
+
+int tw_top_view(const struct tw_top_options *options, struct tw_feed *feed, struct tw_history *history)
+{
+    pthread_t reader;
+    view.history = history;
+    view.ascii = options->ascii;
+    shared.feed = feed;
+    shared.interval_ns = options->interval_ns;
+    if (!prepare() || !open_terminal())
+        return TW_EXIT_WRONG;
+    bool started = start_reader(&reader);
+    do {
+        take_news();
+        draw();
+    } while (started && wait_for_something() && take_keys());
+    endwin();
+    if (!started) {
+        tw_complain("tickwheel top: a thread cannot be started");
+        return TW_EXIT_WRONG;
+    }
+    end_reader(reader);
+    return TW_EXIT_GOOD;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The live view of `tickwheel top`.
+ */
+#ifndef TW_TOOLS_TOP_VIEW_H
+#define TW_TOOLS_TOP_VIEW_H
+
+#include "feed.h"
+#include "frame.h"
+#include "top_options.h"
+
+/* Shows what the feed says until somebody ends it; `history` holds the first reading. Takes the feed over, as a thread
+ * may still be waiting for it at the end. Returns an exit status. */
+int tw_top_view(const struct tw_top_options *options, struct tw_feed *feed, struct tw_history *history);
+
+#endif
