@@ -102,9 +102,8 @@ static enum got receive(struct sched_feed *feed)
 static enum got ask(struct sched_feed *feed)
 {
     feed->size = 0;
-    if (send(feed->fd, TW_STATS_REQUEST, sizeof TW_STATS_REQUEST - 1, MSG_NOSIGNAL) < 0)
-        return GOT_END;
-    return receive(feed);
+    (void)!send(feed->fd, TW_STATS_REQUEST, sizeof TW_STATS_REQUEST - 1, MSG_NOSIGNAL);
+    return receive(feed); /* also where it could not be sent: who is not let in is told why */
 }
 
 /* Asks on the connection that there is, or on a new one where that one was ended: who was silent for long is let go of. */

@@ -19,7 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <curses.h> /* last: it makes macros of common words */
+/* Last: they make macros of common words. */
+#include <curses.h>
+#include <term.h>
 
 static int wake_pipe[2];
 static volatile sig_atomic_t signalled;
@@ -294,9 +296,11 @@ static bool prepare(void)
 static bool open_terminal(void)
 {
     const char *name = getenv("TERM");
-    if (newterm(NULL, stdout, stdin) == NULL) {
-        tw_complain("tickwheel top: a terminal like TERM=\"%s\" is not known here; use --once or --json",
-                    name == NULL ? "" : name);
+    int found;
+    bool known = setupterm(NULL, STDOUT_FILENO, &found) == OK;
+    if (!known || tigetstr("cup") == NULL || newterm(NULL, stdout, stdin) == NULL) {
+        tw_complain("tickwheel top: a terminal like TERM=\"%s\" %s; use --once or --json",
+                    name == NULL ? "" : name, known ? "cannot be drawn on" : "is not known here");
         return false;
     }
     cbreak();

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: MIT
+"""tickwheel top against real servers; tests/tools/test_tickwheel_top has the side of the scheduler."""
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from harness import ROOT, now_ms, wait_replica_in_sync, wait_until
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from terminal import Terminal  # noqa: E402  (the folder has to be on the path first)
+
+COMMAND = os.path.abspath(os.environ.get("TICKWHEEL_COMMAND") or os.path.join(ROOT, "build", "tickwheel"))
+HOUR = 3600 * 1000
+
+
+def run(server, *arguments, env=None):
+    words = [COMMAND, "top", "--redis", f"127.0.0.1:{server.port}" if hasattr(server, "port") else server, *arguments]
+    bare = {name: value for name, value in os.environ.items() if name not in ("TICKWHEEL_TOP_PASSWORD", "REDISCLI_AUTH")}
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+                          env={**bare, "LC_ALL": "C.UTF-8", **(env or {})})
+
+
+def as_json(server, *arguments, interval="100ms", **options):
+    done = run(server, "--json", "--interval", interval, *arguments, **options)
+    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
+    return json.loads(done.stdout)
+
+
+def fails(server, *arguments, says, **options):
+    done = run(server, "--once", "--interval", "100ms", *arguments, **options)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert says in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def add(r, schedule, *dues, target=None):
+    pipe, now = r.pipeline(transaction=False), now_ms()
+    for i, due in enumerate(dues):
+        pipe.execute_command("TW.ADD", schedule, target or f"{schedule}:out", f"{due}:{i}", "AT", now + due, "PAYLOAD", "f", "v")
+    pipe.execute()
+
+
+# What is shown
+
+
+def test_json_says_what_was_filed(server, r):
+    add(r, "a", *[20500] * 30, *[40500] * 10, HOUR)
+    add(r, "b", HOUR, 2 * HOUR)
+    r.execute_command("TW.CANCEL", "b", f"{HOUR}:0")
+    found = as_json(server)
+    assert (found["source"], found["address"]) == ("redis", f"127.0.0.1:{server.port}")
+    assert re.fullmatch(r"(redis|valkey) \d+\.\d+\.\d+", found["version"]) and found["state"] == "primary"
+    counts = found["counts"]
+    assert [counts[name] for name in ("pending", "schedules", "added", "cancelled", "overdue", "held")] == [42, 2, 43, 1, 0, 0]
+    assert counts["memory"] == server.info("tickwheel")["tickwheel_bytes"]
+    forecast = found["forecast"]["counts"]
+    assert (len(forecast), sum(forecast), found["forecast"]["exact"]) == (60, 40, True)
+    first = next(i for i, count in enumerate(forecast) if count)
+    assert 15 <= first <= 20 and (forecast[first], forecast[first + 20]) == (30, 10)
+    assert found["deferred"] == dict.fromkeys(("pause", "role", "oom", "slot", "replicas", "disk", "refused"), 0)
+    assert [(one["name"], one["tasks"]) for one in found["schedules"]] == [("a", 41), ("b", 1)]
+    assert "nothing is saved" in found["warning"] and found["durability"] == "none"
+
+
+def test_rates_and_lateness(server, r):
+    pipe = r.pipeline(transaction=False)
+    for i in range(10):
+        pipe.execute_command("TW.ADD", "s", "q", f"r{i}", "IN", 1, "EVERY", 100, "MAXLEN", 10, "PAYLOAD", "f", "v")
+    pipe.execute()
+    wait_until(lambda: server.info("tickwheel")["tickwheel_fired"] > 50)
+    found = as_json(server, interval="1s")
+    assert 30 < found["rates"]["fired"] < 200  # a hundred, on a machine that may be busy
+    assert found["rates"]["added"] == 0
+    late = found["late_ns"]
+    assert 0 < late["p50"] <= late["p99"] <= late["p999"] <= late["max"] and "p90" not in late
+    recent = found["recent_late_ns"]
+    assert 0 < recent["p50"] <= recent["p90"] <= recent["p99"] <= recent["max"] <= late["max"]
+    assert 50 < recent["calls"] <= found["counts"]["fired"]
+    [schedule] = found["schedules"]
+    assert schedule["fired"] == found["counts"]["fired"] or schedule["fired"] > 50
+
+
+def test_a_frame(server, r):
+    add(r, "orders:timeouts", *[20500] * 30, *[40500] * 10)
+    add(server.client(db=2), "bad\x1b[31m\x07name", HOUR)
+    done = run(server, "--once", "--interval", "100ms")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == f" tickwheel top  127.0.0.1:{server.port}"
+    assert all(len(line) <= 80 for line in lines)
+    for words in (r"pending 41\b", r"schedules 2\b", r"the coming minute 40 due, at most 30 in a second", "█",
+                  r"put off because of pause 0", r"orders:timeouts +40 +0 +0 +0 +0", r"db2 bad\?\[31m\?name +1 "):
+        assert re.search(words, done.stdout), (words, done.stdout)
+    assert "\x1b" not in done.stdout
+
+
+def test_one_schedule(server, r):
+    add(r, "a", *[5500] * 7)
+    other = server.client(db=3)
+    add(other, "b", *[5500] * 5, HOUR)
+    other.set("c", "a string")
+    found = as_json(server, "--schedule", "b", "--db", "3")
+    assert (found["schedule"], sum(found["forecast"]["counts"])) == ("b", 5)
+    assert found["schedules"] == [{"db": 3, "name": "b", "tasks": 6, "held": 0, "fired": 0, "dead": 0}]
+    assert sum(as_json(server, "--schedule", "a")["forecast"]["counts"]) == 7
+    assert as_json(server, "--schedule", "nobody")["schedules"][0]["tasks"] == 0
+    assert ", of b" in run(server, "--once", "--interval", "100ms", "--schedule", "b", "--db", "3").stdout
+    fails(server, "--schedule", "c", "--db", "3", says="TW.FORECAST: WRONGTYPE")
+
+
+def test_an_estimate_says_so(server, r):
+    for s in range(5):
+        add(r, f"s{s}", *(10000 + i for i in range(8000)))
+    found = as_json(server)
+    assert found["forecast"]["exact"] is False
+    assert abs(sum(found["forecast"]["counts"]) - 40000) < 1000
+    assert re.search(r"the coming minute ~[\d,]+ due, .* \(estimated\)", run(server, "--once", "--interval", "100ms").stdout)
+
+
+def test_why_deliveries_were_put_off(server, r):
+    r.client_pause(HOUR, all=False)
+    r2 = server.client()
+    assert as_json(server)["deferred"]["pause"] == 0
+    r.client_unpause()
+    add(r, "s", 300)
+    r.client_pause(HOUR, all=False)
+    wait_until(lambda: server.info("tickwheel")["tickwheel_deferred_pause"] > 2)
+    found = as_json(server)
+    assert found["deferred"]["pause"] > 2 and found["counts"]["overdue"] == 1
+    assert re.search(r"pause [1-9]", run(server, "--once", "--interval", "100ms").stdout)
+    r2.client_unpause()
+    r.set("t:out", "no stream")
+    add(r, "t", 1)
+    wait_until(lambda: as_json(server)["counts"]["held"] == 1 or as_json(server)["counts"]["dead"] == 1)
+
+
+def test_a_replica(fleet):
+    primary = fleet.server()
+    replica = fleet.server(replicaof=primary)
+    wait_replica_in_sync(primary, replica)
+    add(primary.client(), "s", HOUR, 30000)
+    wait_until(lambda: as_json(replica)["counts"]["pending"] == 2)
+    found = as_json(replica)
+    assert re.fullmatch(r"replica, its primary 127\.0\.0\.1, link up", found["state"])
+    assert sum(found["forecast"]["counts"]) == 1
+
+
+def test_a_node_of_a_cluster(fleet):
+    assert as_json(fleet.server(cluster=True))["state"] == "primary of a cluster"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:{}", ":{}", "localhost:{}", "unix:{}"])
+def test_addresses(fleet, tmp_path, address):
+    path = str(tmp_path / "socket")
+    server = fleet.server(unixsocket=path)
+    given = address.format(path if "unix" in address else server.port)
+    assert as_json(given)["address"] == given
+
+
+# What goes wrong
+
+
+def test_no_server():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        fails(address, says=f"{address}: no server: Connection refused")
+
+
+def test_no_socket(tmp_path):
+    fails(f"unix:{tmp_path}/nothing", says="no server: No such file or directory")
+
+
+def test_a_host_that_there_is_not():
+    fails("no-such-host.invalid:7379", says="no-such-host.invalid:7379: no server: ")
+
+
+def test_no_module(fleet):
+    fails(fleet.server(module=False), says="the server has not loaded the Tickwheel module")
+
+
+def test_a_password(fleet):
+    server = fleet.server()
+    r = server.client()
+    r.execute_command("CONFIG", "SET", "requirepass", "right")
+    try:
+        fails(server, says="it wants a password: set TICKWHEEL_TOP_PASSWORD")
+        for name in ("TICKWHEEL_TOP_PASSWORD", "REDISCLI_AUTH"):
+            assert as_json(server, env={name: "right"})["counts"]["pending"] == 0
+            fails(server, env={name: "wrong"}, says="the password of user default is wrong")
+        assert as_json(server, env={"TICKWHEEL_TOP_PASSWORD": "right", "REDISCLI_AUTH": "wrong"})["counts"]["pending"] == 0
+    finally:
+        r.execute_command("CONFIG", "SET", "requirepass", "")
+    fails(server, env={"REDISCLI_AUTH": "any"}, says="AUTH: ERR")
+
+
+def test_users(server, r):
+    password = {"TICKWHEEL_TOP_PASSWORD": "secret"}
+    add(r, "mine:s", 30000)
+
+    def rules(*words):
+        r.execute_command("ACL", "SETUSER", "watch", "reset", "on", ">secret", *words)
+    rules("+info", "+tw.top")
+    assert as_json(server, "--user", "watch", env=password)["counts"]["pending"] == 1
+    fails(server, "--user", "watch", env={"TICKWHEEL_TOP_PASSWORD": "wrong"}, says="the password of user watch is wrong")
+    fails(server, "--user", "nobody", env=password, says="user nobody is wrong, or there is no such user")
+    rules("+info")
+    fails(server, "--user", "watch", env=password, says="user watch has no permission for TW.TOP: NOPERM")
+    rules("+tw.top")
+    fails(server, "--user", "watch", env=password, says="user watch has no permission for INFO: NOPERM")
+    rules("+info", "+tw.forecast", "+tw.info", "%R~mine:*")
+    assert as_json(server, "--user", "watch", "--schedule", "mine:s", env=password)["schedules"][0]["tasks"] == 1
+    fails(server, "--user", "watch", "--schedule", "theirs:s", env=password, says="no permission for TW.FORECAST: NOPERM")
+    fails(server, "--user", "watch", "--schedule", "s", "--db", "3", env=password, says="no permission for SELECT")
+
+
+def test_a_database_that_there_is_not(server):
+    fails(server, "--db", "99", says="SELECT: ERR DB index is out of range")
+
+
+def answering(text):
+    """Somebody who answers so to anything; his address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        one, _ = listener.accept()
+        one.recv(1000)
+        if text is None:
+            kept.append(one)
+            return
+        one.sendall(text)
+        one.close()
+    kept = []
+    threading.Thread(target=serve, daemon=True).start()
+    return f"127.0.0.1:{listener.getsockname()[1]}", (listener, kept)
+
+
+@pytest.mark.parametrize("text,says", [
+    (b"HTTP/1.1 400 Bad Request\r\n\r\n", "what listens there is not a Redis server"), (b"", "Server closed the connection"),
+    (b"-LOADING Redis is loading\r\n", "INFO: LOADING Redis is loading"), (None, "there was no answer for 3 s"),
+    (b"$18\r\ntickwheel_pendin:1\r\n-ERR unknown command 'TW.TOP'\r\n", "has not loaded"),
+    (b"$19\r\ntickwheel_pending:1\r\n-ERR unknown command 'TW.TOP'\r\n", "it has no TW.TOP: its Tickwheel module is older"),
+    (b"$19\r\ntickwheel_pending:1\r\n*0\r\n", "the answer is not a forecast of 60 steps"),
+    (b"$19\r\ntickwheel_pending:1\r\n+OK\r\n", "the answer is not a forecast of 60 steps"),
+    (b"*0\r\n*0\r\n", "has not loaded"), (b"-ERR \x1b[31m\r\n", "ERR ?[31m")], ids=str)
+def test_others(text, says):
+    address, _kept = answering(text)
+    fails(address, says=says)
+
+
+# Live
+
+
+@pytest.fixture
+def terminals(tmp_path):
+    made = []
+
+    def start(*arguments, **options):
+        made.append(Terminal(str(tmp_path), COMMAND, "top", *arguments, **options))
+        return made[-1]
+    yield start
+    for one in made:
+        one.close()
+
+
+def test_live(server, r, terminals):
+    add(r, "s", *range(20000, 20050))
+    terminal = terminals("--redis", f"127.0.0.1:{server.port}", "--interval", "100ms", rows=30)
+    terminal.sees(r"pending 50\b")
+    terminal.sees(r"the coming minute 50 due")
+    terminal.sees("█")
+    add(r, "bigger", *[HOUR] * 70)
+    terminal.sees(r"pending 120\b")
+    terminal.sees(r"largest schedules[^\n]*\n bigger +70 [^\n]*\n s +50 ")
+    terminal.resize(40, 24)
+    terminal.sees(r"late +p50 +p90 +p99 +max")
+    add(r, "soon", *range(1, 30))
+    terminal.resize(80, 30)
+    terminal.sees(r"in all 29\b")
+    terminal.keys("q")
+    terminal.ended_well()
+
+
+def test_live_while_the_server_starts_anew(fleet, terminals):
+    server = fleet.server(appendonly="yes")
+    add(server.client(), "s", HOUR)
+    terminal = terminals("--redis", f"127.0.0.1:{server.port}", "--interval", "100ms", cols=120)
+    terminal.sees(r"pending 1\b")
+    server.kill()
+    terminal.sees(r"lost for \d+ s: .*Connection refused")
+    server.start()
+    add(server.client(), "s", 2 * HOUR)
+    terminal.sees(r"pending 2\b")
+    assert "lost for" not in terminal.screen()
+    terminal.keys("C-c")
+    terminal.ended_well()
+
+
+def test_live_what_is_put_off(server, r, terminals):
+    terminal = terminals("--redis", f"127.0.0.1:{server.port}", "--interval", "100ms", rows=30)
+    terminal.sees(r"pause 0")
+    add(r, "s", 200)
+    r.client_pause(HOUR, all=False)
+    terminal.sees(r"pause [1-9]")
+    terminal.sees(r"overdue 1\b")
+    r.client_unpause()
+    terminal.sees(r"overdue 0\b")
+    terminal.sees(r"in all 1\b")
+
+
+def test_live_a_server_that_is_frozen(server, terminals):
+    terminal = terminals("--redis", f"127.0.0.1:{server.port}", "--interval", "100ms", cols=120)
+    terminal.sees(r"pending 0\b")
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        terminal.sees(r"lost for \d+ s: .*there was no answer for 3 s")
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: "lost for" not in terminal.screen())
+    terminal.keys("q")
+    terminal.ended_well()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""A terminal whose screen can be read: a tmux with one window, in which a shell runs a command.
+
+    terminal = Terminal(folder, "tickwheel", "top", cols=80, rows=24)     # a folder for its files
+    terminal.sees("pending 5")                                           # waits for it
+    terminal.keys("q")
+    terminal.ended_well()
+    terminal.close()
+"""
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import time
+
+PATIENCE = 30  # seconds that anything is waited for: the machine may be busy
+
+
+def soon(condition, message="it did not come about"):
+    """Waits until something is so, and answers what it was."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(message() if callable(message) else message)
+        time.sleep(0.02)
+
+
+class Terminal:
+    def __init__(self, folder, *words, cols=80, rows=24, term="tmux-256color"):
+        folder = self.folder = tempfile.mkdtemp(dir=folder)
+        self.socket = os.path.join(folder, "tmux")
+        script = os.path.join(folder, "script")
+        with open(script, "w", encoding="ascii") as file:
+            file.write(f"trap : INT\nstty -g > {folder}/before\nTERM={term} {shlex.join(words)}\necho $? > {folder}/status\nstty -g > {folder}/after\n"
+                       f"echo the end\nread line\n")
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(cols), "-y", str(rows), f"/bin/sh {script}")
+
+    def tmux(self, *words):
+        environment = {**os.environ, "LC_ALL": "C.UTF-8", "TMUX": ""}
+        return subprocess.run(["tmux", "-u", "-S", self.socket, *words], capture_output=True, text=True, timeout=PATIENCE,
+                              check=True, env=environment).stdout
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p")
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def sees(self, pattern):
+        return soon(lambda: re.search(pattern, self.screen()), lambda: f"no {pattern} on\n{self.screen()}")
+
+    def resize(self, cols, rows):
+        self.tmux("resize-window", "-x", str(cols), "-y", str(rows))
+
+    def pid(self):
+        shell = self.tmux("display-message", "-p", "#{pane_pid}").strip()
+        with open(f"/proc/{shell}/task/{shell}/children", encoding="ascii") as file:
+            return int(file.read().split()[0])
+
+    def file(self, name):
+        path = os.path.join(self.folder, name)
+        if not os.path.exists(path):
+            return ""
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+
+    def close(self):
+        self.tmux("kill-server")
+
+    def ended_well(self, status="0"):
+        """The command has left the terminal as it was: its modes, the screen that was there before, the cursor."""
+        self.sees("the end")
+        assert self.file("status") == status, self.screen()
+        assert self.file("after") == self.file("before")
+        assert "pending" not in self.screen(), self.screen()
+        assert self.tmux("display-message", "-p", "#{alternate_on} #{cursor_flag}").split() == ["0", "1"]
