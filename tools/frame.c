@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From top to bottom: who is watched; levels; rates, with the history of firing; lateness; the forecast; what was put off,
- * and why; the largest schedules; the keys.
+ * From top to bottom: who is watched; levels; rates, with the history of firing; lateness; the forecast; what was put
+ * off, and why; the largest schedules; the keys.
  *
  * Every part says how many rows it takes at a width; what is left over goes to the bars of the forecast, then to the
  * schedules, then to blank rows between the parts. Where it does not suffice the bars are low and the last parts are
@@ -23,7 +23,7 @@ enum {
     MARGIN = 1
 };
 
-/* ---- history --------------------------------------------------------------------------------------------------- */
+/* ---- history ------------------------------------------------------------------------------------------------- */
 
 const struct tw_reading *tw_history_before(const struct tw_history *history)
 {
@@ -46,7 +46,7 @@ void tw_history_add(struct tw_history *history, const struct tw_reading *reading
     history->rates += history->rates < TW_HISTORY;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------------------------------------------- */
 
 static struct tw_figure show_rate(double rate)
 {
@@ -83,7 +83,7 @@ static struct tw_figure show_count(uint64_t count)
     return count == TW_ABSENT ? (struct tw_figure){"-"} : tw_figure_short(count);
 }
 
-/* ---- the picture being drawn ----------------------------------------------------------------------------------------- */
+/* ---- the picture being drawn --------------------------------------------------------------------------------- */
 
 /* What is left of the sheet, and how it is dealt out. */
 struct layout {
@@ -122,7 +122,7 @@ static void put_item(struct layout *layout, int i, const char *name, const char 
     tw_sheet_put(layout->sheet, row, col, style, "%s", value);
 }
 
-/* ---- who is watched --------------------------------------------------------------------------------------------------- */
+/* ---- who is watched ------------------------------------------------------------------------------------------ */
 
 static void put_title(struct layout *layout, const char *notice)
 {
@@ -150,7 +150,7 @@ static void put_state(struct layout *layout)
     tw_sheet_put(layout->sheet, layout->row++, MARGIN, TW_STYLE_WARN, "warning: %s", reading->warning);
 }
 
-/* ---- levels and rates --------------------------------------------------------------------------------------------------- */
+/* ---- levels and rates ---------------------------------------------------------------------------------------- */
 
 static int levels_told(const struct tw_reading *reading)
 {
@@ -244,7 +244,7 @@ static void put_rates(struct layout *layout)
     layout->row += rows_for(item, layout->cols);
 }
 
-/* ---- lateness ----------------------------------------------------------------------------------------------------------- */
+/* ---- lateness ------------------------------------------------------------------------------------------------ */
 
 #define LATE_NS 1000000000 /* a second is worth a second look */
 enum { COLUMN = 10, LATENESS = 12, NARROW_COLUMN = 8, NARROW_LATENESS = 7 };
@@ -285,7 +285,7 @@ static void put_lateness(struct layout *layout)
         put_lateness_row(layout, narrow ? "all" : "since start", &layout->reading->all);
 }
 
-/* ---- the forecast --------------------------------------------------------------------------------------------------------- */
+/* ---- the forecast -------------------------------------------------------------------------------------------- */
 
 /* How the coming minute is dealt out to columns: so many columns a bar, or so many seconds a bar. */
 struct scale {
@@ -377,7 +377,7 @@ static void put_forecast(struct layout *layout)
     put_axis(layout, &scale);
 }
 
-/* ---- deferred, schedules ---------------------------------------------------------------------------------------------------- */
+/* ---- deferred, schedules ------------------------------------------------------------------------------------- */
 
 static bool defers(const struct tw_reading *reading)
 {
@@ -464,7 +464,7 @@ static void put_schedules(struct layout *layout)
         put_schedule(layout, &layout->reading->seen[i]);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------------------------------- */
 
 /* Rows that every part but the bars and the schedules takes. */
 static int fixed_rows(const struct tw_reading *reading, int cols, bool brief)

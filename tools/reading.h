@@ -87,8 +87,8 @@ void tw_reading_init(struct tw_reading *reading);
 /* The monotonic clock. */
 uint64_t tw_reading_now(void);
 
-/* How much a number has grown in a second between two readings; negative: it cannot be told, as it is absent, or there was
- * none before (`before` is NULL), or the server has started anew. */
+/* How much a number has grown in a second between two readings; negative: it cannot be told, as it is absent, or
+ * there was none before (`before` is NULL), or the server has started anew. */
 double tw_reading_rate(const struct tw_reading *before, const struct tw_reading *after, enum tw_count count);
 double tw_reading_deferred_rate(const struct tw_reading *before, const struct tw_reading *after,
                                 enum tw_deferred why);

@@ -164,7 +164,7 @@ static void refresh(void)
     server.fresh_until_ns = ended_ns + (took_ns * SHARE > FRESH_NS ? took_ns * SHARE : FRESH_NS);
 }
 
-/* ---- clients --------------------------------------------------------------------------------------------------- */
+/* ---- clients ------------------------------------------------------------------------------------------------- */
 
 static void drop(struct client *client)
 {
@@ -265,7 +265,7 @@ static void take_client(void)
         drop(client);
 }
 
-/* ---- the thread -------------------------------------------------------------------------------------------------- */
+/* ---- the thread ---------------------------------------------------------------------------------------------- */
 
 static bool sending(const struct client *client)
 {
@@ -347,7 +347,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* ---- beginning and end --------------------------------------------------------------------------------------------- */
+/* ---- beginning and end --------------------------------------------------------------------------------------- */
 
 bool tw_stats_address(const char *what, const char *path, struct sockaddr_un *address)
 {

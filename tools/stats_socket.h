@@ -19,8 +19,8 @@ enum { TW_STATS_PROTOCOL = 1, TW_STATS_STEPS = 60 };
 /* Whether a path fits into the address of a socket; if not, that has been complained about, `what` before it. */
 bool tw_stats_address(const char *what, const char *path, struct sockaddr_un *address);
 
-/* Takes a path, which nobody else may be listening at. Requires: it fits; no other thread runs yet, as this changes the umask for a
- * moment. Returns whether it worked; if not, that has been complained about. */
+/* Takes a path, which nobody else may be listening at. Requires: it fits; no other thread runs yet, as this
+ * changes the umask for a moment. Returns whether it worked; if not, that has been complained about. */
 bool tw_stats_open(const char *path);
 
 /* Answers from now on, on a thread of its own. Returns as above. */

@@ -51,7 +51,7 @@ static void wake(void)
         ;
 }
 
-/* ---- the reader ------------------------------------------------------------------------------------------------ */
+/* ---- the reader ---------------------------------------------------------------------------------------------- */
 
 /* Waits until it is time to read again. False: it is time to end. The lock is held. */
 static bool wait_for_turn(uint64_t last_ns)
@@ -139,7 +139,7 @@ static void take_news(void)
     pthread_mutex_unlock(&shared.lock);
 }
 
-/* ---- colours ------------------------------------------------------------------------------------------------------ */
+/* ---- colours ------------------------------------------------------------------------------------------------- */
 
 /* On terminals of 256 colours and of 8: the foregrounds, -1 being the terminal's own. */
 static const struct look {
@@ -169,7 +169,7 @@ static attr_t attributes[TW_STYLES];
 static void find_looks(void)
 {
     bool colours = has_colors() && start_color() == OK && use_default_colors() == OK;
-    for (short i = 0; i < TW_STYLES; i++) {
+    for (int i = 0; i < TW_STYLES; i++) {
         attributes[i] = LOOKS[i].also;
         if (!colours)
             continue;
@@ -186,7 +186,7 @@ static void find_looks(void)
     attributes[TW_STYLE_ALARM] = A_BOLD | COLOR_PAIR(TW_STYLE_ALARM + 1);
 }
 
-/* ---- drawing ---------------------------------------------------------------------------------------------------------- */
+/* ---- drawing ------------------------------------------------------------------------------------------------- */
 
 static void put_on_terminal(const struct tw_sheet *sheet)
 {
@@ -225,7 +225,7 @@ static void draw(void)
     tw_sheet_fini(&sheet);
 }
 
-/* ---- keys --------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ---------------------------------------------------------------------------------------------------- */
 
 static void change_interval(bool longer)
 {
@@ -272,7 +272,7 @@ static bool wait_for_something(void)
     return !signalled && !gone;
 }
 
-/* ---- life --------------------------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------------------------- */
 
 static void on_signal(int number)
 {

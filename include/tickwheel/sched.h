@@ -282,10 +282,10 @@ uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share);
 
 enum { TW_FORECAST_MAX = 10000 }; /* steps */
 
-/* Counts the calls to come: counts[i] receives how many are due in (now + i * step_ns, now + (i + 1) * step_ns], the first
- * also what is due already and has not started. Of a repeating task, each call within that time counts, as long as it has
- * any left, as if no callback took time; periods that have been missed count as one call, with TW_MISSED_BURST each. What
- * is added, moved, cancelled or started meanwhile may or may not be counted.
+/* Counts the calls to come: counts[i] receives how many are due in (now + i * step_ns, now + (i + 1) * step_ns], the
+ * first also what is due already and has not started. Of a repeating task, each call within that time counts, as long
+ * as it has any left, as if no callback took time; periods that have been missed count as one call, with
+ * TW_MISSED_BURST each. What is added, moved, cancelled or started meanwhile may or may not be counted.
  * Returns: 0; TW_EINVAL: step_ns is 0, or `steps` not 1 to TW_FORECAST_MAX; *counts is not touched then.
  * Cost: where few tasks are due by the end, O(these), read from the wheel; else O(all tasks), a few thousand under each
  * hold of a shard's lock, with a pause in between in which others have it. O(steps) for each repeating task. */

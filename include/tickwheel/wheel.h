@@ -288,10 +288,10 @@ int tw_wheel_visit(const struct tw_wheel *wheel, tw_visit_fn *visit, void *arg);
  * these, pushed back or waiting for a later turn among them), however many there are beyond. */
 int tw_wheel_visit_until(const struct tw_wheel *wheel, uint64_t tick, tw_visit_fn *visit, void *arg);
 
-/* As tw_wheel_visit_until(), looking at no more than *budget timers, those that turn out to be due later among them; each
- * is taken off *budget.
- * Returns: true when all that are due by then were visited; false when the budget was used up first, or `visit` ended it.
- * Cost: O(levels + occupied slots that start at or before `tick` + *budget). */
+/* As tw_wheel_visit_until(), looking at no more than *budget timers, those that turn out to be due later among them;
+ * each is taken off *budget.
+ * Returns: true when all that are due by then were visited; false when the budget was used up first, or `visit` has
+ * ended it. Cost: O(levels + occupied slots that start at or before `tick` + *budget). */
 bool tw_wheel_visit_budget(const struct tw_wheel *wheel, uint64_t tick, uint32_t *budget, tw_visit_fn *visit,
                            void *arg);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * A histogram of the past ten seconds, for percentiles that are alive: one of base/histogram.h for each second, on a ring.
- * Seconds are whole ones of the caller's clock, so it covers nine to ten, and no second that has not been reached.
+ * A histogram of the past ten seconds, for percentiles that are alive: one of base/histogram.h for each second, on a
+ * ring. Seconds are whole ones of the caller's clock, so it covers nine to ten, and no second that has not been
+ * reached.
  */
 #ifndef TW_BASE_RECENT_H
 #define TW_BASE_RECENT_H
 
-#include <base/histogram.h>
+#include "histogram.h"
 #include <string.h>
 
 enum { TW__RECENT_SECONDS = 10 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * All schedules at once, for those who watch a server: how many tasks fall due when, and which schedules have most. Free of
- * Redis, as schedule.c is.
+ * All schedules at once, for those who watch a server: how many tasks fall due when, and which schedules have most.
+ * Free of Redis, as schedule.c is.
  *
- * The forecast is read from the wheel that all schedules share, as far as a budget goes, for the server does nothing else
- * meanwhile. If more is due than that, it is estimated: the tables of ids are in the order of a keyed hash, so what lies
- * in one place of a table is a fair sample of its schedule, and some of each of the largest schedules, in proportion, is
- * one of all tasks. Rejected: the first tasks of the wheel alone, which say nothing of the seconds after them.
+ * The forecast is read from the wheel that all schedules share, as far as a budget goes, for the server does nothing
+ * else meanwhile. If more is due than that, it is estimated: the tables of ids are in the order of a keyed hash, so
+ * what lies in one place of a table is a fair sample of its schedule, and some of each of the largest schedules, in
+ * proportion, is one of all tasks. Rejected: the first tasks of the wheel alone, which say nothing of the seconds
+ * after them.
  */
 #include "schedule.h"
 
@@ -24,7 +25,7 @@ struct ahead {
     uint64_t seen, wanted; /* of a sample */
 };
 
-/* ---- the largest ----------------------------------------------------------------------------------------------------- */
+/* ---- the largest --------------------------------------------------------------------------------------------- */
 
 /* Puts a schedule in its place among the largest so far. */
 static size_t insert(const struct tw__schedule **largest, size_t count, size_t limit,
@@ -50,7 +51,7 @@ size_t tw__overview_largest(const struct tw__schedule **largest, size_t limit)
     return count;
 }
 
-/* ---- the forecast ---------------------------------------------------------------------------------------------------- */
+/* ---- the forecast -------------------------------------------------------------------------------------------- */
 
 static void count_task(struct ahead *ahead, const struct tw__task *task)
 {

@@ -19,7 +19,7 @@ enum {
     LARGEST_MAX = 100
 };
 
-/* ---- keys ------------------------------------------------------------------------------------------------------- */
+/* ---- keys ---------------------------------------------------------------------------------------------------- */
 
 /* The schedule under a name, or NULL; false: another type, and the error has been sent. The key is closed again: nothing
  * can remove the schedule before the command ends. */
@@ -35,7 +35,7 @@ static bool find_schedule(RedisModuleCtx *ctx, RedisModuleString *name, struct t
     return opened != TW__OPEN_OTHER;
 }
 
-/* ---- replies ------------------------------------------------------------------------------------------------------ */
+/* ---- replies ------------------------------------------------------------------------------------------------- */
 
 static void reply_bytes(RedisModuleCtx *ctx, struct tw__bytes bytes)
 {
@@ -60,7 +60,7 @@ static void reply_id_and_due(RedisModuleCtx *ctx, const struct tw__task *task)
     reply_number(ctx, tw__task_due(task));
 }
 
-/* ---- TW.GET -------------------------------------------------------------------------------------------------------- */
+/* ---- TW.GET -------------------------------------------------------------------------------------------------- */
 
 static void reply_payload(RedisModuleCtx *ctx, const struct tw__task *task)
 {
@@ -115,7 +115,7 @@ static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
-/* ---- TW.LEN, TW.NEXT, TW.RANGE ------------------------------------------------------------------------------------------ */
+/* ---- TW.LEN, TW.NEXT, TW.RANGE ------------------------------------------------------------------------------- */
 
 static int command_len(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
@@ -177,7 +177,7 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     return REDISMODULE_OK;
 }
 
-/* ---- TW.SCAN -------------------------------------------------------------------------------------------------------------- */
+/* ---- TW.SCAN ------------------------------------------------------------------------------------------------- */
 
 /* What one call has found. */
 struct scan {
@@ -246,7 +246,7 @@ static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
-/* ---- TW.FORECAST, TW.INFO --------------------------------------------------------------------------------------------------- */
+/* ---- TW.FORECAST, TW.INFO ------------------------------------------------------------------------------------ */
 
 static void reply_counts(RedisModuleCtx *ctx, const uint64_t *counts, uint64_t count)
 {
@@ -299,7 +299,7 @@ static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
-/* ---- TW.TOP ------------------------------------------------------------------------------------------------------------------ */
+/* ---- TW.TOP -------------------------------------------------------------------------------------------------- */
 
 static void reply_lateness(RedisModuleCtx *ctx)
 {
@@ -353,7 +353,7 @@ static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
-/* ---- registering --------------------------------------------------------------------------------------------------------------- */
+/* ---- registering --------------------------------------------------------------------------------------------- */
 
 int tw__queries_register(RedisModuleCtx *ctx)
 {

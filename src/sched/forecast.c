@@ -104,7 +104,7 @@ static bool count_task(struct forecast *forecast, const struct tw__task *task)
     return forecast->work >= forecast->most;
 }
 
-/* ---- from the wheel -------------------------------------------------------------------------------------------- */
+/* ---- from the wheel ------------------------------------------------------------------------------------------ */
 
 static int visit_timer(void *arg, const struct tw_timer *timer)
 {
@@ -132,7 +132,7 @@ static bool read_wheel(struct forecast *forecast, struct tw__shard *shard)
            count_list(forecast, &shard->busy);
 }
 
-/* ---- from the tasks ---------------------------------------------------------------------------------------------- */
+/* ---- from the tasks ------------------------------------------------------------------------------------------ */
 
 static bool count_slice(struct forecast *forecast, struct tw__shard *shard, uint32_t *index)
 {
@@ -160,7 +160,7 @@ static bool read_tasks(struct forecast *forecast, struct tw__shard *shard)
     return true;
 }
 
-/* ---- all shards ---------------------------------------------------------------------------------------------------- */
+/* ---- all shards ---------------------------------------------------------------------------------------------- */
 
 /* Counts the tasks of a shard, in one way or the other. False: it is too much for this one. */
 typedef bool read_fn(struct forecast *forecast, struct tw__shard *shard);
