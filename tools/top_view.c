@@ -293,12 +293,17 @@ static bool prepare(void)
     return true;
 }
 
+static SCREEN *screen;
+
 static bool open_terminal(void)
 {
     const char *name = getenv("TERM");
     int found;
-    bool known = setupterm(NULL, STDOUT_FILENO, &found) == OK;
-    if (!known || tigetstr("cup") == NULL || newterm(NULL, stdout, stdin) == NULL) {
+    bool known = setupterm(NULL, STDOUT_FILENO, &found) == OK, good = known && tigetstr("cup") != NULL;
+    if (known)
+        del_curterm(cur_term);
+    screen = good ? newterm(NULL, stdout, stdin) : NULL;
+    if (screen == NULL) {
         tw_complain("tickwheel top: a terminal like TERM=\"%s\" %s; use --once or --json",
                     name == NULL ? "" : name, known ? "cannot be drawn on" : "is not known here");
         return false;
@@ -327,6 +332,7 @@ int tw_top_view(const struct tw_top_options *options, struct tw_feed *feed, stru
         draw();
     } while (started && wait_for_something() && take_keys());
     endwin();
+    delscreen(screen);
     if (!started) {
         tw_complain("tickwheel top: a thread cannot be started");
         return TW_EXIT_WRONG;
