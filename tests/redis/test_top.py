@@ -163,6 +163,10 @@ def test_addresses(fleet, tmp_path, address):
     assert as_json(given)["address"] == given
 
 
+def test_a_server_that_closes_idle_connections(fleet):
+    assert as_json(fleet.server(timeout=1), interval="4s")["rates"]["fired"] == 0
+
+
 # What goes wrong
 
 
