@@ -404,7 +404,7 @@ enum {
 };
 
 struct overdue {
-    uint64_t count, oldest, looked;
+    uint64_t count, oldest;
 };
 
 static int count_overdue(void *arg, const struct tw_timer *timer)
@@ -416,7 +416,7 @@ static int count_overdue(void *arg, const struct tw_timer *timer)
         if (tw__task_due(task) < overdue->oldest)
             overdue->oldest = tw__task_due(task);
     }
-    return ++overdue->looked == COUNT_MAX;
+    return 0;
 }
 
 static void look_into_queue(struct overdue *overdue, const struct tw_link *queue, uint32_t most)
@@ -427,16 +427,17 @@ static void look_into_queue(struct overdue *overdue, const struct tw_link *queue
 
 uint64_t tw__overdue(uint64_t now_ms, uint64_t *oldest)
 {
-    struct overdue overdue = {0, TW_NEVER, 0};
+    struct overdue overdue = {0, TW_NEVER};
+    uint32_t budget = COUNT_MAX; /* due or not: there may be any number in the slots of the past that are not */
     look_into_queue(&overdue, &tw__all.overdue, LOOK_MAX);
     look_into_queue(&overdue, &tw__all.late, LOOK_MAX);
     for (uint32_t i = 0; i < tw__all.routes && tw__all.held > 0; i++)
         if (tw__route_at(i) != NULL)
             look_into_queue(&overdue, &tw__all.route[i]->queue, 1);
     overdue.count = tw__all.queued + tw__all.held;
-    overdue.looked = 0;
-    if (tw_wheel_visit_until(tw__all.wheel, now_ms, count_overdue, &overdue) == 0 && tw__all.behind != NULL)
-        tw_wheel_visit_until(tw__all.behind, now_ms, count_overdue, &overdue);
+    if (tw_wheel_visit_budget(tw__all.wheel, now_ms, &budget, count_overdue, &overdue) &&
+        tw__all.behind != NULL)
+        tw_wheel_visit_budget(tw__all.behind, now_ms, &budget, count_overdue, &overdue);
     *oldest = overdue.oldest;
     return overdue.count;
 }
