@@ -113,6 +113,8 @@ static void estimate(struct ahead *ahead, size_t steps)
         if (tasks > 0)
             take_sample(ahead, largest[i], share < 1 ? 1 : (uint64_t)share);
     }
+    if (ahead->seen == 0)
+        return; /* what is pending belongs to schedules that were not looked at, or that go */
     double weight = (double)tw__all.pending / (double)ahead->seen;
     for (size_t i = 0; i < steps; i++)
         ahead->counts[i] = (uint64_t)((double)ahead->counts[i] * weight + 0.5);
