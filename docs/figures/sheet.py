@@ -30,7 +30,9 @@ def variables(colours):
     return "".join(f"--{name}:{value};" for name, value in colours.items())
 
 
-STYLE = (f".tw{{{variables(LIGHT)}font-family:system-ui,sans-serif;font-size:{SIZE}px;font-weight:400}}"
+# A picture that is opened alone says that it knows both schemes, else the paper behind it stays white in the dark.
+STYLE = (f".tw{{color-scheme:light dark;{variables(LIGHT)}"
+         f"font-family:system-ui,sans-serif;font-size:{SIZE}px;font-weight:400}}"
          f"@media (prefers-color-scheme:dark){{.tw{{{variables(DARK)}}}}}"
          ".tw text{fill:var(--ink)}"
          + "".join(f".tw .{name}{{fill:var(--{name})}}.tw .{name}-line{{stroke:var(--{name});fill:none}}"
