@@ -31,7 +31,9 @@
 extern "C" {
 #endif
 
+/* A wheel in an event loop. What is in it is known to the library alone. */
 struct tw_loop;
+/* What brings a scheduler's callbacks to an event loop. What is in it is known to the library alone. */
 struct tw_executor;
 struct tw_sched_options;
 
@@ -42,6 +44,7 @@ struct tw_sched_options;
  * header says that it may. */
 typedef void tw_due_fn(void *arg, struct tw_timer *timer);
 
+/* How a wheel is attached. */
 struct tw_loop_options {
     uint64_t tick_ns; /* 1,000 to 3,600,000,000,000; 0: 1,000,000 (a millisecond) */
     uint32_t budget;  /* units of work in a turn; 0: 256 */

@@ -25,6 +25,7 @@
 extern "C" {
 #endif
 
+/* A scheduler. What is in it is known to the library alone. */
 struct tw_sched;
 struct tw_task;
 
@@ -99,6 +100,7 @@ uint64_t tw_sched_now(const struct tw_sched *sched);
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
+/* As many calls as there is time for: the `times` of a repeating task, and what is `left` of it. */
 #define TW_FOREVER UINT64_MAX
 
 /* What becomes of periods that went by unserved, because the machine slept or callbacks were slow. The phase is kept
@@ -271,7 +273,7 @@ struct tw_sched_stats {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
-/* Fills in the counts as they stand now. */
+/* Fills in *stats. The counts of one shard are of one moment; the shards are asked one after the other. */
 void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats);
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop

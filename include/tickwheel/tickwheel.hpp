@@ -265,7 +265,7 @@ class timer
     tw_wheel *wheel_ = nullptr;
 };
 
-/* The object around its timer: owner<&order::unpaid>(timer). */
+/* How far a timer lies inside its object; for owner(). */
 template <auto Member> struct owner_of;
 template <class Object, class Timer, Timer Object::*Member> struct owner_of<Member> {
     static Object &find(Timer &timer) noexcept
@@ -278,6 +278,7 @@ template <class Object, class Timer, Timer Object::*Member> struct owner_of<Memb
     }
 };
 
+/* The object around its timer: `owner<&order::unpaid>(timer)`. */
 template <auto Member, class Timer> auto &owner(Timer &timer) noexcept
 {
     return owner_of<Member>::find(timer);

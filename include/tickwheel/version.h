@@ -5,6 +5,7 @@
 #ifndef TICKWHEEL_VERSION_H
 #define TICKWHEEL_VERSION_H
 
+/* The version as text, and its parts as numbers for #if. */
 #define TW_VERSION "1.0.0"
 #define TW_VERSION_MAJOR 1
 #define TW_VERSION_MINOR 0

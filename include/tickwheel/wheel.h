@@ -45,6 +45,7 @@ extern "C" {
     X(TW_EDEADLK, -9, "a callback cannot wait for itself")                                                     \
     X(TW_ESYSTEM, -10, "the system has no thread or descriptor left")
 
+/* The codes of that table. */
 enum tw_error {
 #define TW__ENUM(name, value, text) name = value,
     TW_ERROR_TABLE(TW__ENUM)
@@ -98,6 +99,7 @@ struct tw_geometry tw_geometry_growing(uint32_t slots);
 /* 60, 60, 24 and 7 slots: seconds, minutes, hours, days. Rounds beyond the week. */
 struct tw_geometry tw_geometry_clock(void);
 
+/* The same, short: `struct tw_geometry geometry = TW_CLOCK;` */
 #define TW_DEFAULT tw_geometry_default()
 #define TW_SMALL tw_geometry_small()
 #define TW_SIMPLE(slots) tw_geometry_simple(slots)
@@ -112,6 +114,7 @@ int tw_geometry_check(const struct tw_geometry *geometry, char *message, size_t 
 
 /* ---- timers ------------------------------------------------------------------------------------------- */
 
+/* A place in a list. Private: it is here because a timer contains one. */
 struct tw_link {
     struct tw_link *next, *prev;
 };
@@ -170,6 +173,7 @@ static inline void tw_timer_relocated(struct tw_timer *timer)
 
 /* ---- a wheel ------------------------------------------------------------------------------------------ */
 
+/* A wheel. What is in it is known to the library alone. */
 struct tw_wheel;
 
 /* Bytes that tw_wheel_init() needs for this geometry, for memory of any alignment.
@@ -234,6 +238,7 @@ bool tw_wheel_cancel(struct tw_wheel *wheel, struct tw_timer *timer);
  * slot's population divided by its slack, plus a constant (docs/wheel.md). Empty ticks cost nothing. */
 struct tw_timer *tw_wheel_poll(struct tw_wheel *wheel, uint64_t now);
 
+/* What a poll with a budget has come to. */
 enum tw_polled {
     TW_POLL_IDLE, /* nothing more is due at `now` */
     TW_POLL_DUE,  /* *timer is due */
