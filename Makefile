@@ -21,7 +21,7 @@ compile = $(call quietly,$(1),cmake --build $(1) -j $(JOBS))
 gcovr = gcovr --root . --exclude-branches-by-pattern '.*TW_ASSERT\(.*'
 gate = $(gcovr) --filter $(1) --fail-under-line 100 --fail-under-branch $(2) build/coverage > build/coverage/gcovr.log 2>&1 || { cat build/coverage/gcovr.log; exit 1; }
 
-with_tests = { tools/setup build test redis && $(with_module); } || exit 1; \
+with_tests = { tools/setup build test redis docs pages && $(with_module); } || exit 1; \
 	$(call configure,build,-DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON $(module_options)); \
 	$(call compile,build)
 
@@ -60,6 +60,12 @@ module: ## build/tickwheel.so, the Redis module
 	@$(with_module)
 	@$(call configure,build,-DTICKWHEEL_TESTS=OFF $(module_options))
 	@$(call compile,build)
+
+docs: ## the documents, the reference and the manual: build/site/index.html, build/man/
+	@tools/setup docs
+	@$(MAKE) build
+	@tools/pages/site . build/site build/tickwheel
+	@echo "Open $(CURDIR)/build/site/index.html in a browser, or try: man build/man/tickwheel-wheel.3"
 
 serve: ## Redis with the module on 127.0.0.1:7379 (PORT=), its data in var/, until Ctrl-C
 	@tools/setup serve
@@ -179,7 +185,9 @@ generate: build ## what is generated in the documentation, filled anew
 	@tools/setup test
 	@tools/generated build/tickwheel *.md docs/*.md
 
-install: build ## into PREFIX=/usr/local, below DESTDIR; the Redis module too, after make module
+install: ## into PREFIX=/usr/local, below DESTDIR; the Redis module too, after make module
+	@tools/setup docs || echo 'make install: without lowdown there are no manual pages'
+	@$(MAKE) build
 	@DESTDIR='$(DESTDIR)' $(call quietly,build,cmake --install build)
 	@{ sed 's|^|$(DESTDIR)|' build/install_manifest.txt; echo; cat build/installed 2>/dev/null || true; } | sed '/^$$/d' | sort -u > build/installed.new
 	@mv build/installed.new build/installed
@@ -196,4 +204,4 @@ fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 clean: ## remove build/
 	@rm -rf build
 
-.PHONY: help run replay test build module serve cluster bench check format format-check lint sanitize races audit coverage valgrind check-redis check-servers coverage-redis fuzz soak figures generate install uninstall fresh clean
+.PHONY: help run replay test build docs module serve cluster bench check format format-check lint sanitize races audit coverage valgrind check-redis check-servers coverage-redis fuzz soak figures generate install uninstall fresh clean

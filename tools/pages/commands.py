@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""The tickwheel command's own help, read into parts. What a command does is written down there and nowhere else."""
+import dataclasses
+import re
+import subprocess
+
+from markdown import escape
+
+ROW = re.compile(r"^( *)(\S.*?) {2,}(\S.*)$")
+
+
+@dataclasses.dataclass
+class Command:
+    """A command: its name, its line in `tickwheel help`, its usage, and blocks of (kind, content)."""
+
+    name: str
+    brief: str
+    usage: str
+    blocks: list
+
+
+def ask(program, *arguments):
+    """What the program prints."""
+    return subprocess.run([program, *arguments], text=True, capture_output=True, check=True, timeout=20).stdout
+
+
+def rows_of(lines):
+    """[(term, text)] of a block of two columns, or None for one that is none."""
+    rows = []
+    margin = len(lines[0]) - len(lines[0].lstrip())
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        found = ROW.match(line)
+        if indent == margin and found:
+            rows.append([found.group(2), found.group(3)])
+        elif indent > margin + 6 and rows:
+            rows[-1][1] += " " + line.strip()
+        elif indent == margin and line.lstrip().startswith("-"):
+            rows.append([line.strip(), ""])  # a long option, whose text begins on the next line
+        else:
+            return None
+    return rows
+
+
+def block_of(lines):
+    """One block of a help text: its kind (options, rows, code, exit or text) and its rows or its words."""
+    rows = rows_of(lines)
+    status = re.match(r"exit status:? +(.*)", " ".join(line.strip() for line in lines), re.IGNORECASE)
+    if status:
+        return "exit", status.group(1)
+    if rows and all(term.startswith("-") for term, _ in rows):
+        return "options", rows
+    if rows and not lines[0].startswith(" "):
+        return "rows", rows
+    if all(line.startswith("  ") for line in lines):
+        return "code", "\n".join(line[2:] for line in lines)
+    return "text", "\n".join(lines)
+
+
+def listed(text):
+    """[(name, brief)] of the commands in `tickwheel help`; the brief of a long usage stands in the line below it."""
+    rows = re.findall(r"^  ([a-z]\S*)(?: .*?)?(?:  +|\n {10,})(\S.*)$", text, re.MULTILINE)
+    return [(name, brief) for name, brief in rows if name != "help"]
+
+
+def read(program):
+    """Every command of the program, as it describes itself."""
+    commands = []
+    for name, brief in listed(ask(program, "help")):
+        text = ask(program, name, "--help").strip("\n")
+        blocks = [block.splitlines() for block in re.split(r"\n\s*\n", text)]
+        usage = re.sub(r"^usage: |^       ", "", "\n".join(blocks[0]), flags=re.MULTILINE)
+        commands.append(Command(name, brief, usage, [block_of(lines) for lines in blocks[1:]]))
+    return commands
+
+
+def terms(rows):
+    """Rows as a list of terms."""
+    return "\n\n".join(f"`{term}`\n: {escape(text or ' ')}" for term, text in rows)
+
+
+def as_markdown(kind, content):
+    """A block as Markdown."""
+    if kind in ("options", "rows"):
+        return terms(content)
+    if kind == "code":
+        return f"```text\n{content}\n```"
+    return escape(content)
+
+
+def page(program):
+    """The commands as one page."""
+    out = ["# The tickwheel command", "What each command says of itself with `--help`."]
+    for command in read(program):
+        out += [
+            f"## tickwheel {command.name}",
+            f"{escape(command.brief[:1].upper() + command.brief[1:])}.",
+            f"```text\n{command.usage}\n```",
+        ]
+        for kind, content in command.blocks:
+            out.append(f"Exit status: {escape(content)}" if kind == "exit" else as_markdown(kind, content))
+    return "\n\n".join(out) + "\n"
