@@ -198,6 +198,16 @@ uninstall: ## take away what make install has put into PREFIX, below DESTDIR
 	@tools/uninstall build/installed '$(DESTDIR)$(abspath $(PREFIX))'
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
+amalgamation: ## the wheel as two files to drop into a tree: build/amalgamation/tickwheel.h and .c
+	@tools/setup amalgamation
+	@tools/amalgamate build/amalgamation
+
+check-amalgamation: amalgamation ## these two, by gcc and clang, for 64 and 32 bits, through the wheel's own tests
+	@tools/setup build test check
+	@tests/install/fetch_cmocka build/cmocka-i386
+	@for bits in 64 32; do for compiler in gcc clang; do \
+		tests/install/test_amalgamation . $$compiler $$bits $(CURDIR)/build/cmocka-i386 || exit 1; done; done
+
 fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 	@tools/fresh
 

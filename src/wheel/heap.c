@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { LINE = 64 };
+enum { CACHE_LINE = 64 };
 
 /* The grow hook on malloc. */
 static void *grow_on_heap(void *arg, void *old, size_t size)
@@ -25,7 +25,7 @@ int tw_wheel_new(struct tw_wheel **wheel, const struct tw_geometry *geometry, ui
     if (size == 0)
         return TW_EGEOMETRY;
     /* On a cache line the wheel starts at the first byte, so the wheel's address is the block's. */
-    void *memory = aligned_alloc(LINE, (size + LINE - 1) / LINE * LINE);
+    void *memory = aligned_alloc(CACHE_LINE, (size + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
     if (memory == NULL)
         return TW_ENOMEM;
     tw_wheel_init(wheel, memory, size, geometry, now); /* cannot fail: geometry and size are right */
