@@ -30,7 +30,7 @@ sanitized = { tools/setup build test check redis && $(with_module); } || exit 1;
 	$(call compile,build/sanitize)
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
 run: build ## ten seconds of a shop whose orders are placed, paid, moved and time out
 	@echo "Ten seconds of a shop, as told in examples/orders.tasks. What is printed came due: time, lateness in us, key, text."
@@ -88,7 +88,7 @@ bench: ## the benchmarks beside others, an hour and more; QUICK=1: minutes; PART
 		case $$part in redis) program=build/native/tickwheel.so ;; *) program=build/native/$${part}_bench ;; esac; \
 		bench/$$part/run $$program $(CURDIR)/build/bench $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) || exit; done
 
-check: format-check lint sanitize check-redis check-servers races audit coverage ## format, lint, sanitizers, invariants, coverage
+check: format-check lint sanitize check-redis check-servers races audit check-amalgamation coverage ## format, lint, sanitizers, invariants, coverage
 
 format: ## let clang-format lay out the sources
 	@tools/setup check
@@ -198,6 +198,14 @@ uninstall: ## take away what make install has put into PREFIX, below DESTDIR
 	@tools/uninstall build/installed '$(DESTDIR)$(abspath $(PREFIX))'
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
+deb: ## the Debian packages, into build/deb
+	@tools/setup deb
+	@$(with_module)
+	@REDISMODULE_DIR='$(REDISMODULE_DIR)' JOBS='$(JOBS)' tools/deb build/deb
+
+check-deb: deb ## these installed, used and removed in a new minimal Debian 12 (needs root)
+	@tools/check-deb build/deb
+
 amalgamation: ## the wheel as two files to drop into a tree: build/amalgamation/tickwheel.h and .c
 	@tools/setup amalgamation
 	@tools/amalgamate build/amalgamation
@@ -207,6 +215,8 @@ check-amalgamation: amalgamation ## these two, by gcc and clang, for 64 and 32 b
 	@tests/install/fetch_cmocka build/cmocka-i386
 	@for bits in 64 32; do for compiler in gcc clang; do \
 		tests/install/test_amalgamation . $$compiler $$bits $(CURDIR)/build/cmocka-i386 || exit 1; done; done
+
+.PHONY: deb check-deb amalgamation check-amalgamation
 
 fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 	@tools/fresh
