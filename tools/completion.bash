@@ -11,18 +11,15 @@ _tickwheel_listed() {
     done
 }
 
-# The options of a help text: long ones wherever they stand, short ones in the usage lines, which end with an empty line,
-# and where a line begins with them.
+# The options of a help text: those of the usage lines, which end with an empty line, and those that begin a line.
 _tickwheel_options() {
     local line word usage=yes
     while IFS= read -r line; do
         [[ $line ]] || usage=
-        for word in ${line//[^a-z-]/ }; do
-            [[ $word =~ ^--[a-z][a-z-]*$ ]] && echo "$word"
-        done
-        [[ $usage || $line =~ ^' '+-[a-z], ]] || continue
-        for word in ${line//[^a-z-]/ }; do
-            [[ $word =~ ^-[a-z]$ ]] && echo "$word"
+        [[ $usage || $line =~ ^' '+-[-a-z] ]] || continue
+        [[ $usage ]] || line=${line%%  [a-z]*} # what stands left of the description
+        for word in ${line//[\[\]|,=]/ }; do
+            [[ $word =~ ^-(-[a-z][a-z-]*|[a-z])$ ]] && echo "$word"
         done
     done
 }
