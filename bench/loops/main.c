@@ -6,6 +6,8 @@
  */
 #include "beats.h"
 
+#include "../random.h"
+
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,30 +43,10 @@ _Noreturn void bench_fail(const char *format, ...)
 
 /* ---- the plan ---------------------------------------------------------------------------------------------- */
 
-static uint64_t random_state;
-
-/* splitmix64: Steele, Lea, Flood, 2014 */
-static uint64_t random_next(void)
-{
-    uint64_t x = random_state += UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
-    return x ^ x >> 31;
-}
-
-static uint32_t random_below(uint32_t n)
-{
-    return (uint32_t)((random_next() >> 32) * n >> 32);
-}
-
 static uint32_t *permutation(uint32_t n)
 {
     uint32_t *p = bench_alloc(n * sizeof *p);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t j = random_below(i + 1);
-        p[i] = p[j];
-        p[j] = i;
-    }
+    random_order(p, n);
     return p;
 }
 

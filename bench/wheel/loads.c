@@ -6,6 +6,8 @@
  */
 #include "bench.h"
 
+#include "../random.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,21 +22,6 @@ enum {
 };
 
 /* ---- random numbers ------------------------------------------------------------------------------------- */
-
-static uint64_t random_state;
-
-static uint64_t random_next(void)
-{
-    uint64_t x = random_state += UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
-    return x ^ x >> 31;
-}
-
-static uint32_t random_below(uint32_t n)
-{
-    return (uint32_t)((random_next() >> 32) * n >> 32);
-}
 
 /* In (0, 1). */
 static double random_unit(void)
@@ -61,11 +48,7 @@ static uint32_t *array(size_t count)
 static uint32_t *permutation(uint32_t n)
 {
     uint32_t *p = array(n);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t j = random_below(i + 1);
-        p[i] = p[j];
-        p[j] = i;
-    }
+    random_order(p, n);
     return p;
 }
 
