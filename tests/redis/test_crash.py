@@ -73,9 +73,9 @@ class Crash:
             maker.go_on()
 
     def start_rewrite(self):
-        """A rewrite that is under way for sure: it waits at each key."""
+        """A rewrite that is under way for sure: it waits at each key, longer than a busy machine takes."""
         client = self.server.client()
-        client.config_set("rdb-key-save-delay", 50000)
+        client.config_set("rdb-key-save-delay", 5000000)
         client.bgrewriteaof()
         wait_until(lambda: self.server.info("persistence")["aof_rewrite_in_progress"], message="no rewrite began")
         time.sleep(self.rng.uniform(0, 0.1))
