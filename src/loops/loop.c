@@ -211,11 +211,14 @@ static void note_time(struct tw_loop *loop)
     tw_wheel_poll_budget(loop->wheel, tick_begun(loop, tw_loop_now(loop)), &none, &timer);
 }
 
-/* The same for a wheel that refuses, or grows, and measures from what it has done: as far as nothing is due. */
+/* The same for a wheel that refuses, or grows, and measures from what it has done: as far as nothing is due. One in which
+ * something is due already is left where it is, as a poll would take that out. */
 static void catch_up(struct tw_loop *loop)
 {
     uint64_t tick = tick_begun(loop, tw_loop_now(loop)), first = tw_wheel_next_exact(loop->wheel);
-    tw_wheel_poll(loop->wheel, tick < first ? tick : first - 1); /* no deadline is 0 */
+    tick = tick < first ? tick : first - 1; /* no deadline is 0 */
+    if (tick >= tw_wheel_now(loop->wheel))
+        tw_wheel_poll(loop->wheel, tick);
 }
 
 static int file(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns, file_fn *into)

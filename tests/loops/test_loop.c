@@ -391,6 +391,35 @@ static void test_a_wheel_that_refuses_measures_from_the_present(void **state)
     detach();
 }
 
+static struct tw_timer refused;
+
+/* Asks for more than the wheel takes, with timers of the same tick still to come. */
+static void ask_too_much(void *arg, struct tw_timer *timer)
+{
+    note(arg, timer);
+    assert_int_equal(tw_loop_add_in(loop, &refused, 200 * MS), TW_ERANGE);
+}
+
+static void test_a_refused_timer_loses_no_other(void **state)
+{
+    (void)state;
+    struct tw_timer timers[3] = {0};
+    struct tw_loop_options options = {.due = ask_too_much, .budget = 2};
+    wheel = wheel_of(TW_SIMPLE(100), 0);
+    attach_with(&options, &plain_driver);
+    memset(&refused, 0, sizeof refused);
+    for (int i = 0; i < 3; i++)
+        tw_loop_add_in(loop, &timers[i], 5 * MS);
+    turn_at(start_ns + 5 * MS);
+    assert_int_equal(tw_loop_add_in(loop, &refused, 200 * MS), TW_ERANGE); /* and between two turns */
+    while (fake.at_ns != UINT64_MAX)
+        turn_at(fake.at_ns > fake.now_ns ? fake.at_ns : fake.now_ns);
+    assert_int_equal(fired_count, 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_ptr_equal(fired[i], &timers[i]);
+    detach();
+}
+
 /* ---- a turn ---------------------------------------------------------------------------------------------------- */
 
 static void test_a_turn_is_bounded_and_goes_on_in_the_next(void **state)
@@ -589,6 +618,7 @@ int main(void)
         cmocka_unit_test(test_a_wheel_may_have_timers_already),
         cmocka_unit_test(test_after_a_sleep_one_wake_up_is_enough),
         cmocka_unit_test(test_a_wheel_that_refuses_measures_from_the_present),
+        cmocka_unit_test(test_a_refused_timer_loses_no_other),
         cmocka_unit_test(test_a_turn_is_bounded_and_goes_on_in_the_next),
         cmocka_unit_test(test_a_timer_that_files_itself_at_once_does_not_hold_the_loop),
         cmocka_unit_test(test_a_callback_may_free_the_loop),
