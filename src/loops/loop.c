@@ -223,7 +223,8 @@ static void catch_up(struct tw_loop *loop)
 
 static int file(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns, file_fn *into)
 {
-    uint64_t tick = tw_loop_tick(loop, at_ns);
+    uint64_t tick = tw_loop_tick(loop, at_ns), old = tw_timer_deadline(timer);
+    bool moved = tw_timer_pending(timer);
     if (tick < loop->armed)
         note_time(loop);
     int error = into(loop->wheel, timer, tick);
@@ -233,8 +234,10 @@ static int file(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns, fi
     }
     if (error == 0 && tw_timer_deadline(timer) < loop->armed) {
         error = tw_loop_update(loop);
-        if (error != 0)
-            tw_wheel_cancel(loop->wheel, timer); /* it is the first: the driver was off */
+        if (error != 0 && moved) /* from where it would never fire: the driver was off */
+            tw_wheel_move_at(loop->wheel, timer, old);
+        else if (error != 0)
+            tw_wheel_cancel(loop->wheel, timer);
     }
     return error;
 }

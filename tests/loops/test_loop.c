@@ -327,6 +327,23 @@ static void test_a_loop_that_refuses_the_first_timer_can_be_asked_again(void **s
     detach();
 }
 
+/* The loop's timer is off while all that is pending never fires. */
+static void test_a_move_that_the_loop_refuses_changes_nothing(void **state)
+{
+    (void)state;
+    struct tw_timer timer = {0};
+    attach(TW_DEFAULT, 0, note);
+    assert_int_equal(tw_loop_add_at(loop, &timer, UINT64_MAX), 0);
+    fake.refuses = true;
+    assert_int_equal(tw_loop_move_in(loop, &timer, MS), TW_ESYSTEM);
+    assert_true(tw_timer_pending(&timer));
+    assert_true(tw_timer_deadline(&timer) == TW_NEVER);
+    fake.refuses = false;
+    assert_int_equal(tw_loop_move_in(loop, &timer, MS), 0);
+    assert_int_equal(fake.at_ns, start_ns + MS);
+    detach();
+}
+
 static void test_timers_filed_behind_its_back_need_an_update(void **state)
 {
     (void)state;
@@ -614,6 +631,7 @@ int main(void)
         cmocka_unit_test(test_a_far_deadline_is_approached_by_days),
         cmocka_unit_test(test_a_loop_that_would_not_end_is_told_at_once),
         cmocka_unit_test(test_a_loop_that_refuses_the_first_timer_can_be_asked_again),
+        cmocka_unit_test(test_a_move_that_the_loop_refuses_changes_nothing),
         cmocka_unit_test(test_timers_filed_behind_its_back_need_an_update),
         cmocka_unit_test(test_a_wheel_may_have_timers_already),
         cmocka_unit_test(test_after_a_sleep_one_wake_up_is_enough),
