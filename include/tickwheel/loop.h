@@ -12,7 +12,7 @@
  *             once. Sums saturate; a timer due at the end of time (UINT64_MAX) never fires. While the machine is
  *             suspended this clock stands still, and so do the timers.
  *   Due       A timer never fires before its time. It is due on the first tick that does not begin before it, so at most
- *             one tick later, and fires in the loop's first turn from then on.
+ *             one tick later (the next tick, if its time has passed), and fires in the loop's first turn from then on.
  *   Order     That of the wheel: earlier ticks first, equal ticks in the order of filing.
  *   Bounded   In one turn of the loop at most `budget` units of the wheel's work are done: a timer that is fired,
  *             refiled or passed over is a unit. The rest comes on the next turn, the loop's other events in between.
