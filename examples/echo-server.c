@@ -178,13 +178,28 @@ static void reap(struct connection *connection)
     finish(connection);
 }
 
+/* Whether bytes wait to be read: after a standstill they may have come in time. */
+static bool has_input(const struct connection *connection)
+{
+    char byte;
+    return connection->begin == connection->end && recv(connection->fd, &byte, 1, MSG_PEEK) > 0;
+}
+
+static void on_idle(struct connection *connection)
+{
+    if (has_input(connection))
+        tw_loop_add_in(loop, &connection->idle, options.idle_ns);
+    else
+        reap(connection);
+}
+
 static void on_due(void *arg, struct tw_timer *timer)
 {
     (void)arg;
     if (timer == &retry)
         accept_more(count < options.most);
     else
-        reap(TW_CONTAINER(timer, struct connection, idle));
+        on_idle(TW_CONTAINER(timer, struct connection, idle));
 }
 
 /* ---- the loop ------------------------------------------------------------------------------------------------- */
