@@ -29,6 +29,9 @@ sanitized = { tools/setup build test check redis && $(with_module); } || exit 1;
 	$(call configure,build/sanitize,-DCMAKE_C_COMPILER=clang -DTICKWHEEL_SANITIZE=ON -DTICKWHEEL_DEBUG=1 $(module_options)); \
 	$(call compile,build/sanitize)
 
+# After a target that needs root: what it has made in build/ belongs to whoever the tree belongs to, who will build again.
+give_back = [ "$$(id -u)" -ne 0 ] || [ ! -d build ] || chown -hR --reference=. build
+
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
@@ -187,10 +190,11 @@ generate: build ## what is generated in the documentation, filled anew
 
 install: ## into PREFIX=/usr/local, below DESTDIR; the Redis module too, after make module
 	@tools/setup docs || echo 'make install: without lowdown there are no manual pages'
-	@$(MAKE) build
+	@$(MAKE) build || { $(give_back); exit 1; }
 	@DESTDIR='$(DESTDIR)' $(call quietly,build,cmake --install build)
 	@{ sed 's|^|$(DESTDIR)|' build/install_manifest.txt; echo; cat build/installed 2>/dev/null || true; } | sed '/^$$/d' | sort -u > build/installed.new
 	@mv build/installed.new build/installed
+	@$(give_back)
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 	@echo "installed below $(DESTDIR)$(abspath $(PREFIX)); make uninstall with the same PREFIX and DESTDIR takes it away"
 
@@ -204,7 +208,7 @@ deb: ## the Debian packages, into build/deb
 	@REDISMODULE_DIR='$(REDISMODULE_DIR)' JOBS='$(JOBS)' tools/deb build/deb
 
 check-deb: deb ## these installed, used and removed in a new minimal Debian 12 (needs root)
-	@tools/check-deb build/deb
+	@tools/check-deb build/deb; status=$$?; $(give_back); exit $$status
 
 amalgamation: ## the wheel as two files to drop into a tree: build/amalgamation/tickwheel.h and .c
 	@tools/setup amalgamation
