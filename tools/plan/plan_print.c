@@ -46,6 +46,12 @@ static struct tw_figure time_of(uint64_t ticks, uint64_t tick_ns)
     return figure;
 }
 
+/* Ticks as a whole number; the longest time there is has more of them than a double can tell from 2^64. */
+static uint64_t whole(double ticks)
+{
+    return ticks < 18446744073709551616.0 ? (uint64_t)(ticks + 0.5) : UINT64_MAX;
+}
+
 static const char *overflow_text(const struct tw_layout *layout)
 {
     if (layout->turn == 0)
@@ -191,7 +197,7 @@ void tw_plan_print(const struct tw_plan *plan)
     printf("%s timers pending, ticks of %s, delays of up to %s (%s ticks), pending for %s on average.\n",
            amount(plan->load.timers).text, time_of(1, o->tick_ns).text,
            time_of(plan->max_ticks, o->tick_ns).text, amount(plan->load.max).text,
-           time_of((uint64_t)llround(plan->load.timers / plan->load.rate), o->tick_ns).text);
+           time_of(whole(plan->load.timers / plan->load.rate), o->tick_ns).text);
     printf("Wheel: %s\n\n", plan->chosen.name);
     print_levels(plan);
     print_memory(plan);
