@@ -423,7 +423,11 @@ def is_forward(entry):
 
 
 def read_all(folder):
-    """Reads every header of a folder. A type that is announced in one and defined in another stands there alone."""
+    """Reads every header of a folder.
+
+    A type that is announced in one and defined in another stands there alone; one that is announced and has not our
+    prefix is of another library, and left to its manual.
+    """
     paths = sorted([*folder.glob("*.h"), *folder.glob("*.hpp")], key=lambda path: (path.suffix, path.name))
     headers = [read_header(path) for path in paths]
     defined = {
@@ -436,8 +440,7 @@ def read_all(folder):
                 [
                     entry
                     for entry in entries
-                    if not is_forward(entry)
-                    or (entry.names[0] not in defined and (entry.doc or entry.names[0].startswith("tw_")))
+                    if not is_forward(entry) or (entry.names[0] not in defined and entry.names[0].startswith("tw_"))
                 ],
             )
             for title, entries in header.sections
