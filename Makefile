@@ -188,7 +188,12 @@ generate: build ## what is generated in the documentation, filled anew
 	@tools/setup test
 	@tools/generated build/tickwheel *.md docs/*.md
 
+# These names go into scripts as they are.
+plain_names = case '$(PREFIX):$(DESTDIR)' in *[[:space:]\&\|\\\"\$$]* | '~'* | *:'~'*) \
+	echo "make $@: PREFIX is '$(PREFIX)' and DESTDIR '$(DESTDIR)': expected names of folders without blanks, quotes, ~, & and the like" >&2; exit 2 ;; esac
+
 install: ## into PREFIX=/usr/local, below DESTDIR; the Redis module too, after make module
+	@$(plain_names)
 	@tools/setup docs || echo 'make install: without lowdown there are no manual pages'
 	@$(MAKE) build || { $(give_back); exit 1; }
 	@DESTDIR='$(DESTDIR)' $(call quietly,build,cmake --install build)
@@ -199,6 +204,7 @@ install: ## into PREFIX=/usr/local, below DESTDIR; the Redis module too, after m
 	@echo "installed below $(DESTDIR)$(abspath $(PREFIX)); make uninstall with the same PREFIX and DESTDIR takes it away"
 
 uninstall: ## take away what make install has put into PREFIX, below DESTDIR
+	@$(plain_names)
 	@tools/uninstall build/installed '$(DESTDIR)$(abspath $(PREFIX))'
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
