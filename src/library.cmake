@@ -43,6 +43,13 @@ function(tickwheel_library name)
     endif()
     target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map})
 
+    foreach(dir INCLUDEDIR LIBDIR) # below the prefix, unless the packager has said where
+        set(PC_${dir} "${CMAKE_INSTALL_${dir}}")
+        cmake_path(IS_RELATIVE PC_${dir} below)
+        if(below)
+            string(PREPEND PC_${dir} "\${prefix}/")
+        endif()
+    endforeach()
     set(PC_NAME ${name})
     set(PC_DESCRIPTION ${is_DESCRIPTION})
     list(JOIN is_NEEDS " " PC_REQUIRES)
