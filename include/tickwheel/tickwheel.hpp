@@ -816,10 +816,12 @@ constexpr bool
     fits = std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(void *) && alignof(F) <= alignof(void *) &&
            (takes_task<F> ? std::is_invocable_v<const F &, const task &> : std::is_invocable_v<const F &>);
 
+/* Its bytes are copied into the argument and out of it: an object of one type is not to be looked at as another. */
 template <class F> void run_small(tw_sched *sched, const tw_task *seen) noexcept
 {
-    void *bytes = seen->arg;
-    invoke(*std::launder(reinterpret_cast<const F *>(&bytes)), sched, seen);
+    alignas(F) unsigned char bytes[sizeof(F)];
+    std::memcpy(bytes, &seen->arg, sizeof bytes);
+    invoke(*std::launder(reinterpret_cast<const F *>(bytes)), sched, seen);
 }
 
 /* Any other callable: on the heap, and freed by the release hook. One function does both, so that the box is a word
@@ -860,7 +862,9 @@ template <class F, bool Small = fits<F>> class parcel
   public:
     template <class G> parcel(tw_task_fn *, G &&g) noexcept(std::is_nothrow_constructible_v<F, G &&>)
     {
-        new (&arg_) F(std::forward<G>(g));
+        const F f(std::forward<G>(g));
+        if constexpr (!std::is_empty_v<F>)
+            std::memcpy(&arg_, std::addressof(f), sizeof f);
     }
     template <class Give> int give(Give &&give) const noexcept
     {

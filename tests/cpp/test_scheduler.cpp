@@ -62,6 +62,44 @@ TEST_CASE("a small callable is kept in place, any other in one box")
     CHECK(token::live == 0);
 }
 
+struct pair_of {
+    int whole;
+    short part;
+    bool operator==(const pair_of &other) const
+    {
+        return whole == other.whole && part == other.part;
+    }
+};
+
+/* Has a callable called that holds a value, and notes it. */
+template <class T> static void hold(scheduler &scheduler, T value)
+{
+    static T seen;
+    seen = T();
+    scheduler.after(1ms, [value] { seen = value; });
+    scheduler.advance(1ms);
+    CHECK((seen == value));
+}
+
+/* With optimisation g++ once took what was stored as an int and loaded as a pointer for two things. */
+TEST_CASE("a small callable that holds no pointer has what it was given")
+{
+    scheduler scheduler(virtual_time());
+    boxes = 0;
+    hold<char>(scheduler, 'x');
+    hold<short>(scheduler, -2);
+    hold<int>(scheduler, 3);
+    hold<unsigned long>(scheduler, 0xfedcba9876543210);
+    hold<float>(scheduler, 1.5F);
+    hold<double>(scheduler, -2.5);
+    hold<pair_of>(scheduler, {7, 8});
+    int seen = 0;
+    scheduler.set("key", 1ms, [n = 5, &seen] { seen += n; }); /* a box, for comparison */
+    scheduler.advance(1ms);
+    CHECK(seen == 5);
+    CHECK(boxes == 1);
+}
+
 TEST_CASE("a callable with a state of its own keeps it from call to call")
 {
     scheduler scheduler(virtual_time());
