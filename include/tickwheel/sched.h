@@ -55,7 +55,9 @@ typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
 
 /* Takes the argument of a task back, once, when nothing will use it any more: the last callback has returned, the task
  * was cancelled, its key removed or set anew, or it was drained or stopped and `hand` has seen it. No lock is held. It
- * is part of the callback, where there is one: what has waited for that, or for a stop, finds it done. */
+ * is part of the callback, where there is one: what has waited for that, or for a stop, finds it done. Else it is
+ * part of the call that ended the task: done when that returns on its thread, while others, which find the task gone,
+ * do not wait for it. */
 typedef void tw_release_fn(void *arg, void *value);
 
 /* All zero is the default. */

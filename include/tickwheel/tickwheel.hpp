@@ -999,9 +999,10 @@ class options
  *
  * A callable is copied or moved in once, and is destroyed once: when its last call is over, it was cancelled, its key
  * was set anew or removed, it was drained or stopped, the scheduler was destroyed, or did not take it. Then no lock is
- * held, and whoever waits in cancel_wait(), stop() or the destructor goes on after it. One that is no larger than a
- * pointer, trivially copyable and callable when const is kept where C keeps its argument; any other is one allocation.
- * So a member marked `mutable` in such a small one does not outlast the call.
+ * held, and whoever waits in cancel_wait(), stop() or the destructor goes on after it; but for a task that another
+ * thread is just ending, in whose call that is. One that is no larger than a pointer, trivially copyable and callable
+ * when const is kept where C keeps its argument; any other is one allocation. So a member marked `mutable` in such a
+ * small one does not outlast the call.
  * An exception that leaves a callable, or its destructor, ends the program (std::terminate).
  * Threads: as sched.h. */
 class scheduler
