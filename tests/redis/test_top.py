@@ -170,6 +170,18 @@ def test_a_server_that_closes_idle_connections(fleet):
 # What goes wrong
 
 
+def test_a_server_that_goes_between_two_looks(fleet, tmp_path):
+    """The second look killed us, without a word: writing to a socket of which the other end is gone is a signal."""
+    path = str(tmp_path / "socket")
+    server = fleet.server(unixsocket=path)
+    words = [COMMAND, "top", "--redis", f"unix:{path}", "--once", "--interval", "3s"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
+        wait_until(lambda: server.client().info("commandstats").get("cmdstat_tw.top"))
+        server.stop()
+        out, error = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, "") and "no server: " in error, error
+
+
 def test_no_server():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

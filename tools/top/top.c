@@ -12,6 +12,7 @@
 
 #include <langinfo.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -81,6 +82,7 @@ int tw_command_top(int argc, char **argv)
     int status = tw_top_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
+    signal(SIGPIPE, SIG_IGN); /* hiredis writes to a server that may have gone: that is to be an error */
     setlocale(LC_CTYPE, "");
     options.ascii |= strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
     bool live = !options.once && !options.json;
