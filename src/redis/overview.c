@@ -4,10 +4,12 @@
  * Free of Redis, as schedule.c is.
  *
  * The forecast is read from the wheel that all schedules share, as far as a budget goes, for the server does nothing
- * else meanwhile. If more is due than that, it is estimated: the tables of ids are in the order of a keyed hash, so
- * what lies in one place of a table is a fair sample of its schedule, and some of each of the largest schedules, in
- * proportion, is one of all tasks. Rejected: the first tasks of the wheel alone, which say nothing of the seconds
- * after them.
+ * else meanwhile. If more is due than that, it is estimated from a sample: of all tasks, one schedule's after the
+ * other's, every so-manyth is wanted, and each schedule gives as many as fall to it. The tables of ids are in the order
+ * of a keyed hash, so what lies from any place of a table on is a fair sample of its schedule. The place is drawn anew
+ * for each: schedules that have the same ids have them in the same order. Rejected: the first tasks of the wheel alone,
+ * which say nothing of the seconds after them; some of the largest schedules alone, which say nothing of a million
+ * small ones.
  */
 #include "schedule.h"
 
@@ -15,14 +17,16 @@
 
 enum {
     LOOK_MAX = 20000,      /* tasks in the wheel, and tasks of a sample: a millisecond or two each */
-    SCHEDULES_MAX = 20000, /* looked at to find the largest */
-    SAMPLED_MAX = 64       /* schedules that a sample is taken of */
+    SCHEDULES_MAX = 20000, /* looked at, to find the largest and for a sample */
+    SAMPLED_MAX =
+        4000,     /* schedules of which a sample is taken, a task of each: each is some misses of the cache */
+    SKIP_MAX = 64 /* entries that a sample begins behind: about what a segment of a table has */
 };
 
 struct ahead {
     uint64_t now_ms, step, to;
     uint64_t *counts;
-    uint64_t seen, wanted; /* of a sample */
+    uint64_t skip, seen, wanted; /* of a sample */
 };
 
 /* ---- the largest --------------------------------------------------------------------------------------------- */
@@ -80,6 +84,10 @@ static void count_in_sample(void *entry, void *arg)
 {
     struct ahead *ahead = arg;
     const struct tw__task *task = entry;
+    if (ahead->skip > 0) {
+        ahead->skip--;
+        return;
+    }
     if (ahead->seen == ahead->wanted)
         return;
     ahead->seen++;
@@ -87,34 +95,53 @@ static void count_in_sample(void *entry, void *arg)
         count_task(ahead, task);
 }
 
-/* Looks at `share` more tasks of a schedule, from anywhere on. */
+/* Looks at `share` more tasks of a schedule, which has so many, from anywhere on. */
 static void take_sample(struct ahead *ahead, const struct tw__schedule *schedule, uint64_t share)
 {
     static uint64_t samples;
     samples++;
-    uint64_t cursor = tw__table_hash(&samples, sizeof samples);
+    uint64_t tasks = tw__table_count(&schedule->tasks), cursor = tw__table_hash(&samples, sizeof samples);
+    ahead->skip = (cursor >> 32) % (tasks < SKIP_MAX ? tasks : SKIP_MAX);
     ahead->wanted = ahead->seen + share;
     while (ahead->seen < ahead->wanted)
         cursor = tw__table_scan(&schedule->tasks, cursor, count_in_sample, ahead);
 }
 
-/* Requires: there are tasks. */
+/* How many schedules are looked at, and how many tasks they have. */
+static uint32_t schedules_looked_at(uint64_t *tasks)
+{
+    uint32_t count = 0;
+    struct tw_link *link = tw__all.attached.next;
+    for (*tasks = 0; link != &tw__all.attached && count < SCHEDULES_MAX; link = link->next, count++)
+        *tasks += tw__table_count(&tw__schedule_at(link)->tasks);
+    return count;
+}
+
+/* Takes a sample of `wanted` tasks out of `all` that the schedules have which are looked at. Requires: wanted <= all, so
+ * that no schedule is to give more tasks than it has. */
+static void sample_all(struct ahead *ahead, uint64_t wanted, uint64_t all)
+{
+    uint64_t passed = 0, given = 0;
+    uint32_t left = SCHEDULES_MAX;
+    struct tw_link *link = tw__all.attached.next;
+    for (; link != &tw__all.attached && left > 0; link = link->next, left--) {
+        const struct tw__schedule *schedule = tw__schedule_at(link);
+        passed += tw__table_count(&schedule->tasks);
+        uint64_t until = passed * wanted / all;
+        if (until > given)
+            take_sample(ahead, schedule, until - given);
+        given = until;
+    }
+}
+
 static void estimate(struct ahead *ahead, size_t steps)
 {
-    const struct tw__schedule *largest[SAMPLED_MAX];
-    size_t count = tw__overview_largest(largest, SAMPLED_MAX);
-    uint64_t all = 0;
+    uint64_t all;
+    uint64_t wanted = schedules_looked_at(&all) > SAMPLED_MAX ? SAMPLED_MAX : LOOK_MAX;
     memset(ahead->counts, 0, steps * sizeof *ahead->counts);
-    for (size_t i = 0; i < count; i++)
-        all += tw__table_count(&largest[i]->tasks);
-    for (size_t i = 0; i < count; i++) {
-        uint64_t tasks = tw__table_count(&largest[i]->tasks);
-        double share = (double)LOOK_MAX * (double)tasks / (double)all;
-        if (tasks > 0)
-            take_sample(ahead, largest[i], share < 1 ? 1 : (uint64_t)share);
-    }
-    if (ahead->seen == 0)
+    if (all == 0)
         return; /* what is pending belongs to schedules that were not looked at, or that go */
+    sample_all(ahead, wanted < all ? wanted : all, all);
     double weight = (double)tw__all.pending / (double)ahead->seen;
     for (size_t i = 0; i < steps; i++)
         ahead->counts[i] = (uint64_t)((double)ahead->counts[i] * weight + 0.5);

@@ -121,6 +121,30 @@ def test_of_very_many_it_is_an_estimate(r, schedules):
     assert (few["forecast"], few["exact"]) == ([0] * 60, 1)
 
 
+def test_an_estimate_does_not_overlook_small_schedules(r):
+    """64 schedules that are larger and due later said that nothing would be due."""
+    for s in range(64):
+        add(r, f"large{s}", *[3 * HOUR] * 100)
+    for s in range(1500):
+        add(r, f"small{s}", *[HOUR // 2] * 20)
+    found = top(r, "STEP", HOUR, "COUNT", 1)
+    assert found["exact"] == 0
+    assert abs(found["forecast"][0] - 30000) < 1500, found
+
+
+def test_an_estimate_of_schedules_that_have_the_same_ids(r):
+    """All tables have them in the same order: a look at the first of each would be at the same id each time."""
+    now = now_ms()
+    for s in range(6000):
+        pipe = r.pipeline(transaction=False)
+        for i in range(8):
+            pipe.execute_command("TW.ADD", f"s{s}", "out", i, "AT", now + (2 * i + 1) * HOUR // 2, "LIST", "PAYLOAD", "v")
+        pipe.execute()
+    found = top(r, "STEP", HOUR, "COUNT", 8)
+    assert found["exact"] == 0 and sum(found["forecast"]) == pytest.approx(48000, abs=8)
+    assert all(abs(count - 6000) < 1000 for count in found["forecast"]), found
+
+
 @pytest.mark.parametrize("words,expected", [
     (("STEP", 0), "STEP"), (("STEP", "x"), "STEP"), (("COUNT", 0), "COUNT"), (("COUNT", 10001), "10000"),
     (("SCHEDULES", 101), "100"), (("SCHEDULES", -1), "SCHEDULES"), (("s",), "STEP ms, COUNT n or SCHEDULES n"),
