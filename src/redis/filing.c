@@ -399,7 +399,7 @@ void tw__sort_overdue(void)
 /* ---- looking -------------------------------------------------------------------------------------------------------- */
 
 enum {
-    LOOK_MAX = 1000,  /* into the queues for the oldest: they are about in order */
+    LOOK_MAX = 1000,  /* into the queues for the oldest: they are about in order; and queues of routes */
     COUNT_MAX = 20000 /* in the wheels: a millisecond or two */
 };
 
@@ -425,15 +425,29 @@ static void look_into_queue(struct overdue *overdue, const struct tw_link *queue
         count_overdue(overdue, TW_CONTAINER(link, const struct tw_timer, link));
 }
 
+static int look_into_route(void *arg, const struct tw_timer *timer)
+{
+    look_into_queue(arg, &TW_CONTAINER(timer, const struct tw__route, retry)->queue, 1);
+    return 0;
+}
+
+/* The first of the queues of routes, which are where F3 says. */
+static void look_into_routes(struct overdue *overdue)
+{
+    uint32_t turns = LOOK_MAX, retries = LOOK_MAX;
+    for (const struct tw_link *link = tw__all.turns.next; link != &tw__all.turns && turns > 0;
+         link = link->next, turns--)
+        look_into_queue(overdue, &TW_CONTAINER(link, const struct tw__route, turn)->queue, 1);
+    tw_wheel_visit_budget(tw__all.retries, TW_NEVER - 1, &retries, look_into_route, overdue);
+}
+
 uint64_t tw__overdue(uint64_t now_ms, uint64_t *oldest)
 {
     struct overdue overdue = {0, TW_NEVER};
     uint32_t budget = COUNT_MAX; /* due or not: there may be any number in the slots of the past that are not */
     look_into_queue(&overdue, &tw__all.overdue, LOOK_MAX);
     look_into_queue(&overdue, &tw__all.late, LOOK_MAX);
-    for (uint32_t i = 0; i < tw__all.routes && tw__all.held > 0; i++)
-        if (tw__route_at(i) != NULL)
-            look_into_queue(&overdue, &tw__all.route[i]->queue, 1);
+    look_into_routes(&overdue);
     overdue.count = tw__all.queued + tw__all.held;
     if (tw_wheel_visit_budget(tw__all.wheel, now_ms, &budget, count_overdue, &overdue) &&
         tw__all.behind != NULL)

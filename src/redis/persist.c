@@ -199,7 +199,7 @@ static bool defrag_segment(struct tw__schedule *schedule, uint64_t *segment)
             tw__schedule_moved(schedule, few.at[i], moved);
     }
     RedisModule_Free(few.at);
-    return tw__table_relocate(&schedule->tasks, segment, move_block) && there;
+    return tw__schedule_relocate(schedule, segment, move_block) && there;
 }
 
 static int defrag(RedisModuleDefragCtx *context, RedisModuleString *name, void **value)

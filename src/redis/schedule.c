@@ -59,6 +59,18 @@ static void count_block(struct tw__schedule *schedule, void *block, int sign)
     count_bytes(schedule, sign * (int64_t)tw__memory.usable(block));
 }
 
+/* The tables belong to the sums too, so that nobody has to go through all schedules to know them. `before` is what the
+ * tables had before one of them was changed. */
+static size_t bytes_of_tables(const struct tw__schedule *schedule)
+{
+    return tw__table_bytes(&schedule->tasks) + tw__table_bytes(&schedule->routes);
+}
+
+static void count_tables(struct tw__schedule *schedule, size_t before)
+{
+    count_bytes(schedule, (int64_t)bytes_of_tables(schedule) - (int64_t)before);
+}
+
 struct tw__schedule *tw__schedule_new(void)
 {
     struct tw__schedule *schedule = tw__memory.alloc(sizeof *schedule);
@@ -106,7 +118,7 @@ void tw__schedule_detach(struct tw__schedule *schedule)
 
 size_t tw__schedule_bytes(const struct tw__schedule *schedule)
 {
-    return schedule->bytes + schedule->tasks.bytes + schedule->routes.bytes;
+    return schedule->bytes;
 }
 
 /* ---- routes -------------------------------------------------------------------------------------------------------- */
@@ -186,7 +198,9 @@ static void free_if_unused(struct tw__route *route)
     struct tw__schedule *schedule = route->schedule;
     if (route->tasks > 0 || route == schedule->last)
         return;
+    size_t before = bytes_of_tables(schedule);
     tw__table_remove(&schedule->routes, tw__table_hash(route->key, route->key_size), route);
+    count_tables(schedule, before);
     free_route(route);
 }
 
@@ -207,7 +221,9 @@ static struct tw__route *make_route(struct tw__schedule *schedule, const char *k
     route->key_size = (uint32_t)size;
     memcpy(route->key, key, size);
     tw__all.route[route->index] = route;
+    size_t before = bytes_of_tables(schedule);
     tw__table_insert(&schedule->routes, hash, route);
+    count_tables(schedule, before);
     count_block(schedule, route, 1);
     return route;
 }
@@ -294,7 +310,9 @@ void tw__schedule_put(struct tw__schedule *schedule, struct tw__task *task, stru
         tw__task_free(old);
     } else {
         tw__all.empty -= schedule->attached && tw__table_count(&schedule->tasks) == 0;
+        size_t before = bytes_of_tables(schedule);
         tw__table_insert(&schedule->tasks, hash, task);
+        count_tables(schedule, before);
         count_task(schedule, 1);
     }
     tw__file(task, tw__task_due(task), now_ms);
@@ -302,7 +320,9 @@ void tw__schedule_put(struct tw__schedule *schedule, struct tw__task *task, stru
 
 void tw__schedule_remove(struct tw__schedule *schedule, struct tw__task *task, uint64_t hash)
 {
+    size_t before = bytes_of_tables(schedule);
     tw__table_remove(&schedule->tasks, hash, task);
+    count_tables(schedule, before);
     tw__all.empty += schedule->attached && tw__table_count(&schedule->tasks) == 0;
     count_task(schedule, (uint64_t)-1);
     leave(schedule, task);
@@ -313,6 +333,14 @@ void tw__schedule_moved(struct tw__schedule *schedule, const struct tw__task *ol
 {
     tw_timer_relocated(&task->timer);
     tw__table_replace(&schedule->tasks, hash_of(task), old, task);
+}
+
+bool tw__schedule_relocate(struct tw__schedule *schedule, uint64_t *segment, void *(*move)(void *old))
+{
+    size_t before = bytes_of_tables(schedule);
+    bool there = tw__table_relocate(&schedule->tasks, segment, move);
+    count_tables(schedule, before);
+    return there;
 }
 
 /* ---- reaping --------------------------------------------------------------------------------------------------------- */

@@ -66,7 +66,7 @@ struct tw__schedule {
     int db;
     bool attached, in_batch, left; /* left: tasks of it, in this batch */
     uint64_t queued, held;         /* tasks in the queues of overdue and late ones; in those of its routes */
-    uint64_t bytes;                /* of tasks and routes */
+    uint64_t bytes;                /* all its memory: of tasks, routes and the tables of them */
     uint64_t fired, dead;
     struct tw__vector once,
         next; /* strings, as the server wants them: what the present batch has to replicate */
@@ -160,6 +160,8 @@ void tw__schedule_put(struct tw__schedule *schedule, struct tw__task *task, stru
 void tw__schedule_remove(struct tw__schedule *schedule, struct tw__task *task, uint64_t hash);
 /* The task's block has been moved: `old` is where it was. */
 void tw__schedule_moved(struct tw__schedule *schedule, const struct tw__task *old, struct tw__task *task);
+/* For defragmentation: tw__table_relocate() of the table of tasks. */
+bool tw__schedule_relocate(struct tw__schedule *schedule, uint64_t *segment, void *(*move)(void *old));
 
 /* The route with a number, or NULL. An unused number's place holds twice the next unused one, plus 1, which no pointer is. */
 static inline struct tw__route *tw__route_at(uint32_t i)

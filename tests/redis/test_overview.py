@@ -145,6 +145,33 @@ def test_an_estimate_of_schedules_that_have_the_same_ids(r):
     assert all(abs(count - 6000) < 1000 for count in found["forecast"]), found
 
 
+def info_us(r):
+    """How long INFO takes, at best."""
+    found = []
+    for _ in range(9):
+        r.config_resetstat()
+        r.info("tickwheel")
+        found.append(r.info("commandstats")["cmdstat_info"]["usec"])
+    return min(found)
+
+
+def test_info_takes_no_longer_with_many_schedules(server, r):
+    """It went through all schedules for their bytes and, while a task was held, through all targets."""
+    r.config_set("tickwheel.retry-ms", 5000)
+    r.set("held:out", "not a stream")
+    add(r, "held", 1)
+    wait_until(lambda: server.tw()["held"] == 1)
+    few = info_us(r)
+    for begin in range(0, 60000, 10000):
+        pipe = r.pipeline(transaction=False)
+        for s in range(begin, begin + 10000):
+            pipe.execute_command("TW.ADD", f"s{s}", f"out{s}", 1, "IN", 3 * HOUR, "PAYLOAD", "f", "v")
+        pipe.execute()
+    many, told = info_us(r), server.tw()
+    assert (told["schedules"], told["held"], told["oldest_overdue_ms"] > 0) == (60001, 1, True)
+    assert many < 2 * few + 300, (few, many)
+
+
 @pytest.mark.parametrize("words,expected", [
     (("STEP", 0), "STEP"), (("STEP", "x"), "STEP"), (("COUNT", 0), "COUNT"), (("COUNT", 10001), "10000"),
     (("SCHEDULES", 101), "100"), (("SCHEDULES", -1), "SCHEDULES"), (("s",), "STEP ms, COUNT n or SCHEDULES n"),
