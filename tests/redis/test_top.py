@@ -100,6 +100,30 @@ def test_a_frame(server, r):
     assert "\x1b" not in done.stdout
 
 
+def test_schedules_whose_names_look_alike(server, r):
+    """The one had fired what the other had fired before."""
+    add(r, "\u00e9", *[HOUR] * 5)
+    add(r, "\u00fc", *[HOUR] * 3, *range(1, 21))
+    wait_until(lambda: r.xlen("\u00fc:out") == 20)
+    shown = run(server, "--once", "--interval", "100ms").stdout
+    assert re.search(r"\?\? +5 +0 +0 ", shown) and re.search(r"\?\? +3 +0 +20 ", shown), shown
+
+
+def test_a_server_that_starts_anew_between_two_looks(server, r):
+    """It had a rate, of what it has fired since then."""
+    words = [COMMAND, "top", "--redis", f"127.0.0.1:{server.port}", "--json", "--interval", "6s"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
+        wait_until(lambda: r.info("commandstats").get("cmdstat_tw.top"))
+        server.stop()
+        server.start()
+        add(server.client(), "s", *range(1, 21))
+        wait_until(lambda: server.client().xlen("s:out") == 20)
+        out, error = process.communicate(timeout=60)
+    assert process.returncode == 0, error
+    found = json.loads(out)
+    assert (found["counts"]["fired"], found["rates"]["fired"]) == (20, None)
+
+
 def test_one_schedule(server, r):
     add(r, "a", *[5500] * 7)
     other = server.client(db=3)

@@ -244,6 +244,9 @@ static void take_state(const char *info, struct tw_reading *reading)
         snprintf(reading->state, sizeof reading->state, "primary%s", cluster);
     uint64_t up_s = info_number(info, "uptime_in_seconds");
     reading->up_s = up_s == TW_ABSENT ? 0 : up_s;
+    size_t size;
+    const char *run = field(info, "run_id", &size);
+    reading->instance = run == NULL ? 0 : tw_reading_hash(run, size);
 }
 
 static bool take_info(const struct attempt *attempt)
@@ -304,6 +307,7 @@ static void take_schedule(const redisReply *one, struct tw_reading *reading)
     if (name == NULL || one->elements < 6)
         return;
     tw_reading_text(seen->name, sizeof seen->name, name->str, (size_t)name->len);
+    seen->hash = tw_reading_hash(name->str, (size_t)name->len);
     seen->db = number(element(one, 0, REDIS_REPLY_INTEGER));
     seen->tasks = number(element(one, 2, REDIS_REPLY_INTEGER));
     seen->held = number(element(one, 3, REDIS_REPLY_INTEGER));
@@ -347,6 +351,7 @@ static bool take_one_info(const struct attempt *attempt)
     if (reply == NULL && !absent)
         return false;
     tw_reading_text(seen->name, sizeof seen->name, name, strlen(name));
+    seen->hash = tw_reading_hash(name, strlen(name));
     seen->db = (uint64_t)attempt->feed->options->db;
     seen->tasks = absent ? 0 : number_of(reply, "tasks");
     seen->held = absent ? 0 : number_of(reply, "held");

@@ -171,6 +171,7 @@ static void take_all(const json_t *root, struct tw_reading *reading)
     snprintf(reading->version, sizeof reading->version, "tickwheel %s", number);
     take_number(root, "up_ns", &up_ns);
     take_number(root, "pid", &pid);
+    reading->instance = pid;
     reading->at_ns = up_ns; /* what is given again for a while was taken once */
     reading->up_s = up_ns / 1000000000;
     snprintf(reading->state, sizeof reading->state, "process %" PRIu64, pid);

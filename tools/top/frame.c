@@ -407,7 +407,7 @@ static const struct tw_schedule_seen *seen_before(const struct layout *layout,
 {
     for (size_t i = 0; layout->before != NULL && i < layout->before->schedules; i++) {
         const struct tw_schedule_seen *one = &layout->before->seen[i];
-        if (one->db == seen->db && strcmp(one->name, seen->name) == 0)
+        if (one->db == seen->db && one->hash == seen->hash)
             return one;
     }
     return NULL;
@@ -417,7 +417,8 @@ static double schedule_rate(const struct layout *layout, const struct tw_schedul
 {
     const struct tw_schedule_seen *before = seen_before(layout, seen);
     uint64_t ns = layout->before == NULL ? 0 : layout->reading->at_ns - layout->before->at_ns;
-    if (before == NULL || ns == 0 || seen->fired < before->fired)
+    if (before == NULL || ns == 0 || seen->fired < before->fired ||
+        !tw_reading_goes_on(layout->before, layout->reading))
         return -1;
     return (double)(seen->fired - before->fired) * 1e9 / (double)ns;
 }

@@ -37,9 +37,14 @@ uint64_t tw_reading_now(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+bool tw_reading_goes_on(const struct tw_reading *before, const struct tw_reading *after)
+{
+    return after->up_s >= before->up_s && after->instance == before->instance;
+}
+
 static double rate(const struct tw_reading *before, const struct tw_reading *after, uint64_t from, uint64_t to)
 {
-    if (from == TW_ABSENT || to == TW_ABSENT || to < from || after->up_s < before->up_s ||
+    if (from == TW_ABSENT || to == TW_ABSENT || to < from || !tw_reading_goes_on(before, after) ||
         after->at_ns <= before->at_ns)
         return -1;
     return (double)(to - from) * 1e9 / (double)(after->at_ns - before->at_ns);
@@ -71,6 +76,15 @@ uint64_t tw_reading_most(const struct tw_reading *reading)
         if (reading->forecast[i] > most)
             most = reading->forecast[i];
     return most;
+}
+
+/* FNV-1a. */
+uint64_t tw_reading_hash(const char *bytes, size_t size)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
+    return hash == 0 ? 1 : hash;
 }
 
 void tw_reading_text(char *to, size_t size, const char *from, size_t length)

@@ -56,6 +56,7 @@ struct tw_lateness_of {
 
 struct tw_schedule_seen {
     char name[TW_READING_NAME]; /* printable */
+    uint64_t hash;              /* of the name as it is: others may look like it */
     uint64_t db, tasks, held, fired, dead;
 };
 
@@ -69,6 +70,7 @@ struct tw_reading {
     char warning[160];   /* empty: none */
     char schedule[160];  /* of a forecast for one schedule alone; empty: of all */
     uint64_t up_s;
+    uint64_t instance; /* another one once it has started anew; 0: not told */
     uint64_t count[TW_COUNTS];
     uint64_t deferred[TW_DEFERREDS]; /* all absent for a scheduler */
     struct tw_lateness_of recent, all;
@@ -87,6 +89,9 @@ void tw_reading_init(struct tw_reading *reading);
 /* The monotonic clock. */
 uint64_t tw_reading_now(void);
 
+/* Whether both are of the same life of a server or a process. */
+bool tw_reading_goes_on(const struct tw_reading *before, const struct tw_reading *after);
+
 /* How much a number has grown in a second between two readings; negative: it cannot be told, as it is absent, or
  * there was none before (`before` is NULL), or the server has started anew. */
 double tw_reading_rate(const struct tw_reading *before, const struct tw_reading *after, enum tw_count count);
@@ -96,6 +101,9 @@ double tw_reading_deferred_rate(const struct tw_reading *before, const struct tw
 /* What is forecast in all, and the most in one step. */
 uint64_t tw_reading_sum(const struct tw_reading *reading);
 uint64_t tw_reading_most(const struct tw_reading *reading);
+
+/* Of any bytes; never 0. */
+uint64_t tw_reading_hash(const char *bytes, size_t size);
 
 /* Copies a text, cut to size, its control bytes and what is not ASCII as '?': a terminal must not obey it. */
 void tw_reading_text(char *to, size_t size, const char *from, size_t length);
