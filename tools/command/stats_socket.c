@@ -368,15 +368,15 @@ static bool complain(const char *path, const char *why)
     return false;
 }
 
-/* Whether somebody listens at a socket. */
-static bool answers(const struct sockaddr_un *address)
+/* What is the matter with a socket: 0, as somebody listens there, or an errno. */
+static int try_socket(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int result = fd < 0 ? 0 : connect(fd, (const struct sockaddr *)address, sizeof *address);
-    bool stale = result < 0 && (errno == ECONNREFUSED || errno == ENOENT);
+    int result = fd < 0 ? -1 : connect(fd, (const struct sockaddr *)address, sizeof *address);
+    int error = result < 0 ? errno : 0;
     if (fd >= 0)
         close(fd);
-    return !stale;
+    return error;
 }
 
 /* Makes way for our socket where the one of a process lies that is gone. */
@@ -387,7 +387,10 @@ static bool clear_path(const char *path, const struct sockaddr_un *address)
         return errno == ENOENT || complain(path, strerror(errno));
     if (!S_ISSOCK(found.st_mode))
         return complain(path, "is there already, and not a socket; it is left alone");
-    if (answers(address))
+    int error = try_socket(address);
+    if (error == EACCES)
+        return complain(path, "is there already, and another user's; it is left alone");
+    if (error != ECONNREFUSED && error != ENOENT)
         return complain(path, "another process listens there already");
     return unlink(path) == 0 || errno == ENOENT || complain(path, strerror(errno));
 }
