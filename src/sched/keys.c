@@ -82,7 +82,6 @@ struct wish {
     tw_task_fn *fn;
     void *value;
     void **old;
-    struct tw__value *replaced; /* receives what nothing uses any more */
 };
 
 static void fill(struct tw__details *details, const struct wish *wish)
@@ -146,7 +145,9 @@ static int set_running(struct tw__shard *shard, struct tw__task *task, uint64_t 
     return error;
 }
 
-static int set_existing(const struct target *target, struct tw__task *task, const struct wish *wish)
+/* *replaced receives what nothing uses any more. */
+static int set_existing(const struct target *target, struct tw__task *task, const struct wish *wish,
+                        struct tw__value *replaced)
 {
     struct tw__details *details = tw__task_details(task);
     bool lives = task->state != TW__RUNNING || tw__task_goes_on(task);
@@ -158,14 +159,14 @@ static int set_existing(const struct target *target, struct tw__task *task, cons
         *wish->old = details->arg;
     if (lives &&
         (task->state != TW__RUNNING || details->fresh)) /* else the call under way uses it, to its end */
-        *wish->replaced = tw__task_value(task);
+        *replaced = tw__task_value(task);
     fill(details, wish);
     details->fresh = task->state == TW__RUNNING;
     target->shard->stats.moved++;
     return 0;
 }
 
-static int set_locked(const struct target *target, const struct wish *wish)
+static int set_locked(const struct target *target, const struct wish *wish, struct tw__value *replaced)
 {
     if (target->shard->stopped)
         return TW_ESTOPPED;
@@ -173,10 +174,10 @@ static int set_locked(const struct target *target, const struct wish *wish)
     if (error != 0)
         return error;
     struct tw__task *task = find(target);
-    return task == NULL ? set_new(target, wish) : set_existing(target, task, wish);
+    return task == NULL ? set_new(target, wish) : set_existing(target, task, wish, replaced);
 }
 
-static int set(struct tw_sched *sched, const void *key, size_t size, struct wish *wish)
+static int set(struct tw_sched *sched, const void *key, size_t size, const struct wish *wish)
 {
     if (size == 0 || size > TW_KEY_MAX)
         return TW_EINVAL;
@@ -186,10 +187,9 @@ static int set(struct tw_sched *sched, const void *key, size_t size, struct wish
     if (wish->old != NULL)
         *wish->old = NULL;
     struct tw__value replaced = {NULL, NULL};
-    wish->replaced = &replaced;
     struct target target = target_of(sched, key, size);
     pthread_mutex_lock(&target.shard->lock);
-    error = set_locked(&target, wish);
+    error = set_locked(&target, wish, &replaced);
     pthread_mutex_unlock(&target.shard->lock);
     tw__value_release(sched, &replaced);
     return error;
