@@ -1801,7 +1801,9 @@ static void a_forecast_counts_every_call_of_a_repeating_task(void **state)
                     late = {.first_ns = 500 * ms, .period_ns = ms};
     assert_int_equal(tw_sched_every(sched, &thrice, log_call, NULL, NULL), 0);
     expect_forecast(sched, 10 * ms, (uint64_t[]){0, 1, 1, 1, 0, 0});
-    expect_forecast(sched, UINT64_MAX / 2, (uint64_t[]){3, 0, 0, 0, 0, 0}); /* beyond the end of time, too */
+    expect_forecast(sched, UINT64_MAX / 2,
+                    (uint64_t[]){3, 0, 0, 0, 0, 0});                    /* beyond the end of time, too, ... */
+    expect_forecast(sched, UINT64_MAX, (uint64_t[]){3, 0, 0, 0, 0, 0}); /* ... and in one step */
     assert_int_equal(tw_sched_every(sched, &ever, log_call, NULL, NULL), 0);
     assert_int_equal(tw_sched_every(sched, &late, log_call, NULL, NULL), 0);
     expect_forecast(sched, 10 * ms, (uint64_t[]){2, 3, 3, 3, 2, 2});
