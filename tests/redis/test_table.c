@@ -331,7 +331,7 @@ static void it_grows_and_shrinks_a_little_at_a_time(void **state)
         else
             remove_numbers(k, k + 1);
         assert_true(requests <= 5);
-        assert_true(keys_read <= 300);
+        assert_true(keys_read <= 400); /* about 256 in a segment that splits; each run has a hash of its own */
         if (i % (n / 3) == n / 4) {
             check_table();
             find_numbers(0, i < n ? i + 1 : k);
