@@ -10,6 +10,7 @@ import os
 import signal
 import time
 
+import redis
 from harness import entries, now_ms, wait_replica_in_sync, wait_until
 from load import Books, Maker, Reader, Worker, seeded
 
@@ -63,7 +64,10 @@ class Watched:
 
     def wait_follows(self, server, new):
         def follows():
-            state = server.info("replication")
+            try:
+                state = server.info("replication")
+            except redis.exceptions.ConnectionError:
+                return False  # a sentinel that gives a server its primary ends the connections of all clients
             return state["role"] == "slave" and state["master_port"] == new.port and state["master_link_status"] == "up"
         wait_until(follows, LIMIT, lambda: f"it does not follow the new primary\n{server.tail()}")
         wait_replica_in_sync(new, server)
