@@ -28,11 +28,11 @@ static void put_rate(json_t *object, const char *name, double rate)
     json_object_set_new(object, name, rate < 0 ? json_null() : json_real(rate));
 }
 
-static json_t *counts(const struct tw_reading *reading)
+static json_t *named(const char *const *names, const uint64_t *values, int n)
 {
     json_t *object = json_object();
-    for (int i = 0; i < TW_COUNTS; i++)
-        put(object, TW_COUNT_NAMES[i], reading->count[i]);
+    for (int i = 0; i < n; i++)
+        put(object, names[i], values[i]);
     return object;
 }
 
@@ -66,14 +66,6 @@ static json_t *forecast(const struct tw_reading *reading)
     return json_pack("{s:i, s:b, s:o}", "step_ms", 1000, "exact", (int)reading->exact, "counts", array);
 }
 
-static json_t *deferred(const struct tw_reading *reading)
-{
-    json_t *object = json_object();
-    for (int i = 0; i < TW_DEFERREDS; i++)
-        put(object, TW_DEFERRED_NAMES[i], reading->deferred[i]);
-    return object;
-}
-
 static json_t *schedules(const struct tw_reading *reading)
 {
     json_t *array = json_array();
@@ -103,14 +95,14 @@ static json_t *all(const struct tw_history *history)
     put_text(root, "warning", reading->warning);
     put_text(root, "schedule", reading->schedule);
     put(root, "up_s", reading->up_s);
-    json_object_set_new(root, "counts", counts(reading));
+    json_object_set_new(root, "counts", named(TW_COUNT_NAMES, reading->count, TW_COUNTS));
     json_object_set_new(root, "rates", rates(history));
     json_object_set_new(root, "recent_late_ns", lateness(&reading->recent));
     json_object_set_new(root, "late_ns", lateness(&reading->all));
     json_object_set_new(root, "forecast", forecast(reading));
     if (strcmp(reading->source, "redis") != 0)
         return root;
-    json_object_set_new(root, "deferred", deferred(reading));
+    json_object_set_new(root, "deferred", named(TW_DEFERRED_NAMES, reading->deferred, TW_DEFERREDS));
     json_object_set_new(root, "schedules", schedules(reading));
     return root;
 }
