@@ -324,9 +324,15 @@ class Server:
         wait_until(loaded, timeout, lambda: f"it did not load its data\n{self.tail()}")
 
     def info(self, section="everything"):
-        """INFO section as a dict: numbers are int."""
-        with contextlib.closing(Raw(self)) as raw:
-            return parse_info(raw("INFO", section))
+        """INFO section as a dict: numbers are int. A sentinel that gives a server another role ends the connections of
+        all its clients, this one too: a server that lives is asked again."""
+        for last in (False, False, True):
+            try:
+                with contextlib.closing(Raw(self)) as raw:
+                    return parse_info(raw("INFO", section))
+            except redis.exceptions.ConnectionError:
+                if last or not self.alive():
+                    raise
 
     def is_valkey(self):
         return self.info("server").get("server_name") == "valkey"
@@ -567,7 +573,9 @@ class Cluster:
 class Raw:
     """A connection that speaks the protocol itself: RESP3, answers that come later, several commands in one write.
 
-    Answers: str, int, float, bool, None, list, dict (a map), set, Error for an error."""
+    Answers: str, int, float, bool, None, list, dict (a map), set, Error for an error. A connection that the server has
+    refused or ended is redis-py's ConnectionError, whether it ends between two words, in the middle of one, or by a
+    reset."""
 
     class Error(str):
         """What the server answered instead."""
@@ -576,7 +584,8 @@ class Raw:
         """A message that no command asked for."""
 
     def __init__(self, server, protocol=2, timeout=PATIENCE):
-        self.socket = socket.create_connection((HOST, server.port), timeout)
+        with self.loss_told():
+            self.socket = socket.create_connection((HOST, server.port), timeout)
         self.file = self.socket.makefile("rb")
         if protocol == 3:
             self("HELLO", 3)
@@ -590,21 +599,40 @@ class Raw:
         parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
         return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 
-    def send(self, *words):
+    @staticmethod
+    @contextlib.contextmanager
+    def loss_told():
         try:
-            self.socket.sendall(self.encoded(words))
-        except OSError as error:
+            yield
+        except ConnectionError as error:
             raise redis.exceptions.ConnectionError(str(error)) from error
+
+    def send(self, *words):
+        self.send_all([words])
 
     def send_all(self, commands):
         """Many commands in one write; read() each answer."""
-        self.socket.sendall(b"".join(map(self.encoded, commands)))
+        with self.loss_told():
+            self.socket.sendall(b"".join(map(self.encoded, commands)))
+
+    def line(self):
+        """The next line, without its end."""
+        with self.loss_told():
+            line = self.file.readline()
+        if not line.endswith(b"\n"):
+            raise redis.exceptions.ConnectionError("the server has closed the connection")
+        return line.rstrip(b"\r\n")
+
+    def exactly(self, size):
+        with self.loss_told():
+            data = self.file.read(size)
+        if len(data) < size:
+            raise redis.exceptions.ConnectionError(f"the server has closed the connection, {size - len(data)} bytes short")
+        return data
 
     def read(self):
-        line = self.file.readline()
-        if not line.endswith(b"\r\n"):
-            raise redis.exceptions.ConnectionError("the server has closed the connection")
-        kind, rest = line[:1], line[1:-2].decode("utf-8", "surrogateescape")
+        line = self.line()
+        kind, rest = line[:1], line[1:].decode("utf-8", "surrogateescape")
         if kind in b"$=!":
             return self.bulk(kind, int(rest))
         if kind in b"*~%>":
@@ -615,7 +643,7 @@ class Raw:
     def bulk(self, kind, size):
         if size < 0:
             return None
-        text = self.file.read(size + 2)[:-2].decode("utf-8", "surrogateescape")
+        text = self.exactly(size + 2)[:-2].decode("utf-8", "surrogateescape")
         return self.Error(text) if kind == b"!" else text[4:] if kind == b"=" else text
 
     def aggregate(self, kind, size):
@@ -641,9 +669,9 @@ class Tap(Raw):
         self.server, self.markers = server, 0
         answer = self("PSYNC", "?", "-1")
         assert answer.startswith("FULLRESYNC"), answer
-        while (line := self.file.readline()) in (b"\n", b""):  # The server keeps the link alive while it saves.
-            assert line, "the server has closed the replication link"
-        self.file.read(int(line[1:]))
+        while not (line := self.line()):  # The server keeps the link alive while it saves.
+            pass
+        self.exactly(int(line[1:]))
 
     def commands(self):
         """All that was replicated since the last call, as lists of words; SELECT and PING left out, MULTI and EXEC not."""

@@ -11,6 +11,8 @@ import signal
 import time
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 from harness import entries, now_ms, wait_replica_in_sync, wait_until
 from load import Books, Maker, Reader, Worker, seeded
 
@@ -18,6 +20,8 @@ STREAM = "unpaid"
 PLACES = [("timeouts", STREAM, "stream"), ("retries", "mails", "list")]
 SCHEDULES = ["timeouts", "retries"]
 LIMIT = 90  # Seconds for what sentinels do: elections are repeated after failover-timeout.
+# A sentinel that gives a server its role ends the connections of all its clients, and each of the three may do it.
+AGAIN = {"retry": Retry(NoBackoff(), 3), "retry_on_error": [redis.exceptions.ConnectionError]}
 OPTIONS = {"appendonly": "yes", "appendfsync": "everysec", "min-replicas-to-write": 1, "min-replicas-max-lag": 10}
 
 
@@ -64,10 +68,7 @@ class Watched:
 
     def wait_follows(self, server, new):
         def follows():
-            try:
-                state = server.info("replication")
-            except redis.exceptions.ConnectionError:
-                return False  # a sentinel that gives a server its primary ends the connections of all clients
+            state = server.info("replication")
             return state["role"] == "slave" and state["master_port"] == new.port and state["master_link_status"] == "up"
         wait_until(follows, LIMIT, lambda: f"it does not follow the new primary\n{server.tail()}")
         wait_replica_in_sync(new, server)
@@ -76,7 +77,7 @@ class Watched:
         """Every history must hold up to its last WAIT, at once and when everything near has come; then all is still."""
         for worker in crew:
             worker.finish()
-        client = new.client()
+        client = new.client(**AGAIN)
         promised = sum(worker.maker.line.promised for worker in crew)
         self.books.read(client).settle()
         self.books.wait_delivered(client)
@@ -87,7 +88,7 @@ class Watched:
 def same(first, second):
     """Two servers hold the same. The schedules hold far tasks only, so nothing moves meanwhile."""
     def held(server):
-        client = server.client()
+        client = server.client(**AGAIN)
         return ([client.execute_command("TW.RANGE", schedule, "-", "+", "LIMIT", 1000000) for schedule in SCHEDULES],
                 entries(client, STREAM), client.lrange("mails", 0, -1))
     for mine, yours in zip(held(first), held(second)):
