@@ -16,7 +16,8 @@ void tw_complain(const char *format, ...)
     fputc('\n', stderr);
 }
 
-int tw_complain_option(int code, char **argv)
+/* About an option for which getopt_long() returned `code`, '?' or ':'. */
+static int complain_option(int code, char **argv)
 {
     const char *problem = code == ':' ? "needs a value" : "is not known";
     /* A short option may sit inside a cluster, so it is named by its letter; a long one was just passed. */
@@ -27,6 +28,22 @@ int tw_complain_option(int code, char **argv)
         tw_complain("tickwheel %s: option %s %s (try: tickwheel %s --help)", argv[0], argv[optind - 1],
                     optopt == 0 || code == ':' ? problem : "takes no value", argv[0]);
     return TW_EXIT_INPUT;
+}
+
+int tw_options_read(const struct tw_option_reader *reader, int argc, char **argv, void *options)
+{
+    opterr = 0; /* the complaints are ours */
+    for (int code; (code = getopt_long(argc, argv, reader->letters, reader->words, NULL)) != -1;) {
+        if (code == 'h' || code == TW_OPTION_HELP) {
+            reader->help();
+            return TW_EXIT_GOOD;
+        }
+        if (code == '?' || code == ':')
+            return complain_option(code, argv);
+        if (!reader->take(code, options))
+            return TW_EXIT_INPUT;
+    }
+    return -1;
 }
 
 bool tw_number_parse(const char *text, uint64_t max, uint64_t *number)

@@ -26,8 +26,20 @@ int tw_command_top(int argc, char **argv);
 /* Prints one line on standard error, after taking the progress bar off. */
 void tw_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Complains about an option for which getopt_long() returned `code` ('?' or ':'); returns TW_EXIT_INPUT. */
-int tw_complain_option(int code, char **argv);
+/* The options of a subcommand. In the long ones "help" has the value TW_OPTION_HELP, and no value is a letter: a
+ * complaint names a letter as -o and everything else as it was written. */
+struct tw_option_reader {
+    const char *letters; /* the short ones, as getopt_long() wants them: ":h", and more behind it */
+    const struct option *words;
+    bool (*take)(int code, void *options); /* optarg is its value; returns false when it has complained */
+    void (*help)(void);                    /* prints the help text */
+};
+
+enum { TW_OPTION_HELP = 0x2000 };
+
+/* Reads the options of a command line; optind is at the first argument then.
+ * Returns: -1 to go on, else the exit status: help was asked for and printed, or something was complained about. */
+int tw_options_read(const struct tw_option_reader *reader, int argc, char **argv, void *options);
 
 /* Reads a whole string as a decimal number. False when it is anything else, or above `max`. */
 bool tw_number_parse(const char *text, uint64_t max, uint64_t *number);

@@ -147,7 +147,7 @@ static bool parse_geometry(const char *text, struct tw_geometry *geometry)
     return read_levels(&reading);
 }
 
-/* ---- both ----------------------------------------------------------------------------------------------- */
+/* ---- options ----------------------------------------------------------------------------------------------- */
 
 static bool parse_overflow(const char *text, struct tw_geometry *geometry)
 {
@@ -170,6 +170,17 @@ static void name_shape(struct tw_shape *shape, const struct tw_shape_options *op
     snprintf(shape->name, sizeof shape->name, "%s%s%s%s", options->geometry != NULL ? "geometry " : "",
              options->geometry != NULL ? options->geometry : base, how != NULL ? ", overflow " : "",
              how != NULL ? how : "");
+}
+
+bool tw_shape_take(struct tw_shape_options *options, int code)
+{
+    if (code == TW_SHAPE_PRESET)
+        options->preset = optarg;
+    else if (code == TW_SHAPE_GEOMETRY)
+        options->geometry = optarg;
+    else if (code == TW_SHAPE_OVERFLOW)
+        options->overflow = optarg;
+    return code >= TW_SHAPE_PRESET && code <= TW_SHAPE_OVERFLOW;
 }
 
 int tw_shape_make(struct tw_shape *shape, const struct tw_shape_options *options)

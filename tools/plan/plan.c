@@ -150,12 +150,11 @@ int tw_command_plan(int argc, char **argv)
     struct tw_plan_options options = {.timers = 0};
     struct tw_plan plan = {.options = &options};
     int status = tw_plan_read(&options, argc, argv);
-    if (status != TW_EXIT_GOOD || options.help || options.levels) {
-        if (status == TW_EXIT_GOOD && options.help)
-            tw_plan_help();
-        else if (status == TW_EXIT_GOOD)
-            tw_plan_print_levels(options.tick_ns);
+    if (status >= 0)
         return status;
+    if (options.levels) {
+        tw_plan_print_levels(options.tick_ns);
+        return TW_EXIT_GOOD;
     }
     plan.max_ticks = ticks_up(options.max_ns, options.tick_ns);
     if ((status = make_load(&plan)) != TW_EXIT_GOOD)

@@ -14,7 +14,7 @@ struct tw_plan_options {
     double timers, rate;
     uint64_t tick_ns, max_ns, lifetime_ns;
     double redis_payload;
-    bool sched, redis, json, levels, help;
+    bool sched, redis, json, levels;
 };
 
 enum { TW_PLAN_PRESETS = 6, TW_PLAN_NAME_SIZE = TW_SHAPE_NAME_SIZE };
@@ -46,11 +46,8 @@ enum { TW_PLAN_TIMER = 32, TW_PLAN_TASK = 64, TW_PLAN_TASK_DETAILED = 112 };
 double tw_plan_redis_bytes(double payload);
 
 /* Reads the options.
- * Returns: an exit status; what is wrong has been complained about. */
+ * Returns: -1 to go on, else an exit status: the help text was printed, or something was complained about. */
 int tw_plan_read(struct tw_plan_options *options, int argc, char **argv);
-
-/* The help text. */
-void tw_plan_help(void);
 
 /* Prints a plan for people, or as JSON. */
 void tw_plan_print(const struct tw_plan *plan);

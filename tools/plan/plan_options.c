@@ -45,7 +45,7 @@ static const char HELP[] =
 static const double timers_max = 1e12, payload_max = 1e9;
 static const uint64_t day_ns = UINT64_C(86400000000000);
 
-void tw_plan_help(void)
+static void help(void)
 {
     printf(HELP, TW_SHAPE_HELP);
 }
@@ -90,69 +90,30 @@ static bool read_redis(struct tw_plan_options *o)
            wrong("--redis", "the bytes of a payload, 0 to 1e9", optarg);
 }
 
-enum {
-    TIMERS = 256,
-    TICK,
-    MAX,
-    LIFETIME,
-    RATE,
-    PRESET,
-    GEOMETRY,
-    OVERFLOW,
-    SCHED,
-    REDIS,
-    JSON,
-    LEVELS,
-    HELP_WANTED
-};
+enum { TIMERS = 1, TICK, MAX, LIFETIME, RATE, SCHED, REDIS, JSON, LEVELS };
 
 static const struct option LONG_OPTIONS[] = {
-    {"timers", required_argument, NULL, TIMERS},
-    {"tick", required_argument, NULL, TICK},
-    {"max", required_argument, NULL, MAX},
-    {"lifetime", required_argument, NULL, LIFETIME},
-    {"rate", required_argument, NULL, RATE},
-    {"preset", required_argument, NULL, PRESET},
-    {"geometry", required_argument, NULL, GEOMETRY},
-    {"overflow", required_argument, NULL, OVERFLOW},
-    {"sched", no_argument, NULL, SCHED},
-    {"redis", required_argument, NULL, REDIS},
-    {"json", no_argument, NULL, JSON},
-    {"levels", no_argument, NULL, LEVELS},
-    {"help", no_argument, NULL, HELP_WANTED},
-    {NULL, 0, NULL, 0},
+    {"timers", required_argument, NULL, TIMERS}, {"tick", required_argument, NULL, TICK},
+    {"max", required_argument, NULL, MAX},       {"lifetime", required_argument, NULL, LIFETIME},
+    {"rate", required_argument, NULL, RATE},     TW_SHAPE_OPTIONS,
+    {"sched", no_argument, NULL, SCHED},         {"redis", required_argument, NULL, REDIS},
+    {"json", no_argument, NULL, JSON},           {"levels", no_argument, NULL, LEVELS},
+    {"help", no_argument, NULL, TW_OPTION_HELP}, {NULL, 0, NULL, 0},
 };
 
 /* An option that is a word by itself, or a text to be read later. */
 static bool take_plain(struct tw_plan_options *o, int code)
 {
-    switch (code) {
-    case PRESET:
-        o->shape.preset = optarg;
-        break;
-    case GEOMETRY:
-        o->shape.geometry = optarg;
-        break;
-    case OVERFLOW:
-        o->shape.overflow = optarg;
-        break;
-    case SCHED:
-        o->sched = true;
-        break;
-    case JSON:
-        o->json = true;
-        break;
-    case LEVELS:
-        o->levels = true;
-        break;
-    default:
-        o->help = true;
-    }
+    o->sched |= code == SCHED;
+    o->json |= code == JSON;
+    o->levels |= code == LEVELS;
+    tw_shape_take(&o->shape, code);
     return true;
 }
 
-static bool take_option(struct tw_plan_options *o, int code)
+static bool take_option(int code, void *arg)
 {
+    struct tw_plan_options *o = arg;
     switch (code) {
     case TIMERS:
         return read_timers(o);
@@ -225,18 +186,12 @@ static bool check(const struct tw_plan_options *o)
 
 int tw_plan_read(struct tw_plan_options *options, int argc, char **argv)
 {
-    int code;
-    opterr = 0; /* the complaints are ours */
-    while ((code = getopt_long(argc, argv, ":", LONG_OPTIONS, NULL)) != -1) {
-        if (code == '?' || code == ':')
-            return tw_complain_option(code, argv);
-        if (!take_option(options, code))
-            return TW_EXIT_INPUT;
-    }
-    if (options->help)
-        return TW_EXIT_GOOD;
+    static const struct tw_option_reader READER = {":h", LONG_OPTIONS, take_option, help};
+    int status = tw_options_read(&READER, argc, argv, options);
+    if (status >= 0)
+        return status;
     if (optind == argc)
-        return check(options) ? TW_EXIT_GOOD : TW_EXIT_INPUT;
+        return check(options) ? -1 : TW_EXIT_INPUT;
     tw_complain("tickwheel plan: expected options only, found \"%s\" (try: tickwheel plan --help)",
                 argv[optind]);
     return TW_EXIT_INPUT;

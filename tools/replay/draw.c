@@ -30,7 +30,6 @@ static const char HELP[] =
 struct options {
     const char *trace, *at, *output;
     struct tw_shape_options shape;
-    bool help;
 };
 
 /* ---- drawing -------------------------------------------------------------------------------------------- */
@@ -130,57 +129,40 @@ static int draw(const struct options *options)
     return status;
 }
 
-enum { PRESET = 256, GEOMETRY, OVERFLOW, AT, HELP_WANTED };
+enum { OPTION_AT = 1, OPTION_OUTPUT };
 
 static const struct option LONG_OPTIONS[] = {
-    {"preset", required_argument, NULL, PRESET},
-    {"geometry", required_argument, NULL, GEOMETRY},
-    {"overflow", required_argument, NULL, OVERFLOW},
-    {"at", required_argument, NULL, AT},
-    {"output", required_argument, NULL, 'o'},
-    {"help", no_argument, NULL, HELP_WANTED},
+    TW_SHAPE_OPTIONS,
+    {"at", required_argument, NULL, OPTION_AT},
+    {"output", required_argument, NULL, OPTION_OUTPUT},
+    {"help", no_argument, NULL, TW_OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
 
-/* False for an option that there is not. */
-static bool take_option(struct options *options, int code)
+static bool take_option(int code, void *arg)
 {
-    switch (code) {
-    case PRESET:
-        options->shape.preset = optarg;
+    struct options *options = arg;
+    if (tw_shape_take(&options->shape, code))
         return true;
-    case GEOMETRY:
-        options->shape.geometry = optarg;
-        return true;
-    case OVERFLOW:
-        options->shape.overflow = optarg;
-        return true;
-    case AT:
-        options->at = optarg;
-        return true;
-    case 'o':
-        options->output = optarg;
-        return true;
-    case HELP_WANTED:
-        options->help = true;
-        return true;
-    default:
-        return false;
-    }
+    *(code == OPTION_AT ? &options->at : &options->output) = optarg;
+    return true;
 }
 
+static void help(void)
+{
+    printf(HELP, TW_SHAPE_HELP);
+}
+
+/* Returns -1 to go on, else an exit status. */
 static int read_options(struct options *options, int argc, char **argv)
 {
-    int code;
-    opterr = 0; /* the complaints are ours */
-    while ((code = getopt_long(argc, argv, ":o:", LONG_OPTIONS, NULL)) != -1)
-        if (!take_option(options, code))
-            return tw_complain_option(code, argv);
-    if (options->help)
-        return TW_EXIT_GOOD;
+    static const struct tw_option_reader READER = {":ho:", LONG_OPTIONS, take_option, help};
+    int status = tw_options_read(&READER, argc, argv, options);
+    if (status >= 0)
+        return status;
     if (argc - optind == 1 && options->at != NULL && options->output != NULL) {
         options->trace = argv[optind];
-        return TW_EXIT_GOOD;
+        return -1;
     }
     if (argc - optind != 1)
         tw_complain("tickwheel draw: expected one trace, found %d (try: tickwheel draw --help)", argc - optind);
@@ -192,13 +174,7 @@ static int read_options(struct options *options, int argc, char **argv)
 
 int tw_command_draw(int argc, char **argv)
 {
-    struct options options = {.help = false};
+    struct options options = {.trace = NULL};
     int status = read_options(&options, argc, argv);
-    if (status != TW_EXIT_GOOD)
-        return status;
-    if (options.help) {
-        printf(HELP, TW_SHAPE_HELP);
-        return TW_EXIT_GOOD;
-    }
-    return draw(&options);
+    return status < 0 ? draw(&options) : status;
 }

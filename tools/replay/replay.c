@@ -53,7 +53,7 @@ static const char HELP[] =
 struct options {
     const char *trace;
     struct tw_shape_options shape;
-    bool check, json, help;
+    bool check, json;
 };
 
 /* ---- passes --------------------------------------------------------------------------------------------- */
@@ -252,57 +252,42 @@ static int replay(struct replay *r, const struct options *options)
     return status;
 }
 
-enum { PRESET = 256, GEOMETRY, OVERFLOW, NO_CHECK, JSON, HELP_WANTED };
+enum { OPTION_NO_CHECK = 1, OPTION_JSON };
 
 static const struct option LONG_OPTIONS[] = {
-    {"preset", required_argument, NULL, PRESET},
-    {"geometry", required_argument, NULL, GEOMETRY},
-    {"overflow", required_argument, NULL, OVERFLOW},
-    {"no-check", no_argument, NULL, NO_CHECK},
-    {"json", no_argument, NULL, JSON},
-    {"help", no_argument, NULL, HELP_WANTED},
+    TW_SHAPE_OPTIONS,
+    {"no-check", no_argument, NULL, OPTION_NO_CHECK},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"help", no_argument, NULL, TW_OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
 
-/* False for an option that there is not. */
-static bool take_option(struct options *options, int code)
+static bool take_option(int code, void *arg)
 {
-    switch (code) {
-    case PRESET:
-        options->shape.preset = optarg;
+    struct options *options = arg;
+    if (tw_shape_take(&options->shape, code))
         return true;
-    case GEOMETRY:
-        options->shape.geometry = optarg;
-        return true;
-    case OVERFLOW:
-        options->shape.overflow = optarg;
-        return true;
-    case NO_CHECK:
-        options->check = false;
-        return true;
-    case JSON:
-        options->json = true;
-        return true;
-    case HELP_WANTED:
-        options->help = true;
-        return true;
-    default:
-        return false;
-    }
+    options->check &= code != OPTION_NO_CHECK;
+    options->json |= code == OPTION_JSON;
+    return true;
 }
 
+static void help(void)
+{
+    fputs(USAGE, stdout);
+    printf(HELP, TW_SHAPE_HELP);
+}
+
+/* Returns -1 to go on, else an exit status. */
 static int read_options(struct options *options, int argc, char **argv)
 {
-    int code;
-    opterr = 0; /* the complaints are ours */
-    while ((code = getopt_long(argc, argv, ":", LONG_OPTIONS, NULL)) != -1)
-        if (!take_option(options, code))
-            return tw_complain_option(code, argv);
-    if (options->help)
-        return TW_EXIT_GOOD;
+    static const struct tw_option_reader READER = {":h", LONG_OPTIONS, take_option, help};
+    int status = tw_options_read(&READER, argc, argv, options);
+    if (status >= 0)
+        return status;
     if (argc - optind == 1) {
         options->trace = argv[optind];
-        return TW_EXIT_GOOD;
+        return -1;
     }
     tw_complain("tickwheel replay: expected one trace, found %d (try: tickwheel replay --help)", argc - optind);
     return TW_EXIT_INPUT;
@@ -312,13 +297,8 @@ int tw_command_replay(int argc, char **argv)
 {
     struct options options = {.check = true};
     int status = read_options(&options, argc, argv);
-    if (status != TW_EXIT_GOOD)
+    if (status >= 0)
         return status;
-    if (options.help) {
-        fputs(USAGE, stdout);
-        printf(HELP, TW_SHAPE_HELP);
-        return TW_EXIT_GOOD;
-    }
     struct replay *r = calloc(1, sizeof *r);
     if (r == NULL)
         return no_memory();

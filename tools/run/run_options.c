@@ -21,11 +21,9 @@ static const char HELP[] =
     "  cancel order:42\n"
     "  wait 2s                                read on after that\n"
     "\n"
-    "Lines that begin with # say nothing. A key (order:42) names one task: used again, it replaces that task. "
-    "A due task\n"
-    "prints its time, how late it is in microseconds, its key and its text. The end of the input is waited "
-    "for, and then\n"
-    "the last task.\n"
+    "Lines that begin with # say nothing. A key (order:42) names one task: used again, it replaces that task.\n"
+    "A due task prints its time, how late it is in microseconds, its key and its text. The end of the input\n"
+    "is waited for, and then the last task.\n"
     "\n"
     "  --exec CMD      run CMD in a shell for each task, with the line on its standard input and "
     "TICKWHEEL_KEY,\n"
@@ -35,22 +33,17 @@ static const char HELP[] =
     "  --speed N       time runs so many times faster, 0.001 to 1000000 (default 1)\n"
     "  --rest FILE     where tasks and lines are written that did not run, to go on from (default: standard "
     "error)\n"
-    "  --stats PATH    a Unix socket at PATH tells `tickwheel top --stats PATH` how it is doing; nobody else "
-    "may "
-    "read it\n"
-    "  --strict        stop at the first line that is malformed, with status 2; else it is skipped and the "
-    "status is 1\n"
+    "  --stats PATH    a Unix socket at PATH tells `tickwheel top --stats PATH` how it is doing; nobody else\n"
+    "                  may read it\n"
+    "  --strict        stop at the first line that is malformed, with status 2; else it is skipped and the\n"
+    "                  status is 1\n"
     "  --quiet         no summary\n"
     "\n"
-    "SIGINT and SIGTERM end it cleanly: running commands are waited for, the rest is written. So does a "
-    "standard "
-    "output that\n"
-    "cannot be written.\n"
+    "SIGINT and SIGTERM end it cleanly: running commands are waited for, the rest is written. So does a\n"
+    "standard output that cannot be written.\n"
     "\n"
-    "Exit status: 0, also when commands failed; 1 when lines were skipped, or the output or the rest could not "
-    "be "
-    "written;\n"
-    "2 when arguments are wrong, a file cannot be read, or --strict has stopped it.\n";
+    "Exit status: 0, also when commands failed; 1 when lines were skipped, or the output or the rest could\n"
+    "not be written; 2 when arguments are wrong, a file cannot be read, or --strict has stopped it.\n";
 
 enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024 };
 
@@ -74,8 +67,9 @@ static bool parse_jobs(const char *text, uint64_t *jobs)
 
 enum { OPTION_EXEC = 1, OPTION_JOBS, OPTION_SPEED, OPTION_REST, OPTION_STATS, OPTION_STRICT, OPTION_QUIET };
 
-static bool take_option(int code, struct tw_run_options *options)
+static bool take_option(int code, void *arg)
 {
+    struct tw_run_options *options = arg;
     switch (code) {
     case OPTION_EXEC:
         options->exec = optarg;
@@ -99,6 +93,11 @@ static bool take_option(int code, struct tw_run_options *options)
     }
 }
 
+static void help(void)
+{
+    fputs(HELP, stdout);
+}
+
 int tw_run_options_parse(int argc, char **argv, struct tw_run_options *options)
 {
     static const struct option LONG[] = {{"exec", required_argument, NULL, OPTION_EXEC},
@@ -108,21 +107,14 @@ int tw_run_options_parse(int argc, char **argv, struct tw_run_options *options)
                                          {"stats", required_argument, NULL, OPTION_STATS},
                                          {"strict", no_argument, NULL, OPTION_STRICT},
                                          {"quiet", no_argument, NULL, OPTION_QUIET},
-                                         {"help", no_argument, NULL, 'h'},
+                                         {"help", no_argument, NULL, TW_OPTION_HELP},
                                          {NULL, 0, NULL, 0}};
+    static const struct tw_option_reader READER = {":h", LONG, take_option, help};
     options->jobs = JOBS_DEFAULT;
     options->speed = 1;
-    opterr = 0;
-    for (int code; (code = getopt_long(argc, argv, ":h", LONG, NULL)) != -1;) {
-        if (code == 'h') {
-            fputs(HELP, stdout);
-            return TW_EXIT_GOOD;
-        }
-        if (code == '?' || code == ':')
-            return tw_complain_option(code, argv);
-        if (!take_option(code, options))
-            return TW_EXIT_INPUT;
-    }
+    int status = tw_options_read(&READER, argc, argv, options);
+    if (status >= 0)
+        return status;
     if (options->rest != NULL && !tw_rest_check(options->rest))
         return TW_EXIT_INPUT;
     return -1;

@@ -13,12 +13,11 @@
 static const char HELP[] =
     "usage: tickwheel top [--redis HOST:PORT | --stats PATH] [OPTIONS]\n"
     "\n"
-    "Shows, live, what a server or a scheduler has to do: what is pending, how many fire in a second and how "
-    "late, and\n"
-    "what falls due in the coming minute. docs/top.md says what each number means.\n"
+    "Shows, live, what a server or a scheduler has to do: what is pending, how many fire in a second and how\n"
+    "late, and what falls due in the coming minute. docs/top.md says what each number means.\n"
     "\n"
-    "  --redis ADDRESS    a Redis server with the module: HOST:PORT, [IPV6]:PORT or unix:PATH (default: "
-    "127.0.0.1:7379)\n"
+    "  --redis ADDRESS    a Redis server with the module: HOST:PORT, [IPV6]:PORT or unix:PATH\n"
+    "                     (default: 127.0.0.1:7379)\n"
     "  --stats PATH       the scheduler of a `tickwheel run --stats PATH`\n"
     "  --interval TIME    from one look to the next: 100ms to 1h (default: 1s)\n"
     "  --once             one frame as text; its rates are those of one interval, which it waits for\n"
@@ -127,7 +126,7 @@ static const struct option LONG[] = {{"redis", required_argument, NULL, OPTION_R
                                      {"user", required_argument, NULL, OPTION_USER},
                                      {"schedule", required_argument, NULL, OPTION_SCHEDULE},
                                      {"db", required_argument, NULL, OPTION_DB},
-                                     {"help", no_argument, NULL, 'h'},
+                                     {"help", no_argument, NULL, TW_OPTION_HELP},
                                      {NULL, 0, NULL, 0}};
 
 static bool take_flag(int code, struct tw_top_options *options)
@@ -138,8 +137,9 @@ static bool take_flag(int code, struct tw_top_options *options)
     return true;
 }
 
-static bool take_option(int code, struct tw_top_options *options)
+static bool take_option(int code, void *arg)
 {
+    struct tw_top_options *options = arg;
     switch (code) {
     case OPTION_REDIS:
         options->address = optarg;
@@ -191,21 +191,19 @@ static bool check(int argc, char **argv, struct tw_top_options *options)
     return true;
 }
 
+static void help(void)
+{
+    fputs(HELP, stdout);
+}
+
 int tw_top_options_parse(int argc, char **argv, struct tw_top_options *options)
 {
+    static const struct tw_option_reader READER = {":h", LONG, take_option, help};
     *options = (struct tw_top_options){.interval_ns = 1000000000};
     parse_address(ADDRESS_USUAL, options);
-    opterr = 0;
-    for (int code; (code = getopt_long(argc, argv, ":h", LONG, NULL)) != -1;) {
-        if (code == 'h') {
-            fputs(HELP, stdout);
-            return TW_EXIT_GOOD;
-        }
-        if (code == '?' || code == ':')
-            return tw_complain_option(code, argv);
-        if (!take_option(code, options))
-            return TW_EXIT_INPUT;
-    }
+    int status = tw_options_read(&READER, argc, argv, options);
+    if (status >= 0)
+        return status;
     take_password(options);
     if (!check(argc, argv, options))
         return TW_EXIT_INPUT;
