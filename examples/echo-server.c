@@ -6,7 +6,7 @@
  *     echo-server [--listen ADDRESS] [--port N] [--idle SECONDS] [--max N] [--quiet]
  *
  * Bytes that come in push the connection's timer back: two stores, no system call. The clock is read once for all
- * connections of a turn of the loop. A connection is read only when all of its bytes have been sent back: a peer that
+ * connections of a turn of the loop, when all have been read: so no timer counts from before its bytes. A connection is read only when all of its bytes have been sent back: a peer that
  * does not take its output stops its own input, and in the end is idle; at the end of input nothing is left to send.
  */
 #include <err.h>
@@ -50,9 +50,10 @@ static int epoll_fd, listen_fd, signal_fd;
 static struct tw_wheel *wheel;
 static struct tw_loop *loop;
 static struct tw_timer retry; /* pending while there are no descriptors left */
-static uint64_t now_ns;       /* when this turn of the loop began */
 static bool accepting, ending;
 static size_t count;
+static struct connection *heard[EVENTS]; /* whose bytes have come in this turn of the loop */
+static int heard_count;
 static unsigned long long accepted, heartbeats, reaped, early;
 static uint64_t longest_ns;
 
@@ -81,13 +82,15 @@ static void finish(struct connection *connection)
     accept_more(!ending);
 }
 
-/* The heartbeat. */
-static void heard_of(struct connection *connection, ssize_t bytes)
+/* The heartbeats of a turn. */
+static void push_back(void)
 {
-    connection->bytes += (size_t)bytes;
-    connection->heard_ns = now_ns;
-    heartbeats++;
-    tw_loop_move_at(loop, &connection->idle, now_ns + options.idle_ns);
+    uint64_t now_ns = heard_count > 0 ? tw_loop_now(loop) : 0;
+    for (int i = 0; i < heard_count; i++) {
+        heard[i]->heard_ns = now_ns;
+        tw_loop_move_at(loop, &heard[i]->idle, now_ns + options.idle_ns);
+    }
+    heard_count = 0;
 }
 
 /* Sends what it takes now. Returns false when the connection has gone. */
@@ -112,10 +115,14 @@ static void on_readable(struct connection *connection)
         finish(connection);
         return;
     }
-    heard_of(connection, got);
+    heartbeats++;
+    connection->bytes += (size_t)got;
     connection->begin = 0;
     connection->end = (size_t)got;
-    if (send_back(connection) && connection->begin < connection->end)
+    if (!send_back(connection))
+        return;
+    heard[heard_count++] = connection;
+    if (connection->begin < connection->end)
         watch(EPOLL_CTL_MOD, connection->fd, EPOLLOUT, connection);
 }
 
@@ -139,10 +146,10 @@ static void welcome(int fd)
     connection->number = ++accepted;
     connection->bytes = 0;
     connection->begin = connection->end = 0;
-    connection->heard_ns = now_ns;
+    connection->heard_ns = tw_loop_now(loop);
     count++;
     tw_timer_init(&connection->idle);
-    tw_loop_add_at(loop, &connection->idle, now_ns + options.idle_ns);
+    tw_loop_add_at(loop, &connection->idle, connection->heard_ns + options.idle_ns);
 }
 
 /* Without descriptors the listener stays readable, and the loop would spin: it is left alone until a connection ends,
@@ -204,7 +211,8 @@ static void on_due(void *arg, struct tw_timer *timer)
 
 /* ---- the loop ------------------------------------------------------------------------------------------------- */
 
-/* A connection is waited for either to be readable or to be writable; an error is found by the call that follows. */
+/* A connection is waited for either to be readable or to be writable, so there is one event of it in a turn; an error is
+ * found by the call that follows. */
 static void on_event(void *owner)
 {
     struct connection *connection = owner;
@@ -226,9 +234,9 @@ static void turn(void)
     int found = tw_loop_epoll_wait(loop, events, EVENTS, -1);
     if (found < 0 && errno != EINTR)
         err(1, "epoll_wait");
-    now_ns = tw_loop_now(loop);
     for (int i = 0; i < found; i++)
         on_event(events[i].data.ptr);
+    push_back();
 }
 
 static void make_loop(void)
