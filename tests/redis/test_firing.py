@@ -377,12 +377,15 @@ def test_a_blocked_xread_wakes_up(server, r):
     assert (stream, fields[:2]) == ("q", ["tw.id", "a"])
 
 
-def test_a_blocked_consumer_of_a_group_wakes_up(server, r):
+@pytest.mark.parametrize("apart", [0, 20])
+def test_blocked_consumers_of_a_group_wake_up(server, r, apart):
+    """One each, whether the tasks are delivered one by one or all in one tick."""
     r.xgroup_create("q", "g", mkstream=True)
-    raws = [waiting(server, "XREADGROUP", "GROUP", "g", f"c{i}", "BLOCK", 0, "STREAMS", "q", ">") for i in range(3)]
+    raws = [waiting(server, "XREADGROUP", "GROUP", "g", f"c{i}", "COUNT", 1, "BLOCK", 0, "STREAMS", "q", ">")
+            for i in range(3)]
     pipe = r.pipeline(transaction=True)
     for i in range(3):
-        add(pipe, i, "IN", 20 + 20 * i)
+        add(pipe, i, "IN", 20 + apart * i)
     pipe.execute()
     names = [fields[1] for raw in raws for [_, found] in raw.read() for _, fields in found]
     assert sorted(names) == ["0", "1", "2"]

@@ -228,15 +228,14 @@ static void take_counts(const char *info, struct tw_reading *reading)
 
 static void take_state(const char *info, struct tw_reading *reading)
 {
-    char role[16], host[48], link[16], mode[16], number[16];
+    char role[16], host[48], link[16], number[16];
     bool valkey = field(info, "valkey_version", &(size_t){0}) != NULL;
     info_text(info, valkey ? "valkey_version" : "redis_version", number, sizeof number);
     snprintf(reading->version, sizeof reading->version, "%s %s", valkey ? "valkey" : "redis", number);
     info_text(info, "role", role, sizeof role);
     info_text(info, "master_host", host, sizeof host);
     info_text(info, "master_link_status", link, sizeof link);
-    info_text(info, "redis_mode", mode, sizeof mode);
-    const char *cluster = strcmp(mode, "cluster") == 0 ? " of a cluster" : "";
+    const char *cluster = info_number(info, "cluster_enabled") == 1 ? " of a cluster" : "";
     if (strcmp(role, "slave") == 0)
         snprintf(reading->state, sizeof reading->state, "replica%s, its primary %s, link %s", cluster, host,
                  link);
@@ -369,7 +368,7 @@ static bool take_one_info(const struct attempt *attempt)
 static bool ask(const struct attempt *attempt)
 {
     const char *schedule = attempt->feed->options->schedule;
-    send_words(attempt, 4, (const char *[]){"INFO", "server", "replication", "tickwheel"});
+    send_words(attempt, 5, (const char *[]){"INFO", "server", "replication", "cluster", "tickwheel"});
     if (schedule == NULL) {
         send_words(attempt, 3, (const char *[]){"TW.TOP", "SCHEDULES", "20"});
         return take_info(attempt) && take_top(attempt);
