@@ -321,9 +321,11 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     wheel(wheel &&other) noexcept : raw_(std::exchange(other.raw_, nullptr))
     {
     }
+    /* The one that was here ends, as in the destructor. */
     wheel &operator=(wheel &&other) noexcept
     {
-        std::swap(raw_, other.raw_);
+        wheel taken(std::move(other));
+        std::swap(raw_, taken.raw_);
         return *this;
     }
     /* Takes out each `timer` that pends, so that it may outlive the wheel: O(timers). A tw_timer is left as it is. */
@@ -1024,10 +1026,12 @@ class scheduler
     scheduler(scheduler &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)), run_box_(other.run_box_)
     {
     }
+    /* The one that was here ends, as in the destructor. In callback: no. */
     scheduler &operator=(scheduler &&other) noexcept
     {
-        std::swap(raw_, other.raw_);
-        std::swap(run_box_, other.run_box_);
+        scheduler taken(std::move(other));
+        std::swap(raw_, taken.raw_);
+        std::swap(run_box_, taken.run_box_);
         return *this;
     }
     /* tw_sched_free(). In callback: no. */

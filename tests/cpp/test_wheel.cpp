@@ -436,7 +436,15 @@ TEST_CASE("a wheel is moved with its timers")
     orders third;
     third.add(two, 1ms);
     third = std::move(second);
+    CHECK(!second);
+    CHECK(!two.pending()); /* its wheel has ended */
     CHECK(one.pending());
     CHECK(third.count() == 1);
+    orders &same = third;
+    third = std::move(same);
+    CHECK(third);
     CHECK(numbers_due(third, 10ms) == std::vector<int>{1});
+    second = orders(); /* an empty one may be assigned to */
+    second.add(two, 1ms);
+    CHECK(numbers_due(second, 1ms) == std::vector<int>{2});
 }
