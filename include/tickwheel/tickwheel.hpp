@@ -10,11 +10,13 @@
  *             What is negative is 0, and what is too long is the end of time: hours::max() is "never". Durations of
  *             floating point do not compile, since their own arithmetic may round down: say
  *             std::chrono::ceil<milliseconds>(x).
- *   Errors    Calls return a `status`, or `added`, which has one; nothing is thrown by them. They are not noexcept
- *             where all that they do is call C, since the compiler, which cannot know that C throws nothing, would
- *             guard that. Only constructors throw (std::system_error), and status::check() where it is asked for. Each
- *             constructor that can fail has a form with a `status &` that does not throw. With -fno-exceptions what
- *             would be thrown is printed, and the program aborts; -fno-rtti changes nothing.
+ *   Errors    Calls return a `status`, or `added`, which has one; nothing is thrown by them, but for what copying a
+ *             callable throws: nothing was changed then. They are not noexcept where all that they do is call C, since
+ *             the compiler, which cannot know that C throws nothing, would guard that. Only constructors throw
+ *             (std::system_error), and status::check() where it is asked for. Each constructor that can fail has a form
+ *             with a `status &` that does not throw. What a callable throws when it is called, by visit() and drain()
+ *             too, ends the program (std::terminate). With -fno-exceptions what would be thrown is printed, and the
+ *             program aborts; -fno-rtti changes nothing.
  *   Moved     An object that was moved from is empty: it may be assigned to or destroyed, and tested with `if`.
  */
 #ifndef TICKWHEEL_TICKWHEEL_HPP
