@@ -8,8 +8,12 @@
  * A timer that is started with 0 inside a timer's callback is called at once, before anything else has its turn (libuv
  * 1.44 takes from its heap for as long as something in it is due). So it is the idle handle that fires: it is called
  * once in each turn, and while it is active the loop does not sleep, but asks for other events in between.
+ *
+ * What was put into a loop of libuv goes only in the loop's next turn. So handles are put in when nothing can fail any
+ * more: who is refused may close his loop.
  */
 #include <tickwheel/loop_uv.h>
+#include <tickwheel/sched.h>
 
 #include <stdlib.h>
 #include <uv.h>
@@ -20,6 +24,7 @@ struct handles {
     uv_timer_t timer;
     uv_idle_t idle;
     struct tw_loop *loop;
+    uint64_t first_ns; /* what was asked for before they were in the loop */
     unsigned open;
 };
 
@@ -40,6 +45,10 @@ static int handles_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
     (void)now_ns; /* libuv has a time of its own */
     enum { NS_PER_MS = 1000000 };
     struct handles *handles = arg;
+    if (handles->open == 0) {
+        handles->first_ns = at_ns;
+        return 0;
+    }
     uint64_t at_ms = at_ns / NS_PER_MS + (at_ns % NS_PER_MS != 0);
     uint64_t now_ms = uv_now(handles->timer.loop);
     if (at_ns == UINT64_MAX) {
@@ -69,31 +78,32 @@ static void handles_close(void *arg)
     uv_close((uv_handle_t *)&handles->idle, on_handle_closed);
 }
 
-static struct handles *handles_new(uv_loop_t *uv)
+static void handles_open(struct handles *handles, uv_loop_t *uv)
 {
-    struct handles *handles = malloc(sizeof *handles);
-    if (handles == NULL)
-        return NULL;
-    handles->open = 2;
     uv_timer_init(uv, &handles->timer);
     uv_idle_init(uv, &handles->idle);
     handles->timer.data = handles->idle.data = handles;
-    return handles;
+    handles->open = 2;
+    handles_arm(handles, handles->first_ns, 0);
 }
 
 int tw_loop_uv_new(struct tw_loop **made, uv_loop_t *uv, struct tw_wheel *wheel,
                    const struct tw_loop_options *options)
 {
     static const struct tw_loop_driver driver = {.arm = handles_arm, .close = handles_close, .lingers = true};
-    struct handles *handles = handles_new(uv);
+    struct handles *handles = malloc(sizeof *handles);
     if (handles == NULL)
         return TW_ENOMEM;
+    handles->first_ns = UINT64_MAX;
+    handles->open = 0;
     int error = tw_loop_new(&handles->loop, wheel, options, &driver, handles);
-    if (error != 0)
-        handles_close(handles);
-    else
-        *made = handles->loop;
-    return error;
+    if (error != 0) {
+        free(handles);
+        return error;
+    }
+    handles_open(handles, uv);
+    *made = handles->loop;
+    return 0;
 }
 
 /* ---- a scheduler -------------------------------------------------------------------------------------------- */
@@ -101,6 +111,7 @@ int tw_loop_uv_new(struct tw_loop **made, uv_loop_t *uv, struct tw_wheel *wheel,
 struct async {
     uv_async_t handle;
     struct tw_executor *executor;
+    bool open; /* it is in the loop */
 };
 
 static void on_async(uv_async_t *handle)
@@ -123,25 +134,33 @@ static void on_async_closed(uv_handle_t *handle)
 static void async_close(void *arg)
 {
     struct async *async = arg;
-    uv_close((uv_handle_t *)&async->handle, on_async_closed);
+    if (async->open)
+        uv_close((uv_handle_t *)&async->handle, on_async_closed);
+    else
+        free(async);
 }
 
 int tw_executor_uv_new(struct tw_executor **made, uv_loop_t *uv, uint32_t budget,
                        struct tw_sched_options *options)
 {
     static const struct tw_executor_driver driver = {.wake = async_wake, .close = async_close};
+    struct tw_sched_options filled = *options;
     struct async *async = malloc(sizeof *async);
     if (async == NULL)
         return TW_ENOMEM;
-    if (uv_async_init(uv, &async->handle, on_async) != 0) {
+    async->open = false;
+    int error = tw_executor_new(&async->executor, budget, &filled, &driver, async);
+    if (error != 0) {
         free(async);
+        return error;
+    }
+    if (uv_async_init(uv, &async->handle, on_async) != 0) {
+        tw_executor_free(async->executor);
         return TW_ESYSTEM;
     }
     async->handle.data = async;
-    int error = tw_executor_new(&async->executor, budget, options, &driver, async);
-    if (error != 0)
-        async_close(async);
-    else
-        *made = async->executor;
-    return error;
+    async->open = true;
+    *options = filled;
+    *made = async->executor;
+    return 0;
 }

@@ -608,6 +608,11 @@ static unsigned descriptors(void)
     return n;
 }
 
+static bool is_empty(void)
+{
+    return kind.empty == NULL || kind.empty(base);
+}
+
 static void nothing(void *arg, struct tw_sched *sched, uint64_t id)
 {
     (void)arg;
@@ -631,6 +636,7 @@ static void test_bad_options_are_refused(void **state)
     assert_int_equal(kind.executor(&executor, base, 0, &given), TW_EINVAL);
     assert_null(executor);
     assert_true(given.execute == nothing);
+    assert_true(is_empty());
 }
 
 static bool is_failure(int error)
@@ -651,7 +657,7 @@ static void test_a_wheel_that_cannot_be_attached_leaves_nothing(void **state)
         error = kind.attach(&loop, base, wheel, &options);
         assert_true(error == 0 || is_failure(error));
         assert_true((error == 0) == (loop != NULL));
-        assert_true(error == 0 || descriptors() == before);
+        assert_true(error == 0 || (descriptors() == before && is_empty()));
     }
     assert_true(failures > 1 && fail_at > 0);
     fail_at = 0;
@@ -665,6 +671,8 @@ static void test_an_executor_that_cannot_be_made_leaves_nothing(void **state)
     struct tw_executor *executor = NULL;
     assert_int_equal(kind.executor(&executor, base, 0, &options), 0); /* what a loop opens once stays open */
     tw_executor_free(executor);
+    if (kind.ends)
+        kind.run(base); /* now it is gone from libuv as well */
     executor = NULL;
     options.execute = NULL;
     unsigned before = descriptors(), failures = 0;
@@ -673,7 +681,7 @@ static void test_an_executor_that_cannot_be_made_leaves_nothing(void **state)
         error = kind.executor(&executor, base, 0, &options);
         assert_true(error == 0 || is_failure(error));
         assert_true((error == 0) == (executor != NULL) && (error == 0) == (options.execute != NULL));
-        assert_true(error == 0 || descriptors() == before);
+        assert_true(error == 0 || (descriptors() == before && is_empty()));
     }
     assert_true(failures > 1 && fail_at > 0);
     fail_at = 0;

@@ -25,6 +25,8 @@ struct kind {
     void (*unwatch)(void *base);
     void (*run)(void *base);
     void (*stop)(void *base);
+    /* Whether nothing is in it, so that it may be closed at once. NULL: it does not tell. */
+    bool (*empty)(void *base);
 };
 
 extern const struct kind kind;

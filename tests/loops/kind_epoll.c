@@ -109,8 +109,8 @@ static void stop(void *arg)
 #define NAME "epoll"
 #endif
 
-const struct kind kind = {NAME,     false, true,  base_open, base_close, attach,
-                          executor, owner, watch, unwatch,   run,        stop};
+const struct kind kind = {NAME,  false, true,    base_open, base_close, attach, executor,
+                          owner, watch, unwatch, run,       stop,       NULL};
 
 /* ---- calls that may fail ----------------------------------------------------------------------------------- */
 

@@ -69,5 +69,5 @@ static void stop(void *base)
     ev_break(base, EVBREAK_ALL);
 }
 
-const struct kind kind = {"libev",  true,  false, base_open, base_close, attach,
-                          executor, owner, watch, unwatch,   run,        stop};
+const struct kind kind = {"libev", true,  false,   base_open, base_close, attach, executor,
+                          owner,   watch, unwatch, run,       stop,       NULL};

@@ -68,8 +68,13 @@ static void stop(void *base)
     event_base_loopbreak(base);
 }
 
-const struct kind kind = {"libevent", true,  false, base_open, base_close, attach,
-                          executor,   owner, watch, unwatch,   run,        stop};
+static bool empty(void *base)
+{
+    return event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0;
+}
+
+const struct kind kind = {"libevent", true,  false,   base_open, base_close, attach, executor,
+                          owner,      watch, unwatch, run,       stop,       empty};
 
 /* ---- calls that may fail ----------------------------------------------------------------------------------- */
 

@@ -80,5 +80,5 @@ static void stop(void *base)
     g_main_loop_quit(main_loop);
 }
 
-const struct kind kind = {"GLib",   false, false, base_open, base_close, attach,
-                          executor, owner, watch, unwatch,   run,        stop};
+const struct kind kind = {"GLib", false, false,   base_open, base_close, attach, executor,
+                          owner,  watch, unwatch, run,       stop,       NULL};

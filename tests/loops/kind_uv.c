@@ -76,8 +76,14 @@ static void stop(void *base)
     uv_stop(base);
 }
 
-const struct kind kind = {"libuv",  true,  false, base_open, base_close, attach,
-                          executor, owner, watch, unwatch,   run,        stop};
+/* What is being closed is in it still. */
+static bool empty(void *base)
+{
+    return !uv_loop_alive(base);
+}
+
+const struct kind kind = {"libuv", true,  false,   base_open, base_close, attach, executor,
+                          owner,   watch, unwatch, run,       stop,       empty};
 
 /* ---- calls that may fail ----------------------------------------------------------------------------------- */
 
