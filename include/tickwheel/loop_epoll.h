@@ -47,8 +47,8 @@ int tw_loop_epoll_wait_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel 
 
 /* Waits as epoll_wait() does, and fires what is due: before it waits, and then it only asks for events, or when none has
  * come by the time. Requires: tw_loop_epoll_wait_new() made the loop.
- * Returns: as epoll_wait(); 0 also when timers were fired and there are no events. The loop may be gone then, as callbacks
- * may free it. In callback: yes. */
+ * Returns: as epoll_wait(); 0 also when the wheel had work and there are no events, be it that nothing fired: its timer was
+ * cancelled, or refiled. The loop may be gone then, as callbacks may free it. In callback: yes. */
 int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int room, int timeout_ms);
 
 /* Makes an executor for a scheduler whose callbacks are to run in this loop. Returns: as tw_loop_epoll_new();
