@@ -3,7 +3,9 @@
  * libuv: a timer, and an idle handle for as long as more is due than one turn takes.
  *
  * libuv's timers are in whole milliseconds of a time noted at the beginning of its turn, which comes from CLOCK_MONOTONIC.
- * Asked for the whole millisecond after `at_ns`, however long ago the time was noted, it calls when that has come.
+ * Asked for the whole millisecond after `at_ns`, however long ago the time was noted, it does not call before that has come.
+ * But it sleeps for what is left of it from the time noted, and so too long by what callbacks have taken since. Therefore it
+ * is told to note the time anew.
  *
  * A timer that is started with 0 inside a timer's callback is called at once, before anything else has its turn (libuv
  * 1.44 takes from its heap for as long as something in it is due). So it is the idle handle that fires: it is called
@@ -42,24 +44,22 @@ static void on_timer(uv_timer_t *timer)
 
 static int handles_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
 {
-    (void)now_ns; /* libuv has a time of its own */
     enum { NS_PER_MS = 1000000 };
     struct handles *handles = arg;
     if (handles->open == 0) {
         handles->first_ns = at_ns;
-        return 0;
-    }
-    uint64_t at_ms = at_ns / NS_PER_MS + (at_ns % NS_PER_MS != 0);
-    uint64_t now_ms = uv_now(handles->timer.loop);
-    if (at_ns == UINT64_MAX) {
+    } else if (at_ns == UINT64_MAX) {
         uv_idle_stop(&handles->idle);
         uv_timer_stop(&handles->timer);
-    } else if (at_ms <= now_ms) {
+    } else if (at_ns <= now_ns) {
         uv_timer_stop(&handles->timer);
         uv_idle_start(&handles->idle, on_idle);
     } else {
+        uv_loop_t *uv = handles->timer.loop;
+        uv_update_time(uv);
+        uint64_t at_ms = at_ns / NS_PER_MS + (at_ns % NS_PER_MS != 0), noted_ms = uv_now(uv);
         uv_idle_stop(&handles->idle);
-        uv_timer_start(&handles->timer, on_timer, at_ms - now_ms, 0);
+        uv_timer_start(&handles->timer, on_timer, at_ms > noted_ms ? at_ms - noted_ms : 0, 0);
     }
     return 0;
 }
@@ -84,7 +84,7 @@ static void handles_open(struct handles *handles, uv_loop_t *uv)
     uv_idle_init(uv, &handles->idle);
     handles->timer.data = handles->idle.data = handles;
     handles->open = 2;
-    handles_arm(handles, handles->first_ns, 0);
+    handles_arm(handles, handles->first_ns, tw_loop_now(handles->loop));
 }
 
 int tw_loop_uv_new(struct tw_loop **made, uv_loop_t *uv, struct tw_wheel *wheel,
