@@ -4,6 +4,9 @@
  *
  * The loop goes on by itself while timers are pending, as it does for timers of its own. Setting the timer calls
  * ev_now_update(). ev_suspend() does not stop the clock of the wheel. The conventions are those of loop.h.
+ *
+ * libev has functions with the names of those of libevent, event_add() among them: a program with both links -levent_core
+ * before -lev.
  */
 #ifndef TICKWHEEL_LOOP_EV_H
 #define TICKWHEEL_LOOP_EV_H
