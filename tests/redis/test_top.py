@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """tickwheel top against real servers; tests/tools/test_tickwheel_top has the side of the scheduler."""
+import contextlib
 import json
 import os
 import re
@@ -292,6 +293,27 @@ def answering(text):
 def test_others(text, says):
     address, _kept = answering(text)
     fails(address, says=says)
+
+
+@pytest.mark.parametrize("beginning,more,pause", [(b"$100000\r\n", b"x", 0.1), (b"+", b"x" * 65536, 0)], ids=["slowly", "fast"])
+def test_an_answer_without_an_end(beginning, more, pause):
+    """Each byte was waited for anew, and all of them were kept."""
+    def serve():
+        one, _ = listener.accept()
+        with one, contextlib.suppress(OSError):
+            one.recv(1000)
+            one.sendall(beginning)
+            while not ended.wait(pause):
+                one.sendall(more)
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            done = run(f"127.0.0.1:{listener.getsockname()[1]}", "--once")
+        finally:
+            ended.set()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "there was no answer for 3 s" in done.stderr or "it says too much" in done.stderr
 
 
 # Live

@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ANSWER_MAX = 64 << 20 }; /* bytes: the names of some schedules are as long as their keys */
+static const char NO_ANSWER[] = "there was no answer for 3 s";
+
 struct redis_feed {
     struct tw_feed feed;
     const struct tw_top_options *options;
@@ -67,17 +70,37 @@ static bool explain(const struct attempt *attempt, const char *command, const ch
     return fail(attempt, "%s: %s", command, clean);
 }
 
+/* Waits for the next answer of the pipeline: a whole one, however slowly its parts come. Returns why there was none, or
+ * NULL. */
+static const char *receive(redisContext *context, void **found)
+{
+    uint64_t end_ns = tw_reading_now() + TW_FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
+    for (int written = 0; !written;)
+        if (redisBufferWrite(context, &written) != REDIS_OK)
+            return context->errstr;
+    while (redisGetReplyFromReader(context, found) == REDIS_OK) {
+        if (*found != NULL)
+            return NULL;
+        if (context->reader->len > ANSWER_MAX)
+            return "what listens there is not a Redis server: it says too much";
+        if ((now_ns = tw_reading_now()) >= end_ns)
+            return NO_ANSWER;
+        uint64_t left_us = (end_ns - now_ns) / 1000 + 1;
+        redisSetTimeout(context,
+                        (struct timeval){(time_t)(left_us / 1000000), (suseconds_t)(left_us % 1000000)});
+        if (redisBufferRead(context) != REDIS_OK)
+            return context->err == REDIS_ERR_IO && errno == EAGAIN ? NO_ANSWER : context->errstr;
+    }
+    return context->err == REDIS_ERR_PROTOCOL ? "what listens there is not a Redis server" : context->errstr;
+}
+
 /* Takes the next answer of the pipeline; NULL: it was none, or an error, and the attempt has failed. */
 static redisReply *next_answer(const struct attempt *attempt, const char *command)
 {
-    redisContext *context = attempt->feed->context;
     void *found = NULL;
-    if (redisGetReply(context, &found) != REDIS_OK) {
-        bool late = context->err == REDIS_ERR_IO && strstr(context->errstr, "temporarily") != NULL;
-        if (context->err == REDIS_ERR_PROTOCOL)
-            fail(attempt, "what listens there is not a Redis server");
-        else
-            fail(attempt, "%s", late ? "there was no answer for 3 s" : context->errstr);
+    const char *why = receive(attempt->feed->context, &found);
+    if (why != NULL) {
+        fail(attempt, "%s", why);
         return NULL;
     }
     redisReply *reply = found;
