@@ -140,8 +140,9 @@ static void put_title(struct layout *layout, const char *notice)
 static void put_state(struct layout *layout)
 {
     const struct tw_reading *reading = layout->reading;
+    struct tw_figure up = reading->up_s == 0 ? (struct tw_figure){"0 s"} : tw_figure_time(reading->up_s, 1e9);
     int col = tw_sheet_put(layout->sheet, layout->row, MARGIN, TW_STYLE_LABEL, "%s, %s, up %s",
-                           reading->version, reading->state, tw_figure_time(reading->up_s, 1e9).text);
+                           reading->version, reading->state, up.text);
     if (reading->durability[0] != '\0')
         tw_sheet_put(layout->sheet, layout->row, col, TW_STYLE_LABEL, ", %s", reading->durability);
     layout->row++;
