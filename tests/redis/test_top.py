@@ -139,6 +139,17 @@ def test_one_schedule(server, r):
     fails(server, "--schedule", "c", "--db", "3", says="TW.FORECAST: WRONGTYPE")
 
 
+def test_a_schedule_with_an_empty_name(server, r):
+    """It had none, and was taken for all of them."""
+    add(r, "", 5500)
+    add(r, "a", 5500, 5500)
+    assert sorted(one["name"] for one in as_json(server)["schedules"]) == ["", "a"]
+    found = as_json(server, "--schedule", "")
+    assert (found["schedule"], sum(found["forecast"]["counts"]), found["schedules"][0]["name"]) == ("", 1, "")
+    shown = run(server, "--once", "--interval", "100ms", "--schedule", "").stdout
+    assert "the coming minute 1 due, at most 1 in a second, of \"\"" in shown and "largest" not in shown, shown
+
+
 def test_an_estimate_says_so(server, r):
     for s in range(5):
         add(r, f"s{s}", *(10000 + i for i in range(8000)))

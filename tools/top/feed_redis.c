@@ -398,6 +398,7 @@ static bool ask(const struct attempt *attempt)
     }
     send_words(attempt, 2, (const char *[]){"TW.FORECAST", schedule});
     send_words(attempt, 2, (const char *[]){"TW.INFO", schedule});
+    attempt->reading->alone = true;
     tw_reading_text(attempt->reading->schedule, sizeof attempt->reading->schedule, schedule, strlen(schedule));
     return take_info(attempt) && take_one_forecast(attempt) && take_one_info(attempt);
 }

@@ -371,8 +371,9 @@ static void put_forecast(struct layout *layout)
     if (layout->cols >= 60)
         col = tw_sheet_put(layout->sheet, layout->row, col, TW_STYLE_LABEL, " due, at most %s in a second%s",
                            show_count(tw_reading_most(reading)).text, reading->exact ? "" : " (estimated)");
-    if (reading->schedule[0] != '\0')
-        tw_sheet_put(layout->sheet, layout->row, col, TW_STYLE_LABEL, ", of %s", reading->schedule);
+    if (reading->alone)
+        tw_sheet_put(layout->sheet, layout->row, col, TW_STYLE_LABEL, ", of %s",
+                     reading->schedule[0] == '\0' ? "\"\"" : reading->schedule);
     layout->row++;
     put_bars(layout, &scale);
     put_axis(layout, &scale);
@@ -460,8 +461,7 @@ static void put_schedules(struct layout *layout)
     static const char *const names[] = {"tasks", "fired/s", "fired", "held", "dead"};
     if (layout->schedules < 2)
         return;
-    put_cells(layout, TW_STYLE_HEAD, layout->reading->schedule[0] != '\0' ? "schedule" : "largest schedules",
-              names);
+    put_cells(layout, TW_STYLE_HEAD, layout->reading->alone ? "schedule" : "largest schedules", names);
     for (int i = 0; i + 1 < layout->schedules; i++)
         put_schedule(layout, &layout->reading->seen[i]);
 }

@@ -68,7 +68,8 @@ struct tw_reading {
     char state[128];     /* for people: role, process id */
     char durability[16]; /* empty: not told */
     char warning[160];   /* empty: none */
-    char schedule[160];  /* of a forecast for one schedule alone; empty: of all */
+    bool alone;          /* the forecast is of one schedule, which may have an empty name */
+    char schedule[160];  /* that one */
     uint64_t up_s;
     uint64_t instance; /* another one once it has started anew; 0: not told */
     uint64_t count[TW_COUNTS];

@@ -73,7 +73,7 @@ static json_t *schedules(const struct tw_reading *reading)
         const struct tw_schedule_seen *seen = &reading->seen[i];
         json_t *object = json_object();
         put(object, "db", seen->db);
-        put_text(object, "name", seen->name);
+        json_object_set_new(object, "name", json_string(seen->name));
         put(object, "tasks", seen->tasks);
         put(object, "held", seen->held);
         put(object, "fired", seen->fired);
@@ -93,7 +93,8 @@ static json_t *all(const struct tw_history *history)
     put_text(root, "state", reading->state);
     put_text(root, "durability", reading->durability);
     put_text(root, "warning", reading->warning);
-    put_text(root, "schedule", reading->schedule);
+    if (reading->alone)
+        json_object_set_new(root, "schedule", json_string(reading->schedule));
     put(root, "up_s", reading->up_s);
     json_object_set_new(root, "counts", named(TW_COUNT_NAMES, reading->count, TW_COUNTS));
     json_object_set_new(root, "rates", rates(history));
