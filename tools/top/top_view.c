@@ -290,6 +290,7 @@ static bool prepare(void)
     sigaction(SIGINT, &action, NULL); /* before curses, which takes those that nobody has */
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    sigaction(SIGQUIT, &action, NULL);
     return true;
 }
 
