@@ -282,6 +282,30 @@ static void on_signal(int number)
     errno = saved;
 }
 
+static void (*curses_on_resize)(int);
+
+/* Curses notes that there is another size, and looks at its note when it is asked for a key: one that comes after that
+ * and before we sleep would be slept through. */
+static void on_resize(int number)
+{
+    int saved = errno;
+    curses_on_resize(number);
+    wake();
+    errno = saved;
+}
+
+/* After curses, whose handler has to be called as well. */
+static void wake_on_resize(void)
+{
+    struct sigaction action;
+    sigaction(SIGWINCH, NULL, &action);
+    if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)
+        return; /* this curses does not care */
+    curses_on_resize = action.sa_handler;
+    action.sa_handler = on_resize;
+    sigaction(SIGWINCH, &action, NULL);
+}
+
 static bool prepare(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
@@ -314,6 +338,7 @@ static bool open_terminal(void)
     curs_set(0);
     keypad(stdscr, TRUE);
     nodelay(stdscr, TRUE);
+    wake_on_resize();
     find_looks();
     return true;
 }
