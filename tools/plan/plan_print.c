@@ -194,9 +194,10 @@ static void print_presets(const struct tw_plan *plan)
 void tw_plan_print(const struct tw_plan *plan)
 {
     const struct tw_plan_options *o = plan->options;
-    printf("%s timers pending, ticks of %s, delays of up to %s (%s ticks), pending for %s on average.\n",
-           amount(plan->load.timers).text, time_of(1, o->tick_ns).text,
+    printf("%s timer%s pending, ticks of %s, delays of up to %s (%s tick%s), pending for %s on average.\n",
+           amount(plan->load.timers).text, o->timers > 1 ? "s" : "", time_of(1, o->tick_ns).text,
            time_of(plan->max_ticks, o->tick_ns).text, amount(plan->load.max).text,
+           plan->max_ticks == 1 ? "" : "s",
            time_of(whole(plan->load.timers / plan->load.rate), o->tick_ns).text);
     printf("Wheel: %s\n\n", plan->chosen.name);
     print_levels(plan);
