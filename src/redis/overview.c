@@ -19,8 +19,7 @@ enum {
     LOOK_MAX = 20000,      /* tasks in the wheel, and tasks of a sample: a millisecond or two each */
     SCHEDULES_MAX = 20000, /* looked at, to find the largest and for a sample */
     SAMPLED_MAX =
-        4000,     /* schedules of which a sample is taken, a task of each: each is some misses of the cache */
-    SKIP_MAX = 64 /* entries that a sample begins behind: about what a segment of a table has */
+        4000 /* schedules of which a sample is taken, a task of each: each is some misses of the cache */
 };
 
 struct ahead {
@@ -100,8 +99,9 @@ static void take_sample(struct ahead *ahead, const struct tw__schedule *schedule
 {
     static uint64_t samples;
     samples++;
-    uint64_t tasks = tw__table_count(&schedule->tasks), cursor = tw__table_hash(&samples, sizeof samples);
-    ahead->skip = (cursor >> 32) % (tasks < SKIP_MAX ? tasks : SKIP_MAX);
+    uint64_t cursor = tw__table_hash(&samples, sizeof samples);
+    uint64_t first = tw__table_scan_size(&schedule->tasks, cursor);
+    ahead->skip = first == 0 ? 0 : (cursor >> 32) % first;
     ahead->wanted = ahead->seen + share;
     while (ahead->seen < ahead->wanted)
         cursor = tw__table_scan(&schedule->tasks, cursor, count_in_sample, ahead);

@@ -586,6 +586,11 @@ static uint64_t backwards(uint64_t bits)
     return __builtin_bswap64(bits);
 }
 
+uint64_t tw__table_scan_size(const struct tw__table *table, uint64_t cursor)
+{
+    return segment_at(table, number_of(cursor, depth_of(table, cursor)))->count;
+}
+
 /* Adds one to the upper `depth` bits of the position, and drops the others. */
 uint64_t tw__table_scan(const struct tw__table *table, uint64_t cursor, tw__each_fn *each, void *arg)
 {

@@ -96,6 +96,9 @@ bool tw__table_walk(const struct tw__table *table, uint64_t *segment, tw__each_f
  * the last is visited, perhaps more than once, whatever goes in and out between the calls. Any cursor is safe. */
 uint64_t tw__table_scan(const struct tw__table *table, uint64_t cursor, tw__each_fn *each, void *arg);
 
+/* How many that will be. */
+uint64_t tw__table_scan_size(const struct tw__table *table, uint64_t cursor);
+
 /* For defragmentation: offers the memory of segment *segment, and the directory's on the way, to `move`, which answers
  * the new address of what it has moved, or NULL. Makes *segment the next; false when past the end. */
 bool tw__table_relocate(struct tw__table *table, uint64_t *segment, void *(*move)(void *old));

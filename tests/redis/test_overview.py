@@ -121,6 +121,21 @@ def test_of_very_many_it_is_an_estimate(r, schedules):
     assert (few["forecast"], few["exact"]) == ([0] * 60, 1)
 
 
+def test_an_estimate_is_as_good_for_schedules_that_have_the_same_ids(r):
+    """Their tables have them in the same order: if some places of it were never begun at, or more often than others, the
+    same tasks would be left out in all of them, and asking again would not help."""
+    groups, schedules, times, step = 15, 200, 10, 200000
+    r.eval("""for s = 1, ARGV[1] do for i = 0, ARGV[2] - 1 do
+                  redis.call('TW.ADD', 's' .. s, 'out', i, 'AT', string.format('%d', ARGV[3] + (i % ARGV[4] + 0.5) * ARGV[5]),
+                             'LIST', 'PAYLOAD', 'v') end end""", 0, schedules, 600, now_ms(), groups, step)
+    found = [0] * (groups + 1)
+    for _ in range(times):
+        found = [a + b for a, b in zip(found, top(r, "STEP", step, "COUNT", groups + 1)["forecast"])]
+    expected = times * schedules * 600 / groups
+    off = max(abs(count / expected - 1) for count in found[:groups])
+    assert off < 0.07 and found[groups] == 0, found  # 0.013 to 0.05 in many runs, 0.09 and more with places left out
+
+
 def test_an_estimate_does_not_overlook_small_schedules(r):
     """64 schedules that are larger and due later said that nothing would be due."""
     for s in range(64):

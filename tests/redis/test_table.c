@@ -482,8 +482,12 @@ static void a_scan_sees_what_stays_while_the_table_grows_and_shrinks(void **stat
         } while (cursor != 0);
         for (unsigned i = 0; i < stay; i++)
             assert_true(item[i]->seen);
-        for (int k = 0; k < 3; k++) /* cursors that nobody gave */
-            tw__table_scan(&table, rng_next(&rng), see, &visits);
+        for (int k = 0; k < 3; k++) { /* cursors that nobody gave */
+            cursor = rng_next(&rng);
+            visits = 0;
+            tw__table_scan(&table, cursor, see, &visits);
+            assert_int_equal(tw__table_scan_size(&table, cursor), visits);
+        }
         check_table();
     }
     close_table();
