@@ -4,8 +4,7 @@
  *
  * The loop goes on by itself while timers are pending, as it does for timers of its own. tw_loop_free() and
  * tw_executor_free() close their handles, which libuv completes on the loop's next turn: let it turn once more before
- * uv_loop_close(). libuv counts milliseconds: a shorter tick fires no sooner. Setting the timer calls uv_update_time(). The
- * conventions are those of loop.h.
+ * uv_loop_close(). libuv counts milliseconds: a shorter tick fires no sooner. The conventions are those of loop.h.
  */
 #ifndef TICKWHEEL_LOOP_UV_H
 #define TICKWHEEL_LOOP_UV_H

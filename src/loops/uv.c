@@ -5,7 +5,11 @@
  * libuv's timers are in whole milliseconds of a time noted at the beginning of its turn, which comes from CLOCK_MONOTONIC.
  * Asked for the whole millisecond after `at_ns`, however long ago the time was noted, it does not call before that has come.
  * But it sleeps for what is left of it from the time noted, and so too long by what callbacks have taken since. Therefore it
- * is told to note the time anew.
+ * is asked for what is left from the present. If it turns for something else in between, and notes the time, it calls too
+ * early by as much: then nothing is due, and the timer is set again.
+ *
+ * Rejected: uv_update_time(). In a callback of a timer of the program's own that takes longer than its period it makes that
+ * timer due again, and libuv 1.44 would call nothing else any more.
  *
  * A timer that is started with 0 inside a timer's callback is called at once, before anything else has its turn (libuv
  * 1.44 takes from its heap for as long as something in it is due). So it is the idle handle that fires: it is called
@@ -55,11 +59,9 @@ static int handles_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
         uv_timer_stop(&handles->timer);
         uv_idle_start(&handles->idle, on_idle);
     } else {
-        uv_loop_t *uv = handles->timer.loop;
-        uv_update_time(uv);
-        uint64_t at_ms = at_ns / NS_PER_MS + (at_ns % NS_PER_MS != 0), noted_ms = uv_now(uv);
+        uint64_t at_ms = at_ns / NS_PER_MS + (at_ns % NS_PER_MS != 0);
         uv_idle_stop(&handles->idle);
-        uv_timer_start(&handles->timer, on_timer, at_ms > noted_ms ? at_ms - noted_ms : 0, 0);
+        uv_timer_start(&handles->timer, on_timer, at_ms - now_ns / NS_PER_MS, 0);
     }
     return 0;
 }

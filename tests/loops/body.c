@@ -462,6 +462,44 @@ static void never(void *arg, struct tw_timer *timer)
     fail_msg("%s", "a far timer has fired");
 }
 
+static unsigned events_seen;
+
+static void see_event(void)
+{
+    events_seen += count > 0;
+}
+
+/* Takes longer than until it is to be called again, and sets the loop's timer anew. */
+static bool overworked(void)
+{
+    for (uint64_t end_ns = clock_now() + 2 * MS; clock_now() < end_ns;)
+        ;
+    tw_loop_cancel(loop, &far);
+    assert_int_equal(tw_loop_add_in(loop, &far, UINT64_C(5000000000)), 0);
+    if (++count < 20)
+        return true;
+    kind.unwatch(base);
+    tw_loop_cancel(loop, &far);
+    return false;
+}
+
+static void test_a_timer_of_the_loops_own_that_takes_too_long_lets_events_in(void **state)
+{
+    (void)state;
+    const uint64_t one = 1;
+    if (kind.often == NULL)
+        return;
+    memset(&far, 0, sizeof far);
+    count = events_seen = 0;
+    attach(never, 0);
+    assert_int_equal(write(fd, &one, sizeof one), sizeof one);
+    kind.watch(base, fd, see_event);
+    kind.often(base, overworked);
+    kind.run(base);
+    assert_int_equal(count, 20);
+    assert_true(events_seen >= 10); /* between two calls, which are always due */
+}
+
 /* Runs the loop for a third of a second, in which it should sleep. */
 static void sleep_in_loop(void)
 {
@@ -821,6 +859,7 @@ int main(void)
         TEST(test_the_rest_follows_at_once_when_nothing_else_happens),
         TEST(test_an_earlier_timer_comes_first),
         TEST(test_after_a_long_callback_nothing_is_early_or_late_or_spins),
+        TEST(test_a_timer_of_the_loops_own_that_takes_too_long_lets_events_in),
         TEST(test_far_deadlines_let_the_loop_sleep),
         TEST(test_a_loop_ends_when_nothing_is_pending),
         TEST(test_a_wheel_is_taken_out_in_a_callback_and_put_in_again),

@@ -110,7 +110,7 @@ static void stop(void *arg)
 #endif
 
 const struct kind kind = {NAME,  false, true,    base_open, base_close, attach, executor,
-                          owner, watch, unwatch, run,       stop,       NULL};
+                          owner, watch, unwatch, run,       stop,       NULL,   NULL};
 
 /* ---- calls that may fail ----------------------------------------------------------------------------------- */
 

@@ -74,7 +74,7 @@ static bool empty(void *base)
 }
 
 const struct kind kind = {"libevent", true,  false,   base_open, base_close, attach, executor,
-                          owner,      watch, unwatch, run,       stop,       empty};
+                          owner,      watch, unwatch, run,       stop,       empty,  NULL};
 
 /* ---- calls that may fail ----------------------------------------------------------------------------------- */
 

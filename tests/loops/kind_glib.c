@@ -81,4 +81,4 @@ static void stop(void *base)
 }
 
 const struct kind kind = {"GLib", false, false,   base_open, base_close, attach, executor,
-                          owner,  watch, unwatch, run,       stop,       NULL};
+                          owner,  watch, unwatch, run,       stop,       NULL,   NULL};

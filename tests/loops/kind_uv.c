@@ -82,8 +82,24 @@ static bool empty(void *base)
     return !uv_loop_alive(base);
 }
 
+static uv_timer_t own_timer;
+static bool (*on_own)(void);
+
+static void on_own_timer(uv_timer_t *timer)
+{
+    if (!on_own())
+        uv_close((uv_handle_t *)timer, NULL);
+}
+
+static void often(void *base, bool (*called)(void))
+{
+    on_own = called;
+    uv_timer_init(base, &own_timer);
+    uv_timer_start(&own_timer, on_own_timer, 1, 1);
+}
+
 const struct kind kind = {"libuv", true,  false,   base_open, base_close, attach, executor,
-                          owner,   watch, unwatch, run,       stop,       empty};
+                          owner,   watch, unwatch, run,       stop,       empty,  often};
 
 /* ---- calls that may fail ----------------------------------------------------------------------------------- */
 
