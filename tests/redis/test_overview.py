@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """TW.TOP: all schedules of a server at once."""
+import math
+
 import pytest
 import redis
 
@@ -132,8 +134,9 @@ def test_an_estimate_is_as_good_for_schedules_that_have_the_same_ids(r):
     for _ in range(times):
         found = [a + b for a, b in zip(found, top(r, "STEP", step, "COUNT", groups + 1)["forecast"])]
     expected = times * schedules * 600 / groups
-    off = max(abs(count / expected - 1) for count in found[:groups])
-    assert off < 0.07 and found[groups] == 0, found  # 0.013 to 0.05 in many runs, 0.09 and more with places left out
+    off = math.sqrt(sum((count / expected - 1) ** 2 for count in found[:groups]) / groups)
+    # 0.003 to 0.037 for 6,000 keys of the hash, as segments differ in size; with places left out 0.066, 0.045 in one of 25.
+    assert off < 0.045 and found[groups] == 0, found
 
 
 def test_an_estimate_does_not_overlook_small_schedules(r):
