@@ -6,8 +6,9 @@
  *     echo-server [--listen ADDRESS] [--port N] [--idle SECONDS] [--max N] [--quiet]
  *
  * Bytes that come in push the connection's timer back: two stores, no system call. The clock is read once for all
- * connections of a turn of the loop, when all have been read: so no timer counts from before its bytes. A connection is read only when all of its bytes have been sent back: a peer that
- * does not take its output stops its own input, and in the end is idle; at the end of input nothing is left to send.
+ * connections of a turn of the loop, when all have been read: so no timer counts from before its bytes. A connection is
+ * read only when all of its bytes have been sent back: a peer that does not take its output stops its own input, and in
+ * the end is idle; at the end of input nothing is left to send.
  */
 #include <err.h>
 #include <errno.h>

@@ -9,8 +9,8 @@
  *   Time      Nanoseconds in a uint64_t on CLOCK_MONOTONIC: tw_loop_now(). It is the clock itself, not the time that the
  *             loop has noted at the beginning of its turn, so that nothing is early after a long callback. `_in` counts
  *             from the call, `_at` is a point on that clock: a program that moves many timers in one turn reads the clock
- *             once, after what they count from. Sums saturate; a timer due at the end of time (UINT64_MAX) never fires. While the machine is
- *             suspended this clock stands still, and so do the timers.
+ *             once, after what they count from. Sums saturate; a timer due at the end of time (UINT64_MAX) never fires.
+ *             While the machine is suspended this clock stands still, and so do the timers.
  *   Due       A timer never fires before its time. It is due on the first tick that does not begin before it, so at most
  *             one tick later (the next tick, if its time has passed), and fires in the loop's first turn from then on.
  *   Order     That of the wheel: earlier ticks first, equal ticks in the order of filing.
