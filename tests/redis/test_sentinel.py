@@ -77,7 +77,7 @@ class Watched:
         """Every history must hold up to its last WAIT, at once and when everything near has come; then all is still."""
         for worker in crew:
             worker.finish()
-        client = new.client(**AGAIN)
+        client = new.client()
         promised = sum(worker.maker.line.promised for worker in crew)
         self.books.read(client).settle()
         self.books.wait_delivered(client)
