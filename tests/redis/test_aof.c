@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What an append-only file ends with, for files cut off at every byte, against the list of commands that they were made
+ * of. Each lies in a block of its own size, so that a reader that goes too far is seen by the sanitizers.
+ */
+#include "tests/support/cmocka.h"
+#include "tests/support/random.h"
+#include "tests/support/run.h"
+
+#include <src/redis/aof.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static enum tw__aof_end end_of(const char *text, size_t size, size_t *at)
+{
+    char *own = malloc(size + 1);
+    assert_non_null(own);
+    memcpy(own + 1, text, size); /* ends where the block does */
+    enum tw__aof_end end = tw__aof_end((struct tw__bytes){own + 1, size}, at);
+    free(own);
+    return end;
+}
+
+static void is(const char *text, enum tw__aof_end expected, size_t where)
+{
+    size_t at = 0;
+    assert_int_equal(end_of(text, strlen(text), &at), expected);
+    assert_int_equal(at, where);
+}
+
+#define MULTI "*1\r\n$5\r\nMULTI\r\n"
+#define EXEC "*1\r\n$4\r\nEXEC\r\n"
+#define GET "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"
+
+static void a_transaction_without_its_end_is_found(void **state)
+{
+    (void)state;
+    is("", TW__AOF_WHOLE, 0);
+    is(GET MULTI GET EXEC GET, TW__AOF_WHOLE, strlen(GET));
+    is(MULTI, TW__AOF_OPEN, 0);
+    is(GET GET MULTI GET, TW__AOF_OPEN, 2 * strlen(GET));
+    is(MULTI EXEC MULTI, TW__AOF_OPEN, strlen(MULTI EXEC));
+    is("#TS:1795312608\r\n" GET "#TS:1\r\n" MULTI "#\n" GET, TW__AOF_OPEN,
+       strlen("#TS:1795312608\r\n" GET "#TS:1\r\n"));
+    is("*1\r\n$5\r\nmulti\r\n" GET, TW__AOF_OPEN, 0);
+    is(MULTI GET "*1\r\n$4\r\nExec\r\n", TW__AOF_WHOLE, 0);
+    is(EXEC GET, TW__AOF_WHOLE, 0);
+}
+
+static void one_that_others_follow_is_told_apart(void **state)
+{
+    (void)state;
+    is(GET MULTI GET MULTI, TW__AOF_NESTED, strlen(GET));
+    is(MULTI MULTI GET MULTI GET, TW__AOF_NESTED, 0);
+    is(MULTI MULTI EXEC GET, TW__AOF_WHOLE, 0);
+}
+
+static void what_is_in_an_argument_is_no_command(void **state)
+{
+    (void)state;
+    is("*2\r\n$4\r\nECHO\r\n$15\r\n" MULTI "\r\n", TW__AOF_WHOLE, 0);
+    is(MULTI "*2\r\n$4\r\nECHO\r\n$14\r\n" EXEC "\r\n", TW__AOF_OPEN, 0);
+    is("*2\r\n$4\r\nECHO\r\n$5\r\nMULTI\r\n", TW__AOF_WHOLE, 0);
+    is("*1\r\n$6\r\nMULTIS\r\n*1\r\n$4\r\nMULT\r\n*1\r\n$0\r\n\r\n", TW__AOF_WHOLE, 0);
+}
+
+static void what_is_no_such_file_is_said_to_be_none(void **state)
+{
+    (void)state;
+    static const char *const others[] = {
+        "REDIS0010",
+        "\r\n",
+        "*0\r\n",
+        "*-1\r\n",
+        "*1\n$3\r\nGET\r\n",
+        "*x\r\n",
+        "*\r\n",
+        "*1\r\n*1\r\n",
+        "*1\r\n$\r\n\r\n",
+        "*1\r\n$-1\r\n",
+        "*1\r\n$18446744073709551615\r\nGET\r\n",
+        "*1\r\n$999999999999999999\r\nGET\r\n",
+        "*999999999999999999\r\n$3\r\nGET\r\n",
+        "# no newline",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        is(others[i], TW__AOF_FOREIGN, 0);
+}
+
+/* ---- files of any commands, cut off anywhere ---------------------------------------------------------------------- */
+
+enum { COMMANDS = 40, ROOM = COMMANDS * 200 };
+
+struct model {
+    char text[ROOM];
+    size_t size, begins[COMMANDS + 1];
+    enum { OTHER, IS_MULTI, IS_EXEC } kind[COMMANDS];
+};
+
+static void write_text(struct model *model, const char *text)
+{
+    memcpy(model->text + model->size, text, strlen(text));
+    model->size += strlen(text);
+}
+
+/* One of one to three arguments, any bytes, those of RESP more often than others. */
+static void write_other(struct model *model, struct rng *rng)
+{
+    static const char often[] = "\r\n$*#1MULTIEXEC";
+    uint64_t count = 1 + rng_below(rng, 3);
+    char header[32];
+    snprintf(header, sizeof header, "*%d\r\n", (int)count);
+    write_text(model, header);
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t size = rng_below(rng, 30);
+        snprintf(header, sizeof header, "$%d\r\n", (int)size);
+        write_text(model, header);
+        while (size-- > 0)
+            model->text[model->size++] =
+                rng_below(rng, 4) == 0 ? (char)rng_below(rng, 256) : often[rng_below(rng, sizeof often - 1)];
+        write_text(model, "\r\n");
+    }
+}
+
+static void write_model(struct model *model, struct rng *rng)
+{
+    model->size = 0;
+    for (int i = 0; i < COMMANDS; i++) {
+        model->begins[i] = model->size;
+        model->kind[i] = (int)rng_below(rng, 5) > 1 ? OTHER : rng_below(rng, 2) == 0 ? IS_MULTI : IS_EXEC;
+        if (model->kind[i] == OTHER)
+            write_other(model, rng);
+        else
+            write_text(model, model->kind[i] == IS_MULTI ? MULTI : EXEC);
+    }
+    model->begins[COMMANDS] = model->size;
+}
+
+/* What the first so many commands end with. */
+static enum tw__aof_end model_end(const struct model *model, int commands, size_t *at)
+{
+    int open = 0;
+    for (int i = 0; i < commands; i++) {
+        if (model->kind[i] == IS_EXEC)
+            open = 0;
+        else if (model->kind[i] == IS_MULTI && open++ == 0)
+            *at = model->begins[i];
+    }
+    return open == 0 ? TW__AOF_WHOLE : open == 1 ? TW__AOF_OPEN : TW__AOF_NESTED;
+}
+
+static void files_cut_at_any_byte(void **state)
+{
+    (void)state;
+    struct rng rng;
+    static struct model model;
+    unsigned seen[4] = {0};
+    rng_init(&rng, run_seed());
+    for (unsigned round = run_scaled(200); round-- > 0;) {
+        write_model(&model, &rng);
+        int whole = 0;
+        for (size_t size = 0; size <= model.size; size++) {
+            size_t at = 0, expected_at = 0;
+            while (whole < COMMANDS && model.begins[whole + 1] <= size)
+                whole++;
+            enum tw__aof_end end = end_of(model.text, size, &at),
+                             expected = model_end(&model, whole, &expected_at);
+            seen[end]++;
+            assert_int_equal(end, model.begins[whole] == size ? expected : TW__AOF_FOREIGN);
+            if (end == TW__AOF_OPEN || end == TW__AOF_NESTED)
+                assert_int_equal(at, expected_at);
+        }
+    }
+    for (int end = 0; end < 4; end++)
+        assert_true(seen[end] > 10);
+}
+
+/* ---- manifests ------------------------------------------------------------------------------------------------------ */
+
+static void last_is(const char *manifest, const char *expected)
+{
+    struct tw__bytes name;
+    size_t size = strlen(manifest);
+    char *own = malloc(size + 1);
+    assert_non_null(own);
+    memcpy(own + 1, manifest, size);
+    bool found = tw__aof_last((struct tw__bytes){own + 1, size}, &name);
+    assert_int_equal(found, expected != NULL);
+    if (found) {
+        assert_int_equal(name.size, strlen(expected));
+        assert_memory_equal(name.at, expected, name.size);
+    }
+    free(own);
+}
+
+static void the_manifest_says_which_file_is_written_to(void **state)
+{
+    (void)state;
+    last_is("file a.aof.1.base.rdb seq 1 type b\nfile a.aof.1.incr.aof seq 1 type i\n", "a.aof.1.incr.aof");
+    last_is("file a.1 seq 1 type i\nfile a.2 seq 2 type i startoffset 0\n", "a.2");
+    last_is("#comment\nfile a.3.base seq 3 type b\nfile a.2 seq 2 type h\nfile a.9 seq 9 type i\n", "a.9");
+    last_is("file \"it is mine.1\" seq 1 type i\n", "it is mine.1");
+    last_is("file \"type h\" seq 1 type i\n", "type h");
+    last_is("file \"a\\\"b\" seq 1 type i\n", NULL);
+    last_is("file a seq 1 type b\n", NULL);
+    last_is("file a seq 1 type i", NULL); /* a line that was cut off */
+    last_is("file  seq 1 type i\n", NULL);
+    last_is("", NULL);
+    last_is("\n\n", NULL);
+    last_is("file a\nfile \"\nfile \n", NULL);
+    last_is("file a seq 1 type \n", NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_transaction_without_its_end_is_found),
+        cmocka_unit_test(one_that_others_follow_is_told_apart),
+        cmocka_unit_test(what_is_in_an_argument_is_no_command),
+        cmocka_unit_test(what_is_no_such_file_is_said_to_be_none),
+        cmocka_unit_test(files_cut_at_any_byte),
+        cmocka_unit_test(the_manifest_says_which_file_is_written_to),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
