@@ -6,7 +6,7 @@
  *     RENAME, MOVE (the value lives on under its new name):  rename_to, move_to: attach again; no tick comes in between
  *     FLUSHDB, FLUSHALL:  no unlink is called; FlushDB START: detach all of that database
  *     SWAPDB:             the schedules of two databases trade numbers
- *     loading:            no ticks; at its end, what is overdue is sorted
+ *     loading:            no ticks; at its end, what is overdue is sorted, and the append-only file mended
  *     a replica is made a master:  what is overdue is delivered at once
  */
 #include "module.h"
@@ -104,9 +104,12 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
 
 static void on_loading(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
 {
-    (void)ctx;
     (void)event;
     (void)data;
+    if (sub == REDISMODULE_SUBEVENT_LOADING_AOF_START)
+        tw__mend_begin(ctx);
+    if (sub == REDISMODULE_SUBEVENT_LOADING_ENDED)
+        tw__mend_finish(ctx);
     bool ended = sub == REDISMODULE_SUBEVENT_LOADING_ENDED || sub == REDISMODULE_SUBEVENT_LOADING_FAILED;
     tw__tick_loading(!ended);
     if (!ended) {

@@ -9,6 +9,7 @@
  *     task.c      the bytes of a task             persist.c   RDB, AOF, copies, digests, defragmentation
  *     filing.c    where tasks wait                chunk.c     tasks as bytes on disk
  *     table.c     ids to tasks                    overview.c  all schedules at once
+ *     aof.c       append-only files          mend.c      one that was cut off in a transaction
  *     config.c, info.c, docs.c
  *     arguments.c reading the arguments of commands
  */
@@ -200,6 +201,10 @@ int tw__type_register(RedisModuleCtx *ctx);
 
 /* A key's value goes, or goes elsewhere (events.c; the data type calls it). */
 void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value);
+
+/* Mends an append-only file that was cut off: to be called before it is loaded, and after that (mend.c). */
+void tw__mend_begin(RedisModuleCtx *ctx);
+void tw__mend_finish(RedisModuleCtx *ctx);
 
 /* What endangers tasks with the server's present configuration; "none" if nothing does. */
 const char *tw__warning(RedisModuleCtx *ctx);

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""An append-only file that was cut off within a transaction, and what is acknowledged after it has been loaded.
+
+Servers cut such a file back to its last whole command, and so leave a MULTI without EXEC in it: what they write from then
+on is lost or done wrongly at the next start, unless the module mends it (mend.c). So all tests here start a server twice.
+Servers to come may mend it themselves: only the tests of what the module says look at the log.
+"""
+import os
+import random
+import shutil
+
+import pytest
+from harness import now_ms, tasks, wait_until
+from situations import add, aof_commands, aof_path, fill, in_time, wait_delivered
+
+HOUR = 3600000
+ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
+MENDED = "as its last transaction was cut off"
+NOT_MENDED = "is not mended"
+
+
+def span(path, has):
+    """Where the last transaction with such a command begins and ends, and where each of its commands does."""
+    commands = aof_commands(path)
+    inside = max(i for i, (_, words) in enumerate(commands) if words[0].upper() == has)
+    begin = max(i for i in range(inside) if commands[i][1] == [b"MULTI"])
+    end = min(i for i in range(inside, len(commands)) if commands[i][1] == [b"EXEC"])
+    starts = [at for at, _ in commands] + [os.path.getsize(path)]
+    return starts[begin], starts[end + 1], starts[begin:end + 1]
+
+
+def cuts(path, has, count, seed):
+    """Where to cut the file off: at bytes within that transaction, the first and the last, and its commands' ends."""
+    begin, end, starts = span(path, has)
+    edges = {begin, begin + 1, end - 1, *(at + step for at in starts[1:] for step in (-1, 0, 1))}
+    edges = sorted(at for at in edges if begin <= at < end)
+    rng = random.Random(seed)
+    return sorted({begin + 1, end - 1, *rng.sample(edges, min(count, len(edges))), *rng.sample(range(begin, end), count)})
+
+
+def with_a_transaction(server):
+    """Leaves a folder whose file ends with a transaction of a client's; answers where that file is, and a copy of it."""
+    r = server.client()
+    r.set("before", 1)
+    add(r, "s", "out", "kept", now_ms() + HOUR)
+    with r.pipeline(transaction=True) as both:
+        both.set("order:42", "unpaid")
+        both.execute_command("TW.ADD", "s", "out", "order:42", "IN", HOUR, "PAYLOAD", "f", "v")
+        both.set("paid", 0)
+        both.execute()
+    server.kill()
+    path = aof_path(server)
+    kept = shutil.copy(path, os.path.join(server.folder, "kept"))
+    return path, kept
+
+
+def start_cut(server, path, kept, at):
+    """Starts the server with the file cut off there; answers a client, and what the log said."""
+    shutil.copy(kept, path)
+    os.truncate(path, at)
+    return start_again(server)
+
+
+def start_again(server):
+    before = len(server.log())
+    server.start()
+    return server.client(), server.log()[before:]
+
+
+def state(client):
+    return {"keys": sorted(client.keys()), "tasks": tasks(client, "s")}
+
+
+def test_what_is_acknowledged_after_a_cut_transaction_is_there_at_the_next_start(fleet):
+    server = fleet.server(**ALWAYS)
+    path, kept = with_a_transaction(server)
+    for at in cuts(path, b"TW.ADD", 8, seed=1):
+        r, log = start_cut(server, path, kept, at)
+        assert NOT_MENDED not in log
+        assert state(r)["keys"] == ["before", "s"] and list(tasks(r, "s")) == ["kept"], at
+        r.set("after", 1)
+        add(r, "s", "out", "after", now_ms() + HOUR)
+        expected = state(r)
+        for _ in range(2):
+            server.kill()
+            r, log = start_again(server)
+            assert state(r) == expected, f"cut off at {at}"
+            assert MENDED not in log and "Truncating" not in log, f"cut off at {at}: the file was not whole after it"
+        server.kill()
+    assert "Truncating" in server.log()
+
+
+def test_a_delivery_that_was_cut_off_is_made_once(fleet):
+    """Made again after the first start; the second must not find the one that was cut off as well."""
+    server = fleet.server(**ALWAYS)
+    r, due = server.client(), now_ms() + 1500
+    names = fill(r, "s", "out", 7, due)
+    in_time(due)
+    wait_delivered(r, "out", 7)
+    server.kill()
+    path = aof_path(server)
+    kept = shutil.copy(path, os.path.join(fleet.folder, "kept"))
+    for at in cuts(path, b"TW.FIRED", 6, seed=2):
+        r, _ = start_cut(server, path, kept, at)
+        wait_delivered(r, "out", 7)
+        wait_until(lambda: server.tw()["pending"] == 0)
+        add(r, "s", "out", "after", now_ms() + HOUR)
+        entries = r.xrange("out")
+        assert [fields["tw.id"] for _, fields in entries] == names
+        server.kill()
+        r, _ = start_again(server)
+        assert (r.xrange("out"), list(tasks(r, "s"))) == (entries, ["after"]), f"cut off at {at}"
+        server.kill()
+
+
+def test_a_script_that_was_cut_off(fleet):
+    server = fleet.server(**ALWAYS)
+    r = server.client()
+    r.eval("redis.call('SET', KEYS[1], 1); redis.call('SET', KEYS[2], 2)", 2, "one", "two")
+    server.kill()
+    path = aof_path(server)
+    kept = shutil.copy(path, os.path.join(fleet.folder, "kept"))
+    for at in cuts(path, b"SET", 4, seed=3):
+        r, _ = start_cut(server, path, kept, at)
+        r.set("three", 3)
+        server.kill()
+        r, _ = start_again(server)
+        assert r.keys() == ["three"], f"cut off at {at}"
+        server.kill()
+
+
+@pytest.mark.parametrize("options", [
+    {"appenddirname": '"a folder"', "appendfilename": '"it\'s mine.aof"'},
+    {"rename-command": 'CONFIG ""'},
+    {"aof-timestamp-enabled": "yes"},
+], ids=["names-with-spaces", "no-CONFIG", "time-stamps"])
+def test_the_file_is_found_and_read_whatever_the_settings(fleet, options):
+    server = fleet.server(**ALWAYS, **options)
+    folder, name = (options.get(key, usual).strip('"')
+                    for key, usual in (("appenddirname", "appendonlydir"), ("appendfilename", "appendonly.aof")))
+    path = os.path.join(server.folder, folder, f"{name}.1.incr.aof")
+    with server.client().pipeline(transaction=True) as both:
+        both.set("one", 1).set("two", 2).execute()
+    server.kill()
+    os.truncate(path, os.path.getsize(path) - 3)
+    r, log = start_again(server)
+    assert r.keys() == [] and "Truncating" in log
+    r.set("after", 1)
+    server.kill()
+    r, _ = start_again(server)
+    assert r.keys() == ["after"]
+
+
+def test_after_rewrites_it_is_the_last_file_that_is_mended(fleet):
+    """One that was completed, and one that the crash cut off: commands go to the file that each began."""
+    server = fleet.server(**ALWAYS)
+    r = server.client()
+    add(r, "s", "out", "kept", now_ms() + HOUR)
+    r.bgrewriteaof()
+    wait_until(lambda: "incr.aof" in aof_path(server) and server.info("persistence")["aof_rewrite_in_progress"] == 0
+               and server.info("persistence")["aof_rewrite_scheduled"] == 0)
+    with r.pipeline(transaction=True) as both:
+        both.set("one", 1).set("two", 2).execute()
+    server.kill()
+    path = aof_path(server)
+    assert not path.endswith(".1.incr.aof")
+    os.truncate(path, os.path.getsize(path) - 1)
+    r, _ = start_again(server)
+    r.set("after", 1)
+    server.kill()
+    r, _ = start_again(server)
+    assert (sorted(r.keys()), list(tasks(r, "s"))) == (["after", "s"], ["kept"])
+
+
+def test_a_file_that_is_whole_is_left_alone(fleet):
+    """Or cut off where no transaction is, or cut off between two commands of one, which servers see to."""
+    server = fleet.server(**ALWAYS)
+    path, kept = with_a_transaction(server)
+    begin, end, starts = span(path, b"TW.ADD")
+    for at, left in ((end, end), (begin, begin), (starts[2], begin), (begin - 1, None)):
+        _, log = start_cut(server, path, kept, at)
+        assert MENDED not in log and NOT_MENDED not in log, at
+        server.kill()
+        assert left is None or os.path.getsize(path) == left
+
+
+def test_what_was_left_open_before_the_module_came_is_told_and_kept(fleet):
+    """A server without the module wrote after such a transaction. That cannot be undone, nor shall the file get shorter."""
+    server = fleet.server(**ALWAYS)
+    path, kept = with_a_transaction(server)
+    begin, _, starts = span(path, b"TW.ADD")
+    with open(kept, "rb") as file:
+        text = file.read()
+    opened, one = text[begin:starts[2]], text[starts[1]:starts[2]]
+    with open(kept, "wb") as file:
+        file.write(text[:begin] + opened + one + opened + one[:-1])
+    _, log = start_cut(server, path, kept, os.path.getsize(kept))
+    assert NOT_MENDED in log and "BGREWRITEAOF" in log
+    assert os.path.getsize(path) == begin + len(opened + one + opened)
