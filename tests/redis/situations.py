@@ -140,6 +140,21 @@ class WallClock:
         return now_ms() + self.offset_ms
 
 
+# Processes that a server has forked
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def end(pid):
+    """A rewriting child outlives its parent's SIGKILL."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 # The append-only file
 
 def aof_path(server, kind="incr"):

@@ -4,15 +4,16 @@
 load.py says how that is judged: the state must be the one after some first part of each client's history, with every
 task pending or delivered, once. How long that part is at least depends on appendfsync.
 
-SIGKILL ends the process, not the machine: what Redis has handed to the kernel stays. A power cut is played by cutting
-the file back to a length that it had up to a second earlier, which is more than `everysec` would lose on a sound disk.
+SIGKILL ends the process, not the machine: what Redis has handed to the kernel stays. It seldom comes in the middle of a
+write; there a limit to the size of files ends it. A power cut is played by cutting the file back to a length that it had
+up to a second earlier, which is more than `everysec` would lose on a sound disk.
 
 TICKWHEEL_CRASH_ROUNDS: rounds of the test with `always` (50; the others do a tenth as many each). TICKWHEEL_SEED: the
 random choices, printed by a test that fails; the moments of the kills are the machine's own.
 """
 import os
 import re
-import signal
+import resource
 import threading
 import time
 
@@ -20,6 +21,7 @@ import pytest
 
 from harness import ROOT, now_ms, wait_until
 from load import NEVER, Books, Maker, Reader, Worker, light, seeded
+from situations import aof_path, children, end
 
 ROUNDS = int(os.environ.get("TICKWHEEL_CRASH_ROUNDS") or (10 if light() else 50))
 CLIENTS = 3
@@ -39,8 +41,8 @@ class Crash:
         self.makers = [Maker(self.books.line(f"c{k}"), self.rng, PLACES) for k in range(CLIENTS)]
         self.done = self.rewrites = 0
 
-    def round(self, least, most, rewrite=None, killed=None):
-        """Load, then SIGKILL. Answers what a consumer saw, and when the kill was."""
+    def round(self, least, most, rewrite=None, killed=None, torn=False):
+        """Load, then SIGKILL, or an end in the middle of a write. Answers what a consumer saw, and when that was."""
         for maker in self.makers:
             maker.rng = type(self.rng)(self.rng.randrange(1 << 32))  # Its own: threads take turns as they please.
         crew = [Worker(self.server, maker) for maker in self.makers]
@@ -53,7 +55,10 @@ class Crash:
             rewrite()
         child = children(self.server.pid)
         at = now_ms()
-        self.server.kill()
+        if torn:
+            self.tear()
+        else:
+            self.server.kill()
         for pid in child:
             end(pid)
         if killed:
@@ -63,6 +68,13 @@ class Crash:
             worker.finish()
             self.done += worker.done
         return reader.finish(), at
+
+    def tear(self):
+        """Ends the server in the middle of a write: it gets no further than some byte of its append-only file."""
+        room = os.path.getsize(aof_path(self.server)) + self.rng.randrange(1000, 20000)
+        self.server.expected_to_die = True
+        resource.prlimit(self.server.pid, resource.RLIMIT_FSIZE, (room, room))
+        self.server.expect_end()
 
     def revive(self):
         self.server.start()
@@ -92,19 +104,6 @@ class Crash:
         self.rewrites += 1
 
 
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(word) for word in file.read().split()]
-
-
-def end(pid):
-    """A rewriting child outlives its parent's SIGKILL."""
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
 def test_always_loses_nothing_and_doubles_nothing(fleet):
     """One folder through all rounds: tasks outlive many crashes, and rewrites that were cut off or completed."""
     crash = Crash(fleet, seeded(), appendfsync="always")
@@ -113,7 +112,7 @@ def test_always_loses_nothing_and_doubles_nothing(fleet):
         rewrite = {2: crash.start_rewrite, 4: crash.finish_rewrite}.get(number % 5)
         if number % 10 == 4:
             crash.server.client().config_set("aof-use-rdb-preamble", "no")
-        seen, _ = crash.round(0.05, 0.7, rewrite)
+        seen, _ = crash.round(0.05, 0.7, rewrite, torn=number % 3 == 0)
         crash.revive()
         for line in books.lines:
             line.promise_acked()
@@ -125,7 +124,8 @@ def test_always_loses_nothing_and_doubles_nothing(fleet):
     books.wait_delivered(crash.server.client())
     books.settle()
     print(f"{ROUNDS} kills, {crash.rewrites} in or after a rewrite; {crash.done} commands acknowledged, "
-          f"{sum(map(len, books.delivered.values()))} deliveries, {len(books.pending)} pending")
+          f"{sum(map(len, books.delivered.values()))} deliveries, {len(books.pending)} pending; the file ended within "
+          f"a command {crash.server.log().count('Truncating the AOF')} times")
     assert crash.rewrites >= ROUNDS // 5 * 2 and books.pending and len(books.closed) > ROUNDS
 
 
