@@ -1,56 +1,98 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads the server's append-only files: each command as the array of its arguments in RESP, lines with a # between them,
+ * Reads the server's append-only files: each command as the array of its arguments in RESP, and comments between them,
  *
  *     #TS:1795312608\r\n *2\r\n $3\r\n GET\r\n $1\r\n k\r\n ...
  *
- * and the manifest, a line for each file in the order in which they are loaded:
+ * and the manifest, a line of names and values for each file, in the order in which they are loaded:
  *
- *     file appendonly.aof.3.incr.aof seq 3 type i
+ *     file appendonly.aof.3.base.rdb seq 3 type b
+ *     file "an appendonly.aof.7.incr.aof" seq 7 type i
  *
- * Source: the servers' own files, of Redis 7.0 and 8.0 and Valkey 8.1; RESP: https://redis.io/docs/latest/develop/reference/protocol-spec/
+ * Sources: the servers' own files, of Redis 7.0 and 8.0 and Valkey 8.1; RESP,
+ * https://redis.io/docs/latest/develop/reference/protocol-spec/
  */
 #include "aof.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
 
 struct reader {
+    FILE *file;
+    uint64_t read; /* from the file, so far */
     const char *at, *end;
+    char some[16384];
 };
 
-/* Reads such a letter and a number, to the end of the line. */
+/* A string, as much of it as tells MULTI and EXEC from all others. */
+struct name {
+    uint64_t size;
+    char first[5];
+};
+
+/* Reads on. False: that was all. */
+static bool read_some(struct reader *from)
+{
+    size_t size = fread(from->some, 1, sizeof from->some, from->file);
+    from->read += size;
+    from->at = from->some;
+    from->end = from->some + size;
+    return size != 0;
+}
+
+static bool more(struct reader *from)
+{
+    return from->at != from->end || read_some(from);
+}
+
+static uint64_t where(const struct reader *from)
+{
+    return from->read - (uint64_t)(from->end - from->at);
+}
+
+static bool take(struct reader *from, char expected)
+{
+    return more(from) && *from->at++ == expected;
+}
+
+/* Reads a line: this letter, and a number. */
 static bool read_header(struct reader *from, char letter, uint64_t *number)
 {
-    const char *at = from->at;
-    if (at == from->end || *at++ != letter)
+    *number = 0;
+    if (!take(from, letter) || !more(from) || *from->at == '\r')
         return false;
-    const char *first = at;
-    for (*number = 0; at != from->end && *at >= '0' && *at <= '9' && at - first < 18; at++)
-        *number = *number * 10 + (uint64_t)(*at - '0');
-    if (at == first || from->end - at < 2 || at[0] != '\r' || at[1] != '\n')
-        return false;
-    from->at = at + 2;
-    return true;
+    for (int digits = 0; more(from) && *from->at >= '0' && *from->at <= '9' && digits < 18; digits++)
+        *number = *number * 10 + (uint64_t)(*from->at++ - '0');
+    return take(from, '\r') && take(from, '\n');
 }
 
-static bool read_argument(struct reader *from, struct tw__bytes *argument)
+static bool skip(struct reader *from, uint64_t size)
 {
-    uint64_t size;
-    if (!read_header(from, '$', &size) || (uint64_t)(from->end - from->at) < size + 2)
-        return false;
-    *argument = (struct tw__bytes){from->at, (size_t)size};
-    from->at += size + 2;
-    return true;
+    while (size > 0 && more(from)) {
+        uint64_t there = (uint64_t)(from->end - from->at), part = size < there ? size : there;
+        from->at += part;
+        size -= part;
+    }
+    return size == 0;
 }
 
-/* Reads a command; what counts is its name. */
-static bool read_command(struct reader *from, struct tw__bytes *name)
+static bool read_argument(struct reader *from, struct name *name)
+{
+    uint64_t kept = 0;
+    if (!read_header(from, '$', &name->size))
+        return false;
+    while (kept < name->size && kept < sizeof name->first && more(from))
+        name->first[kept++] = *from->at++;
+    return skip(from, name->size - kept) && take(from, '\r') && take(from, '\n');
+}
+
+static bool read_command(struct reader *from, struct name *name)
 {
     uint64_t count;
-    struct tw__bytes other;
+    struct name other;
     if (!read_header(from, '*', &count) || count == 0 || !read_argument(from, name))
         return false;
     while (--count > 0)
@@ -59,77 +101,96 @@ static bool read_command(struct reader *from, struct tw__bytes *name)
     return true;
 }
 
-/* A command, or a line that is none and has no name. */
-static bool read_item(struct reader *from, struct tw__bytes *name)
+static bool read_comment(struct reader *from)
 {
-    *name = (struct tw__bytes){from->at, 0};
-    if (*from->at != '#')
-        return read_command(from, name);
-    const char *newline = memchr(from->at, '\n', (size_t)(from->end - from->at));
-    if (newline != NULL)
-        from->at = newline + 1;
-    return newline != NULL;
+    while (more(from))
+        if (*from->at++ == '\n')
+            return true;
+    return false;
 }
 
-static bool named(struct tw__bytes name, const char *word)
+static bool is(const struct name *name, const char *word)
 {
-    return name.size == strlen(word) && strncasecmp(name.at, word, name.size) == 0;
+    return name->size == strlen(word) && strncasecmp(name->first, word, strlen(word)) == 0;
 }
 
-enum tw__aof_end tw__aof_end(struct tw__bytes file, size_t *at)
+enum tw__aof_end tw__aof_end(FILE *file, uint64_t *at)
 {
-    struct reader from = {file.at, file.at + file.size};
-    struct tw__bytes name;
+    struct reader from = {.file = file, .at = from.some, .end = from.some};
     enum tw__aof_end end = TW__AOF_WHOLE;
-    while (from.at != from.end) {
-        size_t begin = (size_t)(from.at - file.at);
-        if (!read_item(&from, &name))
+    while (more(&from)) {
+        struct name name = {0};
+        uint64_t begin = where(&from);
+        if (*from.at == '#' ? !read_comment(&from) : !read_command(&from, &name))
             return TW__AOF_FOREIGN;
-        if (named(name, "exec"))
+        if (is(&name, "exec"))
             end = TW__AOF_WHOLE;
-        else if (named(name, "multi") && end != TW__AOF_WHOLE)
-            end = TW__AOF_NESTED;
-        else if (named(name, "multi")) {
+        else if (is(&name, "multi") && end == TW__AOF_WHOLE) {
             end = TW__AOF_OPEN;
             *at = begin;
         }
     }
-    return end;
+    return ferror(file) ? TW__AOF_FOREIGN : end;
 }
 
 /* ---- the manifest ------------------------------------------------------------------------------------------------- */
 
-/* Takes the text before a mark, and the mark. */
-static bool take_until(struct reader *from, const char *mark, struct tw__bytes *text)
+static int hex_digit(char c)
 {
-    const char *found = memmem(from->at, (size_t)(from->end - from->at), mark, strlen(mark));
-    if (found == NULL)
-        return false;
-    *text = (struct tw__bytes){from->at, (size_t)(found - from->at)};
-    from->at = found + strlen(mark);
-    return true;
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Reads a line: the name of the file, and whether commands are appended to it. */
-static bool read_line(struct tw__bytes line, struct tw__bytes *name)
+/* Reads what stands for one character between quotes, as the servers write it. */
+static char read_quoted(const char **at)
 {
-    struct reader from = {line.at, line.at + line.size};
-    struct tw__bytes before;
-    if (!take_until(&from, "file ", &before) || before.size != 0)
-        return false;
-    bool quoted = from.at != from.end && *from.at == '"';
-    from.at += quoted;
-    return take_until(&from, quoted ? "\" " : " ", name) && take_until(&from, "type ", &before) &&
-           from.at != from.end && *from.at == 'i';
+    static const char letters[] = "nrtab", meant[] = "\n\r\t\a\b";
+    char c = *(*at)++;
+    if (c != '\\' || **at == '\0')
+        return c;
+    c = *(*at)++;
+    if (c == 'x' && hex_digit((*at)[0]) >= 0 && hex_digit((*at)[1]) >= 0) {
+        *at += 2;
+        return (char)(hex_digit((*at)[-2]) * 16 + hex_digit((*at)[-1]));
+    }
+    const char *letter = strchr(letters, c);
+    return letter == NULL ? c : meant[letter - letters];
 }
 
-bool tw__aof_last(struct tw__bytes manifest, struct tw__bytes *name)
+/* Reads a word of a line, quoted or not. False: there is none, or it has no room. */
+static bool read_word(const char **at, char *word, size_t room)
 {
-    struct reader from = {manifest.at, manifest.at + manifest.size};
-    struct tw__bytes line, found;
-    *name = (struct tw__bytes){NULL, 0};
-    while (take_until(&from, "\n", &line))
-        if (read_line(line, &found))
-            *name = found;
-    return name->size != 0 && memchr(name->at, '\\', name->size) == NULL;
+    size_t size = 0;
+    *at += strspn(*at, " \t\r\n");
+    bool quoted = **at == '"';
+    *at += quoted;
+    while (**at != '\0' && (quoted ? **at != '"' : strchr(" \t\r\n", **at) == NULL)) {
+        char c = quoted ? read_quoted(at) : *(*at)++;
+        if (++size == room)
+            return false;
+        *word++ = c;
+    }
+    *word = '\0';
+    *at += quoted && **at == '"';
+    return size > 0;
+}
+
+bool tw__aof_last(FILE *manifest, char *name, size_t room)
+{
+    char line[2048], key[16], value[1024], file[1024], last = '\0';
+    while (fgets(line, sizeof line, manifest) != NULL) {
+        const char *at = line;
+        char type = '\0';
+        file[0] = '\0';
+        while (line[0] != '#' && read_word(&at, key, sizeof key) && read_word(&at, value, sizeof value))
+            if (strcmp(key, "file") == 0)
+                snprintf(file, sizeof file, "%s", value);
+            else if (strcmp(key, "type") == 0)
+                type = value[0];
+        /* Of the sorts b, h and i those of i come last; h is history, and not loaded. */
+        if (strchr("bi", type) != NULL && type >= last && file[0] != '\0' && strlen(file) < room) {
+            snprintf(name, room, "%s", file);
+            last = type;
+        }
+    }
+    return last != '\0';
 }

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an append-only file of the server says, as far as mend.c has to know. Free of Redis, of memory and of files.
+ * What an append-only file of the server says, as far as mend.c has to know. Free of Redis.
  */
 #ifndef TW_REDIS_AOF_H
 #define TW_REDIS_AOF_H
 
-#include "task.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
 /* How a file of commands ends. */
 enum tw__aof_end {
     TW__AOF_WHOLE,  /* each MULTI has its EXEC */
-    TW__AOF_OPEN,   /* the last MULTI has none */
-    TW__AOF_NESTED, /* a MULTI has none, and another follows */
-    TW__AOF_FOREIGN /* it is no file of whole commands */
+    TW__AOF_OPEN,   /* a MULTI has none */
+    TW__AOF_FOREIGN /* it is no file of whole commands, or cannot be read */
 };
 
-/* Reads a file of commands; with TW__AOF_OPEN and TW__AOF_NESTED, `at` is where the first MULTI without EXEC begins.
- * Cost: what is between the headers of arguments is not looked at, except for the names of commands. */
-enum tw__aof_end tw__aof_end(struct tw__bytes file, size_t *at);
+/* Reads a file of commands from where it stands to its end; with TW__AOF_OPEN, `at` is how far from there the first MULTI
+ * without an EXEC after it begins. Cost: all of the file is read, about 1 GB a second if it is in memory. */
+enum tw__aof_end tw__aof_end(FILE *file, uint64_t *at);
 
-/* The name of the file that a manifest says commands are appended to: the last of its kind. It lies in the manifest.
- * False: there is none, or its name is one that has to be quoted with backslashes. */
-bool tw__aof_last(struct tw__bytes manifest, struct tw__bytes *name);
+/* Reads the manifest: the name of the file that is loaded last, which is that to which commands are appended, if there is
+ * one of that sort. False: it names no file, or one whose name has no room. */
+bool tw__aof_last(FILE *manifest, char *name, size_t room);
 
 #endif

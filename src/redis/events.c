@@ -108,9 +108,9 @@ static void on_loading(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub
     (void)data;
     if (sub == REDISMODULE_SUBEVENT_LOADING_AOF_START)
         tw__mend_begin(ctx);
-    if (sub == REDISMODULE_SUBEVENT_LOADING_ENDED)
-        tw__mend_finish(ctx);
     bool ended = sub == REDISMODULE_SUBEVENT_LOADING_ENDED || sub == REDISMODULE_SUBEVENT_LOADING_FAILED;
+    if (ended)
+        tw__mend_finish(ctx);
     tw__tick_loading(!ended);
     if (!ended) {
         if (!tw__batch_open())

@@ -13,64 +13,31 @@
  * that were undone are done, twice. Redis (7.0 to 8.0 at least) and Valkey up to 8.1 do so with any transaction or
  * script; Valkey mended it in August 2026 (its pull request 4342). They see to it only if the cut is between two
  * commands. So when a file has become shorter by being loaded, we look for a transaction that it leaves open, and cut
- * that off too, as those servers do. It has not been opened for writing yet.
+ * that off too, as those servers do. That it is open already, DEBUG LOADAOF's case, does no harm: it is appended to.
+ *
+ * What we cut off is kept in a file of its own. If a server without this module went on after an earlier crash, what it
+ * acknowledged since then is in there: it has not been loaded, and nobody can tell it from the transaction.
  */
 #include "module.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "aof.h"
 
-/* The file that will be written to, as it was before it was loaded; size -1: there is none. */
+/* The file that is loaded last, as it was before; size -1: there is none. */
 static char path[PATH_MAX];
 static off_t size_before = -1;
-
-/* ---- files -------------------------------------------------------------------------------------------------------- */
 
 static off_t size_of(const char *name)
 {
     struct stat status;
     return stat(name, &status) == 0 ? status.st_size : -1;
-}
-
-/* Reads a file in place. False: errno says why not. */
-static bool map_file(const char *name, struct tw__bytes *file)
-{
-    struct stat status;
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    bool done = fd >= 0 && fstat(fd, &status) == 0;
-    *file = (struct tw__bytes){"", 0};
-    if (done && status.st_size > 0) {
-        void *at = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        done = at != MAP_FAILED;
-        if (done)
-            *file = (struct tw__bytes){at, (size_t)status.st_size};
-    }
-    if (fd >= 0)
-        close(fd);
-    return done;
-}
-
-static void unmap_file(struct tw__bytes file)
-{
-    if (file.size != 0)
-        munmap((void *)(uintptr_t)file.at, file.size);
-}
-
-static bool cut(const char *name, size_t size)
-{
-    int fd = open(name, O_WRONLY | O_CLOEXEC);
-    bool done = fd >= 0 && ftruncate(fd, (off_t)size) == 0 && fsync(fd) == 0;
-    if (fd >= 0)
-        close(fd);
-    return done;
 }
 
 /* ---- which file ---------------------------------------------------------------------------------------------------- */
@@ -92,57 +59,82 @@ static void read_setting(RedisModuleCtx *ctx, const char *name, const char *usua
 /* Finds the file; the server's folder is its working directory. */
 static bool find_file(RedisModuleCtx *ctx)
 {
-    char folder[NAME_MAX + 1], base[NAME_MAX + 1];
+    char folder[NAME_MAX + 1], name[NAME_MAX + 1];
     read_setting(ctx, "appenddirname", "appendonlydir", folder, sizeof folder);
-    read_setting(ctx, "appendfilename", "appendonly.aof", base, sizeof base);
-    snprintf(path, sizeof path, "%s/%s.manifest", folder, base);
-    struct tw__bytes manifest, name;
-    if (!map_file(path, &manifest))
-        return false;
-    bool found = tw__aof_last(manifest, &name);
+    read_setting(ctx, "appendfilename", "appendonly.aof", name, sizeof name);
+    snprintf(path, sizeof path, "%s/%s.manifest", folder, name);
+    FILE *manifest = fopen(path, "re");
+    bool found = manifest != NULL && tw__aof_last(manifest, name, sizeof name);
+    if (manifest != NULL)
+        fclose(manifest);
     if (found)
-        snprintf(path, sizeof path, "%s/%.*s", folder, (int)name.size, name.at);
-    unmap_file(manifest);
+        snprintf(path, sizeof path, "%s/%s", folder, name);
     return found;
 }
 
-/* ---- before and after ------------------------------------------------------------------------------------------------ */
-
 void tw__mend_begin(RedisModuleCtx *ctx)
 {
-    size_before = find_file(ctx) ? size_of(path) : -1;
+    bool found = find_file(ctx);
+    size_before = found ? size_of(path) : -1;
+    if (!found)
+        RedisModule_Log(ctx, "warning",
+                        "no append-only file was found by %s: if one is cut off, it is not mended", path);
 }
 
-static void warn(RedisModuleCtx *ctx, const char *why)
+/* ---- what is open at its end -------------------------------------------------------------------------------------------- */
+
+/* Copies what follows in a file into a new one. False: errno says why not, and there is none. */
+static bool copy_rest(FILE *from, const char *to)
 {
-    RedisModule_Log(
-        ctx, "warning",
-        "%s was cut off and is not mended (%s): what is written from now on may be lost at the next "
-        "start; keep a copy of the file, then use BGREWRITEAOF",
-        path, why);
+    char some[4096];
+    size_t size;
+    FILE *copy = fopen(to, "wxe");
+    if (copy == NULL)
+        return false;
+    while ((size = fread(some, 1, sizeof some, from)) != 0 && fwrite(some, 1, size, copy) == size) {
+    }
+    bool done = !ferror(from) && fflush(copy) == 0 && fsync(fileno(copy)) == 0 && !ferror(copy);
+    int error = errno;
+    fclose(copy);
+    if (!done)
+        unlink(to);
+    errno = error;
+    return done;
+}
+
+/* Cuts the file off there, and keeps the rest. */
+static bool cut(FILE *file, uint64_t at, const char *rest)
+{
+    return fseeko(file, (off_t)at, SEEK_SET) == 0 && copy_rest(file, rest) && truncate(path, (off_t)at) == 0;
+}
+
+static void mend(RedisModuleCtx *ctx, FILE *file)
+{
+    char rest[sizeof path + 40];
+    uint64_t at = 0;
+    enum tw__aof_end end = file == NULL ? TW__AOF_FOREIGN : tw__aof_end(file, &at);
+    snprintf(rest, sizeof rest, "%s.cut-%" PRIu64, path, tw__now_ms());
+    if (end == TW__AOF_OPEN && cut(file, at, rest))
+        RedisModule_Log(ctx, "warning",
+                        "%s ended within a transaction, and is cut back to %" PRIu64
+                        " bytes, where it began; what followed is in %s",
+                        path, at, rest);
+    else if (end != TW__AOF_WHOLE)
+        RedisModule_Log(
+            ctx, "warning",
+            "%s was cut off and cannot be mended (%s): what is written from now on may be lost at the "
+            "next start; BGREWRITEAOF prevents it",
+            path, end == TW__AOF_OPEN || file == NULL ? strerror(errno) : "not a file of commands");
 }
 
 void tw__mend_finish(RedisModuleCtx *ctx)
 {
     off_t before = size_before;
-    struct tw__bytes file;
-    size_t at;
     size_before = -1;
     if (before < 0 || size_of(path) >= before)
-        return;
-    if (!map_file(path, &file)) {
-        warn(ctx, strerror(errno));
-        return;
-    }
-    enum tw__aof_end end = tw__aof_end(file, &at);
-    unmap_file(file);
-    if (end == TW__AOF_FOREIGN)
-        warn(ctx, "it cannot be understood");
-    else if (end == TW__AOF_NESTED)
-        warn(ctx, "it holds a transaction that was left open before");
-    else if (end == TW__AOF_OPEN && !cut(path, at))
-        warn(ctx, strerror(errno));
-    else if (end == TW__AOF_OPEN)
-        RedisModule_Log(ctx, "notice", "%s: cut back to %zu bytes, as its last transaction was cut off", path,
-                        at);
+        return; /* nothing was cut off, or the server is not loading an append-only file */
+    FILE *file = fopen(path, "re");
+    mend(ctx, file);
+    if (file != NULL)
+        fclose(file);
 }

@@ -9,7 +9,7 @@
  *     task.c      the bytes of a task             persist.c   RDB, AOF, copies, digests, defragmentation
  *     filing.c    where tasks wait                chunk.c     tasks as bytes on disk
  *     table.c     ids to tasks                    overview.c  all schedules at once
- *     aof.c       append-only files          mend.c      one that was cut off in a transaction
+ *     aof.c       reading append-only files       mend.c      one that was cut off in a transaction
  *     config.c, info.c, docs.c
  *     arguments.c reading the arguments of commands
  */

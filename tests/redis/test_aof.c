@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What an append-only file ends with, for files cut off at every byte, against the list of commands that they were made
- * of. Each lies in a block of its own size, so that a reader that goes too far is seen by the sanitizers.
+ * of.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
@@ -11,19 +11,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static enum tw__aof_end end_of(const char *text, size_t size, size_t *at)
+static FILE *file_of(const char *text, size_t size)
 {
-    char *own = malloc(size + 1);
-    assert_non_null(own);
-    memcpy(own + 1, text, size); /* ends where the block does */
-    enum tw__aof_end end = tw__aof_end((struct tw__bytes){own + 1, size}, at);
-    free(own);
+    FILE *file = fmemopen((void *)(uintptr_t)text, size, "r");
+    assert_non_null(file);
+    return file;
+}
+
+static enum tw__aof_end end_of(const char *text, size_t size, uint64_t *at)
+{
+    FILE *file = file_of(text, size);
+    enum tw__aof_end end = tw__aof_end(file, at);
+    fclose(file);
     return end;
 }
 
 static void is(const char *text, enum tw__aof_end expected, size_t where)
 {
-    size_t at = 0;
+    uint64_t at = 0;
     assert_int_equal(end_of(text, strlen(text), &at), expected);
     assert_int_equal(at, where);
 }
@@ -47,11 +52,11 @@ static void a_transaction_without_its_end_is_found(void **state)
     is(EXEC GET, TW__AOF_WHOLE, 0);
 }
 
-static void one_that_others_follow_is_told_apart(void **state)
+static void what_begins_within_one_belongs_to_it(void **state)
 {
     (void)state;
-    is(GET MULTI GET MULTI, TW__AOF_NESTED, strlen(GET));
-    is(MULTI MULTI GET MULTI GET, TW__AOF_NESTED, 0);
+    is(GET MULTI GET MULTI, TW__AOF_OPEN, strlen(GET));
+    is(MULTI MULTI GET MULTI GET, TW__AOF_OPEN, 0);
     is(MULTI MULTI EXEC GET, TW__AOF_WHOLE, 0);
 }
 
@@ -87,6 +92,26 @@ static void what_is_no_such_file_is_said_to_be_none(void **state)
         is(others[i], TW__AOF_FOREIGN, 0);
 }
 
+/* Whatever lies where the reader's buffer ends. */
+static void arguments_longer_than_a_buffer(void **state)
+{
+    (void)state;
+    enum { BUFFER = 16384, ABOUT = 48 };
+    static char text[3 * BUFFER];
+    for (int size = 0; size < 2 * BUFFER + ABOUT; size += size % BUFFER == ABOUT ? BUFFER - 2 * ABOUT : 1) {
+        uint64_t at = 0;
+        int head = sprintf(text, "*2\r\n$3\r\nSET\r\n$%d\r\n", size), begin = head + size + 2;
+        memset(text + head, '$', (size_t)size);
+        int tail = sprintf(text + head + size, "\r\n" MULTI GET);
+        assert_int_equal(end_of(text, (size_t)(head + size + tail), &at), TW__AOF_OPEN);
+        assert_int_equal(at, begin);
+        assert_int_equal(end_of(text, (size_t)(head + size + tail - 1), &at), TW__AOF_FOREIGN);
+        strcat(text + head + size, EXEC);
+        assert_int_equal(end_of(text, (size_t)head + (size_t)size + strlen("\r\n" MULTI GET EXEC), &at),
+                         TW__AOF_WHOLE);
+    }
+}
+
 /* ---- files of any commands, cut off anywhere ---------------------------------------------------------------------- */
 
 enum { COMMANDS = 40, ROOM = COMMANDS * 200 };
@@ -118,6 +143,8 @@ static void write_other(struct model *model, struct rng *rng)
         while (size-- > 0)
             model->text[model->size++] =
                 rng_below(rng, 4) == 0 ? (char)rng_below(rng, 256) : often[rng_below(rng, sizeof often - 1)];
+        if (i == 0 && strchr("ci", model->text[model->size - 1] | 0x20) != NULL)
+            model->text[model->size - 1] = '#'; /* neither MULTI nor EXEC, then */
         write_text(model, "\r\n");
     }
 }
@@ -136,17 +163,17 @@ static void write_model(struct model *model, struct rng *rng)
     model->begins[COMMANDS] = model->size;
 }
 
-/* What the first so many commands end with. */
-static enum tw__aof_end model_end(const struct model *model, int commands, size_t *at)
+/* Whether the first so many commands leave one open, and where. */
+static bool model_open(const struct model *model, int commands, uint64_t *at)
 {
-    int open = 0;
+    bool open = false;
     for (int i = 0; i < commands; i++) {
-        if (model->kind[i] == IS_EXEC)
-            open = 0;
-        else if (model->kind[i] == IS_MULTI && open++ == 0)
+        if (model->kind[i] == IS_MULTI && !open)
             *at = model->begins[i];
+        if (model->kind[i] != OTHER)
+            open = model->kind[i] == IS_MULTI;
     }
-    return open == 0 ? TW__AOF_WHOLE : open == 1 ? TW__AOF_OPEN : TW__AOF_NESTED;
+    return open;
 }
 
 static void files_cut_at_any_byte(void **state)
@@ -154,24 +181,26 @@ static void files_cut_at_any_byte(void **state)
     (void)state;
     struct rng rng;
     static struct model model;
-    unsigned seen[4] = {0};
+    unsigned seen[3] = {0};
     rng_init(&rng, run_seed());
     for (unsigned round = run_scaled(200); round-- > 0;) {
         write_model(&model, &rng);
         int whole = 0;
         for (size_t size = 0; size <= model.size; size++) {
-            size_t at = 0, expected_at = 0;
+            uint64_t at = 0, open_at = 0;
             while (whole < COMMANDS && model.begins[whole + 1] <= size)
                 whole++;
-            enum tw__aof_end end = end_of(model.text, size, &at),
-                             expected = model_end(&model, whole, &expected_at);
+            bool open = model_open(&model, whole, &open_at);
+            enum tw__aof_end end = end_of(model.text, size, &at);
+            assert_int_equal(end, model.begins[whole] != size ? TW__AOF_FOREIGN
+                                  : open                      ? TW__AOF_OPEN
+                                                              : TW__AOF_WHOLE);
+            if (end == TW__AOF_OPEN)
+                assert_int_equal(at, open_at);
             seen[end]++;
-            assert_int_equal(end, model.begins[whole] == size ? expected : TW__AOF_FOREIGN);
-            if (end == TW__AOF_OPEN || end == TW__AOF_NESTED)
-                assert_int_equal(at, expected_at);
         }
     }
-    for (int end = 0; end < 4; end++)
+    for (int end = 0; end < 3; end++)
         assert_true(seen[end] > 10);
 }
 
@@ -179,47 +208,72 @@ static void files_cut_at_any_byte(void **state)
 
 static void last_is(const char *manifest, const char *expected)
 {
-    struct tw__bytes name;
-    size_t size = strlen(manifest);
-    char *own = malloc(size + 1);
-    assert_non_null(own);
-    memcpy(own + 1, manifest, size);
-    bool found = tw__aof_last((struct tw__bytes){own + 1, size}, &name);
-    assert_int_equal(found, expected != NULL);
-    if (found) {
-        assert_int_equal(name.size, strlen(expected));
-        assert_memory_equal(name.at, expected, name.size);
-    }
-    free(own);
+    char name[64] = "";
+    FILE *file = file_of(manifest, strlen(manifest));
+    assert_int_equal(tw__aof_last(file, name, sizeof name), expected != NULL);
+    if (expected != NULL)
+        assert_string_equal(name, expected);
+    fclose(file);
 }
 
-static void the_manifest_says_which_file_is_written_to(void **state)
+static void the_manifest_says_which_file_is_loaded_last(void **state)
 {
     (void)state;
     last_is("file a.aof.1.base.rdb seq 1 type b\nfile a.aof.1.incr.aof seq 1 type i\n", "a.aof.1.incr.aof");
     last_is("file a.1 seq 1 type i\nfile a.2 seq 2 type i startoffset 0\n", "a.2");
     last_is("#comment\nfile a.3.base seq 3 type b\nfile a.2 seq 2 type h\nfile a.9 seq 9 type i\n", "a.9");
-    last_is("file \"it is mine.1\" seq 1 type i\n", "it is mine.1");
-    last_is("file \"type h\" seq 1 type i\n", "type h");
-    last_is("file \"a\\\"b\" seq 1 type i\n", NULL);
-    last_is("file a seq 1 type b\n", NULL);
-    last_is("file a seq 1 type i", NULL); /* a line that was cut off */
-    last_is("file  seq 1 type i\n", NULL);
+    last_is("file a.9 seq 9 type i\nfile a.3.base seq 3 type b\nfile a.2 seq 2 type h\n", "a.9");
+    last_is("seq 1 type i file a\n", "a");
+    last_is("file a seq 1 type b\n", "a");
+    last_is("file a seq 1 type i", "a");
+    last_is("# file a seq 1 type i\n", NULL);
+    last_is("file a seq 1 type h\n", NULL);
+    last_is("file a seq 1\n", NULL);
+    last_is("seq 1 type i\n", NULL);
+    last_is("file\n", NULL);
     last_is("", NULL);
     last_is("\n\n", NULL);
-    last_is("file a\nfile \"\nfile \n", NULL);
-    last_is("file a seq 1 type \n", NULL);
+}
+
+static void names_are_read_as_they_are_quoted(void **state)
+{
+    (void)state;
+    last_is("file \"it is mine.1\" seq 1 type i\n", "it is mine.1");
+    last_is("file \"type h\" seq 1 type i\n", "type h");
+    last_is("file \"a\\\"b\\\\c\" seq 1 type i\n", "a\"b\\c");
+    last_is("file \"\\n\\r\\t\\a\\b\" seq 1 type i\n", "\n\r\t\a\b");
+    last_is("file \"f\\xc3\\xbcnf\" seq 1 type i\n", "f\xc3\xbcnf");
+    last_is("file \"\\xzz\\x1\" seq 1 type i\n", "xzzx1");
+    last_is("file \"\" seq 1 type i\n", NULL);
+    last_is("file \"no end", NULL);
+    last_is("file \"no end\\", NULL);
+    last_is("file \"no end\\x", NULL);
+}
+
+static void a_name_without_room_is_none(void **state)
+{
+    (void)state;
+    char line[3000], name[64];
+    for (int size = 1; size < 2900; size += size < 70 ? 1 : 97) {
+        sprintf(line, "file %0*d seq 1 type i\n", size, 0);
+        FILE *file = file_of(line, strlen(line));
+        assert_int_equal(tw__aof_last(file, name, sizeof name), size < (int)sizeof name);
+        fclose(file);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_transaction_without_its_end_is_found),
-        cmocka_unit_test(one_that_others_follow_is_told_apart),
+        cmocka_unit_test(what_begins_within_one_belongs_to_it),
         cmocka_unit_test(what_is_in_an_argument_is_no_command),
         cmocka_unit_test(what_is_no_such_file_is_said_to_be_none),
+        cmocka_unit_test(arguments_longer_than_a_buffer),
         cmocka_unit_test(files_cut_at_any_byte),
-        cmocka_unit_test(the_manifest_says_which_file_is_written_to),
+        cmocka_unit_test(the_manifest_says_which_file_is_loaded_last),
+        cmocka_unit_test(names_are_read_as_they_are_quoted),
+        cmocka_unit_test(a_name_without_room_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

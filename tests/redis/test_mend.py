@@ -5,18 +5,19 @@ Servers cut such a file back to its last whole command, and so leave a MULTI wit
 on is lost or done wrongly at the next start, unless the module mends it (mend.c). So all tests here start a server twice.
 Servers to come may mend it themselves: only the tests of what the module says look at the log.
 """
+import glob
 import os
 import random
 import shutil
 
 import pytest
 from harness import now_ms, tasks, wait_until
-from situations import add, aof_commands, aof_path, fill, in_time, wait_delivered
+from situations import add, aof_commands, aof_path, children, end, fill, in_time, wait_delivered
 
 HOUR = 3600000
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
-MENDED = "as its last transaction was cut off"
-NOT_MENDED = "is not mended"
+MENDED = "ended within a transaction"
+NOT_MENDED = "mended"  # In all else that is said of it.
 
 
 def span(path, has):
@@ -129,19 +130,32 @@ def test_a_script_that_was_cut_off(fleet):
         server.kill()
 
 
+def command(*words):
+    """As it lies in the file."""
+    return b"".join([b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(word), word.encode()) for word in words)])
+
+
+def kept_of(path):
+    """What was cut off and kept: the bytes of each such file, in the order in which they were written."""
+    found = []
+    for name in sorted(glob.glob(glob.escape(path) + ".cut-*")):
+        with open(name, "rb") as file:
+            found.append(file.read())
+    return found
+
+
 @pytest.mark.parametrize("options", [
     {"appenddirname": '"a folder"', "appendfilename": '"it\'s mine.aof"'},
+    {"appenddirname": "fünf", "appendfilename": "fünf.aof"},
     {"rename-command": 'CONFIG ""'},
     {"aof-timestamp-enabled": "yes"},
-], ids=["names-with-spaces", "no-CONFIG", "time-stamps"])
+], ids=["names-with-spaces", "names-beyond-ASCII", "no-CONFIG", "time-stamps"])
 def test_the_file_is_found_and_read_whatever_the_settings(fleet, options):
     server = fleet.server(**ALWAYS, **options)
-    folder, name = (options.get(key, usual).strip('"')
-                    for key, usual in (("appenddirname", "appendonlydir"), ("appendfilename", "appendonly.aof")))
-    path = os.path.join(server.folder, folder, f"{name}.1.incr.aof")
     with server.client().pipeline(transaction=True) as both:
         both.set("one", 1).set("two", 2).execute()
     server.kill()
+    path, = glob.glob(os.path.join(server.folder, "*", "*.1.incr.aof"))
     os.truncate(path, os.path.getsize(path) - 3)
     r, log = start_again(server)
     assert r.keys() == [] and "Truncating" in log
@@ -151,19 +165,46 @@ def test_the_file_is_found_and_read_whatever_the_settings(fleet, options):
     assert r.keys() == ["after"]
 
 
-def test_after_rewrites_it_is_the_last_file_that_is_mended(fleet):
-    """One that was completed, and one that the crash cut off: commands go to the file that each began."""
+def test_a_file_that_cannot_be_found_is_warned_of(fleet):
+    """Without CONFIG, and under another name than usual, nobody tells the module."""
+    server = fleet.server(**ALWAYS, rename_command='CONFIG ""', appendfilename="other.aof")
+    server.kill()
+    _, log = start_again(server)
+    assert "no append-only file was found by appendonlydir/appendonly.aof.manifest" in log
+
+
+def test_a_file_that_cannot_be_mended_is_warned_of_and_left(fleet):
+    """What is cut off cannot be kept, as the name for it would be too long."""
+    server = fleet.server(**ALWAYS, appendfilename="x" * 235)
+    with server.client().pipeline(transaction=True) as both:
+        both.set("one", 1).set("two", 2).execute()
+    server.kill()
+    path, = glob.glob(os.path.join(server.folder, "*", "*.1.incr.aof"))
+    os.truncate(path, os.path.getsize(path) - 3)
+    _, log = start_again(server)
+    assert "cannot be mended (File name too long)" in log and "BGREWRITEAOF" in log
+    assert [words[0] for _, words in aof_commands(path) if words[0] in (b"MULTI", b"SET")] == [b"MULTI", b"SET", b"SET"]
+
+
+@pytest.mark.parametrize("complete", [True, False], ids=["completed", "cut-off"])
+def test_during_and_after_a_rewrite_it_is_the_last_file_that_is_mended(fleet, complete):
     server = fleet.server(**ALWAYS)
     r = server.client()
     add(r, "s", "out", "kept", now_ms() + HOUR)
+    first = aof_path(server)
+    if not complete:
+        r.config_set("rdb-key-save-delay", 60000000)
     r.bgrewriteaof()
-    wait_until(lambda: "incr.aof" in aof_path(server) and server.info("persistence")["aof_rewrite_in_progress"] == 0
-               and server.info("persistence")["aof_rewrite_scheduled"] == 0)
+    wait_until(lambda: aof_path(server) != first)
+    wait_until(lambda: bool(children(server.pid)) != complete)
     with r.pipeline(transaction=True) as both:
         both.set("one", 1).set("two", 2).execute()
+    child = children(server.pid)
     server.kill()
+    for pid in child:
+        end(pid)
     path = aof_path(server)
-    assert not path.endswith(".1.incr.aof")
+    assert path != first and os.path.exists(first) != complete
     os.truncate(path, os.path.getsize(path) - 1)
     r, _ = start_again(server)
     r.set("after", 1)
@@ -172,28 +213,70 @@ def test_after_rewrites_it_is_the_last_file_that_is_mended(fleet):
     assert (sorted(r.keys()), list(tasks(r, "s"))) == (["after", "s"], ["kept"])
 
 
+def test_the_one_file_of_an_older_server(fleet):
+    """As Redis 6 wrote it: it becomes a base file, and another is written to. Left alone, the server would not start."""
+    server = fleet.server(**ALWAYS)
+    server.kill()
+    shutil.rmtree(os.path.join(server.folder, "appendonlydir"))
+    with open(os.path.join(server.folder, "appendonly.aof"), "wb") as file:
+        file.write(command("SELECT", "0") + command("SET", "before", "1"))
+        file.write(command("MULTI") + command("SET", "one", "1") + command("SET", "two", "2")[:-1])
+    r, _ = start_again(server)
+    assert r.keys() == ["before"]
+    r.set("after", 1)
+    server.kill()
+    r, _ = start_again(server)
+    assert sorted(r.keys()) == ["after", "before"]
+
+
 def test_a_file_that_is_whole_is_left_alone(fleet):
     """Or cut off where no transaction is, or cut off between two commands of one, which servers see to."""
     server = fleet.server(**ALWAYS)
     path, kept = with_a_transaction(server)
-    begin, end, starts = span(path, b"TW.ADD")
-    for at, left in ((end, end), (begin, begin), (starts[2], begin), (begin - 1, None)):
+    begin, end_, starts = span(path, b"TW.ADD")
+    for at, left in ((end_, end_), (begin, begin), (starts[2], begin), (begin - 1, None)):
         _, log = start_cut(server, path, kept, at)
-        assert MENDED not in log and NOT_MENDED not in log, at
+        assert NOT_MENDED not in log and MENDED not in log, at
         server.kill()
         assert left is None or os.path.getsize(path) == left
+    assert not kept_of(path)
 
 
-def test_what_was_left_open_before_the_module_came_is_told_and_kept(fleet):
-    """A server without the module wrote after such a transaction. That cannot be undone, nor shall the file get shorter."""
+def test_nothing_is_done_when_something_else_has_been_loaded(fleet):
+    """The file of the start is gone by then, and another is there."""
+    server = fleet.server(**ALWAYS, enable_debug_command="yes")
+    with_a_transaction(server)
+    r, _ = start_again(server)
+    first = aof_path(server)
+    r.bgrewriteaof()
+    wait_until(lambda: not os.path.exists(first))
+    before = len(server.log())
+    r.execute_command("DEBUG", "RELOAD")
+    log = server.log()[before:]
+    assert NOT_MENDED not in log and MENDED not in log
+    assert state(r)["keys"] == ["before", "order:42", "paid", "s"]
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["commands", "commands-and-a-transaction"])
+def test_what_servers_without_the_module_wrote_into_an_open_transaction_is_kept(fleet, another):
+    """They acknowledged it, and did not load it again either; once it is cut off, no server ever will by itself."""
     server = fleet.server(**ALWAYS)
     path, kept = with_a_transaction(server)
     begin, _, starts = span(path, b"TW.ADD")
+    acknowledged = command("SET", "acknowledged", "1")
     with open(kept, "rb") as file:
         text = file.read()
-    opened, one = text[begin:starts[2]], text[starts[1]:starts[2]]
+    opened = text[begin:starts[2]]
+    rest = opened + acknowledged + (opened + acknowledged if another else b"")
     with open(kept, "wb") as file:
-        file.write(text[:begin] + opened + one + opened + one[:-1])
-    _, log = start_cut(server, path, kept, os.path.getsize(kept))
-    assert NOT_MENDED in log and "BGREWRITEAOF" in log
-    assert os.path.getsize(path) == begin + len(opened + one + opened)
+        file.write(text[:begin] + rest + acknowledged[:-1])
+    r, log = start_cut(server, path, kept, os.path.getsize(kept))
+    assert MENDED in log
+    cut, = kept_of(path)
+    assert cut in (rest, opened + acknowledged), "what the server has left is all there"
+    assert os.path.getsize(path) == begin
+    r.set("after", 1)
+    server.kill()
+    r, _ = start_again(server)
+    assert state(r)["keys"] == ["after", "before", "s"]
+    assert kept_of(path) == [cut]
