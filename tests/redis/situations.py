@@ -8,6 +8,7 @@ earlier ones have had their turn."""
 import contextlib
 import itertools
 import os
+import resource
 import signal
 import struct
 import subprocess
@@ -143,6 +144,28 @@ class WallClock:
 
     def now(self):
         return now_ms() + self.offset_ms
+
+
+# Disks that are full
+
+class FullDisk:
+    """A server's files cannot grow in here: a limit on their size, lifted at the end."""
+
+    def __init__(self, server, size):
+        self.pid, self.size = server.pid, size
+
+    def __enter__(self):
+        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self.size, resource.RLIM_INFINITY))
+
+    def __exit__(self, *_):
+        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def ignoring_signal_xfsz(monkeypatch):
+    """A file at its limit is an error of write then, as on a full disk, and no signal. Python ignores SIGXFSZ, and what
+    it starts would not."""
+    plain = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *words, **options: plain(*words, **options, restore_signals=False))
 
 
 # Processes that a server has forked

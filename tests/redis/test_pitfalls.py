@@ -61,16 +61,14 @@ Where each situation is tested; L is test_lifecycle.py, M is test_memory.py, R i
 import itertools
 import os
 import re
-import resource
-import subprocess
 import threading
 import time
 
 import pytest
 import redis
 from harness import Raw, as_map, delivered, now_ms, parse_info, task, tasks, wait_replica_in_sync, wait_until
-from situations import (Counters, WallClock, add, deferred, digest, fill, frozen, in_time, let_pass, stays,
-                        wait_delivered)
+from situations import (Counters, FullDisk, WallClock, add, deferred, digest, fill, frozen, ignoring_signal_xfsz,
+                        in_time, let_pass, stays, wait_delivered)
 
 
 def entry_ms(client, stream):
@@ -486,26 +484,6 @@ def test_snapshots_that_fail_put_delivery_off(fleet):
     r.bgsave()
     assert wait_delivered(r, "out", 100) == names
     assert {fields["tw.attempt"] for _, fields in r.xrange("out")} == {"1"}
-
-
-class FullDisk:
-    """A server's files cannot grow in here: a limit on their size, lifted at the end."""
-
-    def __init__(self, server, size):
-        self.pid, self.size = server.pid, size
-
-    def __enter__(self):
-        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self.size, resource.RLIM_INFINITY))
-
-    def __exit__(self, *_):
-        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-
-
-def ignoring_signal_xfsz(monkeypatch):
-    """A file at its limit is an error of write then, as on a full disk, and no signal. Python ignores SIGXFSZ, and what
-    it starts would not."""
-    plain = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda *words, **options: plain(*words, **options, restore_signals=False))
 
 
 def test_an_append_only_file_that_cannot_be_written_puts_delivery_off(fleet, monkeypatch):
