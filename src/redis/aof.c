@@ -187,7 +187,7 @@ bool tw__aof_last(FILE *manifest, char *name, size_t room)
             else if (strcmp(key, "type") == 0)
                 type = value[0];
         /* Of the sorts b, h and i those of i come last; h is history, and not loaded. */
-        if (strchr("bi", type) != NULL && type >= last && file[0] != '\0' && strlen(file) < room) {
+        if ((type == 'b' || type == 'i') && type >= last && file[0] != '\0' && strlen(file) < room) {
             snprintf(name, room, "%s", file);
             last = type;
         }

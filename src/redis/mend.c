@@ -10,10 +10,9 @@
  *     SET x 0 | MULTI | XADD ... | TW.ADD ...     what is written from then on is within that transaction
  *
  * At the next start all of it waits for an EXEC: if none comes, acknowledged commands are lost; if one comes, deliveries
- * that were undone are done, twice. Redis (7.0 to 8.0 at least) and Valkey up to 8.1 do so with any transaction or
- * script; Valkey mended it in August 2026 (its pull request 4342). They see to it only if the cut is between two
- * commands. So when a file has become shorter by being loaded, we look for a transaction that it leaves open, and cut
- * that off too, as those servers do. That it is open already, DEBUG LOADAOF's case, does no harm: it is appended to.
+ * that were undone are done, twice. Redis 7.0.15 and 8.0.2 and Valkey 8.1.1 do so with any transaction or script; they
+ * see to it only if the cut is between two commands. Valkey's releases since August 2026 cut all of the transaction off
+ * (its pull request 4342). So do we, when a file has become shorter by being loaded and leaves a transaction open.
  *
  * What we cut off is kept in a file of its own. If a server without this module went on after an earlier crash, what it
  * acknowledged since then is in there: it has not been loaded, and nobody can tell it from the transaction.
@@ -21,6 +20,7 @@
 #include "module.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -83,29 +83,40 @@ void tw__mend_begin(RedisModuleCtx *ctx)
 
 /* ---- what is open at its end -------------------------------------------------------------------------------------------- */
 
-/* Copies what follows in a file into a new one. False: errno says why not, and there is none. */
-static bool copy_rest(FILE *from, const char *to)
+/* Creates a file, for the same users as another. */
+static FILE *create(const char *name, FILE *like)
+{
+    struct stat status;
+    int fd = fstat(fileno(like), &status) == 0
+                 ? open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, status.st_mode & 0777)
+                 : -1;
+    return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
+/* Copies what follows in a file into another. */
+static bool copy_rest(FILE *from, FILE *to)
 {
     char some[4096];
     size_t size;
-    FILE *copy = fopen(to, "wxe");
+    while ((size = fread(some, 1, sizeof some, from)) != 0)
+        if (fwrite(some, 1, size, to) != size)
+            return false;
+    return !ferror(from) && fflush(to) == 0 && fsync(fileno(to)) == 0;
+}
+
+/* Cuts the file off there, and keeps the rest. False: errno says why not, and nothing has changed. */
+static bool cut(FILE *file, uint64_t at, const char *rest)
+{
+    FILE *copy = fseeko(file, (off_t)at, SEEK_SET) == 0 ? create(rest, file) : NULL;
     if (copy == NULL)
         return false;
-    while ((size = fread(some, 1, sizeof some, from)) != 0 && fwrite(some, 1, size, copy) == size) {
-    }
-    bool done = !ferror(from) && fflush(copy) == 0 && fsync(fileno(copy)) == 0 && !ferror(copy);
+    bool done = copy_rest(file, copy) && truncate(path, (off_t)at) == 0;
     int error = errno;
     fclose(copy);
     if (!done)
-        unlink(to);
+        unlink(rest);
     errno = error;
     return done;
-}
-
-/* Cuts the file off there, and keeps the rest. */
-static bool cut(FILE *file, uint64_t at, const char *rest)
-{
-    return fseeko(file, (off_t)at, SEEK_SET) == 0 && copy_rest(file, rest) && truncate(path, (off_t)at) == 0;
 }
 
 static void mend(RedisModuleCtx *ctx, FILE *file)
@@ -113,6 +124,7 @@ static void mend(RedisModuleCtx *ctx, FILE *file)
     char rest[sizeof path + 40];
     uint64_t at = 0;
     enum tw__aof_end end = file == NULL ? TW__AOF_FOREIGN : tw__aof_end(file, &at);
+    bool failed = file == NULL || ferror(file) || end == TW__AOF_OPEN;
     snprintf(rest, sizeof rest, "%s.cut-%" PRIu64, path, tw__now_ms());
     if (end == TW__AOF_OPEN && cut(file, at, rest))
         RedisModule_Log(ctx, "warning",
@@ -122,9 +134,9 @@ static void mend(RedisModuleCtx *ctx, FILE *file)
     else if (end != TW__AOF_WHOLE)
         RedisModule_Log(
             ctx, "warning",
-            "%s was cut off and cannot be mended (%s): what is written from now on may be lost at the "
-            "next start; BGREWRITEAOF prevents it",
-            path, end == TW__AOF_OPEN || file == NULL ? strerror(errno) : "not a file of commands");
+            "%s was cut off and cannot be mended (%s): the next start may be refused, or lose what is "
+            "written from now on; BGREWRITEAOF prevents it",
+            path, failed ? strerror(errno) : "not a file of commands alone");
 }
 
 void tw__mend_finish(RedisModuleCtx *ctx)

@@ -84,6 +84,9 @@ static void what_is_no_such_file_is_said_to_be_none(void **state)
         "*1\r\n$\r\n\r\n",
         "*1\r\n$-1\r\n",
         "*1\r\n$18446744073709551615\r\nGET\r\n",
+        "*1\r\n$18446744073709551619\r\nGET\r\n", /* 3, in 64 bits */
+        "*1\r\n$3\r\nGET\n\r",
+        "*1\r\n$3\r\nGET*1",
         "*1\r\n$999999999999999999\r\nGET\r\n",
         "*999999999999999999\r\n$3\r\nGET\r\n",
         "# no newline",
@@ -227,6 +230,8 @@ static void the_manifest_says_which_file_is_loaded_last(void **state)
     last_is("file a seq 1 type b\n", "a");
     last_is("file a seq 1 type i", "a");
     last_is("# file a seq 1 type i\n", NULL);
+    last_is("# x file a type i\n", NULL);
+    last_is("file a.1 seq 1 type i\nfile a.2 seq 2\n", "a.1");
     last_is("file a seq 1 type h\n", NULL);
     last_is("file a seq 1\n", NULL);
     last_is("seq 1 type i\n", NULL);
@@ -250,15 +255,27 @@ static void names_are_read_as_they_are_quoted(void **state)
     last_is("file \"no end\\x", NULL);
 }
 
+static void a_file_that_cannot_be_read_is_said_to_be_none(void **state)
+{
+    (void)state;
+    uint64_t at = 0;
+    FILE *folder = fopen("/", "r");
+    assert_non_null(folder);
+    assert_int_equal(tw__aof_end(folder, &at), TW__AOF_FOREIGN);
+    assert_true(ferror(folder));
+    fclose(folder);
+}
+
 static void a_name_without_room_is_none(void **state)
 {
     (void)state;
     char line[3000], name[64];
-    for (int size = 1; size < 2900; size += size < 70 ? 1 : 97) {
+    for (int size = 1; size < 2900; size += size < 70 || (size > 1000 && size < 1050) ? 1 : 93) {
         sprintf(line, "file %0*d seq 1 type i\n", size, 0);
         FILE *file = file_of(line, strlen(line));
         assert_int_equal(tw__aof_last(file, name, sizeof name), size < (int)sizeof name);
         fclose(file);
+        assert_true(size >= (int)sizeof name || (int)strlen(name) == size);
     }
 }
 
@@ -269,6 +286,7 @@ int main(void)
         cmocka_unit_test(what_begins_within_one_belongs_to_it),
         cmocka_unit_test(what_is_in_an_argument_is_no_command),
         cmocka_unit_test(what_is_no_such_file_is_said_to_be_none),
+        cmocka_unit_test(a_file_that_cannot_be_read_is_said_to_be_none),
         cmocka_unit_test(arguments_longer_than_a_buffer),
         cmocka_unit_test(files_cut_at_any_byte),
         cmocka_unit_test(the_manifest_says_which_file_is_loaded_last),
