@@ -194,6 +194,14 @@ def aof_path(server, kind="incr"):
     return os.path.join(folder, names[-1])
 
 
+def rewrite(server):
+    """BGREWRITEAOF, to its end."""
+    server.client().bgrewriteaof()
+    wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 0
+               and server.info("persistence")["aof_rewrite_scheduled"] == 0)
+    assert server.info("persistence")["aof_last_bgrewrite_status"] == "ok"
+
+
 def aof_commands(path):
     """[(offset, [word, ...])] of a file of commands; words are bytes."""
     with open(path, "rb") as file:

@@ -14,7 +14,7 @@ import shutil
 import pytest
 from harness import now_ms, tasks, wait_until
 from situations import (add, aof_commands, aof_path, children, end, fill, ignoring_signal_xfsz, in_time,
-                        wait_delivered)
+                        rewrite, wait_delivered)
 
 HOUR = 3600000
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
@@ -202,11 +202,13 @@ def test_during_and_after_a_rewrite_it_is_the_last_file_that_is_mended(fleet, co
     r = server.client()
     add(r, "s", "out", "kept", now_ms() + HOUR)
     first = aof_path(server)
-    if not complete:
+    if complete:
+        rewrite(server)
+        wait_until(lambda: not os.path.exists(first))
+    else:
         r.config_set("rdb-key-save-delay", 60000000)
-    r.bgrewriteaof()
-    wait_until(lambda: aof_path(server) != first)
-    wait_until(lambda: bool(children(server.pid)) != complete)
+        r.bgrewriteaof()
+        wait_until(lambda: aof_path(server) != first and children(server.pid))
     with r.pipeline(transaction=True) as both:
         both.set("one", 1).set("two", 2).execute()
     child = children(server.pid)
@@ -214,7 +216,7 @@ def test_during_and_after_a_rewrite_it_is_the_last_file_that_is_mended(fleet, co
     for pid in child:
         end(pid)
     path = aof_path(server)
-    assert path != first and os.path.exists(first) != complete
+    assert path != first
     os.truncate(path, os.path.getsize(path) - 1)
     r, _ = start_again(server)
     r.set("after", 1)
@@ -244,8 +246,7 @@ def test_the_one_file_of_an_older_server_with_an_rdb_preamble_is_warned_of(fleet
     server = fleet.server(**ALWAYS)
     r = server.client()
     r.set("before", 1)
-    r.bgrewriteaof()
-    wait_until(lambda: not children(server.pid) and os.path.getsize(aof_path(server)) == 0)
+    rewrite(server)
     server.kill()
     shutil.copy(aof_path(server, "base"), os.path.join(server.folder, "appendonly.aof"))
     shutil.rmtree(os.path.join(server.folder, "appendonlydir"))
@@ -254,8 +255,7 @@ def test_the_one_file_of_an_older_server_with_an_rdb_preamble_is_warned_of(fleet
     r, log = start_again(server)
     assert "cannot be mended (not a file of commands alone)" in log
     r.set("after", 1)
-    r.bgrewriteaof()
-    wait_until(lambda: "Background AOF rewrite finished successfully" in server.log().rpartition("cannot be mended")[2])
+    rewrite(server)
     server.kill()
     r, _ = start_again(server)
     assert sorted(r.keys()) == ["after", "before"]
@@ -309,7 +309,7 @@ def test_nothing_is_done_when_something_else_has_been_loaded(fleet):
     with_a_transaction(server)
     r, _ = start_again(server)
     first = aof_path(server)
-    r.bgrewriteaof()
+    rewrite(server)
     wait_until(lambda: not os.path.exists(first))
     before = len(server.log())
     r.execute_command("DEBUG", "RELOAD")

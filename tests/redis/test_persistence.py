@@ -11,21 +11,13 @@ import struct
 import pytest
 import redis
 from harness import (Broken, Raw, as_map, delivered, now_ms, task, tasks, wait_replica_in_sync, wait_until)
-from situations import (add, aof_commands, aof_path, digest, fill, in_time, let_pass, transactions, wait_delivered,
-                        with_checksum)
+from situations import (add, aof_commands, aof_path, digest, fill, in_time, let_pass, rewrite, transactions,
+                        wait_delivered, with_checksum)
 
 HOUR = 3600000
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 HELD_BACK = {"maxmemory": 1}  # A server that starts with this delivers nothing: its tasks can be looked at.
-
-
-def rewrite(server):
-    """BGREWRITEAOF, to its end."""
-    server.client().bgrewriteaof()
-    wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 0
-               and server.info("persistence")["aof_rewrite_scheduled"] == 0)
-    assert server.info("persistence")["aof_last_bgrewrite_status"] == "ok"
 
 
 def order(client, schedule):
