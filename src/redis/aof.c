@@ -14,7 +14,6 @@
  */
 #include "aof.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
