@@ -197,6 +197,10 @@ def aof_path(server, kind="incr"):
 def rewrite(server):
     """BGREWRITEAOF, to its end."""
     server.client().bgrewriteaof()
+    wait_rewritten(server)
+
+
+def wait_rewritten(server):
     wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 0
                and server.info("persistence")["aof_rewrite_scheduled"] == 0)
     assert server.info("persistence")["aof_last_bgrewrite_status"] == "ok"
@@ -223,6 +227,16 @@ def number_line(data, at, kind):
     end = data.index(b"\r\n", at)
     assert data[at:at + 1] == kind, (at, data[at:at + 20])
     return int(data[at + 1:end]), end + 2
+
+
+def last_transaction(path, has):
+    """Where the last transaction with such a command begins and ends, and where each of its commands does."""
+    commands = aof_commands(path)
+    inside = max(i for i, (_, words) in enumerate(commands) if words[0].upper() == has)
+    first = max(i for i in range(inside) if commands[i][1] == [b"MULTI"])
+    last = min(i for i in range(inside, len(commands)) if commands[i][1] == [b"EXEC"])
+    starts = [at for at, _ in commands] + [os.path.getsize(path)]
+    return starts[first], starts[last + 1], starts[first:last + 1]
 
 
 def transactions(commands):

@@ -12,7 +12,7 @@ import time
 import pytest
 import redis
 from harness import Raw, as_map, delivered, now_ms, task, wait_replica_in_sync, wait_until
-from situations import add, digest, fill, in_time, let_pass, wait_delivered
+from situations import add, digest, fill, in_time, let_pass, rewrite, wait_delivered
 
 HOUR = 3600000
 MILLION = 1000000
@@ -78,8 +78,7 @@ def test_payloads_ids_and_names_of_all_bytes(fleet):
     for preamble in ("yes", "no"):
         r = binary(server)
         r.config_set("aof-use-rdb-preamble", preamble)
-        r.bgrewriteaof()
-        wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 0)
+        rewrite(server)
         server.kill()
         server.start()
     r = binary(server)

@@ -14,7 +14,7 @@ import shutil
 import pytest
 from harness import now_ms, tasks, wait_until
 from situations import (add, aof_commands, aof_path, children, end, fill, ignoring_signal_xfsz, in_time,
-                        rewrite, wait_delivered)
+                        last_transaction, rewrite, wait_delivered)
 
 HOUR = 3600000
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
@@ -22,23 +22,19 @@ MENDED = "ended within a transaction"
 COMPLAINED = "mended"  # In all else that is said of it.
 
 
-def span(path, has):
-    """Where the last transaction with such a command begins and ends, and where each of its commands does."""
-    commands = aof_commands(path)
-    inside = max(i for i, (_, words) in enumerate(commands) if words[0].upper() == has)
-    first = max(i for i in range(inside) if commands[i][1] == [b"MULTI"])
-    last = min(i for i in range(inside, len(commands)) if commands[i][1] == [b"EXEC"])
-    starts = [at for at, _ in commands] + [os.path.getsize(path)]
-    return starts[first], starts[last + 1], starts[first:last + 1]
-
-
 def cuts(path, has, count, seed):
     """Where to cut the file off: at bytes within that transaction, the first and the last, and its commands' ends."""
-    begin, behind, starts = span(path, has)
+    begin, behind, starts = last_transaction(path, has)
     edges = sorted({at + step for at in starts[1:] for step in (-1, 0, 1)})
     rng = random.Random(seed)
     return sorted({begin + 1, behind - 1, *rng.sample(edges, min(count, len(edges))),
                    *rng.sample(range(begin, behind), count)})
+
+
+def set_one_and_two(client, one=1):
+    """In a transaction."""
+    with client.pipeline(transaction=True) as both:
+        both.set("one", one).set("two", 2).execute()
 
 
 def with_a_transaction(server):
@@ -160,8 +156,7 @@ def kept_of(path):
 ], ids=["names-with-spaces", "names-beyond-ASCII", "no-CONFIG", "time-stamps"])
 def test_the_file_is_found_and_read_whatever_the_settings(fleet, options):
     server = fleet.server(**ALWAYS, **options)
-    with server.client().pipeline(transaction=True) as both:
-        both.set("one", 1).set("two", 2).execute()
+    set_one_and_two(server.client())
     server.kill()
     path, = glob.glob(os.path.join(server.folder, "*", "*.1.incr.aof"))
     os.truncate(path, os.path.getsize(path) - 3)
@@ -184,11 +179,10 @@ def test_a_file_that_cannot_be_found_is_warned_of(fleet):
 def test_a_file_that_cannot_be_mended_is_warned_of_and_left(fleet):
     """What is cut off cannot be kept, as the name for it would be too long."""
     server = fleet.server(**ALWAYS, appendfilename="x" * 235)
-    with server.client().pipeline(transaction=True) as both:
-        both.set("one", 1).set("two", 2).execute()
+    set_one_and_two(server.client())
     server.kill()
     path, = glob.glob(os.path.join(server.folder, "*", "*.1.incr.aof"))
-    begin = span(path, b"SET")[0]
+    begin = last_transaction(path, b"SET")[0]
     os.truncate(path, os.path.getsize(path) - 3)
     _, log = start_again(server)
     leave_to(log, begin)
@@ -209,8 +203,7 @@ def test_during_and_after_a_rewrite_it_is_the_last_file_that_is_mended(fleet, co
         r.config_set("rdb-key-save-delay", 60000000)
         r.bgrewriteaof()
         wait_until(lambda: aof_path(server) != first and children(server.pid))
-    with r.pipeline(transaction=True) as both:
-        both.set("one", 1).set("two", 2).execute()
+    set_one_and_two(r)
     child = children(server.pid)
     server.kill()
     for pid in child:
@@ -264,12 +257,10 @@ def test_the_one_file_of_an_older_server_with_an_rdb_preamble_is_warned_of(fleet
 def test_what_cannot_be_kept_whole_is_not_cut_off(fleet, monkeypatch):
     """A limit to the size of files stands for a full disk."""
     server = fleet.server(**ALWAYS)
-    r = server.client()
-    with r.pipeline(transaction=True) as both:
-        both.set("one", "1" * 200000).set("two", 2).execute()
+    set_one_and_two(server.client(), "1" * 200000)
     server.kill()
     path = aof_path(server)
-    begin = span(path, b"SET")[0]
+    begin = last_transaction(path, b"SET")[0]
     os.truncate(path, os.path.getsize(path) - 3)
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     with monkeypatch.context() as patch:
@@ -289,7 +280,7 @@ def test_a_file_that_is_whole_is_left_alone(fleet):
     """Or cut off where no transaction is, or cut off between two commands of one, which servers see to."""
     server = fleet.server(**ALWAYS)
     path, kept = with_a_transaction(server)
-    begin, behind, starts = span(path, b"TW.ADD")
+    begin, behind, starts = last_transaction(path, b"TW.ADD")
     for at, left in ((behind, behind), (begin, begin), (starts[2], begin), (begin - 1, None)):
         _, log = start_cut(server, path, kept, at)
         assert COMPLAINED not in log and MENDED not in log, at
@@ -328,7 +319,7 @@ def test_what_servers_without_the_module_wrote_into_an_open_transaction_is_kept(
     """They acknowledged it, and did not load it again either; once it is cut off, no server ever will by itself."""
     server = fleet.server(**ALWAYS)
     path, kept = with_a_transaction(server)
-    begin, _, starts = span(path, b"TW.ADD")
+    begin, _, starts = last_transaction(path, b"TW.ADD")
     acknowledged = command("SET", "acknowledged", "1" * 10000)  # More than is copied at a time.
     with open(kept, "rb") as file:
         text = file.read()

@@ -11,8 +11,8 @@ import struct
 import pytest
 import redis
 from harness import (Broken, Raw, as_map, delivered, now_ms, task, tasks, wait_replica_in_sync, wait_until)
-from situations import (add, aof_commands, aof_path, digest, fill, in_time, let_pass, rewrite, transactions,
-                        wait_delivered, with_checksum)
+from situations import (add, aof_commands, aof_path, digest, fill, in_time, last_transaction, let_pass, rewrite,
+                        transactions, wait_delivered, wait_rewritten, with_checksum)
 
 HOUR = 3600000
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
@@ -132,15 +132,6 @@ def test_aof_rewrite_under_load(fleet):
     assert (tasks(r, "still"), r.exists("s")) == ({f"t{i}": start + HOUR for i in range(30000)}, 0)
 
 
-def last_delivery(path):
-    """Where in an append-only file its last transaction with a delivery begins, and where it ends."""
-    commands = aof_commands(path)
-    fired = max(i for i, (_, words) in enumerate(commands) if words[0].upper() == b"TW.FIRED")
-    begin = max(i for i in range(fired) if commands[i][1] == [b"MULTI"])
-    end = min(i for i in range(fired, len(commands)) if commands[i][1] == [b"EXEC"])
-    return commands[begin][0], commands[end + 1][0] if end + 1 < len(commands) else os.path.getsize(path)
-
-
 def test_a_task_whose_delivery_was_cut_off_is_pending_again(fleet):
     """The power fails while the last transaction is written, at any byte of it."""
     server = fleet.server(**ALWAYS)
@@ -151,7 +142,7 @@ def test_a_task_whose_delivery_was_cut_off_is_pending_again(fleet):
     wait_delivered(r, "out", 8)
     server.kill()
     path, kept = aof_path(server), os.path.join(fleet.folder, "kept")
-    begin, end = last_delivery(path)
+    begin, end, _ = last_transaction(path, b"TW.FIRED")
     shutil.copy(path, kept)
     server.options.update(HELD_BACK)
     for cut in [begin, begin + 1, *random.Random(4).sample(range(begin + 2, end - 1), 8), end - 1]:
@@ -597,8 +588,7 @@ def test_tasks_survive_both_forms_one_after_the_other(fleet):
     in_time(due)
     assert r.execute_command("TW.LEN", "s") == 100
     r.config_set("appendonly", "yes")
-    wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 0
-               and server.info("persistence")["aof_rewrite_scheduled"] == 0)
+    wait_rewritten(server)
     server.kill()
     server.options.update(appendonly="yes")
     server.start()

@@ -68,7 +68,7 @@ import pytest
 import redis
 from harness import Raw, as_map, delivered, now_ms, parse_info, task, tasks, wait_replica_in_sync, wait_until
 from situations import (Counters, FullDisk, WallClock, add, deferred, digest, fill, frozen, ignoring_signal_xfsz,
-                        in_time, let_pass, stays, wait_delivered)
+                        in_time, let_pass, rewrite, stays, wait_delivered)
 
 
 def entry_ms(client, stream):
@@ -391,8 +391,7 @@ def test_nothing_fires_before_loading_ends(fleet, form):
     if form == "rdb":
         r.save()
     elif "preamble" in form:
-        r.bgrewriteaof()
-        wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 0)
+        rewrite(server)
     server.kill()
     server.options["key-load-delay"] = 100 if form == "aof" else 4000  # Of each command, or of each key.
     server.options["loading-process-events-interval-bytes"] = 1024

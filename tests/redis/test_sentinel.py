@@ -41,7 +41,7 @@ class Watched:
         for sentinel in self.sentinels:
             sentinel.wait_sees(replicas=2, sentinels=2)
         self.books = Books(SCHEDULES, [STREAM], ["mails"])
-        self.number, self.read_from = 0, self.master
+        self.read_from = self.master
         self.reader, self.crew = Reader(lambda: self.read_from, STREAM), []
         self.reader.start()
 
@@ -59,9 +59,8 @@ class Watched:
     def load(self, server, clients=3):
         """Clients, each with a history of its own, that have all got something confirmed."""
         crew = []
-        for _ in range(clients):
-            self.number += 1
-            maker = Maker(self.books.line(f"c{self.number}"), type(self.rng)(self.rng.randrange(1 << 32)), PLACES)
+        for number in range(len(self.crew) + 1, len(self.crew) + clients + 1):
+            maker = Maker(self.books.line(f"c{number}"), type(self.rng)(self.rng.randrange(1 << 32)), PLACES)
             crew.append(Worker(server, maker, wait=(2, 1000) if server is self.master else (1, 1000)))
         for worker in crew:
             worker.start()
