@@ -51,7 +51,7 @@ replay: build ## replay a trace of real timers, check every firing, draw the whe
 
 test: ## all tests: unit, model, exhaustive, command, layers, docs, the module in real servers
 	@$(with_tests)
-	@ctest --test-dir build --output-on-failure -j $(JOBS)
+	@tools/run-tests build -j $(JOBS)
 
 build: ## the library and build/tickwheel
 	@tools/setup build
@@ -80,14 +80,14 @@ cluster: ## six servers; 100,000 tasks fall due, a primary is killed: what was l
 	@$(MAKE) module
 	@TICKWHEEL_MODULE=build/tickwheel.so tools/cluster
 
-bench: ## the benchmarks beside others, an hour and more; QUICK=1: minutes; PART=wheel, sched, loops, redis or cpp
-	@case "$(PART)" in "" | wheel | sched | loops | redis | cpp) ;; *) echo "make bench: PART is '$(PART)': expected wheel, sched, loops, redis or cpp" >&2; exit 2 ;; esac
+bench: ## the benchmarks beside others, an hour and more; QUICK=1: minutes; PART=wheel, next, sched, loops, redis or cpp
+	@case "$(PART)" in "" | wheel | next | sched | loops | redis | cpp) ;; *) echo "make bench: PART is '$(PART)': expected wheel, next, sched, loops, redis or cpp" >&2; exit 2 ;; esac
 	@tools/setup build bench serve
 	@$(with_module)
 	@mkdir -p build/bench
 	@$(call configure,build/native,-DTICKWHEEL_BENCH=ON -DTICKWHEEL_TESTS=OFF -DTICKWHEEL_NATIVE=OFF $(module_options))
 	@$(call compile,build/native)
-	@for part in $(or $(PART),wheel sched loops redis cpp); do \
+	@for part in $(or $(PART),wheel next sched loops redis cpp); do \
 		case $$part in redis) program=build/native/tickwheel.so ;; *) program=build/native/$${part}_bench ;; esac; \
 		bench/$$part/run $$program $(CURDIR)/build/bench $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) || exit; done
 
@@ -109,13 +109,13 @@ lint: ## clang-tidy over the library and the command
 
 sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(sanitized)
-	@TICKWHEEL_LIGHT=1 ctest --test-dir build/sanitize --output-on-failure -j $(JOBS) -LE server
+	@TICKWHEEL_LIGHT=1 tools/run-tests build/sanitize -j $(JOBS) -LE server
 
 check-redis: ## the module's tests under the same, in a redis-server that is built so; defragmentation in another
 	@$(sanitized)
 	@tests/redis/make_server asan build/redis-asan
 	@REDIS_SERVER=$(CURDIR)/build/redis-asan/redis-server TICKWHEEL_LIGHT=1 \
-		ctest --test-dir build/sanitize --output-on-failure -j $(JOBS) -L server
+		tools/run-tests build/sanitize -j $(JOBS) -L server
 	@tests/redis/make_server jemalloc build/redis-jemalloc
 	@$(MAKE) module
 	@REDIS_SERVER_DEFRAG=$(CURDIR)/build/redis-jemalloc/redis-server TICKWHEEL_MODULE=build/tickwheel.so \
@@ -125,7 +125,7 @@ check-servers: ## the module's tests with the Redis and the Valkey of a newer De
 	@$(with_tests)
 	@tests/redis/fetch_servers build/servers
 	@for one in redis valkey; do TICKWHEEL_LIGHT=1 REDIS_SERVER=$(CURDIR)/build/servers/$$one-server REDIS_CLI=$(CURDIR)/build/servers/$$one-cli \
-		ctest --test-dir build --output-on-failure -j $(JOBS) -L server || exit 1; done
+		tools/run-tests build -j $(JOBS) -L server || exit 1; done
 
 races: ## the scheduler's storm under ThreadSanitizer, for SECONDS=60
 	@tools/setup build test check
@@ -137,14 +137,14 @@ audit: ## the behaviour tests with the whole wheel checked after every call
 	@tools/setup build test
 	@$(call configure,build/audit,-DTICKWHEEL_DEBUG=2 -DTICKWHEEL_REDIS=OFF)
 	@$(call compile,build/audit)
-	@ctest --test-dir build/audit --output-on-failure -j $(JOBS) -R 'contract|wheel_wheel|geometry|long_life|fuzz'
+	@tools/run-tests build/audit -j $(JOBS) -R 'contract|wheel_wheel|geometry|long_life|fuzz'
 
 coverage: ## 100 % of the lines; 100 % of the branches of src/wheel, 95 % of src/sched and src/loops
 	@tools/setup build test check
 	@$(call configure,build/coverage,-DTICKWHEEL_COVERAGE=ON -DTICKWHEEL_REDIS=OFF -DCMAKE_BUILD_TYPE=None)
 	@$(call compile,build/coverage)
 	@find build/coverage -name '*.gcda' -delete
-	@TICKWHEEL_LIGHT=1 ctest --test-dir build/coverage -j $(JOBS) > build/coverage/ctest.log 2>&1 || { cat build/coverage/ctest.log; exit 1; }
+	@TICKWHEEL_LIGHT=1 tools/run-tests build/coverage -j $(JOBS) > build/coverage/ctest.log 2>&1 || { cat build/coverage/ctest.log; exit 1; }
 	@$(gcovr) --filter src/ --branches build/coverage | grep -E '^(src|TOTAL|File)'
 	@$(call gate,src/wheel/,100)
 	@$(call gate,src/sched/,95)
@@ -156,7 +156,7 @@ coverage-redis: ## which lines of src/redis no test takes; servers that are kill
 	@$(call configure,build/coverage-redis,-DTICKWHEEL_COVERAGE=ON -DCMAKE_BUILD_TYPE=None $(module_options))
 	@$(call compile,build/coverage-redis)
 	@find build/coverage-redis -name '*.gcda' -delete
-	@TICKWHEEL_LIGHT=1 ctest --test-dir build/coverage-redis -j $(JOBS) -R redis_ > build/coverage-redis/ctest.log 2>&1 || { cat build/coverage-redis/ctest.log; exit 1; }
+	@TICKWHEEL_LIGHT=1 tools/run-tests build/coverage-redis -j $(JOBS) -R redis_ > build/coverage-redis/ctest.log 2>&1 || { cat build/coverage-redis/ctest.log; exit 1; }
 	@$(gcovr) --filter src/redis/ build/coverage-redis
 
 valgrind: build ## the contract tests under valgrind

@@ -4,7 +4,8 @@
 #   root       the folder; removed in the end with all that is in it and files named $root.*, whatever happens, unless KEEP=1
 #   say, step  what goes on, and a step of it: its output in a log, the end of which is shown when the step fails
 #   inside     runs a command there
-# Needs root, for debootstrap and chroot. MIRROR= is another mirror of Debian.
+# Needs root, for debootstrap and chroot. Debian comes from the mirror that this machine's apt uses (tools/mirror), or from
+# MIRROR= in the environment.
 
 if [ "$(id -u)" -ne 0 ]; then
     echo "$command: needs root, to make a Debian in a folder and to go into it: sudo $command" >&2
@@ -13,7 +14,7 @@ fi
 tools/setup fresh
 
 suite=bookworm
-mirror=${MIRROR:-http://deb.debian.org/debian}
+mirror=$(tools/mirror)
 root=$(mktemp -d "${TMPDIR:-/var/tmp}/tickwheel-fresh.XXXXXX")
 chmod 755 "$root" # it becomes /, which not only root may enter
 cache=${TMPDIR:-/var/tmp}/tickwheel-fresh-cache
@@ -37,13 +38,18 @@ say() {
     printf '%s  %s\n' "$(date +%T)" "$*"
 }
 
+# The end of a log: the output of the tests that failed, if there were tests (tools/run-tests), and else some lines.
+end_of() {
+    grep -q '^==== ' "$1" && sed -n '/^==== /,$p' "$1" || tail -n 60 "$1"
+}
+
 step() {
     name=$1
     shift
     say "$name ..."
     start=$(date +%s)
     if ! "$@" >"$log" 2>&1; then
-        tail -n 60 "$log" >&2
+        end_of "$log" >&2
         say "FAIL: $name"
         exit 1
     fi
