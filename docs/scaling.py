@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The arithmetic of docs/scaling.md: from what was measured of one server to what a million, or a billion, tasks need.
 
-usage: scaling.py TABLE          prints a table in Markdown; TABLE is one of: measured assumed sizes failover waits keys grow
+usage: scaling.py TABLE          prints a table in Markdown; TABLE is one of: measured assumed sizes failover waits keys spread grow
        scaling.py TABLE --tasks N --wait SECONDS --share N
                                  the same for N tasks, each pending for so long on average, N on each primary
        scaling.py --write FILE   fills in each table of a document, between `<!-- computed: docs/scaling.py TABLE -->`
@@ -59,6 +59,9 @@ class Assumed:
     lag_s = 0.01       # by which a replica is behind
     pages = 10         # of 4 KiB, that a task changes in its life while a snapshot is written
     backlog_s = 600    # what is delivered and not read yet
+    argument = 2**29   # proto-max-bulk-len, Redis' default: bytes of one argument, as which a schedule moves
+    full = 0.5         # of that, for schedules are not equally large; and the module warns from three quarters on
+    gentle = 10000     # tasks of a schedule whose move nobody notices
 
 
 # ---- what follows -------------------------------------------------------------------------------------------------
@@ -252,6 +255,7 @@ def assumed(_):
         ["a replica is behind by", time(a.lag_s), "one data centre, an idle link"],
         ["pages of 4 KiB changed by a task's life", count(a.pages), "task, table, two neighbours, Stream; filed and delivered; no two share one"],
         ["delivered and not yet read", time(a.backlog_s), "consumers that are restarted"],
+        ["one argument of a command, at most", f"{a.argument >> 20} MiB", "`proto-max-bulk-len`, Redis' default"],
     ])
 
 
@@ -303,9 +307,22 @@ def move_s(tasks):
     return tasks * ((Measured.dump_us + Measured.restore_us) / 1e6 + Measured.snapshot / Assumed.link)
 
 
+def movable():
+    """Tasks of the largest schedule that MIGRATE can carry."""
+    return int(Assumed.argument / Measured.snapshot)
+
+
 def keys(_):
     return table(["tasks in the schedule", "both servers wait for"],
-                 [[count(10 ** power), time(move_s(10 ** power))] for power in range(3, 8)])
+                 [[count(tasks), time(move_s(tasks)) if tasks <= movable() else "it cannot be moved"]
+                  for tasks in (10 ** power for power in range(3, 8))])
+
+
+def spread(plans):
+    return across(plans, [
+        ["schedules, so that each can be moved", lambda p: count(math.ceil(p.tasks / (movable() * Assumed.full)))],
+        ["- so that nobody notices", lambda p: count(math.ceil(p.tasks / Assumed.gentle))],
+    ])
 
 
 def grow(plans):
@@ -316,7 +333,8 @@ def grow(plans):
     ])
 
 
-TABLES = {"measured": measured, "assumed": assumed, "sizes": sizes, "failover": failover, "waits": waits, "keys": keys, "grow": grow}
+TABLES = {"measured": measured, "assumed": assumed, "sizes": sizes, "failover": failover, "waits": waits, "keys": keys, "spread": spread,
+          "grow": grow}
 
 
 def plans_of(options):

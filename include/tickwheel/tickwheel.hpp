@@ -357,6 +357,11 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         return tw_wheel_add_at(raw_, enter(timer), ticks<detail::round::up>(deadline));
     }
+    /* Due now: fires in the current poll, after everything else that is due; inside a drain, in the next one. */
+    void add_now(Timer &timer)
+    {
+        tw_wheel_add_now(raw_, enter(timer));
+    }
     /* The same from the latest poll, or at a point of time, for a timer that may be pending in this wheel. */
     template <class Rep, class Period> status move(Timer &timer, std::chrono::duration<Rep, Period> delay)
     {
@@ -423,7 +428,7 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
         return tw_wheel_check(raw_);
     }
 
-    /* Calls see(const Timer &) for each pending timer; a bool that it returns, if true, ends the visit.
+    /* Calls see(Timer &) for each pending timer; a bool that it returns, if true, ends the visit.
      * Returns: whether it was ended. */
     template <class See> bool visit(See &&see) const
     {
@@ -505,10 +510,10 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         return const_cast<void *>(static_cast<const void *>(std::addressof(see)));
     }
-    template <class See> static int visitor(void *see, const tw_timer *found) noexcept
+    template <class See> static int visitor(void *see, tw_timer *found) noexcept
     {
-        const Timer &timer = *object(found);
-        if constexpr (std::is_same_v<std::invoke_result_t<See &, const Timer &>, void>)
+        Timer &timer = *object(found);
+        if constexpr (std::is_same_v<std::invoke_result_t<See &, Timer &>, void>)
             return std::invoke(*static_cast<See *>(see), timer), 0;
         else
             return std::invoke(*static_cast<See *>(see), timer) ? 1 : 0;
@@ -1154,13 +1159,13 @@ class scheduler
         return tw_sched_key_count(raw_);
     }
 
-    /* Drops what is pending. */
-    std::uint64_t drain()
+    /* Drops what is pending. Returns: how many tasks; TW_ESTOPPED, which is negative, after a stop. */
+    std::int64_t drain()
     {
         return tw_sched_drain(raw_, nullptr, nullptr);
     }
     /* Calls hand(const handed &) for each, which may run it; its callable is destroyed after that. */
-    template <class Hand> std::uint64_t drain(Hand &&hand)
+    template <class Hand> std::int64_t drain(Hand &&hand)
     {
         handing<Hand> context{raw_, hand};
         return tw_sched_drain(raw_, hand_over<Hand>, &context);

@@ -8,10 +8,11 @@
  *   Range     0 to 2^64-1 ticks. Sums saturate: a deadline past the end of time is the end of time, and fires
  *             when the wheel is polled at 2^64-1. A timer filed when `now` is already there waits for ever.
  *   Due       Given `now`, every timer with deadline <= now is due. A deadline that is not after `now` when it is
- *             filed becomes now + 1: a timer that re-arms itself at once cannot keep a drain alive.
+ *             filed becomes now + 1: a timer that re-arms itself at once cannot keep a drain alive. Only
+ *             tw_wheel_add_now() files a timer that is due at once.
  *   Order     Earlier deadlines first; equal deadlines in the order of filing. A timer that was moved without
- *             being refiled (later, or inside its slot) takes its turn among equals when its old place comes up;
- *             several of these have no order among themselves.
+ *             being refiled (later, or inside its slot) takes its turn among equals when its old place comes up,
+ *             or tw_wheel_next_exact() meets it; several of these have no order among themselves.
  *   Between   Between two polls anything is allowed: add, cancel, move any timer (one due in the same batch
  *             too), free a timer that is not pending, poll again, let go of the whole wheel.
  *   Threads   One thread at a time per wheel. Wheels share nothing: no globals, no locks.
@@ -58,7 +59,8 @@ const char *tw_strerror(int error);
 
 /* ---- geometry ----------------------------------------------------------------------------------------- */
 
-/* The tick that means "never": what tw_wheel_next_bound() and tw_wheel_next_exact() return for an empty wheel. */
+/* The tick that means "never": tw_wheel_next_bound() and tw_wheel_next_exact() return it for an empty wheel. It is a valid
+ * deadline too, the end of time: to learn whether a wheel is empty, ask tw_wheel_count(). */
 #define TW_NEVER UINT64_MAX
 
 enum { TW_LEVELS_MAX = 64 };     /* levels in one geometry */
@@ -216,8 +218,17 @@ int tw_wheel_add_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t dea
 /* As tw_wheel_add_at(), `delay` ticks after now. */
 int tw_wheel_add_in(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t delay);
 
+/* Files a timer that is due now: it fires in the current poll, after everything else that is due then, in filing order.
+ * Filed inside a drain it waits for the next drain: a timer that files itself again and again fires once a drain, so no
+ * drain lasts for ever. A drain goes from the first poll that hands out a timer, or answers TW_POLL_MORE, until a poll
+ * returns NULL or TW_POLL_IDLE. The timer's deadline is `now`. Example: at tick 10, with A due at 12, the caller adds B now. A poll
+ * at 20 returns A, the next one B.
+ * Requires: the timer is not pending. Cost: O(1), two cache lines. In callback: yes. */
+void tw_wheel_add_now(struct tw_wheel *wheel, struct tw_timer *timer);
+
 /* Gives a timer a new deadline, whether it is pending or not. Later than before is two stores to its own cache line: it
- * is filed again when its old place comes up, or, when that is less than a turn of level 0 away, at once.
+ * is filed again when its old place comes up. When the old deadline is less than a turn of level 0 after now, or after
+ * the latest answer of tw_wheel_next_exact(), the timer is filed again at once, as by cancel and add.
  * Returns: as tw_wheel_add_at(); a refused timer keeps its old deadline. Cost: O(1). In callback: yes. */
 int tw_wheel_move_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 
@@ -246,7 +257,8 @@ enum tw_polled {
 };
 
 /* As tw_wheel_poll(), doing at most *budget units of work. Each timer handed out, refiled or passed over costs one
- * unit and is taken off *budget. Order and exactness are those of tw_wheel_poll(), however it is cut up.
+ * unit and is taken off *budget. Order and exactness are those of tw_wheel_poll(), however it is cut up. A budget of 0
+ * moves the clock to `now` and takes no timer out: tw_wheel_add_in() counts from `now` then.
  * Returns: what happened; *timer is NULL unless it is TW_POLL_DUE. */
 enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32_t *budget,
                                     struct tw_timer **timer);
@@ -254,13 +266,20 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32
 /* The next tick at which the wheel has work: a timer to fire or some to refile. Never later than the earliest
  * deadline; sleep until then, poll, ask again. On wheels that reach the end of time a far timer costs at most one such
  * wake-up for each level; on others one for each turn of the top besides (docs/wheel.md).
- * Returns: a tick; `now` when something is due already; TW_NEVER when the wheel is empty. Cost: O(levels). */
+ * Returns: a tick; `now` when something is due already; TW_NEVER when the wheel is empty, or when all its timers are due
+ * at TW_NEVER, the end of time. Cost: O(levels). */
 uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);
 
-/* The earliest deadline itself. Walks the first occupied slot of each level, and further ones only while the
- * timers in them were pushed back or belong to a later turn.
- * Returns: a tick (it may lie before `now` when due timers wait to be polled); TW_NEVER when the wheel is empty. */
-uint64_t tw_wheel_next_exact(const struct tw_wheel *wheel);
+/* The earliest deadline itself. From the first call on the wheel remembers what it has found out, at a cost of a few
+ * nanoseconds for each add and move. Timers that were pushed back may be filed again: not to be called in a visit.
+ * Returns: a tick (it may lie before `now` when due timers wait to be polled); TW_NEVER when the wheel is empty, or when
+ * all its timers are due at TW_NEVER.
+ * Cost: O(1) while no timer with the earliest deadline has gone or was moved later. After that, the timers of the slots
+ * that may hold the earliest are looked at: on average O(1) a call when timers go at random, or in the order in which they
+ * were filed (docs/wheel.md). Worst case: all timers of a slot in each call, where timers that were filed in no order go
+ * in the order of their deadlines; with a million in one slot that is some ten milliseconds. The first call looks at all
+ * slots up to the earliest deadline. On wheels that do not reach the end of time, O(slots) besides. */
+uint64_t tw_wheel_next_exact(struct tw_wheel *wheel);
 
 /* ---- looking ------------------------------------------------------------------------------------------ */
 
@@ -281,8 +300,9 @@ uint64_t tw_wheel_refiled(const struct tw_wheel *wheel);
  * Returns: the timer, no longer pending; NULL when the wheel is empty. Cost: O(levels). */
 struct tw_timer *tw_wheel_drain(struct tw_wheel *wheel);
 
-/* Called for a timer; a value other than 0 ends the visit. It must not change the wheel. */
-typedef int tw_visit_fn(void *arg, const struct tw_timer *timer);
+/* Called for a timer, whose object it may change; a value other than 0 ends the visit. It must not change the wheel: no
+ * add, move, cancel, poll or tw_wheel_next_exact(). */
+typedef int tw_visit_fn(void *arg, struct tw_timer *timer);
 
 /* Visits every pending timer, in no particular order.
  * Returns: 0, or what `visit` returned. Cost: O(timers + occupied slots). */
@@ -319,7 +339,7 @@ struct tw_level_info tw_wheel_level(const struct tw_wheel *wheel, uint32_t level
 /* Timers filed in one slot. Requires: level < tw_wheel_levels(), slot < slots of it. Cost: O(timers in it). */
 uint64_t tw_wheel_slot_count(const struct tw_wheel *wheel, uint32_t level, uint32_t slot);
 
-/* Checks every invariant (W1 to W9, in the essay at the head of wheel.c). Cost: O(timers + slots).
+/* Checks every invariant (W1 to W11, in the essay at the head of wheel.c). Cost: O(timers + slots).
  * Returns: NULL, or the first invariant that does not hold, as a static string. */
 const char *tw_wheel_check(const struct tw_wheel *wheel);
 

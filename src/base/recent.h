@@ -3,6 +3,8 @@
  * A histogram of the past ten seconds, for percentiles that are alive: one of base/histogram.h for each second, on a
  * ring. Seconds are whole ones of the caller's clock, so it covers nine to ten, and no second that has not been
  * reached.
+ *
+ * A caller that counts longer steps instead of seconds has a histogram of ten of those: of a minute, by steps of six seconds.
  */
 #ifndef TW_BASE_RECENT_H
 #define TW_BASE_RECENT_H

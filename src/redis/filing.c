@@ -407,7 +407,7 @@ struct overdue {
     uint64_t count, oldest;
 };
 
-static int count_overdue(void *arg, const struct tw_timer *timer)
+static int count_overdue(void *arg, struct tw_timer *timer)
 {
     struct overdue *overdue = arg;
     const struct tw__task *task = TW_CONTAINER(timer, const struct tw__task, timer);
@@ -425,7 +425,7 @@ static void look_into_queue(struct overdue *overdue, const struct tw_link *queue
         count_overdue(overdue, TW_CONTAINER(link, const struct tw_timer, link));
 }
 
-static int look_into_route(void *arg, const struct tw_timer *timer)
+static int look_into_route(void *arg, struct tw_timer *timer)
 {
     look_into_queue(arg, &TW_CONTAINER(timer, const struct tw__route, retry)->queue, 1);
     return 0;

@@ -63,7 +63,7 @@ static void count_task(struct ahead *ahead, const struct tw__task *task)
         ahead->counts[due <= ahead->now_ms ? 0 : (due - ahead->now_ms - 1) / ahead->step]++;
 }
 
-static int count_in_wheel(void *arg, const struct tw_timer *timer)
+static int count_in_wheel(void *arg, struct tw_timer *timer)
 {
     const struct tw__task *task = TW_CONTAINER(timer, const struct tw__task, timer);
     if (tw__schedule_of(task)->attached)

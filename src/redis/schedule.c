@@ -464,7 +464,7 @@ static void look_through_table(struct look *look)
         ;
 }
 
-static int look_in_wheel(void *arg, const struct tw_timer *timer)
+static int look_in_wheel(void *arg, struct tw_timer *timer)
 {
     struct look *look = arg;
     struct tw__task *task = (struct tw__task *)(uintptr_t)TW_CONTAINER(timer, const struct tw__task, timer);

@@ -106,7 +106,7 @@ static bool count_task(struct forecast *forecast, const struct tw__task *task)
 
 /* ---- from the wheel ------------------------------------------------------------------------------------------ */
 
-static int visit_timer(void *arg, const struct tw_timer *timer)
+static int visit_timer(void *arg, struct tw_timer *timer)
 {
     return count_task(arg, (const struct tw__task *)(const void *)timer);
 }

@@ -168,11 +168,17 @@ static uint8_t stride_of(uint32_t l)
     return l == 0 ? TW__STRIDE_NEAR : TW__STRIDE_FAR;
 }
 
-size_t tw__level_size(uint32_t l, uint32_t slots)
+size_t tw__level_size(uint32_t l, uint32_t slots, bool bounded)
 {
-    uint32_t words = words_for(slots);
-    size_t bitmaps = (words + words_for(words)) * sizeof(uint64_t);
-    return round_up(((size_t)slots << stride_of(l)) + bitmaps, LINE);
+    uint32_t words = words_for(slots), bounds = bounded ? slots : 0;
+    return round_up(
+        ((size_t)slots << stride_of(l)) + ((size_t)words + words_for(words) + bounds) * sizeof(uint64_t), LINE);
+}
+
+/* Whether a slot of level l may hold timers of different ticks, so that a bound is remembered for it. */
+static bool is_bounded(const struct tw_geometry *g, uint32_t l)
+{
+    return l > 0 || (g->levels == 1 && g->overflow != TW_OVERFLOW_GROW);
 }
 
 /* The descriptors that fit into a wheel's memory: a growing wheel may need them all. */
@@ -192,7 +198,7 @@ size_t tw_wheel_size(const struct tw_geometry *g)
         return 0;
     size_t size = LINE - 1 + header_size(room_for(g));
     for (uint32_t l = 0; l < g->levels; l++)
-        size += tw__level_size(l, g->level[l].slots);
+        size += tw__level_size(l, g->level[l].slots, is_bounded(g, l));
     return size;
 }
 
@@ -202,7 +208,8 @@ static uint8_t shift_of(uint64_t span)
     return (span & (span - 1)) == 0 ? (uint8_t)__builtin_ctzll(span) : TW__NO_SHIFT;
 }
 
-void *tw__level_init(struct tw__level *level, uint32_t l, const struct tw_level *shape, void *memory)
+void *tw__level_init(struct tw__level *level, uint32_t l, const struct tw_level *shape, bool bounded,
+                     void *memory)
 {
     uint32_t words = words_for(shape->slots);
     memset(level, 0, sizeof *level);
@@ -210,7 +217,8 @@ void *tw__level_init(struct tw__level *level, uint32_t l, const struct tw_level 
     level->stride = stride_of(l);
     level->bits = (uint64_t *)(void *)(level->slots + ((size_t)shape->slots << level->stride));
     level->sums = level->bits + words;
-    memset(memory, 0, tw__level_size(l, shape->slots));
+    level->bound = bounded ? level->sums + words_for(words) : NULL;
+    memset(memory, 0, tw__level_size(l, shape->slots, bounded));
     level->count = shape->slots;
     level->mask = (shape->slots & (shape->slots - 1)) == 0 ? shape->slots - 1 : 0;
     level->span = shape->span;
@@ -225,7 +233,7 @@ void *tw__level_init(struct tw__level *level, uint32_t l, const struct tw_level 
     tw__list_init(&level->drain, l << TW__ID_BITS | TW__ID_DRAIN);
     for (uint32_t i = 0; i < shape->slots; i++)
         tw__list_init(&tw__slot_at(level, i)->head, l << TW__ID_BITS | i);
-    return (char *)memory + tw__level_size(l, shape->slots);
+    return (char *)memory + tw__level_size(l, shape->slots, bounded);
 }
 
 /* ---- how the levels relate ------------------------------------------------------------------------------- */
@@ -304,15 +312,17 @@ int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const stru
     w->cur = now;
     w->event = TW_NEVER;
     w->event_known = true;
-    w->levels = g->levels;
+    w->levels = (uint8_t)g->levels;
     w->overflow = (uint8_t)g->overflow;
     w->range = g->overflow == TW_OVERFLOW_REJECT ? top_turn(g) : UINT64_MAX;
     w->turn = g->overflow == TW_OVERFLOW_GROW || top_turn(g) == UINT64_MAX ? 0 : top_turn(g);
     w->door = w->overflow == TW_OVERFLOW_GROW || w->turn != 0;
     tw__set_now(w, now);
     tw__list_init(&w->due, TW__ID_DUE);
+    tw__list_init(&w->soon, TW__ID_DUE);
+    tw__list_init(&w->held, TW__ID_DUE);
     for (uint32_t l = 0; l < g->levels; l++)
-        at = tw__level_init(&w->level[l], l, &g->level[l], at);
+        at = tw__level_init(&w->level[l], l, &g->level[l], is_bounded(g, l), at);
     tw__wheel_relate(w);
     for (uint32_t l = 0; l < g->levels; l++)
         w->level[l].started = w->level[l].head;

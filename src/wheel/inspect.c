@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking at a wheel without changing it: visits, exact next deadline, the levels, the invariants, the dump.
+ * Looking at a wheel without changing it: visits, the levels, the invariants, the dump.
  */
 #include "internal.h"
 #include "text.h"
@@ -28,7 +28,7 @@ struct tour {
     void *arg;
 };
 
-static int visit_due(void *arg, const struct tw_timer *timer)
+static int visit_due(void *arg, struct tw_timer *timer)
 {
     struct tour *tour = arg;
     if (tour->budget == 0)
@@ -75,6 +75,10 @@ static int tour_level(struct tour *tour, uint32_t l)
 static int take_tour(struct tour *tour)
 {
     int result = visit_list(&tour->wheel->due, visit_due, tour);
+    if (result == 0)
+        result = visit_list(&tour->wheel->soon, visit_due, tour);
+    if (result == 0)
+        result = visit_list(&tour->wheel->held, visit_due, tour);
     for (uint32_t l = 0; result == 0 && l < tour->wheel->levels; l++)
         result = tour_level(tour, l);
     return result;
@@ -100,24 +104,9 @@ int tw_wheel_visit(const struct tw_wheel *w, tw_visit_fn *visit, void *arg)
     return tw_wheel_visit_until(w, UINT64_MAX, visit, arg);
 }
 
-/* From here on only what is earlier still. A deadline is never 0: the earliest that a wheel files is tick 1. */
-static int look_before(void *arg, const struct tw_timer *timer)
-{
-    ((struct tour *)arg)->until = timer->deadline - 1;
-    return 0;
-}
-
-uint64_t tw_wheel_next_exact(const struct tw_wheel *w)
-{
-    struct tour tour = {
-        .wheel = w, .until = TW_NEVER - 1, .budget = UINT64_MAX, .visit = look_before, .arg = &tour};
-    take_tour(&tour);
-    return tour.until + 1;
-}
-
 /* ---- the levels ------------------------------------------------------------------------------------------ */
 
-static int count_one(void *arg, const struct tw_timer *timer)
+static int count_one(void *arg, struct tw_timer *timer)
 {
     (void)timer;
     ++*(uint64_t *)arg;
@@ -210,7 +199,7 @@ struct place {
 };
 
 /* W3 to W5 for one timer on a ring. */
-static int check_filed(void *arg, const struct tw_timer *timer)
+static int check_filed(void *arg, struct tw_timer *timer)
 {
     struct place *place = arg;
     const struct tw_wheel *w = place->wheel;
@@ -228,7 +217,7 @@ static int check_filed(void *arg, const struct tw_timer *timer)
 }
 
 /* W6 for one timer on a drain list. */
-static int check_draining(void *arg, const struct tw_timer *timer)
+static int check_draining(void *arg, struct tw_timer *timer)
 {
     struct place *place = arg;
     const struct tw__level *level = &place->wheel->level[place->l];
@@ -278,13 +267,28 @@ static bool windows_agree(const struct tw_wheel *w)
     return w->cur <= w->now;
 }
 
+static int is_due(void *arg, struct tw_timer *timer)
+{
+    return timer->deadline > ((const struct tw_wheel *)arg)->now;
+}
+
+/* W11: the two lists of timers that were filed for now. */
+static bool now_agrees(const struct tw_wheel *w)
+{
+    void *arg = (void *)(uintptr_t)w;
+    return visit_list(&w->soon, is_due, arg) == 0 && visit_list(&w->held, is_due, arg) == 0 &&
+           (w->in_drain || tw__list_empty(&w->held));
+}
+
 const char *tw_wheel_check(const struct tw_wheel *w)
 {
     uint64_t count = 0;
     if (!windows_agree(w))
         return "W9: the windows are not those of the tick the wheel stands on";
-    if (!links_agree(&w->due, &count))
+    if (!links_agree(&w->due, &count) || !links_agree(&w->soon, &count) || !links_agree(&w->held, &count))
         return "W1: two links do not agree";
+    if (!now_agrees(w))
+        return "W11: a timer filed for now is later, or waits for a drain that has ended";
     for (uint32_t l = 0; l < w->levels; l++) {
         const char *broken = check_level(w, l, &count);
         if (broken != NULL)
@@ -294,7 +298,7 @@ const char *tw_wheel_check(const struct tw_wheel *w)
         return "W7: the count is not the number of timers";
     if (w->event_known && w->event != tw__wheel_event(w))
         return "W8: the next event is not what the slots say";
-    return NULL;
+    return tw__exact_check(w);
 }
 
 /* ---- the dump -------------------------------------------------------------------------------------------- */
@@ -327,7 +331,7 @@ void tw_wheel_dump(const struct tw_wheel *w, tw_emit_fn *emit, void *arg)
     tw__text_init(&text, line, sizeof line);
     put_field(&text, "wheel at tick ", w->now);
     put_field(&text, ": ", w->count);
-    put_field(&text, " timers, ", list_length(&w->due));
+    put_field(&text, " timers, ", list_length(&w->due) + list_length(&w->soon) + list_length(&w->held));
     put_field(&text, " of them due, ", w->refiled);
     tw__text_put(&text, " refiled so far\n");
     emit(arg, line, text.length);

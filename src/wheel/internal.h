@@ -57,12 +57,14 @@ enum {
  * own address, so that hints work among objects that lie within 256 GiB of each other; beyond, they miss. */
 enum { TW__HINT_LINE = 8, TW__LINE_SHIFT = 6, TW__LINE_BITS = 32 };
 #define TW__PLACE_PUSHED 0xFFu
+#define TW__HINT_NOW ((uint64_t)1 << (TW__HINT_LINE + TW__LINE_BITS)) /* the timer was filed for now: no hint */
 
 /* The head of a circular list of timers. */
 struct tw__head {
     struct tw_link link;
     uint64_t filed; /* timers filed since the list was last empty: an upper bound of its length */
     uint32_t id;    /* level << TW__ID_BITS | index of the slot, or TW__ID_DRAIN, or TW__ID_DUE */
+    bool in_order;  /* no timer is due before one that comes first and was not pushed back (exact.c) */
 };
 
 /* A slot. The head of its list and the start of the trail share a cache line. */
@@ -80,24 +82,26 @@ _Static_assert(sizeof(struct tw__head) + TW__TRAIL_FAR * sizeof(uint32_t) <= 1 <
 struct tw__level {
     _Alignas(64) uint64_t last; /* the last tick whose timers are filed here or below: the window's end */
     char *slots;                /* the ring: 1 << stride bytes a slot */
-    uint32_t reach;        /* bytes of the ring less one slot when slots and span are powers of two, else 0 */
-    uint8_t turn;          /* then a tick turned right by this and masked with reach is the slot's place */
-    uint8_t place;         /* the level's number, for hints */
-    uint8_t trail;         /* length of a slot's trail - 1 */
-    uint8_t stride;        /* log2 of the bytes of a slot */
-    uint8_t shift;         /* log2 of span, or TW__NO_SHIFT */
-    uint32_t mask;         /* slots - 1 when that is a power of two, else 0 */
-    uint32_t count;        /* slots in the ring */
-    uint32_t ahead;        /* a: upper slots in the window besides the current one */
-    uint64_t span;         /* ticks per slot */
-    uint64_t upper;        /* ticks per slot one level up; 0 on a top that has no window */
-    uint64_t *bits;        /* a bit for each slot that holds timers */
-    uint64_t *sums;        /* a bit for each word of bits that is not 0 */
-    uint64_t top;          /* a bit for each word of sums that is not 0 */
-    uint64_t head;         /* the first slot number that the window below does not hold yet */
-    uint64_t started;      /* the first slot number whose refiling has not started: at most head */
+    uint32_t reach;   /* bytes of the ring less one slot when slots and span are powers of two, else 0 */
+    uint8_t turn;     /* then a tick turned right by this and masked with reach is the slot's place */
+    uint8_t place;    /* the level's number, for hints */
+    uint8_t trail;    /* length of a slot's trail - 1 */
+    uint8_t stride;   /* log2 of the bytes of a slot */
+    uint8_t shift;    /* log2 of span, or TW__NO_SHIFT */
+    uint32_t mask;    /* slots - 1 when that is a power of two, else 0 */
+    uint32_t count;   /* slots in the ring */
+    uint32_t ahead;   /* a: upper slots in the window besides the current one */
+    uint64_t span;    /* ticks per slot */
+    uint64_t upper;   /* ticks per slot one level up; 0 on a top that has no window */
+    uint64_t *bits;   /* a bit for each slot that holds timers */
+    uint64_t *sums;   /* a bit for each word of bits that is not 0 */
+    uint64_t top;     /* a bit for each word of sums that is not 0 */
+    uint64_t *bound;  /* for each slot a tick before which no timer in it is due (exact.c); NULL: not needed */
+    uint64_t head;    /* the first slot number that the window below does not hold yet */
+    uint64_t started; /* the first slot number whose refiling has not started: at most head */
     struct tw__head drain; /* the slot that is being refiled, taken off the ring */
     uint64_t draining;     /* its slot number */
+    uint64_t drain_bound;  /* its bound */
     uint64_t finish;       /* the tick at which it must be empty */
     uint64_t pace;         /* timers to refile per tick until then */
     uint64_t quota;        /* what the ticks passed so far have allowed */
@@ -115,25 +119,31 @@ struct tw_wheel {
     uint64_t cur;   /* the tick that the wheel stands on: behind now only in the middle of a jump */
     uint64_t now;   /* the latest tick that the caller gave */
     uint64_t count; /* timers pending */
+    uint64_t open;  /* delays from 1 to this need no look at the door: up to the end of time, or none */
+    uint64_t exact; /* the earliest deadline on the rings and in `due`; 0 when it is not known (exact.c) */
     uint64_t
         quiet; /* before this tick a poll has nothing to do but to note the time; 0 when that is not known */
-    uint64_t event;    /* the next tick with work, when event_known */
     uint64_t occupied; /* a bit for each level whose ring holds timers */
     uint64_t active;   /* a bit for each level with a slot being refiled */
+    uint64_t event;    /* the next tick with work, when event_known */
     uint64_t boundary; /* the next tick at which a window moves */
     uint64_t refiled;
-    uint64_t open;       /* delays from 1 to this need no look at the door: up to the end of time, or none */
+    uint64_t near;       /* a timer that is due before this is not pushed back but filed again (exact.c) */
     uint64_t turn;       /* ticks of a whole turn of a top that does not reach the end of time, else 0 */
     uint64_t turn_end;   /* when the turn that is being watched ends */
     uint64_t turn_first; /* the earliest deadline filed or put back in it */
-    bool door;           /* every deadline is looked at: the wheel may refuse, or watches its turns */
     uint64_t range;      /* REJECT: the longest delay accepted */
     struct tw__head due;
-    uint32_t levels;
+    struct tw__head soon; /* timers filed for now: they fire when nothing in `due` is left */
+    struct tw__head held; /* timers filed for now inside a drain: `soon` of the next one */
+    uint8_t levels;
     uint8_t overflow;
     uint8_t phase;
     bool event_known;
-    bool nested; /* every window ends before the one above: enter() needs one term */
+    bool nested;   /* every window ends before the one above: enter() needs one term */
+    bool door;     /* every deadline is looked at: the wheel may refuse, or watches its turns */
+    bool asked;    /* tw_wheel_next_exact() has been called: bounds are kept */
+    bool in_drain; /* the latest poll did not say that nothing more is due */
     tw_grow_fn *grow;
     void *grow_arg;
     uint8_t guess[64]; /* bit length of the delay -> the lowest level that could hold it */
@@ -230,16 +240,42 @@ static inline void tw__list_init(struct tw__head *head, uint32_t id)
     head->id = id;
 }
 
+/* Whether timers are pending that were filed for now. */
+static inline bool tw__any_now(const struct tw_wheel *w)
+{
+    return !tw__list_empty(&w->soon) || !tw__list_empty(&w->held);
+}
+
 static inline struct tw_timer *tw__timer(struct tw_link *link)
 {
     return (struct tw_timer *)link;
+}
+
+/* Prefetches a line in the neighbourhood of a timer. */
+static inline void tw__prefetch_line(const struct tw_timer *near, uint32_t line)
+{
+    uint64_t far = (uint64_t)(uintptr_t)near >> TW__LINE_SHIFT >> TW__LINE_BITS;
+    TW__PREFETCH((uintptr_t)((far << TW__LINE_BITS | line) << TW__LINE_SHIFT));
+}
+
+static inline void tw__prefetch_hint(const struct tw_timer *timer)
+{
+    tw__prefetch_line(timer, (uint32_t)(timer->hint >> TW__HINT_LINE));
+}
+
+/* Forgets the earliest deadline when a timer that has it goes, or gets a later one. Programs that never ask for it pay for
+ * a look at the wheel, and none at the timer, whose line may not be there yet. */
+static inline void tw__exact_left(struct tw_wheel *w, uint64_t deadline)
+{
+    if (TW__UNLIKELY(w->exact != 0) && deadline == w->exact)
+        w->exact = 0;
 }
 
 /* Sets the caller's time. */
 static inline void tw__set_now(struct tw_wheel *w, uint64_t now)
 {
     w->now = now;
-    w->open = w->door ? 0 : UINT64_MAX - now;
+    w->open = w->door || w->asked ? 0 : UINT64_MAX - now;
 }
 
 /* ---- bitmaps ------------------------------------------------------------------------------------------- */
@@ -291,10 +327,11 @@ static inline uint32_t tw__distance(const struct tw__level *level, uint32_t from
 
 /* ---- shared between the files of the wheel --------------------------------------------------------------- */
 
-/* Sets up one level over memory for its slots and bitmaps; returns the first byte after them. */
-void *tw__level_init(struct tw__level *level, uint32_t l, const struct tw_level *shape, void *memory);
-/* Bytes for the slots and bitmaps of level l. */
-size_t tw__level_size(uint32_t l, uint32_t slots);
+/* Sets up one level over memory for its slots, bitmaps and, if `bounded`, bounds; returns the first byte after them. */
+void *tw__level_init(struct tw__level *level, uint32_t l, const struct tw_level *shape, bool bounded,
+                     void *memory);
+/* Bytes for the slots, bitmaps and bounds of level l. */
+size_t tw__level_size(uint32_t l, uint32_t slots, bool bounded);
 /* Fixes what depends on the levels around: lookahead, upper spans, nesting, guesses. */
 void tw__wheel_relate(struct tw_wheel *wheel);
 /* Moves the windows to where the wheel stands. */
@@ -303,5 +340,15 @@ void tw__wheel_windows(struct tw_wheel *wheel);
 uint64_t tw__wheel_event(const struct tw_wheel *wheel);
 /* The end of a level's own window, leaving the levels above out of account. */
 uint64_t tw__window_end(const struct tw_wheel *wheel, uint32_t l);
+/* Moves a timer from its list to the front of another one. */
+void tw__wheel_list_move(struct tw_wheel *wheel, struct tw_timer *timer, struct tw__head *to);
+/* Takes a timer that was pushed back out of its list and files it where it belongs now. */
+void tw__wheel_refile(struct tw_wheel *wheel, struct tw_timer *timer);
+/* A timer with this deadline is about to be linked to the front, or to the end, of the slot of its deadline. */
+void tw__bound_filed(struct tw_wheel *wheel, uint64_t deadline, bool front);
+/* A timer that waits on level l was moved to an earlier deadline in its slot. */
+void tw__bound_lowered(struct tw_wheel *wheel, uint32_t l, uint64_t deadline);
+/* NULL, or which memory of the earliest deadline is wrong: W10. */
+const char *tw__exact_check(const struct tw_wheel *wheel);
 
 #endif

@@ -315,6 +315,19 @@ TEST_CASE("next, range, count, drain")
     CHECK(wheel.count() == 1);
 }
 
+TEST_CASE("a timer that is filed for now fires after what is due, or in the next drain")
+{
+    orders wheel;
+    order now{1}, due{2}, inside{3};
+    wheel.add_now(now);
+    wheel.add(due, 5ms);
+    CHECK(wheel.poll(5ms) == &due);
+    wheel.add_now(inside);
+    CHECK(wheel.poll(5ms) == &now);
+    CHECK(wheel.poll(5ms) == nullptr);
+    CHECK(wheel.poll(5ms) == &inside);
+}
+
 TEST_CASE("visits see each timer, or as many as they want")
 {
     orders wheel;
@@ -332,6 +345,8 @@ TEST_CASE("visits see each timer, or as many as they want")
     const auto add_up = [&](const order &each) { sum += each.number; };
     CHECK(!wheel.visit_until(30'999us, add_up));
     CHECK(sum == 3);
+    wheel.visit([](order &each) { each.number += 10; });
+    CHECK(some.front().number == 10);
 }
 
 TEST_CASE("a raw timer is 32 bytes and is cancelled by hand")

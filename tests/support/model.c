@@ -17,6 +17,8 @@ void model_init(struct model *model, uint64_t now)
 {
     *model = (struct model){.now = now};
     RB_INIT(&model->tree);
+    TAILQ_INIT(&model->soon);
+    TAILQ_INIT(&model->held);
 }
 
 uint64_t model_effective(const struct model *model, uint64_t deadline)
@@ -36,9 +38,23 @@ void model_add(struct model *model, struct object *object, uint64_t deadline)
     model->count++;
 }
 
+void model_add_now(struct model *model, struct object *object)
+{
+    object->deadline = model->now;
+    object->queue = model->in_drain ? &model->held : &model->soon;
+    object->pending = true;
+    object->moved = false;
+    TAILQ_INSERT_TAIL(object->queue, object, turn);
+    model->count++;
+}
+
 void model_cancel(struct model *model, struct object *object)
 {
-    RB_REMOVE(object_tree, &model->tree, object);
+    if (object->queue != NULL)
+        TAILQ_REMOVE(object->queue, object, turn);
+    else
+        RB_REMOVE(object_tree, &model->tree, object);
+    object->queue = NULL;
     object->pending = false;
     model->count--;
 }
@@ -61,19 +77,42 @@ void model_pass(struct model *model, uint64_t now)
         model->now = now;
 }
 
+struct object *model_first(struct model *model)
+{
+    return RB_MIN(object_tree, &model->tree);
+}
+
+static uint64_t deadline_of(const struct object *object)
+{
+    return object == NULL ? TW_NEVER : object->deadline;
+}
+
+/* The earliest deadline of the objects that were not filed for now. */
+static uint64_t earliest_in_tree(struct model *model)
+{
+    return deadline_of(model_first(model));
+}
+
 uint64_t model_earliest(struct model *model)
 {
-    struct object *first = RB_MIN(object_tree, &model->tree);
-    return first == NULL ? TW_NEVER : first->deadline;
+    uint64_t tree = earliest_in_tree(model), soon = deadline_of(TAILQ_FIRST(&model->soon)),
+             held = deadline_of(TAILQ_FIRST(&model->held)), now = soon < held ? soon : held;
+    return now < tree ? now : tree;
 }
 
 void model_relocate(struct model *model, struct object *from, struct object *to)
 {
-    RB_REMOVE(object_tree, &model->tree, from);
+    struct object_queue *queue = from->queue;
     *to = *from;
-    memset(&from->timer, 0xA5, sizeof from->timer);
+    if (queue == NULL) {
+        RB_REMOVE(object_tree, &model->tree, from);
+        RB_INSERT(object_tree, &model->tree, to);
+    } else {
+        TAILQ_INSERT_BEFORE(from, to, turn);
+        TAILQ_REMOVE(queue, from, turn);
+    }
+    memset(from, 0xA5, sizeof *from);
     tw_timer_relocated(&to->timer);
-    RB_INSERT(object_tree, &model->tree, to);
     memset(from, 0, sizeof *from);
 }
 
@@ -82,7 +121,7 @@ struct judge {
     const char *wrong;
 };
 
-static int judge_visit(void *arg, const struct tw_timer *timer)
+static int judge_visit(void *arg, struct tw_timer *timer)
 {
     struct judge *judge = arg;
     struct object *object = TW_CONTAINER(timer, struct object, timer);
@@ -97,6 +136,15 @@ static int judge_visit(void *arg, const struct tw_timer *timer)
     return judge->wrong != NULL;
 }
 
+static uint64_t due_in(const struct object_queue *queue, uint64_t tick)
+{
+    uint64_t due = 0;
+    const struct object *object;
+    TAILQ_FOREACH(object, queue, turn)
+    due += object->deadline <= tick;
+    return due;
+}
+
 const char *model_visit_until(struct model *model, const struct tw_wheel *wheel, uint64_t tick)
 {
     struct judge judge = {.tick = tick, .visit = ++model->visits};
@@ -105,6 +153,7 @@ const char *model_visit_until(struct model *model, const struct tw_wheel *wheel,
     struct object *object = RB_MIN(object_tree, &model->tree);
     for (; object != NULL && object->deadline <= tick; object = RB_NEXT(object_tree, &model->tree, object))
         judge.met--;
+    judge.met -= due_in(&model->soon, tick) + due_in(&model->held, tick);
     return judge.met == 0 ? NULL : "a timer due by then was not visited";
 }
 
@@ -118,25 +167,51 @@ static bool overtakes(struct model *model, struct object *object)
     return false;
 }
 
+/* The earliest that was filed for now, after all that is due. At the end of time an object that was filed on the last tick
+ * waits for ever, and does not count. */
+static const char *judge_now(struct model *model, struct object *object)
+{
+    uint64_t earliest = earliest_in_tree(model);
+    if (earliest <= model->now && earliest != UINT64_MAX)
+        return "filed for now, and fired before all that is due";
+    return object == TAILQ_FIRST(&model->soon) ? NULL : "filed for now, and fired out of its turn";
+}
+
+static const char *judge_order(struct model *model, struct object *object)
+{
+    if (object->deadline != earliest_in_tree(model))
+        return "fired before an earlier deadline";
+    return overtakes(model, object) ? "fired before an equal deadline that was filed first" : NULL;
+}
+
 const char *model_fire(struct model *model, struct object *object)
 {
     if (!object->pending)
         return "fired, but it is not pending";
     if (object->deadline > model->now)
         return "fired early";
-    if (object->deadline != model_earliest(model))
-        return "fired before an earlier deadline";
-    if (overtakes(model, object))
-        return "fired before an equal deadline that was filed first";
     if (tw_timer_deadline(&object->timer) != object->deadline)
         return "fired with another deadline than it was given";
+    const char *wrong = object->queue != NULL ? judge_now(model, object) : judge_order(model, object);
     model_cancel(model, object);
+    model->in_drain = true;
     model->fired++;
-    return NULL;
+    return wrong;
+}
+
+void model_more(struct model *model)
+{
+    model->in_drain = true;
 }
 
 bool model_idle(struct model *model)
 {
-    uint64_t earliest = model_earliest(model);
-    return earliest > model->now || earliest == UINT64_MAX;
+    uint64_t earliest = earliest_in_tree(model);
+    bool idle = (earliest > model->now || earliest == UINT64_MAX) && TAILQ_EMPTY(&model->soon);
+    model->in_drain = false;
+    struct object *object;
+    TAILQ_FOREACH(object, &model->held, turn)
+    object->queue = &model->soon;
+    TAILQ_CONCAT(&model->soon, &model->held, turn);
+    return idle;
 }

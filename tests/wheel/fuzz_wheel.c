@@ -3,7 +3,8 @@
  * Bytes as operations, the model inside. With libFuzzer (make fuzz) it searches; without, it runs the files it is
  * given, which is how ctest replays the corpus.
  *
- * The first byte chooses the geometry, the second the start tick; then each operation takes one byte for what and
+ * The first byte chooses the geometry, the second the start tick and, by its top bit, whether the exact next deadline is
+ * asked for, after which a wheel keeps bounds; then each operation takes one byte for what and
  * whom, and one to three for how far.
  */
 #include "../support/model.h"
@@ -23,6 +24,7 @@ struct run {
     struct tw_wheel *wheel;
     struct model model;
     struct object objects[OBJECTS];
+    bool asks;
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -84,11 +86,13 @@ static struct tw_geometry take_geometry(struct input *input)
     return g;
 }
 
-static uint64_t take_start(struct input *input)
+static uint64_t take_start(struct input *input, bool *asks)
 {
     static const uint64_t starts[] = {
         0, UINT32_MAX, 1ull << 36, (1ull << 63) - 1, UINT64_MAX - (1 << 20), UINT64_MAX - 300};
-    return starts[take(input) % (sizeof starts / sizeof *starts)];
+    uint8_t byte = take(input);
+    *asks = byte < 0x80;
+    return starts[byte % (sizeof starts / sizeof *starts)];
 }
 
 static uint64_t later(uint64_t now, uint64_t delay)
@@ -108,7 +112,11 @@ static void fire(struct run *run, struct tw_timer *timer, struct input *input)
     struct object *object = TW_CONTAINER(timer, struct object, timer);
     const char *wrong = model_fire(&run->model, object);
     require(wrong == NULL, wrong);
-    if (input->left > 0 && (*input->at & 1)) { /* the callback re-arms it */
+    if (input->left > 0 && (*input->at & 3) == 2) { /* the callback files it for now */
+        take(input);
+        tw_wheel_add_now(run->wheel, timer);
+        model_add_now(&run->model, object);
+    } else if (input->left > 0 && (*input->at & 1)) { /* the callback re-arms it */
         uint64_t deadline = later(run->model.now, take_delay(input));
         if (taken(run, tw_wheel_add_at(run->wheel, timer, deadline), deadline))
             model_add(&run->model, object, deadline);
@@ -120,14 +128,19 @@ static void poll(struct run *run, struct input *input, uint32_t budget_each)
     uint64_t now = later(run->model.now, take_delay(input));
     struct tw_timer *timer;
     enum tw_polled polled;
-    require(tw_wheel_next_bound(run->wheel) <= model_earliest(&run->model), "next_bound is late");
-    require(tw_wheel_next_exact(run->wheel) == model_earliest(&run->model), "next_exact is wrong");
+    uint64_t earliest = model_earliest(&run->model), bound = tw_wheel_next_bound(run->wheel);
+    require(bound <= earliest || bound == run->model.now, "next_bound is late");
+    require(run->model.count > 0 || bound == TW_NEVER, "next_bound sees work in an empty wheel");
+    if (run->asks)
+        require(tw_wheel_next_exact(run->wheel) == earliest, "next_exact is wrong");
     const char *wrong = model_visit_until(&run->model, run->wheel, now);
     require(wrong == NULL, wrong);
     model_pass(&run->model, now);
     do {
         uint32_t budget = budget_each;
         polled = tw_wheel_poll_budget(run->wheel, now, &budget, &timer);
+        if (polled == TW_POLL_MORE)
+            model_more(&run->model);
         if (timer != NULL)
             fire(run, timer, input);
         wrong = model_visit_until(&run->model, run->wheel, later(now, now >> 1));
@@ -149,11 +162,23 @@ static void poll_plainly(struct run *run, struct input *input, bool back)
     require(tw_wheel_now(run->wheel) == run->model.now, "the clock is another");
 }
 
+/* Without a budget nothing comes out. */
+static void poll_with_nothing(struct run *run)
+{
+    struct tw_timer *timer;
+    uint32_t none = 0;
+    enum tw_polled polled = tw_wheel_poll_budget(run->wheel, run->model.now, &none, &timer);
+    require(polled != TW_POLL_DUE && timer == NULL, "no budget, a timer");
+    if (polled == TW_POLL_MORE)
+        model_more(&run->model);
+    else
+        require(model_idle(&run->model), "a timer is due, and the poll says that none is");
+}
+
 /* Some calls that the others do not make. */
 static void operate_rarely(struct run *run, struct object *object, struct input *input, uint8_t byte)
 {
     struct tw_timer *timer;
-    uint32_t none = 0;
     uint64_t delay = take_delay(input);
     switch (byte >> 3 & 3) {
     case 0:
@@ -161,8 +186,7 @@ static void operate_rarely(struct run *run, struct object *object, struct input 
             model_move(&run->model, object, later(run->model.now, delay));
         break;
     case 1:
-        require(tw_wheel_poll_budget(run->wheel, run->model.now, &none, &timer) != TW_POLL_DUE,
-                "no budget, a timer");
+        poll_with_nothing(run);
         break;
     case 2:
         timer = tw_wheel_drain(run->wheel);
@@ -181,9 +205,14 @@ static void operate(struct run *run, struct input *input)
     struct object *object = &run->objects[(byte >> 3) % OBJECTS];
     uint64_t deadline;
     switch (byte & 7) {
+    case 2:
+        if (!object->pending) {
+            tw_wheel_add_now(run->wheel, &object->timer);
+            model_add_now(&run->model, object);
+            break;
+        } /* fallthrough */
     case 0:
     case 1:
-    case 2:
         deadline = later(run->model.now, take_delay(input));
         if (taken(run, tw_wheel_move_at(run->wheel, &object->timer, deadline), deadline))
             model_move(&run->model, object, deadline);
@@ -213,9 +242,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input input = {.at = data, .left = size};
     struct tw_geometry geometry = take_geometry(&input);
-    uint64_t start = take_start(&input);
     static struct run run;
     memset(&run, 0, sizeof run);
+    uint64_t start = take_start(&input, &run.asks);
     model_init(&run.model, start);
     require(tw_wheel_new(&run.wheel, &geometry, start) == 0, "no wheel");
     for (uint32_t i = 1; input.left > 0; i++) {

@@ -28,7 +28,7 @@ static void expect_broken(struct tw_wheel *wheel, const char *number)
 {
     const char *broken = tw_wheel_check(wheel);
     assert_non_null(broken);
-    assert_memory_equal(broken, number, 2);
+    assert_memory_equal(broken, number, strlen(number));
     tw_wheel_free(wheel);
 }
 
@@ -145,6 +145,64 @@ static void w9_wrong_windows_are_named(void **state)
     expect_broken(wheel, "W9");
 }
 
+/* A busy wheel that keeps bounds. */
+static struct tw_wheel *asked_wheel(void)
+{
+    struct tw_wheel *wheel = busy_wheel();
+    assert_int_equal(tw_wheel_next_exact(wheel), 800);
+    while (tw_wheel_poll(wheel, 800) != NULL)
+        ;
+    assert_int_equal(tw_wheel_next_exact(wheel), 1500);
+    assert_null(tw_wheel_check(wheel));
+    return wheel;
+}
+
+static void w10_wrong_knowledge_of_the_earliest_is_named(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = asked_wheel();
+    wheel->exact++;
+    expect_broken(wheel, "W10");
+    wheel = asked_wheel();
+    wheel->level[1].drain_bound = 1502;
+    expect_broken(wheel, "W10");
+    wheel = asked_wheel();
+    uint32_t index = slot_of(wheel, &timers[LAST])->head.id & TW__ID_DRAIN;
+    wheel->level[1].bound[index] = timers[LAST].deadline + 1;
+    expect_broken(wheel, "W10");
+    wheel = asked_wheel();
+    tw_wheel_add_at(wheel, &timers[DUE], timers[LAST].deadline - 1);
+    slot_of(wheel, &timers[LAST])->head.in_order = true;
+    expect_broken(wheel, "W10");
+}
+
+static void w11_a_timer_filed_for_now_that_is_not_due_is_named(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = busy_wheel();
+    tw_wheel_add_now(wheel, &timers[DUE]);
+    assert_null(tw_wheel_check(wheel));
+    timers[DUE].deadline++;
+    expect_broken(wheel, "W11");
+    wheel = busy_wheel();
+    while (tw_wheel_poll(wheel, 800) != NULL)
+        ;
+    tw_wheel_add_now(wheel, &timers[DUE]);
+    assert_null(tw_wheel_check(wheel));
+    timers[DUE].deadline++;
+    expect_broken(wheel, "W11");
+    wheel = busy_wheel();
+    tw_wheel_add_now(wheel, &timers[DUE]);
+    wheel->in_drain = false;
+    expect_broken(wheel, "W11");
+    wheel = busy_wheel();
+    wheel->soon.link.prev = &timers[3].link;
+    expect_broken(wheel, "W1");
+    wheel = busy_wheel();
+    wheel->held.link.prev = &timers[3].link;
+    expect_broken(wheel, "W1");
+}
+
 static void a_pushed_back_timer_may_be_anywhere(void **state)
 {
     (void)state;
@@ -169,6 +227,8 @@ int main(void)
         cmocka_unit_test(w7_a_wrong_count_is_named),
         cmocka_unit_test(w8_a_wrong_event_is_named),
         cmocka_unit_test(w9_wrong_windows_are_named),
+        cmocka_unit_test(w10_wrong_knowledge_of_the_earliest_is_named),
+        cmocka_unit_test(w11_a_timer_filed_for_now_that_is_not_due_is_named),
         cmocka_unit_test(a_pushed_back_timer_may_be_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

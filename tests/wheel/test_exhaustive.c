@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Small geometries, all of them: every (now, delay) fires on its tick and is visited up to it and not before, and of
- * every pair of timers with one deadline the one filed first fires first, wherever it waited.
+ * every pair of timers with one deadline the one filed first fires first, wherever it waited. A timer that is filed for now
+ * fires after what is due, at every (now, delay) of that.
  */
 #include <tickwheel/wheel.h>
 
@@ -46,7 +47,7 @@ static void let_go(const struct scope *scope, struct tw_wheel *wheel)
         tw_wheel_free(wheel);
 }
 
-static int count_one(void *arg, const struct tw_timer *timer)
+static int count_one(void *arg, struct tw_timer *timer)
 {
     (void)timer;
     ++*(int *)arg;
@@ -111,6 +112,36 @@ static void fires_in_filing_order(struct scope *scope, uint64_t now, uint64_t de
     scope->cases++;
 }
 
+static void expect_next(const struct scope *scope, struct tw_wheel *wheel, uint64_t tick,
+                        const struct tw_timer *timer, const char *what)
+{
+    if (tw_wheel_poll(wheel, tick) != timer)
+        fail(scope, what, tick, 0, 0);
+}
+
+/* One timer for each (now, delay). On its tick, or the tick before, another one is filed for now, and a third one when the
+ * first has fired. */
+static void now_comes_after_what_is_due(struct scope *scope, uint64_t now, uint64_t delay, uint64_t before)
+{
+    struct tw_wheel *wheel = wheel_at(scope, now);
+    struct tw_timer timer = {0}, filed_now = {0}, filed_inside = {0};
+    uint64_t due = now + delay;
+    if (tw_wheel_add_at(wheel, &timer, due) == 0) {
+        expect_next(scope, wheel, due - before - 1, NULL, "early");
+        tw_wheel_add_now(wheel, &filed_now);
+        if (tw_wheel_next_bound(wheel) != tw_wheel_now(wheel) || tw_wheel_count(wheel) != 2)
+            fail(scope, "filed for now, and not seen", now, delay, before);
+        expect_next(scope, wheel, due, &timer, "due, and not fired before what was filed for now");
+        tw_wheel_add_now(wheel, &filed_inside);
+        expect_next(scope, wheel, due, &filed_now, "filed for now, and not fired after what was due");
+        expect_next(scope, wheel, due, NULL, "filed inside a drain, and fired in it");
+        expect_next(scope, wheel, due, &filed_inside, "filed inside a drain, and not fired in the next");
+        expect_next(scope, wheel, due, NULL, "fired twice");
+    }
+    let_go(scope, wheel);
+    scope->cases++;
+}
+
 enum { MOST = 90, BORDER = 4 };
 
 static void all_cases(struct scope *scope)
@@ -127,6 +158,9 @@ static void all_cases(struct scope *scope)
             for (int jump = 0; jump < 2; jump++)
                 fires_on_its_tick(scope, now, delay, jump);
     uint64_t reach = span < 40 ? span : 40;
+    for (uint64_t now = 0; now < reach; now++)
+        for (uint64_t delay = 2; delay < reach; delay++)
+            now_comes_after_what_is_due(scope, now, delay, delay % 2);
     for (uint64_t now = 0; now < reach; now++)
         for (uint64_t delay = 2; delay < reach; delay++)
             for (uint64_t apart = 1; apart < delay; apart += 1 + delay / 12)

@@ -29,6 +29,7 @@ struct world {
     uint32_t scale;      /* how far deadlines reach: an index into the kinds of pick_delay() */
     uint64_t operations; /* done in this world */
     uint64_t audit;      /* operations between two checks of the whole wheel */
+    bool asks;           /* for the exact next deadline, after which the wheel keeps bounds */
 };
 
 static struct object objects[OBJECTS_MAX];
@@ -148,9 +149,13 @@ static void begin(struct world *world, uint64_t seed, uint64_t number)
     world->geometry = pick_geometry(&world->rng);
     world->scale = (uint32_t)rng_below(&world->rng, 5);
     world->size = number % 50 == 49 ? OBJECTS_MAX : (uint32_t)(1 + rng_below(&world->rng, 2000));
+    if (rng_below(&world->rng, 3) == 0)
+        world->size =
+            (uint32_t)(2 + rng_below(&world->rng, 30)); /* few: what one does is not hidden by others */
     if (top_turn(&world->geometry) < 20000 && world->size > 100)
         world->size = 100; /* a small ring meets every far timer once a turn: that is its nature, and slow */
     world->audit = world->size < 50 ? 8 : 20000;
+    world->asks = rng_below(&world->rng, 3) != 0;
     world->objects = objects;
     memset(objects, 0, world->size * sizeof *objects);
     uint64_t start = pick_start(&world->rng);
@@ -187,6 +192,12 @@ static void add(struct world *world, struct object *object)
         model_add(&world->model, object, deadline);
 }
 
+static void add_now(struct world *world, struct object *object)
+{
+    tw_wheel_add_now(world->wheel, &object->timer);
+    model_add_now(&world->model, object);
+}
+
 static void move(struct world *world, struct object *object)
 {
     uint64_t delay = pick_delay(world), deadline = later(world->model.now, delay);
@@ -214,9 +225,11 @@ static void relocate(struct world *world, struct object *from, struct object *to
 /* What a callback may do: re-arm, and touch any other timer. */
 static void meddle(struct world *world, struct object *fired)
 {
-    uint64_t what = rng_below(&world->rng, 8);
+    uint64_t what = rng_below(&world->rng, 10);
     if (what < 2)
         add(world, fired);
+    else if (what >= 8)
+        add_now(world, fired);
     else if (what == 2)
         cancel(world, any(world));
     else if (what == 3)
@@ -235,11 +248,21 @@ static void fired(struct world *world, struct tw_timer *timer)
     meddle(world, object);
 }
 
+/* Once in so many calls, in the worlds that ask. */
+static void check_exact(struct world *world, uint64_t seldom)
+{
+    if (world->asks && rng_below(&world->rng, seldom) == 0)
+        expect(world, tw_wheel_next_exact(world->wheel) == model_earliest(&world->model),
+               "next_exact is not the earliest deadline");
+}
+
 static void poll_whole(struct world *world, uint64_t now)
 {
     struct tw_timer *timer;
-    while ((timer = tw_wheel_poll(world->wheel, now)) != NULL)
+    while ((timer = tw_wheel_poll(world->wheel, now)) != NULL) {
         fired(world, timer);
+        check_exact(world, 64);
+    }
 }
 
 /* A tick to visit up to: at the ends of time, around the first deadline, or anywhere. */
@@ -269,6 +292,13 @@ static void check_visit(struct world *world)
         fail(world, wrong);
 }
 
+static void add_any_now(struct world *world)
+{
+    struct object *object = any(world);
+    if (!object->pending)
+        add_now(world, object);
+}
+
 static void poll_in_pieces(struct world *world, uint64_t now)
 {
     enum tw_polled polled;
@@ -278,21 +308,27 @@ static void poll_in_pieces(struct world *world, uint64_t now)
         polled = tw_wheel_poll_budget(world->wheel, now, &budget, &timer);
         expect(world, budget <= given, "the budget has grown");
         expect(world, (timer != NULL) == (polled == TW_POLL_DUE), "a timer without TW_POLL_DUE");
+        if (polled == TW_POLL_MORE)
+            model_more(&world->model);
         if (timer != NULL)
             fired(world, timer);
+        else if (polled == TW_POLL_MORE && rng_below(&world->rng, 8) == 0)
+            add_any_now(world);
         else if (polled == TW_POLL_MORE && rng_below(&world->rng, 8) == 0)
             move(world, any(world));
         else if (polled == TW_POLL_MORE && rng_below(&world->rng, 8) == 0)
             relocate(world, any(world), any(world));
+        check_exact(world, 16);
         check_visit(world);
     } while (polled != TW_POLL_IDLE);
 }
 
 static void check_next(struct world *world)
 {
-    uint64_t earliest = model_earliest(&world->model);
-    expect(world, tw_wheel_next_bound(world->wheel) <= earliest, "next_bound is after the earliest deadline");
-    expect(world, tw_wheel_next_exact(world->wheel) == earliest, "next_exact is not the earliest deadline");
+    uint64_t earliest = model_earliest(&world->model), bound = tw_wheel_next_bound(world->wheel);
+    expect(world, bound <= earliest || bound == world->model.now, "next_bound is after the earliest deadline");
+    expect(world, world->model.count > 0 || bound == TW_NEVER, "next_bound sees work in an empty wheel");
+    check_exact(world, 1);
 }
 
 static uint64_t pick_step(struct world *world)
@@ -339,11 +375,20 @@ static void drain(struct world *world)
     expect(world, world->model.count == 0, "drain left a timer behind");
 }
 
+/* Any object; now and then the earliest, since what is known of that one is what goes wrong. */
+static struct object *any_or_earliest(struct world *world)
+{
+    struct object *first = rng_below(&world->rng, 6) == 0 ? model_first(&world->model) : NULL;
+    return first != NULL ? first : any(world);
+}
+
 static void operate(struct world *world)
 {
-    struct object *object = any(world);
+    struct object *object = any_or_earliest(world);
     uint64_t what = rng_below(&world->rng, 100);
-    if (what < 40 && !object->pending)
+    if (what < 2 && !object->pending)
+        add_now(world, object);
+    else if (what < 40 && !object->pending)
         add(world, object);
     else if (what < 65)
         move(world, object);
@@ -355,6 +400,7 @@ static void operate(struct world *world)
         poll(world);
     else
         drain(world);
+    check_exact(world, world->size <= 100 ? 2 : 40);
     world->operations++;
     expect(world, tw_wheel_count(world->wheel) == world->model.count, "the count is another");
     const char *broken = world->operations % world->audit == 0 ? tw_wheel_check(world->wheel) : NULL;

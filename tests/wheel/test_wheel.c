@@ -428,6 +428,114 @@ static void next_bound_is_now_while_a_budget_leaves_work(void **state)
     tw_wheel_free(wheel);
 }
 
+static void next_exact_sees_timers_that_were_pushed_back_when_due(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_HASHED(64), 0);
+    struct tw_timer timers[4] = {0};
+    for (int i = 0; i < 4; i++)
+        tw_wheel_add_at(wheel, &timers[i], 10);
+    assert_ptr_equal(tw_wheel_poll(wheel, 10), &timers[0]);
+    tw_wheel_move_at(wheel, &timers[1], 30);
+    tw_wheel_move_at(wheel, &timers[2], 40);
+    tw_wheel_move_at(wheel, &timers[3], 20);
+    assert_int_equal(tw_wheel_next_exact(wheel), 20);
+    tw_wheel_cancel(wheel, &timers[3]);
+    assert_int_equal(tw_wheel_next_exact(wheel), 30);
+    assert_null(tw_wheel_poll(wheel, 29));
+    assert_ptr_equal(tw_wheel_poll(wheel, 40), &timers[1]);
+    assert_int_equal(tw_wheel_next_exact(wheel), 40);
+    tw_wheel_free(wheel);
+}
+
+/* A poll that was cut short leaves a tick half done. When all timers are cancelled then, an empty wheel has no work. */
+static void next_bound_of_an_empty_wheel_is_never_although_a_budget_ended(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        for (uint64_t delay = 1; delay < 4096; delay += 1 + delay / 8) {
+            struct tw_timer first = {0}, second = {0}, *fired;
+            uint64_t due = tw_wheel_now(wheel) + delay;
+            uint32_t budget = 1;
+            assert_int_equal(tw_wheel_add_at(wheel, &first, due), 0);
+            assert_int_equal(tw_wheel_add_at(wheel, &second, due), 0);
+            tw_wheel_poll_budget(wheel, due, &budget, &fired);
+            tw_wheel_cancel(wheel, &first);
+            tw_wheel_cancel(wheel, &second);
+            assert_int_equal(tw_wheel_count(wheel), 0);
+            assert_int_equal(tw_wheel_next_bound(wheel), TW_NEVER);
+            assert_null(tw_wheel_poll(wheel, due));
+        }
+    }
+}
+
+static void a_budget_of_0_moves_the_clock_and_takes_nothing_out(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer first = {0}, second = {0}, *timer = &first;
+        uint32_t none = 0;
+        assert_int_equal(tw_wheel_poll_budget(wheel, 100, &none, &timer), TW_POLL_IDLE);
+        assert_null(timer);
+        assert_int_equal(tw_wheel_now(wheel), 100);
+        tw_wheel_add_in(wheel, &first, 5);
+        assert_int_equal(tw_timer_deadline(&first), 105);
+        assert_int_equal(tw_wheel_poll_budget(wheel, 4000, &none, &timer), TW_POLL_MORE);
+        assert_null(timer);
+        assert_int_equal(tw_wheel_now(wheel), 4000);
+        assert_int_equal(tw_wheel_count(wheel), 1);
+        tw_wheel_add_in(wheel, &second, 1);
+        assert_int_equal(tw_timer_deadline(&second), 4001);
+        assert_ptr_equal(tw_wheel_poll(wheel, 4001), &first);
+        assert_ptr_equal(tw_wheel_poll(wheel, 4001), &second);
+    }
+}
+
+static void never_is_also_a_deadline(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 7);
+    struct tw_timer last = {0};
+    assert_int_equal(tw_wheel_add_at(wheel, &last, TW_NEVER), 0);
+    assert_int_equal(tw_wheel_next_exact(wheel), TW_NEVER);
+    assert_true(tw_wheel_next_bound(wheel) <= TW_NEVER);
+    assert_int_equal(tw_wheel_count(wheel), 1);
+    assert_null(tw_wheel_poll(wheel, TW_NEVER - 1));
+    assert_int_equal(tw_wheel_next_bound(wheel), TW_NEVER);
+    assert_ptr_equal(tw_wheel_poll(wheel, TW_NEVER), &last);
+    tw_wheel_free(wheel);
+}
+
+struct visited {
+    struct tw_timer timer;
+    int calls;
+};
+
+static int count_in_object(void *arg, struct tw_timer *timer)
+{
+    (void)arg;
+    TW_CONTAINER(timer, struct visited, timer)->calls++;
+    return 0;
+}
+
+static void a_visit_may_change_the_objects_it_meets(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct visited objects[10] = {0};
+        for (int i = 0; i < 10; i++)
+            tw_wheel_add_in(wheel, &objects[i].timer, 1 + (uint64_t)i * 300);
+        assert_int_equal(tw_wheel_visit(wheel, count_in_object, NULL), 0);
+        for (int i = 0; i < 10; i++) {
+            assert_int_equal(objects[i].calls, 1);
+            tw_wheel_cancel(wheel, &objects[i].timer);
+        }
+    }
+}
+
 static void next_exact_sees_through_pushed_back_timers(void **state)
 {
     (void)state;
@@ -446,6 +554,29 @@ static void next_exact_sees_through_pushed_back_timers(void **state)
         for (int i = 0; i < 20; i++)
             assert_ptr_equal(tw_wheel_poll(wheel, 4500), &timers[i]);
     }
+}
+
+/* A list that was out of order is not in order because the timer that was, is pushed back: it may still be due before one
+ * that stands before it. */
+static void next_exact_sees_a_timer_that_was_pushed_back_out_of_order(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    const uint64_t slot = 40 * 65536;
+    struct tw_timer near = {0}, first = {0}, second = {0}, pushed = {0}, last = {0};
+    tw_wheel_add_at(wheel, &near, 1000);
+    tw_wheel_add_at(wheel, &first, slot + 7000);
+    tw_wheel_add_at(wheel, &second, slot + 10000);
+    tw_wheel_add_at(wheel, &pushed, slot + 5000);
+    tw_wheel_add_at(wheel, &last, slot + 12000);
+    assert_int_equal(tw_wheel_next_exact(wheel), 1000);
+    tw_wheel_move_at(wheel, &pushed, slot + 8000);
+    tw_wheel_cancel(wheel, &near);
+    assert_int_equal(tw_wheel_next_exact(wheel), slot + 7000);
+    tw_wheel_cancel(wheel, &first);
+    assert_int_equal(tw_wheel_next_exact(wheel), slot + 8000);
+    assert_null(tw_wheel_check(wheel));
+    tw_wheel_free(wheel);
 }
 
 static void a_far_timer_costs_at_most_one_wake_up_per_level(void **state)
@@ -563,7 +694,7 @@ static void empty(struct tw_wheel *wheel)
         ;
 }
 
-static int count_until(void *arg, const struct tw_timer *timer)
+static int count_until(void *arg, struct tw_timer *timer)
 {
     int *left = arg;
     assert_true(tw_timer_pending(timer));
@@ -597,7 +728,7 @@ struct seen {
     int due, stop;
 };
 
-static int count_due(void *arg, const struct tw_timer *timer)
+static int count_due(void *arg, struct tw_timer *timer)
 {
     struct seen *seen = arg;
     assert_true(tw_timer_pending(timer));
@@ -988,7 +1119,13 @@ int main(void)
         cmocka_unit_test(a_geometry_of_64_levels_has_no_room_to_grow_and_needs_none),
         cmocka_unit_test(next_bound_is_never_after_next_exact_and_is_now_when_due),
         cmocka_unit_test(next_bound_is_now_while_a_budget_leaves_work),
+        cmocka_unit_test(next_exact_sees_timers_that_were_pushed_back_when_due),
+        cmocka_unit_test(next_bound_of_an_empty_wheel_is_never_although_a_budget_ended),
+        cmocka_unit_test(a_budget_of_0_moves_the_clock_and_takes_nothing_out),
+        cmocka_unit_test(never_is_also_a_deadline),
+        cmocka_unit_test(a_visit_may_change_the_objects_it_meets),
         cmocka_unit_test(next_exact_sees_through_pushed_back_timers),
+        cmocka_unit_test(next_exact_sees_a_timer_that_was_pushed_back_out_of_order),
         cmocka_unit_test(a_far_timer_costs_at_most_one_wake_up_per_level),
         cmocka_unit_test(a_sleeper_is_woken_for_a_big_slot_in_chunks),
         cmocka_unit_test(empty_time_costs_nothing),

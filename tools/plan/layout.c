@@ -107,11 +107,21 @@ static uint64_t farthest(const struct tw_geometry *g, uint32_t l)
     return window == UINT64_MAX ? window : window - 1;
 }
 
+/* As if it grew: a wheel of one level that does not weighs more, since its slots hold timers of several turns. */
 static size_t size_with(const struct tw_geometry *g, uint32_t levels)
 {
     struct tw_geometry part = *g;
     part.levels = levels;
-    return levels == 0 ? 0 : tw_wheel_size(&part);
+    part.overflow = TW_OVERFLOW_GROW;
+    return tw_wheel_size(&part);
+}
+
+/* What the wheel weighs without the levels above level 0, or one of these. */
+static size_t bytes_of(const struct tw_geometry *g, uint32_t l)
+{
+    if (l > 0)
+        return size_with(g, l + 1) - size_with(g, l);
+    return tw_wheel_size(g) - (size_with(g, g->levels) - size_with(g, 1));
 }
 
 static struct tw_layout_level lay_out(const struct tw_geometry *g, uint32_t l)
@@ -123,7 +133,7 @@ static struct tw_layout_level lay_out(const struct tw_geometry *g, uint32_t l)
         .to = farthest(g, l),
         .ahead = l == 0 ? 0 : sure_reach(g, l - 1),
         .slack = l == 0 ? 0 : slack_of(g, l),
-        .bytes = size_with(g, l + 1) - size_with(g, l),
+        .bytes = bytes_of(g, l),
     };
 }
 

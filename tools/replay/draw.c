@@ -13,19 +13,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char HELP[] =
-    "usage: tickwheel draw TRACE --at TICK -o FILE [--preset NAME | --geometry LEVELS] [--overflow HOW]\n"
-    "\n"
-    "Runs a trace (plain, gzip or zstd; - is standard input) up to a tick, and draws the wheel as it then "
-    "stands.\n"
-    "\n"
-    "  --at TICK          a tick of the trace\n"
-    "  -o, --output FILE  the SVG picture to write; - is standard output\n"
-    "%s"
-    "\n"
-    "exit status          0: drawn; 1: the wheel refused a timer, or FILE cannot be written; 2: the arguments "
-    "or\n"
-    "                     the trace are not valid\n";
+static const char HELP[] = "usage: tickwheel draw TRACE --at TICK -o FILE\n"
+                           "                      [--preset NAME | --geometry LEVELS] [--overflow HOW]\n"
+                           "\n"
+                           "Runs a trace (plain, gzip or zstd; - is standard input) up to a tick, and draws\n"
+                           "the wheel as it then stands.\n"
+                           "\n"
+                           "  --at TICK          a tick of the trace\n"
+                           "  -o, --output FILE  the SVG picture to write; - is standard output\n"
+                           "%s"
+                           "\n"
+                           "Exit status: 0 when it is drawn; 1 when the wheel refused a timer, or FILE\n"
+                           "cannot be written; 2 when the arguments or the trace are not valid.\n";
 
 struct options {
     const char *trace, *at, *output;

@@ -19,36 +19,33 @@
 enum { SLICE = 1 << 14, TIMED_MIN = 3, TIMED_MAX = 15 };
 static const double TIMED_ENOUGH = 0.5; /* seconds of timed passes after which no further one is begun */
 
-static const char USAGE[] =
-    "usage: tickwheel replay TRACE [--preset NAME | --geometry LEVELS] [--overflow HOW]\n"
-    "                        [--no-check] [--json]\n";
+static const char USAGE[] = "usage: tickwheel replay TRACE [--preset NAME | --geometry LEVELS]\n"
+                            "                        [--overflow HOW] [--no-check] [--json]\n";
 
-static const char HELP[] =
-    "\n"
-    "Runs a recorded trace of timer operations (plain, gzip or zstd; - is standard input) through the wheel, "
-    "in\n"
-    "virtual time, and checks every firing against a sorted list of the pending timers.\n"
-    "\n"
-    "%s"
-    "  --no-check         leave the checking out\n"
-    "  --json             print one JSON object with the keys operations, adds, cancels, moves, fired, early, "
-    "late,\n"
-    "                     missed, out_of_order, ns_per_op, max_filed_per_tick, pending_peak\n"
-    "\n"
-    "ns per op            the time of a run with nobody looking on, firing and refiling included, divided by "
-    "the\n"
-    "                     number of operations; the median of several runs\n"
-    "most refiled         (max_filed_per_tick) the largest number of timers that the wheel itself moved "
-    "between its\n"
-    "                     levels, or filed again after they had been pushed back, in one tick\n"
-    "out of order         fired before another timer that had an earlier deadline, or the same deadline and "
-    "was filed\n"
-    "                     before; timers moved since they were filed may take their turn among equals at any "
-    "time\n"
-    "\n"
-    "exit status          0: every timer fired on its tick and in order; 1: some did not, or the wheel refused "
-    "one;\n"
-    "                     2: the arguments or the trace are not valid\n";
+static const char HELP[] = "\n"
+                           "Runs a recorded trace of timer operations (plain, gzip or zstd; - is standard\n"
+                           "input) through the wheel, in virtual time, and checks every firing against a\n"
+                           "sorted list of the pending timers.\n"
+                           "\n"
+                           "%s"
+                           "  --no-check         leave the checking out\n"
+                           "  --json             print one JSON object with the keys operations, adds,\n"
+                           "                     cancels, moves, fired, early, late, missed, out_of_order,\n"
+                           "                     ns_per_op, max_filed_per_tick, pending_peak\n"
+                           "\n"
+                           "ns per op            the time of a run with nobody looking on, firing and\n"
+                           "                     refiling included, divided by the number of operations;\n"
+                           "                     the median of several runs\n"
+                           "most refiled         (max_filed_per_tick) the largest number of timers that\n"
+                           "                     the wheel itself moved between its levels, or filed again\n"
+                           "                     after they had been pushed back, in one tick\n"
+                           "out of order         fired before another timer that had an earlier deadline,\n"
+                           "                     or the same deadline and was filed before; timers moved\n"
+                           "                     since they were filed may take their turn among equals at\n"
+                           "                     any time\n"
+                           "\n"
+                           "Exit status: 0 when every timer fired on its tick and in order; 1 when some did\n"
+                           "not, or the wheel refused one; 2 when the arguments or the trace are not valid.\n";
 
 struct options {
     const char *trace;

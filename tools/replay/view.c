@@ -89,13 +89,12 @@ static int find_scale(struct tw_view *view)
 
 /* ---- the view ------------------------------------------------------------------------------------------- */
 
-int tw_view_take(struct tw_view *view, const struct tw_wheel *wheel, enum tw_overflow overflow)
+int tw_view_take(struct tw_view *view, struct tw_wheel *wheel, enum tw_overflow overflow)
 {
     memset(view, 0, sizeof *view);
     view->now = tw_wheel_now(wheel);
     view->pending = tw_wheel_count(wheel);
     view->bound = tw_wheel_next_bound(wheel);
-    view->exact = tw_wheel_next_exact(wheel);
     view->overflow = overflow;
     view->rings = 1;
     for (uint32_t l = 0; l < tw_wheel_levels(wheel); l++) {
@@ -105,6 +104,7 @@ int tw_view_take(struct tw_view *view, const struct tw_wheel *wheel, enum tw_ove
         if (ring->info.filed + ring->info.draining > 0)
             view->rings = l + 1;
     }
+    view->exact = tw_wheel_next_exact(wheel); /* which may file timers again: the slots have been counted */
     find_windows(view);
     return find_scale(view);
 }

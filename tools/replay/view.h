@@ -31,7 +31,7 @@ struct tw_view {
 };
 
 /* Takes the view. Nothing may be due. Returns: 0, or -1 when there is no memory. */
-int tw_view_take(struct tw_view *view, const struct tw_wheel *wheel, enum tw_overflow overflow);
+int tw_view_take(struct tw_view *view, struct tw_wheel *wheel, enum tw_overflow overflow);
 
 /* The ring on which a timer for this tick would be filed, at most the last that is drawn. */
 uint32_t tw_view_ring_of(const struct tw_view *view, uint64_t tick);

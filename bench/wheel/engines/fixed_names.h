@@ -20,6 +20,7 @@
 #define tw_wheel_free fixed_wheel_free
 #define tw_wheel_add_at fixed_wheel_add_at
 #define tw_wheel_add_in fixed_wheel_add_in
+#define tw_wheel_add_now fixed_wheel_add_now
 #define tw_wheel_move_at fixed_wheel_move_at
 #define tw_wheel_move_in fixed_wheel_move_in
 #define tw_wheel_cancel fixed_wheel_cancel
@@ -34,6 +35,7 @@
 #define tw_wheel_drain fixed_wheel_drain
 #define tw_wheel_visit fixed_wheel_visit
 #define tw_wheel_visit_until fixed_wheel_visit_until
+#define tw_wheel_visit_budget fixed_wheel_visit_budget
 #define tw_wheel_levels fixed_wheel_levels
 #define tw_wheel_level fixed_wheel_level
 #define tw_wheel_slot_count fixed_wheel_slot_count
@@ -45,3 +47,8 @@
 #define tw__wheel_windows fixed__wheel_windows
 #define tw__wheel_event fixed__wheel_event
 #define tw__window_end fixed__window_end
+#define tw__bound_filed fixed__bound_filed
+#define tw__bound_lowered fixed__bound_lowered
+#define tw__exact_check fixed__exact_check
+#define tw__wheel_list_move fixed__wheel_list_move
+#define tw__wheel_refile fixed__wheel_refile

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The earliest deadline: how tw_wheel_next_exact() answers without looking at every timer.
+ *
+ * A slot of an upper level holds timers of many ticks in no order, so its earliest deadline is found by looking at all of
+ * them. A program that asks in each turn of its loop cannot pay for that each time. So three things are remembered:
+ *
+ *     exact      the answer itself. A timer that is filed earlier becomes the answer. When a timer with that deadline goes,
+ *                or is moved later, the answer is not known any more. Everything else leaves it as it is.
+ *     bound      for each slot, a tick before which no timer in it is due. It is exact after the slot was looked through,
+ *                and stays a bound when timers go or are pushed back, since the rest is only later. Only a timer that is
+ *                filed, or moved earlier inside the slot, lowers it.
+ *     in_order   for each list, that no timer in it is due before one that comes first and was not pushed back, as with
+ *                equal timeouts: then the first one is the earliest, but for timers that were pushed back, which are
+ *                passed over.
+ *
+ * When the answer is not known, the list with the earliest bound is looked through, which gives a deadline and a new bound
+ * for this list; then the next list whose bound is earlier than that deadline; until there is none:
+ *
+ *     level 1, slots of 512 ticks     2560 | 3072 | 3584 | 4096 |     the first tick of each slot
+ *     the bounds                      4700 | 3100 | 3620 |   .  |     the timers of the first were all pushed back
+ *
+ *     3100 is the earliest bound: look. The earliest timer there is 3700, so that is the bound now.
+ *     3620 is earlier: look. The earliest timer there is 3650. No bound is earlier: 3650 is the answer.
+ *
+ * A slot is looked through when it becomes the earliest, and again only when the timer that made its bound is gone and
+ * the answer has come up to that bound. With a million timers that are moved, cancelled or fired at random the earliest
+ * of a slot of n timers is hit once in n times, so that a call costs O(1) on average. When timers go in the order in which
+ * they were filed, in_order makes it O(1) as well. The worst case is a slot of timers that were filed in no order and go in
+ * the order of time.
+ *
+ * Timers that were pushed back would spoil both: a slot may hold nothing else, and none of them tells when it is due. So
+ * each that is met in a look through is filed where it belongs, once for each time it was pushed back; its old place would
+ * have come up later, and cost the same. And timers around the answer (`near`) are not pushed back but filed again at once.
+ *
+ * A wheel whose top does not reach the end of time keeps timers of later turns in a slot. Their bounds lie far behind the
+ * slot's first tick, so that a look through the bounds ends late: O(slots).
+ *
+ * Bounds are kept from the first call on. To keep filing as fast as it is for programs that never ask, the wheel sends all
+ * filing past the door from then on (`asked`), where a few instructions more are not missed.
+ *
+ * Rejected: sorting a slot when it is looked through (a stall of a second for a million timers); a heap of the slots' bounds
+ * (the slots of a ring are in the order of time already, and mostly a look through the bounds ends early); filing every
+ * timer that is moved later again at once (a heartbeat of a million timers then takes twice as long).
+ */
+#include "internal.h"
+
+/* ---- bounds ----------------------------------------------------------------------------------------------- */
+
+static void lower(uint64_t *bound, uint64_t deadline)
+{
+    if (deadline < *bound)
+        *bound = deadline;
+}
+
+/* Whether a list stays in order when a timer with this deadline comes to its front or end. */
+static bool keeps_order(const struct tw__head *head, uint64_t deadline, bool front)
+{
+    const struct tw_timer *beside = tw__timer(front ? head->link.next : head->link.prev);
+    if (!head->in_order || tw__place(beside) == TW__PLACE_PUSHED)
+        return false;
+    return front ? deadline <= beside->deadline : deadline >= beside->deadline;
+}
+
+void tw__bound_filed(struct tw_wheel *w, uint64_t deadline, bool front)
+{
+    if (!w->asked)
+        return;
+    lower(&w->exact, deadline);
+    const struct tw__level *level = tw__level_for(w, deadline);
+    if (level->bound == NULL)
+        return;
+    struct tw__head *head = &tw__slot_for(level, deadline)->head;
+    uint64_t *bound = &level->bound[head->id & TW__ID_DRAIN];
+    bool empty = tw__list_empty(head);
+    head->in_order = empty || keeps_order(head, deadline, front);
+    if (empty)
+        *bound = deadline;
+    lower(bound, deadline);
+}
+
+void tw__bound_lowered(struct tw_wheel *w, uint32_t l, uint64_t deadline)
+{
+    struct tw__level *level = &w->level[l];
+    uint32_t index = tw__ring_index(level, l, tw__slot_number(level, l, deadline));
+    lower(&w->exact, deadline);
+    lower(&level->bound[index], deadline);
+    lower(&level->drain_bound, deadline); /* it may wait there; if not, the bound is no less true */
+    tw__slot_at(level, index)->head.in_order = level->drain.in_order = false;
+}
+
+/* ---- looking through ---------------------------------------------------------------------------------------- */
+
+enum { SKIP_MAX = 64 }; /* timers that were pushed back, at the front of a list that is in order */
+
+/* The deadline of the first timer that was not pushed back, or an earlier one of a timer before it. In a list that is in
+ * order it is the earliest of all: a timer that was pushed back from a place behind it is due later still. 0: too many
+ * timers were pushed back. */
+static uint64_t first_earliest(const struct tw__head *head)
+{
+    uint64_t earliest = TW_NEVER;
+    const struct tw_link *link = head->link.next;
+    for (int skipped = 0; link != &head->link; link = link->next) {
+        const struct tw_timer *timer = (const struct tw_timer *)(const void *)link;
+        if (timer->deadline < earliest)
+            earliest = timer->deadline;
+        if (tw__place(timer) != TW__PLACE_PUSHED)
+            break;
+        if (++skipped > SKIP_MAX)
+            return 0;
+    }
+    return earliest;
+}
+
+/* Whether a timer that was pushed back belongs in the list in which it is. */
+static bool belongs_here(const struct tw_wheel *w, const struct tw__head *head, uint64_t deadline)
+{
+    uint32_t l = head->id >> TW__ID_BITS, index = head->id & TW__ID_DRAIN;
+    const struct tw__level *level = &w->level[l];
+    uint64_t number = tw__slot_number(level, l, deadline);
+    if (index == TW__ID_DRAIN)
+        return number == level->draining;
+    return deadline <= level->last && tw__ring_index(level, l, number) == index;
+}
+
+/* Looks through a list in which no timer is due before `bound`: a timer that is due then ends the search. From the tail, as
+ * that is the direction in which hints point on upper levels. A timer that was pushed back stays if it belongs into the slot,
+ * and is in order there; the others are moved to `pushed`. Returns the earliest deadline of the timers that stay. */
+static uint64_t look_through(struct tw_wheel *w, struct tw__head *head, uint64_t bound, struct tw__head *pushed)
+{
+    uint64_t earliest = TW_NEVER;
+    struct tw_link *link = head->link.prev;
+    bool in_order = true;
+    while (link != &head->link && earliest > bound) {
+        struct tw_timer *timer = tw__timer(link);
+        bool fits = timer->deadline <= earliest;
+        link = link->prev;
+        tw__prefetch_hint(timer);
+        if (tw__place(timer) == TW__PLACE_PUSHED && !(fits && belongs_here(w, head, timer->deadline))) {
+            tw__wheel_list_move(w, timer, pushed);
+            continue;
+        }
+        timer->hint = (timer->hint & ~(uint64_t)TW__PLACE_PUSHED) | head->id >> TW__ID_BITS;
+        in_order = in_order && fits;
+        if (fits)
+            earliest = timer->deadline;
+    }
+    head->in_order = in_order && link == &head->link;
+    return earliest;
+}
+
+/* The earliest deadline of the timers of a list, which is the list's bound from then on. Those that were pushed back are
+ * filed where they belong, in the order in which they were in the list, so that each is met here once. */
+static uint64_t list_earliest(struct tw_wheel *w, struct tw__head *head, uint64_t bound, uint64_t *kept)
+{
+    uint64_t first = first_earliest(head);
+    if (head->in_order ? first != 0 : first == bound)
+        return *kept = first;
+    struct tw__head pushed;
+    tw__list_init(&pushed, TW__ID_DUE);
+    uint64_t best = *kept = look_through(w, head, bound, &pushed);
+    while (!tw__list_empty(&pushed)) {
+        struct tw_timer *timer = tw__timer(pushed.link.next);
+        lower(&best, timer->deadline);
+        tw__wheel_refile(w, timer);
+    }
+    return best;
+}
+
+/* The earliest deadline in the due list: that of the first timer that was not pushed back. */
+static uint64_t earliest_due(const struct tw_wheel *w)
+{
+    uint64_t earliest = TW_NEVER;
+    for (struct tw_link *link = w->due.link.next; link != &w->due.link && earliest > w->cur; link = link->next)
+        if (tw__timer(link)->deadline < earliest)
+            earliest = tw__timer(link)->deadline;
+    return earliest;
+}
+
+/* A list, and where its bound is kept. */
+struct candidate {
+    struct tw__head *head; /* NULL: none was found yet */
+    uint64_t *kept;
+    uint64_t bound;
+};
+
+/* Takes the list if its bound is earlier than that of the one before. No timer in it is due before `start`. */
+static void consider(struct candidate *candidate, struct tw__head *head, uint64_t *kept, uint64_t start)
+{
+    uint64_t bound = *kept > start ? *kept : start;
+    if (bound < candidate->bound)
+        *candidate = (struct candidate){head, kept, bound};
+}
+
+/* The slots of a ring in the order of time, as long as they start before the earliest bound that was found. */
+static void consider_ring(const struct tw_wheel *w, uint32_t l, struct candidate *candidate)
+{
+    const struct tw__level *level = &w->level[l];
+    uint64_t first = l == 0 ? w->cur : level->started;
+    uint32_t from = tw__ring_index(level, l, first);
+    for (uint32_t seen = 0; level->top != 0 && seen < level->count; seen++) {
+        seen += tw__distance(level, (from + seen) % level->count);
+        if (seen >= level->count || (first + seen) * level->span >= candidate->bound)
+            return;
+        uint32_t index = (from + seen) % level->count;
+        consider(candidate, &tw__slot_at(level, index)->head, &level->bound[index],
+                 (first + seen) * level->span);
+    }
+}
+
+/* The list with the earliest bound of all that have one before `best`. */
+static struct candidate earliest_bound(struct tw_wheel *w, uint64_t best)
+{
+    struct candidate candidate = {.head = NULL, .bound = best};
+    for (uint32_t l = 0; l < w->levels; l++) {
+        struct tw__level *level = &w->level[l];
+        if (level->bound == NULL)
+            continue;
+        if (w->active >> l & 1)
+            consider(&candidate, &level->drain, &level->drain_bound, level->draining * level->span);
+        consider_ring(w, l, &candidate);
+    }
+    return candidate;
+}
+
+/* The earliest deadline on level 0 under other levels, where a slot is one tick. */
+static uint64_t earliest_near(const struct tw_wheel *w)
+{
+    const struct tw__level *level = &w->level[0];
+    if (level->bound != NULL || level->top == 0)
+        return TW_NEVER;
+    return tw__add_saturating(w->cur, tw__distance(level, tw__ring_index(level, 0, w->cur)));
+}
+
+/* The earliest deadline of the timers on the rings and in the due list. */
+static uint64_t earliest(struct tw_wheel *w)
+{
+    uint64_t due = earliest_due(w), near = earliest_near(w), best = due < near ? due : near;
+    for (;;) {
+        struct candidate candidate = earliest_bound(w, best);
+        if (candidate.head == NULL)
+            return best;
+        lower(&best, list_earliest(w, candidate.head, candidate.bound, candidate.kept));
+    }
+}
+
+/* The deadline of the first in a list of timers that were filed for now, which is the earliest in it. */
+static uint64_t first_of(const struct tw__head *head)
+{
+    return tw__list_empty(head) ? TW_NEVER : tw__timer(head->link.next)->deadline;
+}
+
+uint64_t tw_wheel_next_exact(struct tw_wheel *w)
+{
+    w->asked = true;
+    w->open = 0;
+    if (w->exact == 0)
+        w->exact = earliest(w);
+    w->near = tw__add_saturating(w->exact, w->level[0].count);
+    uint64_t soon = first_of(&w->soon), held = first_of(&w->held);
+    uint64_t now = soon < held ? soon : held;
+    return now < w->exact ? now : w->exact;
+}
+
+/* ---- W10 ------------------------------------------------------------------------------------------------------ */
+
+/* One list: lowers *first to its earliest deadline. False where its bound or its order is wrong. */
+static bool list_agrees(const struct tw__head *head, uint64_t bound, uint64_t *first)
+{
+    uint64_t earliest = TW_NEVER, before = 0;
+    for (const struct tw_link *link = head->link.next; link != &head->link; link = link->next) {
+        const struct tw_timer *timer = (const struct tw_timer *)(const void *)link;
+        lower(&earliest, timer->deadline);
+        if (head->in_order && timer->deadline < before)
+            return false;
+        if (tw__place(timer) != TW__PLACE_PUSHED)
+            before = timer->deadline;
+    }
+    lower(first, earliest);
+    return earliest >= bound;
+}
+
+static bool level_agrees(const struct tw__level *level, uint64_t *first)
+{
+    bool agrees = list_agrees(&level->drain, level->drain_bound, first);
+    for (uint32_t i = 0; i < level->count && agrees; i++)
+        agrees = list_agrees(&tw__slot_at(level, i)->head, level->bound != NULL ? level->bound[i] : 0, first);
+    return agrees;
+}
+
+const char *tw__exact_check(const struct tw_wheel *w)
+{
+    uint64_t first = earliest_due(w);
+    for (uint32_t l = 0; l < w->levels; l++)
+        if (!level_agrees(&w->level[l], &first))
+            return "W10: a timer is due before the bound of its list, or out of an order that is known";
+    if (w->exact != 0 && w->exact != first)
+        return "W10: the earliest deadline that is known is not the earliest";
+    return NULL;
+}
