@@ -31,7 +31,8 @@ struct tw_task;
 
 /* ---- options ------------------------------------------------------------------------------------------- */
 
-/* The clock that due times are on. */
+/* The clock that due times are on. With a virtual clock tw_sched_advance() runs the due tasks itself, so
+ * `workers` must be 0: with workers tw_sched_new() and tw_sched_check() answer TW_EINVAL. */
 enum tw_sched_clock {
     TW_SCHED_BOOTTIME,  /* time since boot, sleep of the machine included */
     TW_SCHED_MONOTONIC, /* the same without the sleep */
@@ -172,8 +173,9 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled 
 
 /* Gives a pending task a new due time; of a repeating one, the next call's, from which the phase goes on. In its own
  * callback a task that runs once is filed again, under its id.
- * Returns: 0; TW_EGONE: no such task, or its last call is under way on another thread; TW_ESTOPPED; TW_ERANGE and
- * TW_ENOMEM (geometries that refuse, or grow); TW_EFULL (one that is under way, as it waits again from then on). */
+ * Returns: 0; TW_EGONE: no such task (so for any after a stop), or its last call is under way on another thread;
+ * TW_ESTOPPED: its own callback moves it after a stop; TW_ERANGE and TW_ENOMEM (geometries that refuse, or grow);
+ * TW_EFULL (one that is under way, as it waits again from then on). */
 int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns);
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns);
 
@@ -229,8 +231,8 @@ typedef void tw_hand_fn(void *arg, const struct tw_task *task);
 
 /* Hands over everything that is pending now, in no particular order; the scheduler goes on. Tasks that are added
  * meanwhile, or come due, may or may not be among them. `hand` may be NULL: they are dropped.
- * Returns: how many. */
-uint64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg);
+ * Returns: how many, 0 when nothing was pending; TW_ESTOPPED when tw_sched_stop() was called, which hands them over. */
+int64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg);
 
 enum { TW_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under way */
 

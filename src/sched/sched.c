@@ -372,14 +372,24 @@ static uint64_t hand_over(struct tw__shard *shard, take_fn *take, tw_hand_fn *ha
     return handed;
 }
 
-uint64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg)
+static bool is_stopped(struct tw__shard *shard)
+{
+    pthread_mutex_lock(&shard->lock);
+    bool stopped = shard->stopped;
+    pthread_mutex_unlock(&shard->lock);
+    return stopped;
+}
+
+int64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg)
 {
     uint64_t handed = 0;
+    if (is_stopped(&sched->shard[0])) /* a stop marks it first of all */
+        return TW_ESTOPPED;
     for (uint32_t i = 0; i < sched->options.shards; i++) {
         set_all_aside(&sched->shard[i]);
         handed += hand_over(&sched->shard[i], take_aside, hand, arg);
     }
-    return handed;
+    return (int64_t)handed;
 }
 
 /* Waits until no callback is under way. */

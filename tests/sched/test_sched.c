@@ -1444,7 +1444,7 @@ static void a_drain_that_adds_hands_over_what_was_there(void **state)
         memset(original, 0, sizeof original);
         for (uintptr_t i = 0; i < sizeof original; i++)
             tw_sched_at(refilled, (1000 + i * i) * ms, log_call, (void *)i, NULL);
-        assert_true(tw_sched_drain(refilled, refill, NULL) >= sizeof original);
+        assert_true(tw_sched_drain(refilled, refill, NULL) >= (int64_t)sizeof original);
         for (size_t i = 0; i < sizeof original; i++)
             assert_true(original[i]);
         tw_sched_free(refilled);
@@ -1594,6 +1594,26 @@ static void drain_hands_over_everything_and_goes_on(void **state)
     tw_sched_free(sched);
 }
 
+static int64_t drained_in_hand;
+
+static void drain_in_hand(void *arg, const struct tw_task *task)
+{
+    (void)task;
+    drained_in_hand = tw_sched_drain(arg, NULL, NULL);
+}
+
+static void a_drain_tells_a_stopped_scheduler_apart_from_an_empty_one(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 3});
+    assert_int_equal(tw_sched_drain(sched, NULL, NULL), 0);
+    tw_sched_after(sched, 10 * ms, log_call, NULL, NULL);
+    assert_int_equal(tw_sched_stop(sched, 0, drain_in_hand, sched), 1);
+    assert_int_equal(drained_in_hand, TW_ESTOPPED); /* from the first task on that the stop hands over */
+    assert_int_equal(tw_sched_drain(sched, NULL, NULL), TW_ESTOPPED);
+    tw_sched_free(sched);
+}
+
 static void stop_hands_over_what_did_not_run_once(void **state)
 {
     (void)state;
@@ -1611,6 +1631,36 @@ static void stop_hands_over_what_did_not_run_once(void **state)
     advance(sched, 100 * ms);
     assert_int_equal(calls, 2);
     assert_int_equal(stats_of(sched).handed, 2);
+    tw_sched_free(sched);
+}
+
+static void after_a_stop_there_is_no_task_to_move_or_to_remove(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    uint64_t id;
+    void *value = sched;
+    tw_sched_after(sched, ms, log_call, NULL, &id);
+    tw_sched_set_after(sched, "key", 3, ms, log_call, NULL, NULL);
+    assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 2);
+    assert_int_equal(tw_sched_move_after(sched, id, ms), TW_EGONE);
+    assert_int_equal(tw_sched_key_move_after(sched, "key", 3, ms), TW_EGONE);
+    assert_int_equal(tw_sched_key_move_at(sched, "key", 3, ms), TW_EGONE);
+    assert_int_equal(tw_sched_cancel(sched, id), TW_GONE);
+    assert_int_equal(tw_sched_key_remove(sched, "key", 3, &value), TW_GONE);
+    assert_ptr_equal(value, sched);
+    tw_sched_free(sched);
+}
+
+static void a_negative_delay_that_was_cast_never_comes(void **state)
+{
+    (void)state;
+    const int64_t negative[] = {-1, -(int64_t)ms, INT64_MIN};
+    struct tw_sched *sched = plain_sched();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tw_sched_after(sched, (uint64_t)negative[i], log_call, NULL, NULL), 0);
+    advance(sched, UINT64_C(3155760000000000000)); /* a century */
+    assert_int_equal(calls, 0);
     tw_sched_free(sched);
 }
 
@@ -2299,7 +2349,10 @@ int main(void)
         cmocka_unit_test(a_scheduler_without_descriptors_says_so),
         cmocka_unit_test(a_callback_cannot_file_itself_again_after_the_stop),
         cmocka_unit_test(drain_hands_over_everything_and_goes_on),
+        cmocka_unit_test(a_drain_tells_a_stopped_scheduler_apart_from_an_empty_one),
         cmocka_unit_test(stop_hands_over_what_did_not_run_once),
+        cmocka_unit_test(after_a_stop_there_is_no_task_to_move_or_to_remove),
+        cmocka_unit_test(a_negative_delay_that_was_cast_never_comes),
         cmocka_unit_test(stop_hands_over_the_calls_to_come_of_a_running_task),
         cmocka_unit_test(a_virtual_clock_does_not_go_back_and_others_are_not_moved),
         cmocka_unit_test(next_is_the_time_of_the_next_work),

@@ -368,7 +368,7 @@ static void step(void)
         check_counts();
     } else {
         uint64_t pending = tw_sched_pending(world.sched);
-        expect(tw_sched_drain(world.sched, on_hand, NULL) == pending, "drain is not complete");
+        expect(tw_sched_drain(world.sched, on_hand, NULL) == (int64_t)pending, "drain is not complete");
         check_nothing_is_overdue();
     }
     world.operations++;
