@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SHOWN_MAX = 64, ERROR_MAX = 256 };
+enum { SHOWN = TW__SHOWN_MAX - sizeof "...", ERROR_MAX = 256 };
 
 struct tw__bytes tw__bytes_of(const RedisModuleString *string)
 {
@@ -26,12 +26,11 @@ bool tw__is_word(RedisModuleString *argument, const char *word)
            word[size] == '\0';
 }
 
-/* An argument as an error may show it: short, and without bytes that would end the line. */
-static const char *shown(RedisModuleString *argument, char *text)
+const char *tw__shown(const RedisModuleString *argument, char *text)
 {
     size_t size, i;
     const char *bytes = RedisModule_StringPtrLen(argument, &size);
-    for (i = 0; i < size && i < SHOWN_MAX; i++)
+    for (i = 0; i < size && i < SHOWN; i++)
         text[i] = (unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7F ? '?' : bytes[i];
     memcpy(text + i, i < size ? "..." : "", i < size ? sizeof "..." : 1);
     return text;
@@ -39,8 +38,8 @@ static const char *shown(RedisModuleString *argument, char *text)
 
 int tw__error_about(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, const char *expected)
 {
-    char text[SHOWN_MAX + 4], error[ERROR_MAX];
-    snprintf(error, sizeof error, "ERR %s is '%s': expected %s", what, shown(argument, text), expected);
+    char text[TW__SHOWN_MAX], error[ERROR_MAX];
+    snprintf(error, sizeof error, "ERR %s is '%s': expected %s", what, tw__shown(argument, text), expected);
     return RedisModule_ReplyWithError(ctx, error);
 }
 

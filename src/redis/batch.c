@@ -234,6 +234,11 @@ void tw__batch_go_on(struct tw__schedule *schedule, struct tw__task *task, uint6
                    now_ms);
 }
 
+void tw__batch_end_task(struct tw__schedule *schedule, struct tw__task *task)
+{
+    finish_task(schedule, task);
+}
+
 /* ---- being late ------------------------------------------------------------------------------------------------------ */
 
 /* LATE DROP: passes over what is too late. Returns whether the task has been dealt with. */

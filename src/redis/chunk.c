@@ -113,6 +113,22 @@ bool tw__chunks_next(struct tw__chunks *chunks, struct tw__bytes *bytes)
     return true;
 }
 
+/* Of each task the schedule has its block and a place in the table of ids: here its number of a route, its due time, flags
+ * and sizes stand in their place. A chunk ends after BYTES_MAX: if the definitions of all routes take less than half of that,
+ * the other half is filled by tasks. */
+uint64_t tw__chunks_bytes_most(const struct tw__schedule *schedule)
+{
+    enum { ROUTE = 5, NUMBER = 2, DUE = 5, FLAGS = 1, SIZE = 3, REPEAT = 2, CHUNK = 24, SNAPSHOT = 64 };
+    const uint64_t beside = offsetof(struct tw__task, rest) + sizeof(uint64_t);
+    uint64_t tasks = tw__table_count(&schedule->tasks), routes = tw__table_count(&schedule->routes);
+    uint64_t definition = schedule->longest_route + ROUTE, chunks = tasks;
+    if (routes <= BYTES_MAX / 2 / definition)
+        chunks = tasks / TASKS_MAX + schedule->bytes / (BYTES_MAX / 2) + 1;
+    uint64_t definitions = routes * chunks < tasks ? routes * chunks : tasks;
+    return schedule->bytes - tasks * (beside - NUMBER - DUE - FLAGS - SIZE - REPEAT) +
+           definitions * definition + chunks * CHUNK + SNAPSHOT;
+}
+
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
 
 struct reader {

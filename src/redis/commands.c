@@ -68,10 +68,29 @@ static bool allows(enum condition condition, const struct tw__task *old, uint64_
 
 /* ---- keys ---------------------------------------------------------------------------------------------------------- */
 
-/* Opens the schedule to write to it. False: another type; the error has been sent. */
+/* Whether a client's command comes while a data set is loaded, in a script as well. The server lets none through, unless a
+ * client's DEBUG RELOAD has ended its loading flag (events.c). It would not log the command, and what the file says later
+ * would undo it. Commands of the file, of the primary, and those that another module calls while one of the file is
+ * replayed, are no client's. */
+static bool is_too_early(RedisModuleCtx *ctx)
+{
+    const int let_through = TW__LOADING | REDISMODULE_CTX_FLAGS_REPLICATED;
+    return tw__loading() && !(RedisModule_GetContextFlags(ctx) & let_through) && !tw__caller_is_server(ctx);
+}
+
+static int reply_too_early(RedisModuleCtx *ctx)
+{
+    return RedisModule_ReplyWithError(ctx, "LOADING the data set is being loaded: expected a call after it");
+}
+
+/* Opens the schedule to write to it. False: another type, or too early; the error has been sent. */
 static bool open_schedule(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
                           struct tw__schedule **schedule)
 {
+    if (is_too_early(ctx)) {
+        reply_too_early(ctx);
+        return false;
+    }
     tw__batch_settle();
     *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
     if (tw__open(*key, schedule) != TW__OPEN_OTHER) {
@@ -231,6 +250,30 @@ static bool read_payload(RedisModuleCtx *ctx, struct add *add, RedisModuleString
     return true;
 }
 
+/* Whether the file or the primary says it. The server's loading flag does not tell: a client's DEBUG RELOAD may have ended
+ * it while the file is replayed (events.c). */
+static bool is_told(RedisModuleCtx *ctx)
+{
+    return (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_REPLICATED) != 0 ||
+           RedisModule_IsAOFClient(RedisModule_GetClientId(ctx));
+}
+
+/* Whether each form of delivery can carry the task, the dead letter too. What has been acknowledged is not refused: deliver.c
+ * knows what to do with it. */
+static bool size_fits(RedisModuleCtx *ctx, const struct add *add)
+{
+    char error[ERROR_MAX];
+    uint64_t bytes = tw__bytes_of(add->id).size + add->plan.target.size;
+    for (int i = 0; i < add->payload_count; i++)
+        bytes += tw__bytes_of(add->payload[i]).size;
+    if (bytes <= TW__TASK_BYTES_MAX || is_told(ctx) || (RedisModule_GetContextFlags(ctx) & TW__LOADING))
+        return true;
+    snprintf(error, sizeof error, "ERR id, target and payload are %llu bytes together: expected at most %llu",
+             (unsigned long long)bytes, (unsigned long long)TW__TASK_BYTES_MAX);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
 static bool read_add(RedisModuleCtx *ctx, struct add *add, RedisModuleString **argv, int argc)
 {
     unsigned seen = 0;
@@ -257,7 +300,8 @@ static bool read_add(RedisModuleCtx *ctx, struct add *add, RedisModuleString **a
         RedisModule_ReplyWithError(ctx, "ERR PAYLOAD is missing");
         return false;
     }
-    return options_agree(ctx, add, seen) && read_payload(ctx, add, argv + at + 1, argc - at - 1);
+    return options_agree(ctx, add, seen) && read_payload(ctx, add, argv + at + 1, argc - at - 1) &&
+           size_fits(ctx, add);
 }
 
 static struct tw__bytes payload_string(void *arg, uint32_t i)
@@ -419,6 +463,18 @@ static void replicate_move(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     RedisModule_FreeString(NULL, time);
 }
 
+/* Whether the caller may write the target of the task. False: the error has been sent. */
+static bool may_move(RedisModuleCtx *ctx, const struct tw__task *task)
+{
+    struct tw__caller caller;
+    tw__caller_init(&caller, ctx);
+    bool may = tw__caller_may_deliver(&caller, tw__route_of(task));
+    if (!may)
+        tw__caller_error(&caller, ctx);
+    tw__caller_fini(&caller);
+    return may;
+}
+
 static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
@@ -441,6 +497,8 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     RedisModule_CloseKey(key);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
+    if (!may_move(ctx, task))
+        return REDISMODULE_OK;
     bool moves = allows(condition, task, due);
     if (moves) {
         tw__foresee_unfile(task);
@@ -456,14 +514,16 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 /* ---- TW.DRAIN ------------------------------------------------------------------------------------------------------------- */
 
-enum { DRAIN_MAX = 100000 };
+enum { DRAIN_MAX = 10000 };
 
 static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
     struct tw__schedule *schedule;
-    uint64_t limit = (uint64_t)tw__config.tasks_per_tick;
+    uint64_t limit = (uint64_t)tw__config.tasks_per_tick, delivered = 0;
     struct tw__option options[] = {{"LIMIT", NULL}, {NULL, NULL}};
+    if (limit > DRAIN_MAX)
+        limit = DRAIN_MAX;
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
     if (!tw__options(ctx, argv + 2, argc - 2, options, "LIMIT n") ||
@@ -471,19 +531,29 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         !open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
+    if (tw__loading())
+        return reply_too_early(ctx);
     if (tw__batch_open())
         return RedisModule_ReplyWithError(ctx, "ERR TW.DRAIN within a delivery: expected a call after it");
-    uint64_t delivered = schedule == NULL ? 0 : tw__deliver_now(ctx, schedule, limit);
+    enum tw__drained drained =
+        schedule == NULL ? TW__DRAINED : tw__deliver_now(ctx, schedule, limit, &delivered);
     tw__arm_next();
+    if (drained == TW__DRAIN_FORBIDDEN)
+        return REDISMODULE_OK;
+    if (drained == TW__DRAINED_NONE_YET)
+        return RedisModule_ReplyWithError(ctx,
+                                          "ERR TW.DRAIN met only targets that refuse, so far: expected another "
+                                          "call, which goes on behind them");
     return RedisModule_ReplyWithLongLong(ctx, (long long)delivered);
 }
 
 /* ---- what the log and the replication link say ------------------------------------------------------------------------------ */
 
+/* Whether the file or the primary sends the command; if not, sends the error. */
 static bool is_internal(RedisModuleCtx *ctx, const char *name)
 {
     char error[ERROR_MAX];
-    if (RedisModule_GetContextFlags(ctx) & (REDISMODULE_CTX_FLAGS_REPLICATED | REDISMODULE_CTX_FLAGS_LOADING))
+    if (is_told(ctx))
         return true;
     snprintf(error, sizeof error, "ERR %s is taken from the append-only file and the replication link only",
              name);

@@ -85,3 +85,18 @@ int tw__config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
             return REDISMODULE_ERR;
     return REDISMODULE_OK;
 }
+
+/* ---- the server's ---------------------------------------------------------------------------------------------------- */
+
+void tw__server_setting(RedisModuleCtx *ctx, const char *name, const char *usual, char *value, size_t room)
+{
+    size_t size = strlen(usual);
+    const char *text = usual;
+    RedisModuleCallReply *reply = RedisModule_Call(ctx, "CONFIG", "cc", "GET", name);
+    if (reply != NULL && RedisModule_CallReplyType(reply) == REDISMODULE_REPLY_ARRAY &&
+        RedisModule_CallReplyLength(reply) == 2)
+        text = RedisModule_CallReplyStringPtr(RedisModule_CallReplyArrayElement(reply, 1), &size);
+    snprintf(value, room, "%.*s", (int)size, text);
+    if (reply != NULL)
+        RedisModule_FreeCallReply(reply);
+}

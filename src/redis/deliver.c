@@ -23,12 +23,23 @@
 
 #include "memory.h"
 
-enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000, ERROR_MAX = 200, SMALL_ARGUMENTS = 32 };
+enum {
+    SLOT_WAIT_MAX_MS = 1000,
+    MINUTE_STEP_S = 60 / TW__RECENT_SECONDS,
+    WAIT_MAX_MS = 5000,
+    ERROR_MAX = 200,
+    SMALL_ARGUMENTS = 32
+};
 
-static uint64_t drains;  /* TW.DRAIN calls */
-static uint64_t drained; /* by the present one */
+static uint64_t drains;       /* TW.DRAIN calls, two for each: see struct tw__route */
+static uint64_t drain_series; /* `drains` of the first of those that went on behind each other */
+static uint64_t drained;      /* by the present one */
+/* The schedule in which the last one met only tasks that were refused, until its time was over: the next one is the same
+ * one still, and goes on behind them. Else NULL. It may have been removed: it is compared only. */
+static const struct tw__schedule *drain_goes_on;
+static uint64_t drain_ended_us;
 static uint64_t lateness[TW__HISTOGRAM_BUCKETS], lateness_max;
-static struct tw__recent lateness_recent;
+static struct tw__recent lateness_recent, lateness_minute; /* by seconds; by steps of six seconds */
 
 /* ---- strings for the server ----------------------------------------------------------------------------------- */
 
@@ -118,14 +129,17 @@ static uint64_t second(void)
     return RedisModule_MonotonicMicroseconds() / 1000000;
 }
 
+/* Counts a delivery that the tick has made. One by TW.DRAIN was not asked for at its due time, so it was not late by any. */
 static void count_lateness(uint64_t due_ms)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    int64_t late = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - (int64_t)due_ms * 1000;
-    uint64_t late_us = late > 0 ? (uint64_t)late : 0;
+    uint64_t now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    uint64_t late_us = due_ms <= now_us / 1000 ? now_us - due_ms * 1000 : 0;
     lateness[tw__histogram_bucket(late_us)]++;
-    tw__recent_add(&lateness_recent, second(), late_us);
+    uint64_t now_s = second();
+    tw__recent_add(&lateness_recent, now_s, late_us);
+    tw__recent_add(&lateness_minute, now_s / MINUTE_STEP_S, late_us);
     if (late_us > lateness_max)
         lateness_max = late_us;
 }
@@ -140,16 +154,26 @@ uint64_t tw__lateness_us_max(void)
     return lateness_max;
 }
 
-struct tw__lateness tw__lateness_recent(void)
+static struct tw__lateness sum_of(const struct tw__recent *recent, uint64_t step)
 {
     uint64_t sum[TW__HISTOGRAM_BUCKETS];
-    struct tw__lateness recent;
-    recent.fired = tw__recent_sum(&lateness_recent, second(), sum, &recent.max_us);
-    recent.p50_us = tw__histogram_percentile(sum, 0.5, recent.max_us);
-    recent.p90_us = tw__histogram_percentile(sum, 0.9, recent.max_us);
-    recent.p99_us = tw__histogram_percentile(sum, 0.99, recent.max_us);
-    recent.p999_us = tw__histogram_percentile(sum, 0.999, recent.max_us);
-    return recent;
+    struct tw__lateness late;
+    late.fired = tw__recent_sum(recent, step, sum, &late.max_us);
+    late.p50_us = tw__histogram_percentile(sum, 0.5, late.max_us);
+    late.p90_us = tw__histogram_percentile(sum, 0.9, late.max_us);
+    late.p99_us = tw__histogram_percentile(sum, 0.99, late.max_us);
+    late.p999_us = tw__histogram_percentile(sum, 0.999, late.max_us);
+    return late;
+}
+
+struct tw__lateness tw__lateness_recent(void)
+{
+    return sum_of(&lateness_recent, second());
+}
+
+struct tw__lateness tw__lateness_minute(void)
+{
+    return sum_of(&lateness_minute, second() / MINUTE_STEP_S);
 }
 
 /* ---- the calls --------------------------------------------------------------------------------------------------------- */
@@ -181,7 +205,7 @@ static enum tw__defer classify(RedisModuleCallReply *reply, char *error)
     return TW__DEFER_REFUSED;
 }
 
-/* Calls for a task that is filed nowhere. TW__DISTURBED: the task is not what it was. */
+/* Calls for a task. TW__DISTURBED: the task is not what it was. */
 static enum tw__defer call(RedisModuleCtx *ctx, const char *command, struct arguments *arguments,
                            struct tw__task *task, char *error)
 {
@@ -253,6 +277,68 @@ static enum tw__defer call_rpush(RedisModuleCtx *ctx, struct tw__route *route, s
     return call(ctx, "RPUSH", &arguments, task, error);
 }
 
+/* ---- what is too big ---------------------------------------------------------------------------------------------------- */
+
+/* The most that a Stream takes in one entry, fields and values together. TW.ADD refuses earlier; but a task may come from
+ * a file, from RESTORE, or from a version that refused nothing. To try it costs the server seconds, so sizes are summed. */
+#define ENTRY_MAX (UINT64_C(1) << 30)
+_Static_assert(TW__TASK_BYTES_MAX + 1024 <= ENTRY_MAX, "there is room for the fields of a dead letter");
+
+enum { DIGITS_MAX = 20 };
+
+static size_t digits(uint64_t number)
+{
+    size_t count = 1;
+    for (; number >= 10; number /= 10)
+        count++;
+    return count;
+}
+
+/* The bytes of what add_about() adds. */
+static uint64_t about_bytes(const struct tw__task *task)
+{
+    return strlen("tw.id") + tw__task_id(task).size + strlen("tw.due") + digits(tw__task_due(task)) +
+           strlen("tw.attempt") + digits(tw__tries(task) + 1);
+}
+
+static uint64_t entry_bytes(const struct tw__task *task)
+{
+    return about_bytes(task) + tw__payload_bytes(tw__task_payload(task));
+}
+
+/* Whether no Stream will ever take the task. A List takes it. */
+static bool is_too_big(const struct tw__route *route, const struct tw__task *task)
+{
+    return tw__route_plan(route).kind == TW__STREAM && entry_bytes(task) > ENTRY_MAX;
+}
+
+/* A dead letter is a Stream's entry too. When it would be too big, each value's size stands in the place of the value. */
+enum letter { LETTER_WHOLE, LETTER_OF_SIZES, LETTER_NONE };
+
+static enum letter letter_of(const struct tw__route *route, const struct tw__task *task, const char *why)
+{
+    struct tw__plan plan = tw__route_plan(route);
+    struct tw__payload payload = tw__task_payload(task);
+    bool list = plan.kind == TW__LIST;
+    uint64_t rest = strlen("tw.target") + plan.target.size + strlen("tw.error") + strlen(why) +
+                    (list ? strlen("value") : 0);
+    if (entry_bytes(task) + rest <= ENTRY_MAX)
+        return LETTER_WHOLE;
+    rest += strlen("tw.bytes") + DIGITS_MAX + (uint64_t)payload.count * DIGITS_MAX;
+    rest += list ? 0 : tw__payload_field_bytes(payload);
+    return about_bytes(task) + rest <= ENTRY_MAX ? LETTER_OF_SIZES : LETTER_NONE;
+}
+
+static void add_sizes(struct arguments *arguments, const struct tw__task *task, bool list)
+{
+    struct tw__payload payload = tw__task_payload(task);
+    while (payload.count > 0) {
+        if (!list)
+            add_own(arguments, tw__new_string(tw__payload_next(&payload)));
+        add_own(arguments, tw__new_number(tw__payload_next(&payload).size));
+    }
+}
+
 /* ---- refusals ----------------------------------------------------------------------------------------------------------- */
 
 /* Whether a name has a hash tag: then what is added to it stays in its slot. */
@@ -279,6 +365,7 @@ static enum tw__defer call_dead_letter(RedisModuleCtx *ctx, struct tw__route *ro
                                        const char *why, char *error)
 {
     struct arguments arguments;
+    bool list = tw__route_plan(route).kind == TW__LIST, sizes = letter_of(route, task, why) == LETTER_OF_SIZES;
     arguments_init(&arguments, tw__task_payload(task).count + 16);
     add_own(&arguments, dead_letter_name(ctx, route->schedule));
     add_kept(&arguments, word("*"));
@@ -287,9 +374,16 @@ static enum tw__defer call_dead_letter(RedisModuleCtx *ctx, struct tw__route *ro
     add_kept(&arguments, target_of(route));
     add_kept(&arguments, word("tw.error"));
     add_own(&arguments, RedisModule_CreateString(NULL, why, strlen(why)));
-    if (tw__route_plan(route).kind == TW__LIST)
+    if (sizes) {
+        add_kept(&arguments, word("tw.bytes"));
+        add_own(&arguments, tw__new_number(tw__payload_bytes(tw__task_payload(task))));
+    }
+    if (list)
         add_kept(&arguments, word("value"));
-    add_payload(&arguments, task);
+    if (sizes)
+        add_sizes(&arguments, task, list);
+    else
+        add_payload(&arguments, task);
     return call(ctx, "XADD", &arguments, task, error);
 }
 
@@ -302,12 +396,38 @@ static void make_wait(struct tw__route *route, struct tw__task *task, uint64_t m
     tw__hold_first(task, RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms);
 }
 
+/* A delivery was given up. A task that no Stream will ever take leaves, though it repeats. */
+static void gave_up(struct tw__route *route, struct tw__task *task, uint64_t now_ms)
+{
+    if (is_too_big(route, task))
+        tw__batch_end_task(route->schedule, task);
+    else
+        tw__batch_go_on(route->schedule, task, now_ms);
+}
+
+/* Not even the dead letters can say which one it was: that leaves the count, and the server's log. */
+static void drop_too_big(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task, uint64_t now_ms)
+{
+    char name[TW__SHOWN_MAX];
+    RedisModule_Log(
+        ctx, "warning",
+        "tickwheel: a task of the schedule '%s' is dropped: with %llu bytes it is too big to be delivered, "
+        "and too big for the dead letters without its values",
+        tw__shown(route->schedule->name, name), (unsigned long long)entry_bytes(task));
+    tw__counts.dropped++;
+    gave_up(route, task, now_ms);
+}
+
 /* The last try has failed. */
 static enum tw__defer give_up(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
                               const char *error, uint64_t now_ms)
 {
     struct tw__schedule *schedule = route->schedule;
     char refusal[ERROR_MAX];
+    if (letter_of(route, task, error) == LETTER_NONE) {
+        drop_too_big(ctx, route, task, now_ms);
+        return TW__DEFER_NONE;
+    }
     enum tw__defer why = call_dead_letter(ctx, route, task, error, refusal);
     if (why == TW__DISTURBED) {
         tw__counts.dead += refusal[0] == '\0';
@@ -317,7 +437,7 @@ static enum tw__defer give_up(RedisModuleCtx *ctx, struct tw__route *route, stru
         tw__counts.dead++;
         schedule->dead++;
         route->wait_ms = 0; /* the next task's tries begin with the first wait */
-        tw__batch_go_on(schedule, task, now_ms);
+        gave_up(route, task, now_ms);
         return TW__DEFER_NONE;
     }
     if (why != TW__DEFER_REFUSED && why != TW__DEFER_SLOT)
@@ -342,12 +462,23 @@ static enum tw__defer refused(RedisModuleCtx *ctx, struct tw__route *route, stru
     return TW__DEFER_NONE;
 }
 
+/* The size is known, so there is no first try. */
+static enum tw__defer refuse_too_big(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
+                                     uint64_t now_ms)
+{
+    char error[ERROR_MAX];
+    snprintf(error, sizeof error, "ERR the entry would be %llu bytes: a Stream takes at most %llu",
+             (unsigned long long)entry_bytes(task), (unsigned long long)ENTRY_MAX);
+    return give_up(ctx, route, task, error, now_ms);
+}
+
 /* ---- delivery ----------------------------------------------------------------------------------------------------------- */
 
 enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx)
 {
     int flags = RedisModule_GetContextFlags(ctx);
-    if (!(flags & REDISMODULE_CTX_FLAGS_MASTER) || (flags & (TW__LOADING | REDISMODULE_CTX_FLAGS_READONLY)))
+    if (tw__loading() || !(flags & REDISMODULE_CTX_FLAGS_MASTER) ||
+        (flags & (TW__LOADING | REDISMODULE_CTX_FLAGS_READONLY)))
         return TW__DEFER_ROLE;
     if (RedisModule_AvoidReplicaTraffic())
         return TW__DEFER_PAUSE;
@@ -393,7 +524,6 @@ static void delivered(struct tw__route *route, struct tw__task *task, uint64_t n
     drained++;
     tw__counts.fired++;
     route->schedule->fired++;
-    count_lateness(tw__task_due(task));
     tw__batch_go_on(route->schedule, task, now_ms);
 }
 
@@ -401,9 +531,12 @@ static enum tw__defer deliver_to(RedisModuleCtx *ctx, struct tw__route *route, s
                                  uint64_t missed, uint64_t now_ms)
 {
     char error[ERROR_MAX];
+    if (is_too_big(route, task))
+        return refuse_too_big(ctx, route, task, now_ms);
     enum tw__defer why = call_target(ctx, route, task, error, missed);
     switch (why) {
     case TW__DEFER_NONE:
+        count_lateness(tw__task_due(task));
         delivered(route, task, now_ms);
         return TW__DEFER_NONE;
     case TW__DISTURBED:
@@ -441,60 +574,150 @@ enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t 
     return deliver_to(ctx, route, task, missed_periods(route, task, now_ms), now_ms);
 }
 
-/* TW.DRAIN of one task, if its target takes it. A refusal does not count as a try, as the task may not be due. */
+/* TW.DRAIN of one task, if its target takes it. A refusal does not count as a try, as the task may not be due; it stays
+ * filed meanwhile, so that it keeps its place among those that are due with it. */
 static enum tw__defer drain_task(RedisModuleCtx *ctx, struct tw__task *task, uint64_t now_ms)
 {
     char error[ERROR_MAX];
     struct tw__route *route = tw__route_of(task);
-    if (tw__is_behind(task) || route->drain == drains)
+    if (tw__is_behind(task) || tw__route_refused(route, drain_series))
         return TW__DEFER_NONE;
-    tw__unfile(task);
     RedisModule_SelectDb(ctx, route->schedule->db);
     enum tw__defer why = call_target(ctx, route, task, error, 0);
     if (why == TW__DEFER_NONE) {
+        tw__unfile(task);
         delivered(route, task, now_ms);
         return tw__batch_disturbed() ? TW__DISTURBED : TW__DEFER_NONE;
     }
     if (why == TW__DISTURBED)
         return why;
     tw__counts.deferred[why]++;
-    tw__file(task, tw__task_due(task), now_ms);
     route->drain = drains;
     if (tw__batch_disturbed())
         return TW__DISTURBED; /* other tasks may not be what they were, either */
     return why == TW__DEFER_REFUSED || why == TW__DEFER_SLOT ? TW__DEFER_NONE : why;
 }
 
-/* Delivers up to `limit` of the `want` tasks that are due first; those of routes that wait or refuse stay. */
+/* A target's name is kept for the deliveries to come, but not beside each task of a schedule where each has its own. */
+enum { TASKS_TO_KEEP_TARGET = 8 };
+
+bool tw__caller_may_deliver(struct tw__caller *caller, struct tw__route *route)
+{
+    if (caller->is_server)
+        return true;
+    bool kept = route->target != NULL || route->tasks >= TASKS_TO_KEEP_TARGET;
+    RedisModuleString *target = kept ? target_of(route) : tw__new_string(tw__route_plan(route).target);
+    bool may = tw__caller_may_write(caller, target);
+    if (!kept)
+        RedisModule_FreeString(NULL, target);
+    return may;
+}
+
+static bool may_deliver_all(struct tw__caller *caller, struct tw__task **task, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        struct tw__route *route = tw__route_of(task[i]);
+        if (route->drain >= drains - 1)
+            continue;
+        if (!tw__caller_may_write(caller, target_of(route)))
+            return false;
+        route->drain = drains - 1;
+    }
+    return true;
+}
+
+/* Whether the caller may write the targets of all these tasks; if not, sends the error. Each route is asked for once in a
+ * TW.DRAIN, so that the cost is that of the different targets among the tasks that are looked at, however many the
+ * schedule has. The user is looked up anew each time: a handler may have removed it while a delivery was tried. */
+static bool is_allowed(RedisModuleCtx *ctx, struct tw__task **task, uint64_t count)
+{
+    struct tw__caller caller;
+    tw__caller_init(&caller, ctx);
+    bool allowed = may_deliver_all(&caller, task, count);
+    if (!allowed)
+        tw__caller_error(&caller, ctx);
+    tw__caller_fini(&caller);
+    return allowed;
+}
+
+enum {
+    DRAIN_US = 20000,          /* for the deliveries of one TW.DRAIN */
+    DRAIN_SERIES_US = 1000000, /* a call that comes later begins anew: targets may be mended by then */
+    DRAIN_LOOK = 100,          /* tries between two looks at the clock: so many are made in any case */
+    DRAIN_BIG = 4096           /* bytes of a task after which one is due too */
+};
+
+/* One TW.DRAIN. `until_us` is 0 before the first try: finding the tasks takes the time that it takes. */
+struct drain {
+    uint64_t limit, tried, until_us;
+    bool over; /* its time is */
+};
+
+static void look_at_clock(struct drain *drain, bool big)
+{
+    if (++drain->tried % DRAIN_LOOK == 0 || big)
+        drain->over = RedisModule_MonotonicMicroseconds() >= drain->until_us;
+}
+
+/* Delivers of the `want` tasks that are due first, without those that are held or were refused in this TW.DRAIN. One that is
+ * too big stays until it is due, and nothing waits behind it, as it will never be delivered. *found: how many there were. */
 static enum tw__defer deliver_first(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t want,
-                                    uint64_t limit)
+                                    struct drain *drain, uint64_t *found)
 {
     uint64_t now_ms = tw__now_ms();
+    struct tw__wanted wanted = {.to = UINT64_MAX, .drain = drain_series};
     struct tw__task **task = RedisModule_Alloc((want + 1) * sizeof(struct tw__task *));
-    uint64_t count = tw__schedule_earliest(schedule, 0, UINT64_MAX, now_ms, want, task);
-    enum tw__defer why = TW__DEFER_NONE;
-    for (size_t i = 0; i < count && why == TW__DEFER_NONE && drained < limit; i++)
+    *found = tw__schedule_wanted(schedule, &wanted, now_ms, want, task);
+    if (drain->until_us == 0)
+        drain->until_us = RedisModule_MonotonicMicroseconds() + DRAIN_US;
+    enum tw__defer why = is_allowed(ctx, task, *found) ? TW__DEFER_NONE : TW__FORBIDDEN;
+    for (size_t i = 0; i < *found && why == TW__DEFER_NONE && drained < drain->limit && !drain->over; i++) {
+        bool big = tw__memory.usable(task[i]) > DRAIN_BIG;
+        if (is_too_big(tw__route_of(task[i]), task[i]))
+            continue; /* without a look at the clock: the next call would not go on behind it */
         why = drain_task(ctx, task[i], now_ms);
+        look_at_clock(drain, big);
+    }
     RedisModule_Free(task);
     return why;
 }
 
-uint64_t tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit)
+/* While nothing at all could be delivered, further tasks are looked at. When fewer than `want` were found, there are none. */
+static enum tw__drained deliver_some(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit)
+{
+    struct drain drain = {.limit = limit};
+    enum tw__defer why = TW__DEFER_NONE;
+    uint64_t count = tw__table_count(&schedule->tasks), want = limit < count ? limit : count, found = want;
+    while (schedule->held < count && found == want && drained == 0 && !drain.over) {
+        why = deliver_first(ctx, schedule, want, &drain, &found);
+        if (why != TW__DEFER_NONE || want == count)
+            break;
+        if (found == want)
+            want = found = want > count / 2 ? count : want * 2;
+    }
+    if (why == TW__FORBIDDEN)
+        return TW__DRAIN_FORBIDDEN;
+    return drained == 0 && drain.over ? TW__DRAINED_NONE_YET : TW__DRAINED;
+}
+
+enum tw__drained tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit,
+                                 uint64_t *delivered)
 {
     int db = RedisModule_GetSelectedDb(ctx);
-    uint64_t count = tw__table_count(&schedule->tasks), want = limit < count ? limit : count;
+    *delivered = 0;
     if (!schedule->attached)
-        return 0; /* a handler calls in the middle of RENAME */
+        return TW__DRAINED; /* a handler calls in the middle of RENAME */
     tw__batch_begin(ctx);
-    drains++;
+    drains += 2;
+    if (schedule != drain_goes_on || RedisModule_MonotonicMicroseconds() - drain_ended_us > DRAIN_SERIES_US)
+        drain_series = drains;
     drained = 0;
     tw__batch_touch(schedule);
-    /* When nothing at all could be delivered, further ones are looked at: 0 says that there is none that can be. */
-    while (schedule->held < count && deliver_first(ctx, schedule, want, limit) == TW__DEFER_NONE &&
-           drained == 0 && want < count)
-        want = want > count / 2 ? count : want * 2;
+    enum tw__drained outcome = deliver_some(ctx, schedule, limit);
+    drain_goes_on = outcome == TW__DRAINED_NONE_YET ? schedule : NULL;
+    drain_ended_us = RedisModule_MonotonicMicroseconds();
     RedisModule_SelectDb(ctx, db);
-    uint64_t delivered_now = drained;
+    *delivered = drained;
     tw__batch_finish();
-    return delivered_now;
+    return outcome;
 }

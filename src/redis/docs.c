@@ -5,7 +5,7 @@
  */
 #include "module.h"
 
-#define SINCE "0.4.0"
+#define SINCE "1.0.0" /* the first release, which has all of these; a command that comes later names its own */
 #define O1 "O(1)"
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static const struct {
      "write slow",
      {
          .summary = "Delivers the tasks that are due first, now.",
-         .complexity = "O(N), N the tasks delivered, besides finding them as TW.RANGE does",
+         .complexity = "O(N), N the tasks delivered, for 20 ms at most, besides finding them as TW.RANGE does",
          .arity = -2,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("schedule", 0), MAYBE("n", "LIMIT", INTEGER)),
@@ -169,7 +169,7 @@ static const struct {
      "read slow",
      {
          .summary = "Lists the tasks of a schedule, some at a time.",
-         .complexity = "O(1) for each call, O(N) for all",
+         .complexity = "O(n) for each call, n the COUNT, at most about 20,000; O(N) for all",
          .arity = -3,
          .tips = "nondeterministic_output",
          .key_specs = SPECS(SPEC(1, RO)),
@@ -184,7 +184,7 @@ static const struct {
          .arity = -4,
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("schedule", 0), ARG("from", UNIX_TIME), ARG("to", UNIX_TIME),
-                      MAYBE("n", "LIMIT", INTEGER)),
+                      MAYBE("id", "AFTER", STRING), MAYBE("n", "LIMIT", INTEGER)),
      }},
     {"tw.forecast",
      "read slow",

@@ -7,11 +7,28 @@
  *     FLUSHDB, FLUSHALL:  no unlink is called; FlushDB START: detach all of that database
  *     SWAPDB:             the schedules of two databases trade numbers
  *     loading:            no ticks; at its end, what is overdue is sorted, and the append-only file mended
+ *     CONFIG SET:         the settings that INFO warns by are read again
  *     a replica is made a master:  what is overdue is delivered at once
+ *
+ * Loads may nest. While the server replays an append-only file it serves a client now and then, and the client's DEBUG
+ * RELOAD is a load within that load:
+ *
+ *     TW.ADD s out a .. | SET .. | SET ..                   SET .. | TW.FIRED s ONCE a      the file
+ *                                  client: DEBUG RELOAD
+ *     loading:1 -------------------------------------- 0 ---------------------------------  the server's flag
+ *     depth:  1 ------------------ 2 ----------------- 1 -------------------------------- 0 ours
+ *
+ * The server's flag ends with the inner load. So the module counts, and loading ends with the outermost load.
  */
 #include "module.h"
 
 #include <string.h>
+
+/* The loads that have begun and not ended. */
+static struct {
+    uint32_t depth;
+    uint64_t replays; /* a bit for each, the innermost lowest: whether it replays an append-only file */
+} loads;
 
 /* The schedule that was unlinked last: an event that follows may say why. */
 static RedisModuleString *unlinked_name;
@@ -102,23 +119,42 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
 
 /* ---- the server ------------------------------------------------------------------------------------------------------ */
 
+bool tw__loading(void)
+{
+    return loads.depth > 0;
+}
+
+static void on_load_start(RedisModuleCtx *ctx, bool replay)
+{
+    loads.depth++;
+    loads.replays = loads.replays << 1 | replay;
+    if (replay)
+        tw__mend_begin(ctx);
+    tw__tick_loading(true);
+    if (!tw__batch_open())
+        tw__schedule_reap_all(); /* two data sets at a time would be too much memory */
+}
+
+static void on_load_end(RedisModuleCtx *ctx)
+{
+    if (loads.replays & 1)
+        tw__mend_finish(ctx);
+    loads.replays >>= 1;
+    if (loads.depth > 0 && --loads.depth > 0)
+        return;
+    tw__tick_loading(false);
+    tw__sort_overdue();
+    tw__arm_next();
+}
+
 static void on_loading(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
 {
     (void)event;
     (void)data;
-    if (sub == REDISMODULE_SUBEVENT_LOADING_AOF_START)
-        tw__mend_begin(ctx);
-    bool ended = sub == REDISMODULE_SUBEVENT_LOADING_ENDED || sub == REDISMODULE_SUBEVENT_LOADING_FAILED;
-    if (ended)
-        tw__mend_finish(ctx);
-    tw__tick_loading(!ended);
-    if (!ended) {
-        if (!tw__batch_open())
-            tw__schedule_reap_all(); /* two data sets at a time would be too much memory */
-        return;
-    }
-    tw__sort_overdue();
-    tw__arm_next();
+    if (sub == REDISMODULE_SUBEVENT_LOADING_ENDED || sub == REDISMODULE_SUBEVENT_LOADING_FAILED)
+        on_load_end(ctx);
+    else
+        on_load_start(ctx, sub == REDISMODULE_SUBEVENT_LOADING_AOF_START);
 }
 
 static void on_role(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
@@ -139,6 +175,14 @@ static void on_cron(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     tw__tick_cron();
 }
 
+static void on_config(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)event;
+    (void)sub;
+    (void)data;
+    tw__info_settings(ctx);
+}
+
 int tw__events_register(RedisModuleCtx *ctx)
 {
     const int classes = REDISMODULE_NOTIFY_GENERIC | REDISMODULE_NOTIFY_EXPIRED | REDISMODULE_NOTIFY_EVICTED;
@@ -148,7 +192,8 @@ int tw__events_register(RedisModuleCtx *ctx)
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_Loading, on_loading) != REDISMODULE_OK ||
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_ReplicationRoleChanged, on_role) !=
             REDISMODULE_OK ||
-        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_CronLoop, on_cron) != REDISMODULE_OK)
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_CronLoop, on_cron) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_Config, on_config) != REDISMODULE_OK)
         return REDISMODULE_ERR;
     return REDISMODULE_OK;
 }

@@ -421,8 +421,8 @@ static int count_overdue(void *arg, struct tw_timer *timer)
 
 static void look_into_queue(struct overdue *overdue, const struct tw_link *queue, uint32_t most)
 {
-    for (const struct tw_link *link = queue->next; link != queue && most-- > 0; link = link->next)
-        count_overdue(overdue, TW_CONTAINER(link, const struct tw_timer, link));
+    for (struct tw_link *link = queue->next; link != queue && most-- > 0; link = link->next)
+        count_overdue(overdue, TW_CONTAINER(link, struct tw_timer, link));
 }
 
 static int look_into_route(void *arg, struct tw_timer *timer)

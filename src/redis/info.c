@@ -4,6 +4,11 @@
  */
 #include "module.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tickwheel/version.h>
+
 /* ---- durability --------------------------------------------------------------------------------------------------- */
 
 const char *tw__durability(RedisModuleCtx *ctx)
@@ -25,6 +30,36 @@ const char *tw__warning(RedisModuleCtx *ctx)
                    ? "tasks added since the last snapshot are lost in a crash; use appendonly yes"
                    : "nothing is saved: all tasks are lost in a restart; use appendonly yes";
     return "none";
+}
+
+enum { WARNING_MAX = 512 };
+
+/* ---- schedules that are too large ------------------------------------------------------------------------------------ */
+
+/* The most that a client, and so MIGRATE, may send as one argument: a schedule moves as one, by RESTORE. */
+static uint64_t argument_max;
+
+void tw__info_settings(RedisModuleCtx *ctx)
+{
+    char value[32];
+    tw__server_setting(ctx, "proto-max-bulk-len", "536870912", value, sizeof value);
+    argument_max = strtoull(value, NULL, 10);
+}
+
+static const char too_large[] = "a schedule may be too large for MIGRATE and RESTORE, by proto-max-bulk-len; "
+                                "spread its tasks over more schedules";
+
+/* All that there is to be warned of. */
+static void add_warning(RedisModuleInfoCtx *info, RedisModuleCtx *ctx, uint64_t unmovable)
+{
+    char text[WARNING_MAX];
+    const char *other = tw__warning(ctx);
+    bool more = strcmp(other, "none") != 0;
+    if (unmovable == 0)
+        snprintf(text, sizeof text, "%s", other);
+    else
+        snprintf(text, sizeof text, "%s%s%s", more ? other : "", more ? "; " : "", too_large);
+    RedisModule_InfoAddFieldCString(info, "warning", text);
 }
 
 /* ---- INFO ------------------------------------------------------------------------------------------------------------ */
@@ -75,10 +110,15 @@ static void add_counts(RedisModuleInfoCtx *info)
 
 static void add_times(RedisModuleInfoCtx *info)
 {
+    struct tw__lateness minute = tw__lateness_minute();
     add_number(info, "lateness_us_p50", tw__lateness_us(0.5));
     add_number(info, "lateness_us_p99", tw__lateness_us(0.99));
     add_number(info, "lateness_us_p999", tw__lateness_us(0.999));
     add_number(info, "lateness_us_max", tw__lateness_us_max());
+    add_number(info, "lateness_minute_us_p50", minute.p50_us);
+    add_number(info, "lateness_minute_us_p99", minute.p99_us);
+    add_number(info, "lateness_minute_us_p999", minute.p999_us);
+    add_number(info, "lateness_minute_us_max", minute.max_us);
     add_number(info, "tick_us_max", tw__counts.tick_us_max);
     add_number(info, "budget_tasks", tw__tick_budget_tasks());
     add_number(info, "budget_us", tw__tick_budget_us());
@@ -88,20 +128,24 @@ static void add_times(RedisModuleInfoCtx *info)
 static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
 {
     RedisModule_InfoAddSection(info, "");
+    RedisModule_InfoAddFieldCString(info, "version", TW_VERSION);
     if (for_crash_report) { /* touch as little as possible */
         add_number(info, "pending", tw__all.pending);
         return;
     }
+    uint64_t unmovable = tw__overview_larger(argument_max);
     add_pending(info);
+    add_number(info, "unmovable", unmovable);
     add_counts(info);
     add_times(info);
     RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);
     RedisModule_InfoAddFieldCString(info, "durability", tw__durability(ctx));
-    RedisModule_InfoAddFieldCString(info, "warning", tw__warning(ctx));
+    add_warning(info, ctx, unmovable);
     RedisModule_FreeThreadSafeContext(ctx);
 }
 
 int tw__info_register(RedisModuleCtx *ctx)
 {
+    tw__info_settings(ctx);
     return RedisModule_RegisterInfoFunc(ctx, on_info);
 }

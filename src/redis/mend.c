@@ -42,26 +42,12 @@ static off_t size_of(const char *name)
 
 /* ---- which file ---------------------------------------------------------------------------------------------------- */
 
-/* A setting of the server's; `usual` where CONFIG has been renamed. */
-static void read_setting(RedisModuleCtx *ctx, const char *name, const char *usual, char *value, size_t room)
-{
-    size_t size = strlen(usual);
-    const char *text = usual;
-    RedisModuleCallReply *reply = RedisModule_Call(ctx, "CONFIG", "cc", "GET", name);
-    if (reply != NULL && RedisModule_CallReplyType(reply) == REDISMODULE_REPLY_ARRAY &&
-        RedisModule_CallReplyLength(reply) == 2)
-        text = RedisModule_CallReplyStringPtr(RedisModule_CallReplyArrayElement(reply, 1), &size);
-    snprintf(value, room, "%.*s", (int)size, text);
-    if (reply != NULL)
-        RedisModule_FreeCallReply(reply);
-}
-
 /* Finds the file; the server's folder is its working directory. */
 static bool find_file(RedisModuleCtx *ctx)
 {
     char folder[NAME_MAX + 1], name[NAME_MAX + 1];
-    read_setting(ctx, "appenddirname", "appendonlydir", folder, sizeof folder);
-    read_setting(ctx, "appendfilename", "appendonly.aof", name, sizeof name);
+    tw__server_setting(ctx, "appenddirname", "appendonlydir", folder, sizeof folder);
+    tw__server_setting(ctx, "appendfilename", "appendonly.aof", name, sizeof name);
     snprintf(path, sizeof path, "%s/%s.manifest", folder, name);
     FILE *manifest = fopen(path, "re");
     bool found = manifest != NULL && tw__aof_last(manifest, name, sizeof name);

@@ -17,11 +17,15 @@
 #include "module.h"
 
 #include <strings.h>
+#include <tickwheel/version.h>
 #include <time.h>
 
 #include "memory.h"
 
 enum { EMPTY_MAX = 8 }; /* removed in one tick */
+
+/* As MODULE LIST has it: 10203 is 1.2.3. */
+enum { VERSION = TW_VERSION_MAJOR * 10000 + TW_VERSION_MINOR * 100 + TW_VERSION_PATCH };
 
 RedisModuleType *tw__type;
 struct tw__counts tw__counts;
@@ -140,7 +144,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    if (RedisModule_Init(ctx, "tickwheel", 1, REDISMODULE_APIVER_1) == REDISMODULE_ERR)
+    if (RedisModule_Init(ctx, "tickwheel", VERSION, REDISMODULE_APIVER_1) == REDISMODULE_ERR)
         return REDISMODULE_ERR;
     if (!server_is_new_enough()) {
         RedisModule_Log(ctx, "warning", "tickwheel needs Redis 7.0 or Valkey 7.2, or later");

@@ -11,7 +11,7 @@
  *     table.c     ids to tasks                    overview.c  all schedules at once
  *     aof.c       reading append-only files       mend.c      one that was cut off in a transaction
  *     config.c, info.c, docs.c
- *     arguments.c reading the arguments of commands
+ *     arguments.c reading the arguments of commands   rights.c    what the caller of a command may write
  */
 #ifndef TW_REDIS_MODULE_H
 #define TW_REDIS_MODULE_H
@@ -25,6 +25,10 @@
 
 /* The longest time, in ms: what a Redis integer can say. */
 #define TW__TIME_MAX ((uint64_t)INT64_MAX)
+
+/* The most that id, target and payload of a task take together. A Stream refuses an entry of more than 2^30 bytes; what
+ * is left is for the fields that deliver.c adds, those of a dead letter too. */
+#define TW__TASK_BYTES_MAX UINT64_C(1000000000)
 
 /* ---- state of the module ------------------------------------------------------------------------------------ */
 
@@ -42,7 +46,8 @@ enum tw__defer {
     TW__DEFER_DISK,
     TW__DEFER_REFUSED,
     TW__DEFERS,
-    TW__DISTURBED /* by another module's handler, while the server did what it was called for */
+    TW__DISTURBED, /* by another module's handler, while the server did what it was called for */
+    TW__FORBIDDEN  /* the caller of TW.DRAIN may not write a target; the error has been sent */
 };
 
 struct tw__config {
@@ -105,8 +110,15 @@ uint32_t tw__tick_budget_us(void);
  * Returns TW__DEFER_NONE, or why nothing at all can be delivered now: then the task is filed nowhere still. */
 enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t now_ms);
 
-/* Delivers up to `limit` of a schedule's tasks whatever their time. Returns how many. */
-uint64_t tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit);
+enum tw__drained {
+    TW__DRAINED,          /* *delivered says how many; 0: none can be */
+    TW__DRAINED_NONE_YET, /* the time was over while each was refused: the next call goes on behind these */
+    TW__DRAIN_FORBIDDEN /* the caller may not write the target of one; nothing was delivered, the error has been sent */
+};
+
+/* Delivers up to `limit` of a schedule's tasks whatever their time, for about 20 ms. */
+enum tw__drained tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit,
+                                 uint64_t *delivered);
 
 /* Whether deliveries may be made at all, and if not, why. */
 enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx);
@@ -120,6 +132,8 @@ struct tw__lateness {
     uint64_t fired, p50_us, p90_us, p99_us, p999_us, max_us;
 };
 struct tw__lateness tw__lateness_recent(void);
+/* The same of the past minute: 54 to 60 seconds. */
+struct tw__lateness tw__lateness_minute(void);
 
 /* ---- a batch of deliveries (batch.c) -------------------------------------------------------------------------- */
 
@@ -128,6 +142,9 @@ void tw__batch_touch(struct tw__schedule *schedule);
 
 /* A task has been delivered, or given up: it leaves, or is filed for its next time. */
 void tw__batch_go_on(struct tw__schedule *schedule, struct tw__task *task, uint64_t now_ms);
+
+/* A task that can never be delivered leaves for good, though it repeats. */
+void tw__batch_end_task(struct tw__schedule *schedule, struct tw__task *task);
 
 /* LATE DROP: passes over what is too late. Returns whether the task has been dealt with. */
 bool tw__batch_drop_late(struct tw__schedule *schedule, struct tw__task *task, uint64_t late_ms,
@@ -142,7 +159,7 @@ void tw__batch_finish(void);
 /* Whether one is open: then the server itself, or a handler of another module, calls us. */
 bool tw__batch_open(void);
 
-/* The server will be called, for a task that is filed nowhere; and has been: returns whether the task is what it was. */
+/* The server will be called for a task; and has been: returns whether the task is what it was. */
 void tw__batch_watch(struct tw__task *task);
 bool tw__batch_same(const struct tw__task *task);
 
@@ -167,6 +184,11 @@ struct tw__bytes tw__bytes_of(const RedisModuleString *string);
 /* Whether an argument is this word, without regard to case. */
 bool tw__is_word(RedisModuleString *argument, const char *word);
 
+/* A string as an error or the log may show it: short, and without bytes that would end the line. Writes it to `text`, which
+ * has room for TW__SHOWN_MAX, and returns that. */
+enum { TW__SHOWN_MAX = 68 };
+const char *tw__shown(const RedisModuleString *argument, char *text);
+
 /* A number within bounds; false: an error that names the argument has been sent. */
 bool tw__number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, long long min,
                 long long max, uint64_t *number);
@@ -189,6 +211,29 @@ bool tw__option_number(RedisModuleCtx *ctx, const struct tw__option *option, lon
 /* Answers with an error: `what` is this argument, and something else was expected. */
 int tw__error_about(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, const char *expected);
 
+/* ---- rights (rights.c) ----------------------------------------------------------------------------------------- */
+
+/* Who called a command, for as long as the command runs. */
+struct tw__caller {
+    RedisModuleUser *user;     /* NULL: the server, or a user that there is not */
+    RedisModuleString *denied; /* the first key that it may not write */
+    bool is_server;
+};
+void tw__caller_init(struct tw__caller *caller, RedisModuleCtx *ctx);
+void tw__caller_fini(struct tw__caller *caller);
+
+/* Whether that is nobody: the log, the replication link, another module that calls as nobody. */
+bool tw__caller_is_server(RedisModuleCtx *ctx);
+
+/* Whether it may write a key. If not, the key is remembered for the error. */
+bool tw__caller_may_write(struct tw__caller *caller, RedisModuleString *key);
+
+/* The same for the target of tasks (deliver.c). */
+bool tw__caller_may_deliver(struct tw__caller *caller, struct tw__route *route);
+
+/* Answers with the error that names the key, and notes it in ACL LOG. */
+int tw__caller_error(const struct tw__caller *caller, RedisModuleCtx *ctx);
+
 /* ---- the rest ------------------------------------------------------------------------------------------------ */
 
 int tw__commands_register(RedisModuleCtx *ctx);
@@ -201,6 +246,15 @@ int tw__type_register(RedisModuleCtx *ctx);
 
 /* A key's value goes, or goes elsewhere (events.c; the data type calls it). */
 void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value);
+
+/* Whether a data set is being loaded, whatever the server's flag says (events.c). */
+bool tw__loading(void);
+
+/* Reads a setting of the server's; `usual` where CONFIG has been renamed. */
+void tw__server_setting(RedisModuleCtx *ctx, const char *name, const char *usual, char *value, size_t room);
+
+/* Takes note of the server's settings that INFO warns by. */
+void tw__info_settings(RedisModuleCtx *ctx);
 
 /* Mends an append-only file that was cut off: to be called before it is loaded, and after that (mend.c). */
 void tw__mend_begin(RedisModuleCtx *ctx);

@@ -4,17 +4,20 @@
  */
 #include "module.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "match.h"
 
 enum {
+    ERROR_MAX = 128,
     RANGE_USUAL = 1000,
-    RANGE_MAX = 1000000,
+    RANGE_MAX = 10000, /* ten to twenty milliseconds of replies */
     STEP_USUAL_MS = 1000,
     STEPS_USUAL = 60,
     STEPS_MAX = 10000,
     SCAN_USUAL = 10,
+    SCAN_MOST = 20000, /* tasks that one call looks at: about ten milliseconds */
+    SCAN_BYTES = 256,  /* of an id, which count as one more task */
     LARGEST_USUAL = 10,
     LARGEST_MAX = 100
 };
@@ -152,28 +155,46 @@ static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const cha
     return true;
 }
 
+/* AFTER: the task that it names, if that is due at `from` still; else NULL, and nothing is left out. */
+static struct tw__task *find_after(const struct tw__schedule *schedule, const struct tw__option *option,
+                                   uint64_t from)
+{
+    if (option->value == NULL)
+        return NULL;
+    struct tw__bytes id = tw__bytes_of(option->value);
+    struct tw__task *task = tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id);
+    return task != NULL && tw__task_due(task) == from ? task : NULL;
+}
+
+static void reply_range(RedisModuleCtx *ctx, const struct tw__schedule *schedule,
+                        const struct tw__wanted *wanted, uint64_t limit)
+{
+    struct tw__task **task = RedisModule_Alloc(limit * sizeof(struct tw__task *));
+    size_t count = tw__schedule_wanted(schedule, wanted, tw__now_ms(), limit, task);
+    RedisModule_ReplyWithArray(ctx, (long)count);
+    for (size_t i = 0; i < count; i++)
+        reply_id_and_due(ctx, task[i]);
+    RedisModule_Free(task);
+}
+
 static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__schedule *schedule;
-    uint64_t from, to, limit = RANGE_USUAL;
-    struct tw__option options[] = {{"LIMIT", NULL}, {NULL, NULL}};
+    struct tw__wanted wanted = {.after = NULL};
+    uint64_t limit = RANGE_USUAL;
+    struct tw__option options[] = {{"LIMIT", NULL}, {"AFTER", NULL}, {NULL, NULL}};
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
-    if (!read_end(ctx, argv[2], "from", &from) || !read_end(ctx, argv[3], "to", &to) ||
-        !tw__options(ctx, argv + 4, argc - 4, options, "LIMIT n") ||
+    if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
+        !tw__options(ctx, argv + 4, argc - 4, options, "AFTER id or LIMIT n") ||
         !tw__option_number(ctx, &options[0], 1, RANGE_MAX, &limit) || !find_schedule(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
-    uint64_t count = schedule == NULL ? 0 : tw__table_count(&schedule->tasks);
-    struct tw__task **task =
-        RedisModule_Alloc(((limit < count ? limit : count) + 1) * sizeof(struct tw__task *));
-    if (count > 0 && from <= to)
-        count = tw__schedule_earliest(schedule, from, to, tw__now_ms(), limit < count ? limit : count, task);
-    else
-        count = 0;
-    RedisModule_ReplyWithArray(ctx, (long)count);
-    for (uint64_t i = 0; i < count; i++)
-        reply_id_and_due(ctx, task[i]);
-    RedisModule_Free(task);
+    if (schedule == NULL || tw__table_count(&schedule->tasks) == 0 || wanted.from > wanted.to)
+        return RedisModule_ReplyWithArray(ctx, 0);
+    wanted.after = find_after(schedule, &options[1], wanted.from);
+    if (limit > tw__table_count(&schedule->tasks))
+        limit = tw__table_count(&schedule->tasks);
+    reply_range(ctx, schedule, &wanted, limit);
     return REDISMODULE_OK;
 }
 
@@ -181,28 +202,61 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
 
 /* What one call has found. */
 struct scan {
-    const char *pattern; /* NULL: any id */
+    bool match; /* only ids that match the pattern */
+    struct tw__pattern pattern;
     struct tw__vector found;
-    uint64_t seen;
+    uint64_t seen, work;
 };
-
-static bool matches(const char *pattern, struct tw__bytes id)
-{
-    char *text = RedisModule_Alloc(id.size + 1);
-    memcpy(text, id.at, id.size);
-    text[id.size] = '\0';
-    bool match = fnmatch(pattern, text, 0) == 0;
-    RedisModule_Free(text);
-    return match;
-}
 
 static void scan_task(void *entry, void *arg)
 {
     struct scan *scan = arg;
+    struct tw__bytes id = tw__task_id(entry);
     scan->seen++;
-    if (scan->pattern != NULL && !matches(scan->pattern, tw__task_id(entry)))
-        return;
-    tw__vector_add(&scan->found, entry);
+    scan->work += 1 + id.size / SCAN_BYTES;
+    if (!scan->match || tw__pattern_matches(&scan->pattern, id))
+        tw__vector_add(&scan->found, entry);
+}
+
+/* Looks at about `count` tasks from the cursor on, or at as many as one call may look at. Returns the next cursor. */
+static uint64_t scan_some(struct scan *scan, const struct tw__schedule *schedule, uint64_t cursor,
+                          uint64_t count)
+{
+    do
+        cursor = tw__table_scan(&schedule->tasks, cursor, scan_task, scan);
+    while (cursor != 0 && scan->seen < count && scan->work < SCAN_MOST);
+    return cursor;
+}
+
+static void reply_scan(RedisModuleCtx *ctx, const struct scan *scan, uint64_t cursor)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)cursor);
+    RedisModule_ReplyWithArray(ctx, 2);
+    RedisModule_ReplyWithCString(ctx, text);
+    RedisModule_ReplyWithArray(ctx, (long)scan->found.count * 2);
+    for (size_t i = 0; i < scan->found.count; i++) {
+        reply_bytes(ctx, tw__task_id(scan->found.at[i]));
+        reply_number(ctx, tw__task_due(scan->found.at[i]));
+    }
+}
+
+/* Reads MATCH, if it was given. */
+static bool read_match(RedisModuleCtx *ctx, const struct tw__option *option, struct scan *scan)
+{
+    char error[ERROR_MAX];
+    if (option->value == NULL)
+        return true;
+    struct tw__bytes text = tw__bytes_of(option->value);
+    scan->match = true;
+    if (text.size <= TW__PATTERN_MAX) {
+        tw__pattern_read(&scan->pattern, text);
+        return true;
+    }
+    snprintf(error, sizeof error, "ERR MATCH is a pattern of %zu bytes: expected at most %d", text.size,
+             TW__PATTERN_MAX);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
 }
 
 static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64_t *cursor)
@@ -219,29 +273,18 @@ static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64
 static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__schedule *schedule;
-    struct scan scan = {.pattern = NULL};
+    struct scan scan = {.match = false};
     uint64_t cursor, count = SCAN_USUAL;
-    char text[32];
     struct tw__option options[] = {{"COUNT", NULL}, {"MATCH", NULL}, {NULL, NULL}};
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
     if (!read_cursor(ctx, argv[2], &cursor) ||
         !tw__options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
-        !tw__option_number(ctx, &options[0], 1, INT32_MAX, &count) || !find_schedule(ctx, argv[1], &schedule))
+        !tw__option_number(ctx, &options[0], 1, INT32_MAX, &count) || !read_match(ctx, &options[1], &scan) ||
+        !find_schedule(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
-    if (options[1].value != NULL)
-        scan.pattern = RedisModule_StringPtrLen(options[1].value, NULL);
-    do
-        cursor = schedule == NULL ? 0 : tw__table_scan(&schedule->tasks, cursor, scan_task, &scan);
-    while (cursor != 0 && scan.seen < count);
-    snprintf(text, sizeof text, "%llu", (unsigned long long)cursor);
-    RedisModule_ReplyWithArray(ctx, 2);
-    RedisModule_ReplyWithCString(ctx, text);
-    RedisModule_ReplyWithArray(ctx, (long)scan.found.count * 2);
-    for (size_t i = 0; i < scan.found.count; i++) {
-        reply_bytes(ctx, tw__task_id(scan.found.at[i]));
-        reply_number(ctx, tw__task_due(scan.found.at[i]));
-    }
+    cursor = schedule == NULL ? 0 : scan_some(&scan, schedule, cursor, count);
+    reply_scan(ctx, &scan, cursor);
     RedisModule_Free(scan.found.at);
     return REDISMODULE_OK;
 }

@@ -11,6 +11,7 @@
  */
 #include "schedule.h"
 
+#include <base/assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,15 @@ static void count_bytes(struct tw__schedule *schedule, int64_t more)
     schedule->bytes += (uint64_t)more;
     if (schedule->attached)
         tw__all.bytes += (uint64_t)more;
+}
+
+/* The server's memory never ends, as it ends the process first, and no address of it is too high: see memory.h and
+ * table.h. */
+static void insert(struct tw__table *table, uint64_t hash, void *entry)
+{
+    int result = tw__table_insert(table, hash, entry);
+    TW_ASSERT(result == 0);
+    (void)result;
 }
 
 static void count_block(struct tw__schedule *schedule, void *block, int sign)
@@ -222,9 +232,11 @@ static struct tw__route *make_route(struct tw__schedule *schedule, const char *k
     memcpy(route->key, key, size);
     tw__all.route[route->index] = route;
     size_t before = bytes_of_tables(schedule);
-    tw__table_insert(&schedule->routes, hash, route);
+    insert(&schedule->routes, hash, route);
     count_tables(schedule, before);
     count_block(schedule, route, 1);
+    if (route->key_size > schedule->longest_route)
+        schedule->longest_route = route->key_size;
     return route;
 }
 
@@ -311,7 +323,7 @@ void tw__schedule_put(struct tw__schedule *schedule, struct tw__task *task, stru
     } else {
         tw__all.empty -= schedule->attached && tw__table_count(&schedule->tasks) == 0;
         size_t before = bytes_of_tables(schedule);
-        tw__table_insert(&schedule->tasks, hash, task);
+        insert(&schedule->tasks, hash, task);
         count_tables(schedule, before);
         count_task(schedule, 1);
     }
@@ -434,13 +446,22 @@ void tw__schedule_reap_all(void)
 
 /* ---- looking --------------------------------------------------------------------------------------------------------- */
 
+/* A task with what its place in the order depends on, so that comparing two does not fetch them again. */
+struct candidate {
+    uint64_t due;
+    uint32_t order;
+    struct tw__task *task;
+};
+
 /* Tasks are looked at through the wheel, in the order of its slots, or through the table of the schedule. */
 struct look {
     const struct tw__schedule *schedule;
     uint64_t from, to;
     uint64_t seen, most; /* tasks looked at through the wheel; more than `most` are not */
     void (*each)(struct look *look, struct tw__task *task);
-    struct tw__task **task; /* tw__schedule_earliest: a heap, its latest on top */
+    const struct tw__wanted *wanted; /* tw__schedule_wanted */
+    struct candidate after;
+    struct candidate *candidate; /* a heap, its latest on top */
     size_t limit, count;
     uint64_t now_ms, step; /* tw__schedule_forecast */
     uint64_t *counts;
@@ -467,7 +488,7 @@ static void look_through_table(struct look *look)
 static int look_in_wheel(void *arg, struct tw_timer *timer)
 {
     struct look *look = arg;
-    struct tw__task *task = (struct tw__task *)(uintptr_t)TW_CONTAINER(timer, const struct tw__task, timer);
+    struct tw__task *task = TW_CONTAINER(timer, struct tw__task, timer);
     if (tw__schedule_of(task) == look->schedule)
         look_at(look, task);
     return ++look->seen > look->most;
@@ -476,8 +497,8 @@ static int look_in_wheel(void *arg, struct tw_timer *timer)
 static int look_in_queue(struct look *look, const struct tw_link *queue)
 {
     int enough = 0;
-    for (const struct tw_link *link = queue->next; !enough && link != queue; link = link->next)
-        enough = look_in_wheel(look, TW_CONTAINER(link, const struct tw_timer, link));
+    for (struct tw_link *link = queue->next; !enough && link != queue; link = link->next)
+        enough = look_in_wheel(look, TW_CONTAINER(link, struct tw_timer, link));
     return enough;
 }
 
@@ -507,55 +528,85 @@ static bool look_through_wheel(struct look *look)
            (tw__all.behind == NULL || tw_wheel_visit_until(tw__all.behind, look->to, look_in_wheel, look) == 0);
 }
 
-static bool is_before(const struct tw__task *a, const struct tw__task *b)
+static bool is_before(const struct candidate *a, const struct candidate *b)
 {
-    if (tw__task_due(a) != tw__task_due(b))
-        return tw__task_due(a) < tw__task_due(b);
+    if (a->due != b->due)
+        return a->due < b->due;
     return (int32_t)(a->order - b->order) < 0;
+}
+
+static struct candidate candidate_of(struct tw__task *task)
+{
+    return (struct candidate){tw__task_due(task), task->order, task};
 }
 
 static int compare(const void *a, const void *b)
 {
-    return is_before(*(struct tw__task *const *)a, *(struct tw__task *const *)b) ? -1 : 1;
+    return is_before(a, b) ? -1 : is_before(b, a);
 }
 
-static void sift_down(struct tw__task **heap, size_t count, struct tw__task *task)
+static void sift_down(struct candidate *heap, size_t count, struct candidate one)
 {
     size_t at = 0, child;
     while ((child = 2 * at + 1) < count) {
-        if (child + 1 < count && is_before(heap[child], heap[child + 1]))
+        if (child + 1 < count && is_before(&heap[child], &heap[child + 1]))
             child++;
-        if (is_before(heap[child], task))
+        if (is_before(&heap[child], &one))
             break;
         heap[at] = heap[child];
         at = child;
     }
-    heap[at] = task;
+    heap[at] = one;
 }
 
-static void keep_earliest(struct look *look, struct tw__task *task)
+static void keep_earliest(struct look *look, struct candidate one)
 {
-    struct tw__task **heap = look->task;
+    struct candidate *heap = look->candidate;
     if (look->count == look->limit) {
-        if (is_before(task, heap[0]))
-            sift_down(heap, look->count, task);
+        if (is_before(&one, &heap[0]))
+            sift_down(heap, look->count, one);
         return;
     }
     size_t at = look->count++;
-    for (; at > 0 && is_before(heap[(at - 1) / 2], task); at = (at - 1) / 2)
+    for (; at > 0 && is_before(&heap[(at - 1) / 2], &one); at = (at - 1) / 2)
         heap[at] = heap[(at - 1) / 2];
-    heap[at] = task;
+    heap[at] = one;
 }
 
-enum { NEAR_MS = 1000, FEW = 256 };
+static void keep_if_wanted(struct look *look, struct tw__task *task)
+{
+    const struct tw__wanted *wanted = look->wanted;
+    struct candidate one = candidate_of(task);
+    if (wanted->after != NULL && !is_before(&look->after, &one))
+        return;
+    if (wanted->drain != 0 && (tw__route_refused(tw__route_of(task), wanted->drain) || tw__is_behind(task)))
+        return;
+    keep_earliest(look, one);
+}
+
+enum { NEAR_MS = 1000, FURTHER = 4, FEW = 256, WHEEL_SHARE = 16 };
+
+/* How many tasks may be looked at through the wheel before all of a schedule are looked at through its table. What is next
+ * in the wheel has to be fetched first, one after the other, so it takes some times as long for each. */
+static uint64_t most_in_wheel(const struct tw__schedule *schedule)
+{
+    uint64_t all = tw__table_count(&schedule->tasks);
+    return all > FEW ? all / WHEEL_SHARE + FEW : 0;
+}
+
+/* From when on there is anything to find, perhaps. */
+static uint64_t first_look(const struct look *look, uint64_t now_ms)
+{
+    uint64_t start = now_ms > look->from ? now_ms : look->from, next = tw__next_work();
+    return next != TW_NEVER && next > start ? next : start;
+}
 
 /* Looks further and further ahead until enough have been found; through the table as soon as that is less work. */
 static void find_earliest(struct look *look, uint64_t now_ms)
 {
-    uint64_t all = tw__table_count(&look->schedule->tasks), to = look->to;
-    look->most = all > FEW ? all : 0;
-    uint64_t start = now_ms > look->from ? now_ms : look->from;
-    for (uint64_t ahead = NEAR_MS; look->seen < look->most; ahead *= 8) {
+    uint64_t to = look->to, start = first_look(look, now_ms);
+    look->most = most_in_wheel(look->schedule);
+    for (uint64_t ahead = NEAR_MS; look->seen < look->most; ahead *= FURTHER) {
         look->to = start > to || ahead > to - start ? to : start + ahead;
         look->count = 0;
         if (!look_through_wheel(look))
@@ -568,15 +619,31 @@ static void find_earliest(struct look *look, uint64_t now_ms)
     look_through_table(look);
 }
 
+size_t tw__schedule_wanted(const struct tw__schedule *schedule, const struct tw__wanted *wanted,
+                           uint64_t now_ms, size_t limit, struct tw__task **task)
+{
+    struct look look = {.schedule = schedule,
+                        .from = wanted->from,
+                        .to = wanted->to,
+                        .each = keep_if_wanted,
+                        .wanted = wanted,
+                        .limit = limit};
+    if (wanted->after != NULL)
+        look.after = candidate_of(wanted->after);
+    look.candidate = tw__memory.alloc((limit + 1) * sizeof *look.candidate);
+    find_earliest(&look, now_ms);
+    qsort(look.candidate, look.count, sizeof *look.candidate, compare);
+    for (size_t i = 0; i < look.count; i++)
+        task[i] = look.candidate[i].task;
+    tw__memory.free(look.candidate);
+    return look.count;
+}
+
 size_t tw__schedule_earliest(const struct tw__schedule *schedule, uint64_t from, uint64_t to, uint64_t now_ms,
                              size_t limit, struct tw__task **task)
 {
-    struct look look = {
-        .schedule = schedule, .from = from, .to = to, .each = keep_earliest, .task = task, .limit = limit};
-    find_earliest(&look, now_ms);
-    if (look.count > 1)
-        qsort(task, look.count, sizeof(struct tw__task *), compare);
-    return look.count;
+    struct tw__wanted wanted = {.from = from, .to = to};
+    return tw__schedule_wanted(schedule, &wanted, now_ms, limit, task);
 }
 
 static void count_step(struct look *look, struct tw__task *task)
@@ -589,11 +656,10 @@ static void count_step(struct look *look, struct tw__task *task)
 void tw__schedule_forecast(const struct tw__schedule *schedule, uint64_t now_ms, uint64_t step, size_t count,
                            uint64_t *counts)
 {
-    uint64_t all = tw__table_count(&schedule->tasks);
     struct look look = {
         .schedule = schedule, .each = count_step, .now_ms = now_ms, .step = step, .counts = counts};
     look.to = step > (UINT64_MAX - now_ms) / count ? UINT64_MAX : now_ms + step * count;
-    look.most = all > FEW ? all : 0;
+    look.most = most_in_wheel(schedule);
     memset(counts, 0, count * sizeof *counts);
     if (look.most > 0 && look_through_wheel(&look))
         return;
@@ -612,6 +678,13 @@ static void gather_one(void *entry, void *arg)
     gather->task[gather->count++] = entry;
 }
 
+static int compare_tasks(const void *a, const void *b)
+{
+    struct candidate one = candidate_of(*(struct tw__task *const *)a);
+    struct candidate two = candidate_of(*(struct tw__task *const *)b);
+    return compare(&one, &two);
+}
+
 struct tw__task **tw__schedule_sorted(const struct tw__schedule *schedule)
 {
     uint64_t count = tw__table_count(&schedule->tasks), segment = 0;
@@ -620,6 +693,6 @@ struct tw__task **tw__schedule_sorted(const struct tw__schedule *schedule)
     struct gather gather = {tw__memory.alloc(count * sizeof(struct tw__task *)), 0};
     while (tw__table_walk(&schedule->tasks, &segment, gather_one, &gather))
         ;
-    qsort(gather.task, gather.count, sizeof(struct tw__task *), compare);
+    qsort(gather.task, gather.count, sizeof(struct tw__task *), compare_tasks);
     return gather.task;
 }

@@ -41,7 +41,8 @@ struct tw__route {
     uint32_t waits;        /* for the target, counted; a held task's tries are told by it */
     void *target; /* the target's name as the server wants it, made when first used; see forget_target */
     uint64_t tasks;
-    uint64_t drain; /* the TW.DRAIN that it refused last */
+    uint64_t
+        drain; /* even: the TW.DRAIN that it refused last; odd: one more is the one that found its target allowed */
     uint64_t chunk; /* the chunk that numbered it last, and its number there (chunk.c) */
     uint32_t number;
     uint32_t index; /* in the list of all routes */
@@ -65,6 +66,7 @@ struct tw__schedule {
     void *name;                   /* of its key, as the server wants it */
     int db;
     bool attached, in_batch, left; /* left: tasks of it, in this batch */
+    uint32_t longest_route;        /* the longest key of a route that it has had */
     uint64_t queued, held;         /* tasks in the queues of overdue and late ones; in those of its routes */
     uint64_t bytes;                /* all its memory: of tasks, routes and the tables of them */
     uint64_t fired, dead;
@@ -90,7 +92,7 @@ struct tw__all {
     uint32_t order;
     struct tw__schedule
         *recent; /* the one that a command looked into last, or NULL: where the next will look, mostly */
-    struct tw__task *delivering; /* filed nowhere; NULL: none, or it has been changed meanwhile */
+    struct tw__task *delivering; /* NULL: none, or it has been changed meanwhile */
     void (*forget_target)(void *target);
 };
 extern struct tw__all tw__all;
@@ -179,6 +181,12 @@ static inline struct tw__schedule *tw__schedule_of(const struct tw__task *task)
     return tw__route_of(task)->schedule;
 }
 
+/* Whether the route has refused this TW.DRAIN, an even number, or a later one. */
+static inline bool tw__route_refused(const struct tw__route *route, uint64_t drain)
+{
+    return route->drain >= drain && route->drain % 2 == 0;
+}
+
 struct tw__plan tw__route_plan(const struct tw__route *route);
 
 /* ---- filing ------------------------------------------------------------------------------------------------ */
@@ -226,7 +234,19 @@ void tw__clock_back(uint64_t now_ms);
 /* Overdue tasks of all attached schedules, and the earliest due time among them, TW_NEVER if there are none. */
 uint64_t tw__overdue(uint64_t now_ms, uint64_t *oldest);
 
-/* Up to `limit` tasks of a schedule with from <= due <= to, in order, into `task`. Returns how many. */
+/* Which tasks of a schedule are looked for. */
+struct tw__wanted {
+    uint64_t from, to;      /* from <= due <= to */
+    struct tw__task *after; /* if not NULL: in the order of delivery behind this one */
+    uint64_t
+        drain; /* if not 0: not those that are held, nor those whose route refused this TW.DRAIN or a later one */
+};
+
+/* Up to `limit` of the tasks that are wanted, in the order of delivery, into `task`. Returns how many. Cost: a look at the
+ * tasks of all schedules that are due before the last one, or at all tasks of this schedule, whichever are fewer. */
+size_t tw__schedule_wanted(const struct tw__schedule *schedule, const struct tw__wanted *wanted,
+                           uint64_t now_ms, size_t limit, struct tw__task **task);
+/* The same of the tasks with from <= due <= to. */
 size_t tw__schedule_earliest(const struct tw__schedule *schedule, uint64_t from, uint64_t to, uint64_t now_ms,
                              size_t limit, struct tw__task **task);
 
@@ -240,6 +260,10 @@ bool tw__overview_forecast(uint64_t now_ms, uint64_t step, size_t count, uint64_
 
 /* Up to `limit` of the attached schedules that have most tasks, most first. Returns how many. */
 size_t tw__overview_largest(const struct tw__schedule **largest, size_t limit);
+
+/* How many of the attached schedules may take more than so many bytes as DUMP answers them (chunk.h says how exactly that is
+ * known). */
+uint64_t tw__overview_larger(uint64_t bytes);
 
 /* All tasks of a schedule in order, in a block from tw__memory. NULL: there are none. */
 struct tw__task **tw__schedule_sorted(const struct tw__schedule *schedule);

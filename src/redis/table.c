@@ -49,6 +49,7 @@
 enum {
     LINE = 64,
     NEAR = 6,       /* places by which a guess is wrong, about */
+    AHEAD = 12,     /* entries that are fetched before they are visited */
     GROW_AT = 128,  /* entries for each segment: more, and one is split */
     SHRINK_AT = 64, /* fewer, and two are joined. Far from GROW_AT, so that they do not take turns */
     ROUNDING = 2,   /* places that allocators add to small blocks; else one would grow and shrink in turns */
@@ -318,14 +319,17 @@ static void trim_directory(struct tw__table *table)
 
 /* ---- growing ----------------------------------------------------------------------------------------------- */
 
-/* Fetches all entries of a segment. An id may lie across two lines. */
+/* An id may lie across two lines. */
+static void fetch_entry(const char *entry)
+{
+    __builtin_prefetch(entry);
+    __builtin_prefetch(entry + LINE);
+}
+
 static void fetch_entries(const struct tw__segment *segment)
 {
-    for (uint32_t i = 0; i < segment->count; i++) {
-        const char *entry = entry_of(segment->place[i]);
-        __builtin_prefetch(entry);
-        __builtin_prefetch(entry + 64);
-    }
+    for (uint32_t i = 0; i < segment->count; i++)
+        fetch_entry(entry_of(segment->place[i]));
 }
 
 /* New tags from the entries' ids. */
@@ -564,10 +568,15 @@ void *tw__table_pop(struct tw__table *table)
 
 /* ---- going through it -------------------------------------------------------------------------------------- */
 
+/* The entries lie anywhere: a few of them are fetched while one is visited. */
 static void visit(const struct tw__segment *segment, tw__each_fn *each, void *arg)
 {
-    for (uint32_t i = 0; i < segment->count; i++)
-        each(entry_of(segment->place[i]), arg);
+    for (uint32_t i = 0; i < segment->count + AHEAD; i++) {
+        if (i < segment->count)
+            fetch_entry(entry_of(segment->place[i]));
+        if (i >= AHEAD)
+            each(entry_of(segment->place[i - AHEAD]), arg);
+    }
 }
 
 bool tw__table_walk(const struct tw__table *table, uint64_t *segment, tw__each_fn *each, void *arg)

@@ -66,7 +66,7 @@ void tw__table_prefetch(const struct tw__table *table, uint64_t hash);
 void tw__table_prefetch_entry(const struct tw__table *table, uint64_t hash);
 
 /* Puts an entry in. Requires: none has its id. Returns: 0, or -1: no memory, or an address too high; nothing changed. */
-int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry);
+__attribute__((warn_unused_result)) int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry);
 
 /* Takes out an entry that is in. */
 void tw__table_remove(struct tw__table *table, uint64_t hash, const void *entry);

@@ -181,6 +181,25 @@ struct tw__bytes tw__payload_next(struct tw__payload *payload)
     return string;
 }
 
+uint64_t tw__payload_bytes(struct tw__payload payload)
+{
+    uint64_t bytes = 0;
+    while (payload.count > 0)
+        bytes += tw__payload_next(&payload).size;
+    return bytes;
+}
+
+uint64_t tw__payload_field_bytes(struct tw__payload payload)
+{
+    uint64_t bytes = 0;
+    while (payload.count > 0) {
+        bytes += tw__payload_next(&payload).size;
+        if (payload.count > 0)
+            tw__payload_next(&payload);
+    }
+    return bytes;
+}
+
 struct tw__bytes tw__task_packed(const struct tw__task *task)
 {
     struct tw__bytes id = tw__task_id(task);

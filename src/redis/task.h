@@ -82,6 +82,9 @@ struct tw__payload {
 };
 struct tw__payload tw__task_payload(const struct tw__task *task);
 struct tw__bytes tw__payload_next(struct tw__payload *payload);
+/* The bytes of its strings alone, or of every second one from the first on: the fields of a Stream's payload. */
+uint64_t tw__payload_bytes(struct tw__payload payload);
+uint64_t tw__payload_field_bytes(struct tw__payload payload);
 /* The payload with its sizes, as it is packed. */
 struct tw__bytes tw__task_packed(const struct tw__task *task);
 /* Whether bytes are a payload, whole and nothing else. */

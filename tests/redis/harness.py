@@ -688,6 +688,12 @@ class Tap(Raw):
 
 # What tests ask for most
 
+def version():
+    """Of the source, as include/tickwheel/version.h has it."""
+    with open(os.path.join(ROOT, "include", "tickwheel", "version.h"), encoding="utf-8") as file:
+        return re.search(r'TW_VERSION "(.+?)"', file.read())[1]
+
+
 def as_map(flat):
     """A flat array of names and values as a dict; a dict as it is."""
     return flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2]))
@@ -717,6 +723,32 @@ def tasks(client, schedule):
         found.update(zip(flat[::2], map(int, flat[1::2])))
         if int(cursor) == 0:
             return found
+
+
+PAGE = 10000  # The most that TW.RANGE gives at once.
+
+
+def in_order(execute, schedule, limit=PAGE):
+    """[[id, due], ...] of all tasks of a schedule, by TW.RANGE, page by page. `execute` sends a command."""
+    rows, words = [], ("-", "+")
+    while True:
+        page = execute("TW.RANGE", schedule, *words, "LIMIT", limit)
+        rows += page
+        if len(page) < limit:
+            return rows
+        words = (page[-1][1], "+", "AFTER", page[-1][0])
+
+
+# The same as a script, for a transaction.
+IN_ORDER = """
+local rows, from, after = {}, '-', {}
+repeat
+    local page = redis.call('TW.RANGE', KEYS[1], from, '+', 'LIMIT', 10000, unpack(after))
+    for _, row in ipairs(page) do rows[#rows + 1] = row end
+    if #page > 0 then from, after = page[#page][2], {'AFTER', page[#page][1]} end
+until #page < 10000
+return rows
+"""
 
 
 def wait_replica_in_sync(master, replica, timeout=PATIENCE):

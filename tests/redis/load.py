@@ -25,7 +25,7 @@ import time
 
 import redis
 
-from harness import Raw, now_ms
+from harness import IN_ORDER, Raw, now_ms
 
 NEVER = 1 << 62  # Later than any time of a test.
 FAR_MS = 3600000  # Tasks that no test waits for are due in more than this.
@@ -213,7 +213,7 @@ class Books:
         pipe = client.pipeline(transaction=True)
         pipe.time()
         for schedule in self.schedules:
-            pipe.execute_command("TW.RANGE", schedule, "-", "+", "LIMIT", 1000000)
+            pipe.eval(IN_ORDER, 1, schedule)
             pipe.execute_command("TW.LEN", schedule)
         for stream in self.streams:
             pipe.xrange(stream, min=self.last[stream] if self.last[stream] == "-" else "(" + self.last[stream])

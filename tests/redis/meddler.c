@@ -5,6 +5,7 @@
  *
  *     MEDDLE event skip times command [argument ...]   when the event has come after the next `skip`, and that often
  *     MEDDLE.DONE                                      how often it has, and what the last one answered
+ *     MEDDLE.CALL USER|SERVER command [argument ...]   calls a command at once, with the rights of the user or with all
  */
 #include <redismodule.h>
 #include <stdbool.h>
@@ -74,6 +75,20 @@ static int meddled(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return RedisModule_ReplyWithCString(ctx, answered);
 }
 
+static int call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    if (argc < 3)
+        return RedisModule_WrongArity(ctx);
+    bool user = strcmp(RedisModule_StringPtrLen(argv[1], NULL), "USER") == 0;
+    RedisModuleCallReply *reply = RedisModule_Call(ctx, RedisModule_StringPtrLen(argv[2], NULL),
+                                                   user ? "!CEv" : "!Ev", argv + 3, (size_t)argc - 3);
+    if (reply == NULL)
+        return RedisModule_ReplyWithError(ctx, "ERR no reply");
+    RedisModule_ReplyWithCallReply(ctx, reply);
+    RedisModule_FreeCallReply(reply);
+    return REDISMODULE_OK;
+}
+
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -81,7 +96,8 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     (void)argv, (void)argc;
     if (RedisModule_Init(ctx, "meddler", 1, REDISMODULE_APIVER_1) == REDISMODULE_ERR ||
         RedisModule_CreateCommand(ctx, "MEDDLE", meddle, "", 0, 0, 0) == REDISMODULE_ERR ||
-        RedisModule_CreateCommand(ctx, "MEDDLE.DONE", meddled, "", 0, 0, 0) == REDISMODULE_ERR)
+        RedisModule_CreateCommand(ctx, "MEDDLE.DONE", meddled, "", 0, 0, 0) == REDISMODULE_ERR ||
+        RedisModule_CreateCommand(ctx, "MEDDLE.CALL", call, "write", 0, 0, 0) == REDISMODULE_ERR)
         return REDISMODULE_ERR;
     return RedisModule_SubscribeToKeyspaceEvents(
         ctx, REDISMODULE_NOTIFY_ALL | REDISMODULE_NOTIFY_MODULE | REDISMODULE_NOTIFY_NEW, on_key);

@@ -126,21 +126,27 @@ def preload_library(folder):
 
 
 class WallClock:
-    """A wall clock for one server, to be pushed while the server runs."""
+    """The clocks of one server, to be pushed while the server runs."""
 
     def __init__(self, folder):
         os.makedirs(folder, exist_ok=True)
         self.path = os.path.join(folder, "wallclock")
-        self.offset_ms = 0
+        self.offset_ms = self.passed_ms = 0
         self.push(0)
         already = os.environ.get("TICKWHEEL_PRELOAD")
         self.options = {"preload": ":".join(filter(None, (already, preload_library(folder)))),
                         "env": {"WALLCLOCK_FILE": self.path}}
 
     def push(self, ms):
+        """Sets the wall clock."""
         self.offset_ms += ms
         with open(self.path, "r+b" if os.path.exists(self.path) else "wb", buffering=0) as file:
-            file.write(struct.pack("q", self.offset_ms))  # In place and in one go: the server has it mapped.
+            file.write(struct.pack("qq", self.offset_ms, self.passed_ms))  # In place and in one go: the server has it mapped.
+
+    def push_monotonic(self, ms):
+        """Has so much time pass for all that measures time, as lateness of the past minute does."""
+        self.passed_ms += ms
+        self.push(0)
 
     def now(self):
         return now_ms() + self.offset_ms

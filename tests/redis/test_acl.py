@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Users who may not do everything. Schedule and target are both keys, and ACL rules apply to both."""
+import contextlib
+import os
+import re
+
 import pytest
 import redis
 
-from harness import delivered, now_ms, tasks, wait_until
+from harness import ROOT, delivered, now_ms, tasks, wait_replica_in_sync, wait_until
+from situations import in_time, meddled
 
 HOUR = 3600 * 1000
 DUE = ("IN", HOUR, "PAYLOAD", "f", "v")
@@ -38,7 +43,7 @@ def test_both_keys_have_to_be_allowed(server):
 
 
 def test_a_user_cannot_write_where_he_may_not_by_way_of_a_task(server, r):
-    """The delivery runs with all rights; so it is the adding that is refused."""
+    """The delivery has all rights; so it is the adding that is refused."""
     client = user(server, "+tw.add", "+tw.drain", "~mine:*")
     refuses(client, "TW.ADD", "mine:s", "theirs:q", "a", "IN", 0, "PAYLOAD", "f", "v")
     client.execute_command("TW.ADD", "mine:s", "mine:q", "b", "IN", 0, "PAYLOAD", "f", "v")
@@ -93,3 +98,278 @@ def test_dry_run(server, r, words, allowed):
     user(server, "+tw.add", "+tw.len", "~s", "~q")
     answer = r.execute_command("ACL", "DRYRUN", "someone", *words)
     assert (answer == "OK") == allowed, answer
+
+
+# Targets that stand in the tasks: a delivery has all rights, so they count when a task is filed, moved or drained
+
+CALLS = {"plain": lambda client, *words: client.execute_command(*words),
+         "MULTI": lambda client, *words: in_transaction(client, *words),
+         "script": lambda client, *words: client.eval("return redis.call(unpack(ARGV))", 1, "s", *words),
+         "function": lambda client, *words: client.fcall("any", 1, "s", *words)}
+FUNCTION = """#!lua name=any
+redis.register_function('any', function(keys, argv) return redis.call(unpack(argv)) end)
+"""
+
+
+def in_transaction(client, *words):
+    pipe = client.pipeline(transaction=True)
+    pipe.execute_command(*words)
+    return pipe.execute()[0]
+
+
+@pytest.fixture(params=CALLS)
+def call(r, request):
+    """Has a client call a command in one of the ways that there are."""
+    r.function_load(FUNCTION)
+    return CALLS[request.param]
+
+
+def state(r, *keys):
+    return [r.exists(*keys), r.dump("s"), r.execute_command("TW.SCAN", "s", 0, "COUNT", 1000)]
+
+
+def denied(r, run, client, key, *words):
+    """It is refused, the error names the key, and nothing has changed."""
+    before = state(r, "q", "secret")
+    r.acl_log_reset()
+    with pytest.raises(redis.exceptions.RedisError, match=f"the target of a task is '{key}': expected a key that the user may write"):
+        run(client, *words)
+    assert state(r, "q", "secret") == before
+    assert [(entry["object"], entry["username"], entry["reason"]) for entry in r.acl_log()] == [(key, "someone", "key")]
+
+
+@pytest.mark.parametrize("rules", [("~s", "~q"), ("~s", "%R~secret"), ("%RW~s", "~q", "%R~*")], ids=" ".join)
+def test_moving_needs_the_right_to_write_the_target(server, r, call, rules):
+    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    client = user(server, "+@all", *rules)
+    denied(r, call, client, "secret", "TW.MOVE", "s", "a", "IN", 0)
+    denied(r, call, client, "secret", "TW.MOVE", "s", "a", "IN", 0, "GT")
+    assert call(user(server, "+@all", "~s", "%W~secret"), "TW.MOVE", "s", "a", "IN", 0) == 1
+    wait_until(lambda: delivered(r, "secret") == ["a"])
+
+
+def test_moving_what_is_not_there_tells_nothing(server, r):
+    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    assert user(server, "+@all", "~s").execute_command("TW.MOVE", "s", "b", "IN", 0) is None
+
+
+def test_draining_needs_the_right_to_write_each_target(server, r, call):
+    """With one that he may not write nothing is delivered, wherever it stands among those that would be."""
+    for i in range(30):
+        target = "secret" if i == 20 else "q"
+        r.execute_command("TW.ADD", "s", target, f"a{i}", "IN", HOUR + 1000 * i, *(("LIST",) if i % 2 else ()), "PAYLOAD",
+                          *(("v",) if i % 2 else ("f", "v")))
+    client = user(server, "+@all", "~s", "~q")
+    denied(r, call, client, "secret", "TW.DRAIN", "s")
+    denied(r, call, client, "secret", "TW.DRAIN", "s", "LIMIT", 21)
+    r.execute_command("TW.CANCEL", "s", *[f"a{i}" for i in range(1, 20, 2)])  # A key is of one type.
+    assert call(client, "TW.DRAIN", "s", "LIMIT", 10) == 10
+    denied(r, call, client, "secret", "TW.DRAIN", "s", "LIMIT", 1)
+    assert call(user(server, "+@all", "~s", "~q", "%W~secret"), "TW.DRAIN", "s", "LIMIT", 1) == 1
+    assert delivered(r, "secret") == ["a20"]
+
+
+def test_draining_looks_further_only_where_he_may_write(server, r):
+    """What refuses is passed over, and the tasks behind it are asked for as well."""
+    r.set("q", "not a stream")
+    r.execute_command("TW.ADD", "s", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
+    r.execute_command("TW.ADD", "s", "secret", "b", "IN", 2 * HOUR, "PAYLOAD", "f", "v")
+    client = user(server, "+@all", "~s", "~q")
+    denied(r, CALLS["plain"], client, "secret", "TW.DRAIN", "s", "LIMIT", 1)
+    assert r.execute_command("TW.DRAIN", "s", "LIMIT", 1) == 1
+    assert delivered(r, "secret") == ["b"]
+
+
+def test_a_target_for_each_task(server, r):
+    """Each is asked for."""
+    for i in range(1000):
+        r.execute_command("TW.ADD", "s", f"mine:{i}" if i != 700 else "secret", f"a{i}", "IN", HOUR + i, "PAYLOAD", "f", "v")
+    client = user(server, "+@all", "~s", "~mine:*")
+    denied(r, CALLS["plain"], client, "secret", "TW.DRAIN", "s", "LIMIT", 1000)
+    for i in (0, 699, 999):
+        assert client.execute_command("TW.MOVE", "s", f"a{i}", "IN", 0) == 1
+    denied(r, CALLS["plain"], client, "secret", "TW.MOVE", "s", "a700", "IN", 0)
+
+
+def test_who_goes_on_with_anothers_drain_is_asked_for_the_targets_himself(server, r):
+    """A DRAIN that meets only refusals for 20 ms leaves it to the next one to go on behind them, whoever calls that."""
+    r.eval("""for i = 1, 60000 do
+                  redis.call('SET', 'wrong' .. i, 'a string')
+                  redis.call('TW.ADD', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
+              end""", 1, "s", now_ms() + HOUR)
+    with pytest.raises(redis.exceptions.ResponseError, match="another call"):
+        r.execute_command("TW.DRAIN", "s", "LIMIT", 5000)
+    refuses(user(server, "+@all", "~s"), "TW.DRAIN", "s", "LIMIT", 5000)
+    with pytest.raises(redis.exceptions.ResponseError, match="another call"):
+        user(server, "+@all", "~s", "~wrong*").execute_command("TW.DRAIN", "s", "LIMIT", 5000)
+
+
+def test_replacing_a_task_needs_the_right_to_write_the_new_target_alone(server, r):
+    """The old one is cancelled by it, which writes no target."""
+    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    client = user(server, "+@all", "~s", "~q")
+    refuses(client, "TW.ADD", "s", "secret", "a", *DUE)
+    assert client.execute_command("TW.ADD", "s", "q", "a", "IN", 0, "PAYLOAD", "f", "v") == "a"
+    wait_until(lambda: delivered(r, "q") == ["a"])
+    assert r.exists("secret") == 0
+
+
+def test_the_keys_of_each_selector_count_whatever_commands_it_allows(server, r):
+    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    for rules in (("+@all", "~s", "(+xadd ~secret)"), ("+@read", "~*", "(+@all ~s)")):
+        client = user(server, *rules)
+        refuses(client, "TW.ADD", "s", "secret", "b", *DUE)
+        assert client.execute_command("TW.MOVE", "s", "a", "IN", 2 * HOUR) == 1
+    refuses(user(server, "+@read", "%R~*", "(+@all ~s)"), "TW.MOVE", "s", "a", "IN", HOUR)
+
+
+def test_rules_that_change_count_at_once(server, r):
+    """Within a connection, and within a transaction."""
+    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    client = user(server, "+@all", "~s", "~secret")
+    assert client.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
+    pipe = client.pipeline(transaction=True)
+    pipe.execute_command("TW.MOVE", "s", "a", "IN", HOUR)
+    pipe.execute_command("ACL", "SETUSER", "someone", "resetkeys", "~s")
+    pipe.execute_command("TW.MOVE", "s", "a", "IN", HOUR)
+    first, _, last = pipe.execute(raise_on_error=False)
+    assert first == 1 and isinstance(last, redis.exceptions.NoPermissionError), last
+    refuses(client, "TW.DRAIN", "s")
+
+
+def test_rules_of_the_default_user_that_change_count_at_once(fleet, tmp_path):
+    """By command, and by a file that is read anew, which makes all users anew but this one."""
+    rules = tmp_path / "users.acl"
+    rules.write_text("user default on nopass ~* &* +@all\n")
+    server = fleet.server(aclfile=str(rules))
+    r = server.client()
+    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    for change in ("ACL SETUSER default resetkeys ~s", "ACL LOAD"):
+        rules.write_text("user default on nopass ~* &* +@all\n")
+        r.execute_command("ACL", "LOAD")
+        r = server.client()
+        assert r.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
+        rules.write_text("user default on nopass ~s &* +@all\n")
+        r.execute_command(*change.split())
+        refuses(server.client(), "TW.MOVE", "s", "a", "IN", HOUR)
+        refuses(server.client(), "TW.DRAIN", "s")
+
+
+def test_the_server_itself_has_all_rights(fleet):
+    """What the log and the replication link say was allowed where it was said first."""
+    rules = "default on nopass resetkeys +@all"
+    server = fleet.server(appendonly="yes", appendfsync="always")
+    r = server.client()
+    r.execute_command("TW.ADD", "s", "q", "a", *DUE)
+    r.execute_command("TW.ADD", "s", "q", "b", *DUE)
+    replica = fleet.server(replicaof=server, user=rules)
+    wait_replica_in_sync(server, replica)
+    far = now_ms() + 10 * HOUR
+    assert r.execute_command("TW.MOVE", "s", "a", "AT", far) == 1
+    assert in_transaction(r, "TW.MOVE", "s", "b", "AT", far) == 1
+    wait_replica_in_sync(server, replica)
+    for changed in (replica, server):
+        if changed is server:
+            server.options["user"] = rules
+            server.restart()
+        changed.once("ACL", "SETUSER", "default", "allkeys")
+        assert changed.once("TW.RANGE", "s", "-", "+") == [["a", far], ["b", far]]
+
+
+@pytest.mark.parametrize("run", ["plain", "script"])
+def test_other_modules_have_the_rights_of_whom_they_call_for(fleet, run):
+    """Nobody is the server; a module can also call as the user who called it."""
+    server = meddled(fleet)
+    r = server.client()
+    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    client = user(server, "+@all", "~s")
+    assert CALLS[run](client, "MEDDLE.CALL", "SERVER", "TW.MOVE", "s", "a", "IN", HOUR) == 1
+    denied(r, CALLS[run], client, "secret", "MEDDLE.CALL", "USER", "TW.MOVE", "s", "a", "IN", HOUR)
+    denied(r, CALLS[run], client, "secret", "MEDDLE.CALL", "USER", "TW.DRAIN", "s")
+    assert CALLS[run](client, "MEDDLE.CALL", "SERVER", "TW.DRAIN", "s") == 1
+
+
+# What equals the right to write any key: docs/redis.md says so
+
+def test_internal_commands_are_refused_from_clients(server, r):
+    r.execute_command("TW.ADD", "s", "q", "a", *DUE)
+    for words in (("TW.LOAD", "s", "x"), ("TW.FIRED", "s", "ONCE", "a")):
+        with pytest.raises(redis.exceptions.ResponseError, match="only"):
+            r.execute_command(*words)
+
+
+@contextlib.contextmanager
+def filed(r):
+    """A task for `secret` that comes due after what is done in here."""
+    due = now_ms() + 500
+    r.execute_command("TW.ADD", "s", "secret", "a", "AT", due, "PAYLOAD", "f", "v")
+    try:
+        yield
+    finally:
+        in_time(due)
+
+
+def test_restore_writes_any_key(server, r):
+    with filed(r):
+        value = server.client(decode_responses=False).dump("s")
+        r.delete("s")
+    user(server, "+restore", "~w:*").restore("w:1", 0, value)
+    wait_until(lambda: delivered(r, "secret") == ["a"])
+
+
+RENAMES = [("COPY", "s", "w:1"), ("RENAME", "s", "w:1"), ("RENAMENX", "s", "w:1")]
+
+
+@pytest.mark.parametrize("words", RENAMES, ids=" ".join)
+def test_copies_and_renamed_schedules_write_where_their_tasks_say(server, r, words):
+    client = user(server, "+@all", "~s", "~w:*")
+    with filed(r):
+        client.execute_command(*words)
+    wait_until(lambda: delivered(r, "secret") == ["a"] * (2 if words[0] == "COPY" else 1))
+
+
+@pytest.mark.parametrize("words", RENAMES, ids=" ".join)
+def test_who_copies_or_renames_a_schedule_can_still_not_move_its_tasks(server, r, words):
+    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    client = user(server, "+@all", "~s", "~w:*")
+    client.execute_command(*words)
+    refuses(client, "TW.MOVE", "w:1", "a", "IN", 0)
+    refuses(client, "TW.DRAIN", "w:1")
+    assert (list(tasks(r, "w:1")), r.exists("secret")) == (["a"], 0)
+
+
+def test_moving_a_schedule_to_another_database_writes_there(server, r):
+    client = user(server, "+@all", "~s")
+    with filed(r):
+        client.execute_command("MOVE", "s", 1)
+    wait_until(lambda: delivered(server.client(db=1), "secret") == ["a"])
+    assert r.exists("secret") == 0
+
+
+def test_the_dead_letters_are_written_without_a_rule_for_them(server, r):
+    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.set("q", "not a stream")
+    user(server, "+tw.add", "~s", "~q").execute_command("TW.ADD", "s", "q", "a", "IN", 0, "PAYLOAD", "f", "v")
+    wait_until(lambda: r.exists("s:dead"))
+
+
+def test_the_tasks_of_a_removed_user_are_found_as_in_the_document(server, r):
+    """The two blocks of docs/redis.md: what he could have filed is found and cancelled, everything else stays."""
+    with open(os.path.join(ROOT, "docs", "redis.md"), encoding="utf-8") as file:
+        recipe, steps = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
+    client = user(server, "+tw.add", "~mine:*", "%W~open")
+    for i in range(500):
+        client.execute_command("TW.ADD", f"mine:{i % 3}", "open" if i % 2 else "mine:q", f"a{i}", "IN", HOUR, "EVERY", 1, "PAYLOAD",
+                               "f", "v")
+    for schedule, target in (("mine:0", "secret"), ("theirs", "open"), ("theirs", "mine:q")):
+        r.execute_command("TW.ADD", schedule, target, f"stays:{target}", *DUE)
+    names = {"r": r, "user": "someone"}
+    exec(recipe, names)  # pylint: disable=exec-used
+    found = list(names["tasks_of"](r, "someone"))
+    assert sorted(found) == sorted((f"mine:{i % 3}", f"a{i}", "open" if i % 2 else "mine:q") for i in range(500))
+    exec(steps, names)  # pylint: disable=exec-used
+    assert [sorted(tasks(r, name)) for name in ("mine:0", "theirs")] == [["stays:secret"], ["stays:mine:q", "stays:open"]]
+    assert "someone" not in r.acl_users() and r.exists("mine:1", "mine:2") == 0
+    refused = server.client(username="someone", password="secret")
+    with pytest.raises(redis.exceptions.RedisError):
+        refused.ping()

@@ -5,7 +5,7 @@ import time
 import pytest
 import redis
 
-from harness import HOST, Raw, now_ms, wait_replica_in_sync, wait_until
+from harness import HOST, Raw, in_order, now_ms, wait_replica_in_sync, wait_until
 from load import Reader, Shards, seeded
 
 OPTIONS = {"appendonly": "yes", "cluster-replica-validity-factor": 0, "cluster-allow-replica-migration": "no"}
@@ -106,7 +106,7 @@ def same(new, old, books):
     def held(node):
         with_replica = Raw(node)
         with_replica("READONLY")
-        found = [with_replica("TW.RANGE", schedule, "-", "+", "LIMIT", 1000000) for schedule in books.schedules]
+        found = [in_order(with_replica, schedule) for schedule in books.schedules]
         found += [with_replica("XRANGE", stream, "-", "+") for stream in books.streams]
         found += [with_replica("LRANGE", key, 0, -1) for key in books.lists]
         with_replica.close()

@@ -4,6 +4,7 @@ errors (test_errors.py) and for the commands that only read (test_queries.py).""
 import re
 
 import pytest
+import redis
 
 from harness import Raw, as_map, delivered, now_ms, task, tasks, wait_until
 
@@ -480,6 +481,69 @@ def test_drain_goes_past_what_it_cannot_deliver(r, limit):
         pass
     assert delivered(r, "q") == [f"good{i}" for i in range(5)]
     assert sorted(tasks(r, "s")) == [f"wrong{i}" for i in range(5)]
+
+
+def test_drain_ends_when_its_time_is_over(r):
+    """10,000 entries of 100 fields take many times 20 ms; those that are left come with the next calls, in order."""
+    fill = """local payload = {}
+              for i = 1, 200 do payload[i] = 'f' .. i end
+              for i = 0, 9999 do
+                  redis.call('TW.ADD', KEYS[1], KEYS[2], i, 'AT', ARGV[1] + i, 'PAYLOAD', unpack(payload))
+              end"""
+    r.eval(fill, 2, "s", "q", now_ms() + HOUR)
+    counts = [r.execute_command("TW.DRAIN", "s", "LIMIT", 10000)]
+    assert 100 <= counts[0] < 10000
+    while counts[-1] > 0:
+        counts.append(r.execute_command("TW.DRAIN", "s", "LIMIT", 10000))
+    assert sum(counts) == r.xlen("q") == 10000
+    ids = """local ids = {}
+             for i, entry in ipairs(redis.call('XRANGE', KEYS[1], '-', '+')) do ids[i] = entry[2][2] end
+             return ids"""
+    assert r.eval(ids, 1, "q") == [str(i) for i in range(10000)]
+
+
+def test_a_drain_of_a_hundred_small_tasks_is_not_cut_short(r):
+    """Whatever the machine does meanwhile: so a transaction can count on it."""
+    for i in range(150):
+        add(r, i)
+    with r.pipeline() as pipe:
+        for _ in range(3):
+            pipe.execute_command("TW.DRAIN", "s", "LIMIT", 100)
+        assert pipe.execute() == [100, 50, 0]
+
+
+def test_drain_takes_10000_though_more_are_allowed_in_a_tick(r):
+    r.config_set("tickwheel.tasks-per-tick", 100000)
+    pipe = r.pipeline(transaction=False)
+    for i in range(10500):
+        add(pipe, i)
+    pipe.execute()
+    counts = [r.execute_command("TW.DRAIN", "s")]
+    assert 100 <= counts[0] <= 10000
+    while counts[-1] > 0:
+        counts.append(r.execute_command("TW.DRAIN", "s"))
+    assert sum(counts) == r.xlen("q") == 10500
+
+
+def test_drain_ends_when_its_time_is_over_though_all_are_refused(r):
+    """So many wrong targets cannot be tried in 20 ms. An error says so, and the next calls go on behind them."""
+    fill = """for i = 1, 60000 do
+                  redis.call('SET', 'wrong' .. i, 'a string')
+                  redis.call('TW.ADD', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
+              end"""
+    base = now_ms() + HOUR
+    r.eval(fill, 1, "s", base)
+    add(r, "good", "AT", base + 1000000)
+    errors, counts = 0, []
+    while 0 not in counts:
+        try:
+            counts.append(r.execute_command("TW.DRAIN", "s", "LIMIT", 5000))
+        except redis.ResponseError as error:
+            assert "TW.DRAIN" in str(error) and "another call" in str(error)
+            errors += 1
+    assert errors > 0 and counts == [1, 0]
+    assert delivered(r, "q") == ["good"]
+    assert length(r) == 60000
 
 
 def test_drain_delivers_what_was_to_be_dropped_if_late(r):

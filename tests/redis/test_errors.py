@@ -86,12 +86,12 @@ def numbers(before, after, name, low, high=None):
     *numbers(("TW.MOVE", "s", "old", "IN"), (), "IN", 0),
     *numbers(("TW.MOVE", "s", "old", "AT"), (), "AT", 0, MAX),
     *numbers(("TW.SCAN", "s", 0, "COUNT"), (), "COUNT", 1, "2147483647"),
-    *numbers(("TW.RANGE", "s", "-", "+", "LIMIT"), (), "LIMIT", 1, "1000000"),
+    *numbers(("TW.RANGE", "s", "-", "+", "LIMIT"), (), "LIMIT", 1, "10000"),
     *numbers(("TW.RANGE", "s"), ("+",), "from", 0, MAX),
     *numbers(("TW.RANGE", "s", "-"), (), "to", 0, MAX),
     *numbers(("TW.FORECAST", "s", "STEP"), (), "STEP", 1, MAX),
     *numbers(("TW.FORECAST", "s", "COUNT"), (), "COUNT", 1, "10000"),
-    *numbers(("TW.DRAIN", "s", "LIMIT"), (), "LIMIT", 1, "100000"),
+    *numbers(("TW.DRAIN", "s", "LIMIT"), (), "LIMIT", 1, "10000"),
 ])
 def test_a_number_out_of_range(server, raw, words, fragments):
     refused(server, raw, words, *fragments)
@@ -108,6 +108,11 @@ def test_a_sum_past_the_end_of_time(server, raw, words, fragments):
 @pytest.mark.parametrize("cursor", ["x", "", "-1", "1.5", "99999999999999999999"])
 def test_an_invalid_cursor(server, raw, cursor):
     refused(server, raw, ("TW.SCAN", "s", cursor), "cursor")
+
+
+def test_a_pattern_that_is_too_long(server, raw):
+    refused(server, raw, ("TW.SCAN", "s", 0, "MATCH", "a" * 256), "MATCH", "256", "255")
+    assert raw("TW.SCAN", "s", 0, "MATCH", "a" * 255) == ["0", []]
 
 
 # Words that do not belong where they are
@@ -169,6 +174,7 @@ def test_something_is_missing_or_too_much(server, raw, words, fragments):
     case(("TW.FORECAST", "s", "STEP", "5", "STEP", "5"), "STEP"),
     case(("TW.FORECAST", "s", "COUNT", "5", "COUNT", "5"), "COUNT"),
     case(("TW.RANGE", "s", "-", "+", "LIMIT", "5", "LIMIT", "5"), "LIMIT"),
+    case(("TW.RANGE", "s", "-", "+", "AFTER", "a", "AFTER", "a"), "AFTER"),
     case(("TW.DRAIN", "s", "LIMIT", "5", "LIMIT", "5"), "LIMIT"),
 ])
 def test_each_option_once(server, raw, words, fragments):
@@ -216,7 +222,7 @@ def test_other_commands_on_a_schedule(server, raw, words):
 
 @pytest.mark.parametrize("words,fragments", [
     case(("TW.SCAN", "s", "0", "MATCH"), "MATCH"), case(("TW.SCAN", "s", "0", "MATCH", "a", "COUNT"), "COUNT"),
-    case(("TW.RANGE", "s", "-", "+", "LIMIT"), "LIMIT"), case(("TW.FORECAST", "s", "STEP"), "STEP"),
+    case(("TW.RANGE", "s", "-", "+", "LIMIT"), "LIMIT"), case(("TW.RANGE", "s", "-", "+", "AFTER"), "AFTER"), case(("TW.FORECAST", "s", "STEP"), "STEP"),
     case(("TW.FORECAST", "s", "STEP", "5", "COUNT"), "COUNT"), case((*IN, "PAYLOAD"), "PAYLOAD"),
     case((*IN, "EVERY"), "EVERY"), case(("TW.DRAIN", "s", "LIMIT"), "LIMIT")])
 def test_an_option_without_its_value(server, raw, words, fragments):

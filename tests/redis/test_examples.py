@@ -127,6 +127,115 @@ def test_what_a_consumer_is_still_at_is_left_to_it(server, r, consumer):
     assert lines_of(consumer(1, "--idle", 10 * MINUTE)) == ["order 2 was not paid: expired"]
 
 
+WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
+
+
+def a_bad_order(r, order=1):
+    """Puts an entry into the Stream whose work fails each time, as the order is no hash. Answers the entry's id."""
+    r.set(f"{{shop}}:order:{order}", "not a hash")
+    return r.xadd(STREAM, {"tw.id": f"order:{order}", "tw.due": 1, "tw.attempt": 1, "order": order})
+
+
+def failures(r):
+    return [fields for _, fields in r.xrange("{shop}:failed")]
+
+
+def test_an_entry_whose_work_fails_each_time_is_given_up(server, r, consumer):
+    bad = a_bad_order(r)
+    lines = lines_of(consumer(3, "--idle", 0))
+    assert [re.sub(r"\w+: WRONGTYPE.*", "WRONGTYPE", line) for line in lines] == [
+        f"entry {bad} failed, try 1 of 3: WRONGTYPE", f"entry {bad} failed, try 2 of 3: WRONGTYPE",
+        f"entry {bad} is given up after 3 tries: WRONGTYPE"]
+    assert r.xpending(STREAM, GROUP)["pending"] == 0
+    failure, = failures(r)
+    assert failure.pop("failed.error").endswith(f": {WRONG_TYPE}")
+    assert failure == {"failed.entry": bad, "failed.tries": "3", "tw.id": "order:1", "tw.due": "1", "tw.attempt": "1", "order": "1"}
+
+
+def test_others_are_served_while_an_entry_fails(server, r, consumer):
+    bad = a_bad_order(r)
+    r.xadd(STREAM, {"tw.id": "strange", "tw.due": 1, "tw.attempt": 1, "no": "order"})
+    shop(server, "place", 2, "--within", 1)
+    wait_until(lambda: delivered(r, STREAM)[-1] == "order:2")
+    lines = lines_of(consumer(3, "--idle", MINUTE))
+    assert [line.split(":")[0] for line in lines[:2]] == [f"entry {bad} failed, try 1 of 3", f"entry {r.xrange(STREAM)[1][0]} failed, try 1 of 3"]
+    assert lines[2] == "order 2 was not paid: expired"
+    assert (failures(r), r.xpending(STREAM, GROUP)["pending"]) == ([], 2)
+
+
+def test_an_entry_that_works_at_last_is_no_failure(server, r, consumer):
+    bad = a_bad_order(r)
+    assert lines_of(consumer(1, "--tries", 2))[0].startswith(f"entry {bad} failed, try 1 of 2: ")
+    r.delete("{shop}:order:1")
+    r.hset("{shop}:order:1", "state", "placed")
+    assert lines_of(consumer(1, "--tries", 2, "--idle", 0)) == ["order 1 was not paid: expired"]
+    assert (failures(r), r.xpending(STREAM, GROUP)["pending"]) == ([], 0)
+
+
+def test_an_entry_that_kills_each_consumer_is_given_up(server, r, consumer):
+    shop(server, "place", 1, "--within", 1)
+    wait_until(lambda: delivered(r, STREAM) == ["order:1"])
+    r.xgroup_create(STREAM, GROUP, id="0")
+    entry = r.xreadgroup(GROUP, "dead 1", {STREAM: ">"})[0][1][0][0]
+    r.xclaim(STREAM, GROUP, "dead 2", 0, [entry])
+    assert lines_of(consumer(1, "--idle", 0, "--tries", 2)) == [f"entry {entry} is given up after 2 tries: no consumer has finished it"]
+    assert state(r, 1) == "placed"
+    assert [failure["failed.entry"] for failure in failures(r)] == [entry]
+    assert r.xpending(STREAM, GROUP)["pending"] == 0
+
+
+def test_an_entry_that_ends_each_consumer_uses_up_the_tries_of_no_other(server, r, consumer):
+    a_bad_order(r)
+    for order in (2, 3):
+        shop(server, "place", order, "--within", 1)
+        wait_until(lambda: delivered(r, STREAM)[-1] == f"order:{order}")  # pylint: disable=cell-var-from-loop
+    for _ in range(3):
+        lines_of(consumer(1, "--idle", 0))  # It ends after the bad entry.
+    assert lines_of(consumer(2, "--idle", 0)) == ["order 2 was not paid: expired", "order 3 was not paid: expired"]
+    assert [failure["order"] for failure in failures(r)] == ["1"]
+
+
+def test_consumers_that_give_up_side_by_side_make_one_failure_of_each_entry(server, r, consumer):
+    bad = [a_bad_order(r, order) for order in range(30)]
+    many = [consumer(0, "--idle", 0, "--name", name) for name in ("one", "two", "three")]
+    wait_until(lambda: len(failures(r)) >= len(bad) and r.xpending(STREAM, GROUP)["pending"] == 0)
+    for each in many:
+        each.terminate()
+        each.communicate(timeout=PATIENCE)
+    assert sorted(failure["failed.entry"] for failure in failures(r)) == sorted(bad)
+
+
+def test_an_entry_stays_while_no_failure_can_be_written(server, r, consumer):
+    a_bad_order(r)
+    r.set("{shop}:failed", "not a Stream")
+    process = consumer(1, "--tries", 1)
+    assert "WRONGTYPE" in process.communicate(timeout=PATIENCE)[1]
+    assert process.returncode != 0
+    assert r.xpending(STREAM, GROUP)["pending"] == 1
+
+
+def test_a_server_that_is_full_for_a_while_uses_up_no_tries(server, r, consumer):
+    process = consumer(1, "--tries", 1)
+    wait_until(lambda: r.exists(STREAM) and r.xinfo_groups(STREAM))
+    r.hset("{shop}:order:1", "state", "placed")
+    full = r.pipeline(transaction=True)  # before the consumer has seen the entry
+    full.xadd(STREAM, {"tw.id": "order:1", "tw.due": 1, "tw.attempt": 1, "order": 1})
+    full.execute_command("CONFIG", "SET", "maxmemory", 1)
+    full.execute()
+    assert "waits, as the server takes no writes" in process.stdout.readline()
+    r.config_set("maxmemory", 0)
+    assert lines_of(process)[-1] == "order 1 was not paid: expired"
+    assert (failures(r), r.xpending(STREAM, GROUP)["pending"]) == ([], 0)
+
+
+def test_a_number_of_tries_that_is_none_is_refused(server, consumer):
+    for number in ("0", "-1"):
+        process = consumer(1, f"--tries={number}")
+        errors = process.communicate(timeout=PATIENCE)[1]
+        assert process.returncode != 0
+        assert f"--tries {number}: expected 1 or more" in errors
+
+
 def test_consumers_share_the_work(server, r, consumer):
     two = [consumer(0, "--name", name) for name in ("one", "two")]
     wait_until(lambda: r.info("clients")["blocked_clients"] == 2)  # both wait for entries

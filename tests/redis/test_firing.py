@@ -9,6 +9,7 @@ import pytest
 import redis
 
 from harness import Raw, Tap, as_map, delivered, entries, now_ms, task, tasks, wait_until
+from situations import WallClock, in_time
 
 HOUR = 3600 * 1000
 LAST_ID = "18446744073709551615-18446744073709551615"
@@ -671,6 +672,59 @@ def test_lateness_tells_of_a_pause(server, r):
     assert server.tw()["lateness_us_max"] >= 400000
 
 
+def test_lateness_of_the_past_minute_recovers(fleet):
+    """What an alarm goes by; the figures since the start keep the worst for ever."""
+    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    server = fleet.server(**clock.options)
+    r = server.client()
+    figures = ("p50", "p99", "p999", "max")
+
+    def of(name):
+        found = server.tw()
+        return [found[f"lateness_{name}_{figure}"] for figure in figures]
+
+    assert of("minute_us") == [0, 0, 0, 0]
+    begun = now_ms()
+    add(r, "late", "AT", now_ms() - 500000, payload=("f", "v"))
+    wait_until(lambda: r.xlen("q") == 1)
+    assert of("minute_us") == of("us") and of("us")[0] >= 500000000
+    clock.push_monotonic(40000)
+    for i in range(10):
+        add(r, f"in-time{i}", "AT", now_ms() + 5)
+    wait_until(lambda: r.xlen("q") == 11)
+    found = of("minute_us")
+    in_time(begun + 14000)  # Of the past 54 seconds.
+    assert found[1] >= 500000000 > found[0]
+    clock.push_monotonic(20000)
+    assert 0 < of("minute_us")[0] <= of("minute_us")[3] < 500000000 <= of("us")[1]
+    clock.push_monotonic(60000)
+    assert of("minute_us") == [0, 0, 0, 0]
+    assert of("us")[3] >= 500000000
+
+
+def test_drained_tasks_are_no_part_of_lateness(server, r):
+    """Neither what is far from due, up to the last time there is, nor what is overdue when it is drained."""
+    with r.pipeline(transaction=True) as pipe:  # No tick comes in between.
+        for name, due in (("never", 2**63 - 1), ("soon", now_ms() + HOUR), ("overdue", 1000)):
+            pipe.execute_command("TW.ADD", "s", "q", name, "AT", due, "PAYLOAD", "f", "v")
+        pipe.execute_command("TW.ADD", "s", "q", "again", "AT", 2000, "EVERY", 2**62, "PAYLOAD", "f", "v")
+        pipe.execute_command("TW.DRAIN", "s", "LIMIT", 4)
+        assert pipe.execute()[-1] == 4
+
+    def figures():
+        found = server.tw()
+        return [found[f"lateness_us_{name}"] for name in ("p50", "p99", "p999", "max")]
+
+    assert figures() == [0, 0, 0, 0]
+    recent = as_map(as_map(r.execute_command("TW.TOP"))["recent"])
+    assert (recent["fired"], recent["max"]) == (0, 0)
+    add(r, "in-time", "IN", 1)
+    wait_until(lambda: r.xlen("q") == 5)
+    assert server.tw()["fired"] == 5
+    assert 0 < figures()[0] <= figures()[-1] < 60000000
+    assert as_map(as_map(r.execute_command("TW.TOP"))["recent"])["fired"] == 1
+
+
 def test_overdue_and_oldest_are_in_info(server, r):
     base = now_ms()
     paused(r, 60000, ("s", "q", "a", "AT", base - 5000, "PAYLOAD", "f", "v"), ("s", "q", "b", "AT", base, "PAYLOAD", "f", "v"))
@@ -775,3 +829,32 @@ def test_draining_into_a_target_that_refuses_leaves_tasks_that_are_not_due(r):
     wait_until(lambda: r.xlen("q") == 1)
     assert {**task(r, "s", "a"), "remaining": 0} == {**before, "remaining": 0}
     assert (r.exists("s:dead"), delivered(r, "q")) == (0, ["due"])
+
+
+def test_draining_into_a_target_that_refuses_keeps_the_order_of_what_is_due_together(r):
+    r.set("q", "not a stream")
+    due = now_ms() + 500
+    for name in "abc":
+        add(r, name, "AT", due)
+    assert [r.execute_command("TW.DRAIN", "s", "LIMIT", limit) for limit in (1, 3)] == [0, 0]
+    assert [name for name, _ in r.execute_command("TW.RANGE", "s", "-", "+")] == ["a", "b", "c"]
+    r.delete("q")
+    in_time(due)
+    wait_until(lambda: r.xlen("q") == 3)
+    assert delivered(r, "q") == ["a", "b", "c"]
+
+
+def test_a_drain_that_comes_later_begins_anew(fleet):
+    """Behind the tasks that were refused it goes on for a second; then their targets may have been mended."""
+    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    r = fleet.server(**clock.options).client()
+    r.eval("""for i = 1, 60000 do
+                  redis.call('SET', 'wrong' .. i, 'a string')
+                  redis.call('TW.ADD', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
+              end""", 1, "s", now_ms() + HOUR)
+    with pytest.raises(redis.ResponseError, match="another call"):
+        r.execute_command("TW.DRAIN", "s", "LIMIT", 5000)
+    r.eval("for i = 1, 60000 do redis.call('DEL', 'wrong' .. i) end", 0)
+    clock.push_monotonic(2000)
+    assert r.execute_command("TW.DRAIN", "s", "LIMIT", 100) == 100
+    assert r.xlen("wrong1") == r.xlen("wrong100") == 1

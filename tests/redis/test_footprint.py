@@ -47,7 +47,8 @@ def test_the_defaults_of_redis_that_scaling_names(server, r):
     if server.is_valkey():
         return
     defaults = {name: r.config_get(name)[name] for name in ("cluster-node-timeout", "repl-backlog-size",
-                                                           "auto-aof-rewrite-percentage")}
-    assert defaults == {"cluster-node-timeout": "15000", "repl-backlog-size": "1048576", "auto-aof-rewrite-percentage": "100"}
+                                                           "auto-aof-rewrite-percentage", "proto-max-bulk-len")}
+    assert defaults == {"cluster-node-timeout": "15000", "repl-backlog-size": "1048576", "auto-aof-rewrite-percentage": "100",
+                        "proto-max-bulk-len": str(512 << 20)}
     limits = r.config_get("client-output-buffer-limit")["client-output-buffer-limit"]
     assert f"slave {256 << 20} {64 << 20} 60" in limits.replace("replica", "slave")

@@ -4,9 +4,11 @@
 Redis 7 moves a slot key by key. Meanwhile its schedule may be here and its target there; each node then refuses to
 write a key that it has not, so a delivery has to wait until both are on one node and the slot is that node's.
 """
+import random
 import time
 
 import pytest
+import redis
 from redis.crc import key_slot
 
 from harness import HOST, Raw, delivered, entries, now_ms, tasks, wait_until
@@ -230,7 +232,10 @@ def test_what_is_not_due_keeps_everything(move):
     assert all_of(move.there, move.schedule, names) == details
     assert move.there.execute_command("DEBUG", "DIGEST-VALUE", move.schedule) == digest
     assert move.client.execute_command("CLUSTER", "COUNTKEYSINSLOT", move.slot) == 0
-    assert move.there.execute_command("TW.DRAIN", move.schedule, "LIMIT", 100000) == 603
+    drained = 0
+    while drained < 603 and (some := move.there.execute_command("TW.DRAIN", move.schedule, "LIMIT", 603 - drained)):
+        drained += some
+    assert drained == 603
     assert delivered(move.there, move.stream)[:601] == names[:601]
 
 
@@ -238,3 +243,84 @@ def all_of(client, schedule, names):
     """TW.GET's answers without `remaining`, which runs."""
     return [[part for k, part in enumerate(flat) if k // 2 != 1]
             for flat in client.execute_command("TW.GET", schedule, *names)]
+
+
+# Schedules that are too large to be moved
+
+MEGABYTE = 1 << 20  # The least that proto-max-bulk-len may be.
+
+
+class Growing:
+    """A schedule that grows by tasks whose payloads no server compresses, on one of two servers with that limit."""
+
+    def __init__(self, fleet, payload):
+        self.source, self.target = (fleet.server(appendonly="yes", proto_max_bulk_len="1mb") for _ in range(2))
+        self.client = self.source.client(decode_responses=False)
+        self.rng, self.payload, self.count = random.Random(payload), payload, 0
+
+    def grow(self, count):
+        pipe = self.client.pipeline(transaction=False)
+        for i in range(self.count, self.count + count):
+            pipe.execute_command("TW.ADD", "s", "out", f"{i:012}", "IN", FAR + self.rng.randrange(FAR), "PAYLOAD", "p",
+                                 self.rng.randbytes(self.payload - 1))
+        pipe.execute()
+        self.count += count
+
+    def dump(self):
+        return self.client.dump("s")
+
+    def warned(self):
+        found = self.source.tw()
+        assert (found["unmovable"] == 1) == ("proto-max-bulk-len" in found["warning"])
+        return found["unmovable"] == 1
+
+    def migrate(self, here, there):
+        return here.once("MIGRATE", HOST, there.port, "s", 0, 30000)
+
+
+@pytest.mark.parametrize("payload", [100, 1000, 20000])
+def test_a_schedule_that_is_too_large_to_be_moved_is_warned_of(fleet, payload):
+    """From four fifths of the limit on, and not later than at the limit. Below it moves."""
+    growing = Growing(fleet, payload)
+    step = MEGABYTE // (payload + 60) // 50 + 1
+    while not growing.warned():
+        below = growing.dump() if growing.count else b""
+        growing.grow(step)
+    assert 0.77 * MEGABYTE < len(below) <= MEGABYTE  # A schedule that was not warned of can be moved.
+    if payload < 20000:  # Steps of that size lead past the limit, where the server's allocator rounds up by little.
+        assert len(growing.dump()) <= MEGABYTE
+    growing.client.execute_command("TW.CANCEL", "s", *(f"{i:012}" for i in range(growing.count - step, growing.count)))
+    growing.count -= step
+    assert not growing.warned()
+    assert growing.migrate(growing.source, growing.target) == "OK"
+    assert growing.migrate(growing.target, growing.source) == "OK"
+    while len(growing.dump()) <= MEGABYTE:
+        assert growing.migrate(growing.source, growing.target) == growing.migrate(growing.target, growing.source) == "OK"
+        growing.grow(step)
+    assert growing.warned()
+    with pytest.raises(redis.exceptions.ResponseError):
+        growing.migrate(growing.source, growing.target)
+    dump, count = growing.dump(), growing.client.execute_command("TW.LEN", "s")
+    with pytest.raises(redis.exceptions.RedisError):
+        growing.target.client().restore("copy", 0, dump)
+    assert (count, growing.target.client().dbsize()) == (growing.count, 0)
+
+
+def test_the_limit_that_is_warned_by_is_the_one_that_is_set(fleet):
+    growing = Growing(fleet, 1000)
+    growing.grow(1100)
+    assert growing.warned()
+    for server in (growing.source, growing.target):
+        server.once("CONFIG", "SET", "proto-max-bulk-len", "2mb")
+    assert not growing.warned()
+    assert growing.migrate(growing.source, growing.target) == "OK"
+    growing.target.once("CONFIG", "SET", "proto-max-bulk-len", "1mb")
+    assert growing.target.tw()["unmovable"] == 1
+
+
+def test_what_endangers_tasks_is_warned_of_first(fleet):
+    server = fleet.server(proto_max_bulk_len="1mb")
+    server.once("TW.ADD", "s", "out", "a", "IN", FAR, "PAYLOAD", "p", "x" * 900000)
+    server.once("TW.ADD", "s", "out", "b", "IN", FAR, "PAYLOAD", "p", "x" * 900000)
+    found = server.tw()
+    assert found["unmovable"] == 1 and "nothing is saved" in found["warning"] and "proto-max-bulk-len" in found["warning"]

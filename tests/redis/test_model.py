@@ -209,7 +209,7 @@ class Play:
         """judge(reply) compares with the reference, and changes it as the command should have changed the schedule."""
         if words[0] != "EVAL" and self.rng.random() < 0.15:
             words = ["EVAL", "return redis.call(unpack(ARGV))", 0, *words]
-        whole = [["TIME"], *self.looks(), ["TW.RANGE", schedule, "-", "+", "LIMIT", 1000000]]
+        whole = [["TIME"], *self.looks(), ["TW.RANGE", schedule, "-", "+", "LIMIT", 10000]]
         self.raw.send_all([["MULTI"], *whole, words, *whole[1:], ["TIME"], ["EXEC"]])
         answers = [self.raw.read() for _ in range(2 * len(whole) + 3)][-1]
         assert isinstance(answers, list), f"{words}: {answers}"
@@ -427,11 +427,12 @@ class Play:
         self.do(schedule, ["TW.CANCEL", schedule, *names], judge)
 
     def drain(self, schedule):
-        limit = 100000 if self.rng.random() < 0.05 else self.rng.choice([1, 2, 10])
+        limit = 10000 if self.rng.random() < 0.05 else self.rng.choice([1, 2, 10])
 
         def judge(reply):
             first = self.reference.sorted(schedule)[:limit]
-            assert reply == len(first)
+            assert min(len(first), 100) <= reply <= len(first)  # On a slow machine its time is over first.
+            first = first[:reply]
             for target in (*STREAMS, LIST):
                 expected = [(task.number, task.due if target != LIST else None) for task in first
                             if task.target == target]

@@ -10,7 +10,7 @@ import struct
 
 import pytest
 import redis
-from harness import (Broken, Raw, as_map, delivered, now_ms, task, tasks, wait_replica_in_sync, wait_until)
+from harness import (Broken, Raw, as_map, delivered, in_order, now_ms, task, tasks, wait_replica_in_sync, wait_until)
 from situations import (add, aof_commands, aof_path, digest, fill, in_time, last_transaction, let_pass, rewrite,
                         transactions, wait_delivered, wait_rewritten, with_checksum)
 
@@ -22,7 +22,7 @@ HELD_BACK = {"maxmemory": 1}  # A server that starts with this delivers nothing:
 
 def order(client, schedule):
     """The ids of a schedule in the order in which they will be delivered."""
-    return [name for name, _ in client.execute_command("TW.RANGE", schedule, "-", "+", "LIMIT", 1000000)]
+    return [name for name, _ in in_order(client.execute_command, schedule)]
 
 
 def everything(client, schedule):

@@ -66,7 +66,7 @@ import time
 
 import pytest
 import redis
-from harness import Raw, as_map, delivered, now_ms, parse_info, task, tasks, wait_replica_in_sync, wait_until
+from harness import Raw, as_map, delivered, now_ms, parse_info, task, tasks, version, wait_replica_in_sync, wait_until
 from situations import (Counters, FullDisk, WallClock, add, deferred, digest, fill, frozen, ignoring_signal_xfsz,
                         in_time, let_pass, rewrite, stays, wait_delivered)
 
@@ -844,8 +844,10 @@ def test_info_is_complete_and_in_numbers(server, r):
     for name in ("pending schedules bytes overdue oldest_overdue_ms held reaping added cancelled moved fired dropped "
                  "coalesced dead expired_tasks evicted_tasks deferred_pause deferred_role deferred_oom deferred_slot "
                  "deferred_replicas deferred_disk deferred_refused lateness_us_p50 lateness_us_p99 lateness_us_p999 "
-                 "lateness_us_max tick_us_max budget_tasks budget_us clock_jumps").split():
+                 "lateness_us_max lateness_minute_us_p50 lateness_minute_us_p99 lateness_minute_us_p999 "
+                 "lateness_minute_us_max tick_us_max budget_tasks budget_us clock_jumps").split():
         assert isinstance(fields[f"tickwheel_{name}"], int), name
+    assert fields["tickwheel_version"] == version()
     assert fields["tickwheel_durability"] in ("aof", "rdb-only", "none")
     assert fields["tickwheel_warning"]
 

@@ -3,8 +3,9 @@
 import random
 
 import pytest
+import redis
 
-from harness import Raw, as_map, now_ms, task, tasks, wait_replica_in_sync, wait_until
+from harness import PAGE, Raw, as_map, in_order, now_ms, task, tasks, wait_replica_in_sync, wait_until
 
 HOUR = 3600 * 1000
 GET_NAMES = ["due", "remaining", "every", "times", "target", "kind", "maxlen", "late", "late-ms", "attempt", "payload"]
@@ -180,6 +181,62 @@ def test_count_is_a_hint(r):
     assert 300 < found[1000] < 3000
 
 
+def test_one_call_looks_at_some_20000_tasks_whatever_count_says(r):
+    base = now_ms() + HOUR
+    fill(r, [base + i for i in range(50000)])
+    cursor, flat = r.execute_command("TW.SCAN", "s", 0, "COUNT", 2**31 - 1)
+    assert str(cursor) != "0" and 20000 <= len(flat) // 2 < 21000
+    cursor, flat = r.execute_command("TW.SCAN", "s", 0, "COUNT", 2**31 - 1, "MATCH", "nobody")
+    assert str(cursor) != "0" and flat == []
+    assert set(scan_all(r, "COUNT", 2**31 - 1)) == {(f"t{i}", base + i) for i in range(50000)}
+
+
+def test_one_call_looks_at_fewer_tasks_with_long_ids(r):
+    """256 bytes of an id are as much work as another task."""
+    base = now_ms() + HOUR
+    names = {f"{i:01024}" for i in range(10000)}
+    pipe = r.pipeline(transaction=False)
+    for name in names:
+        add(pipe, name, base)
+    pipe.execute()
+    cursor, flat = r.execute_command("TW.SCAN", "s", 0, "COUNT", 10000)
+    assert str(cursor) != "0" and 4000 <= len(flat) // 2 < 5000
+    assert {name for name, _ in scan_all(r, "COUNT", 10000)} == names
+
+
+def test_no_pattern_is_hostile(r):
+    """A matcher that goes back would look at each byte of these ids 255 times, and without a bound on patterns as often as it likes."""
+    base = now_ms() + HOUR
+    for i in range(20):
+        add(r, "a" * (1000000 + i), base)
+    for pattern in ("*" + "a" * 253 + "b", "*a" * 126 + "*b", "*" + "a?" * 126 + "b"):
+        assert scan_all(r, "MATCH", pattern) == []
+    assert len(scan_all(r, "MATCH", "*a" * 127)) == 20
+    with pytest.raises(redis.ResponseError, match="MATCH is a pattern of 100001 bytes: expected at most 255"):
+        scan_all(r, "MATCH", "*" + "a" * 100000)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_pattern_means_the_same_as_in_keys(r, server, seed):
+    choose, base, keys = random.Random(seed), now_ms() + HOUR, server.client(db=1)
+    names = sorted({"".join(choose.choice("aab-^]!\\*?[\0c") for _ in range(choose.randrange(1, 8))) for _ in range(300)}
+                   - {"*"})  # TW.ADD makes an id of that one
+    pipe, other = r.pipeline(transaction=False), keys.pipeline(transaction=False)
+    for name in names:
+        add(pipe, name, base)
+        other.set(name, "v")
+    other.execute()
+    patterns = ["".join(choose.choice("aab**?[[]]^-!\\c\0") for _ in range(choose.randrange(1, 9))) for _ in range(3000)]
+    for pattern in patterns:
+        pipe.execute_command("TW.SCAN", "s", 0, "COUNT", 1000, "MATCH", pattern)
+        other.keys(pattern)
+    matched = 0
+    for pattern, mine, theirs in zip(patterns, pipe.execute()[len(names):], other.execute()):
+        assert (str(mine[0]), sorted(mine[1][::2])) == ("0", sorted(theirs)), repr(pattern)
+        matched += len(theirs) > 0
+    assert matched > 500
+
+
 @pytest.mark.parametrize("pattern,count", [("t1*", 1 + 10 + 100 + 1000), ("*", 2001), ("t1[0-4]", 5), ("t199?", 10), ("nobody*", 0),
                                            ("t\\?", 1), ("T1", 0)])
 def test_match(r, pattern, count):
@@ -304,8 +361,38 @@ def test_range_with_a_limit(r):
     base = now_ms() + HOUR
     fill(r, [base + i for i in range(1500)])
     assert len(r.execute_command("TW.RANGE", "s", "-", "+")) == 1000
-    assert len(r.execute_command("TW.RANGE", "s", "-", "+", "LIMIT", 1000000)) == 1500
+    assert len(r.execute_command("TW.RANGE", "s", "-", "+", "LIMIT", PAGE)) == 1500
     assert r.execute_command("TW.RANGE", "s", base + 7, "+", "LIMIT", 2) == [["t7", base + 7], ["t8", base + 8]]
+
+
+@pytest.mark.parametrize("limit", [1, 7, 100, PAGE])
+def test_a_range_page_by_page_gives_each_task_once(r, limit):
+    """Many of them are due together, more than a page holds."""
+    choose, base = random.Random(limit), now_ms() + HOUR
+    dues = [base + choose.choice([0, 0, 1, 2, 50000]) for _ in range(700 if limit < 100 else 25000)]
+    fill(r, dues)
+    expected = [[f"t{i}", due] for due, i in sorted((due, i) for i, due in enumerate(dues))]
+    assert in_order(r.execute_command, "s", limit) == expected
+
+
+def test_after_leaves_out_what_comes_before_and_the_task_itself(r):
+    base = now_ms() + HOUR
+    fill(r, [base, base, base, base + 1, base + 1])
+    assert r.execute_command("TW.RANGE", "s", base, "+", "AFTER", "t1", "LIMIT", 2) == [["t2", base], ["t3", base + 1]]
+    assert r.execute_command("TW.RANGE", "s", base, base, "LIMIT", 5, "AFTER", "t1") == [["t2", base]]
+    assert r.execute_command("TW.RANGE", "s", base + 1, "+", "after", "t4") == []
+
+
+def test_after_a_task_that_is_not_there_any_more_leaves_out_nothing(r):
+    """A reader that goes on misses none, though it may see some again."""
+    base = now_ms() + HOUR
+    fill(r, [base, base, base])
+    all_three = [[f"t{i}", base] for i in range(3)]
+    assert r.execute_command("TW.RANGE", "s", base, "+", "AFTER", "nobody") == all_three
+    assert r.execute_command("TW.RANGE", "s", base - 1, "+", "AFTER", "t1") == all_three
+    r.execute_command("TW.MOVE", "s", "t1", "AT", base + 5)
+    assert r.execute_command("TW.RANGE", "s", base, base, "AFTER", "t1") == [["t0", base], ["t2", base]]
+    assert r.execute_command("TW.RANGE", "nowhere", base, "+", "AFTER", "t1") == []
 
 
 def test_range_of_nothing(r):

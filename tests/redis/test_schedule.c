@@ -11,7 +11,10 @@
 #include <src/redis/memory.h>
 #include <src/redis/schedule.h>
 #include <sodium/randombytes.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- memory that is counted ------------------------------------------------------------------------------------ */
 
@@ -226,11 +229,18 @@ static void fill_letters(void)
 
 static void check_payload(const struct tw__task *task, unsigned first, uint32_t count)
 {
-    struct tw__payload payload = tw__task_payload(task);
+    struct tw__payload payload = tw__task_payload(task), same = payload;
+    uint64_t bytes = 0, bytes_of_fields = 0;
     assert_int_equal(payload.count, count);
-    for (uint32_t i = 0; i < count; i++)
-        assert_bytes_equal(tw__payload_next(&payload), string_of(&first, i));
+    for (uint32_t i = 0; i < count; i++) {
+        struct tw__bytes string = string_of(&first, i);
+        assert_bytes_equal(tw__payload_next(&payload), string);
+        bytes += string.size;
+        bytes_of_fields += i % 2 == 0 ? string.size : 0;
+    }
     assert_int_equal(payload.count, 0);
+    assert_true(tw__payload_bytes(same) == bytes);
+    assert_true(tw__payload_field_bytes(same) == bytes_of_fields);
     struct tw__bytes packed = tw__task_packed(task);
     assert_ptr_equal(packed.at + packed.size, payload.at);
     assert_true(tw__packed_valid(packed));
@@ -887,6 +897,33 @@ static void look_for_earliest(struct room *room)
     assert_true(got == limit || first + got == count || sorted[first + got]->due > to);
 }
 
+/* The same behind one of the tasks, and without those that a TW.DRAIN cannot deliver. */
+static void look_for_wanted(struct room *room)
+{
+    static uint64_t drain;
+    const struct ref *sorted[ROOM_MAX];
+    struct tw__task *found[ROOM_MAX];
+    size_t count = sort_refs(room, sorted), at = count == 0 ? 0 : below(count), wanted_count = 0;
+    struct tw__wanted wanted = {.to = UINT64_MAX};
+    uint64_t limit = 1 + below(600);
+    if (count > 0 && below(2) == 0)
+        wanted.after = sorted[at]->task;
+    if (below(2) == 0)
+        wanted.drain = drain += 2; /* even: refused */
+    for (size_t i = 0; i < count; i++)
+        if (below(4) == 0)
+            tw__route_of(sorted[i]->task)->drain = drain;
+    size_t got = tw__schedule_wanted(room->schedule, &wanted, m.now, limit, found);
+    for (size_t i = wanted.after == NULL ? 0 : at + 1; i < count && wanted_count < limit; i++) {
+        struct tw__task *task = sorted[i]->task;
+        if (wanted.drain != 0 && (tw__route_of(task)->drain == drain || tw__is_behind(task)))
+            continue;
+        assert_true(wanted_count < got);
+        assert_ptr_equal(found[wanted_count++], task);
+    }
+    assert_int_equal(got, wanted_count);
+}
+
 static void look_ahead(struct room *room)
 {
     uint64_t counts[20], wanted[20] = {0}, step = 1 + below(below(2) == 0 ? 30 : 100000);
@@ -968,6 +1005,7 @@ static void look(struct room *room)
         if (ref->place == NOWHERE)
             file_again(ref); /* what is nowhere is found or not, as it happens */
     look_for_earliest(room);
+    look_for_wanted(room);
     look_ahead(room);
 }
 
@@ -1421,6 +1459,43 @@ static void the_earliest_are_found_however_far_apart_they_are(void **state)
     close_one(schedule);
 }
 
+static void *no_memory(size_t size)
+{
+    (void)size;
+    return NULL;
+}
+
+/* A task that is in no table would be lost without a word: where assertions are on, the process ends instead. */
+static void a_task_that_no_table_takes_is_an_assertion(void **state)
+{
+#if defined(TW_DEBUG) && TW_DEBUG >= 1
+    int status;
+    (void)state;
+    open_all();
+    struct tw__schedule *schedule = tw__schedule_new();
+    struct tw__plan plan = {.kind = TW__LIST, .target = {"q", 1}};
+    struct tw__task_plan task = {.id = {"a", 1}, .due = START + 1};
+    struct tw__route *route = tw__schedule_route(schedule, &plan);
+    struct tw__task *made = tw__task_new(&task);
+    pid_t child = fork();
+    if (child == 0) {
+        tw__memory.alloc = no_memory;
+        fclose(stderr);
+        signal(SIGABRT, SIG_DFL);
+        tw__schedule_put(schedule, made, route, tw__table_hash("a", 1), NULL, START);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    tw__task_free(made);
+    close_one(schedule);
+#else
+    (void)no_memory;
+    (void)state;
+    skip();
+#endif
+}
+
 /* Tries are four bits, and are told while it is held by the waits of its route, which wrap. */
 static void each_wait_is_a_try_of_all_that_are_held(void **state)
 {
@@ -1580,6 +1655,66 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
     close_schedule(schedule);
     close_schedule(copy);
     close_all();
+}
+
+/* What DUMP takes for a schedule, uncompressed: for each chunk a mark of one byte and its size in five; some bytes around. */
+static uint64_t bytes_of_chunks(const struct tw__schedule *schedule)
+{
+    struct tw__chunks chunks;
+    struct tw__bytes bytes;
+    uint64_t sum = 40;
+    tw__chunks_init(&chunks, schedule);
+    while (tw__chunks_next(&chunks, &bytes))
+        sum += bytes.size + 6;
+    tw__chunks_fini(&chunks);
+    return sum;
+}
+
+/* Tasks to so many targets in turn, with names and payloads of so many bytes. */
+static void put_like(struct tw__schedule *schedule, unsigned count, unsigned targets, size_t name,
+                     size_t payload)
+{
+    char packed[BIG + 8], target[BIG];
+    memset(target, 't', sizeof target);
+    packed[0] = 1;
+    char *end = tw__varint_put(packed + 1, payload);
+    memset(end, 'p', payload);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned number = i % targets;
+        memcpy(target, &number, sizeof number);
+        struct tw__plan route = {.kind = TW__LIST, .target = {target, name}};
+        struct tw__task_plan plan = {.id = id_of(i),
+                                     .due = START + (uint64_t)i * 1000003,
+                                     .packed = {packed, (size_t)(end - packed) + payload}};
+        tw__schedule_put(schedule, tw__task_new(&plan), tw__schedule_route(schedule, &route),
+                         tw__table_hash(plan.id.at, plan.id.size), NULL, START);
+    }
+}
+
+static void a_schedule_takes_no_more_bytes_than_is_foretold(void **state)
+{
+    static const struct {
+        unsigned count, targets;
+        size_t name, payload;
+        double factor; /* by which it may be foretold too high; 0: by any */
+    } shapes[] = {{0, 1, 20, 1, 0},          {1, 1, 20, 100, 0},       {513, 1, 20, 1, 2.2},
+                  {20000, 1, 20, 100, 1.15}, {3000, 1, 20, 1000, 1.1}, {200, 1, 20, 60000, 1.1},
+                  {20000, 500, 40, 100, 2},  {5000, 5000, 40, 100, 0}, {1000, 2, 60000, 10, 1.1},
+                  {1000, 3, 9000, 10, 0}};
+    (void)state;
+    fill_letters();
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        open_all();
+        struct tw__schedule *schedule = tw__schedule_new();
+        put_like(schedule, shapes[k].count, shapes[k].targets, shapes[k].name, shapes[k].payload);
+        uint64_t most = tw__chunks_bytes_most(schedule), bytes = bytes_of_chunks(schedule);
+        assert_true(most >= bytes);
+        assert_true(shapes[k].factor == 0 || (double)most <= (double)bytes * shapes[k].factor);
+        put_many(schedule, 20000, 21300);
+        assert_true(tw__chunks_bytes_most(schedule) >= bytes_of_chunks(schedule));
+        close_schedule(schedule);
+        close_all();
+    }
 }
 
 static void a_chunk_is_not_much_larger_than_its_size(void **state)
@@ -1864,9 +1999,11 @@ int main(void)
         cmocka_unit_test(what_is_filed_while_the_clock_is_back_comes_at_its_time),
         cmocka_unit_test(what_came_due_while_the_clock_was_back_keeps_its_time),
         cmocka_unit_test(the_earliest_are_found_however_far_apart_they_are),
+        cmocka_unit_test(a_task_that_no_table_takes_is_an_assertion),
         cmocka_unit_test(each_wait_is_a_try_of_all_that_are_held),
         cmocka_unit_test(a_schedule_comes_back_from_its_chunks),
         cmocka_unit_test(reading_a_chunk_twice_changes_nothing_more),
+        cmocka_unit_test(a_schedule_takes_no_more_bytes_than_is_foretold),
         cmocka_unit_test(a_chunk_is_not_much_larger_than_its_size),
         cmocka_unit_test(a_chunk_that_was_cut_is_refused_but_between_tasks),
         cmocka_unit_test(a_changed_byte_is_refused_or_read_as_something_in_order),

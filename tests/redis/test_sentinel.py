@@ -13,7 +13,7 @@ import time
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-from harness import entries, now_ms, wait_replica_in_sync, wait_until
+from harness import entries, in_order, now_ms, wait_replica_in_sync, wait_until
 from load import Books, Maker, Reader, Worker, seeded
 from situations import TooSlow
 
@@ -102,7 +102,7 @@ def same(first, second):
     """Two servers hold the same. The schedules hold far tasks only, so nothing moves meanwhile."""
     def held(server):
         client = server.client(**AGAIN)
-        return ([client.execute_command("TW.RANGE", schedule, "-", "+", "LIMIT", 1000000) for schedule in SCHEDULES],
+        return ([in_order(client.execute_command, schedule) for schedule in SCHEDULES],
                 entries(client, STREAM), client.lrange("mails", 0, -1))
     for mine, yours in zip(held(first), held(second)):
         assert mine == yours

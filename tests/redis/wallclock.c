@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* A wall clock that a test can push, to preload into redis-server.
+/* Clocks that a test can push, to preload into redis-server.
  *
- * The file named by WALLCLOCK_FILE holds one signed 64-bit number, the milliseconds to add to the real time; a test writes
- * another one while the server runs. Only the wall clock is moved: the monotonic clock and the processor's time stay true,
- * as when an administrator or NTP sets the time. (libfaketime would do, but its set-up allocates, and the allocator that
- * Debian's redis-server is linked with asks for the time while it sets itself up: neither gets anywhere.)
+ * The file named by WALLCLOCK_FILE holds two signed 64-bit numbers, the milliseconds to add to the wall clock and to the
+ * monotonic clock; a test writes other ones while the server runs. When an administrator or NTP sets the time, the wall clock
+ * alone is moved. The processor's time stays true. Valkey has a module look for functions in the C library first: what the
+ * module calls by itself, not through the server, tells the true time there.
+ *
+ * (libfaketime would do, but its set-up allocates, and the allocator that Debian's redis-server is linked with asks for the
+ * time while it sets itself up: neither gets anywhere.)
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -16,8 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-static int64_t no_offset;
-static volatile int64_t *offset_ms = &no_offset;
+enum { WALL, MONOTONIC, CLOCKS };
+
+static int64_t no_offset[CLOCKS];
+static volatile int64_t *offset_ms = no_offset;
 
 static void map_offset(void) __attribute__((constructor));
 
@@ -27,18 +32,25 @@ static void map_offset(void)
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0)
         return;
-    void *page = mmap(NULL, sizeof *offset_ms, PROT_READ, MAP_SHARED, file, 0);
+    void *page = mmap(NULL, sizeof no_offset, PROT_READ, MAP_SHARED, file, 0);
     if (page != MAP_FAILED)
         offset_ms = page;
     close(file);
+}
+
+static int64_t offset_of(clockid_t clock)
+{
+    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
+        return offset_ms[WALL];
+    return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE ? offset_ms[MONOTONIC] : 0;
 }
 
 /* The system call, not the C library's function: that one is us. It needs no set-up, so it works in anybody's. */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     int result = (int)syscall(SYS_clock_gettime, clock, now);
-    if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
-        now->tv_sec += *offset_ms / 1000, now->tv_nsec += *offset_ms % 1000 * 1000000;
+    int64_t offset = result == 0 ? offset_of(clock) : 0;
+    now->tv_sec += offset / 1000, now->tv_nsec += offset % 1000 * 1000000;
     if (now->tv_nsec < 0)
         now->tv_sec--, now->tv_nsec += 1000000000;
     if (now->tv_nsec >= 1000000000)

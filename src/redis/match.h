@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Patterns of ids, as the server has them in KEYS and SCAN:
+ *
+ *     *      any bytes, or none            [abc]   one of these bytes       \x    the byte x, whatever it means elsewhere
+ *     ?      any one byte                  [a-z]   one of this range        else  the byte itself
+ *                                          [^a]    any byte but these
+ *
+ * Free of Redis and of memory. How: head of match.c.
+ */
+#ifndef TW_REDIS_MATCH_H
+#define TW_REDIS_MATCH_H
+
+#include "task.h"
+
+enum {
+    TW__PATTERN_MAX = 255, /* bytes: so all places of a pattern, its end among them, are bits of four words */
+    TW__PATTERN_WORDS = (TW__PATTERN_MAX + 1) / 64
+};
+
+/* A pattern, read. */
+struct tw__pattern {
+    uint32_t places;                        /* that take a byte each */
+    uint64_t stay[TW__PATTERN_WORDS];       /* by place: a star stands before it */
+    uint64_t takes[256][TW__PATTERN_WORDS]; /* by byte, then by place: whether the place takes the byte */
+};
+
+/* Reads a pattern. Requires: it has at most TW__PATTERN_MAX bytes. Cost: O(256 * bytes) */
+void tw__pattern_read(struct tw__pattern *pattern, struct tw__bytes text);
+
+/* Whether a whole id matches. Cost: O(bytes of the id * words of the pattern), whatever the pattern is. */
+bool tw__pattern_matches(const struct tw__pattern *pattern, struct tw__bytes id);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whether the caller of a command may write a key that stands in a task and not among the arguments.
+ *
+ * Tasks are delivered with all rights, at a time when nobody is there to ask. So rights count when a task is filed or
+ * moved: the server itself asks for the target of TW.ADD, which is an argument; we ask for those of TW.MOVE and TW.DRAIN.
+ *
+ * What the server itself says has all rights: the log, the replication link, another module that calls us as nobody. In a
+ * script the caller is the one who called the script.
+ *
+ * Redis 7.0 aborts when it is asked for the name of a user where there is none. So a client is looked up by its number,
+ * which is safe; and where that finds nothing, as the client is a script's or a module's, RedisModule_Call() is asked to
+ * act for the user, with a call that has too few arguments and is not carried out: it says so if there is no user. No
+ * decision is kept from one command to the next, as any command between them may have changed the user, or the rules.
+ */
+#include "module.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ERROR_MAX = 256 };
+
+#define DEFAULT_USER "default"
+static RedisModuleUser *default_user; /* its handle, once it has called */
+
+/* ---- who calls ----------------------------------------------------------------------------------------------------- */
+
+/* Whether a context whose client is none of the server's connections has a user. */
+static bool has_user(RedisModuleCtx *ctx)
+{
+    if (!RMAPI_FUNC_SUPPORTED(RedisModule_SetContextUser)) /* before 7.0.6 a call cannot act for a user */
+        return (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_LUA) != 0;
+    errno = 0;
+    RedisModuleCallReply *reply = RedisModule_Call(ctx, "TW.LEN", "C");
+    if (reply != NULL)
+        RedisModule_FreeCallReply(reply);
+    return errno != ENOTSUP;
+}
+
+/* The name of the user, or NULL: it is the server. */
+static RedisModuleString *name_of_caller(RedisModuleCtx *ctx)
+{
+    unsigned long long client = RedisModule_GetClientId(ctx);
+    if (RedisModule_IsAOFClient(client))
+        return NULL;
+    errno = 0;
+    RedisModuleString *name = RedisModule_GetClientUserNameById(ctx, client);
+    if (name != NULL || errno == ENOTSUP)
+        return name;
+    return has_user(ctx) ? RedisModule_GetCurrentUserName(ctx) : NULL;
+}
+
+/* The user by this name. The server never removes its user `default`, also not by ACL LOAD, so that one's handle is made
+ * once; its rules are looked at each time. */
+static RedisModuleUser *user_of(RedisModuleString *name)
+{
+    struct tw__bytes bytes = tw__bytes_of(name);
+    if (bytes.size != strlen(DEFAULT_USER) || memcmp(bytes.at, DEFAULT_USER, bytes.size) != 0)
+        return RedisModule_GetModuleUserFromUserName(name);
+    if (default_user == NULL)
+        default_user = RedisModule_GetModuleUserFromUserName(name);
+    return default_user;
+}
+
+bool tw__caller_is_server(RedisModuleCtx *ctx)
+{
+    RedisModuleString *name = name_of_caller(ctx);
+    if (name != NULL)
+        RedisModule_FreeString(ctx, name);
+    return name == NULL;
+}
+
+void tw__caller_init(struct tw__caller *caller, RedisModuleCtx *ctx)
+{
+    RedisModuleString *name = name_of_caller(ctx);
+    caller->is_server = name == NULL;
+    caller->user = name == NULL ? NULL : user_of(name);
+    caller->denied = NULL;
+    if (name != NULL)
+        RedisModule_FreeString(ctx, name);
+}
+
+void tw__caller_fini(struct tw__caller *caller)
+{
+    if (caller->user != NULL && caller->user != default_user)
+        RedisModule_FreeModuleUser(caller->user);
+    if (caller->denied != NULL)
+        RedisModule_FreeString(NULL, caller->denied);
+}
+
+/* ---- what it may --------------------------------------------------------------------------------------------------- */
+
+bool tw__caller_may_write(struct tw__caller *caller, RedisModuleString *key)
+{
+    if (caller->is_server)
+        return true;
+    /* A user that was removed, or that another module made, is not found: it may nothing. */
+    if (caller->user != NULL &&
+        RedisModule_ACLCheckKeyPermissions(caller->user, key, REDISMODULE_CMD_KEY_INSERT) == REDISMODULE_OK)
+        return true;
+    if (caller->denied == NULL)
+        caller->denied = RedisModule_CreateStringFromString(NULL, key);
+    return false;
+}
+
+int tw__caller_error(const struct tw__caller *caller, RedisModuleCtx *ctx)
+{
+    char text[TW__SHOWN_MAX], error[ERROR_MAX];
+    if (caller->user != NULL)
+        RedisModule_ACLAddLogEntry(ctx, caller->user, caller->denied, REDISMODULE_ACL_LOG_KEY);
+    snprintf(error, sizeof error, "NOPERM the target of a task is '%s': expected a key that the user may write",
+             tw__shown(caller->denied, text));
+    return RedisModule_ReplyWithError(ctx, error);
+}

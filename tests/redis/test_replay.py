@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""Clients that come while a server replays its append-only file, and end its `loading` flag with DEBUG RELOAD.
+
+A server serves clients now and then during the replay. It answers most commands with LOADING, but DEBUG RELOAD loads a
+snapshot, and when that load has ended the server takes all loading for ended. The replay goes on; the server accepts every
+command meanwhile, and what the file says comes from a client that no flag tells from others.
+
+The file of these tests has gates: a gate is a long row of commands that spin until a key is there. The snapshot that DEBUG
+RELOAD merges has the key of the first gate, and a client sets the key of the second: so a test does what it does between the
+two, however slow the machine is.
+"""
+import os
+
+import pytest
+import redis
+from harness import Server, delivered, tasks, wait_until
+from situations import TooSlow, aof_path, wait_delivered
+
+ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
+PAST = 1000
+ROUND = 1024  # Commands between two looks of the server at its clients.
+ROUNDS = 600  # Of some 50 ms each: much longer than any test needs.
+SPIN = "if redis.call('EXISTS', KEYS[1]) == 0 then for i = 1, 1e7 do end end"
+
+
+def command(*words):
+    """As it lies in the file."""
+    words = [str(word).encode() for word in words]
+    return b"".join([b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)])
+
+
+def gate(key):
+    """Stays shut until the key is there."""
+    return (command("PING") * (ROUND - 1) + command("EVAL", SPIN, 1, key)) * ROUNDS
+
+
+def filed(name, due=PAST):
+    return command("TW.ADD", "s", "out", name, "AT", due, "PAYLOAD", "n", "v")
+
+
+def delivery(name):
+    """What the file has of a delivery."""
+    return command("MULTI") + command("XADD", "out", "1-1", "tw.id", name, "tw.due", PAST) \
+        + command("TW.FIRED", "s", "ONCE", name) + command("EXEC")
+
+
+def between_the_gates(server, before, after, end=b""):
+    """Has an empty server replay `before`, two gates and `after`; answers a client, after DEBUG RELOAD between the gates."""
+    r = server.client()
+    r.set("reloaded", 1)
+    r.execute_command("DEBUG", "RELOAD")  # Leaves the snapshot.
+    server.kill()
+    with open(aof_path(server), "wb") as file:
+        file.write(command("SELECT", 0) + before + gate("reloaded") + gate("open") + after + end)
+    server.start(wait=False)
+    r = server.client()
+    try:
+        r.ping()
+        raise TooSlow("the replay was over before anybody came")
+    except redis.exceptions.BusyLoadingError:
+        pass
+    r.execute_command("DEBUG", "RELOAD", "NOSAVE", "NOFLUSH", "MERGE")
+    assert server.info("persistence")["loading"] == 0, "DEBUG RELOAD leaves the flag alone here"
+    assert r.exists("reloaded")
+    return r
+
+
+def open_gate(server, r):
+    """Has the replay go on to its end."""
+    assert not r.exists("replayed"), "the replay did not wait"
+    r.set("open", 1)
+    wait_until(lambda: r.exists("replayed"), message=lambda: f"the replay did not end\n{server.tail()}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server_that_survives(tmp_path_factory):
+    """Redis 8.0.2 ends at the end of such a replay, with an assertion of its own (aof.c, server.aof_fd == -1), also without
+    the module."""
+    server = Server(str(tmp_path_factory.mktemp("server")), module=False, **ALWAYS).start()
+    r = between_the_gates(server, b"", b"")
+    r.set("open", 1)
+    wait_until(lambda: not server.alive() or "Ready to accept connections" in server.log().rpartition("DEBUG RELOAD")[2])
+    if server.alive():
+        server.kill()
+    else:
+        server.reap()
+        pytest.skip("this server does not survive a DEBUG RELOAD while it replays a file")
+
+
+def start_again(server):
+    """Crashes the server, and starts it with the file as it is, but for the gates."""
+    server.kill()
+    with open(aof_path(server), "r+b") as file:
+        whole = file.read()
+        file.seek(0)
+        file.truncate()
+        file.write(whole.replace(gate("reloaded"), b"").replace(gate("open"), b""))
+    server.start()
+    return server.client()
+
+
+def replayed(after):
+    return after + command("SET", "replayed", 1)
+
+
+def test_a_file_is_replayed_to_its_end_when_a_reload_comes_in_between(fleet):
+    """What was delivered is taken out; what is pending is delivered once, after the replay."""
+    server = fleet.server(**ALWAYS)
+    r = between_the_gates(server, filed("a") + filed("b"), replayed(delivery("a") + filed("c")))
+    assert delivered(r, "out") == []
+    open_gate(server, r)
+    wait_delivered(r, "out", 3)
+    wait_until(lambda: server.tw()["pending"] == 0)
+    assert delivered(r, "out") == ["a", "b", "c"]
+    assert delivered(start_again(server), "out") == ["a", "b", "c"]
+
+
+@pytest.mark.skipif(bool(os.environ.get("TICKWHEEL_LIGHT")), reason="sizes are real")
+def test_a_big_task_of_the_file_is_taken_when_a_reload_comes_in_between(fleet):
+    """It was acknowledged once: test_size.py."""
+    server = fleet.server(**ALWAYS)
+    big = command("TW.ADD", "s", "out", "big", "IN", 10**9, "PAYLOAD", "n", b"x" * 10**9)
+    r = between_the_gates(server, b"", replayed(big))
+    open_gate(server, r)
+    assert list(tasks(r, "s")) == ["big"]
+
+
+def refusal(r, *words):
+    with pytest.raises(redis.exceptions.RedisError) as refused:
+        r.execute_command(*words)
+    return refused.value
+
+
+ADD = ("TW.ADD", "s", "out", "x", "IN", 1, "PAYLOAD", "n", "v")
+
+
+@pytest.mark.parametrize("words", [ADD, ("TW.MOVE", "s", "a", "IN", 1), ("TW.CANCEL", "s", "a"), ("TW.DRAIN", "s"),
+                                   ("EVAL", "return redis.call(unpack(ARGV))", 0, *ADD),
+                                   ("EVAL", "return redis.call('TW.MOVE', 's', 'a', 'IN', 1)", 0),
+                                   ("EVAL", "return redis.call('TW.CANCEL', 's', 'a')", 0),
+                                   ("EVAL", "return redis.call('TW.DRAIN', 's')", 0)],
+                         ids=lambda words: " ".join(map(str, words[:2])))
+def test_clients_change_nothing_until_the_replay_has_ended(fleet, words):
+    """What a client adds now the server would not log."""
+    server = fleet.server(**ALWAYS)
+    r = between_the_gates(server, filed("a"), replayed(b""))
+    assert "being loaded" in str(refusal(r, *words))
+    assert isinstance(refusal(r, *ADD), redis.exceptions.BusyLoadingError)
+    assert list(tasks(r, "s")) == ["a"]
+    open_gate(server, r)
+    assert wait_delivered(r, "out", 1) == ["a"]
+    r.execute_command(*ADD)
+    wait_delivered(r, "out", 2)
+
+
+@pytest.mark.parametrize("words", [("TW.FIRED", "s", "ONCE", "a"), ("TW.LOAD", "s", "x")], ids=lambda words: words[0])
+def test_clients_cannot_speak_for_the_file_while_it_is_replayed(fleet, words):
+    server = fleet.server(**ALWAYS)
+    r = between_the_gates(server, filed("a"), replayed(b""))
+    assert "taken from the append-only file and the replication link only" in str(refusal(r, *words))
+    open_gate(server, r)
+    assert wait_delivered(r, "out", 1) == ["a"]
+
+
+def test_a_file_that_was_cut_off_is_mended_when_a_reload_comes_in_between(fleet):
+    half = command("MULTI") + command("XADD", "out", "1-1", "tw.id", "a") + b"*4\r\n$8\r\nTW.F"
+    server = fleet.server(**ALWAYS)
+    r = between_the_gates(server, filed("a"), replayed(b""), half)
+    open_gate(server, r)
+    wait_delivered(r, "out", 1)
+    wait_until(lambda: "Truncating" in server.log())
+    r.set("after", 1)
+    r = start_again(server)
+    assert r.exists("after")
+    assert delivered(r, "out") == ["a"]

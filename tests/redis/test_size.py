@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""Tasks that are too big. A Stream takes entries of up to 2^30 bytes: TW.ADD refuses what the longest form of a delivery,
+the dead letter, could not carry, and what comes from elsewhere all the same does not stand in the way of others.
+
+Sizes are real, so each test takes seconds and up to five gigabytes of memory."""
+import os
+
+import pytest
+import redis
+
+from harness import Raw, delivered, entries, now_ms, tasks, wait_until
+from situations import fill
+
+pytestmark = pytest.mark.skipif(bool(os.environ.get("TICKWHEEL_LIGHT")), reason="sizes are real")
+
+MOST = 1000000000
+ENTRY = 2 ** 30
+PART = 370 * 1000 * 1000
+BLOCK = b"x" * 1000000
+MINUTES = 300
+
+
+@pytest.fixture
+def big(fleet):
+    """A server that takes commands of more than a gigabyte."""
+    return fleet.server(client_query_buffer_limit="4gb")
+
+
+def test_what_no_delivery_could_carry_is_refused(big):
+    r = big.client(socket_timeout=MINUTES)
+    value = b"x" * PART
+    with pytest.raises(redis.exceptions.ResponseError) as refused:
+        r.execute_command("TW.ADD", "s", "q", "a", "IN", 0, "PAYLOAD", "f1", value, "f2", value, "f3", value)
+    assert str(refused.value) == f"id, target and payload are {3 * PART + 8} bytes together: expected at most {MOST}"
+    assert r.dbsize() == 0 and big.tw()["added"] == 0
+
+
+def test_a_list_is_refused_likewise_as_its_dead_letters_are_a_stream(fleet):
+    server = fleet.server(client_query_buffer_limit="4gb", proto_max_bulk_len="2gb")
+    with pytest.raises(redis.exceptions.ResponseError) as refused:
+        server.client(socket_timeout=MINUTES).execute_command(
+            "TW.ADD", "s", "q", "a", "IN", 0, "LIST", "PAYLOAD", b"x" * (MOST - 1))
+    assert f"are {MOST + 1} bytes together" in str(refused.value)
+    assert server.client().dbsize() == 0
+
+
+def test_the_biggest_that_is_taken_fits_into_each_form(big):
+    """It is delivered; and when its target refuses it, the dead letter has all of it."""
+    r = big.client(socket_timeout=MINUTES)
+    r.config_set("tickwheel.dead-letter-tries", 1)
+    half = b"x" * (MOST // 2 - 3)
+    r.set("w", "not a stream")
+    for target in ("q", "w"):
+        words = ("TW.ADD", "s", target, "a", "IN", 0, "PAYLOAD", "f1", half, "f2")
+        with pytest.raises(redis.exceptions.ResponseError):
+            r.execute_command(*words, half + b"x")
+        assert r.execute_command(*words, half) == "a"
+        wait_until(lambda: r.exists("s") == 0, MINUTES)
+    assert (r.xlen("q"), r.xlen("s:dead")) == (1, 1)
+    assert big.tw()["dropped"] == 0
+
+
+# What an older version wrote into its file
+
+def write(file, *words):
+    """A command for the append-only file; a number among the words is a string of so many bytes."""
+    file.write(b"*%d\r\n" % len(words))
+    for word in words:
+        size = word if isinstance(word, int) else len(word)
+        file.write(b"$%d\r\n" % size)
+        if isinstance(word, int):
+            for at in range(0, size, len(BLOCK)):
+                file.write(BLOCK[:size - at])
+        else:
+            file.write(word.encode())
+        file.write(b"\r\n")
+
+
+def loaded(fleet, *commands):
+    """A server that has loaded a file with these commands."""
+    server = fleet.server(appendonly="yes", appendfsync="no", module_args=("dead-letter-tries", 1))
+    server.stop()
+    folder = os.path.join(server.folder, "appendonlydir")
+    [name] = [name for name in os.listdir(folder) if name.endswith(".incr.aof")]
+    with open(os.path.join(folder, name), "wb") as file:
+        write(file, "SELECT", "0")
+        for command in commands:
+            write(file, *command)
+    server.start(wait=False)
+    server.wait_loaded(MINUTES)
+    return server
+
+
+def add(name, at, *words, target="q"):
+    return ("TW.ADD", "s", target, name, "AT", str(at), *words)
+
+
+def small(due, target="q"):
+    return add("small", due, "PAYLOAD", "f", "v", target=target)
+
+
+def test_a_big_task_from_a_file_goes_to_the_dead_letters_with_its_sizes(fleet):
+    """And what comes after it is delivered."""
+    server = loaded(fleet, add("big", 1000, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART), small(1001))
+    wait_until(lambda: server.client().exists("s") == 0, MINUTES)
+    assert delivered(server.client(), "q") == ["small"]
+    [[_, fields]] = Raw(server)("XRANGE", "s:dead", "-", "+")
+    bytes_ = 3 * PART + 6
+    assert fields == ["tw.id", "big", "tw.due", "1000", "tw.attempt", "1", "tw.target", "q", "tw.error",
+                      f"ERR the entry would be {bytes_ + 29} bytes: a Stream takes at most {ENTRY}", "tw.bytes", str(bytes_),
+                      "f1", str(PART), "f2", str(PART), "f3", str(PART)]
+    found = server.tw()
+    assert (found["dead"], found["dropped"], found["deferred_refused"], found["fired"]) == (1, 0, 0, 1)
+    server.restart()
+    assert (server.client().exists("s"), server.client().xlen("s:dead")) == (0, 1)
+
+
+def test_one_whose_fields_alone_are_too_big_is_dropped_once(fleet):
+    """Though it repeats: it will never be delivered."""
+    server = loaded(fleet, add("big", 1000, "EVERY", "1", "PAYLOAD", PART, "v", PART + 1, "v", PART + 2, "v"), small(1001))
+    wait_until(lambda: server.client().exists("s") == 0, MINUTES)
+    assert delivered(server.client(), "q") == ["small"]
+    found = server.tw()
+    assert (found["dead"], found["dropped"], found["fired"], server.client().exists("s:dead")) == (0, 1, 1, 0)
+    assert "a task of the schedule 's' is dropped" in server.log()
+
+
+def test_a_big_one_for_a_list_is_delivered(fleet):
+    """No Stream takes it, but a List does; and when the List refuses, the dead letter has its size."""
+    server = loaded(fleet, ("SET", "q", "not a list"), add("big", 1000, "EVERY", "9" * 15, "LIST", "PAYLOAD", 3 * PART))
+    r = server.client(socket_timeout=MINUTES)
+    wait_until(lambda: r.exists("s:dead"), MINUTES)
+    [(_, fields)] = entries(r, "s:dead")
+    assert fields["tw.error"].startswith("WRONGTYPE")
+    assert (fields["tw.id"], fields["tw.bytes"], fields["value"]) == ("big", str(3 * PART), str(3 * PART))
+    r.delete("q")
+    assert r.execute_command("TW.DRAIN", "s") == 1
+    assert r.llen("q") == 1
+
+
+def test_draining_passes_a_big_one_by(fleet):
+    """It stays until it is due, and what comes after it is delivered."""
+    far = now_ms() + 3600 * 1000
+    server = loaded(fleet, add("big", far, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART), small(far + 1))
+    r = server.client()
+    assert [r.execute_command("TW.DRAIN", "s") for _ in range(2)] == [1, 0]
+    assert delivered(r, "q") == ["small"]
+    assert list(tasks(r, "s")) == ["big"]
+    assert r.execute_command("TW.MOVE", "s", "big", "IN", 0) == 1
+    wait_until(lambda: r.exists("s") == 0, MINUTES)
+    assert delivered(r, "s:dead") == ["big"]
+
+
+def test_draining_passes_a_big_one_by_though_finding_what_follows_takes_long(fleet):
+    """A million tasks that are due together take longer to be looked through than one TW.DRAIN delivers for."""
+    far = now_ms() + 3600 * 1000
+    server = loaded(fleet, add("big", far, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART))
+    r = server.client()
+    fill(r, "s", "q", 1000000, far + 1)
+    assert r.execute_command("TW.DRAIN", "s", "LIMIT", 1) == 1
