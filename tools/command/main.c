@@ -10,20 +10,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char HELP[] =
-    "usage: tickwheel COMMAND [ARGUMENTS]\n"
-    "\n"
-    "  run [FILE...]              run delayed tasks, from files or as they come through a pipe\n"
-    "  top                        show live what a server or a scheduler has to do\n"
-    "  replay TRACE               run a recorded trace of timer operations through the wheel and check every "
-    "firing\n"
-    "  draw TRACE --at TICK -o F  draw the wheel as it stands at a tick of a trace, as an SVG picture\n"
-    "  plan --timers N --tick T --max T\n"
-    "                             which wheel for so many timers: levels, memory, work on a tick\n"
-    "  help                       this text\n"
-    "  --version                  the version\n"
-    "\n"
-    "tickwheel COMMAND --help tells more.\n";
+static const char HELP[] = "usage: tickwheel COMMAND [ARGUMENTS]\n"
+                           "\n"
+                           "  run [FILE...]              run delayed tasks from files, or from a pipe\n"
+                           "  top                        show live what a server or a scheduler has to do\n"
+                           "  replay TRACE               run a recorded trace of timers, check every firing\n"
+                           "  draw TRACE --at TICK -o F  draw the wheel at a tick of a trace, as SVG\n"
+                           "  plan --timers N --tick T --max T\n"
+                           "                             which wheel for so many timers, and what it costs\n"
+                           "  help                       this text\n"
+                           "  --version                  the version\n"
+                           "\n"
+                           "tickwheel COMMAND --help tells more.\n";
 
 static int help(int argc, char **argv)
 {

@@ -10,13 +10,14 @@
 enum { FIELD_SIZE = 48, MESSAGE_SIZE = 200 };
 
 const char TW_SHAPE_HELP[] =
-    "  --preset NAME      the shape of the wheel: default, small, clock, simple:N, hashed:N, growing:N\n"
+    "  --preset NAME      shape: default, small, clock, simple:N, hashed:N, growing:N\n"
     "                     (N slots in the ring)\n"
-    "  --geometry LEVELS  a shape of your own, from the lowest level up: SLOTS/STEP,SLOTS/STEP,...,SLOTS\n"
-    "                     where STEP slots of a level make one slot of the next. A last \"...\" repeats the "
-    "level\n"
-    "                     before it until the wheel spans 2^64 ticks: 1024/512,256/128,...\n"
-    "  --overflow HOW     what happens to a timer that the top level cannot reach: reject, rounds or grow\n"
+    "  --geometry LEVELS  a shape of your own, from the lowest level up:\n"
+    "                     SLOTS/STEP,SLOTS/STEP,...,SLOTS where STEP slots of a\n"
+    "                     level make one slot of the next. A last \"...\" repeats\n"
+    "                     the level before it until the wheel spans 2^64 ticks:\n"
+    "                     1024/512,256/128,...\n"
+    "  --overflow HOW     for a timer beyond the top level: reject, rounds or grow\n"
     "                     (a geometry of your own: rounds, if not said otherwise)\n";
 
 static const struct preset {
