@@ -21,7 +21,7 @@
 
 #include "memory.h"
 
-enum { VERSION = 1, TASKS_MAX = 512, BYTES_MAX = 64 * 1024 };
+enum { VERSION = 1 };
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -104,7 +104,8 @@ bool tw__chunks_next(struct tw__chunks *chunks, struct tw__bytes *bytes)
     chunk_number++;
     chunks->size = 0;
     put_number(chunks, VERSION);
-    while (chunks->at < chunks->count && chunks->at - first < TASKS_MAX && chunks->size < BYTES_MAX) {
+    while (chunks->at < chunks->count && chunks->at - first < TW__CHUNK_TASKS &&
+           chunks->size < TW__CHUNK_BYTES) {
         const struct tw__task *task = chunks->task[chunks->at++];
         put_task(chunks, task, before, &routes);
         before = tw__task_due(task);
@@ -113,28 +114,12 @@ bool tw__chunks_next(struct tw__chunks *chunks, struct tw__bytes *bytes)
     return true;
 }
 
-/* Of each task the schedule has its block and a place in the table of ids: here its number of a route, its due time, flags
- * and sizes stand in their place. A chunk ends after BYTES_MAX: if the definitions of all routes take less than half of that,
- * the other half is filled by tasks. */
-uint64_t tw__chunks_bytes_most(const struct tw__schedule *schedule)
-{
-    enum { ROUTE = 5, NUMBER = 2, DUE = 5, FLAGS = 1, SIZE = 3, REPEAT = 2, CHUNK = 24, SNAPSHOT = 64 };
-    const uint64_t beside = offsetof(struct tw__task, rest) + sizeof(uint64_t);
-    uint64_t tasks = tw__table_count(&schedule->tasks), routes = tw__table_count(&schedule->routes);
-    uint64_t definition = schedule->longest_route + ROUTE, chunks = tasks;
-    if (routes <= BYTES_MAX / 2 / definition)
-        chunks = tasks / TASKS_MAX + schedule->bytes / (BYTES_MAX / 2) + 1;
-    uint64_t definitions = routes * chunks < tasks ? routes * chunks : tasks;
-    return schedule->bytes - tasks * (beside - NUMBER - DUE - FLAGS - SIZE - REPEAT) +
-           definitions * definition + chunks * CHUNK + SNAPSHOT;
-}
-
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
 
 struct reader {
     const char *at, *end; /* at NULL: the bytes are not a chunk */
     struct tw__schedule *schedule;
-    struct tw__route *route[TASKS_MAX];
+    struct tw__route *route[TW__CHUNK_TASKS];
     uint32_t routes;
     uint64_t due, now_ms;
 };
@@ -163,7 +148,7 @@ static struct tw__bytes take_bytes(struct reader *reader)
 
 static struct tw__route *take_route(struct reader *reader)
 {
-    uint64_t number = take_number(reader, TASKS_MAX - 1);
+    uint64_t number = take_number(reader, TW__CHUNK_TASKS - 1);
     if (reader->at == NULL || number < reader->routes)
         return reader->at == NULL ? NULL : reader->route[number];
     struct tw__plan plan;

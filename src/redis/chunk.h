@@ -21,11 +21,6 @@ void tw__chunks_init(struct tw__chunks *chunks, const struct tw__schedule *sched
 bool tw__chunks_next(struct tw__chunks *chunks, struct tw__bytes *bytes);
 void tw__chunks_fini(struct tw__chunks *chunks);
 
-/* How many bytes a snapshot or DUMP takes for the schedule at most. It looks at no task, but at the memory that the schedule
- * holds: for payloads of 100 bytes and more that do not compress, the answer is a hundredth to a third too high, as an
- * allocator rounds up; for smaller ones up to three quarters. Requires: few tasks are due a year after the task before. */
-uint64_t tw__chunks_bytes_most(const struct tw__schedule *schedule);
-
 /* Puts a chunk's tasks into a schedule. A task that is there already is replaced. Returns false when the bytes are not a
  * chunk; then some of its tasks may be in. */
 bool tw__chunk_read(struct tw__schedule *schedule, struct tw__bytes bytes, uint64_t now_ms);

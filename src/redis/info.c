@@ -36,26 +36,25 @@ enum { WARNING_MAX = 512 };
 
 /* ---- schedules that are too large ------------------------------------------------------------------------------------ */
 
-/* The most that a client, and so MIGRATE, may send as one argument: a schedule moves as one, by RESTORE. */
-static uint64_t argument_max;
-
+/* proto-max-bulk-len is the most that a client, and so MIGRATE, may send as one argument. A schedule moves as one argument
+ * of RESTORE. */
 void tw__info_settings(RedisModuleCtx *ctx)
 {
     char value[32];
     tw__server_setting(ctx, "proto-max-bulk-len", "536870912", value, sizeof value);
-    argument_max = strtoull(value, NULL, 10);
+    tw__schedules_limit_dump(strtoull(value, NULL, 10));
 }
 
 static const char too_large[] = "a schedule may be too large for MIGRATE and RESTORE, by proto-max-bulk-len; "
                                 "spread its tasks over more schedules";
 
 /* All that there is to be warned of. */
-static void add_warning(RedisModuleInfoCtx *info, RedisModuleCtx *ctx, uint64_t unmovable)
+static void add_warning(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
 {
     char text[WARNING_MAX];
     const char *other = tw__warning(ctx);
     bool more = strcmp(other, "none") != 0;
-    if (unmovable == 0)
+    if (tw__all.too_large == 0)
         snprintf(text, sizeof text, "%s", other);
     else
         snprintf(text, sizeof text, "%s%s%s", more ? other : "", more ? "; " : "", too_large);
@@ -133,14 +132,13 @@ static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
         add_number(info, "pending", tw__all.pending);
         return;
     }
-    uint64_t unmovable = tw__overview_larger(argument_max);
     add_pending(info);
-    add_number(info, "unmovable", unmovable);
+    add_number(info, "unmovable", tw__all.too_large);
     add_counts(info);
     add_times(info);
     RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);
     RedisModule_InfoAddFieldCString(info, "durability", tw__durability(ctx));
-    add_warning(info, ctx, unmovable);
+    add_warning(info, ctx);
     RedisModule_FreeThreadSafeContext(ctx);
 }
 

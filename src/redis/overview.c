@@ -11,13 +11,13 @@
  * which say nothing of the seconds after them; some of the largest schedules alone, which say nothing of a million
  * small ones.
  */
-#include "chunk.h"
+#include "schedule.h"
 
 #include <string.h>
 
 enum {
     LOOK_MAX = 20000,      /* tasks in the wheel, and tasks of a sample: a millisecond or two each */
-    SCHEDULES_MAX = 20000, /* looked at, to find the largest, the too large ones, and for a sample */
+    SCHEDULES_MAX = 20000, /* looked at, to find the largest, and for a sample */
     SAMPLED_MAX =
         4000 /* schedules of which a sample is taken, a task of each: each is some misses of the cache */
 };
@@ -51,16 +51,6 @@ size_t tw__overview_largest(const struct tw__schedule **largest, size_t limit)
     struct tw_link *link = tw__all.attached.next;
     for (; limit > 0 && link != &tw__all.attached && left > 0; link = link->next, left--)
         count = insert(largest, count, limit, tw__schedule_at(link));
-    return count;
-}
-
-uint64_t tw__overview_larger(uint64_t bytes)
-{
-    uint64_t count = 0;
-    uint32_t left = SCHEDULES_MAX;
-    struct tw_link *link = tw__all.attached.next;
-    for (; link != &tw__all.attached && left > 0; link = link->next, left--)
-        count += tw__chunks_bytes_most(tw__schedule_at(link)) > bytes;
     return count;
 }
 

@@ -46,13 +46,53 @@ void tw__vector_add(struct tw__vector *vector, void *pointer)
     vector->at[vector->count++] = pointer;
 }
 
-/* ---- attached and detached -------------------------------------------------------------------------------------- */
+/* ---- schedules that are too large to be moved ------------------------------------------------------------------- */
+
+/* A task has its block and a place in the table of ids in memory, and in a dump the number of its route, its due time,
+ * flags and sizes instead. A chunk ends after TW__CHUNK_BYTES: if the definitions of all routes take less than half of
+ * that, tasks fill the other half. */
+uint64_t tw__schedule_dump_most(const struct tw__schedule *schedule)
+{
+    enum { ROUTE = 5, NUMBER = 2, DUE = 5, FLAGS = 1, SIZE = 3, REPEAT = 2, CHUNK = 24, SNAPSHOT = 64 };
+    const uint64_t beside = offsetof(struct tw__task, rest) + sizeof(uint64_t);
+    uint64_t tasks = tw__table_count(&schedule->tasks), routes = tw__table_count(&schedule->routes);
+    uint64_t definition = schedule->longest_route + ROUTE, chunks = tasks;
+    if (routes * definition <= TW__CHUNK_BYTES / 2)
+        chunks = tasks / TW__CHUNK_TASKS + schedule->bytes / (TW__CHUNK_BYTES / 2) + 1;
+    uint64_t definitions = routes * chunks < tasks ? routes * chunks : tasks;
+    return schedule->bytes - tasks * (beside - NUMBER - DUE - FLAGS - SIZE - REPEAT) +
+           definitions * definition + chunks * CHUNK + SNAPSHOT;
+}
+
+/* Keeps `tw__all.too_large` right, so that INFO need not go through all schedules. A task or a route that comes or goes
+ * changes the bytes, so count_bytes() is the place to weigh. */
+static void weigh(struct tw__schedule *schedule)
+{
+    bool too_large = schedule->attached && tw__schedule_dump_most(schedule) > tw__all.dump_limit;
+    if (too_large == schedule->too_large)
+        return;
+    schedule->too_large = too_large;
+    tw__all.too_large += too_large ? 1 : (uint64_t)-1;
+}
+
+void tw__schedules_limit_dump(uint64_t bytes)
+{
+    if (bytes == tw__all.dump_limit)
+        return;
+    tw__all.dump_limit = bytes;
+    struct tw_link *link = tw__all.attached.next;
+    for (; link != NULL && link != &tw__all.attached; link = link->next)
+        weigh(tw__schedule_at(link));
+}
+
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
 static void count_bytes(struct tw__schedule *schedule, int64_t more)
 {
     schedule->bytes += (uint64_t)more;
     if (schedule->attached)
         tw__all.bytes += (uint64_t)more;
+    weigh(schedule);
 }
 
 /* The server's memory never ends, as it ends the process first, and no address of it is too high: see memory.h and
@@ -80,6 +120,8 @@ static void count_tables(struct tw__schedule *schedule, size_t before)
 {
     count_bytes(schedule, (int64_t)bytes_of_tables(schedule) - (int64_t)before);
 }
+
+/* ---- attached and detached -------------------------------------------------------------------------------------- */
 
 struct tw__schedule *tw__schedule_new(void)
 {
@@ -114,6 +156,7 @@ void tw__schedule_attach(struct tw__schedule *schedule)
     tw__link_before(&schedule->all, &tw__all.attached);
     schedule->attached = true;
     count_all(schedule, 1);
+    weigh(schedule);
 }
 
 void tw__schedule_detach(struct tw__schedule *schedule)
@@ -124,6 +167,7 @@ void tw__schedule_detach(struct tw__schedule *schedule)
     tw__link_before(&schedule->all, &tw__all.detached);
     schedule->attached = false;
     count_all(schedule, (uint64_t)-1);
+    weigh(schedule);
 }
 
 size_t tw__schedule_bytes(const struct tw__schedule *schedule)
@@ -233,10 +277,10 @@ static struct tw__route *make_route(struct tw__schedule *schedule, const char *k
     tw__all.route[route->index] = route;
     size_t before = bytes_of_tables(schedule);
     insert(&schedule->routes, hash, route);
-    count_tables(schedule, before);
-    count_block(schedule, route, 1);
     if (route->key_size > schedule->longest_route)
         schedule->longest_route = route->key_size;
+    count_tables(schedule, before);
+    count_block(schedule, route, 1);
     return route;
 }
 

@@ -66,6 +66,7 @@ struct tw__schedule {
     void *name;                   /* of its key, as the server wants it */
     int db;
     bool attached, in_batch, left; /* left: tasks of it, in this batch */
+    bool too_large;                /* counted in tw__all.too_large */
     uint32_t longest_route;        /* the longest key of a route that it has had */
     uint64_t queued, held;         /* tasks in the queues of overdue and late ones; in those of its routes */
     uint64_t bytes;                /* all its memory: of tasks, routes and the tables of them */
@@ -86,8 +87,9 @@ struct tw__all {
     struct tw_link attached, detached;
     uint64_t schedules, pending, queued, held, bytes; /* of attached schedules */
     uint64_t empty; /* attached schedules without tasks: there are none but in the middle of commands, mostly */
-    uint64_t reaping;         /* tasks of detached ones */
-    struct tw__route **route; /* by number; unused numbers are a list, see tw__route_at() */
+    uint64_t reaping;               /* tasks of detached ones */
+    uint64_t dump_limit, too_large; /* how many attached schedules' dumps may take more bytes than that */
+    struct tw__route **route;       /* by number; unused numbers are a list, see tw__route_at() */
     uint32_t routes, route_capacity, route_free;
     uint32_t order;
     struct tw__schedule
@@ -141,6 +143,17 @@ static inline struct tw__schedule *tw__schedule_at(struct tw_link *link)
 
 /* What it takes in memory. */
 size_t tw__schedule_bytes(const struct tw__schedule *schedule);
+
+/* A chunk (chunk.h) of a snapshot or of DUMP has at most so many tasks, and ends behind the task that makes it so large. */
+enum { TW__CHUNK_TASKS = 512, TW__CHUNK_BYTES = 64 * 1024 };
+/* How many bytes a snapshot or DUMP takes for the schedule at most. It looks at no task, but at the memory that the
+ * schedule holds: for payloads of 100 bytes and more that do not compress, the answer is a hundredth to a third too high,
+ * as an allocator rounds up; for smaller ones up to three quarters. Requires: few tasks are due a year after the task
+ * before. */
+uint64_t tw__schedule_dump_most(const struct tw__schedule *schedule);
+/* From now on `tw__all.too_large` counts the attached schedules whose dump may take more than `bytes`. Cost: a look at
+ * each attached schedule, if that is another limit than before. */
+void tw__schedules_limit_dump(uint64_t bytes);
 
 /* Finding a task takes three fetches from memory, each after the other. A command tells beforehand which id it will look
  * for, does something else, and tells once more: if it turns out to mean the same schedule as the last one, what it needs is
@@ -260,10 +273,6 @@ bool tw__overview_forecast(uint64_t now_ms, uint64_t step, size_t count, uint64_
 
 /* Up to `limit` of the attached schedules that have most tasks, most first. Returns how many. */
 size_t tw__overview_largest(const struct tw__schedule **largest, size_t limit);
-
-/* How many of the attached schedules may take more than so many bytes as DUMP answers them (chunk.h says how exactly that is
- * known). */
-uint64_t tw__overview_larger(uint64_t bytes);
 
 /* All tasks of a schedule in order, in a block from tw__memory. NULL: there are none. */
 struct tw__task **tw__schedule_sorted(const struct tw__schedule *schedule);

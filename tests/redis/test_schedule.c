@@ -769,7 +769,7 @@ static void check_queue(const struct tw_link *queue, enum place place)
 }
 
 struct sums {
-    uint64_t schedules, pending, queued, held, bytes, reaping, filed, taken_up;
+    uint64_t schedules, pending, queued, held, bytes, too_large, reaping, filed, taken_up;
 };
 
 static void check_room(const struct room *room, struct sums *sums)
@@ -801,6 +801,7 @@ static void check_room(const struct room *room, struct sums *sums)
     sums->queued += queued;
     sums->held += held;
     sums->bytes += room->schedule->bytes;
+    sums->too_large += tw__schedule_dump_most(room->schedule) > tw__all.dump_limit;
 }
 
 static void check_sums(void)
@@ -816,6 +817,7 @@ static void check_sums(void)
     assert_int_equal(tw__all.queued, sums.queued);
     assert_int_equal(tw__all.held, sums.held);
     assert_int_equal(tw__all.bytes, sums.bytes);
+    assert_int_equal(tw__all.too_large, sums.too_large);
     assert_int_equal(tw__all.reaping, sums.reaping + m.buried);
     assert_int_equal(tw__schedule_reaping(), detached);
     if (m.graves > 0)
@@ -997,8 +999,16 @@ static void file_again(struct ref *ref)
     tw__file(ref->task, due, m.now);
 }
 
+/* The limit is about what this schedule takes, so that a change of it often leads past the limit. */
+static void limit_dumps(const struct room *room)
+{
+    tw__schedules_limit_dump(tw__schedule_dump_most(room->schedule) + below(3) - 1);
+    check_sums();
+}
+
 static void look(struct room *room)
 {
+    limit_dumps(room);
     look_at_all(room);
     look_for_overdue();
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
@@ -1707,11 +1717,11 @@ static void a_schedule_takes_no_more_bytes_than_is_foretold(void **state)
         open_all();
         struct tw__schedule *schedule = tw__schedule_new();
         put_like(schedule, shapes[k].count, shapes[k].targets, shapes[k].name, shapes[k].payload);
-        uint64_t most = tw__chunks_bytes_most(schedule), bytes = bytes_of_chunks(schedule);
+        uint64_t most = tw__schedule_dump_most(schedule), bytes = bytes_of_chunks(schedule);
         assert_true(most >= bytes);
         assert_true(shapes[k].factor == 0 || (double)most <= (double)bytes * shapes[k].factor);
         put_many(schedule, 20000, 21300);
-        assert_true(tw__chunks_bytes_most(schedule) >= bytes_of_chunks(schedule));
+        assert_true(tw__schedule_dump_most(schedule) >= bytes_of_chunks(schedule));
         close_schedule(schedule);
         close_all();
     }
