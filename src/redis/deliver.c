@@ -306,10 +306,12 @@ static uint64_t entry_bytes(const struct tw__task *task)
     return about_bytes(task) + tw__payload_bytes(tw__task_payload(task));
 }
 
-/* Whether no Stream will ever take the task. A List takes it. */
-static bool is_too_big(const struct tw__route *route, const struct tw__task *task)
+/* Whether no Stream will ever take the task. A List takes it. The id and the payload lie in the task's block, so the size of
+ * the block alone clears every task that TW.ADD took: their payloads are not summed at each delivery. */
+static bool is_too_big(const struct tw__route *route, struct tw__task *task)
 {
-    return tw__route_plan(route).kind == TW__STREAM && entry_bytes(task) > ENTRY_MAX;
+    return tw__memory.usable(task) > TW__TASK_BYTES_MAX && tw__route_plan(route).kind == TW__STREAM &&
+           entry_bytes(task) > ENTRY_MAX;
 }
 
 /* A dead letter is a Stream's entry too. When it would be too big, each value's size stands in the place of the value. */
@@ -362,10 +364,10 @@ static RedisModuleString *dead_letter_name(RedisModuleCtx *ctx, const struct tw_
 }
 
 static enum tw__defer call_dead_letter(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
-                                       const char *why, char *error)
+                                       enum letter letter, const char *why, char *error)
 {
     struct arguments arguments;
-    bool list = tw__route_plan(route).kind == TW__LIST, sizes = letter_of(route, task, why) == LETTER_OF_SIZES;
+    bool list = tw__route_plan(route).kind == TW__LIST, sizes = letter == LETTER_OF_SIZES;
     arguments_init(&arguments, tw__task_payload(task).count + 16);
     add_own(&arguments, dead_letter_name(ctx, route->schedule));
     add_kept(&arguments, word("*"));
@@ -424,11 +426,12 @@ static enum tw__defer give_up(RedisModuleCtx *ctx, struct tw__route *route, stru
 {
     struct tw__schedule *schedule = route->schedule;
     char refusal[ERROR_MAX];
-    if (letter_of(route, task, error) == LETTER_NONE) {
+    enum letter letter = letter_of(route, task, error);
+    if (letter == LETTER_NONE) {
         drop_too_big(ctx, route, task, now_ms);
         return TW__DEFER_NONE;
     }
-    enum tw__defer why = call_dead_letter(ctx, route, task, error, refusal);
+    enum tw__defer why = call_dead_letter(ctx, route, task, letter, error, refusal);
     if (why == TW__DISTURBED) {
         tw__counts.dead += refusal[0] == '\0';
         return TW__DEFER_NONE;
