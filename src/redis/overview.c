@@ -17,7 +17,7 @@
 
 enum {
     LOOK_MAX = 20000,      /* tasks in the wheel, and tasks of a sample: a millisecond or two each */
-    SCHEDULES_MAX = 20000, /* looked at, to find the largest, and for a sample */
+    SCHEDULES_MAX = 20000, /* looked at, to find the largest and for a sample */
     SAMPLED_MAX =
         4000 /* schedules of which a sample is taken, a task of each: each is some misses of the cache */
 };

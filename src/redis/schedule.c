@@ -65,7 +65,7 @@ uint64_t tw__schedule_dump_most(const struct tw__schedule *schedule)
 }
 
 /* Keeps `tw__all.too_large` right, so that INFO need not go through all schedules. A task or a route that comes or goes
- * changes the bytes, so count_bytes() is the place to weigh. */
+ * changes the bytes, so count_bytes() is the place to weigh; count_all() is, for schedules that come or go. */
 static void weigh(struct tw__schedule *schedule)
 {
     bool too_large = schedule->attached && tw__schedule_dump_most(schedule) > tw__all.dump_limit;
@@ -136,8 +136,8 @@ struct tw__schedule *tw__schedule_new(void)
     return schedule;
 }
 
-/* Adds what a schedule has to the sums, or takes it off. */
-static void count_all(const struct tw__schedule *schedule, uint64_t sign)
+/* Adds the counts of a schedule to the sums, or takes them off. */
+static void count_all(struct tw__schedule *schedule, uint64_t sign)
 {
     tw__all.schedules += sign;
     tw__all.empty += tw__table_count(&schedule->tasks) == 0 ? sign : 0;
@@ -146,6 +146,7 @@ static void count_all(const struct tw__schedule *schedule, uint64_t sign)
     tw__all.held += sign * schedule->held;
     tw__all.bytes += sign * schedule->bytes;
     tw__all.reaping -= sign * tw__table_count(&schedule->tasks);
+    weigh(schedule);
 }
 
 void tw__schedule_attach(struct tw__schedule *schedule)
@@ -156,7 +157,6 @@ void tw__schedule_attach(struct tw__schedule *schedule)
     tw__link_before(&schedule->all, &tw__all.attached);
     schedule->attached = true;
     count_all(schedule, 1);
-    weigh(schedule);
 }
 
 void tw__schedule_detach(struct tw__schedule *schedule)
@@ -167,7 +167,6 @@ void tw__schedule_detach(struct tw__schedule *schedule)
     tw__link_before(&schedule->all, &tw__all.detached);
     schedule->attached = false;
     count_all(schedule, (uint64_t)-1);
-    weigh(schedule);
 }
 
 size_t tw__schedule_bytes(const struct tw__schedule *schedule)
