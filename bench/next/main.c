@@ -94,17 +94,22 @@ static uint64_t run_steady(uint64_t turns)
     return clock_ns() - begin;
 }
 
-/* A turn is one timer cancelled and filed again, at random. */
-static uint64_t run_churn(uint64_t turns)
+/* A turn is one timer, any of them, that is cancelled and filed again, as fill() files. */
+static uint64_t run_refiling(uint64_t turns, uint32_t first, uint32_t count)
 {
     uint64_t begin = clock_ns();
     for (uint64_t i = 0; i < turns; i++) {
         struct tw_timer *timer = any();
         tw_wheel_cancel(wheel, timer);
-        tw_wheel_add_in(wheel, timer, 1 + random_below(SPREAD));
+        tw_wheel_add_in(wheel, timer, first + random_below(count));
         ask();
     }
     return clock_ns() - begin;
+}
+
+static uint64_t run_churn(uint64_t turns)
+{
+    return run_refiling(turns, 1, SPREAD);
 }
 
 /* Idle timeouts of 30 s, each pushed back about once a second: filed anywhere in the next 29 s some time ago. */
@@ -177,14 +182,7 @@ static void prepare_minute(void)
 
 static uint64_t run_minute(uint64_t turns)
 {
-    uint64_t begin = clock_ns();
-    for (uint64_t i = 0; i < turns; i++) {
-        struct tw_timer *timer = any();
-        tw_wheel_cancel(wheel, timer);
-        tw_wheel_add_in(wheel, timer, 140000 + random_below(1000));
-        ask();
-    }
-    return clock_ns() - begin;
+    return run_refiling(turns, 140000, 1000);
 }
 
 static void prepare_equal(void)
@@ -194,14 +192,7 @@ static void prepare_equal(void)
 
 static uint64_t run_equal(uint64_t turns)
 {
-    uint64_t begin = clock_ns();
-    for (uint64_t i = 0; i < turns; i++) {
-        struct tw_timer *timer = any();
-        tw_wheel_cancel(wheel, timer);
-        tw_wheel_add_in(wheel, timer, HOUR);
-        ask();
-    }
-    return clock_ns() - begin;
+    return run_refiling(turns, HOUR, 1);
 }
 
 static const struct load loads[] = {
