@@ -2,7 +2,7 @@
  *
  * The cost of asking a wheel for its next deadline in each turn of a loop: each load runs three times in a round, asking
  * for nothing, for tw_wheel_next_bound() and for tw_wheel_next_exact(), on the same wheel of TW_DEFAULT, with the same
- * choices. What a question costs is the difference to the run that asks nothing, divided by the turns. A fourth run times
+ * choices. The cost of a question is the difference to the run that asks nothing, divided by the turns. A fourth run times
  * every exact question by itself, for the longest one.
  *
  *   next_bench [--timers N] [--rounds N] [--quick]      a line for each load and round, tab-separated
@@ -43,7 +43,7 @@ static uint64_t sum, longest, asked_ns, asked; /* questions, timed one by one */
 static uint64_t clock_ns(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* not what other programs take of the core */
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* without the time that other programs take of the core */
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
@@ -81,7 +81,7 @@ static void prepare_spread(void)
     fill(1, SPREAD);
 }
 
-/* A turn is a tick: what is due fires, and is filed again at random. */
+/* A turn is a tick: each due timer fires, and is filed again at random. */
 static uint64_t run_steady(uint64_t turns)
 {
     uint64_t begin = clock_ns();
@@ -207,7 +207,7 @@ static const struct load loads[] = {
 
 /* ---- main --------------------------------------------------------------------------------------------------- */
 
-/* What it takes to look at the clock twice. */
+/* The time that two looks at the clock take. */
 static double clock_cost_ns(void)
 {
     enum { PAIRS = 100000 };

@@ -1159,7 +1159,7 @@ class scheduler
         return tw_sched_key_count(raw_);
     }
 
-    /* Drops what is pending. Returns: how many tasks; TW_ESTOPPED, which is negative, after a stop. */
+    /* Drops all pending tasks. Returns: how many tasks; TW_ESTOPPED, which is negative, after a stop. */
     std::int64_t drain()
     {
         return tw_sched_drain(raw_, nullptr, nullptr);

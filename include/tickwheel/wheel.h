@@ -270,7 +270,7 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32
  * at TW_NEVER, the end of time. Cost: O(levels). */
 uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);
 
-/* The earliest deadline itself. From the first call on the wheel remembers what it has found out, at a cost of a few
+/* The earliest deadline itself. From the first call on the wheel remembers its findings, at a cost of a few
  * nanoseconds for each add and move. Timers that were pushed back may be filed again: not to be called in a visit.
  * Returns: a tick (it may lie before `now` when due timers wait to be polled); TW_NEVER when the wheel is empty, or when
  * all its timers are due at TW_NEVER.

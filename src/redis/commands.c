@@ -69,8 +69,8 @@ static bool allows(enum condition condition, const struct tw__task *old, uint64_
 /* ---- keys ---------------------------------------------------------------------------------------------------------- */
 
 /* Whether a client's command comes while a data set is loaded, in a script as well. The server lets none through, unless a
- * client's DEBUG RELOAD has ended its loading flag (events.c). It would not log the command, and what the file says later
- * would undo it. Commands of the file, of the primary, and those that another module calls while one of the file is
+ * client's DEBUG RELOAD has ended its loading flag (events.c). It would not log the command, and later commands of the file
+ * would undo it. Commands of the file, of the primary, and calls of another module while a command of the file is
  * replayed, are no client's. */
 static bool is_too_early(RedisModuleCtx *ctx)
 {
@@ -258,8 +258,8 @@ static bool is_told(RedisModuleCtx *ctx)
            RedisModule_IsAOFClient(RedisModule_GetClientId(ctx));
 }
 
-/* Whether each form of delivery can carry the task, the dead letter too. What has been acknowledged is not refused: deliver.c
- * knows what to do with it. */
+/* Whether each form of delivery can carry the task, the dead letter too. An acknowledged task is not refused: deliver.c
+ * knows how to deal with it. */
 static bool size_fits(RedisModuleCtx *ctx, const struct add *add)
 {
     char error[ERROR_MAX];

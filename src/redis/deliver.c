@@ -32,7 +32,7 @@ enum {
 };
 
 static uint64_t drains;       /* TW.DRAIN calls, two for each: see struct tw__route */
-static uint64_t drain_series; /* `drains` of the first of those that went on behind each other */
+static uint64_t drain_series; /* `drains` of the first of the calls that went on behind each other */
 static uint64_t drained;      /* by the present one */
 /* The schedule in which the last one met only tasks that were refused, until its time was over: the next one is the same
  * one still, and goes on behind them. Else NULL. It may have been removed: it is compared only. */
@@ -205,7 +205,7 @@ static enum tw__defer classify(RedisModuleCallReply *reply, char *error)
     return TW__DEFER_REFUSED;
 }
 
-/* Calls for a task. TW__DISTURBED: the task is not what it was. */
+/* Calls for a task. TW__DISTURBED: a handler has changed or removed the task meanwhile. */
 static enum tw__defer call(RedisModuleCtx *ctx, const char *command, struct arguments *arguments,
                            struct tw__task *task, char *error)
 {
@@ -277,7 +277,7 @@ static enum tw__defer call_rpush(RedisModuleCtx *ctx, struct tw__route *route, s
     return call(ctx, "RPUSH", &arguments, task, error);
 }
 
-/* ---- what is too big ---------------------------------------------------------------------------------------------------- */
+/* ---- too big a task ---------------------------------------------------------------------------------------------------- */
 
 /* The most that a Stream takes in one entry, fields and values together. TW.ADD refuses earlier; but a task may come from
  * a file, from RESTORE, or from a version that refused nothing. To try it costs the server seconds, so sizes are summed. */
@@ -294,7 +294,7 @@ static size_t digits(uint64_t number)
     return count;
 }
 
-/* The bytes of what add_about() adds. */
+/* The bytes of the fields that add_about() adds. */
 static uint64_t about_bytes(const struct tw__task *task)
 {
     return strlen("tw.id") + tw__task_id(task).size + strlen("tw.due") + digits(tw__task_due(task)) +
@@ -578,7 +578,7 @@ enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t 
 }
 
 /* TW.DRAIN of one task, if its target takes it. A refusal does not count as a try, as the task may not be due; it stays
- * filed meanwhile, so that it keeps its place among those that are due with it. */
+ * filed meanwhile, so that it keeps its place among the tasks that are due with it. */
 static enum tw__defer drain_task(RedisModuleCtx *ctx, struct tw__task *task, uint64_t now_ms)
 {
     char error[ERROR_MAX];
@@ -662,7 +662,7 @@ static void look_at_clock(struct drain *drain, bool big)
         drain->over = RedisModule_MonotonicMicroseconds() >= drain->until_us;
 }
 
-/* Delivers of the `want` tasks that are due first, without those that are held or were refused in this TW.DRAIN. One that is
+/* Delivers of the `want` tasks that are due first, without held tasks and tasks refused in this TW.DRAIN. One that is
  * too big stays until it is due, and nothing waits behind it, as it will never be delivered. *found: how many there were. */
 static enum tw__defer deliver_first(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t want,
                                     struct drain *drain, uint64_t *found)

@@ -16,7 +16,7 @@
  * pattern of 255 bytes each such id would take a third of a second still, and here it takes some milliseconds.
  *
  * Which patterns match which ids is meant to be the same as in the server, with two exceptions. Bytes above 127 are numbers
- * above 127, so [a-\xff] is not what a signed char makes of it. A star matches an id without bytes.
+ * above 127, so [a-\xff] has all of them, where a signed char would be negative. A star matches an id without bytes.
  */
 #include "match.h"
 
@@ -34,7 +34,7 @@ static bool bit_is_set(const uint64_t *words, uint32_t place)
 
 /* ---- reading ------------------------------------------------------------------------------------------------- */
 
-/* What is left of a pattern's text. */
+/* The part of a pattern's text that is not read yet. */
 struct text {
     const unsigned char *at, *end;
 };
@@ -72,7 +72,7 @@ static void read_class(struct text *text, bool *takes)
         takes[byte] = in_class[byte] != not ;
 }
 
-/* Reads what one place takes. */
+/* Reads which bytes one place takes. */
 static void read_place(struct text *text, bool *takes)
 {
     unsigned char first = *text->at++;

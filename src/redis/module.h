@@ -11,7 +11,7 @@
  *     table.c     ids to tasks                    overview.c  all schedules at once
  *     aof.c       reading append-only files       mend.c      one that was cut off in a transaction
  *     config.c, info.c, docs.c
- *     arguments.c reading the arguments of commands   rights.c    what the caller of a command may write
+ *     arguments.c reading the arguments of commands   rights.c    which keys the caller of a command may write
  */
 #ifndef TW_REDIS_MODULE_H
 #define TW_REDIS_MODULE_H
@@ -26,8 +26,8 @@
 /* The longest time, in ms: what a Redis integer can say. */
 #define TW__TIME_MAX ((uint64_t)INT64_MAX)
 
-/* The most that id, target and payload of a task take together. A Stream refuses an entry of more than 2^30 bytes; what
- * is left is for the fields that deliver.c adds, those of a dead letter too. */
+/* The most that id, target and payload of a task take together. A Stream refuses an entry of more than 2^30 bytes; the
+ * rest is for the fields that deliver.c adds, to a dead letter too. */
 #define TW__TASK_BYTES_MAX UINT64_C(1000000000)
 
 /* ---- state of the module ------------------------------------------------------------------------------------ */
@@ -46,7 +46,7 @@ enum tw__defer {
     TW__DEFER_DISK,
     TW__DEFER_REFUSED,
     TW__DEFERS,
-    TW__DISTURBED, /* by another module's handler, while the server did what it was called for */
+    TW__DISTURBED, /* by another module's handler, in the middle of our call of the server */
     TW__FORBIDDEN  /* the caller of TW.DRAIN may not write a target; the error has been sent */
 };
 
@@ -159,7 +159,7 @@ void tw__batch_finish(void);
 /* Whether one is open: then the server itself, or a handler of another module, calls us. */
 bool tw__batch_open(void);
 
-/* The server will be called for a task; and has been: returns whether the task is what it was. */
+/* The server will be called for a task; and has been: returns whether the task is unchanged. */
 void tw__batch_watch(struct tw__task *task);
 bool tw__batch_same(const struct tw__task *task);
 

@@ -5,7 +5,7 @@
  * Tasks are delivered with all rights, at a time when nobody is there to ask. So rights count when a task is filed or
  * moved: the server itself asks for the target of TW.ADD, which is an argument; we ask for those of TW.MOVE and TW.DRAIN.
  *
- * What the server itself says has all rights: the log, the replication link, another module that calls us as nobody. In a
+ * A command from the server itself has all rights: the log, the replication link, another module that calls us as nobody. In a
  * script the caller is the one who called the script.
  *
  * Redis 7.0 aborts when it is asked for the name of a user where there is none. So a client is looked up by its number,
@@ -89,7 +89,7 @@ void tw__caller_fini(struct tw__caller *caller)
         RedisModule_FreeString(NULL, caller->denied);
 }
 
-/* ---- what it may --------------------------------------------------------------------------------------------------- */
+/* ---- rights ------------------------------------------------------------------------------------------------------- */
 
 bool tw__caller_may_write(struct tw__caller *caller, RedisModuleString *key)
 {

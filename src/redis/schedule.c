@@ -489,7 +489,7 @@ void tw__schedule_reap_all(void)
 
 /* ---- looking --------------------------------------------------------------------------------------------------------- */
 
-/* A task with what its place in the order depends on, so that comparing two does not fetch them again. */
+/* A task with the members that decide its place in the order, so that comparing two does not fetch them again. */
 struct candidate {
     uint64_t due;
     uint32_t order;
@@ -629,8 +629,8 @@ static void keep_if_wanted(struct look *look, struct tw__task *task)
 
 enum { NEAR_MS = 1000, FURTHER = 4, FEW = 256, WHEEL_SHARE = 16 };
 
-/* How many tasks may be looked at through the wheel before all of a schedule are looked at through its table. What is next
- * in the wheel has to be fetched first, one after the other, so it takes some times as long for each. */
+/* How many tasks may be looked at through the wheel before all of a schedule are looked at through its table. In
+ * the wheel the tasks have to be fetched one after the other, so each takes some times as long. */
 static uint64_t most_in_wheel(const struct tw__schedule *schedule)
 {
     uint64_t all = tw__table_count(&schedule->tasks);

@@ -88,7 +88,7 @@ struct tw__all {
     uint64_t schedules, pending, queued, held, bytes; /* of attached schedules */
     uint64_t empty; /* attached schedules without tasks: there are none but in the middle of commands, mostly */
     uint64_t reaping;               /* tasks of detached ones */
-    uint64_t dump_limit, too_large; /* how many attached schedules' dumps may take more bytes than that */
+    uint64_t dump_limit, too_large; /* attached schedules whose dump may take more than dump_limit bytes */
     struct tw__route **route;       /* by number; unused numbers are a list, see tw__route_at() */
     uint32_t routes, route_capacity, route_free;
     uint32_t order;
@@ -251,8 +251,7 @@ uint64_t tw__overdue(uint64_t now_ms, uint64_t *oldest);
 struct tw__wanted {
     uint64_t from, to;      /* from <= due <= to */
     struct tw__task *after; /* if not NULL: in the order of delivery behind this one */
-    uint64_t
-        drain; /* if not 0: not those that are held, nor those whose route refused this TW.DRAIN or a later one */
+    uint64_t drain; /* if not 0: no held tasks, and none whose route refused this TW.DRAIN or a later one */
 };
 
 /* Up to `limit` of the tasks that are wanted, in the order of delivery, into `task`. Returns how many. Cost: a look at the

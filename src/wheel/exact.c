@@ -149,7 +149,7 @@ static uint64_t look_through(struct tw_wheel *w, struct tw__head *head, uint64_t
     return earliest;
 }
 
-/* The earliest deadline of the timers of a list, which is the list's bound from then on. Those that were pushed back are
+/* The earliest deadline of the timers of a list, which is the list's bound from then on. Timers that were pushed back are
  * filed where they belong, in the order in which they were in the list, so that each is met here once. */
 static uint64_t list_earliest(struct tw_wheel *w, struct tw__head *head, uint64_t bound, uint64_t *kept)
 {

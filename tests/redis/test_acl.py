@@ -289,7 +289,7 @@ def test_other_modules_have_the_rights_of_whom_they_call_for(fleet, run):
     assert CALLS[run](client, "MEDDLE.CALL", "SERVER", "TW.DRAIN", "s") == 1
 
 
-# What equals the right to write any key: docs/redis.md says so
+# Rights that equal the right to write any key: docs/redis.md says so
 
 def test_internal_commands_are_refused_from_clients(server, r):
     r.execute_command("TW.ADD", "s", "q", "a", *DUE)

@@ -899,7 +899,7 @@ static void look_for_earliest(struct room *room)
     assert_true(got == limit || first + got == count || sorted[first + got]->due > to);
 }
 
-/* The same behind one of the tasks, and without those that a TW.DRAIN cannot deliver. */
+/* The same behind one of the tasks, and without the tasks that a TW.DRAIN cannot deliver. */
 static void look_for_wanted(struct room *room)
 {
     static uint64_t drain;
@@ -999,7 +999,7 @@ static void file_again(struct ref *ref)
     tw__file(ref->task, due, m.now);
 }
 
-/* The limit is about what this schedule takes, so that a change of it often leads past the limit. */
+/* The limit is near the size of this schedule's dump, so that a change of the schedule often leads past the limit. */
 static void limit_dumps(const struct room *room)
 {
     tw__schedules_limit_dump(tw__schedule_dump_most(room->schedule) + below(3) - 1);
@@ -1667,7 +1667,7 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
     close_all();
 }
 
-/* What DUMP takes for a schedule, uncompressed: for each chunk a mark of one byte and its size in five; some bytes around. */
+/* The bytes of DUMP for a schedule, uncompressed: for each chunk a mark of one byte and its size in five; some bytes around. */
 static uint64_t bytes_of_chunks(const struct tw__schedule *schedule)
 {
     struct tw__chunks chunks;

@@ -60,7 +60,7 @@ def test_the_biggest_that_is_taken_fits_into_each_form(big):
     assert big.tw()["dropped"] == 0
 
 
-# What an older version wrote into its file
+# Commands that an older version wrote into its file
 
 def write(file, *words):
     """A command for the append-only file; a number among the words is a string of so many bytes."""

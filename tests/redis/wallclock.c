@@ -3,8 +3,8 @@
  *
  * The file named by WALLCLOCK_FILE holds two signed 64-bit numbers, the milliseconds to add to the wall clock and to the
  * monotonic clock; a test writes other ones while the server runs. When an administrator or NTP sets the time, the wall clock
- * alone is moved. The processor's time stays true. Valkey has a module look for functions in the C library first: what the
- * module calls by itself, not through the server, tells the true time there.
+ * alone is moved. The processor's time stays true. Valkey has a module look for functions in the C library first: a function
+ * that the module calls by itself, not through the server, tells the true time there.
  *
  * (libfaketime would do, but its set-up allocates, and the allocator that Debian's redis-server is linked with asks for the
  * time while it sets itself up: neither gets anywhere.)

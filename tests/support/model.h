@@ -44,7 +44,7 @@ void model_move(struct model *model, struct object *object, uint64_t deadline);
 void model_cancel(struct model *model, struct object *object);
 /* Time passes; a clock that goes back is held. */
 void model_pass(struct model *model, uint64_t now);
-/* The object with the earliest deadline of those that were not filed for now; NULL without one. */
+/* The object with the earliest deadline among the objects that were not filed for now; NULL without one. */
 struct object *model_first(struct model *model);
 /* The earliest deadline, TW_NEVER without one. */
 uint64_t model_earliest(struct model *model);

@@ -4,8 +4,8 @@
  * given, which is how ctest replays the corpus.
  *
  * The first byte chooses the geometry, the second the start tick and, by its top bit, whether the exact next deadline is
- * asked for, after which a wheel keeps bounds; then each operation takes one byte for what and
- * whom, and one to three for how far.
+ * asked for, after which a wheel keeps bounds; then each operation takes one byte for its kind and
+ * its timer, and one to three for how far.
  */
 #include "../support/model.h"
 

@@ -132,7 +132,7 @@ static void heartbeats_in_order_look_at_few(void **state)
     }
 }
 
-/* A loop asks first when nothing is pending. What comes after that is near its own earliest, not near the end of time. */
+/* A loop asks first when nothing is pending. A timer that is filed after that is near its own earliest, not near the end of time. */
 static void an_answer_of_never_does_not_make_all_timers_near(void **state)
 {
     (void)state;

@@ -2,7 +2,7 @@
  *
  * Small geometries, all of them: every (now, delay) fires on its tick and is visited up to it and not before, and of
  * every pair of timers with one deadline the one filed first fires first, wherever it waited. A timer that is filed for now
- * fires after what is due, at every (now, delay) of that.
+ * fires after all due timers, at every (now, delay) of that.
  */
 #include <tickwheel/wheel.h>
 

@@ -151,7 +151,7 @@ static void begin(struct world *world, uint64_t seed, uint64_t number)
     world->size = number % 50 == 49 ? OBJECTS_MAX : (uint32_t)(1 + rng_below(&world->rng, 2000));
     if (rng_below(&world->rng, 3) == 0)
         world->size =
-            (uint32_t)(2 + rng_below(&world->rng, 30)); /* few: what one does is not hidden by others */
+            (uint32_t)(2 + rng_below(&world->rng, 30)); /* few: a mistake with one is not hidden by others */
     if (top_turn(&world->geometry) < 20000 && world->size > 100)
         world->size = 100; /* a small ring meets every far timer once a turn: that is its nature, and slow */
     world->audit = world->size < 50 ? 8 : 20000;
@@ -375,7 +375,7 @@ static void drain(struct world *world)
     expect(world, world->model.count == 0, "drain left a timer behind");
 }
 
-/* Any object; now and then the earliest, since what is known of that one is what goes wrong. */
+/* Any object; now and then the earliest, since mistakes are in the memory of that one. */
 static struct object *any_or_earliest(struct world *world)
 {
     struct object *first = rng_below(&world->rng, 6) == 0 ? model_first(&world->model) : NULL;

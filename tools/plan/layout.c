@@ -116,7 +116,7 @@ static size_t size_with(const struct tw_geometry *g, uint32_t levels)
     return tw_wheel_size(&part);
 }
 
-/* What the wheel weighs without the levels above level 0, or one of these. */
+/* The bytes of the wheel without the levels above level 0, or one of these. */
 static size_t bytes_of(const struct tw_geometry *g, uint32_t l)
 {
     if (l > 0)
