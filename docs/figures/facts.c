@@ -191,7 +191,7 @@ static void tell_hints(void)
     struct object *objects = make_objects(SHOWN);
     for (int i = 0; i < SHOWN; i++)
         tw_wheel_add_at(wheel, &objects[i].timer, 10000);
-    const struct tw_link *link = &objects[0].timer.link;
+    const struct tw__link *link = &objects[0].timer.link;
     for (int place = 0; place < SHOWN; place++, link = link->next)
         print_hint(objects, (const struct tw_timer *)(const void *)link, place);
     tw_wheel_free(wheel);

@@ -116,15 +116,15 @@ int tw_geometry_check(const struct tw_geometry *geometry, char *message, size_t 
 
 /* ---- timers ------------------------------------------------------------------------------------------- */
 
-/* A place in a list. Private: it is here because a timer contains one. */
-struct tw_link {
-    struct tw_link *next, *prev;
+/* A place in a list. Private: it is here because a timer contains one; its functions are in src/base/list.h. */
+struct tw__link {
+    struct tw__link *next, *prev;
 };
 
 /* A timer, to be embedded in the caller's object. Zeroed memory is a timer that is not pending. The members are
  * private; use the functions. */
 struct tw_timer {
-    struct tw_link link;
+    struct tw__link link;
     uint64_t deadline;
     uint64_t hint;
 };

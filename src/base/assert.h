@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Assertions: the caller's bugs, where TW_DEBUG is 1 or more. The wheel and the scheduler have the same in their own
- * headers.
+ * Assertions of what callers have to keep. TW_DEBUG is 0: none; 1: those that cost little; 2: also the checkers, which
+ * look at a whole structure and name the invariant that is broken.
  */
 #ifndef TW_BASE_ASSERT_H
 #define TW_BASE_ASSERT_H
 
-#if defined(TW_DEBUG) && TW_DEBUG >= 1
+#ifndef TW_DEBUG
+#define TW_DEBUG 0
+#endif
+
+/* The one macro whose branches coverage leaves out: no correct program takes the other one. */
+#if TW_DEBUG > 0
 #include <assert.h>
 #define TW_ASSERT(condition) assert(condition)
 #else

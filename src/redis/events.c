@@ -89,9 +89,9 @@ static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, 
     const RedisModuleFlushInfo *info = data;
     if (sub != REDISMODULE_SUBEVENT_FLUSHDB_START)
         return;
-    struct tw_link *following;
+    struct tw__link *following;
     tw__batch_settle();
-    for (struct tw_link *link = tw__all.attached.next; link != &tw__all.attached; link = following) {
+    for (struct tw__link *link = tw__all.attached.next; link != &tw__all.attached; link = following) {
         following = link->next;
         if (info->dbnum == -1 || info->dbnum == tw__schedule_at(link)->db) {
             tw__batch_forget(tw__schedule_at(link));
@@ -108,7 +108,7 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     (void)sub;
     const RedisModuleSwapDbInfo *info = data;
     tw__batch_settle();
-    for (struct tw_link *link = tw__all.attached.next; link != &tw__all.attached; link = link->next) {
+    for (struct tw__link *link = tw__all.attached.next; link != &tw__all.attached; link = link->next) {
         struct tw__schedule *schedule = tw__schedule_at(link);
         if (schedule->db == info->dbnum_first)
             schedule->db = info->dbnum_second;

@@ -23,17 +23,17 @@ struct tw__all tw__all;
 
 /* ---- queues -------------------------------------------------------------------------------------------------- */
 
-static void queue_init(struct tw_link *queue)
+static void queue_init(struct tw__link *queue)
 {
     queue->next = queue->prev = queue;
 }
 
-static bool queue_empty(const struct tw_link *queue)
+static bool queue_empty(const struct tw__link *queue)
 {
     return queue->next == queue;
 }
 
-static struct tw__task *task_of_link(struct tw_link *link)
+static struct tw__task *task_of_link(struct tw__link *link)
 {
     return TW_CONTAINER(link, struct tw__task, timer.link);
 }
@@ -71,7 +71,7 @@ int tw__all_start(uint64_t now_ms, uint64_t monotonic_ms)
 }
 
 /* Puts a task into a queue, before `next`. */
-static void enqueue(struct tw__task *task, struct tw_link *next)
+static void enqueue(struct tw__task *task, struct tw__link *next)
 {
     task->flags |= TW__TASK_QUEUED;
     tw__link_before(&task->timer.link, next);
@@ -150,7 +150,7 @@ void tw__route_rests(struct tw__route *route)
         tw__link_out(&route->turn);
 }
 
-static void hold(struct tw__task *task, struct tw_link *next)
+static void hold(struct tw__task *task, struct tw__link *next)
 {
     struct tw__route *route = tw__route_of(task);
     tw__task_set_tries(task, route->waits - tw__task_tries(task));
@@ -276,7 +276,7 @@ static enum tw__taken take_filed(uint64_t now_ms, uint32_t *budget, struct tw__t
 }
 
 /* The first of a queue, if its time has come: it may not have when the clock was set back. */
-static struct tw__task *first_due(const struct tw_link *queue, uint64_t now_ms)
+static struct tw__task *first_due(const struct tw__link *queue, uint64_t now_ms)
 {
     if (queue_empty(queue))
         return NULL;
@@ -352,11 +352,11 @@ uint64_t tw__next_work(void)
 /* ---- order ---------------------------------------------------------------------------------------------------------- */
 
 /* Merges two lists that are linked by `next` alone, equals from the first. */
-static struct tw_link *merge(struct tw_link *a, struct tw_link *b)
+static struct tw__link *merge(struct tw__link *a, struct tw__link *b)
 {
-    struct tw_link head, *tail = &head;
+    struct tw__link head, *tail = &head;
     while (a != NULL && b != NULL) {
-        struct tw_link **least = tw__task_due(task_of_link(b)) < tw__task_due(task_of_link(a)) ? &b : &a;
+        struct tw__link **least = tw__task_due(task_of_link(b)) < tw__task_due(task_of_link(a)) ? &b : &a;
         tail->next = *least;
         tail = *least;
         *least = (*least)->next;
@@ -368,16 +368,16 @@ static struct tw_link *merge(struct tw_link *a, struct tw_link *b)
 void tw__sort_overdue(void)
 {
     /* Merge sort from the bottom: run[i] is a sorted list of 2^i tasks, or empty (Knuth, volume 3, 5.2.4). */
-    struct tw_link *run[64] = {NULL};
+    struct tw__link *run[64] = {NULL};
     while (!queue_empty(&tw__all.late)) {
-        struct tw_link *late = tw__all.late.next;
+        struct tw__link *late = tw__all.late.next;
         tw__link_out(late);
         tw__link_before(late, &tw__all.overdue);
     }
-    struct tw_link *link = tw__all.overdue.next, *following;
+    struct tw__link *link = tw__all.overdue.next, *following;
     for (; link != &tw__all.overdue; link = following) {
         following = link->next;
-        struct tw_link *list = link;
+        struct tw__link *list = link;
         list->next = NULL;
         uint32_t i = 0;
         for (; run[i] != NULL; i++) {
@@ -386,7 +386,7 @@ void tw__sort_overdue(void)
         }
         run[i] = list;
     }
-    struct tw_link *all = NULL;
+    struct tw__link *all = NULL;
     for (uint32_t i = 0; i < 64; i++)
         all = merge(run[i], all);
     queue_init(&tw__all.overdue);
@@ -419,9 +419,9 @@ static int count_overdue(void *arg, struct tw_timer *timer)
     return 0;
 }
 
-static void look_into_queue(struct overdue *overdue, const struct tw_link *queue, uint32_t most)
+static void look_into_queue(struct overdue *overdue, const struct tw__link *queue, uint32_t most)
 {
-    for (struct tw_link *link = queue->next; link != queue && most-- > 0; link = link->next)
+    for (struct tw__link *link = queue->next; link != queue && most-- > 0; link = link->next)
         count_overdue(overdue, TW_CONTAINER(link, struct tw_timer, link));
 }
 
@@ -435,7 +435,7 @@ static int look_into_route(void *arg, struct tw_timer *timer)
 static void look_into_routes(struct overdue *overdue)
 {
     uint32_t turns = LOOK_MAX, retries = LOOK_MAX;
-    for (const struct tw_link *link = tw__all.turns.next; link != &tw__all.turns && turns > 0;
+    for (const struct tw__link *link = tw__all.turns.next; link != &tw__all.turns && turns > 0;
          link = link->next, turns--)
         look_into_queue(overdue, &TW_CONTAINER(link, const struct tw__route, turn)->queue, 1);
     tw_wheel_visit_budget(tw__all.retries, TW_NEVER - 1, &retries, look_into_route, overdue);

@@ -85,7 +85,7 @@ void tw__remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool repl
 /* The first that has no tasks, or NULL. */
 static const struct tw__schedule *first_empty(void)
 {
-    for (struct tw_link *link = tw__all.attached.next; link != &tw__all.attached; link = link->next) {
+    for (struct tw__link *link = tw__all.attached.next; link != &tw__all.attached; link = link->next) {
         const struct tw__schedule *schedule = tw__schedule_at(link);
         if (tw__table_count(&schedule->tasks) == 0)
             return schedule;

@@ -48,7 +48,7 @@ size_t tw__overview_largest(const struct tw__schedule **largest, size_t limit)
 {
     size_t count = 0;
     uint32_t left = SCHEDULES_MAX;
-    struct tw_link *link = tw__all.attached.next;
+    struct tw__link *link = tw__all.attached.next;
     for (; limit > 0 && link != &tw__all.attached && left > 0; link = link->next, left--)
         count = insert(largest, count, limit, tw__schedule_at(link));
     return count;
@@ -111,7 +111,7 @@ static void take_sample(struct ahead *ahead, const struct tw__schedule *schedule
 static uint32_t schedules_looked_at(uint64_t *tasks)
 {
     uint32_t count = 0;
-    struct tw_link *link = tw__all.attached.next;
+    struct tw__link *link = tw__all.attached.next;
     for (*tasks = 0; link != &tw__all.attached && count < SCHEDULES_MAX; link = link->next, count++)
         *tasks += tw__table_count(&tw__schedule_at(link)->tasks);
     return count;
@@ -123,7 +123,7 @@ static void sample_all(struct ahead *ahead, uint64_t wanted, uint64_t all)
 {
     uint64_t passed = 0, given = 0;
     uint32_t left = SCHEDULES_MAX;
-    struct tw_link *link = tw__all.attached.next;
+    struct tw__link *link = tw__all.attached.next;
     for (; link != &tw__all.attached && left > 0; link = link->next, left--) {
         const struct tw__schedule *schedule = tw__schedule_at(link);
         passed += tw__table_count(&schedule->tasks);

@@ -80,7 +80,7 @@ void tw__schedules_limit_dump(uint64_t bytes)
     if (bytes == tw__all.dump_limit)
         return;
     tw__all.dump_limit = bytes;
-    struct tw_link *link = tw__all.attached.next;
+    struct tw__link *link = tw__all.attached.next;
     for (; link != NULL && link != &tw__all.attached; link = link->next)
         weigh(tw__schedule_at(link));
 }
@@ -537,10 +537,10 @@ static int look_in_wheel(void *arg, struct tw_timer *timer)
     return ++look->seen > look->most;
 }
 
-static int look_in_queue(struct look *look, const struct tw_link *queue)
+static int look_in_queue(struct look *look, const struct tw__link *queue)
 {
     int enough = 0;
-    for (struct tw_link *link = queue->next; !enough && link != queue; link = link->next)
+    for (struct tw__link *link = queue->next; !enough && link != queue; link = link->next)
         enough = look_in_wheel(look, TW_CONTAINER(link, struct tw_timer, link));
     return enough;
 }

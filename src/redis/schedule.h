@@ -34,9 +34,9 @@ struct tw__schedule;
 /* What all tasks of a schedule with the same plan share. */
 struct tw__route {
     struct tw__schedule *schedule;
-    struct tw_link queue;  /* tasks held back because the target refused the first of them */
+    struct tw__link queue; /* tasks held back because the target refused the first of them */
     struct tw_timer retry; /* pending while the queue waits for another try */
-    struct tw_link turn;   /* in the list of routes whose wait is over, while the queue gets its try */
+    struct tw__link turn;  /* in the list of routes whose wait is over, while the queue gets its try */
     uint64_t wait_ms;      /* the last wait before a retry; 0: none yet */
     uint32_t waits;        /* for the target, counted; a held task's tries are told by it */
     void *target; /* the target's name as the server wants it, made when first used; see forget_target */
@@ -60,7 +60,7 @@ void tw__vector_add(struct tw__vector *vector, void *pointer);
 struct tw__schedule {
     struct tw__table tasks, routes;
     struct tw__route *last;       /* the route that was used last */
-    struct tw_link all;           /* in the list of attached schedules, or of detached ones */
+    struct tw__link all;          /* in the list of attached schedules, or of detached ones */
     struct tw__schedule *grave;   /* the next of those to be reaped */
     struct tw__schedule *touched; /* the next of those that the present batch has touched */
     void *name;                   /* of its key, as the server wants it */
@@ -80,11 +80,11 @@ struct tw__all {
     struct tw_wheel *wheel;
     struct tw_wheel *behind;  /* for times that `wheel` has passed because the clock was set back; else NULL */
     struct tw_wheel *retries; /* of routes, by a monotonic clock */
-    struct tw_link turns;     /* routes whose wait is over and whose queue is not empty */
+    struct tw__link turns;    /* routes whose wait is over and whose queue is not empty */
     struct tw__task *turn;    /* what was taken from such a queue last */
-    struct tw_link overdue;   /* tasks, in the order in which they came due */
-    struct tw_link late;      /* tasks that were overdue when they were filed, in that order */
-    struct tw_link attached, detached;
+    struct tw__link overdue;  /* tasks, in the order in which they came due */
+    struct tw__link late;     /* tasks that were overdue when they were filed, in that order */
+    struct tw__link attached, detached;
     uint64_t schedules, pending, queued, held, bytes; /* of attached schedules */
     uint64_t empty; /* attached schedules without tasks: there are none but in the middle of commands, mostly */
     uint64_t reaping;               /* tasks of detached ones */
@@ -105,7 +105,7 @@ int tw__all_start(uint64_t now_ms, uint64_t monotonic_ms);
 
 /* ---- circular lists, whose head is a link too ---------------------------------------------------------------- */
 
-static inline void tw__link_before(struct tw_link *link, struct tw_link *next)
+static inline void tw__link_before(struct tw__link *link, struct tw__link *next)
 {
     link->prev = next->prev;
     link->next = next;
@@ -113,7 +113,7 @@ static inline void tw__link_before(struct tw_link *link, struct tw_link *next)
     next->prev = link;
 }
 
-static inline void tw__link_out(struct tw_link *link)
+static inline void tw__link_out(struct tw__link *link)
 {
     link->prev->next = link->next;
     link->next->prev = link->prev;
@@ -136,7 +136,7 @@ uint64_t tw__schedule_reap(uint64_t limit);
 void tw__schedule_reap_all(void);
 bool tw__schedule_reaping(void);
 /* The schedule at a place of the lists of attached and of detached ones. */
-static inline struct tw__schedule *tw__schedule_at(struct tw_link *link)
+static inline struct tw__schedule *tw__schedule_at(struct tw__link *link)
 {
     return TW_CONTAINER(link, struct tw__schedule, all);
 }

@@ -53,7 +53,7 @@ uint64_t tw__tick_start(const struct tw_sched *sched, uint64_t tick)
     uint64_t ns;
     if (__builtin_mul_overflow(tick, sched->options.tick_ns, &ns))
         return UINT64_MAX;
-    return tw__sum(ns, sched->base_ns);
+    return tw__add_saturating(ns, sched->base_ns);
 }
 
 uint64_t tw_sched_now(const struct tw_sched *sched)

@@ -57,7 +57,7 @@ static void count_series(const struct forecast *forecast, const struct series *s
 {
     uint64_t before = 0, ns = forecast->now_ns;
     for (uint32_t i = 0; i < forecast->steps && ns < UINT64_MAX - 1; i++) {
-        ns = tw__sum(ns, forecast->step_ns);
+        ns = tw__add_saturating(ns, forecast->step_ns);
         if (ns == UINT64_MAX)
             ns--; /* what is due at the end of time never runs */
         uint64_t by = calls_by(series, ns);
@@ -78,7 +78,7 @@ static void pass_over_missed(const struct forecast *forecast, const struct tw__d
 static void count_repeating(struct forecast *forecast, const struct tw__task *task,
                             const struct tw__details *details)
 {
-    struct series series = {task->due_ns, details->period_ns, tw__sum(details->left, 1)};
+    struct series series = {task->due_ns, details->period_ns, tw__add_saturating(details->left, 1)};
     if (task->state == TW__RUNNING && !task->again) { /* the one under way has started */
         series.due_ns = tw__periods_after(task->due_ns, details->missed + 1, details->period_ns);
         series.calls = details->left;

@@ -7,16 +7,11 @@
 
 #include <tickwheel/sched.h>
 
+#include <base/assert.h>
 #include <base/histogram.h>
+#include <base/saturate.h>
 #include <pthread.h>
 #include <stdatomic.h>
-
-#if defined(TW_DEBUG) && TW_DEBUG >= 1
-#include <assert.h>
-#define TW_ASSERT(condition) assert(condition)
-#else
-#define TW_ASSERT(condition) ((void)0)
-#endif
 
 enum {
     TW__INDEX_BITS = 25, /* tasks of a shard */
@@ -247,11 +242,6 @@ void tw__clock_close(struct tw_sched *sched);
 /* Sleeps until a tick begins, or tw__clock_wake() is called, which may have been before. */
 void tw__clock_sleep(struct tw_sched *sched, uint64_t tick);
 void tw__clock_wake(struct tw_sched *sched);
-
-static inline uint64_t tw__sum(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
 
 /* ---- tasks: task.c; the shard's lock is held ----------------------------------------------------------------- */
 

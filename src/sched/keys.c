@@ -204,7 +204,8 @@ int tw_sched_set_at(struct tw_sched *sched, const void *key, size_t key_size, ui
 int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns,
                        tw_task_fn *fn, void *value, void **old)
 {
-    return tw_sched_set_at(sched, key, key_size, tw__sum(tw__clock_read(sched), delay_ns), fn, value, old);
+    return tw_sched_set_at(sched, key, key_size, tw__add_saturating(tw__clock_read(sched), delay_ns), fn, value,
+                           old);
 }
 
 int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
@@ -240,7 +241,7 @@ int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_siz
 
 int tw_sched_key_move_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns)
 {
-    return tw_sched_key_move_at(sched, key, key_size, tw__sum(tw__clock_read(sched), delay_ns));
+    return tw_sched_key_move_at(sched, key, key_size, tw__add_saturating(tw__clock_read(sched), delay_ns));
 }
 
 enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, size_t key_size, void **value)

@@ -50,7 +50,7 @@ struct call {
 uint64_t tw__periods_after(uint64_t due_ns, uint64_t periods, uint64_t period_ns)
 {
     uint64_t ns;
-    return __builtin_mul_overflow(periods, period_ns, &ns) ? UINT64_MAX : tw__sum(due_ns, ns);
+    return __builtin_mul_overflow(periods, period_ns, &ns) ? UINT64_MAX : tw__add_saturating(due_ns, ns);
 }
 
 /* Files a task that was filed before. */

@@ -322,7 +322,7 @@ int tw__every_reach(struct tw__shard *shard, const struct tw_every *every)
         return TW_ERANGE;
     if (shard->sched->geometry.overflow != TW_OVERFLOW_GROW)
         return 0;
-    return probe(shard, tw__sum(tw_wheel_now(shard->wheel), tw__sum(ticks, ticks)));
+    return probe(shard, tw__add_saturating(tw_wheel_now(shard->wheel), tw__add_saturating(ticks, ticks)));
 }
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
@@ -445,7 +445,7 @@ int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *a
 
 int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id)
 {
-    return tw_sched_at(sched, tw__sum(tw__clock_read(sched), delay_ns), fn, arg, id);
+    return tw_sched_at(sched, tw__add_saturating(tw__clock_read(sched), delay_ns), fn, arg, id);
 }
 
 int tw__every_check(const struct tw_sched *sched, const struct tw_every *every)
@@ -457,7 +457,7 @@ int tw__every_check(const struct tw_sched *sched, const struct tw_every *every)
 
 uint64_t tw__every_first(const struct tw_sched *sched, const struct tw_every *every)
 {
-    return every->at_ns != 0 ? every->at_ns : tw__sum(tw__clock_read(sched), every->first_ns);
+    return every->at_ns != 0 ? every->at_ns : tw__add_saturating(tw__clock_read(sched), every->first_ns);
 }
 
 void tw__details_every(struct tw__details *details, const struct tw_every *every)
@@ -630,7 +630,7 @@ int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns)
 
 int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns)
 {
-    return tw_sched_move_at(sched, id, tw__sum(tw__clock_read(sched), delay_ns));
+    return tw_sched_move_at(sched, id, tw__add_saturating(tw__clock_read(sched), delay_ns));
 }
 
 void tw__task_describe(const struct tw__shard *shard, const struct tw__task *task, struct tw_task *seen)

@@ -99,7 +99,7 @@ enum { SKIP_MAX = 64 }; /* timers that were pushed back, at the front of a list 
 static uint64_t first_earliest(const struct tw__head *head)
 {
     uint64_t earliest = TW_NEVER;
-    const struct tw_link *link = head->link.next;
+    const struct tw__link *link = head->link.next;
     for (int skipped = 0; link != &head->link; link = link->next) {
         const struct tw_timer *timer = (const struct tw_timer *)(const void *)link;
         if (timer->deadline < earliest)
@@ -129,7 +129,7 @@ static bool belongs_here(const struct tw_wheel *w, const struct tw__head *head, 
 static uint64_t look_through(struct tw_wheel *w, struct tw__head *head, uint64_t bound, struct tw__head *pushed)
 {
     uint64_t earliest = TW_NEVER;
-    struct tw_link *link = head->link.prev;
+    struct tw__link *link = head->link.prev;
     bool in_order = true;
     while (link != &head->link && earliest > bound) {
         struct tw_timer *timer = tw__timer(link);
@@ -171,7 +171,7 @@ static uint64_t list_earliest(struct tw_wheel *w, struct tw__head *head, uint64_
 static uint64_t earliest_due(const struct tw_wheel *w)
 {
     uint64_t earliest = TW_NEVER;
-    for (struct tw_link *link = w->due.link.next; link != &w->due.link && earliest > w->cur; link = link->next)
+    for (struct tw__link *link = w->due.link.next; link != &w->due.link && earliest > w->cur; link = link->next)
         if (tw__timer(link)->deadline < earliest)
             earliest = tw__timer(link)->deadline;
     return earliest;
@@ -268,7 +268,7 @@ uint64_t tw_wheel_next_exact(struct tw_wheel *w)
 static bool list_agrees(const struct tw__head *head, uint64_t bound, uint64_t *first)
 {
     uint64_t earliest = TW_NEVER, before = 0;
-    for (const struct tw_link *link = head->link.next; link != &head->link; link = link->next) {
+    for (const struct tw__link *link = head->link.next; link != &head->link; link = link->next) {
         const struct tw_timer *timer = (const struct tw_timer *)(const void *)link;
         lower(&earliest, timer->deadline);
         if (head->in_order && timer->deadline < before)

@@ -10,7 +10,7 @@
 /* Visits the timers of one list. */
 static int visit_list(const struct tw__head *head, tw_visit_fn *visit, void *arg)
 {
-    for (struct tw_link *link = head->link.next; link != &head->link; link = link->next) {
+    for (struct tw__link *link = head->link.next; link != &head->link; link = link->next) {
         int result = visit(arg, tw__timer(link));
         if (result != 0)
             return result;
@@ -155,7 +155,7 @@ uint64_t tw_wheel_slot_count(const struct tw_wheel *w, uint32_t l, uint32_t slot
 /* W1, counting the timers of a list; false when a link is broken. */
 static bool links_agree(const struct tw__head *head, uint64_t *count)
 {
-    const struct tw_link *link = &head->link;
+    const struct tw__link *link = &head->link;
     do {
         if (link->next == NULL || link->next->prev != link)
             return false;

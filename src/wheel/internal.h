@@ -7,20 +7,11 @@
 
 #include <tickwheel/wheel.h>
 
+#include <base/assert.h>
+#include <base/saturate.h>
 #include <limits.h>
 #include <string.h>
 
-/* TW_DEBUG: 0 no assertions, 1 the caller's bugs, 2 also tw_wheel_check() after every call that changes a wheel.
- * TW_ASSERT is the one macro whose branches coverage leaves out: a wheel that works never takes the other one. */
-#ifndef TW_DEBUG
-#define TW_DEBUG 0
-#endif
-#if TW_DEBUG > 0
-#include <assert.h>
-#define TW_ASSERT(condition) assert(condition)
-#else
-#define TW_ASSERT(condition) ((void)0)
-#endif
 #if TW_DEBUG > 1
 #define TW_AUDITED(wheel, result)                                                                              \
     __extension__({                                                                                            \
@@ -61,7 +52,7 @@ enum { TW__HINT_LINE = 8, TW__LINE_SHIFT = 6, TW__LINE_BITS = 32 };
 
 /* The head of a circular list of timers. */
 struct tw__head {
-    struct tw_link link;
+    struct tw__link link;
     uint64_t filed; /* timers filed since the list was last empty: an upper bound of its length */
     uint32_t id;    /* level << TW__ID_BITS | index of the slot, or TW__ID_DRAIN, or TW__ID_DUE */
     bool in_order;  /* no timer is due before one that comes first and was not pushed back (exact.c) */
@@ -152,17 +143,6 @@ struct tw_wheel {
 
 /* ---- arithmetic ---------------------------------------------------------------------------------------- */
 
-static inline uint64_t tw__add_saturating(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-static inline uint64_t tw__mul_saturating(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
 /* The slot number of a tick: ticks divided by the span. TW__FIXED_GEOMETRY compiles the default geometry in, for the
  * benchmark that measures what run-time geometry costs. */
 static inline uint64_t tw__slot_number(const struct tw__level *level, uint32_t l, uint64_t tick)
@@ -246,7 +226,7 @@ static inline bool tw__any_now(const struct tw_wheel *w)
     return !tw__list_empty(&w->soon) || !tw__list_empty(&w->held);
 }
 
-static inline struct tw_timer *tw__timer(struct tw_link *link)
+static inline struct tw_timer *tw__timer(struct tw__link *link)
 {
     return (struct tw_timer *)link;
 }

@@ -100,7 +100,7 @@ static TW__COLD int slot_occupied(struct tw_wheel *w, const struct tw__slot *slo
 }
 
 /* Closes the gap that a timer leaves. A list of one has its head on both sides. Returns true. */
-static inline bool unlink_between(struct tw_wheel *w, struct tw_link *prev, struct tw_link *next)
+static inline bool unlink_between(struct tw_wheel *w, struct tw__link *prev, struct tw__link *next)
 {
     prev->next = next;
     next->prev = prev;
@@ -167,7 +167,7 @@ static inline int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t dead
 {
     const struct tw__level *level = tw__level_for(w, deadline);
     struct tw__slot *slot = tw__slot_for(level, deadline);
-    struct tw_link *head = &slot->head.link, *tail = head->prev;
+    struct tw__link *head = &slot->head.link, *tail = head->prev;
     timer->link.next = head;
     timer->link.prev = tail;
     timer->deadline = deadline;
@@ -181,7 +181,7 @@ static inline int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t dead
  * the new front. The walk touches linked timers only. */
 static void hint_from_behind(struct tw__head *head, const struct tw_timer *front)
 {
-    struct tw_link *link = front->link.next;
+    struct tw__link *link = front->link.next;
     for (int i = 1; i < TW__TRAIL_FAR && link != &head->link; i++)
         link = link->next;
     if (link != &head->link) {
@@ -192,7 +192,7 @@ static void hint_from_behind(struct tw__head *head, const struct tw_timer *front
 
 static inline void link_front(struct tw__head *head, struct tw_timer *timer)
 {
-    struct tw_link *first = head->link.next;
+    struct tw__link *first = head->link.next;
     timer->link.next = first;
     timer->link.prev = &head->link;
     first->prev = &timer->link;
@@ -398,7 +398,7 @@ int tw_wheel_move_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
 void tw_wheel_add_now(struct tw_wheel *w, struct tw_timer *timer)
 {
     TW_ASSERT(!tw_timer_pending(timer));
-    struct tw_link *head = w->in_drain ? &w->held.link : &w->soon.link;
+    struct tw__link *head = w->in_drain ? &w->held.link : &w->soon.link;
     timer->link.next = head;
     timer->link.prev = head->prev;
     head->prev->next = &timer->link;
@@ -413,7 +413,7 @@ void tw_wheel_add_now(struct tw_wheel *w, struct tw_timer *timer)
 /* Takes a timer out of its list and marks it as not pending. Returns true. */
 static inline bool unlink_pending(struct tw_wheel *w, struct tw_timer *timer)
 {
-    struct tw_link *prev = timer->link.prev, *next = timer->link.next;
+    struct tw__link *prev = timer->link.prev, *next = timer->link.next;
     timer->link.next = NULL;
     return unlink_between(w, prev, next);
 }
@@ -577,7 +577,7 @@ void tw__wheel_refile(struct tw_wheel *w, struct tw_timer *timer)
 /* Takes the last timer off a level's drain list and puts it where it belongs now. */
 static void refile_one(struct tw_wheel *w, struct tw__level *level)
 {
-    struct tw_link *tail = level->drain.link.prev;
+    struct tw__link *tail = level->drain.link.prev;
     struct tw_timer *timer = tw__timer(tail);
     tw__prefetch_hint(timer);
     bool due =

@@ -512,13 +512,13 @@ static struct ref *first_of(enum place place, bool due)
 }
 
 /* Whether a queue gives nothing now: the clock was set back, and its first waits once more. */
-static bool is_stuck(const struct tw_link *queue)
+static bool is_stuck(const struct tw__link *queue)
 {
     return queue->next == queue || tw__task_due(TW_CONTAINER(queue->next, struct tw__task, timer.link)) > m.now;
 }
 
 /* Whether none of a detached schedule stands before it: such a one takes its turn, and is passed over. */
-static bool is_next(const struct tw_link *queue, const struct ref *ref)
+static bool is_next(const struct tw__link *queue, const struct ref *ref)
 {
     return ref != NULL && queue->next == &ref->task->timer.link;
 }
@@ -541,7 +541,7 @@ static void see_what_was_moved_to_the_front(void)
     struct ref *moved[REFS];
     unsigned count = 0, due = 0;
     struct room *room;
-    for (struct tw_link *link = tw__all.overdue.next; link != &tw__all.overdue; link = link->next) {
+    for (struct tw__link *link = tw__all.overdue.next; link != &tw__all.overdue; link = link->next) {
         struct ref *ref = ref_of(TW_CONTAINER(link, struct tw__task, timer.link), &room);
         if (ref == NULL)
             continue;
@@ -748,11 +748,11 @@ static void check_line(const struct room *room, const struct ref *ref)
 }
 
 /* A queue's order; tasks of buried schedules may stand in it too. */
-static void check_queue(const struct tw_link *queue, enum place place)
+static void check_queue(const struct tw__link *queue, enum place place)
 {
     int64_t before = INT64_MIN;
     uint64_t count = 0, wanted = 0;
-    for (const struct tw_link *link = queue->next; link != queue; link = link->next) {
+    for (const struct tw__link *link = queue->next; link != queue; link = link->next) {
         struct room *room;
         const struct ref *ref = ref_of(TW_CONTAINER(link, const struct tw__task, timer.link), &room);
         assert_ptr_equal(link->next->prev, link);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Circular lists. A list is a head, which is a link like the others: an empty one points at itself. An object that waits
+ * in a list contains a link, so nothing here allocates. The link's structure stands in wheel.h, because a timer contains
+ * one and that header stands alone.
+ */
+#ifndef TW_BASE_LIST_H
+#define TW_BASE_LIST_H
+
+#include <tickwheel/wheel.h>
+
+static inline void tw__list_init(struct tw__link *list)
+{
+    list->next = list->prev = list;
+}
+
+static inline bool tw__list_empty(const struct tw__link *list)
+{
+    return list->next == list;
+}
+
+/* Puts a link before another one; before the head: at the list's end. */
+static inline void tw__list_insert(struct tw__link *link, struct tw__link *next)
+{
+    link->next = next;
+    link->prev = next->prev;
+    next->prev->next = link;
+    next->prev = link;
+}
+
+static inline void tw__list_append(struct tw__link *list, struct tw__link *link)
+{
+    tw__list_insert(link, list);
+}
+
+/* Takes a link out of the list that it is in. Afterwards tw__link_listed() says that it is in none. */
+static inline void tw__list_remove(struct tw__link *link)
+{
+    link->prev->next = link->next;
+    link->next->prev = link->prev;
+    link->next = link->prev = NULL;
+}
+
+/* Whether a link is in a list. Requires: it was zeroed at first. */
+static inline bool tw__link_listed(const struct tw__link *link)
+{
+    return link->next != NULL;
+}
+
+/* Moves all that is in one list to the end of another one. */
+static inline void tw__list_move_all(struct tw__link *from, struct tw__link *to)
+{
+    if (tw__list_empty(from))
+        return;
+    from->next->prev = to->prev;
+    to->prev->next = from->next;
+    from->prev->next = to;
+    to->prev = from->prev;
+    tw__list_init(from);
+}
+
+#endif
