@@ -105,7 +105,7 @@ lint: ## clang-tidy over the library and the command
 	@tools/setup build test check
 	@$(with_module)
 	@$(call configure,build/lint,-DTICKWHEEL_TESTS=OFF $(module_options))
-	@git ls-files 'src/*.c' 'tools/*.c' | xargs clang-tidy --quiet -p build/lint
+	@git ls-files 'src/*.c' 'command/*.c' | xargs clang-tidy --quiet -p build/lint
 
 sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(sanitized)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tickwheel top against real servers; tests/tools/test_tickwheel_top has the side of the scheduler."""
+"""tickwheel top against real servers; tests/command/test_top has the side of the scheduler."""
 import contextlib
 import json
 import os
