@@ -67,7 +67,7 @@ module: ## build/tickwheel.so, the Redis module
 docs: ## the documents, the reference and the manual: build/site/index.html, build/man/
 	@tools/setup docs
 	@$(MAKE) build
-	@tools/pages/site . build/site build/tickwheel
+	@docs/site/site . build/site build/tickwheel
 	@echo "Open $(CURDIR)/build/site/index.html in a browser, or try: man build/man/tickwheel-wheel.3"
 
 serve: ## Redis with the module on 127.0.0.1:7379 (PORT=), its data in var/, until Ctrl-C

@@ -2,7 +2,7 @@
 """Which documents there are, and in which order: docs/README.md says so, and no other place.
 
 Each item of its list is a group, named by its bold beginning; the documents are those that it names, in that order.
-What lies in docs/ or at the root and is not named there comes last, and tests/docs/test_links complains.
+What lies in docs/ or at the root and is not named there comes last, and tests/docs/site/test_links complains.
 """
 import os
 import pathlib

@@ -206,7 +206,7 @@ def first_sentence(entry):
     """The first sentence of a comment, in one line."""
     text, labels = labels_of(entry.doc)
     if not text and not labels:
-        return "nothing is said about it"  # tests/docs/test_reference sees to it that this is never read
+        return "nothing is said about it"  # tests/docs/site/test_reference sees to it that this is never read
     text = re.sub(r"\s+", " ", re.split(r"\n(?: {4}|\n)", text or labels[0][1])[0])
     found = re.match(r"(.*?[.:;])(?= [A-Z`*]|$)", text)
     return (found.group(1) if found else text).rstrip(".:;")

@@ -3,7 +3,7 @@
 
 No C parser: the headers keep to one style (a comment stands right above what it documents; sections are ruled
 comments), and this reads that style. A declaration that follows another without an empty line and without a comment of
-its own shares the comment above. tests/docs/test_reference fails on what has none, and on an exported symbol that is
+its own shares the comment above. tests/docs/site/test_reference fails on what has none, and on an exported symbol that is
 not found here.
 """
 import dataclasses
