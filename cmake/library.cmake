@@ -58,6 +58,6 @@ function(tickwheel_library name)
     list(FILTER links INCLUDE REGEX "^(m|ev)$") # what has no pkg-config file
     list(TRANSFORM links PREPEND -l)
     list(JOIN links " " PC_LIBS_PRIVATE)
-    configure_file(${PROJECT_SOURCE_DIR}/src/library.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/library.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
     install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
