@@ -6,10 +6,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void tw_complain(const char *format, ...)
+void complain(const char *format, ...)
 {
     va_list arguments;
-    tw_progress_end();
+    progress_end();
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
@@ -22,31 +22,30 @@ static int complain_option(int code, char **argv)
     const char *problem = code == ':' ? "needs a value" : "is not known";
     /* A short option may sit inside a cluster, so it is named by its letter; a long one was just passed. */
     if (optopt > ' ' && optopt < 127)
-        tw_complain("tickwheel %s: option -%c %s (try: tickwheel %s --help)", argv[0], optopt, problem,
-                    argv[0]);
+        complain("tickwheel %s: option -%c %s (try: tickwheel %s --help)", argv[0], optopt, problem, argv[0]);
     else
-        tw_complain("tickwheel %s: option %s %s (try: tickwheel %s --help)", argv[0], argv[optind - 1],
-                    optopt == 0 || code == ':' ? problem : "takes no value", argv[0]);
-    return TW_EXIT_INPUT;
+        complain("tickwheel %s: option %s %s (try: tickwheel %s --help)", argv[0], argv[optind - 1],
+                 optopt == 0 || code == ':' ? problem : "takes no value", argv[0]);
+    return COMMAND_INPUT;
 }
 
-int tw_options_read(const struct tw_option_reader *reader, int argc, char **argv, void *options)
+int options_read(const struct option_reader *reader, int argc, char **argv, void *options)
 {
     opterr = 0; /* the complaints are ours */
     for (int code; (code = getopt_long(argc, argv, reader->letters, reader->words, NULL)) != -1;) {
-        if (code == 'h' || code == TW_OPTION_HELP) {
+        if (code == 'h' || code == OPTION_HELP) {
             reader->help();
-            return TW_EXIT_GOOD;
+            return COMMAND_GOOD;
         }
         if (code == '?' || code == ':')
             return complain_option(code, argv);
         if (!reader->take(code, options))
-            return TW_EXIT_INPUT;
+            return COMMAND_INPUT;
     }
     return -1;
 }
 
-bool tw_number_parse(const char *text, uint64_t max, uint64_t *number)
+bool number_parse(const char *text, uint64_t max, uint64_t *number)
 {
     uint64_t value = 0;
     if (*text == '\0')

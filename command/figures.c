@@ -17,9 +17,9 @@ static const struct unit {
 };
 enum { UNIT_COUNT = sizeof UNITS / sizeof UNITS[0], TICK_UNITS = 4 };
 
-struct tw_figure tw_figure_count(uint64_t number)
+struct figure figure_count(uint64_t number)
 {
-    struct tw_figure figure = {""};
+    struct figure figure = {""};
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%" PRIu64, number);
     char *out = figure.text;
@@ -31,20 +31,20 @@ struct tw_figure tw_figure_count(uint64_t number)
     return figure;
 }
 
-struct tw_figure tw_figure_short(uint64_t number)
+struct figure figure_short(uint64_t number)
 {
     if (number < 1000000000)
-        return tw_figure_count(number);
-    struct tw_figure figure;
+        return figure_count(number);
+    struct figure figure;
     char digits[16]; /* "1.84e+19": the same without plus and zeros is shorter and no less clear */
     snprintf(digits, sizeof digits, "%.2e", (double)number);
     snprintf(figure.text, sizeof figure.text, "%.4se%d", digits, atoi(digits + 5));
     return figure;
 }
 
-struct tw_figure tw_figure_time(uint64_t ticks, double tick_ns)
+struct figure figure_time(uint64_t ticks, double tick_ns)
 {
-    struct tw_figure figure = {""};
+    struct figure figure = {""};
     double ns = (double)ticks * tick_ns;
     const struct unit *unit = UNITS;
     if (tick_ns <= 0)
@@ -57,7 +57,7 @@ struct tw_figure tw_figure_time(uint64_t ticks, double tick_ns)
     return figure;
 }
 
-double tw_figure_tick(const char *text)
+double figure_tick(const char *text)
 {
     char *end;
     double value = strtod(text, &end);

@@ -7,16 +7,16 @@
 
 enum { BAR = 28 };
 
-void tw_histogram_add(struct tw_histogram *histogram, uint64_t value)
+void histogram_add(struct histogram *histogram, uint64_t value)
 {
     histogram->step[63 - __builtin_clzll(value)]++;
     histogram->total++;
 }
 
-static uint64_t most_in_a_step(const struct tw_histogram *h)
+static uint64_t most_in_a_step(const struct histogram *h)
 {
     uint64_t most = 0;
-    for (int k = 0; k < TW_HISTOGRAM_STEPS; k++)
+    for (int k = 0; k < HISTOGRAM_STEPS; k++)
         if (h->step[k] > most)
             most = h->step[k];
     return most;
@@ -32,24 +32,23 @@ static void print_bar(uint64_t count, uint64_t most, FILE *out)
     fputc('\n', out);
 }
 
-static void print_step(const struct tw_histogram *h, int k, double unit_ns, FILE *out)
+static void print_step(const struct histogram *h, int k, double unit_ns, FILE *out)
 {
     uint64_t low = (uint64_t)1 << k, high = low + (low - 1);
-    fprintf(out, "  %11s", tw_figure_short(low).text);
-    fprintf(out, high > low ? " - %-11s" : "   %11s", high > low ? tw_figure_short(high).text : "");
+    fprintf(out, "  %11s", figure_short(low).text);
+    fprintf(out, high > low ? " - %-11s" : "   %11s", high > low ? figure_short(high).text : "");
     if (unit_ns > 0)
-        fprintf(out, " %10s", tw_figure_time(low, unit_ns).text);
-    fprintf(out, " %12s %5.1f%% ", tw_figure_count(h->step[k]).text,
+        fprintf(out, " %10s", figure_time(low, unit_ns).text);
+    fprintf(out, " %12s %5.1f%% ", figure_count(h->step[k]).text,
             100.0 * (double)h->step[k] / (double)h->total);
 }
 
-void tw_histogram_print(const struct tw_histogram *h, const char *values, const char *of, double unit_ns,
-                        FILE *out)
+void histogram_print(const struct histogram *h, const char *values, const char *of, double unit_ns, FILE *out)
 {
     uint64_t most = most_in_a_step(h);
     int last = -1;
     fprintf(out, "  %15s%10s%s %12s\n", values, "", unit_ns > 0 ? "       from" : "", of);
-    for (int k = 0; k < TW_HISTOGRAM_STEPS; k++) {
+    for (int k = 0; k < HISTOGRAM_STEPS; k++) {
         if (h->step[k] == 0)
             continue;
         /* A gap is shown as one, however wide it is. */

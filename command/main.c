@@ -28,7 +28,7 @@ static int help(int argc, char **argv)
     (void)argc;
     (void)argv;
     fputs(HELP, stdout);
-    return TW_EXIT_GOOD;
+    return COMMAND_GOOD;
 }
 
 static int version(int argc, char **argv)
@@ -36,44 +36,38 @@ static int version(int argc, char **argv)
     (void)argc;
     (void)argv;
     puts("tickwheel " TW_VERSION);
-    return TW_EXIT_GOOD;
+    return COMMAND_GOOD;
 }
 
 static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
 } COMMANDS[] = {
-    {"run", tw_command_run},
-    {"top", tw_command_top},
-    {"replay", tw_command_replay},
-    {"draw", tw_command_draw},
-    {"plan", tw_command_plan},
-    {"help", help},
-    {"--help", help},
-    {"-h", help},
-    {"--version", version},
+    {"run", command_run},   {"top", command_top},   {"replay", command_replay},
+    {"draw", command_draw}, {"plan", command_plan}, {"help", help},
+    {"--help", help},       {"-h", help},           {"--version", version},
 };
 
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
         fputs(HELP, stderr);
-        return TW_EXIT_INPUT;
+        return COMMAND_INPUT;
     }
     for (size_t i = 0; i < sizeof COMMANDS / sizeof COMMANDS[0]; i++)
         if (strcmp(argv[1], COMMANDS[i].name) == 0)
             return COMMANDS[i].run(argc - 1, argv + 1);
-    tw_complain("tickwheel: there is no command \"%s\" (try: tickwheel help)", argv[1]);
-    return TW_EXIT_INPUT;
+    complain("tickwheel: there is no command \"%s\" (try: tickwheel help)", argv[1]);
+    return COMMAND_INPUT;
 }
 
 int main(int argc, char **argv)
 {
     int status = run(argc, argv);
     /* A full disk shows only when the last of the output is written. */
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == TW_EXIT_GOOD) {
-        tw_complain("tickwheel: standard output cannot be written: %s", strerror(errno));
-        return TW_EXIT_WRONG;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == COMMAND_GOOD) {
+        complain("tickwheel: standard output cannot be written: %s", strerror(errno));
+        return COMMAND_WRONG;
     }
     return status;
 }

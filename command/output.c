@@ -27,9 +27,9 @@ static bool write_all(int fd, const char *bytes, size_t size)
     return true;
 }
 
-static bool complain(const char *path)
+static bool fail(const char *path)
 {
-    tw_complain("%s: cannot be written: %s", path, strerror(errno));
+    complain("%s: cannot be written: %s", path, strerror(errno));
     return false;
 }
 
@@ -60,14 +60,14 @@ static bool replace(const char *path, const struct stat *old, const char *bytes,
     size_t length = strlen(path);
     char *temporary = malloc(length + sizeof SUFFIX);
     if (temporary == NULL)
-        return complain(path);
+        return fail(path);
     memcpy(temporary, path, length);
     memcpy(temporary + length, SUFFIX, sizeof SUFFIX);
     int fd = mkstemp(temporary);
     bool made = fd >= 0;
     bool good = made && fill(fd, rights_for(old), bytes, size) && rename(temporary, path) == 0;
     if (!good) {
-        complain(path);
+        fail(path);
         if (made)
             unlink(temporary);
     }
@@ -79,13 +79,13 @@ static bool write_through(const char *path, int fd, const char *bytes, size_t si
 {
     bool good = fd >= 0 && write_all(fd, bytes, size);
     if (!good)
-        complain(path);
+        fail(path);
     if (fd >= 0 && fd != STDOUT_FILENO && close(fd) != 0 && good)
-        return complain(path);
+        return fail(path);
     return good;
 }
 
-bool tw_output_write(const char *path, const char *bytes, size_t size)
+bool output_write(const char *path, const char *bytes, size_t size)
 {
     struct stat old;
     if (strcmp(path, "-") == 0)

@@ -23,7 +23,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-void tw_progress_begin(const char *what)
+void progress_begin(const char *what)
 {
     if (bar.started == 0.0) {
         bar.started = seconds();
@@ -42,7 +42,7 @@ static void draw(double done)
     fprintf(stderr, "\r%-10s [%s] %3d%%", bar.what, marks, (int)(done * 100));
 }
 
-void tw_progress_show(double done)
+void progress_show(double done)
 {
     if (!bar.terminal)
         return;
@@ -57,7 +57,7 @@ void tw_progress_show(double done)
         draw(done > 1 ? 1 : done);
 }
 
-void tw_progress_end(void)
+void progress_end(void)
 {
     /* The escape sequence erases to the end of the line; the bar itself is only ever written to a terminal. */
     if (bar.visible)

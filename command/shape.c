@@ -9,16 +9,15 @@
 
 enum { FIELD_SIZE = 48, MESSAGE_SIZE = 200 };
 
-const char TW_SHAPE_HELP[] =
-    "  --preset NAME      shape: default, small, clock, simple:N, hashed:N, growing:N\n"
-    "                     (N slots in the ring)\n"
-    "  --geometry LEVELS  a shape of your own, from the lowest level up:\n"
-    "                     SLOTS/STEP,SLOTS/STEP,...,SLOTS where STEP slots of a\n"
-    "                     level make one slot of the next. A last \"...\" repeats\n"
-    "                     the level before it until the wheel spans 2^64 ticks:\n"
-    "                     1024/512,256/128,...\n"
-    "  --overflow HOW     for a timer beyond the top level: reject, rounds or grow\n"
-    "                     (a geometry of your own: rounds, if not said otherwise)\n";
+const char SHAPE_HELP[] = "  --preset NAME      shape: default, small, clock, simple:N, hashed:N, growing:N\n"
+                          "                     (N slots in the ring)\n"
+                          "  --geometry LEVELS  a shape of your own, from the lowest level up:\n"
+                          "                     SLOTS/STEP,SLOTS/STEP,...,SLOTS where STEP slots of a\n"
+                          "                     level make one slot of the next. A last \"...\" repeats\n"
+                          "                     the level before it until the wheel spans 2^64 ticks:\n"
+                          "                     1024/512,256/128,...\n"
+                          "  --overflow HOW     for a timer beyond the top level: reject, rounds or grow\n"
+                          "                     (a geometry of your own: rounds, if not said otherwise)\n";
 
 static const struct preset {
     const char *name;
@@ -37,15 +36,15 @@ static bool make_preset(const struct preset *preset, const char *text, struct tw
     const char *colon = strchr(text, ':');
     uint64_t slots;
     if (preset->make != NULL && colon != NULL) {
-        tw_complain("--preset %s: the preset %s takes no number", text, preset->name);
+        complain("--preset %s: the preset %s takes no number", text, preset->name);
         return false;
     }
     if (preset->make != NULL) {
         *geometry = preset->make();
         return true;
     }
-    if (colon == NULL || !tw_number_parse(colon + 1, UINT32_MAX, &slots)) {
-        tw_complain("--preset %s: expected a number of slots, as in %s:512", text, preset->name);
+    if (colon == NULL || !number_parse(colon + 1, UINT32_MAX, &slots)) {
+        complain("--preset %s: expected a number of slots, as in %s:512", text, preset->name);
         return false;
     }
     *geometry = preset->make_of((uint32_t)slots);
@@ -58,28 +57,28 @@ static bool parse_preset(const char *text, struct tw_geometry *geometry)
     for (size_t i = 0; i < sizeof PRESETS / sizeof PRESETS[0]; i++)
         if (strlen(PRESETS[i].name) == length && memcmp(PRESETS[i].name, text, length) == 0)
             return make_preset(&PRESETS[i], text, geometry);
-    tw_complain("--preset %s: expected default, small, clock, simple:N, hashed:N or growing:N", text);
+    complain("--preset %s: expected default, small, clock, simple:N, hashed:N or growing:N", text);
     return false;
 }
 
 /* ---- geometries ----------------------------------------------------------------------------------------- */
 
 /* A geometry being read: `step` is that of the level read last, 0 when it gave none. */
-struct reading {
+struct geometry_reader {
     const char *text;
     struct tw_geometry *geometry;
     uint64_t step;
 };
 
-static bool wrong_level(const struct reading *r, const char *problem)
+static bool wrong_level(const struct geometry_reader *r, const char *problem)
 {
-    tw_complain("--geometry %s: level %u: %s", r->text, r->geometry->levels, problem);
+    complain("--geometry %s: level %u: %s", r->text, r->geometry->levels, problem);
     return false;
 }
 
 /* Puts a level on top of those read so far. Slot counts past the valid range stay past it, for the check to
  * name. */
-static bool push_level(struct reading *r, uint64_t slots, uint64_t step)
+static bool push_level(struct geometry_reader *r, uint64_t slots, uint64_t step)
 {
     struct tw_geometry *g = r->geometry;
     uint64_t span = 1;
@@ -97,7 +96,7 @@ static bool push_level(struct reading *r, uint64_t slots, uint64_t step)
 }
 
 /* Repeats the last level until the ring on top spans all of time. */
-static bool repeat_level(struct reading *r)
+static bool repeat_level(struct geometry_reader *r)
 {
     struct tw_geometry *g = r->geometry;
     if (g->levels == 0 || r->step < 2)
@@ -109,19 +108,19 @@ static bool repeat_level(struct reading *r)
     return true;
 }
 
-static bool read_level(struct reading *r, char *field)
+static bool read_level(struct geometry_reader *r, char *field)
 {
     char *slash = strchr(field, '/');
     uint64_t slots, step = 0;
     if (slash != NULL)
         *slash = '\0';
-    if (!tw_number_parse(field, UINT64_MAX, &slots) ||
-        (slash != NULL && (!tw_number_parse(slash + 1, UINT64_MAX, &step) || step == 0)))
+    if (!number_parse(field, UINT64_MAX, &slots) ||
+        (slash != NULL && (!number_parse(slash + 1, UINT64_MAX, &step) || step == 0)))
         return wrong_level(r, "expected SLOTS/STEP, as in 64/32");
     return push_level(r, slots, step);
 }
 
-static bool read_levels(struct reading *r)
+static bool read_levels(struct geometry_reader *r)
 {
     char field[FIELD_SIZE];
     for (const char *at = r->text;; at++) {
@@ -142,7 +141,7 @@ static bool read_levels(struct reading *r)
 
 static bool parse_geometry(const char *text, struct tw_geometry *geometry)
 {
-    struct reading reading = {.text = text, .geometry = geometry, .step = 0};
+    struct geometry_reader reading = {.text = text, .geometry = geometry, .step = 0};
     geometry->levels = 0;
     geometry->overflow = TW_OVERFLOW_ROUNDS;
     return read_levels(&reading);
@@ -160,11 +159,11 @@ static bool parse_overflow(const char *text, struct tw_geometry *geometry)
             return true;
         }
     }
-    tw_complain("--overflow %s: expected reject, rounds or grow", text);
+    complain("--overflow %s: expected reject, rounds or grow", text);
     return false;
 }
 
-static void name_shape(struct tw_shape *shape, const struct tw_shape_options *options)
+static void name_shape(struct shape *shape, const struct shape_options *options)
 {
     const char *base = options->preset != NULL ? options->preset : "default";
     const char *how = options->overflow;
@@ -173,35 +172,35 @@ static void name_shape(struct tw_shape *shape, const struct tw_shape_options *op
              how != NULL ? how : "");
 }
 
-bool tw_shape_take(struct tw_shape_options *options, int code)
+bool shape_take(struct shape_options *options, int code)
 {
-    if (code == TW_SHAPE_PRESET)
+    if (code == SHAPE_PRESET)
         options->preset = optarg;
-    else if (code == TW_SHAPE_GEOMETRY)
+    else if (code == SHAPE_GEOMETRY)
         options->geometry = optarg;
-    else if (code == TW_SHAPE_OVERFLOW)
+    else if (code == SHAPE_OVERFLOW)
         options->overflow = optarg;
-    return code >= TW_SHAPE_PRESET && code <= TW_SHAPE_OVERFLOW;
+    return code >= SHAPE_PRESET && code <= SHAPE_OVERFLOW;
 }
 
-int tw_shape_make(struct tw_shape *shape, const struct tw_shape_options *options)
+int shape_make(struct shape *shape, const struct shape_options *options)
 {
     struct tw_geometry *geometry = &shape->geometry;
     char message[MESSAGE_SIZE];
     bool good = true;
     if (options->preset != NULL && options->geometry != NULL) {
-        tw_complain("--preset and --geometry both give the shape of the wheel: choose one");
-        return TW_EXIT_INPUT;
+        complain("--preset and --geometry both give the shape of the wheel: choose one");
+        return COMMAND_INPUT;
     }
     if (options->geometry != NULL)
         good = parse_geometry(options->geometry, geometry);
     else
         good = parse_preset(options->preset != NULL ? options->preset : "default", geometry);
     if (!good || (options->overflow != NULL && !parse_overflow(options->overflow, geometry)))
-        return TW_EXIT_INPUT;
+        return COMMAND_INPUT;
     name_shape(shape, options);
     if (tw_geometry_check(geometry, message, sizeof message) == 0)
-        return TW_EXIT_GOOD;
-    tw_complain("the wheel cannot have the shape \"%s\": %s", shape->name, message);
-    return TW_EXIT_INPUT;
+        return COMMAND_GOOD;
+    complain("the wheel cannot have the shape \"%s\": %s", shape->name, message);
+    return COMMAND_INPUT;
 }

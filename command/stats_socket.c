@@ -74,7 +74,7 @@ static uint64_t now(void)
 
 /* ---- what there is to tell ----------------------------------------------------------------------------------- */
 
-void tw_stats_note(uint64_t late_ns)
+void stats_note(uint64_t late_ns)
 {
     if (!server.started)
         return;
@@ -118,10 +118,10 @@ static json_t *lateness(const struct tw_sched_stats *stats)
 
 static json_t *forecast(void)
 {
-    uint64_t counts[TW_STATS_STEPS];
+    uint64_t counts[STATS_STEPS];
     json_t *array = json_array();
-    tw_sched_forecast(server.sched, TW_STATS_STEP_NS, TW_STATS_STEPS, counts);
-    for (int i = 0; i < TW_STATS_STEPS; i++)
+    tw_sched_forecast(server.sched, STATS_STEP_NS, STATS_STEPS, counts);
+    for (int i = 0; i < STATS_STEPS; i++)
         json_array_append_new(array, json_integer(number(counts[i])));
     return array;
 }
@@ -140,11 +140,11 @@ static json_t *snapshot(void)
 {
     struct tw_sched_stats stats;
     tw_sched_stats(server.sched, &stats);
-    return json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "tickwheel_stats", TW_STATS_PROTOCOL,
+    return json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "tickwheel_stats", STATS_PROTOCOL,
                      "version", TW_VERSION, "pid", (json_int_t)getpid(), "up_ns",
                      number(now() - server.begun_ns), "counts", counts(&stats), "late_ns", lateness(&stats),
                      "recent_late_ns", recent_lateness(), "run_max_ns", number(stats.run_max_ns),
-                     "forecast_step_ns", number(TW_STATS_STEP_NS), "forecast", forecast());
+                     "forecast_step_ns", number(STATS_STEP_NS), "forecast", forecast());
 }
 
 /* Sees to it that the text is fresh; it is not made more often than so that it takes a tenth of a core. */
@@ -198,8 +198,7 @@ static void answer(struct client *client, const char *text, size_t size)
 static void refuse(struct client *client, const char *why)
 {
     char text[160];
-    int size =
-        snprintf(text, sizeof text, "{\"tickwheel_stats\":%d,\"error\":\"%s\"}\n", TW_STATS_PROTOCOL, why);
+    int size = snprintf(text, sizeof text, "{\"tickwheel_stats\":%d,\"error\":\"%s\"}\n", STATS_PROTOCOL, why);
     client->ended = true;
     answer(client, text, (size_t)size);
 }
@@ -213,7 +212,7 @@ static void serve_line(struct client *client)
     if (end == NULL)
         return;
     size_t size = (size_t)(end + 1 - client->request);
-    bool good = size == sizeof TW_STATS_REQUEST - 1 && memcmp(client->request, TW_STATS_REQUEST, size) == 0;
+    bool good = size == sizeof STATS_REQUEST - 1 && memcmp(client->request, STATS_REQUEST, size) == 0;
     memmove(client->request, end + 1, client->asked -= size);
     if (!good) {
         refuse(client, "a request is a line: stats");
@@ -349,7 +348,7 @@ static void *serve(void *arg)
 
 /* ---- beginning and end --------------------------------------------------------------------------------------- */
 
-bool tw_stats_address(const char *what, const char *path, struct sockaddr_un *address)
+bool stats_address(const char *what, const char *path, struct sockaddr_un *address)
 {
     size_t size = strlen(path);
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -357,14 +356,14 @@ bool tw_stats_address(const char *what, const char *path, struct sockaddr_un *ad
         memcpy(address->sun_path, path, size);
         return true;
     }
-    tw_complain("%s: expected a path of 1 to %zu bytes, found %zu: \"%s\"", what, sizeof address->sun_path - 1,
-                size, path);
+    complain("%s: expected a path of 1 to %zu bytes, found %zu: \"%s\"", what, sizeof address->sun_path - 1,
+             size, path);
     return false;
 }
 
-static bool complain(const char *path, const char *why)
+static bool fail(const char *path, const char *why)
 {
-    tw_complain("tickwheel run: --stats: %s: %s", path, why);
+    complain("tickwheel run: --stats: %s: %s", path, why);
     return false;
 }
 
@@ -384,15 +383,15 @@ static bool clear_path(const char *path, const struct sockaddr_un *address)
 {
     struct stat found;
     if (lstat(path, &found) != 0)
-        return errno == ENOENT || complain(path, strerror(errno));
+        return errno == ENOENT || fail(path, strerror(errno));
     if (!S_ISSOCK(found.st_mode))
-        return complain(path, "is there already, and not a socket; it is left alone");
+        return fail(path, "is there already, and not a socket; it is left alone");
     int error = try_socket(address);
     if (error == EACCES)
-        return complain(path, "is there already, and another user's; it is left alone");
+        return fail(path, "is there already, and another user's; it is left alone");
     if (error != ECONNREFUSED && error != ENOENT)
-        return complain(path, "another process listens there already");
-    return unlink(path) == 0 || errno == ENOENT || complain(path, strerror(errno));
+        return fail(path, "another process listens there already");
+    return unlink(path) == 0 || errno == ENOENT || fail(path, strerror(errno));
 }
 
 /* The socket belongs to its owner alone from the first moment on. */
@@ -404,18 +403,18 @@ static bool bind_path(const char *path, const struct sockaddr_un *address)
     int error = errno;
     umask(mask);
     if (result != 0)
-        return complain(path, strerror(error));
+        return fail(path, strerror(error));
     if (listen(server.listener, CLIENTS) != 0 || lstat(path, &made) != 0)
-        return complain(path, strerror(errno));
+        return fail(path, strerror(errno));
     server.device = made.st_dev;
     server.inode = made.st_ino;
     return true;
 }
 
-bool tw_stats_open(const char *path)
+bool stats_open(const char *path)
 {
     struct sockaddr_un address;
-    (void)tw_stats_address("tickwheel run: --stats", path, &address); /* the options were checked */
+    (void)stats_address("tickwheel run: --stats", path, &address); /* the options were checked */
     if (!clear_path(path, &address))
         return false;
     for (int i = 0; i < CLIENTS; i++)
@@ -424,12 +423,12 @@ bool tw_stats_open(const char *path)
     server.begun_ns = now();
     server.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (server.listener < 0 || pipe2(server.quit, O_CLOEXEC) != 0)
-        return complain(path, strerror(errno));
+        return fail(path, strerror(errno));
     server.open = bind_path(path, &address);
     return server.open;
 }
 
-bool tw_stats_start(const struct tw_sched *sched)
+bool stats_start(const struct tw_sched *sched)
 {
     sigset_t all, before;
     server.sched = sched;
@@ -438,7 +437,7 @@ bool tw_stats_start(const struct tw_sched *sched)
     int error = pthread_create(&server.thread, NULL, serve, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     server.started = error == 0;
-    return server.started || complain(server.path, strerror(error));
+    return server.started || fail(server.path, strerror(error));
 }
 
 /* The path may be another's by now: somebody may have removed ours. */
@@ -449,7 +448,7 @@ static void remove_path(void)
         unlink(server.path);
 }
 
-void tw_stats_close(void)
+void stats_close(void)
 {
     if (!server.open)
         return;

@@ -72,7 +72,7 @@ static const char *read_part(const char *text, uint64_t *sum)
     return end;
 }
 
-bool tw_duration_parse(const char *text, uint64_t *ns)
+bool duration_parse(const char *text, uint64_t *ns)
 {
     if (*text == '\0')
         return false;
@@ -81,7 +81,7 @@ bool tw_duration_parse(const char *text, uint64_t *ns)
     return text != NULL;
 }
 
-void tw_duration_print(uint64_t ns, char text[TW_DURATION_SIZE])
+void duration_print(uint64_t ns, char text[DURATION_SIZE])
 {
     static const size_t order[] = {3, 4, 5, 6, 2, 1, 0}; /* d h m s ms us ns */
     size_t at = 0;
@@ -91,7 +91,7 @@ void tw_duration_print(uint64_t ns, char text[TW_DURATION_SIZE])
         uint64_t number = ns / unit->ns;
         ns %= unit->ns;
         if (number > 0)
-            at += (size_t)snprintf(text + at, TW_DURATION_SIZE - at, "%" PRIu64 "%s", number, unit->name);
+            at += (size_t)snprintf(text + at, DURATION_SIZE - at, "%" PRIu64 "%s", number, unit->name);
     }
     if (at == 0)
         memcpy(text, "0s", sizeof "0s");
@@ -152,23 +152,23 @@ static bool read_time(const char *text, uint64_t *ns)
     time_t seconds = timegm(&tm);
     if (seconds < 0 || gmtime_r(&seconds, &back) == NULL || back.tm_mon + 1 != asked.tm_mon ||
         back.tm_mday != asked.tm_mday || back.tm_hour != asked.tm_hour || back.tm_min != asked.tm_min ||
-        back.tm_sec != asked.tm_sec || (uint64_t)seconds > TW_TIME_MAX_NS / second_ns)
+        back.tm_sec != asked.tm_sec || (uint64_t)seconds > TIME_MAX_NS / second_ns)
         return false;
     *ns = (uint64_t)seconds * second_ns + fraction;
     return true;
 }
 
-void tw_time_print(uint64_t ns, char text[TW_TIME_SIZE])
+void time_print(uint64_t ns, char text[TIME_SIZE])
 {
     struct tm tm;
     time_t seconds = (time_t)(ns / second_ns);
     uint64_t rest = ns % second_ns;
     gmtime_r(&seconds, &tm);
-    size_t at = strftime(text, TW_TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+    size_t at = strftime(text, TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
     if (rest % 1000000 == 0)
-        snprintf(text + at, TW_TIME_SIZE - at, ".%03uZ", (unsigned)(rest / 1000000));
+        snprintf(text + at, TIME_SIZE - at, ".%03uZ", (unsigned)(rest / 1000000));
     else
-        snprintf(text + at, TW_TIME_SIZE - at, ".%09uZ", (unsigned)rest);
+        snprintf(text + at, TIME_SIZE - at, ".%09uZ", (unsigned)rest);
 }
 
 /* ---- lines --------------------------------------------------------------------------------------------------- */
@@ -184,11 +184,11 @@ static char *next_word(char **rest)
 
 static const char when_expected[] = "a time such as +1500ms, +1h30m or @2026-12-01T09:00:00Z";
 
-static bool read_when(const char *word, struct tw_line *line)
+static bool read_when(const char *word, struct line *line)
 {
     line->absolute = *word == '@';
     if (*word == '+')
-        return tw_duration_parse(word + 1, &line->time_ns);
+        return duration_parse(word + 1, &line->time_ns);
     return *word == '@' && read_time(word + 1, &line->time_ns);
 }
 
@@ -200,17 +200,17 @@ static bool read_times(const char *word, uint64_t *times)
 }
 
 /* Takes key and text from the rest of the line. */
-static const char *take_task(struct tw_line *line, char *rest)
+static const char *take_task(struct line *line, char *rest)
 {
     line->key = next_word(&rest);
     line->text = rest;
     return *line->key != '\0' ? NULL : "a key after the time";
 }
 
-static const char *parse_every(struct tw_line *line, char *rest)
+static const char *parse_every(struct line *line, char *rest)
 {
-    line->kind = TW_LINE_EVERY;
-    if (!tw_duration_parse(next_word(&rest), &line->period_ns) || line->period_ns == 0)
+    line->kind = LINE_EVERY;
+    if (!duration_parse(next_word(&rest), &line->period_ns) || line->period_ns == 0)
         return "a period such as 5s or 1h30m after every";
     line->time_ns = line->period_ns;
     char *at = rest + strspn(rest, " \t");
@@ -226,9 +226,9 @@ static const char *parse_every(struct tw_line *line, char *rest)
     return take_task(line, rest);
 }
 
-static const char *parse_move(struct tw_line *line, char *rest)
+static const char *parse_move(struct line *line, char *rest)
 {
-    line->kind = TW_LINE_MOVE;
+    line->kind = LINE_MOVE;
     line->key = next_word(&rest);
     if (*line->key == '\0')
         return "a key after move";
@@ -237,26 +237,26 @@ static const char *parse_move(struct tw_line *line, char *rest)
     return *rest == '\0' ? NULL : "nothing after the time of a move";
 }
 
-static const char *parse_cancel(struct tw_line *line, char *rest)
+static const char *parse_cancel(struct line *line, char *rest)
 {
-    line->kind = TW_LINE_CANCEL;
+    line->kind = LINE_CANCEL;
     line->key = next_word(&rest);
     if (*line->key == '\0')
         return "a key after cancel";
     return *rest == '\0' ? NULL : "nothing after the key of a cancel";
 }
 
-static const char *parse_wait(struct tw_line *line, char *rest)
+static const char *parse_wait(struct line *line, char *rest)
 {
-    line->kind = TW_LINE_WAIT;
-    if (!tw_duration_parse(next_word(&rest), &line->time_ns))
+    line->kind = LINE_WAIT;
+    if (!duration_parse(next_word(&rest), &line->time_ns))
         return "a duration such as 2s after wait";
     return *rest == '\0' ? NULL : "nothing after the duration of a wait";
 }
 
-const char *tw_line_parse(char *text, struct tw_line *line)
+const char *line_parse(char *text, struct line *line)
 {
-    *line = (struct tw_line){.kind = TW_LINE_NOTHING, .key = "", .text = ""};
+    *line = (struct line){.kind = LINE_NOTHING, .key = "", .text = ""};
     char *rest = text + strspn(text, " \t");
     size_t length = strlen(rest);
     while (length > 0 && (rest[length - 1] == '\r' || rest[length - 1] == ' ' || rest[length - 1] == '\t'))
@@ -264,7 +264,7 @@ const char *tw_line_parse(char *text, struct tw_line *line)
     if (length == 0 || *rest == '#')
         return NULL;
     if (*rest == '+' || *rest == '@') {
-        line->kind = TW_LINE_TASK;
+        line->kind = LINE_TASK;
         return read_when(next_word(&rest), line) ? take_task(line, rest) : when_expected;
     }
     const char *word = next_word(&rest);

@@ -11,21 +11,21 @@
  *
  * An empty line, and one that starts with '#', says nothing. KEY is any word, TEXT the rest of the line.
  */
-#ifndef TW_TOOLS_TASK_LINE_H
-#define TW_TOOLS_TASK_LINE_H
+#ifndef COMMAND_TASK_LINE_H
+#define COMMAND_TASK_LINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* The last time that a line can say, in 2554. */
-#define TW_TIME_MAX_NS ((UINT64_MAX / 1000000000 - 1) * 1000000000 + 999999999)
+#define TIME_MAX_NS ((UINT64_MAX / 1000000000 - 1) * 1000000000 + 999999999)
 
-enum tw_line_kind { TW_LINE_NOTHING, TW_LINE_TASK, TW_LINE_EVERY, TW_LINE_MOVE, TW_LINE_CANCEL, TW_LINE_WAIT };
+enum line_kind { LINE_NOTHING, LINE_TASK, LINE_EVERY, LINE_MOVE, LINE_CANCEL, LINE_WAIT };
 
 /* A line, its words pointing into it. */
-struct tw_line {
-    enum tw_line_kind kind;
+struct line {
+    enum line_kind kind;
     bool absolute;      /* `time_ns` is since 1970, not from now */
     uint64_t time_ns;   /* TASK, MOVE: when; EVERY: the first; WAIT: how long */
     uint64_t period_ns; /* EVERY */
@@ -36,17 +36,17 @@ struct tw_line {
 
 /* Takes a line, terminated and without its newline, apart; it is changed in the process.
  * Returns: NULL, or what was expected instead of what is there, as a phrase. */
-const char *tw_line_parse(char *text, struct tw_line *line);
+const char *line_parse(char *text, struct line *line);
 
-enum { TW_TIME_SIZE = 32, TW_DURATION_SIZE = 64 };
+enum { TIME_SIZE = 32, DURATION_SIZE = 64 };
 
 /* Writes a time since 1970 as 2026-12-01T09:00:00.000Z; to the nanosecond where that is needed to say it exactly. */
-void tw_time_print(uint64_t ns, char text[TW_TIME_SIZE]);
+void time_print(uint64_t ns, char text[TIME_SIZE]);
 
 /* Writes a duration in the units above, exactly. */
-void tw_duration_print(uint64_t ns, char text[TW_DURATION_SIZE]);
+void duration_print(uint64_t ns, char text[DURATION_SIZE]);
 
 /* Reads a duration: numbers with units, 1h30m or 1.5s. False when it is none, or beyond 2^64 ns (584 years). */
-bool tw_duration_parse(const char *text, uint64_t *ns);
+bool duration_parse(const char *text, uint64_t *ns);
 
 #endif

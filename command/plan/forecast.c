@@ -22,7 +22,7 @@ enum { SMALL_SLOT = 32, ROWS = 4 };
 
 static const double CHANCE = 28; /* minus the logarithm of how likely a fuller slot is */
 
-const char TW_FORECAST_SOURCE[] = "bench/results/2026-11-21-wheel/wheel.tsv";
+const char FORECAST_SOURCE[] = "bench/results/2026-11-21-wheel/wheel.tsv";
 
 /* The row "steady" of that file: fire a timer and add it again, with all that it is refiled in between. The test
  * compares. */
@@ -51,7 +51,7 @@ static double at_least(double mean)
 /* ---- refiling ---------------------------------------------------------------------------------------------- */
 
 /* Timers a tick that level l hands down. */
-static double flow(const struct tw_layout_level *level, const struct tw_load *load)
+static double flow(const struct layout_level *level, const struct load *load)
 {
     double span = (double)level->span, ahead = (double)level->ahead;
     double within = fmin(fmax(load->max - ahead, 0) / span, 1);
@@ -59,7 +59,7 @@ static double flow(const struct tw_layout_level *level, const struct tw_load *lo
 }
 
 /* Timers that lie beyond a turn of the top: met and put back once in each. */
-static double far_timers(const struct tw_layout *layout, const struct tw_load *load)
+static double far_timers(const struct layout *layout, const struct load *load)
 {
     double turn = (double)layout->turn;
     if (layout->turn == 0 || layout->range < UINT64_MAX || load->max <= turn)
@@ -67,7 +67,7 @@ static double far_timers(const struct tw_layout *layout, const struct tw_load *l
     return load->timers * (1 - turn / load->max);
 }
 
-static double far_per_tick(const struct tw_layout *layout, const struct tw_load *load)
+static double far_per_tick(const struct layout *layout, const struct load *load)
 {
     return layout->turn == 0 ? 0 : far_timers(layout, load) / (double)layout->turn;
 }
@@ -75,7 +75,7 @@ static double far_per_tick(const struct tw_layout *layout, const struct tw_load 
 /* What is filed in a slot of level l, on average: at most. Only the top of a wheel has far timers. Where some may be
  * cancelled, whole turns may pass in which nothing fires; the wheel skips them, and what was filed and cancelled in the
  * meantime counts until the slot is emptied: as many as there are timers at most. */
-static double filed(const struct tw_layout *layout, uint32_t l, const struct tw_load *load)
+static double filed(const struct layout *layout, uint32_t l, const struct load *load)
 {
     double far = l + 1 == layout->levels ? far_per_tick(layout, load) : 0;
     bool cancels = load->rate > load->timers / load->max * (1 + 1e-9);
@@ -86,7 +86,7 @@ static double filed(const struct tw_layout *layout, uint32_t l, const struct tw_
 
 /* The most that a level refiles on one tick of slots in which `mean` timers are filed. A tick may see the last share of
  * one slot and the whole of the next one, if that is small. */
-static double share(const struct tw_layout_level *level, double mean, double all)
+static double share(const struct layout_level *level, double mean, double all)
 {
     double most = at_most(mean, all);
     if (level->slack == 0)
@@ -96,7 +96,7 @@ static double share(const struct tw_layout_level *level, double mean, double all
 }
 
 /* One-level wheels look the whole slot of a tick through, what is due with it. */
-static void forecast_ring(struct tw_forecast *f, const struct tw_layout *layout, const struct tw_load *load)
+static void forecast_ring(struct forecast *f, const struct layout *layout, const struct load *load)
 {
     double passed = load->rate + far_per_tick(layout, load);
     f->refiled = fmin(passed, load->timers);
@@ -104,11 +104,11 @@ static void forecast_ring(struct tw_forecast *f, const struct tw_layout *layout,
     f->together = load->timers;
 }
 
-static void forecast_levels(struct tw_forecast *f, const struct tw_layout *layout, const struct tw_load *load)
+static void forecast_levels(struct forecast *f, const struct layout *layout, const struct load *load)
 {
     f->refiled = far_per_tick(layout, load);
     for (uint32_t l = 1; l < layout->used; l++) {
-        const struct tw_layout_level *level = &layout->level[l];
+        const struct layout_level *level = &layout->level[l];
         f->refiled += flow(level, load);
         f->worst += share(level, filed(layout, l, load), load->timers);
         f->together += level->slack == 0
@@ -120,7 +120,7 @@ static void forecast_levels(struct tw_forecast *f, const struct tw_layout *layou
 /* ---- time ---------------------------------------------------------------------------------------------------- */
 
 /* Takes the measurement with as many timers or more; the largest for a larger load. */
-static void take_measured(struct tw_forecast *f, double timers, const char *preset)
+static void take_measured(struct forecast *f, double timers, const char *preset)
 {
     const struct measured *row = MEASURED;
     for (size_t i = 0; i < sizeof MEASURED / sizeof *MEASURED; i++)
@@ -136,15 +136,14 @@ static void take_measured(struct tw_forecast *f, double timers, const char *pres
 
 /* A caller that sleeps is woken for ticks with timers due, and for slots to refile: one wake-up for each timer at
  * most, on its tick and once on each level. */
-static double wake_ups(const struct tw_forecast *f)
+static double wake_ups(const struct forecast *f)
 {
     return fmin(1 - exp(-f->due) + f->refiled, 1);
 }
 
-struct tw_forecast tw_forecast_make(const struct tw_layout *layout, const struct tw_load *load,
-                                    const char *preset)
+struct forecast forecast_make(const struct layout *layout, const struct load *load, const char *preset)
 {
-    struct tw_forecast f = {.due = load->rate, .far = far_timers(layout, load)};
+    struct forecast f = {.due = load->rate, .far = far_timers(layout, load)};
     f.due_worst = at_most(load->rate, load->timers);
     if (layout->levels == 1)
         forecast_ring(&f, layout, load);

@@ -3,19 +3,19 @@
  * What a wheel will have to do under a load: on average, at worst, and how long that takes on the machine that the
  * benchmark ran on.
  */
-#ifndef TW_TOOLS_FORECAST_H
-#define TW_TOOLS_FORECAST_H
+#ifndef COMMAND_FORECAST_H
+#define COMMAND_FORECAST_H
 
 #include "layout.h"
 
 /* So many timers pending, none with a delay above `max`, deadlines independent of each other. Times are in ticks. */
-struct tw_load {
+struct load {
     double timers;
     double rate; /* timers added on a tick; as many leave it, fired or cancelled */
     double max;
 };
 
-struct tw_forecast {
+struct forecast {
     double due;        /* timers due on a tick, on average, if none is cancelled */
     double due_worst;  /* on the fullest tick */
     double refiled;    /* timers refiled on a tick, on average: at most */
@@ -31,10 +31,9 @@ struct tw_forecast {
 
 /* `preset` names the row of the benchmark that is nearest: "default", "small", "clock", "hashed" or "growing"; anything
  * else is taken for the default. Cost: O(levels). */
-struct tw_forecast tw_forecast_make(const struct tw_layout *layout, const struct tw_load *load,
-                                    const char *preset);
+struct forecast forecast_make(const struct layout *layout, const struct load *load, const char *preset);
 
 /* Where unit_ns comes from: a file of the repository. */
-extern const char TW_FORECAST_SOURCE[];
+extern const char FORECAST_SOURCE[];
 
 #endif

@@ -124,9 +124,9 @@ static size_t bytes_of(const struct tw_geometry *g, uint32_t l)
     return tw_wheel_size(g) - (size_with(g, g->levels) - size_with(g, 1));
 }
 
-static struct tw_layout_level lay_out(const struct tw_geometry *g, uint32_t l)
+static struct layout_level lay_out(const struct tw_geometry *g, uint32_t l)
 {
-    return (struct tw_layout_level){
+    return (struct layout_level){
         .slots = g->level[l].slots,
         .span = g->level[l].span,
         .from = nearest(g, l),
@@ -137,7 +137,7 @@ static struct tw_layout_level lay_out(const struct tw_geometry *g, uint32_t l)
     };
 }
 
-void tw_layout_make(struct tw_layout *layout, const struct tw_geometry *geometry, uint64_t max)
+void layout_make(struct layout *layout, const struct tw_geometry *geometry, uint64_t max)
 {
     struct tw_geometry g = *geometry;
     grow(&g, max);

@@ -2,12 +2,12 @@
  *
  * A geometry laid out: which delays each level takes, in how many ticks a slot of it is refiled, what it weighs.
  */
-#ifndef TW_TOOLS_LAYOUT_H
-#define TW_TOOLS_LAYOUT_H
+#ifndef COMMAND_LAYOUT_H
+#define COMMAND_LAYOUT_H
 
 #include <tickwheel/wheel.h>
 
-struct tw_layout_level {
+struct layout_level {
     uint32_t slots;
     uint64_t span;  /* ticks per slot */
     uint64_t from;  /* the shortest delay that may be filed here */
@@ -17,18 +17,18 @@ struct tw_layout_level {
     size_t bytes;   /* what the wheel grows by with this level; the lowest one's has the wheel's head in it */
 };
 
-struct tw_layout {
+struct layout {
     uint32_t levels;
     uint32_t used;  /* levels on which a delay of `max` ticks may be met: those from 0 to used - 1 */
     uint64_t turn;  /* ticks of a turn of the top; 0: it reaches the end of time */
     uint64_t range; /* the longest delay that is accepted */
     enum tw_overflow overflow;
     size_t bytes; /* of the whole wheel */
-    struct tw_layout_level level[TW_LEVELS_MAX];
+    struct layout_level level[TW_LEVELS_MAX];
 };
 
 /* Lays out a valid geometry for delays of up to `max` ticks. A growing one is given the levels that it will grow for
  * them, wherever its clock stands. */
-void tw_layout_make(struct tw_layout *layout, const struct tw_geometry *geometry, uint64_t max);
+void layout_make(struct layout *layout, const struct tw_geometry *geometry, uint64_t max);
 
 #endif

@@ -23,7 +23,7 @@ static const struct redis_measured {
 } REDIS[] = {{20, 88.9279}, {50, 120.93}, {100, 168.926}, {200, 328.923}};
 enum { REDIS_ROWS = sizeof REDIS / sizeof REDIS[0] };
 
-double tw_plan_redis_bytes(double payload)
+double plan_redis_bytes(double payload)
 {
     const struct redis_measured *last = &REDIS[REDIS_ROWS - 1];
     for (int i = 0; i < REDIS_ROWS; i++)
@@ -34,25 +34,25 @@ double tw_plan_redis_bytes(double payload)
 
 /* ---- choices --------------------------------------------------------------------------------------------- */
 
-static void consider(struct tw_plan_choice *choice, const char *name, const struct tw_geometry *geometry,
-                     const struct tw_plan *plan)
+static void consider(struct plan_choice *choice, const char *name, const struct tw_geometry *geometry,
+                     const struct plan *plan)
 {
     snprintf(choice->name, sizeof choice->name, "%s", name);
     choice->geometry = *geometry;
-    tw_layout_make(&choice->layout, geometry, plan->max_ticks);
+    layout_make(&choice->layout, geometry, plan->max_ticks);
     choice->refuses = plan->max_ticks > choice->layout.range;
-    choice->forecast = tw_forecast_make(&choice->layout, &plan->load, name);
+    choice->forecast = forecast_make(&choice->layout, &plan->load, name);
 }
 
-static void consider_preset(struct tw_plan *plan, const char *name, struct tw_geometry geometry)
+static void consider_preset(struct plan *plan, const char *name, struct tw_geometry geometry)
 {
     consider(&plan->preset[plan->presets++], name, &geometry, plan);
 }
 
 /* A simple ring needs a slot for each tick of the longest delay. */
-static void consider_simple(struct tw_plan *plan)
+static void consider_simple(struct plan *plan)
 {
-    char name[TW_SHAPE_NAME_SIZE];
+    char name[SHAPE_NAME_SIZE];
     uint64_t slots = plan->max_ticks < 2 ? 2 : plan->max_ticks;
     if (slots > TW_SLOTS_MAX)
         slots = TW_SLOTS_MAX;
@@ -62,7 +62,7 @@ static void consider_simple(struct tw_plan *plan)
 
 enum { DEFAULT, SMALL }; /* their places among the presets */
 
-static void consider_presets(struct tw_plan *plan)
+static void consider_presets(struct plan *plan)
 {
     consider_preset(plan, "default", tw_geometry_default());
     consider_preset(plan, "small", tw_geometry_small());
@@ -73,10 +73,10 @@ static void consider_presets(struct tw_plan *plan)
 }
 
 /* The default unless it would weigh more than the timers in it, and the small one takes the same delays in one turn. */
-static void recommend(struct tw_plan *plan)
+static void recommend(struct plan *plan)
 {
-    const struct tw_layout *big = &plan->preset[DEFAULT].layout, *small = &plan->preset[SMALL].layout;
-    bool few = plan->load.timers * TW_PLAN_TIMER < (double)big->bytes;
+    const struct layout *big = &plan->preset[DEFAULT].layout, *small = &plan->preset[SMALL].layout;
+    bool few = plan->load.timers * PLAN_TIMER < (double)big->bytes;
     plan->recommended = few && plan->max_ticks <= small->turn ? SMALL : DEFAULT;
     if (plan->recommended == SMALL)
         plan->reason =
@@ -88,16 +88,16 @@ static void recommend(struct tw_plan *plan)
         plan->reason = "it takes every delay, spreads its refiling, and weighs less than the timers in it";
 }
 
-static int choose(struct tw_plan *plan)
+static int choose(struct plan *plan)
 {
-    struct tw_shape shape;
-    const struct tw_shape_options *asked = &plan->options->shape;
+    struct shape shape;
+    const struct shape_options *asked = &plan->options->shape;
     if (asked->preset == NULL && asked->geometry == NULL && asked->overflow == NULL) {
         plan->chosen = plan->preset[plan->recommended];
-        return TW_EXIT_GOOD;
+        return COMMAND_GOOD;
     }
-    int status = tw_shape_make(&shape, asked);
-    if (status == TW_EXIT_GOOD)
+    int status = shape_make(&shape, asked);
+    if (status == COMMAND_GOOD)
         consider(&plan->chosen, shape.name, &shape.geometry, plan);
     return status;
 }
@@ -111,9 +111,9 @@ static uint64_t ticks_up(uint64_t ns, uint64_t tick_ns)
 
 /* Little's law (Operations Research 9, 1961): what is there is what comes in a tick times how long it stays. None stays
  * longer than the longest delay, and none shorter than a tick. */
-static int make_load(struct tw_plan *plan)
+static int make_load(struct plan *plan)
 {
-    const struct tw_plan_options *o = plan->options;
+    const struct plan_options *o = plan->options;
     double second = 1e9 / (double)o->tick_ns, least = o->timers / (double)plan->max_ticks;
     plan->load.timers = o->timers;
     plan->load.max = (double)plan->max_ticks;
@@ -123,47 +123,46 @@ static int make_load(struct tw_plan *plan)
     if (o->rate > 0)
         plan->load.rate = o->rate / second;
     if (plan->load.rate >= least * (1 - 1e-9) && plan->load.rate <= o->timers * (1 + 1e-9))
-        return TW_EXIT_GOOD;
-    tw_complain(
+        return COMMAND_GOOD;
+    complain(
         "tickwheel plan: --rate: expected %.6g to %.6g timers a second, found %.6g: %.6g timers that stay at "
         "least a tick and at most --max leave so many",
         least * second, o->timers * second, o->rate, o->timers);
-    return TW_EXIT_INPUT;
+    return COMMAND_INPUT;
 }
 
-static int check_refusal(const struct tw_plan_choice *chosen, const struct tw_plan *plan)
+static int check_refusal(const struct plan_choice *chosen, const struct plan *plan)
 {
     double tick = (double)plan->options->tick_ns;
     if (!chosen->refuses)
-        return TW_EXIT_GOOD;
-    tw_complain(
+        return COMMAND_GOOD;
+    complain(
         "tickwheel plan: the wheel \"%s\" refuses (TW_ERANGE) delays of more than %s ticks (%s); --max is %s "
         "ticks (%s)",
-        chosen->name, tw_figure_count(chosen->layout.range).text,
-        tw_figure_time(chosen->layout.range, tick).text, tw_figure_count(plan->max_ticks).text,
-        tw_figure_time(plan->max_ticks, tick).text);
-    return TW_EXIT_WRONG;
+        chosen->name, figure_count(chosen->layout.range).text, figure_time(chosen->layout.range, tick).text,
+        figure_count(plan->max_ticks).text, figure_time(plan->max_ticks, tick).text);
+    return COMMAND_WRONG;
 }
 
-int tw_command_plan(int argc, char **argv)
+int command_plan(int argc, char **argv)
 {
-    struct tw_plan_options options = {.timers = 0};
-    struct tw_plan plan = {.options = &options};
-    int status = tw_plan_read(&options, argc, argv);
+    struct plan_options options = {.timers = 0};
+    struct plan plan = {.options = &options};
+    int status = plan_read(&options, argc, argv);
     if (status >= 0)
         return status;
     if (options.levels) {
-        tw_plan_print_levels(options.tick_ns);
-        return TW_EXIT_GOOD;
+        plan_print_levels(options.tick_ns);
+        return COMMAND_GOOD;
     }
     plan.max_ticks = ticks_up(options.max_ns, options.tick_ns);
-    if ((status = make_load(&plan)) != TW_EXIT_GOOD)
+    if ((status = make_load(&plan)) != COMMAND_GOOD)
         return status;
     consider_presets(&plan);
     recommend(&plan);
-    if ((status = choose(&plan)) != TW_EXIT_GOOD ||
-        (status = check_refusal(&plan.chosen, &plan)) != TW_EXIT_GOOD)
+    if ((status = choose(&plan)) != COMMAND_GOOD ||
+        (status = check_refusal(&plan.chosen, &plan)) != COMMAND_GOOD)
         return status;
-    (options.json ? tw_plan_print_json : tw_plan_print)(&plan);
-    return TW_EXIT_GOOD;
+    (options.json ? plan_print_json : plan_print)(&plan);
+    return COMMAND_GOOD;
 }

@@ -7,14 +7,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void print_level(const struct tw_layout_level *level)
+static void print_level(const struct layout_level *level)
 {
     printf("{\"slots\": %" PRIu32 ", \"span\": %" PRIu64 ", \"from\": %" PRIu64 ", \"to\": %" PRIu64
            ", \"slack\": %" PRIu64 ", \"bytes\": %zu}",
            level->slots, level->span, level->from, level->to, level->slack, level->bytes);
 }
 
-static void print_layout(const struct tw_layout *layout)
+static void print_layout(const struct layout *layout)
 {
     static const char *const OVERFLOWS[] = {"reject", "rounds", "grow"};
     printf("\"overflow\": \"%s\", \"wheel_bytes\": %zu, \"range\": %" PRIu64 ", \"turn\": %" PRIu64
@@ -27,7 +27,7 @@ static void print_layout(const struct tw_layout *layout)
     printf("]");
 }
 
-static void print_forecast(const struct tw_forecast *f)
+static void print_forecast(const struct forecast *f)
 {
     printf("\"due_per_tick\": %.9g, \"due_worst\": %.0f, \"refiled_per_tick\": %.9g, \"refiled_worst\": %.0f, "
            "\"refiled_together\": %.0f, \"far\": %.9g, \"unit_ns\": %.9g, \"unit_timers\": %.0f, "
@@ -37,7 +37,7 @@ static void print_forecast(const struct tw_forecast *f)
            f->extrapolated ? "true" : "false", f->pause_ns, f->wakes);
 }
 
-static void print_choice(const struct tw_plan_choice *choice)
+static void print_choice(const struct plan_choice *choice)
 {
     printf("{\"name\": \"%s\", \"refuses\": %s, ", choice->name, choice->refuses ? "true" : "false");
     print_layout(&choice->layout);
@@ -46,21 +46,21 @@ static void print_choice(const struct tw_plan_choice *choice)
     printf("}");
 }
 
-static void print_bytes(const struct tw_plan *plan)
+static void print_bytes(const struct plan *plan)
 {
-    const struct tw_plan_options *o = plan->options;
+    const struct plan_options *o = plan->options;
     double wheel = (double)plan->chosen.layout.bytes;
-    printf("\"bytes\": {\"wheel\": %.0f, \"timers\": %.0f, \"total\": %.0f", wheel, o->timers * TW_PLAN_TIMER,
-           wheel + o->timers * TW_PLAN_TIMER);
+    printf("\"bytes\": {\"wheel\": %.0f, \"timers\": %.0f, \"total\": %.0f", wheel, o->timers * PLAN_TIMER,
+           wheel + o->timers * PLAN_TIMER);
     if (o->sched)
-        printf(", \"sched\": %.0f, \"sched_detailed\": %.0f", wheel + o->timers * TW_PLAN_TASK,
-               wheel + o->timers * TW_PLAN_TASK_DETAILED);
+        printf(", \"sched\": %.0f, \"sched_detailed\": %.0f", wheel + o->timers * PLAN_TASK,
+               wheel + o->timers * PLAN_TASK_DETAILED);
     if (o->redis)
-        printf(", \"redis\": %.0f", o->timers * tw_plan_redis_bytes(o->redis_payload));
+        printf(", \"redis\": %.0f", o->timers * plan_redis_bytes(o->redis_payload));
     printf("}");
 }
 
-void tw_plan_print_json(const struct tw_plan *plan)
+void plan_print_json(const struct plan *plan)
 {
     printf("{\"timers\": %.0f, \"tick_ns\": %" PRIu64 ", \"max_ticks\": %" PRIu64 ", \"rate_per_tick\": %.9g, ",
            plan->load.timers, plan->options->tick_ns, plan->max_ticks, plan->load.rate);
@@ -73,5 +73,5 @@ void tw_plan_print_json(const struct tw_plan *plan)
         print_choice(&plan->preset[i]);
     }
     printf("], \"recommended\": \"%s\", \"source\": \"%s\"}\n", plan->preset[plan->recommended].name,
-           TW_FORECAST_SOURCE);
+           FORECAST_SOURCE);
 }

@@ -46,46 +46,46 @@ static const uint64_t day_ns = UINT64_C(86400000000000);
 
 static void help(void)
 {
-    printf(HELP, TW_SHAPE_HELP);
+    printf(HELP, SHAPE_HELP);
 }
 
 static bool wrong(const char *option, const char *expected, const char *text)
 {
-    tw_complain("tickwheel plan: %s: expected %s, found \"%s\"", option, expected, text);
+    complain("tickwheel plan: %s: expected %s, found \"%s\"", option, expected, text);
     return false;
 }
 
-static bool read_timers(struct tw_plan_options *o)
+static bool read_timers(struct plan_options *o)
 {
     double *n = &o->timers;
-    return (tw_quantity_parse(optarg, n) && *n >= 1 && *n <= timers_max && *n == floor(*n)) ||
+    return (quantity_parse(optarg, n) && *n >= 1 && *n <= timers_max && *n == floor(*n)) ||
            wrong("--timers", "a whole number of timers, 1 to 1e12 (such as 5e6 or 5M)", optarg);
 }
 
-static bool read_tick(struct tw_plan_options *o)
+static bool read_tick(struct plan_options *o)
 {
-    return (tw_duration_parse(optarg, &o->tick_ns) && o->tick_ns >= 1 && o->tick_ns <= day_ns) ||
+    return (duration_parse(optarg, &o->tick_ns) && o->tick_ns >= 1 && o->tick_ns <= day_ns) ||
            wrong("--tick", "the length of a tick, 1ns to 1d (such as 1ms)", optarg);
 }
 
 /* The bounds by --tick and --max are checked when all have been read. */
 static bool read_time(const char *option, uint64_t *ns)
 {
-    return (tw_duration_parse(optarg, ns) && *ns > 0) ||
+    return (duration_parse(optarg, ns) && *ns > 0) ||
            wrong(option, "a time, --tick to 584 years (such as 30s or 7d)", optarg);
 }
 
-static bool read_rate(struct tw_plan_options *o)
+static bool read_rate(struct plan_options *o)
 {
-    return (tw_quantity_parse(optarg, &o->rate) && o->rate > 0) ||
+    return (quantity_parse(optarg, &o->rate) && o->rate > 0) ||
            wrong("--rate", "timers a second, more than 0 (such as 5000 or 5k)", optarg);
 }
 
-static bool read_redis(struct tw_plan_options *o)
+static bool read_redis(struct plan_options *o)
 {
     double *bytes = &o->redis_payload;
     o->redis = true;
-    return (tw_quantity_parse(optarg, bytes) && *bytes <= payload_max && *bytes == floor(*bytes)) ||
+    return (quantity_parse(optarg, bytes) && *bytes <= payload_max && *bytes == floor(*bytes)) ||
            wrong("--redis", "the bytes of a payload, 0 to 1e9", optarg);
 }
 
@@ -94,25 +94,25 @@ enum { TIMERS = 1, TICK, MAX, LIFETIME, RATE, SCHED, REDIS, JSON, LEVELS };
 static const struct option LONG_OPTIONS[] = {
     {"timers", required_argument, NULL, TIMERS}, {"tick", required_argument, NULL, TICK},
     {"max", required_argument, NULL, MAX},       {"lifetime", required_argument, NULL, LIFETIME},
-    {"rate", required_argument, NULL, RATE},     TW_SHAPE_OPTIONS,
+    {"rate", required_argument, NULL, RATE},     SHAPE_OPTIONS,
     {"sched", no_argument, NULL, SCHED},         {"redis", required_argument, NULL, REDIS},
     {"json", no_argument, NULL, JSON},           {"levels", no_argument, NULL, LEVELS},
-    {"help", no_argument, NULL, TW_OPTION_HELP}, {NULL, 0, NULL, 0},
+    {"help", no_argument, NULL, OPTION_HELP},    {NULL, 0, NULL, 0},
 };
 
 /* An option that is a word by itself, or a text to be read later. */
-static bool take_plain(struct tw_plan_options *o, int code)
+static bool take_plain(struct plan_options *o, int code)
 {
     o->sched |= code == SCHED;
     o->json |= code == JSON;
     o->levels |= code == LEVELS;
-    tw_shape_take(&o->shape, code);
+    shape_take(&o->shape, code);
     return true;
 }
 
 static bool take_option(int code, void *arg)
 {
-    struct tw_plan_options *o = arg;
+    struct plan_options *o = arg;
     switch (code) {
     case TIMERS:
         return read_timers(o);
@@ -133,7 +133,7 @@ static bool take_option(int code, void *arg)
 
 /* ---- what goes together ------------------------------------------------------------------------------------ */
 
-static const char *missing(const struct tw_plan_options *o)
+static const char *missing(const struct plan_options *o)
 {
     if (o->tick_ns == 0)
         return "--tick TIME, such as --tick 1ms";
@@ -145,9 +145,9 @@ static const char *missing(const struct tw_plan_options *o)
 }
 
 /* Whether anything but a tick was said. */
-static bool asks_more(const struct tw_plan_options *o)
+static bool asks_more(const struct plan_options *o)
 {
-    const struct tw_shape_options *s = &o->shape;
+    const struct shape_options *s = &o->shape;
     return o->timers > 0 || o->max_ns > 0 || o->lifetime_ns > 0 || o->rate > 0 || o->sched || o->redis ||
            o->json || s->preset != NULL || s->geometry != NULL || s->overflow != NULL;
 }
@@ -155,26 +155,26 @@ static bool asks_more(const struct tw_plan_options *o)
 /* A time that must be at least a tick and at most another one. */
 static bool between(const char *option, uint64_t ns, uint64_t least, uint64_t most, const char *most_name)
 {
-    char found[TW_DURATION_SIZE], low[TW_DURATION_SIZE], high[TW_DURATION_SIZE];
+    char found[DURATION_SIZE], low[DURATION_SIZE], high[DURATION_SIZE];
     if (ns >= least && ns <= most)
         return true;
-    tw_duration_print(ns, found);
-    tw_duration_print(least, low);
-    tw_duration_print(most, high);
-    tw_complain("tickwheel plan: %s: expected a time from %s (--tick) to %s (%s), found %s", option, low, high,
-                most_name, found);
+    duration_print(ns, found);
+    duration_print(least, low);
+    duration_print(most, high);
+    complain("tickwheel plan: %s: expected a time from %s (--tick) to %s (%s), found %s", option, low, high,
+             most_name, found);
     return false;
 }
 
-static bool check(const struct tw_plan_options *o)
+static bool check(const struct plan_options *o)
 {
     const char *absent = missing(o);
     if (absent != NULL)
-        tw_complain("tickwheel plan: expected %s (try: tickwheel plan --help)", absent);
+        complain("tickwheel plan: expected %s (try: tickwheel plan --help)", absent);
     else if (o->lifetime_ns > 0 && o->rate > 0)
-        tw_complain("tickwheel plan: --lifetime and --rate both say how fast timers come and go: choose one");
+        complain("tickwheel plan: --lifetime and --rate both say how fast timers come and go: choose one");
     else if (o->levels && asks_more(o))
-        tw_complain("tickwheel plan: --levels is of every preset and goes with --tick only");
+        complain("tickwheel plan: --levels is of every preset and goes with --tick only");
     else if (o->levels)
         return true;
     else
@@ -183,15 +183,14 @@ static bool check(const struct tw_plan_options *o)
     return false;
 }
 
-int tw_plan_read(struct tw_plan_options *options, int argc, char **argv)
+int plan_read(struct plan_options *options, int argc, char **argv)
 {
-    static const struct tw_option_reader READER = {":h", LONG_OPTIONS, take_option, help};
-    int status = tw_options_read(&READER, argc, argv, options);
+    static const struct option_reader READER = {":h", LONG_OPTIONS, take_option, help};
+    int status = options_read(&READER, argc, argv, options);
     if (status >= 0)
         return status;
     if (optind == argc)
-        return check(options) ? -1 : TW_EXIT_INPUT;
-    tw_complain("tickwheel plan: expected options only, found \"%s\" (try: tickwheel plan --help)",
-                argv[optind]);
-    return TW_EXIT_INPUT;
+        return check(options) ? -1 : COMMAND_INPUT;
+    complain("tickwheel plan: expected options only, found \"%s\" (try: tickwheel plan --help)", argv[optind]);
+    return COMMAND_INPUT;
 }

@@ -13,20 +13,20 @@
 /* ---- words ------------------------------------------------------------------------------------------------- */
 
 /* Whole numbers from a hundred on; below, as many figures as tell something. */
-static struct tw_figure amount(double number)
+static struct figure amount(double number)
 {
-    struct tw_figure figure;
+    struct figure figure;
     if (number < 100) {
         snprintf(figure.text, sizeof figure.text, "%.3g", number);
         return figure;
     }
-    return number < 1e18 ? tw_figure_count((uint64_t)llround(number)) : tw_figure_short(UINT64_MAX);
+    return number < 1e18 ? figure_count((uint64_t)llround(number)) : figure_short(UINT64_MAX);
 }
 
-static struct tw_figure memory(double bytes)
+static struct figure memory(double bytes)
 {
     static const char *const UNITS[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    struct tw_figure figure;
+    struct figure figure;
     int unit = 0;
     for (; bytes >= 1024 && unit < 5; unit++)
         bytes /= 1024;
@@ -36,12 +36,12 @@ static struct tw_figure memory(double bytes)
 }
 
 /* A number of ticks as a time; where a year is not a measure any more, as a power of ten. */
-static struct tw_figure time_of(uint64_t ticks, uint64_t tick_ns)
+static struct figure time_of(uint64_t ticks, uint64_t tick_ns)
 {
     double year_ns = 31557600e9, years = (double)ticks * (double)tick_ns / year_ns;
-    struct tw_figure figure;
+    struct figure figure;
     if (years < 1e6)
-        return tw_figure_time(ticks, (double)tick_ns);
+        return figure_time(ticks, (double)tick_ns);
     snprintf(figure.text, sizeof figure.text, "%.3g million years", years / 1e6);
     return figure;
 }
@@ -52,7 +52,7 @@ static uint64_t whole(double ticks)
     return ticks < 18446744073709551616.0 ? (uint64_t)(ticks + 0.5) : UINT64_MAX;
 }
 
-static const char *overflow_text(const struct tw_layout *layout)
+static const char *overflow_text(const struct layout *layout)
 {
     if (layout->turn == 0)
         return layout->overflow == TW_OVERFLOW_GROW ? "grows a level when one is needed"
@@ -61,10 +61,10 @@ static const char *overflow_text(const struct tw_layout *layout)
 }
 
 /* How a slot of level l is refiled. */
-static struct tw_figure refiling(const struct tw_layout *layout, uint32_t l, uint64_t tick_ns)
+static struct figure refiling(const struct layout *layout, uint32_t l, uint64_t tick_ns)
 {
-    const struct tw_layout_level *level = &layout->level[l];
-    struct tw_figure figure;
+    const struct layout_level *level = &layout->level[l];
+    struct figure figure;
     if (l == 0 && layout->levels > 1)
         snprintf(figure.text, sizeof figure.text, "never: they fire");
     else if (l == 0)
@@ -79,7 +79,7 @@ static struct tw_figure refiling(const struct tw_layout *layout, uint32_t l, uin
 /* ---- the plan ---------------------------------------------------------------------------------------------- */
 
 /* The levels that are made but that no timer comes to. */
-static void print_unused(const struct tw_layout *layout)
+static void print_unused(const struct layout *layout)
 {
     size_t bytes = 0;
     for (uint32_t l = layout->used; l < layout->levels; l++)
@@ -89,16 +89,16 @@ static void print_unused(const struct tw_layout *layout)
                memory((double)bytes).text);
 }
 
-static void print_levels(const struct tw_plan *plan)
+static void print_levels(const struct plan *plan)
 {
     static const char *const HEADS[] = {"level",       "slots", "granularity",
                                         "delays from", "to",    "a slot is refiled"};
-    const struct tw_layout *layout = &plan->chosen.layout;
+    const struct layout *layout = &plan->chosen.layout;
     uint64_t tick_ns = plan->options->tick_ns;
     printf("%5s  %6s  %-12s  %-12s  %-16s  %-26s  memory\n", HEADS[0], HEADS[1], HEADS[2], HEADS[3], HEADS[4],
            HEADS[5]);
     for (uint32_t l = 0; l < layout->used; l++) {
-        const struct tw_layout_level *level = &layout->level[l];
+        const struct layout_level *level = &layout->level[l];
         printf("%5" PRIu32 "  %6" PRIu32 "  %-12s  %-12s  %-16s  %-26s  %s\n", l, level->slots,
                time_of(level->span, tick_ns).text, time_of(level->from, tick_ns).text,
                level->to == TW_NEVER ? "the end of time" : time_of(level->to, tick_ns).text,
@@ -113,19 +113,19 @@ static void print_bytes(const char *what, double bytes, double each, const char 
     printf("  %-43s  %-10s  %.0f bytes each%s\n", what, memory(bytes).text, each, remark);
 }
 
-static void print_memory(const struct tw_plan *plan)
+static void print_memory(const struct plan *plan)
 {
-    const struct tw_plan_options *o = plan->options;
-    double wheel = (double)plan->chosen.layout.bytes, redis = tw_plan_redis_bytes(o->redis_payload);
+    const struct plan_options *o = plan->options;
+    double wheel = (double)plan->chosen.layout.bytes, redis = plan_redis_bytes(o->redis_payload);
     char tasks[48];
     printf("Memory\n  %-43s  %-10s  %s bytes\n", "the wheel", memory(wheel).text,
-           tw_figure_count(plan->chosen.layout.bytes).text);
-    print_bytes("the timers, inside your objects", o->timers * TW_PLAN_TIMER, TW_PLAN_TIMER, "");
-    printf("  %-43s  %s\n", "together", memory(wheel + o->timers * TW_PLAN_TIMER).text);
+           figure_count(plan->chosen.layout.bytes).text);
+    print_bytes("the timers, inside your objects", o->timers * PLAN_TIMER, PLAN_TIMER, "");
+    printf("  %-43s  %s\n", "together", memory(wheel + o->timers * PLAN_TIMER).text);
     if (o->sched) {
-        print_bytes("or the scheduler's tasks, run once, no key", o->timers * TW_PLAN_TASK, TW_PLAN_TASK,
+        print_bytes("or the scheduler's tasks, run once, no key", o->timers * PLAN_TASK, PLAN_TASK,
                     ", the timer in it");
-        print_bytes("or with a period or a key", o->timers * TW_PLAN_TASK_DETAILED, TW_PLAN_TASK_DETAILED,
+        print_bytes("or with a period or a key", o->timers * PLAN_TASK_DETAILED, PLAN_TASK_DETAILED,
                     ", besides the key and its table");
     }
     snprintf(tasks, sizeof tasks, "or tasks in Redis with %.0f bytes of payload", o->redis_payload);
@@ -139,9 +139,9 @@ static void print_row(const char *what, double average, double worst)
     printf("  %-28s %-14s %s\n", what, amount(average).text, amount(worst).text);
 }
 
-static void print_work(const struct tw_plan *plan)
+static void print_work(const struct plan *plan)
 {
-    const struct tw_forecast *f = &plan->chosen.forecast;
+    const struct forecast *f = &plan->chosen.forecast;
     uint64_t tick_ns = plan->options->tick_ns;
     bool ring = plan->chosen.layout.levels == 1;
     printf("Work                           on average     on the worst tick\n");
@@ -155,29 +155,29 @@ static void print_work(const struct tw_plan *plan)
            amount(f->together).text, amount(plan->load.timers).text);
 }
 
-static void print_time(const struct tw_plan *plan)
+static void print_time(const struct plan *plan)
 {
-    const struct tw_forecast *f = &plan->chosen.forecast;
-    const struct tw_layout *layout = &plan->chosen.layout;
+    const struct forecast *f = &plan->chosen.forecast;
+    const struct layout *layout = &plan->chosen.layout;
     printf("Longest pause: about %s us. That is everything on the worst tick at %.4g ns a timer, measured at "
            "%s timers%s\n"
            "(%s, \"steady\"). Your callbacks are not in it.\n"
            "tw_wheel_poll_budget() bounds a call absolutely.\n",
            amount(f->pause_ns / 1e3).text, f->unit_ns, amount(f->measured).text,
-           f->extrapolated ? " and no more" : "", TW_FORECAST_SOURCE);
+           f->extrapolated ? " and no more" : "", FORECAST_SOURCE);
     printf("Wake-ups: who sleeps until tw_wheel_next_bound() wakes on at most %.3g %% of the ticks. One far "
            "timer in an "
            "otherwise\nempty wheel wakes it at most once a level (%" PRIu32 ")%s, an empty wheel never.\n\n",
            f->wakes / 10, layout->levels, layout->turn == 0 ? "" : " and once a turn of the top");
 }
 
-static void print_presets(const struct tw_plan *plan)
+static void print_presets(const struct plan *plan)
 {
     printf(
         "Presets      memory of the wheel   refiled a tick   worst tick   longest pause   the longest delay\n");
     for (uint32_t i = 0; i < plan->presets; i++) {
-        const struct tw_plan_choice *c = &plan->preset[i];
-        const struct tw_forecast *f = &c->forecast;
+        const struct plan_choice *c = &plan->preset[i];
+        const struct forecast *f = &c->forecast;
         char pause[64];
         snprintf(pause, sizeof pause, "%s us", amount(f->pause_ns / 1e3).text);
         if (c->refuses)
@@ -191,9 +191,9 @@ static void print_presets(const struct tw_plan *plan)
     printf("Recommended: %s. Why: %s.\n", plan->preset[plan->recommended].name, plan->reason);
 }
 
-void tw_plan_print(const struct tw_plan *plan)
+void plan_print(const struct plan *plan)
 {
-    const struct tw_plan_options *o = plan->options;
+    const struct plan_options *o = plan->options;
     printf("%s timer%s pending, ticks of %s, delays of up to %s (%s tick%s), pending for %s on average.\n",
            amount(plan->load.timers).text, o->timers > 1 ? "s" : "", time_of(1, o->tick_ns).text,
            time_of(plan->max_ticks, o->tick_ns).text, amount(plan->load.max).text,
@@ -211,22 +211,22 @@ void tw_plan_print(const struct tw_plan *plan)
 
 static void print_preset(const char *title, const struct tw_geometry *geometry, uint64_t tick_ns)
 {
-    struct tw_layout layout;
-    tw_layout_make(&layout, geometry, UINT64_MAX);
-    printf("\n%s: %s bytes. Longer delays: %s.\n\n", title, tw_figure_count(layout.bytes).text,
+    struct layout layout;
+    layout_make(&layout, geometry, UINT64_MAX);
+    printf("\n%s: %s bytes. Longer delays: %s.\n\n", title, figure_count(layout.bytes).text,
            overflow_text(&layout));
     printf("| level | slots | granularity | delays from | to | a slot is refiled | bytes |\n"
            "|---|---|---|---|---|---|---|\n");
     for (uint32_t l = 0; l < layout.levels; l++) {
-        const struct tw_layout_level *level = &layout.level[l];
+        const struct layout_level *level = &layout.level[l];
         printf("| %" PRIu32 " | %" PRIu32 " | %s | %s | %s | %s | %s |\n", l, level->slots,
                time_of(level->span, tick_ns).text, time_of(level->from, tick_ns).text,
                level->to == TW_NEVER ? "the end of time" : time_of(level->to, tick_ns).text,
-               refiling(&layout, l, tick_ns).text, tw_figure_count(level->bytes).text);
+               refiling(&layout, l, tick_ns).text, figure_count(level->bytes).text);
     }
 }
 
-void tw_plan_print_levels(uint64_t tick_ns)
+void plan_print_levels(uint64_t tick_ns)
 {
     const struct {
         const char *title;

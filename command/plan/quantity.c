@@ -28,7 +28,7 @@ static double scale_of(const char *suffix)
     }
 }
 
-bool tw_quantity_parse(const char *text, double *number)
+bool quantity_parse(const char *text, double *number)
 {
     char *end;
     if (text[strspn(text, "0123456789.eE+-kMG")] != '\0' || strspn(text, "0123456789.") == 0)

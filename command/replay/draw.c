@@ -26,122 +26,121 @@ static const char HELP[] = "usage: tickwheel draw TRACE --at TICK -o FILE\n"
                            "Exit status: 0 when it is drawn; 1 when the wheel refused a timer, or FILE\n"
                            "cannot be written; 2 when the arguments or the trace are not valid.\n";
 
-struct options {
+struct draw_options {
     const char *trace, *at, *output;
-    struct tw_shape_options shape;
+    struct shape_options shape;
 };
 
 /* ---- drawing -------------------------------------------------------------------------------------------- */
 
 static int no_memory(void)
 {
-    tw_complain("no memory for the picture");
-    return TW_EXIT_WRONG;
+    complain("no memory for the picture");
+    return COMMAND_WRONG;
 }
 
 /* Makes the whole picture in memory first, so that no half of one is ever written. */
-static int write_picture(const struct tw_picture *picture, const char *path)
+static int write_picture(const struct picture *picture, const char *path)
 {
     char *bytes = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&bytes, &size);
     if (out == NULL)
         return no_memory();
-    tw_picture_write(picture, out);
+    picture_write(picture, out);
     bool good = !ferror(out);
     good = fclose(out) == 0 && good;
-    int status = good ? TW_EXIT_GOOD : no_memory();
-    if (good && !tw_output_write(path, bytes, size))
-        status = TW_EXIT_WRONG;
+    int status = good ? COMMAND_GOOD : no_memory();
+    if (good && !output_write(path, bytes, size))
+        status = COMMAND_WRONG;
     free(bytes);
     return status;
 }
 
-static int draw_wheel(const struct tw_player *player, const struct tw_shape *shape, const char *path)
+static int draw_wheel(const struct player *player, const struct shape *shape, const char *path)
 {
-    struct tw_view *view = malloc(sizeof *view);
+    struct view *view = malloc(sizeof *view);
     if (view == NULL)
         return no_memory();
-    const struct tw_picture picture = {.view = view, .trace = player->trace, .shape = shape->name};
-    int status = TW_EXIT_GOOD;
-    if (tw_view_take(view, player->wheel, shape->geometry.overflow) != 0) {
+    const struct picture picture = {.view = view, .trace = player->trace, .shape = shape->name};
+    int status = COMMAND_GOOD;
+    if (view_take(view, player->wheel, shape->geometry.overflow) != 0) {
         status = no_memory();
-    } else if (tw_view_total(view) != view->pending) {
-        tw_complain("the wheel does not balance: %" PRIu64 " timers on its levels, %" PRIu64 " pending",
-                    tw_view_total(view), view->pending);
-        status = TW_EXIT_WRONG;
+    } else if (view_total(view) != view->pending) {
+        complain("the wheel does not balance: %" PRIu64 " timers on its levels, %" PRIu64 " pending",
+                 view_total(view), view->pending);
+        status = COMMAND_WRONG;
     }
-    if (status == TW_EXIT_GOOD)
+    if (status == COMMAND_GOOD)
         status = write_picture(&picture, path);
-    tw_view_free(view);
+    view_free(view);
     free(view);
     return status;
 }
 
-static int play_and_draw(const struct tw_trace *trace, const struct tw_shape *shape, uint64_t tick,
-                         const char *path)
+static int play_and_draw(const struct trace *trace, const struct shape *shape, uint64_t tick, const char *path)
 {
-    struct tw_player player;
-    if (tw_player_start(&player, trace, &shape->geometry) != 0)
+    struct player player;
+    if (player_start(&player, trace, &shape->geometry) != 0)
         return no_memory();
-    tw_progress_begin("playing");
-    int error = tw_player_play_to(&player, tick);
-    int status = TW_EXIT_WRONG;
+    progress_begin("playing");
+    int error = player_play_to(&player, tick);
+    int status = COMMAND_WRONG;
     if (error != 0)
-        tw_player_complain(&player, error);
+        player_complain(&player, error);
     else
         status = draw_wheel(&player, shape, path);
-    tw_progress_end();
-    tw_player_stop(&player);
+    progress_end();
+    player_stop(&player);
     return status;
 }
 
 /* ---- the command ---------------------------------------------------------------------------------------- */
 
-static int parse_tick(const struct tw_trace *trace, const char *text, uint64_t *tick)
+static int parse_tick(const struct trace *trace, const char *text, uint64_t *tick)
 {
     if (trace->count == 0) {
-        tw_complain("%s: the trace holds no operations, so there is nothing to draw", trace->path);
-        return TW_EXIT_INPUT;
+        complain("%s: the trace holds no operations, so there is nothing to draw", trace->path);
+        return COMMAND_INPUT;
     }
-    if (tw_number_parse(text, UINT64_MAX, tick) && *tick >= trace->first_tick && *tick <= trace->last_tick)
-        return TW_EXIT_GOOD;
-    tw_complain("--at %s: expected a tick of the trace, %" PRIu64 " to %" PRIu64, text, trace->first_tick,
-                trace->last_tick);
-    return TW_EXIT_INPUT;
+    if (number_parse(text, UINT64_MAX, tick) && *tick >= trace->first_tick && *tick <= trace->last_tick)
+        return COMMAND_GOOD;
+    complain("--at %s: expected a tick of the trace, %" PRIu64 " to %" PRIu64, text, trace->first_tick,
+             trace->last_tick);
+    return COMMAND_INPUT;
 }
 
-static int draw(const struct options *options)
+static int draw(const struct draw_options *options)
 {
-    struct tw_shape shape;
-    struct tw_trace trace;
+    struct shape shape;
+    struct trace trace;
     uint64_t tick;
-    int status = tw_shape_make(&shape, &options->shape);
-    if (status != TW_EXIT_GOOD)
+    int status = shape_make(&shape, &options->shape);
+    if (status != COMMAND_GOOD)
         return status;
-    status = tw_trace_load(&trace, options->trace);
-    if (status == TW_EXIT_GOOD)
+    status = trace_load(&trace, options->trace);
+    if (status == COMMAND_GOOD)
         status = parse_tick(&trace, options->at, &tick);
-    if (status == TW_EXIT_GOOD)
+    if (status == COMMAND_GOOD)
         status = play_and_draw(&trace, &shape, tick, options->output);
-    tw_trace_free(&trace);
+    trace_free(&trace);
     return status;
 }
 
 enum { OPTION_AT = 1, OPTION_OUTPUT };
 
 static const struct option LONG_OPTIONS[] = {
-    TW_SHAPE_OPTIONS,
+    SHAPE_OPTIONS,
     {"at", required_argument, NULL, OPTION_AT},
     {"output", required_argument, NULL, OPTION_OUTPUT},
-    {"help", no_argument, NULL, TW_OPTION_HELP},
+    {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
 
 static bool take_option(int code, void *arg)
 {
-    struct options *options = arg;
-    if (tw_shape_take(&options->shape, code))
+    struct draw_options *options = arg;
+    if (shape_take(&options->shape, code))
         return true;
     *(code == OPTION_AT ? &options->at : &options->output) = optarg;
     return true;
@@ -149,14 +148,14 @@ static bool take_option(int code, void *arg)
 
 static void help(void)
 {
-    printf(HELP, TW_SHAPE_HELP);
+    printf(HELP, SHAPE_HELP);
 }
 
 /* Returns -1 to go on, else an exit status. */
-static int read_options(struct options *options, int argc, char **argv)
+static int read_options(struct draw_options *options, int argc, char **argv)
 {
-    static const struct tw_option_reader READER = {":ho:", LONG_OPTIONS, take_option, help};
-    int status = tw_options_read(&READER, argc, argv, options);
+    static const struct option_reader READER = {":ho:", LONG_OPTIONS, take_option, help};
+    int status = options_read(&READER, argc, argv, options);
     if (status >= 0)
         return status;
     if (argc - optind == 1 && options->at != NULL && options->output != NULL) {
@@ -164,16 +163,16 @@ static int read_options(struct options *options, int argc, char **argv)
         return -1;
     }
     if (argc - optind != 1)
-        tw_complain("tickwheel draw: expected one trace, found %d (try: tickwheel draw --help)", argc - optind);
+        complain("tickwheel draw: expected one trace, found %d (try: tickwheel draw --help)", argc - optind);
     else
-        tw_complain("tickwheel draw: expected %s (try: tickwheel draw --help)",
-                    options->at == NULL ? "--at TICK" : "-o FILE");
-    return TW_EXIT_INPUT;
+        complain("tickwheel draw: expected %s (try: tickwheel draw --help)",
+                 options->at == NULL ? "--at TICK" : "-o FILE");
+    return COMMAND_INPUT;
 }
 
-int tw_command_draw(int argc, char **argv)
+int command_draw(int argc, char **argv)
 {
-    struct options options = {.trace = NULL};
+    struct draw_options options = {.trace = NULL};
     int status = read_options(&options, argc, argv);
     return status < 0 ? draw(&options) : status;
 }

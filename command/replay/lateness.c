@@ -15,15 +15,15 @@ struct armed {
     bool armed;
 };
 
-static size_t count_remarks(const struct tw_trace *trace)
+static size_t count_remarks(const struct trace *trace)
 {
     size_t count = 0;
     for (size_t i = 0; i < trace->count; i++)
-        count += trace->records[i].what == TW_RECORD_FIRED;
+        count += trace->records[i].what == RECORD_FIRED;
     return count;
 }
 
-static uint64_t ticks_late(struct tw_lateness *lateness, uint64_t tick, uint64_t deadline)
+static uint64_t ticks_late(struct lateness *lateness, uint64_t tick, uint64_t deadline)
 {
     lateness->fired++;
     if (tick < deadline)
@@ -34,16 +34,15 @@ static uint64_t ticks_late(struct tw_lateness *lateness, uint64_t tick, uint64_t
 }
 
 /* Follows the records; writes the lateness of each firing and returns how many there were. */
-static size_t follow(struct tw_lateness *lateness, const struct tw_trace *trace, struct armed *timers,
-                     uint64_t *late)
+static size_t follow(struct lateness *lateness, const struct trace *trace, struct armed *timers, uint64_t *late)
 {
     size_t firings = 0;
     for (size_t i = 0; i < trace->count; i++) {
-        const struct tw_record *record = &trace->records[i];
+        const struct record *record = &trace->records[i];
         struct armed *timer = &timers[record->id];
-        if (record->what == TW_RECORD_FIRED && timer->armed)
+        if (record->what == RECORD_FIRED && timer->armed)
             late[firings++] = ticks_late(lateness, record->tick, timer->deadline);
-        timer->armed = record->what == TW_RECORD_ADD || record->what == TW_RECORD_MOVE;
+        timer->armed = record->what == RECORD_ADD || record->what == RECORD_MOVE;
         if (timer->armed)
             timer->deadline = record->deadline > record->tick ? record->deadline : record->tick + 1;
     }
@@ -56,7 +55,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void summarize(struct tw_lateness *lateness, uint64_t *late, size_t count)
+static void summarize(struct lateness *lateness, uint64_t *late, size_t count)
 {
     double sum = 0;
     if (count == 0)
@@ -70,7 +69,7 @@ static void summarize(struct tw_lateness *lateness, uint64_t *late, size_t count
     lateness->max = late[count - 1];
 }
 
-int tw_lateness_read(struct tw_lateness *lateness, const struct tw_trace *trace)
+int lateness_read(struct lateness *lateness, const struct trace *trace)
 {
     memset(lateness, 0, sizeof *lateness);
     size_t remarks = count_remarks(trace);

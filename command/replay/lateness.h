@@ -2,12 +2,12 @@
  *
  * How late the recorded system fired its timers, by its own remarks in the trace ("f" records).
  */
-#ifndef TW_TOOLS_LATENESS_H
-#define TW_TOOLS_LATENESS_H
+#ifndef COMMAND_LATENESS_H
+#define COMMAND_LATENESS_H
 
 #include "trace.h"
 
-struct tw_lateness {
+struct lateness {
     uint64_t fired; /* remarks about a timer that was armed then */
     uint64_t late;  /* those after the deadline then in force */
     uint64_t early; /* those before it; they count as 0 ticks late */
@@ -16,6 +16,6 @@ struct tw_lateness {
 };
 
 /* Reads the remarks of a trace. Returns: 0, or -1 when there is no memory. */
-int tw_lateness_read(struct tw_lateness *lateness, const struct tw_trace *trace);
+int lateness_read(struct lateness *lateness, const struct trace *trace);
 
 #endif

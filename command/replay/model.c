@@ -24,10 +24,10 @@ struct entry {
 
 RB_HEAD(list, entry);
 
-struct tw_model {
+struct model {
     struct list pending;
     uint64_t filings, overdue;
-    struct tw_verdict verdict;
+    struct verdict verdict;
     struct entry entries[];
 };
 
@@ -44,18 +44,18 @@ static int compare(const struct entry *a, const struct entry *b)
 RB_PROTOTYPE(list, entry, node, compare)
 RB_GENERATE(list, entry, node, compare)
 
-struct tw_model *tw_model_new(uint32_t ids)
+struct model *model_new(uint32_t ids)
 {
-    return calloc(1, sizeof(struct tw_model) + ids * sizeof(struct entry));
+    return calloc(1, sizeof(struct model) + ids * sizeof(struct entry));
 }
 
-void tw_model_free(struct tw_model *model)
+void model_free(struct model *model)
 {
     free(model);
 }
 
 /* Ends the wait of a timer, wherever it stands. */
-static void take_out(struct tw_model *model, struct entry *entry)
+static void take_out(struct model *model, struct entry *entry)
 {
     if (entry->state == PENDING)
         RB_REMOVE(list, &model->pending, entry);
@@ -65,14 +65,14 @@ static void take_out(struct tw_model *model, struct entry *entry)
 }
 
 /* Taken back by the user: if it was overdue, it will never fire, so the wheel has missed it. */
-static void withdraw(struct tw_model *model, struct entry *entry)
+static void withdraw(struct model *model, struct entry *entry)
 {
     if (entry->state == OVERDUE)
         model->verdict.missed++;
     take_out(model, entry);
 }
 
-void tw_model_file(struct tw_model *model, uint32_t id, uint64_t now, uint64_t deadline)
+void model_file(struct model *model, uint32_t id, uint64_t now, uint64_t deadline)
 {
     struct entry *entry = &model->entries[id];
     uint64_t effective = deadline > now ? deadline : now + 1;
@@ -87,23 +87,23 @@ void tw_model_file(struct tw_model *model, uint32_t id, uint64_t now, uint64_t d
     RB_INSERT(list, &model->pending, entry);
 }
 
-void tw_model_cancel(struct tw_model *model, uint32_t id)
+void model_cancel(struct model *model, uint32_t id)
 {
     withdraw(model, &model->entries[id]);
 }
 
 /* True when a pending timer is one that may fire now: its deadline is the earliest, and no timer that keeps its
  * filing order stands before it, unless this one may be taken at any time among its equals. */
-static bool in_order(struct tw_model *model, const struct entry *entry)
+static bool in_order(struct model *model, const struct entry *entry)
 {
     const struct entry *first = RB_MIN(list, &model->pending);
     return entry == first || (entry->moved && entry->deadline == first->deadline);
 }
 
-void tw_model_fired(struct tw_model *model, uint32_t id, uint64_t tick)
+void model_fired(struct model *model, uint32_t id, uint64_t tick)
 {
     struct entry *entry = &model->entries[id];
-    struct tw_verdict *verdict = &model->verdict;
+    struct verdict *verdict = &model->verdict;
     if (entry->state == IDLE || (entry->state == PENDING && tick < entry->deadline))
         verdict->early++;
     else if (tick > entry->deadline)
@@ -113,7 +113,7 @@ void tw_model_fired(struct tw_model *model, uint32_t id, uint64_t tick)
     take_out(model, entry);
 }
 
-void tw_model_settled(struct tw_model *model, uint64_t tick)
+void model_settled(struct model *model, uint64_t tick)
 {
     struct entry *first;
     while ((first = RB_MIN(list, &model->pending)) != NULL && first->deadline <= tick) {
@@ -123,9 +123,9 @@ void tw_model_settled(struct tw_model *model, uint64_t tick)
     }
 }
 
-struct tw_verdict tw_model_finish(struct tw_model *model)
+struct verdict model_finish(struct model *model)
 {
-    tw_model_settled(model, UINT64_MAX);
+    model_settled(model, UINT64_MAX);
     model->verdict.missed += model->overdue;
     model->overdue = 0;
     return model->verdict;

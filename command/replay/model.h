@@ -3,15 +3,15 @@
  * What exact firing means, in the plainest way there is: a list of the pending timers sorted by deadline and,
  * among equals, by filing. A wheel is right when it fires what stands first in this list, on its tick.
  */
-#ifndef TW_TOOLS_MODEL_H
-#define TW_TOOLS_MODEL_H
+#ifndef COMMAND_MODEL_H
+#define COMMAND_MODEL_H
 
 #include <stdint.h>
 
-struct tw_model;
+struct model;
 
 /* Where a wheel and the model differed. */
-struct tw_verdict {
+struct verdict {
     uint64_t early;        /* fired before its deadline, or without being pending at all */
     uint64_t late;         /* fired after its deadline */
     uint64_t missed;       /* due, but never fired */
@@ -19,23 +19,23 @@ struct tw_verdict {
 };
 
 /* A model for timers of ids 0 to ids - 1. Returns: NULL when there is no memory. */
-struct tw_model *tw_model_new(uint32_t ids);
+struct model *model_new(uint32_t ids);
 
 /* Files a timer, or gives it a new deadline if it is pending. */
-void tw_model_file(struct tw_model *model, uint32_t id, uint64_t now, uint64_t deadline);
+void model_file(struct model *model, uint32_t id, uint64_t now, uint64_t deadline);
 
-void tw_model_cancel(struct tw_model *model, uint32_t id);
+void model_cancel(struct model *model, uint32_t id);
 
 /* Judges a firing of the wheel at a tick. */
-void tw_model_fired(struct tw_model *model, uint32_t id, uint64_t tick);
+void model_fired(struct model *model, uint32_t id, uint64_t tick);
 
 /* The wheel says that nothing more is due at this tick. */
-void tw_model_settled(struct tw_model *model, uint64_t tick);
+void model_settled(struct model *model, uint64_t tick);
 
 /* The run is over: whatever is still pending was missed. */
-struct tw_verdict tw_model_finish(struct tw_model *model);
+struct verdict model_finish(struct model *model);
 
 /* Frees it. `model` may be NULL. */
-void tw_model_free(struct tw_model *model);
+void model_free(struct model *model);
 
 #endif

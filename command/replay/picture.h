@@ -2,21 +2,21 @@
  *
  * A view of a wheel as an SVG picture.
  */
-#ifndef TW_TOOLS_PICTURE_H
-#define TW_TOOLS_PICTURE_H
+#ifndef COMMAND_PICTURE_H
+#define COMMAND_PICTURE_H
 
 #include "trace.h"
 #include "view.h"
 
 #include <stdio.h>
 
-struct tw_picture {
-    const struct tw_view *view;
-    const struct tw_trace *trace;
+struct picture {
+    const struct view *view;
+    const struct trace *trace;
     const char *shape; /* the wheel's name, for people */
 };
 
 /* Writes the picture. The same view gives the same bytes. */
-void tw_picture_write(const struct tw_picture *picture, FILE *out);
+void picture_write(const struct picture *picture, FILE *out);
 
 #endif

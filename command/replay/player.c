@@ -10,12 +10,12 @@
 
 /* ---- the clock ------------------------------------------------------------------------------------------ */
 
-static void poll_at(struct tw_player *p, uint64_t tick)
+static void poll_at(struct player *p, uint64_t tick)
 {
-    const struct tw_observer *observer = p->observer;
+    const struct observer *observer = p->observer;
     struct tw_timer *timer;
     while ((timer = tw_wheel_poll(p->wheel, tick)) != NULL) {
-        struct tw_object *object = TW_CONTAINER(timer, struct tw_object, timer);
+        struct object *object = TW_CONTAINER(timer, struct object, timer);
         object->firings++;
         p->fired++;
         if (observer != NULL && observer->fired != NULL)
@@ -26,13 +26,13 @@ static void poll_at(struct tw_player *p, uint64_t tick)
 }
 
 /* The next tick with work, always after now: a wheel that answered otherwise must not hang the replay. */
-static uint64_t next_work(const struct tw_player *p)
+static uint64_t next_work(const struct player *p)
 {
     uint64_t bound = tw_wheel_next_bound(p->wheel), now = tw_wheel_now(p->wheel);
     return bound > now ? bound : now + 1;
 }
 
-static void pass_time(struct tw_player *p, uint64_t tick)
+static void pass_time(struct player *p, uint64_t tick)
 {
     uint64_t work;
     while ((work = next_work(p)) < tick)
@@ -43,7 +43,7 @@ static void pass_time(struct tw_player *p, uint64_t tick)
 /* ---- records -------------------------------------------------------------------------------------------- */
 
 /* The wheel itself decides whether a move is an add: tw_wheel_move_at() takes both. */
-static int apply_filing(struct tw_player *p, const struct tw_record *record, bool pending)
+static int apply_filing(struct player *p, const struct record *record, bool pending)
 {
     struct tw_timer *timer = &p->objects[record->id].timer;
     int error = pending ? tw_wheel_move_at(p->wheel, timer, record->deadline)
@@ -57,11 +57,11 @@ static int apply_filing(struct tw_player *p, const struct tw_record *record, boo
     return 0;
 }
 
-static int apply(struct tw_player *p, const struct tw_record *record)
+static int apply(struct player *p, const struct record *record)
 {
     struct tw_timer *timer = &p->objects[record->id].timer;
     bool pending = tw_timer_pending(timer);
-    if (record->what == TW_RECORD_CANCEL) {
+    if (record->what == RECORD_CANCEL) {
         if (tw_wheel_cancel(p->wheel, timer))
             p->cancels++;
         else
@@ -76,11 +76,11 @@ static int apply(struct tw_player *p, const struct tw_record *record)
     return 0;
 }
 
-int tw_player_play(struct tw_player *p, size_t end)
+int player_play(struct player *p, size_t end)
 {
     for (; p->next < end; p->next++) {
-        const struct tw_record *record = &p->trace->records[p->next];
-        if (record->what == TW_RECORD_FIRED)
+        const struct record *record = &p->trace->records[p->next];
+        if (record->what == RECORD_FIRED)
             continue;
         /* Nothing that is filed on a tick can be due on the same tick, so one poll for each is enough. */
         if (record->tick != tw_wheel_now(p->wheel))
@@ -92,18 +92,18 @@ int tw_player_play(struct tw_player *p, size_t end)
     return 0;
 }
 
-int tw_player_play_to(struct tw_player *p, uint64_t tick)
+int player_play_to(struct player *p, uint64_t tick)
 {
     size_t end = p->next;
     while (end < p->trace->count && p->trace->records[end].tick <= tick)
         end++;
-    int error = tw_player_play(p, end);
+    int error = player_play(p, end);
     if (error == 0 && tick > tw_wheel_now(p->wheel))
         pass_time(p, tick);
     return error;
 }
 
-bool tw_player_finish(struct tw_player *p, uint64_t polls)
+bool player_finish(struct player *p, uint64_t polls)
 {
     /* The end of time is the last chance: what has not fired then is lost, and counted as such. */
     while (tw_wheel_count(p->wheel) > 0 && tw_wheel_now(p->wheel) < UINT64_MAX) {
@@ -116,7 +116,7 @@ bool tw_player_finish(struct tw_player *p, uint64_t polls)
 
 /* ---- start and stop ------------------------------------------------------------------------------------- */
 
-int tw_player_rewind(struct tw_player *p, const struct tw_geometry *geometry)
+int player_rewind(struct player *p, const struct tw_geometry *geometry)
 {
     /* A wheel that has lost timers leaves their objects marked as pending. */
     if (p->wheel != NULL && tw_wheel_count(p->wheel) > 0)
@@ -128,19 +128,19 @@ int tw_player_rewind(struct tw_player *p, const struct tw_geometry *geometry)
     return tw_wheel_new(&p->wheel, geometry, p->trace->first_tick);
 }
 
-int tw_player_start(struct tw_player *p, const struct tw_trace *trace, const struct tw_geometry *geometry)
+int player_start(struct player *p, const struct trace *trace, const struct tw_geometry *geometry)
 {
     memset(p, 0, sizeof *p);
     p->trace = trace;
     /* Zeroed memory is a timer that is not pending. */
     p->objects = calloc((size_t)trace->ids + 1, sizeof *p->objects);
-    int error = p->objects == NULL ? TW_ENOMEM : tw_player_rewind(p, geometry);
+    int error = p->objects == NULL ? TW_ENOMEM : player_rewind(p, geometry);
     if (error != 0)
-        tw_player_stop(p);
+        player_stop(p);
     return error;
 }
 
-void tw_player_stop(struct tw_player *p)
+void player_stop(struct player *p)
 {
     tw_wheel_free(p->wheel);
     free(p->objects);
@@ -148,16 +148,15 @@ void tw_player_stop(struct tw_player *p)
     p->objects = NULL;
 }
 
-void tw_player_complain(const struct tw_player *p, int error)
+void player_complain(const struct player *p, int error)
 {
-    const struct tw_record *record = &p->trace->records[p->next];
+    const struct record *record = &p->trace->records[p->next];
     if (error != TW_ERANGE) {
-        tw_complain("%s:%" PRIu64 ": %s", p->trace->path, record->line, tw_strerror(error));
+        complain("%s:%" PRIu64 ": %s", p->trace->path, record->line, tw_strerror(error));
         return;
     }
-    tw_complain("%s:%" PRIu64 ": the wheel refuses the deadline %" PRIu64 " at tick %" PRIu64
-                ": a delay of %s ticks, and its range is %s (try another --preset, or --overflow rounds)",
-                p->trace->path, record->line, record->deadline, record->tick,
-                tw_figure_count(record->deadline - record->tick).text,
-                tw_figure_count(tw_wheel_range(p->wheel)).text);
+    complain("%s:%" PRIu64 ": the wheel refuses the deadline %" PRIu64 " at tick %" PRIu64
+             ": a delay of %s ticks, and its range is %s (try another --preset, or --overflow rounds)",
+             p->trace->path, record->line, record->deadline, record->tick,
+             figure_count(record->deadline - record->tick).text, figure_count(tw_wheel_range(p->wheel)).text);
 }

@@ -47,43 +47,43 @@ static const char HELP[] = "\n"
                            "Exit status: 0 when every timer fired on its tick and in order; 1 when some did\n"
                            "not, or the wheel refused one; 2 when the arguments or the trace are not valid.\n";
 
-struct options {
+struct replay_options {
     const char *trace;
-    struct tw_shape_options shape;
+    struct shape_options shape;
     bool check, json;
 };
 
 /* ---- passes --------------------------------------------------------------------------------------------- */
 
 struct replay {
-    struct tw_trace trace;
-    struct tw_shape shape;
-    struct tw_player player;
-    struct tw_model *model;
-    struct tw_findings findings;
+    struct trace trace;
+    struct shape shape;
+    struct player player;
+    struct model *model;
+    struct findings findings;
     uint64_t refiled; /* by the wheel, up to the last poll */
 };
 
 /* Plays everything, with a progress bar. Returns an exit status. */
 static int play_all(struct replay *r, const char *what)
 {
-    struct tw_player *player = &r->player;
+    struct player *player = &r->player;
     size_t count = r->trace.count;
-    tw_progress_begin(what);
+    progress_begin(what);
     while (player->next < count) {
         size_t end = count - player->next > SLICE ? player->next + SLICE : count;
-        int error = tw_player_play(player, end);
+        int error = player_play(player, end);
         if (error != 0) {
-            tw_player_complain(player, error);
-            return TW_EXIT_WRONG;
+            player_complain(player, error);
+            return COMMAND_WRONG;
         }
-        tw_progress_show((double)end / (double)count);
+        progress_show((double)end / (double)count);
     }
     /* A small wheel may turn very often before its farthest timer fires. */
-    while (!tw_player_finish(player, SLICE))
-        tw_progress_show(-1);
-    tw_progress_end();
-    return TW_EXIT_GOOD;
+    while (!player_finish(player, SLICE))
+        progress_show(-1);
+    progress_end();
+    return COMMAND_GOOD;
 }
 
 static void survey_polled(void *arg, uint64_t tick)
@@ -96,24 +96,24 @@ static void survey_polled(void *arg, uint64_t tick)
     r->refiled = refiled;
 }
 
-static void survey_applied(void *arg, const struct tw_record *record, bool was_pending)
+static void survey_applied(void *arg, const struct record *record, bool was_pending)
 {
     struct replay *r = arg;
     uint64_t pending = tw_wheel_count(r->player.wheel);
     (void)was_pending;
     if (pending > r->findings.pending_peak)
         r->findings.pending_peak = pending;
-    if (record->what != TW_RECORD_CANCEL)
-        tw_histogram_add(&r->findings.delays,
-                         record->deadline > record->tick ? record->deadline - record->tick : 1);
+    if (record->what != RECORD_CANCEL)
+        histogram_add(&r->findings.delays,
+                      record->deadline > record->tick ? record->deadline - record->tick : 1);
 }
 
 /* The first pass. It fails if the wheel refuses a timer, so the later ones need not look. */
 static int survey(struct replay *r)
 {
-    const struct tw_observer observer = {.polled = survey_polled, .applied = survey_applied, .arg = r};
-    const struct tw_player *player = &r->player;
-    struct tw_findings *f = &r->findings;
+    const struct observer observer = {.polled = survey_polled, .applied = survey_applied, .arg = r};
+    const struct player *player = &r->player;
+    struct findings *f = &r->findings;
     r->player.observer = &observer;
     int status = play_all(r, "counting");
     r->player.observer = NULL;
@@ -142,61 +142,61 @@ static int compare_doubles(const void *a, const void *b)
 
 static int no_memory(void)
 {
-    tw_complain("no memory for the wheel");
-    return TW_EXIT_WRONG;
+    complain("no memory for the wheel");
+    return COMMAND_WRONG;
 }
 
 static int time_passes(struct replay *r)
 {
     double pass[TIMED_MAX], all = 0;
     size_t passes = 0;
-    tw_progress_begin("timing");
+    progress_begin("timing");
     while (passes < TIMED_MAX && (passes < TIMED_MIN || all < TIMED_ENOUGH)) {
-        if (tw_player_rewind(&r->player, &r->shape.geometry) != 0)
+        if (player_rewind(&r->player, &r->shape.geometry) != 0)
             return no_memory();
         double start = seconds();
-        tw_player_play(&r->player, r->trace.count);
-        tw_player_finish(&r->player, UINT64_MAX);
+        player_play(&r->player, r->trace.count);
+        player_finish(&r->player, UINT64_MAX);
         all += pass[passes++] = seconds() - start;
-        tw_progress_show((double)passes / TIMED_MAX);
+        progress_show((double)passes / TIMED_MAX);
     }
     qsort(pass, passes, sizeof *pass, compare_doubles);
     if (r->trace.count > 0)
         r->findings.ns_per_op = pass[passes / 2] * 1e9 / (double)r->trace.count;
-    return TW_EXIT_GOOD;
+    return COMMAND_GOOD;
 }
 
 static void check_fired(void *arg, uint32_t id, uint64_t tick)
 {
-    tw_model_fired(((struct replay *)arg)->model, id, tick);
+    model_fired(((struct replay *)arg)->model, id, tick);
 }
 
 static void check_polled(void *arg, uint64_t tick)
 {
-    tw_model_settled(((struct replay *)arg)->model, tick);
+    model_settled(((struct replay *)arg)->model, tick);
 }
 
-static void check_applied(void *arg, const struct tw_record *record, bool was_pending)
+static void check_applied(void *arg, const struct record *record, bool was_pending)
 {
     struct replay *r = arg;
     (void)was_pending; /* the model has an opinion of its own */
-    if (record->what == TW_RECORD_CANCEL)
-        tw_model_cancel(r->model, record->id);
+    if (record->what == RECORD_CANCEL)
+        model_cancel(r->model, record->id);
     else
-        tw_model_file(r->model, record->id, record->tick, record->deadline);
+        model_file(r->model, record->id, record->tick, record->deadline);
 }
 
 static int check(struct replay *r)
 {
-    const struct tw_observer observer = {
+    const struct observer observer = {
         .fired = check_fired, .polled = check_polled, .applied = check_applied, .arg = r};
-    r->model = tw_model_new(r->trace.ids);
-    if (r->model == NULL || tw_player_rewind(&r->player, &r->shape.geometry) != 0)
+    r->model = model_new(r->trace.ids);
+    if (r->model == NULL || player_rewind(&r->player, &r->shape.geometry) != 0)
         return no_memory();
     r->player.observer = &observer;
     int status = play_all(r, "checking");
     r->player.observer = NULL;
-    r->findings.verdict = tw_model_finish(r->model);
+    r->findings.verdict = model_finish(r->model);
     r->findings.checked = true;
     return status;
 }
@@ -205,64 +205,64 @@ static int check(struct replay *r)
 
 /* Every timer that was added has fired or was cancelled: a wheel that loses one, or fires one twice, is
  * caught here even when nothing else is checked. */
-static int judge(const struct tw_findings *f)
+static int judge(const struct findings *f)
 {
     if (f->adds != f->fired + f->cancels)
-        tw_complain("the wheel does not balance: %llu timers added, %llu fired and %llu cancelled",
-                    (unsigned long long)f->adds, (unsigned long long)f->fired, (unsigned long long)f->cancels);
-    return tw_findings_good(f) ? TW_EXIT_GOOD : TW_EXIT_WRONG;
+        complain("the wheel does not balance: %llu timers added, %llu fired and %llu cancelled",
+                 (unsigned long long)f->adds, (unsigned long long)f->fired, (unsigned long long)f->cancels);
+    return findings_good(f) ? COMMAND_GOOD : COMMAND_WRONG;
 }
 
-static int run_passes(struct replay *r, const struct options *options)
+static int run_passes(struct replay *r, const struct replay_options *options)
 {
-    if (tw_lateness_read(&r->findings.recorded, &r->trace) != 0)
+    if (lateness_read(&r->findings.recorded, &r->trace) != 0)
         return no_memory();
-    tw_trace_drop_remarks(&r->trace);
-    if (tw_player_start(&r->player, &r->trace, &r->shape.geometry) != 0)
+    trace_drop_remarks(&r->trace);
+    if (player_start(&r->player, &r->trace, &r->shape.geometry) != 0)
         return no_memory();
     int status = survey(r);
-    if (status == TW_EXIT_GOOD)
+    if (status == COMMAND_GOOD)
         status = time_passes(r);
-    if (status == TW_EXIT_GOOD && options->check)
+    if (status == COMMAND_GOOD && options->check)
         status = check(r);
-    tw_progress_end();
+    progress_end();
     return status;
 }
 
-static int replay(struct replay *r, const struct options *options)
+static int replay(struct replay *r, const struct replay_options *options)
 {
-    int status = tw_shape_make(&r->shape, &options->shape);
-    if (status == TW_EXIT_GOOD)
-        status = tw_trace_load(&r->trace, options->trace);
-    if (status != TW_EXIT_GOOD)
+    int status = shape_make(&r->shape, &options->shape);
+    if (status == COMMAND_GOOD)
+        status = trace_load(&r->trace, options->trace);
+    if (status != COMMAND_GOOD)
         return status;
     r->findings.trace = &r->trace;
     r->findings.shape = &r->shape;
     status = run_passes(r, options);
-    if (status == TW_EXIT_GOOD) {
+    if (status == COMMAND_GOOD) {
         status = judge(&r->findings);
-        (options->json ? tw_findings_print_json : tw_findings_print)(&r->findings, stdout);
+        (options->json ? findings_print_json : findings_print)(&r->findings, stdout);
     }
-    tw_player_stop(&r->player);
-    tw_model_free(r->model);
-    tw_trace_free(&r->trace);
+    player_stop(&r->player);
+    model_free(r->model);
+    trace_free(&r->trace);
     return status;
 }
 
 enum { OPTION_NO_CHECK = 1, OPTION_JSON };
 
 static const struct option LONG_OPTIONS[] = {
-    TW_SHAPE_OPTIONS,
+    SHAPE_OPTIONS,
     {"no-check", no_argument, NULL, OPTION_NO_CHECK},
     {"json", no_argument, NULL, OPTION_JSON},
-    {"help", no_argument, NULL, TW_OPTION_HELP},
+    {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
 
 static bool take_option(int code, void *arg)
 {
-    struct options *options = arg;
-    if (tw_shape_take(&options->shape, code))
+    struct replay_options *options = arg;
+    if (shape_take(&options->shape, code))
         return true;
     options->check &= code != OPTION_NO_CHECK;
     options->json |= code == OPTION_JSON;
@@ -272,27 +272,27 @@ static bool take_option(int code, void *arg)
 static void help(void)
 {
     fputs(USAGE, stdout);
-    printf(HELP, TW_SHAPE_HELP);
+    printf(HELP, SHAPE_HELP);
 }
 
 /* Returns -1 to go on, else an exit status. */
-static int read_options(struct options *options, int argc, char **argv)
+static int read_options(struct replay_options *options, int argc, char **argv)
 {
-    static const struct tw_option_reader READER = {":h", LONG_OPTIONS, take_option, help};
-    int status = tw_options_read(&READER, argc, argv, options);
+    static const struct option_reader READER = {":h", LONG_OPTIONS, take_option, help};
+    int status = options_read(&READER, argc, argv, options);
     if (status >= 0)
         return status;
     if (argc - optind == 1) {
         options->trace = argv[optind];
         return -1;
     }
-    tw_complain("tickwheel replay: expected one trace, found %d (try: tickwheel replay --help)", argc - optind);
-    return TW_EXIT_INPUT;
+    complain("tickwheel replay: expected one trace, found %d (try: tickwheel replay --help)", argc - optind);
+    return COMMAND_INPUT;
 }
 
-int tw_command_replay(int argc, char **argv)
+int command_replay(int argc, char **argv)
 {
-    struct options options = {.check = true};
+    struct replay_options options = {.check = true};
     int status = read_options(&options, argc, argv);
     if (status >= 0)
         return status;

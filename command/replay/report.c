@@ -12,7 +12,7 @@ static void print_member(const char *name, uint64_t value, FILE *out)
     fprintf(out, "\"%s\": %" PRIu64 ", ", name, value);
 }
 
-static void print_checked_member(const struct tw_findings *f, const char *name, uint64_t value, FILE *out)
+static void print_checked_member(const struct findings *f, const char *name, uint64_t value, FILE *out)
 {
     if (f->checked)
         print_member(name, value, out);
@@ -20,7 +20,7 @@ static void print_checked_member(const struct tw_findings *f, const char *name, 
         fprintf(out, "\"%s\": null, ", name);
 }
 
-void tw_findings_print_json(const struct tw_findings *f, FILE *out)
+void findings_print_json(const struct findings *f, FILE *out)
 {
     fputc('{', out);
     print_member("operations", f->operations, out);
@@ -41,12 +41,12 @@ void tw_findings_print_json(const struct tw_findings *f, FILE *out)
 
 static void print_line(const char *name, uint64_t value, const char *remark, FILE *out)
 {
-    fprintf(out, "%-14s %14s", name, tw_figure_count(value).text);
+    fprintf(out, "%-14s %14s", name, figure_count(value).text);
     fprintf(out, "%s%s\n", remark[0] != '\0' ? "  " : "", remark);
 }
 
-static void print_checked_line(const struct tw_findings *f, const char *name, uint64_t value,
-                               const char *remark, FILE *out)
+static void print_checked_line(const struct findings *f, const char *name, uint64_t value, const char *remark,
+                               FILE *out)
 {
     if (f->checked)
         print_line(name, value, remark, out);
@@ -54,19 +54,19 @@ static void print_checked_line(const struct tw_findings *f, const char *name, ui
         fprintf(out, "%-14s %14s\n", name, "not checked");
 }
 
-static void print_head(const struct tw_findings *f, FILE *out)
+static void print_head(const struct findings *f, FILE *out)
 {
-    const struct tw_trace *trace = f->trace;
+    const struct trace *trace = f->trace;
     fprintf(out, "trace          %s%s%s\n", trace->name, trace->source[0] != '\0' ? ": " : "", trace->source);
     fprintf(out, "ticks          %" PRIu64 " to %" PRIu64, trace->first_tick, trace->last_tick);
     if (trace->tick_ns > 0)
-        fprintf(out, ", %s each: %s", tw_figure_time(1, trace->tick_ns).text,
-                tw_figure_time(trace->last_tick - trace->first_tick, trace->tick_ns).text);
+        fprintf(out, ", %s each: %s", figure_time(1, trace->tick_ns).text,
+                figure_time(trace->last_tick - trace->first_tick, trace->tick_ns).text);
     fprintf(out, "\nwheel          %s (%" PRIu32 " level%s)\n\n", f->shape->name, f->levels,
             f->levels == 1 ? "" : "s");
 }
 
-static void print_counts(const struct tw_findings *f, FILE *out)
+static void print_counts(const struct findings *f, FILE *out)
 {
     print_line("operations", f->operations, "", out);
     print_line("  added", f->adds, "", out);
@@ -85,32 +85,32 @@ static void print_counts(const struct tw_findings *f, FILE *out)
 }
 
 /* Says what the recorded system did beside what this wheel did. */
-static void print_recorded(const struct tw_findings *f, FILE *out)
+static void print_recorded(const struct findings *f, FILE *out)
 {
-    const struct tw_lateness *recorded = &f->recorded;
+    const struct lateness *recorded = &f->recorded;
     double tick_ns = f->trace->tick_ns;
     fprintf(out, "\nrecorded       the system that was recorded fired %s timer%s, %s of them late:\n",
-            tw_figure_count(recorded->fired).text, recorded->fired == 1 ? "" : "s",
-            tw_figure_count(recorded->late).text);
+            figure_count(recorded->fired).text, recorded->fired == 1 ? "" : "s",
+            figure_count(recorded->late).text);
     fprintf(out, "               %.2f ticks on average, p99 %s, max %s", recorded->mean,
-            tw_figure_count(recorded->p99).text, tw_figure_count(recorded->max).text);
+            figure_count(recorded->p99).text, figure_count(recorded->max).text);
     if (tick_ns > 0)
-        fprintf(out, " (%s)", tw_figure_time(recorded->max, tick_ns).text);
+        fprintf(out, " (%s)", figure_time(recorded->max, tick_ns).text);
     if (f->checked)
-        fprintf(out, "; this wheel: %s late\n", tw_figure_count(f->verdict.late).text);
+        fprintf(out, "; this wheel: %s late\n", figure_count(f->verdict.late).text);
     else
         fprintf(out, "; this wheel was not checked\n");
 }
 
-static void print_good(const struct tw_findings *f, FILE *out)
+static void print_good(const struct findings *f, FILE *out)
 {
     fprintf(out, "All %s timers that came due fired on their very tick and in the right order",
-            tw_figure_count(f->fired).text);
+            figure_count(f->fired).text);
     fprintf(out, "; the other %s were cancelled in time. An operation took %.0f ns.\n",
-            tw_figure_count(f->cancels).text, f->ns_per_op);
+            figure_count(f->cancels).text, f->ns_per_op);
 }
 
-static void print_summary(const struct tw_findings *f, FILE *out)
+static void print_summary(const struct findings *f, FILE *out)
 {
     fputc('\n', out);
     if (f->operations == 0)
@@ -118,27 +118,27 @@ static void print_summary(const struct tw_findings *f, FILE *out)
     else if (!f->checked)
         fprintf(out,
                 "%s timers fired, an operation took %.0f ns; whether they fired rightly was not checked.\n",
-                tw_figure_count(f->fired).text, f->ns_per_op);
-    else if (tw_findings_good(f))
+                figure_count(f->fired).text, f->ns_per_op);
+    else if (findings_good(f))
         print_good(f, out);
     else
         fprintf(out, "WRONG: this wheel did not fire every timer on its tick and in order (see above).\n");
 }
 
-bool tw_findings_good(const struct tw_findings *f)
+bool findings_good(const struct findings *f)
 {
-    const struct tw_verdict *verdict = &f->verdict;
+    const struct verdict *verdict = &f->verdict;
     uint64_t wrong = verdict->early + verdict->late + verdict->missed + verdict->out_of_order;
     return f->adds == f->fired + f->cancels && (!f->checked || wrong == 0);
 }
 
-void tw_findings_print(const struct tw_findings *f, FILE *out)
+void findings_print(const struct findings *f, FILE *out)
 {
     print_head(f, out);
     print_counts(f, out);
     if (f->delays.total > 0) {
         fprintf(out, "\ndelays         how far ahead each timer was filed or moved\n");
-        tw_histogram_print(&f->delays, "ticks", "timers", f->trace->tick_ns, out);
+        histogram_print(&f->delays, "ticks", "timers", f->trace->tick_ns, out);
     }
     if (f->recorded.fired > 0)
         print_recorded(f, out);

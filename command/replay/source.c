@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Bytes come in through fill(), and one unpacking step turns what is there into text: copy, inflate or zstd.
- * A step may use up input without giving text, or give text without using up input, so tw_source_read() steps
+ * A step may use up input without giving text, or give text without using up input, so source_read() steps
  * until there is text, and asks for more bytes only when a step could do nothing with those it had. At the
  * end of the file an unfinished gzip member or zstd frame is an error: half a trace must not pass for a whole
  * one.
@@ -23,7 +23,7 @@ enum { INPUT_SIZE = 1 << 16, PROBLEM_SIZE = 160, MAGIC_SIZE = 4 };
 
 enum packing { UNKNOWN, PLAIN, GZIP, ZSTD };
 
-struct tw_source {
+struct source {
     int fd;
     off_t length, taken; /* of the file, for the progress bar; length 0 when it is not known */
     enum packing packing;
@@ -36,9 +36,9 @@ struct tw_source {
     unsigned char input[INPUT_SIZE];
 };
 
-struct tw_source *tw_source_open(const char *path)
+struct source *source_open(const char *path)
 {
-    struct tw_source *source = calloc(1, sizeof *source);
+    struct source *source = calloc(1, sizeof *source);
     if (source == NULL)
         return NULL;
     source->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
@@ -52,7 +52,7 @@ struct tw_source *tw_source_open(const char *path)
     return source;
 }
 
-void tw_source_close(struct tw_source *source)
+void source_close(struct source *source)
 {
     if (source == NULL)
         return;
@@ -64,18 +64,18 @@ void tw_source_close(struct tw_source *source)
     free(source);
 }
 
-const char *tw_source_problem(const struct tw_source *source)
+const char *source_problem(const struct source *source)
 {
     return source->problem;
 }
 
-double tw_source_progress(const struct tw_source *source)
+double source_progress(const struct source *source)
 {
     return source->length > 0 ? (double)source->taken / (double)source->length : -1;
 }
 
 /* Keeps the first problem, and returns false so that a caller can say so and leave in one line. */
-static bool fail(struct tw_source *source, const char *before, const char *what, const char *after)
+static bool fail(struct source *source, const char *before, const char *what, const char *after)
 {
     if (source->problem[0] == '\0')
         snprintf(source->problem, sizeof source->problem, "%s%s%s", before, what, after);
@@ -83,7 +83,7 @@ static bool fail(struct tw_source *source, const char *before, const char *what,
 }
 
 /* Reads more bytes behind those that are still unused. */
-static bool fill(struct tw_source *source)
+static bool fill(struct source *source)
 {
     memmove(source->input, source->input + source->at, source->have - source->at);
     source->have -= source->at;
@@ -113,7 +113,7 @@ static enum packing packing_of(const unsigned char *bytes, size_t length)
     return skippable || memcmp(bytes, ZSTD_MAGIC, sizeof ZSTD_MAGIC) == 0 ? ZSTD : PLAIN;
 }
 
-static bool detect(struct tw_source *source)
+static bool detect(struct source *source)
 {
     while (source->have < MAGIC_SIZE && !source->ended)
         if (!fill(source))
@@ -129,7 +129,7 @@ static bool detect(struct tw_source *source)
     return true;
 }
 
-static size_t step_plain(struct tw_source *source, char *text, size_t size)
+static size_t step_plain(struct source *source, char *text, size_t size)
 {
     size_t length = source->have - source->at;
     if (length > size)
@@ -140,7 +140,7 @@ static size_t step_plain(struct tw_source *source, char *text, size_t size)
 }
 
 /* The members of a gzip file follow one another without a mark: input after the end of one begins the next. */
-static bool step_gzip(struct tw_source *source, char *text, size_t size, size_t *produced)
+static bool step_gzip(struct source *source, char *text, size_t size, size_t *produced)
 {
     z_stream *gzip = &source->gzip;
     gzip->next_in = source->input + source->at;
@@ -162,7 +162,7 @@ static bool step_gzip(struct tw_source *source, char *text, size_t size, size_t 
     return true;
 }
 
-static bool step_zstd(struct tw_source *source, char *text, size_t size, size_t *produced)
+static bool step_zstd(struct source *source, char *text, size_t size, size_t *produced)
 {
     ZSTD_inBuffer in = {.src = source->input, .size = source->have, .pos = source->at};
     ZSTD_outBuffer out = {.dst = text, .size = size, .pos = 0};
@@ -177,7 +177,7 @@ static bool step_zstd(struct tw_source *source, char *text, size_t size, size_t 
     return true;
 }
 
-static bool step(struct tw_source *source, char *text, size_t size, size_t *produced)
+static bool step(struct source *source, char *text, size_t size, size_t *produced)
 {
     *produced = 0;
     if (source->packing == GZIP)
@@ -188,7 +188,7 @@ static bool step(struct tw_source *source, char *text, size_t size, size_t *prod
     return true;
 }
 
-ssize_t tw_source_read(struct tw_source *source, char *text, size_t size)
+ssize_t source_read(struct source *source, char *text, size_t size)
 {
     if (source->packing == UNKNOWN && !detect(source))
         return -1;

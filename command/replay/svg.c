@@ -10,29 +10,29 @@
 enum { TEXT_SIZE = 320 };
 static const double TAU = 6.283185307179586;
 
-double tw_svg_round(double value)
+double svg_round(double value)
 {
     return round(value * 100) / 100 + 0.0;
 }
 
-struct tw_svg_point tw_svg_on_circle(struct tw_svg_point centre, double radius, double turn)
+struct svg_point svg_on_circle(struct svg_point centre, double radius, double turn)
 {
-    struct tw_svg_point point = {
-        .x = tw_svg_round(centre.x + radius * sin(turn * TAU)),
-        .y = tw_svg_round(centre.y - radius * cos(turn * TAU)),
+    struct svg_point point = {
+        .x = svg_round(centre.x + radius * sin(turn * TAU)),
+        .y = svg_round(centre.y - radius * cos(turn * TAU)),
     };
     return point;
 }
 
-static void arc_to(FILE *out, struct tw_svg_point centre, double radius, double to, bool large)
+static void arc_to(FILE *out, struct svg_point centre, double radius, double to, bool large)
 {
-    struct tw_svg_point end = tw_svg_on_circle(centre, radius, to);
-    fprintf(out, "A%g %g 0 %d 1 %g %g", tw_svg_round(radius), tw_svg_round(radius), large, end.x, end.y);
+    struct svg_point end = svg_on_circle(centre, radius, to);
+    fprintf(out, "A%g %g 0 %d 1 %g %g", svg_round(radius), svg_round(radius), large, end.x, end.y);
 }
 
-void tw_svg_arc(FILE *out, struct tw_svg_point centre, double radius, double from, double to)
+void svg_arc(FILE *out, struct svg_point centre, double radius, double from, double to)
 {
-    struct tw_svg_point start = tw_svg_on_circle(centre, radius, from);
+    struct svg_point start = svg_on_circle(centre, radius, from);
     fprintf(out, "M%g %g", start.x, start.y);
     /* An arc that ends where it starts would not be drawn at all. */
     if (to - from > 0.999)
@@ -56,7 +56,7 @@ static size_t character_length(const char *text)
     return code < LEAST[length] || code > 0x10FFFF || control || surrogate || none ? 0 : length;
 }
 
-void tw_svg_escape(FILE *out, const char *text)
+void svg_escape(FILE *out, const char *text)
 {
     while (*text != '\0') {
         size_t length = character_length(text);
@@ -76,14 +76,14 @@ void tw_svg_escape(FILE *out, const char *text)
     }
 }
 
-void tw_svg_text(FILE *out, struct tw_svg_point at, const char *class, const char *format, ...)
+void svg_text(FILE *out, struct svg_point at, const char *class, const char *format, ...)
 {
     char text[TEXT_SIZE];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fprintf(out, "<text x=\"%g\" y=\"%g\" class=\"%s\">", tw_svg_round(at.x), tw_svg_round(at.y), class);
-    tw_svg_escape(out, text);
+    fprintf(out, "<text x=\"%g\" y=\"%g\" class=\"%s\">", svg_round(at.x), svg_round(at.y), class);
+    svg_escape(out, text);
     fputs("</text>\n", out);
 }

@@ -26,7 +26,7 @@ enum { END_OF_LINE = '\n' };
 static const char HEADER[] = "# tickwheel trace 1";
 
 struct parser {
-    struct tw_trace *trace;
+    struct trace *trace;
     uint64_t line;
     const char *at, *end; /* the rest of the line; *end is its newline */
 };
@@ -35,9 +35,9 @@ struct parser {
 
 /* What stands next on the line, up to `stop` (END_OF_LINE: all of it), as a complaint shows it: quoted,
  * unprintable bytes as \xNN, cut when it is long. */
-static struct tw_figure found(const struct parser *p, char stop)
+static struct figure found(const struct parser *p, char stop)
 {
-    struct tw_figure shown = {"the end of the line"};
+    struct figure shown = {"the end of the line"};
     const char *at = p->at;
     size_t length = 0;
     if (at == p->end)
@@ -63,12 +63,12 @@ __attribute__((format(printf, 3, 4))) static bool wrong(const struct parser *p, 
     va_start(arguments, expected);
     vsnprintf(message, sizeof message, expected, arguments);
     va_end(arguments);
-    tw_complain("%s:%" PRIu64 ": found %s, expected %s", p->trace->path, p->line, what, message);
+    complain("%s:%" PRIu64 ": found %s, expected %s", p->trace->path, p->line, what, message);
     return false;
 }
 
 /* A field as a complaint shows it. Where a space stands in its place, only the rest of the line helps. */
-static struct tw_figure found_field(const struct parser *p)
+static struct figure found_field(const struct parser *p)
 {
     return found(p, *p->at == ' ' ? END_OF_LINE : ' ');
 }
@@ -110,16 +110,15 @@ static bool parse_what(struct parser *p, char *what)
     return true;
 }
 
-static bool parse_fields(struct parser *p, struct tw_record *record)
+static bool parse_fields(struct parser *p, struct record *record)
 {
     uint64_t id = 0;
     record->deadline = 0;
     if (!parse_number(p, "TICK", UINT64_MAX - 1, &record->tick) || !parse_space(p, "an operation") ||
-        !parse_what(p, &record->what) || !parse_space(p, "an ID") ||
-        !parse_number(p, "ID", TW_TRACE_ID_MAX, &id))
+        !parse_what(p, &record->what) || !parse_space(p, "an ID") || !parse_number(p, "ID", TRACE_ID_MAX, &id))
         return false;
     record->id = (uint32_t)id;
-    if (record->what == TW_RECORD_ADD || record->what == TW_RECORD_MOVE)
+    if (record->what == RECORD_ADD || record->what == RECORD_MOVE)
         return parse_space(p, "a DEADLINE") && parse_number(p, "DEADLINE", UINT64_MAX, &record->deadline);
     return true;
 }
@@ -127,15 +126,14 @@ static bool parse_fields(struct parser *p, struct tw_record *record)
 /* ---- lines ---------------------------------------------------------------------------------------------- */
 
 /* A place for one more record. */
-static struct tw_record *next_record(struct parser *p)
+static struct record *next_record(struct parser *p)
 {
-    struct tw_trace *trace = p->trace;
+    struct trace *trace = p->trace;
     if (trace->count == trace->room) {
         size_t room = trace->room == 0 ? FIRST_ROOM : trace->room * 2;
         void *records = realloc(trace->records, room * sizeof *trace->records);
         if (records == NULL) {
-            tw_complain("%s:%" PRIu64 ": no memory for more than %zu records", trace->path, p->line,
-                        trace->count);
+            complain("%s:%" PRIu64 ": no memory for more than %zu records", trace->path, p->line, trace->count);
             return NULL;
         }
         trace->records = records;
@@ -146,9 +144,9 @@ static struct tw_record *next_record(struct parser *p)
 
 static bool parse_record(struct parser *p)
 {
-    struct tw_trace *trace = p->trace;
+    struct trace *trace = p->trace;
     const char *start = p->at;
-    struct tw_record *record = next_record(p);
+    struct record *record = next_record(p);
     if (record == NULL || !parse_fields(p, record))
         return false;
     if (p->at != p->end)
@@ -174,8 +172,8 @@ static void keep_note(const struct parser *p, const char *key, char *note)
     if (note[0] != '\0' || (size_t)(p->end - p->at) <= length || memcmp(p->at, key, length) != 0)
         return;
     size_t rest = (size_t)(p->end - p->at) - length;
-    if (rest > TW_TRACE_NOTE_SIZE - 1)
-        rest = TW_TRACE_NOTE_SIZE - 1;
+    if (rest > TRACE_NOTE_SIZE - 1)
+        rest = TRACE_NOTE_SIZE - 1;
     memcpy(note, p->at + length, rest);
     note[rest] = '\0';
 }
@@ -232,17 +230,17 @@ static bool check_end(struct parser *p, size_t left)
 
 static bool unreadable(const struct parser *p, const char *problem)
 {
-    tw_complain("%s:%" PRIu64 ": found %s", p->trace->path, p->line + 1, problem);
+    complain("%s:%" PRIu64 ": found %s", p->trace->path, p->line + 1, problem);
     return false;
 }
 
-static bool parse_source(struct parser *p, struct tw_source *source, char *text)
+static bool parse_source(struct parser *p, struct source *source, char *text)
 {
     size_t left = 0, used;
     for (;;) {
-        ssize_t got = tw_source_read(source, text + left, TEXT_SIZE - left);
+        ssize_t got = source_read(source, text + left, TEXT_SIZE - left);
         if (got < 0)
-            return unreadable(p, tw_source_problem(source));
+            return unreadable(p, source_problem(source));
         if (got == 0)
             return check_end(p, left);
         if (!parse_lines(p, text, left + (size_t)got, &used))
@@ -253,11 +251,11 @@ static bool parse_source(struct parser *p, struct tw_source *source, char *text)
             p->line++;
             return wrong(p, "a line that does not end", "at most %d bytes", TEXT_SIZE - 1);
         }
-        tw_progress_show(tw_source_progress(source));
+        progress_show(source_progress(source));
     }
 }
 
-static void name_trace(struct tw_trace *trace, const char *path)
+static void name_trace(struct trace *trace, const char *path)
 {
     const char *slash = strrchr(path, '/');
     bool standard = strcmp(path, "-") == 0;
@@ -265,37 +263,37 @@ static void name_trace(struct tw_trace *trace, const char *path)
     trace->name = slash == NULL ? trace->path : slash + 1;
 }
 
-int tw_trace_load(struct tw_trace *trace, const char *path)
+int trace_load(struct trace *trace, const char *path)
 {
     memset(trace, 0, sizeof *trace);
     name_trace(trace, path);
-    tw_progress_begin("reading");
-    struct tw_source *source = tw_source_open(path);
+    progress_begin("reading");
+    struct source *source = source_open(path);
     char *text = malloc(TEXT_SIZE);
     struct parser parser = {.trace = trace};
     bool good = source != NULL && text != NULL;
     if (!good)
-        tw_complain("%s: cannot be opened: %s", trace->path, strerror(errno));
+        complain("%s: cannot be opened: %s", trace->path, strerror(errno));
     good = good && parse_source(&parser, source, text);
     free(text);
-    tw_source_close(source);
-    tw_progress_end();
+    source_close(source);
+    progress_end();
     if (!good)
-        tw_trace_free(trace);
-    trace->tick_ns = tw_figure_tick(trace->tick);
-    return good ? TW_EXIT_GOOD : TW_EXIT_INPUT;
+        trace_free(trace);
+    trace->tick_ns = figure_tick(trace->tick);
+    return good ? COMMAND_GOOD : COMMAND_INPUT;
 }
 
-void tw_trace_drop_remarks(struct tw_trace *trace)
+void trace_drop_remarks(struct trace *trace)
 {
     size_t kept = 0;
     for (size_t i = 0; i < trace->count; i++)
-        if (trace->records[i].what != TW_RECORD_FIRED)
+        if (trace->records[i].what != RECORD_FIRED)
             trace->records[kept++] = trace->records[i];
     trace->count = kept;
 }
 
-void tw_trace_free(struct tw_trace *trace)
+void trace_free(struct trace *trace)
 {
     free(trace->records);
     trace->records = NULL;

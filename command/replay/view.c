@@ -18,18 +18,18 @@ static uint64_t window_end(const struct tw_level_info *level, uint64_t upper_spa
 }
 
 /* A window never holds more than the one above it, so they are found from the top down. */
-static void find_windows(struct tw_view *view)
+static void find_windows(struct view *view)
 {
     uint64_t above = UINT64_MAX;
     for (uint32_t l = view->levels; l-- > 0;) {
-        struct tw_view_ring *ring = &view->ring[l];
+        struct view_ring *ring = &view->ring[l];
         bool top = l + 1 == view->levels;
         uint64_t own = top ? UINT64_MAX : window_end(&ring->info, ring[1].info.span, view->now);
         ring->last = above = own < above ? own : above;
         ring->bounded = !top || view->overflow != TW_OVERFLOW_GROW;
     }
     for (uint32_t l = 0; l < view->levels; l++) {
-        struct tw_view_ring *ring = &view->ring[l];
+        struct view_ring *ring = &view->ring[l];
         ring->covered = l == 0 ? view->now : ring[-1].last;
         ring->refiled = (uint32_t)(ring->covered / ring->info.span % ring->info.slots);
     }
@@ -37,7 +37,7 @@ static void find_windows(struct tw_view *view)
 
 /* ---- counts --------------------------------------------------------------------------------------------- */
 
-static int count_slots(struct tw_view_ring *ring, const struct tw_wheel *wheel, uint32_t l)
+static int count_slots(struct view_ring *ring, const struct tw_wheel *wheel, uint32_t l)
 {
     ring->info = tw_wheel_level(wheel, l);
     ring->counts = calloc(ring->info.slots, sizeof *ring->counts);
@@ -55,11 +55,11 @@ static int compare(const void *a, const void *b)
 }
 
 /* Copies the counts of all occupied slots; returns how many there are. */
-static size_t gather(const struct tw_view *view, uint64_t *counts)
+static size_t gather(const struct view *view, uint64_t *counts)
 {
     size_t found = 0;
     for (uint32_t l = 0; l < view->levels; l++) {
-        const struct tw_view_ring *ring = &view->ring[l];
+        const struct view_ring *ring = &view->ring[l];
         for (uint32_t i = 0; ring->info.filed > 0 && i < ring->info.slots; i++)
             if (ring->counts[i] > 0)
                 counts[found++] = ring->counts[i];
@@ -69,7 +69,7 @@ static size_t gather(const struct tw_view *view, uint64_t *counts)
     return found;
 }
 
-static int find_scale(struct tw_view *view)
+static int find_scale(struct view *view)
 {
     size_t slots = 1;
     for (uint32_t l = 0; l < view->levels; l++)
@@ -89,7 +89,7 @@ static int find_scale(struct tw_view *view)
 
 /* ---- the view ------------------------------------------------------------------------------------------- */
 
-int tw_view_take(struct tw_view *view, struct tw_wheel *wheel, enum tw_overflow overflow)
+int view_take(struct view *view, struct tw_wheel *wheel, enum tw_overflow overflow)
 {
     memset(view, 0, sizeof *view);
     view->now = tw_wheel_now(wheel);
@@ -98,7 +98,7 @@ int tw_view_take(struct tw_view *view, struct tw_wheel *wheel, enum tw_overflow 
     view->overflow = overflow;
     view->rings = 1;
     for (uint32_t l = 0; l < tw_wheel_levels(wheel); l++) {
-        struct tw_view_ring *ring = &view->ring[view->levels++];
+        struct view_ring *ring = &view->ring[view->levels++];
         if (count_slots(ring, wheel, l) != 0)
             return -1;
         if (ring->info.filed + ring->info.draining > 0)
@@ -109,7 +109,7 @@ int tw_view_take(struct tw_view *view, struct tw_wheel *wheel, enum tw_overflow 
     return find_scale(view);
 }
 
-uint32_t tw_view_ring_of(const struct tw_view *view, uint64_t tick)
+uint32_t view_ring_of(const struct view *view, uint64_t tick)
 {
     uint32_t l = 0;
     while (l + 1 < view->rings && tick > view->ring[l].last)
@@ -117,7 +117,7 @@ uint32_t tw_view_ring_of(const struct tw_view *view, uint64_t tick)
     return l;
 }
 
-uint64_t tw_view_total(const struct tw_view *view)
+uint64_t view_total(const struct view *view)
 {
     uint64_t total = 0;
     for (uint32_t l = 0; l < view->levels; l++)
@@ -125,7 +125,7 @@ uint64_t tw_view_total(const struct tw_view *view)
     return total;
 }
 
-void tw_view_free(struct tw_view *view)
+void view_free(struct view *view)
 {
     for (uint32_t l = 0; l < view->levels; l++)
         free(view->ring[l].counts);

@@ -3,14 +3,14 @@
  * A wheel at one moment, in numbers, ready to be drawn. Everything is read from the wheel through its public
  * calls, apart from the windows: those follow from the shape and the tick by the rule that wheel.h states.
  */
-#ifndef TW_TOOLS_VIEW_H
-#define TW_TOOLS_VIEW_H
+#ifndef COMMAND_VIEW_H
+#define COMMAND_VIEW_H
 
 #include <tickwheel/wheel.h>
 
 #include <stdbool.h>
 
-struct tw_view_ring {
+struct view_ring {
     struct tw_level_info info;
     uint64_t *counts; /* timers in each slot */
     uint64_t last;    /* the last tick of the level's window: what is due later is filed further up */
@@ -19,7 +19,7 @@ struct tw_view_ring {
     uint32_t refiled; /* the slot being refiled, if info.draining is not 0 */
 };
 
-struct tw_view {
+struct view {
     uint64_t now, pending;
     uint64_t bound, exact; /* the next tick with work, and the earliest deadline */
     uint32_t levels;       /* of the wheel */
@@ -27,18 +27,18 @@ struct tw_view {
     uint64_t most;         /* timers in the fullest slot, or being refiled from one */
     enum tw_overflow overflow;
     bool skewed; /* most slots hold far fewer than that */
-    struct tw_view_ring ring[TW_LEVELS_MAX];
+    struct view_ring ring[TW_LEVELS_MAX];
 };
 
 /* Takes the view. Nothing may be due. Returns: 0, or -1 when there is no memory. */
-int tw_view_take(struct tw_view *view, struct tw_wheel *wheel, enum tw_overflow overflow);
+int view_take(struct view *view, struct tw_wheel *wheel, enum tw_overflow overflow);
 
 /* The ring on which a timer for this tick would be filed, at most the last that is drawn. */
-uint32_t tw_view_ring_of(const struct tw_view *view, uint64_t tick);
+uint32_t view_ring_of(const struct view *view, uint64_t tick);
 
 /* Timers in all levels of the view: what tw_wheel_count() says, or something is wrong. */
-uint64_t tw_view_total(const struct tw_view *view);
+uint64_t view_total(const struct view *view);
 
-void tw_view_free(struct tw_view *view);
+void view_free(struct view *view);
 
 #endif

@@ -11,63 +11,63 @@ static uint64_t rounded(double ns)
     return ns >= 1.8e19 ? UINT64_MAX : (uint64_t)(ns + 0.5);
 }
 
-uint64_t tw_calendar_scale(const struct tw_calendar *calendar, uint64_t ns)
+uint64_t calendar_scale(const struct calendar *calendar, uint64_t ns)
 {
     return calendar->speed == 1 ? ns : rounded((double)ns / calendar->speed);
 }
 
-uint64_t tw_calendar_unscale(const struct tw_calendar *calendar, uint64_t ns)
+uint64_t calendar_unscale(const struct calendar *calendar, uint64_t ns)
 {
     return calendar->speed == 1 ? ns : rounded((double)ns * calendar->speed);
 }
 
-uint64_t tw_calendar_left(const struct tw_calendar *calendar, uint64_t due_ns, uint64_t now_ns)
+uint64_t calendar_left(const struct calendar *calendar, uint64_t due_ns, uint64_t now_ns)
 {
     if (due_ns == UINT64_MAX)
         return UINT64_MAX;
-    return due_ns > now_ns ? tw_calendar_unscale(calendar, due_ns - now_ns) : 0;
+    return due_ns > now_ns ? calendar_unscale(calendar, due_ns - now_ns) : 0;
 }
 
-uint64_t tw_calendar_wall(const struct tw_calendar *calendar, uint64_t clock_ns)
+uint64_t calendar_wall(const struct calendar *calendar, uint64_t clock_ns)
 {
     if (clock_ns == UINT64_MAX)
-        return TW_TIME_MAX_NS;
+        return TIME_MAX_NS;
     uint64_t since_ns = clock_ns > calendar->clock_ns ? clock_ns - calendar->clock_ns : 0;
-    uint64_t wall_ns = sum(calendar->wall_ns, tw_calendar_unscale(calendar, since_ns));
-    return wall_ns < TW_TIME_MAX_NS ? wall_ns : TW_TIME_MAX_NS;
+    uint64_t wall_ns = sum(calendar->wall_ns, calendar_unscale(calendar, since_ns));
+    return wall_ns < TIME_MAX_NS ? wall_ns : TIME_MAX_NS;
 }
 
-static uint64_t clock_of(const struct tw_calendar *calendar, uint64_t wall_ns)
+static uint64_t clock_of(const struct calendar *calendar, uint64_t wall_ns)
 {
     uint64_t since_ns = wall_ns > calendar->wall_ns ? wall_ns - calendar->wall_ns : 0;
-    return sum(calendar->clock_ns, tw_calendar_scale(calendar, since_ns));
+    return sum(calendar->clock_ns, calendar_scale(calendar, since_ns));
 }
 
-struct tw_when tw_calendar_when(const struct tw_calendar *calendar, const struct tw_line *line, uint64_t now_ns)
+struct when calendar_when(const struct calendar *calendar, const struct line *line, uint64_t now_ns)
 {
-    struct tw_when when = {.absolute = line->absolute};
+    struct when when = {.absolute = line->absolute};
     if (!line->absolute) {
-        when.due_ns = sum(now_ns, tw_calendar_scale(calendar, line->time_ns));
+        when.due_ns = sum(now_ns, calendar_scale(calendar, line->time_ns));
         return when;
     }
     when.due_ns = clock_of(calendar, line->time_ns);
     when.wall_ns = line->time_ns;
     if (when.due_ns < now_ns) {
         when.due_ns = now_ns;
-        when.wall_ns = tw_calendar_wall(calendar, now_ns);
+        when.wall_ns = calendar_wall(calendar, now_ns);
     }
     return when;
 }
 
-uint64_t tw_calendar_due(const struct tw_calendar *calendar, const struct tw_when *first, uint64_t period_ns,
-                         uint64_t due_ns)
+uint64_t calendar_due(const struct calendar *calendar, const struct when *first, uint64_t period_ns,
+                      uint64_t due_ns)
 {
-    uint64_t scaled_ns = tw_calendar_scale(calendar, period_ns), ns = 0;
+    uint64_t scaled_ns = calendar_scale(calendar, period_ns), ns = 0;
     uint64_t since_ns = due_ns - first->due_ns, periods = scaled_ns > 0 ? since_ns / scaled_ns : 0;
     /* A call that began before its task was moved has nothing to do with the new date. */
     if (!first->absolute || due_ns < first->due_ns || since_ns != periods * scaled_ns ||
         __builtin_mul_overflow(periods, period_ns, &ns))
-        return tw_calendar_wall(calendar, due_ns);
+        return calendar_wall(calendar, due_ns);
     ns = sum(first->wall_ns, ns);
-    return ns < TW_TIME_MAX_NS ? ns : TW_TIME_MAX_NS;
+    return ns < TIME_MAX_NS ? ns : TIME_MAX_NS;
 }

@@ -24,7 +24,7 @@ enum {
 static const char TEXT[] = "TICKWHEEL_TEXT=";
 
 /* Makes the task's own variables. Returns how many, or -1 without memory; NULL where there is none. */
-static int variables_of(const struct tw_job *job, char *added[ADDED])
+static int variables_of(const struct job *job, char *added[ADDED])
 {
     int count = 0;
     memset(added, 0, ADDED * sizeof *added);
@@ -40,7 +40,7 @@ static int variables_of(const struct tw_job *job, char *added[ADDED])
 
 /* The environment with the task's variables before it: the first of a name counts. A text from outside goes, as that of
  * a task may be left out. */
-static char **environment_of(const struct tw_job *job, char *added[ADDED])
+static char **environment_of(const struct job *job, char *added[ADDED])
 {
     size_t count = 0, at = 0;
     int made = variables_of(job, added);
@@ -59,7 +59,7 @@ static char **environment_of(const struct tw_job *job, char *added[ADDED])
 }
 
 /* The line goes through a file without a name: a command that does not read cannot make anybody wait. */
-static int line_file(const struct tw_job *job)
+static int line_file(const struct job *job)
 {
     int fd = memfd_create("tickwheel-job", MFD_CLOEXEC);
     if (fd < 0)
@@ -76,7 +76,7 @@ static int line_file(const struct tw_job *job)
 
 /* Starts the shell, in a process group of its own: a terminal's Ctrl-C is for us, and running commands are waited for.
  * Returns 0 or an errno. */
-static int start(const struct tw_job *job, char **environment, int line, pid_t *child)
+static int start(const struct job *job, char **environment, int line, pid_t *child)
 {
     char *words[] = {"sh", "-c", (char *)job->command, NULL};
     posix_spawn_file_actions_t actions;
@@ -106,7 +106,7 @@ static bool succeeded(pid_t child)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-bool tw_job_run(const struct tw_job *job)
+bool job_run(const struct job *job)
 {
     char *added[ADDED];
     pid_t child;
@@ -115,7 +115,7 @@ bool tw_job_run(const struct tw_job *job)
     if (error == 0)
         error = start(job, environment, line, &child);
     if (error != 0)
-        tw_complain("tickwheel run: a command for %s cannot be started: %s", job->key, strerror(error));
+        complain("tickwheel run: a command for %s cannot be started: %s", job->key, strerror(error));
     if (line >= 0)
         close(line);
     for (int i = 0; i < ADDED; i++)

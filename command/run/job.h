@@ -2,13 +2,13 @@
  *
  * A command that is run for a task.
  */
-#ifndef TW_TOOLS_JOB_H
-#define TW_TOOLS_JOB_H
+#ifndef COMMAND_JOB_H
+#define COMMAND_JOB_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct tw_job {
+struct job {
     const char *command; /* for the shell */
     const char *key, *text, *due;
     uint64_t late_us;
@@ -16,6 +16,6 @@ struct tw_job {
 
 /* Runs it and waits for its end. From any thread. Returns: whether it ended with status 0; if it could not be started,
  * that has been complained about. */
-bool tw_job_run(const struct tw_job *job);
+bool job_run(const struct job *job);
 
 #endif

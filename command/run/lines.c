@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct tw_lines {
+struct lines {
     int fd, other;
     size_t begin, end; /* what has been read and not given out */
     bool ended, skipping;
-    char text[TW_LINES_MAX + 2]; /* the longest line, its newline, and a terminator */
+    char text[LINES_MAX + 2]; /* the longest line, its newline, and a terminator */
 };
 
-bool tw_lines_pipe(int ends[2])
+bool lines_pipe(int ends[2])
 {
     if (pipe(ends) != 0)
         return false;
@@ -27,9 +27,9 @@ bool tw_lines_pipe(int ends[2])
     return true;
 }
 
-struct tw_lines *tw_lines_open(const char *path, int other)
+struct lines *lines_open(const char *path, int other)
 {
-    struct tw_lines *lines = malloc(sizeof *lines);
+    struct lines *lines = malloc(sizeof *lines);
     if (lines == NULL)
         return NULL;
     lines->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
@@ -44,38 +44,38 @@ struct tw_lines *tw_lines_open(const char *path, int other)
     return NULL;
 }
 
-void tw_lines_close(struct tw_lines *lines)
+void lines_close(struct lines *lines)
 {
     if (lines->fd != STDIN_FILENO)
         close(lines->fd);
     free(lines);
 }
 
-bool tw_lines_more(const struct tw_lines *lines)
+bool lines_more(const struct lines *lines)
 {
     return memchr(lines->text + lines->begin, '\n', lines->end - lines->begin) != NULL;
 }
 
 /* Gives out the next whole line of what is there, or the last one without a newline. Returns its kind, or NONE. */
-static enum tw_lines_got take(struct tw_lines *lines, char **text)
+static enum lines_got take(struct lines *lines, char **text)
 {
     char *begin = lines->text + lines->begin, *newline = memchr(begin, '\n', lines->end - lines->begin);
     if (newline == NULL && !(lines->ended && lines->end > lines->begin))
-        return TW_LINES_NONE;
+        return LINES_NONE;
     size_t length = newline != NULL ? (size_t)(newline - begin) : lines->end - lines->begin;
     begin[length] = '\0';
     lines->begin += length + (newline != NULL);
     *text = begin;
-    return strlen(begin) == length ? TW_LINES_LINE : TW_LINES_NUL;
+    return strlen(begin) == length ? LINES_LINE : LINES_NUL;
 }
 
 /* Reads more behind what is there. Returns what read() does. */
-static ssize_t fill(struct tw_lines *lines)
+static ssize_t fill(struct lines *lines)
 {
     memmove(lines->text, lines->text + lines->begin, lines->end - lines->begin);
     lines->end -= lines->begin;
     lines->begin = 0;
-    ssize_t n = read(lines->fd, lines->text + lines->end, TW_LINES_MAX + 1 - lines->end);
+    ssize_t n = read(lines->fd, lines->text + lines->end, LINES_MAX + 1 - lines->end);
     if (n > 0)
         lines->end += (size_t)n;
     lines->ended |= n == 0;
@@ -83,7 +83,7 @@ static ssize_t fill(struct tw_lines *lines)
 }
 
 /* Waits for input. True when there is some. */
-static bool wait_for_input(const struct tw_lines *lines, int wait_ms)
+static bool wait_for_input(const struct lines *lines, int wait_ms)
 {
     struct pollfd fds[] = {{.fd = lines->fd, .events = POLLIN}, {.fd = lines->other, .events = POLLIN}};
     int n = poll(fds, 2, wait_ms);
@@ -92,7 +92,7 @@ static bool wait_for_input(const struct tw_lines *lines, int wait_ms)
 
 /* When the buffer is full and no line has ended in it: its beginning is given out, the remainder passed over. True the
  * first time. */
-static bool pass_over(struct tw_lines *lines, char **text)
+static bool pass_over(struct lines *lines, char **text)
 {
     bool first = !lines->skipping;
     *text = lines->text;
@@ -102,34 +102,34 @@ static bool pass_over(struct tw_lines *lines, char **text)
     return first;
 }
 
-static bool full(const struct tw_lines *lines)
+static bool full(const struct lines *lines)
 {
-    return lines->begin == 0 && lines->end == TW_LINES_MAX + 1;
+    return lines->begin == 0 && lines->end == LINES_MAX + 1;
 }
 
-enum tw_lines_got tw_lines_next(struct tw_lines *lines, int wait_ms, char **text)
+enum lines_got lines_next(struct lines *lines, int wait_ms, char **text)
 {
     for (;;) {
-        enum tw_lines_got got = take(lines, text);
-        if (got != TW_LINES_NONE && !lines->skipping)
+        enum lines_got got = take(lines, text);
+        if (got != LINES_NONE && !lines->skipping)
             return got;
-        if (got != TW_LINES_NONE) { /* the end of a line that was too long */
+        if (got != LINES_NONE) { /* the end of a line that was too long */
             lines->skipping = false;
             continue;
         }
         if (lines->ended)
-            return TW_LINES_END;
+            return LINES_END;
         if (full(lines) && pass_over(lines, text))
-            return TW_LINES_LONG;
+            return LINES_LONG;
         if (!wait_for_input(lines, wait_ms))
-            return TW_LINES_NONE;
+            return LINES_NONE;
         if (fill(lines) < 0 && errno != EINTR && errno != EAGAIN)
-            return TW_LINES_FAILED;
+            return LINES_FAILED;
     }
 }
 
 /* Drops the remainder of a line whose beginning was given out as too long. */
-static void finish_skipping(struct tw_lines *lines)
+static void finish_skipping(struct lines *lines)
 {
     char *begin = lines->text + lines->begin, *newline = memchr(begin, '\n', lines->end - lines->begin);
     if (!lines->skipping)
@@ -138,7 +138,7 @@ static void finish_skipping(struct tw_lines *lines)
     lines->skipping = newline == NULL;
 }
 
-bool tw_lines_rest(struct tw_lines *lines, FILE *out)
+bool lines_rest(struct lines *lines, FILE *out)
 {
     struct stat about;
     bool to_the_end = fstat(lines->fd, &about) == 0 && S_ISREG(about.st_mode);

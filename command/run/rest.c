@@ -15,7 +15,7 @@
 
 static bool cannot(const char *path)
 {
-    tw_complain("tickwheel run: --rest: %s: cannot be written: %s", path, strerror(errno));
+    complain("tickwheel run: --rest: %s: cannot be written: %s", path, strerror(errno));
     return false;
 }
 
@@ -30,7 +30,7 @@ static bool directory_is_writable(const char *path)
     return good || cannot(path);
 }
 
-bool tw_rest_check(const char *path)
+bool rest_check(const char *path)
 {
     struct stat about;
     if (strcmp(path, "-") == 0)
@@ -46,51 +46,51 @@ bool tw_rest_check(const char *path)
 
 /* A date where it was one or where both clocks go alike; else what is left of the duration, as another day's calendar
  * starts from another place. */
-static void write_when(const struct tw_calendar *calendar, uint64_t now_ns, const struct tw_value *value,
+static void write_when(const struct calendar *calendar, uint64_t now_ns, const struct value *value,
                        uint64_t due_ns, FILE *out)
 {
-    char text[TW_TIME_SIZE + TW_DURATION_SIZE];
+    char text[TIME_SIZE + DURATION_SIZE];
     if (calendar->speed == 1 || value->first.absolute)
-        tw_time_print(tw_calendar_due(calendar, &value->first, value->period_ns, due_ns), text);
+        time_print(calendar_due(calendar, &value->first, value->period_ns, due_ns), text);
     else
-        tw_duration_print(tw_calendar_left(calendar, due_ns, now_ns), text);
+        duration_print(calendar_left(calendar, due_ns, now_ns), text);
     fprintf(out, "%c%s ", calendar->speed == 1 || value->first.absolute ? '@' : '+', text);
 }
 
 /* Calls that could not be printed come before those that were still to be made. A task that repeats stays one: two lines
  * with its key would replace each other. */
-void tw_rest_task(const struct tw_calendar *calendar, uint64_t now_ns, const struct tw_value *value, FILE *out)
+void rest_task(const struct calendar *calendar, uint64_t now_ns, const struct value *value, FILE *out)
 {
     uint64_t calls = value->calls == TW_FOREVER ? TW_FOREVER : value->calls + value->unprinted;
-    char period[TW_DURATION_SIZE];
+    char period[DURATION_SIZE];
     if (value->period_ns > 0 && (calls > 1 || value->calls > 0)) {
-        tw_duration_print(value->period_ns, period);
+        duration_print(value->period_ns, period);
         fprintf(out, "every %s ", period);
         if (calls != TW_FOREVER)
             fprintf(out, "x%" PRIu64 " ", calls);
     }
     write_when(calendar, now_ns, value, value->unprinted > 0 ? value->unprinted_due_ns : value->due_ns, out);
-    const char *text = tw_value_text(value);
+    const char *text = value_text(value);
     fprintf(out, "%s%s%s\n", value->key, *text != '\0' ? " " : "", text);
 }
 
-bool tw_rest_file(const char *path, FILE *out)
+bool rest_file(const char *path, FILE *out)
 {
     struct stat about;
     if (strcmp(path, "-") != 0 && stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return true; /* opening a pipe would wait for somebody */
-    struct tw_lines *lines = tw_lines_open(path, -1);
-    bool good = lines != NULL && tw_lines_rest(lines, out);
+    struct lines *lines = lines_open(path, -1);
+    bool good = lines != NULL && lines_rest(lines, out);
     if (!good)
-        tw_complain("tickwheel run: %s: %s", path, strerror(errno));
+        complain("tickwheel run: %s: %s", path, strerror(errno));
     if (lines != NULL)
-        tw_lines_close(lines);
+        lines_close(lines);
     return good;
 }
 
-bool tw_rest_write(const char *path, const char *text, size_t size, bool *on_stderr)
+bool rest_write(const char *path, const char *text, size_t size, bool *on_stderr)
 {
-    bool good = path == NULL || tw_output_write(path, text, size);
+    bool good = path == NULL || output_write(path, text, size);
     *on_stderr = path == NULL || !good;
     if (*on_stderr)
         fwrite(text, 1, size, stderr);

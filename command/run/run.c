@@ -32,14 +32,14 @@
 enum { TICK_NS = 100000 };
 static const uint64_t second_ns = 1000000000;
 
-static struct tw_run_options options;
+static struct run_options options;
 static struct tw_sched *sched;
-static struct tw_calendar calendar;
+static struct calendar calendar;
 static int wake_pipe[2]; /* signals and the last callbacks write a byte */
 static volatile sig_atomic_t signalled;
 static _Atomic bool input_ended;
 static pthread_mutex_t tally_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct tw_histogram late_us;
+static struct histogram late_us;
 static uint64_t failed_jobs, good_jobs;
 static struct {
     uint64_t bad_lines, unknown_keys;
@@ -63,23 +63,23 @@ static void wake(void)
         ;
 }
 
-static bool print_task(const struct tw_value *value, const char *due, uint64_t late)
+static bool print_task(const struct value *value, const char *due, uint64_t late)
 {
-    const char *text = tw_value_text(value);
+    const char *text = value_text(value);
     char *line;
     int size =
         asprintf(&line, "%s %" PRIu64 " %s%s%s\n", due, late, value->key, *text != '\0' ? " " : "", text);
     if (size < 0)
         return false;
-    bool good = tw_screen_print(line, (size_t)size);
+    bool good = screen_print(line, (size_t)size);
     free(line);
     return good;
 }
 
-static void run_command(const struct tw_value *value, const char *due, uint64_t late)
+static void run_command(const struct value *value, const char *due, uint64_t late)
 {
-    struct tw_job job = {options.exec, value->key, tw_value_text(value), due, late};
-    bool good = tw_job_run(&job);
+    struct job job = {options.exec, value->key, value_text(value), due, late};
+    bool good = job_run(&job);
     pthread_mutex_lock(&tally_lock);
     good_jobs += good;
     failed_jobs += !good;
@@ -89,19 +89,19 @@ static void run_command(const struct tw_value *value, const char *due, uint64_t 
 static void tally(uint64_t late_ns)
 {
     uint64_t late = late_ns / 1000;
-    tw_stats_note(late_ns);
+    stats_note(late_ns);
     pthread_mutex_lock(&tally_lock);
-    tw_histogram_add(&late_us, late > 0 ? late : 1);
+    histogram_add(&late_us, late > 0 ? late : 1);
     pthread_mutex_unlock(&tally_lock);
 }
 
 /* Returns whether it was done. */
-static bool call(const struct tw_task *task, const struct tw_when *first)
+static bool call(const struct tw_task *task, const struct when *first)
 {
-    struct tw_value *value = task->arg;
-    char due[TW_TIME_SIZE];
+    struct value *value = task->arg;
+    char due[TIME_SIZE];
     uint64_t late = task->late_ns / 1000;
-    tw_time_print(tw_calendar_due(&calendar, first, value->period_ns, task->due_ns) / 1000000 * 1000000, due);
+    time_print(calendar_due(&calendar, first, value->period_ns, task->due_ns) / 1000000 * 1000000, due);
     if (options.exec == NULL && !print_task(value, due, late))
         return false;
     tally(task->late_ns);
@@ -112,11 +112,11 @@ static bool call(const struct tw_task *task, const struct tw_when *first)
 
 static void on_task(struct tw_sched *of, const struct tw_task *task)
 {
-    struct tw_when first;
+    struct when first;
     (void)of;
-    bool wanted = tw_value_enter(task->arg, task, &first), done = wanted && call(task, &first);
+    bool wanted = value_enter(task->arg, task, &first), done = wanted && call(task, &first);
     if (wanted)
-        tw_value_leave(task->arg, task, done);
+        value_leave(task->arg, task, done);
     if ((wanted && !done) || atomic_load(&input_ended))
         wake();
 }
@@ -127,80 +127,80 @@ static void on_task(struct tw_sched *of, const struct tw_task *task)
 static void show_status(void)
 {
     struct tw_sched_stats stats;
-    char text[256], next[TW_DURATION_SIZE];
-    if (!tw_screen_live())
+    char text[256], next[DURATION_SIZE];
+    if (!screen_live())
         return;
     tw_sched_stats(sched, &stats);
     uint64_t next_ns = tw_sched_next(sched), now_ns = tw_sched_now(sched);
     int at = snprintf(text, sizeof text, "%" PRIu64 " pending, %" PRIu64 " fired, %" PRIu64 " running",
                       stats.pending, stats.fired, stats.running);
     if (next_ns != TW_NEVER && next_ns > now_ns + 1000000) {
-        tw_duration_print((next_ns - now_ns) / 1000000 * 1000000, next);
+        duration_print((next_ns - now_ns) / 1000000 * 1000000, next);
         snprintf(text + at, sizeof text - (size_t)at, ", nothing due for %s", next);
     }
-    tw_screen_show(text);
+    screen_show(text);
 }
 
 /* How long the reader may sleep. */
 static int patience_ms(int most_ms)
 {
-    return tw_screen_live() && (most_ms < 0 || most_ms > 250) ? 250 : most_ms;
+    return screen_live() && (most_ms < 0 || most_ms > 250) ? 250 : most_ms;
 }
 
 static bool stopping(void)
 {
-    return signalled || input.stopped || tw_screen_error() != 0;
+    return signalled || input.stopped || screen_error() != 0;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------- */
 
-static struct tw_when when(const struct tw_line *line)
+static struct when when(const struct line *line)
 {
-    return tw_calendar_when(&calendar, line, tw_sched_now(sched));
+    return calendar_when(&calendar, line, tw_sched_now(sched));
 }
 
-static int add_task(const struct tw_line *line, uint64_t at_ns, struct tw_value *value)
+static int add_task(const struct line *line, uint64_t at_ns, struct value *value)
 {
-    if (line->kind == TW_LINE_TASK)
+    if (line->kind == LINE_TASK)
         return tw_sched_set_at(sched, line->key, strlen(line->key), at_ns, on_task, value, NULL);
     struct tw_every every = {.at_ns = at_ns,
-                             .period_ns = tw_calendar_scale(&calendar, line->period_ns),
+                             .period_ns = calendar_scale(&calendar, line->period_ns),
                              .times = line->times,
                              .missed = TW_MISSED_COALESCE};
     return tw_sched_set_every(sched, line->key, strlen(line->key), &every, on_task, value, NULL);
 }
 
 /* Returns NULL, or what is wrong. */
-static const char *do_task(const struct tw_line *line)
+static const char *do_task(const struct line *line)
 {
     if (strlen(line->key) > TW_KEY_MAX)
         return "a key of at most 65536 bytes";
-    if (line->kind == TW_LINE_EVERY && tw_calendar_scale(&calendar, line->period_ns) < 1000000)
+    if (line->kind == LINE_EVERY && calendar_scale(&calendar, line->period_ns) < 1000000)
         return "a period of at least a millisecond (after --speed)";
-    struct tw_when first = when(line);
-    struct tw_value *value = tw_value_new(line, &first);
+    struct when first = when(line);
+    struct value *value = value_new(line, &first);
     if (value == NULL)
         return "more memory";
-    input.replaced += tw_value_cancel(sched, line->key);
+    input.replaced += value_cancel(sched, line->key);
     int error = add_task(line, first.due_ns, value);
     if (error == 0)
         return NULL;
-    tw_value_free(value);
+    value_free(value);
     return tw_strerror(error);
 }
 
 /* A key that names nothing is no mistake of the line: the task may just have run. It is counted. */
-static void do_move(const struct tw_line *line)
+static void do_move(const struct line *line)
 {
-    struct tw_when to = when(line);
-    bool moved = tw_value_move(sched, line->key, &to);
+    struct when to = when(line);
+    bool moved = value_move(sched, line->key, &to);
     input.moved += moved;
     input.unknown_keys += !moved;
 }
 
-static void do_cancel(const struct tw_line *line)
+static void do_cancel(const struct line *line)
 {
-    bool cancelled = tw_value_cancel(sched, line->key);
+    bool cancelled = value_cancel(sched, line->key);
     input.cancelled += cancelled;
     input.unknown_keys += !cancelled;
 }
@@ -208,7 +208,7 @@ static void do_cancel(const struct tw_line *line)
 /* Sleeps, unless it is to stop; then it notes what was left. */
 static void do_wait(uint64_t ns)
 {
-    uint64_t now_ns = tw_sched_now(sched), wait_ns = tw_calendar_scale(&calendar, ns);
+    uint64_t now_ns = tw_sched_now(sched), wait_ns = calendar_scale(&calendar, ns);
     uint64_t end_ns = wait_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + wait_ns;
     for (; !stopping() && now_ns < end_ns; now_ns = tw_sched_now(sched)) {
         uint64_t ms = (end_ns - now_ns - 1) / 1000000 + 1;
@@ -217,22 +217,22 @@ static void do_wait(uint64_t ns)
         poll(&fd, 1, patience_ms(ms > 1000000000 ? 1000000000 : (int)ms));
     }
     if (now_ns < end_ns)
-        input.wait_ns = tw_calendar_left(&calendar, end_ns, now_ns);
+        input.wait_ns = calendar_left(&calendar, end_ns, now_ns);
 }
 
-static const char *do_line(const struct tw_line *line)
+static const char *do_line(const struct line *line)
 {
     switch (line->kind) {
-    case TW_LINE_TASK:
-    case TW_LINE_EVERY:
+    case LINE_TASK:
+    case LINE_EVERY:
         return do_task(line);
-    case TW_LINE_MOVE:
+    case LINE_MOVE:
         do_move(line);
         return NULL;
-    case TW_LINE_CANCEL:
+    case LINE_CANCEL:
         do_cancel(line);
         return NULL;
-    case TW_LINE_WAIT:
+    case LINE_WAIT:
         do_wait(line->time_ns);
         return NULL;
     default:
@@ -250,61 +250,61 @@ static void complain_about(const char *path, uint64_t number, const char *expect
     for (; size < sizeof clean - 1 && found[size] != '\0'; size++)
         clean[size] = (unsigned char)found[size] < ' ' || found[size] == 127 ? '?' : found[size];
     clean[size] = '\0';
-    tw_screen_hide();
-    tw_complain("%s:%" PRIu64 ": expected %s, found \"%s\"", path, number, expected, clean);
+    screen_hide();
+    complain("%s:%" PRIu64 ": expected %s, found \"%s\"", path, number, expected, clean);
     input.bad_lines++;
     input.stopped |= options.strict;
 }
 
 static void take_line(const char *path, uint64_t number, char *text)
 {
-    struct tw_line line;
+    struct line line;
     char found[64];
     snprintf(found, sizeof found, "%s", text);
-    const char *expected = tw_line_parse(text, &line);
+    const char *expected = line_parse(text, &line);
     if (expected == NULL)
         expected = do_line(&line);
     if (expected != NULL)
         complain_about(path, number, expected, found);
 }
 
-static void take(const char *path, uint64_t number, enum tw_lines_got got, char *text)
+static void take(const char *path, uint64_t number, enum lines_got got, char *text)
 {
-    if (got == TW_LINES_LINE)
+    if (got == LINES_LINE)
         take_line(path, number, text);
-    else if (got == TW_LINES_LONG)
+    else if (got == LINES_LONG)
         complain_about(path, number, "a line of at most 1 MiB", text);
     else
         complain_about(path, number, "a line without NUL bytes", text);
 }
 
 /* Reads to the end, line by line as they come, or until it is to stop. False when reading failed. */
-static bool read_lines(const char *path, struct tw_lines *lines)
+static bool read_lines(const char *path, struct lines *lines)
 {
     uint64_t number = 0;
     char *text;
     while (!stopping()) {
-        enum tw_lines_got got = tw_lines_next(lines, patience_ms(-1), &text);
-        if (got == TW_LINES_END || got == TW_LINES_FAILED)
-            return got == TW_LINES_END;
-        if (got != TW_LINES_NONE)
+        enum lines_got got = lines_next(lines, patience_ms(-1), &text);
+        if (got == LINES_END || got == LINES_FAILED)
+            return got == LINES_END;
+        if (got != LINES_NONE)
             take(path, ++number, got, text);
-        if (got != TW_LINES_LINE || !tw_lines_more(lines))
+        if (got != LINES_LINE || !lines_more(lines))
             show_status();
     }
-    return tw_lines_rest(lines, unread.out);
+    return lines_rest(lines, unread.out);
 }
 
 static bool read_file(const char *path)
 {
-    struct tw_lines *lines = tw_lines_open(path, wake_pipe[0]);
+    struct lines *lines = lines_open(path, wake_pipe[0]);
     bool good = lines != NULL && read_lines(path, lines);
     if (!good) {
-        tw_screen_hide();
-        tw_complain("tickwheel run: %s: %s", path, strerror(errno));
+        screen_hide();
+        complain("tickwheel run: %s: %s", path, strerror(errno));
     }
     if (lines != NULL)
-        tw_lines_close(lines);
+        lines_close(lines);
     return good;
 }
 
@@ -334,15 +334,15 @@ static void wait_for_the_last(void)
 /* Stops the scheduler and writes what is left: tasks, then what they and the reader were waiting for. */
 static uint64_t stop_and_print(FILE *out)
 {
-    char wait[TW_DURATION_SIZE];
+    char wait[DURATION_SIZE];
     uint64_t left = 0, now_ns = tw_sched_now(sched);
-    tw_sched_stop(sched, 0, tw_value_keep, NULL);
-    for (struct tw_value *value = tw_value_kept(), *next; value != NULL; value = next, left++) {
+    tw_sched_stop(sched, 0, value_keep, NULL);
+    for (struct value *value = value_kept(), *next; value != NULL; value = next, left++) {
         next = value->next;
-        tw_rest_task(&calendar, now_ns, value, out);
-        tw_value_free(value);
+        rest_task(&calendar, now_ns, value, out);
+        value_free(value);
     }
-    tw_duration_print(input.wait_ns, wait);
+    duration_print(input.wait_ns, wait);
     if (input.wait_ns > 0)
         fprintf(out, "wait %s\n", wait);
     fwrite(unread.text, 1, unread.size, out);
@@ -371,15 +371,15 @@ static bool stop_and_write_rest(FILE *notes, bool *rest_above)
     FILE *out = open_memstream(&text, &size);
     bool on_stderr;
     if (out == NULL || fclose(unread.out) != 0) {
-        tw_complain("tickwheel run: no memory for the rest");
+        complain("tickwheel run: no memory for the rest");
         return false;
     }
     uint64_t left = stop_and_print(out);
     bool whole = fclose(out) == 0;
-    tw_screen_hide();
+    screen_hide();
     if (!whole)
-        tw_complain("tickwheel run: no memory for the whole rest");
-    bool written = tw_rest_write(options.rest, text, size, &on_stderr);
+        complain("tickwheel run: no memory for the whole rest");
+    bool written = rest_write(options.rest, text, size, &on_stderr);
     *rest_above = on_stderr && size > 0;
     if (!options.quiet)
         print_counts(left, on_stderr, notes);
@@ -409,7 +409,7 @@ static void print_summary(FILE *out)
         return;
     fprintf(out, "late by %.0f us (median), %.0f us (99 %%), %.0f us (most)\n", (double)stats.late_p50_ns / 1e3,
             (double)stats.late_p99_ns / 1e3, (double)stats.late_max_ns / 1e3);
-    tw_histogram_print(&late_us, "us late", "calls", 0, out);
+    histogram_print(&late_us, "us late", "calls", 0, out);
 }
 
 /* Behind a rest on standard error, lines are comments: the whole is an input file. */
@@ -432,7 +432,7 @@ static bool finish(void)
     if (notes == NULL)
         return false;
     bool good = stop_and_write_rest(notes, &rest_above);
-    int error = tw_screen_error();
+    int error = screen_error();
     if (error != 0)
         fprintf(notes, "tickwheel run: standard output cannot be written: %s\n", strerror(error));
     if (!options.quiet)
@@ -459,23 +459,23 @@ static bool prepare(void)
     struct timespec now;
     struct tw_sched_options sched_options = {.tick_ns = TICK_NS,
                                              .workers = options.exec != NULL ? (uint32_t)options.jobs : 0};
-    tw_screen_begin(!options.quiet, options.exec != NULL);
-    if (options.stats != NULL && !tw_stats_open(options.stats))
+    screen_begin(!options.quiet, options.exec != NULL);
+    if (options.stats != NULL && !stats_open(options.stats))
         return false;
     unread.out = open_memstream(&unread.text, &unread.size);
-    if (unread.out == NULL || !tw_lines_pipe(wake_pipe) || tw_sched_new(&sched, &sched_options) != 0) {
-        tw_complain("tickwheel run: the scheduler cannot be started: %s", strerror(errno));
+    if (unread.out == NULL || !lines_pipe(wake_pipe) || tw_sched_new(&sched, &sched_options) != 0) {
+        complain("tickwheel run: the scheduler cannot be started: %s", strerror(errno));
         return false;
     }
-    if (options.stats != NULL && !tw_stats_start(sched))
+    if (options.stats != NULL && !stats_start(sched))
         return false;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     clock_gettime(CLOCK_REALTIME, &now);
-    calendar = (struct tw_calendar){.clock_ns = tw_sched_now(sched),
-                                    .wall_ns = (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec,
-                                    .speed = options.speed};
+    calendar = (struct calendar){.clock_ns = tw_sched_now(sched),
+                                 .wall_ns = (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec,
+                                 .speed = options.speed};
     return true;
 }
 
@@ -485,25 +485,25 @@ static bool read_all(int count, char **paths)
     if (count == 0)
         return read_file("-");
     for (int i = 0; i < count; i++)
-        good &= stopping() ? tw_rest_file(paths[i], unread.out) : read_file(paths[i]);
+        good &= stopping() ? rest_file(paths[i], unread.out) : read_file(paths[i]);
     return good;
 }
 
-int tw_command_run(int argc, char **argv)
+int command_run(int argc, char **argv)
 {
-    int status = tw_run_options_parse(argc, argv, &options);
+    int status = run_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
     if (!prepare()) {
-        tw_stats_close();
-        return TW_EXIT_WRONG;
+        stats_close();
+        return COMMAND_WRONG;
     }
     bool read = read_all(argc - optind, argv + optind);
     wait_for_the_last();
-    tw_stats_close();
+    stats_close();
     bool good = finish();
     tw_sched_free(sched);
     if (!read || (options.strict && input.bad_lines > 0))
-        return TW_EXIT_INPUT;
-    return good && input.bad_lines == 0 ? TW_EXIT_GOOD : TW_EXIT_WRONG;
+        return COMMAND_INPUT;
+    return good && input.bad_lines == 0 ? COMMAND_GOOD : COMMAND_WRONG;
 }

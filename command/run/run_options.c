@@ -57,15 +57,15 @@ static bool parse_speed(const char *text, double *speed)
     *speed = strtod(text, &end);
     if (end != text && *end == '\0' && *speed >= 0.001 && *speed <= 1e6)
         return true;
-    tw_complain("tickwheel run: --speed: expected a number from 0.001 to 1000000, found \"%s\"", text);
+    complain("tickwheel run: --speed: expected a number from 0.001 to 1000000, found \"%s\"", text);
     return false;
 }
 
 static bool parse_jobs(const char *text, uint64_t *jobs)
 {
-    if (tw_number_parse(text, JOBS_MAX, jobs) && *jobs > 0)
+    if (number_parse(text, JOBS_MAX, jobs) && *jobs > 0)
         return true;
-    tw_complain("tickwheel run: --jobs: expected a number from 1 to 1024, found \"%s\"", text);
+    complain("tickwheel run: --jobs: expected a number from 1 to 1024, found \"%s\"", text);
     return false;
 }
 
@@ -73,7 +73,7 @@ enum { OPTION_EXEC = 1, OPTION_JOBS, OPTION_SPEED, OPTION_REST, OPTION_STATS, OP
 
 static bool take_option(int code, void *arg)
 {
-    struct tw_run_options *options = arg;
+    struct run_options *options = arg;
     switch (code) {
     case OPTION_EXEC:
         options->exec = optarg;
@@ -87,7 +87,7 @@ static bool take_option(int code, void *arg)
         return true;
     case OPTION_STATS:
         options->stats = optarg;
-        return tw_stats_address("tickwheel run: --stats", optarg, &(struct sockaddr_un){0});
+        return stats_address("tickwheel run: --stats", optarg, &(struct sockaddr_un){0});
     case OPTION_STRICT:
         options->strict = true;
         return true;
@@ -102,7 +102,7 @@ static void help(void)
     fputs(HELP, stdout);
 }
 
-int tw_run_options_parse(int argc, char **argv, struct tw_run_options *options)
+int run_options_parse(int argc, char **argv, struct run_options *options)
 {
     static const struct option LONG[] = {{"exec", required_argument, NULL, OPTION_EXEC},
                                          {"jobs", required_argument, NULL, OPTION_JOBS},
@@ -111,15 +111,15 @@ int tw_run_options_parse(int argc, char **argv, struct tw_run_options *options)
                                          {"stats", required_argument, NULL, OPTION_STATS},
                                          {"strict", no_argument, NULL, OPTION_STRICT},
                                          {"quiet", no_argument, NULL, OPTION_QUIET},
-                                         {"help", no_argument, NULL, TW_OPTION_HELP},
+                                         {"help", no_argument, NULL, OPTION_HELP},
                                          {NULL, 0, NULL, 0}};
-    static const struct tw_option_reader READER = {":h", LONG, take_option, help};
+    static const struct option_reader READER = {":h", LONG, take_option, help};
     options->jobs = JOBS_DEFAULT;
     options->speed = 1;
-    int status = tw_options_read(&READER, argc, argv, options);
+    int status = options_read(&READER, argc, argv, options);
     if (status >= 0)
         return status;
-    if (options->rest != NULL && !tw_rest_check(options->rest))
-        return TW_EXIT_INPUT;
+    if (options->rest != NULL && !rest_check(options->rest))
+        return COMMAND_INPUT;
     return -1;
 }

@@ -2,13 +2,13 @@
  *
  * The arguments of `tickwheel run`, and its help.
  */
-#ifndef TW_TOOLS_RUN_OPTIONS_H
-#define TW_TOOLS_RUN_OPTIONS_H
+#ifndef COMMAND_RUN_OPTIONS_H
+#define COMMAND_RUN_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct tw_run_options {
+struct run_options {
     const char *exec, *rest, *stats; /* NULL: not given */
     uint64_t jobs;
     double speed;
@@ -16,6 +16,6 @@ struct tw_run_options {
 };
 
 /* Reads the options; getopt's `optind` is then the first file. Returns: -1 to go on, else an exit status. */
-int tw_run_options_parse(int argc, char **argv, struct tw_run_options *options);
+int run_options_parse(int argc, char **argv, struct run_options *options);
 
 #endif

@@ -20,7 +20,7 @@ static void hold_descriptor(int fd, int flags)
         (void)!open("/dev/null", flags);
 }
 
-void tw_screen_begin(bool status, bool commands)
+void screen_begin(bool status, bool commands)
 {
     hold_descriptor(STDIN_FILENO, O_WRONLY);
     hold_descriptor(STDOUT_FILENO, O_RDONLY);
@@ -28,7 +28,7 @@ void tw_screen_begin(bool status, bool commands)
     live = status && isatty(STDERR_FILENO) && !(commands && isatty(STDOUT_FILENO));
 }
 
-bool tw_screen_live(void)
+bool screen_live(void)
 {
     return live;
 }
@@ -40,14 +40,14 @@ static void hide(void)
     shown = false;
 }
 
-void tw_screen_hide(void)
+void screen_hide(void)
 {
     pthread_mutex_lock(&lock);
     hide();
     pthread_mutex_unlock(&lock);
 }
 
-void tw_screen_show(const char *text)
+void screen_show(const char *text)
 {
     pthread_mutex_lock(&lock);
     fprintf(stderr, "\r\033[K%s", text);
@@ -70,7 +70,7 @@ static int write_all(const char *bytes, size_t size)
     return 0;
 }
 
-bool tw_screen_print(const char *line, size_t size)
+bool screen_print(const char *line, size_t size)
 {
     pthread_mutex_lock(&lock);
     hide();
@@ -80,7 +80,7 @@ bool tw_screen_print(const char *line, size_t size)
     return error == 0;
 }
 
-int tw_screen_error(void)
+int screen_error(void)
 {
     return error;
 }

@@ -6,33 +6,33 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct tw_value *handed, *undone; /* kept */
+static struct value *handed, *undone; /* kept */
 
-struct tw_value *tw_value_new(const struct tw_line *line, const struct tw_when *first)
+struct value *value_new(const struct line *line, const struct when *first)
 {
     size_t key = strlen(line->key) + 1, text = strlen(line->text) + 1;
-    struct tw_value *value = malloc(sizeof *value + key + text);
+    struct value *value = malloc(sizeof *value + key + text);
     if (value == NULL)
         return NULL;
-    *value = (struct tw_value){.first = *first, .period_ns = line->period_ns, .task_holds = true};
+    *value = (struct value){.first = *first, .period_ns = line->period_ns, .task_holds = true};
     memcpy(value->key, line->key, key);
     memcpy(value->key + key, line->text, text);
     return value;
 }
 
-void tw_value_free(struct tw_value *value)
+void value_free(struct value *value)
 {
     free(value);
 }
 
-const char *tw_value_text(const struct tw_value *value)
+const char *value_text(const struct value *value)
 {
     return value->key + strlen(value->key) + 1;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------- */
 
-bool tw_value_enter(struct tw_value *value, const struct tw_task *task, struct tw_when *first)
+bool value_enter(struct value *value, const struct tw_task *task, struct when *first)
 {
     pthread_mutex_lock(&lock);
     bool wanted = !value->ended;
@@ -45,7 +45,7 @@ bool tw_value_enter(struct tw_value *value, const struct tw_task *task, struct t
 }
 
 /* The task lets go of its value; one with calls that were not done is kept. Once is enough. The lock is held. */
-static void release(struct tw_value *value)
+static void release(struct value *value)
 {
     if (value->kept || !value->task_holds)
         return;
@@ -57,7 +57,7 @@ static void release(struct tw_value *value)
     }
 }
 
-void tw_value_leave(struct tw_value *value, const struct tw_task *task, bool done)
+void value_leave(struct value *value, const struct tw_task *task, bool done)
 {
     pthread_mutex_lock(&lock);
     value->inside = false;
@@ -74,16 +74,16 @@ void tw_value_leave(struct tw_value *value, const struct tw_task *task, bool don
 /* ---- the reader ---------------------------------------------------------------------------------------------- */
 
 /* Looks a key up; the lock is held. NULL: it names no task that is still to run. */
-static struct tw_value *find(struct tw_sched *sched, const char *key, struct tw_task *task)
+static struct value *find(struct tw_sched *sched, const char *key, struct tw_task *task)
 {
     return tw_sched_key_get(sched, key, strlen(key), task) == 0 ? task->arg : NULL;
 }
 
 /* Finds a value, to end its task; it is the reader's as well from then on. */
-static struct tw_value *find_to_end(struct tw_sched *sched, const char *key, struct tw_task *task)
+static struct value *find_to_end(struct tw_sched *sched, const char *key, struct tw_task *task)
 {
     pthread_mutex_lock(&lock);
-    struct tw_value *value = find(sched, key, task);
+    struct value *value = find(sched, key, task);
     if (value != NULL)
         value->reader_holds = value->ended = true;
     pthread_mutex_unlock(&lock);
@@ -91,7 +91,7 @@ static struct tw_value *find_to_end(struct tw_sched *sched, const char *key, str
 }
 
 /* Lets go of a value whose task is over; for the task, too, but while a call is under way, which will do that itself. */
-static void let_go(struct tw_value *value)
+static void let_go(struct value *value)
 {
     pthread_mutex_lock(&lock);
     value->reader_holds = false;
@@ -103,7 +103,7 @@ static void let_go(struct tw_value *value)
         free(value);
 }
 
-static bool is_inside(const struct tw_value *value)
+static bool is_inside(const struct value *value)
 {
     pthread_mutex_lock(&lock);
     bool inside = value->inside;
@@ -112,7 +112,7 @@ static bool is_inside(const struct tw_value *value)
 }
 
 /* Whether cancelling, which found the task so, kept a call from being made. */
-static bool was_in_time(const struct tw_value *value, enum tw_cancelled found)
+static bool was_in_time(const struct value *value, enum tw_cancelled found)
 {
     pthread_mutex_lock(&lock);
     bool in_time = value->skipped || found == TW_CANCELLED || (found == TW_RUNNING && !value->last);
@@ -122,10 +122,10 @@ static bool was_in_time(const struct tw_value *value, enum tw_cancelled found)
 
 /* Of a call under way that has come here, the end lets go of the value. One that has not come yet, or has left, only the
  * scheduler knows to have returned; that is soon, as `ended` is set. */
-bool tw_value_cancel(struct tw_sched *sched, const char *key)
+bool value_cancel(struct tw_sched *sched, const char *key)
 {
     struct tw_task task;
-    struct tw_value *value = find_to_end(sched, key, &task);
+    struct value *value = find_to_end(sched, key, &task);
     if (value == NULL)
         return false;
     enum tw_cancelled found = tw_sched_cancel(sched, task.id);
@@ -136,11 +136,11 @@ bool tw_value_cancel(struct tw_sched *sched, const char *key)
     return in_time;
 }
 
-bool tw_value_move(struct tw_sched *sched, const char *key, const struct tw_when *when)
+bool value_move(struct tw_sched *sched, const char *key, const struct when *when)
 {
     struct tw_task task;
     pthread_mutex_lock(&lock); /* the last call lets go of the value under it, so the value stays */
-    struct tw_value *value = find(sched, key, &task);
+    struct value *value = find(sched, key, &task);
     bool moved = value != NULL && tw_sched_key_move_at(sched, key, strlen(key), when->due_ns) == 0;
     if (moved)
         value->first = *when;
@@ -150,9 +150,9 @@ bool tw_value_move(struct tw_sched *sched, const char *key, const struct tw_when
 
 /* ---- the end --------------------------------------------------------------------------------------------------- */
 
-void tw_value_keep(void *arg, const struct tw_task *task)
+void value_keep(void *arg, const struct tw_task *task)
 {
-    struct tw_value *value = task->arg;
+    struct value *value = task->arg;
     (void)arg;
     pthread_mutex_lock(&lock);
     value->due_ns = task->due_ns;
@@ -162,9 +162,9 @@ void tw_value_keep(void *arg, const struct tw_task *task)
     pthread_mutex_unlock(&lock);
 }
 
-struct tw_value *tw_value_kept(void)
+struct value *value_kept(void)
 {
-    struct tw_value **end = &undone;
+    struct value **end = &undone;
     while (*end != NULL)
         end = &(*end)->next;
     *end = handed;

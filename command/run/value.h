@@ -6,17 +6,17 @@
  * the reader while it deals with the task; who lets go of it last frees it. Both are noted under one lock, under which
  * keys are looked up, too: a task that is found has calls to come, so it has not let go of its value.
  */
-#ifndef TW_TOOLS_VALUE_H
-#define TW_TOOLS_VALUE_H
+#ifndef COMMAND_VALUE_H
+#define COMMAND_VALUE_H
 
 #include "calendar.h"
 #include "task_line.h"
 
 #include <tickwheel/sched.h>
 
-struct tw_value {
-    struct tw_value *next; /* among those that are kept */
-    struct tw_when first;
+struct value {
+    struct value *next; /* among those that are kept */
+    struct when first;
     uint64_t period_ns;        /* as it was written; 0: once */
     uint64_t due_ns, calls;    /* kept: the calls that are still to come, or TW_FOREVER, and when */
     uint64_t unprinted_due_ns; /* the first of the calls whose line could not be printed */
@@ -31,29 +31,29 @@ struct tw_value {
 };
 
 /* Makes the value of a line's task, held by that task; NULL: no memory. */
-struct tw_value *tw_value_new(const struct tw_line *line, const struct tw_when *first);
+struct value *value_new(const struct line *line, const struct when *first);
 
 /* Frees one whose task was never added, or that was kept. */
-void tw_value_free(struct tw_value *value);
+void value_free(struct value *value);
 
-const char *tw_value_text(const struct tw_value *value);
+const char *value_text(const struct value *value);
 
 /* The beginning and the end of a call. False: the task was cancelled just now, there is nothing to do and no end.
  * `first` receives the first time as it stands; a call that was not `done` is kept. */
-bool tw_value_enter(struct tw_value *value, const struct tw_task *task, struct tw_when *first);
-void tw_value_leave(struct tw_value *value, const struct tw_task *task, bool done);
+bool value_enter(struct value *value, const struct tw_task *task, struct when *first);
+void value_leave(struct value *value, const struct tw_task *task, bool done);
 
 /* Cancels the task of a key without waiting for a call under way. Returns: whether a call was still to come.
  * Threads: one; only the reader adds, moves and cancels. */
-bool tw_value_cancel(struct tw_sched *sched, const char *key);
+bool value_cancel(struct tw_sched *sched, const char *key);
 
 /* Moves it. False: the key names no task that is still to run. */
-bool tw_value_move(struct tw_sched *sched, const char *key, const struct tw_when *when);
+bool value_move(struct tw_sched *sched, const char *key, const struct when *when);
 
 /* Keeps the value of a task that is handed over; a tw_hand_fn. */
-void tw_value_keep(void *arg, const struct tw_task *task);
+void value_keep(void *arg, const struct tw_task *task);
 
 /* What was kept, linked, once all calls have returned: the calls that were not done first. */
-struct tw_value *tw_value_kept(void);
+struct value *value_kept(void);
 
 #endif

@@ -18,24 +18,24 @@ enum { ANSWER_MAX = 64 << 20 }; /* bytes: the names of some schedules are as lon
 static const char NO_ANSWER[] = "there was no answer for 3 s";
 
 struct redis_feed {
-    struct tw_feed feed;
-    const struct tw_top_options *options;
+    struct feed feed;
+    const struct top_options *options;
     redisContext *context; /* NULL: not connected */
 };
 
 /* What has been read, and why it could not be. */
 struct attempt {
     struct redis_feed *feed;
-    struct tw_reading *reading;
+    struct reading *reading;
     char *error;
 };
 
 __attribute__((format(printf, 2, 3))) static bool fail(const struct attempt *attempt, const char *format, ...)
 {
     va_list words;
-    int at = snprintf(attempt->error, TW_FEED_ERROR, "%.120s: ", attempt->feed->options->address);
+    int at = snprintf(attempt->error, FEED_ERROR, "%.120s: ", attempt->feed->options->address);
     va_start(words, format);
-    vsnprintf(attempt->error + at, TW_FEED_ERROR - (size_t)at, format, words);
+    vsnprintf(attempt->error + at, FEED_ERROR - (size_t)at, format, words);
     va_end(words);
     return false;
 }
@@ -57,7 +57,7 @@ static bool explain(const struct attempt *attempt, const char *command, const ch
 {
     const char *user = user_of(attempt->feed);
     char clean[160];
-    tw_reading_text(clean, sizeof clean, text, strlen(text));
+    reading_text(clean, sizeof clean, text, strlen(text));
     if (begins(text, "NOAUTH"))
         return fail(attempt, "it wants a password: set TICKWHEEL_TOP_PASSWORD (and --user, unless it is the "
                              "default user's)");
@@ -74,7 +74,7 @@ static bool explain(const struct attempt *attempt, const char *command, const ch
  * NULL. */
 static const char *receive(redisContext *context, void **found)
 {
-    uint64_t end_ns = tw_reading_now() + TW_FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
+    uint64_t end_ns = reading_now() + FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
     for (int written = 0; !written;)
         if (redisBufferWrite(context, &written) != REDIS_OK)
             return context->errstr;
@@ -83,7 +83,7 @@ static const char *receive(redisContext *context, void **found)
             return NULL;
         if (context->reader->len > ANSWER_MAX)
             return "what listens there is not a Redis server: it says too much";
-        if ((now_ns = tw_reading_now()) >= end_ns)
+        if ((now_ns = reading_now()) >= end_ns)
             return NO_ANSWER;
         uint64_t left_us = (end_ns - now_ns) / 1000 + 1;
         redisSetTimeout(context,
@@ -144,7 +144,7 @@ static const redisReply *value_of(const redisReply *map, const char *name, int t
 
 static uint64_t number(const redisReply *reply)
 {
-    return reply != NULL && reply->integer >= 0 ? (uint64_t)reply->integer : TW_ABSENT;
+    return reply != NULL && reply->integer >= 0 ? (uint64_t)reply->integer : ABSENT;
 }
 
 static uint64_t number_of(const redisReply *map, const char *name)
@@ -163,7 +163,7 @@ static void disconnect(struct redis_feed *feed)
 
 static bool log_in(const struct attempt *attempt)
 {
-    const struct tw_top_options *options = attempt->feed->options;
+    const struct top_options *options = attempt->feed->options;
     char db[16];
     snprintf(db, sizeof db, "%d", options->db);
     if (options->user != NULL &&
@@ -178,8 +178,8 @@ static bool log_in(const struct attempt *attempt)
 static bool open_connection(const struct attempt *attempt)
 {
     struct redis_feed *feed = attempt->feed;
-    const struct tw_top_options *options = feed->options;
-    const struct timeval patience = {.tv_sec = TW_FEED_PATIENCE_S};
+    const struct top_options *options = feed->options;
+    const struct timeval patience = {.tv_sec = FEED_PATIENCE_S};
     feed->context = options->port == 0 ? redisConnectUnixWithTimeout(options->host, patience)
                                        : redisConnectWithTimeout(options->host, options->port, patience);
     if (feed->context == NULL)
@@ -210,14 +210,14 @@ static uint64_t info_number(const char *info, const char *name)
 {
     size_t size;
     const char *value = field(info, name, &size);
-    return value != NULL && isdigit((unsigned char)*value) ? strtoull(value, NULL, 10) : TW_ABSENT;
+    return value != NULL && isdigit((unsigned char)*value) ? strtoull(value, NULL, 10) : ABSENT;
 }
 
 static void info_text(const char *info, const char *name, char *to, size_t room)
 {
     size_t size = 0;
     const char *value = field(info, name, &size);
-    tw_reading_text(to, room, value == NULL ? "" : value, size);
+    reading_text(to, room, value == NULL ? "" : value, size);
 }
 
 /* What INFO calls the numbers, where that is not tickwheel_ and the name. */
@@ -231,25 +231,25 @@ static uint64_t count_field(const char *info, const char *kind, const char *name
 static uint64_t us_field(const char *info, const char *name)
 {
     uint64_t us = count_field(info, "lateness_us_", name);
-    return us > TW_ABSENT / 1000 ? TW_ABSENT : us * 1000;
+    return us > ABSENT / 1000 ? ABSENT : us * 1000;
 }
 
-static void take_counts(const char *info, struct tw_reading *reading)
+static void take_counts(const char *info, struct reading *reading)
 {
-    for (int i = 0; i < TW_COUNTS; i++)
-        reading->count[i] = count_field(info, "", TW_COUNT_NAMES[i]);
-    reading->count[TW_COUNT_MEMORY] = count_field(info, "", "bytes");
-    for (int i = 0; i < TW_DEFERREDS; i++)
-        reading->deferred[i] = count_field(info, "deferred_", TW_DEFERRED_NAMES[i]);
-    reading->all = (struct tw_lateness_of){.calls = reading->count[TW_COUNT_FIRED],
-                                           .p50 = us_field(info, "p50"),
-                                           .p90 = TW_ABSENT,
-                                           .p99 = us_field(info, "p99"),
-                                           .p999 = us_field(info, "p999"),
-                                           .max = us_field(info, "max")};
+    for (int i = 0; i < COUNTS; i++)
+        reading->count[i] = count_field(info, "", COUNT_NAMES[i]);
+    reading->count[COUNT_MEMORY] = count_field(info, "", "bytes");
+    for (int i = 0; i < DEFERREDS; i++)
+        reading->deferred[i] = count_field(info, "deferred_", DEFERRED_NAMES[i]);
+    reading->all = (struct lateness_of){.calls = reading->count[COUNT_FIRED],
+                                        .p50 = us_field(info, "p50"),
+                                        .p90 = ABSENT,
+                                        .p99 = us_field(info, "p99"),
+                                        .p999 = us_field(info, "p999"),
+                                        .max = us_field(info, "max")};
 }
 
-static void take_state(const char *info, struct tw_reading *reading)
+static void take_state(const char *info, struct reading *reading)
 {
     char role[16], host[48], link[16], number[16];
     bool valkey = field(info, "valkey_version", &(size_t){0}) != NULL;
@@ -265,10 +265,10 @@ static void take_state(const char *info, struct tw_reading *reading)
     else
         snprintf(reading->state, sizeof reading->state, "primary%s", cluster);
     uint64_t up_s = info_number(info, "uptime_in_seconds");
-    reading->up_s = up_s == TW_ABSENT ? 0 : up_s;
+    reading->up_s = up_s == ABSENT ? 0 : up_s;
     size_t size;
     const char *run = field(info, "run_id", &size);
-    reading->instance = run == NULL ? 0 : tw_reading_hash(run, size);
+    reading->instance = run == NULL ? 0 : reading_hash(run, size);
 }
 
 static bool take_info(const struct attempt *attempt)
@@ -297,10 +297,10 @@ static bool take_info(const struct attempt *attempt)
 
 static bool take_forecast(const struct attempt *attempt, const redisReply *array)
 {
-    for (size_t i = 0; i < TW_READING_STEPS; i++) {
+    for (size_t i = 0; i < READING_STEPS; i++) {
         uint64_t count = number(element(array, i, REDIS_REPLY_INTEGER));
-        if (count == TW_ABSENT)
-            return fail(attempt, "the answer is not a forecast of %d steps", TW_READING_STEPS);
+        if (count == ABSENT)
+            return fail(attempt, "the answer is not a forecast of %d steps", READING_STEPS);
         attempt->reading->forecast[i] = count;
     }
     return true;
@@ -309,10 +309,10 @@ static bool take_forecast(const struct attempt *attempt, const redisReply *array
 static uint64_t us_of(const redisReply *map, const char *name)
 {
     uint64_t us = number_of(map, name);
-    return us > TW_ABSENT / 1000 ? TW_ABSENT : us * 1000;
+    return us > ABSENT / 1000 ? ABSENT : us * 1000;
 }
 
-static void take_recent(const redisReply *map, struct tw_lateness_of *recent)
+static void take_recent(const redisReply *map, struct lateness_of *recent)
 {
     recent->calls = number_of(map, "fired");
     recent->p50 = us_of(map, "p50");
@@ -322,14 +322,14 @@ static void take_recent(const redisReply *map, struct tw_lateness_of *recent)
     recent->max = us_of(map, "max");
 }
 
-static void take_schedule(const redisReply *one, struct tw_reading *reading)
+static void take_schedule(const redisReply *one, struct reading *reading)
 {
     const redisReply *name = element(one, 1, REDIS_REPLY_STRING);
-    struct tw_schedule_seen *seen = &reading->seen[reading->schedules];
+    struct schedule_seen *seen = &reading->seen[reading->schedules];
     if (name == NULL || one->elements < 6)
         return;
-    tw_reading_text(seen->name, sizeof seen->name, name->str, (size_t)name->len);
-    seen->hash = tw_reading_hash(name->str, (size_t)name->len);
+    reading_text(seen->name, sizeof seen->name, name->str, (size_t)name->len);
+    seen->hash = reading_hash(name->str, (size_t)name->len);
     seen->db = number(element(one, 0, REDIS_REPLY_INTEGER));
     seen->tasks = number(element(one, 2, REDIS_REPLY_INTEGER));
     seen->held = number(element(one, 3, REDIS_REPLY_INTEGER));
@@ -347,7 +347,7 @@ static bool take_top(const struct attempt *attempt)
     bool good = take_forecast(attempt, value_of(reply, "forecast", REDIS_REPLY_ARRAY));
     attempt->reading->exact = number_of(reply, "exact") == 1;
     take_recent(value_of(reply, "recent", REDIS_REPLY_ARRAY), &attempt->reading->recent);
-    for (size_t i = 0; i < TW_READING_SCHEDULES && (one = element(all, i, REDIS_REPLY_ARRAY)) != NULL; i++)
+    for (size_t i = 0; i < READING_SCHEDULES && (one = element(all, i, REDIS_REPLY_ARRAY)) != NULL; i++)
         take_schedule(one, attempt->reading);
     freeReplyObject(reply);
     return good;
@@ -366,14 +366,14 @@ static bool take_one_forecast(const struct attempt *attempt)
 /* A schedule that is not there has no tasks: it may come. */
 static bool take_one_info(const struct attempt *attempt)
 {
-    struct tw_schedule_seen *seen = &attempt->reading->seen[0];
+    struct schedule_seen *seen = &attempt->reading->seen[0];
     const char *name = attempt->feed->options->schedule;
     redisReply *reply = next_answer(attempt, "TW.INFO");
     bool absent = reply == NULL && strstr(attempt->error, "no such key") != NULL;
     if (reply == NULL && !absent)
         return false;
-    tw_reading_text(seen->name, sizeof seen->name, name, strlen(name));
-    seen->hash = tw_reading_hash(name, strlen(name));
+    reading_text(seen->name, sizeof seen->name, name, strlen(name));
+    seen->hash = reading_hash(name, strlen(name));
     seen->db = (uint64_t)attempt->feed->options->db;
     seen->tasks = absent ? 0 : number_of(reply, "tasks");
     seen->held = absent ? 0 : number_of(reply, "held");
@@ -399,7 +399,7 @@ static bool ask(const struct attempt *attempt)
     send_words(attempt, 2, (const char *[]){"TW.FORECAST", schedule});
     send_words(attempt, 2, (const char *[]){"TW.INFO", schedule});
     attempt->reading->alone = true;
-    tw_reading_text(attempt->reading->schedule, sizeof attempt->reading->schedule, schedule, strlen(schedule));
+    reading_text(attempt->reading->schedule, sizeof attempt->reading->schedule, schedule, strlen(schedule));
     return take_info(attempt) && take_one_forecast(attempt) && take_one_info(attempt);
 }
 
@@ -414,15 +414,15 @@ static bool was_closed(const struct redis_feed *feed)
 static bool try_once(const struct attempt *attempt)
 {
     struct redis_feed *feed = attempt->feed;
-    struct tw_reading *reading = attempt->reading;
-    tw_reading_init(reading);
+    struct reading *reading = attempt->reading;
+    reading_init(reading);
     reading->source = "redis";
-    tw_reading_text(reading->address, sizeof reading->address, feed->options->address,
-                    strlen(feed->options->address));
+    reading_text(reading->address, sizeof reading->address, feed->options->address,
+                 strlen(feed->options->address));
     return (feed->context != NULL || open_connection(attempt)) && ask(attempt);
 }
 
-static bool read_redis(struct tw_feed *base, struct tw_reading *reading, char error[TW_FEED_ERROR])
+static bool read_redis(struct feed *base, struct reading *reading, char error[FEED_ERROR])
 {
     struct redis_feed *feed = (struct redis_feed *)base;
     const struct attempt attempt = {feed, reading, error};
@@ -431,19 +431,19 @@ static bool read_redis(struct tw_feed *base, struct tw_reading *reading, char er
         disconnect(feed);
         good = try_once(&attempt);
     }
-    reading->at_ns = tw_reading_now();
+    reading->at_ns = reading_now();
     if (!good)
         disconnect(feed);
     return good;
 }
 
-static void free_redis(struct tw_feed *base)
+static void free_redis(struct feed *base)
 {
     disconnect((struct redis_feed *)base);
     free(base);
 }
 
-struct tw_feed *tw_feed_redis(const struct tw_top_options *options)
+struct feed *feed_redis(const struct top_options *options)
 {
     struct redis_feed *feed = malloc(sizeof *feed);
     if (feed == NULL)

@@ -19,7 +19,7 @@
 enum { ANSWER_MAX = 16384 };
 
 struct sched_feed {
-    struct tw_feed feed;
+    struct feed feed;
     const char *path;
     int fd; /* -1: not connected */
     size_t size;
@@ -28,7 +28,7 @@ struct sched_feed {
 
 static bool fail(char *error, const char *path, const char *why)
 {
-    snprintf(error, TW_FEED_ERROR, "%.120s: %s", path, why);
+    snprintf(error, FEED_ERROR, "%.120s: %s", path, why);
     return false;
 }
 
@@ -82,8 +82,8 @@ enum got { GOT_LINE, GOT_END, GOT_NOTHING, GOT_TOO_MUCH };
 /* Receives a line, within some seconds. */
 static enum got receive(struct sched_feed *feed)
 {
-    uint64_t end_ns = tw_reading_now() + TW_FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
-    while ((now_ns = tw_reading_now()) < end_ns) {
+    uint64_t end_ns = reading_now() + FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
+    while ((now_ns = reading_now()) < end_ns) {
         struct pollfd fd = {.fd = feed->fd, .events = POLLIN};
         if (poll(&fd, 1, (int)((end_ns - now_ns) / 1000000 + 1)) <= 0)
             continue;
@@ -102,7 +102,7 @@ static enum got receive(struct sched_feed *feed)
 static enum got ask(struct sched_feed *feed)
 {
     feed->size = 0;
-    (void)!send(feed->fd, TW_STATS_REQUEST, sizeof TW_STATS_REQUEST - 1, MSG_NOSIGNAL);
+    (void)!send(feed->fd, STATS_REQUEST, sizeof STATS_REQUEST - 1, MSG_NOSIGNAL);
     return receive(feed); /* also where it could not be sent: who is not let in is told why */
 }
 
@@ -137,7 +137,7 @@ static void take_number(const json_t *object, const char *name, uint64_t *number
         *number = (uint64_t)json_integer_value(value);
 }
 
-static void take_lateness(const json_t *object, struct tw_lateness_of *lateness)
+static void take_lateness(const json_t *object, struct lateness_of *lateness)
 {
     take_number(object, "calls", &lateness->calls);
     take_number(object, "p50", &lateness->p50);
@@ -148,26 +148,26 @@ static void take_lateness(const json_t *object, struct tw_lateness_of *lateness)
 }
 
 /* False: it has not so many steps of a second. */
-static bool take_forecast(const json_t *root, struct tw_reading *reading)
+static bool take_forecast(const json_t *root, struct reading *reading)
 {
     const json_t *array = json_object_get(root, "forecast");
     uint64_t step_ns = 0;
     take_number(root, "forecast_step_ns", &step_ns);
-    if (json_array_size(array) != TW_READING_STEPS || step_ns != TW_STATS_STEP_NS)
+    if (json_array_size(array) != READING_STEPS || step_ns != STATS_STEP_NS)
         return false;
-    for (size_t i = 0; i < TW_READING_STEPS; i++)
+    for (size_t i = 0; i < READING_STEPS; i++)
         reading->forecast[i] = (uint64_t)json_integer_value(json_array_get(array, i));
     reading->exact = true;
     return true;
 }
 
-static void take_all(const json_t *root, struct tw_reading *reading)
+static void take_all(const json_t *root, struct reading *reading)
 {
     uint64_t up_ns = 0, pid = 0;
     const char *version = json_string_value(json_object_get(root, "version"));
     char number[16] = "";
     if (version != NULL)
-        tw_reading_text(number, sizeof number, version, strlen(version));
+        reading_text(number, sizeof number, version, strlen(version));
     snprintf(reading->version, sizeof reading->version, "tickwheel %s", number);
     take_number(root, "up_ns", &up_ns);
     take_number(root, "pid", &pid);
@@ -175,8 +175,8 @@ static void take_all(const json_t *root, struct tw_reading *reading)
     reading->at_ns = up_ns; /* what is given again for a while was taken once */
     reading->up_s = up_ns / 1000000000;
     snprintf(reading->state, sizeof reading->state, "process %" PRIu64, pid);
-    for (int i = 0; i < TW_COUNTS; i++)
-        take_number(json_object_get(root, "counts"), TW_COUNT_NAMES[i], &reading->count[i]);
+    for (int i = 0; i < COUNTS; i++)
+        take_number(json_object_get(root, "counts"), COUNT_NAMES[i], &reading->count[i]);
     take_lateness(json_object_get(root, "late_ns"), &reading->all);
     take_lateness(json_object_get(root, "recent_late_ns"), &reading->recent);
 }
@@ -184,39 +184,38 @@ static void take_all(const json_t *root, struct tw_reading *reading)
 static bool refused(char *error, const char *path, const char *why)
 {
     char text[120], clean[100];
-    tw_reading_text(clean, sizeof clean, why, strlen(why));
+    reading_text(clean, sizeof clean, why, strlen(why));
     snprintf(text, sizeof text, "it answers: %s", clean);
     return fail(error, path, text);
 }
 
-static bool understand(const struct sched_feed *feed, const json_t *root, struct tw_reading *reading,
-                       char *error)
+static bool understand(const struct sched_feed *feed, const json_t *root, struct reading *reading, char *error)
 {
     const json_t *protocol = json_object_get(root, "tickwheel_stats"), *why = json_object_get(root, "error");
     char text[120];
     if (!json_is_integer(protocol))
         return fail(error, feed->path, "what listens there is not `tickwheel run`");
-    if (json_integer_value(protocol) != TW_STATS_PROTOCOL) {
+    if (json_integer_value(protocol) != STATS_PROTOCOL) {
         snprintf(text, sizeof text, "speaks version %lld of the protocol, and this tickwheel version %d",
-                 (long long)json_integer_value(protocol), TW_STATS_PROTOCOL);
+                 (long long)json_integer_value(protocol), STATS_PROTOCOL);
         return fail(error, feed->path, text);
     }
     if (json_is_string(why))
         return refused(error, feed->path, json_string_value(why));
     take_all(root, reading);
-    if (reading->count[TW_COUNT_PENDING] == TW_ABSENT || !take_forecast(root, reading))
+    if (reading->count[COUNT_PENDING] == ABSENT || !take_forecast(root, reading))
         return fail(error, feed->path, "the answer is not complete");
     return true;
 }
 
 /* ---- the feed ------------------------------------------------------------------------------------------------ */
 
-static bool read_sched(struct tw_feed *base, struct tw_reading *reading, char error[TW_FEED_ERROR])
+static bool read_sched(struct feed *base, struct reading *reading, char error[FEED_ERROR])
 {
     struct sched_feed *feed = (struct sched_feed *)base;
-    tw_reading_init(reading);
+    reading_init(reading);
     reading->source = "scheduler";
-    tw_reading_text(reading->address, sizeof reading->address, feed->path, strlen(feed->path));
+    reading_text(reading->address, sizeof reading->address, feed->path, strlen(feed->path));
     if (!ask_anyhow(feed, error))
         return false;
     json_t *root = json_loadb(feed->answer, feed->size, 0, NULL);
@@ -227,18 +226,18 @@ static bool read_sched(struct tw_feed *base, struct tw_reading *reading, char er
     return good;
 }
 
-static void free_sched(struct tw_feed *base)
+static void free_sched(struct feed *base)
 {
     close_socket((struct sched_feed *)base);
     free(base);
 }
 
-struct tw_feed *tw_feed_sched(const struct tw_top_options *options)
+struct feed *feed_sched(const struct top_options *options)
 {
     struct sched_feed *feed = malloc(sizeof *feed);
     if (feed == NULL)
         return NULL;
-    feed->feed = (struct tw_feed){read_sched, free_sched};
+    feed->feed = (struct feed){read_sched, free_sched};
     feed->path = options->stats;
     feed->fd = -1;
     return &feed->feed;

@@ -5,33 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool tw_sheet_init(struct tw_sheet *sheet, int rows, int cols, bool ascii)
+bool sheet_init(struct sheet *sheet, int rows, int cols, bool ascii)
 {
-    *sheet = (struct tw_sheet){rows, cols, ascii, malloc((size_t)rows * (size_t)cols * sizeof *sheet->cell)};
+    *sheet = (struct sheet){rows, cols, ascii, malloc((size_t)rows * (size_t)cols * sizeof *sheet->cell)};
     if (sheet->cell == NULL)
         return false;
     for (int row = 0; row < rows; row++)
-        tw_sheet_row(sheet, row, TW_STYLE_PLAIN);
+        sheet_row(sheet, row, STYLE_PLAIN);
     return true;
 }
 
-void tw_sheet_fini(struct tw_sheet *sheet)
+void sheet_fini(struct sheet *sheet)
 {
     free(sheet->cell);
     sheet->cell = NULL;
 }
 
-static void set(struct tw_sheet *sheet, int row, int col, enum tw_style style, const char *text, size_t size)
+static void set(struct sheet *sheet, int row, int col, enum style style, const char *text, size_t size)
 {
     if (row < 0 || row >= sheet->rows || col < 0 || col >= sheet->cols)
         return;
-    struct tw_cell *cell = &sheet->cell[row * sheet->cols + col];
+    struct cell *cell = &sheet->cell[row * sheet->cols + col];
     memcpy(cell->text, text, size);
     cell->text[size] = '\0';
     cell->style = (uint8_t)style;
 }
 
-int tw_sheet_put(struct tw_sheet *sheet, int row, int col, enum tw_style style, const char *format, ...)
+int sheet_put(struct sheet *sheet, int row, int col, enum style style, const char *format, ...)
 {
     char text[512];
     va_list words;
@@ -43,7 +43,7 @@ int tw_sheet_put(struct tw_sheet *sheet, int row, int col, enum tw_style style, 
     return col;
 }
 
-void tw_sheet_block(struct tw_sheet *sheet, int row, int col, enum tw_style style, int eighths)
+void sheet_block(struct sheet *sheet, int row, int col, enum style style, int eighths)
 {
     static const char blocks[][4] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char plain[] = " ..::||##";
@@ -53,14 +53,14 @@ void tw_sheet_block(struct tw_sheet *sheet, int row, int col, enum tw_style styl
         set(sheet, row, col, style, blocks[eighths], strlen(blocks[eighths]));
 }
 
-void tw_sheet_row(struct tw_sheet *sheet, int row, enum tw_style style)
+void sheet_row(struct sheet *sheet, int row, enum style style)
 {
     for (int col = 0; col < sheet->cols; col++)
         set(sheet, row, col, style, " ", 1);
 }
 
 /* How many of a row's cells come before the blanks at its end. */
-static int filled(const struct tw_sheet *sheet, int row)
+static int filled(const struct sheet *sheet, int row)
 {
     int end = sheet->cols;
     while (end > 0 && strcmp(sheet->cell[row * sheet->cols + end - 1].text, " ") == 0)
@@ -68,7 +68,7 @@ static int filled(const struct tw_sheet *sheet, int row)
     return end;
 }
 
-void tw_sheet_print(const struct tw_sheet *sheet, FILE *out)
+void sheet_print(const struct sheet *sheet, FILE *out)
 {
     int rows = sheet->rows;
     while (rows > 0 && filled(sheet, rows - 1) == 0)

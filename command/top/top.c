@@ -22,17 +22,17 @@ enum { ONCE_COLS = 80 };
 
 static int fail(const char *error)
 {
-    tw_complain("tickwheel top: %s", error);
-    return TW_EXIT_WRONG;
+    complain("tickwheel top: %s", error);
+    return COMMAND_WRONG;
 }
 
-static bool read_into(struct tw_feed *feed, struct tw_history *history)
+static bool read_into(struct feed *feed, struct history *history)
 {
-    struct tw_reading reading;
-    char error[TW_FEED_ERROR];
-    bool good = tw_feed_read(feed, &reading, error);
+    struct reading reading;
+    char error[FEED_ERROR];
+    bool good = feed_read(feed, &reading, error);
     if (good)
-        tw_history_add(history, &reading);
+        history_add(history, &reading);
     else
         fail(error);
     return good;
@@ -45,41 +45,40 @@ static void sleep_ns(uint64_t ns)
         ;
 }
 
-static bool print_frame(const struct tw_history *history, bool ascii)
+static bool print_frame(const struct history *history, bool ascii)
 {
-    struct tw_sheet sheet;
-    if (!tw_sheet_init(&sheet, tw_frame_rows(history, ONCE_COLS), ONCE_COLS, ascii))
+    struct sheet sheet;
+    if (!sheet_init(&sheet, frame_rows(history, ONCE_COLS), ONCE_COLS, ascii))
         return false;
-    tw_frame_draw(&sheet, history, "", "");
-    tw_sheet_print(&sheet, stdout);
-    tw_sheet_fini(&sheet);
+    frame_draw(&sheet, history, "", "");
+    sheet_print(&sheet, stdout);
+    sheet_fini(&sheet);
     return true;
 }
 
 /* One frame, of two readings an interval apart: rates take two. */
-static int show_once(const struct tw_top_options *options, struct tw_feed *feed, struct tw_history *history)
+static int show_once(const struct top_options *options, struct feed *feed, struct history *history)
 {
     sleep_ns(options->interval_ns);
     if (!read_into(feed, history))
-        return TW_EXIT_WRONG;
-    bool good = options->json ? tw_top_json(history, stdout) : print_frame(history, options->ascii);
-    return good ? TW_EXIT_GOOD : fail("no memory");
+        return COMMAND_WRONG;
+    bool good = options->json ? top_json(history, stdout) : print_frame(history, options->ascii);
+    return good ? COMMAND_GOOD : fail("no memory");
 }
 
 static bool has_terminal(void)
 {
     if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
         return true;
-    tw_complain(
-        "tickwheel top: the live view needs a terminal for input and output; use --once or --json here");
+    complain("tickwheel top: the live view needs a terminal for input and output; use --once or --json here");
     return false;
 }
 
-int tw_command_top(int argc, char **argv)
+int command_top(int argc, char **argv)
 {
-    static struct tw_history history;
-    struct tw_top_options options;
-    int status = tw_top_options_parse(argc, argv, &options);
+    static struct history history;
+    struct top_options options;
+    int status = top_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
     signal(SIGPIPE, SIG_IGN); /* hiredis writes to a server that may have gone: that is to be an error */
@@ -87,14 +86,14 @@ int tw_command_top(int argc, char **argv)
     options.ascii |= strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
     bool live = !options.once && !options.json;
     if (live && !has_terminal())
-        return TW_EXIT_INPUT;
-    struct tw_feed *feed = options.stats != NULL ? tw_feed_sched(&options) : tw_feed_redis(&options);
+        return COMMAND_INPUT;
+    struct feed *feed = options.stats != NULL ? feed_sched(&options) : feed_redis(&options);
     if (feed == NULL)
         return fail("no memory");
     bool good = read_into(feed, &history);
     if (good && live)
-        return tw_top_view(&options, feed, &history);
-    status = good ? show_once(&options, feed, &history) : TW_EXIT_WRONG;
-    tw_feed_free(feed);
+        return top_view(&options, feed, &history);
+    status = good ? show_once(&options, feed, &history) : COMMAND_WRONG;
+    feed_free(feed);
     return status;
 }

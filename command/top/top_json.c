@@ -12,7 +12,7 @@ static json_t *number(uint64_t value)
 /* What is not told is left out. */
 static void put(json_t *object, const char *name, uint64_t value)
 {
-    if (value != TW_ABSENT)
+    if (value != ABSENT)
         json_object_set_new(object, name, number(value));
 }
 
@@ -36,17 +36,17 @@ static json_t *named(const char *const *names, const uint64_t *values, int n)
     return object;
 }
 
-static json_t *rates(const struct tw_history *history)
+static json_t *rates(const struct history *history)
 {
     json_t *object = json_object();
-    for (int i = TW_COUNT_LEVELS; i < TW_COUNTS; i++)
-        if (history->now.count[i] != TW_ABSENT)
-            put_rate(object, TW_COUNT_NAMES[i],
-                     tw_reading_rate(tw_history_before(history), &history->now, (enum tw_count)i));
+    for (int i = COUNT_LEVELS; i < COUNTS; i++)
+        if (history->now.count[i] != ABSENT)
+            put_rate(object, COUNT_NAMES[i],
+                     reading_rate(history_before(history), &history->now, (enum count)i));
     return object;
 }
 
-static json_t *lateness(const struct tw_lateness_of *of)
+static json_t *lateness(const struct lateness_of *of)
 {
     json_t *object = json_object();
     put(object, "calls", of->calls);
@@ -58,19 +58,19 @@ static json_t *lateness(const struct tw_lateness_of *of)
     return object;
 }
 
-static json_t *forecast(const struct tw_reading *reading)
+static json_t *forecast(const struct reading *reading)
 {
     json_t *array = json_array();
-    for (int i = 0; i < TW_READING_STEPS; i++)
+    for (int i = 0; i < READING_STEPS; i++)
         json_array_append_new(array, number(reading->forecast[i]));
     return json_pack("{s:i, s:b, s:o}", "step_ms", 1000, "exact", (int)reading->exact, "counts", array);
 }
 
-static json_t *schedules(const struct tw_reading *reading)
+static json_t *schedules(const struct reading *reading)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < reading->schedules; i++) {
-        const struct tw_schedule_seen *seen = &reading->seen[i];
+        const struct schedule_seen *seen = &reading->seen[i];
         json_t *object = json_object();
         put(object, "db", seen->db);
         json_object_set_new(object, "name", json_string(seen->name));
@@ -83,9 +83,9 @@ static json_t *schedules(const struct tw_reading *reading)
     return array;
 }
 
-static json_t *all(const struct tw_history *history)
+static json_t *all(const struct history *history)
 {
-    const struct tw_reading *reading = &history->now;
+    const struct reading *reading = &history->now;
     json_t *root = json_object();
     put_text(root, "source", reading->source);
     put_text(root, "address", reading->address);
@@ -96,19 +96,19 @@ static json_t *all(const struct tw_history *history)
     if (reading->alone)
         json_object_set_new(root, "schedule", json_string(reading->schedule));
     put(root, "up_s", reading->up_s);
-    json_object_set_new(root, "counts", named(TW_COUNT_NAMES, reading->count, TW_COUNTS));
+    json_object_set_new(root, "counts", named(COUNT_NAMES, reading->count, COUNTS));
     json_object_set_new(root, "rates", rates(history));
     json_object_set_new(root, "recent_late_ns", lateness(&reading->recent));
     json_object_set_new(root, "late_ns", lateness(&reading->all));
     json_object_set_new(root, "forecast", forecast(reading));
     if (strcmp(reading->source, "redis") != 0)
         return root;
-    json_object_set_new(root, "deferred", named(TW_DEFERRED_NAMES, reading->deferred, TW_DEFERREDS));
+    json_object_set_new(root, "deferred", named(DEFERRED_NAMES, reading->deferred, DEFERREDS));
     json_object_set_new(root, "schedules", schedules(reading));
     return root;
 }
 
-bool tw_top_json(const struct tw_history *history, FILE *out)
+bool top_json(const struct history *history, FILE *out)
 {
     json_t *root = all(history);
     bool good = json_dumpf(root, out, JSON_COMPACT) == 0 && fputc('\n', out) != EOF;

@@ -45,16 +45,16 @@ static const char ADDRESS_USUAL[] = "127.0.0.1:7379";
 
 static bool refuse(const char *option, const char *expected, const char *found)
 {
-    tw_complain("tickwheel top: %s: expected %s, found \"%s\"", option, expected, found);
+    complain("tickwheel top: %s: expected %s, found \"%s\"", option, expected, found);
     return false;
 }
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-static bool parse_unix(const char *path, struct tw_top_options *options)
+static bool parse_unix(const char *path, struct top_options *options)
 {
     struct sockaddr_un address;
-    if (!tw_stats_address("tickwheel top: --redis", path, &address))
+    if (!stats_address("tickwheel top: --redis", path, &address))
         return false;
     snprintf(options->host, sizeof options->host, "%s", path);
     options->port = 0;
@@ -62,7 +62,7 @@ static bool parse_unix(const char *path, struct tw_top_options *options)
 }
 
 /* HOST, HOST:PORT, :PORT, [IPV6] or [IPV6]:PORT. */
-static bool parse_address(const char *text, struct tw_top_options *options)
+static bool parse_address(const char *text, struct top_options *options)
 {
     static const char expected[] = "HOST:PORT, with a port from 1 to 65535, or unix:PATH";
     if (strncmp(text, "unix:", 5) == 0)
@@ -73,7 +73,7 @@ static bool parse_address(const char *text, struct tw_top_options *options)
     size_t size = end == NULL ? strlen(host) : (size_t)(end - host);
     const char *port = end == NULL ? "" : *end == ']' ? end + 1 : end;
     uint64_t number = PORT_USUAL;
-    bool good = *port == '\0' || (*port == ':' && tw_number_parse(port + 1, PORT_MAX, &number) && number > 0);
+    bool good = *port == '\0' || (*port == ':' && number_parse(port + 1, PORT_MAX, &number) && number > 0);
     if (!good || size >= sizeof options->host || *text == '\0' || (*text == '[' && size == 0))
         return refuse("--redis", expected, text);
     snprintf(options->host, sizeof options->host, "%.*s", size == 0 ? 9 : (int)size,
@@ -84,7 +84,7 @@ static bool parse_address(const char *text, struct tw_top_options *options)
 
 static bool parse_interval(const char *text, uint64_t *ns)
 {
-    if (tw_duration_parse(text, ns) && *ns >= TW_TOP_INTERVAL_MIN_NS && *ns <= TW_TOP_INTERVAL_MAX_NS)
+    if (duration_parse(text, ns) && *ns >= TOP_INTERVAL_MIN_NS && *ns <= TOP_INTERVAL_MAX_NS)
         return true;
     return refuse("--interval", "a duration from 100ms to 1h", text);
 }
@@ -92,17 +92,17 @@ static bool parse_interval(const char *text, uint64_t *ns)
 static bool parse_db(const char *text, int *db)
 {
     uint64_t number;
-    if (!tw_number_parse(text, INT32_MAX, &number))
+    if (!number_parse(text, INT32_MAX, &number))
         return refuse("--db", "a number from 0 to 2147483647", text);
     *db = (int)number;
     return true;
 }
 
-static bool parse_stats(const char *path, struct tw_top_options *options)
+static bool parse_stats(const char *path, struct top_options *options)
 {
     struct sockaddr_un address;
     options->stats = path;
-    return tw_stats_address("tickwheel top: --stats", path, &address);
+    return stats_address("tickwheel top: --stats", path, &address);
 }
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
@@ -128,10 +128,10 @@ static const struct option LONG[] = {{"redis", required_argument, NULL, OPTION_R
                                      {"user", required_argument, NULL, OPTION_USER},
                                      {"schedule", required_argument, NULL, OPTION_SCHEDULE},
                                      {"db", required_argument, NULL, OPTION_DB},
-                                     {"help", no_argument, NULL, TW_OPTION_HELP},
+                                     {"help", no_argument, NULL, OPTION_HELP},
                                      {NULL, 0, NULL, 0}};
 
-static bool take_flag(int code, struct tw_top_options *options)
+static bool take_flag(int code, struct top_options *options)
 {
     options->once |= code == OPTION_ONCE;
     options->json |= code == OPTION_JSON;
@@ -141,7 +141,7 @@ static bool take_flag(int code, struct tw_top_options *options)
 
 static bool take_option(int code, void *arg)
 {
-    struct tw_top_options *options = arg;
+    struct top_options *options = arg;
     switch (code) {
     case OPTION_REDIS:
         options->address = optarg;
@@ -163,7 +163,7 @@ static bool take_option(int code, void *arg)
     }
 }
 
-static void take_password(struct tw_top_options *options)
+static void take_password(struct top_options *options)
 {
     options->password = getenv("TICKWHEEL_TOP_PASSWORD");
     if (options->password == NULL)
@@ -171,23 +171,23 @@ static void take_password(struct tw_top_options *options)
 }
 
 /* Whether the options go together. */
-static bool check(int argc, char **argv, struct tw_top_options *options)
+static bool check(int argc, char **argv, struct top_options *options)
 {
     bool redis =
         options->address != NULL || options->user != NULL || options->schedule != NULL || options->db > 0;
     if (optind < argc)
         return refuse("arguments", "nothing but options (try: tickwheel top --help)", argv[optind]);
     if (options->stats != NULL && redis) {
-        tw_complain(
+        complain(
             "tickwheel top: --stats is for a scheduler; --redis, --user, --schedule and --db for a server");
         return false;
     }
     if (options->once && options->json) {
-        tw_complain("tickwheel top: expected --once or --json, found both");
+        complain("tickwheel top: expected --once or --json, found both");
         return false;
     }
     if (options->user != NULL && options->password == NULL) {
-        tw_complain("tickwheel top: --user %s: set the password in TICKWHEEL_TOP_PASSWORD", options->user);
+        complain("tickwheel top: --user %s: set the password in TICKWHEEL_TOP_PASSWORD", options->user);
         return false;
     }
     return true;
@@ -198,17 +198,17 @@ static void help(void)
     fputs(HELP, stdout);
 }
 
-int tw_top_options_parse(int argc, char **argv, struct tw_top_options *options)
+int top_options_parse(int argc, char **argv, struct top_options *options)
 {
-    static const struct tw_option_reader READER = {":h", LONG, take_option, help};
-    *options = (struct tw_top_options){.interval_ns = 1000000000};
+    static const struct option_reader READER = {":h", LONG, take_option, help};
+    *options = (struct top_options){.interval_ns = 1000000000};
     parse_address(ADDRESS_USUAL, options);
-    int status = tw_options_read(&READER, argc, argv, options);
+    int status = options_read(&READER, argc, argv, options);
     if (status >= 0)
         return status;
     take_password(options);
     if (!check(argc, argv, options))
-        return TW_EXIT_INPUT;
+        return COMMAND_INPUT;
     if (options->address == NULL)
         options->address = ADDRESS_USUAL;
     return -1;

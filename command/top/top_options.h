@@ -2,16 +2,16 @@
  *
  * The arguments of `tickwheel top`, and its help.
  */
-#ifndef TW_TOOLS_TOP_OPTIONS_H
-#define TW_TOOLS_TOP_OPTIONS_H
+#ifndef COMMAND_TOP_OPTIONS_H
+#define COMMAND_TOP_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TW_TOP_INTERVAL_MIN_NS UINT64_C(100000000)
-#define TW_TOP_INTERVAL_MAX_NS UINT64_C(3600000000000)
+#define TOP_INTERVAL_MIN_NS UINT64_C(100000000)
+#define TOP_INTERVAL_MAX_NS UINT64_C(3600000000000)
 
-struct tw_top_options {
+struct top_options {
     const char *stats;   /* a scheduler's socket; NULL: a Redis server */
     const char *address; /* as it was given */
     char host[256];      /* or the path of a Unix socket, where port is 0 */
@@ -24,6 +24,6 @@ struct tw_top_options {
 };
 
 /* Reads the arguments. Returns: -1 to go on, else an exit status. */
-int tw_top_options_parse(int argc, char **argv, struct tw_top_options *options);
+int top_options_parse(int argc, char **argv, struct top_options *options);
 
 #endif

@@ -30,19 +30,19 @@ static volatile sig_atomic_t signalled;
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct tw_feed *feed;
+    struct feed *feed;
     uint64_t interval_ns;
     bool paused, quit, waiting; /* waiting: the reader is not reading */
     bool news, good;
-    struct tw_reading reading;
-    char error[TW_FEED_ERROR];
+    struct reading reading;
+    char error[FEED_ERROR];
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct {
-    struct tw_history *history;
+    struct history *history;
     bool ascii;
-    char error[TW_FEED_ERROR]; /* empty: all is well */
-    uint64_t lost_ns;          /* since when it is not */
+    char error[FEED_ERROR]; /* empty: all is well */
+    uint64_t lost_ns;       /* since when it is not */
 } view;
 
 static void wake(void)
@@ -62,7 +62,7 @@ static bool wait_for_turn(uint64_t last_ns)
         struct timespec next = {(time_t)(next_ns / 1000000000), (long)(next_ns % 1000000000)};
         if (shared.paused)
             pthread_cond_wait(&shared.changed, &shared.lock);
-        else if (tw_reading_now() >= next_ns)
+        else if (reading_now() >= next_ns)
             break;
         else
             pthread_cond_timedwait(&shared.changed, &shared.lock, &next);
@@ -73,15 +73,15 @@ static bool wait_for_turn(uint64_t last_ns)
 
 static void *read_on(void *arg)
 {
-    static struct tw_reading reading;
-    char error[TW_FEED_ERROR] = "";
-    uint64_t last_ns = tw_reading_now();
+    static struct reading reading;
+    char error[FEED_ERROR] = "";
+    uint64_t last_ns = reading_now();
     (void)arg;
     pthread_mutex_lock(&shared.lock);
     while (wait_for_turn(last_ns)) {
         pthread_mutex_unlock(&shared.lock);
-        last_ns = tw_reading_now();
-        bool good = tw_feed_read(shared.feed, &reading, error);
+        last_ns = reading_now();
+        bool good = feed_read(shared.feed, &reading, error);
         pthread_mutex_lock(&shared.lock);
         shared.news = true;
         shared.good = good;
@@ -121,18 +121,18 @@ static void end_reader(pthread_t reader)
     if (!waiting)
         return;
     pthread_join(reader, NULL);
-    tw_feed_free(shared.feed);
+    feed_free(shared.feed);
 }
 
 static void take_news(void)
 {
     pthread_mutex_lock(&shared.lock);
     if (shared.news && shared.good) {
-        tw_history_add(view.history, &shared.reading);
+        history_add(view.history, &shared.reading);
         view.error[0] = '\0';
     } else if (shared.news) {
         if (view.error[0] == '\0')
-            view.lost_ns = tw_reading_now();
+            view.lost_ns = reading_now();
         memcpy(view.error, shared.error, sizeof view.error);
     }
     shared.news = false;
@@ -145,55 +145,55 @@ static void take_news(void)
 static const struct look {
     short many, few;
     attr_t also;
-} LOOKS[TW_STYLES] = {
-    [TW_STYLE_HEAD] = {-1, -1, A_BOLD},
-    [TW_STYLE_LABEL] = {245, -1, 0},
-    [TW_STYLE_NUMBER] = {-1, -1, A_BOLD},
-    [TW_STYLE_PLAIN] = {-1, -1, 0},
-    [TW_STYLE_WARN] = {214, COLOR_YELLOW, 0},
-    [TW_STYLE_BAD] = {203, COLOR_RED, A_BOLD},
-    [TW_STYLE_AXIS] = {245, -1, 0},
-    [TW_STYLE_SPARK] = {73, COLOR_CYAN, 0},
-    [TW_STYLE_BARS] = {31, COLOR_BLUE, 0},
-    [TW_STYLE_BARS + 1] = {37, COLOR_CYAN, 0},
-    [TW_STYLE_BARS + 2] = {43, COLOR_CYAN, 0},
-    [TW_STYLE_BARS + 3] = {79, COLOR_CYAN, 0},
-    [TW_STYLE_BARS + 4] = {114, COLOR_GREEN, 0},
-    [TW_STYLE_BARS + 5] = {150, COLOR_GREEN, 0},
-    [TW_STYLE_BARS + 6] = {186, COLOR_YELLOW, 0},
-    [TW_STYLE_BARS + 7] = {222, COLOR_YELLOW, 0},
+} LOOKS[STYLES] = {
+    [STYLE_HEAD] = {-1, -1, A_BOLD},
+    [STYLE_LABEL] = {245, -1, 0},
+    [STYLE_NUMBER] = {-1, -1, A_BOLD},
+    [STYLE_PLAIN] = {-1, -1, 0},
+    [STYLE_WARN] = {214, COLOR_YELLOW, 0},
+    [STYLE_BAD] = {203, COLOR_RED, A_BOLD},
+    [STYLE_AXIS] = {245, -1, 0},
+    [STYLE_SPARK] = {73, COLOR_CYAN, 0},
+    [STYLE_BARS] = {31, COLOR_BLUE, 0},
+    [STYLE_BARS + 1] = {37, COLOR_CYAN, 0},
+    [STYLE_BARS + 2] = {43, COLOR_CYAN, 0},
+    [STYLE_BARS + 3] = {79, COLOR_CYAN, 0},
+    [STYLE_BARS + 4] = {114, COLOR_GREEN, 0},
+    [STYLE_BARS + 5] = {150, COLOR_GREEN, 0},
+    [STYLE_BARS + 6] = {186, COLOR_YELLOW, 0},
+    [STYLE_BARS + 7] = {222, COLOR_YELLOW, 0},
 };
 
-static attr_t attributes[TW_STYLES];
+static attr_t attributes[STYLES];
 
 static void find_looks(void)
 {
     bool colours = has_colors() && start_color() == OK && use_default_colors() == OK;
-    for (int i = 0; i < TW_STYLES; i++) {
+    for (int i = 0; i < STYLES; i++) {
         attributes[i] = LOOKS[i].also;
         if (!colours)
             continue;
         init_pair((short)(i + 1), COLORS >= 256 ? LOOKS[i].many : LOOKS[i].few, -1);
         attributes[i] |= COLOR_PAIR(i + 1);
     }
-    attributes[TW_STYLE_TITLE] = A_REVERSE | A_BOLD;
-    attributes[TW_STYLE_ALARM] = A_REVERSE | A_BOLD;
+    attributes[STYLE_TITLE] = A_REVERSE | A_BOLD;
+    attributes[STYLE_ALARM] = A_REVERSE | A_BOLD;
     if (!colours)
         return;
-    init_pair(TW_STYLE_TITLE + 1, COLORS >= 256 ? 231 : COLOR_WHITE, COLORS >= 256 ? 24 : COLOR_BLUE);
-    init_pair(TW_STYLE_ALARM + 1, COLORS >= 256 ? 231 : COLOR_WHITE, COLORS >= 256 ? 124 : COLOR_RED);
-    attributes[TW_STYLE_TITLE] = A_BOLD | COLOR_PAIR(TW_STYLE_TITLE + 1);
-    attributes[TW_STYLE_ALARM] = A_BOLD | COLOR_PAIR(TW_STYLE_ALARM + 1);
+    init_pair(STYLE_TITLE + 1, COLORS >= 256 ? 231 : COLOR_WHITE, COLORS >= 256 ? 24 : COLOR_BLUE);
+    init_pair(STYLE_ALARM + 1, COLORS >= 256 ? 231 : COLOR_WHITE, COLORS >= 256 ? 124 : COLOR_RED);
+    attributes[STYLE_TITLE] = A_BOLD | COLOR_PAIR(STYLE_TITLE + 1);
+    attributes[STYLE_ALARM] = A_BOLD | COLOR_PAIR(STYLE_ALARM + 1);
 }
 
 /* ---- drawing ------------------------------------------------------------------------------------------------- */
 
-static void put_on_terminal(const struct tw_sheet *sheet)
+static void put_on_terminal(const struct sheet *sheet)
 {
     for (int row = 0; row < sheet->rows; row++) {
         move(row, 0);
         for (int col = 0; col < sheet->cols; col++) {
-            const struct tw_cell *cell = &sheet->cell[row * sheet->cols + col];
+            const struct cell *cell = &sheet->cell[row * sheet->cols + col];
             attrset(attributes[cell->style]);
             addstr(cell->text);
         }
@@ -203,26 +203,26 @@ static void put_on_terminal(const struct tw_sheet *sheet)
 
 static void say_keys(char *text, size_t size)
 {
-    char interval[TW_DURATION_SIZE];
-    tw_duration_print(shared.interval_ns, interval);
+    char interval[DURATION_SIZE];
+    duration_print(shared.interval_ns, interval);
     snprintf(text, size, "q quit  p %s  +/- every %s", shared.paused ? "go on (paused)" : "pause", interval);
 }
 
 static void draw(void)
 {
-    struct tw_sheet sheet;
-    char keys[128], notice[TW_FEED_ERROR + 40] = "";
+    struct sheet sheet;
+    char keys[128], notice[FEED_ERROR + 40] = "";
     int rows, cols;
     getmaxyx(stdscr, rows, cols);
-    if (!tw_sheet_init(&sheet, rows, cols, view.ascii))
+    if (!sheet_init(&sheet, rows, cols, view.ascii))
         return;
     say_keys(keys, sizeof keys);
     if (view.error[0] != '\0')
-        snprintf(notice, sizeof notice, "lost for %d s: %s",
-                 (int)((tw_reading_now() - view.lost_ns) / 1000000000), view.error);
-    tw_frame_draw(&sheet, view.history, notice, keys);
+        snprintf(notice, sizeof notice, "lost for %d s: %s", (int)((reading_now() - view.lost_ns) / 1000000000),
+                 view.error);
+    frame_draw(&sheet, view.history, notice, keys);
     put_on_terminal(&sheet);
-    tw_sheet_fini(&sheet);
+    sheet_fini(&sheet);
 }
 
 /* ---- keys ---------------------------------------------------------------------------------------------------- */
@@ -230,10 +230,10 @@ static void draw(void)
 static void change_interval(bool longer)
 {
     uint64_t ns = longer ? shared.interval_ns * 2 : shared.interval_ns / 2;
-    if (ns < TW_TOP_INTERVAL_MIN_NS)
-        ns = TW_TOP_INTERVAL_MIN_NS;
-    if (ns > TW_TOP_INTERVAL_MAX_NS)
-        ns = TW_TOP_INTERVAL_MAX_NS;
+    if (ns < TOP_INTERVAL_MIN_NS)
+        ns = TOP_INTERVAL_MIN_NS;
+    if (ns > TOP_INTERVAL_MAX_NS)
+        ns = TOP_INTERVAL_MAX_NS;
     shared.interval_ns = ns;
 }
 
@@ -329,8 +329,8 @@ static bool open_terminal(void)
         del_curterm(cur_term);
     screen = good ? newterm(NULL, stdout, stdin) : NULL;
     if (screen == NULL) {
-        tw_complain("tickwheel top: a terminal like TERM=\"%s\" %s; use --once or --json",
-                    name == NULL ? "" : name, known ? "cannot be drawn on" : "is not known here");
+        complain("tickwheel top: a terminal like TERM=\"%s\" %s; use --once or --json",
+                 name == NULL ? "" : name, known ? "cannot be drawn on" : "is not known here");
         return false;
     }
     cbreak();
@@ -343,7 +343,7 @@ static bool open_terminal(void)
     return true;
 }
 
-int tw_top_view(const struct tw_top_options *options, struct tw_feed *feed, struct tw_history *history)
+int top_view(const struct top_options *options, struct feed *feed, struct history *history)
 {
     pthread_t reader;
     view.history = history;
@@ -351,7 +351,7 @@ int tw_top_view(const struct tw_top_options *options, struct tw_feed *feed, stru
     shared.feed = feed;
     shared.interval_ns = options->interval_ns;
     if (!prepare() || !open_terminal())
-        return TW_EXIT_WRONG;
+        return COMMAND_WRONG;
     bool started = start_reader(&reader);
     do {
         take_news();
@@ -360,9 +360,9 @@ int tw_top_view(const struct tw_top_options *options, struct tw_feed *feed, stru
     endwin();
     delscreen(screen);
     if (!started) {
-        tw_complain("tickwheel top: a thread cannot be started");
-        return TW_EXIT_WRONG;
+        complain("tickwheel top: a thread cannot be started");
+        return COMMAND_WRONG;
     }
     end_reader(reader);
-    return TW_EXIT_GOOD;
+    return COMMAND_GOOD;
 }

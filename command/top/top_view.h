@@ -2,8 +2,8 @@
  *
  * The live view of `tickwheel top`.
  */
-#ifndef TW_TOOLS_TOP_VIEW_H
-#define TW_TOOLS_TOP_VIEW_H
+#ifndef COMMAND_TOP_VIEW_H
+#define COMMAND_TOP_VIEW_H
 
 #include "feed.h"
 #include "frame.h"
@@ -11,6 +11,6 @@
 
 /* Shows what the feed says until somebody ends it; `history` holds the first reading. Takes the feed over, as a thread
  * may still be waiting for it at the end. Returns an exit status. */
-int tw_top_view(const struct tw_top_options *options, struct tw_feed *feed, struct tw_history *history);
+int top_view(const struct top_options *options, struct feed *feed, struct history *history);
 
 #endif
