@@ -37,8 +37,8 @@ struct option_reader {
 
 enum { OPTION_HELP = 0x2000 };
 
-/* Reads the options of a command line; optind is at the first argument then.
- * Returns: -1 to go on, else the exit status: help was asked for and printed, or something was complained about. */
+/* Reads the options of a command line; optind is at the first argument then. Returns: -1 to go on, else the
+ * exit status: help was asked for and printed, or something was complained about. */
 int options_read(const struct option_reader *reader, int argc, char **argv, void *options);
 
 /* Reads a whole string as a decimal number. False when it is anything else, or above `max`. */

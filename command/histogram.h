@@ -19,8 +19,8 @@ struct histogram {
 /* Counts a value. Requires: it is not 0. */
 void histogram_add(struct histogram *histogram, uint64_t value);
 
-/* Prints it as bars. `values` names what was counted, `of` what had it; with the length of a value of 1 (0: not known)
- * also in units of time. */
+/* Prints it as bars. `values` names what was counted, `of` what had it; with the length of a value of 1 (0: not
+ * known) also in units of time. */
 void histogram_print(const struct histogram *histogram, const char *values, const char *of, double unit_ns,
                      FILE *out);
 

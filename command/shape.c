@@ -147,7 +147,7 @@ static bool parse_geometry(const char *text, struct tw_geometry *geometry)
     return read_levels(&reading);
 }
 
-/* ---- options ----------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------------------- */
 
 static bool parse_overflow(const char *text, struct tw_geometry *geometry)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * One thread serves all who ask. The scheduler never waits for it: what it asks of the scheduler holds a lock for
- * microseconds, and no more often than the limits below allow, however many ask and however fast. Nor does anybody who
- * asks wait for another one: all descriptors are non-blocking, each client has a buffer for one answer, and is not read
- * from while that is not sent. Who does not take an answer, or says nothing, for a while is dropped.
+ * One thread serves all who ask. The scheduler never waits for it: what it asks of the scheduler holds a lock
+ * for microseconds, and no more often than the limits below allow, however many ask and however fast. Nor does
+ * anybody who asks wait for another one: all descriptors are non-blocking, each client has a buffer for one
+ * answer, and is not read from while that is not sent. Who does not take an answer, or says nothing, for a
+ * while is dropped.
  */
 #include "stats_socket.h"
 
@@ -72,7 +73,7 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * second_ns + (uint64_t)time.tv_nsec;
 }
 
-/* ---- what there is to tell ----------------------------------------------------------------------------------- */
+/* ---- what there is to tell ------------------------------------------------------------------------------- */
 
 void stats_note(uint64_t late_ns)
 {
@@ -164,7 +165,7 @@ static void refresh(void)
     server.fresh_until_ns = ended_ns + (took_ns * SHARE > FRESH_NS ? took_ns * SHARE : FRESH_NS);
 }
 
-/* ---- clients ------------------------------------------------------------------------------------------------- */
+/* ---- clients --------------------------------------------------------------------------------------------- */
 
 static void drop(struct client *client)
 {
@@ -264,7 +265,7 @@ static void take_client(void)
         drop(client);
 }
 
-/* ---- the thread ---------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------------------ */
 
 static bool sending(const struct client *client)
 {
@@ -346,7 +347,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* ---- beginning and end --------------------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
 
 bool stats_address(const char *what, const char *path, struct sockaddr_un *address)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The socket on which `tickwheel run --stats PATH` tells how it is doing. docs/top.md has the protocol: who connects
- * sends lines "stats", and is answered to each with one line of JSON.
+ * The socket on which `tickwheel run --stats PATH` tells how it is doing. docs/top.md has the protocol: who
+ * connects sends lines "stats", and is answered to each with one line of JSON.
  */
 #ifndef COMMAND_STATS_SOCKET_H
 #define COMMAND_STATS_SOCKET_H
@@ -16,7 +16,8 @@ enum { STATS_PROTOCOL = 1, STATS_STEPS = 60 };
 #define STATS_REQUEST "stats\n"
 #define STATS_STEP_NS UINT64_C(1000000000)
 
-/* Whether a path fits into the address of a socket; if not, that has been complained about, `what` before it. */
+/* Whether a path fits into the address of a socket; if not, that has been complained about, `what` before
+ * it. */
 bool stats_address(const char *what, const char *path, struct sockaddr_un *address);
 
 /* Takes a path, which nobody else may be listening at. Requires: it fits; no other thread runs yet, as this

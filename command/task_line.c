@@ -97,7 +97,7 @@ void duration_print(uint64_t ns, char text[DURATION_SIZE])
         memcpy(text, "0s", sizeof "0s");
 }
 
-/* ---- points in time ----------------------------------------------------------------------------------------- */
+/* ---- points in time -------------------------------------------------------------------------------------- */
 
 /* Reads n digits and the character behind them. NULL when something else is there. */
 static const char *read_field(const char *text, int n, char behind, int *number)
@@ -138,7 +138,8 @@ static const char *read_date(const char *text, struct tm *tm)
     return read_field(text, 2, '\0', &tm->tm_sec);
 }
 
-/* Reads 2026-12-01T09:00:00Z, with a fraction of seconds or not. UTC alone: a zone's rules are nothing for a wheel. */
+/* Reads 2026-12-01T09:00:00Z, with a fraction of seconds or not. UTC alone: a zone's rules are nothing for a
+ * wheel. */
 static bool read_time(const char *text, uint64_t *ns)
 {
     struct tm tm, back;
@@ -171,7 +172,7 @@ void time_print(uint64_t ns, char text[TIME_SIZE])
         snprintf(text + at, TIME_SIZE - at, ".%09uZ", (unsigned)rest);
 }
 
-/* ---- lines --------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------------------- */
 
 /* Cuts the next word off; an empty one at the end. */
 static char *next_word(char **rest)

@@ -40,7 +40,8 @@ const char *line_parse(char *text, struct line *line);
 
 enum { TIME_SIZE = 32, DURATION_SIZE = 64 };
 
-/* Writes a time since 1970 as 2026-12-01T09:00:00.000Z; to the nanosecond where that is needed to say it exactly. */
+/* Writes a time since 1970 as 2026-12-01T09:00:00.000Z; to the nanosecond where that is needed to say it
+ * exactly. */
 void time_print(uint64_t ns, char text[TIME_SIZE]);
 
 /* Writes a duration in the units above, exactly. */

@@ -2,16 +2,17 @@
  *
  * Expected work.
  *
- * Timers whose deadlines do not depend on each other are spread over the time ahead so that their density never grows
- * with the distance: each tick gets `rate` of them, and some leave before it comes. So a stretch of `span` ticks that
- * begins `ahead` ticks from now holds at most rate * span of them, at most what lies between `ahead` and `max`, and at
- * most timers * span / (ahead + span). That stretch is the slot that level l hands down next, one in every `span`.
+ * Timers whose deadlines do not depend on each other are spread over the time ahead so that their density never
+ * grows with the distance: each tick gets `rate` of them, and some leave before it comes. So a stretch of
+ * `span` ticks that begins `ahead` ticks from now holds at most rate * span of them, at most what lies between
+ * `ahead` and `max`, and at most timers * span / (ahead + span). That stretch is the slot that level l hands
+ * down next, one in every `span`.
  *
- * Worst work. The pacing rule (docs/wheel.md) divides what was filed in a slot, the cancelled too, by the slack. Filed
- * in a slot is at most what was added for its ticks: rate * span, on average. How far chance may take it above is
- * Bernstein's inequality (Boucheron, Lugosi and Massart, "Concentration Inequalities", 2013, chapter 2): a Poisson
- * variable of mean m exceeds m + sqrt(2 m x) + x / 3 with a probability of at most exp(-x), and stays below
- * m - sqrt(2 m x) with no greater one. x = 28 makes that one in 1.4e12 for each slot.
+ * Worst work. The pacing rule (docs/wheel.md) divides what was filed in a slot, the cancelled too, by the
+ * slack. Filed in a slot is at most what was added for its ticks: rate * span, on average. How far chance may
+ * take it above is Bernstein's inequality (Boucheron, Lugosi and Massart, "Concentration Inequalities", 2013,
+ * chapter 2): a Poisson variable of mean m exceeds m + sqrt(2 m x) + x / 3 with a probability of at most
+ * exp(-x), and stays below m - sqrt(2 m x) with no greater one. x = 28 makes that one in 1.4e12 for each slot.
  */
 #include "forecast.h"
 
@@ -24,8 +25,8 @@ static const double CHANCE = 28; /* minus the logarithm of how likely a fuller s
 
 const char FORECAST_SOURCE[] = "bench/results/2026-11-21-wheel/wheel.tsv";
 
-/* The row "steady" of that file: fire a timer and add it again, with all that it is refiled in between. The test
- * compares. */
+/* The row "steady" of that file: fire a timer and add it again, with all that it is refiled in between. The
+ * test compares. */
 static const double SIZES[ROWS] = {1e3, 1e5, 1e6, 1e7};
 static const struct measured {
     const char *preset;
@@ -36,7 +37,7 @@ static const struct measured {
     {"growing", {149.399, 67.697, 64.798, 59.912}},
 };
 
-/* ---- chance ----------------------------------------------------------------------------------------------- */
+/* ---- chance ---------------------------------------------------------------------------------------------- */
 
 static double at_most(double mean, double all)
 {
@@ -48,7 +49,7 @@ static double at_least(double mean)
     return fmax(0, mean - sqrt(2 * mean * CHANCE));
 }
 
-/* ---- refiling ---------------------------------------------------------------------------------------------- */
+/* ---- refiling -------------------------------------------------------------------------------------------- */
 
 /* Timers a tick that level l hands down. */
 static double flow(const struct layout_level *level, const struct load *load)
@@ -72,9 +73,9 @@ static double far_per_tick(const struct layout *layout, const struct load *load)
     return layout->turn == 0 ? 0 : far_timers(layout, load) / (double)layout->turn;
 }
 
-/* What is filed in a slot of level l, on average: at most. Only the top of a wheel has far timers. Where some may be
- * cancelled, whole turns may pass in which nothing fires; the wheel skips them, and what was filed and cancelled in the
- * meantime counts until the slot is emptied: as many as there are timers at most. */
+/* What is filed in a slot of level l, on average: at most. Only the top of a wheel has far timers. Where some
+ * may be cancelled, whole turns may pass in which nothing fires; the wheel skips them, and what was filed and
+ * cancelled in the meantime counts until the slot is emptied: as many as there are timers at most. */
 static double filed(const struct layout *layout, uint32_t l, const struct load *load)
 {
     double far = l + 1 == layout->levels ? far_per_tick(layout, load) : 0;
@@ -84,8 +85,8 @@ static double filed(const struct layout *layout, uint32_t l, const struct load *
     return fmin((double)layout->level[l].span * (load->rate + far), load->timers);
 }
 
-/* The most that a level refiles on one tick of slots in which `mean` timers are filed. A tick may see the last share of
- * one slot and the whole of the next one, if that is small. */
+/* The most that a level refiles on one tick of slots in which `mean` timers are filed. A tick may see the last
+ * share of one slot and the whole of the next one, if that is small. */
 static double share(const struct layout_level *level, double mean, double all)
 {
     double most = at_most(mean, all);
@@ -117,7 +118,7 @@ static void forecast_levels(struct forecast *f, const struct layout *layout, con
     }
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------------------ */
 
 /* Takes the measurement with as many timers or more; the largest for a larger load. */
 static void take_measured(struct forecast *f, double timers, const char *preset)
@@ -134,8 +135,8 @@ static void take_measured(struct forecast *f, double timers, const char *preset)
     f->extrapolated = timers > SIZES[size];
 }
 
-/* A caller that sleeps is woken for ticks with timers due, and for slots to refile: one wake-up for each timer at
- * most, on its tick and once on each level. */
+/* A caller that sleeps is woken for ticks with timers due, and for slots to refile: one wake-up for each timer
+ * at most, on its tick and once on each level. */
 static double wake_ups(const struct forecast *f)
 {
     return fmin(1 - exp(-f->due) + f->refiled, 1);

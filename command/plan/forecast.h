@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a wheel will have to do under a load: on average, at worst, and how long that takes on the machine that the
- * benchmark ran on.
+ * What a wheel will have to do under a load: on average, at worst, and how long that takes on the machine that
+ * the benchmark ran on.
  */
 #ifndef COMMAND_FORECAST_H
 #define COMMAND_FORECAST_H
 
 #include "layout.h"
 
-/* So many timers pending, none with a delay above `max`, deadlines independent of each other. Times are in ticks. */
+/* So many timers pending, none with a delay above `max`, deadlines independent of each other. Times are in
+ * ticks. */
 struct load {
     double timers;
     double rate; /* timers added on a tick; as many leave it, fired or cancelled */
@@ -29,8 +30,8 @@ struct forecast {
     double wakes;      /* ticks, of a thousand, on which a sleeping caller has to wake: at most */
 };
 
-/* `preset` names the row of the benchmark that is nearest: "default", "small", "clock", "hashed" or "growing"; anything
- * else is taken for the default. Cost: O(levels). */
+/* `preset` names the row of the benchmark that is nearest: "default", "small", "clock", "hashed" or "growing";
+ * anything else is taken for the default. Cost: O(levels). */
 struct forecast forecast_make(const struct layout *layout, const struct load *load, const char *preset);
 
 /* Where unit_ns comes from: a file of the repository. */

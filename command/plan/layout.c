@@ -2,16 +2,16 @@
  *
  * The arithmetic of windows, from the geometry alone.
  *
- * Level l holds the deadlines of the upper slot that is current and of the next `a`. How far that reaches depends on
- * where in the current slot the clock stands:
+ * Level l holds the deadlines of the upper slot that is current and of the next `a`. How far that reaches
+ * depends on where in the current slot the clock stands:
  *
  *     level l+1   |   current   |      +1     |      +2     |
  *     window of l  ....>........................                  a = 1, '>' the clock
- *                      |- from a slots less nothing ... to a + 1 slots, as the clock goes back in the current slot
+ *                      |- from a slots less nothing ... to a + 1 slots, as the clock goes back in its slot
  *
- * So delays of up to a slots always fit, from a + 1 slots on none does, and in between it depends. A slot of level
- * l+1 starts to be refiled a slots before its first tick. Where windows do not nest, a level above may cut one off
- * earlier: then the nearest of those above counts, and no slack is promised.
+ * So delays of up to a slots always fit, from a + 1 slots on none does, and in between it depends. A slot of
+ * level l+1 starts to be refiled a slots before its first tick. Where windows do not nest, a level above may
+ * cut one off earlier: then the nearest of those above counts, and no slack is promised.
  */
 #include "layout.h"
 
@@ -72,8 +72,8 @@ static bool windows_nest(const struct tw_geometry *g)
     return true;
 }
 
-/* The ticks in which a slot of level l >= 1 is refiled. Level 1 may go on until the slot's first tick; above, the slot
- * must be empty before any of it comes into the window two levels down. */
+/* The ticks in which a slot of level l >= 1 is refiled. Level 1 may go on until the slot's first tick; above,
+ * the slot must be empty before any of it comes into the window two levels down. */
 static uint64_t slack_of(const struct tw_geometry *g, uint32_t l)
 {
     if (!windows_nest(g))
@@ -84,7 +84,8 @@ static uint64_t slack_of(const struct tw_geometry *g, uint32_t l)
     return slack < span ? slack : span;
 }
 
-/* The shortest delay that level l may be given: what the windows below, cut off by any above, do not surely hold. */
+/* The shortest delay that level l may be given: what the windows below, cut off by any above, do not surely
+ * hold. */
 static uint64_t nearest(const struct tw_geometry *g, uint32_t l)
 {
     uint64_t least = UINT64_MAX;
@@ -107,7 +108,8 @@ static uint64_t farthest(const struct tw_geometry *g, uint32_t l)
     return window == UINT64_MAX ? window : window - 1;
 }
 
-/* As if it grew: a wheel of one level that does not weighs more, since its slots hold timers of several turns. */
+/* As if it grew: a wheel of one level that does not weighs more, since its slots hold timers of several
+ * turns. */
 static size_t size_with(const struct tw_geometry *g, uint32_t levels)
 {
     struct tw_geometry part = *g;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A geometry laid out: which delays each level takes, in how many ticks a slot of it is refiled, what it weighs.
+ * A geometry laid out: which delays each level takes, in how many ticks a slot of it is refiled, what it
+ * weighs.
  */
 #ifndef COMMAND_LAYOUT_H
 #define COMMAND_LAYOUT_H
@@ -27,8 +28,8 @@ struct layout {
     struct layout_level level[TW_LEVELS_MAX];
 };
 
-/* Lays out a valid geometry for delays of up to `max` ticks. A growing one is given the levels that it will grow for
- * them, wherever its clock stands. */
+/* Lays out a valid geometry for delays of up to `max` ticks. A growing one is given the levels that it will
+ * grow for them, wherever its clock stands. */
 void layout_make(struct layout *layout, const struct tw_geometry *geometry, uint64_t max);
 
 #endif

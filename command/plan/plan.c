@@ -2,8 +2,8 @@
  *
  * tickwheel plan: which wheel for how many timers, what it weighs and what it has to do on a tick.
  *
- * plan_options.c reads the question, layout.c and forecast.c do the arithmetic, plan_print.c and plan_json.c say what
- * came of it. Here the presets are compared and one is recommended.
+ * plan_options.c reads the question, layout.c and forecast.c do the arithmetic, plan_print.c and plan_json.c
+ * say what came of it. Here the presets are compared and one is recommended.
  */
 #include "plan.h"
 
@@ -16,8 +16,8 @@
 
 enum { HASHED_SLOTS = 512, GROWING_SLOTS = 64 };
 
-/* bench/results/2026-11-21-redis/redis.tsv, rows "memory": used_memory of a task, its id of 12 bytes and its payload
- * included. The allocator's sizes are steps, so between two payloads the larger one's figure holds. */
+/* bench/results/2026-11-21-redis/redis.tsv, rows "memory": used_memory of a task, its id of 12 bytes and its
+ * payload included. The allocator's sizes are steps, so between two payloads the larger one's figure holds. */
 static const struct redis_measured {
     double payload, bytes;
 } REDIS[] = {{20, 88.9279}, {50, 120.93}, {100, 168.926}, {200, 328.923}};
@@ -72,7 +72,8 @@ static void consider_presets(struct plan *plan)
     consider_preset(plan, "growing:64", tw_geometry_growing(GROWING_SLOTS));
 }
 
-/* The default unless it would weigh more than the timers in it, and the small one takes the same delays in one turn. */
+/* The default unless it would weigh more than the timers in it, and the small one takes the same delays in one
+ * turn. */
 static void recommend(struct plan *plan)
 {
     const struct layout *big = &plan->preset[DEFAULT].layout, *small = &plan->preset[SMALL].layout;
@@ -109,8 +110,8 @@ static uint64_t ticks_up(uint64_t ns, uint64_t tick_ns)
     return ns / tick_ns + (ns % tick_ns != 0);
 }
 
-/* Little's law (Operations Research 9, 1961): what is there is what comes in a tick times how long it stays. None stays
- * longer than the longest delay, and none shorter than a tick. */
+/* Little's law (Operations Research 9, 1961): what is there is what comes in a tick times how long it stays.
+ * None stays longer than the longest delay, and none shorter than a tick. */
 static int make_load(struct plan *plan)
 {
     const struct plan_options *o = plan->options;

@@ -131,7 +131,7 @@ static bool take_option(int code, void *arg)
     }
 }
 
-/* ---- what goes together ------------------------------------------------------------------------------------ */
+/* ---- what goes together ---------------------------------------------------------------------------------- */
 
 static const char *missing(const struct plan_options *o)
 {

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- words ------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------------------- */
 
 /* Whole numbers from a hundred on; below, as many figures as tell something. */
 static struct figure amount(double number)
@@ -76,7 +76,7 @@ static struct figure refiling(const struct layout *layout, uint32_t l, uint64_t 
     return figure;
 }
 
-/* ---- the plan ---------------------------------------------------------------------------------------------- */
+/* ---- the plan -------------------------------------------------------------------------------------------- */
 
 /* The levels that are made but that no timer comes to. */
 static void print_unused(const struct layout *layout)
@@ -207,7 +207,7 @@ void plan_print(const struct plan *plan)
     print_presets(plan);
 }
 
-/* ---- tables of levels ---------------------------------------------------------------------------------------- */
+/* ---- tables of levels ------------------------------------------------------------------------------------ */
 
 static void print_preset(const char *title, const struct tw_geometry *geometry, uint64_t tick_ns)
 {

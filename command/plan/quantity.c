@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * strtod() reads the number, after a look at its characters: it takes hexadecimal digits, "inf" and blanks as well,
- * which nobody means who says how many timers there are.
+ * strtod() reads the number, after a look at its characters: it takes hexadecimal digits, "inf" and blanks as
+ * well, which nobody means who says how many timers there are.
  */
 #include "quantity.h"
 

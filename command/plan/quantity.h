@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Reads a whole text as a number that is not negative, with an exponent or one of the suffixes k, M and G (thousands,
- * millions, thousand millions). False when it is anything else, infinity and NaN included. */
+/* Reads a whole text as a number that is not negative, with an exponent or one of the suffixes k, M and G
+ * (thousands, millions, thousand millions). False when it is anything else, infinity and NaN included. */
 bool quantity_parse(const char *text, double *number);
 
 #endif

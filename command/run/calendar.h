@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The times of `tickwheel run`: the calendar's, which lines are written in and which may run faster than time does, and
- * those of the scheduler's clock.
+ * The times of `tickwheel run`: the calendar's, which lines are written in and which may run faster than time
+ * does, and those of the scheduler's clock.
  */
 #ifndef COMMAND_CALENDAR_H
 #define COMMAND_CALENDAR_H
@@ -37,8 +37,8 @@ uint64_t calendar_wall(const struct calendar *calendar, uint64_t clock_ns);
 /* When a line that is read at `now_ns` means; a date that has passed means now. */
 struct when calendar_when(const struct calendar *calendar, const struct line *line, uint64_t now_ns);
 
-/* The calendar's time of a call due at `due_ns`, of a task with that first time and (unscaled) period: whole periods
- * after the date that was given, if one was, so that nothing is lost in rounding. */
+/* The calendar's time of a call due at `due_ns`, of a task with that first time and (unscaled) period: whole
+ * periods after the date that was given, if one was, so that nothing is lost in rounding. */
 uint64_t calendar_due(const struct calendar *calendar, const struct when *first, uint64_t period_ns,
                       uint64_t due_ns);
 

@@ -38,8 +38,8 @@ static int variables_of(const struct job *job, char *added[ADDED])
     return count;
 }
 
-/* The environment with the task's variables before it: the first of a name counts. A text from outside goes, as that of
- * a task may be left out. */
+/* The environment with the task's variables before it: the first of a name counts. A text from outside goes, as
+ * that of a task may be left out. */
 static char **environment_of(const struct job *job, char *added[ADDED])
 {
     size_t count = 0, at = 0;
@@ -74,8 +74,8 @@ static int line_file(const struct job *job)
     return fd;
 }
 
-/* Starts the shell, in a process group of its own: a terminal's Ctrl-C is for us, and running commands are waited for.
- * Returns 0 or an errno. */
+/* Starts the shell, in a process group of its own: a terminal's Ctrl-C is for us, and running commands are
+ * waited for. Returns 0 or an errno. */
 static int start(const struct job *job, char **environment, int line, pid_t *child)
 {
     char *words[] = {"sh", "-c", (char *)job->command, NULL};

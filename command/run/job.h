@@ -14,8 +14,8 @@ struct job {
     uint64_t late_us;
 };
 
-/* Runs it and waits for its end. From any thread. Returns: whether it ended with status 0; if it could not be started,
- * that has been complained about. */
+/* Runs it and waits for its end. From any thread. Returns: whether it ended with status 0; if it could not be
+ * started, that has been complained about. */
 bool job_run(const struct job *job);
 
 #endif

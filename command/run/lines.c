@@ -56,7 +56,8 @@ bool lines_more(const struct lines *lines)
     return memchr(lines->text + lines->begin, '\n', lines->end - lines->begin) != NULL;
 }
 
-/* Gives out the next whole line of what is there, or the last one without a newline. Returns its kind, or NONE. */
+/* Gives out the next whole line of what is there, or the last one without a newline. Returns its kind, or
+ * NONE. */
 static enum lines_got take(struct lines *lines, char **text)
 {
     char *begin = lines->text + lines->begin, *newline = memchr(begin, '\n', lines->end - lines->begin);
@@ -90,8 +91,8 @@ static bool wait_for_input(const struct lines *lines, int wait_ms)
     return n > 0 && (fds[0].revents != 0) && fds[1].revents == 0;
 }
 
-/* When the buffer is full and no line has ended in it: its beginning is given out, the remainder passed over. True the
- * first time. */
+/* When the buffer is full and no line has ended in it: its beginning is given out, the remainder passed over.
+ * True the first time. */
 static bool pass_over(struct lines *lines, char **text)
 {
     bool first = !lines->skipping;

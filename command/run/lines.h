@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines as they come: from a file, a terminal or a pipe that stays open, with an ear for something else meanwhile.
+ * Lines as they come: from a file, a terminal or a pipe that stays open, with an ear for something else
+ * meanwhile.
  */
 #ifndef COMMAND_LINES_H
 #define COMMAND_LINES_H
@@ -28,14 +29,16 @@ bool lines_pipe(int ends[2]);
  * Returns: NULL when it cannot be opened or there is no memory, with errno set. */
 struct lines *lines_open(const char *path, int other);
 
-/* The next line, terminated, without its newline, valid until the next call. Waits up to `wait_ms`; -1: for ever. */
+/* The next line, terminated, without its newline, valid until the next call. Waits up to `wait_ms`; -1: for
+ * ever. */
 enum lines_got lines_next(struct lines *lines, int wait_ms, char **text);
 
 /* True when the next line is there already. */
 bool lines_more(const struct lines *lines);
 
-/* Copies what has not been given out to `out`, byte for byte: what is there already and, of a regular file, everything up
- * to its end; after a last line without a newline, that is added. Returns: false, with errno set, when reading failed. */
+/* Copies what has not been given out to `out`, byte for byte: what is there already and, of a regular file,
+ * everything up to its end; after a last line without a newline, that is added. Returns: false, with errno set,
+ * when reading failed. */
 bool lines_rest(struct lines *lines, FILE *out);
 
 void lines_close(struct lines *lines);

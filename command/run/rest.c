@@ -44,8 +44,8 @@ bool rest_check(const char *path)
     return access(path, W_OK) == 0 || cannot(path);
 }
 
-/* A date where it was one or where both clocks go alike; else what is left of the duration, as another day's calendar
- * starts from another place. */
+/* A date where it was one or where both clocks go alike; else what is left of the duration, as another day's
+ * calendar starts from another place. */
 static void write_when(const struct calendar *calendar, uint64_t now_ns, const struct value *value,
                        uint64_t due_ns, FILE *out)
 {
@@ -57,8 +57,8 @@ static void write_when(const struct calendar *calendar, uint64_t now_ns, const s
     fprintf(out, "%c%s ", calendar->speed == 1 || value->first.absolute ? '@' : '+', text);
 }
 
-/* Calls that could not be printed come before those that were still to be made. A task that repeats stays one: two lines
- * with its key would replace each other. */
+/* Calls that could not be printed come before those that were still to be made. A task that repeats stays one:
+ * two lines with its key would replace each other. */
 void rest_task(const struct calendar *calendar, uint64_t now_ns, const struct value *value, FILE *out)
 {
     uint64_t calls = value->calls == TW_FOREVER ? TW_FOREVER : value->calls + value->unprinted;

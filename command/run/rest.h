@@ -11,13 +11,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Whether a file can be put at `path`, as far as can be told beforehand; if not, it has been complained about. */
+/* Whether a file can be put at `path`, as far as can be told beforehand; if not, it has been complained
+ * about. */
 bool rest_check(const char *path);
 
 /* Writes a kept task as a line; `now_ns` of the clock is when it all ended. */
 void rest_task(const struct calendar *calendar, uint64_t now_ns, const struct value *value, FILE *out);
 
-/* Copies a file that was never opened, if it is one with an end. False: it could not be read, with a complaint. */
+/* Copies a file that was never opened, if it is one with an end. False: it could not be read, with a
+ * complaint. */
 bool rest_file(const char *path, FILE *out);
 
 /* Writes the whole to `path` (NULL: standard error). If it cannot be written there, it goes to standard error.

@@ -55,7 +55,7 @@ static struct {
     size_t size;
 } unread;
 
-/* ---- callbacks -------------------------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------------------- */
 
 static void wake(void)
 {
@@ -121,7 +121,7 @@ static void on_task(struct tw_sched *of, const struct tw_task *task)
         wake();
 }
 
-/* ---- the status line ------------------------------------------------------------------------------------------- */
+/* ---- the status line ------------------------------------------------------------------------------------- */
 
 /* The scheduler knows a time before which nothing is due, not the time of the next task. */
 static void show_status(void)
@@ -152,7 +152,7 @@ static bool stopping(void)
     return signalled || input.stopped || screen_error() != 0;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------------------- */
 
 static struct when when(const struct line *line)
 {
@@ -240,7 +240,7 @@ static const char *do_line(const struct line *line)
     }
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------- */
 
 /* `found` is somebody's text: a terminal must not obey it. */
 static void complain_about(const char *path, uint64_t number, const char *expected, const char *found)
@@ -315,7 +315,8 @@ static bool busy(void)
     return stats.pending > 0 || stats.running > 0;
 }
 
-/* Waits for the last task. A callback wakes us before it has quite returned, so near the end we look again soon. */
+/* Waits for the last task. A callback wakes us before it has quite returned, so near the end we look again
+ * soon. */
 static void wait_for_the_last(void)
 {
     struct pollfd fd = {.fd = wake_pipe[0], .events = POLLIN};
@@ -329,7 +330,7 @@ static void wait_for_the_last(void)
     }
 }
 
-/* ---- the rest -------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------------------- */
 
 /* Stops the scheduler and writes what is left: tasks, then what they and the reader were waiting for. */
 static uint64_t stop_and_print(FILE *out)
@@ -362,8 +363,8 @@ static void print_counts(uint64_t left, bool on_stderr, FILE *notes)
     fprintf(notes, "; they are %s, to go on with\n", on_stderr ? "above" : "in the file of --rest");
 }
 
-/* Stops the scheduler; what did not run goes to the file, which appears whole or not at all. What there is to say about
- * it goes to `notes`. */
+/* Stops the scheduler; what did not run goes to the file, which appears whole or not at all. What there is to
+ * say about it goes to `notes`. */
 static bool stop_and_write_rest(FILE *notes, bool *rest_above)
 {
     char *text = NULL;
@@ -388,7 +389,7 @@ static bool stop_and_write_rest(FILE *notes, bool *rest_above)
     return written && whole;
 }
 
-/* ---- the summary ----------------------------------------------------------------------------------------------- */
+/* ---- the summary ----------------------------------------------------------------------------------------- */
 
 static void print_summary(FILE *out)
 {
@@ -443,7 +444,7 @@ static bool finish(void)
     return good && error == 0;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------------------ */
 
 static void on_signal(int number)
 {

@@ -30,7 +30,7 @@ const char *value_text(const struct value *value)
     return value->key + strlen(value->key) + 1;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------------------- */
 
 bool value_enter(struct value *value, const struct tw_task *task, struct when *first)
 {
@@ -44,7 +44,8 @@ bool value_enter(struct value *value, const struct tw_task *task, struct when *f
     return wanted;
 }
 
-/* The task lets go of its value; one with calls that were not done is kept. Once is enough. The lock is held. */
+/* The task lets go of its value; one with calls that were not done is kept. Once is enough. The lock is
+ * held. */
 static void release(struct value *value)
 {
     if (value->kept || !value->task_holds)
@@ -71,7 +72,7 @@ void value_leave(struct value *value, const struct tw_task *task, bool done)
         free(value);
 }
 
-/* ---- the reader ---------------------------------------------------------------------------------------------- */
+/* ---- the reader ------------------------------------------------------------------------------------------ */
 
 /* Looks a key up; the lock is held. NULL: it names no task that is still to run. */
 static struct value *find(struct tw_sched *sched, const char *key, struct tw_task *task)
@@ -90,7 +91,8 @@ static struct value *find_to_end(struct tw_sched *sched, const char *key, struct
     return value;
 }
 
-/* Lets go of a value whose task is over; for the task, too, but while a call is under way, which will do that itself. */
+/* Lets go of a value whose task is over; for the task, too, but while a call is under way, which will do that
+ * itself. */
 static void let_go(struct value *value)
 {
     pthread_mutex_lock(&lock);
@@ -120,8 +122,8 @@ static bool was_in_time(const struct value *value, enum tw_cancelled found)
     return in_time;
 }
 
-/* Of a call under way that has come here, the end lets go of the value. One that has not come yet, or has left, only the
- * scheduler knows to have returned; that is soon, as `ended` is set. */
+/* Of a call under way that has come here, the end lets go of the value. One that has not come yet, or has left,
+ * only the scheduler knows to have returned; that is soon, as `ended` is set. */
 bool value_cancel(struct tw_sched *sched, const char *key)
 {
     struct tw_task task;
@@ -148,7 +150,7 @@ bool value_move(struct tw_sched *sched, const char *key, const struct when *when
     return moved;
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------------------- */
 
 void value_keep(void *arg, const struct tw_task *task)
 {

@@ -2,9 +2,10 @@
  *
  * The values of `tickwheel run`'s tasks, and who frees them.
  *
- * A value is held by its task until the last call has been made, or until the task was cancelled or handed over, and by
- * the reader while it deals with the task; who lets go of it last frees it. Both are noted under one lock, under which
- * keys are looked up, too: a task that is found has calls to come, so it has not let go of its value.
+ * A value is held by its task until the last call has been made, or until the task was cancelled or handed
+ * over, and by the reader while it deals with the task; who lets go of it last frees it. Both are noted under
+ * one lock, under which keys are looked up, too: a task that is found has calls to come, so it has not let go
+ * of its value.
  */
 #ifndef COMMAND_VALUE_H
 #define COMMAND_VALUE_H
@@ -38,8 +39,8 @@ void value_free(struct value *value);
 
 const char *value_text(const struct value *value);
 
-/* The beginning and the end of a call. False: the task was cancelled just now, there is nothing to do and no end.
- * `first` receives the first time as it stands; a call that was not `done` is kept. */
+/* The beginning and the end of a call. False: the task was cancelled just now, there is nothing to do and no
+ * end. `first` receives the first time as it stands; a call that was not `done` is kept. */
 bool value_enter(struct value *value, const struct tw_task *task, struct when *first);
 void value_leave(struct value *value, const struct tw_task *task, bool done);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where `tickwheel top` reads from: a scheduler's socket (feed_sched.c) or a Redis server (feed_redis.c). A feed
- * connects when it is read, and again when the connection was lost, so that whoever is watched may go away and come
- * back.
+ * Where `tickwheel top` reads from: a scheduler's socket (feed_sched.c) or a Redis server (feed_redis.c). A
+ * feed connects when it is read, and again when the connection was lost, so that whoever is watched may go away
+ * and come back.
  */
 #ifndef COMMAND_FEED_H
 #define COMMAND_FEED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A Redis server with the module: INFO, and TW.TOP, or for one schedule TW.FORECAST and TW.INFO. Waits are bounded,
- * and a connection with which anything went wrong is given up, so that the next reading begins afresh.
+ * A Redis server with the module: INFO, and TW.TOP, or for one schedule TW.FORECAST and TW.INFO. Waits are
+ * bounded, and a connection with which anything went wrong is given up, so that the next reading begins afresh.
  */
 #include "feed.h"
 
@@ -40,7 +40,7 @@ __attribute__((format(printf, 2, 3))) static bool fail(const struct attempt *att
     return false;
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------------------- */
 
 static const char *user_of(const struct redis_feed *feed)
 {
@@ -70,8 +70,8 @@ static bool explain(const struct attempt *attempt, const char *command, const ch
     return fail(attempt, "%s: %s", command, clean);
 }
 
-/* Waits for the next answer of the pipeline: a whole one, however slowly its parts come. Returns why there was none, or
- * NULL. */
+/* Waits for the next answer of the pipeline: a whole one, however slowly its parts come. Returns why there was
+ * none, or NULL. */
 static const char *receive(redisContext *context, void **found)
 {
     uint64_t end_ns = reading_now() + FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
@@ -152,7 +152,7 @@ static uint64_t number_of(const redisReply *map, const char *name)
     return number(value_of(map, name, REDIS_REPLY_INTEGER));
 }
 
-/* ---- connecting ---------------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------------------ */
 
 static void disconnect(struct redis_feed *feed)
 {
@@ -190,7 +190,7 @@ static bool open_connection(const struct attempt *attempt)
     return log_in(attempt);
 }
 
-/* ---- INFO ---------------------------------------------------------------------------------------------------- */
+/* ---- INFO ------------------------------------------------------------------------------------------------ */
 
 /* The value of a field, which ends with its line; NULL: there is no such field. */
 static const char *field(const char *info, const char *name, size_t *size)
@@ -293,7 +293,7 @@ static bool take_info(const struct attempt *attempt)
            fail(attempt, "the server has not loaded the Tickwheel module (loadmodule tickwheel.so)");
 }
 
-/* ---- TW.TOP, TW.FORECAST, TW.INFO ---------------------------------------------------------------------------- */
+/* ---- TW.TOP, TW.FORECAST, TW.INFO ------------------------------------------------------------------------ */
 
 static bool take_forecast(const struct attempt *attempt, const redisReply *array)
 {
@@ -385,7 +385,7 @@ static bool take_one_info(const struct attempt *attempt)
     return true;
 }
 
-/* ---- the feed ------------------------------------------------------------------------------------------------ */
+/* ---- the feed -------------------------------------------------------------------------------------------- */
 
 /* All is asked before any answer is waited for. */
 static bool ask(const struct attempt *attempt)
@@ -403,7 +403,8 @@ static bool ask(const struct attempt *attempt)
     return take_info(attempt) && take_one_forecast(attempt) && take_one_info(attempt);
 }
 
-/* Whether a connection had been closed by the server, as it may be when it was idle or the server has started anew. */
+/* Whether a connection had been closed by the server, as it may be when it was idle or the server has started
+ * anew. */
 static bool was_closed(const struct redis_feed *feed)
 {
     const redisContext *context = feed->context;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scheduler of a `tickwheel run --stats PATH`, by its socket. Whatever listens there is not trusted to be one.
+ * The scheduler of a `tickwheel run --stats PATH`, by its socket. Whatever listens there is not trusted to be
+ * one.
  */
 #include "feed.h"
 #include "stats_socket.h"
@@ -32,7 +33,7 @@ static bool fail(char *error, const char *path, const char *why)
     return false;
 }
 
-/* ---- connecting ---------------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------------------ */
 
 static const char *why_not(int error)
 {
@@ -75,7 +76,7 @@ static void close_socket(struct sched_feed *feed)
     feed->fd = -1;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------------------- */
 
 enum got { GOT_LINE, GOT_END, GOT_NOTHING, GOT_TOO_MUCH };
 
@@ -106,8 +107,8 @@ static enum got ask(struct sched_feed *feed)
     return receive(feed); /* also where it could not be sent: who is not let in is told why */
 }
 
-/* Asks on the connection that there is, or on a new one where that one was ended: who was silent for long is let
- * go of. */
+/* Asks on the connection that there is, or on a new one where that one was ended: who was silent for long is
+ * let go of. */
 static bool ask_anyhow(struct sched_feed *feed, char *error)
 {
     enum got got = GOT_END;
@@ -128,7 +129,7 @@ static bool ask_anyhow(struct sched_feed *feed, char *error)
                                      : "what listens there is not `tickwheel run`: it says too much");
 }
 
-/* ---- understanding ------------------------------------------------------------------------------------------- */
+/* ---- understanding --------------------------------------------------------------------------------------- */
 
 static void take_number(const json_t *object, const char *name, uint64_t *number)
 {
@@ -208,7 +209,7 @@ static bool understand(const struct sched_feed *feed, const json_t *root, struct
     return true;
 }
 
-/* ---- the feed ------------------------------------------------------------------------------------------------ */
+/* ---- the feed -------------------------------------------------------------------------------------------- */
 
 static bool read_sched(struct feed *base, struct reading *reading, char error[FEED_ERROR])
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * From top to bottom: who is watched; levels; rates, with the history of firing; lateness; the forecast; what was put
- * off, and why; the largest schedules; the keys.
+ * From top to bottom: who is watched; levels; rates, with the history of firing; lateness; the forecast; what
+ * was put off, and why; the largest schedules; the keys.
  *
- * Every part says how many rows it takes at a width; what is left over goes to the bars of the forecast, then to the
- * schedules, then to blank rows between the parts. Where it does not suffice the bars are low and the last parts are
- * left out: what a sheet has no room for is not drawn.
+ * Every part says how many rows it takes at a width; what is left over goes to the bars of the forecast, then
+ * to the schedules, then to blank rows between the parts. Where it does not suffice the bars are low and the
+ * last parts are left out: what a sheet has no room for is not drawn.
  */
 #include "frame.h"
 
@@ -23,7 +23,7 @@ enum {
     MARGIN = 1
 };
 
-/* ---- history ------------------------------------------------------------------------------------------------- */
+/* ---- history --------------------------------------------------------------------------------------------- */
 
 const struct reading *history_before(const struct history *history)
 {
@@ -46,7 +46,7 @@ void history_add(struct history *history, const struct reading *reading)
     history->rates += history->rates < HISTORY;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------------------- */
 
 static struct figure show_rate(double rate)
 {
@@ -83,7 +83,7 @@ static struct figure show_count(uint64_t count)
     return count == ABSENT ? (struct figure){"-"} : figure_short(count);
 }
 
-/* ---- the picture being drawn --------------------------------------------------------------------------------- */
+/* ---- the picture being drawn ----------------------------------------------------------------------------- */
 
 /* What is left of the sheet, and how it is dealt out. */
 struct page {
@@ -122,7 +122,7 @@ static void put_item(struct page *page, int i, const char *name, const char *val
     sheet_put(page->sheet, row, col, style, "%s", value);
 }
 
-/* ---- who is watched ------------------------------------------------------------------------------------------ */
+/* ---- who is watched -------------------------------------------------------------------------------------- */
 
 static void put_title(struct page *page, const char *notice)
 {
@@ -151,7 +151,7 @@ static void put_state(struct page *page)
     sheet_put(page->sheet, page->row++, MARGIN, STYLE_WARN, "warning: %s", reading->warning);
 }
 
-/* ---- levels and rates ---------------------------------------------------------------------------------------- */
+/* ---- levels and rates ------------------------------------------------------------------------------------ */
 
 static int levels_told(const struct reading *reading)
 {
@@ -245,7 +245,7 @@ static void put_rates(struct page *page)
     page->row += rows_for(item, page->cols);
 }
 
-/* ---- lateness ------------------------------------------------------------------------------------------------ */
+/* ---- lateness -------------------------------------------------------------------------------------------- */
 
 #define LATE_NS 1000000000 /* a second is worth a second look */
 enum { COLUMN = 10, LATENESS = 12, NARROW_COLUMN = 8, NARROW_LATENESS = 7 };
@@ -286,7 +286,7 @@ static void put_lateness(struct page *page)
         put_lateness_row(page, narrow ? "all" : "since start", &page->reading->all);
 }
 
-/* ---- the forecast -------------------------------------------------------------------------------------------- */
+/* ---- the forecast ---------------------------------------------------------------------------------------- */
 
 /* How the coming minute is dealt out to columns: so many columns a bar, or so many seconds a bar. */
 struct scale {
@@ -378,7 +378,7 @@ static void put_forecast(struct page *page)
     put_axis(page, &scale);
 }
 
-/* ---- deferred, schedules ------------------------------------------------------------------------------------- */
+/* ---- deferred, schedules --------------------------------------------------------------------------------- */
 
 static bool defers(const struct reading *reading)
 {
@@ -425,7 +425,8 @@ static double schedule_rate(const struct page *page, const struct schedule_seen 
 
 enum { SCHEDULE_COLUMNS = 5, SCHEDULE_COLUMN = 11 };
 
-/* A row of the table: the name takes what the numbers leave, and where that is little there are fewer of them. */
+/* A row of the table: the name takes what the numbers leave, and where that is little there are fewer of
+ * them. */
 static void put_cells(struct page *page, enum style style, const char *name,
                       const char *const cells[SCHEDULE_COLUMNS])
 {
@@ -463,7 +464,7 @@ static void put_schedules(struct page *page)
         put_schedule(page, &page->reading->seen[i]);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------------------- */
 
 /* Rows that every part but the bars and the schedules takes. */
 static int fixed_rows(const struct reading *reading, int cols, bool brief)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One frame of `tickwheel top`: a reading, what came before it, and how that is laid out on a sheet of any size.
+ * One frame of `tickwheel top`: a reading, what came before it, and how that is laid out on a sheet of any
+ * size.
  */
 #ifndef COMMAND_FRAME_H
 #define COMMAND_FRAME_H
@@ -24,7 +25,8 @@ void history_add(struct history *history, const struct reading *reading);
 /* The reading before the latest, or NULL. */
 const struct reading *history_before(const struct history *history);
 
-/* Draws the latest reading. `notice`, unless empty, is shown at the top (a lost connection); `keys` at the bottom. */
+/* Draws the latest reading. `notice`, unless empty, is shown at the top (a lost connection); `keys` at the
+ * bottom. */
 void frame_draw(struct sheet *sheet, const struct history *history, const char *notice, const char *keys);
 
 /* The rows that it takes to show all of it on a sheet of some width. */

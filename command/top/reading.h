@@ -93,8 +93,8 @@ uint64_t reading_now(void);
 /* Whether both are of the same life of a server or a process. */
 bool reading_goes_on(const struct reading *before, const struct reading *after);
 
-/* How much a number has grown in a second between two readings; negative: it cannot be told, as it is absent, or
- * there was none before (`before` is NULL), or the server has started anew. */
+/* How much a number has grown in a second between two readings; negative: it cannot be told, as it is absent,
+ * or there was none before (`before` is NULL), or the server has started anew. */
 double reading_rate(const struct reading *before, const struct reading *after, enum count count);
 double reading_deferred_rate(const struct reading *before, const struct reading *after, enum deferred why);
 

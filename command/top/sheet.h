@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A sheet of characters with a style each, to be drawn on and then printed, or put on a terminal. What lies outside
- * of it is not drawn, so who draws need not care for its size.
+ * A sheet of characters with a style each, to be drawn on and then printed, or put on a terminal. What lies
+ * outside of it is not drawn, so who draws need not care for its size.
  */
 #ifndef COMMAND_SHEET_H
 #define COMMAND_SHEET_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel top: what a scheduler or a server has to do. A feed reads (feed.h), a frame lays out (frame.h), and this
- * file chooses between one frame, JSON and the live view (top_view.h).
+ * tickwheel top: what a scheduler or a server has to do. A feed reads (feed.h), a frame lays out (frame.h), and
+ * this file chooses between one frame, JSON and the live view (top_view.h).
  */
 #include "command.h"
 #include "feed.h"

@@ -49,7 +49,7 @@ static bool refuse(const char *option, const char *expected, const char *found)
     return false;
 }
 
-/* ---- values ---------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------------------- */
 
 static bool parse_unix(const char *path, struct top_options *options)
 {
@@ -105,7 +105,7 @@ static bool parse_stats(const char *path, struct top_options *options)
     return stats_address("tickwheel top: --stats", path, &address);
 }
 
-/* ---- options ---------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------------------- */
 
 enum {
     OPTION_REDIS = 1,

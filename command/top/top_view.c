@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The live view. One thread reads, so that a server that does not answer keeps nobody from pressing q; this one draws
- * whenever there is something new, a key was pressed or the terminal has another size, and sleeps otherwise. Signals
- * write a byte into the pipe that it waits at, as the reader does.
+ * The live view. One thread reads, so that a server that does not answer keeps nobody from pressing q; this one
+ * draws whenever there is something new, a key was pressed or the terminal has another size, and sleeps
+ * otherwise. Signals write a byte into the pipe that it waits at, as the reader does.
  */
 #include "top_view.h"
 
@@ -51,7 +51,7 @@ static void wake(void)
         ;
 }
 
-/* ---- the reader ---------------------------------------------------------------------------------------------- */
+/* ---- the reader ------------------------------------------------------------------------------------------ */
 
 /* Waits until it is time to read again. False: it is time to end. The lock is held. */
 static bool wait_for_turn(uint64_t last_ns)
@@ -139,7 +139,7 @@ static void take_news(void)
     pthread_mutex_unlock(&shared.lock);
 }
 
-/* ---- colours ------------------------------------------------------------------------------------------------- */
+/* ---- colours --------------------------------------------------------------------------------------------- */
 
 /* On terminals of 256 colours and of 8: the foregrounds, -1 being the terminal's own. */
 static const struct look {
@@ -186,7 +186,7 @@ static void find_looks(void)
     attributes[STYLE_ALARM] = A_BOLD | COLOR_PAIR(STYLE_ALARM + 1);
 }
 
-/* ---- drawing ------------------------------------------------------------------------------------------------- */
+/* ---- drawing --------------------------------------------------------------------------------------------- */
 
 static void put_on_terminal(const struct sheet *sheet)
 {
@@ -225,7 +225,7 @@ static void draw(void)
     sheet_fini(&sheet);
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------------------ */
 
 static void change_interval(bool longer)
 {
@@ -272,7 +272,7 @@ static bool wait_for_something(void)
     return !signalled && !gone;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------ */
 
 static void on_signal(int number)
 {
@@ -284,8 +284,8 @@ static void on_signal(int number)
 
 static void (*curses_on_resize)(int);
 
-/* Curses notes that there is another size, and looks at its note when it is asked for a key: one that comes after that
- * and before we sleep would be slept through. */
+/* Curses notes that there is another size, and looks at its note when it is asked for a key: one that comes
+ * after that and before we sleep would be slept through. */
 static void on_resize(int number)
 {
     int saved = errno;
