@@ -15,16 +15,7 @@
  */
 #include "layout.h"
 
-static uint64_t add(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-static uint64_t multiply(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
+#include <base/saturate.h>
 
 /* The span of the level above; of a growing top, the one that it would have. 0: there is none. */
 static uint64_t upper_span(const struct tw_geometry *g, uint32_t l)
@@ -34,7 +25,7 @@ static uint64_t upper_span(const struct tw_geometry *g, uint32_t l)
         return level[1].span;
     if (g->overflow != TW_OVERFLOW_GROW || l + 1 == TW_LEVELS_MAX)
         return 0;
-    uint64_t span = multiply(level->span, level->slots >= 4 ? level->slots / 2 : level->slots);
+    uint64_t span = tw__mul_saturating(level->span, level->slots >= 4 ? level->slots / 2 : level->slots);
     return span == UINT64_MAX ? 0 : span;
 }
 
@@ -45,7 +36,7 @@ static uint64_t sure_reach(const struct tw_geometry *g, uint32_t l)
     if (upper == 0)
         return UINT64_MAX;
     uint64_t ahead = g->level[l].slots / (upper / g->level[l].span) - 1;
-    return multiply(ahead, upper);
+    return tw__mul_saturating(ahead, upper);
 }
 
 /* Puts levels on a growing wheel until delays of `max` fit wherever the clock stands. */
@@ -95,7 +86,7 @@ static uint64_t nearest(const struct tw_geometry *g, uint32_t l)
         uint64_t sure = sure_reach(g, k);
         least = sure < least ? sure : least;
     }
-    return add(least, 1);
+    return tw__add_saturating(least, 1);
 }
 
 /* The longest delay that level l is given before the rest waits for another turn, or for ever. */
@@ -103,8 +94,8 @@ static uint64_t farthest(const struct tw_geometry *g, uint32_t l)
 {
     uint64_t upper = upper_span(g, l), span = g->level[l].span;
     if (upper == 0)
-        return multiply(span, g->level[l].slots);
-    uint64_t window = add(sure_reach(g, l), upper);
+        return tw__mul_saturating(span, g->level[l].slots);
+    uint64_t window = tw__add_saturating(sure_reach(g, l), upper);
     return window == UINT64_MAX ? window : window - 1;
 }
 
@@ -144,7 +135,7 @@ void layout_make(struct layout *layout, const struct tw_geometry *geometry, uint
     struct tw_geometry g = *geometry;
     grow(&g, max);
     const struct tw_level *top = &g.level[g.levels - 1];
-    uint64_t turn = multiply(top->span, top->slots);
+    uint64_t turn = tw__mul_saturating(top->span, top->slots);
     bool endless = g.overflow == TW_OVERFLOW_GROW || turn == UINT64_MAX;
     layout->levels = g.levels;
     layout->used = 1;

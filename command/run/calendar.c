@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "calendar.h"
 
-static uint64_t sum(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
+#include <base/saturate.h>
 
 static uint64_t rounded(double ns)
 {
@@ -33,21 +30,21 @@ uint64_t calendar_wall(const struct calendar *calendar, uint64_t clock_ns)
     if (clock_ns == UINT64_MAX)
         return TIME_MAX_NS;
     uint64_t since_ns = clock_ns > calendar->clock_ns ? clock_ns - calendar->clock_ns : 0;
-    uint64_t wall_ns = sum(calendar->wall_ns, calendar_unscale(calendar, since_ns));
+    uint64_t wall_ns = tw__add_saturating(calendar->wall_ns, calendar_unscale(calendar, since_ns));
     return wall_ns < TIME_MAX_NS ? wall_ns : TIME_MAX_NS;
 }
 
 static uint64_t clock_of(const struct calendar *calendar, uint64_t wall_ns)
 {
     uint64_t since_ns = wall_ns > calendar->wall_ns ? wall_ns - calendar->wall_ns : 0;
-    return sum(calendar->clock_ns, calendar_scale(calendar, since_ns));
+    return tw__add_saturating(calendar->clock_ns, calendar_scale(calendar, since_ns));
 }
 
 struct when calendar_when(const struct calendar *calendar, const struct line *line, uint64_t now_ns)
 {
     struct when when = {.absolute = line->absolute};
     if (!line->absolute) {
-        when.due_ns = sum(now_ns, calendar_scale(calendar, line->time_ns));
+        when.due_ns = tw__add_saturating(now_ns, calendar_scale(calendar, line->time_ns));
         return when;
     }
     when.due_ns = clock_of(calendar, line->time_ns);
@@ -68,6 +65,6 @@ uint64_t calendar_due(const struct calendar *calendar, const struct when *first,
     if (!first->absolute || due_ns < first->due_ns || since_ns != periods * scaled_ns ||
         __builtin_mul_overflow(periods, period_ns, &ns))
         return calendar_wall(calendar, due_ns);
-    ns = sum(first->wall_ns, ns);
+    ns = tw__add_saturating(first->wall_ns, ns);
     return ns < TIME_MAX_NS ? ns : TIME_MAX_NS;
 }

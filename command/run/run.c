@@ -15,6 +15,7 @@
 #include "task_line.h"
 #include "value.h"
 
+#include <base/saturate.h>
 #include <tickwheel/sched.h>
 
 #include <errno.h>
@@ -208,8 +209,7 @@ static void do_cancel(const struct line *line)
 /* Sleeps, unless it is to stop; then it notes what was left. */
 static void do_wait(uint64_t ns)
 {
-    uint64_t now_ns = tw_sched_now(sched), wait_ns = calendar_scale(&calendar, ns);
-    uint64_t end_ns = wait_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + wait_ns;
+    uint64_t now_ns = tw_sched_now(sched), end_ns = tw__add_saturating(now_ns, calendar_scale(&calendar, ns));
     for (; !stopping() && now_ns < end_ns; now_ns = tw_sched_now(sched)) {
         uint64_t ms = (end_ns - now_ns - 1) / 1000000 + 1;
         struct pollfd fd = {.fd = wake_pipe[0], .events = POLLIN};
