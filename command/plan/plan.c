@@ -5,32 +5,18 @@
  * plan_options.c reads the question, layout.c and forecast.c do the arithmetic, plan_print.c and plan_json.c
  * say what came of it. Here the presets are compared and one is recommended.
  */
-#include "plan.h"
-
 #include "command.h"
 #include "figures.h"
+#include "plan_json.h"
+#include "plan_options.h"
+#include "plan_print.h"
+#include "weight.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { HASHED_SLOTS = 512, GROWING_SLOTS = 64 };
-
-/* bench/results/2026-11-21-redis/redis.tsv, rows "memory": used_memory of a task, its id of 12 bytes and its
- * payload included. The allocator's sizes are steps, so between two payloads the larger one's figure holds. */
-static const struct redis_measured {
-    double payload, bytes;
-} REDIS[] = {{20, 88.9279}, {50, 120.93}, {100, 168.926}, {200, 328.923}};
-enum { REDIS_ROWS = sizeof REDIS / sizeof REDIS[0] };
-
-double plan_redis_bytes(double payload)
-{
-    const struct redis_measured *last = &REDIS[REDIS_ROWS - 1];
-    for (int i = 0; i < REDIS_ROWS; i++)
-        if (payload <= REDIS[i].payload)
-            return REDIS[i].bytes;
-    return last->bytes + payload - last->payload;
-}
 
 /* ---- choices --------------------------------------------------------------------------------------------- */
 
@@ -77,7 +63,7 @@ static void consider_presets(struct plan *plan)
 static void recommend(struct plan *plan)
 {
     const struct layout *big = &plan->preset[DEFAULT].layout, *small = &plan->preset[SMALL].layout;
-    bool few = plan->load.timers * PLAN_TIMER < (double)big->bytes;
+    bool few = plan->load.timers * WEIGHT_TIMER < (double)big->bytes;
     plan->recommended = few && plan->max_ticks <= small->turn ? SMALL : DEFAULT;
     if (plan->recommended == SMALL)
         plan->reason =
@@ -149,7 +135,7 @@ int command_plan(int argc, char **argv)
 {
     struct plan_options options = {.timers = 0};
     struct plan plan = {.options = &options};
-    int status = plan_read(&options, argc, argv);
+    int status = plan_options_read(&options, argc, argv);
     if (status >= 0)
         return status;
     if (options.levels) {
@@ -164,6 +150,6 @@ int command_plan(int argc, char **argv)
     if ((status = choose(&plan)) != COMMAND_GOOD ||
         (status = check_refusal(&plan.chosen, &plan)) != COMMAND_GOOD)
         return status;
-    (options.json ? plan_print_json : plan_print)(&plan);
+    (options.json ? plan_json : plan_print)(&plan);
     return COMMAND_GOOD;
 }

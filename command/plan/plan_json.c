@@ -2,7 +2,9 @@
  *
  * A plan as one line of JSON. Times are in nanoseconds where the name says so, else in ticks.
  */
-#include "plan.h"
+#include "plan_json.h"
+
+#include "weight.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,17 +52,17 @@ static void print_bytes(const struct plan *plan)
 {
     const struct plan_options *o = plan->options;
     double wheel = (double)plan->chosen.layout.bytes;
-    printf("\"bytes\": {\"wheel\": %.0f, \"timers\": %.0f, \"total\": %.0f", wheel, o->timers * PLAN_TIMER,
-           wheel + o->timers * PLAN_TIMER);
+    printf("\"bytes\": {\"wheel\": %.0f, \"timers\": %.0f, \"total\": %.0f", wheel, o->timers * WEIGHT_TIMER,
+           wheel + o->timers * WEIGHT_TIMER);
     if (o->sched)
-        printf(", \"sched\": %.0f, \"sched_detailed\": %.0f", wheel + o->timers * PLAN_TASK,
-               wheel + o->timers * PLAN_TASK_DETAILED);
+        printf(", \"sched\": %.0f, \"sched_detailed\": %.0f", wheel + o->timers * WEIGHT_TASK,
+               wheel + o->timers * WEIGHT_TASK_DETAILED);
     if (o->redis)
-        printf(", \"redis\": %.0f", o->timers * plan_redis_bytes(o->redis_payload));
+        printf(", \"redis\": %.0f", o->timers * weight_redis_task(o->redis_payload));
     printf("}");
 }
 
-void plan_print_json(const struct plan *plan)
+void plan_json(const struct plan *plan)
 {
     printf("{\"timers\": %.0f, \"tick_ns\": %" PRIu64 ", \"max_ticks\": %" PRIu64 ", \"rate_per_tick\": %.9g, ",
            plan->load.timers, plan->options->tick_ns, plan->max_ticks, plan->load.rate);

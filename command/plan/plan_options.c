@@ -2,7 +2,7 @@
  *
  * The question that `tickwheel plan` is asked.
  */
-#include "plan.h"
+#include "plan_options.h"
 
 #include "command.h"
 #include "quantity.h"
@@ -183,7 +183,7 @@ static bool check(const struct plan_options *o)
     return false;
 }
 
-int plan_read(struct plan_options *options, int argc, char **argv)
+int plan_options_read(struct plan_options *options, int argc, char **argv)
 {
     static const struct option_reader READER = {":h", LONG_OPTIONS, take_option, help};
     int status = options_read(&READER, argc, argv, options);

@@ -2,9 +2,10 @@
  *
  * A plan for people, and the tables of levels for the documentation.
  */
-#include "plan.h"
+#include "plan_print.h"
 
 #include "figures.h"
+#include "weight.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -116,16 +117,16 @@ static void print_bytes(const char *what, double bytes, double each, const char 
 static void print_memory(const struct plan *plan)
 {
     const struct plan_options *o = plan->options;
-    double wheel = (double)plan->chosen.layout.bytes, redis = plan_redis_bytes(o->redis_payload);
+    double wheel = (double)plan->chosen.layout.bytes, redis = weight_redis_task(o->redis_payload);
     char tasks[48];
     printf("Memory\n  %-43s  %-10s  %s bytes\n", "the wheel", memory(wheel).text,
            figure_count(plan->chosen.layout.bytes).text);
-    print_bytes("the timers, inside your objects", o->timers * PLAN_TIMER, PLAN_TIMER, "");
-    printf("  %-43s  %s\n", "together", memory(wheel + o->timers * PLAN_TIMER).text);
+    print_bytes("the timers, inside your objects", o->timers * WEIGHT_TIMER, WEIGHT_TIMER, "");
+    printf("  %-43s  %s\n", "together", memory(wheel + o->timers * WEIGHT_TIMER).text);
     if (o->sched) {
-        print_bytes("or the scheduler's tasks, run once, no key", o->timers * PLAN_TASK, PLAN_TASK,
+        print_bytes("or the scheduler's tasks, run once, no key", o->timers * WEIGHT_TASK, WEIGHT_TASK,
                     ", the timer in it");
-        print_bytes("or with a period or a key", o->timers * PLAN_TASK_DETAILED, PLAN_TASK_DETAILED,
+        print_bytes("or with a period or a key", o->timers * WEIGHT_TASK_DETAILED, WEIGHT_TASK_DETAILED,
                     ", besides the key and its table");
     }
     snprintf(tasks, sizeof tasks, "or tasks in Redis with %.0f bytes of payload", o->redis_payload);

@@ -2,8 +2,8 @@
  *
  * A plan: what was asked, and what comes of it for each preset.
  */
-#ifndef COMMAND_PLAN_H
-#define COMMAND_PLAN_H
+#ifndef COMMAND_PLAN_TYPES_H
+#define COMMAND_PLAN_TYPES_H
 
 #include "forecast.h"
 #include "shape.h"
@@ -38,22 +38,5 @@ struct plan {
     uint32_t recommended; /* one of them */
     const char *reason;
 };
-
-/* Bytes of a timer, and of tasks as src/sched and src/redis have them. */
-enum { PLAN_TIMER = 32, PLAN_TASK = 64, PLAN_TASK_DETAILED = 112 };
-
-/* Bytes of a task in Redis with a payload of that size and an id of 12 bytes, as measured. */
-double plan_redis_bytes(double payload);
-
-/* Reads the options.
- * Returns: -1 to go on, else an exit status: the help text was printed, or something was complained about. */
-int plan_read(struct plan_options *options, int argc, char **argv);
-
-/* Prints a plan for people, or as JSON. */
-void plan_print(const struct plan *plan);
-void plan_print_json(const struct plan *plan);
-
-/* Prints the levels of each preset for a tick, as Markdown. */
-void plan_print_levels(uint64_t tick_ns);
 
 #endif

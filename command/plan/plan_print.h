@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMAND_PLAN_PRINT_H
+#define COMMAND_PLAN_PRINT_H
+
+#include "plan_types.h"
+
+/* Prints a plan for people. */
+void plan_print(const struct plan *plan);
+
+/* Prints the levels of each preset for a tick, as Markdown. */
+void plan_print_levels(uint64_t tick_ns);
+
+#endif
