@@ -119,7 +119,7 @@ check-redis: ## the module's tests under the same, in a redis-server that is bui
 	@tests/redis/make_server jemalloc build/redis-jemalloc
 	@$(MAKE) module
 	@REDIS_SERVER_DEFRAG=$(CURDIR)/build/redis-jemalloc/redis-server TICKWHEEL_MODULE=build/tickwheel.so \
-		/usr/bin/python3 -B -m pytest -q tests/redis/test_memory.py -k defrag
+		/usr/bin/python3 -B -m pytest -q tests/redis/server/test_memory.py -k defrag
 
 check-servers: ## the module's tests with the Redis and the Valkey of a newer Debian
 	@$(with_tests)
