@@ -54,39 +54,39 @@ static void lower(uint64_t *bound, uint64_t deadline)
 }
 
 /* Whether a list stays in order when a timer with this deadline comes to its front or end. */
-static bool keeps_order(const struct tw__head *head, uint64_t deadline, bool front)
+static bool keeps_order(const struct tw__wheel_list *list, uint64_t deadline, bool front)
 {
-    const struct tw_timer *beside = tw__timer(front ? head->link.next : head->link.prev);
-    if (!head->in_order || tw__place(beside) == TW__PLACE_PUSHED)
+    const struct tw_timer *beside = tw__wheel_timer_of(front ? list->link.next : list->link.prev);
+    if (!list->in_order || tw__wheel_filed_on(beside) == TW__WHEEL_PUSHED)
         return false;
     return front ? deadline <= beside->deadline : deadline >= beside->deadline;
 }
 
-void tw__bound_filed(struct tw_wheel *w, uint64_t deadline, bool front)
+void tw__wheel_bound_filed(struct tw_wheel *w, uint64_t deadline, bool front)
 {
     if (!w->asked)
         return;
     lower(&w->exact, deadline);
-    const struct tw__level *level = tw__level_for(w, deadline);
-    if (level->bound == NULL)
+    const struct tw__wheel_ring *ring = tw__wheel_ring_for(w, deadline);
+    if (ring->bound == NULL)
         return;
-    struct tw__head *head = &tw__slot_for(level, deadline)->head;
-    uint64_t *bound = &level->bound[head->id & TW__ID_DRAIN];
-    bool empty = tw__list_empty(head);
-    head->in_order = empty || keeps_order(head, deadline, front);
+    struct tw__wheel_list *list = &tw__wheel_slot_for(ring, deadline)->list;
+    uint64_t *bound = &ring->bound[list->id & TW__WHEEL_ID_DRAIN];
+    bool empty = tw__wheel_list_empty(list);
+    list->in_order = empty || keeps_order(list, deadline, front);
     if (empty)
         *bound = deadline;
     lower(bound, deadline);
 }
 
-void tw__bound_lowered(struct tw_wheel *w, uint32_t l, uint64_t deadline)
+void tw__wheel_bound_lowered(struct tw_wheel *w, uint32_t level, uint64_t deadline)
 {
-    struct tw__level *level = &w->level[l];
-    uint32_t index = tw__ring_index(level, l, tw__slot_number(level, l, deadline));
+    struct tw__wheel_ring *ring = &w->ring[level];
+    uint32_t index = tw__wheel_slot_index(ring, tw__wheel_slot_number(ring, deadline));
     lower(&w->exact, deadline);
-    lower(&level->bound[index], deadline);
-    lower(&level->drain_bound, deadline); /* it may wait there; if not, the bound is no less true */
-    tw__slot_at(level, index)->head.in_order = level->drain.in_order = false;
+    lower(&ring->bound[index], deadline);
+    lower(&ring->drain_bound, deadline); /* it may wait there; if not, the bound is no less true */
+    tw__wheel_slot_at(ring, index)->list.in_order = ring->drain.in_order = false;
 }
 
 /* ---- looking through ---------------------------------------------------------------------------------------- */
@@ -94,17 +94,17 @@ void tw__bound_lowered(struct tw_wheel *w, uint32_t l, uint64_t deadline)
 enum { SKIP_MAX = 64 }; /* timers that were pushed back, at the front of a list that is in order */
 
 /* The deadline of the first timer that was not pushed back, or an earlier one of a timer before it. In a list that is in
- * order it is the earliest of all: a timer that was pushed back from a place behind it is due later still. 0: too many
+ * order it is the earliest of all: a timer that was pushed back and stands behind it is due later still. 0: too many
  * timers were pushed back. */
-static uint64_t first_earliest(const struct tw__head *head)
+static uint64_t first_earliest(const struct tw__wheel_list *list)
 {
     uint64_t earliest = TW_NEVER;
-    const struct tw__link *link = head->link.next;
-    for (int skipped = 0; link != &head->link; link = link->next) {
+    const struct tw__link *link = list->link.next;
+    for (int skipped = 0; link != &list->link; link = link->next) {
         const struct tw_timer *timer = (const struct tw_timer *)(const void *)link;
         if (timer->deadline < earliest)
             earliest = timer->deadline;
-        if (tw__place(timer) != TW__PLACE_PUSHED)
+        if (tw__wheel_filed_on(timer) != TW__WHEEL_PUSHED)
             break;
         if (++skipped > SKIP_MAX)
             return 0;
@@ -113,54 +113,56 @@ static uint64_t first_earliest(const struct tw__head *head)
 }
 
 /* Whether a timer that was pushed back belongs in the list in which it is. */
-static bool belongs_here(const struct tw_wheel *w, const struct tw__head *head, uint64_t deadline)
+static bool belongs_here(const struct tw_wheel *w, const struct tw__wheel_list *list, uint64_t deadline)
 {
-    uint32_t l = head->id >> TW__ID_BITS, index = head->id & TW__ID_DRAIN;
-    const struct tw__level *level = &w->level[l];
-    uint64_t number = tw__slot_number(level, l, deadline);
-    if (index == TW__ID_DRAIN)
-        return number == level->draining;
-    return deadline <= level->last && tw__ring_index(level, l, number) == index;
+    uint32_t level = list->id >> TW__WHEEL_ID_BITS, index = list->id & TW__WHEEL_ID_DRAIN;
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    uint64_t number = tw__wheel_slot_number(ring, deadline);
+    if (index == TW__WHEEL_ID_DRAIN)
+        return number == ring->draining;
+    return deadline <= ring->last && tw__wheel_slot_index(ring, number) == index;
 }
 
 /* Looks through a list in which no timer is due before `bound`: a timer that is due then ends the search. From the tail, as
  * that is the direction in which hints point on upper levels. A timer that was pushed back stays if it belongs into the slot,
  * and is in order there; the others are moved to `pushed`. Returns the earliest deadline of the timers that stay. */
-static uint64_t look_through(struct tw_wheel *w, struct tw__head *head, uint64_t bound, struct tw__head *pushed)
+static uint64_t look_through(struct tw_wheel *w, struct tw__wheel_list *list, uint64_t bound,
+                             struct tw__wheel_list *pushed)
 {
     uint64_t earliest = TW_NEVER;
-    struct tw__link *link = head->link.prev;
+    struct tw__link *link = list->link.prev;
     bool in_order = true;
-    while (link != &head->link && earliest > bound) {
-        struct tw_timer *timer = tw__timer(link);
+    while (link != &list->link && earliest > bound) {
+        struct tw_timer *timer = tw__wheel_timer_of(link);
         bool fits = timer->deadline <= earliest;
         link = link->prev;
-        tw__prefetch_hint(timer);
-        if (tw__place(timer) == TW__PLACE_PUSHED && !(fits && belongs_here(w, head, timer->deadline))) {
+        tw__wheel_prefetch_hint(timer);
+        if (tw__wheel_filed_on(timer) == TW__WHEEL_PUSHED &&
+            !(fits && belongs_here(w, list, timer->deadline))) {
             tw__wheel_list_move(w, timer, pushed);
             continue;
         }
-        timer->hint = (timer->hint & ~(uint64_t)TW__PLACE_PUSHED) | head->id >> TW__ID_BITS;
+        timer->hint = (timer->hint & ~(uint64_t)TW__WHEEL_PUSHED) | list->id >> TW__WHEEL_ID_BITS;
         in_order = in_order && fits;
         if (fits)
             earliest = timer->deadline;
     }
-    head->in_order = in_order && link == &head->link;
+    list->in_order = in_order && link == &list->link;
     return earliest;
 }
 
 /* The earliest deadline of the timers of a list, which is the list's bound from then on. Timers that were pushed back are
  * filed where they belong, in the order in which they were in the list, so that each is met here once. */
-static uint64_t list_earliest(struct tw_wheel *w, struct tw__head *head, uint64_t bound, uint64_t *kept)
+static uint64_t list_earliest(struct tw_wheel *w, struct tw__wheel_list *list, uint64_t bound, uint64_t *kept)
 {
-    uint64_t first = first_earliest(head);
-    if (head->in_order ? first != 0 : first == bound)
+    uint64_t first = first_earliest(list);
+    if (list->in_order ? first != 0 : first == bound)
         return *kept = first;
-    struct tw__head pushed;
-    tw__list_init(&pushed, TW__ID_DUE);
-    uint64_t best = *kept = look_through(w, head, bound, &pushed);
-    while (!tw__list_empty(&pushed)) {
-        struct tw_timer *timer = tw__timer(pushed.link.next);
+    struct tw__wheel_list pushed;
+    tw__wheel_list_init(&pushed, TW__WHEEL_ID_DUE);
+    uint64_t best = *kept = look_through(w, list, bound, &pushed);
+    while (!tw__wheel_list_empty(&pushed)) {
+        struct tw_timer *timer = tw__wheel_timer_of(pushed.link.next);
         lower(&best, timer->deadline);
         tw__wheel_refile(w, timer);
     }
@@ -172,53 +174,54 @@ static uint64_t earliest_due(const struct tw_wheel *w)
 {
     uint64_t earliest = TW_NEVER;
     for (struct tw__link *link = w->due.link.next; link != &w->due.link && earliest > w->cur; link = link->next)
-        if (tw__timer(link)->deadline < earliest)
-            earliest = tw__timer(link)->deadline;
+        if (tw__wheel_timer_of(link)->deadline < earliest)
+            earliest = tw__wheel_timer_of(link)->deadline;
     return earliest;
 }
 
 /* A list, and where its bound is kept. */
-struct candidate {
-    struct tw__head *head; /* NULL: none was found yet */
+struct bounded_list {
+    struct tw__wheel_list *list; /* NULL: none was found yet */
     uint64_t *kept;
     uint64_t bound;
 };
 
 /* Takes the list if its bound is earlier than that of the one before. No timer in it is due before `start`. */
-static void consider(struct candidate *candidate, struct tw__head *head, uint64_t *kept, uint64_t start)
+static void consider(struct bounded_list *candidate, struct tw__wheel_list *list, uint64_t *kept,
+                     uint64_t start)
 {
     uint64_t bound = *kept > start ? *kept : start;
     if (bound < candidate->bound)
-        *candidate = (struct candidate){head, kept, bound};
+        *candidate = (struct bounded_list){list, kept, bound};
 }
 
 /* The slots of a ring in the order of time, as long as they start before the earliest bound that was found. */
-static void consider_ring(const struct tw_wheel *w, uint32_t l, struct candidate *candidate)
+static void consider_ring(const struct tw_wheel *w, uint32_t level, struct bounded_list *candidate)
 {
-    const struct tw__level *level = &w->level[l];
-    uint64_t first = l == 0 ? w->cur : level->started;
-    uint32_t from = tw__ring_index(level, l, first);
-    for (uint32_t seen = 0; level->top != 0 && seen < level->count; seen++) {
-        seen += tw__distance(level, (from + seen) % level->count);
-        if (seen >= level->count || (first + seen) * level->span >= candidate->bound)
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    uint64_t first = level == 0 ? w->cur : ring->started;
+    uint32_t from = tw__wheel_slot_index(ring, first);
+    for (uint32_t seen = 0; ring->top != 0 && seen < ring->count; seen++) {
+        seen += tw__wheel_distance(ring, (from + seen) % ring->count);
+        if (seen >= ring->count || (first + seen) * ring->span >= candidate->bound)
             return;
-        uint32_t index = (from + seen) % level->count;
-        consider(candidate, &tw__slot_at(level, index)->head, &level->bound[index],
-                 (first + seen) * level->span);
+        uint32_t index = (from + seen) % ring->count;
+        consider(candidate, &tw__wheel_slot_at(ring, index)->list, &ring->bound[index],
+                 (first + seen) * ring->span);
     }
 }
 
 /* The list with the earliest bound of all that have one before `best`. */
-static struct candidate earliest_bound(struct tw_wheel *w, uint64_t best)
+static struct bounded_list earliest_bound(struct tw_wheel *w, uint64_t best)
 {
-    struct candidate candidate = {.head = NULL, .bound = best};
-    for (uint32_t l = 0; l < w->levels; l++) {
-        struct tw__level *level = &w->level[l];
-        if (level->bound == NULL)
+    struct bounded_list candidate = {.list = NULL, .bound = best};
+    for (uint32_t level = 0; level < w->levels; level++) {
+        struct tw__wheel_ring *ring = &w->ring[level];
+        if (ring->bound == NULL)
             continue;
-        if (w->active >> l & 1)
-            consider(&candidate, &level->drain, &level->drain_bound, level->draining * level->span);
-        consider_ring(w, l, &candidate);
+        if (w->active >> level & 1)
+            consider(&candidate, &ring->drain, &ring->drain_bound, ring->draining * ring->span);
+        consider_ring(w, level, &candidate);
     }
     return candidate;
 }
@@ -226,10 +229,10 @@ static struct candidate earliest_bound(struct tw_wheel *w, uint64_t best)
 /* The earliest deadline on level 0 under other levels, where a slot is one tick. */
 static uint64_t earliest_near(const struct tw_wheel *w)
 {
-    const struct tw__level *level = &w->level[0];
-    if (level->bound != NULL || level->top == 0)
+    const struct tw__wheel_ring *ring = &w->ring[0];
+    if (ring->bound != NULL || ring->top == 0)
         return TW_NEVER;
-    return tw__add_saturating(w->cur, tw__distance(level, tw__ring_index(level, 0, w->cur)));
+    return tw__add_saturating(w->cur, tw__wheel_distance(ring, tw__wheel_slot_index(ring, w->cur)));
 }
 
 /* The earliest deadline of the timers on the rings and in the due list. */
@@ -237,17 +240,17 @@ static uint64_t earliest(struct tw_wheel *w)
 {
     uint64_t due = earliest_due(w), near = earliest_near(w), best = due < near ? due : near;
     for (;;) {
-        struct candidate candidate = earliest_bound(w, best);
-        if (candidate.head == NULL)
+        struct bounded_list candidate = earliest_bound(w, best);
+        if (candidate.list == NULL)
             return best;
-        lower(&best, list_earliest(w, candidate.head, candidate.bound, candidate.kept));
+        lower(&best, list_earliest(w, candidate.list, candidate.bound, candidate.kept));
     }
 }
 
 /* The deadline of the first in a list of timers that were filed for now, which is the earliest in it. */
-static uint64_t first_of(const struct tw__head *head)
+static uint64_t first_of(const struct tw__wheel_list *list)
 {
-    return tw__list_empty(head) ? TW_NEVER : tw__timer(head->link.next)->deadline;
+    return tw__wheel_list_empty(list) ? TW_NEVER : tw__wheel_timer_of(list->link.next)->deadline;
 }
 
 uint64_t tw_wheel_next_exact(struct tw_wheel *w)
@@ -256,43 +259,44 @@ uint64_t tw_wheel_next_exact(struct tw_wheel *w)
     w->open = 0;
     if (w->exact == 0)
         w->exact = earliest(w);
-    w->near = tw__add_saturating(w->exact, w->level[0].count);
-    uint64_t soon = first_of(&w->soon), held = first_of(&w->held);
-    uint64_t now = soon < held ? soon : held;
+    w->near = tw__add_saturating(w->exact, w->ring[0].count);
+    uint64_t soon = first_of(&w->soon), next_drain = first_of(&w->next_drain);
+    uint64_t now = soon < next_drain ? soon : next_drain;
     return now < w->exact ? now : w->exact;
 }
 
 /* ---- W10 ------------------------------------------------------------------------------------------------------ */
 
 /* One list: lowers *first to its earliest deadline. False where its bound or its order is wrong. */
-static bool list_agrees(const struct tw__head *head, uint64_t bound, uint64_t *first)
+static bool list_agrees(const struct tw__wheel_list *list, uint64_t bound, uint64_t *first)
 {
     uint64_t earliest = TW_NEVER, before = 0;
-    for (const struct tw__link *link = head->link.next; link != &head->link; link = link->next) {
+    for (const struct tw__link *link = list->link.next; link != &list->link; link = link->next) {
         const struct tw_timer *timer = (const struct tw_timer *)(const void *)link;
         lower(&earliest, timer->deadline);
-        if (head->in_order && timer->deadline < before)
+        if (list->in_order && timer->deadline < before)
             return false;
-        if (tw__place(timer) != TW__PLACE_PUSHED)
+        if (tw__wheel_filed_on(timer) != TW__WHEEL_PUSHED)
             before = timer->deadline;
     }
     lower(first, earliest);
     return earliest >= bound;
 }
 
-static bool level_agrees(const struct tw__level *level, uint64_t *first)
+static bool level_agrees(const struct tw__wheel_ring *ring, uint64_t *first)
 {
-    bool agrees = list_agrees(&level->drain, level->drain_bound, first);
-    for (uint32_t i = 0; i < level->count && agrees; i++)
-        agrees = list_agrees(&tw__slot_at(level, i)->head, level->bound != NULL ? level->bound[i] : 0, first);
+    bool agrees = list_agrees(&ring->drain, ring->drain_bound, first);
+    for (uint32_t i = 0; i < ring->count && agrees; i++)
+        agrees =
+            list_agrees(&tw__wheel_slot_at(ring, i)->list, ring->bound != NULL ? ring->bound[i] : 0, first);
     return agrees;
 }
 
-const char *tw__exact_check(const struct tw_wheel *w)
+const char *tw__wheel_exact_check(const struct tw_wheel *w)
 {
     uint64_t first = earliest_due(w);
-    for (uint32_t l = 0; l < w->levels; l++)
-        if (!level_agrees(&w->level[l], &first))
+    for (uint32_t level = 0; level < w->levels; level++)
+        if (!level_agrees(&w->ring[level], &first))
             return "W10: a timer is due before the bound of its list, or out of an order that is known";
     if (w->exact != 0 && w->exact != first)
         return "W10: the earliest deadline that is known is not the earliest";

@@ -29,7 +29,7 @@ struct tw_geometry tw_geometry_default(void)
     stack(&g, 256, 512);
     stack(&g, 256, 128);
     stack(&g, 128, 128);
-    for (int l = 4; l <= 8; l++)
+    for (int level = 4; level <= 8; level++)
         stack(&g, 128, 64);
     stack(&g, 32, 64);
     return g;
@@ -45,7 +45,7 @@ struct tw_geometry tw_geometry_small(void)
     return g;
 }
 
-static struct tw_geometry ring(uint32_t slots, enum tw_overflow overflow)
+static struct tw_geometry one_ring(uint32_t slots, enum tw_overflow overflow)
 {
     struct tw_geometry g = {.levels = 0, .overflow = overflow};
     stack(&g, slots, 0);
@@ -54,17 +54,17 @@ static struct tw_geometry ring(uint32_t slots, enum tw_overflow overflow)
 
 struct tw_geometry tw_geometry_simple(uint32_t slots)
 {
-    return ring(slots, TW_OVERFLOW_REJECT);
+    return one_ring(slots, TW_OVERFLOW_REJECT);
 }
 
 struct tw_geometry tw_geometry_hashed(uint32_t slots)
 {
-    return ring(slots, TW_OVERFLOW_ROUNDS);
+    return one_ring(slots, TW_OVERFLOW_ROUNDS);
 }
 
 struct tw_geometry tw_geometry_growing(uint32_t slots)
 {
-    return ring(slots, TW_OVERFLOW_GROW);
+    return one_ring(slots, TW_OVERFLOW_GROW);
 }
 
 struct tw_geometry tw_geometry_clock(void)
@@ -80,73 +80,73 @@ struct tw_geometry tw_geometry_clock(void)
 /* ---- validity ------------------------------------------------------------------------------------------ */
 
 /* Writes "`what` `value` on level `l`: must be `low` to `high`" and returns the error. */
-static int out_of_range(struct tw__text *text, const char *what, uint64_t value, uint32_t l, uint64_t low,
-                        uint64_t high)
+static int out_of_range(struct tw__wheel_text *text, const char *what, uint64_t value, uint32_t level,
+                        uint64_t low, uint64_t high)
 {
-    tw__text_put(text, what);
-    tw__text_put(text, " ");
-    tw__text_number(text, value);
-    tw__text_put(text, " on level ");
-    tw__text_number(text, l);
-    tw__text_put(text, ": must be ");
-    tw__text_number(text, low);
+    tw__wheel_text_put(text, what);
+    tw__wheel_text_put(text, " ");
+    tw__wheel_text_number(text, value);
+    tw__wheel_text_put(text, " on level ");
+    tw__wheel_text_number(text, level);
+    tw__wheel_text_put(text, ": must be ");
+    tw__wheel_text_number(text, low);
     if (high != low) {
-        tw__text_put(text, " to ");
-        tw__text_number(text, high);
+        tw__wheel_text_put(text, " to ");
+        tw__wheel_text_number(text, high);
     }
     return TW_EGEOMETRY;
 }
 
 /* A span is a multiple of the span below, at least two of its slots and at most its whole ring. */
-static int check_span(const struct tw_geometry *g, uint32_t l, struct tw__text *text)
+static int check_span(const struct tw_geometry *g, uint32_t level, struct tw__wheel_text *text)
 {
-    uint64_t span = g->level[l].span;
-    if (l == 0)
-        return span == 1 ? 0 : out_of_range(text, "span", span, l, 1, 1);
-    const struct tw_level *below = &g->level[l - 1];
+    uint64_t span = g->level[level].span;
+    if (level == 0)
+        return span == 1 ? 0 : out_of_range(text, "span", span, level, 1, 1);
+    const struct tw_level *below = &g->level[level - 1];
     uint64_t high = tw__mul_saturating(below->span, below->slots);
     uint64_t low = tw__mul_saturating(below->span, 2);
     if (span >= low && span <= high && span % below->span == 0)
         return 0;
-    out_of_range(text, "span", span, l, low, high);
-    tw__text_put(text, ", a multiple of ");
-    tw__text_number(text, below->span);
+    out_of_range(text, "span", span, level, low, high);
+    tw__wheel_text_put(text, ", a multiple of ");
+    tw__wheel_text_number(text, below->span);
     return TW_EGEOMETRY;
 }
 
-static int check_levels(const struct tw_geometry *g, struct tw__text *text)
+static int check_levels(const struct tw_geometry *g, struct tw__wheel_text *text)
 {
     if (g->levels >= 1 && g->levels <= TW_LEVELS_MAX)
         return 0;
-    tw__text_put(text, "levels ");
-    tw__text_number(text, g->levels);
-    tw__text_put(text, ": must be 1 to ");
-    tw__text_number(text, TW_LEVELS_MAX);
+    tw__wheel_text_put(text, "levels ");
+    tw__wheel_text_number(text, g->levels);
+    tw__wheel_text_put(text, ": must be 1 to ");
+    tw__wheel_text_number(text, TW_LEVELS_MAX);
     return TW_EGEOMETRY;
 }
 
-static int check_overflow(const struct tw_geometry *g, struct tw__text *text)
+static int check_overflow(const struct tw_geometry *g, struct tw__wheel_text *text)
 {
     if (g->overflow <= TW_OVERFLOW_GROW)
         return 0;
-    tw__text_put(text, "overflow ");
-    tw__text_number(text, (uint64_t)g->overflow);
-    tw__text_put(text, ": must be 0 (reject), 1 (rounds) or 2 (grow)");
+    tw__wheel_text_put(text, "overflow ");
+    tw__wheel_text_number(text, (uint64_t)g->overflow);
+    tw__wheel_text_put(text, ": must be 0 (reject), 1 (rounds) or 2 (grow)");
     return TW_EGEOMETRY;
 }
 
 int tw_geometry_check(const struct tw_geometry *g, char *message, size_t size)
 {
-    struct tw__text text;
-    tw__text_init(&text, message, size);
+    struct tw__wheel_text text;
+    tw__wheel_text_init(&text, message, size);
     int error = check_levels(g, &text);
     if (error == 0)
         error = check_overflow(g, &text);
-    for (uint32_t l = 0; error == 0 && l < g->levels; l++) {
-        if (g->level[l].slots < 2 || g->level[l].slots > TW_SLOTS_MAX)
-            error = out_of_range(&text, "slots", g->level[l].slots, l, 2, TW_SLOTS_MAX);
+    for (uint32_t level = 0; error == 0 && level < g->levels; level++) {
+        if (g->level[level].slots < 2 || g->level[level].slots > TW_SLOTS_MAX)
+            error = out_of_range(&text, "slots", g->level[level].slots, level, 2, TW_SLOTS_MAX);
         else
-            error = check_span(g, l, &text);
+            error = check_span(g, level, &text);
     }
     return error;
 }
@@ -163,22 +163,23 @@ static uint32_t words_for(uint32_t bits)
     return (bits + 63) / 64;
 }
 
-static uint8_t stride_of(uint32_t l)
+static uint8_t stride_of(uint32_t level)
 {
-    return l == 0 ? TW__STRIDE_NEAR : TW__STRIDE_FAR;
+    return level == 0 ? TW__WHEEL_STRIDE_NEAR : TW__WHEEL_STRIDE_FAR;
 }
 
-size_t tw__level_size(uint32_t l, uint32_t slots, bool bounded)
+size_t tw__wheel_ring_size(uint32_t level, uint32_t slots, bool bounded)
 {
     uint32_t words = words_for(slots), bounds = bounded ? slots : 0;
-    return round_up(
-        ((size_t)slots << stride_of(l)) + ((size_t)words + words_for(words) + bounds) * sizeof(uint64_t), LINE);
+    return round_up(((size_t)slots << stride_of(level)) +
+                        ((size_t)words + words_for(words) + bounds) * sizeof(uint64_t),
+                    LINE);
 }
 
-/* Whether a slot of level l may hold timers of different ticks, so that a bound is remembered for it. */
-static bool is_bounded(const struct tw_geometry *g, uint32_t l)
+/* Whether a slot of this level may hold timers of different ticks, so that a bound is remembered for it. */
+static bool is_bounded(const struct tw_geometry *g, uint32_t level)
 {
-    return l > 0 || (g->levels == 1 && g->overflow != TW_OVERFLOW_GROW);
+    return level > 0 || (g->levels == 1 && g->overflow != TW_OVERFLOW_GROW);
 }
 
 /* The descriptors that fit into a wheel's memory: a growing wheel may need them all. */
@@ -189,7 +190,7 @@ static uint32_t room_for(const struct tw_geometry *g)
 
 static size_t header_size(uint32_t room)
 {
-    return round_up(sizeof(struct tw_wheel) + room * sizeof(struct tw__level), LINE);
+    return round_up(sizeof(struct tw_wheel) + room * sizeof(struct tw__wheel_ring), LINE);
 }
 
 size_t tw_wheel_size(const struct tw_geometry *g)
@@ -197,69 +198,69 @@ size_t tw_wheel_size(const struct tw_geometry *g)
     if (tw_geometry_check(g, NULL, 0) != 0)
         return 0;
     size_t size = LINE - 1 + header_size(room_for(g));
-    for (uint32_t l = 0; l < g->levels; l++)
-        size += tw__level_size(l, g->level[l].slots, is_bounded(g, l));
+    for (uint32_t level = 0; level < g->levels; level++)
+        size += tw__wheel_ring_size(level, g->level[level].slots, is_bounded(g, level));
     return size;
 }
 
-/* log2 of a power of two, TW__NO_SHIFT of anything else. */
+/* log2 of a power of two, TW__WHEEL_NO_SHIFT of anything else. */
 static uint8_t shift_of(uint64_t span)
 {
-    return (span & (span - 1)) == 0 ? (uint8_t)__builtin_ctzll(span) : TW__NO_SHIFT;
+    return (span & (span - 1)) == 0 ? (uint8_t)__builtin_ctzll(span) : TW__WHEEL_NO_SHIFT;
 }
 
-void *tw__level_init(struct tw__level *level, uint32_t l, const struct tw_level *shape, bool bounded,
-                     void *memory)
+void *tw__wheel_ring_init(struct tw__wheel_ring *ring, uint32_t level, const struct tw_level *shape,
+                          bool bounded, void *memory)
 {
     uint32_t words = words_for(shape->slots);
-    memset(level, 0, sizeof *level);
-    level->slots = memory;
-    level->stride = stride_of(l);
-    level->bits = (uint64_t *)(void *)(level->slots + ((size_t)shape->slots << level->stride));
-    level->sums = level->bits + words;
-    level->bound = bounded ? level->sums + words_for(words) : NULL;
-    memset(memory, 0, tw__level_size(l, shape->slots, bounded));
-    level->count = shape->slots;
-    level->mask = (shape->slots & (shape->slots - 1)) == 0 ? shape->slots - 1 : 0;
-    level->span = shape->span;
-    level->shift = shift_of(shape->span);
-    level->place = (uint8_t)l;
-    level->trail = (l == 0 ? TW__TRAIL_NEAR : TW__TRAIL_FAR) - 1;
-    if (level->mask != 0 && level->shift != TW__NO_SHIFT) {
-        /* a ring longer than the rest of time would let the low bits in that the turn brings to the top */
-        level->reach = (uint32_t)(level->mask & UINT64_MAX >> level->shift) << level->stride;
-        level->turn = (level->shift - level->stride) & 63;
+    memset(ring, 0, sizeof *ring);
+    ring->slots = memory;
+    ring->stride = stride_of(level);
+    ring->bits = (uint64_t *)(void *)(ring->slots + ((size_t)shape->slots << ring->stride));
+    ring->sums = ring->bits + words;
+    ring->bound = bounded ? ring->sums + words_for(words) : NULL;
+    memset(memory, 0, tw__wheel_ring_size(level, shape->slots, bounded));
+    ring->count = shape->slots;
+    ring->mask = (shape->slots & (shape->slots - 1)) == 0 ? shape->slots - 1 : 0;
+    ring->span = shape->span;
+    ring->shift = shift_of(shape->span);
+    ring->level = (uint8_t)level;
+    ring->trail = (level == 0 ? TW__WHEEL_TRAIL_NEAR : TW__WHEEL_TRAIL_FAR) - 1;
+    if (ring->mask != 0 && ring->shift != TW__WHEEL_NO_SHIFT) {
+        /* a ring longer than the rest of time would let the low bits in that the rotation brings to the top */
+        ring->reach = (uint32_t)(ring->mask & UINT64_MAX >> ring->shift) << ring->stride;
+        ring->rotate = (ring->shift - ring->stride) & 63;
     }
-    tw__list_init(&level->drain, l << TW__ID_BITS | TW__ID_DRAIN);
+    tw__wheel_list_init(&ring->drain, level << TW__WHEEL_ID_BITS | TW__WHEEL_ID_DRAIN);
     for (uint32_t i = 0; i < shape->slots; i++)
-        tw__list_init(&tw__slot_at(level, i)->head, l << TW__ID_BITS | i);
-    return (char *)memory + tw__level_size(l, shape->slots, bounded);
+        tw__wheel_list_init(&tw__wheel_slot_at(ring, i)->list, level << TW__WHEEL_ID_BITS | i);
+    return (char *)memory + tw__wheel_ring_size(level, shape->slots, bounded);
 }
 
 /* ---- how the levels relate ------------------------------------------------------------------------------- */
 
 /* The span that the level above has or, on a growing top, will have; 0 where no window is needed. */
-static uint64_t upper_span(const struct tw_wheel *w, uint32_t l)
+static uint64_t upper_span(const struct tw_wheel *w, uint32_t level)
 {
-    const struct tw__level *level = &w->level[l];
-    if (l + 1 < w->levels)
-        return level[1].span;
-    if (w->overflow != TW_OVERFLOW_GROW || l + 1 == TW_LEVELS_MAX)
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    if (level + 1 < w->levels)
+        return ring[1].span;
+    if (w->overflow != TW_OVERFLOW_GROW || level + 1 == TW_LEVELS_MAX)
         return 0;
-    uint32_t step = level->count >= 4 ? level->count / 2 : level->count;
-    uint64_t span = tw__mul_saturating(level->span, step);
+    uint32_t step = ring->count >= 4 ? ring->count / 2 : ring->count;
+    uint64_t span = tw__mul_saturating(ring->span, step);
     return span == UINT64_MAX ? 0 : span;
 }
 
 /* True when each window ends at or before the end of the one above it wherever the wheel stands. */
 static bool windows_nest(const struct tw_wheel *w)
 {
-    for (uint32_t l = 0; l < w->levels; l++) {
-        const struct tw__level *level = &w->level[l];
-        uint64_t above = l + 1 < w->levels ? level[1].upper : 0;
-        if (level->upper != 0 && level->ahead == 0)
+    for (uint32_t level = 0; level < w->levels; level++) {
+        const struct tw__wheel_ring *ring = &w->ring[level];
+        uint64_t above = level + 1 < w->levels ? ring[1].upper : 0;
+        if (ring->upper != 0 && ring->ahead == 0)
             return false;
-        if (above != 0 && tw__mul_saturating(level->upper, level->ahead) > above)
+        if (above != 0 && tw__mul_saturating(ring->upper, ring->ahead) > above)
             return false;
     }
     return true;
@@ -268,22 +269,22 @@ static bool windows_nest(const struct tw_wheel *w)
 /* guess[h]: the lowest level whose window, at its widest, holds a delay of 2^h ticks. */
 static void make_guesses(struct tw_wheel *w)
 {
-    uint32_t l = 0;
+    uint32_t level = 0;
     for (uint32_t h = 0; h < 64; h++) {
-        while (w->level[l].upper != 0 && l + 1 < w->levels &&
-               tw__mul_saturating(w->level[l].upper, w->level[l].ahead + (uint64_t)1) <= (uint64_t)1 << h)
-            l++;
-        w->guess[h] = (uint8_t)l;
+        while (w->ring[level].upper != 0 && level + 1 < w->levels &&
+               tw__mul_saturating(w->ring[level].upper, w->ring[level].ahead + (uint64_t)1) <= (uint64_t)1 << h)
+            level++;
+        w->guess[h] = (uint8_t)level;
     }
 }
 
 void tw__wheel_relate(struct tw_wheel *w)
 {
-    for (uint32_t l = 0; l < w->levels; l++) {
-        struct tw__level *level = &w->level[l];
-        level->upper = upper_span(w, l);
-        if (level->upper != 0) /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): upper is a multiple of span */
-            level->ahead = (uint32_t)(level->count / (level->upper / level->span)) - 1;
+    for (uint32_t level = 0; level < w->levels; level++) {
+        struct tw__wheel_ring *ring = &w->ring[level];
+        ring->upper = upper_span(w, level);
+        if (ring->upper != 0) /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): upper is a multiple of span */
+            ring->ahead = (uint32_t)(ring->count / (ring->upper / ring->span)) - 1;
     }
     w->nested = windows_nest(w);
     make_guesses(w);
@@ -317,24 +318,24 @@ int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const stru
     w->range = g->overflow == TW_OVERFLOW_REJECT ? top_turn(g) : UINT64_MAX;
     w->turn = g->overflow == TW_OVERFLOW_GROW || top_turn(g) == UINT64_MAX ? 0 : top_turn(g);
     w->door = w->overflow == TW_OVERFLOW_GROW || w->turn != 0;
-    tw__set_now(w, now);
-    tw__list_init(&w->due, TW__ID_DUE);
-    tw__list_init(&w->soon, TW__ID_DUE);
-    tw__list_init(&w->held, TW__ID_DUE);
-    for (uint32_t l = 0; l < g->levels; l++)
-        at = tw__level_init(&w->level[l], l, &g->level[l], is_bounded(g, l), at);
+    tw__wheel_set_now(w, now);
+    tw__wheel_list_init(&w->due, TW__WHEEL_ID_DUE);
+    tw__wheel_list_init(&w->soon, TW__WHEEL_ID_DUE);
+    tw__wheel_list_init(&w->next_drain, TW__WHEEL_ID_DUE);
+    for (uint32_t level = 0; level < g->levels; level++)
+        at = tw__wheel_ring_init(&w->ring[level], level, &g->level[level], is_bounded(g, level), at);
     tw__wheel_relate(w);
-    for (uint32_t l = 0; l < g->levels; l++)
-        w->level[l].started = w->level[l].head;
+    for (uint32_t level = 0; level < g->levels; level++)
+        w->ring[level].started = w->ring[level].head;
     *wheel = w;
     return 0;
 }
 
 void tw_wheel_fini(struct tw_wheel *w)
 {
-    for (uint32_t l = 0; l < w->levels; l++)
-        if (w->level[l].block != NULL)
-            w->grow(w->grow_arg, w->level[l].block, 0);
+    for (uint32_t level = 0; level < w->levels; level++)
+        if (w->ring[level].block != NULL)
+            w->grow(w->grow_arg, w->ring[level].block, 0);
 }
 
 void tw_wheel_on_grow(struct tw_wheel *w, tw_grow_fn *grow, void *arg)

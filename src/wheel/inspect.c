@@ -8,10 +8,10 @@
 /* ---- walking --------------------------------------------------------------------------------------------- */
 
 /* Visits the timers of one list. */
-static int visit_list(const struct tw__head *head, tw_visit_fn *visit, void *arg)
+static int visit_list(const struct tw__wheel_list *list, tw_visit_fn *visit, void *arg)
 {
-    for (struct tw__link *link = head->link.next; link != &head->link; link = link->next) {
-        int result = visit(arg, tw__timer(link));
+    for (struct tw__link *link = list->link.next; link != &list->link; link = link->next) {
+        int result = visit(arg, tw__wheel_timer_of(link));
         if (result != 0)
             return result;
     }
@@ -39,37 +39,37 @@ static int visit_due(void *arg, struct tw_timer *timer)
 
 /* False where slot `number` starts too late for the tour, and with it all that come after. A slot that holds timers
  * starts before time ends, so nothing overflows here. */
-static bool starts_in_time(const struct tour *tour, const struct tw__level *level, uint64_t number)
+static bool starts_in_time(const struct tour *tour, const struct tw__wheel_ring *ring, uint64_t number)
 {
-    return number * level->span <= tour->until;
+    return number * ring->span <= tour->until;
 }
 
 /* Goes through the occupied slots of a ring in the order of time. A slot holds no deadline before its first tick: a
  * timer may be pushed back beyond its slot, or wait there for a later turn, but never the other way. It is the places
  * in the ring that are counted: after the last slot of all time there is no next number. */
-static int tour_ring(struct tour *tour, uint32_t l)
+static int tour_ring(struct tour *tour, uint32_t level)
 {
-    const struct tw__level *level = &tour->wheel->level[l];
-    uint64_t first = l == 0 ? tour->wheel->cur : level->started;
-    uint32_t from = tw__ring_index(level, l, first);
-    for (uint32_t seen = 0; level->top != 0 && seen < level->count; seen++) {
-        seen += tw__distance(level, (from + seen) % level->count);
-        if (seen >= level->count || !starts_in_time(tour, level, first + seen))
+    const struct tw__wheel_ring *ring = &tour->wheel->ring[level];
+    uint64_t first = level == 0 ? tour->wheel->cur : ring->started;
+    uint32_t from = tw__wheel_slot_index(ring, first);
+    for (uint32_t seen = 0; ring->top != 0 && seen < ring->count; seen++) {
+        seen += tw__wheel_distance(ring, (from + seen) % ring->count);
+        if (seen >= ring->count || !starts_in_time(tour, ring, first + seen))
             return 0; /* round once, or far enough */
-        int result = visit_list(&tw__slot_at(level, (from + seen) % level->count)->head, visit_due, tour);
+        int result = visit_list(&tw__wheel_slot_at(ring, (from + seen) % ring->count)->list, visit_due, tour);
         if (result != 0)
             return result;
     }
     return 0;
 }
 
-static int tour_level(struct tour *tour, uint32_t l)
+static int tour_level(struct tour *tour, uint32_t level)
 {
-    const struct tw__level *level = &tour->wheel->level[l];
+    const struct tw__wheel_ring *ring = &tour->wheel->ring[level];
     int result = 0;
-    if (starts_in_time(tour, level, level->draining))
-        result = visit_list(&level->drain, visit_due, tour);
-    return result != 0 ? result : tour_ring(tour, l);
+    if (starts_in_time(tour, ring, ring->draining))
+        result = visit_list(&ring->drain, visit_due, tour);
+    return result != 0 ? result : tour_ring(tour, level);
 }
 
 static int take_tour(struct tour *tour)
@@ -78,9 +78,9 @@ static int take_tour(struct tour *tour)
     if (result == 0)
         result = visit_list(&tour->wheel->soon, visit_due, tour);
     if (result == 0)
-        result = visit_list(&tour->wheel->held, visit_due, tour);
-    for (uint32_t l = 0; result == 0 && l < tour->wheel->levels; l++)
-        result = tour_level(tour, l);
+        result = visit_list(&tour->wheel->next_drain, visit_due, tour);
+    for (uint32_t level = 0; result == 0 && level < tour->wheel->levels; level++)
+        result = tour_level(tour, level);
     return result;
 }
 
@@ -113,10 +113,10 @@ static int count_one(void *arg, struct tw_timer *timer)
     return 0;
 }
 
-static uint64_t list_length(const struct tw__head *head)
+static uint64_t list_length(const struct tw__wheel_list *list)
 {
     uint64_t length = 0;
-    visit_list(head, count_one, &length);
+    visit_list(list, count_one, &length);
     return length;
 }
 
@@ -125,143 +125,143 @@ uint32_t tw_wheel_levels(const struct tw_wheel *w)
     return w->levels;
 }
 
-struct tw_level_info tw_wheel_level(const struct tw_wheel *w, uint32_t l)
+struct tw_level_info tw_wheel_level(const struct tw_wheel *w, uint32_t level)
 {
-    TW_ASSERT(l < w->levels);
-    const struct tw__level *level = &w->level[l];
+    TW_ASSERT(level < w->levels);
+    const struct tw__wheel_ring *ring = &w->ring[level];
     struct tw_level_info info = {
-        .slots = level->count,
-        .span = level->span,
-        .current = tw__ring_index(level, l, tw__slot_number(level, l, w->cur)),
-        .draining = list_length(&level->drain),
+        .slots = ring->count,
+        .span = ring->span,
+        .current = tw__wheel_slot_index(ring, tw__wheel_slot_number(ring, w->cur)),
+        .draining = list_length(&ring->drain),
     };
-    for (uint32_t i = 0; i < level->count; i++) {
-        if (tw__bit_test(level, i)) {
+    for (uint32_t i = 0; i < ring->count; i++) {
+        if (tw__wheel_bit_test(ring, i)) {
             info.occupied++;
-            info.filed += list_length(&tw__slot_at(level, i)->head);
+            info.filed += list_length(&tw__wheel_slot_at(ring, i)->list);
         }
     }
     return info;
 }
 
-uint64_t tw_wheel_slot_count(const struct tw_wheel *w, uint32_t l, uint32_t slot)
+uint64_t tw_wheel_slot_count(const struct tw_wheel *w, uint32_t level, uint32_t slot)
 {
-    TW_ASSERT(l < w->levels && slot < w->level[l].count);
-    return list_length(&tw__slot_at(&w->level[l], slot)->head);
+    TW_ASSERT(level < w->levels && slot < w->ring[level].count);
+    return list_length(&tw__wheel_slot_at(&w->ring[level], slot)->list);
 }
 
 /* ---- the invariants -------------------------------------------------------------------------------------- */
 
 /* W1, counting the timers of a list; false when a link is broken. */
-static bool links_agree(const struct tw__head *head, uint64_t *count)
+static bool links_agree(const struct tw__wheel_list *list, uint64_t *count)
 {
-    const struct tw__link *link = &head->link;
+    const struct tw__link *link = &list->link;
     do {
         if (link->next == NULL || link->next->prev != link)
             return false;
         link = link->next;
         ++*count;
-    } while (link != &head->link);
+    } while (link != &list->link);
     --*count; /* the head itself */
     return true;
 }
 
-static bool slot_links_agree(const struct tw__level *level, uint64_t *count)
+static bool slot_links_agree(const struct tw__wheel_ring *ring, uint64_t *count)
 {
-    for (uint32_t i = 0; i < level->count; i++)
-        if (!links_agree(&tw__slot_at(level, i)->head, count))
+    for (uint32_t i = 0; i < ring->count; i++)
+        if (!links_agree(&tw__wheel_slot_at(ring, i)->list, count))
             return false;
-    return links_agree(&level->drain, count);
+    return links_agree(&ring->drain, count);
 }
 
 /* W2. */
-static bool bits_agree(const struct tw_wheel *w, uint32_t l)
+static bool bits_agree(const struct tw_wheel *w, uint32_t level)
 {
-    const struct tw__level *level = &w->level[l];
-    uint32_t words = (level->count + 63) / 64;
-    for (uint32_t i = 0; i < level->count; i++)
-        if (tw__bit_test(level, i) == tw__list_empty(&tw__slot_at(level, i)->head))
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    uint32_t words = (ring->count + 63) / 64;
+    for (uint32_t i = 0; i < ring->count; i++)
+        if (tw__wheel_bit_test(ring, i) == tw__wheel_list_empty(&tw__wheel_slot_at(ring, i)->list))
             return false;
     for (uint32_t i = 0; i < words; i++)
-        if ((level->sums[i >> 6] >> (i & 63) & 1) != (level->bits[i] != 0))
+        if ((ring->sums[i >> 6] >> (i & 63) & 1) != (ring->bits[i] != 0))
             return false;
     for (uint32_t i = 0; i < (words + 63) / 64; i++)
-        if ((level->top >> i & 1) != (level->sums[i] != 0))
+        if ((ring->top >> i & 1) != (ring->sums[i] != 0))
             return false;
-    return (w->occupied >> l & 1) == (level->top != 0);
+    return (w->occupied >> level & 1) == (ring->top != 0);
 }
 
-/* What a check of one timer needs to know of where it is, and what it finds. */
-struct place {
+/* A check of the timers of one list: which list it is, and the first invariant that a timer breaks. */
+struct inspection {
     const struct tw_wheel *wheel;
-    uint32_t l, index;
+    uint32_t level, index;
     const char *broken;
 };
 
 /* W3 to W5 for one timer on a ring. */
 static int check_filed(void *arg, struct tw_timer *timer)
 {
-    struct place *place = arg;
-    const struct tw_wheel *w = place->wheel;
-    const struct tw__level *level = &w->level[place->l];
-    if (tw__place(timer) == TW__PLACE_PUSHED)
+    struct inspection *seen = arg;
+    const struct tw_wheel *w = seen->wheel;
+    const struct tw__wheel_ring *ring = &w->ring[seen->level];
+    if (tw__wheel_filed_on(timer) == TW__WHEEL_PUSHED)
         return 0;
-    uint64_t number = tw__slot_number(level, place->l, timer->deadline);
-    if (tw__place(timer) != place->l || tw__ring_index(level, place->l, number) != place->index)
-        place->broken = "W3: a timer is not in the slot of its deadline";
-    else if (timer->deadline > level->last || (place->l > 0 && number < level->started))
-        place->broken = "W4: a timer is outside its level's window";
-    else if (timer->deadline <= w->cur && w->cur != UINT64_MAX && w->phase == TW__SETTLED)
-        place->broken = "W5: a timer waits on a tick that has passed";
-    return place->broken != NULL;
+    uint64_t number = tw__wheel_slot_number(ring, timer->deadline);
+    if (tw__wheel_filed_on(timer) != seen->level || tw__wheel_slot_index(ring, number) != seen->index)
+        seen->broken = "W3: a timer is not in the slot of its deadline";
+    else if (timer->deadline > ring->last || (seen->level > 0 && number < ring->started))
+        seen->broken = "W4: a timer is outside its level's window";
+    else if (timer->deadline <= w->cur && w->cur != UINT64_MAX && w->phase == TW__WHEEL_SETTLED)
+        seen->broken = "W5: a timer waits on a tick that has passed";
+    return seen->broken != NULL;
 }
 
 /* W6 for one timer on a drain list. */
 static int check_draining(void *arg, struct tw_timer *timer)
 {
-    struct place *place = arg;
-    const struct tw__level *level = &place->wheel->level[place->l];
-    if (tw__place(timer) == TW__PLACE_PUSHED)
+    struct inspection *seen = arg;
+    const struct tw__wheel_ring *ring = &seen->wheel->ring[seen->level];
+    if (tw__wheel_filed_on(timer) == TW__WHEEL_PUSHED)
         return 0;
-    uint64_t number = tw__slot_number(level, place->l, timer->deadline);
-    if (tw__ring_index(level, place->l, number) != tw__ring_index(level, place->l, level->draining))
-        place->broken = "W6: a timer being refiled is not of the slot its level names";
-    return place->broken != NULL;
+    uint64_t number = tw__wheel_slot_number(ring, timer->deadline);
+    if (tw__wheel_slot_index(ring, number) != tw__wheel_slot_index(ring, ring->draining))
+        seen->broken = "W6: a timer being refiled is not of the slot its level names";
+    return seen->broken != NULL;
 }
 
-static const char *check_places(const struct tw_wheel *w, uint32_t l)
+static const char *check_timers(const struct tw_wheel *w, uint32_t level)
 {
-    const struct tw__level *level = &w->level[l];
-    struct place place = {.wheel = w, .l = l, .broken = NULL};
-    for (uint32_t i = 0; i < level->count && place.broken == NULL; i++) {
-        place.index = i;
-        visit_list(&tw__slot_at(level, i)->head, check_filed, &place);
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    struct inspection seen = {.wheel = w, .level = level, .broken = NULL};
+    for (uint32_t i = 0; i < ring->count && seen.broken == NULL; i++) {
+        seen.index = i;
+        visit_list(&tw__wheel_slot_at(ring, i)->list, check_filed, &seen);
     }
-    if (place.broken == NULL)
-        visit_list(&level->drain, check_draining, &place);
-    return place.broken;
+    if (seen.broken == NULL)
+        visit_list(&ring->drain, check_draining, &seen);
+    return seen.broken;
 }
 
-static const char *check_level(const struct tw_wheel *w, uint32_t l, uint64_t *count)
+static const char *check_level(const struct tw_wheel *w, uint32_t level, uint64_t *count)
 {
-    const struct tw__level *level = &w->level[l];
-    if (!slot_links_agree(level, count))
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    if (!slot_links_agree(ring, count))
         return "W1: two links do not agree";
-    if (!bits_agree(w, l))
+    if (!bits_agree(w, level))
         return "W2: the bitmap does not show which slots hold timers";
-    if ((w->active >> l & 1) == tw__list_empty(&level->drain))
+    if ((w->active >> level & 1) == tw__wheel_list_empty(&ring->drain))
         return "W6: a level is active without a slot to refile, or the other way round";
-    return check_places(w, l);
+    return check_timers(w, level);
 }
 
 /* W9: the windows, from the top down. */
 static bool windows_agree(const struct tw_wheel *w)
 {
     uint64_t above = UINT64_MAX;
-    for (uint32_t l = w->levels; l-- > 0;) {
-        uint64_t own = tw__window_end(w, l);
+    for (uint32_t level = w->levels; level-- > 0;) {
+        uint64_t own = tw__wheel_window_end(w, level);
         above = own < above ? own : above;
-        if (w->level[l].last != above)
+        if (w->ring[level].last != above)
             return false;
     }
     return w->cur <= w->now;
@@ -276,8 +276,8 @@ static int is_due(void *arg, struct tw_timer *timer)
 static bool now_agrees(const struct tw_wheel *w)
 {
     void *arg = (void *)(uintptr_t)w;
-    return visit_list(&w->soon, is_due, arg) == 0 && visit_list(&w->held, is_due, arg) == 0 &&
-           (w->in_drain || tw__list_empty(&w->held));
+    return visit_list(&w->soon, is_due, arg) == 0 && visit_list(&w->next_drain, is_due, arg) == 0 &&
+           (w->in_drain || tw__wheel_list_empty(&w->next_drain));
 }
 
 const char *tw_wheel_check(const struct tw_wheel *w)
@@ -285,12 +285,12 @@ const char *tw_wheel_check(const struct tw_wheel *w)
     uint64_t count = 0;
     if (!windows_agree(w))
         return "W9: the windows are not those of the tick the wheel stands on";
-    if (!links_agree(&w->due, &count) || !links_agree(&w->soon, &count) || !links_agree(&w->held, &count))
+    if (!links_agree(&w->due, &count) || !links_agree(&w->soon, &count) || !links_agree(&w->next_drain, &count))
         return "W1: two links do not agree";
     if (!now_agrees(w))
         return "W11: a timer filed for now is later, or waits for a drain that has ended";
-    for (uint32_t l = 0; l < w->levels; l++) {
-        const char *broken = check_level(w, l, &count);
+    for (uint32_t level = 0; level < w->levels; level++) {
+        const char *broken = check_level(w, level, &count);
         if (broken != NULL)
             return broken;
     }
@@ -298,46 +298,46 @@ const char *tw_wheel_check(const struct tw_wheel *w)
         return "W7: the count is not the number of timers";
     if (w->event_known && w->event != tw__wheel_event(w))
         return "W8: the next event is not what the slots say";
-    return tw__exact_check(w);
+    return tw__wheel_exact_check(w);
 }
 
 /* ---- the dump -------------------------------------------------------------------------------------------- */
 
 enum { LINE_SIZE = 200 };
 
-static void put_field(struct tw__text *text, const char *name, uint64_t value)
+static void put_field(struct tw__wheel_text *text, const char *name, uint64_t value)
 {
-    tw__text_put(text, name);
-    tw__text_number(text, value);
+    tw__wheel_text_put(text, name);
+    tw__wheel_text_number(text, value);
 }
 
-static void dump_level(const struct tw_wheel *w, uint32_t l, struct tw__text *text)
+static void dump_level(const struct tw_wheel *w, uint32_t level, struct tw__wheel_text *text)
 {
-    struct tw_level_info info = tw_wheel_level(w, l);
-    put_field(text, "  level ", l);
+    struct tw_level_info info = tw_wheel_level(w, level);
+    put_field(text, "  level ", level);
     put_field(text, ": ", info.slots);
     put_field(text, " slots of ", info.span);
     put_field(text, " ticks, at slot ", info.current);
     put_field(text, "; ", info.filed);
     put_field(text, " timers in ", info.occupied);
     put_field(text, " slots, ", info.draining);
-    tw__text_put(text, " being refiled\n");
+    tw__wheel_text_put(text, " being refiled\n");
 }
 
 void tw_wheel_dump(const struct tw_wheel *w, tw_emit_fn *emit, void *arg)
 {
     char line[LINE_SIZE];
-    struct tw__text text;
-    tw__text_init(&text, line, sizeof line);
+    struct tw__wheel_text text;
+    tw__wheel_text_init(&text, line, sizeof line);
     put_field(&text, "wheel at tick ", w->now);
     put_field(&text, ": ", w->count);
-    put_field(&text, " timers, ", list_length(&w->due) + list_length(&w->soon) + list_length(&w->held));
+    put_field(&text, " timers, ", list_length(&w->due) + list_length(&w->soon) + list_length(&w->next_drain));
     put_field(&text, " of them due, ", w->refiled);
-    tw__text_put(&text, " refiled so far\n");
+    tw__wheel_text_put(&text, " refiled so far\n");
     emit(arg, line, text.length);
-    for (uint32_t l = 0; l < w->levels; l++) {
-        tw__text_init(&text, line, sizeof line);
-        dump_level(w, l, &text);
+    for (uint32_t level = 0; level < w->levels; level++) {
+        tw__wheel_text_init(&text, line, sizeof line);
+        dump_level(w, level, &text);
         emit(arg, line, text.length);
     }
 }

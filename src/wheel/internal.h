@@ -8,77 +8,85 @@
 #include <tickwheel/wheel.h>
 
 #include <base/assert.h>
+#include <base/list.h>
 #include <base/saturate.h>
 #include <limits.h>
 #include <string.h>
 
 #if TW_DEBUG > 1
-#define TW_AUDITED(wheel, result)                                                                              \
+#define TW__WHEEL_AUDITED(wheel, result)                                                                       \
     __extension__({                                                                                            \
         __auto_type audited_ = (result);                                                                       \
         TW_ASSERT(tw_wheel_check(wheel) == NULL);                                                              \
         audited_;                                                                                              \
     })
 #else
-#define TW_AUDITED(wheel, result) (result)
+#define TW__WHEEL_AUDITED(wheel, result) (result)
 #endif
 
 #if defined(__GNUC__)
-#define TW__PREFETCH(address) __builtin_prefetch((const void *)(address), 1)
-#define TW__UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-#define TW__COLD __attribute__((noinline))
+#define TW__WHEEL_PREFETCH(address) __builtin_prefetch((const void *)(address), 1)
+#define TW__WHEEL_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define TW__WHEEL_COLD __attribute__((noinline))
 #else
 #error "tickwheel needs gcc or clang: count-leading-zeros and prefetch are theirs"
 #endif
 
 enum {
-    TW__TRAIL_NEAR = 8,  /* how many timers ahead a hint points on level 0, where timers were touched lately */
-    TW__TRAIL_FAR = 16,  /* and above, where they come from memory; both powers of two */
-    TW__STRIDE_NEAR = 6, /* log2 of the bytes of a slot on level 0: one cache line */
-    TW__STRIDE_FAR = 7,  /* and above: two */
-    TW__SMALL_SLOT = 32, /* a slot with no more timers than this is refiled at once */
-    TW__WAKE_CHUNK = 64, /* a sleeping caller is woken for about this many timers to refile */
-    TW__ID_BITS = 20,    /* a head's id is its level and its index */
-    TW__ID_DRAIN = (1 << TW__ID_BITS) - 1
+    TW__WHEEL_TRAIL_NEAR =
+        8, /* how many timers ahead a hint points on level 0, where timers were touched lately */
+    TW__WHEEL_TRAIL_FAR = 16,  /* and above, where they come from memory; both powers of two */
+    TW__WHEEL_STRIDE_NEAR = 6, /* log2 of the bytes of a slot on level 0: one cache line */
+    TW__WHEEL_STRIDE_FAR = 7,  /* and above: two */
+    TW__WHEEL_SMALL_SLOT = 32, /* a slot with no more timers than this is refiled at once */
+    TW__WHEEL_WAKE_CHUNK = 64, /* a sleeping caller is woken for about this many timers to refile */
+    TW__WHEEL_ID_BITS = 20,    /* a list's id is its level and its index */
+    TW__WHEEL_ID_DRAIN = (1 << TW__WHEEL_ID_BITS) - 1
 };
-#define TW__ID_DUE UINT32_MAX
+#define TW__WHEEL_ID_DUE UINT32_MAX
 
 /* The low byte of a hint tells where the timer was filed: its level, or that its deadline was pushed past it. Above it
  * is the line of another timer: its address in cache lines, as far as 32 bits go. The rest is taken from the timer's
  * own address, so that hints work among objects that lie within 256 GiB of each other; beyond, they miss. */
-enum { TW__HINT_LINE = 8, TW__LINE_SHIFT = 6, TW__LINE_BITS = 32 };
-#define TW__PLACE_PUSHED 0xFFu
-#define TW__HINT_NOW ((uint64_t)1 << (TW__HINT_LINE + TW__LINE_BITS)) /* the timer was filed for now: no hint */
+enum { TW__WHEEL_HINT_LINE = 8, TW__WHEEL_LINE_SHIFT = 6, TW__WHEEL_LINE_BITS = 32 };
+#define TW__WHEEL_PUSHED 0xFFu
+#define TW__WHEEL_HINT_NOW                                                                                     \
+    ((uint64_t)1 << (TW__WHEEL_HINT_LINE + TW__WHEEL_LINE_BITS)) /* the timer was filed for now: no hint */
 
-/* The head of a circular list of timers. */
-struct tw__head {
+/* A circular list of timers: its head, and the wheel's notes about it. */
+struct tw__wheel_list {
     struct tw__link link;
     uint64_t filed; /* timers filed since the list was last empty: an upper bound of its length */
-    uint32_t id;    /* level << TW__ID_BITS | index of the slot, or TW__ID_DRAIN, or TW__ID_DUE */
-    bool in_order;  /* no timer is due before one that comes first and was not pushed back (exact.c) */
+    uint32_t
+        id; /* level << TW__WHEEL_ID_BITS | index of the slot, or TW__WHEEL_ID_DRAIN, or TW__WHEEL_ID_DUE */
+    bool in_order; /* no timer is due before one that comes first and was not pushed back (exact.c) */
 };
 
-/* A slot. The head of its list and the start of the trail share a cache line. */
-struct tw__slot {
-    struct tw__head head;
+/* A slot. Its list and the start of the trail share a cache line. */
+struct tw__wheel_slot {
+    struct tw__wheel_list list;
     uint32_t trail[]; /* the lines of the timers filed here last: where hints come from, never followed */
 };
-_Static_assert((TW__TRAIL_NEAR & (TW__TRAIL_NEAR - 1)) == 0 && (TW__TRAIL_FAR & (TW__TRAIL_FAR - 1)) == 0,
+_Static_assert((TW__WHEEL_TRAIL_NEAR & (TW__WHEEL_TRAIL_NEAR - 1)) == 0 &&
+                   (TW__WHEEL_TRAIL_FAR & (TW__WHEEL_TRAIL_FAR - 1)) == 0,
                "trails");
-_Static_assert(sizeof(struct tw__head) + TW__TRAIL_NEAR * sizeof(uint32_t) <= 1 << TW__STRIDE_NEAR,
+_Static_assert(sizeof(struct tw__wheel_list) + TW__WHEEL_TRAIL_NEAR * sizeof(uint32_t) <=
+                   1 << TW__WHEEL_STRIDE_NEAR,
                "near slot");
-_Static_assert(sizeof(struct tw__head) + TW__TRAIL_FAR * sizeof(uint32_t) <= 1 << TW__STRIDE_FAR, "far slot");
+_Static_assert(sizeof(struct tw__wheel_list) + TW__WHEEL_TRAIL_FAR * sizeof(uint32_t) <=
+                   1 << TW__WHEEL_STRIDE_FAR,
+               "far slot");
 
 /* One ring, with the slot that is being refiled from it. */
-struct tw__level {
+struct tw__wheel_ring {
     _Alignas(64) uint64_t last; /* the last tick whose timers are filed here or below: the window's end */
     char *slots;                /* the ring: 1 << stride bytes a slot */
     uint32_t reach;   /* bytes of the ring less one slot when slots and span are powers of two, else 0 */
-    uint8_t turn;     /* then a tick turned right by this and masked with reach is the slot's place */
-    uint8_t place;    /* the level's number, for hints */
+    uint8_t rotate;   /* then a tick rotated right by this and masked with reach is where the slot starts */
+    uint8_t level;    /* its number, from 0 up */
     uint8_t trail;    /* length of a slot's trail - 1 */
     uint8_t stride;   /* log2 of the bytes of a slot */
-    uint8_t shift;    /* log2 of span, or TW__NO_SHIFT */
+    uint8_t shift;    /* log2 of span, or TW__WHEEL_NO_SHIFT */
     uint32_t mask;    /* slots - 1 when that is a power of two, else 0 */
     uint32_t count;   /* slots in the ring */
     uint32_t ahead;   /* a: upper slots in the window besides the current one */
@@ -90,20 +98,20 @@ struct tw__level {
     uint64_t *bound;  /* for each slot a tick before which no timer in it is due (exact.c); NULL: not needed */
     uint64_t head;    /* the first slot number that the window below does not hold yet */
     uint64_t started; /* the first slot number whose refiling has not started: at most head */
-    struct tw__head drain; /* the slot that is being refiled, taken off the ring */
-    uint64_t draining;     /* its slot number */
-    uint64_t drain_bound;  /* its bound */
-    uint64_t finish;       /* the tick at which it must be empty */
-    uint64_t pace;         /* timers to refile per tick until then */
-    uint64_t quota;        /* what the ticks passed so far have allowed */
-    void *block;           /* the memory of a grown level, for the hook */
+    struct tw__wheel_list drain; /* the slot that is being refiled, taken off the ring */
+    uint64_t draining;           /* its slot number */
+    uint64_t drain_bound;        /* its bound */
+    uint64_t finish;             /* the tick at which it must be empty */
+    uint64_t pace;               /* timers to refile per tick until then */
+    uint64_t quota;              /* what the ticks passed so far have allowed */
+    void *block;                 /* the memory of a grown level, for the hook */
 };
-enum { TW__NO_SHIFT = 255 };
+enum { TW__WHEEL_NO_SHIFT = 255 };
 
-enum tw__phase {
-    TW__SETTLED,  /* tick `cur` is done: what was due on it is in the due list, or out already */
-    TW__REFILING, /* tick `cur` was reached, its refiling is not finished */
-    TW__OPENED    /* tick `cur` is refiled; its slot is being sorted into due and not yet (one-level wheels) */
+enum tw__wheel_phase {
+    TW__WHEEL_SETTLED,  /* tick `cur` is done: what was due on it is in the due list, or out already */
+    TW__WHEEL_REFILING, /* tick `cur` was reached, its refiling is not finished */
+    TW__WHEEL_OPENED /* tick `cur` is refiled; its slot is being sorted into due and not yet (one-level wheels) */
 };
 
 struct tw_wheel {
@@ -124,9 +132,9 @@ struct tw_wheel {
     uint64_t turn_end;   /* when the turn that is being watched ends */
     uint64_t turn_first; /* the earliest deadline filed or put back in it */
     uint64_t range;      /* REJECT: the longest delay accepted */
-    struct tw__head due;
-    struct tw__head soon; /* timers filed for now: they fire when nothing in `due` is left */
-    struct tw__head held; /* timers filed for now inside a drain: `soon` of the next one */
+    struct tw__wheel_list due;
+    struct tw__wheel_list soon;       /* timers filed for now: they fire when nothing in `due` is left */
+    struct tw__wheel_list next_drain; /* timers filed for now inside a drain: `soon` of the next one */
     uint8_t levels;
     uint8_t overflow;
     uint8_t phase;
@@ -138,121 +146,103 @@ struct tw_wheel {
     tw_grow_fn *grow;
     void *grow_arg;
     uint8_t guess[64]; /* bit length of the delay -> the lowest level that could hold it */
-    struct tw__level level[];
+    struct tw__wheel_ring ring[];
 };
 
 /* ---- arithmetic ---------------------------------------------------------------------------------------- */
 
-/* The slot number of a tick: ticks divided by the span. TW__FIXED_GEOMETRY compiles the default geometry in, for the
- * benchmark that measures what run-time geometry costs. */
-static inline uint64_t tw__slot_number(const struct tw__level *level, uint32_t l, uint64_t tick)
+/* The slot number of a tick: ticks divided by the span. */
+static inline uint64_t tw__wheel_slot_number(const struct tw__wheel_ring *ring, uint64_t tick)
 {
-#ifdef TW__FIXED_GEOMETRY
-    static const uint8_t shift[] = {0, 9, 16, 23, 29, 35, 41, 47, 53, 59};
-    (void)level;
-    return tick >> shift[l];
-#else
-    (void)l;
-    return level->shift != TW__NO_SHIFT ? tick >> level->shift : tick / level->span;
-#endif
+    return ring->shift != TW__WHEEL_NO_SHIFT ? tick >> ring->shift : tick / ring->span;
 }
 
-/* Where a slot number stands in the ring. */
-static inline uint32_t tw__ring_index(const struct tw__level *level, uint32_t l, uint64_t number)
+/* The index of a slot number in the ring. */
+static inline uint32_t tw__wheel_slot_index(const struct tw__wheel_ring *ring, uint64_t number)
 {
-#ifdef TW__FIXED_GEOMETRY
-    static const uint16_t mask[] = {1023, 255, 255, 127, 127, 127, 127, 127, 127, 31};
-    (void)level;
-    return (uint32_t)number & mask[l];
-#else
-    (void)l;
-    return level->mask != 0 ? (uint32_t)number & level->mask : (uint32_t)(number % level->count);
-#endif
+    return ring->mask != 0 ? (uint32_t)number & ring->mask : (uint32_t)(number % ring->count);
 }
 
-/* The slot at a place in the ring. */
-static inline struct tw__slot *tw__slot_at(const struct tw__level *level, uint32_t index)
+/* The slot with an index. */
+static inline struct tw__wheel_slot *tw__wheel_slot_at(const struct tw__wheel_ring *ring, uint32_t index)
 {
-    return (struct tw__slot *)(void *)(level->slots + ((size_t)index << level->stride));
+    return (struct tw__wheel_slot *)(void *)(ring->slots + ((size_t)index << ring->stride));
 }
 
-/* The slot of a tick. A turn to the right that may go past 0 does the division by the span and the multiplication by
- * the bytes of a slot at once. */
-static inline struct tw__slot *tw__slot_for(const struct tw__level *level, uint64_t tick)
+/* The slot of a tick. A rotation to the right, by a number that may be below 0, does the division by the span and the
+ * multiplication by the bytes of a slot at once. */
+static inline struct tw__wheel_slot *tw__wheel_slot_for(const struct tw__wheel_ring *ring, uint64_t tick)
 {
-#ifdef TW__FIXED_GEOMETRY
-    return tw__slot_at(level, tw__ring_index(level, level->place, tw__slot_number(level, level->place, tick)));
-#else
-    if (TW__UNLIKELY(level->reach == 0))
-        return tw__slot_at(level, (uint32_t)(tick / level->span % level->count));
-    uint64_t turned = tick >> level->turn | tick << (-level->turn & 63);
-    return (struct tw__slot *)(void *)(level->slots + (turned & level->reach));
-#endif
+    if (TW__WHEEL_UNLIKELY(ring->reach == 0))
+        return tw__wheel_slot_at(ring, (uint32_t)(tick / ring->span % ring->count));
+    uint64_t rotated = tick >> ring->rotate | tick << (-ring->rotate & 63);
+    return (struct tw__wheel_slot *)(void *)(ring->slots + (rotated & ring->reach));
 }
 
-/* The lowest level whose window holds the deadline. Requires: some level does. Most timers are on the lowest two; to
- * the others the length of the delay leads. */
-static inline struct tw__level *tw__level_for(struct tw_wheel *w, uint64_t deadline)
+/* The ring of the lowest level whose window holds the deadline. Requires: some level does. Most timers are on the lowest two;
+ * to the others the length of the delay leads. */
+static inline struct tw__wheel_ring *tw__wheel_ring_for(struct tw_wheel *w, uint64_t deadline)
 {
-    struct tw__level *level = w->level;
-    if (deadline > level->last && deadline > (++level)->last) {
-        level = &w->level[w->guess[63 - __builtin_clzll(deadline - w->cur)]];
-        while (deadline > level->last)
-            level++;
+    struct tw__wheel_ring *ring = w->ring;
+    if (deadline > ring->last && deadline > (++ring)->last) {
+        ring = &w->ring[w->guess[63 - __builtin_clzll(deadline - w->cur)]];
+        while (deadline > ring->last)
+            ring++;
     }
-    return level;
+    return ring;
 }
 
-static inline uint32_t tw__place(const struct tw_timer *timer)
+/* The level that a timer was filed on, or TW__WHEEL_PUSHED. */
+static inline uint32_t tw__wheel_filed_on(const struct tw_timer *timer)
 {
     return timer->hint & 0xFF;
 }
 
-static inline bool tw__list_empty(const struct tw__head *head)
+static inline bool tw__wheel_list_empty(const struct tw__wheel_list *list)
 {
-    return head->link.next == &head->link;
+    return tw__list_empty(&list->link);
 }
 
-static inline void tw__list_init(struct tw__head *head, uint32_t id)
+static inline void tw__wheel_list_init(struct tw__wheel_list *list, uint32_t id)
 {
-    head->link.next = head->link.prev = &head->link;
-    head->filed = 0;
-    head->id = id;
+    tw__list_init(&list->link);
+    list->filed = 0;
+    list->id = id;
 }
 
 /* Whether timers are pending that were filed for now. */
-static inline bool tw__any_now(const struct tw_wheel *w)
+static inline bool tw__wheel_any_now(const struct tw_wheel *w)
 {
-    return !tw__list_empty(&w->soon) || !tw__list_empty(&w->held);
+    return !tw__wheel_list_empty(&w->soon) || !tw__wheel_list_empty(&w->next_drain);
 }
 
-static inline struct tw_timer *tw__timer(struct tw__link *link)
+static inline struct tw_timer *tw__wheel_timer_of(struct tw__link *link)
 {
     return (struct tw_timer *)link;
 }
 
 /* Prefetches a line in the neighbourhood of a timer. */
-static inline void tw__prefetch_line(const struct tw_timer *near, uint32_t line)
+static inline void tw__wheel_prefetch_line(const struct tw_timer *near, uint32_t line)
 {
-    uint64_t far = (uint64_t)(uintptr_t)near >> TW__LINE_SHIFT >> TW__LINE_BITS;
-    TW__PREFETCH((uintptr_t)((far << TW__LINE_BITS | line) << TW__LINE_SHIFT));
+    uint64_t far = (uint64_t)(uintptr_t)near >> TW__WHEEL_LINE_SHIFT >> TW__WHEEL_LINE_BITS;
+    TW__WHEEL_PREFETCH((uintptr_t)((far << TW__WHEEL_LINE_BITS | line) << TW__WHEEL_LINE_SHIFT));
 }
 
-static inline void tw__prefetch_hint(const struct tw_timer *timer)
+static inline void tw__wheel_prefetch_hint(const struct tw_timer *timer)
 {
-    tw__prefetch_line(timer, (uint32_t)(timer->hint >> TW__HINT_LINE));
+    tw__wheel_prefetch_line(timer, (uint32_t)(timer->hint >> TW__WHEEL_HINT_LINE));
 }
 
 /* Forgets the earliest deadline when a timer that has it goes, or gets a later one. Programs that never ask for it pay for
  * a look at the wheel, and none at the timer, whose line may not be there yet. */
-static inline void tw__exact_left(struct tw_wheel *w, uint64_t deadline)
+static inline void tw__wheel_exact_left(struct tw_wheel *w, uint64_t deadline)
 {
-    if (TW__UNLIKELY(w->exact != 0) && deadline == w->exact)
+    if (TW__WHEEL_UNLIKELY(w->exact != 0) && deadline == w->exact)
         w->exact = 0;
 }
 
 /* Sets the caller's time. */
-static inline void tw__set_now(struct tw_wheel *w, uint64_t now)
+static inline void tw__wheel_set_now(struct tw_wheel *w, uint64_t now)
 {
     w->now = now;
     w->open = w->door || w->asked ? 0 : UINT64_MAX - now;
@@ -260,58 +250,59 @@ static inline void tw__set_now(struct tw_wheel *w, uint64_t now)
 
 /* ---- bitmaps ------------------------------------------------------------------------------------------- */
 
-static inline void tw__bit_set(struct tw__level *level, uint32_t i)
+static inline void tw__wheel_bit_set(struct tw__wheel_ring *ring, uint32_t i)
 {
-    level->bits[i >> 6] |= (uint64_t)1 << (i & 63);
-    level->sums[i >> 12] |= (uint64_t)1 << (i >> 6 & 63);
-    level->top |= (uint64_t)1 << (i >> 12);
+    ring->bits[i >> 6] |= (uint64_t)1 << (i & 63);
+    ring->sums[i >> 12] |= (uint64_t)1 << (i >> 6 & 63);
+    ring->top |= (uint64_t)1 << (i >> 12);
 }
 
-static inline void tw__bit_clear(struct tw__level *level, uint32_t i)
+static inline void tw__wheel_bit_clear(struct tw__wheel_ring *ring, uint32_t i)
 {
-    if ((level->bits[i >> 6] &= ~((uint64_t)1 << (i & 63))) != 0)
+    if ((ring->bits[i >> 6] &= ~((uint64_t)1 << (i & 63))) != 0)
         return;
-    if ((level->sums[i >> 12] &= ~((uint64_t)1 << (i >> 6 & 63))) != 0)
+    if ((ring->sums[i >> 12] &= ~((uint64_t)1 << (i >> 6 & 63))) != 0)
         return;
-    level->top &= ~((uint64_t)1 << (i >> 12));
+    ring->top &= ~((uint64_t)1 << (i >> 12));
 }
 
-static inline bool tw__bit_test(const struct tw__level *level, uint32_t i)
+static inline bool tw__wheel_bit_test(const struct tw__wheel_ring *ring, uint32_t i)
 {
-    return level->bits[i >> 6] >> (i & 63) & 1;
+    return ring->bits[i >> 6] >> (i & 63) & 1;
 }
 
 /* The bits of a word above position i. */
-static inline uint64_t tw__above(uint64_t word, uint32_t i)
+static inline uint64_t tw__wheel_bits_above(uint64_t word, uint32_t i)
 {
     return i == 63 ? 0 : word & ~(uint64_t)0 << (i + 1);
 }
 
 /* How many slots after slot `from` the next occupied one is, going round. Requires: the ring holds timers. */
-static inline uint32_t tw__distance(const struct tw__level *level, uint32_t from)
+static inline uint32_t tw__wheel_distance(const struct tw__wheel_ring *ring, uint32_t from)
 {
     uint32_t word = from >> 6, sum = from >> 12;
-    uint64_t found = level->bits[word] >> (from & 63);
+    uint64_t found = ring->bits[word] >> (from & 63);
     if (found != 0)
         return (uint32_t)__builtin_ctzll(found);
-    if ((found = tw__above(level->sums[sum], word & 63)) == 0) {
-        if ((found = tw__above(level->top, sum)) == 0)
-            found = level->top; /* none up to the end: go round */
+    if ((found = tw__wheel_bits_above(ring->sums[sum], word & 63)) == 0) {
+        if ((found = tw__wheel_bits_above(ring->top, sum)) == 0)
+            found = ring->top; /* none up to the end: go round */
         sum = (uint32_t)__builtin_ctzll(found);
-        found = level->sums[sum];
+        found = ring->sums[sum];
     }
     word = sum << 6 | (uint32_t)__builtin_ctzll(found);
-    uint32_t i = word << 6 | (uint32_t)__builtin_ctzll(level->bits[word]);
-    return i >= from ? i - from : i + level->count - from;
+    uint32_t i = word << 6 | (uint32_t)__builtin_ctzll(ring->bits[word]);
+    return i >= from ? i - from : i + ring->count - from;
 }
 
 /* ---- shared between the files of the wheel --------------------------------------------------------------- */
 
-/* Sets up one level over memory for its slots, bitmaps and, if `bounded`, bounds; returns the first byte after them. */
-void *tw__level_init(struct tw__level *level, uint32_t l, const struct tw_level *shape, bool bounded,
-                     void *memory);
-/* Bytes for the slots, bitmaps and bounds of level l. */
-size_t tw__level_size(uint32_t l, uint32_t slots, bool bounded);
+/* Sets up the ring of a level over memory for its slots, bitmaps and, if `bounded`, bounds; returns the first byte after
+ * them. */
+void *tw__wheel_ring_init(struct tw__wheel_ring *ring, uint32_t level, const struct tw_level *shape,
+                          bool bounded, void *memory);
+/* Bytes for the slots, bitmaps and bounds of a level. */
+size_t tw__wheel_ring_size(uint32_t level, uint32_t slots, bool bounded);
 /* Fixes what depends on the levels around: lookahead, upper spans, nesting, guesses. */
 void tw__wheel_relate(struct tw_wheel *wheel);
 /* Moves the windows to where the wheel stands. */
@@ -319,16 +310,16 @@ void tw__wheel_windows(struct tw_wheel *wheel);
 /* The next tick with work, computed afresh. */
 uint64_t tw__wheel_event(const struct tw_wheel *wheel);
 /* The end of a level's own window, leaving the levels above out of account. */
-uint64_t tw__window_end(const struct tw_wheel *wheel, uint32_t l);
+uint64_t tw__wheel_window_end(const struct tw_wheel *wheel, uint32_t level);
 /* Moves a timer from its list to the front of another one. */
-void tw__wheel_list_move(struct tw_wheel *wheel, struct tw_timer *timer, struct tw__head *to);
+void tw__wheel_list_move(struct tw_wheel *wheel, struct tw_timer *timer, struct tw__wheel_list *to);
 /* Takes a timer that was pushed back out of its list and files it where it belongs now. */
 void tw__wheel_refile(struct tw_wheel *wheel, struct tw_timer *timer);
 /* A timer with this deadline is about to be linked to the front, or to the end, of the slot of its deadline. */
-void tw__bound_filed(struct tw_wheel *wheel, uint64_t deadline, bool front);
-/* A timer that waits on level l was moved to an earlier deadline in its slot. */
-void tw__bound_lowered(struct tw_wheel *wheel, uint32_t l, uint64_t deadline);
+void tw__wheel_bound_filed(struct tw_wheel *wheel, uint64_t deadline, bool front);
+/* A timer that waits on a level was moved to an earlier deadline in its slot. */
+void tw__wheel_bound_lowered(struct tw_wheel *wheel, uint32_t level, uint64_t deadline);
 /* NULL, or which memory of the earliest deadline is wrong: W10. */
-const char *tw__exact_check(const struct tw_wheel *wheel);
+const char *tw__wheel_exact_check(const struct tw_wheel *wheel);
 
 #endif

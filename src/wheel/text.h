@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct tw__text {
+struct tw__wheel_text {
     char *at;
     size_t size, length;
 };
 
 /* Empties the text. A buffer of size 0 takes nothing, not even the end mark. */
-static inline void tw__text_init(struct tw__text *text, char *buffer, size_t size)
+static inline void tw__wheel_text_init(struct tw__wheel_text *text, char *buffer, size_t size)
 {
     text->at = buffer;
     text->size = size;
@@ -23,7 +23,7 @@ static inline void tw__text_init(struct tw__text *text, char *buffer, size_t siz
         buffer[0] = '\0';
 }
 
-static inline void tw__text_put(struct tw__text *text, const char *string)
+static inline void tw__wheel_text_put(struct tw__wheel_text *text, const char *string)
 {
     for (; *string != '\0' && text->length + 1 < text->size; string++)
         text->at[text->length++] = *string;
@@ -31,7 +31,7 @@ static inline void tw__text_put(struct tw__text *text, const char *string)
         text->at[text->length] = '\0';
 }
 
-static inline void tw__text_number(struct tw__text *text, uint64_t number)
+static inline void tw__wheel_text_number(struct tw__wheel_text *text, uint64_t number)
 {
     char digits[21];
     size_t i = sizeof digits - 1;
@@ -40,7 +40,7 @@ static inline void tw__text_number(struct tw__text *text, uint64_t number)
         digits[--i] = (char)('0' + number % 10);
         number /= 10;
     } while (number != 0);
-    tw__text_put(text, digits + i);
+    tw__wheel_text_put(text, digits + i);
 }
 
 #endif

@@ -71,30 +71,30 @@ static inline void forget_event(struct tw_wheel *w)
  * path save registers, and stores are what bounds it. */
 
 /* A list has become empty: whatever remembers that it was not is told. Returns true. */
-static TW__COLD bool list_emptied(struct tw_wheel *w, struct tw__head *head)
+static TW__WHEEL_COLD bool list_emptied(struct tw_wheel *w, struct tw__wheel_list *list)
 {
-    if (head->id == TW__ID_DUE)
+    if (list->id == TW__WHEEL_ID_DUE)
         return true;
-    uint32_t l = head->id >> TW__ID_BITS, index = head->id & TW__ID_DRAIN;
-    struct tw__level *level = &w->level[l];
+    uint32_t level = list->id >> TW__WHEEL_ID_BITS, index = list->id & TW__WHEEL_ID_DRAIN;
+    struct tw__wheel_ring *ring = &w->ring[level];
     forget_event(w);
-    if (index == TW__ID_DRAIN) {
-        w->active &= ~((uint64_t)1 << l);
+    if (index == TW__WHEEL_ID_DRAIN) {
+        w->active &= ~((uint64_t)1 << level);
         return true;
     }
-    head->filed = 0;
-    tw__bit_clear(level, index);
-    if (level->top == 0)
-        w->occupied &= ~((uint64_t)1 << l);
+    list->filed = 0;
+    tw__wheel_bit_clear(ring, index);
+    if (ring->top == 0)
+        w->occupied &= ~((uint64_t)1 << level);
     return true;
 }
 
 /* A slot has got its first timer. Returns 0. */
-static TW__COLD int slot_occupied(struct tw_wheel *w, const struct tw__slot *slot)
+static TW__WHEEL_COLD int slot_occupied(struct tw_wheel *w, const struct tw__wheel_slot *slot)
 {
-    uint32_t l = slot->head.id >> TW__ID_BITS;
-    tw__bit_set(&w->level[l], slot->head.id & TW__ID_DRAIN);
-    w->occupied |= (uint64_t)1 << l;
+    uint32_t level = slot->list.id >> TW__WHEEL_ID_BITS;
+    tw__wheel_bit_set(&w->ring[level], slot->list.id & TW__WHEEL_ID_DRAIN);
+    w->occupied |= (uint64_t)1 << level;
     forget_event(w);
     return 0;
 }
@@ -104,8 +104,8 @@ static inline bool unlink_between(struct tw_wheel *w, struct tw__link *prev, str
 {
     prev->next = next;
     next->prev = prev;
-    if (TW__UNLIKELY(prev == next))
-        return list_emptied(w, (struct tw__head *)prev);
+    if (TW__WHEEL_UNLIKELY(prev == next))
+        return list_emptied(w, (struct tw__wheel_list *)prev);
     return true;
 }
 
@@ -115,7 +115,7 @@ static inline bool unlink_timer(struct tw_wheel *w, struct tw_timer *timer)
 }
 
 /* Moves all timers of one list to another, empty one. */
-static void list_splice(struct tw__head *from, struct tw__head *to)
+static void list_splice(struct tw__wheel_list *from, struct tw__wheel_list *to)
 {
     to->in_order = from->in_order;
     to->link = from->link;
@@ -145,73 +145,73 @@ static void note_deadline(struct tw_wheel *w, uint64_t deadline)
 
 static inline uint32_t line_of(const struct tw_timer *timer)
 {
-    return (uint32_t)((uintptr_t)timer >> TW__LINE_SHIFT);
+    return (uint32_t)((uintptr_t)timer >> TW__WHEEL_LINE_SHIFT);
 }
 
-static inline uint64_t hint_of(uint32_t line, uint32_t place)
+static inline uint64_t hint_of(uint32_t line, uint32_t filed_on)
 {
-    return (uint64_t)line << TW__HINT_LINE | place;
+    return (uint64_t)line << TW__WHEEL_HINT_LINE | filed_on;
 }
 
 /* Leaves the timer in the slot's trail; returns the line of the timer a trail's length before it. */
-static inline uint32_t leave_trail(const struct tw__level *level, struct tw__slot *slot,
+static inline uint32_t leave_trail(const struct tw__wheel_ring *ring, struct tw__wheel_slot *slot,
                                    const struct tw_timer *timer)
 {
-    uint32_t *step = &slot->trail[slot->head.filed++ & level->trail], before = *step;
+    uint32_t *step = &slot->trail[slot->list.filed++ & ring->trail], before = *step;
     *step = line_of(timer);
     return before;
 }
 
-/* Appends a timer to the slot of its deadline. Returns 0. */
+/* Appends a timer to the slot of its deadline, by hand: the old tail tells whether the slot was empty. Returns 0. */
 static inline int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
-    const struct tw__level *level = tw__level_for(w, deadline);
-    struct tw__slot *slot = tw__slot_for(level, deadline);
-    struct tw__link *head = &slot->head.link, *tail = head->prev;
+    const struct tw__wheel_ring *ring = tw__wheel_ring_for(w, deadline);
+    struct tw__wheel_slot *slot = tw__wheel_slot_for(ring, deadline);
+    struct tw__link *head = &slot->list.link, *tail = head->prev;
     timer->link.next = head;
     timer->link.prev = tail;
     timer->deadline = deadline;
-    timer->hint = hint_of(leave_trail(level, slot, timer), level->place);
+    timer->hint = hint_of(leave_trail(ring, slot, timer), ring->level);
     head->prev = &timer->link;
     tail->next = &timer->link;
-    return TW__UNLIKELY(tail == head) ? slot_occupied(w, slot) : 0;
+    return TW__WHEEL_UNLIKELY(tail == head) ? slot_occupied(w, slot) : 0;
 }
 
 /* On an upper level a list is walked from the tail, so the hint belongs to the timer a trail's length behind
  * the new front. The walk touches linked timers only. */
-static void hint_from_behind(struct tw__head *head, const struct tw_timer *front)
+static void hint_from_behind(struct tw__wheel_list *list, const struct tw_timer *front)
 {
     struct tw__link *link = front->link.next;
-    for (int i = 1; i < TW__TRAIL_FAR && link != &head->link; i++)
+    for (int i = 1; i < TW__WHEEL_TRAIL_FAR && link != &list->link; i++)
         link = link->next;
-    if (link != &head->link) {
-        struct tw_timer *behind = tw__timer(link);
-        behind->hint = hint_of(line_of(front), tw__place(behind));
+    if (link != &list->link) {
+        struct tw_timer *behind = tw__wheel_timer_of(link);
+        behind->hint = hint_of(line_of(front), tw__wheel_filed_on(behind));
     }
 }
 
-static inline void link_front(struct tw__head *head, struct tw_timer *timer)
+static inline void link_front(struct tw__wheel_list *list, struct tw_timer *timer)
 {
-    struct tw__link *first = head->link.next;
+    struct tw__link *first = list->link.next;
     timer->link.next = first;
-    timer->link.prev = &head->link;
+    timer->link.prev = &list->link;
     first->prev = &timer->link;
-    head->link.next = &timer->link;
+    list->link.next = &timer->link;
 }
 
 /* Puts a timer to the front of the slot of its deadline: it was filed before all that are there. */
 static void file_front(struct tw_wheel *w, struct tw_timer *timer)
 {
-    const struct tw__level *level = tw__level_for(w, timer->deadline);
-    struct tw__slot *slot = tw__slot_for(level, timer->deadline);
-    tw__bound_filed(w, timer->deadline, true);
-    if (tw__list_empty(&slot->head))
+    const struct tw__wheel_ring *ring = tw__wheel_ring_for(w, timer->deadline);
+    struct tw__wheel_slot *slot = tw__wheel_slot_for(ring, timer->deadline);
+    tw__wheel_bound_filed(w, timer->deadline, true);
+    if (tw__wheel_list_empty(&slot->list))
         slot_occupied(w, slot);
-    link_front(&slot->head, timer);
-    uint32_t before = leave_trail(level, slot, timer);
-    timer->hint = hint_of(level->place == 0 ? before : line_of(timer), level->place);
-    if (level->place > 0)
-        hint_from_behind(&slot->head, timer);
+    link_front(&slot->list, timer);
+    uint32_t before = leave_trail(ring, slot, timer);
+    timer->hint = hint_of(ring->level == 0 ? before : line_of(timer), ring->level);
+    if (ring->level > 0)
+        hint_from_behind(&slot->list, timer);
 }
 
 /* ---- growing and the door ------------------------------------------------------------------------------- */
@@ -219,13 +219,13 @@ static void file_front(struct tw_wheel *w, struct tw_timer *timer)
 /* Puts one level on top. The window that the old top had already counted on it, so no timer has to move. */
 static bool grow_level(struct tw_wheel *w)
 {
-    struct tw__level *top = &w->level[w->levels - 1];
+    struct tw__wheel_ring *top = &w->ring[w->levels - 1];
     struct tw_level shape = {.slots = top->count, .span = top->upper};
-    size_t size = tw__level_size(w->levels, shape.slots, true);
+    size_t size = tw__wheel_ring_size(w->levels, shape.slots, true);
     void *block = w->grow == NULL ? NULL : w->grow(w->grow_arg, NULL, size);
     if (block == NULL)
         return false;
-    tw__level_init(top + 1, w->levels, &shape, true, block);
+    tw__wheel_ring_init(top + 1, w->levels, &shape, true, block);
     top[1].block = block;
     w->levels++;
     tw__wheel_relate(w);
@@ -237,7 +237,7 @@ static bool grow_level(struct tw_wheel *w)
 static void shrink_to(struct tw_wheel *w, uint32_t levels)
 {
     while (w->levels > levels)
-        w->grow(w->grow_arg, w->level[--w->levels].block, 0);
+        w->grow(w->grow_arg, w->ring[--w->levels].block, 0);
     tw__wheel_relate(w);
 }
 
@@ -254,7 +254,7 @@ static int check_reach(struct tw_wheel *w, uint64_t deadline)
         return TW_ERANGE;
     note_deadline(w, deadline);
     uint32_t levels = w->levels;
-    while (deadline > w->level[w->levels - 1].last) {
+    while (deadline > w->ring[w->levels - 1].last) {
         if (!grow_level(w)) {
             shrink_to(w, levels);
             return TW_ENOMEM;
@@ -271,21 +271,21 @@ static inline bool door_open(const struct tw_wheel *w, uint64_t deadline)
 
 /* ---- add, move, cancel ----------------------------------------------------------------------------------- */
 
-static TW__COLD int add_checked(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+static TW__WHEEL_COLD int add_checked(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     deadline = next_tick_at_least(w, deadline);
     int error = check_reach(w, deadline);
     if (error != 0)
         return error;
     w->count++;
-    tw__bound_filed(w, deadline, false);
+    tw__wheel_bound_filed(w, deadline, false);
     return file(w, timer, deadline);
 }
 
 static inline int add(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     TW_ASSERT(!tw_timer_pending(timer));
-    if (TW__UNLIKELY(!door_open(w, deadline)))
+    if (TW__WHEEL_UNLIKELY(!door_open(w, deadline)))
         return add_checked(w, timer, deadline);
     w->count++;
     return file(w, timer, deadline);
@@ -293,7 +293,7 @@ static inline int add(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadl
 
 int tw_wheel_add_at(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
-    return TW_AUDITED(w, add(w, timer, deadline));
+    return TW__WHEEL_AUDITED(w, add(w, timer, deadline));
 }
 
 int tw_wheel_add_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
@@ -304,41 +304,41 @@ int tw_wheel_add_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
 /* True when the timer, not pushed back, stays in the slot it is in. */
 static bool same_slot(const struct tw_wheel *w, const struct tw_timer *timer, uint64_t deadline)
 {
-    uint32_t l = tw__place(timer);
-    if (l == 0 || l == TW__PLACE_PUSHED)
+    uint32_t level = tw__wheel_filed_on(timer);
+    if (level == 0 || level == TW__WHEEL_PUSHED)
         return false;
-    const struct tw__level *level = &w->level[l];
-    return tw__slot_number(level, l, deadline) == tw__slot_number(level, l, timer->deadline);
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    return tw__wheel_slot_number(ring, deadline) == tw__wheel_slot_number(ring, timer->deadline);
 }
 
-static TW__COLD int move_earlier(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+static TW__WHEEL_COLD int move_earlier(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     if (deadline == timer->deadline)
         return 0;
     if (same_slot(w, timer, deadline)) {
         timer->deadline = deadline;
         if (w->asked)
-            tw__bound_lowered(w, tw__place(timer), deadline);
+            tw__wheel_bound_lowered(w, tw__wheel_filed_on(timer), deadline);
         return 0;
     }
     unlink_timer(w, timer);
-    tw__bound_filed(w, deadline, false);
+    tw__wheel_bound_filed(w, deadline, false);
     return file(w, timer, deadline);
 }
 
 /* Later, from level 0 or the due list: the timer is filed again at once. Were it only marked, a tick on which a million
  * timers had been pushed back would have to look at each of them. On a ring without levels above it waits all the same:
  * there a slot is looked through whole anyway. */
-static TW__COLD int move_near(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+static TW__WHEEL_COLD int move_near(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
-    if (w->level[0].upper == 0 && !(timer->hint & TW__HINT_NOW) && timer->deadline >= w->near) {
+    if (w->ring[0].upper == 0 && !(timer->hint & TW__WHEEL_HINT_NOW) && timer->deadline >= w->near) {
         timer->deadline = deadline;
-        timer->hint |= TW__PLACE_PUSHED;
+        timer->hint |= TW__WHEEL_PUSHED;
         return 0;
     }
-    tw__exact_left(w, timer->deadline);
+    tw__wheel_exact_left(w, timer->deadline);
     unlink_timer(w, timer);
-    tw__bound_filed(w, deadline, false);
+    tw__wheel_bound_filed(w, deadline, false);
     return file(w, timer, deadline);
 }
 
@@ -347,10 +347,10 @@ static inline int move_pending(struct tw_wheel *w, struct tw_timer *timer, uint6
 {
     if (deadline <= timer->deadline)
         return move_earlier(w, timer, deadline);
-    if (tw__place(timer) == 0)
+    if (tw__wheel_filed_on(timer) == 0)
         return move_near(w, timer, deadline);
     timer->deadline = deadline;
-    timer->hint |= TW__PLACE_PUSHED;
+    timer->hint |= TW__WHEEL_PUSHED;
     return 0;
 }
 
@@ -360,7 +360,7 @@ static inline bool leaves_the_front(const struct tw_wheel *w, const struct tw_ti
     return timer->deadline < w->near && timer->deadline < deadline;
 }
 
-static TW__COLD int move_checked(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+static TW__WHEEL_COLD int move_checked(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     deadline = next_tick_at_least(w, deadline);
     int error = check_reach(w, deadline);
@@ -375,7 +375,7 @@ static inline int move(struct tw_wheel *w, struct tw_timer *timer, uint64_t dead
 {
     if (!tw_timer_pending(timer))
         return tw_wheel_add_at(w, timer, deadline);
-    if (TW__UNLIKELY(!door_open(w, deadline))) {
+    if (TW__WHEEL_UNLIKELY(!door_open(w, deadline))) {
         if (w->door || deadline <= w->now)
             return move_checked(w, timer, deadline);
         if (leaves_the_front(w, timer, deadline))
@@ -386,7 +386,7 @@ static inline int move(struct tw_wheel *w, struct tw_timer *timer, uint64_t dead
 
 int tw_wheel_move_at(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
-    return TW_AUDITED(w, move(w, timer, deadline));
+    return TW__WHEEL_AUDITED(w, move(w, timer, deadline));
 }
 
 int tw_wheel_move_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
@@ -398,16 +398,12 @@ int tw_wheel_move_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
 void tw_wheel_add_now(struct tw_wheel *w, struct tw_timer *timer)
 {
     TW_ASSERT(!tw_timer_pending(timer));
-    struct tw__link *head = w->in_drain ? &w->held.link : &w->soon.link;
-    timer->link.next = head;
-    timer->link.prev = head->prev;
-    head->prev->next = &timer->link;
-    head->prev = &timer->link;
+    tw__list_append(w->in_drain ? &w->next_drain.link : &w->soon.link, &timer->link);
     timer->deadline = w->now;
-    timer->hint = TW__HINT_NOW;
+    timer->hint = TW__WHEEL_HINT_NOW;
     w->quiet = 0;
     w->count++;
-    (void)TW_AUDITED(w, 0);
+    (void)TW__WHEEL_AUDITED(w, 0);
 }
 
 /* Takes a timer out of its list and marks it as not pending. Returns true. */
@@ -423,21 +419,21 @@ bool tw_wheel_cancel(struct tw_wheel *w, struct tw_timer *timer)
     if (!tw_timer_pending(timer))
         return false;
     w->count--;
-    tw__exact_left(w, timer->deadline);
-    return TW_AUDITED(w, unlink_pending(w, timer));
+    tw__wheel_exact_left(w, timer->deadline);
+    return TW__WHEEL_AUDITED(w, unlink_pending(w, timer));
 }
 
 /* ---- windows and events ---------------------------------------------------------------------------------- */
 
-/* The end of level l's own window: its upper slots from the current one to `ahead` further on. */
-uint64_t tw__window_end(const struct tw_wheel *w, uint32_t l)
+/* The end of a level's own window: its upper slots from the current one to `ahead` further on. */
+uint64_t tw__wheel_window_end(const struct tw_wheel *w, uint32_t level)
 {
-    const struct tw__level *level = &w->level[l];
-    if (level->upper == 0)
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    if (ring->upper == 0)
         return UINT64_MAX;
-    uint64_t current = l + 1 < w->levels ? tw__slot_number(level + 1, l + 1, w->cur) : w->cur / level->upper;
-    uint64_t end = current + level->ahead + 1, ticks;
-    if (__builtin_mul_overflow(end, level->upper, &ticks))
+    uint64_t current = level + 1 < w->levels ? tw__wheel_slot_number(ring + 1, w->cur) : w->cur / ring->upper;
+    uint64_t end = current + ring->ahead + 1, ticks;
+    if (__builtin_mul_overflow(end, ring->upper, &ticks))
         return UINT64_MAX;
     return ticks - 1;
 }
@@ -445,59 +441,59 @@ uint64_t tw__window_end(const struct tw_wheel *w, uint32_t l)
 void tw__wheel_windows(struct tw_wheel *w)
 {
     uint64_t above = UINT64_MAX;
-    for (uint32_t l = w->levels; l-- > 0;) {
-        struct tw__level *level = &w->level[l];
-        uint64_t own = tw__window_end(w, l);
-        level->last = above = own < above ? own : above;
-        if (l + 1 < w->levels)
-            level[1].head = tw__slot_number(level + 1, l + 1, above) + 1;
+    for (uint32_t level = w->levels; level-- > 0;) {
+        struct tw__wheel_ring *ring = &w->ring[level];
+        uint64_t own = tw__wheel_window_end(w, level);
+        ring->last = above = own < above ? own : above;
+        if (level + 1 < w->levels)
+            ring[1].head = tw__wheel_slot_number(ring + 1, above) + 1;
     }
-    uint64_t unit = w->level[0].upper;
+    uint64_t unit = w->ring[0].upper;
     w->boundary = unit == 0 ? UINT64_MAX : tw__mul_saturating(w->cur / unit + 1, unit);
 }
 
-/* The first tick at which level l's window holds `tick`, leaving the levels above out of account. `tick` is the
- * start of an upper slot. */
-static uint64_t enter_own(const struct tw__level *level, uint64_t tick)
+/* The first tick at which a level's window holds `tick`, leaving the levels above out of account. `tick` is the start of
+ * an upper slot. */
+static uint64_t enter_own(const struct tw__wheel_ring *ring, uint64_t tick)
 {
-    if (level->upper == 0)
+    if (ring->upper == 0)
         return 0;
-    uint64_t slot = tick / level->upper;
-    return slot < level->ahead ? 0 : (slot - level->ahead) * level->upper;
+    uint64_t slot = tick / ring->upper;
+    return slot < ring->ahead ? 0 : (slot - ring->ahead) * ring->upper;
 }
 
-/* The first tick at which level l's window holds `tick`. */
-static uint64_t enter(const struct tw_wheel *w, uint32_t l, uint64_t tick)
+/* The first tick at which a level's window holds `tick`. */
+static uint64_t enter(const struct tw_wheel *w, uint32_t level, uint64_t tick)
 {
-    uint64_t first = enter_own(&w->level[l], tick);
+    uint64_t first = enter_own(&w->ring[level], tick);
     if (w->nested)
         return first;
-    for (l++; l < w->levels; l++) {
-        uint64_t other = enter_own(&w->level[l], tick);
+    for (level++; level < w->levels; level++) {
+        uint64_t other = enter_own(&w->ring[level], tick);
         if (other > first)
             first = other;
     }
     return first;
 }
 
-/* The next tick at which level l has a slot to open (level 0) or to start refiling. */
-static uint64_t ring_event(const struct tw_wheel *w, uint32_t l)
+/* The next tick at which a level has a slot to open (level 0) or to start refiling. */
+static uint64_t ring_event(const struct tw_wheel *w, uint32_t level)
 {
-    const struct tw__level *level = &w->level[l];
-    if (l == 0 && w->cur == UINT64_MAX)
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    if (level == 0 && w->cur == UINT64_MAX)
         return TW_NEVER; /* what waits there was filed after the last tick */
-    uint64_t from = l == 0 ? w->cur + 1 : level->head;
-    uint64_t slot = from + tw__distance(level, tw__ring_index(level, l, from));
-    TW_ASSERT(slot >= from && slot <= UINT64_MAX / level->span);
-    return l == 0 ? slot : enter(w, l - 1, slot * level->span);
+    uint64_t from = level == 0 ? w->cur + 1 : ring->head;
+    uint64_t slot = from + tw__wheel_distance(ring, tw__wheel_slot_index(ring, from));
+    TW_ASSERT(slot >= from && slot <= UINT64_MAX / ring->span);
+    return level == 0 ? slot : enter(w, level - 1, slot * ring->span);
 }
 
 /* When a slot being refiled wants the next wake-up: for its next chunk, and at last when it must be empty. */
-static uint64_t drain_event(const struct tw_wheel *w, const struct tw__level *level)
+static uint64_t drain_event(const struct tw_wheel *w, const struct tw__wheel_ring *ring)
 {
-    uint64_t ticks = TW__WAKE_CHUNK / level->pace;
+    uint64_t ticks = TW__WHEEL_WAKE_CHUNK / ring->pace;
     uint64_t chunk = tw__add_saturating(w->cur, ticks == 0 ? 1 : ticks);
-    return chunk < level->finish ? chunk : level->finish;
+    return chunk < ring->finish ? chunk : ring->finish;
 }
 
 uint64_t tw__wheel_event(const struct tw_wheel *w)
@@ -509,7 +505,7 @@ uint64_t tw__wheel_event(const struct tw_wheel *w)
             first = event;
     }
     for (uint64_t levels = w->active; levels != 0; levels &= levels - 1) {
-        uint64_t event = drain_event(w, &w->level[__builtin_ctzll(levels)]);
+        uint64_t event = drain_event(w, &w->ring[__builtin_ctzll(levels)]);
         if (event < first)
             first = event;
     }
@@ -528,14 +524,14 @@ static inline uint64_t known_event(struct tw_wheel *w)
 /* The tick to go to when a whole turn has brought nothing: where the slot of the earliest deadline starts. */
 static uint64_t skip_turns(struct tw_wheel *w, uint64_t event)
 {
-    uint32_t l = w->levels - 1;
-    const struct tw__level *top = &w->level[l];
+    uint32_t level = w->levels - 1;
+    const struct tw__wheel_ring *top = &w->ring[level];
     if (w->turn_first <= w->cur)
         restart_turn(w); /* that one was cancelled */
-    if (w->cur < w->turn_end || w->active != 0 || w->occupied != (uint64_t)1 << l)
+    if (w->cur < w->turn_end || w->active != 0 || w->occupied != (uint64_t)1 << level)
         return event;
     uint64_t start = w->turn_first / top->span * top->span;
-    uint64_t first = l == 0 ? start : enter(w, l - 1, start);
+    uint64_t first = level == 0 ? start : enter(w, level - 1, start);
     return first > event ? first : event;
 }
 
@@ -550,7 +546,7 @@ uint64_t tw_wheel_next_bound(const struct tw_wheel *w)
 {
     if (w->count == 0)
         return TW_NEVER; /* a poll that was cut short has left its tick half done: the next one goes on */
-    if (!tw__list_empty(&w->due) || tw__any_now(w) || w->phase != TW__SETTLED)
+    if (!tw__wheel_list_empty(&w->due) || tw__wheel_any_now(w) || w->phase != TW__WHEEL_SETTLED)
         return w->now;
     /* What is remembered of events is no part of what a caller can see of a wheel. */
     uint64_t event = next_stop((struct tw_wheel *)(uintptr_t)w);
@@ -559,7 +555,7 @@ uint64_t tw_wheel_next_bound(const struct tw_wheel *w)
 
 /* ---- refiling -------------------------------------------------------------------------------------------- */
 
-void tw__wheel_list_move(struct tw_wheel *w, struct tw_timer *timer, struct tw__head *to)
+void tw__wheel_list_move(struct tw_wheel *w, struct tw_timer *timer, struct tw__wheel_list *to)
 {
     unlink_timer(w, timer);
     link_front(to, timer);
@@ -569,20 +565,20 @@ void tw__wheel_refile(struct tw_wheel *w, struct tw_timer *timer)
 {
     unlink_timer(w, timer);
     note_deadline(w, timer->deadline);
-    tw__bound_filed(w, timer->deadline, false);
+    tw__wheel_bound_filed(w, timer->deadline, false);
     file(w, timer, timer->deadline);
     w->refiled++;
 }
 
 /* Takes the last timer off a level's drain list and puts it where it belongs now. */
-static void refile_one(struct tw_wheel *w, struct tw__level *level)
+static void refile_one(struct tw_wheel *w, struct tw__wheel_ring *ring)
 {
-    struct tw__link *tail = level->drain.link.prev;
-    struct tw_timer *timer = tw__timer(tail);
-    tw__prefetch_hint(timer);
+    struct tw__link *tail = ring->drain.link.prev;
+    struct tw_timer *timer = tw__wheel_timer_of(tail);
+    tw__wheel_prefetch_hint(timer);
     bool due =
-        level == &w->level[0] && timer->deadline <= w->cur; /* the slot of this very tick is being sorted */
-    if (!due && tw__place(timer) == TW__PLACE_PUSHED) {
+        ring == &w->ring[0] && timer->deadline <= w->cur; /* the slot of this very tick is being sorted */
+    if (!due && tw__wheel_filed_on(timer) == TW__WHEEL_PUSHED) {
         tw__wheel_refile(w, timer);
         return;
     }
@@ -596,13 +592,13 @@ static void refile_one(struct tw_wheel *w, struct tw__level *level)
 }
 
 /* Refiles up to `limit` timers of a level, as far as the budget goes; returns how many. */
-static uint64_t refile(struct tw_wheel *w, struct tw__level *level, uint64_t limit, uint64_t *budget)
+static uint64_t refile(struct tw_wheel *w, struct tw__wheel_ring *ring, uint64_t limit, uint64_t *budget)
 {
     if (limit > *budget)
         limit = *budget;
     uint64_t done = 0;
-    for (; done < limit && !tw__list_empty(&level->drain); done++)
-        refile_one(w, level);
+    for (; done < limit && !tw__wheel_list_empty(&ring->drain); done++)
+        refile_one(w, ring);
     *budget -= done;
     return done;
 }
@@ -611,28 +607,28 @@ static uint64_t refile(struct tw_wheel *w, struct tw__level *level, uint64_t lim
 static bool refile_active(struct tw_wheel *w, uint64_t *budget)
 {
     for (uint64_t levels = w->active; levels != 0;) {
-        uint32_t l = 63 - (uint32_t)__builtin_clzll(levels);
-        struct tw__level *level = &w->level[l];
-        levels &= ~((uint64_t)1 << l);
-        if (w->cur >= level->finish)
-            level->quota = UINT64_MAX;
-        level->quota -= refile(w, level, level->quota, budget);
-        if (level->quota > 0 && (w->active >> l & 1))
+        uint32_t level = 63 - (uint32_t)__builtin_clzll(levels);
+        struct tw__wheel_ring *ring = &w->ring[level];
+        levels &= ~((uint64_t)1 << level);
+        if (w->cur >= ring->finish)
+            ring->quota = UINT64_MAX;
+        ring->quota -= refile(w, ring, ring->quota, budget);
+        if (ring->quota > 0 && (w->active >> level & 1))
             return false; /* the budget has ended */
     }
     return true;
 }
 
-/* By when slot `slot` of level l must be empty: before any of it comes into the window two levels down, and before
+/* By when slot `slot` of a level must be empty: before any of it comes into the window two levels down, and before
  * the next slot of its own level starts. Level 1 may go on until its first tick is opened. */
-static uint64_t finish_for(const struct tw_wheel *w, uint32_t l, uint64_t slot)
+static uint64_t finish_for(const struct tw_wheel *w, uint32_t level, uint64_t slot)
 {
-    const struct tw__level *level = &w->level[l];
-    uint64_t first = slot * level->span;
-    uint64_t finish = l == 1 ? first : enter(w, l - 2, first) - 1;
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    uint64_t first = slot * ring->span;
+    uint64_t finish = level == 1 ? first : enter(w, level - 2, first) - 1;
     uint64_t next;
-    if (!__builtin_add_overflow(first, level->span, &next)) {
-        next = enter(w, l - 1, next);
+    if (!__builtin_add_overflow(first, ring->span, &next)) {
+        next = enter(w, level - 1, next);
         if (next < finish)
             finish = next;
     }
@@ -640,56 +636,56 @@ static uint64_t finish_for(const struct tw_wheel *w, uint32_t l, uint64_t slot)
 }
 
 /* The timers that are walked first have no hint that points at them, but they are in the trail. */
-static inline void prefetch_trail(const struct tw__level *level, const struct tw__slot *slot)
+static inline void prefetch_trail(const struct tw__wheel_ring *ring, const struct tw__wheel_slot *slot)
 {
-    const struct tw_timer *tail = tw__timer(slot->head.link.prev);
-    for (uint32_t i = 0; i <= level->trail && i < slot->head.filed; i++)
-        tw__prefetch_line(tail, slot->trail[i]);
+    const struct tw_timer *tail = tw__wheel_timer_of(slot->list.link.prev);
+    for (uint32_t i = 0; i <= ring->trail && i < slot->list.filed; i++)
+        tw__wheel_prefetch_line(tail, slot->trail[i]);
 }
 
 /* Takes a slot off its ring to be refiled, at a pace that empties it just in time. */
-static void start_slot(struct tw_wheel *w, uint32_t l, uint64_t number)
+static void start_slot(struct tw_wheel *w, uint32_t level, uint64_t number)
 {
-    struct tw__level *level = &w->level[l];
-    struct tw__slot *slot = tw__slot_at(level, tw__ring_index(level, l, number));
-    uint64_t filed = slot->head.filed < w->count ? slot->head.filed : w->count;
-    prefetch_trail(level, slot);
-    list_splice(&slot->head, &level->drain);
-    list_emptied(w, &slot->head);
-    w->active |= (uint64_t)1 << l;
-    level->draining = number;
-    level->drain_bound = level->bound[tw__ring_index(level, l, number)];
-    level->quota = 0;
-    level->finish = l == 0 ? w->cur : finish_for(w, l, number);
-    if (level->finish <= w->cur || filed <= TW__SMALL_SLOT)
-        level->finish = w->cur;
+    struct tw__wheel_ring *ring = &w->ring[level];
+    struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, tw__wheel_slot_index(ring, number));
+    uint64_t filed = slot->list.filed < w->count ? slot->list.filed : w->count;
+    prefetch_trail(ring, slot);
+    list_splice(&slot->list, &ring->drain);
+    list_emptied(w, &slot->list);
+    w->active |= (uint64_t)1 << level;
+    ring->draining = number;
+    ring->drain_bound = ring->bound[tw__wheel_slot_index(ring, number)];
+    ring->quota = 0;
+    ring->finish = level == 0 ? w->cur : finish_for(w, level, number);
+    if (ring->finish <= w->cur || filed <= TW__WHEEL_SMALL_SLOT)
+        ring->finish = w->cur;
     else
-        level->pace = filed / (level->finish - w->cur) + 1;
+        ring->pace = filed / (ring->finish - w->cur) + 1;
 }
 
-/* Starts the slots of level l that the window below has come to hold. False when the budget ended first. */
-static bool start_level(struct tw_wheel *w, uint32_t l, uint64_t *budget)
+/* Starts the slots of a level that the window below has come to hold. False when the budget ended first. */
+static bool start_level(struct tw_wheel *w, uint32_t level, uint64_t *budget)
 {
-    struct tw__level *level = &w->level[l];
-    while (level->started < level->head && (w->occupied >> l & 1)) {
-        uint64_t number = level->started + tw__distance(level, tw__ring_index(level, l, level->started));
-        if (number >= level->head)
+    struct tw__wheel_ring *ring = &w->ring[level];
+    while (ring->started < ring->head && (w->occupied >> level & 1)) {
+        uint64_t number = ring->started + tw__wheel_distance(ring, tw__wheel_slot_index(ring, ring->started));
+        if (number >= ring->head)
             break;
-        level->started = number + 1;
-        start_slot(w, l, number);
-        if (w->cur >= level->finish)
-            refile(w, level, UINT64_MAX, budget);
-        if (w->cur >= level->finish && (w->active >> l & 1))
+        ring->started = number + 1;
+        start_slot(w, level, number);
+        if (w->cur >= ring->finish)
+            refile(w, ring, UINT64_MAX, budget);
+        if (w->cur >= ring->finish && (w->active >> level & 1))
             return false;
     }
-    level->started = level->head;
+    ring->started = ring->head;
     return true;
 }
 
 static bool start_due_slots(struct tw_wheel *w, uint64_t *budget)
 {
-    for (uint32_t l = w->levels; l-- > 1;)
-        if (!start_level(w, l, budget))
+    for (uint32_t level = w->levels; level-- > 1;)
+        if (!start_level(w, level, budget))
             return false;
     return true;
 }
@@ -699,18 +695,18 @@ static bool start_due_slots(struct tw_wheel *w, uint64_t *budget)
 /* Opens the slot of tick `cur`. On one-level wheels it may hold timers of later turns. */
 static void open_tick(struct tw_wheel *w)
 {
-    struct tw__level *level = &w->level[0];
-    uint32_t index = tw__ring_index(level, 0, w->cur);
-    if (!tw__bit_test(level, index))
+    struct tw__wheel_ring *ring = &w->ring[0];
+    uint32_t index = tw__wheel_slot_index(ring, w->cur);
+    if (!tw__wheel_bit_test(ring, index))
         return;
-    if (level->bound != NULL) {
+    if (ring->bound != NULL) {
         start_slot(w, 0, w->cur);
         return;
     }
-    struct tw__slot *slot = tw__slot_at(level, index);
-    prefetch_trail(level, slot);
-    list_splice(&slot->head, &w->due);
-    list_emptied(w, &slot->head);
+    struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, index);
+    prefetch_trail(ring, slot);
+    list_splice(&slot->list, &w->due);
+    list_emptied(w, &slot->list);
 }
 
 /* Finishes the tick that the wheel stands on. False when the budget ended first. */
@@ -718,15 +714,15 @@ static bool settle(struct tw_wheel *w, uint64_t *budget)
 {
     if (!refile_active(w, budget))
         return false;
-    if (w->phase == TW__REFILING) {
+    if (w->phase == TW__WHEEL_REFILING) {
         if (!start_due_slots(w, budget))
             return false;
         open_tick(w);
-        w->phase = TW__OPENED;
+        w->phase = TW__WHEEL_OPENED;
         if (!refile_active(w, budget))
             return false;
     }
-    w->phase = TW__SETTLED;
+    w->phase = TW__WHEEL_SETTLED;
     return true;
 }
 
@@ -734,9 +730,9 @@ static bool settle(struct tw_wheel *w, uint64_t *budget)
  * again, as their places in the ring belong to later slots now. */
 static void move_windows(struct tw_wheel *w)
 {
-    for (uint32_t l = 1; l < w->levels; l++) {
-        uint64_t current = tw__slot_number(&w->level[l], l, w->cur);
-        w->level[l].started = w->level[l].head > current ? w->level[l].head : current;
+    for (uint32_t level = 1; level < w->levels; level++) {
+        uint64_t current = tw__wheel_slot_number(&w->ring[level], w->cur);
+        w->ring[level].started = w->ring[level].head > current ? w->ring[level].head : current;
     }
     tw__wheel_windows(w);
 }
@@ -746,8 +742,8 @@ static void pass_time(struct tw_wheel *w, uint64_t tick)
 {
     uint64_t elapsed = tick - w->cur;
     for (uint64_t levels = w->active; levels != 0; levels &= levels - 1) {
-        struct tw__level *level = &w->level[__builtin_ctzll(levels)];
-        level->quota = tw__add_saturating(level->quota, tw__mul_saturating(level->pace, elapsed));
+        struct tw__wheel_ring *ring = &w->ring[__builtin_ctzll(levels)];
+        ring->quota = tw__add_saturating(ring->quota, tw__mul_saturating(ring->pace, elapsed));
         w->event_known = false; /* the next chunk is due that much later */
     }
     w->event_known = w->event_known && tick < w->event;
@@ -764,18 +760,18 @@ static bool step(struct tw_wheel *w)
     uint64_t event = next_stop(w);
     bool work = event <= w->now || w->active != 0;
     pass_time(w, event < w->now ? event : w->now);
-    w->phase = work ? TW__REFILING : TW__SETTLED;
+    w->phase = work ? TW__WHEEL_REFILING : TW__WHEEL_SETTLED;
     return true;
 }
 
 /* Hands out the first timer of the due list; those that were pushed back are filed again. */
 static struct tw_timer *take_due(struct tw_wheel *w, uint64_t *budget)
 {
-    for (; *budget > 0 && !tw__list_empty(&w->due); --*budget) {
-        struct tw_timer *timer = tw__timer(w->due.link.next);
-        tw__prefetch_hint(timer);
+    for (; *budget > 0 && !tw__wheel_list_empty(&w->due); --*budget) {
+        struct tw_timer *timer = tw__wheel_timer_of(w->due.link.next);
+        tw__wheel_prefetch_hint(timer);
         if (timer->deadline <= w->cur) {
-            tw__exact_left(w, timer->deadline);
+            tw__wheel_exact_left(w, timer->deadline);
             unlink_pending(w, timer);
             --*budget;
             w->count--;
@@ -791,13 +787,13 @@ static struct tw_timer *take_due(struct tw_wheel *w, uint64_t *budget)
 /* Nothing else is due: hands out the first of the timers that were filed for now. */
 static enum tw_polled take_soon(struct tw_wheel *w, uint64_t *budget, struct tw_timer **timer)
 {
-    if (tw__list_empty(&w->soon))
+    if (tw__wheel_list_empty(&w->soon))
         return TW_POLL_IDLE;
     if (*budget == 0)
         return TW_POLL_MORE;
     --*budget;
     w->count--;
-    *timer = tw__timer(w->soon.link.next);
+    *timer = tw__wheel_timer_of(w->soon.link.next);
     unlink_pending(w, *timer);
     return TW_POLL_DUE;
 }
@@ -806,11 +802,11 @@ static enum tw_polled take_next(struct tw_wheel *w, uint64_t *budget, struct tw_
 {
     *timer = NULL;
     do {
-        if (w->phase != TW__SETTLED && !settle(w, budget))
+        if (w->phase != TW__WHEEL_SETTLED && !settle(w, budget))
             return TW_POLL_MORE;
         if ((*timer = take_due(w, budget)) != NULL)
             return TW_POLL_DUE;
-        if (!tw__list_empty(&w->due))
+        if (!tw__wheel_list_empty(&w->due))
             return TW_POLL_MORE;
     } while (step(w));
     return take_soon(w, budget, timer);
@@ -819,11 +815,11 @@ static enum tw_polled take_next(struct tw_wheel *w, uint64_t *budget, struct tw_
 static enum tw_polled advance(struct tw_wheel *w, uint64_t now, uint64_t *budget, struct tw_timer **timer)
 {
     if (now > w->now)
-        tw__set_now(w, now);
+        tw__wheel_set_now(w, now);
     enum tw_polled polled = take_next(w, budget, timer);
     w->in_drain = polled != TW_POLL_IDLE;
-    if (!w->in_drain && !tw__list_empty(&w->held))
-        list_splice(&w->held, &w->soon); /* filed in the drain that ends here, they are the next one's */
+    if (!w->in_drain && !tw__wheel_list_empty(&w->next_drain))
+        list_splice(&w->next_drain, &w->soon); /* filed in the drain that ends here, they are the next one's */
     return polled;
 }
 
@@ -831,7 +827,7 @@ static enum tw_polled advance(struct tw_wheel *w, uint64_t now, uint64_t *budget
 static void note_quiet(struct tw_wheel *w)
 {
     uint64_t event = known_event(w);
-    bool busy = w->active != 0 || !tw__list_empty(&w->soon);
+    bool busy = w->active != 0 || !tw__wheel_list_empty(&w->soon);
     w->quiet = busy ? 0 : event < w->boundary ? event : w->boundary;
 }
 
@@ -839,7 +835,7 @@ struct tw_timer *tw_wheel_poll(struct tw_wheel *w, uint64_t now)
 {
     if (now < w->quiet) {
         if (now > w->now) {
-            tw__set_now(w, now);
+            tw__wheel_set_now(w, now);
             w->cur = now;
         }
         return NULL;
@@ -848,7 +844,7 @@ struct tw_timer *tw_wheel_poll(struct tw_wheel *w, uint64_t now)
     uint64_t budget = UINT64_MAX;
     if (advance(w, now, &budget, &timer) == TW_POLL_IDLE)
         note_quiet(w);
-    return TW_AUDITED(w, timer);
+    return TW__WHEEL_AUDITED(w, timer);
 }
 
 enum tw_polled tw_wheel_poll_budget(struct tw_wheel *w, uint64_t now, uint32_t *budget, struct tw_timer **timer)
@@ -856,7 +852,7 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *w, uint64_t now, uint32_t *
     uint64_t left = *budget;
     enum tw_polled polled = advance(w, now, &left, timer);
     *budget = (uint32_t)left;
-    return TW_AUDITED(w, polled);
+    return TW__WHEEL_AUDITED(w, polled);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------------------- */
@@ -882,23 +878,23 @@ uint64_t tw_wheel_refiled(const struct tw_wheel *w)
 }
 
 /* Some list that holds timers. Requires: there is one. */
-static struct tw__head *any_list(struct tw_wheel *w)
+static struct tw__wheel_list *any_list(struct tw_wheel *w)
 {
-    if (!tw__list_empty(&w->due))
+    if (!tw__wheel_list_empty(&w->due))
         return &w->due;
-    if (tw__any_now(w))
-        return tw__list_empty(&w->soon) ? &w->held : &w->soon;
+    if (tw__wheel_any_now(w))
+        return tw__wheel_list_empty(&w->soon) ? &w->next_drain : &w->soon;
     if (w->active != 0)
-        return &w->level[__builtin_ctzll(w->active)].drain;
-    struct tw__level *level = &w->level[__builtin_ctzll(w->occupied)];
-    return &tw__slot_at(level, tw__distance(level, 0))->head;
+        return &w->ring[__builtin_ctzll(w->active)].drain;
+    struct tw__wheel_ring *ring = &w->ring[__builtin_ctzll(w->occupied)];
+    return &tw__wheel_slot_at(ring, tw__wheel_distance(ring, 0))->list;
 }
 
 struct tw_timer *tw_wheel_drain(struct tw_wheel *w)
 {
     if (w->count == 0)
         return NULL;
-    struct tw_timer *timer = tw__timer(any_list(w)->link.next);
+    struct tw_timer *timer = tw__wheel_timer_of(any_list(w)->link.next);
     tw_wheel_cancel(w, timer);
     return timer;
 }

@@ -32,9 +32,9 @@ static void expect_broken(struct tw_wheel *wheel, const char *number)
     tw_wheel_free(wheel);
 }
 
-static struct tw__slot *slot_of(struct tw_wheel *wheel, const struct tw_timer *timer)
+static struct tw__wheel_slot *slot_of(struct tw_wheel *wheel, const struct tw_timer *timer)
 {
-    return tw__slot_for(&wheel->level[tw__place(timer)], timer->deadline);
+    return tw__wheel_slot_for(&wheel->ring[tw__wheel_filed_on(timer)], timer->deadline);
 }
 
 static void w1_broken_links_are_named(void **state)
@@ -50,7 +50,7 @@ static void w1_broken_links_are_named(void **state)
     wheel->due.link.prev = &timers[3].link;
     expect_broken(wheel, "W1");
     wheel = busy_wheel();
-    wheel->level[1].drain.link.prev = &timers[LAST].link;
+    wheel->ring[1].drain.link.prev = &timers[LAST].link;
     expect_broken(wheel, "W1");
 }
 
@@ -58,13 +58,13 @@ static void w2_wrong_bitmaps_are_named(void **state)
 {
     (void)state;
     struct tw_wheel *wheel = busy_wheel();
-    wheel->level[3].bits[1] ^= 16;
+    wheel->ring[3].bits[1] ^= 16;
     expect_broken(wheel, "W2");
     wheel = busy_wheel();
-    wheel->level[0].sums[0] ^= 1ull << 13;
+    wheel->ring[0].sums[0] ^= 1ull << 13;
     expect_broken(wheel, "W2");
     wheel = busy_wheel();
-    wheel->level[5].top ^= 1;
+    wheel->ring[5].top ^= 1;
     expect_broken(wheel, "W2");
     wheel = busy_wheel();
     wheel->occupied ^= 1 << 4;
@@ -90,7 +90,7 @@ static void w4_a_timer_outside_its_window_is_named(void **state)
     expect_broken(wheel, "W4");
     wheel = busy_wheel();
     timers[MIDDLE].deadline -= 256ull * 512 - 200ull * 512; /* a slot that has passed: moved over by hand */
-    wheel->level[1].started = 200;
+    wheel->ring[1].started = 200;
     expect_broken(wheel, "W4");
 }
 
@@ -110,7 +110,7 @@ static void w6_a_wrong_refiling_is_named(void **state)
     wheel->active = 0;
     expect_broken(wheel, "W6");
     wheel = busy_wheel();
-    wheel->level[1].draining++;
+    wheel->ring[1].draining++;
     expect_broken(wheel, "W6");
 }
 
@@ -138,7 +138,7 @@ static void w9_wrong_windows_are_named(void **state)
 {
     (void)state;
     struct tw_wheel *wheel = busy_wheel();
-    wheel->level[2].last++;
+    wheel->ring[2].last++;
     expect_broken(wheel, "W9");
     wheel = busy_wheel();
     wheel->now = wheel->cur - 1;
@@ -164,15 +164,15 @@ static void w10_wrong_knowledge_of_the_earliest_is_named(void **state)
     wheel->exact++;
     expect_broken(wheel, "W10");
     wheel = asked_wheel();
-    wheel->level[1].drain_bound = 1502;
+    wheel->ring[1].drain_bound = 1502;
     expect_broken(wheel, "W10");
     wheel = asked_wheel();
-    uint32_t index = slot_of(wheel, &timers[LAST])->head.id & TW__ID_DRAIN;
-    wheel->level[1].bound[index] = timers[LAST].deadline + 1;
+    uint32_t index = slot_of(wheel, &timers[LAST])->list.id & TW__WHEEL_ID_DRAIN;
+    wheel->ring[1].bound[index] = timers[LAST].deadline + 1;
     expect_broken(wheel, "W10");
     wheel = asked_wheel();
     tw_wheel_add_at(wheel, &timers[DUE], timers[LAST].deadline - 1);
-    slot_of(wheel, &timers[LAST])->head.in_order = true;
+    slot_of(wheel, &timers[LAST])->list.in_order = true;
     expect_broken(wheel, "W10");
 }
 
@@ -199,7 +199,7 @@ static void w11_a_timer_filed_for_now_that_is_not_due_is_named(void **state)
     wheel->soon.link.prev = &timers[3].link;
     expect_broken(wheel, "W1");
     wheel = busy_wheel();
-    wheel->held.link.prev = &timers[3].link;
+    wheel->next_drain.link.prev = &timers[3].link;
     expect_broken(wheel, "W1");
 }
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 static uint64_t looked;
-#define tw__prefetch_hint(timer) ((void)(timer), looked++)
+#define tw__wheel_prefetch_hint(timer) ((void)(timer), looked++)
 #include "src/wheel/exact.c"
 
 enum { TIMERS = 50000, SPREAD = 60000, BEAT = 30000, PERIOD = 1000, HOUR = 3600000 };
@@ -143,7 +143,7 @@ static void an_answer_of_never_does_not_make_all_timers_near(void **state)
     tw_wheel_add_at(wheel, &far, HOUR);
     assert_int_equal(tw_wheel_next_exact(wheel), 10);
     tw_wheel_move_at(wheel, &far, 2 * HOUR);
-    assert_int_equal(tw__place(&far), TW__PLACE_PUSHED);
+    assert_int_equal(tw__wheel_filed_on(&far), TW__WHEEL_PUSHED);
     tw_wheel_free(wheel);
 }
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Put before the wheel's own sources when they are compiled a second time, with the default geometry compiled in
- * (TW__FIXED_GEOMETRY): every name that the linker sees gets another one. A name that is missing here is one that the
- * linker finds twice, and says so.
+ * Put before the wheel's own sources when they are compiled a second time, with the default geometry compiled in: every
+ * name that the linker sees gets another one, and the arithmetic of a run-time geometry is replaced by constants. A name
+ * that is missing here is one that the linker finds twice, and says so.
  */
+#ifndef TW_BENCH_FIXED_H
+#define TW_BENCH_FIXED_H
+
 #define tw_strerror fixed_strerror
 #define tw_geometry_default fixed_geometry_default
 #define tw_geometry_small fixed_geometry_small
@@ -41,14 +44,39 @@
 #define tw_wheel_slot_count fixed_wheel_slot_count
 #define tw_wheel_check fixed_wheel_check
 #define tw_wheel_dump fixed_wheel_dump
-#define tw__level_init fixed__level_init
-#define tw__level_size fixed__level_size
+#define tw__wheel_ring_init fixed__ring_init
+#define tw__wheel_ring_size fixed__ring_size
 #define tw__wheel_relate fixed__wheel_relate
 #define tw__wheel_windows fixed__wheel_windows
 #define tw__wheel_event fixed__wheel_event
-#define tw__window_end fixed__window_end
-#define tw__bound_filed fixed__bound_filed
-#define tw__bound_lowered fixed__bound_lowered
-#define tw__exact_check fixed__exact_check
+#define tw__wheel_window_end fixed__window_end
+#define tw__wheel_bound_filed fixed__bound_filed
+#define tw__wheel_bound_lowered fixed__bound_lowered
+#define tw__wheel_exact_check fixed__exact_check
 #define tw__wheel_list_move fixed__wheel_list_move
 #define tw__wheel_refile fixed__wheel_refile
+
+#include "src/wheel/internal.h"
+
+static inline uint64_t fixed_slot_number(const struct tw__wheel_ring *ring, uint64_t tick)
+{
+    static const uint8_t shift[] = {0, 9, 16, 23, 29, 35, 41, 47, 53, 59};
+    return tick >> shift[ring->level];
+}
+
+static inline uint32_t fixed_slot_index(const struct tw__wheel_ring *ring, uint64_t number)
+{
+    static const uint16_t mask[] = {1023, 255, 255, 127, 127, 127, 127, 127, 127, 31};
+    return (uint32_t)number & mask[ring->level];
+}
+
+static inline struct tw__wheel_slot *fixed_slot_for(const struct tw__wheel_ring *ring, uint64_t tick)
+{
+    return tw__wheel_slot_at(ring, fixed_slot_index(ring, fixed_slot_number(ring, tick)));
+}
+
+#define tw__wheel_slot_number fixed_slot_number
+#define tw__wheel_slot_index fixed_slot_index
+#define tw__wheel_slot_for fixed_slot_for
+
+#endif
