@@ -33,6 +33,16 @@ static inline void tw__list_append(struct tw__link *list, struct tw__link *link)
     tw__list_insert(link, list);
 }
 
+/* Puts a link to the list's front. */
+static inline void tw__list_prepend(struct tw__link *list, struct tw__link *link)
+{
+    struct tw__link *first = list->next;
+    link->next = first;
+    link->prev = list;
+    first->prev = link;
+    list->next = link;
+}
+
 /* Takes a link out of the list that it is in. Afterwards tw__link_listed() says that it is in none. */
 static inline void tw__list_remove(struct tw__link *link)
 {

@@ -118,9 +118,7 @@ static inline bool unlink_timer(struct tw_wheel *w, struct tw_timer *timer)
 static void list_splice(struct tw__wheel_list *from, struct tw__wheel_list *to)
 {
     to->in_order = from->in_order;
-    to->link = from->link;
-    to->link.next->prev = to->link.prev->next = &to->link;
-    from->link.next = from->link.prev = &from->link;
+    tw__list_move_all(&from->link, &to->link);
 }
 
 /* ---- turns --------------------------------------------------------------------------------------------- */
@@ -190,15 +188,6 @@ static void hint_from_behind(struct tw__wheel_list *list, const struct tw_timer 
     }
 }
 
-static inline void link_front(struct tw__wheel_list *list, struct tw_timer *timer)
-{
-    struct tw__link *first = list->link.next;
-    timer->link.next = first;
-    timer->link.prev = &list->link;
-    first->prev = &timer->link;
-    list->link.next = &timer->link;
-}
-
 /* Puts a timer to the front of the slot of its deadline: it was filed before all that are there. */
 static void file_front(struct tw_wheel *w, struct tw_timer *timer)
 {
@@ -207,7 +196,7 @@ static void file_front(struct tw_wheel *w, struct tw_timer *timer)
     tw__wheel_bound_filed(w, timer->deadline, true);
     if (tw__wheel_list_empty(&slot->list))
         slot_occupied(w, slot);
-    link_front(&slot->list, timer);
+    tw__list_prepend(&slot->list.link, &timer->link);
     uint32_t before = leave_trail(ring, slot, timer);
     timer->hint = hint_of(ring->level == 0 ? before : line_of(timer), ring->level);
     if (ring->level > 0)
@@ -558,7 +547,7 @@ uint64_t tw_wheel_next_bound(const struct tw_wheel *w)
 void tw__wheel_list_move(struct tw_wheel *w, struct tw_timer *timer, struct tw__wheel_list *to)
 {
     unlink_timer(w, timer);
-    link_front(to, timer);
+    tw__list_prepend(&to->link, &timer->link);
 }
 
 void tw__wheel_refile(struct tw_wheel *w, struct tw_timer *timer)
@@ -586,7 +575,7 @@ static void refile_one(struct tw_wheel *w, struct tw__wheel_ring *ring)
     w->refiled++;
     note_deadline(w, timer->deadline);
     if (due)
-        link_front(&w->due, timer);
+        tw__list_prepend(&w->due.link, &timer->link);
     else
         file_front(w, timer);
 }
