@@ -170,6 +170,19 @@ static inline void tw_timer_relocated(struct tw_timer *timer)
     timer->link.prev->next = &timer->link;
 }
 
+/* Has the processor fetch the memory of the timer's neighbours, which tw_wheel_cancel() writes to: a caller that knows some
+ * other work to do before it cancels does not wait for that memory afterwards. Changes nothing; for a timer that is not
+ * pending, too. Cost: O(1), without a wait. */
+static inline void tw_timer_prefetch(const struct tw_timer *timer)
+{
+#if defined(__GNUC__)
+    __builtin_prefetch(timer->link.next, 1);
+    __builtin_prefetch(timer->link.prev, 1);
+#else
+    (void)timer;
+#endif
+}
+
 /* The object around its timer: TW_CONTAINER(timer, struct conn, idle). */
 #define TW_CONTAINER(timer, type, member) ((type *)(void *)((char *)(timer)-offsetof(type, member)))
 

@@ -897,6 +897,22 @@ static void a_timer_may_be_made_with_a_deadline(void **state)
     tw_wheel_free(wheel);
 }
 
+static void a_prefetch_changes_nothing(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_SMALL, 0);
+    struct tw_timer timer = {.deadline = 0}, before;
+    tw_timer_prefetch(&timer);
+    assert_false(tw_timer_pending(&timer));
+    assert_int_equal(tw_wheel_add_at(wheel, &timer, 50), 0);
+    before = timer;
+    tw_timer_prefetch(&timer);
+    assert_memory_equal(&timer, &before, sizeof timer);
+    assert_null(tw_wheel_check(wheel));
+    assert_true(tw_wheel_cancel(wheel, &timer));
+    tw_wheel_free(wheel);
+}
+
 /* Copies a timer to memory of its own, spoils the old place and tells the wheel. */
 static void relocate(struct tw_timer **timer)
 {
@@ -1138,6 +1154,7 @@ int main(void)
         cmocka_unit_test(visit_until_does_not_look_at_slots_that_start_later),
         cmocka_unit_test(visit_until_does_not_look_at_a_slot_being_refiled_that_starts_later),
         cmocka_unit_test(a_timer_may_be_made_with_a_deadline),
+        cmocka_unit_test(a_prefetch_changes_nothing),
         cmocka_unit_test(a_timer_may_be_copied_on_every_level_first_between_or_last),
         cmocka_unit_test(timers_may_be_copied_while_their_slot_is_refiled),
         cmocka_unit_test(timers_that_are_due_may_be_copied_between_two_polls),
