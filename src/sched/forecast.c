@@ -112,10 +112,10 @@ static int visit_timer(void *arg, struct tw_timer *timer)
 }
 
 /* False: there is too much. */
-static bool count_list(struct forecast *forecast, const struct tw__queued *head)
+static bool count_list(struct forecast *forecast, const struct tw__link *head)
 {
-    for (struct tw__queued *at = head->next; at != head; at = at->next)
-        if (count_task(forecast, tw__queued_task(at)))
+    for (struct tw__link *at = head->next; at != head; at = at->next)
+        if (count_task(forecast, tw__task_linked(at)))
             return false;
     return true;
 }

@@ -9,6 +9,7 @@
 
 #include <base/assert.h>
 #include <base/histogram.h>
+#include <base/list.h>
 #include <base/saturate.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -36,11 +37,6 @@ enum tw__state {
     TW__RUNNING  /* its callback is under way */
 };
 
-/* A place in a circular list of tasks. */
-struct tw__queued {
-    struct tw__queued *next, *prev;
-};
-
 /* What a task has besides, when it repeats or has a key. */
 struct tw__details {
     tw_task_fn *fn;
@@ -58,7 +54,7 @@ struct tw__details {
 struct tw__task {
     union {
         struct tw_timer timer;
-        struct tw__queued queued;
+        struct tw__link link;
         uint32_t next_free;
     };
     tw_task_fn *fn;
@@ -116,11 +112,11 @@ struct tw__shard {
     uint32_t loose_next; /* a count; the one there is taken out next */
     bool any_loose;
     struct tw__details_pool details;
-    struct tw__queued ready; /* due, in the order in which they start */
-    struct tw__queued sent;  /* with the caller's executor */
-    struct tw__queued busy;  /* their callbacks are under way */
-    struct tw__queued aside; /* a drain is about to hand them over */
-    uint64_t caught;         /* made ready by tw__catch_up(), and no worker told yet */
+    struct tw__link ready; /* due, in the order in which they start */
+    struct tw__link sent;  /* with the caller's executor */
+    struct tw__link busy;  /* their callbacks are under way */
+    struct tw__link aside; /* a drain is about to hand them over */
+    uint64_t caught;       /* made ready by tw__catch_up(), and no worker told yet */
     bool stopped;
     pthread_cond_t idle; /* a callback that somebody waits for has returned */
     struct tw__table table;
@@ -179,53 +175,18 @@ void tw__release(struct tw_sched *sched, void *old, size_t size);
 
 /* ---- lists ----------------------------------------------------------------------------------------------- */
 
-static inline void tw__queue_init(struct tw__queued *head)
+/* The task that a link of one of the lists is in. */
+static inline struct tw__task *tw__task_linked(struct tw__link *link)
 {
-    head->next = head->prev = head;
-}
-
-static inline bool tw__queue_empty(const struct tw__queued *head)
-{
-    return head->next == head;
-}
-
-static inline void tw__queue_append(struct tw__queued *head, struct tw__queued *item)
-{
-    item->next = head;
-    item->prev = head->prev;
-    item->prev->next = item;
-    head->prev = item;
-}
-
-/* Appends one list to another; it is empty then. */
-static inline void tw__queue_splice(struct tw__queued *head, struct tw__queued *from)
-{
-    if (tw__queue_empty(from))
-        return;
-    from->next->prev = head->prev;
-    head->prev->next = from->next;
-    from->prev->next = head;
-    head->prev = from->prev;
-    tw__queue_init(from);
-}
-
-static inline void tw__queue_remove(struct tw__queued *item)
-{
-    item->prev->next = item->next;
-    item->next->prev = item->prev;
-}
-
-static inline struct tw__task *tw__queued_task(struct tw__queued *item)
-{
-    return (struct tw__task *)(void *)item;
+    return (struct tw__task *)(void *)link;
 }
 
 /* Appends the task of a timer that the wheel has let go of to one of the lists of READY tasks. */
-static inline void tw__queue_timer(struct tw__queued *head, struct tw_timer *timer)
+static inline void tw__task_ready(struct tw__link *head, struct tw_timer *timer)
 {
     struct tw__task *task = (struct tw__task *)(void *)timer;
     task->state = TW__READY;
-    tw__queue_append(head, &task->queued);
+    tw__list_append(head, &task->link);
 }
 
 /* ---- clock: clock.c -------------------------------------------------------------------------------------- */

@@ -114,7 +114,7 @@ static bool begin(struct tw__shard *shard, struct tw__task *task, uint64_t now_n
     tw__task_describe(shard, task, &call->seen);
     call->seen.late_ns = now_ns > task->due_ns ? now_ns - task->due_ns : 0;
     task->state = TW__RUNNING;
-    tw__queue_append(&shard->busy, &task->queued);
+    tw__list_append(&shard->busy, &task->link);
     shard->stats.running++;
     shard->stats.fired++;
     if (!tw__task_goes_on(task))
@@ -132,7 +132,7 @@ static void file_next(struct tw__shard *shard, struct tw__task *task, uint64_t d
     }
     task->due_ns = due_ns;
     task->state = TW__READY;
-    tw__queue_append(&shard->ready, &task->queued);
+    tw__list_append(&shard->ready, &task->link);
     shard->stats.pending++;
 }
 
@@ -169,7 +169,7 @@ static bool finish(struct tw__shard *shard, const struct call *call)
 {
     struct tw__task *task = call->task;
     bool waited = task->waited || shard->stopped;
-    tw__queue_remove(&task->queued);
+    tw__list_remove(&task->link);
     tw_timer_init(&task->timer);
     task->waited = 0;
     shard->stats.running--;
@@ -258,7 +258,7 @@ void tw__catch_up(struct tw__shard *shard)
     struct tw_timer *timer;
     tw__loose_settle(shard);
     while ((timer = tw_wheel_poll(shard->wheel, tick)) != NULL) {
-        tw__queue_timer(&shard->ready, timer);
+        tw__task_ready(&shard->ready, timer);
         shard->caught++;
     }
     if (shard->caught > 0)
@@ -275,7 +275,7 @@ static void collect(struct tw__shard *shard, uint64_t tick)
         enum tw_polled polled;
         tw__loose_settle(shard);
         for (; (polled = tw_wheel_poll_budget(shard->wheel, tick, &budget, &timer)) == TW_POLL_DUE; moved++)
-            tw__queue_timer(&shard->ready, timer);
+            tw__task_ready(&shard->ready, timer);
         shard->caught = 0;
         bool done = polled == TW_POLL_IDLE || shard->stopped;
         if (done && (moved == 0 || shard->sched->options.workers == 0))
@@ -308,13 +308,13 @@ static bool run_inline(struct tw__shard *shard, uint64_t until, unsigned limit)
     pthread_mutex_lock(&shard->lock);
     while (limit > 0) {
         collect_due(shard, now_ns, until);
-        if (shard->stopped || tw__queue_empty(&shard->ready))
+        if (shard->stopped || tw__list_empty(&shard->ready))
             break;
         limit--;
-        if (begin(shard, tw__queued_task(shard->ready.next), now_ns, &call))
+        if (begin(shard, tw__task_linked(shard->ready.next), now_ns, &call))
             now_ns = make_and_finish(shard, &call, &ready);
     }
-    bool more = !shard->stopped && !tw__queue_empty(&shard->ready);
+    bool more = !shard->stopped && !tw__list_empty(&shard->ready);
     pthread_mutex_unlock(&shard->lock);
     return more;
 }
@@ -324,12 +324,12 @@ static bool run_inline(struct tw__shard *shard, uint64_t until, unsigned limit)
 /* The id of the next ready task, which goes to the executor; 0 when there is none. */
 static uint64_t send_next(struct tw__shard *shard)
 {
-    if (shard->stopped || tw__queue_empty(&shard->ready))
+    if (shard->stopped || tw__list_empty(&shard->ready))
         return 0;
-    struct tw__queued *first = shard->ready.next;
-    tw__queue_remove(first);
-    tw__queue_append(&shard->sent, first);
-    return tw__task_id(shard, tw__queued_task(first));
+    struct tw__link *first = shard->ready.next;
+    tw__list_remove(first);
+    tw__list_append(&shard->sent, first);
+    return tw__task_id(shard, tw__task_linked(first));
 }
 
 static void send_ready(struct tw__shard *shard, uint64_t until)
@@ -379,8 +379,8 @@ static uint64_t run_sent(struct tw__shard *shard, uint64_t limit, bool *again)
     struct call call;
     bool ready;
     pthread_mutex_lock(&shard->lock);
-    for (; taken < limit && !shard->stopped && !tw__queue_empty(&shard->sent); taken++) {
-        if (!begin(shard, tw__queued_task(shard->sent.next), now_ns, &call))
+    for (; taken < limit && !shard->stopped && !tw__list_empty(&shard->sent); taken++) {
+        if (!begin(shard, tw__task_linked(shard->sent.next), now_ns, &call))
             continue;
         now_ns = make_and_finish(shard, &call, &ready);
         *again |= ready;
@@ -417,9 +417,9 @@ static bool work_through(struct tw__shard *shard)
     bool any = false, ready;
     struct call call;
     pthread_mutex_lock(&shard->lock);
-    while (limit-- > 0 && !shard->stopped && !tw__queue_empty(&shard->ready)) {
+    while (limit-- > 0 && !shard->stopped && !tw__list_empty(&shard->ready)) {
         any = true;
-        if (begin(shard, tw__queued_task(shard->ready.next), now_ns, &call))
+        if (begin(shard, tw__task_linked(shard->ready.next), now_ns, &call))
             now_ns = make_and_finish(shard, &call, &ready);
     }
     pthread_mutex_unlock(&shard->lock);
@@ -475,7 +475,7 @@ static uint64_t first_tick(struct tw__shard *shard)
     if (shard->stopped)
         return TW_NEVER;
     tw__loose_settle(shard);
-    bool now = for_workers ? shard->caught > 0 : !tw__queue_empty(&shard->ready);
+    bool now = for_workers ? shard->caught > 0 : !tw__list_empty(&shard->ready);
     return now ? 0 : tw_wheel_next_bound(shard->wheel);
 }
 
@@ -617,7 +617,7 @@ uint64_t tw_sched_next(const struct tw_sched *sched)
         struct tw__shard *shard = &sched->shard[i];
         pthread_mutex_lock(&shard->lock);
         tw__loose_settle(shard);
-        uint64_t tick = tw__queue_empty(&shard->ready) ? tw_wheel_next_bound(shard->wheel) : 0;
+        uint64_t tick = tw__list_empty(&shard->ready) ? tw_wheel_next_bound(shard->wheel) : 0;
         pthread_mutex_unlock(&shard->lock);
         next = tick < next ? tick : next;
     }

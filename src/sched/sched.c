@@ -143,10 +143,10 @@ static int make_shard(struct tw_sched *sched, uint32_t number)
     shard->sched = sched;
     shard->number = number;
     shard->free = TW__NONE;
-    tw__queue_init(&shard->ready);
-    tw__queue_init(&shard->sent);
-    tw__queue_init(&shard->busy);
-    tw__queue_init(&shard->aside);
+    tw__list_init(&shard->ready);
+    tw__list_init(&shard->sent);
+    tw__list_init(&shard->busy);
+    tw__list_init(&shard->aside);
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP); /* what is done under it is short */
     pthread_mutex_init(&shard->lock, &attributes);
@@ -263,12 +263,12 @@ struct handing {
 /* Moves what waits in lists, and some of the wheel, aside. False when nothing waits any more. */
 static bool set_aside(struct tw__shard *shard)
 {
-    tw__queue_splice(&shard->aside, &shard->ready);
-    tw__queue_splice(&shard->aside, &shard->sent);
+    tw__list_move_all(&shard->ready, &shard->aside);
+    tw__list_move_all(&shard->sent, &shard->aside);
     tw__loose_settle(shard);
     struct tw_timer *timer = NULL;
     for (int i = 0; i < TW__COLLECT && (timer = tw_wheel_drain(shard->wheel)) != NULL; i++)
-        tw__queue_timer(&shard->aside, timer);
+        tw__task_ready(&shard->aside, timer);
     return timer != NULL;
 }
 
@@ -303,9 +303,9 @@ static void describe(const struct tw__shard *shard, const struct tw__task *task,
 /* Takes a task out that was set aside. False when there is none. */
 static bool take_aside(struct tw__shard *shard, struct handing *handing)
 {
-    if (tw__queue_empty(&shard->aside))
+    if (tw__list_empty(&shard->aside))
         return false;
-    struct tw__task *task = tw__queued_task(shard->aside.next);
+    struct tw__task *task = tw__task_linked(shard->aside.next);
     tw__task_unfile(shard, task);
     describe(shard, task, handing);
     tw__task_drop(shard, task);
@@ -328,8 +328,8 @@ static void keep_value(const struct tw__shard *shard, struct handing *handing)
 /* Takes the calls that are still to come from a task whose callback is under way. False when there is none such. */
 static bool take_busy(struct tw__shard *shard, struct handing *handing)
 {
-    for (struct tw__queued *at = shard->busy.next; at != &shard->busy; at = at->next) {
-        struct tw__task *task = tw__queued_task(at);
+    for (struct tw__link *at = shard->busy.next; at != &shard->busy; at = at->next) {
+        struct tw__task *task = tw__task_linked(at);
         if (!tw__task_goes_on(task))
             continue;
         describe(shard, task, handing);
@@ -396,7 +396,7 @@ int64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg)
 static void wait_until_idle(struct tw__shard *shard)
 {
     pthread_mutex_lock(&shard->lock);
-    while (!tw__queue_empty(&shard->busy))
+    while (!tw__list_empty(&shard->busy))
         pthread_cond_wait(&shard->idle, &shard->lock);
     pthread_mutex_unlock(&shard->lock);
 }

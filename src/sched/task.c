@@ -162,8 +162,7 @@ static void tighten(struct tw__shard *shard, struct tw__task **loose)
 static void loosen(struct tw__shard *shard, struct tw__task *task)
 {
     struct tw__task **loose = &shard->loose[shard->loose_next++ % TW__LOOSE];
-    __builtin_prefetch(task->timer.link.next, 1);
-    __builtin_prefetch(task->timer.link.prev, 1);
+    tw_timer_prefetch(&task->timer);
     end_task(shard, task);
     shard->stats.pending--;
     tighten(shard, loose);
@@ -267,18 +266,18 @@ int tw__task_file(struct tw__shard *shard, struct tw__task *task, uint64_t due_n
 
 void tw__task_unfile(struct tw__shard *shard, struct tw__task *task)
 {
-    tw__queue_remove(&task->queued);
+    tw__list_remove(&task->link);
     tw_timer_init(&task->timer);
     shard->stats.pending--;
 }
 
 static int refile_ready(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
 {
-    struct tw__queued *before = task->queued.prev;
+    struct tw__link *before = task->link.prev;
     tw__task_unfile(shard, task);
     int error = tw__task_file(shard, task, due_ns);
     if (error != 0) { /* back to where it was */
-        tw__queue_append(before->next, &task->queued);
+        tw__list_insert(&task->link, before->next);
         shard->stats.pending++;
     }
     return error;
