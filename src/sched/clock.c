@@ -25,7 +25,7 @@ static clockid_t clock_of(const struct tw_sched *sched)
     return sched->options.clock == TW_SCHED_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_BOOTTIME;
 }
 
-uint64_t tw__clock_read(const struct tw_sched *sched)
+uint64_t tw__sched_clock_read(const struct tw_sched *sched)
 {
     struct timespec now;
     if (sched->options.clock == TW_SCHED_VIRTUAL)
@@ -34,7 +34,7 @@ uint64_t tw__clock_read(const struct tw_sched *sched)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-uint64_t tw__tick_due(const struct tw_sched *sched, uint64_t due_ns)
+uint64_t tw__sched_tick_due(const struct tw_sched *sched, uint64_t due_ns)
 {
     if (due_ns <= sched->base_ns)
         return 0;
@@ -43,12 +43,12 @@ uint64_t tw__tick_due(const struct tw_sched *sched, uint64_t due_ns)
     return (due_ns - sched->base_ns - 1) / sched->options.tick_ns + 1;
 }
 
-uint64_t tw__tick_now(const struct tw_sched *sched, uint64_t now_ns)
+uint64_t tw__sched_tick_now(const struct tw_sched *sched, uint64_t now_ns)
 {
     return (now_ns - sched->base_ns) / sched->options.tick_ns;
 }
 
-uint64_t tw__tick_start(const struct tw_sched *sched, uint64_t tick)
+uint64_t tw__sched_tick_start(const struct tw_sched *sched, uint64_t tick)
 {
     uint64_t ns;
     if (__builtin_mul_overflow(tick, sched->options.tick_ns, &ns))
@@ -58,12 +58,12 @@ uint64_t tw__tick_start(const struct tw_sched *sched, uint64_t tick)
 
 uint64_t tw_sched_now(const struct tw_sched *sched)
 {
-    return tw__clock_read(sched);
+    return tw__sched_clock_read(sched);
 }
 
 /* ---- sleeping -------------------------------------------------------------------------------------------- */
 
-int tw__clock_open(struct tw_sched *sched)
+int tw__sched_clock_open(struct tw_sched *sched)
 {
     sched->timer_fd = sched->event_fd = -1;
     if (sched->options.clock == TW_SCHED_VIRTUAL)
@@ -72,11 +72,11 @@ int tw__clock_open(struct tw_sched *sched)
     sched->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (sched->timer_fd >= 0 && sched->event_fd >= 0)
         return 0;
-    tw__clock_close(sched);
+    tw__sched_clock_close(sched);
     return TW_ESYSTEM;
 }
 
-void tw__clock_close(struct tw_sched *sched)
+void tw__sched_clock_close(struct tw_sched *sched)
 {
     if (sched->timer_fd >= 0)
         close(sched->timer_fd);
@@ -104,18 +104,18 @@ static void take_count(int fd)
         ;
 }
 
-void tw__clock_sleep(struct tw_sched *sched, uint64_t tick)
+void tw__sched_clock_sleep(struct tw_sched *sched, uint64_t tick)
 {
     struct pollfd fds[] = {{.fd = sched->timer_fd, .events = POLLIN},
                            {.fd = sched->event_fd, .events = POLLIN}};
-    set_timer(sched, tick == TW_NEVER ? UINT64_MAX : tw__tick_start(sched, tick));
+    set_timer(sched, tick == TW_NEVER ? UINT64_MAX : tw__sched_tick_start(sched, tick));
     while (poll(fds, 2, -1) < 0 && errno == EINTR)
         ;
     take_count(sched->timer_fd);
     take_count(sched->event_fd);
 }
 
-void tw__clock_wake(struct tw_sched *sched)
+void tw__sched_clock_wake(struct tw_sched *sched)
 {
     uint64_t one = 1;
     if (sched->event_fd < 0)

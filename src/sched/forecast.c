@@ -67,7 +67,7 @@ static void count_series(const struct forecast *forecast, const struct series *s
 }
 
 /* Periods that are over count as one call, but where each is made up for. */
-static void pass_over_missed(const struct forecast *forecast, const struct tw__details *details,
+static void pass_over_missed(const struct forecast *forecast, const struct tw__sched_details *details,
                              struct series *series)
 {
     if (details->policy == TW_MISSED_BURST || series->due_ns >= forecast->now_ns)
@@ -75,12 +75,12 @@ static void pass_over_missed(const struct forecast *forecast, const struct tw__d
     series->due_ns += (forecast->now_ns - series->due_ns) / series->period_ns * series->period_ns;
 }
 
-static void count_repeating(struct forecast *forecast, const struct tw__task *task,
-                            const struct tw__details *details)
+static void count_repeating(struct forecast *forecast, const struct tw__sched_task *task,
+                            const struct tw__sched_details *details)
 {
     struct series series = {task->due_ns, details->period_ns, tw__add_saturating(details->left, 1)};
-    if (task->state == TW__RUNNING && !task->again) { /* the one under way has started */
-        series.due_ns = tw__periods_after(task->due_ns, details->missed + 1, details->period_ns);
+    if (task->state == TW__SCHED_RUNNING && !task->again) { /* the one under way has started */
+        series.due_ns = tw__sched_periods_after(task->due_ns, details->missed + 1, details->period_ns);
         series.calls = details->left;
     }
     if (series.due_ns > forecast->end_ns)
@@ -91,11 +91,11 @@ static void count_repeating(struct forecast *forecast, const struct tw__task *ta
 }
 
 /* Returns whether there has been enough work under this hold. */
-static bool count_task(struct forecast *forecast, const struct tw__task *task)
+static bool count_task(struct forecast *forecast, const struct tw__sched_task *task)
 {
-    const struct tw__details *details = tw__task_details(task);
+    const struct tw__sched_details *details = tw__sched_task_details(task);
     forecast->work++;
-    if (task->state == TW__FREE || (task->state == TW__RUNNING && !tw__task_goes_on(task)))
+    if (task->state == TW__SCHED_FREE || (task->state == TW__SCHED_RUNNING && !tw__sched_task_goes_on(task)))
         return forecast->work >= forecast->most;
     if (details != NULL && details->period_ns > 0)
         count_repeating(forecast, task, details);
@@ -108,25 +108,25 @@ static bool count_task(struct forecast *forecast, const struct tw__task *task)
 
 static int visit_timer(void *arg, struct tw_timer *timer)
 {
-    return count_task(arg, (const struct tw__task *)(const void *)timer);
+    return count_task(arg, (const struct tw__sched_task *)(const void *)timer);
 }
 
 /* False: there is too much. */
 static bool count_list(struct forecast *forecast, const struct tw__link *head)
 {
     for (struct tw__link *at = head->next; at != head; at = at->next)
-        if (count_task(forecast, tw__task_linked(at)))
+        if (count_task(forecast, tw__sched_task_linked(at)))
             return false;
     return true;
 }
 
-static bool read_wheel(struct forecast *forecast, struct tw__shard *shard)
+static bool read_wheel(struct forecast *forecast, struct tw__sched_shard *shard)
 {
     uint32_t budget = WHEEL;
     forecast->work = 0;
     forecast->most = WHEEL + forecast->steps;
-    tw__loose_settle(shard);
-    return tw_wheel_visit_budget(shard->wheel, tw__tick_due(shard->sched, forecast->end_ns), &budget,
+    tw__sched_loose_settle(shard);
+    return tw_wheel_visit_budget(shard->wheel, tw__sched_tick_due(shard->sched, forecast->end_ns), &budget,
                                  visit_timer, forecast) &&
            count_list(forecast, &shard->ready) && count_list(forecast, &shard->sent) &&
            count_list(forecast, &shard->busy);
@@ -134,25 +134,25 @@ static bool read_wheel(struct forecast *forecast, struct tw__shard *shard)
 
 /* ---- from the tasks ------------------------------------------------------------------------------------------ */
 
-static bool count_slice(struct forecast *forecast, struct tw__shard *shard, uint32_t *index)
+static bool count_slice(struct forecast *forecast, struct tw__sched_shard *shard, uint32_t *index)
 {
-    uint32_t made = shard->chunk_count << TW__CHUNK_SHIFT;
+    uint32_t made = shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
     forecast->work = 0;
     forecast->most = SLICE;
     while (*index < made)
-        if (count_task(forecast, tw__task_at(shard, (*index)++)))
+        if (count_task(forecast, tw__sched_task_at(shard, (*index)++)))
             return true;
     return false;
 }
 
-static void let_others_in(struct tw__shard *shard)
+static void let_others_in(struct tw__sched_shard *shard)
 {
     pthread_mutex_unlock(&shard->lock);
     nanosleep(&(struct timespec){.tv_nsec = 1}, NULL);
     pthread_mutex_lock(&shard->lock);
 }
 
-static bool read_tasks(struct forecast *forecast, struct tw__shard *shard)
+static bool read_tasks(struct forecast *forecast, struct tw__sched_shard *shard)
 {
     uint32_t index = 0;
     while (count_slice(forecast, shard, &index))
@@ -163,9 +163,9 @@ static bool read_tasks(struct forecast *forecast, struct tw__shard *shard)
 /* ---- all shards ---------------------------------------------------------------------------------------------- */
 
 /* Counts the tasks of a shard, in one way or the other. False: it is too much for this one. */
-typedef bool read_fn(struct forecast *forecast, struct tw__shard *shard);
+typedef bool read_fn(struct forecast *forecast, struct tw__sched_shard *shard);
 
-static bool count_shard(struct forecast *forecast, struct tw__shard *shard, read_fn *read)
+static bool count_shard(struct forecast *forecast, struct tw__sched_shard *shard, read_fn *read)
 {
     pthread_mutex_lock(&shard->lock);
     bool all = read(forecast, shard);
@@ -187,8 +187,8 @@ int tw_sched_forecast(const struct tw_sched *sched, uint64_t step_ns, uint32_t s
     if (step_ns == 0 || steps == 0 || steps > TW_FORECAST_MAX)
         return TW_EINVAL;
     struct forecast forecast = {
-        .now_ns = tw__clock_read(sched), .step_ns = step_ns, .steps = steps, .counts = counts};
-    forecast.end_ns = tw__periods_after(forecast.now_ns, steps, step_ns);
+        .now_ns = tw__sched_clock_read(sched), .step_ns = step_ns, .steps = steps, .counts = counts};
+    forecast.end_ns = tw__sched_periods_after(forecast.now_ns, steps, step_ns);
     if (!count_all(&forecast, sched, read_wheel))
         count_all(&forecast, sched, read_tasks);
     return 0;

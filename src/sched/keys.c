@@ -3,7 +3,7 @@
  * Tasks with keys.
  *
  * The hash is SipHash (libsodium's crypto_shorthash) with a secret drawn for each scheduler, so that nobody who chooses
- * keys can make them collide. Its upper half chooses the shard, its lower half the place in that shard's table.
+ * keys can make them collide. Its upper half chooses the shard, its lower half the cell in that shard's table.
  *
  * A key names its task from the set until the end of the last call. So the calls of one key never overlap: a key that
  * is set while its callback is under way runs again when that has returned, not beside it.
@@ -14,27 +14,27 @@
 #include <string.h>
 
 /* The details of a task with a key. */
-struct tw__keyed {
-    struct tw__details details;
+struct tw__sched_keyed {
+    struct tw__sched_details details;
     uint32_t tag; /* the hash's lower half */
     unsigned char bytes[];
 };
 
-static struct tw__keyed *keyed_of(struct tw__details *details)
+static struct tw__sched_keyed *keyed_of(struct tw__sched_details *details)
 {
-    return (struct tw__keyed *)(void *)details;
+    return (struct tw__sched_keyed *)(void *)details;
 }
 
-const void *tw__key_bytes(const struct tw__details *details)
+const void *tw__sched_key_bytes(const struct tw__sched_details *details)
 {
-    return ((const struct tw__keyed *)(const void *)details)->bytes;
+    return ((const struct tw__sched_keyed *)(const void *)details)->bytes;
 }
 
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
 /* Where a key belongs. */
 struct target {
-    struct tw__shard *shard;
+    struct tw__sched_shard *shard;
     const void *key;
     size_t size;
     uint32_t tag;
@@ -48,35 +48,35 @@ static struct target target_of(struct tw_sched *sched, const void *key, size_t s
 }
 
 /* The task that a key names, or NULL. It is fetched while its key is compared. */
-static struct tw__task *find(const struct target *target)
+static struct tw__sched_task *find(const struct target *target)
 {
-    struct tw__probe probe = tw__table_probe(&target->shard->table, target->tag);
-    const struct tw__place *place;
-    while ((place = tw__probe_next(&probe)) != NULL) {
-        struct tw__task *task = tw__task_at(target->shard, place->index);
+    struct tw__sched_probe probe = tw__sched_table_probe(&target->shard->table, target->tag);
+    const struct tw__sched_cell *cell;
+    while ((cell = tw__sched_probe_next(&probe)) != NULL) {
+        struct tw__sched_task *task = tw__sched_task_at(target->shard, cell->index);
         __builtin_prefetch(task, 1);
-        if (place->details->key_size == target->size &&
-            memcmp(tw__key_bytes(place->details), target->key, target->size) == 0)
+        if (cell->details->key_size == target->size &&
+            memcmp(tw__sched_key_bytes(cell->details), target->key, target->size) == 0)
             return task;
     }
     return NULL;
 }
 
-void tw__key_forget(struct tw__shard *shard, struct tw__details *details)
+void tw__sched_key_forget(struct tw__sched_shard *shard, struct tw__sched_details *details)
 {
-    const struct tw__keyed *keyed = keyed_of(details);
-    tw__table_remove(shard, keyed->tag, details);
+    const struct tw__sched_keyed *keyed = keyed_of(details);
+    tw__sched_table_remove(shard, keyed->tag, details);
     shard->stats.keys--;
 }
 
-void tw__key_free(struct tw__shard *shard, struct tw__details *details)
+void tw__sched_key_free(struct tw__sched_shard *shard, struct tw__sched_details *details)
 {
-    tw__release(shard->sched, details, sizeof(struct tw__keyed) + details->key_size);
+    tw__sched_dealloc(shard->sched, details, sizeof(struct tw__sched_keyed) + details->key_size);
 }
 
-/* ---- setting --------------------------------------------------------------------------------------------- */
+/* ---- setting -------------------------------------------------------------------------------------------- */
 
-struct wish {
+struct assignment {
     uint64_t due_ns;
     const struct tw_every *every;
     tw_task_fn *fn;
@@ -84,146 +84,149 @@ struct wish {
     void **old;
 };
 
-static void fill(struct tw__details *details, const struct wish *wish)
+static void fill(struct tw__sched_details *details, const struct assignment *wanted)
 {
-    details->fn = wish->fn;
-    details->arg = wish->value;
+    details->fn = wanted->fn;
+    details->arg = wanted->value;
     details->period_ns = details->left = details->missed = 0;
-    if (wish->every != NULL)
-        tw__details_every(details, wish->every);
+    if (wanted->every != NULL)
+        tw__sched_details_every(details, wanted->every);
 }
 
 /* The details of a key that is new, in the table. NULL: no memory. */
-static struct tw__keyed *new_key(const struct target *target, const struct tw__task *task)
+static struct tw__sched_keyed *new_key(const struct target *target, const struct tw__sched_task *task)
 {
-    struct tw__shard *shard = target->shard;
-    struct tw__keyed *keyed = tw__alloc(shard->sched, sizeof *keyed + target->size);
+    struct tw__sched_shard *shard = target->shard;
+    struct tw__sched_keyed *keyed = tw__sched_alloc(shard->sched, sizeof *keyed + target->size);
     if (keyed == NULL)
         return NULL;
-    *keyed = (struct tw__keyed){.tag = target->tag};
+    *keyed = (struct tw__sched_keyed){.tag = target->tag};
     keyed->details.holders = 1;
     keyed->details.key_size = (uint32_t)target->size;
     memcpy(keyed->bytes, target->key, target->size);
-    if (tw__table_add(shard, &(struct tw__place){target->tag, task->index, &keyed->details})) {
+    if (tw__sched_table_add(shard, &(struct tw__sched_cell){target->tag, task->index, &keyed->details})) {
         shard->stats.keys++;
         return keyed;
     }
-    tw__key_free(shard, &keyed->details);
+    tw__sched_key_free(shard, &keyed->details);
     return NULL;
 }
 
-static int file_new_key(const struct target *target, struct tw__task *task, const struct wish *wish)
+static int file_new_key(const struct target *target, struct tw__sched_task *task,
+                        const struct assignment *wanted)
 {
-    struct tw__keyed *keyed = new_key(target, task);
+    struct tw__sched_keyed *keyed = new_key(target, task);
     if (keyed == NULL)
         return TW_ENOMEM;
-    fill(&keyed->details, wish);
+    fill(&keyed->details, wanted);
     task->detailed = 1;
     task->arg = keyed;
-    return tw__task_file(target->shard, task, wish->due_ns);
+    return tw__sched_task_file(target->shard, task, wanted->due_ns);
 }
 
-static int set_new(const struct target *target, const struct wish *wish)
+static int set_new(const struct target *target, const struct assignment *wanted)
 {
-    struct tw__task *task = tw__task_take(target->shard);
+    struct tw__sched_task *task = tw__sched_task_take(target->shard);
     if (task == NULL)
         return TW_ENOMEM;
-    int error = tw__hold(target->shard, task) ? file_new_key(target, task, wish) : TW_EFULL;
+    int error = tw__sched_quota_take(target->shard, task) ? file_new_key(target, task, wanted) : TW_EFULL;
     if (error != 0)
-        tw__task_drop(target->shard, task);
+        tw__sched_task_drop(target->shard, task);
     else
         target->shard->stats.added++;
     return error;
 }
 
 /* A key whose callback is under way runs once more, whatever was planned for it. */
-static int set_running(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+static int set_running(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
-    int error = tw__task_again(shard, task, due_ns);
+    int error = tw__sched_task_again(shard, task, due_ns);
     if (error == 0)
         task->dead = 0;
     return error;
 }
 
 /* *replaced receives what nothing uses any more. */
-static int set_existing(const struct target *target, struct tw__task *task, const struct wish *wish,
-                        struct tw__value *replaced)
+static int set_existing(const struct target *target, struct tw__sched_task *task,
+                        const struct assignment *wanted, struct tw__sched_value *replaced)
 {
-    struct tw__details *details = tw__task_details(task);
-    bool lives = task->state != TW__RUNNING || tw__task_goes_on(task);
-    int error = task->state == TW__RUNNING ? set_running(target->shard, task, wish->due_ns)
-                                           : tw__task_refile(target->shard, task, wish->due_ns);
+    struct tw__sched_details *details = tw__sched_task_details(task);
+    bool lives = task->state != TW__SCHED_RUNNING || tw__sched_task_goes_on(task);
+    int error = task->state == TW__SCHED_RUNNING ? set_running(target->shard, task, wanted->due_ns)
+                                                 : tw__sched_task_refile(target->shard, task, wanted->due_ns);
     if (error != 0)
         return error;
-    if (wish->old != NULL && lives)
-        *wish->old = details->arg;
+    if (wanted->old != NULL && lives)
+        *wanted->old = details->arg;
     if (lives &&
-        (task->state != TW__RUNNING || details->fresh)) /* else the call under way uses it, to its end */
-        *replaced = tw__task_value(task);
-    fill(details, wish);
-    details->fresh = task->state == TW__RUNNING;
+        (task->state != TW__SCHED_RUNNING || details->fresh)) /* else the call under way uses it, to its end */
+        *replaced = tw__sched_task_value(task);
+    fill(details, wanted);
+    details->fresh = task->state == TW__SCHED_RUNNING;
     target->shard->stats.moved++;
     return 0;
 }
 
-static int set_locked(const struct target *target, const struct wish *wish, struct tw__value *replaced)
+static int set_locked(const struct target *target, const struct assignment *wanted,
+                      struct tw__sched_value *replaced)
 {
     if (target->shard->stopped)
         return TW_ESTOPPED;
-    int error = wish->every == NULL ? 0 : tw__every_reach(target->shard, wish->every);
+    int error = wanted->every == NULL ? 0 : tw__sched_every_reach(target->shard, wanted->every);
     if (error != 0)
         return error;
-    struct tw__task *task = find(target);
-    return task == NULL ? set_new(target, wish) : set_existing(target, task, wish, replaced);
+    struct tw__sched_task *task = find(target);
+    return task == NULL ? set_new(target, wanted) : set_existing(target, task, wanted, replaced);
 }
 
-static int set(struct tw_sched *sched, const void *key, size_t size, const struct wish *wish)
+static int set(struct tw_sched *sched, const void *key, size_t size, const struct assignment *wanted)
 {
     if (size == 0 || size > TW_KEY_MAX)
         return TW_EINVAL;
     int error = tw__sched_ready(sched);
     if (error != 0)
         return error;
-    if (wish->old != NULL)
-        *wish->old = NULL;
-    struct tw__value replaced = {NULL, NULL};
+    if (wanted->old != NULL)
+        *wanted->old = NULL;
+    struct tw__sched_value replaced = {NULL, NULL};
     struct target target = target_of(sched, key, size);
     pthread_mutex_lock(&target.shard->lock);
-    error = set_locked(&target, wish, &replaced);
+    error = set_locked(&target, wanted, &replaced);
     pthread_mutex_unlock(&target.shard->lock);
-    tw__value_release(sched, &replaced);
+    tw__sched_value_release(sched, &replaced);
     return error;
 }
 
 int tw_sched_set_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns, tw_task_fn *fn,
                     void *value, void **old)
 {
-    return set(sched, key, key_size, &(struct wish){.due_ns = due_ns, .fn = fn, .value = value, .old = old});
+    return set(sched, key, key_size,
+               &(struct assignment){.due_ns = due_ns, .fn = fn, .value = value, .old = old});
 }
 
 int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns,
                        tw_task_fn *fn, void *value, void **old)
 {
-    return tw_sched_set_at(sched, key, key_size, tw__add_saturating(tw__clock_read(sched), delay_ns), fn, value,
-                           old);
+    return tw_sched_set_at(sched, key, key_size, tw__add_saturating(tw__sched_clock_read(sched), delay_ns), fn,
+                           value, old);
 }
 
 int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
                        tw_task_fn *fn, void *value, void **old)
 {
-    uint64_t due_ns = tw__every_first(sched, every);
-    int error = tw__every_check(sched, every);
+    uint64_t due_ns = tw__sched_every_first(sched, every);
+    int error = tw__sched_every_check(sched, every);
     if (error != 0)
         return error;
     return set(sched, key, key_size,
-               &(struct wish){.due_ns = due_ns, .every = every, .fn = fn, .value = value, .old = old});
+               &(struct assignment){.due_ns = due_ns, .every = every, .fn = fn, .value = value, .old = old});
 }
 
 /* ---- moving, removing, looking ---------------------------------------------------------------------------- */
 
 /* Finds a key; its shard is locked by this. */
-static struct tw__task *find_and_lock(struct tw_sched *sched, const void *key, size_t size,
-                                      struct target *target)
+static struct tw__sched_task *find_and_lock(struct tw_sched *sched, const void *key, size_t size,
+                                            struct target *target)
 {
     *target = target_of(sched, key, size);
     pthread_mutex_lock(&target->shard->lock);
@@ -233,38 +236,39 @@ static struct tw__task *find_and_lock(struct tw_sched *sched, const void *key, s
 int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns)
 {
     struct target target;
-    struct tw__task *task = find_and_lock(sched, key, key_size, &target);
-    int error = task == NULL ? TW_EGONE : tw__task_move(target.shard, task, due_ns);
+    struct tw__sched_task *task = find_and_lock(sched, key, key_size, &target);
+    int error = task == NULL ? TW_EGONE : tw__sched_task_move(target.shard, task, due_ns);
     pthread_mutex_unlock(&target.shard->lock);
     return error;
 }
 
 int tw_sched_key_move_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns)
 {
-    return tw_sched_key_move_at(sched, key, key_size, tw__add_saturating(tw__clock_read(sched), delay_ns));
+    return tw_sched_key_move_at(sched, key, key_size,
+                                tw__add_saturating(tw__sched_clock_read(sched), delay_ns));
 }
 
 enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, size_t key_size, void **value)
 {
     struct target target;
-    struct tw__task *task = find_and_lock(sched, key, key_size, &target);
+    struct tw__sched_task *task = find_and_lock(sched, key, key_size, &target);
     enum tw_cancelled found = TW_GONE;
-    struct tw__value held = {NULL, NULL};
+    struct tw__sched_value let_go = {NULL, NULL};
     if (task != NULL) {
-        found = tw__task_cancel(target.shard, task, &held);
+        found = tw__sched_task_cancel(target.shard, task, &let_go);
         if (value != NULL && found == TW_CANCELLED)
-            *value = held.arg;
+            *value = let_go.arg;
     }
     pthread_mutex_unlock(&target.shard->lock);
-    tw__value_release(sched, &held);
+    tw__sched_value_release(sched, &let_go);
     return found;
 }
 
 int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *seen)
 {
     struct target target;
-    struct tw__task *task = find_and_lock(sched, key, key_size, &target);
-    int error = tw__task_look(target.shard, task, seen);
+    struct tw__sched_task *task = find_and_lock(sched, key, key_size, &target);
+    int error = tw__sched_task_look(target.shard, task, seen);
     pthread_mutex_unlock(&target.shard->lock);
     return error;
 }

@@ -6,10 +6,10 @@
  *     who runs it    the timer thread itself (no workers), a worker, or the caller's executor through tw_sched_run()
  *
  * Filing a task again cannot fail: whether the wheel will take it was asked when it was added or moved
- * (tw__every_reach(), tw__task_probe()), where an error could still be returned; and a wheel that has fallen behind is
- * brought to the present first (tw__catch_up()).
+ * (tw__sched_every_reach(), tw__sched_task_probe()), where an error could still be returned; and a wheel that has fallen behind is
+ * brought to the present first (tw__sched_catch_up()).
  *
- * The lock of a shard is held for TW__COLLECT units of the wheel's work at a time, never while a callback runs. A
+ * The lock of a shard is held for TW__SCHED_COLLECT units of the wheel's work at a time, never while a callback runs. A
  * callback that has returned is finished and the next one started under one hold of the lock.
  *
  * Nothing is overslept. `wake` of a shard is the tick until which the timer thread means to sleep, written under the
@@ -30,7 +30,7 @@ struct frame {
 };
 static _Thread_local const struct frame *frames;
 
-bool tw__inside(const struct tw_sched *sched, uint64_t id)
+bool tw__sched_inside(const struct tw_sched *sched, uint64_t id)
 {
     for (const struct frame *frame = frames; frame != NULL; frame = frame->outer)
         if (frame->sched == sched && (id == 0 || frame->id == id))
@@ -42,58 +42,58 @@ bool tw__inside(const struct tw_sched *sched, uint64_t id)
 
 /* A call under way. */
 struct call {
-    struct tw__task *task;
+    struct tw__sched_task *task;
     struct tw_task seen;
     uint64_t begun_ns;
 };
 
-uint64_t tw__periods_after(uint64_t due_ns, uint64_t periods, uint64_t period_ns)
+uint64_t tw__sched_periods_after(uint64_t due_ns, uint64_t periods, uint64_t period_ns)
 {
     uint64_t ns;
     return __builtin_mul_overflow(periods, period_ns, &ns) ? UINT64_MAX : tw__add_saturating(due_ns, ns);
 }
 
 /* Files a task that was filed before. */
-static void file_again(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+static void file_again(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
-    int error = tw__task_file(shard, task, due_ns);
+    int error = tw__sched_task_file(shard, task, due_ns);
     TW_ASSERT(error == 0);
     (void)error;
 }
 
 /* The whole periods by which a call is late, counted from the tick on which it could first be made. */
-static uint64_t periods_late(const struct tw__shard *shard, const struct tw__task *task,
-                             const struct tw__details *details, uint64_t now_ns)
+static uint64_t periods_late(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                             const struct tw__sched_details *details, uint64_t now_ns)
 {
     const struct tw_sched *sched = shard->sched;
-    uint64_t from_ns = tw__tick_start(sched, tw__tick_due(sched, task->due_ns));
+    uint64_t from_ns = tw__sched_tick_start(sched, tw__sched_tick_due(sched, task->due_ns));
     return now_ns > from_ns ? (now_ns - from_ns) / details->period_ns : 0;
 }
 
 /* A call that comes a period or more late stands for several: notes it. */
-static void coalesce(struct tw__shard *shard, const struct tw__task *task, struct tw__details *details,
-                     uint64_t now_ns)
+static void coalesce(struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                     struct tw__sched_details *details, uint64_t now_ns)
 {
     details->missed = periods_late(shard, task, details, now_ns);
     shard->stats.skipped += details->missed;
 }
 
 /* A call that comes a period or more late is not made: files the task for the next period ahead. */
-static bool skip(struct tw__shard *shard, struct tw__task *task, const struct tw__details *details,
-                 uint64_t now_ns)
+static bool skip(struct tw__sched_shard *shard, struct tw__sched_task *task,
+                 const struct tw__sched_details *details, uint64_t now_ns)
 {
     uint64_t missed = periods_late(shard, task, details, now_ns);
     if (missed == 0)
         return false;
     shard->stats.skipped += missed + 1;
-    file_again(shard, task, tw__periods_after(task->due_ns, missed + 1, details->period_ns));
+    file_again(shard, task, tw__sched_periods_after(task->due_ns, missed + 1, details->period_ns));
     return true;
 }
 
 /* What a repeating task's policy says about a late call. True when there is none to make now. */
-static bool put_off(struct tw__shard *shard, struct tw__task *task, uint64_t now_ns)
+static bool put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t now_ns)
 {
-    struct tw__details *details = tw__task_details(task);
+    struct tw__sched_details *details = tw__sched_task_details(task);
     if (details == NULL || details->period_ns == 0)
         return false;
     if (details->policy == TW_MISSED_SKIP)
@@ -103,35 +103,36 @@ static bool put_off(struct tw__shard *shard, struct tw__task *task, uint64_t now
     return false;
 }
 
-/* Takes a READY task on, unless its turn is put off. */
-static bool begin(struct tw__shard *shard, struct tw__task *task, uint64_t now_ns, struct call *call)
+/* Begins the call of a READY task, unless its policy puts that off: then the task is filed for later. */
+static bool begin_unless_put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t now_ns,
+                                 struct call *call)
 {
-    tw__task_unfile(shard, task);
+    tw__sched_task_unfile(shard, task);
     if (put_off(shard, task, now_ns))
         return false;
     call->task = task;
     call->begun_ns = now_ns;
-    tw__task_describe(shard, task, &call->seen);
+    tw__sched_task_describe(shard, task, &call->seen);
     call->seen.late_ns = now_ns > task->due_ns ? now_ns - task->due_ns : 0;
-    task->state = TW__RUNNING;
+    task->state = TW__SCHED_RUNNING;
     tw__list_append(&shard->busy, &task->link);
     shard->stats.running++;
     shard->stats.fired++;
-    if (!tw__task_goes_on(task))
-        tw__unhold(shard, task);
+    if (!tw__sched_task_goes_on(task))
+        tw__sched_quota_give_back(shard, task);
     return true;
 }
 
 /* Files the next call of a repeating task. One that is due already goes behind those that are ready: there is an end to
  * them, as periods are not shorter than a tick. */
-static void file_next(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+static void file_next(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
-    if (tw__tick_due(shard->sched, due_ns) > tw_wheel_now(shard->wheel)) {
+    if (tw__sched_tick_due(shard->sched, due_ns) > tw_wheel_now(shard->wheel)) {
         file_again(shard, task, due_ns);
         return;
     }
     task->due_ns = due_ns;
-    task->state = TW__READY;
+    task->state = TW__SCHED_READY;
     tw__list_append(&shard->ready, &task->link);
     shard->stats.pending++;
 }
@@ -141,10 +142,10 @@ static void file_next(struct tw__shard *shard, struct tw__task *task, uint64_t d
  * earliest, so that a callback that keeps moving itself to now does not keep everything else waiting. In a shard that is
  * being stopped this goes on: the stop takes what waits after what runs, and finds the task in the one place or the
  * other. */
-static bool go_on(struct tw__shard *shard, struct tw__task *task, const struct tw_task *seen)
+static bool go_on(struct tw__sched_shard *shard, struct tw__sched_task *task, const struct tw_task *seen)
 {
-    struct tw__details *details = tw__task_details(task);
-    if (!tw__task_goes_on(task))
+    struct tw__sched_details *details = tw__sched_task_details(task);
+    if (!tw__sched_task_goes_on(task))
         return false;
     shard->stats.again++;
     if (task->again) {
@@ -158,25 +159,25 @@ static bool go_on(struct tw__shard *shard, struct tw__task *task, const struct t
     }
     if (details->left != TW_FOREVER)
         details->left--;
-    uint64_t due_ns = tw__periods_after(seen->due_ns, details->missed + 1, details->period_ns);
+    uint64_t due_ns = tw__sched_periods_after(seen->due_ns, details->missed + 1, details->period_ns);
     details->missed = 0;
     file_next(shard, task, due_ns);
     return true;
 }
 
 /* Ends a call. Returns whether the task is now in the ready list. */
-static bool finish(struct tw__shard *shard, const struct call *call)
+static bool finish(struct tw__sched_shard *shard, const struct call *call)
 {
-    struct tw__task *task = call->task;
+    struct tw__sched_task *task = call->task;
     bool waited = task->waited || shard->stopped;
     tw__list_remove(&task->link);
     tw_timer_init(&task->timer);
     task->waited = 0;
     shard->stats.running--;
     bool goes_on = go_on(shard, task, &call->seen);
-    bool ready = goes_on && task->state == TW__READY;
+    bool ready = goes_on && task->state == TW__SCHED_READY;
     if (!goes_on)
-        tw__task_drop(shard, task);
+        tw__sched_task_drop(shard, task);
     if (waited)
         pthread_cond_broadcast(&shard->idle);
     return ready;
@@ -194,43 +195,43 @@ static void tell_hooks(const struct tw_sched *sched, const struct call *call, ui
 }
 
 /* Makes the call, and tells the hooks, which count as part of it. No lock is held. Returns the time at its end. */
-static uint64_t make(struct tw_sched *sched, const struct call *call)
+static uint64_t call_back(struct tw_sched *sched, const struct call *call)
 {
     call->seen.fn(sched, &call->seen);
-    uint64_t ended_ns = tw__clock_read(sched);
+    uint64_t ended_ns = tw__sched_clock_read(sched);
     tell_hooks(sched, call, ended_ns);
     return ended_ns;
 }
 
 /* Releases the value of a call that has returned, unless the next one has it. The lock is let go of meanwhile; only a
  * key that is set anew can have the task go on then, with another value. */
-static void release_called(struct tw__shard *shard, const struct call *call)
+static void release_called(struct tw__sched_shard *shard, const struct call *call)
 {
-    const struct tw__details *details = tw__task_details(call->task);
-    const struct tw__value value = {call->seen.fn, call->seen.arg};
+    const struct tw__sched_details *details = tw__sched_task_details(call->task);
+    const struct tw__sched_value value = {call->seen.fn, call->seen.arg};
     bool fresh = details != NULL && details->fresh;
-    if (!tw__value_owned(shard->sched, &value) || (!fresh && tw__task_goes_on(call->task)))
+    if (!tw__sched_value_owned(shard->sched, &value) || (!fresh && tw__sched_task_goes_on(call->task)))
         return;
     if (!fresh)
         call->task->dead = 1;
     pthread_mutex_unlock(&shard->lock);
-    tw__value_release(shard->sched, &value);
+    tw__sched_value_release(shard->sched, &value);
     pthread_mutex_lock(&shard->lock);
 }
 
 /* Makes a call that has begun, and ends it; the lock is let go of meanwhile. Returns the time at its end; *ready tells
  * whether the task is in the ready list again. */
-static uint64_t make_and_finish(struct tw__shard *shard, const struct call *call, bool *ready)
+static uint64_t make_and_finish(struct tw__sched_shard *shard, const struct call *call, bool *ready)
 {
     struct tw_sched *sched = shard->sched;
     struct frame frame = {sched, call->seen.id, frames};
     pthread_mutex_unlock(&shard->lock);
     frames = &frame;
-    uint64_t ended_ns = make(sched, call);
+    uint64_t ended_ns = call_back(sched, call);
     pthread_mutex_lock(&shard->lock);
     release_called(shard, call);
     frames = frame.outer;
-    tw__stats_call(shard, call->seen.late_ns, ended_ns - call->begun_ns);
+    tw__sched_stats_call(shard, call->seen.late_ns, ended_ns - call->begun_ns);
     *ready = finish(shard, call);
     return ended_ns;
 }
@@ -252,30 +253,30 @@ static void tell_workers(struct tw_sched *sched, uint64_t n)
     pthread_mutex_unlock(&sched->pool_lock);
 }
 
-void tw__catch_up(struct tw__shard *shard)
+void tw__sched_catch_up(struct tw__sched_shard *shard)
 {
-    uint64_t tick = tw__tick_now(shard->sched, tw__clock_read(shard->sched));
+    uint64_t tick = tw__sched_tick_now(shard->sched, tw__sched_clock_read(shard->sched));
     struct tw_timer *timer;
-    tw__loose_settle(shard);
+    tw__sched_loose_settle(shard);
     while ((timer = tw_wheel_poll(shard->wheel, tick)) != NULL) {
-        tw__task_ready(&shard->ready, timer);
+        tw__sched_task_ready(&shard->ready, timer);
         shard->caught++;
     }
     if (shard->caught > 0)
-        tw__clock_wake(shard->sched);
+        tw__sched_clock_wake(shard->sched);
 }
 
 /* Moves what is due into the ready list. The lock is let go of now and then, and workers are told meanwhile. */
-static void collect(struct tw__shard *shard, uint64_t tick)
+static void collect(struct tw__sched_shard *shard, uint64_t tick)
 {
     for (;;) {
-        uint32_t budget = TW__COLLECT;
+        uint32_t budget = TW__SCHED_COLLECT;
         uint64_t moved = shard->caught;
         struct tw_timer *timer;
         enum tw_polled polled;
-        tw__loose_settle(shard);
+        tw__sched_loose_settle(shard);
         for (; (polled = tw_wheel_poll_budget(shard->wheel, tick, &budget, &timer)) == TW_POLL_DUE; moved++)
-            tw__task_ready(&shard->ready, timer);
+            tw__sched_task_ready(&shard->ready, timer);
         shard->caught = 0;
         bool done = polled == TW_POLL_IDLE || shard->stopped;
         if (done && (moved == 0 || shard->sched->options.workers == 0))
@@ -289,20 +290,20 @@ static void collect(struct tw__shard *shard, uint64_t tick)
 }
 
 /* Collects what is due at a time, on ticks up to `until`. */
-static void collect_due(struct tw__shard *shard, uint64_t now_ns, uint64_t until)
+static void collect_due(struct tw__sched_shard *shard, uint64_t now_ns, uint64_t until)
 {
-    uint64_t tick = tw__tick_now(shard->sched, now_ns);
+    uint64_t tick = tw__sched_tick_now(shard->sched, now_ns);
     collect(shard, tick < until ? tick : until);
 }
 
-enum { TURN = 64 }; /* calls for one shard before the next one has its turn */
+enum { QUANTUM = 64 }; /* calls of one shard before the next shard is served */
 
 /* ---- running on the timer thread ---------------------------------------------------------------------------- */
 
 /* Runs what is due, at most `limit` calls. True when there may be more. */
-static bool run_inline(struct tw__shard *shard, uint64_t until, unsigned limit)
+static bool run_inline(struct tw__sched_shard *shard, uint64_t until, unsigned limit)
 {
-    uint64_t now_ns = tw__clock_read(shard->sched);
+    uint64_t now_ns = tw__sched_clock_read(shard->sched);
     struct call call;
     bool ready;
     pthread_mutex_lock(&shard->lock);
@@ -311,7 +312,7 @@ static bool run_inline(struct tw__shard *shard, uint64_t until, unsigned limit)
         if (shard->stopped || tw__list_empty(&shard->ready))
             break;
         limit--;
-        if (begin(shard, tw__task_linked(shard->ready.next), now_ns, &call))
+        if (begin_unless_put_off(shard, tw__sched_task_linked(shard->ready.next), now_ns, &call))
             now_ns = make_and_finish(shard, &call, &ready);
     }
     bool more = !shard->stopped && !tw__list_empty(&shard->ready);
@@ -322,22 +323,22 @@ static bool run_inline(struct tw__shard *shard, uint64_t until, unsigned limit)
 /* ---- handing to the caller's executor ------------------------------------------------------------------------- */
 
 /* The id of the next ready task, which goes to the executor; 0 when there is none. */
-static uint64_t send_next(struct tw__shard *shard)
+static uint64_t send_next(struct tw__sched_shard *shard)
 {
     if (shard->stopped || tw__list_empty(&shard->ready))
         return 0;
     struct tw__link *first = shard->ready.next;
     tw__list_remove(first);
     tw__list_append(&shard->sent, first);
-    return tw__task_id(shard, tw__task_linked(first));
+    return tw__sched_task_id(shard, tw__sched_task_linked(first));
 }
 
-static void send_ready(struct tw__shard *shard, uint64_t until)
+static void send_ready(struct tw__sched_shard *shard, uint64_t until)
 {
     struct tw_sched *sched = shard->sched;
     for (;;) {
         pthread_mutex_lock(&shard->lock);
-        collect_due(shard, tw__clock_read(sched), until);
+        collect_due(shard, tw__sched_clock_read(sched), until);
         uint64_t id = send_next(shard);
         pthread_mutex_unlock(&shard->lock);
         if (id == 0)
@@ -348,39 +349,39 @@ static void send_ready(struct tw__shard *shard, uint64_t until)
 
 /* Whether a task that an executor comes with is to run: it may have been moved since it was sent, and then set aside by a
  * drain before its time. */
-static bool may_run(const struct tw__shard *shard, const struct tw__task *task, uint64_t now_ns)
+static bool may_run(const struct tw__sched_shard *shard, const struct tw__sched_task *task, uint64_t now_ns)
 {
     const struct tw_sched *sched = shard->sched;
-    return task != NULL && task->state == TW__READY && !shard->stopped &&
-           tw__tick_due(sched, task->due_ns) <= tw__tick_now(sched, now_ns);
+    return task != NULL && task->state == TW__SCHED_READY && !shard->stopped &&
+           tw__sched_tick_due(sched, task->due_ns) <= tw__sched_tick_now(sched, now_ns);
 }
 
 void tw_sched_run(struct tw_sched *sched, uint64_t id)
 {
-    struct tw__shard *shard = tw__shard_of(sched, id);
+    struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
     struct call call;
     bool ready = false;
     if (shard == NULL)
         return;
-    uint64_t now_ns = tw__clock_read(sched);
+    uint64_t now_ns = tw__sched_clock_read(sched);
     pthread_mutex_lock(&shard->lock);
-    struct tw__task *task = tw__task_find(shard, id);
-    if (may_run(shard, task, now_ns) && begin(shard, task, now_ns, &call))
+    struct tw__sched_task *task = tw__sched_task_find(shard, id);
+    if (may_run(shard, task, now_ns) && begin_unless_put_off(shard, task, now_ns, &call))
         make_and_finish(shard, &call, &ready);
     pthread_mutex_unlock(&shard->lock);
     if (ready)
-        tw__clock_wake(sched); /* the timer thread sends it */
+        tw__sched_clock_wake(sched); /* the timer thread sends it */
 }
 
 /* Runs tasks of a shard that were sent, at most `limit`. Returns how many. *again: some are in the ready list once more. */
-static uint64_t run_sent(struct tw__shard *shard, uint64_t limit, bool *again)
+static uint64_t run_sent(struct tw__sched_shard *shard, uint64_t limit, bool *again)
 {
-    uint64_t now_ns = tw__clock_read(shard->sched), taken = 0;
+    uint64_t now_ns = tw__sched_clock_read(shard->sched), taken = 0;
     struct call call;
     bool ready;
     pthread_mutex_lock(&shard->lock);
     for (; taken < limit && !shard->stopped && !tw__list_empty(&shard->sent); taken++) {
-        if (!begin(shard, tw__task_linked(shard->sent.next), now_ns, &call))
+        if (!begin_unless_put_off(shard, tw__sched_task_linked(shard->sent.next), now_ns, &call))
             continue;
         now_ns = make_and_finish(shard, &call, &ready);
         *again |= ready;
@@ -398,28 +399,28 @@ uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit)
     while (taken < limit && idle < shards) {
         uint32_t number = atomic_fetch_add_explicit(&sched->next_shard, 1, memory_order_relaxed) % shards;
         uint64_t left = limit - taken,
-                 some = run_sent(&sched->shard[number], left < TURN ? left : TURN, &again);
+                 some = run_sent(&sched->shard[number], left < QUANTUM ? left : QUANTUM, &again);
         idle = some > 0 ? 0 : idle + 1;
         taken += some;
     }
     if (again)
-        tw__clock_wake(sched); /* the timer thread sends them */
+        tw__sched_clock_wake(sched); /* the timer thread sends them */
     return taken;
 }
 
 /* ---- workers ------------------------------------------------------------------------------------------------ */
 
 /* Runs ready tasks of a shard, some before the next one has its turn. True when there were any. */
-static bool work_through(struct tw__shard *shard)
+static bool work_through(struct tw__sched_shard *shard)
 {
-    unsigned limit = TURN;
-    uint64_t now_ns = tw__clock_read(shard->sched);
+    unsigned limit = QUANTUM;
+    uint64_t now_ns = tw__sched_clock_read(shard->sched);
     bool any = false, ready;
     struct call call;
     pthread_mutex_lock(&shard->lock);
     while (limit-- > 0 && !shard->stopped && !tw__list_empty(&shard->ready)) {
         any = true;
-        if (begin(shard, tw__task_linked(shard->ready.next), now_ns, &call))
+        if (begin_unless_put_off(shard, tw__sched_task_linked(shard->ready.next), now_ns, &call))
             now_ns = make_and_finish(shard, &call, &ready);
     }
     pthread_mutex_unlock(&shard->lock);
@@ -446,7 +447,7 @@ static void *worker_main(void *arg)
 /* ---- the timer thread ------------------------------------------------------------------------------------------ */
 
 /* Serves what is due in a shard on ticks up to `until`. True when there is more. */
-static bool serve(struct tw__shard *shard, uint64_t until)
+static bool serve(struct tw__sched_shard *shard, uint64_t until)
 {
     struct tw_sched *sched = shard->sched;
     if (sched->options.execute != NULL) {
@@ -454,14 +455,14 @@ static bool serve(struct tw__shard *shard, uint64_t until)
         return false;
     }
     if (sched->options.workers == 0)
-        return run_inline(shard, until, TURN);
+        return run_inline(shard, until, QUANTUM);
     pthread_mutex_lock(&shard->lock);
-    collect_due(shard, tw__clock_read(sched), until);
+    collect_due(shard, tw__sched_clock_read(sched), until);
     pthread_mutex_unlock(&shard->lock);
     return false;
 }
 
-static void awake(struct tw__shard *shard)
+static void awake(struct tw__sched_shard *shard)
 {
     pthread_mutex_lock(&shard->lock);
     shard->wake = 0;
@@ -469,18 +470,18 @@ static void awake(struct tw__shard *shard)
 }
 
 /* The tick before which there is nothing to do in a shard; 0 when there is at once. The lock is held. */
-static uint64_t first_tick(struct tw__shard *shard)
+static uint64_t first_tick(struct tw__sched_shard *shard)
 {
     bool for_workers = shard->sched->options.workers > 0;
     if (shard->stopped)
         return TW_NEVER;
-    tw__loose_settle(shard);
+    tw__sched_loose_settle(shard);
     bool now = for_workers ? shard->caught > 0 : !tw__list_empty(&shard->ready);
     return now ? 0 : tw_wheel_next_bound(shard->wheel);
 }
 
 /* The tick until which a shard lets the timer thread sleep. */
-static uint64_t asleep(struct tw__shard *shard)
+static uint64_t asleep(struct tw__sched_shard *shard)
 {
     pthread_mutex_lock(&shard->lock);
     uint64_t wake = shard->wake = first_tick(shard);
@@ -492,7 +493,7 @@ static uint64_t asleep(struct tw__shard *shard)
  * the ticks in order all the same, and repeating tasks find their places among the others. True when there is more. */
 static bool serve_all(struct tw_sched *sched)
 {
-    uint64_t first[1 << TW__SHARD_BITS], until = TW_NEVER;
+    uint64_t first[1 << TW__SCHED_SHARD_BITS], until = TW_NEVER;
     bool more = false;
     for (uint32_t i = 0; i < sched->options.shards; i++) {
         pthread_mutex_lock(&sched->shard[i].lock);
@@ -503,7 +504,7 @@ static bool serve_all(struct tw_sched *sched)
     for (uint32_t i = 0; i < sched->options.shards; i++)
         if (first[i] <= until)
             more |= serve(&sched->shard[i], until);
-    return more || until < tw__tick_now(sched, tw__clock_read(sched));
+    return more || until < tw__sched_tick_now(sched, tw__sched_clock_read(sched));
 }
 
 static uint64_t next_tick(struct tw_sched *sched)
@@ -524,7 +525,7 @@ static void *timer_main(void *arg)
             awake(&sched->shard[i]);
         while (serve_all(sched) && !atomic_load(&sched->quit))
             ;
-        tw__clock_sleep(sched, next_tick(sched));
+        tw__sched_clock_sleep(sched, next_tick(sched));
     }
     return NULL;
 }
@@ -562,7 +563,7 @@ static bool start_all(struct tw_sched *sched)
     return start_thread(&sched->timer_thread, timer_main, sched);
 }
 
-int tw__threads_start(struct tw_sched *sched)
+int tw__sched_threads_start(struct tw_sched *sched)
 {
     int error = 0;
     pthread_mutex_lock(&sched->life);
@@ -579,12 +580,12 @@ int tw__threads_start(struct tw_sched *sched)
     return error;
 }
 
-void tw__threads_end(struct tw_sched *sched)
+void tw__sched_threads_end(struct tw_sched *sched)
 {
     if (!atomic_load(&sched->started) || sched->options.clock == TW_SCHED_VIRTUAL)
         return;
     atomic_store(&sched->quit, true);
-    tw__clock_wake(sched);
+    tw__sched_clock_wake(sched);
     pthread_join(sched->timer_thread, NULL);
     end_workers(sched);
 }
@@ -593,13 +594,13 @@ void tw__threads_end(struct tw_sched *sched)
 
 int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns)
 {
-    uint64_t clock_ns = tw__clock_read(sched);
+    uint64_t clock_ns = tw__sched_clock_read(sched);
     if (sched->options.clock != TW_SCHED_VIRTUAL || now_ns < clock_ns)
         return TW_EINVAL;
     for (;;) {
         while (serve_all(sched))
             ;
-        uint64_t next_ns = tw__tick_start(sched, next_tick(sched));
+        uint64_t next_ns = tw__sched_tick_start(sched, next_tick(sched));
         if (next_ns > now_ns || next_ns == UINT64_MAX)
             break;
         if (next_ns > clock_ns)
@@ -614,13 +615,14 @@ uint64_t tw_sched_next(const struct tw_sched *sched)
 {
     uint64_t next = TW_NEVER;
     for (uint32_t i = 0; i < sched->options.shards; i++) {
-        struct tw__shard *shard = &sched->shard[i];
+        struct tw__sched_shard *shard = &sched->shard[i];
         pthread_mutex_lock(&shard->lock);
-        tw__loose_settle(shard);
+        tw__sched_loose_settle(shard);
         uint64_t tick = tw__list_empty(&shard->ready) ? tw_wheel_next_bound(shard->wheel) : 0;
         pthread_mutex_unlock(&shard->lock);
         next = tick < next ? tick : next;
     }
-    uint64_t at_ns = next == TW_NEVER ? TW_NEVER : tw__tick_start(sched, next), now_ns = tw__clock_read(sched);
+    uint64_t at_ns = next == TW_NEVER ? TW_NEVER : tw__sched_tick_start(sched, next),
+             now_ns = tw__sched_clock_read(sched);
     return at_ns > now_ns ? at_ns : now_ns;
 }

@@ -42,7 +42,7 @@ static void *plain_memory(void *arg, void *old, size_t size)
     return NULL;
 }
 
-void *tw__alloc(struct tw_sched *sched, size_t size)
+void *tw__sched_alloc(struct tw_sched *sched, size_t size)
 {
     void *block = sched->options.memory(sched->options.memory_arg, NULL, size);
     if (block != NULL)
@@ -50,7 +50,7 @@ void *tw__alloc(struct tw_sched *sched, size_t size)
     return block;
 }
 
-void tw__release(struct tw_sched *sched, void *old, size_t size)
+void tw__sched_dealloc(struct tw_sched *sched, void *old, size_t size)
 {
     atomic_fetch_sub_explicit(&sched->memory, size, memory_order_relaxed);
     sched->options.memory(sched->options.memory_arg, old, size);
@@ -64,11 +64,11 @@ static void *grow_level(void *arg, void *old, size_t size)
     if (old != NULL) {
         char *block = (char *)old - HEAD;
         memcpy(&size, block, sizeof size);
-        tw__release(sched, block, size);
+        tw__sched_dealloc(sched, block, size);
         return NULL;
     }
     size += HEAD;
-    char *block = tw__alloc(sched, size);
+    char *block = tw__sched_alloc(sched, size);
     if (block == NULL)
         return NULL;
     memcpy(block, &size, sizeof size);
@@ -78,7 +78,7 @@ static void *grow_level(void *arg, void *old, size_t size)
 /* ---- options ------------------------------------------------------------------------------------------------- */
 
 static const uint64_t tick_min_ns = 1000, tick_max_ns = UINT64_C(3600000000000);
-enum { SHARDS_MAX = 1 << TW__SHARD_BITS, WORKERS_MAX = 1024 };
+enum { SHARDS_MAX = 1 << TW__SCHED_SHARD_BITS, WORKERS_MAX = 1024 };
 
 /* Says what is wrong with a value. Returns TW_EINVAL. */
 static int refuse(char *message, size_t size, const char *name, uint64_t value, const char *expected)
@@ -123,11 +123,11 @@ static void take_options(struct tw_sched *sched, const struct tw_sched_options *
 
 /* ---- making and ending ------------------------------------------------------------------------------------------ */
 
-static int make_wheel(struct tw__shard *shard)
+static int make_wheel(struct tw__sched_shard *shard)
 {
     struct tw_sched *sched = shard->sched;
     shard->wheel_size = tw_wheel_size(&sched->geometry);
-    shard->wheel_memory = tw__alloc(sched, shard->wheel_size);
+    shard->wheel_memory = tw__sched_alloc(sched, shard->wheel_size);
     if (shard->wheel_memory == NULL)
         return TW_ENOMEM;
     int error = tw_wheel_init(&shard->wheel, shard->wheel_memory, shard->wheel_size, &sched->geometry, 0);
@@ -138,11 +138,11 @@ static int make_wheel(struct tw__shard *shard)
 static int make_shard(struct tw_sched *sched, uint32_t number)
 {
     pthread_mutexattr_t attributes;
-    struct tw__shard *shard = &sched->shard[number];
+    struct tw__sched_shard *shard = &sched->shard[number];
     memset(shard, 0, sizeof *shard);
     shard->sched = sched;
     shard->number = number;
-    shard->free = TW__NONE;
+    shard->free = TW__SCHED_NONE;
     tw__list_init(&shard->ready);
     tw__list_init(&shard->sent);
     tw__list_init(&shard->busy);
@@ -155,14 +155,14 @@ static int make_shard(struct tw_sched *sched, uint32_t number)
     return make_wheel(shard);
 }
 
-static void end_shard(struct tw__shard *shard)
+static void end_shard(struct tw__sched_shard *shard)
 {
-    tw__table_end(shard);
-    tw__tasks_end(shard);
+    tw__sched_table_end(shard);
+    tw__sched_pool_end(shard);
     if (shard->wheel != NULL)
         tw_wheel_fini(shard->wheel);
     if (shard->wheel_memory != NULL)
-        tw__release(shard->sched, shard->wheel_memory, shard->wheel_size);
+        tw__sched_dealloc(shard->sched, shard->wheel_memory, shard->wheel_size);
     pthread_cond_destroy(&shard->idle);
     pthread_mutex_destroy(&shard->lock);
 }
@@ -172,7 +172,7 @@ static void end(struct tw_sched *sched, uint32_t shards)
 {
     while (shards > 0)
         end_shard(&sched->shard[--shards]);
-    tw__clock_close(sched);
+    tw__sched_clock_close(sched);
     pthread_mutex_destroy(&sched->life);
     pthread_mutex_destroy(&sched->pool_lock);
     pthread_cond_destroy(&sched->pool_work);
@@ -185,7 +185,8 @@ enum { LINE = 64 };
 static struct tw_sched *allocate(const struct tw_sched_options *options)
 {
     uint32_t shards = options->shards == 0 ? 1 : options->shards;
-    size_t head = (sizeof(struct tw_sched) + LINE - 1) / LINE * LINE, all = shards * sizeof(struct tw__shard);
+    size_t head = (sizeof(struct tw_sched) + LINE - 1) / LINE * LINE,
+           all = shards * sizeof(struct tw__sched_shard);
     size_t size = LINE + head + all + options->workers * sizeof(pthread_t);
     tw_memory_fn *memory = options->memory != NULL ? options->memory : plain_memory;
     char *block = memory(options->memory_arg, NULL, size);
@@ -196,7 +197,7 @@ static struct tw_sched *allocate(const struct tw_sched_options *options)
     memset(sched, 0, sizeof *sched);
     sched->block = block;
     sched->block_size = size;
-    sched->shard = (struct tw__shard *)(void *)(at + head);
+    sched->shard = (struct tw__sched_shard *)(void *)(at + head);
     sched->workers = (pthread_t *)(void *)(at + head + all);
     take_options(sched, options);
     sched->options.memory = memory;
@@ -231,9 +232,9 @@ int tw_sched_new(struct tw_sched **made, const struct tw_sched_options *options)
     pthread_mutex_init(&sched->pool_lock, NULL);
     pthread_cond_init(&sched->pool_work, NULL);
     atomic_store(&sched->virtual_ns, options->start_ns);
-    sched->base_ns = tw__clock_read(sched);
+    sched->base_ns = tw__sched_clock_read(sched);
     randombytes_buf(sched->secret, sizeof sched->secret);
-    if ((error = tw__clock_open(sched)) != 0) {
+    if ((error = tw__sched_clock_open(sched)) != 0) {
         end(sched, 0);
         return error;
     }
@@ -247,7 +248,7 @@ void tw_sched_free(struct tw_sched *sched)
     if (sched == NULL)
         return;
     tw_sched_stop(sched, 0, NULL, NULL);
-    tw__threads_end(sched);
+    tw__sched_threads_end(sched);
     end(sched, sched->options.shards);
 }
 
@@ -256,34 +257,34 @@ void tw_sched_free(struct tw_sched *sched)
 /* A task that is being handed over. Its details are kept until it was. */
 struct handing {
     struct tw_task seen;
-    struct tw__details *details;
-    struct tw__value value; /* which nothing uses after the hand-over */
+    struct tw__sched_details *details;
+    struct tw__sched_value value; /* which nothing uses after the hand-over */
 };
 
 /* Moves what waits in lists, and some of the wheel, aside. False when nothing waits any more. */
-static bool set_aside(struct tw__shard *shard)
+static bool set_aside(struct tw__sched_shard *shard)
 {
     tw__list_move_all(&shard->ready, &shard->aside);
     tw__list_move_all(&shard->sent, &shard->aside);
-    tw__loose_settle(shard);
+    tw__sched_loose_settle(shard);
     struct tw_timer *timer = NULL;
-    for (int i = 0; i < TW__COLLECT && (timer = tw_wheel_drain(shard->wheel)) != NULL; i++)
-        tw__task_ready(&shard->aside, timer);
+    for (int i = 0; i < TW__SCHED_COLLECT && (timer = tw_wheel_drain(shard->wheel)) != NULL; i++)
+        tw__sched_task_ready(&shard->aside, timer);
     return timer != NULL;
 }
 
-static uint64_t ever_filed(const struct tw__shard *shard)
+static uint64_t ever_filed(const struct tw__sched_shard *shard)
 {
     return shard->stats.added + shard->stats.again + shard->stats.moved;
 }
 
 /* Moves everything that is pending now aside, a little under each hold of the lock. What is filed meanwhile may come first,
  * so it goes on until as much was moved as there was and has come; that ends, as filing takes longer than moving. */
-static void set_all_aside(struct tw__shard *shard)
+static void set_all_aside(struct tw__sched_shard *shard)
 {
     pthread_mutex_lock(&shard->lock);
     uint64_t most = shard->stats.pending - ever_filed(shard);
-    for (uint64_t moved = 0; set_aside(shard) && moved < most + ever_filed(shard); moved += TW__COLLECT) {
+    for (uint64_t moved = 0; set_aside(shard) && moved < most + ever_filed(shard); moved += TW__SCHED_COLLECT) {
         pthread_mutex_unlock(&shard->lock);
         pthread_mutex_lock(&shard->lock);
     }
@@ -291,34 +292,35 @@ static void set_all_aside(struct tw__shard *shard)
 }
 
 /* Describes a task for its hand-over, and keeps its details. */
-static void describe(const struct tw__shard *shard, const struct tw__task *task, struct handing *handing)
+static void describe(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                     struct handing *handing)
 {
-    tw__task_describe(shard, task, &handing->seen);
-    handing->value = tw__task_value(task);
-    handing->details = tw__task_details(task);
+    tw__sched_task_describe(shard, task, &handing->seen);
+    handing->value = tw__sched_task_value(task);
+    handing->details = tw__sched_task_details(task);
     if (handing->details != NULL)
         handing->details->holders++;
 }
 
 /* Takes a task out that was set aside. False when there is none. */
-static bool take_aside(struct tw__shard *shard, struct handing *handing)
+static bool take_aside(struct tw__sched_shard *shard, struct handing *handing)
 {
     if (tw__list_empty(&shard->aside))
         return false;
-    struct tw__task *task = tw__task_linked(shard->aside.next);
-    tw__task_unfile(shard, task);
+    struct tw__sched_task *task = tw__sched_task_linked(shard->aside.next);
+    tw__sched_task_unfile(shard, task);
     describe(shard, task, handing);
-    tw__task_drop(shard, task);
+    tw__sched_task_drop(shard, task);
     shard->stats.handed++;
     return true;
 }
 
 /* The call under way may end, and its value be released, while the task is being handed over: it goes without. */
-static void keep_value(const struct tw__shard *shard, struct handing *handing)
+static void withhold_value(const struct tw__sched_shard *shard, struct handing *handing)
 {
     if (handing->details != NULL && handing->details->fresh)
         return;
-    if (tw__value_owned(shard->sched, &handing->value)) {
+    if (tw__sched_value_owned(shard->sched, &handing->value)) {
         handing->seen.fn = NULL;
         handing->seen.arg = NULL;
     }
@@ -326,20 +328,21 @@ static void keep_value(const struct tw__shard *shard, struct handing *handing)
 }
 
 /* Takes the calls that are still to come from a task whose callback is under way. False when there is none such. */
-static bool take_busy(struct tw__shard *shard, struct handing *handing)
+static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
 {
     for (struct tw__link *at = shard->busy.next; at != &shard->busy; at = at->next) {
-        struct tw__task *task = tw__task_linked(at);
-        if (!tw__task_goes_on(task))
+        struct tw__sched_task *task = tw__sched_task_linked(at);
+        if (!tw__sched_task_goes_on(task))
             continue;
         describe(shard, task, handing);
         if (!task->again) { /* the next call of one that repeats */
-            struct tw__details *details = handing->details;
-            handing->seen.due_ns = tw__periods_after(task->due_ns, details->missed + 1, details->period_ns);
+            struct tw__sched_details *details = handing->details;
+            handing->seen.due_ns =
+                tw__sched_periods_after(task->due_ns, details->missed + 1, details->period_ns);
             handing->seen.left = details->left == TW_FOREVER ? TW_FOREVER : details->left - 1;
             handing->seen.missed = 0;
         }
-        keep_value(shard, handing);
+        withhold_value(shard, handing);
         task->dead = 1;
         shard->stats.again++; /* as if it had been filed just before */
         shard->stats.handed++;
@@ -348,31 +351,31 @@ static bool take_busy(struct tw__shard *shard, struct handing *handing)
     return false;
 }
 
-typedef bool take_fn(struct tw__shard *shard, struct handing *handing);
+typedef bool take_fn(struct tw__sched_shard *shard, struct handing *handing);
 
 /* Hands over, one by one, what `take` takes. Returns how many. */
-static uint64_t hand_over(struct tw__shard *shard, take_fn *take, tw_hand_fn *hand, void *arg)
+static uint64_t hand_over(struct tw__sched_shard *shard, take_fn *take, tw_hand_fn *hand, void *arg)
 {
     struct handing handing;
     uint64_t handed = 0;
     pthread_mutex_lock(&shard->lock);
     while (take(shard, &handing)) {
         handed++;
-        if (hand != NULL || tw__value_owned(shard->sched, &handing.value)) {
+        if (hand != NULL || tw__sched_value_owned(shard->sched, &handing.value)) {
             pthread_mutex_unlock(&shard->lock);
             if (hand != NULL)
                 hand(arg, &handing.seen);
-            tw__value_release(shard->sched, &handing.value);
+            tw__sched_value_release(shard->sched, &handing.value);
             pthread_mutex_lock(&shard->lock);
         }
         if (handing.details != NULL)
-            tw__details_drop(shard, handing.details);
+            tw__sched_details_drop(shard, handing.details);
     }
     pthread_mutex_unlock(&shard->lock);
     return handed;
 }
 
-static bool is_stopped(struct tw__shard *shard)
+static bool is_stopped(struct tw__sched_shard *shard)
 {
     pthread_mutex_lock(&shard->lock);
     bool stopped = shard->stopped;
@@ -393,7 +396,7 @@ int64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg)
 }
 
 /* Waits until no callback is under way. */
-static void wait_until_idle(struct tw__shard *shard)
+static void wait_until_idle(struct tw__sched_shard *shard)
 {
     pthread_mutex_lock(&shard->lock);
     while (!tw__list_empty(&shard->busy))
@@ -403,10 +406,10 @@ static void wait_until_idle(struct tw__shard *shard)
 
 uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand, void *arg)
 {
-    bool wait = (flags & TW_STOP_NOWAIT) == 0 && !tw__inside(sched, 0);
+    bool wait = (flags & TW_STOP_NOWAIT) == 0 && !tw__sched_inside(sched, 0);
     uint64_t handed = 0;
     for (uint32_t i = 0; i < sched->options.shards; i++) {
-        struct tw__shard *shard = &sched->shard[i];
+        struct tw__sched_shard *shard = &sched->shard[i];
         pthread_mutex_lock(&shard->lock);
         shard->stopped = true;
         pthread_mutex_unlock(&shard->lock);

@@ -13,11 +13,11 @@
 
 /* ---- the histogram ---------------------------------------------------------------------------------------- */
 
-void tw__stats_call(struct tw__shard *shard, uint64_t late_ns, uint64_t run_ns)
+void tw__sched_stats_call(struct tw__sched_shard *shard, uint64_t late_ns, uint64_t run_ns)
 {
     const struct tw_sched_options *options = &shard->sched->options;
     struct tw_sched_stats *stats = &shard->stats;
-    shard->late[tw__histogram_bucket(late_ns)]++;
+    shard->lateness[tw__histogram_bucket(late_ns)]++;
     if (late_ns > stats->late_max_ns)
         stats->late_max_ns = late_ns;
     if (run_ns > stats->run_max_ns)
@@ -26,11 +26,11 @@ void tw__stats_call(struct tw__shard *shard, uint64_t late_ns, uint64_t run_ns)
     stats->slow += options->slow_ns > 0 && run_ns > options->slow_ns;
 }
 
-static void add_histogram(struct tw__shard *shard, uint64_t *sum)
+static void add_histogram(struct tw__sched_shard *shard, uint64_t *sum)
 {
     pthread_mutex_lock(&shard->lock);
     for (uint32_t i = 0; i < TW__HISTOGRAM_BUCKETS; i++)
-        sum[i] += shard->late[i];
+        sum[i] += shard->lateness[i];
     pthread_mutex_unlock(&shard->lock);
 }
 
@@ -66,7 +66,7 @@ static struct tw_sched_stats counts(const struct tw_sched *sched)
     struct tw_sched_stats sum;
     memset(&sum, 0, sizeof sum);
     for (uint32_t i = 0; i < sched->options.shards; i++) {
-        struct tw__shard *shard = &sched->shard[i];
+        struct tw__sched_shard *shard = &sched->shard[i];
         pthread_mutex_lock(&shard->lock);
         struct tw_sched_stats one = shard->stats;
         pthread_mutex_unlock(&shard->lock);

@@ -2,13 +2,13 @@
  *
  * The table of keys of a shard: from a hash to the tasks whose keys have it. It grows a little at a time.
  *
- *     tag:  32 bits of a key's SipHash     [ directory | ............ | place in the segment ]
+ *     tag:  32 bits of a key's SipHash     [ directory | ............ | cell in the segment ]
  *
- *     directory  [ 0 | 1 | 2 | 3 ]         segment: 4,096 places of 16 bytes: tag, index of the task, its details
+ *     directory  [ 0 | 1 | 2 | 3 ]         segment: 4,096 cells of 16 bytes: tag, index of the task, its details
  *                  |   |    \ /
  *                  A   B     C             C is half as deep: two entries name it
  *
- * A segment that is three quarters full is split in two by the next bit of the tags, which touches 4,096 places that lie
+ * A segment that is three quarters full is split in two by the next bit of the tags, which touches 4,096 cells that lie
  * together, tens of microseconds, however many keys there are; the directory doubles when a segment is named by one
  * entry only (extendible hashing: Fagin, Nievergelt, Pippenger, Strong, 1979). Inside a segment: linear probing, and
  * removal shifts back what follows, so that nothing is left over from keys that are gone (Knuth, volume 3, 6.4,
@@ -16,9 +16,9 @@
  * the key is, would follow from the task's index; it is here so that the processor fetches both at once.
  *
  * Rejected: uthash, which was here before. It grows all at once, under the lock: 131 ms at 1.2 million keys, in which
- * nothing fires; and it follows four or five links to find a key where this looks at one place.
+ * nothing fires; and it follows four or five links to find a key where this looks at one cell.
  *
- * A segment never fills: one place at least stays empty, where a search ends.
+ * A segment never fills: one cell at least stays empty, where a search ends.
  */
 #include "internal.h"
 
@@ -26,15 +26,15 @@
 
 enum {
     SEGMENT_SHIFT = 12,
-    SEGMENT = 1 << SEGMENT_SHIFT, /* places */
+    SEGMENT = 1 << SEGMENT_SHIFT, /* cells */
     SPLIT_AT = SEGMENT / 4 * 3,   /* more are not put in one if it can be split */
     DEPTH_MAX = 32 - SEGMENT_SHIFT
 };
 
-struct tw__segment {
+struct tw__sched_segment {
     uint32_t depth; /* bits of the tags in it that agree */
     uint32_t used;
-    struct tw__place place[SEGMENT]; /* without details: empty */
+    struct tw__sched_cell cell[SEGMENT]; /* without details: empty */
 };
 
 /* The first `bits` bits of a tag. */
@@ -43,7 +43,7 @@ static uint32_t prefix(uint32_t tag, uint32_t bits)
     return (uint32_t)((uint64_t)tag << bits >> 32);
 }
 
-static struct tw__segment *segment_of(const struct tw__table *table, uint32_t tag)
+static struct tw__sched_segment *segment_of(const struct tw__sched_table *table, uint32_t tag)
 {
     return table->directory[prefix(tag, table->depth)];
 }
@@ -60,58 +60,59 @@ static uint32_t after(uint32_t at)
 
 /* ---- searching --------------------------------------------------------------------------------------------- */
 
-struct tw__probe tw__table_probe(const struct tw__table *table, uint32_t tag)
+struct tw__sched_probe tw__sched_table_probe(const struct tw__sched_table *table, uint32_t tag)
 {
-    return (struct tw__probe){table->directory == NULL ? NULL : segment_of(table, tag), tag, home_of(tag)};
+    return (struct tw__sched_probe){table->directory == NULL ? NULL : segment_of(table, tag), tag,
+                                    home_of(tag)};
 }
 
-const struct tw__place *tw__probe_next(struct tw__probe *probe)
+const struct tw__sched_cell *tw__sched_probe_next(struct tw__sched_probe *probe)
 {
     if (probe->segment == NULL)
         return NULL;
     for (;;) {
-        const struct tw__place *place = &probe->segment->place[probe->at];
-        if (place->details == NULL)
+        const struct tw__sched_cell *cell = &probe->segment->cell[probe->at];
+        if (cell->details == NULL)
             return NULL;
         probe->at = after(probe->at);
-        if (place->tag == probe->tag)
-            return place;
+        if (cell->tag == probe->tag)
+            return cell;
     }
 }
 
 /* ---- one segment ------------------------------------------------------------------------------------------- */
 
-static void put(struct tw__segment *segment, const struct tw__place *place)
+static void put(struct tw__sched_segment *segment, const struct tw__sched_cell *cell)
 {
-    uint32_t at = home_of(place->tag);
-    while (segment->place[at].details != NULL)
+    uint32_t at = home_of(cell->tag);
+    while (segment->cell[at].details != NULL)
         at = after(at);
-    segment->place[at] = *place;
+    segment->cell[at] = *cell;
     segment->used++;
 }
 
 /* Whether what is at `at` may move back to the hole: its home is not after the hole on the way. */
-static bool may_fill(const struct tw__segment *segment, uint32_t hole, uint32_t at)
+static bool may_fill(const struct tw__sched_segment *segment, uint32_t hole, uint32_t at)
 {
-    uint32_t home = home_of(segment->place[at].tag);
+    uint32_t home = home_of(segment->cell[at].tag);
     return ((at - home) & (SEGMENT - 1)) >= ((at - hole) & (SEGMENT - 1));
 }
 
-static void take_out(struct tw__segment *segment, uint32_t hole)
+static void take_out(struct tw__sched_segment *segment, uint32_t hole)
 {
-    for (uint32_t at = after(hole); segment->place[at].details != NULL; at = after(at)) {
+    for (uint32_t at = after(hole); segment->cell[at].details != NULL; at = after(at)) {
         if (!may_fill(segment, hole, at))
             continue;
-        segment->place[hole] = segment->place[at];
+        segment->cell[hole] = segment->cell[at];
         hole = at;
     }
-    segment->place[hole].details = NULL;
+    segment->cell[hole].details = NULL;
     segment->used--;
 }
 
-static struct tw__segment *new_segment(struct tw__shard *shard, uint32_t depth)
+static struct tw__sched_segment *new_segment(struct tw__sched_shard *shard, uint32_t depth)
 {
-    struct tw__segment *segment = tw__alloc(shard->sched, sizeof *segment);
+    struct tw__sched_segment *segment = tw__sched_alloc(shard->sched, sizeof *segment);
     if (segment == NULL)
         return NULL;
     memset(segment, 0, sizeof *segment);
@@ -122,15 +123,15 @@ static struct tw__segment *new_segment(struct tw__shard *shard, uint32_t depth)
 /* ---- growing ----------------------------------------------------------------------------------------------- */
 
 /* The directory that a table without one begins with. */
-static bool begin(struct tw__shard *shard)
+static bool begin(struct tw__sched_shard *shard)
 {
-    struct tw__table *table = &shard->table;
-    struct tw__segment *segment = new_segment(shard, 0);
+    struct tw__sched_table *table = &shard->table;
+    struct tw__sched_segment *segment = new_segment(shard, 0);
     if (segment == NULL)
         return false;
-    struct tw__segment **directory = tw__alloc(shard->sched, sizeof(void *));
+    struct tw__sched_segment **directory = tw__sched_alloc(shard->sched, sizeof(void *));
     if (directory == NULL) {
-        tw__release(shard->sched, segment, sizeof *segment);
+        tw__sched_dealloc(shard->sched, segment, sizeof *segment);
         return false;
     }
     directory[0] = segment;
@@ -139,40 +140,40 @@ static bool begin(struct tw__shard *shard)
     return true;
 }
 
-static bool double_directory(struct tw__shard *shard)
+static bool double_directory(struct tw__sched_shard *shard)
 {
-    struct tw__table *table = &shard->table;
+    struct tw__sched_table *table = &shard->table;
     size_t entries = (size_t)1 << table->depth;
-    struct tw__segment **twice = tw__alloc(shard->sched, 2 * entries * sizeof(void *));
+    struct tw__sched_segment **twice = tw__sched_alloc(shard->sched, 2 * entries * sizeof(void *));
     if (twice == NULL)
         return false;
     for (size_t i = 0; i < entries; i++)
         twice[2 * i] = twice[2 * i + 1] = table->directory[i];
-    tw__release(shard->sched, table->directory, entries * sizeof(void *));
+    tw__sched_dealloc(shard->sched, table->directory, entries * sizeof(void *));
     table->directory = twice;
     table->depth++;
     return true;
 }
 
-/* Moves what has the next bit set. What shifts back into a place that was just left is looked at in its turn. */
-static void divide(struct tw__segment *from, struct tw__segment *to)
+/* Moves what has the next bit set. What shifts back into a cell that was just left is looked at in its turn. */
+static void divide(struct tw__sched_segment *from, struct tw__sched_segment *to)
 {
     uint32_t bit = UINT32_C(1) << (32 - to->depth);
     for (uint32_t at = 0; at < SEGMENT; at++)
-        while (from->place[at].details != NULL && (from->place[at].tag & bit) != 0) {
-            put(to, &from->place[at]);
+        while (from->cell[at].details != NULL && (from->cell[at].tag & bit) != 0) {
+            put(to, &from->cell[at]);
             take_out(from, at);
         }
 }
 
 /* Splits the segment of a tag. False: no memory, or no bit to split by. */
-static bool split(struct tw__shard *shard, uint32_t tag)
+static bool split(struct tw__sched_shard *shard, uint32_t tag)
 {
-    struct tw__table *table = &shard->table;
-    struct tw__segment *from = segment_of(table, tag);
+    struct tw__sched_table *table = &shard->table;
+    struct tw__sched_segment *from = segment_of(table, tag);
     if (from->depth == DEPTH_MAX || (from->depth == table->depth && !double_directory(shard)))
         return false;
-    struct tw__segment *to = new_segment(shard, from->depth + 1);
+    struct tw__sched_segment *to = new_segment(shard, from->depth + 1);
     if (to == NULL)
         return false;
     from->depth++;
@@ -186,39 +187,40 @@ static bool split(struct tw__shard *shard, uint32_t tag)
 
 /* ---- the table --------------------------------------------------------------------------------------------- */
 
-bool tw__table_add(struct tw__shard *shard, const struct tw__place *place)
+bool tw__sched_table_add(struct tw__sched_shard *shard, const struct tw__sched_cell *cell)
 {
-    struct tw__table *table = &shard->table;
+    struct tw__sched_table *table = &shard->table;
     if (table->directory == NULL && !begin(shard))
         return false;
-    while (segment_of(table, place->tag)->used >= SPLIT_AT && split(shard, place->tag))
+    while (segment_of(table, cell->tag)->used >= SPLIT_AT && split(shard, cell->tag))
         ;
-    struct tw__segment *segment = segment_of(table, place->tag);
+    struct tw__sched_segment *segment = segment_of(table, cell->tag);
     if (segment->used == SEGMENT - 1)
         return false;
-    put(segment, place);
+    put(segment, cell);
     return true;
 }
 
-void tw__table_remove(struct tw__shard *shard, uint32_t tag, const struct tw__details *details)
+void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag,
+                            const struct tw__sched_details *details)
 {
-    struct tw__segment *segment = segment_of(&shard->table, tag);
+    struct tw__sched_segment *segment = segment_of(&shard->table, tag);
     uint32_t at = home_of(tag);
-    while (segment->place[at].details != details)
+    while (segment->cell[at].details != details)
         at = after(at);
     take_out(segment, at);
 }
 
-void tw__table_end(struct tw__shard *shard)
+void tw__sched_table_end(struct tw__sched_shard *shard)
 {
-    struct tw__table *table = &shard->table;
+    struct tw__sched_table *table = &shard->table;
     if (table->directory == NULL)
         return;
     size_t entries = (size_t)1 << table->depth;
     for (size_t i = 0; i < entries;) {
-        struct tw__segment *segment = table->directory[i];
+        struct tw__sched_segment *segment = table->directory[i];
         i += (size_t)1 << (table->depth - segment->depth);
-        tw__release(shard->sched, segment, sizeof *segment);
+        tw__sched_dealloc(shard->sched, segment, sizeof *segment);
     }
-    tw__release(shard->sched, table->directory, entries * sizeof(void *));
+    tw__sched_dealloc(shard->sched, table->directory, entries * sizeof(void *));
 }

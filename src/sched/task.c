@@ -21,56 +21,57 @@
 enum { LINE = 64, FIRST_CHUNKS = 16 };
 
 /* Makes room for the address of one more chunk. */
-static bool widen_table(struct tw__shard *shard)
+static bool widen_table(struct tw__sched_shard *shard)
 {
     if (shard->chunk_count < shard->chunk_room)
         return true;
     uint32_t room = shard->chunk_room == 0 ? FIRST_CHUNKS : shard->chunk_room * 2;
-    struct tw__task **chunks = tw__alloc(shard->sched, room * sizeof(void *));
+    struct tw__sched_task **chunks = tw__sched_alloc(shard->sched, room * sizeof(void *));
     if (chunks == NULL)
         return false;
     for (uint32_t i = 0; i < shard->chunk_count; i++)
         chunks[i] = shard->chunks[i];
     if (shard->chunks != NULL)
-        tw__release(shard->sched, shard->chunks, shard->chunk_room * sizeof(void *));
+        tw__sched_dealloc(shard->sched, shard->chunks, shard->chunk_room * sizeof(void *));
     shard->chunks = chunks;
     shard->chunk_room = room;
     return true;
 }
 
-static void give_back_place(struct tw__shard *shard, struct tw__task *task)
+static void push_free(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
     task->next_free = shard->free;
     shard->free = task->index;
     shard->room++;
 }
 
-enum { CHUNK_BYTES = TW__CHUNK * sizeof(struct tw__task) + LINE };
+enum { CHUNK_BYTES = TW__SCHED_CHUNK * sizeof(struct tw__sched_task) + LINE };
 
 /* A chunk begins on a cache line; the bytes before say how far the block begins before it. */
-static bool add_chunk(struct tw__shard *shard)
+static bool add_chunk(struct tw__sched_shard *shard)
 {
-    if (shard->chunk_count == 1u << (TW__INDEX_BITS - TW__CHUNK_SHIFT) || !widen_table(shard))
+    if (shard->chunk_count == 1u << (TW__SCHED_INDEX_BITS - TW__SCHED_CHUNK_SHIFT) || !widen_table(shard))
         return false;
-    char *block = tw__alloc(shard->sched, CHUNK_BYTES);
+    char *block = tw__sched_alloc(shard->sched, CHUNK_BYTES);
     if (block == NULL)
         return false;
     size_t skip = LINE - (uintptr_t)block % LINE; /* 1 to 64 */
-    struct tw__task *chunk = (struct tw__task *)(void *)(block + skip);
+    struct tw__sched_task *chunk = (struct tw__sched_task *)(void *)(block + skip);
     block[skip - 1] = (char)skip;
-    uint32_t first = shard->chunk_count << TW__CHUNK_SHIFT;
+    uint32_t first = shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
     shard->chunks[shard->chunk_count++] = chunk;
-    for (uint32_t i = TW__CHUNK; i-- > 0;) {
-        chunk[i] = (struct tw__task){.index = first + i, .generation = 1};
-        give_back_place(shard, &chunk[i]);
+    for (uint32_t i = TW__SCHED_CHUNK; i-- > 0;) {
+        chunk[i] = (struct tw__sched_task){.index = first + i, .generation = 1};
+        push_free(shard, &chunk[i]);
     }
     return true;
 }
 
-bool tw__tasks_reserve(struct tw__shard *shard, uint64_t n)
+bool tw__sched_tasks_reserve(struct tw__sched_shard *shard, uint64_t n)
 {
-    uint64_t most = UINT64_C(1) << TW__INDEX_BITS, made = (uint64_t)shard->chunk_count << TW__CHUNK_SHIFT;
-    tw__loose_settle(shard);
+    uint64_t most = UINT64_C(1) << TW__SCHED_INDEX_BITS,
+             made = (uint64_t)shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
+    tw__sched_loose_settle(shard);
     if (n > shard->room && n - shard->room > most - made)
         return false;
     while (shard->room < n)
@@ -79,89 +80,90 @@ bool tw__tasks_reserve(struct tw__shard *shard, uint64_t n)
     return true;
 }
 
-void tw__tasks_end(struct tw__shard *shard)
+void tw__sched_pool_end(struct tw__sched_shard *shard)
 {
     for (uint32_t i = 0; i < shard->chunk_count; i++) {
         char *chunk = (char *)shard->chunks[i];
-        tw__release(shard->sched, chunk - chunk[-1], CHUNK_BYTES);
+        tw__sched_dealloc(shard->sched, chunk - chunk[-1], CHUNK_BYTES);
     }
     if (shard->chunks != NULL)
-        tw__release(shard->sched, shard->chunks, shard->chunk_room * sizeof(void *));
+        tw__sched_dealloc(shard->sched, shard->chunks, shard->chunk_room * sizeof(void *));
     while (shard->details.chunks != NULL) {
         void **chunk = shard->details.chunks;
         shard->details.chunks = *chunk;
-        tw__release(shard->sched, chunk, sizeof(void *) + TW__CHUNK * sizeof(struct tw__details));
+        tw__sched_dealloc(shard->sched, chunk,
+                          sizeof(void *) + TW__SCHED_CHUNK * sizeof(struct tw__sched_details));
     }
 }
 
-struct tw__task *tw__task_find(const struct tw__shard *shard, uint64_t id)
+struct tw__sched_task *tw__sched_task_find(const struct tw__sched_shard *shard, uint64_t id)
 {
-    uint32_t index = (uint32_t)id & ((1u << TW__INDEX_BITS) - 1);
-    if (index >> TW__CHUNK_SHIFT >= shard->chunk_count)
+    uint32_t index = (uint32_t)id & ((1u << TW__SCHED_INDEX_BITS) - 1);
+    if (index >> TW__SCHED_CHUNK_SHIFT >= shard->chunk_count)
         return NULL;
-    struct tw__task *task = tw__task_at(shard, index);
-    return task->generation == id >> 32 && task->state != TW__FREE ? task : NULL;
+    struct tw__sched_task *task = tw__sched_task_at(shard, index);
+    return task->generation == id >> 32 && task->state != TW__SCHED_FREE ? task : NULL;
 }
 
-struct tw__task *tw__task_take(struct tw__shard *shard)
+struct tw__sched_task *tw__sched_task_take(struct tw__sched_shard *shard)
 {
-    if (shard->free == TW__NONE)
-        tw__loose_settle(shard);
-    if (shard->free == TW__NONE && !add_chunk(shard))
+    if (shard->free == TW__SCHED_NONE)
+        tw__sched_loose_settle(shard);
+    if (shard->free == TW__SCHED_NONE && !add_chunk(shard))
         return NULL;
-    struct tw__task *task = tw__task_at(shard, shard->free);
+    struct tw__sched_task *task = tw__sched_task_at(shard, shard->free);
     shard->free = task->next_free;
     shard->room--;
     tw_timer_init(&task->timer);
-    task->again = task->dead = task->waited = task->held = task->detailed = 0;
+    task->again = task->dead = task->waited = task->counted = task->detailed = 0;
     return task;
 }
 
 /* The end of a task but for its place. */
-static void end_task(struct tw__shard *shard, struct tw__task *task)
+static void end_task(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
-    tw__unhold(shard, task);
-    struct tw__details *details = tw__task_details(task);
+    tw__sched_quota_give_back(shard, task);
+    struct tw__sched_details *details = tw__sched_task_details(task);
     if (details != NULL && details->key_size > 0)
-        tw__key_forget(shard, details);
+        tw__sched_key_forget(shard, details);
     if (details != NULL)
-        tw__details_drop(shard, details);
-    task->state = TW__FREE;
+        tw__sched_details_drop(shard, details);
+    task->state = TW__SCHED_FREE;
 }
 
 /* Makes the place of a task free for the next generation, of which there is one but for the last. */
-static void free_place(struct tw__shard *shard, struct tw__task *task)
+static void retire(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
     if (task->generation == UINT32_MAX)
         return;
     task->generation++;
-    give_back_place(shard, task);
+    push_free(shard, task);
 }
 
-void tw__task_drop(struct tw__shard *shard, struct tw__task *task)
+void tw__sched_task_drop(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
     end_task(shard, task);
-    free_place(shard, task);
+    retire(shard, task);
 }
 
 /* ---- loose tasks ------------------------------------------------------------------------------------------ */
 
-static void tighten(struct tw__shard *shard, struct tw__task **loose)
+static void tighten(struct tw__sched_shard *shard, struct tw__sched_task **loose)
 {
-    struct tw__task *task = *loose;
+    struct tw__sched_task *task = *loose;
     if (task == NULL)
         return;
     *loose = NULL;
     tw_wheel_cancel(shard->wheel, &task->timer);
-    free_place(shard, task);
+    retire(shard, task);
 }
 
 /* A cancelled task is at an end at once, but stays in its list in the wheel until a few more were cancelled: its
  * neighbours' cache lines, which taking it out will write to, are asked for now and have come by then. With a million
  * tasks pending that is a third of what a cancel costs. */
-static void loosen(struct tw__shard *shard, struct tw__task *task)
+static void loosen(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
-    struct tw__task **loose = &shard->loose[shard->loose_next++ % TW__LOOSE];
+    struct tw__sched_task **loose = &shard->loose[shard->loose_next++ % TW__SCHED_LOOSE];
     tw_timer_prefetch(&task->timer);
     end_task(shard, task);
     shard->stats.pending--;
@@ -170,34 +172,35 @@ static void loosen(struct tw__shard *shard, struct tw__task *task)
     shard->any_loose = true;
 }
 
-void tw__loose_settle(struct tw__shard *shard)
+void tw__sched_loose_settle(struct tw__sched_shard *shard)
 {
     if (!shard->any_loose)
         return;
     shard->any_loose = false;
-    for (uint32_t i = 0; i < TW__LOOSE; i++)
+    for (uint32_t i = 0; i < TW__SCHED_LOOSE; i++)
         tighten(shard, &shard->loose[i]);
 }
 
 /* ---- details --------------------------------------------------------------------------------------------- */
 
-static bool add_details(struct tw__shard *shard)
+static bool add_details(struct tw__sched_shard *shard)
 {
-    void **chunk = tw__alloc(shard->sched, sizeof(void *) + TW__CHUNK * sizeof(struct tw__details));
+    void **chunk =
+        tw__sched_alloc(shard->sched, sizeof(void *) + TW__SCHED_CHUNK * sizeof(struct tw__sched_details));
     if (chunk == NULL)
         return false;
     *chunk = shard->details.chunks;
     shard->details.chunks = chunk;
-    struct tw__details *block = (struct tw__details *)(chunk + 1);
-    for (uint32_t i = 0; i < TW__CHUNK; i++) {
+    struct tw__sched_details *block = (struct tw__sched_details *)(chunk + 1);
+    for (uint32_t i = 0; i < TW__SCHED_CHUNK; i++) {
         *(void **)&block[i] = shard->details.free;
         shard->details.free = &block[i];
     }
-    shard->details.room += TW__CHUNK;
+    shard->details.room += TW__SCHED_CHUNK;
     return true;
 }
 
-bool tw__details_reserve(struct tw__shard *shard, uint64_t n)
+bool tw__sched_details_reserve(struct tw__sched_shard *shard, uint64_t n)
 {
     while (shard->details.room < n)
         if (!add_details(shard))
@@ -205,24 +208,24 @@ bool tw__details_reserve(struct tw__shard *shard, uint64_t n)
     return true;
 }
 
-struct tw__details *tw__details_take(struct tw__shard *shard)
+struct tw__sched_details *tw__sched_details_take(struct tw__sched_shard *shard)
 {
     if (shard->details.free == NULL && !add_details(shard))
         return NULL;
-    struct tw__details *details = shard->details.free;
+    struct tw__sched_details *details = shard->details.free;
     shard->details.free = *(void **)details;
     shard->details.room--;
-    *details = (struct tw__details){.holders = 1};
+    *details = (struct tw__sched_details){.holders = 1};
     return details;
 }
 
-void tw__details_drop(struct tw__shard *shard, struct tw__details *details)
+void tw__sched_details_drop(struct tw__sched_shard *shard, struct tw__sched_details *details)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a detailed task has details */
     if (--details->holders > 0)
         return;
     if (details->key_size > 0) {
-        tw__key_free(shard, details);
+        tw__sched_key_free(shard, details);
         return;
     }
     *(void **)details = shard->details.free;
@@ -233,49 +236,49 @@ void tw__details_drop(struct tw__shard *shard, struct tw__details *details)
 /* ---- the wheel ------------------------------------------------------------------------------------------- */
 
 /* The timer thread sleeps until `wake`; 0 means that it is up and will look again by itself. */
-static void wake_for(struct tw__shard *shard, uint64_t tick)
+static void wake_for(struct tw__sched_shard *shard, uint64_t tick)
 {
     if (tick >= shard->wake)
         return;
     shard->wake = 0;
-    tw__clock_wake(shard->sched);
+    tw__sched_clock_wake(shard->sched);
 }
 
 /* Adds a timer to the wheel; one that will not take it is brought to the present and asked again. */
-static int add_timer(struct tw__shard *shard, struct tw_timer *timer, uint64_t tick)
+static int add_timer(struct tw__sched_shard *shard, struct tw_timer *timer, uint64_t tick)
 {
     int error = tw_wheel_add_at(shard->wheel, timer, tick);
     if (error == 0)
         return 0;
-    tw__catch_up(shard);
+    tw__sched_catch_up(shard);
     return tw_wheel_add_at(shard->wheel, timer, tick);
 }
 
-int tw__task_file(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+int tw__sched_task_file(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
-    uint64_t tick = tw__tick_due(shard->sched, due_ns);
+    uint64_t tick = tw__sched_tick_due(shard->sched, due_ns);
     int error = add_timer(shard, &task->timer, tick);
     if (error != 0)
         return error;
     task->due_ns = due_ns;
-    task->state = TW__PENDING;
+    task->state = TW__SCHED_PENDING;
     shard->stats.pending++;
     wake_for(shard, tick);
     return 0;
 }
 
-void tw__task_unfile(struct tw__shard *shard, struct tw__task *task)
+void tw__sched_task_unfile(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
     tw__list_remove(&task->link);
     tw_timer_init(&task->timer);
     shard->stats.pending--;
 }
 
-static int refile_ready(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+static int refile_ready(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
     struct tw__link *before = task->link.prev;
-    tw__task_unfile(shard, task);
-    int error = tw__task_file(shard, task, due_ns);
+    tw__sched_task_unfile(shard, task);
+    int error = tw__sched_task_file(shard, task, due_ns);
     if (error != 0) { /* back to where it was */
         tw__list_insert(&task->link, before->next);
         shard->stats.pending++;
@@ -283,13 +286,13 @@ static int refile_ready(struct tw__shard *shard, struct tw__task *task, uint64_t
     return error;
 }
 
-int tw__task_refile(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+int tw__sched_task_refile(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
-    uint64_t tick = tw__tick_due(shard->sched, due_ns);
-    int error = task->state == TW__READY ? 0 : tw_wheel_move_at(shard->wheel, &task->timer, tick);
+    uint64_t tick = tw__sched_tick_due(shard->sched, due_ns);
+    int error = task->state == TW__SCHED_READY ? 0 : tw_wheel_move_at(shard->wheel, &task->timer, tick);
     if (error != 0)
-        tw__catch_up(shard); /* which may make it ready */
-    if (task->state == TW__READY)
+        tw__sched_catch_up(shard); /* which may make it ready */
+    if (task->state == TW__SCHED_READY)
         return refile_ready(shard, task, due_ns);
     if (error != 0 && (error = tw_wheel_move_at(shard->wheel, &task->timer, tick)) != 0)
         return error;
@@ -298,7 +301,7 @@ int tw__task_refile(struct tw__shard *shard, struct tw__task *task, uint64_t due
     return 0;
 }
 
-static int probe(struct tw__shard *shard, uint64_t tick)
+static int probe(struct tw__sched_shard *shard, uint64_t tick)
 {
     struct tw_timer timer;
     tw_timer_init(&timer);
@@ -307,14 +310,14 @@ static int probe(struct tw__shard *shard, uint64_t tick)
     return error;
 }
 
-int tw__task_probe(struct tw__shard *shard, uint64_t due_ns)
+int tw__sched_task_probe(struct tw__sched_shard *shard, uint64_t due_ns)
 {
-    return probe(shard, tw__tick_due(shard->sched, due_ns));
+    return probe(shard, tw__sched_tick_due(shard->sched, due_ns));
 }
 
 /* The next call lies a period after one that is due. A wheel that grows reaches at least half as far as it does now,
  * wherever it stands. */
-int tw__every_reach(struct tw__shard *shard, const struct tw_every *every)
+int tw__sched_every_reach(struct tw__sched_shard *shard, const struct tw_every *every)
 {
     uint64_t ticks = (every->period_ns - 1) / shard->sched->options.tick_ns + 1;
     if (ticks > tw_wheel_range(shard->wheel))
@@ -326,36 +329,36 @@ int tw__every_reach(struct tw__shard *shard, const struct tw_every *every)
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
 
-bool tw__hold(struct tw__shard *shard, struct tw__task *task)
+bool tw__sched_quota_take(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
     struct tw_sched *sched = shard->sched;
     uint64_t most = sched->options.max_pending;
-    if (most == 0 || task->held)
+    if (most == 0 || task->counted)
         return true;
-    if (atomic_fetch_add_explicit(&sched->held, 1, memory_order_relaxed) < most) {
-        task->held = 1;
+    if (atomic_fetch_add_explicit(&sched->counted, 1, memory_order_relaxed) < most) {
+        task->counted = 1;
         return true;
     }
-    atomic_fetch_sub_explicit(&sched->held, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&sched->counted, 1, memory_order_relaxed);
     shard->stats.refused++;
     return false;
 }
 
-void tw__unhold(struct tw__shard *shard, struct tw__task *task)
+void tw__sched_quota_give_back(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
-    if (task->held)
-        atomic_fetch_sub_explicit(&shard->sched->held, 1, memory_order_relaxed);
-    task->held = 0;
+    if (task->counted)
+        atomic_fetch_sub_explicit(&shard->sched->counted, 1, memory_order_relaxed);
+    task->counted = 0;
 }
 
 /* ---- adding ---------------------------------------------------------------------------------------------- */
 
 int tw__sched_ready(struct tw_sched *sched)
 {
-    return atomic_load_explicit(&sched->started, memory_order_acquire) ? 0 : tw__threads_start(sched);
+    return atomic_load_explicit(&sched->started, memory_order_acquire) ? 0 : tw__sched_threads_start(sched);
 }
 
-struct tw__shard *tw__home(struct tw_sched *sched)
+struct tw__sched_shard *tw__sched_home(struct tw_sched *sched)
 {
     static _Atomic uint32_t threads;
     static _Thread_local uint32_t thread; /* from 1 */
@@ -365,7 +368,7 @@ struct tw__shard *tw__home(struct tw_sched *sched)
 }
 
 /* What is to be added. */
-struct wish {
+struct addition {
     uint64_t due_ns;
     tw_task_fn *fn;
     void *arg;
@@ -373,93 +376,95 @@ struct wish {
     uint64_t *id;
 };
 
-static int take_details(struct tw__shard *shard, struct tw__task *task, const struct wish *wish)
+static int take_details(struct tw__sched_shard *shard, struct tw__sched_task *task,
+                        const struct addition *addition)
 {
-    struct tw__details *details = tw__details_take(shard);
+    struct tw__sched_details *details = tw__sched_details_take(shard);
     if (details == NULL)
         return TW_ENOMEM;
-    details->fn = wish->fn;
-    details->arg = wish->arg;
-    tw__details_every(details, wish->every);
+    details->fn = addition->fn;
+    details->arg = addition->arg;
+    tw__sched_details_every(details, addition->every);
     task->detailed = 1;
     task->arg = details;
     return 0;
 }
 
-static int fill_and_file(struct tw__shard *shard, struct tw__task *task, const struct wish *wish)
+static int fill_and_file(struct tw__sched_shard *shard, struct tw__sched_task *task,
+                         const struct addition *addition)
 {
-    task->fn = wish->fn;
-    task->arg = wish->arg;
-    int error = wish->every == NULL ? 0 : take_details(shard, task, wish);
-    return error != 0 ? error : tw__task_file(shard, task, wish->due_ns);
+    task->fn = addition->fn;
+    task->arg = addition->arg;
+    int error = addition->every == NULL ? 0 : take_details(shard, task, addition);
+    return error != 0 ? error : tw__sched_task_file(shard, task, addition->due_ns);
 }
 
-static int add_locked(struct tw__shard *shard, const struct wish *wish)
+static int add_locked(struct tw__sched_shard *shard, const struct addition *addition)
 {
     if (shard->stopped)
         return TW_ESTOPPED;
-    int error = wish->every == NULL ? 0 : tw__every_reach(shard, wish->every);
+    int error = addition->every == NULL ? 0 : tw__sched_every_reach(shard, addition->every);
     if (error != 0)
         return error;
-    struct tw__task *task = tw__task_take(shard);
+    struct tw__sched_task *task = tw__sched_task_take(shard);
     if (task == NULL)
         return TW_ENOMEM;
-    error = tw__hold(shard, task) ? fill_and_file(shard, task, wish) : TW_EFULL;
+    error = tw__sched_quota_take(shard, task) ? fill_and_file(shard, task, addition) : TW_EFULL;
     if (error != 0) {
-        tw__task_drop(shard, task);
+        tw__sched_task_drop(shard, task);
         return error;
     }
     shard->stats.added++;
-    if (wish->id != NULL)
-        *wish->id = tw__task_id(shard, task);
+    if (addition->id != NULL)
+        *addition->id = tw__sched_task_id(shard, task);
     return 0;
 }
 
-static int add_to(struct tw__shard *shard, const struct wish *wish)
+static int add_to(struct tw__sched_shard *shard, const struct addition *addition)
 {
     pthread_mutex_lock(&shard->lock);
-    int error = add_locked(shard, wish);
+    int error = add_locked(shard, addition);
     pthread_mutex_unlock(&shard->lock);
     return error;
 }
 
 /* Adds to this thread's shard; one that has no memory passes the task on to the others, where some may be reserved. */
-static int add(struct tw_sched *sched, const struct wish *wish)
+static int add(struct tw_sched *sched, const struct addition *addition)
 {
     int error = tw__sched_ready(sched);
     if (error != 0)
         return error;
-    struct tw__shard *home = tw__home(sched);
-    error = add_to(home, wish);
+    struct tw__sched_shard *home = tw__sched_home(sched);
+    error = add_to(home, addition);
     for (uint32_t i = 0; error == TW_ENOMEM && i < sched->options.shards; i++)
         if (&sched->shard[i] != home)
-            error = add_to(&sched->shard[i], wish);
+            error = add_to(&sched->shard[i], addition);
     return error;
 }
 
 int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *arg, uint64_t *id)
 {
-    return add(sched, &(struct wish){.due_ns = due_ns, .fn = fn, .arg = arg, .id = id});
+    return add(sched, &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .id = id});
 }
 
 int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id)
 {
-    return tw_sched_at(sched, tw__add_saturating(tw__clock_read(sched), delay_ns), fn, arg, id);
+    return tw_sched_at(sched, tw__add_saturating(tw__sched_clock_read(sched), delay_ns), fn, arg, id);
 }
 
-int tw__every_check(const struct tw_sched *sched, const struct tw_every *every)
+int tw__sched_every_check(const struct tw_sched *sched, const struct tw_every *every)
 {
     bool good = every->period_ns >= sched->options.tick_ns && every->missed >= TW_MISSED_BURST &&
                 every->missed <= TW_MISSED_COALESCE;
     return good ? 0 : TW_EINVAL;
 }
 
-uint64_t tw__every_first(const struct tw_sched *sched, const struct tw_every *every)
+uint64_t tw__sched_every_first(const struct tw_sched *sched, const struct tw_every *every)
 {
-    return every->at_ns != 0 ? every->at_ns : tw__add_saturating(tw__clock_read(sched), every->first_ns);
+    return every->at_ns != 0 ? every->at_ns : tw__add_saturating(tw__sched_clock_read(sched), every->first_ns);
 }
 
-void tw__details_every(struct tw__details *details, const struct tw_every *every)
+void tw__sched_details_every(struct tw__sched_details *details, const struct tw_every *every)
 {
     details->period_ns = every->period_ns;
     details->policy = (uint8_t)every->missed;
@@ -470,11 +475,11 @@ void tw__details_every(struct tw__details *details, const struct tw_every *every
 int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
                    uint64_t *id)
 {
-    int error = tw__every_check(sched, every);
+    int error = tw__sched_every_check(sched, every);
     if (error != 0)
         return error;
-    uint64_t due_ns = tw__every_first(sched, every);
-    return add(sched, &(struct wish){.due_ns = due_ns, .fn = fn, .arg = arg, .every = every, .id = id});
+    uint64_t due_ns = tw__sched_every_first(sched, every);
+    return add(sched, &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .every = every, .id = id});
 }
 
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n)
@@ -482,9 +487,9 @@ int tw_sched_reserve(struct tw_sched *sched, uint64_t n)
     uint64_t share = n / sched->options.shards + (n % sched->options.shards != 0);
     bool enough = true;
     for (uint32_t i = 0; enough && i < sched->options.shards; i++) {
-        struct tw__shard *shard = &sched->shard[i];
+        struct tw__sched_shard *shard = &sched->shard[i];
         pthread_mutex_lock(&shard->lock);
-        enough = tw__tasks_reserve(shard, share) && tw__details_reserve(shard, share);
+        enough = tw__sched_tasks_reserve(shard, share) && tw__sched_details_reserve(shard, share);
         pthread_mutex_unlock(&shard->lock);
     }
     return enough ? 0 : TW_ENOMEM;
@@ -492,26 +497,27 @@ int tw_sched_reserve(struct tw_sched *sched, uint64_t n)
 
 /* ---- cancelling and moving ---------------------------------------------------------------------------------- */
 
-bool tw__task_goes_on(const struct tw__task *task)
+bool tw__sched_task_goes_on(const struct tw__sched_task *task)
 {
-    const struct tw__details *details = tw__task_details(task);
+    const struct tw__sched_details *details = tw__sched_task_details(task);
     return !task->dead && (task->again || (details != NULL && details->period_ns > 0 && details->left > 0));
 }
 
-struct tw__value tw__task_value(const struct tw__task *task)
+struct tw__sched_value tw__sched_task_value(const struct tw__sched_task *task)
 {
-    const struct tw__details *details = tw__task_details(task);
-    return details != NULL ? (struct tw__value){details->fn, details->arg}
-                           : (struct tw__value){task->fn, task->arg};
+    const struct tw__sched_details *details = tw__sched_task_details(task);
+    return details != NULL ? (struct tw__sched_value){details->fn, details->arg}
+                           : (struct tw__sched_value){task->fn, task->arg};
 }
 
 /* The value of a call under way is released at its end; one that was set meanwhile is not in use. */
-enum tw_cancelled tw__task_cancel(struct tw__shard *shard, struct tw__task *task, struct tw__value *value)
+enum tw_cancelled tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw__sched_task *task,
+                                        struct tw__sched_value *value)
 {
-    *value = (struct tw__value){NULL, NULL};
-    if (task->state == TW__RUNNING) {
-        const struct tw__details *details = tw__task_details(task);
-        bool goes_on = tw__task_goes_on(task);
+    *value = (struct tw__sched_value){NULL, NULL};
+    if (task->state == TW__SCHED_RUNNING) {
+        const struct tw__sched_details *details = tw__sched_task_details(task);
+        bool goes_on = tw__sched_task_goes_on(task);
         task->dead = 1;
         if (!goes_on)
             return TW_RUNNING;
@@ -519,72 +525,72 @@ enum tw_cancelled tw__task_cancel(struct tw__shard *shard, struct tw__task *task
         shard->stats.cancelled++;
         if (details == NULL || !details->fresh)
             return TW_RUNNING;
-        *value = tw__task_value(task);
+        *value = tw__sched_task_value(task);
         return TW_CANCELLED;
     }
-    *value = tw__task_value(task);
+    *value = tw__sched_task_value(task);
     shard->stats.cancelled++;
-    if (task->state == TW__PENDING) {
+    if (task->state == TW__SCHED_PENDING) {
         loosen(shard, task);
         return TW_CANCELLED;
     }
-    tw__task_unfile(shard, task);
-    tw__task_drop(shard, task);
+    tw__sched_task_unfile(shard, task);
+    tw__sched_task_drop(shard, task);
     return TW_CANCELLED;
 }
 
 enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id)
 {
-    struct tw__shard *shard = tw__shard_of(sched, id);
+    struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
     if (shard == NULL)
         return TW_GONE;
     pthread_mutex_lock(&shard->lock);
-    struct tw__task *task = tw__task_find(shard, id);
-    struct tw__value value = {NULL, NULL};
-    enum tw_cancelled found = task == NULL ? TW_GONE : tw__task_cancel(shard, task, &value);
+    struct tw__sched_task *task = tw__sched_task_find(shard, id);
+    struct tw__sched_value value = {NULL, NULL};
+    enum tw_cancelled found = task == NULL ? TW_GONE : tw__sched_task_cancel(shard, task, &value);
     pthread_mutex_unlock(&shard->lock);
-    tw__value_release(sched, &value);
+    tw__sched_value_release(sched, &value);
     return found;
 }
 
 /* Waits until the callback under way has returned, which takes `waited` back; a call that comes after it does not count. */
-static void wait_for(struct tw__shard *shard, uint64_t id)
+static void wait_for(struct tw__sched_shard *shard, uint64_t id)
 {
-    struct tw__task *task = tw__task_find(shard, id);
-    if (task == NULL || task->state != TW__RUNNING)
+    struct tw__sched_task *task = tw__sched_task_find(shard, id);
+    if (task == NULL || task->state != TW__SCHED_RUNNING)
         return;
-    for (task->waited = 1; task != NULL && task->state == TW__RUNNING && task->waited;
-         task = tw__task_find(shard, id))
+    for (task->waited = 1; task != NULL && task->state == TW__SCHED_RUNNING && task->waited;
+         task = tw__sched_task_find(shard, id))
         pthread_cond_wait(&shard->idle, &shard->lock);
 }
 
 int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found)
 {
-    struct tw__shard *shard = tw__shard_of(sched, id);
-    if (tw__inside(sched, id))
+    struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
+    if (tw__sched_inside(sched, id))
         return TW_EDEADLK;
     enum tw_cancelled result = TW_GONE;
     if (shard != NULL) {
-        struct tw__value value = {NULL, NULL};
+        struct tw__sched_value value = {NULL, NULL};
         pthread_mutex_lock(&shard->lock);
-        struct tw__task *task = tw__task_find(shard, id);
+        struct tw__sched_task *task = tw__sched_task_find(shard, id);
         if (task != NULL)
-            result = tw__task_cancel(shard, task, &value);
+            result = tw__sched_task_cancel(shard, task, &value);
         wait_for(shard, id);
         pthread_mutex_unlock(&shard->lock);
-        tw__value_release(sched, &value);
+        tw__sched_value_release(sched, &value);
     }
     if (found != NULL)
         *found = result;
     return 0;
 }
 
-int tw__task_again(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+int tw__sched_task_again(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
-    int error = tw__task_probe(shard, due_ns);
+    int error = tw__sched_task_probe(shard, due_ns);
     if (error != 0)
         return error;
-    if (!tw__hold(shard, task))
+    if (!tw__sched_quota_take(shard, task))
         return TW_EFULL;
     task->again = 1;
     task->due_ns = due_ns;
@@ -592,24 +598,25 @@ int tw__task_again(struct tw__shard *shard, struct tw__task *task, uint64_t due_
 }
 
 /* Leaves a note for when the callback has returned. A task that runs once is moved by its own callback only. */
-static int move_running(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+static int move_running(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
-    struct tw__details *details = tw__task_details(task);
+    struct tw__sched_details *details = tw__sched_task_details(task);
     bool noted = task->again;
-    if (task->dead || (!tw__task_goes_on(task) && !tw__inside(shard->sched, tw__task_id(shard, task))))
+    if (task->dead ||
+        (!tw__sched_task_goes_on(task) && !tw__sched_inside(shard->sched, tw__sched_task_id(shard, task))))
         return TW_EGONE;
-    int error = tw__task_again(shard, task, due_ns);
+    int error = tw__sched_task_again(shard, task, due_ns);
     if (error == 0 && !noted && details != NULL && details->left > 0 && details->left != TW_FOREVER)
         details->left--; /* the call that is filed now */
     return error;
 }
 
-int tw__task_move(struct tw__shard *shard, struct tw__task *task, uint64_t due_ns)
+int tw__sched_task_move(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
     if (shard->stopped)
         return TW_ESTOPPED;
-    int error =
-        task->state == TW__RUNNING ? move_running(shard, task, due_ns) : tw__task_refile(shard, task, due_ns);
+    int error = task->state == TW__SCHED_RUNNING ? move_running(shard, task, due_ns)
+                                                 : tw__sched_task_refile(shard, task, due_ns);
     if (error == 0)
         shard->stats.moved++;
     return error;
@@ -617,25 +624,26 @@ int tw__task_move(struct tw__shard *shard, struct tw__task *task, uint64_t due_n
 
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns)
 {
-    struct tw__shard *shard = tw__shard_of(sched, id);
+    struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
     if (shard == NULL)
         return TW_EGONE;
     pthread_mutex_lock(&shard->lock);
-    struct tw__task *task = tw__task_find(shard, id);
-    int error = task == NULL ? TW_EGONE : tw__task_move(shard, task, due_ns);
+    struct tw__sched_task *task = tw__sched_task_find(shard, id);
+    int error = task == NULL ? TW_EGONE : tw__sched_task_move(shard, task, due_ns);
     pthread_mutex_unlock(&shard->lock);
     return error;
 }
 
 int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns)
 {
-    return tw_sched_move_at(sched, id, tw__add_saturating(tw__clock_read(sched), delay_ns));
+    return tw_sched_move_at(sched, id, tw__add_saturating(tw__sched_clock_read(sched), delay_ns));
 }
 
-void tw__task_describe(const struct tw__shard *shard, const struct tw__task *task, struct tw_task *seen)
+void tw__sched_task_describe(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                             struct tw_task *seen)
 {
-    const struct tw__details *details = tw__task_details(task);
-    *seen = (struct tw_task){.id = tw__task_id(shard, task), .due_ns = task->due_ns};
+    const struct tw__sched_details *details = tw__sched_task_details(task);
+    *seen = (struct tw_task){.id = tw__sched_task_id(shard, task), .due_ns = task->due_ns};
     if (details == NULL) {
         seen->fn = task->fn;
         seen->arg = task->arg;
@@ -647,26 +655,27 @@ void tw__task_describe(const struct tw__shard *shard, const struct tw__task *tas
     seen->left = details->period_ns > 0 ? details->left : 0;
     seen->missed = details->missed;
     seen->policy = (enum tw_missed)details->policy;
-    seen->key = details->key_size > 0 ? tw__key_bytes(details) : NULL;
+    seen->key = details->key_size > 0 ? tw__sched_key_bytes(details) : NULL;
     seen->key_size = details->key_size;
 }
 
-int tw__task_look(const struct tw__shard *shard, const struct tw__task *task, struct tw_task *seen)
+int tw__sched_task_look(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                        struct tw_task *seen)
 {
-    if (task == NULL || (task->state == TW__RUNNING && !tw__task_goes_on(task)))
+    if (task == NULL || (task->state == TW__SCHED_RUNNING && !tw__sched_task_goes_on(task)))
         return TW_EGONE;
-    tw__task_describe(shard, task, seen);
+    tw__sched_task_describe(shard, task, seen);
     seen->key = NULL; /* it may go as soon as the lock does */
     return 0;
 }
 
 int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *seen)
 {
-    struct tw__shard *shard = tw__shard_of(sched, id);
+    struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
     if (shard == NULL)
         return TW_EGONE;
     pthread_mutex_lock(&shard->lock);
-    int error = tw__task_look(shard, tw__task_find(shard, id), seen);
+    int error = tw__sched_task_look(shard, tw__sched_task_find(shard, id), seen);
     pthread_mutex_unlock(&shard->lock);
     return error;
 }

@@ -241,7 +241,7 @@ static void a_place_whose_generations_are_used_up_is_left_alone(void **state)
     tw_sched_after(sched, ms, log_call, NULL, &id);
     tw_sched_cancel(sched, id);
     tw_sched_next(sched); /* takes it out of the wheel */
-    tw__task_at(&sched->shard[0], 0)->generation = UINT32_MAX;
+    tw__sched_task_at(&sched->shard[0], 0)->generation = UINT32_MAX;
     tw_sched_after(sched, ms, log_call, NULL, &last);
     assert_int_equal(last >> 32, UINT32_MAX);
     assert_int_equal(tw_sched_cancel(sched, last), TW_CANCELLED);
@@ -1012,7 +1012,7 @@ static void shards_take_turns_in_what_was_sent(void **state)
     advance(sched, 5 * ms);
     assert_int_equal(tw_sched_run_some(sched, SOME), SOME);
     for (int i = 0; i < calls; i++)
-        ran[(uint32_t)seen[i].id >> TW__INDEX_BITS]++;
+        ran[(uint32_t)seen[i].id >> TW__SCHED_INDEX_BITS]++;
     for (int i = 0; i < SHARDS; i++)
         assert_int_equal(ran[i], SOME / SHARDS);
     assert_int_equal(tw_sched_run_some(sched, TASKS), TASKS - SOME);

@@ -12,7 +12,7 @@
 enum { MOST = 60000 };
 
 static struct tw_sched *sched;
-static struct tw__shard *shard;
+static struct tw__sched_shard *shard;
 static int requests_left = -1; /* -1: no limit */
 static unsigned requests;
 static long blocks_out;
@@ -20,7 +20,7 @@ static struct {
     uint32_t tag;
     bool in;
 } key[MOST];
-static struct tw__details details[MOST];
+static struct tw__sched_details details[MOST];
 
 static void *counted_memory(void *arg, void *old, size_t size)
 {
@@ -57,13 +57,13 @@ static void close_table(void)
 /* How often a key is found under its tag: once when it is in, never when it is not. */
 static void check_one(uint32_t i)
 {
-    struct tw__probe probe = tw__table_probe(&shard->table, key[i].tag);
-    const struct tw__place *place;
+    struct tw__sched_probe probe = tw__sched_table_probe(&shard->table, key[i].tag);
+    const struct tw__sched_cell *cell;
     int found = 0;
-    while ((place = tw__probe_next(&probe)) != NULL) {
-        assert_int_equal(place->tag, key[i].tag);
-        if (place->details == &details[i]) {
-            assert_int_equal(place->index, i);
+    while ((cell = tw__sched_probe_next(&probe)) != NULL) {
+        assert_int_equal(cell->tag, key[i].tag);
+        if (cell->details == &details[i]) {
+            assert_int_equal(cell->index, i);
             found++;
         }
     }
@@ -73,13 +73,13 @@ static void check_one(uint32_t i)
 static bool put_in(uint32_t i, uint32_t tag)
 {
     key[i].tag = tag;
-    key[i].in = tw__table_add(shard, &(struct tw__place){tag, i, &details[i]});
+    key[i].in = tw__sched_table_add(shard, &(struct tw__sched_cell){tag, i, &details[i]});
     return key[i].in;
 }
 
 static void take_out(uint32_t i)
 {
-    tw__table_remove(shard, key[i].tag, &details[i]);
+    tw__sched_table_remove(shard, key[i].tag, &details[i]);
     key[i].in = false;
 }
 
