@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chunk.h"
+#include "schedules/chunk.h"
 
 enum { ERROR_MAX = 256, ID_MAX = 48, SMALL_ARGUMENTS = 64 };
 

@@ -21,7 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "memory.h"
+#include "schedules/memory.h"
 
 enum {
     SLOT_WAIT_MAX_MS = 1000,

@@ -20,7 +20,7 @@
 #include <tickwheel/version.h>
 #include <time.h>
 
-#include "memory.h"
+#include "schedules/memory.h"
 
 enum { EMPTY_MAX = 8 }; /* removed in one tick */
 

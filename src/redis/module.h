@@ -5,11 +5,10 @@
  *     module.c    loading; the data type          tick.c      the wheel, the timer of the server, what is due
  *     commands.c  the commands that write         deliver.c   from a due task to its Stream or List
  *     queries.c   the commands that read          batch.c     what has been delivered leaves its schedule
- *     schedule.c  a schedule: tasks and routes    events.c    what happens to keys and to the server
- *     task.c      the bytes of a task             persist.c   RDB, AOF, copies, digests, defragmentation
- *     filing.c    where tasks wait                chunk.c     tasks as bytes on disk
- *     table.c     ids to tasks                    overview.c  all schedules at once
+ *     events.c    what happens to keys and to the server
+ *     persist.c   RDB, AOF, copies, digests, defragmentation
  *     aof.c       reading append-only files       mend.c      one that was cut off in a transaction
+ *     schedules/  schedules, their tasks, where these wait: without the server
  *     config.c, info.c, docs.c
  *     arguments.c reading the arguments of commands   rights.c    which keys the caller of a command may write
  */
@@ -21,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "schedule.h"
+#include "schedules/schedule.h"
 
 /* The longest time, in ms: what a Redis integer can say. */
 #define TW__TIME_MAX ((uint64_t)INT64_MAX)

@@ -14,8 +14,8 @@
 
 #include <pthread.h>
 
-#include "chunk.h"
-#include "memory.h"
+#include "schedules/chunk.h"
+#include "schedules/memory.h"
 
 enum { ENCODING = 1 };
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "match.h"
+#include "schedules/match.h"
 
 enum {
     ERROR_MAX = 128,

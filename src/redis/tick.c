@@ -23,7 +23,7 @@
 
 #include <unistd.h>
 
-#include "memory.h"
+#include "schedules/memory.h"
 
 enum {
     SHARES = 8,            /* parts of the budget */

@@ -7,9 +7,9 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
-#include <src/redis/chunk.h>
-#include <src/redis/memory.h>
-#include <src/redis/schedule.h>
+#include <src/redis/schedules/chunk.h>
+#include <src/redis/schedules/memory.h>
+#include <src/redis/schedules/schedule.h>
 #include <sodium/randombytes.h>
 #include <signal.h>
 #include <stdlib.h>
