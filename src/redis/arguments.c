@@ -2,22 +2,17 @@
  *
  * Arguments of commands: reading them, and saying what is wrong with them.
  */
-#include "module.h"
+#include "arguments.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-enum { SHOWN = TW__SHOWN_MAX - sizeof "...", ERROR_MAX = 256 };
+#include "strings.h"
 
-struct tw__bytes tw__bytes_of(const RedisModuleString *string)
-{
-    struct tw__bytes bytes;
-    bytes.at = RedisModule_StringPtrLen(string, &bytes.size);
-    return bytes;
-}
+enum { ERROR_MAX = 256 };
 
-bool tw__is_word(RedisModuleString *argument, const char *word)
+bool tw__argument_is(RedisModuleString *argument, const char *word)
 {
     size_t size;
     const char *text = RedisModule_StringPtrLen(argument, &size);
@@ -26,25 +21,16 @@ bool tw__is_word(RedisModuleString *argument, const char *word)
            word[size] == '\0';
 }
 
-const char *tw__shown(const RedisModuleString *argument, char *text)
-{
-    size_t size, i;
-    const char *bytes = RedisModule_StringPtrLen(argument, &size);
-    for (i = 0; i < size && i < SHOWN; i++)
-        text[i] = (unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7F ? '?' : bytes[i];
-    memcpy(text + i, i < size ? "..." : "", i < size ? sizeof "..." : 1);
-    return text;
-}
-
-int tw__error_about(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, const char *expected)
+int tw__argument_error(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, const char *expected)
 {
     char text[TW__SHOWN_MAX], error[ERROR_MAX];
-    snprintf(error, sizeof error, "ERR %s is '%s': expected %s", what, tw__shown(argument, text), expected);
+    snprintf(error, sizeof error, "ERR %s is '%s': expected %s", what, tw__string_shown(argument, text),
+             expected);
     return RedisModule_ReplyWithError(ctx, error);
 }
 
-bool tw__number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, long long min,
-                long long max, uint64_t *number)
+bool tw__argument_number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, long long min,
+                         long long max, uint64_t *number)
 {
     long long value;
     char expected[64];
@@ -53,20 +39,21 @@ bool tw__number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *wh
         return true;
     }
     snprintf(expected, sizeof expected, "an integer from %lld to %lld", min, max);
-    tw__error_about(ctx, argument, what, expected);
+    tw__argument_error(ctx, argument, what, expected);
     return false;
 }
 
-bool tw__options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct tw__option *options,
-                 const char *expected)
+bool tw__argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct tw__option *options,
+                          const char *expected)
 {
     char error[ERROR_MAX];
     for (int at = 0; at < argc; at += 2) {
         struct tw__option *option = options;
-        while (option->word != NULL && !tw__is_word(argv[at], option->word))
+        while (option->word != NULL && !tw__argument_is(argv[at], option->word))
             option++;
         if (option->word == NULL || option->value != NULL) {
-            tw__error_about(ctx, argv[at], "the option", option->word == NULL ? expected : "each option once");
+            tw__argument_error(ctx, argv[at], "the option",
+                               option->word == NULL ? expected : "each option once");
             return false;
         }
         if (at + 1 == argc) {
@@ -79,8 +66,8 @@ bool tw__options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct
     return true;
 }
 
-bool tw__option_number(RedisModuleCtx *ctx, const struct tw__option *option, long long min, long long max,
-                       uint64_t *number)
+bool tw__argument_option_number(RedisModuleCtx *ctx, const struct tw__option *option, long long min,
+                                long long max, uint64_t *number)
 {
-    return option->value == NULL || tw__number(ctx, option->value, option->word, min, max, number);
+    return option->value == NULL || tw__argument_number(ctx, option->value, option->word, min, max, number);
 }

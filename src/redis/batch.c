@@ -13,25 +13,18 @@
  * Replicas do not remove an emptied schedule by themselves: what a handler does with it meanwhile is logged between
  * TW.FIRED and DEL, as it happened here.
  */
-#include "module.h"
+#include "batch.h"
 
 #include <string.h>
+
+#include "keys.h"
+#include "strings.h"
 
 enum { LEAVING = 8 };
 
 static struct tw__schedule *touched;
 static RedisModuleCtx *batch; /* the context of the batch that is open, or NULL */
 static bool disturbed;        /* since tw__batch_watch() something may have been looked at or changed */
-
-RedisModuleString *tw__new_string(struct tw__bytes bytes)
-{
-    return RedisModule_CreateString(NULL, bytes.at, bytes.size);
-}
-
-RedisModuleString *tw__new_number(uint64_t number)
-{
-    return RedisModule_CreateStringFromLongLong(NULL, (long long)number);
-}
 
 /* ---- what is replicated ------------------------------------------------------------------------------------------ */
 
@@ -93,7 +86,7 @@ static void finish_task(struct tw__schedule *schedule, struct tw__task *task)
     leaving[leaving_count++].hash = hash;
     tw__batch_touch(schedule);
     schedule->left = true;
-    tw__vector_add(&schedule->once, tw__new_string(id));
+    tw__vector_add(&schedule->once, tw__string_new(id));
 }
 
 /* ---- from beginning to end ------------------------------------------------------------------------------------------ */
@@ -143,8 +136,8 @@ void tw__batch_finish(void)
     for (struct told *one = release(), *following; one != NULL; one = following) {
         following = one->following;
         RedisModule_SelectDb(batch, one->db);
-        tw__changed(batch, one->name, "tw.fired");
-        tw__remove_if_empty(batch, one->name, true);
+        tw__keys_changed(batch, one->name, "tw.fired");
+        tw__keys_remove_if_empty(batch, one->name, true);
         RedisModule_FreeString(NULL, one->name);
         RedisModule_Free(one);
     }
@@ -209,8 +202,8 @@ static void file_again(struct tw__schedule *schedule, struct tw__task *task, uin
     }
     tw__batch_touch(schedule);
     schedule->left = true;
-    tw__vector_add(&schedule->next, tw__new_string(tw__task_id(task)));
-    tw__vector_add(&schedule->next, tw__new_number(due));
+    tw__vector_add(&schedule->next, tw__string_new(tw__task_id(task)));
+    tw__vector_add(&schedule->next, tw__string_of_number(due));
     tw__vector_add(&schedule->next,
                    RedisModule_CreateStringFromLongLong(NULL, times == TW__FOR_EVER ? -1 : (long long)times));
     tw__task_set_times(task, times);
@@ -249,7 +242,7 @@ bool tw__batch_drop_late(struct tw__schedule *schedule, struct tw__task *task, u
     if (due >= now_ms || now_ms - due <= late_ms)
         return false;
     uint64_t periods = every == 0 ? 1 : (now_ms - due - late_ms - 1) / every + 1;
-    tw__counts.dropped += periods;
+    tw__shared.counts.dropped += periods;
     if (every == 0)
         finish_task(schedule, task);
     else

@@ -6,12 +6,20 @@
  * Each reads all its arguments first, so that an error has changed nothing. What is replicated is the effect: absolute
  * times, final ids, no conditions. When the arguments say that already, they are passed on as they are.
  */
-#include "module.h"
+#include "commands.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "arguments.h"
+#include "batch.h"
+#include "config.h"
+#include "deliver.h"
+#include "keys.h"
+#include "rights.h"
 #include "schedules/chunk.h"
+#include "strings.h"
+#include "tick.h"
 
 enum { ERROR_MAX = 256, ID_MAX = 48, SMALL_ARGUMENTS = 64 };
 
@@ -23,14 +31,14 @@ static RedisModuleString *word_at; /* "AT": what is replicated says it often */
 static bool read_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t now_ms, uint64_t *due,
                       bool *absolute)
 {
-    *absolute = tw__is_word(argv[0], "AT");
-    if (!*absolute && !tw__is_word(argv[0], "IN")) {
-        tw__error_about(ctx, argv[0], "the time", "IN ms or AT unix-ms");
+    *absolute = tw__argument_is(argv[0], "AT");
+    if (!*absolute && !tw__argument_is(argv[0], "IN")) {
+        tw__argument_error(ctx, argv[0], "the time", "IN ms or AT unix-ms");
         return false;
     }
     if (*absolute)
-        return tw__number(ctx, argv[1], "AT", 0, INT64_MAX, due);
-    if (!tw__number(ctx, argv[1], "IN", 0, INT64_MAX - (int64_t)now_ms, due))
+        return tw__argument_number(ctx, argv[1], "AT", 0, INT64_MAX, due);
+    if (!tw__argument_number(ctx, argv[1], "IN", 0, INT64_MAX - (int64_t)now_ms, due))
         return false;
     *due += now_ms;
     return true;
@@ -42,7 +50,7 @@ static bool read_condition(RedisModuleString *argument, enum condition *conditio
 {
     static const char *const words[] = {[ONLY_NEW] = "NX", [ONLY_OLD] = "XX", [LATER] = "GT", [EARLIER] = "LT"};
     for (int i = ONLY_NEW; i <= EARLIER; i++)
-        if (tw__is_word(argument, words[i])) {
+        if (tw__argument_is(argument, words[i])) {
             *condition = (enum condition)i;
             return true;
         }
@@ -68,16 +76,6 @@ static bool allows(enum condition condition, const struct tw__task *old, uint64_
 
 /* ---- keys ---------------------------------------------------------------------------------------------------------- */
 
-/* Whether a client's command comes while a data set is loaded, in a script as well. The server lets none through, unless a
- * client's DEBUG RELOAD has ended its loading flag (events.c). It would not log the command, and later commands of the file
- * would undo it. Commands of the file, of the primary, and calls of another module while a command of the file is
- * replayed, are no client's. */
-static bool is_too_early(RedisModuleCtx *ctx)
-{
-    const int let_through = TW__LOADING | REDISMODULE_CTX_FLAGS_REPLICATED;
-    return tw__loading() && !(RedisModule_GetContextFlags(ctx) & let_through) && !tw__caller_is_server(ctx);
-}
-
 static int reply_too_early(RedisModuleCtx *ctx)
 {
     return RedisModule_ReplyWithError(ctx, "LOADING the data set is being loaded: expected a call after it");
@@ -87,13 +85,13 @@ static int reply_too_early(RedisModuleCtx *ctx)
 static bool open_schedule(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
                           struct tw__schedule **schedule)
 {
-    if (is_too_early(ctx)) {
+    if (tw__caller_is_early(ctx)) {
         reply_too_early(ctx);
         return false;
     }
     tw__batch_settle();
     *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    if (tw__open(*key, schedule) != TW__OPEN_OTHER) {
+    if (tw__keys_open(*key, schedule) != TW__OPEN_OTHER) {
         tw__all.recent = *schedule;
         return true;
     }
@@ -106,9 +104,9 @@ static bool open_schedule(RedisModuleCtx *ctx, RedisModuleString *name, RedisMod
 static void set_schedule(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
                          struct tw__schedule *schedule)
 {
-    tw__name(schedule, name, RedisModule_GetSelectedDb(ctx));
+    tw__keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
     tw__schedule_attach(schedule);
-    RedisModule_ModuleTypeSetValue(key, tw__type, schedule);
+    RedisModule_ModuleTypeSetValue(key, tw__shared.type, schedule);
 }
 
 /* ---- TW.ADD ---------------------------------------------------------------------------------------------------------- */
@@ -135,11 +133,11 @@ static bool read_late(RedisModuleCtx *ctx, struct add *add, RedisModuleString **
         return false;
     }
     RedisModuleString *policy = argv[++*at];
-    add->plan.late = tw__is_word(policy, "DROP") ? TW__LATE_DROP : TW__LATE_FIRE;
-    if (tw__is_word(policy, "COALESCE"))
+    add->plan.late = tw__argument_is(policy, "DROP") ? TW__LATE_DROP : TW__LATE_FIRE;
+    if (tw__argument_is(policy, "COALESCE"))
         add->plan.late = TW__LATE_COALESCE;
-    else if (add->plan.late == TW__LATE_FIRE && !tw__is_word(policy, "FIRE")) {
-        tw__error_about(ctx, policy, "LATE", "FIRE, DROP ms or COALESCE");
+    else if (add->plan.late == TW__LATE_FIRE && !tw__argument_is(policy, "FIRE")) {
+        tw__argument_error(ctx, policy, "LATE", "FIRE, DROP ms or COALESCE");
         return false;
     }
     if (add->plan.late != TW__LATE_DROP)
@@ -148,7 +146,7 @@ static bool read_late(RedisModuleCtx *ctx, struct add *add, RedisModuleString **
         RedisModule_ReplyWithError(ctx, "ERR LATE DROP has no value: expected ms");
         return false;
     }
-    return tw__number(ctx, argv[++*at], "LATE DROP", 0, INT64_MAX, &add->plan.late_ms);
+    return tw__argument_number(ctx, argv[++*at], "LATE DROP", 0, INT64_MAX, &add->plan.late_ms);
 }
 
 static bool read_value(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int *at, const char *what,
@@ -156,7 +154,7 @@ static bool read_value(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, 
 {
     char error[ERROR_MAX];
     if (*at + 1 < argc)
-        return tw__number(ctx, argv[++*at], what, 1, INT64_MAX, value);
+        return tw__argument_number(ctx, argv[++*at], what, 1, INT64_MAX, value);
     snprintf(error, sizeof error, "ERR %s has no value: expected an integer from 1 to %lld", what,
              (long long)INT64_MAX);
     RedisModule_ReplyWithError(ctx, error);
@@ -173,7 +171,7 @@ static enum option option_of(RedisModuleString *argument, enum condition *condit
     } options[] = {{"EVERY", EVERY}, {"TIMES", TIMES},   {"STREAM", KIND},
                    {"LIST", KIND},   {"MAXLEN", MAXLEN}, {"LATE", LATE}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (tw__is_word(argument, options[i].word))
+        if (tw__argument_is(argument, options[i].word))
             return options[i].option;
     return 0;
 }
@@ -184,12 +182,12 @@ static bool read_option(RedisModuleCtx *ctx, struct add *add, RedisModuleString 
 {
     enum option option = option_of(argv[*at], &add->condition);
     if (option == 0) {
-        tw__error_about(ctx, argv[*at], "the option",
-                        "NX, XX, GT, LT, EVERY, TIMES, STREAM, LIST, MAXLEN, LATE or PAYLOAD");
+        tw__argument_error(ctx, argv[*at], "the option",
+                           "NX, XX, GT, LT, EVERY, TIMES, STREAM, LIST, MAXLEN, LATE or PAYLOAD");
         return false;
     }
     if (*seen & option) {
-        tw__error_about(ctx, argv[*at], "the option", "each kind of option once");
+        tw__argument_error(ctx, argv[*at], "the option", "each kind of option once");
         return false;
     }
     *seen |= option;
@@ -202,7 +200,7 @@ static bool read_option(RedisModuleCtx *ctx, struct add *add, RedisModuleString 
     case TIMES:
         return read_value(ctx, argv, argc, at, "TIMES", &add->times);
     case KIND:
-        add->plan.kind = tw__is_word(argv[*at], "LIST") ? TW__LIST : TW__STREAM;
+        add->plan.kind = tw__argument_is(argv[*at], "LIST") ? TW__LIST : TW__STREAM;
         return true;
     case MAXLEN:
         return read_value(ctx, argv, argc, at, "MAXLEN", &add->plan.maxlen);
@@ -238,24 +236,16 @@ static bool read_payload(RedisModuleCtx *ctx, struct add *add, RedisModuleString
         return false;
     }
     for (int i = 0; i < argc; i += 2) {
-        struct tw__bytes field = tw__bytes_of(argv[i]);
+        struct tw__bytes field = tw__string_bytes(argv[i]);
         if (field.size < 3 || memcmp(field.at, "tw.", 3) != 0)
             continue;
-        if (tw__is_word(argv[i], "tw.id") || tw__is_word(argv[i], "tw.due") ||
-            tw__is_word(argv[i], "tw.attempt")) {
-            tw__error_about(ctx, argv[i], "a PAYLOAD field", "another name: this one is the module's own");
+        if (tw__argument_is(argv[i], "tw.id") || tw__argument_is(argv[i], "tw.due") ||
+            tw__argument_is(argv[i], "tw.attempt")) {
+            tw__argument_error(ctx, argv[i], "a PAYLOAD field", "another name: this one is the module's own");
             return false;
         }
     }
     return true;
-}
-
-/* Whether the file or the primary says it. The server's loading flag does not tell: a client's DEBUG RELOAD may have ended
- * it while the file is replayed (events.c). */
-static bool is_told(RedisModuleCtx *ctx)
-{
-    return (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_REPLICATED) != 0 ||
-           RedisModule_IsAOFClient(RedisModule_GetClientId(ctx));
 }
 
 /* Whether each form of delivery can carry the task, the dead letter too. An acknowledged task is not refused: deliver.c
@@ -263,10 +253,11 @@ static bool is_told(RedisModuleCtx *ctx)
 static bool size_fits(RedisModuleCtx *ctx, const struct add *add)
 {
     char error[ERROR_MAX];
-    uint64_t bytes = tw__bytes_of(add->id).size + add->plan.target.size;
+    uint64_t bytes = tw__string_bytes(add->id).size + add->plan.target.size;
     for (int i = 0; i < add->payload_count; i++)
-        bytes += tw__bytes_of(add->payload[i]).size;
-    if (bytes <= TW__TASK_BYTES_MAX || is_told(ctx) || (RedisModule_GetContextFlags(ctx) & TW__LOADING))
+        bytes += tw__string_bytes(add->payload[i]).size;
+    if (bytes <= TW__TASK_BYTES_MAX || tw__caller_is_log(ctx) ||
+        (RedisModule_GetContextFlags(ctx) & TW__LOADING))
         return true;
     snprintf(error, sizeof error, "ERR id, target and payload are %llu bytes together: expected at most %llu",
              (unsigned long long)bytes, (unsigned long long)TW__TASK_BYTES_MAX);
@@ -283,17 +274,17 @@ static bool read_add(RedisModuleCtx *ctx, struct add *add, RedisModuleString **a
     add->id = argv[3];
     add->times = TW__FOR_EVER;
     add->now_ms = tw__now_ms();
-    add->plan.target = tw__bytes_of(add->target);
-    struct tw__bytes id = tw__bytes_of(add->id);
+    add->plan.target = tw__string_bytes(add->target);
+    struct tw__bytes id = tw__string_bytes(add->id);
     add->new_id = id.size == 1 && *id.at == '*';
     if (RedisModule_StringCompare(add->schedule, add->target) == 0) {
-        tw__error_about(ctx, add->target, "the target", "another key than the schedule");
+        tw__argument_error(ctx, add->target, "the target", "another key than the schedule");
         return false;
     }
     if (!read_time(ctx, argv + 4, add->now_ms, &add->due, &add->absolute))
         return false;
     int at = 6;
-    for (; at < argc && !tw__is_word(argv[at], "PAYLOAD"); at++)
+    for (; at < argc && !tw__argument_is(argv[at], "PAYLOAD"); at++)
         if (!read_option(ctx, add, argv, argc, &at, &seen))
             return false;
     if (at == argc) {
@@ -306,7 +297,7 @@ static bool read_add(RedisModuleCtx *ctx, struct add *add, RedisModuleString **a
 
 static struct tw__bytes payload_string(void *arg, uint32_t i)
 {
-    return tw__bytes_of(((RedisModuleString **)arg)[i]);
+    return tw__string_bytes(((RedisModuleString **)arg)[i]);
 }
 
 /* An id that is not in use: the time, and a number that starts anew with each millisecond. */
@@ -370,10 +361,10 @@ static void put(RedisModuleCtx *ctx, struct add *add, RedisModuleKey *key, struc
     if (is_new)
         schedule = tw__schedule_new();
     struct tw__route *route = tw__schedule_route(schedule, &add->plan);
-    tw__schedule_put(schedule, make_task(add, tw__bytes_of(add->id)), route, hash, old, add->now_ms);
+    tw__schedule_put(schedule, make_task(add, tw__string_bytes(add->id)), route, hash, old, add->now_ms);
     if (is_new)
         set_schedule(ctx, key, add->schedule, schedule);
-    tw__counts.added++;
+    tw__shared.counts.added++;
     tw__arm(add->due);
 }
 
@@ -384,7 +375,7 @@ static int command_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct tw__schedule *schedule;
     if (argc < 8)
         return RedisModule_WrongArity(ctx);
-    uint64_t hash = tw__foresee(tw__bytes_of(argv[3]));
+    uint64_t hash = tw__foresee(tw__string_bytes(argv[3]));
     if (!read_add(ctx, &add, argv, argc))
         return REDISMODULE_OK;
     tw__foresee_task(hash);
@@ -392,15 +383,15 @@ static int command_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return REDISMODULE_OK;
     if (add.new_id) {
         add.id = make_id(schedule, add.now_ms);
-        hash = tw__foresee(tw__bytes_of(add.id));
+        hash = tw__foresee(tw__string_bytes(add.id));
     }
-    struct tw__bytes id = tw__bytes_of(add.id);
+    struct tw__bytes id = tw__string_bytes(add.id);
     struct tw__task *old = schedule == NULL ? NULL : tw__schedule_find(schedule, hash, id);
     if (allows(add.condition, old, add.due)) {
         put(ctx, &add, key, schedule, old, hash);
         RedisModule_CloseKey(key);
         replicate_add(ctx, &add, argv, argc);
-        tw__changed(ctx, add.schedule, "tw.add");
+        tw__keys_changed(ctx, add.schedule, "tw.add");
         RedisModule_ReplyWithString(ctx, add.id);
     } else {
         RedisModule_CloseKey(key);
@@ -421,13 +412,13 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
     struct tw__task *found = NULL; /* taken out one step later, when what lies beside it has been fetched */
-    uint64_t found_hash = 0, hash = tw__foresee(tw__bytes_of(argv[2]));
+    uint64_t found_hash = 0, hash = tw__foresee(tw__string_bytes(argv[2]));
     if (!open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     for (int i = 2; i < argc && schedule != NULL; i++) {
         tw__foresee_task(hash);
-        uint64_t next = i + 1 < argc ? tw__foresee(tw__bytes_of(argv[i + 1])) : 0;
-        struct tw__task *task = tw__schedule_find(schedule, hash, tw__bytes_of(argv[i]));
+        uint64_t next = i + 1 < argc ? tw__foresee(tw__string_bytes(argv[i + 1])) : 0;
+        struct tw__task *task = tw__schedule_find(schedule, hash, tw__string_bytes(argv[i]));
         if (task != NULL && task != found) {
             tw__foresee_unfile(task);
             if (found != NULL)
@@ -442,9 +433,9 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     if (cancelled > 0) {
         RedisModule_ReplicateVerbatim(ctx);
         tw__schedule_remove(schedule, found, found_hash);
-        tw__counts.cancelled += (uint64_t)cancelled;
-        tw__changed(ctx, argv[1], "tw.cancel");
-        tw__remove_if_empty(ctx, argv[1], false);
+        tw__shared.counts.cancelled += (uint64_t)cancelled;
+        tw__keys_changed(ctx, argv[1], "tw.cancel");
+        tw__keys_remove_if_empty(ctx, argv[1], false);
     }
     return RedisModule_ReplyWithLongLong(ctx, cancelled);
 }
@@ -484,15 +475,15 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     enum condition condition = ALWAYS;
     if (argc < 5 || argc > 6)
         return RedisModule_WrongArity(ctx);
-    uint64_t hash = tw__foresee(tw__bytes_of(argv[2]));
+    uint64_t hash = tw__foresee(tw__string_bytes(argv[2]));
     if (!read_time(ctx, argv + 3, now_ms, &due, &absolute))
         return REDISMODULE_OK;
     tw__foresee_task(hash);
     if (argc == 6 && (!read_condition(argv[5], &condition) || condition == ONLY_NEW || condition == ONLY_OLD))
-        return tw__error_about(ctx, argv[5], "the option", "GT or LT");
+        return tw__argument_error(ctx, argv[5], "the option", "GT or LT");
     if (!open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
-    struct tw__bytes id = tw__bytes_of(argv[2]);
+    struct tw__bytes id = tw__string_bytes(argv[2]);
     struct tw__task *task = schedule == NULL ? NULL : tw__schedule_find(schedule, hash, id);
     RedisModule_CloseKey(key);
     if (task == NULL)
@@ -505,9 +496,9 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         replicate_move(ctx, argv, argc, absolute, due);
         tw__refile(task, due, now_ms);
         tw__task_set_tries(task, 0);
-        tw__counts.moved++;
+        tw__shared.counts.moved++;
         tw__arm(due);
-        tw__changed(ctx, argv[1], "tw.move");
+        tw__keys_changed(ctx, argv[1], "tw.move");
     }
     return RedisModule_ReplyWithLongLong(ctx, moves);
 }
@@ -526,8 +517,8 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         limit = DRAIN_MAX;
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__options(ctx, argv + 2, argc - 2, options, "LIMIT n") ||
-        !tw__option_number(ctx, &options[0], 1, DRAIN_MAX, &limit) ||
+    if (!tw__argument_options(ctx, argv + 2, argc - 2, options, "LIMIT n") ||
+        !tw__argument_option_number(ctx, &options[0], 1, DRAIN_MAX, &limit) ||
         !open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
@@ -553,7 +544,7 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
 static bool is_internal(RedisModuleCtx *ctx, const char *name)
 {
     char error[ERROR_MAX];
-    if (is_told(ctx))
+    if (tw__caller_is_log(ctx))
         return true;
     snprintf(error, sizeof error, "ERR %s is taken from the append-only file and the replication link only",
              name);
@@ -568,10 +559,10 @@ static bool fired_next(RedisModuleCtx *ctx, struct tw__schedule *schedule, Redis
     long long due, times;
     if (RedisModule_StringToLongLong(argv[1], &due) != REDISMODULE_OK || due < 0 ||
         RedisModule_StringToLongLong(argv[2], &times) != REDISMODULE_OK || times < -1) {
-        tw__error_about(ctx, argv[1], "TW.FIRED NEXT", "id, due time, times left");
+        tw__argument_error(ctx, argv[1], "TW.FIRED NEXT", "id, due time, times left");
         return false;
     }
-    struct tw__bytes id = tw__bytes_of(argv[0]);
+    struct tw__bytes id = tw__string_bytes(argv[0]);
     struct tw__task *task = tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id);
     if (task == NULL || tw__task_every(task) == 0)
         return true;
@@ -584,7 +575,7 @@ static bool fired_next(RedisModuleCtx *ctx, struct tw__schedule *schedule, Redis
 
 static void fired_once(struct tw__schedule *schedule, RedisModuleString *argument)
 {
-    struct tw__bytes id = tw__bytes_of(argument);
+    struct tw__bytes id = tw__string_bytes(argument);
     uint64_t hash = tw__table_hash(id.at, id.size);
     struct tw__task *task = tw__schedule_find(schedule, hash, id);
     if (task != NULL)
@@ -600,9 +591,9 @@ static int command_fired(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         return RedisModule_WrongArity(ctx);
     if (!is_internal(ctx, "TW.FIRED"))
         return REDISMODULE_OK;
-    bool next = tw__is_word(argv[2], "NEXT");
-    if ((!next && !tw__is_word(argv[2], "ONCE")) || (next && argc % 3 != 0))
-        return tw__error_about(ctx, argv[2], "TW.FIRED", "ONCE id ... or NEXT id due times ...");
+    bool next = tw__argument_is(argv[2], "NEXT");
+    if ((!next && !tw__argument_is(argv[2], "ONCE")) || (next && argc % 3 != 0))
+        return tw__argument_error(ctx, argv[2], "TW.FIRED", "ONCE id ... or NEXT id due times ...");
     if (!open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
@@ -631,7 +622,7 @@ static int command_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     bool is_new = schedule == NULL;
     if (is_new)
         schedule = tw__schedule_new();
-    bool good = tw__chunk_read(schedule, tw__bytes_of(argv[2]), tw__now_ms());
+    bool good = tw__chunk_read(schedule, tw__string_bytes(argv[2]), tw__now_ms());
     if (is_new && tw__table_count(&schedule->tasks) > 0)
         set_schedule(ctx, key, argv[1], schedule);
     else if (is_new)

@@ -2,11 +2,13 @@
  *
  * The module's configuration: CONFIG GET and SET tickwheel.*, and name value pairs where the module is loaded.
  */
-#include "module.h"
+#include "config.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+#include "schedules/task.h"
 
 struct tw__config tw__config;
 
@@ -88,7 +90,7 @@ int tw__config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 /* ---- the server's ---------------------------------------------------------------------------------------------------- */
 
-void tw__server_setting(RedisModuleCtx *ctx, const char *name, const char *usual, char *value, size_t room)
+void tw__config_of_server(RedisModuleCtx *ctx, const char *name, const char *usual, char *value, size_t room)
 {
     size_t size = strlen(usual);
     const char *text = usual;

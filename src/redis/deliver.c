@@ -14,14 +14,18 @@
  * `M` (refuse when memory is short) is not asked for: it goes by what the last command of a client found, which on a
  * quiet server may be long ago. The memory itself is looked at before each batch.
  */
-#include "module.h"
+#include "deliver.h"
 
 #include <base/recent.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "config.h"
+#include "keys.h"
+#include "rights.h"
 #include "schedules/memory.h"
+#include "strings.h"
 
 enum {
     SLOT_WAIT_MAX_MS = 1000,
@@ -53,7 +57,7 @@ static RedisModuleString *due_string(uint64_t due)
     if (last != NULL)
         RedisModule_FreeString(NULL, last);
     last_due = due;
-    return last = tw__new_number(due);
+    return last = tw__string_of_number(due);
 }
 
 /* The arguments of a call: `kept` ones belong to somebody else, `own` ones are freed after it. */
@@ -224,27 +228,20 @@ static void add_payload(struct arguments *arguments, const struct tw__task *task
 {
     struct tw__payload payload = tw__task_payload(task);
     while (payload.count > 0)
-        add_own(arguments, tw__new_string(tw__payload_next(&payload)));
+        add_own(arguments, tw__string_new(tw__payload_next(&payload)));
 }
 
 static void add_about(struct arguments *arguments, const struct tw__task *task)
 {
     add_kept(arguments, word("tw.id"));
-    add_own(arguments, tw__new_string(tw__task_id(task)));
+    add_own(arguments, tw__string_new(tw__task_id(task)));
     add_kept(arguments, word("tw.due"));
     add_kept(arguments, due_string(tw__task_due(task)));
     add_kept(arguments, word("tw.attempt"));
     if (tw__tries(task) == 0)
         add_kept(arguments, word("1"));
     else
-        add_own(arguments, tw__new_number(tw__tries(task) + 1));
-}
-
-static RedisModuleString *target_of(struct tw__route *route)
-{
-    if (route->target == NULL)
-        route->target = tw__new_string(tw__route_plan(route).target);
-    return route->target;
+        add_own(arguments, tw__string_of_number(tw__tries(task) + 1));
 }
 
 static enum tw__defer call_xadd(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
@@ -253,13 +250,13 @@ static enum tw__defer call_xadd(RedisModuleCtx *ctx, struct tw__route *route, st
     struct arguments arguments;
     uint64_t maxlen = tw__route_plan(route).maxlen;
     arguments_init(&arguments, tw__task_payload(task).count + 16);
-    add_kept(&arguments, target_of(route));
+    add_kept(&arguments, tw__string_of_target(route));
     if (maxlen == 0)
         maxlen = (uint64_t)tw__config.default_maxlen;
     if (maxlen != 0) {
         add_kept(&arguments, word("MAXLEN"));
         add_kept(&arguments, word("~"));
-        add_own(&arguments, tw__new_number(maxlen));
+        add_own(&arguments, tw__string_of_number(maxlen));
     }
     add_kept(&arguments, word("*"));
     add_about(&arguments, task);
@@ -272,7 +269,7 @@ static enum tw__defer call_rpush(RedisModuleCtx *ctx, struct tw__route *route, s
 {
     struct arguments arguments;
     arguments_init(&arguments, tw__task_payload(task).count + 1);
-    add_kept(&arguments, target_of(route));
+    add_kept(&arguments, tw__string_of_target(route));
     add_payload(&arguments, task);
     return call(ctx, "RPUSH", &arguments, task, error);
 }
@@ -336,8 +333,8 @@ static void add_sizes(struct arguments *arguments, const struct tw__task *task, 
     struct tw__payload payload = tw__task_payload(task);
     while (payload.count > 0) {
         if (!list)
-            add_own(arguments, tw__new_string(tw__payload_next(&payload)));
-        add_own(arguments, tw__new_number(tw__payload_next(&payload).size));
+            add_own(arguments, tw__string_new(tw__payload_next(&payload)));
+        add_own(arguments, tw__string_of_number(tw__payload_next(&payload).size));
     }
 }
 
@@ -373,12 +370,12 @@ static enum tw__defer call_dead_letter(RedisModuleCtx *ctx, struct tw__route *ro
     add_kept(&arguments, word("*"));
     add_about(&arguments, task);
     add_kept(&arguments, word("tw.target"));
-    add_kept(&arguments, target_of(route));
+    add_kept(&arguments, tw__string_of_target(route));
     add_kept(&arguments, word("tw.error"));
     add_own(&arguments, RedisModule_CreateString(NULL, why, strlen(why)));
     if (sizes) {
         add_kept(&arguments, word("tw.bytes"));
-        add_own(&arguments, tw__new_number(tw__payload_bytes(tw__task_payload(task))));
+        add_own(&arguments, tw__string_of_number(tw__payload_bytes(tw__task_payload(task))));
     }
     if (list)
         add_kept(&arguments, word("value"));
@@ -415,8 +412,8 @@ static void drop_too_big(RedisModuleCtx *ctx, struct tw__route *route, struct tw
         ctx, "warning",
         "tickwheel: a task of the schedule '%s' is dropped: with %llu bytes it is too big to be delivered, "
         "and too big for the dead letters without its values",
-        tw__shown(route->schedule->name, name), (unsigned long long)entry_bytes(task));
-    tw__counts.dropped++;
+        tw__string_shown(route->schedule->name, name), (unsigned long long)entry_bytes(task));
+    tw__shared.counts.dropped++;
     gave_up(route, task, now_ms);
 }
 
@@ -433,11 +430,11 @@ static enum tw__defer give_up(RedisModuleCtx *ctx, struct tw__route *route, stru
     }
     enum tw__defer why = call_dead_letter(ctx, route, task, letter, error, refusal);
     if (why == TW__DISTURBED) {
-        tw__counts.dead += refusal[0] == '\0';
+        tw__shared.counts.dead += refusal[0] == '\0';
         return TW__DEFER_NONE;
     }
     if (why == TW__DEFER_NONE) {
-        tw__counts.dead++;
+        tw__shared.counts.dead++;
         schedule->dead++;
         route->wait_ms = 0; /* the next task's tries begin with the first wait */
         gave_up(route, task, now_ms);
@@ -445,7 +442,7 @@ static enum tw__defer give_up(RedisModuleCtx *ctx, struct tw__route *route, stru
     }
     if (why != TW__DEFER_REFUSED && why != TW__DEFER_SLOT)
         return why;
-    tw__counts.deferred[why]++;
+    tw__shared.counts.deferred[why]++;
     make_wait(route, task, WAIT_MAX_MS);
     return TW__DEFER_NONE;
 }
@@ -459,7 +456,7 @@ static enum tw__defer refused(RedisModuleCtx *ctx, struct tw__route *route, stru
         return give_up(ctx, route, task, error, now_ms);
     if (tries == 0)
         route->wait_ms = 0; /* what was waited for another task does not count */
-    tw__counts.deferred[TW__DEFER_REFUSED]++;
+    tw__shared.counts.deferred[TW__DEFER_REFUSED]++;
     make_wait(route, task, WAIT_MAX_MS);
     route->waits++;
     return TW__DEFER_NONE;
@@ -495,7 +492,7 @@ static bool is_there(RedisModuleCtx *ctx, const struct tw__schedule *schedule)
 {
     struct tw__schedule *found;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, schedule->name, REDISMODULE_READ | REDISMODULE_WRITE);
-    bool same = tw__open(key, &found) == TW__OPEN_SCHEDULE && found == schedule;
+    bool same = tw__keys_open(key, &found) == TW__OPEN_SCHEDULE && found == schedule;
     RedisModule_CloseKey(key);
     return same;
 }
@@ -510,14 +507,14 @@ static enum tw__defer call_target(RedisModuleCtx *ctx, struct tw__route *route, 
     enum tw__defer why = tw__route_plan(route).kind == TW__LIST ? call_rpush(ctx, route, task, error)
                                                                 : call_xadd(ctx, route, task, error);
     if (why == TW__DISTURBED) {
-        tw__counts.fired += error[0] == '\0';
+        tw__shared.counts.fired += error[0] == '\0';
         drained += error[0] == '\0';
         return why;
     }
     if (missed > 0 && why != TW__DEFER_NONE)
         tw_timer_init_at(&task->timer, due); /* nothing has happened: the task is what replicas have */
     else
-        tw__counts.coalesced += missed;
+        tw__shared.counts.coalesced += missed;
     return why;
 }
 
@@ -525,7 +522,7 @@ static void delivered(struct tw__route *route, struct tw__task *task, uint64_t n
 {
     route->wait_ms = 0;
     drained++;
-    tw__counts.fired++;
+    tw__shared.counts.fired++;
     route->schedule->fired++;
     tw__batch_go_on(route->schedule, task, now_ms);
 }
@@ -545,7 +542,7 @@ static enum tw__defer deliver_to(RedisModuleCtx *ctx, struct tw__route *route, s
     case TW__DISTURBED:
         return TW__DEFER_NONE;
     case TW__DEFER_SLOT:
-        tw__counts.deferred[TW__DEFER_SLOT]++;
+        tw__shared.counts.deferred[TW__DEFER_SLOT]++;
         make_wait(route, task, SLOT_WAIT_MAX_MS);
         return TW__DEFER_NONE;
     case TW__DEFER_REFUSED:
@@ -594,26 +591,11 @@ static enum tw__defer drain_task(RedisModuleCtx *ctx, struct tw__task *task, uin
     }
     if (why == TW__DISTURBED)
         return why;
-    tw__counts.deferred[why]++;
+    tw__shared.counts.deferred[why]++;
     route->drain = drains;
     if (tw__batch_disturbed())
         return TW__DISTURBED; /* other tasks may not be what they were, either */
     return why == TW__DEFER_REFUSED || why == TW__DEFER_SLOT ? TW__DEFER_NONE : why;
-}
-
-/* A target's name is kept for the deliveries to come, but not beside each task of a schedule where each has its own. */
-enum { TASKS_TO_KEEP_TARGET = 8 };
-
-bool tw__caller_may_deliver(struct tw__caller *caller, struct tw__route *route)
-{
-    if (caller->is_server)
-        return true;
-    bool kept = route->target != NULL || route->tasks >= TASKS_TO_KEEP_TARGET;
-    RedisModuleString *target = kept ? target_of(route) : tw__new_string(tw__route_plan(route).target);
-    bool may = tw__caller_may_write(caller, target);
-    if (!kept)
-        RedisModule_FreeString(NULL, target);
-    return may;
 }
 
 static bool may_deliver_all(struct tw__caller *caller, struct tw__task **task, uint64_t count)
@@ -622,7 +604,7 @@ static bool may_deliver_all(struct tw__caller *caller, struct tw__task **task, u
         struct tw__route *route = tw__route_of(task[i]);
         if (route->drain >= drains - 1)
             continue;
-        if (!tw__caller_may_write(caller, target_of(route)))
+        if (!tw__caller_may_write(caller, tw__string_of_target(route)))
             return false;
         route->drain = drains - 1;
     }

@@ -3,7 +3,7 @@
  * What COMMAND DOCS, COMMAND INFO and the ACL know of the commands: summaries, arguments, which arguments are keys and what
  * is done with them. docs/redis.md says the same in sentences.
  */
-#include "module.h"
+#include "docs.h"
 
 #define SINCE "1.0.0" /* the first release, which has all of these; a command that comes later names its own */
 #define O1 "O(1)"

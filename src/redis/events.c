@@ -20,15 +20,18 @@
  *
  * The server's flag ends with the inner load. So the module counts, and loading ends with the outermost load.
  */
-#include "module.h"
+#include "events.h"
 
 #include <string.h>
 
-/* The loads that have begun and not ended. */
-static struct {
-    uint32_t depth;
-    uint64_t replays; /* a bit for each, the innermost lowest: whether it replays an append-only file */
-} loads;
+#include "batch.h"
+#include "info.h"
+#include "keys.h"
+#include "mend.h"
+#include "tick.h"
+
+/* A bit for each load that has begun and not ended, the innermost lowest: whether it replays an append-only file. */
+static uint64_t replays;
 
 /* The schedule that was unlinked last: an event that follows may say why. */
 static RedisModuleString *unlinked_name;
@@ -54,8 +57,8 @@ static void attach_again(RedisModuleCtx *ctx, RedisModuleString *name)
 {
     struct tw__schedule *schedule;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_OPEN_KEY_NOTOUCH);
-    if (tw__open(key, &schedule) == TW__OPEN_SCHEDULE) {
-        tw__name(schedule, name, RedisModule_GetSelectedDb(ctx));
+    if (tw__keys_open(key, &schedule) == TW__OPEN_SCHEDULE) {
+        tw__keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
         tw__schedule_attach(schedule);
         tw__arm_next();
     }
@@ -73,9 +76,9 @@ static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleS
     if (unlinked_name == NULL || RedisModule_StringCompare(unlinked_name, name) != 0)
         return REDISMODULE_OK;
     if (type == REDISMODULE_NOTIFY_EXPIRED)
-        tw__counts.expired_tasks += unlinked_tasks;
+        tw__shared.counts.expired_tasks += unlinked_tasks;
     else
-        tw__counts.evicted_tasks += unlinked_tasks;
+        tw__shared.counts.evicted_tasks += unlinked_tasks;
     unlinked_tasks = 0;
     return REDISMODULE_OK;
 }
@@ -119,15 +122,10 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
 
 /* ---- the server ------------------------------------------------------------------------------------------------------ */
 
-bool tw__loading(void)
-{
-    return loads.depth > 0;
-}
-
 static void on_load_start(RedisModuleCtx *ctx, bool replay)
 {
-    loads.depth++;
-    loads.replays = loads.replays << 1 | replay;
+    tw__shared.loads++;
+    replays = replays << 1 | replay;
     if (replay)
         tw__mend_begin(ctx);
     tw__tick_loading(true);
@@ -137,10 +135,10 @@ static void on_load_start(RedisModuleCtx *ctx, bool replay)
 
 static void on_load_end(RedisModuleCtx *ctx)
 {
-    if (loads.replays & 1)
+    if (replays & 1)
         tw__mend_finish(ctx);
-    loads.replays >>= 1;
-    if (loads.depth > 0 && --loads.depth > 0)
+    replays >>= 1;
+    if (tw__shared.loads > 0 && --tw__shared.loads > 0)
         return;
     tw__tick_loading(false);
     tw__sort_overdue();

@@ -2,16 +2,21 @@
  *
  * INFO tickwheel, and what endangers tasks with the server's present configuration.
  */
-#include "module.h"
+#include "info.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tickwheel/version.h>
 
+#include "batch.h"
+#include "config.h"
+#include "deliver.h"
+#include "tick.h"
+
 /* ---- durability --------------------------------------------------------------------------------------------------- */
 
-const char *tw__durability(RedisModuleCtx *ctx)
+static const char *durability(RedisModuleCtx *ctx)
 {
     int flags = RedisModule_GetContextFlags(ctx);
     if (flags & REDISMODULE_CTX_FLAGS_AOF)
@@ -19,7 +24,7 @@ const char *tw__durability(RedisModuleCtx *ctx)
     return flags & REDISMODULE_CTX_FLAGS_RDB ? "rdb-only" : "none";
 }
 
-const char *tw__warning(RedisModuleCtx *ctx)
+const char *tw__info_warning(RedisModuleCtx *ctx)
 {
     int flags = RedisModule_GetContextFlags(ctx);
     const int evicting = REDISMODULE_CTX_FLAGS_MAXMEMORY | REDISMODULE_CTX_FLAGS_EVICT;
@@ -41,7 +46,7 @@ enum { WARNING_MAX = 512 };
 void tw__info_settings(RedisModuleCtx *ctx)
 {
     char value[32];
-    tw__server_setting(ctx, "proto-max-bulk-len", "536870912", value, sizeof value);
+    tw__config_of_server(ctx, "proto-max-bulk-len", "536870912", value, sizeof value);
     tw__schedules_limit_dump(strtoull(value, NULL, 10));
 }
 
@@ -52,7 +57,7 @@ static const char too_large[] = "a schedule may be too large for MIGRATE and RES
 static void add_warning(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
 {
     char text[WARNING_MAX];
-    const char *other = tw__warning(ctx);
+    const char *other = tw__info_warning(ctx);
     bool more = strcmp(other, "none") != 0;
     if (tw__all.too_large == 0)
         snprintf(text, sizeof text, "%s", other);
@@ -94,17 +99,17 @@ static void add_counts(RedisModuleInfoCtx *info)
         [TW__DEFER_REPLICAS] = "deferred_replicas", [TW__DEFER_DISK] = "deferred_disk",
         [TW__DEFER_REFUSED] = "deferred_refused",
     };
-    add_number(info, "added", tw__counts.added);
-    add_number(info, "cancelled", tw__counts.cancelled);
-    add_number(info, "moved", tw__counts.moved);
-    add_number(info, "fired", tw__counts.fired);
-    add_number(info, "dropped", tw__counts.dropped);
-    add_number(info, "coalesced", tw__counts.coalesced);
-    add_number(info, "dead", tw__counts.dead);
-    add_number(info, "expired_tasks", tw__counts.expired_tasks);
-    add_number(info, "evicted_tasks", tw__counts.evicted_tasks);
+    add_number(info, "added", tw__shared.counts.added);
+    add_number(info, "cancelled", tw__shared.counts.cancelled);
+    add_number(info, "moved", tw__shared.counts.moved);
+    add_number(info, "fired", tw__shared.counts.fired);
+    add_number(info, "dropped", tw__shared.counts.dropped);
+    add_number(info, "coalesced", tw__shared.counts.coalesced);
+    add_number(info, "dead", tw__shared.counts.dead);
+    add_number(info, "expired_tasks", tw__shared.counts.expired_tasks);
+    add_number(info, "evicted_tasks", tw__shared.counts.evicted_tasks);
     for (int i = TW__DEFER_PAUSE; i < TW__DEFERS; i++)
-        add_number(info, deferred[i], tw__counts.deferred[i]);
+        add_number(info, deferred[i], tw__shared.counts.deferred[i]);
 }
 
 static void add_times(RedisModuleInfoCtx *info)
@@ -118,10 +123,10 @@ static void add_times(RedisModuleInfoCtx *info)
     add_number(info, "lateness_minute_us_p99", minute.p99_us);
     add_number(info, "lateness_minute_us_p999", minute.p999_us);
     add_number(info, "lateness_minute_us_max", minute.max_us);
-    add_number(info, "tick_us_max", tw__counts.tick_us_max);
+    add_number(info, "tick_us_max", tw__shared.counts.tick_us_max);
     add_number(info, "budget_tasks", tw__tick_budget_tasks());
     add_number(info, "budget_us", tw__tick_budget_us());
-    add_number(info, "clock_jumps", tw__counts.clock_jumps);
+    add_number(info, "clock_jumps", tw__shared.counts.clock_jumps);
 }
 
 static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
@@ -137,7 +142,7 @@ static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
     add_counts(info);
     add_times(info);
     RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);
-    RedisModule_InfoAddFieldCString(info, "durability", tw__durability(ctx));
+    RedisModule_InfoAddFieldCString(info, "durability", durability(ctx));
     add_warning(info, ctx);
     RedisModule_FreeThreadSafeContext(ctx);
 }

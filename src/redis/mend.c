@@ -17,7 +17,7 @@
  * What we cut off is kept in a file of its own. If a server without this module went on after an earlier crash, what it
  * acknowledged since then is in there: it has not been loaded, and nobody can tell it from the transaction.
  */
-#include "module.h"
+#include "mend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +29,8 @@
 #include <unistd.h>
 
 #include "aof.h"
+#include "config.h"
+#include "shared.h"
 
 /* The file that is loaded last, as it was before; size -1: there is none. */
 static char path[PATH_MAX];
@@ -46,8 +48,8 @@ static off_t size_of(const char *name)
 static bool find_file(RedisModuleCtx *ctx)
 {
     char folder[NAME_MAX + 1], name[NAME_MAX + 1];
-    tw__server_setting(ctx, "appenddirname", "appendonlydir", folder, sizeof folder);
-    tw__server_setting(ctx, "appendfilename", "appendonly.aof", name, sizeof name);
+    tw__config_of_server(ctx, "appenddirname", "appendonlydir", folder, sizeof folder);
+    tw__config_of_server(ctx, "appendfilename", "appendonly.aof", name, sizeof name);
     snprintf(path, sizeof path, "%s/%s.manifest", folder, name);
     FILE *manifest = fopen(path, "re");
     bool found = manifest != NULL && tw__aof_last(manifest, name, sizeof name);

@@ -10,12 +10,16 @@
  *
  * The server frees values on whatever thread it likes; a value that was a key's is detached by then (events.c).
  */
-#include "module.h"
+#include "persist.h"
 
 #include <pthread.h>
 
+#include "batch.h"
+#include "events.h"
+#include "keys.h"
 #include "schedules/chunk.h"
 #include "schedules/memory.h"
+#include "tick.h"
 
 enum { ENCODING = 1 };
 
@@ -65,7 +69,7 @@ static void *rdb_load(RedisModuleIO *rdb, int encoding)
     if (RedisModule_IsIOError(rdb))
         return NULL;
     struct tw__schedule *schedule = tw__schedule_new();
-    tw__name(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
+    tw__keys_name(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
     /* A file has an empty one if another module's handler had it written: such a file has to be loaded. */
     bool good = count > 0 || (RedisModule_GetContextFlags(NULL) & TW__LOADING) != 0;
     if (!good || !load_chunks(rdb, schedule, count)) {
@@ -99,7 +103,8 @@ static void *copy(RedisModuleKeyOptCtx *context, const void *value)
     struct tw__chunks chunks;
     struct tw__bytes bytes;
     tw__batch_settle();
-    tw__name(schedule, RedisModule_GetToKeyNameFromOptCtx(context), RedisModule_GetToDbIdFromOptCtx(context));
+    tw__keys_name(schedule, RedisModule_GetToKeyNameFromOptCtx(context),
+                  RedisModule_GetToDbIdFromOptCtx(context));
     tw__chunks_init(&chunks, value);
     while (tw__chunks_next(&chunks, &bytes))
         tw__chunk_read(schedule, bytes, tw__now_ms());
@@ -218,7 +223,7 @@ static int defrag(RedisModuleDefragCtx *context, RedisModuleString *name, void *
 
 /* ---- registering -------------------------------------------------------------------------------------------------------- */
 
-int tw__type_register(RedisModuleCtx *ctx)
+int tw__persist_register(RedisModuleCtx *ctx)
 {
     RedisModuleTypeMethods methods = {
         .version = REDISMODULE_TYPE_METHOD_VERSION,
@@ -234,6 +239,6 @@ int tw__type_register(RedisModuleCtx *ctx)
         .defrag = defrag,
     };
     server_thread = pthread_self();
-    tw__type = RedisModule_CreateDataType(ctx, "tickwheel", ENCODING, &methods);
-    return tw__type == NULL ? REDISMODULE_ERR : REDISMODULE_OK;
+    tw__shared.type = RedisModule_CreateDataType(ctx, "tickwheel", ENCODING, &methods);
+    return tw__shared.type == NULL ? REDISMODULE_ERR : REDISMODULE_OK;
 }

@@ -2,11 +2,16 @@
  *
  * The commands that read: TW.GET, TW.LEN, TW.NEXT, TW.SCAN, TW.RANGE, TW.FORECAST, TW.INFO, TW.TOP. docs/redis.md describes them.
  */
-#include "module.h"
+#include "queries.h"
 
 #include <stdio.h>
 
+#include "arguments.h"
+#include "batch.h"
+#include "deliver.h"
+#include "keys.h"
 #include "schedules/match.h"
+#include "strings.h"
 
 enum {
     ERROR_MAX = 128,
@@ -30,7 +35,7 @@ static bool find_schedule(RedisModuleCtx *ctx, RedisModuleString *name, struct t
 {
     tw__batch_settle();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
-    enum tw__opened opened = tw__open(key, schedule);
+    enum tw__opened opened = tw__keys_open(key, schedule);
     if (key != NULL)
         RedisModule_CloseKey(key);
     if (opened == TW__OPEN_OTHER)
@@ -107,7 +112,7 @@ static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     uint64_t now_ms = tw__now_ms();
     RedisModule_ReplyWithArray(ctx, argc - 2);
     for (int i = 2; i < argc; i++) {
-        struct tw__bytes id = tw__bytes_of(argv[i]);
+        struct tw__bytes id = tw__string_bytes(argv[i]);
         const struct tw__task *task =
             schedule == NULL ? NULL : tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id);
         if (task == NULL)
@@ -148,9 +153,9 @@ static int command_next(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 /* An end of a range: a time, or an end of time. */
 static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, uint64_t *time)
 {
-    bool first = tw__is_word(argument, "-");
-    if (!first && !tw__is_word(argument, "+"))
-        return tw__number(ctx, argument, what, 0, INT64_MAX, time);
+    bool first = tw__argument_is(argument, "-");
+    if (!first && !tw__argument_is(argument, "+"))
+        return tw__argument_number(ctx, argument, what, 0, INT64_MAX, time);
     *time = first ? 0 : TW__TIME_MAX;
     return true;
 }
@@ -161,7 +166,7 @@ static struct tw__task *find_after(const struct tw__schedule *schedule, const st
 {
     if (option->value == NULL)
         return NULL;
-    struct tw__bytes id = tw__bytes_of(option->value);
+    struct tw__bytes id = tw__string_bytes(option->value);
     struct tw__task *task = tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id);
     return task != NULL && tw__task_due(task) == from ? task : NULL;
 }
@@ -186,8 +191,9 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
-        !tw__options(ctx, argv + 4, argc - 4, options, "AFTER id or LIMIT n") ||
-        !tw__option_number(ctx, &options[0], 1, RANGE_MAX, &limit) || !find_schedule(ctx, argv[1], &schedule))
+        !tw__argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or LIMIT n") ||
+        !tw__argument_option_number(ctx, &options[0], 1, RANGE_MAX, &limit) ||
+        !find_schedule(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     if (schedule == NULL || tw__table_count(&schedule->tasks) == 0 || wanted.from > wanted.to)
         return RedisModule_ReplyWithArray(ctx, 0);
@@ -247,7 +253,7 @@ static bool read_match(RedisModuleCtx *ctx, const struct tw__option *option, str
     char error[ERROR_MAX];
     if (option->value == NULL)
         return true;
-    struct tw__bytes text = tw__bytes_of(option->value);
+    struct tw__bytes text = tw__string_bytes(option->value);
     scan->match = true;
     if (text.size <= TW__PATTERN_MAX) {
         tw__pattern_read(&scan->pattern, text);
@@ -279,9 +285,9 @@ static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
     if (!read_cursor(ctx, argv[2], &cursor) ||
-        !tw__options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
-        !tw__option_number(ctx, &options[0], 1, INT32_MAX, &count) || !read_match(ctx, &options[1], &scan) ||
-        !find_schedule(ctx, argv[1], &schedule))
+        !tw__argument_options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
+        !tw__argument_option_number(ctx, &options[0], 1, INT32_MAX, &count) ||
+        !read_match(ctx, &options[1], &scan) || !find_schedule(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     cursor = schedule == NULL ? 0 : scan_some(&scan, schedule, cursor, count);
     reply_scan(ctx, &scan, cursor);
@@ -305,9 +311,10 @@ static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     struct tw__option options[] = {{"STEP", NULL}, {"COUNT", NULL}, {NULL, NULL}};
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__options(ctx, argv + 2, argc - 2, options, "STEP ms or COUNT n") ||
-        !tw__option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
-        !tw__option_number(ctx, &options[1], 1, STEPS_MAX, &count) || !find_schedule(ctx, argv[1], &schedule))
+    if (!tw__argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or COUNT n") ||
+        !tw__argument_option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
+        !tw__argument_option_number(ctx, &options[1], 1, STEPS_MAX, &count) ||
+        !find_schedule(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     uint64_t *counts = RedisModule_Calloc(count, sizeof *counts);
     if (schedule != NULL)
@@ -378,10 +385,10 @@ static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LARGEST_USUAL;
     struct tw__option options[] = {{"STEP", NULL}, {"COUNT", NULL}, {"SCHEDULES", NULL}, {NULL, NULL}};
-    if (!tw__options(ctx, argv + 1, argc - 1, options, "STEP ms, COUNT n or SCHEDULES n") ||
-        !tw__option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
-        !tw__option_number(ctx, &options[1], 1, STEPS_MAX, &count) ||
-        !tw__option_number(ctx, &options[2], 0, LARGEST_MAX, &limit))
+    if (!tw__argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, COUNT n or SCHEDULES n") ||
+        !tw__argument_option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
+        !tw__argument_option_number(ctx, &options[1], 1, STEPS_MAX, &count) ||
+        !tw__argument_option_number(ctx, &options[2], 0, LARGEST_MAX, &limit))
         return REDISMODULE_OK;
     tw__batch_settle();
     uint64_t *counts = RedisModule_Alloc(count * sizeof *counts);

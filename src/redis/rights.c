@@ -13,11 +13,13 @@
  * act for the user, with a call that has too few arguments and is not carried out: it says so if there is no user. No
  * decision is kept from one command to the next, as any command between them may have changed the user, or the rules.
  */
-#include "module.h"
+#include "rights.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "strings.h"
 
 enum { ERROR_MAX = 256 };
 
@@ -55,7 +57,7 @@ static RedisModuleString *name_of_caller(RedisModuleCtx *ctx)
  * once; its rules are looked at each time. */
 static RedisModuleUser *user_of(RedisModuleString *name)
 {
-    struct tw__bytes bytes = tw__bytes_of(name);
+    struct tw__bytes bytes = tw__string_bytes(name);
     if (bytes.size != strlen(DEFAULT_USER) || memcmp(bytes.at, DEFAULT_USER, bytes.size) != 0)
         return RedisModule_GetModuleUserFromUserName(name);
     if (default_user == NULL)
@@ -69,6 +71,18 @@ bool tw__caller_is_server(RedisModuleCtx *ctx)
     if (name != NULL)
         RedisModule_FreeString(ctx, name);
     return name == NULL;
+}
+
+bool tw__caller_is_log(RedisModuleCtx *ctx)
+{
+    return (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_REPLICATED) != 0 ||
+           RedisModule_IsAOFClient(RedisModule_GetClientId(ctx));
+}
+
+bool tw__caller_is_early(RedisModuleCtx *ctx)
+{
+    const int let_through = TW__LOADING | REDISMODULE_CTX_FLAGS_REPLICATED;
+    return tw__loading() && !(RedisModule_GetContextFlags(ctx) & let_through) && !tw__caller_is_server(ctx);
 }
 
 void tw__caller_init(struct tw__caller *caller, RedisModuleCtx *ctx)
@@ -104,12 +118,28 @@ bool tw__caller_may_write(struct tw__caller *caller, RedisModuleString *key)
     return false;
 }
 
+/* A target's name is kept for the deliveries to come, but not beside each task of a schedule where each has its own. */
+enum { TASKS_TO_KEEP_TARGET = 8 };
+
+bool tw__caller_may_deliver(struct tw__caller *caller, struct tw__route *route)
+{
+    if (caller->is_server)
+        return true;
+    bool kept = route->target != NULL || route->tasks >= TASKS_TO_KEEP_TARGET;
+    RedisModuleString *target =
+        kept ? tw__string_of_target(route) : tw__string_new(tw__route_plan(route).target);
+    bool may = tw__caller_may_write(caller, target);
+    if (!kept)
+        RedisModule_FreeString(NULL, target);
+    return may;
+}
+
 int tw__caller_error(const struct tw__caller *caller, RedisModuleCtx *ctx)
 {
     char text[TW__SHOWN_MAX], error[ERROR_MAX];
     if (caller->user != NULL)
         RedisModule_ACLAddLogEntry(ctx, caller->user, caller->denied, REDISMODULE_ACL_LOG_KEY);
     snprintf(error, sizeof error, "NOPERM the target of a task is '%s': expected a key that the user may write",
-             tw__shown(caller->denied, text));
+             tw__string_shown(caller->denied, text));
     return RedisModule_ReplyWithError(ctx, error);
 }

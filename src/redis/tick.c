@@ -19,10 +19,14 @@
  * Writing while the server is paused for a failover or a shutdown ends the server with a failed assertion. So each tick
  * asks, immediately before its first write, whether replicas must not be written to; nothing else runs until it ends.
  */
-#include "module.h"
+#include "tick.h"
 
 #include <unistd.h>
 
+#include "batch.h"
+#include "config.h"
+#include "deliver.h"
+#include "keys.h"
 #include "schedules/memory.h"
 
 enum {
@@ -90,7 +94,7 @@ static bool watch_clock(uint64_t now_ms)
     uint64_t wall = now_ms * 1000, monotonic = now_us();
     int64_t jump = wall_us == 0 ? 0 : (int64_t)(wall - wall_us) - (int64_t)(monotonic - monotonic_us);
     if (jump > JUMP_US || jump < -JUMP_US) {
-        tw__counts.clock_jumps++;
+        tw__shared.counts.clock_jumps++;
         RedisModule_Log(own_ctx, "warning", "tickwheel: the clock was set by %lld ms",
                         (long long)(jump / 1000));
     }
@@ -242,7 +246,7 @@ static uint64_t serve(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us)
     enum tw__defer why = tw__deliver_allowed(ctx);
     if (why == TW__DEFER_NONE) {
         if (tw__all.empty > 0)
-            tw__remove_empty_ones(ctx);
+            tw__keys_remove_empty_ones(ctx);
         adapt(started_us);
         why = deliver(ctx, now_ms, started_us, &more);
         ended_us = more && why == TW__DEFER_NONE ? now_us() : 0;
@@ -257,7 +261,7 @@ static uint64_t serve(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us)
     more = collect(now_ms);
     if (!tw__any_waiting())
         return more ? now_ms : TW_NEVER;
-    tw__counts.deferred[why]++;
+    tw__shared.counts.deferred[why]++;
     return more ? now_ms : look_again(why, now_ms);
 }
 
@@ -278,8 +282,8 @@ static void tick(RedisModuleCtx *ctx, void *data)
     else if (next != TW_NEVER)
         tw__arm(next);
     uint64_t took_us = now_us() - started_us;
-    if (took_us > tw__counts.tick_us_max)
-        tw__counts.tick_us_max = took_us;
+    if (took_us > tw__shared.counts.tick_us_max)
+        tw__shared.counts.tick_us_max = took_us;
 }
 
 void tw__tick_cron(void)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The settings: the module's, and the server's.
+ */
+#ifndef TW_REDIS_CONFIG_H
+#define TW_REDIS_CONFIG_H
+
+#include <redismodule.h>
+#include <stddef.h>
+
+struct tw__config {
+    long long tasks_per_tick, us_per_tick, dead_letter_tries, default_maxlen, retry_ms;
+};
+extern struct tw__config tw__config;
+
+/* Has the server know the settings, and reads the arguments that the module was loaded with. */
+int tw__config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
+
+/* Reads a setting of the server's; `usual` where CONFIG has been renamed. */
+void tw__config_of_server(RedisModuleCtx *ctx, const char *name, const char *usual, char *value, size_t room);
+
+#endif

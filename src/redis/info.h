@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * INFO tickwheel.
+ */
+#ifndef TW_REDIS_INFO_H
+#define TW_REDIS_INFO_H
+
+#include <redismodule.h>
+
+int tw__info_register(RedisModuleCtx *ctx);
+
+/* Takes note of the server's settings that INFO warns by. */
+void tw__info_settings(RedisModuleCtx *ctx);
+
+/* What endangers tasks with the server's present configuration; "none" if nothing does. */
+const char *tw__info_warning(RedisModuleCtx *ctx);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What all files of the module share: its state, which is one object, and the reasons why deliveries wait.
+ */
+#ifndef TW_REDIS_SHARED_H
+#define TW_REDIS_SHARED_H
+
+#include <redismodule.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "schedules/schedule.h"
+
+/* The longest time, in ms: what a Redis integer can say. */
+#define TW__TIME_MAX ((uint64_t)INT64_MAX)
+
+/* The most that id, target and payload of a task take together. A Stream refuses an entry of more than 2^30 bytes; the
+ * rest is for the fields that a delivery adds, to a dead letter too. */
+#define TW__TASK_BYTES_MAX UINT64_C(1000000000)
+
+/* Of a context's flags: the data set is being loaded, in either way. */
+enum { TW__LOADING = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_ASYNC_LOADING };
+
+/* Why a delivery was put off. */
+enum tw__defer {
+    TW__DEFER_NONE,
+    TW__DEFER_PAUSE,
+    TW__DEFER_ROLE,
+    TW__DEFER_OOM,
+    TW__DEFER_SLOT,
+    TW__DEFER_REPLICAS,
+    TW__DEFER_DISK,
+    TW__DEFER_REFUSED,
+    TW__DEFERS,
+    TW__DISTURBED, /* by another module's handler, in the middle of our call of the server */
+    TW__FORBIDDEN  /* the caller of TW.DRAIN may not write a target; the error has been sent */
+};
+
+/* Counts since the server started. */
+struct tw__counts {
+    uint64_t added, cancelled, moved, fired, dropped, coalesced, dead, expired_tasks, evicted_tasks,
+        clock_jumps;
+    uint64_t deferred[TW__DEFERS];
+    uint64_t tick_us_max;
+};
+
+struct tw__shared {
+    RedisModuleType *type; /* of a key whose value is a schedule */
+    struct tw__counts counts;
+    uint32_t loads; /* of a data set that have begun and not ended: they may nest (events.c) */
+};
+extern struct tw__shared tw__shared;
+
+/* Whether a data set is being loaded, whatever the server's flag says. */
+static inline bool tw__loading(void)
+{
+    return tw__shared.loads > 0;
+}
+
+/* The wall clock. */
+uint64_t tw__now_ms(void);
+
+#endif
