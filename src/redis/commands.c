@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alarm.h"
 #include "arguments.h"
 #include "batch.h"
 #include "config.h"
@@ -19,7 +20,6 @@
 #include "rights.h"
 #include "schedules/chunk.h"
 #include "strings.h"
-#include "tick.h"
 
 enum { ERROR_MAX = 256, ID_MAX = 48, SMALL_ARGUMENTS = 64 };
 
@@ -365,7 +365,7 @@ static void put(RedisModuleCtx *ctx, struct add *add, RedisModuleKey *key, struc
     if (is_new)
         set_schedule(ctx, key, add->schedule, schedule);
     tw__shared.counts.added++;
-    tw__arm(add->due);
+    tw__alarm_at(add->due);
 }
 
 static int command_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -497,7 +497,7 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         tw__refile(task, due, now_ms);
         tw__task_set_tries(task, 0);
         tw__shared.counts.moved++;
-        tw__arm(due);
+        tw__alarm_at(due);
         tw__keys_changed(ctx, argv[1], "tw.move");
     }
     return RedisModule_ReplyWithLongLong(ctx, moves);
@@ -528,7 +528,7 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         return RedisModule_ReplyWithError(ctx, "ERR TW.DRAIN within a delivery: expected a call after it");
     enum tw__drained drained =
         schedule == NULL ? TW__DRAINED : tw__deliver_now(ctx, schedule, limit, &delivered);
-    tw__arm_next();
+    tw__alarm_next();
     if (drained == TW__DRAIN_FORBIDDEN)
         return REDISMODULE_OK;
     if (drained == TW__DRAINED_NONE_YET)
@@ -569,7 +569,7 @@ static bool fired_next(RedisModuleCtx *ctx, struct tw__schedule *schedule, Redis
     tw__task_set_times(task, times < 0 ? TW__FOR_EVER : (uint64_t)times);
     tw__task_set_tries(task, 0);
     tw__refile(task, (uint64_t)due, now_ms);
-    tw__arm((uint64_t)due);
+    tw__alarm_at((uint64_t)due);
     return true;
 }
 
@@ -632,7 +632,7 @@ static int command_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return RedisModule_ReplyWithError(ctx, "ERR TW.LOAD: the chunk is damaged");
     RedisModule_ReplicateVerbatim(ctx);
     RedisModule_SignalModifiedKey(ctx, argv[1]);
-    tw__arm_next();
+    tw__alarm_next();
     return RedisModule_ReplyWithSimpleString(ctx, "OK");
 }
 

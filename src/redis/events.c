@@ -24,6 +24,7 @@
 
 #include <string.h>
 
+#include "alarm.h"
 #include "batch.h"
 #include "info.h"
 #include "keys.h"
@@ -49,7 +50,7 @@ void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value)
     tw__batch_forget(schedule);
     unlinked_tasks = tw__table_count(&schedule->tasks);
     tw__schedule_detach(schedule);
-    tw__arm(tw__now_ms());
+    tw__alarm_at(tw__now_ms());
 }
 
 /* The value of a key came there under another name. */
@@ -60,7 +61,7 @@ static void attach_again(RedisModuleCtx *ctx, RedisModuleString *name)
     if (tw__keys_open(key, &schedule) == TW__OPEN_SCHEDULE) {
         tw__keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
         tw__schedule_attach(schedule);
-        tw__arm_next();
+        tw__alarm_next();
     }
     if (key != NULL)
         RedisModule_CloseKey(key);
@@ -101,7 +102,7 @@ static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, 
             tw__schedule_detach(tw__schedule_at(link));
         }
     }
-    tw__arm_next();
+    tw__alarm_next();
 }
 
 static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
@@ -128,7 +129,7 @@ static void on_load_start(RedisModuleCtx *ctx, bool replay)
     replays = replays << 1 | replay;
     if (replay)
         tw__mend_begin(ctx);
-    tw__tick_loading(true);
+    tw__alarm_pause(true);
     if (!tw__batch_open())
         tw__schedule_reap_all(); /* two data sets at a time would be too much memory */
 }
@@ -140,9 +141,9 @@ static void on_load_end(RedisModuleCtx *ctx)
     replays >>= 1;
     if (tw__shared.loads > 0 && --tw__shared.loads > 0)
         return;
-    tw__tick_loading(false);
+    tw__alarm_pause(false);
     tw__sort_overdue();
-    tw__arm_next();
+    tw__alarm_next();
 }
 
 static void on_loading(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
@@ -161,16 +162,15 @@ static void on_role(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     (void)event;
     (void)data;
     if (sub == REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER)
-        tw__arm(tw__now_ms());
+        tw__alarm_at(tw__now_ms());
 }
 
 static void on_cron(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
 {
-    (void)ctx;
     (void)event;
     (void)sub;
     (void)data;
-    tw__tick_cron();
+    tw__tick_cron(ctx);
 }
 
 static void on_config(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)

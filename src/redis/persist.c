@@ -14,12 +14,12 @@
 
 #include <pthread.h>
 
+#include "alarm.h"
 #include "batch.h"
 #include "events.h"
 #include "keys.h"
 #include "schedules/chunk.h"
 #include "schedules/memory.h"
-#include "tick.h"
 
 enum { ENCODING = 1 };
 
@@ -78,7 +78,7 @@ static void *rdb_load(RedisModuleIO *rdb, int encoding)
         return NULL;
     }
     tw__schedule_attach(schedule);
-    tw__arm_next();
+    tw__alarm_next();
     return schedule;
 }
 
@@ -110,7 +110,7 @@ static void *copy(RedisModuleKeyOptCtx *context, const void *value)
         tw__chunk_read(schedule, bytes, tw__now_ms());
     tw__chunks_fini(&chunks);
     tw__schedule_attach(schedule);
-    tw__arm_next();
+    tw__alarm_next();
     return schedule;
 }
 
