@@ -18,4 +18,11 @@
 #define TW_ASSERT(condition) ((void)0)
 #endif
 
+/* The same for a condition that takes a walk through a whole structure. */
+#if TW_DEBUG > 1
+#define TW_ASSERT_WALK(condition) TW_ASSERT(condition)
+#else
+#define TW_ASSERT_WALK(condition) ((void)0)
+#endif
+
 #endif

@@ -255,6 +255,7 @@ static uint64_t first_of(const struct tw__wheel_list *list)
 
 uint64_t tw_wheel_next_exact(struct tw_wheel *w)
 {
+    tw__wheel_may_change(w);
     w->asked = true;
     w->open = 0;
     if (w->exact == 0)

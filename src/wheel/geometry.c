@@ -137,6 +137,8 @@ static int check_overflow(const struct tw_geometry *g, struct tw__wheel_text *te
 
 int tw_geometry_check(const struct tw_geometry *g, char *message, size_t size)
 {
+    TW_ASSERT(g != NULL);
+    TW_ASSERT(message != NULL || size == 0);
     struct tw__wheel_text text;
     tw__wheel_text_init(&text, message, size);
     int error = check_levels(g, &text);
@@ -302,6 +304,7 @@ static uint64_t top_turn(const struct tw_geometry *g)
 
 int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const struct tw_geometry *g, uint64_t now)
 {
+    TW_ASSERT(wheel != NULL && memory != NULL);
     size_t needed = tw_wheel_size(g);
     if (needed == 0)
         return TW_EGEOMETRY;
@@ -333,6 +336,8 @@ int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const stru
 
 void tw_wheel_fini(struct tw_wheel *w)
 {
+    tw__wheel_may_change(w);
+    TW_ASSERT(!w->on_heap);
     for (uint32_t level = 0; level < w->levels; level++)
         if (w->ring[level].block != NULL)
             w->grow(w->grow_arg, w->ring[level].block, 0);
@@ -340,6 +345,7 @@ void tw_wheel_fini(struct tw_wheel *w)
 
 void tw_wheel_on_grow(struct tw_wheel *w, tw_grow_fn *grow, void *arg)
 {
+    tw__wheel_may_change(w);
     w->grow = grow;
     w->grow_arg = arg;
 }

@@ -3,7 +3,7 @@
  * The wheel on malloc, for those who want it: the only file of the wheel that knows malloc, in an archive of its
  * own.
  */
-#include <tickwheel/wheel.h>
+#include "internal.h"
 
 #include <stdlib.h>
 
@@ -21,6 +21,7 @@ static void *grow_on_heap(void *arg, void *old, size_t size)
 
 int tw_wheel_new(struct tw_wheel **wheel, const struct tw_geometry *geometry, uint64_t now)
 {
+    TW_ASSERT(wheel != NULL);
     size_t size = tw_wheel_size(geometry);
     if (size == 0)
         return TW_EGEOMETRY;
@@ -30,6 +31,7 @@ int tw_wheel_new(struct tw_wheel **wheel, const struct tw_geometry *geometry, ui
         return TW_ENOMEM;
     tw_wheel_init(wheel, memory, size, geometry, now); /* cannot fail: geometry and size are right */
     tw_wheel_on_grow(*wheel, grow_on_heap, NULL);
+    (*wheel)->on_heap = true;
     return 0;
 }
 
@@ -37,6 +39,8 @@ void tw_wheel_free(struct tw_wheel *wheel)
 {
     if (wheel == NULL)
         return;
+    TW_ASSERT(wheel->on_heap);
+    wheel->on_heap = false; /* what tw_wheel_fini() requires */
     tw_wheel_fini(wheel);
     free(wheel);
 }

@@ -72,8 +72,21 @@ static int tour_level(struct tour *tour, uint32_t level)
     return result != 0 ? result : tour_ring(tour, level);
 }
 
+/* Counts the visits under way, in which nothing may change the wheel: by 1 or -1. */
+static void note_visit(const struct tw_wheel *w, int change)
+{
+#if TW_DEBUG > 0
+    struct tw_wheel *noted = (struct tw_wheel *)(uintptr_t)w;
+    noted->visiting = (uint8_t)(noted->visiting + change);
+#endif
+    (void)w;
+    (void)change;
+}
+
 static int take_tour(struct tour *tour)
 {
+    TW_ASSERT(tour->wheel != NULL && tour->visit != NULL);
+    note_visit(tour->wheel, 1);
     int result = visit_list(&tour->wheel->due, visit_due, tour);
     if (result == 0)
         result = visit_list(&tour->wheel->soon, visit_due, tour);
@@ -81,6 +94,7 @@ static int take_tour(struct tour *tour)
         result = visit_list(&tour->wheel->next_drain, visit_due, tour);
     for (uint32_t level = 0; result == 0 && level < tour->wheel->levels; level++)
         result = tour_level(tour, level);
+    note_visit(tour->wheel, -1);
     return result;
 }
 
@@ -93,6 +107,7 @@ int tw_wheel_visit_until(const struct tw_wheel *w, uint64_t tick, tw_visit_fn *v
 bool tw_wheel_visit_budget(const struct tw_wheel *w, uint64_t tick, uint32_t *budget, tw_visit_fn *visit,
                            void *arg)
 {
+    TW_ASSERT(budget != NULL);
     struct tour tour = {.wheel = w, .until = tick, .budget = *budget, .visit = visit, .arg = arg};
     bool all = take_tour(&tour) == 0;
     *budget = (uint32_t)tour.budget;
@@ -103,6 +118,18 @@ int tw_wheel_visit(const struct tw_wheel *w, tw_visit_fn *visit, void *arg)
 {
     return tw_wheel_visit_until(w, UINT64_MAX, visit, arg);
 }
+
+#if TW_DEBUG > 1
+static int is_it(void *arg, struct tw_timer *timer)
+{
+    return timer == arg;
+}
+
+bool tw__wheel_has(const struct tw_wheel *w, const struct tw_timer *timer)
+{
+    return tw_wheel_visit(w, is_it, (void *)(uintptr_t)timer) != 0;
+}
+#endif
 
 /* ---- the levels ------------------------------------------------------------------------------------------ */
 
@@ -122,11 +149,13 @@ static uint64_t list_length(const struct tw__wheel_list *list)
 
 uint32_t tw_wheel_levels(const struct tw_wheel *w)
 {
+    TW_ASSERT(w != NULL);
     return w->levels;
 }
 
 struct tw_level_info tw_wheel_level(const struct tw_wheel *w, uint32_t level)
 {
+    TW_ASSERT(w != NULL);
     TW_ASSERT(level < w->levels);
     const struct tw__wheel_ring *ring = &w->ring[level];
     struct tw_level_info info = {
@@ -146,6 +175,7 @@ struct tw_level_info tw_wheel_level(const struct tw_wheel *w, uint32_t level)
 
 uint64_t tw_wheel_slot_count(const struct tw_wheel *w, uint32_t level, uint32_t slot)
 {
+    TW_ASSERT(w != NULL);
     TW_ASSERT(level < w->levels && slot < w->ring[level].count);
     return list_length(&tw__wheel_slot_at(&w->ring[level], slot)->list);
 }
@@ -282,6 +312,7 @@ static bool now_agrees(const struct tw_wheel *w)
 
 const char *tw_wheel_check(const struct tw_wheel *w)
 {
+    TW_ASSERT(w != NULL);
     uint64_t count = 0;
     if (!windows_agree(w))
         return "W9: the windows are not those of the tick the wheel stands on";
@@ -326,6 +357,7 @@ static void dump_level(const struct tw_wheel *w, uint32_t level, struct tw__whee
 
 void tw_wheel_dump(const struct tw_wheel *w, tw_emit_fn *emit, void *arg)
 {
+    TW_ASSERT(w != NULL && emit != NULL);
     char line[LINE_SIZE];
     struct tw__wheel_text text;
     tw__wheel_text_init(&text, line, sizeof line);

@@ -146,6 +146,8 @@ struct tw_wheel {
     tw_grow_fn *grow;
     void *grow_arg;
     uint8_t guess[64]; /* bit length of the delay -> the lowest level that could hold it */
+    bool on_heap;      /* tw_wheel_new() made it */
+    uint8_t visiting;  /* visits under way, one inside the other; counted for assertions only */
     struct tw__wheel_ring ring[];
 };
 
@@ -241,6 +243,14 @@ static inline void tw__wheel_exact_left(struct tw_wheel *w, uint64_t deadline)
         w->exact = 0;
 }
 
+/* Required by each call that changes a wheel: that there is one, and no visit of it under way. */
+static inline void tw__wheel_may_change(const struct tw_wheel *w)
+{
+    (void)w;
+    TW_ASSERT(w != NULL);
+    TW_ASSERT(w->visiting == 0);
+}
+
 /* Sets the caller's time. */
 static inline void tw__wheel_set_now(struct tw_wheel *w, uint64_t now)
 {
@@ -319,6 +329,8 @@ void tw__wheel_refile(struct tw_wheel *wheel, struct tw_timer *timer);
 void tw__wheel_bound_filed(struct tw_wheel *wheel, uint64_t deadline, bool front);
 /* A timer that waits on a level was moved to an earlier deadline in its slot. */
 void tw__wheel_bound_lowered(struct tw_wheel *wheel, uint32_t level, uint64_t deadline);
+/* Whether a timer is pending in this wheel. Cost: O(timers + slots); for assertions. */
+bool tw__wheel_has(const struct tw_wheel *wheel, const struct tw_timer *timer);
 /* NULL, or which memory of the earliest deadline is wrong: W10. */
 const char *tw__wheel_exact_check(const struct tw_wheel *wheel);
 

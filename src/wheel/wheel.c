@@ -273,6 +273,8 @@ static TW__WHEEL_COLD int add_checked(struct tw_wheel *w, struct tw_timer *timer
 
 static inline int add(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
+    tw__wheel_may_change(w);
+    TW_ASSERT(timer != NULL);
     TW_ASSERT(!tw_timer_pending(timer));
     if (TW__WHEEL_UNLIKELY(!door_open(w, deadline)))
         return add_checked(w, timer, deadline);
@@ -287,6 +289,7 @@ int tw_wheel_add_at(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadlin
 
 int tw_wheel_add_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
 {
+    TW_ASSERT(w != NULL);
     return tw_wheel_add_at(w, timer, tw__add_saturating(w->now, delay));
 }
 
@@ -362,6 +365,9 @@ static TW__WHEEL_COLD int move_checked(struct tw_wheel *w, struct tw_timer *time
 
 static inline int move(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
+    tw__wheel_may_change(w);
+    TW_ASSERT(timer != NULL);
+    TW_ASSERT_WALK(!tw_timer_pending(timer) || tw__wheel_has(w, timer));
     if (!tw_timer_pending(timer))
         return tw_wheel_add_at(w, timer, deadline);
     if (TW__WHEEL_UNLIKELY(!door_open(w, deadline))) {
@@ -380,12 +386,15 @@ int tw_wheel_move_at(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadli
 
 int tw_wheel_move_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
 {
+    TW_ASSERT(w != NULL);
     return tw_wheel_move_at(w, timer, tw__add_saturating(w->now, delay));
 }
 
 /* Hints are for long walks from far memory; timers that are filed for now were touched just now, and have none. */
 void tw_wheel_add_now(struct tw_wheel *w, struct tw_timer *timer)
 {
+    tw__wheel_may_change(w);
+    TW_ASSERT(timer != NULL);
     TW_ASSERT(!tw_timer_pending(timer));
     tw__list_append(w->in_drain ? &w->next_drain.link : &w->soon.link, &timer->link);
     timer->deadline = w->now;
@@ -405,6 +414,9 @@ static inline bool unlink_pending(struct tw_wheel *w, struct tw_timer *timer)
 
 bool tw_wheel_cancel(struct tw_wheel *w, struct tw_timer *timer)
 {
+    tw__wheel_may_change(w);
+    TW_ASSERT(timer != NULL);
+    TW_ASSERT_WALK(!tw_timer_pending(timer) || tw__wheel_has(w, timer));
     if (!tw_timer_pending(timer))
         return false;
     w->count--;
@@ -533,6 +545,7 @@ static uint64_t next_stop(struct tw_wheel *w)
 
 uint64_t tw_wheel_next_bound(const struct tw_wheel *w)
 {
+    TW_ASSERT(w != NULL);
     if (w->count == 0)
         return TW_NEVER; /* a poll that was cut short has left its tick half done: the next one goes on */
     if (!tw__wheel_list_empty(&w->due) || tw__wheel_any_now(w) || w->phase != TW__WHEEL_SETTLED)
@@ -822,6 +835,7 @@ static void note_quiet(struct tw_wheel *w)
 
 struct tw_timer *tw_wheel_poll(struct tw_wheel *w, uint64_t now)
 {
+    tw__wheel_may_change(w);
     if (now < w->quiet) {
         if (now > w->now) {
             tw__wheel_set_now(w, now);
@@ -838,6 +852,8 @@ struct tw_timer *tw_wheel_poll(struct tw_wheel *w, uint64_t now)
 
 enum tw_polled tw_wheel_poll_budget(struct tw_wheel *w, uint64_t now, uint32_t *budget, struct tw_timer **timer)
 {
+    tw__wheel_may_change(w);
+    TW_ASSERT(budget != NULL && timer != NULL);
     uint64_t left = *budget;
     enum tw_polled polled = advance(w, now, &left, timer);
     *budget = (uint32_t)left;
@@ -848,21 +864,25 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *w, uint64_t now, uint32_t *
 
 uint64_t tw_wheel_count(const struct tw_wheel *w)
 {
+    TW_ASSERT(w != NULL);
     return w->count;
 }
 
 uint64_t tw_wheel_now(const struct tw_wheel *w)
 {
+    TW_ASSERT(w != NULL);
     return w->now;
 }
 
 uint64_t tw_wheel_range(const struct tw_wheel *w)
 {
+    TW_ASSERT(w != NULL);
     return w->range;
 }
 
 uint64_t tw_wheel_refiled(const struct tw_wheel *w)
 {
+    TW_ASSERT(w != NULL);
     return w->refiled;
 }
 
@@ -881,6 +901,7 @@ static struct tw__wheel_list *any_list(struct tw_wheel *w)
 
 struct tw_timer *tw_wheel_drain(struct tw_wheel *w)
 {
+    tw__wheel_may_change(w);
     if (w->count == 0)
         return NULL;
     struct tw_timer *timer = tw__wheel_timer_of(any_list(w)->link.next);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Mistakes of the caller that end the program: each is made in a child, whose last words are read. The rooms that such a
- * test links are compiled with TW_DEBUG 2 (audited_room() in tests/CMakeLists.txt).
+ * test links are compiled with TW_DEBUG 2 (audited_room() in tests/CMakeLists.txt). After cmocka.h.
  */
 #ifndef TW_TESTS_DIES_H
 #define TW_TESTS_DIES_H
@@ -15,43 +15,60 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the child: makes the mistake, with standard error going to the parent, and leaves no core file. */
-static inline void dies_child(void (*mistake)(void *arg), void *arg, int to_parent)
+/* A child that is to make a mistake, and where its standard error arrives. */
+struct dying {
+    pid_t child;
+    int words;
+};
+
+/* Makes the child, which leaves no core file. Returns true in the child. */
+static inline bool dying_fork(struct dying *dying)
 {
     static const struct rlimit no_core;
-    setrlimit(RLIMIT_CORE, &no_core);
-    signal(SIGABRT, SIG_DFL);
-    dup2(to_parent, STDERR_FILENO);
-    mistake(arg);
-    _exit(0);
+    int ends[2];
+    if (pipe(ends) != 0)
+        abort();
+    fflush(NULL);
+    dying->words = ends[0];
+    dying->child = fork();
+    if (dying->child == 0) {
+        setrlimit(RLIMIT_CORE, &no_core);
+        signal(SIGABRT, SIG_DFL);
+        dup2(ends[1], STDERR_FILENO);
+    }
+    close(ends[1]);
+    return dying->child == 0;
 }
 
-/* Makes a mistake in a child process. `assertion` is a part of the condition that is asserted there, as the compiler has
- * it after macros (no NULL).
- * Returns: whether that assertion ended the child; if not, says how the child ended. */
-static inline bool dies(void (*mistake)(void *arg), void *arg, const char *assertion)
+/* Waits for the child. Returns whether an assertion ended it whose text contains `assertion`; if not, says how it ended. */
+static inline bool dying_of(const struct dying *dying, const char *assertion)
 {
-    char words[2000] = "";
+    char said[2000];
     size_t length = 0;
-    int ends[2], status;
-    if (pipe(ends) != 0)
-        return false;
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0)
-        dies_child(mistake, arg, ends[1]);
-    close(ends[1]);
-    for (ssize_t n; (n = read(ends[0], words + length, sizeof words - 1 - length)) > 0; length += (size_t)n)
+    int status = 0;
+    for (ssize_t n; (n = read(dying->words, said + length, sizeof said - 1 - length)) > 0; length += (size_t)n)
         ;
-    close(ends[0]);
-    if (child < 0 || waitpid(child, &status, 0) != child)
+    close(dying->words);
+    said[length] = '\0';
+    if (dying->child < 0 || waitpid(dying->child, &status, 0) != dying->child)
         return false;
-    words[length] = '\0';
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(words, assertion) != NULL)
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(said, assertion) != NULL)
         return true;
     fprintf(stderr, "expected the assertion '%s'; the child ended with wait status %#x and said: %s\n",
-            assertion, (unsigned)status, words);
+            assertion, (unsigned)status, said);
     return false;
 }
+
+/* The statement `mistake` fails an assertion. `assertion` is a part of its condition as the compiler has it after macros,
+ * so without NULL. */
+#define assert_dies(mistake, assertion)                                                                        \
+    do {                                                                                                       \
+        struct dying dying_;                                                                                   \
+        if (dying_fork(&dying_)) {                                                                             \
+            mistake;                                                                                           \
+            _exit(0);                                                                                          \
+        }                                                                                                      \
+        assert_true(dying_of(&dying_, assertion));                                                             \
+    } while (0)
 
 #endif

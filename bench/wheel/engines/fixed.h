@@ -53,6 +53,7 @@
 #define tw__wheel_bound_filed fixed__bound_filed
 #define tw__wheel_bound_lowered fixed__bound_lowered
 #define tw__wheel_exact_check fixed__exact_check
+#define tw__wheel_has fixed__wheel_has
 #define tw__wheel_list_move fixed__wheel_list_move
 #define tw__wheel_refile fixed__wheel_refile
 
