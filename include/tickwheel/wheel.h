@@ -17,6 +17,8 @@
  *             too), free a timer that is not pending, poll again, let go of the whole wheel.
  *   Threads   One thread at a time per wheel. Wheels share nothing: no globals, no locks.
  *   NULL      Never a valid argument, except where a label says so.
+ *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1 asserts it,
+ *             with 2 where it takes a walk; docs/guide.md lists the duties that no assertion can see, and why.
  *   Errors    Calls that can fail return 0 or a negative TW_E* code and then have changed nothing.
  *   Memory    The core never allocates. Timers live inside the caller's objects; 32 bytes each on 64-bit.
  */
@@ -110,8 +112,8 @@ struct tw_geometry tw_geometry_clock(void);
 #define TW_CLOCK tw_geometry_clock()
 
 /* Says whether a geometry is valid and, if not, what is wrong with it: the level, the value, the valid range.
- * `message` receives at most `size` bytes, always terminated; it may be NULL when `size` is 0.
- * Returns: 0 or TW_EGEOMETRY. Cost: O(levels). */
+ * `message` receives at most `size` bytes, always terminated.
+ * Requires: `message` is not NULL, or `size` is 0. Returns: 0 or TW_EGEOMETRY. Cost: O(levels). */
 int tw_geometry_check(const struct tw_geometry *geometry, char *message, size_t size);
 
 /* ---- timers ------------------------------------------------------------------------------------------- */
@@ -122,7 +124,8 @@ struct tw__link {
 };
 
 /* A timer, to be embedded in the caller's object. Zeroed memory is a timer that is not pending. The members are
- * private; use the functions. */
+ * private; use the functions.
+ * Requires: it was zeroed, or given to tw_timer_init(), before its first use, and its memory stays while it is pending. */
 struct tw_timer {
     struct tw__link link;
     uint64_t deadline;
@@ -202,8 +205,9 @@ size_t tw_wheel_size(const struct tw_geometry *geometry);
 int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const struct tw_geometry *geometry,
                   uint64_t now);
 
-/* Ends a wheel made by tw_wheel_init(): gives grown levels back through the grow hook. Timers still pending are
- * left as they are: cancel nothing, poll nothing, only tw_timer_init() them or free them. */
+/* Ends a wheel: gives grown levels back through the grow hook. Timers still pending are left as they are: cancel nothing,
+ * poll nothing, only tw_timer_init() them or free them.
+ * Requires: tw_wheel_init() made the wheel; no visit of it is under way. */
 void tw_wheel_fini(struct tw_wheel *wheel);
 
 /* A source of memory for levels: `old` NULL asks for `size` bytes (aligned as malloc's are), and NULL in return
@@ -217,7 +221,7 @@ void tw_wheel_on_grow(struct tw_wheel *wheel, tw_grow_fn *grow, void *arg);
  * Returns: 0, and the wheel in *wheel; TW_EGEOMETRY; TW_ENOMEM. */
 int tw_wheel_new(struct tw_wheel **wheel, const struct tw_geometry *geometry, uint64_t now);
 
-/* Ends and frees a wheel made by tw_wheel_new(). `wheel` may be NULL. */
+/* Ends and frees a wheel. `wheel` may be NULL. Requires: tw_wheel_new() made the wheel; no visit of it is under way. */
 void tw_wheel_free(struct tw_wheel *wheel);
 
 /* ---- filing ------------------------------------------------------------------------------------------- */
@@ -242,6 +246,7 @@ void tw_wheel_add_now(struct tw_wheel *wheel, struct tw_timer *timer);
 /* Gives a timer a new deadline, whether it is pending or not. Later than before is two stores to its own cache line: it
  * is filed again when its old place comes up. When the old deadline is less than a turn of level 0 after now, or after
  * the latest answer of tw_wheel_next_exact(), the timer is filed again at once, as by cancel and add.
+ * Requires: the timer, if pending, is pending in this wheel.
  * Returns: as tw_wheel_add_at(); a refused timer keeps its old deadline. Cost: O(1). In callback: yes. */
 int tw_wheel_move_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 
@@ -284,7 +289,8 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32
 uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);
 
 /* The earliest deadline itself. From the first call on the wheel remembers its findings, at a cost of a few
- * nanoseconds for each add and move. Timers that were pushed back may be filed again: not to be called in a visit.
+ * nanoseconds for each add and move. Timers that were pushed back may be filed again.
+ * Requires: no visit of the wheel is under way.
  * Returns: a tick (it may lie before `now` when due timers wait to be polled); TW_NEVER when the wheel is empty, or when
  * all its timers are due at TW_NEVER.
  * Cost: O(1) while no timer with the earliest deadline has gone or was moved later. After that, the timers of the slots
@@ -313,8 +319,9 @@ uint64_t tw_wheel_refiled(const struct tw_wheel *wheel);
  * Returns: the timer, no longer pending; NULL when the wheel is empty. Cost: O(levels). */
 struct tw_timer *tw_wheel_drain(struct tw_wheel *wheel);
 
-/* Called for a timer, whose object it may change; a value other than 0 ends the visit. It must not change the wheel: no
- * add, move, cancel, poll or tw_wheel_next_exact(). */
+/* Called for a timer, whose object it may change; a value other than 0 ends the visit.
+ * Requires: it does not change the wheel: no add, move, cancel, poll, drain, tw_wheel_next_exact() or end of the wheel. It
+ * may look at it, visit it once more, and change other wheels. */
 typedef int tw_visit_fn(void *arg, struct tw_timer *timer);
 
 /* Visits every pending timer, in no particular order.

@@ -21,7 +21,6 @@ static void *grow_on_heap(void *arg, void *old, size_t size)
 
 int tw_wheel_new(struct tw_wheel **wheel, const struct tw_geometry *geometry, uint64_t now)
 {
-    TW_ASSERT(wheel != NULL);
     size_t size = tw_wheel_size(geometry);
     if (size == 0)
         return TW_EGEOMETRY;
