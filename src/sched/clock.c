@@ -2,14 +2,14 @@
  *
  * Time for the scheduler: reading a clock, sleeping on it, being woken.
  *
- * Ticks. Tick 0 begins when the scheduler is made. A due time becomes the first tick that does not begin before it
- * (the ceiling), the current time becomes the tick that has begun (the floor). A task runs when floor(now) has reached
- * ceiling(due), so now >= due: never early, and less than a tick late.
+ * Ticks. Tick 0 begins when the scheduler is made. A due time becomes the first tick that does not begin before
+ * it (the ceiling), the current time becomes the tick that has begun (the floor). A task runs when floor(now)
+ * has reached ceiling(due), so now >= due: never early, and less than a tick late.
  *
- * Sleeping. A timerfd, because no other call of Linux sleeps on CLOCK_BOOTTIME, and an eventfd beside it to be woken.
- * Both remember: a wake-up that comes before the sleep ends it at once.
+ * Sleeping. A timerfd, because no other call of Linux sleeps on CLOCK_BOOTTIME, and an eventfd beside it to be
+ * woken. Both remember: a wake-up that comes before the sleep ends it at once.
  */
-#include "internal.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -54,6 +54,12 @@ uint64_t tw__sched_tick_start(const struct tw_sched *sched, uint64_t tick)
     if (__builtin_mul_overflow(tick, sched->options.tick_ns, &ns))
         return UINT64_MAX;
     return tw__add_saturating(ns, sched->base_ns);
+}
+
+uint64_t tw__sched_periods_after(uint64_t due_ns, uint64_t periods, uint64_t period_ns)
+{
+    uint64_t ns;
+    return __builtin_mul_overflow(periods, period_ns, &ns) ? UINT64_MAX : tw__add_saturating(due_ns, ns);
 }
 
 uint64_t tw_sched_now(const struct tw_sched *sched)

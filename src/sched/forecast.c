@@ -2,20 +2,22 @@
  *
  * The forecast: how many calls come due in each coming step of time.
  *
- * It is read from the wheel: the slots up to the end of the time in question hold what is due by then, however many
- * tasks wait beyond. That is done under one hold of the shard's lock, so only while it is little work (WHEEL tasks).
- * Where more is due, the wheel cannot be left in the middle of a slot and found again as it was. Then it is the tasks
- * themselves that are gone through, where they lie in memory: they never move, so a place among them is only a number,
- * and the lock can be let go of after every SLICE of them. In memory they lie side by side, so that a task costs a few
- * nanoseconds there, and a hundred in the wheel.
+ * It is read from the wheel: the slots up to the end of the time in question hold what is due by then, however
+ * many tasks wait beyond. That is done under one hold of the shard's lock, so only while it is little work
+ * (WHEEL tasks). Where more is due, the wheel cannot be left in the middle of a slot and found again as it was.
+ * Then it is the tasks themselves that are gone through, where they lie in memory: they never move, so a place
+ * among them is only a number, and the lock can be let go of after every SLICE of them. In memory they lie side
+ * by side, so that a task costs a few nanoseconds there, and a hundred in the wheel.
  *
- * Between two slices it sleeps for a moment: a mutex is not fair, and a thread that takes it again at once may keep
- * those that wait for it waiting for all slices together.
+ * Between two slices it sleeps for a moment: a mutex is not fair, and a thread that takes it again at once may
+ * keep those that wait for it waiting for all slices together.
  *
- * Rejected: counts kept up to date by every add, move and cancel (they are what has to be fast); going on at a tick or
- * a slot (a million tasks may have the same one).
+ * Rejected: counts kept up to date by every add, move and cancel (they are what has to be fast); going on at a
+ * tick or a slot (a million tasks may have the same one).
  */
-#include "internal.h"
+#include "clock.h"
+#include "lock.h"
+#include "pool.h"
 
 #include <string.h>
 #include <time.h>
@@ -29,7 +31,7 @@ struct forecast {
     uint64_t *counts;
 };
 
-/* ---- one task ------------------------------------------------------------------------------------------------ */
+/* ---- one task -------------------------------------------------------------------------------------------- */
 
 /* A series of calls: the first, and how many there are. */
 struct series {
@@ -104,7 +106,7 @@ static bool count_task(struct forecast *forecast, const struct tw__sched_task *t
     return forecast->work >= forecast->most;
 }
 
-/* ---- from the wheel ------------------------------------------------------------------------------------------ */
+/* ---- from the wheel -------------------------------------------------------------------------------------- */
 
 static int visit_timer(void *arg, struct tw_timer *timer)
 {
@@ -132,7 +134,7 @@ static bool read_wheel(struct forecast *forecast, struct tw__sched_shard *shard)
            count_list(forecast, &shard->busy);
 }
 
-/* ---- from the tasks ------------------------------------------------------------------------------------------ */
+/* ---- from the tasks -------------------------------------------------------------------------------------- */
 
 static bool count_slice(struct forecast *forecast, struct tw__sched_shard *shard, uint32_t *index)
 {
@@ -147,9 +149,9 @@ static bool count_slice(struct forecast *forecast, struct tw__sched_shard *shard
 
 static void let_others_in(struct tw__sched_shard *shard)
 {
-    pthread_mutex_unlock(&shard->lock);
+    tw__sched_unlock(shard);
     nanosleep(&(struct timespec){.tv_nsec = 1}, NULL);
-    pthread_mutex_lock(&shard->lock);
+    tw__sched_lock(shard);
 }
 
 static bool read_tasks(struct forecast *forecast, struct tw__sched_shard *shard)
@@ -160,16 +162,16 @@ static bool read_tasks(struct forecast *forecast, struct tw__sched_shard *shard)
     return true;
 }
 
-/* ---- all shards ---------------------------------------------------------------------------------------------- */
+/* ---- all shards ------------------------------------------------------------------------------------------ */
 
 /* Counts the tasks of a shard, in one way or the other. False: it is too much for this one. */
 typedef bool read_fn(struct forecast *forecast, struct tw__sched_shard *shard);
 
 static bool count_shard(struct forecast *forecast, struct tw__sched_shard *shard, read_fn *read)
 {
-    pthread_mutex_lock(&shard->lock);
+    tw__sched_lock(shard);
     bool all = read(forecast, shard);
-    pthread_mutex_unlock(&shard->lock);
+    tw__sched_unlock(shard);
     return all;
 }
 

@@ -17,6 +17,7 @@
 enum {
     TW__SCHED_INDEX_BITS = 25, /* tasks of a shard */
     TW__SCHED_SHARD_BITS = 6,
+    TW__SCHED_LINE = 64,        /* bytes of a cache line */
     TW__SCHED_CHUNK_SHIFT = 10, /* tasks are allocated by the thousand */
     TW__SCHED_CHUNK = 1 << TW__SCHED_CHUNK_SHIFT,
     TW__SCHED_LOOSE = 8,    /* cancelled tasks that are taken out of the wheel a little later */
@@ -70,6 +71,13 @@ struct tw__sched_task {
     uint32_t counted : 1;  /* it counts towards max_pending */
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct tw__sched_task) == 64, "a task is one cache line");
+
+/* A call under way. */
+struct tw__sched_call {
+    struct tw__sched_task *task;
+    struct tw_task seen;
+    uint64_t begun_ns;
+};
 
 /* A table of keys; see table.c. */
 struct tw__sched_segment;
@@ -151,182 +159,10 @@ struct tw_sched {
     struct tw__sched_shard *shard;
 };
 
-/* ---- arguments ------------------------------------------------------------------------------------------- */
-
-/* Whether the release hook is to be told of a value. */
-static inline bool tw__sched_value_owned(const struct tw_sched *sched, const struct tw__sched_value *value)
-{
-    const struct tw_sched_options *options = &sched->options;
-    return options->release != NULL && value->fn != NULL &&
-           (options->release_of == NULL || options->release_of == value->fn);
-}
-
-/* Tells it. No lock is held. */
-static inline void tw__sched_value_release(const struct tw_sched *sched, const struct tw__sched_value *value)
-{
-    if (tw__sched_value_owned(sched, value))
-        sched->options.release(sched->options.hook_arg, value->arg);
-}
-
-/* ---- memory: sched.c ------------------------------------------------------------------------------------- */
-
-void *tw__sched_alloc(struct tw_sched *sched, size_t size);
-void tw__sched_dealloc(struct tw_sched *sched, void *old, size_t size);
-
-/* ---- lists ----------------------------------------------------------------------------------------------- */
-
 /* The task that a link of one of the lists is in. */
 static inline struct tw__sched_task *tw__sched_task_linked(struct tw__link *link)
 {
     return (struct tw__sched_task *)(void *)link;
 }
-
-/* Appends the task of a timer that the wheel has let go of to one of the lists of READY tasks. */
-static inline void tw__sched_task_ready(struct tw__link *head, struct tw_timer *timer)
-{
-    struct tw__sched_task *task = (struct tw__sched_task *)(void *)timer;
-    task->state = TW__SCHED_READY;
-    tw__list_append(head, &task->link);
-}
-
-/* ---- clock: clock.c -------------------------------------------------------------------------------------- */
-
-uint64_t tw__sched_clock_read(const struct tw_sched *sched);
-/* The first tick that is not before a time: the ceiling, so that nothing is early. TW_NEVER at the end of time. */
-uint64_t tw__sched_tick_due(const struct tw_sched *sched, uint64_t due_ns);
-/* The tick that has begun at a time: the floor. */
-uint64_t tw__sched_tick_now(const struct tw_sched *sched, uint64_t now_ns);
-/* When a tick begins. */
-uint64_t tw__sched_tick_start(const struct tw_sched *sched, uint64_t tick);
-int tw__sched_clock_open(struct tw_sched *sched);
-void tw__sched_clock_close(struct tw_sched *sched);
-/* Sleeps until a tick begins, or tw__sched_clock_wake() is called, which may have been before. */
-void tw__sched_clock_sleep(struct tw_sched *sched, uint64_t tick);
-void tw__sched_clock_wake(struct tw_sched *sched);
-
-/* ---- tasks: task.c; the shard's lock is held ----------------------------------------------------------------- */
-
-static inline struct tw__sched_task *tw__sched_task_at(const struct tw__sched_shard *shard, uint32_t index)
-{
-    return &shard->chunks[index >> TW__SCHED_CHUNK_SHIFT][index & (TW__SCHED_CHUNK - 1)];
-}
-
-static inline uint64_t tw__sched_task_id(const struct tw__sched_shard *shard, const struct tw__sched_task *task)
-{
-    return (uint64_t)task->generation << 32 | shard->number << TW__SCHED_INDEX_BITS | task->index;
-}
-
-static inline struct tw__sched_details *tw__sched_task_details(const struct tw__sched_task *task)
-{
-    return task->detailed ? (struct tw__sched_details *)task->arg : NULL;
-}
-
-/* Makes room for n tasks, or details. False: no memory. */
-bool tw__sched_tasks_reserve(struct tw__sched_shard *shard, uint64_t n);
-bool tw__sched_details_reserve(struct tw__sched_shard *shard, uint64_t n);
-void tw__sched_pool_end(struct tw__sched_shard *shard);
-
-/* The shard of an id; NULL when there is none such. */
-static inline struct tw__sched_shard *tw__sched_shard_of(const struct tw_sched *sched, uint64_t id)
-{
-    uint32_t number = (uint32_t)id >> TW__SCHED_INDEX_BITS;
-    return number < sched->options.shards ? &sched->shard[number] : NULL;
-}
-
-/* The task of an id, or NULL. */
-struct tw__sched_task *tw__sched_task_find(const struct tw__sched_shard *shard, uint64_t id);
-/* A task to be filed: free no more, but in no list. NULL: no memory. */
-struct tw__sched_task *tw__sched_task_take(struct tw__sched_shard *shard);
-/* The end of a task: its id is stale from here, its key names it no more. Lets go of its details. */
-void tw__sched_task_drop(struct tw__sched_shard *shard, struct tw__sched_task *task);
-
-/* Takes cancelled tasks out of the wheel; before it is asked for what is due, or a place is wanted. */
-void tw__sched_loose_settle(struct tw__sched_shard *shard);
-
-struct tw__sched_details *tw__sched_details_take(struct tw__sched_shard *shard);
-void tw__sched_details_drop(struct tw__sched_shard *shard, struct tw__sched_details *details);
-
-/* Puts a task into the wheel, and wakes the timer thread if that sleeps too long. Returns: 0; TW_ERANGE; TW_ENOMEM. */
-int tw__sched_task_file(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns);
-/* Whether the wheel would take a task due then, now or later: a wheel that grows has grown. Returns: as above. */
-int tw__sched_task_probe(struct tw__sched_shard *shard, uint64_t due_ns);
-/* Takes a READY task out of its list. */
-void tw__sched_task_unfile(struct tw__sched_shard *shard, struct tw__sched_task *task);
-/* Changes when a PENDING or READY task is due. */
-int tw__sched_task_refile(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns);
-/* Has a RUNNING task filed when its callback has returned. Returns: 0; TW_ERANGE; TW_ENOMEM; TW_EFULL. */
-int tw__sched_task_again(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns);
-/* Moves a task in any state. */
-int tw__sched_task_move(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns);
-/* Cancels a task in any state. *value is what nothing uses any more, to be released when the lock is not held. */
-enum tw_cancelled tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw__sched_task *task,
-                                        struct tw__sched_value *value);
-/* What a task calls, and with what. */
-struct tw__sched_value tw__sched_task_value(const struct tw__sched_task *task);
-/* Describes a task. */
-void tw__sched_task_describe(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
-                             struct tw_task *seen);
-
-/* The same for a task, or NULL, that somebody asked for. Returns: 0; TW_EGONE: nothing will come of it. */
-int tw__sched_task_look(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
-                        struct tw_task *seen);
-
-/* True when a RUNNING task will be filed again as things stand. */
-bool tw__sched_task_goes_on(const struct tw__sched_task *task);
-
-/* Counts a task towards max_pending. False: there are too many. */
-bool tw__sched_quota_take(struct tw__sched_shard *shard, struct tw__sched_task *task);
-void tw__sched_quota_give_back(struct tw__sched_shard *shard, struct tw__sched_task *task);
-
-/* The checks that come before every add: 0, or why there is none. Starts the threads. */
-int tw__sched_ready(struct tw_sched *sched);
-/* The shard that this thread adds to. */
-struct tw__sched_shard *tw__sched_home(struct tw_sched *sched);
-/* Checks an interval. */
-int tw__sched_every_check(const struct tw_sched *sched, const struct tw_every *every);
-/* Whether the wheel will always take the next call of such a task. Returns: 0; TW_ERANGE; TW_ENOMEM. */
-int tw__sched_every_reach(struct tw__sched_shard *shard, const struct tw_every *every);
-uint64_t tw__sched_every_first(const struct tw_sched *sched, const struct tw_every *every);
-void tw__sched_details_every(struct tw__sched_details *details, const struct tw_every *every);
-
-/* ---- keys: keys.c; the shard's lock is held ------------------------------------------------------------------- */
-
-/* The key of details that have one. */
-const void *tw__sched_key_bytes(const struct tw__sched_details *details);
-/* Forgets a key. The details stay. */
-void tw__sched_key_forget(struct tw__sched_shard *shard, struct tw__sched_details *details);
-void tw__sched_key_free(struct tw__sched_shard *shard, struct tw__sched_details *details);
-
-/* ---- the table of keys: table.c; the shard's lock is held -------------------------------------------------------- */
-
-/* Finds, one by one, the keys that have a tag; NULL: no more. The table must not change meanwhile. */
-struct tw__sched_probe tw__sched_table_probe(const struct tw__sched_table *table, uint32_t tag);
-const struct tw__sched_cell *tw__sched_probe_next(struct tw__sched_probe *probe);
-/* False: no memory. */
-bool tw__sched_table_add(struct tw__sched_shard *shard, const struct tw__sched_cell *cell);
-/* Requires: it is there. */
-void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag,
-                            const struct tw__sched_details *details);
-void tw__sched_table_end(struct tw__sched_shard *shard);
-
-/* The time some periods later; the end of time if that is beyond it. */
-uint64_t tw__sched_periods_after(uint64_t due_ns, uint64_t periods, uint64_t period_ns);
-
-/* ---- running: run.c ------------------------------------------------------------------------------------------ */
-
-/* Starts the threads, once. Returns: 0; TW_ENOMEM; TW_ESYSTEM. */
-int tw__sched_threads_start(struct tw_sched *sched);
-void tw__sched_threads_end(struct tw_sched *sched);
-/* True inside a callback of this scheduler, on this thread: of the task with that id, or of any when id is 0. */
-bool tw__sched_inside(const struct tw_sched *sched, uint64_t id);
-
-/* Brings the wheel to the present, which it falls behind while the timer thread sleeps; what is due on the way becomes
- * ready. A wheel that refuses, or grows, measures its reach from where it stands. */
-void tw__sched_catch_up(struct tw__sched_shard *shard);
-
-/* ---- statistics: stats.c -------------------------------------------------------------------------------------- */
-
-/* Notes a call that started `late_ns` after it was due and took `run_ns`. */
-void tw__sched_stats_call(struct tw__sched_shard *shard, uint64_t late_ns, uint64_t run_ns);
 
 #endif

@@ -2,76 +2,52 @@
  *
  * Tasks with keys.
  *
- * The hash is SipHash (libsodium's crypto_shorthash) with a secret drawn for each scheduler, so that nobody who chooses
- * keys can make them collide. Its upper half chooses the shard, its lower half the cell in that shard's table.
+ * The hash is SipHash (libsodium's crypto_shorthash) with a secret drawn for each scheduler, so that nobody who
+ * chooses keys can make them collide. Its upper half chooses the shard, its lower half the cell in that shard's
+ * table.
  *
- * A key names its task from the set until the end of the last call. So the calls of one key never overlap: a key that
- * is set while its callback is under way runs again when that has returned, not beside it.
+ * A key names its task from the set until the end of the last call. So the calls of one key never overlap: a
+ * key that is set while its callback is under way runs again when that has returned, not beside it.
  */
-#include "internal.h"
+#include "clock.h"
+#include "filing.h"
+#include "lock.h"
+#include "pool.h"
+#include "run.h"
+#include "table.h"
+#include "task.h"
 
 #include <sodium/crypto_shorthash.h>
 #include <string.h>
 
-/* The details of a task with a key. */
-struct tw__sched_keyed {
-    struct tw__sched_details details;
-    uint32_t tag; /* the hash's lower half */
-    unsigned char bytes[];
-};
-
-static struct tw__sched_keyed *keyed_of(struct tw__sched_details *details)
-{
-    return (struct tw__sched_keyed *)(void *)details;
-}
-
-const void *tw__sched_key_bytes(const struct tw__sched_details *details)
-{
-    return ((const struct tw__sched_keyed *)(const void *)details)->bytes;
-}
-
-/* ---- finding --------------------------------------------------------------------------------------------- */
+/* ---- finding -------------------------------------------------------------------------------------------- */
 
 /* Where a key belongs. */
 struct target {
     struct tw__sched_shard *shard;
-    const void *key;
-    size_t size;
-    uint32_t tag;
+    struct tw__sched_key key;
 };
 
 static struct target target_of(struct tw_sched *sched, const void *key, size_t size)
 {
     uint64_t hash;
     crypto_shorthash((unsigned char *)&hash, key, size, sched->secret);
-    return (struct target){&sched->shard[(hash >> 32) % sched->options.shards], key, size, (uint32_t)hash};
+    return (struct target){&sched->shard[(hash >> 32) % sched->options.shards], {key, size, (uint32_t)hash}};
 }
 
 /* The task that a key names, or NULL. It is fetched while its key is compared. */
 static struct tw__sched_task *find(const struct target *target)
 {
-    struct tw__sched_probe probe = tw__sched_table_probe(&target->shard->table, target->tag);
+    struct tw__sched_probe probe = tw__sched_table_probe(&target->shard->table, target->key.tag);
     const struct tw__sched_cell *cell;
     while ((cell = tw__sched_probe_next(&probe)) != NULL) {
         struct tw__sched_task *task = tw__sched_task_at(target->shard, cell->index);
         __builtin_prefetch(task, 1);
-        if (cell->details->key_size == target->size &&
-            memcmp(tw__sched_key_bytes(cell->details), target->key, target->size) == 0)
+        if (cell->details->key_size == target->key.size &&
+            memcmp(tw__sched_key_bytes(cell->details), target->key.bytes, target->key.size) == 0)
             return task;
     }
     return NULL;
-}
-
-void tw__sched_key_forget(struct tw__sched_shard *shard, struct tw__sched_details *details)
-{
-    const struct tw__sched_keyed *keyed = keyed_of(details);
-    tw__sched_table_remove(shard, keyed->tag, details);
-    shard->stats.keys--;
-}
-
-void tw__sched_key_free(struct tw__sched_shard *shard, struct tw__sched_details *details)
-{
-    tw__sched_dealloc(shard->sched, details, sizeof(struct tw__sched_keyed) + details->key_size);
 }
 
 /* ---- setting -------------------------------------------------------------------------------------------- */
@@ -93,34 +69,15 @@ static void fill(struct tw__sched_details *details, const struct assignment *wan
         tw__sched_details_every(details, wanted->every);
 }
 
-/* The details of a key that is new, in the table. NULL: no memory. */
-static struct tw__sched_keyed *new_key(const struct target *target, const struct tw__sched_task *task)
-{
-    struct tw__sched_shard *shard = target->shard;
-    struct tw__sched_keyed *keyed = tw__sched_alloc(shard->sched, sizeof *keyed + target->size);
-    if (keyed == NULL)
-        return NULL;
-    *keyed = (struct tw__sched_keyed){.tag = target->tag};
-    keyed->details.holders = 1;
-    keyed->details.key_size = (uint32_t)target->size;
-    memcpy(keyed->bytes, target->key, target->size);
-    if (tw__sched_table_add(shard, &(struct tw__sched_cell){target->tag, task->index, &keyed->details})) {
-        shard->stats.keys++;
-        return keyed;
-    }
-    tw__sched_key_free(shard, &keyed->details);
-    return NULL;
-}
-
 static int file_new_key(const struct target *target, struct tw__sched_task *task,
                         const struct assignment *wanted)
 {
-    struct tw__sched_keyed *keyed = new_key(target, task);
-    if (keyed == NULL)
+    struct tw__sched_details *details = tw__sched_key_new(target->shard, task, &target->key);
+    if (details == NULL)
         return TW_ENOMEM;
-    fill(&keyed->details, wanted);
+    fill(details, wanted);
     task->detailed = 1;
-    task->arg = keyed;
+    task->arg = details;
     return tw__sched_task_file(target->shard, task, wanted->due_ns);
 }
 
@@ -190,9 +147,9 @@ static int set(struct tw_sched *sched, const void *key, size_t size, const struc
         *wanted->old = NULL;
     struct tw__sched_value replaced = {NULL, NULL};
     struct target target = target_of(sched, key, size);
-    pthread_mutex_lock(&target.shard->lock);
+    tw__sched_lock(target.shard);
     error = set_locked(&target, wanted, &replaced);
-    pthread_mutex_unlock(&target.shard->lock);
+    tw__sched_unlock(target.shard);
     tw__sched_value_release(sched, &replaced);
     return error;
 }
@@ -222,14 +179,14 @@ int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size,
                &(struct assignment){.due_ns = due_ns, .every = every, .fn = fn, .value = value, .old = old});
 }
 
-/* ---- moving, removing, looking ---------------------------------------------------------------------------- */
+/* ---- moving, removing, looking -------------------------------------------------------------------------- */
 
 /* Finds a key; its shard is locked by this. */
 static struct tw__sched_task *find_and_lock(struct tw_sched *sched, const void *key, size_t size,
                                             struct target *target)
 {
     *target = target_of(sched, key, size);
-    pthread_mutex_lock(&target->shard->lock);
+    tw__sched_lock(target->shard);
     return find(target);
 }
 
@@ -238,7 +195,7 @@ int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_siz
     struct target target;
     struct tw__sched_task *task = find_and_lock(sched, key, key_size, &target);
     int error = task == NULL ? TW_EGONE : tw__sched_task_move(target.shard, task, due_ns);
-    pthread_mutex_unlock(&target.shard->lock);
+    tw__sched_unlock(target.shard);
     return error;
 }
 
@@ -259,7 +216,7 @@ enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, s
         if (value != NULL && found == TW_CANCELLED)
             *value = let_go.arg;
     }
-    pthread_mutex_unlock(&target.shard->lock);
+    tw__sched_unlock(target.shard);
     tw__sched_value_release(sched, &let_go);
     return found;
 }
@@ -269,6 +226,6 @@ int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, s
     struct target target;
     struct tw__sched_task *task = find_and_lock(sched, key, key_size, &target);
     int error = tw__sched_task_look(target.shard, task, seen);
-    pthread_mutex_unlock(&target.shard->lock);
+    tw__sched_unlock(target.shard);
     return error;
 }

@@ -1,81 +1,46 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scheduler: its parts, its beginning, its end, and handing over.
+ * The scheduler: its parts, its options, its beginning and its end.
  *
  *     threads that add        shard 0: lock, wheel, tasks, keys, ready list        timer thread
  *     (each has a home)  -->  shard 1: lock, wheel, tasks, keys, ready list  <-->  workers or
  *     keys go by hash         ...                                                  the caller's executor
  *
- * A shard is a scheduler in small: everything that belongs to a task is under its shard's one lock, and no call ever
- * holds two. One shard is the default: then what starts, starts in order. More shards let more threads add at once.
+ * A shard is a scheduler in small: everything that belongs to a task is under its shard's one lock, and no call
+ * ever holds two. One shard is the default: then what starts, starts in order. More shards let more threads add
+ * at once.
+ *
+ * The files stand on floors (README.md has them): a function calls only files on its own floor or below.
  *
  * Invariants
- *   S1  A task is in exactly one place: the free list, the wheel (PENDING), the ready, the sent or the aside list
- *       (READY), the busy list (RUNNING). Whoever takes it from there, under the lock, alone fires it, cancels it or hands it over.
- *   S2  An id finds a task from the add until its last callback has returned, or it was cancelled or handed over.
+ *   S1  A task is in exactly one place: the free list, the wheel (PENDING), the ready, the sent or the aside
+ *       list (READY), the busy list (RUNNING). Whoever takes it from there, under the lock, alone fires it,
+ *       cancels it or hands it over.
+ *   S2  An id finds a task from the add until its last callback has returned, or it was cancelled or handed
+ *       over.
  *   S3  added + again = fired + cancelled + handed + pending.
  *   S4  While the timer thread sleeps, no shard has a task due before that shard's `wake`.
  *   S5  Once a shard is `stopped`, nothing is added to it and no callback starts in it.
- *   S6  A cancelled task that is still in the wheel (`loose`, at most eight) is taken out before the wheel is asked what
- *       is due, or next, and before memory is asked for: nobody can tell.
+ *   S6  A cancelled task that is still in the wheel (`loose`, at most eight) is taken out before the wheel is
+ *       asked what is due, or next, and before memory is asked for: nobody can tell.
  *
- * Rejected: a queue of requests between callers and the timer thread (Netty: cancelled tasks stay in memory until their
- * bucket comes round, and a move is a cancel and an add that can be seen apart); one lock for all (two producers lose a
- * third); ids that are addresses (a stale one hits a stranger); a heap of due buckets (the wheel knows its next event).
+ * Rejected: a queue of requests between callers and the timer thread (Netty: cancelled tasks stay in memory
+ * until their bucket comes round, and a move is a cancel and an add that can be seen apart); one lock for all
+ * (two producers lose a third); ids that are addresses (a stale one hits a stranger); a heap of due buckets
+ * (the wheel knows its next event).
  */
-#include "internal.h"
+#include "clock.h"
+#include "memory.h"
+#include "pool.h"
+#include "run.h"
+#include "table.h"
 
 #include <inttypes.h>
 #include <sodium/randombytes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* ---- memory ------------------------------------------------------------------------------------------------ */
-
-static void *plain_memory(void *arg, void *old, size_t size)
-{
-    (void)arg;
-    if (old == NULL)
-        return malloc(size);
-    free(old);
-    return NULL;
-}
-
-void *tw__sched_alloc(struct tw_sched *sched, size_t size)
-{
-    void *block = sched->options.memory(sched->options.memory_arg, NULL, size);
-    if (block != NULL)
-        atomic_fetch_add_explicit(&sched->memory, size, memory_order_relaxed);
-    return block;
-}
-
-void tw__sched_dealloc(struct tw_sched *sched, void *old, size_t size)
-{
-    atomic_fetch_sub_explicit(&sched->memory, size, memory_order_relaxed);
-    sched->options.memory(sched->options.memory_arg, old, size);
-}
-
-/* The wheel's hook for levels: it does not say how much it gives back, so that stands before the block. */
-static void *grow_level(void *arg, void *old, size_t size)
-{
-    enum { HEAD = 64 };
-    struct tw_sched *sched = arg;
-    if (old != NULL) {
-        char *block = (char *)old - HEAD;
-        memcpy(&size, block, sizeof size);
-        tw__sched_dealloc(sched, block, size);
-        return NULL;
-    }
-    size += HEAD;
-    char *block = tw__sched_alloc(sched, size);
-    if (block == NULL)
-        return NULL;
-    memcpy(block, &size, sizeof size);
-    return block + HEAD;
-}
-
-/* ---- options ------------------------------------------------------------------------------------------------- */
+/* ---- options -------------------------------------------------------------------------------------------- */
 
 static const uint64_t tick_min_ns = 1000, tick_max_ns = UINT64_C(3600000000000);
 enum { SHARDS_MAX = 1 << TW__SCHED_SHARD_BITS, WORKERS_MAX = 1024 };
@@ -121,7 +86,7 @@ static void take_options(struct tw_sched *sched, const struct tw_sched_options *
         options->shards = 1;
 }
 
-/* ---- making and ending ------------------------------------------------------------------------------------------ */
+/* ---- making and ending ---------------------------------------------------------------------------------- */
 
 static int make_wheel(struct tw__sched_shard *shard)
 {
@@ -131,7 +96,7 @@ static int make_wheel(struct tw__sched_shard *shard)
     if (shard->wheel_memory == NULL)
         return TW_ENOMEM;
     int error = tw_wheel_init(&shard->wheel, shard->wheel_memory, shard->wheel_size, &sched->geometry, 0);
-    tw_wheel_on_grow(shard->wheel, grow_level, sched);
+    tw_wheel_on_grow(shard->wheel, tw__sched_grow_level, sched);
     return error;
 }
 
@@ -179,20 +144,18 @@ static void end(struct tw_sched *sched, uint32_t shards)
     sched->options.memory(sched->options.memory_arg, sched->block, sched->block_size);
 }
 
-enum { LINE = 64 };
-
 /* One block for the scheduler, its shards and the handles of its workers. */
 static struct tw_sched *allocate(const struct tw_sched_options *options)
 {
     uint32_t shards = options->shards == 0 ? 1 : options->shards;
-    size_t head = (sizeof(struct tw_sched) + LINE - 1) / LINE * LINE,
+    size_t head = (sizeof(struct tw_sched) + TW__SCHED_LINE - 1) / TW__SCHED_LINE * TW__SCHED_LINE,
            all = shards * sizeof(struct tw__sched_shard);
-    size_t size = LINE + head + all + options->workers * sizeof(pthread_t);
-    tw_memory_fn *memory = options->memory != NULL ? options->memory : plain_memory;
+    size_t size = TW__SCHED_LINE + head + all + options->workers * sizeof(pthread_t);
+    tw_memory_fn *memory = options->memory != NULL ? options->memory : tw__sched_plain_memory;
     char *block = memory(options->memory_arg, NULL, size);
     if (block == NULL)
         return NULL;
-    char *at = block + (LINE - (uintptr_t)block % LINE) % LINE;
+    char *at = block + (TW__SCHED_LINE - (uintptr_t)block % TW__SCHED_LINE) % TW__SCHED_LINE;
     struct tw_sched *sched = (struct tw_sched *)(void *)at;
     memset(sched, 0, sizeof *sched);
     sched->block = block;
@@ -250,176 +213,4 @@ void tw_sched_free(struct tw_sched *sched)
     tw_sched_stop(sched, 0, NULL, NULL);
     tw__sched_threads_end(sched);
     end(sched, sched->options.shards);
-}
-
-/* ---- handing over --------------------------------------------------------------------------------------------- */
-
-/* A task that is being handed over. Its details are kept until it was. */
-struct handing {
-    struct tw_task seen;
-    struct tw__sched_details *details;
-    struct tw__sched_value value; /* which nothing uses after the hand-over */
-};
-
-/* Moves what waits in lists, and some of the wheel, aside. False when nothing waits any more. */
-static bool set_aside(struct tw__sched_shard *shard)
-{
-    tw__list_move_all(&shard->ready, &shard->aside);
-    tw__list_move_all(&shard->sent, &shard->aside);
-    tw__sched_loose_settle(shard);
-    struct tw_timer *timer = NULL;
-    for (int i = 0; i < TW__SCHED_COLLECT && (timer = tw_wheel_drain(shard->wheel)) != NULL; i++)
-        tw__sched_task_ready(&shard->aside, timer);
-    return timer != NULL;
-}
-
-static uint64_t ever_filed(const struct tw__sched_shard *shard)
-{
-    return shard->stats.added + shard->stats.again + shard->stats.moved;
-}
-
-/* Moves everything that is pending now aside, a little under each hold of the lock. What is filed meanwhile may come first,
- * so it goes on until as much was moved as there was and has come; that ends, as filing takes longer than moving. */
-static void set_all_aside(struct tw__sched_shard *shard)
-{
-    pthread_mutex_lock(&shard->lock);
-    uint64_t most = shard->stats.pending - ever_filed(shard);
-    for (uint64_t moved = 0; set_aside(shard) && moved < most + ever_filed(shard); moved += TW__SCHED_COLLECT) {
-        pthread_mutex_unlock(&shard->lock);
-        pthread_mutex_lock(&shard->lock);
-    }
-    pthread_mutex_unlock(&shard->lock);
-}
-
-/* Describes a task for its hand-over, and keeps its details. */
-static void describe(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
-                     struct handing *handing)
-{
-    tw__sched_task_describe(shard, task, &handing->seen);
-    handing->value = tw__sched_task_value(task);
-    handing->details = tw__sched_task_details(task);
-    if (handing->details != NULL)
-        handing->details->holders++;
-}
-
-/* Takes a task out that was set aside. False when there is none. */
-static bool take_aside(struct tw__sched_shard *shard, struct handing *handing)
-{
-    if (tw__list_empty(&shard->aside))
-        return false;
-    struct tw__sched_task *task = tw__sched_task_linked(shard->aside.next);
-    tw__sched_task_unfile(shard, task);
-    describe(shard, task, handing);
-    tw__sched_task_drop(shard, task);
-    shard->stats.handed++;
-    return true;
-}
-
-/* The call under way may end, and its value be released, while the task is being handed over: it goes without. */
-static void withhold_value(const struct tw__sched_shard *shard, struct handing *handing)
-{
-    if (handing->details != NULL && handing->details->fresh)
-        return;
-    if (tw__sched_value_owned(shard->sched, &handing->value)) {
-        handing->seen.fn = NULL;
-        handing->seen.arg = NULL;
-    }
-    handing->value.fn = NULL;
-}
-
-/* Takes the calls that are still to come from a task whose callback is under way. False when there is none such. */
-static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
-{
-    for (struct tw__link *at = shard->busy.next; at != &shard->busy; at = at->next) {
-        struct tw__sched_task *task = tw__sched_task_linked(at);
-        if (!tw__sched_task_goes_on(task))
-            continue;
-        describe(shard, task, handing);
-        if (!task->again) { /* the next call of one that repeats */
-            struct tw__sched_details *details = handing->details;
-            handing->seen.due_ns =
-                tw__sched_periods_after(task->due_ns, details->missed + 1, details->period_ns);
-            handing->seen.left = details->left == TW_FOREVER ? TW_FOREVER : details->left - 1;
-            handing->seen.missed = 0;
-        }
-        withhold_value(shard, handing);
-        task->dead = 1;
-        shard->stats.again++; /* as if it had been filed just before */
-        shard->stats.handed++;
-        return true;
-    }
-    return false;
-}
-
-typedef bool take_fn(struct tw__sched_shard *shard, struct handing *handing);
-
-/* Hands over, one by one, what `take` takes. Returns how many. */
-static uint64_t hand_over(struct tw__sched_shard *shard, take_fn *take, tw_hand_fn *hand, void *arg)
-{
-    struct handing handing;
-    uint64_t handed = 0;
-    pthread_mutex_lock(&shard->lock);
-    while (take(shard, &handing)) {
-        handed++;
-        if (hand != NULL || tw__sched_value_owned(shard->sched, &handing.value)) {
-            pthread_mutex_unlock(&shard->lock);
-            if (hand != NULL)
-                hand(arg, &handing.seen);
-            tw__sched_value_release(shard->sched, &handing.value);
-            pthread_mutex_lock(&shard->lock);
-        }
-        if (handing.details != NULL)
-            tw__sched_details_drop(shard, handing.details);
-    }
-    pthread_mutex_unlock(&shard->lock);
-    return handed;
-}
-
-static bool is_stopped(struct tw__sched_shard *shard)
-{
-    pthread_mutex_lock(&shard->lock);
-    bool stopped = shard->stopped;
-    pthread_mutex_unlock(&shard->lock);
-    return stopped;
-}
-
-int64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg)
-{
-    uint64_t handed = 0;
-    if (is_stopped(&sched->shard[0])) /* a stop marks it first of all */
-        return TW_ESTOPPED;
-    for (uint32_t i = 0; i < sched->options.shards; i++) {
-        set_all_aside(&sched->shard[i]);
-        handed += hand_over(&sched->shard[i], take_aside, hand, arg);
-    }
-    return (int64_t)handed;
-}
-
-/* Waits until no callback is under way. */
-static void wait_until_idle(struct tw__sched_shard *shard)
-{
-    pthread_mutex_lock(&shard->lock);
-    while (!tw__list_empty(&shard->busy))
-        pthread_cond_wait(&shard->idle, &shard->lock);
-    pthread_mutex_unlock(&shard->lock);
-}
-
-uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand, void *arg)
-{
-    bool wait = (flags & TW_STOP_NOWAIT) == 0 && !tw__sched_inside(sched, 0);
-    uint64_t handed = 0;
-    for (uint32_t i = 0; i < sched->options.shards; i++) {
-        struct tw__sched_shard *shard = &sched->shard[i];
-        pthread_mutex_lock(&shard->lock);
-        shard->stopped = true;
-        pthread_mutex_unlock(&shard->lock);
-    }
-    for (uint32_t i = 0; i < sched->options.shards; i++) {
-        handed += hand_over(&sched->shard[i], take_busy, hand, arg);
-        set_all_aside(&sched->shard[i]);
-        handed += hand_over(&sched->shard[i], take_aside, hand, arg);
-    }
-    for (uint32_t i = 0; wait && i < sched->options.shards; i++)
-        wait_until_idle(&sched->shard[i]);
-    return handed;
 }

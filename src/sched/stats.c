@@ -4,14 +4,16 @@
  *
  * The histogram is base/histogram.h, in nanoseconds.
  */
-#include "internal.h"
+#include "stats.h"
+
+#include "lock.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the histogram ---------------------------------------------------------------------------------------- */
+/* ---- the histogram --------------------------------------------------------------------------------------- */
 
 void tw__sched_stats_call(struct tw__sched_shard *shard, uint64_t late_ns, uint64_t run_ns)
 {
@@ -28,13 +30,13 @@ void tw__sched_stats_call(struct tw__sched_shard *shard, uint64_t late_ns, uint6
 
 static void add_histogram(struct tw__sched_shard *shard, uint64_t *sum)
 {
-    pthread_mutex_lock(&shard->lock);
+    tw__sched_lock(shard);
     for (uint32_t i = 0; i < TW__HISTOGRAM_BUCKETS; i++)
         sum[i] += shard->lateness[i];
-    pthread_mutex_unlock(&shard->lock);
+    tw__sched_unlock(shard);
 }
 
-/* ---- snapshots --------------------------------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------------------------------- */
 
 static uint64_t larger(uint64_t a, uint64_t b)
 {
@@ -67,9 +69,9 @@ static struct tw_sched_stats counts(const struct tw_sched *sched)
     memset(&sum, 0, sizeof sum);
     for (uint32_t i = 0; i < sched->options.shards; i++) {
         struct tw__sched_shard *shard = &sched->shard[i];
-        pthread_mutex_lock(&shard->lock);
+        tw__sched_lock(shard);
         struct tw_sched_stats one = shard->stats;
-        pthread_mutex_unlock(&shard->lock);
+        tw__sched_unlock(shard);
         add_stats(&sum, &one);
     }
     return sum;
@@ -109,7 +111,7 @@ uint64_t tw_sched_key_count(const struct tw_sched *sched)
     return counts(sched).keys;
 }
 
-/* ---- Prometheus ---------------------------------------------------------------------------------------------- */
+/* ---- Prometheus ------------------------------------------------------------------------------------------ */
 
 struct output {
     tw_emit_fn *emit;

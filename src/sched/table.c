@@ -4,23 +4,26 @@
  *
  *     tag:  32 bits of a key's SipHash     [ directory | ............ | cell in the segment ]
  *
- *     directory  [ 0 | 1 | 2 | 3 ]         segment: 4,096 cells of 16 bytes: tag, index of the task, its details
+ *     directory  [ 0 | 1 | 2 | 3 ]         segment: 4,096 cells: tag, index of the task, its details
  *                  |   |    \ /
  *                  A   B     C             C is half as deep: two entries name it
  *
- * A segment that is three quarters full is split in two by the next bit of the tags, which touches 4,096 cells that lie
- * together, tens of microseconds, however many keys there are; the directory doubles when a segment is named by one
- * entry only (extendible hashing: Fagin, Nievergelt, Pippenger, Strong, 1979). Inside a segment: linear probing, and
- * removal shifts back what follows, so that nothing is left over from keys that are gone (Knuth, volume 3, 6.4,
- * algorithm R). A tag is enough to split and to remove, so neither looks at a task. The address of the details, in which
- * the key is, would follow from the task's index; it is here so that the processor fetches both at once.
+ * A segment that is three quarters full is split in two by the next bit of the tags, which touches 4,096 cells
+ * that lie together, tens of microseconds, however many keys there are; the directory doubles when a segment is
+ * named by one entry only (extendible hashing: Fagin, Nievergelt, Pippenger, Strong, 1979). Inside a segment:
+ * linear probing, and removal shifts back what follows, so that nothing is left over from keys that are gone
+ * (Knuth, volume 3, 6.4, algorithm R). A tag is enough to split and to remove, so neither looks at a task. The
+ * address of the details, in which the key is, would follow from the task's index; it is here so that the
+ * processor fetches both at once.
  *
- * Rejected: uthash, which was here before. It grows all at once, under the lock: 131 ms at 1.2 million keys, in which
- * nothing fires; and it follows four or five links to find a key where this looks at one cell.
+ * Rejected: uthash, which was here before. It grows all at once, under the lock: 131 ms at 1.2 million keys, in
+ * which nothing fires; and it follows four or five links to find a key where this looks at one cell.
  *
  * A segment never fills: one cell at least stays empty, where a search ends.
  */
-#include "internal.h"
+#include "table.h"
+
+#include "memory.h"
 
 #include <string.h>
 
@@ -58,7 +61,7 @@ static uint32_t after(uint32_t at)
     return (at + 1) & (SEGMENT - 1);
 }
 
-/* ---- searching --------------------------------------------------------------------------------------------- */
+/* ---- searching ------------------------------------------------------------------------------------------- */
 
 struct tw__sched_probe tw__sched_table_probe(const struct tw__sched_table *table, uint32_t tag)
 {
@@ -80,7 +83,7 @@ const struct tw__sched_cell *tw__sched_probe_next(struct tw__sched_probe *probe)
     }
 }
 
-/* ---- one segment ------------------------------------------------------------------------------------------- */
+/* ---- one segment ----------------------------------------------------------------------------------------- */
 
 static void put(struct tw__sched_segment *segment, const struct tw__sched_cell *cell)
 {
@@ -120,7 +123,7 @@ static struct tw__sched_segment *new_segment(struct tw__sched_shard *shard, uint
     return segment;
 }
 
-/* ---- growing ----------------------------------------------------------------------------------------------- */
+/* ---- growing --------------------------------------------------------------------------------------------- */
 
 /* The directory that a table without one begins with. */
 static bool begin(struct tw__sched_shard *shard)
@@ -185,7 +188,7 @@ static bool split(struct tw__sched_shard *shard, uint32_t tag)
     return true;
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------- */
 
 bool tw__sched_table_add(struct tw__sched_shard *shard, const struct tw__sched_cell *cell)
 {

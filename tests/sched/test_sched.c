@@ -4,7 +4,7 @@
  */
 #include "tests/support/cmocka.h"
 
-#include <src/sched/internal.h>
+#include <src/sched/pool.h>
 #include <stdlib.h>
 #include <tickwheel/sched.h>
 

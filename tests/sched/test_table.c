@@ -5,7 +5,7 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
-#include <src/sched/internal.h>
+#include <src/sched/table.h>
 #include <stdlib.h>
 #include <string.h>
 

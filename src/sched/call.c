@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One call: from a task that is READY to its callback, and back again.
+ *
+ * A callback that has returned is finished and the next one begun under one hold of the shard's lock, which is
+ * not held while a callback runs.
+ */
+#include "call.h"
+
+#include "clock.h"
+#include "filing.h"
+#include "lock.h"
+#include "pool.h"
+#include "stats.h"
+
+/* ---- who is inside -------------------------------------------------------------------------------------- */
+
+/* The callbacks that this thread is in: one, or more where a callback drives another scheduler. */
+struct frame {
+    const struct tw_sched *sched;
+    uint64_t id;
+    const struct frame *outer;
+};
+static _Thread_local const struct frame *frames;
+
+bool tw__sched_inside(const struct tw_sched *sched, uint64_t id)
+{
+    for (const struct frame *frame = frames; frame != NULL; frame = frame->outer)
+        if (frame->sched == sched && (id == 0 || frame->id == id))
+            return true;
+    return false;
+}
+
+/* ---- periods; the lock is held -------------------------------------------------------------------------- */
+
+/* Files a task that was filed before. */
+static void file_again(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
+{
+    int error = tw__sched_task_file(shard, task, due_ns);
+    TW_ASSERT(error == 0);
+    (void)error;
+}
+
+/* The whole periods by which a call is late, counted from the tick on which it could first be made. */
+static uint64_t periods_late(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                             const struct tw__sched_details *details, uint64_t now_ns)
+{
+    const struct tw_sched *sched = shard->sched;
+    uint64_t from_ns = tw__sched_tick_start(sched, tw__sched_tick_due(sched, task->due_ns));
+    return now_ns > from_ns ? (now_ns - from_ns) / details->period_ns : 0;
+}
+
+/* A call that comes a period or more late stands for several: notes it. */
+static void coalesce(struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                     struct tw__sched_details *details, uint64_t now_ns)
+{
+    details->missed = periods_late(shard, task, details, now_ns);
+    shard->stats.skipped += details->missed;
+}
+
+/* A call that comes a period or more late is not made: files the task for the next period ahead. */
+static bool skip(struct tw__sched_shard *shard, struct tw__sched_task *task,
+                 const struct tw__sched_details *details, uint64_t now_ns)
+{
+    uint64_t missed = periods_late(shard, task, details, now_ns);
+    if (missed == 0)
+        return false;
+    shard->stats.skipped += missed + 1;
+    file_again(shard, task, tw__sched_periods_after(task->due_ns, missed + 1, details->period_ns));
+    return true;
+}
+
+/* What a repeating task's policy says about a late call. True when there is none to make now. */
+static bool put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t now_ns)
+{
+    struct tw__sched_details *details = tw__sched_task_details(task);
+    if (details == NULL || details->period_ns == 0)
+        return false;
+    if (details->policy == TW_MISSED_SKIP)
+        return skip(shard, task, details, now_ns);
+    if (details->policy == TW_MISSED_COALESCE)
+        coalesce(shard, task, details, now_ns);
+    return false;
+}
+
+/* ---- beginning; the lock is held ------------------------------------------------------------------------ */
+
+bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t now_ns,
+                              struct tw__sched_call *call)
+{
+    tw__sched_task_unfile(shard, task);
+    if (put_off(shard, task, now_ns))
+        return false;
+    call->task = task;
+    call->begun_ns = now_ns;
+    tw__sched_task_describe(shard, task, &call->seen);
+    call->seen.late_ns = now_ns > task->due_ns ? now_ns - task->due_ns : 0;
+    task->state = TW__SCHED_RUNNING;
+    tw__list_append(&shard->busy, &task->link);
+    shard->stats.running++;
+    shard->stats.fired++;
+    if (!tw__sched_task_goes_on(task))
+        tw__sched_quota_give_back(shard, task);
+    return true;
+}
+
+/* ---- finishing; the lock is held ------------------------------------------------------------------------ */
+
+/* Files the next call of a repeating task. One that is due already goes behind those that are ready: there is
+ * an end to them, as periods are not shorter than a tick. */
+static void file_next(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
+{
+    if (tw__sched_tick_due(shard->sched, due_ns) > tw_wheel_now(shard->wheel)) {
+        file_again(shard, task, due_ns);
+        return;
+    }
+    task->due_ns = due_ns;
+    task->state = TW__SCHED_READY;
+    tw__list_append(&shard->ready, &task->link);
+    shard->stats.pending++;
+}
+
+/* Files a task whose callback has returned once more, if there is more to come. When it was moved or set
+ * meanwhile, the call to come is that one, and `left` counts those after it; it goes through the wheel, the
+ * next tick being the earliest, so that a callback that keeps moving itself to now does not keep everything
+ * else waiting. In a shard that is being stopped this goes on: the stop takes what waits after what runs, and
+ * finds the task in the one place or the other. */
+static bool go_on(struct tw__sched_shard *shard, struct tw__sched_task *task, const struct tw_task *seen)
+{
+    struct tw__sched_details *details = tw__sched_task_details(task);
+    if (!tw__sched_task_goes_on(task))
+        return false;
+    shard->stats.again++;
+    if (task->again) {
+        task->again = 0;
+        if (details != NULL) {
+            details->fresh = false;
+            details->missed = 0;
+        }
+        file_again(shard, task, task->due_ns);
+        return true;
+    }
+    if (details->left != TW_FOREVER)
+        details->left--;
+    uint64_t due_ns = tw__sched_periods_after(seen->due_ns, details->missed + 1, details->period_ns);
+    details->missed = 0;
+    file_next(shard, task, due_ns);
+    return true;
+}
+
+/* Ends a call. Returns whether the task is now in the ready list. */
+static bool finish(struct tw__sched_shard *shard, const struct tw__sched_call *call)
+{
+    struct tw__sched_task *task = call->task;
+    bool waited = task->waited || shard->stopped;
+    tw__list_remove(&task->link);
+    tw_timer_init(&task->timer);
+    task->waited = 0;
+    shard->stats.running--;
+    bool goes_on = go_on(shard, task, &call->seen);
+    bool ready = goes_on && task->state == TW__SCHED_READY;
+    if (!goes_on)
+        tw__sched_task_drop(shard, task);
+    if (waited)
+        pthread_cond_broadcast(&shard->idle);
+    return ready;
+}
+
+/* ---- calling -------------------------------------------------------------------------------------------- */
+
+/* Tells the hooks. No lock is held. */
+static void tell_hooks(const struct tw_sched *sched, const struct tw__sched_call *call, uint64_t ended_ns)
+{
+    const struct tw_sched_options *options = &sched->options;
+    uint64_t ran_ns = ended_ns - call->begun_ns;
+    if (options->on_late != NULL && call->seen.late_ns > options->late_ns)
+        options->on_late(options->hook_arg, &call->seen, call->seen.late_ns);
+    if (options->on_slow != NULL && ran_ns > options->slow_ns)
+        options->on_slow(options->hook_arg, &call->seen, ran_ns);
+}
+
+/* Makes the call, and tells the hooks, which count as part of it. No lock is held. Returns the time at its
+ * end. */
+static uint64_t call_back(struct tw_sched *sched, const struct tw__sched_call *call)
+{
+    call->seen.fn(sched, &call->seen);
+    uint64_t ended_ns = tw__sched_clock_read(sched);
+    tell_hooks(sched, call, ended_ns);
+    return ended_ns;
+}
+
+/* Releases the value of a call that has returned, unless the next one has it. The lock is let go of meanwhile;
+ * only a key that is set anew can have the task go on then, with another value. */
+static void release_called(struct tw__sched_shard *shard, const struct tw__sched_call *call)
+{
+    const struct tw__sched_details *details = tw__sched_task_details(call->task);
+    const struct tw__sched_value value = {call->seen.fn, call->seen.arg};
+    bool fresh = details != NULL && details->fresh;
+    if (!tw__sched_value_owned(shard->sched, &value) || (!fresh && tw__sched_task_goes_on(call->task)))
+        return;
+    if (!fresh)
+        call->task->dead = 1;
+    tw__sched_unlock(shard);
+    tw__sched_value_release(shard->sched, &value);
+    tw__sched_lock(shard);
+}
+
+uint64_t tw__sched_call_make(struct tw__sched_shard *shard, const struct tw__sched_call *call, bool *ready)
+{
+    struct tw_sched *sched = shard->sched;
+    struct frame frame = {sched, call->seen.id, frames};
+    tw__sched_unlock(shard);
+    frames = &frame;
+    uint64_t ended_ns = call_back(sched, call);
+    tw__sched_lock(shard);
+    release_called(shard, call);
+    frames = frame.outer;
+    tw__sched_stats_call(shard, call->seen.late_ns, ended_ns - call->begun_ns);
+    *ready = finish(shard, call);
+    return ended_ns;
+}

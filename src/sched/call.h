@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One call of a callback.
+ */
+#ifndef TW_SCHED_CALL_H
+#define TW_SCHED_CALL_H
+
+#include "internal.h"
+
+/* True inside a callback of this scheduler, on this thread: of the task with that id, or of any when id is
+ * 0. */
+bool tw__sched_inside(const struct tw_sched *sched, uint64_t id);
+
+/* Begins the call of a READY task, unless its policy puts that off: then the task is filed for later. The
+ * shard's lock is held. Returns whether the call has begun. */
+bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t now_ns,
+                              struct tw__sched_call *call);
+
+/* Makes a call that has begun, and ends it; the shard's lock is let go of meanwhile. Returns the time at its
+ * end; *ready tells whether the task is in the ready list again. */
+uint64_t tw__sched_call_make(struct tw__sched_shard *shard, const struct tw__sched_call *call, bool *ready);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Filing: a shard's wheel, and how long its timer thread may sleep.
+ *
+ * Filing a task again cannot fail: whether the wheel will take it was asked when it was added or moved
+ * (tw__sched_every_reach(), tw__sched_task_probe()), where an error could still be returned; and a wheel that
+ * has fallen behind is brought to the present first (tw__sched_catch_up()).
+ *
+ * Nothing is overslept. `wake` of a shard is the tick until which the timer thread means to sleep, written
+ * under the shard's lock; whoever files an earlier task under that lock wakes it. While it is up `wake` is 0
+ * and nobody needs to, because it looks at every shard again before it sleeps.
+ */
+#include "filing.h"
+
+#include "clock.h"
+#include "pool.h"
+
+/* ---- waking --------------------------------------------------------------------------------------------- */
+
+/* The timer thread sleeps until `wake`; 0 means that it is up and will look again by itself. */
+static void wake_for(struct tw__sched_shard *shard, uint64_t tick)
+{
+    if (tick >= shard->wake)
+        return;
+    shard->wake = 0;
+    tw__sched_clock_wake(shard->sched);
+}
+
+void tw__sched_awake(struct tw__sched_shard *shard)
+{
+    shard->wake = 0;
+}
+
+uint64_t tw__sched_first_tick(struct tw__sched_shard *shard)
+{
+    bool for_workers = shard->sched->options.workers > 0;
+    if (shard->stopped)
+        return TW_NEVER;
+    tw__sched_loose_settle(shard);
+    bool now = for_workers ? shard->caught > 0 : !tw__list_empty(&shard->ready);
+    return now ? 0 : tw_wheel_next_bound(shard->wheel);
+}
+
+uint64_t tw__sched_asleep(struct tw__sched_shard *shard)
+{
+    return shard->wake = tw__sched_first_tick(shard);
+}
+
+/* ---- the wheel ------------------------------------------------------------------------------------------ */
+
+void tw__sched_catch_up(struct tw__sched_shard *shard)
+{
+    uint64_t tick = tw__sched_tick_now(shard->sched, tw__sched_clock_read(shard->sched));
+    struct tw_timer *timer;
+    tw__sched_loose_settle(shard);
+    while ((timer = tw_wheel_poll(shard->wheel, tick)) != NULL) {
+        tw__sched_task_ready(&shard->ready, timer);
+        shard->caught++;
+    }
+    if (shard->caught > 0)
+        tw__sched_clock_wake(shard->sched);
+}
+
+/* Adds a timer to the wheel; one that will not take it is brought to the present and asked again. */
+static int add_timer(struct tw__sched_shard *shard, struct tw_timer *timer, uint64_t tick)
+{
+    int error = tw_wheel_add_at(shard->wheel, timer, tick);
+    if (error == 0)
+        return 0;
+    tw__sched_catch_up(shard);
+    return tw_wheel_add_at(shard->wheel, timer, tick);
+}
+
+int tw__sched_task_file(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
+{
+    uint64_t tick = tw__sched_tick_due(shard->sched, due_ns);
+    int error = add_timer(shard, &task->timer, tick);
+    if (error != 0)
+        return error;
+    task->due_ns = due_ns;
+    task->state = TW__SCHED_PENDING;
+    shard->stats.pending++;
+    wake_for(shard, tick);
+    return 0;
+}
+
+void tw__sched_task_unfile(struct tw__sched_shard *shard, struct tw__sched_task *task)
+{
+    tw__list_remove(&task->link);
+    tw_timer_init(&task->timer);
+    shard->stats.pending--;
+}
+
+static int refile_ready(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
+{
+    struct tw__link *before = task->link.prev;
+    tw__sched_task_unfile(shard, task);
+    int error = tw__sched_task_file(shard, task, due_ns);
+    if (error != 0) { /* back to where it was */
+        tw__list_insert(&task->link, before->next);
+        shard->stats.pending++;
+    }
+    return error;
+}
+
+int tw__sched_task_refile(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
+{
+    uint64_t tick = tw__sched_tick_due(shard->sched, due_ns);
+    int error = task->state == TW__SCHED_READY ? 0 : tw_wheel_move_at(shard->wheel, &task->timer, tick);
+    if (error != 0)
+        tw__sched_catch_up(shard); /* which may make it ready */
+    if (task->state == TW__SCHED_READY)
+        return refile_ready(shard, task, due_ns);
+    if (error != 0 && (error = tw_wheel_move_at(shard->wheel, &task->timer, tick)) != 0)
+        return error;
+    task->due_ns = due_ns;
+    wake_for(shard, tick);
+    return 0;
+}
+
+static int probe(struct tw__sched_shard *shard, uint64_t tick)
+{
+    struct tw_timer timer;
+    tw_timer_init(&timer);
+    int error = add_timer(shard, &timer, tick);
+    tw_wheel_cancel(shard->wheel, &timer);
+    return error;
+}
+
+int tw__sched_task_probe(struct tw__sched_shard *shard, uint64_t due_ns)
+{
+    return probe(shard, tw__sched_tick_due(shard->sched, due_ns));
+}
+
+/* The next call lies a period after one that is due. A wheel that grows reaches at least half as far as it does
+ * now, wherever it stands. */
+int tw__sched_every_reach(struct tw__sched_shard *shard, const struct tw_every *every)
+{
+    uint64_t ticks = (every->period_ns - 1) / shard->sched->options.tick_ns + 1;
+    if (ticks > tw_wheel_range(shard->wheel))
+        return TW_ERANGE;
+    if (shard->sched->geometry.overflow != TW_OVERFLOW_GROW)
+        return 0;
+    return probe(shard, tw__add_saturating(tw_wheel_now(shard->wheel), tw__add_saturating(ticks, ticks)));
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The memory of tasks: their lines, their ids, their details.
+ *
+ * A task is one cache line in a chunk of a thousand that never moves; its id says which, and of which
+ * generation. When a task ends its generation goes up, so the id finds nothing any more. Generations do not
+ * start over: a line whose 2^32 are used up is left alone for good (64 bytes for each four thousand million
+ * tasks).
+ *
+ * A task that repeats has details, one of a thousand blocks in a chunk. A task with a key has them in a block
+ * of its own, in front of the bytes of the key.
+ */
+#include "pool.h"
+
+#include "memory.h"
+#include "table.h"
+
+#include <string.h>
+
+/* ---- lines ---------------------------------------------------------------------------------------------- */
+
+enum { FIRST_CHUNKS = 16 };
+
+/* Makes room for the address of one more chunk. */
+static bool widen_table(struct tw__sched_shard *shard)
+{
+    if (shard->chunk_count < shard->chunk_room)
+        return true;
+    uint32_t room = shard->chunk_room == 0 ? FIRST_CHUNKS : shard->chunk_room * 2;
+    struct tw__sched_task **chunks = tw__sched_alloc(shard->sched, room * sizeof(void *));
+    if (chunks == NULL)
+        return false;
+    for (uint32_t i = 0; i < shard->chunk_count; i++)
+        chunks[i] = shard->chunks[i];
+    if (shard->chunks != NULL)
+        tw__sched_dealloc(shard->sched, shard->chunks, shard->chunk_room * sizeof(void *));
+    shard->chunks = chunks;
+    shard->chunk_room = room;
+    return true;
+}
+
+static void push_free(struct tw__sched_shard *shard, struct tw__sched_task *task)
+{
+    task->next_free = shard->free;
+    shard->free = task->index;
+    shard->room++;
+}
+
+enum { CHUNK_BYTES = TW__SCHED_CHUNK * sizeof(struct tw__sched_task) + TW__SCHED_LINE };
+
+/* A chunk begins on a cache line; the bytes before say how far the block begins before it. */
+static bool add_chunk(struct tw__sched_shard *shard)
+{
+    if (shard->chunk_count == 1u << (TW__SCHED_INDEX_BITS - TW__SCHED_CHUNK_SHIFT) || !widen_table(shard))
+        return false;
+    char *block = tw__sched_alloc(shard->sched, CHUNK_BYTES);
+    if (block == NULL)
+        return false;
+    size_t skip = TW__SCHED_LINE - (uintptr_t)block % TW__SCHED_LINE; /* 1 to 64 */
+    struct tw__sched_task *chunk = (struct tw__sched_task *)(void *)(block + skip);
+    block[skip - 1] = (char)skip;
+    uint32_t first = shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
+    shard->chunks[shard->chunk_count++] = chunk;
+    for (uint32_t i = TW__SCHED_CHUNK; i-- > 0;) {
+        chunk[i] = (struct tw__sched_task){.index = first + i, .generation = 1};
+        push_free(shard, &chunk[i]);
+    }
+    return true;
+}
+
+bool tw__sched_tasks_reserve(struct tw__sched_shard *shard, uint64_t n)
+{
+    uint64_t most = UINT64_C(1) << TW__SCHED_INDEX_BITS,
+             made = (uint64_t)shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
+    tw__sched_loose_settle(shard);
+    if (n > shard->room && n - shard->room > most - made)
+        return false;
+    while (shard->room < n)
+        if (!add_chunk(shard))
+            return false;
+    return true;
+}
+
+struct tw__sched_task *tw__sched_task_take(struct tw__sched_shard *shard)
+{
+    if (shard->free == TW__SCHED_NONE)
+        tw__sched_loose_settle(shard);
+    if (shard->free == TW__SCHED_NONE && !add_chunk(shard))
+        return NULL;
+    struct tw__sched_task *task = tw__sched_task_at(shard, shard->free);
+    shard->free = task->next_free;
+    shard->room--;
+    tw_timer_init(&task->timer);
+    task->again = task->dead = task->waited = task->counted = task->detailed = 0;
+    return task;
+}
+
+/* ---- details -------------------------------------------------------------------------------------------- */
+
+static void free_key(struct tw__sched_shard *shard, struct tw__sched_details *details)
+{
+    tw__sched_dealloc(shard->sched, details, sizeof(struct tw__sched_keyed) + details->key_size);
+}
+
+static bool add_details(struct tw__sched_shard *shard)
+{
+    void **chunk =
+        tw__sched_alloc(shard->sched, sizeof(void *) + TW__SCHED_CHUNK * sizeof(struct tw__sched_details));
+    if (chunk == NULL)
+        return false;
+    *chunk = shard->details.chunks;
+    shard->details.chunks = chunk;
+    struct tw__sched_details *block = (struct tw__sched_details *)(chunk + 1);
+    for (uint32_t i = 0; i < TW__SCHED_CHUNK; i++) {
+        *(void **)&block[i] = shard->details.free;
+        shard->details.free = &block[i];
+    }
+    shard->details.room += TW__SCHED_CHUNK;
+    return true;
+}
+
+bool tw__sched_details_reserve(struct tw__sched_shard *shard, uint64_t n)
+{
+    while (shard->details.room < n)
+        if (!add_details(shard))
+            return false;
+    return true;
+}
+
+struct tw__sched_details *tw__sched_details_take(struct tw__sched_shard *shard)
+{
+    if (shard->details.free == NULL && !add_details(shard))
+        return NULL;
+    struct tw__sched_details *details = shard->details.free;
+    shard->details.free = *(void **)details;
+    shard->details.room--;
+    *details = (struct tw__sched_details){.holders = 1};
+    return details;
+}
+
+void tw__sched_details_drop(struct tw__sched_shard *shard, struct tw__sched_details *details)
+{
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a detailed task has details */
+    if (--details->holders > 0)
+        return;
+    if (details->key_size > 0) {
+        free_key(shard, details);
+        return;
+    }
+    *(void **)details = shard->details.free;
+    shard->details.free = details;
+    shard->details.room++;
+}
+
+/* ---- keys ----------------------------------------------------------------------------------------------- */
+
+struct tw__sched_details *tw__sched_key_new(struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                                            const struct tw__sched_key *key)
+{
+    struct tw__sched_keyed *keyed = tw__sched_alloc(shard->sched, sizeof *keyed + key->size);
+    if (keyed == NULL)
+        return NULL;
+    *keyed = (struct tw__sched_keyed){.tag = key->tag};
+    keyed->details.holders = 1;
+    keyed->details.key_size = (uint32_t)key->size;
+    memcpy(keyed->bytes, key->bytes, key->size);
+    if (tw__sched_table_add(shard, &(struct tw__sched_cell){key->tag, task->index, &keyed->details})) {
+        shard->stats.keys++;
+        return &keyed->details;
+    }
+    free_key(shard, &keyed->details);
+    return NULL;
+}
+
+/* Makes the table forget a key. The details stay. */
+static void forget_key(struct tw__sched_shard *shard, struct tw__sched_details *details)
+{
+    tw__sched_table_remove(shard, tw__sched_keyed_of(details)->tag, details);
+    shard->stats.keys--;
+}
+
+/* ---- the quota ------------------------------------------------------------------------------------------ */
+
+bool tw__sched_quota_take(struct tw__sched_shard *shard, struct tw__sched_task *task)
+{
+    struct tw_sched *sched = shard->sched;
+    uint64_t most = sched->options.max_pending;
+    if (most == 0 || task->counted)
+        return true;
+    if (atomic_fetch_add_explicit(&sched->counted, 1, memory_order_relaxed) < most) {
+        task->counted = 1;
+        return true;
+    }
+    atomic_fetch_sub_explicit(&sched->counted, 1, memory_order_relaxed);
+    shard->stats.refused++;
+    return false;
+}
+
+void tw__sched_quota_give_back(struct tw__sched_shard *shard, struct tw__sched_task *task)
+{
+    if (task->counted)
+        atomic_fetch_sub_explicit(&shard->sched->counted, 1, memory_order_relaxed);
+    task->counted = 0;
+}
+
+/* ---- the end of a task ---------------------------------------------------------------------------------- */
+
+/* The end of a task, though its memory is not yet free for the next one. */
+static void end_task(struct tw__sched_shard *shard, struct tw__sched_task *task)
+{
+    tw__sched_quota_give_back(shard, task);
+    struct tw__sched_details *details = tw__sched_task_details(task);
+    if (details != NULL && details->key_size > 0)
+        forget_key(shard, details);
+    if (details != NULL)
+        tw__sched_details_drop(shard, details);
+    task->state = TW__SCHED_FREE;
+}
+
+/* Makes the memory of a task free for the next generation, of which there is one but for the last. */
+static void retire(struct tw__sched_shard *shard, struct tw__sched_task *task)
+{
+    if (task->generation == UINT32_MAX)
+        return;
+    task->generation++;
+    push_free(shard, task);
+}
+
+void tw__sched_task_drop(struct tw__sched_shard *shard, struct tw__sched_task *task)
+{
+    end_task(shard, task);
+    retire(shard, task);
+}
+
+/* ---- loose tasks ---------------------------------------------------------------------------------------- */
+
+static void tighten(struct tw__sched_shard *shard, struct tw__sched_task **loose)
+{
+    struct tw__sched_task *task = *loose;
+    if (task == NULL)
+        return;
+    *loose = NULL;
+    tw_wheel_cancel(shard->wheel, &task->timer);
+    retire(shard, task);
+}
+
+/* A cancelled task is at an end at once, but stays in its list in the wheel until a few more were cancelled:
+ * its neighbours' cache lines, which taking it out will write to, are asked for now and have come by then. With
+ * a million tasks pending that is a third of what a cancel costs. */
+void tw__sched_task_loosen(struct tw__sched_shard *shard, struct tw__sched_task *task)
+{
+    struct tw__sched_task **loose = &shard->loose[shard->loose_next++ % TW__SCHED_LOOSE];
+    tw_timer_prefetch(&task->timer);
+    end_task(shard, task);
+    shard->stats.pending--;
+    tighten(shard, loose);
+    *loose = task;
+    shard->any_loose = true;
+}
+
+void tw__sched_loose_settle(struct tw__sched_shard *shard)
+{
+    if (!shard->any_loose)
+        return;
+    shard->any_loose = false;
+    for (uint32_t i = 0; i < TW__SCHED_LOOSE; i++)
+        tighten(shard, &shard->loose[i]);
+}
+
+/* ---- looking -------------------------------------------------------------------------------------------- */
+
+void tw__sched_task_describe(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                             struct tw_task *seen)
+{
+    const struct tw__sched_details *details = tw__sched_task_details(task);
+    *seen = (struct tw_task){.id = tw__sched_task_id(shard, task), .due_ns = task->due_ns};
+    if (details == NULL) {
+        seen->fn = task->fn;
+        seen->arg = task->arg;
+        return;
+    }
+    seen->fn = details->fn;
+    seen->arg = details->arg;
+    seen->period_ns = details->period_ns;
+    seen->left = details->period_ns > 0 ? details->left : 0;
+    seen->missed = details->missed;
+    seen->policy = (enum tw_missed)details->policy;
+    seen->key = details->key_size > 0 ? tw__sched_key_bytes(details) : NULL;
+    seen->key_size = details->key_size;
+}
+
+/* ---- the end of the pool -------------------------------------------------------------------------------- */
+
+void tw__sched_pool_end(struct tw__sched_shard *shard)
+{
+    for (uint32_t i = 0; i < shard->chunk_count; i++) {
+        char *chunk = (char *)shard->chunks[i];
+        tw__sched_dealloc(shard->sched, chunk - chunk[-1], CHUNK_BYTES);
+    }
+    if (shard->chunks != NULL)
+        tw__sched_dealloc(shard->sched, shard->chunks, shard->chunk_room * sizeof(void *));
+    while (shard->details.chunks != NULL) {
+        void **chunk = shard->details.chunks;
+        shard->details.chunks = *chunk;
+        tw__sched_dealloc(shard->sched, chunk,
+                          sizeof(void *) + TW__SCHED_CHUNK * sizeof(struct tw__sched_details));
+    }
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The memory of tasks, their ids and details. The shard's lock is held, but where a comment says otherwise.
+ */
+#ifndef TW_SCHED_POOL_H
+#define TW_SCHED_POOL_H
+
+#include "internal.h"
+
+/* ---- ids ------------------------------------------------------------------------------------------------ */
+
+static inline struct tw__sched_task *tw__sched_task_at(const struct tw__sched_shard *shard, uint32_t index)
+{
+    return &shard->chunks[index >> TW__SCHED_CHUNK_SHIFT][index & (TW__SCHED_CHUNK - 1)];
+}
+
+static inline uint64_t tw__sched_task_id(const struct tw__sched_shard *shard, const struct tw__sched_task *task)
+{
+    return (uint64_t)task->generation << 32 | shard->number << TW__SCHED_INDEX_BITS | task->index;
+}
+
+static inline struct tw__sched_details *tw__sched_task_details(const struct tw__sched_task *task)
+{
+    return task->detailed ? (struct tw__sched_details *)task->arg : NULL;
+}
+
+/* The shard of an id; NULL when there is none such. No lock is needed. */
+static inline struct tw__sched_shard *tw__sched_shard_of(const struct tw_sched *sched, uint64_t id)
+{
+    uint32_t number = (uint32_t)id >> TW__SCHED_INDEX_BITS;
+    return number < sched->options.shards ? &sched->shard[number] : NULL;
+}
+
+/* The task of an id, or NULL. */
+static inline struct tw__sched_task *tw__sched_task_find(const struct tw__sched_shard *shard, uint64_t id)
+{
+    uint32_t index = (uint32_t)id & ((1u << TW__SCHED_INDEX_BITS) - 1);
+    if (index >> TW__SCHED_CHUNK_SHIFT >= shard->chunk_count)
+        return NULL;
+    struct tw__sched_task *task = tw__sched_task_at(shard, index);
+    return task->generation == id >> 32 && task->state != TW__SCHED_FREE ? task : NULL;
+}
+
+/* ---- beginning and end ---------------------------------------------------------------------------------- */
+
+/* Makes room for n tasks, or details. False: no memory. */
+bool tw__sched_tasks_reserve(struct tw__sched_shard *shard, uint64_t n);
+bool tw__sched_details_reserve(struct tw__sched_shard *shard, uint64_t n);
+/* Gives all memory back. Nobody else knows the shard any more. */
+void tw__sched_pool_end(struct tw__sched_shard *shard);
+
+/* A task to be filed: free no more, but in no list. NULL: no memory. */
+struct tw__sched_task *tw__sched_task_take(struct tw__sched_shard *shard);
+/* The end of a task: its id is stale from here, its key names it no more. Lets go of its details. */
+void tw__sched_task_drop(struct tw__sched_shard *shard, struct tw__sched_task *task);
+/* The same for a PENDING task, which leaves the wheel a little later. */
+void tw__sched_task_loosen(struct tw__sched_shard *shard, struct tw__sched_task *task);
+/* Takes cancelled tasks out of the wheel; before it is asked for what is due, or memory is wanted. */
+void tw__sched_loose_settle(struct tw__sched_shard *shard);
+
+/* Details for a task without a key. NULL: no memory. */
+struct tw__sched_details *tw__sched_details_take(struct tw__sched_shard *shard);
+/* One holder less; the last one frees them. */
+void tw__sched_details_drop(struct tw__sched_shard *shard, struct tw__sched_details *details);
+
+/* ---- keys ----------------------------------------------------------------------------------------------- */
+
+/* The details of a task with a key. */
+struct tw__sched_keyed {
+    struct tw__sched_details details;
+    uint32_t tag; /* the hash's lower half */
+    unsigned char bytes[];
+};
+
+static inline const struct tw__sched_keyed *tw__sched_keyed_of(const struct tw__sched_details *details)
+{
+    return (const struct tw__sched_keyed *)(const void *)details;
+}
+
+/* The key of details that have one. */
+static inline const void *tw__sched_key_bytes(const struct tw__sched_details *details)
+{
+    return tw__sched_keyed_of(details)->bytes;
+}
+
+/* A key and its hash, of which the tag is the lower half. */
+struct tw__sched_key {
+    const void *bytes;
+    size_t size;
+    uint32_t tag;
+};
+
+/* Makes a key name a task. Returns the details of that task, to be filled in; NULL: no memory. */
+struct tw__sched_details *tw__sched_key_new(struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                                            const struct tw__sched_key *key);
+
+/* ---- the quota ------------------------------------------------------------------------------------------ */
+
+/* Counts a task towards max_pending. False: there are too many. */
+bool tw__sched_quota_take(struct tw__sched_shard *shard, struct tw__sched_task *task);
+void tw__sched_quota_give_back(struct tw__sched_shard *shard, struct tw__sched_task *task);
+
+/* ---- looking -------------------------------------------------------------------------------------------- */
+
+/* True when a RUNNING task will be filed again as things stand. */
+static inline bool tw__sched_task_goes_on(const struct tw__sched_task *task)
+{
+    const struct tw__sched_details *details = tw__sched_task_details(task);
+    return !task->dead && (task->again || (details != NULL && details->period_ns > 0 && details->left > 0));
+}
+
+/* What a task calls, and with what. */
+static inline struct tw__sched_value tw__sched_task_value(const struct tw__sched_task *task)
+{
+    const struct tw__sched_details *details = tw__sched_task_details(task);
+    return details != NULL ? (struct tw__sched_value){details->fn, details->arg}
+                           : (struct tw__sched_value){task->fn, task->arg};
+}
+
+/* Describes a task. */
+void tw__sched_task_describe(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                             struct tw_task *seen);
+
+/* ---- arguments ------------------------------------------------------------------------------------------ */
+
+/* Whether the release hook is to be told of a value. */
+static inline bool tw__sched_value_owned(const struct tw_sched *sched, const struct tw__sched_value *value)
+{
+    const struct tw_sched_options *options = &sched->options;
+    return options->release != NULL && value->fn != NULL &&
+           (options->release_of == NULL || options->release_of == value->fn);
+}
+
+/* Tells it. No lock is held. */
+static inline void tw__sched_value_release(const struct tw_sched *sched, const struct tw__sched_value *value)
+{
+    if (tw__sched_value_owned(sched, value))
+        sched->options.release(sched->options.hook_arg, value->arg);
+}
+
+#endif
