@@ -15,20 +15,25 @@
 
 /* ---- who is inside -------------------------------------------------------------------------------------- */
 
-/* The callbacks that this thread is in: one, or more where a callback drives another scheduler. */
-struct frame {
-    const struct tw_sched *sched;
-    uint64_t id;
-    const struct frame *outer;
-};
-static _Thread_local const struct frame *frames;
-
-bool tw__sched_inside(const struct tw_sched *sched, uint64_t id)
+bool tw__sched_inside_task(const struct tw__sched_shard *shard, uint64_t id)
 {
-    for (const struct frame *frame = frames; frame != NULL; frame = frame->outer)
-        if (frame->sched == sched && (id == 0 || frame->id == id))
+    for (struct tw__link *at = shard->busy.next; at != &shard->busy; at = at->next) {
+        const struct tw__sched_call *call = tw__sched_call_linked(at);
+        if ((id == 0 || call->seen.id == id) && pthread_equal(call->thread, pthread_self()))
             return true;
+    }
     return false;
+}
+
+bool tw__sched_inside(const struct tw_sched *sched)
+{
+    bool inside = false;
+    for (uint32_t i = 0; i < sched->options.shards && !inside; i++) {
+        tw__sched_lock(&sched->shard[i]);
+        inside = tw__sched_inside_task(&sched->shard[i], 0);
+        tw__sched_unlock(&sched->shard[i]);
+    }
+    return inside;
 }
 
 /* ---- periods; the lock is held -------------------------------------------------------------------------- */
@@ -92,11 +97,12 @@ bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_ta
     if (put_off(shard, task, now_ns))
         return false;
     call->task = task;
+    call->thread = pthread_self();
     call->begun_ns = now_ns;
     tw__sched_task_describe(shard, task, &call->seen);
     call->seen.late_ns = now_ns > task->due_ns ? now_ns - task->due_ns : 0;
     task->state = TW__SCHED_RUNNING;
-    tw__list_append(&shard->busy, &task->link);
+    tw__list_append(&shard->busy, &call->link);
     shard->stats.running++;
     shard->stats.fired++;
     if (!tw__sched_task_goes_on(task))
@@ -149,12 +155,11 @@ static bool go_on(struct tw__sched_shard *shard, struct tw__sched_task *task, co
 }
 
 /* Ends a call. Returns whether the task is now in the ready list. */
-static bool finish(struct tw__sched_shard *shard, const struct tw__sched_call *call)
+static bool finish(struct tw__sched_shard *shard, struct tw__sched_call *call)
 {
     struct tw__sched_task *task = call->task;
     bool waited = task->waited || shard->stopped;
-    tw__list_remove(&task->link);
-    tw_timer_init(&task->timer);
+    tw__list_remove(&call->link);
     task->waited = 0;
     shard->stats.running--;
     bool goes_on = go_on(shard, task, &call->seen);
@@ -205,16 +210,12 @@ static void release_called(struct tw__sched_shard *shard, const struct tw__sched
     tw__sched_lock(shard);
 }
 
-uint64_t tw__sched_call_make(struct tw__sched_shard *shard, const struct tw__sched_call *call, bool *ready)
+uint64_t tw__sched_call_make(struct tw__sched_shard *shard, struct tw__sched_call *call, bool *ready)
 {
-    struct tw_sched *sched = shard->sched;
-    struct frame frame = {sched, call->seen.id, frames};
     tw__sched_unlock(shard);
-    frames = &frame;
-    uint64_t ended_ns = call_back(sched, call);
+    uint64_t ended_ns = call_back(shard->sched, call);
     tw__sched_lock(shard);
     release_called(shard, call);
-    frames = frame.outer;
     tw__sched_stats_call(shard, call->seen.late_ns, ended_ns - call->begun_ns);
     *ready = finish(shard, call);
     return ended_ns;

@@ -7,9 +7,11 @@
 
 #include "internal.h"
 
-/* True inside a callback of this scheduler, on this thread: of the task with that id, or of any when id is
- * 0. */
-bool tw__sched_inside(const struct tw_sched *sched, uint64_t id);
+/* True inside a callback of this shard, on this thread: of the task with that id, or of any when id is 0. The
+ * shard's lock is held. */
+bool tw__sched_inside_task(const struct tw__sched_shard *shard, uint64_t id);
+/* True inside a callback of this scheduler, on this thread. No lock is held. */
+bool tw__sched_inside(const struct tw_sched *sched);
 
 /* Begins the call of a READY task, unless its policy puts that off: then the task is filed for later. The
  * shard's lock is held. Returns whether the call has begun. */
@@ -18,6 +20,6 @@ bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_ta
 
 /* Makes a call that has begun, and ends it; the shard's lock is let go of meanwhile. Returns the time at its
  * end; *ready tells whether the task is in the ready list again. */
-uint64_t tw__sched_call_make(struct tw__sched_shard *shard, const struct tw__sched_call *call, bool *ready);
+uint64_t tw__sched_call_make(struct tw__sched_shard *shard, struct tw__sched_call *call, bool *ready);
 
 #endif

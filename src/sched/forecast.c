@@ -122,6 +122,14 @@ static bool count_list(struct forecast *forecast, const struct tw__link *head)
     return true;
 }
 
+static bool count_busy(struct forecast *forecast, const struct tw__link *head)
+{
+    for (struct tw__link *at = head->next; at != head; at = at->next)
+        if (count_task(forecast, tw__sched_call_linked(at)->task))
+            return false;
+    return true;
+}
+
 static bool read_wheel(struct forecast *forecast, struct tw__sched_shard *shard)
 {
     uint32_t budget = WHEEL;
@@ -131,7 +139,7 @@ static bool read_wheel(struct forecast *forecast, struct tw__sched_shard *shard)
     return tw_wheel_visit_budget(shard->wheel, tw__sched_tick_due(shard->sched, forecast->end_ns), &budget,
                                  visit_timer, forecast) &&
            count_list(forecast, &shard->ready) && count_list(forecast, &shard->sent) &&
-           count_list(forecast, &shard->busy);
+           count_busy(forecast, &shard->busy);
 }
 
 /* ---- from the tasks -------------------------------------------------------------------------------------- */

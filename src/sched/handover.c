@@ -93,7 +93,7 @@ static void withhold_value(const struct tw__sched_shard *shard, struct handing *
 static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
 {
     for (struct tw__link *at = shard->busy.next; at != &shard->busy; at = at->next) {
-        struct tw__sched_task *task = tw__sched_task_linked(at);
+        struct tw__sched_task *task = tw__sched_call_linked(at)->task;
         if (!tw__sched_task_goes_on(task))
             continue;
         describe(shard, task, handing);
@@ -170,7 +170,7 @@ static void wait_until_idle(struct tw__sched_shard *shard)
 
 uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand, void *arg)
 {
-    bool wait = (flags & TW_STOP_NOWAIT) == 0 && !tw__sched_inside(sched, 0);
+    bool wait = (flags & TW_STOP_NOWAIT) == 0 && !tw__sched_inside(sched);
     uint64_t handed = 0;
     for (uint32_t i = 0; i < sched->options.shards; i++) {
         struct tw__sched_shard *shard = &sched->shard[i];

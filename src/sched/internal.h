@@ -72,8 +72,10 @@ struct tw__sched_task {
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct tw__sched_task) == 64, "a task is one cache line");
 
-/* A call under way. */
+/* A call under way, on the stack of the thread that makes it. */
 struct tw__sched_call {
+    struct tw__link link; /* in the busy list */
+    pthread_t thread;
     struct tw__sched_task *task;
     struct tw_task seen;
     uint64_t begun_ns;
@@ -122,7 +124,7 @@ struct tw__sched_shard {
     struct tw__sched_blocks details;
     struct tw__link ready; /* due, in the order in which they start */
     struct tw__link sent;  /* with the caller's executor */
-    struct tw__link busy;  /* their callbacks are under way */
+    struct tw__link busy;  /* the calls under way */
     struct tw__link aside; /* a drain is about to hand them over */
     uint64_t caught;       /* made ready by tw__sched_catch_up(), and no worker told yet */
     bool stopped;
@@ -159,10 +161,16 @@ struct tw_sched {
     struct tw__sched_shard *shard;
 };
 
-/* The task that a link of one of the lists is in. */
+/* The task that a link of the ready, the sent or the aside list is in. */
 static inline struct tw__sched_task *tw__sched_task_linked(struct tw__link *link)
 {
     return (struct tw__sched_task *)(void *)link;
+}
+
+/* The call that a link of the busy list is in. */
+static inline struct tw__sched_call *tw__sched_call_linked(struct tw__link *link)
+{
+    return TW_CONTAINER(link, struct tw__sched_call, link);
 }
 
 #endif

@@ -218,25 +218,35 @@ static void wait_for(struct tw__sched_shard *shard, uint64_t id)
         pthread_cond_wait(&shard->idle, &shard->lock);
 }
 
+/* Returns: 0, and what was found in *found; TW_EDEADLK. The lock is let go of while it waits. */
+static int cancel_and_wait(struct tw__sched_shard *shard, uint64_t id, enum tw_cancelled *found,
+                           struct tw__sched_value *value)
+{
+    struct tw__sched_task *task = tw__sched_task_find(shard, id);
+    if (task == NULL)
+        return 0;
+    if (tw__sched_inside_task(shard, id))
+        return TW_EDEADLK;
+    *found = tw__sched_task_cancel(shard, task, value);
+    wait_for(shard, id);
+    return 0;
+}
+
 int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found)
 {
     struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
-    if (tw__sched_inside(sched, id))
-        return TW_EDEADLK;
+    struct tw__sched_value value = {NULL, NULL};
     enum tw_cancelled result = TW_GONE;
+    int error = 0;
     if (shard != NULL) {
-        struct tw__sched_value value = {NULL, NULL};
         tw__sched_lock(shard);
-        struct tw__sched_task *task = tw__sched_task_find(shard, id);
-        if (task != NULL)
-            result = tw__sched_task_cancel(shard, task, &value);
-        wait_for(shard, id);
+        error = cancel_and_wait(shard, id, &result, &value);
         tw__sched_unlock(shard);
         tw__sched_value_release(sched, &value);
     }
-    if (found != NULL)
+    if (found != NULL && error == 0)
         *found = result;
-    return 0;
+    return error;
 }
 
 /* ---- moving --------------------------------------------------------------------------------------------- */
@@ -259,7 +269,7 @@ static int move_running(struct tw__sched_shard *shard, struct tw__sched_task *ta
     struct tw__sched_details *details = tw__sched_task_details(task);
     bool noted = task->again;
     if (task->dead ||
-        (!tw__sched_task_goes_on(task) && !tw__sched_inside(shard->sched, tw__sched_task_id(shard, task))))
+        (!tw__sched_task_goes_on(task) && !tw__sched_inside_task(shard, tw__sched_task_id(shard, task))))
         return TW_EGONE;
     int error = tw__sched_task_again(shard, task, due_ns);
     if (error == 0 && !noted && details != NULL && details->left > 0 && details->left != TW_FOREVER)
