@@ -14,6 +14,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "schedules/grave.h"
+#include "schedules/place.h"
+
 enum {
     SLEEP_MAX_MS = 3600 * 1000,
     ROUNDS = 2 /* of the event loop from a tick to the next, while there is a backlog */
@@ -79,9 +82,10 @@ void tw__alarm_soon(void)
 
 uint64_t tw__alarm_work(uint64_t now_ms)
 {
-    if (tw__schedule_reaping())
+    if (tw__grave_reaping(tw__shared.schedules))
         return now_ms + 1; /* not at once: a schedule may be with the thread that frees, and not be here yet */
-    uint64_t next = tw__next_work(), retry = tw_wheel_next_bound(tw__all.retries);
+    uint64_t next = tw__place_next_work(tw__shared.schedules),
+             retry = tw_wheel_next_bound(tw__shared.schedules->retries);
     if (retry == TW_NEVER)
         return next;
     uint64_t monotonic_ms = RedisModule_MonotonicMicroseconds() / 1000;
@@ -91,7 +95,8 @@ uint64_t tw__alarm_work(uint64_t now_ms)
 
 void tw__alarm_next(void)
 {
-    uint64_t now_ms = tw__now_ms(), next = tw__any_waiting() ? now_ms : tw__alarm_work(now_ms);
+    uint64_t now_ms = tw__now_ms(),
+             next = tw__place_any_waiting(tw__shared.schedules) ? now_ms : tw__alarm_work(now_ms);
     if (next != TW_NEVER)
         tw__alarm_at(next);
 }

@@ -19,6 +19,8 @@
 
 #include "keys.h"
 #include "strings.h"
+#include "schedules/place.h"
+#include "schedules/schedule.h"
 
 enum { LEAVING = 8 };
 
@@ -77,7 +79,7 @@ static void let_leave(void)
 static void finish_task(struct tw__schedule *schedule, struct tw__task *task)
 {
     struct tw__bytes id = tw__task_id(task);
-    uint64_t hash = tw__table_hash(id.at, id.size);
+    uint64_t hash = tw__schedule_hash(tw__shared.schedules, id);
     tw__table_prefetch(&schedule->tasks, hash);
     if (leaving_count == LEAVING)
         let_leave();
@@ -86,7 +88,7 @@ static void finish_task(struct tw__schedule *schedule, struct tw__task *task)
     leaving[leaving_count++].hash = hash;
     tw__batch_touch(schedule);
     schedule->left = true;
-    tw__vector_add(&schedule->once, tw__string_new(id));
+    tw__vector_add(&schedule->once, tw__string_new(id), &tw__shared.schedules->memory);
 }
 
 /* ---- from beginning to end ------------------------------------------------------------------------------------------ */
@@ -142,7 +144,7 @@ void tw__batch_finish(void)
         RedisModule_Free(one);
     }
     RedisModule_SelectDb(batch, db);
-    tw__all.turn = NULL;
+    tw__shared.schedules->probe = NULL;
     batch = NULL;
 }
 
@@ -162,13 +164,14 @@ void tw__batch_forget(struct tw__schedule *schedule)
 void tw__batch_watch(struct tw__task *task)
 {
     disturbed = false;
-    tw__all.delivering = task;
+    tw__shared.schedules->delivering = task;
 }
 
 bool tw__batch_same(const struct tw__task *task)
 {
-    bool same = tw__all.delivering == task && tw__schedule_of(task)->attached;
-    tw__all.delivering = NULL;
+    bool same =
+        tw__shared.schedules->delivering == task && tw__schedule_of(tw__shared.schedules, task)->attached;
+    tw__shared.schedules->delivering = NULL;
     return same;
 }
 
@@ -202,13 +205,14 @@ static void file_again(struct tw__schedule *schedule, struct tw__task *task, uin
     }
     tw__batch_touch(schedule);
     schedule->left = true;
-    tw__vector_add(&schedule->next, tw__string_new(tw__task_id(task)));
-    tw__vector_add(&schedule->next, tw__string_of_number(due));
+    tw__vector_add(&schedule->next, tw__string_new(tw__task_id(task)), &tw__shared.schedules->memory);
+    tw__vector_add(&schedule->next, tw__string_of_number(due), &tw__shared.schedules->memory);
     tw__vector_add(&schedule->next,
-                   RedisModule_CreateStringFromLongLong(NULL, times == TW__FOR_EVER ? -1 : (long long)times));
+                   RedisModule_CreateStringFromLongLong(NULL, times == TW__FOR_EVER ? -1 : (long long)times),
+                   &tw__shared.schedules->memory);
     tw__task_set_times(task, times);
     tw__task_set_tries(task, 0);
-    tw__file(task, due, now_ms);
+    tw__place_file(tw__shared.schedules, task, due, now_ms);
 }
 
 static uint64_t add(uint64_t a, uint64_t b)

@@ -20,6 +20,10 @@
 #include "rights.h"
 #include "schedules/chunk.h"
 #include "strings.h"
+#include "schedules/grave.h"
+#include "schedules/place.h"
+#include "schedules/route.h"
+#include "schedules/schedule.h"
 
 enum { ERROR_MAX = 256, ID_MAX = 48, SMALL_ARGUMENTS = 64 };
 
@@ -92,7 +96,7 @@ static bool open_schedule(RedisModuleCtx *ctx, RedisModuleString *name, RedisMod
     tw__batch_settle();
     *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
     if (tw__keys_open(*key, schedule) != TW__OPEN_OTHER) {
-        tw__all.recent = *schedule;
+        tw__shared.schedules->recent = *schedule;
         return true;
     }
     RedisModule_CloseKey(*key);
@@ -311,7 +315,8 @@ static RedisModuleString *make_id(const struct tw__schedule *schedule, uint64_t 
     for (;; number++) {
         id.size = (size_t)snprintf(text, sizeof text, "%llu-%llu", (unsigned long long)now_ms,
                                    (unsigned long long)number);
-        if (schedule == NULL || tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id) == NULL)
+        if (schedule == NULL ||
+            tw__schedule_find(schedule, tw__schedule_hash(tw__shared.schedules, id), id) == NULL)
             return RedisModule_CreateString(NULL, id.at, id.size);
     }
 }
@@ -327,7 +332,7 @@ static struct tw__task *make_task(const struct add *add, struct tw__bytes id)
         .string = payload_string,
         .arg = add->payload,
     };
-    return tw__task_new(&plan);
+    return tw__task_new(&plan, &tw__shared.schedules->memory);
 }
 
 /* Replicates TW.ADD as it came, but for the id, the time and the condition. */
@@ -359,8 +364,8 @@ static void put(RedisModuleCtx *ctx, struct add *add, RedisModuleKey *key, struc
 {
     bool is_new = schedule == NULL;
     if (is_new)
-        schedule = tw__schedule_new();
-    struct tw__route *route = tw__schedule_route(schedule, &add->plan);
+        schedule = tw__schedule_new(tw__shared.schedules);
+    struct tw__route *route = tw__route_for(schedule, &add->plan);
     tw__schedule_put(schedule, make_task(add, tw__string_bytes(add->id)), route, hash, old, add->now_ms);
     if (is_new)
         set_schedule(ctx, key, add->schedule, schedule);
@@ -375,15 +380,15 @@ static int command_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct tw__schedule *schedule;
     if (argc < 8)
         return RedisModule_WrongArity(ctx);
-    uint64_t hash = tw__foresee(tw__string_bytes(argv[3]));
+    uint64_t hash = tw__schedule_foresee(tw__shared.schedules, tw__string_bytes(argv[3]));
     if (!read_add(ctx, &add, argv, argc))
         return REDISMODULE_OK;
-    tw__foresee_task(hash);
+    tw__schedule_foresee_task(tw__shared.schedules, hash);
     if (!open_schedule(ctx, add.schedule, &key, &schedule))
         return REDISMODULE_OK;
     if (add.new_id) {
         add.id = make_id(schedule, add.now_ms);
-        hash = tw__foresee(tw__string_bytes(add.id));
+        hash = tw__schedule_foresee(tw__shared.schedules, tw__string_bytes(add.id));
     }
     struct tw__bytes id = tw__string_bytes(add.id);
     struct tw__task *old = schedule == NULL ? NULL : tw__schedule_find(schedule, hash, id);
@@ -412,15 +417,16 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
     struct tw__task *found = NULL; /* taken out one step later, when what lies beside it has been fetched */
-    uint64_t found_hash = 0, hash = tw__foresee(tw__string_bytes(argv[2]));
+    uint64_t found_hash = 0, hash = tw__schedule_foresee(tw__shared.schedules, tw__string_bytes(argv[2]));
     if (!open_schedule(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     for (int i = 2; i < argc && schedule != NULL; i++) {
-        tw__foresee_task(hash);
-        uint64_t next = i + 1 < argc ? tw__foresee(tw__string_bytes(argv[i + 1])) : 0;
+        tw__schedule_foresee_task(tw__shared.schedules, hash);
+        uint64_t next =
+            i + 1 < argc ? tw__schedule_foresee(tw__shared.schedules, tw__string_bytes(argv[i + 1])) : 0;
         struct tw__task *task = tw__schedule_find(schedule, hash, tw__string_bytes(argv[i]));
         if (task != NULL && task != found) {
-            tw__foresee_unfile(task);
+            tw__place_prefetch(task);
             if (found != NULL)
                 tw__schedule_remove(schedule, found, found_hash);
             found = task;
@@ -459,7 +465,7 @@ static bool may_move(RedisModuleCtx *ctx, const struct tw__task *task)
 {
     struct tw__caller caller;
     tw__caller_init(&caller, ctx);
-    bool may = tw__caller_may_deliver(&caller, tw__route_of(task));
+    bool may = tw__caller_may_deliver(&caller, tw__route_of(tw__shared.schedules, task));
     if (!may)
         tw__caller_error(&caller, ctx);
     tw__caller_fini(&caller);
@@ -475,10 +481,10 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     enum condition condition = ALWAYS;
     if (argc < 5 || argc > 6)
         return RedisModule_WrongArity(ctx);
-    uint64_t hash = tw__foresee(tw__string_bytes(argv[2]));
+    uint64_t hash = tw__schedule_foresee(tw__shared.schedules, tw__string_bytes(argv[2]));
     if (!read_time(ctx, argv + 3, now_ms, &due, &absolute))
         return REDISMODULE_OK;
-    tw__foresee_task(hash);
+    tw__schedule_foresee_task(tw__shared.schedules, hash);
     if (argc == 6 && (!read_condition(argv[5], &condition) || condition == ONLY_NEW || condition == ONLY_OLD))
         return tw__argument_error(ctx, argv[5], "the option", "GT or LT");
     if (!open_schedule(ctx, argv[1], &key, &schedule))
@@ -492,9 +498,9 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return REDISMODULE_OK;
     bool moves = allows(condition, task, due);
     if (moves) {
-        tw__foresee_unfile(task);
+        tw__place_prefetch(task);
         replicate_move(ctx, argv, argc, absolute, due);
-        tw__refile(task, due, now_ms);
+        tw__place_refile(tw__shared.schedules, task, due, now_ms);
         tw__task_set_tries(task, 0);
         tw__shared.counts.moved++;
         tw__alarm_at(due);
@@ -563,12 +569,12 @@ static bool fired_next(RedisModuleCtx *ctx, struct tw__schedule *schedule, Redis
         return false;
     }
     struct tw__bytes id = tw__string_bytes(argv[0]);
-    struct tw__task *task = tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id);
+    struct tw__task *task = tw__schedule_find(schedule, tw__schedule_hash(tw__shared.schedules, id), id);
     if (task == NULL || tw__task_every(task) == 0)
         return true;
     tw__task_set_times(task, times < 0 ? TW__FOR_EVER : (uint64_t)times);
     tw__task_set_tries(task, 0);
-    tw__refile(task, (uint64_t)due, now_ms);
+    tw__place_refile(tw__shared.schedules, task, (uint64_t)due, now_ms);
     tw__alarm_at((uint64_t)due);
     return true;
 }
@@ -576,7 +582,7 @@ static bool fired_next(RedisModuleCtx *ctx, struct tw__schedule *schedule, Redis
 static void fired_once(struct tw__schedule *schedule, RedisModuleString *argument)
 {
     struct tw__bytes id = tw__string_bytes(argument);
-    uint64_t hash = tw__table_hash(id.at, id.size);
+    uint64_t hash = tw__schedule_hash(tw__shared.schedules, id);
     struct tw__task *task = tw__schedule_find(schedule, hash, id);
     if (task != NULL)
         tw__schedule_remove(schedule, task, hash);
@@ -621,12 +627,12 @@ static int command_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return REDISMODULE_OK;
     bool is_new = schedule == NULL;
     if (is_new)
-        schedule = tw__schedule_new();
+        schedule = tw__schedule_new(tw__shared.schedules);
     bool good = tw__chunk_read(schedule, tw__string_bytes(argv[2]), tw__now_ms());
     if (is_new && tw__table_count(&schedule->tasks) > 0)
         set_schedule(ctx, key, argv[1], schedule);
     else if (is_new)
-        tw__schedule_bury(schedule);
+        tw__grave_bury(schedule);
     RedisModule_CloseKey(key);
     if (!good)
         return RedisModule_ReplyWithError(ctx, "ERR TW.LOAD: the chunk is damaged");

@@ -24,8 +24,10 @@
 #include "config.h"
 #include "keys.h"
 #include "rights.h"
-#include "schedules/memory.h"
 #include "strings.h"
+#include "schedules/look.h"
+#include "schedules/place.h"
+#include "schedules/route.h"
 
 enum {
     SLOT_WAIT_MAX_MS = 1000,
@@ -238,10 +240,10 @@ static void add_about(struct arguments *arguments, const struct tw__task *task)
     add_kept(arguments, word("tw.due"));
     add_kept(arguments, due_string(tw__task_due(task)));
     add_kept(arguments, word("tw.attempt"));
-    if (tw__tries(task) == 0)
+    if (tw__place_tries(tw__shared.schedules, task) == 0)
         add_kept(arguments, word("1"));
     else
-        add_own(arguments, tw__string_of_number(tw__tries(task) + 1));
+        add_own(arguments, tw__string_of_number(tw__place_tries(tw__shared.schedules, task) + 1));
 }
 
 static enum tw__defer call_xadd(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
@@ -295,7 +297,7 @@ static size_t digits(uint64_t number)
 static uint64_t about_bytes(const struct tw__task *task)
 {
     return strlen("tw.id") + tw__task_id(task).size + strlen("tw.due") + digits(tw__task_due(task)) +
-           strlen("tw.attempt") + digits(tw__tries(task) + 1);
+           strlen("tw.attempt") + digits(tw__place_tries(tw__shared.schedules, task) + 1);
 }
 
 static uint64_t entry_bytes(const struct tw__task *task)
@@ -307,8 +309,8 @@ static uint64_t entry_bytes(const struct tw__task *task)
  * the block alone clears every task that TW.ADD took: their payloads are not summed at each delivery. */
 static bool is_too_big(const struct tw__route *route, struct tw__task *task)
 {
-    return tw__memory.usable(task) > TW__TASK_BYTES_MAX && tw__route_plan(route).kind == TW__STREAM &&
-           entry_bytes(task) > ENTRY_MAX;
+    return tw__shared.schedules->memory.usable(task) > TW__TASK_BYTES_MAX &&
+           tw__route_plan(route).kind == TW__STREAM && entry_bytes(task) > ENTRY_MAX;
 }
 
 /* A dead letter is a Stream's entry too. When it would be too big, each value's size stands in the place of the value. */
@@ -392,7 +394,8 @@ static void make_wait(struct tw__route *route, struct tw__task *task, uint64_t m
     route->wait_ms = route->wait_ms == 0 ? (uint64_t)tw__config.retry_ms : route->wait_ms * 2;
     if (route->wait_ms > most_ms)
         route->wait_ms = most_ms;
-    tw__hold_first(task, RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms);
+    tw__place_hold_first(tw__shared.schedules, task,
+                         RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms);
 }
 
 /* A delivery was given up. A task that no Stream will ever take leaves, though it repeats. */
@@ -451,7 +454,7 @@ static enum tw__defer give_up(RedisModuleCtx *ctx, struct tw__route *route, stru
 static enum tw__defer refused(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
                               const char *error, uint64_t now_ms)
 {
-    uint32_t tries = tw__tries(task);
+    uint32_t tries = tw__place_tries(tw__shared.schedules, task);
     if (tries + 1 >= (uint32_t)tw__config.dead_letter_tries)
         return give_up(ctx, route, task, error, now_ms);
     if (tries == 0)
@@ -503,7 +506,7 @@ static enum tw__defer call_target(RedisModuleCtx *ctx, struct tw__route *route, 
 {
     uint64_t due = tw__task_due(task);
     if (missed > 0)
-        tw_timer_init_at(&task->timer, due + missed * tw__task_every(task));
+        tw__task_set_due(task, due + missed * tw__task_every(task));
     enum tw__defer why = tw__route_plan(route).kind == TW__LIST ? call_rpush(ctx, route, task, error)
                                                                 : call_xadd(ctx, route, task, error);
     if (why == TW__DISTURBED) {
@@ -512,7 +515,7 @@ static enum tw__defer call_target(RedisModuleCtx *ctx, struct tw__route *route, 
         return why;
     }
     if (missed > 0 && why != TW__DEFER_NONE)
-        tw_timer_init_at(&task->timer, due); /* nothing has happened: the task is what replicas have */
+        tw__task_set_due(task, due); /* nothing has happened: the task is what replicas have */
     else
         tw__shared.counts.coalesced += missed;
     return why;
@@ -554,10 +557,11 @@ static enum tw__defer deliver_to(RedisModuleCtx *ctx, struct tw__route *route, s
 
 enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t now_ms)
 {
-    struct tw__route *route = tw__route_of(task);
+    struct tw__route *route = tw__route_of(tw__shared.schedules, task);
     struct tw__schedule *schedule = route->schedule;
-    if (tw__is_behind(task)) {
-        tw__hold(task); /* behind the one that was refused, so that their order holds */
+    if (tw__place_is_blocked(tw__shared.schedules, task)) {
+        tw__place_hold(tw__shared.schedules,
+                       task); /* behind the one that was refused, so that their order holds */
         return TW__DEFER_NONE;
     }
     RedisModule_SelectDb(ctx, schedule->db);
@@ -579,13 +583,13 @@ enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t 
 static enum tw__defer drain_task(RedisModuleCtx *ctx, struct tw__task *task, uint64_t now_ms)
 {
     char error[ERROR_MAX];
-    struct tw__route *route = tw__route_of(task);
-    if (tw__is_behind(task) || tw__route_refused(route, drain_series))
+    struct tw__route *route = tw__route_of(tw__shared.schedules, task);
+    if (tw__place_is_blocked(tw__shared.schedules, task) || tw__route_refused(route, drain_series))
         return TW__DEFER_NONE;
     RedisModule_SelectDb(ctx, route->schedule->db);
     enum tw__defer why = call_target(ctx, route, task, error, 0);
     if (why == TW__DEFER_NONE) {
-        tw__unfile(task);
+        tw__place_unfile(tw__shared.schedules, task);
         delivered(route, task, now_ms);
         return tw__batch_disturbed() ? TW__DISTURBED : TW__DEFER_NONE;
     }
@@ -601,7 +605,7 @@ static enum tw__defer drain_task(RedisModuleCtx *ctx, struct tw__task *task, uin
 static bool may_deliver_all(struct tw__caller *caller, struct tw__task **task, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        struct tw__route *route = tw__route_of(task[i]);
+        struct tw__route *route = tw__route_of(tw__shared.schedules, task[i]);
         if (route->drain >= drains - 1)
             continue;
         if (!tw__caller_may_write(caller, tw__string_of_target(route)))
@@ -652,13 +656,13 @@ static enum tw__defer deliver_first(RedisModuleCtx *ctx, struct tw__schedule *sc
     uint64_t now_ms = tw__now_ms();
     struct tw__wanted wanted = {.to = UINT64_MAX, .drain = drain_series};
     struct tw__task **task = RedisModule_Alloc((want + 1) * sizeof(struct tw__task *));
-    *found = tw__schedule_wanted(schedule, &wanted, now_ms, want, task);
+    *found = tw__look_wanted(schedule, &wanted, now_ms, want, task);
     if (drain->until_us == 0)
         drain->until_us = RedisModule_MonotonicMicroseconds() + DRAIN_US;
     enum tw__defer why = is_allowed(ctx, task, *found) ? TW__DEFER_NONE : TW__FORBIDDEN;
     for (size_t i = 0; i < *found && why == TW__DEFER_NONE && drained < drain->limit && !drain->over; i++) {
-        bool big = tw__memory.usable(task[i]) > DRAIN_BIG;
-        if (is_too_big(tw__route_of(task[i]), task[i]))
+        bool big = tw__shared.schedules->memory.usable(task[i]) > DRAIN_BIG;
+        if (is_too_big(tw__route_of(tw__shared.schedules, task[i]), task[i]))
             continue; /* without a look at the clock: the next call would not go on behind it */
         why = drain_task(ctx, task[i], now_ms);
         look_at_clock(drain, big);

@@ -30,6 +30,9 @@
 #include "keys.h"
 #include "mend.h"
 #include "tick.h"
+#include "schedules/grave.h"
+#include "schedules/place.h"
+#include "schedules/schedule.h"
 
 /* A bit for each load that has begun and not ended, the innermost lowest: whether it replays an append-only file. */
 static uint64_t replays;
@@ -95,7 +98,8 @@ static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, 
         return;
     struct tw__link *following;
     tw__batch_settle();
-    for (struct tw__link *link = tw__all.attached.next; link != &tw__all.attached; link = following) {
+    for (struct tw__link *link = tw__shared.schedules->attached.next; link != &tw__shared.schedules->attached;
+         link = following) {
         following = link->next;
         if (info->dbnum == -1 || info->dbnum == tw__schedule_at(link)->db) {
             tw__batch_forget(tw__schedule_at(link));
@@ -112,7 +116,8 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     (void)sub;
     const RedisModuleSwapDbInfo *info = data;
     tw__batch_settle();
-    for (struct tw__link *link = tw__all.attached.next; link != &tw__all.attached; link = link->next) {
+    for (struct tw__link *link = tw__shared.schedules->attached.next; link != &tw__shared.schedules->attached;
+         link = link->next) {
         struct tw__schedule *schedule = tw__schedule_at(link);
         if (schedule->db == info->dbnum_first)
             schedule->db = info->dbnum_second;
@@ -131,7 +136,7 @@ static void on_load_start(RedisModuleCtx *ctx, bool replay)
         tw__mend_begin(ctx);
     tw__alarm_pause(true);
     if (!tw__batch_open())
-        tw__schedule_reap_all(); /* two data sets at a time would be too much memory */
+        tw__grave_reap_all(tw__shared.schedules); /* two data sets at a time would be too much memory */
 }
 
 static void on_load_end(RedisModuleCtx *ctx)
@@ -142,7 +147,7 @@ static void on_load_end(RedisModuleCtx *ctx)
     if (tw__shared.loads > 0 && --tw__shared.loads > 0)
         return;
     tw__alarm_pause(false);
-    tw__sort_overdue();
+    tw__place_sort_overdue(tw__shared.schedules);
     tw__alarm_next();
 }
 

@@ -13,6 +13,8 @@
 #include "config.h"
 #include "deliver.h"
 #include "tick.h"
+#include "schedules/overview.h"
+#include "schedules/sums.h"
 
 /* ---- durability --------------------------------------------------------------------------------------------------- */
 
@@ -47,7 +49,7 @@ void tw__info_settings(RedisModuleCtx *ctx)
 {
     char value[32];
     tw__config_of_server(ctx, "proto-max-bulk-len", "536870912", value, sizeof value);
-    tw__schedules_limit_dump(strtoull(value, NULL, 10));
+    tw__sums_limit_dump(tw__shared.schedules, strtoull(value, NULL, 10));
 }
 
 static const char too_large[] = "a schedule may be too large for MIGRATE and RESTORE, by proto-max-bulk-len; "
@@ -59,7 +61,7 @@ static void add_warning(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
     char text[WARNING_MAX];
     const char *other = tw__info_warning(ctx);
     bool more = strcmp(other, "none") != 0;
-    if (tw__all.too_large == 0)
+    if (tw__shared.schedules->too_large == 0)
         snprintf(text, sizeof text, "%s", other);
     else
         snprintf(text, sizeof text, "%s%s%s", more ? other : "", more ? "; " : "", too_large);
@@ -75,20 +77,21 @@ static void add_number(RedisModuleInfoCtx *info, const char *name, uint64_t numb
 
 static uint64_t all_bytes(void)
 {
-    return tw__all.bytes + tw__all.route_capacity * sizeof(struct tw__route *);
+    return tw__shared.schedules->bytes + tw__shared.schedules->route_capacity * sizeof(struct tw__route *);
 }
 
 static void add_pending(RedisModuleInfoCtx *info)
 {
     tw__batch_settle();
-    uint64_t now_ms = tw__now_ms(), oldest, overdue = tw__overdue(now_ms, &oldest);
-    add_number(info, "pending", tw__all.pending);
-    add_number(info, "schedules", tw__all.schedules);
+    uint64_t now_ms = tw__now_ms(), oldest,
+             overdue = tw__overview_overdue(tw__shared.schedules, now_ms, &oldest);
+    add_number(info, "pending", tw__shared.schedules->pending);
+    add_number(info, "schedules", tw__shared.schedules->count);
     add_number(info, "bytes", all_bytes());
     add_number(info, "overdue", overdue);
     add_number(info, "oldest_overdue_ms", oldest < now_ms ? now_ms - oldest : 0);
-    add_number(info, "held", tw__all.held);
-    add_number(info, "reaping", tw__all.reaping);
+    add_number(info, "held", tw__shared.schedules->held);
+    add_number(info, "reaping", tw__shared.schedules->reaping);
 }
 
 static void add_counts(RedisModuleInfoCtx *info)
@@ -134,11 +137,11 @@ static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
     RedisModule_InfoAddSection(info, "");
     RedisModule_InfoAddFieldCString(info, "version", TW_VERSION);
     if (for_crash_report) { /* touch as little as possible */
-        add_number(info, "pending", tw__all.pending);
+        add_number(info, "pending", tw__shared.schedules->pending);
         return;
     }
     add_pending(info);
-    add_number(info, "unmovable", tw__all.too_large);
+    add_number(info, "unmovable", tw__shared.schedules->too_large);
     add_counts(info);
     add_times(info);
     RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);

@@ -4,6 +4,8 @@
  */
 #include "keys.h"
 
+#include "schedules/schedule.h"
+
 enum { EMPTY_MAX = 8 }; /* removed in one tick */
 
 enum tw__opened tw__keys_open(RedisModuleKey *key, struct tw__schedule **schedule)
@@ -36,7 +38,7 @@ void tw__keys_changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *
 void tw__keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool replicate)
 {
     struct tw__schedule *schedule;
-    if (tw__all.empty == 0)
+    if (tw__shared.schedules->empty == 0)
         return;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
     bool empty = tw__keys_open(key, &schedule) == TW__OPEN_SCHEDULE && tw__table_count(&schedule->tasks) == 0;
@@ -54,7 +56,8 @@ void tw__keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool
 /* The first that has no tasks, or NULL. */
 static const struct tw__schedule *first_empty(void)
 {
-    for (struct tw__link *link = tw__all.attached.next; link != &tw__all.attached; link = link->next) {
+    for (struct tw__link *link = tw__shared.schedules->attached.next; link != &tw__shared.schedules->attached;
+         link = link->next) {
         const struct tw__schedule *schedule = tw__schedule_at(link);
         if (tw__table_count(&schedule->tasks) == 0)
             return schedule;
@@ -66,7 +69,8 @@ void tw__keys_remove_empty_ones(RedisModuleCtx *ctx)
 {
     int db = RedisModule_GetSelectedDb(ctx);
     const struct tw__schedule *schedule;
-    for (uint32_t i = 0; i < EMPTY_MAX && tw__all.empty > 0 && (schedule = first_empty()) != NULL; i++) {
+    for (uint32_t i = 0; i < EMPTY_MAX && tw__shared.schedules->empty > 0 && (schedule = first_empty()) != NULL;
+         i++) {
         RedisModuleString *name = RedisModule_CreateStringFromString(NULL, schedule->name);
         RedisModule_SelectDb(ctx, schedule->db);
         tw__keys_remove_if_empty(ctx, name, true);

@@ -24,7 +24,7 @@
 #include "info.h"
 #include "persist.h"
 #include "queries.h"
-#include "schedules/memory.h"
+#include "schedules/schedules.h"
 #include "shared.h"
 #include "tick.h"
 
@@ -45,13 +45,14 @@ static bool server_is_new_enough(void)
            RMAPI_FUNC_SUPPORTED(RedisModule_MonotonicMicroseconds);
 }
 
-static void use_memory_of_server(void)
+/* Returns 0 or -1: no memory. */
+static int make_schedules(void)
 {
-    tw__memory.alloc = RedisModule_Alloc;
-    tw__memory.realloc = RedisModule_Realloc;
-    tw__memory.free = RedisModule_Free;
-    tw__memory.usable = RedisModule_MallocSize;
-    tw__all.forget_target = forget_string;
+    const struct tw__memory memory = {RedisModule_Alloc, RedisModule_Realloc, RedisModule_Free,
+                                      RedisModule_MallocSize};
+    tw__shared.schedules =
+        tw__schedules_new(&memory, forget_string, tw__now_ms(), RedisModule_MonotonicMicroseconds() / 1000);
+    return tw__shared.schedules == NULL ? -1 : 0;
 }
 
 static int register_all(RedisModuleCtx *ctx)
@@ -73,13 +74,11 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         RedisModule_Log(ctx, "warning", "tickwheel needs Redis 7.0 or Valkey 7.2, or later");
         return REDISMODULE_ERR;
     }
-    use_memory_of_server();
     RedisModule_SetModuleOptions(ctx, REDISMODULE_OPTIONS_HANDLE_IO_ERRORS |
                                           REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
     /* The arguments first: a server takes back settings and commands of a module that fails to load, but not what it
      * asked to be told of. */
-    if (tw__config_register(ctx, argv, argc) != REDISMODULE_OK ||
-        tw__all_start(tw__now_ms(), RedisModule_MonotonicMicroseconds() / 1000) != 0 ||
+    if (tw__config_register(ctx, argv, argc) != REDISMODULE_OK || make_schedules() != 0 ||
         register_all(ctx) != REDISMODULE_OK)
         return REDISMODULE_ERR;
     tw__tick_start(ctx);

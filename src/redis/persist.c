@@ -19,7 +19,9 @@
 #include "events.h"
 #include "keys.h"
 #include "schedules/chunk.h"
-#include "schedules/memory.h"
+#include "schedules/grave.h"
+#include "schedules/route.h"
+#include "schedules/schedule.h"
 
 enum { ENCODING = 1 };
 
@@ -68,13 +70,13 @@ static void *rdb_load(RedisModuleIO *rdb, int encoding)
     uint64_t count = RedisModule_LoadUnsigned(rdb);
     if (RedisModule_IsIOError(rdb))
         return NULL;
-    struct tw__schedule *schedule = tw__schedule_new();
+    struct tw__schedule *schedule = tw__schedule_new(tw__shared.schedules);
     tw__keys_name(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
     /* A file has an empty one if another module's handler had it written: such a file has to be loaded. */
     bool good = count > 0 || (RedisModule_GetContextFlags(NULL) & TW__LOADING) != 0;
     if (!good || !load_chunks(rdb, schedule, count)) {
         RedisModule_LogIOError(rdb, "warning", "tickwheel: a schedule is damaged");
-        tw__schedule_bury(schedule);
+        tw__grave_bury(schedule);
         return NULL;
     }
     tw__schedule_attach(schedule);
@@ -99,7 +101,7 @@ static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *name, void *value
 
 static void *copy(RedisModuleKeyOptCtx *context, const void *value)
 {
-    struct tw__schedule *schedule = tw__schedule_new();
+    struct tw__schedule *schedule = tw__schedule_new(tw__shared.schedules);
     struct tw__chunks chunks;
     struct tw__bytes bytes;
     tw__batch_settle();
@@ -123,7 +125,7 @@ static void digest_task(void *entry, void *arg)
 {
     RedisModuleDigest *digest = arg;
     const struct tw__task *task = entry;
-    struct tw__plan plan = tw__route_plan(tw__route_of(task));
+    struct tw__plan plan = tw__route_plan(tw__route_of(tw__shared.schedules, task));
     digest_bytes(digest, tw__task_id(task));
     RedisModule_DigestAddLongLong(digest, (long long)tw__task_due(task));
     RedisModule_DigestAddLongLong(digest, (long long)tw__task_every(task));
@@ -172,10 +174,10 @@ static void free_value(void *value)
     if (ours)
         tw__schedule_detach(
             schedule); /* was never a key's value: RESTORE with a time to live that is over, say */
-    tw__schedule_bury(schedule);
+    tw__grave_bury(schedule);
     /* Evicting, the server goes on until memory is free: so not later, but now. */
     if (ours && RedisModule_GetUsedMemoryRatio() >= 1)
-        tw__schedule_reap_all();
+        tw__grave_reap_all(tw__shared.schedules);
 }
 
 /* ---- defragmentation -------------------------------------------------------------------------------------------------- */
@@ -189,7 +191,7 @@ static void *move_block(void *block)
 
 static void gather_task(void *entry, void *arg)
 {
-    tw__vector_add(arg, entry);
+    tw__vector_add(arg, entry, &tw__shared.schedules->memory);
 }
 
 /* Moves the tasks of one segment of the table, and its memory. False: past the end. */

@@ -12,6 +12,11 @@
 #include "keys.h"
 #include "schedules/match.h"
 #include "strings.h"
+#include "schedules/look.h"
+#include "schedules/overview.h"
+#include "schedules/place.h"
+#include "schedules/route.h"
+#include "schedules/schedule.h"
 
 enum {
     ERROR_MAX = 128,
@@ -82,7 +87,7 @@ static void reply_payload(RedisModuleCtx *ctx, const struct tw__task *task)
 static void reply_task(RedisModuleCtx *ctx, const struct tw__task *task, uint64_t now_ms)
 {
     static const char *const late[] = {"fire", "drop", "coalesce"};
-    struct tw__plan plan = tw__route_plan(tw__route_of(task));
+    struct tw__plan plan = tw__route_plan(tw__route_of(tw__shared.schedules, task));
     uint64_t due = tw__task_due(task), times = tw__task_times(task);
     RedisModule_ReplyWithMap(ctx, 11);
     reply_named(ctx, "due", due);
@@ -98,7 +103,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__task *task, uint64_
     RedisModule_ReplyWithCString(ctx, "late");
     RedisModule_ReplyWithCString(ctx, late[plan.late]);
     reply_named(ctx, "late-ms", plan.late_ms);
-    reply_named(ctx, "attempt", tw__tries(task) + 1);
+    reply_named(ctx, "attempt", tw__place_tries(tw__shared.schedules, task) + 1);
     reply_payload(ctx, task);
 }
 
@@ -114,7 +119,8 @@ static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     for (int i = 2; i < argc; i++) {
         struct tw__bytes id = tw__string_bytes(argv[i]);
         const struct tw__task *task =
-            schedule == NULL ? NULL : tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id);
+            schedule == NULL ? NULL
+                             : tw__schedule_find(schedule, tw__schedule_hash(tw__shared.schedules, id), id);
         if (task == NULL)
             RedisModule_ReplyWithNull(ctx);
         else
@@ -144,7 +150,7 @@ static int command_next(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return RedisModule_WrongArity(ctx);
     if (!find_schedule(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
-    if (schedule == NULL || tw__schedule_earliest(schedule, 0, UINT64_MAX, tw__now_ms(), 1, &task) == 0)
+    if (schedule == NULL || tw__look_earliest(schedule, 0, UINT64_MAX, tw__now_ms(), 1, &task) == 0)
         return RedisModule_ReplyWithNull(ctx);
     reply_id_and_due(ctx, task);
     return REDISMODULE_OK;
@@ -167,7 +173,7 @@ static struct tw__task *find_after(const struct tw__schedule *schedule, const st
     if (option->value == NULL)
         return NULL;
     struct tw__bytes id = tw__string_bytes(option->value);
-    struct tw__task *task = tw__schedule_find(schedule, tw__table_hash(id.at, id.size), id);
+    struct tw__task *task = tw__schedule_find(schedule, tw__schedule_hash(tw__shared.schedules, id), id);
     return task != NULL && tw__task_due(task) == from ? task : NULL;
 }
 
@@ -175,7 +181,7 @@ static void reply_range(RedisModuleCtx *ctx, const struct tw__schedule *schedule
                         const struct tw__wanted *wanted, uint64_t limit)
 {
     struct tw__task **task = RedisModule_Alloc(limit * sizeof(struct tw__task *));
-    size_t count = tw__schedule_wanted(schedule, wanted, tw__now_ms(), limit, task);
+    size_t count = tw__look_wanted(schedule, wanted, tw__now_ms(), limit, task);
     RedisModule_ReplyWithArray(ctx, (long)count);
     for (size_t i = 0; i < count; i++)
         reply_id_and_due(ctx, task[i]);
@@ -221,7 +227,7 @@ static void scan_task(void *entry, void *arg)
     scan->seen++;
     scan->work += 1 + id.size / SCAN_BYTES;
     if (!scan->match || tw__pattern_matches(&scan->pattern, id))
-        tw__vector_add(&scan->found, entry);
+        tw__vector_add(&scan->found, entry, &tw__shared.schedules->memory);
 }
 
 /* Looks at about `count` tasks from the cursor on, or at as many as one call may look at. Returns the next cursor. */
@@ -318,7 +324,7 @@ static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int a
         return REDISMODULE_OK;
     uint64_t *counts = RedisModule_Calloc(count, sizeof *counts);
     if (schedule != NULL)
-        tw__schedule_forecast(schedule, tw__now_ms(), step, count, counts);
+        tw__look_forecast(schedule, tw__now_ms(), step, count, counts);
     reply_counts(ctx, counts, count);
     RedisModule_Free(counts);
     return REDISMODULE_OK;
@@ -335,13 +341,13 @@ static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return REDISMODULE_OK;
     if (schedule == NULL)
         return RedisModule_ReplyWithError(ctx, "ERR no such key");
-    tw__schedule_forecast(schedule, now_ms - 1, 1, 1, &overdue);
-    size_t any = tw__schedule_earliest(schedule, 0, UINT64_MAX, now_ms, 1, &task);
+    tw__look_forecast(schedule, now_ms - 1, 1, 1, &overdue);
+    size_t any = tw__look_earliest(schedule, 0, UINT64_MAX, now_ms, 1, &task);
     RedisModule_ReplyWithMap(ctx, 8);
     reply_named(ctx, "tasks", tw__table_count(&schedule->tasks));
     reply_named(ctx, "overdue", overdue);
     reply_named(ctx, "next-due", any == 0 ? UINT64_MAX : tw__task_due(task));
-    reply_named(ctx, "routes", tw__schedule_routes(schedule));
+    reply_named(ctx, "routes", tw__route_count(schedule));
     reply_named(ctx, "held", schedule->held);
     reply_named(ctx, "bytes", tw__schedule_bytes(schedule));
     reply_named(ctx, "fired", schedule->fired);
@@ -367,7 +373,7 @@ static void reply_lateness(RedisModuleCtx *ctx)
 static void reply_largest(RedisModuleCtx *ctx, uint64_t limit)
 {
     const struct tw__schedule *largest[LARGEST_MAX];
-    size_t count = tw__overview_largest(largest, limit);
+    size_t count = tw__overview_largest(tw__shared.schedules, largest, limit);
     RedisModule_ReplyWithCString(ctx, "schedules");
     RedisModule_ReplyWithArray(ctx, (long)count);
     for (size_t i = 0; i < count; i++) {
@@ -392,7 +398,7 @@ static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return REDISMODULE_OK;
     tw__batch_settle();
     uint64_t *counts = RedisModule_Alloc(count * sizeof *counts);
-    bool exact = tw__overview_forecast(tw__now_ms(), step, count, counts);
+    bool exact = tw__overview_forecast(tw__shared.schedules, tw__now_ms(), step, count, counts);
     RedisModule_ReplyWithMap(ctx, 4);
     RedisModule_ReplyWithCString(ctx, "forecast");
     reply_counts(ctx, counts, count);

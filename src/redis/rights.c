@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "strings.h"
+#include "schedules/route.h"
 
 enum { ERROR_MAX = 256 };
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "schedules/schedule.h"
+#include "schedules/state.h"
 
 /* The longest time, in ms: what a Redis integer can say. */
 #define TW__TIME_MAX ((uint64_t)INT64_MAX)
@@ -46,7 +46,8 @@ struct tw__counts {
 };
 
 struct tw__shared {
-    RedisModuleType *type; /* of a key whose value is a schedule */
+    struct tw__schedules *schedules; /* all of them; made when the module is loaded */
+    RedisModuleType *type;           /* of a key whose value is a schedule */
     struct tw__counts counts;
     uint32_t loads; /* of a data set that have begun and not ended: they may nest (events.c) */
 };

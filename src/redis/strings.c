@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "schedules/route.h"
+
 enum { SHOWN = TW__SHOWN_MAX - sizeof "..." };
 
 RedisModuleString *tw__string_new(struct tw__bytes bytes)

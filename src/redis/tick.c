@@ -20,7 +20,8 @@
 #include "config.h"
 #include "deliver.h"
 #include "keys.h"
-#include "schedules/memory.h"
+#include "schedules/grave.h"
+#include "schedules/place.h"
 
 enum {
     SHARES = 8,            /* parts of the budget */
@@ -85,9 +86,10 @@ static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
     }
     ticks.wall_us = wall;
     ticks.monotonic_us = monotonic;
-    uint64_t stands = tw_wheel_now(tw__all.behind != NULL ? tw__all.behind : tw__all.wheel);
+    uint64_t stands = tw_wheel_now(tw__shared.schedules->behind != NULL ? tw__shared.schedules->behind
+                                                                        : tw__shared.schedules->wheel);
     if (now_ms + BACK_MS < stands)
-        tw__clock_back(now_ms);
+        tw__place_clock_back(tw__shared.schedules, now_ms);
     return jump > NOTICE_US || jump < -NOTICE_US;
 }
 
@@ -96,8 +98,8 @@ static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
 static void give_another_try(uint64_t monotonic_ms)
 {
     struct tw_timer *retry;
-    while ((retry = tw_wheel_poll(tw__all.retries, monotonic_ms)) != NULL)
-        tw__give_turn(TW_CONTAINER(retry, struct tw__route, retry));
+    while ((retry = tw_wheel_poll(tw__shared.schedules->retries, monotonic_ms)) != NULL)
+        tw__place_give_turn(TW_CONTAINER(retry, struct tw__route, retry));
 }
 
 /* Takes what is due off the wheel, though it may not be delivered. Returns whether there is more. */
@@ -106,8 +108,8 @@ static bool collect(uint64_t now_ms)
     uint32_t budget = COLLECT_TASKS;
     struct tw__task *task;
     enum tw__taken taken;
-    while ((taken = tw__take(now_ms, false, &budget, &task)) == TW__TAKEN_TASK)
-        tw__file_overdue(task);
+    while ((taken = tw__place_take(tw__shared.schedules, now_ms, false, &budget, &task)) == TW__TAKEN_TASK)
+        tw__place_file_overdue(tw__shared.schedules, task);
     return taken == TW__TAKEN_MORE;
 }
 
@@ -120,11 +122,12 @@ static enum tw__defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, uint64
     enum tw__taken taken = TW__TAKEN_MORE;
     struct tw__task *task;
     tw__batch_begin(ctx);
-    while (tasks > 0 && (taken = tw__take(now_ms, true, &work, &task)) == TW__TAKEN_TASK) {
-        bool big = tw__memory.usable(task) > BIG;
+    while (tasks > 0 &&
+           (taken = tw__place_take(tw__shared.schedules, now_ms, true, &work, &task)) == TW__TAKEN_TASK) {
+        bool big = tw__shared.schedules->memory.usable(task) > BIG;
         why = tw__deliver(ctx, task, now_ms);
         if (why != TW__DEFER_NONE) {
-            tw__put_back(task);
+            tw__place_put_back(tw__shared.schedules, task);
             break;
         }
         if ((--tasks % LOOK_AT_CLOCK == 0 || big) && now_us() - started_us >= us)
@@ -166,7 +169,7 @@ static enum tw__defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t
     enum tw__defer why = tw__deliver_allowed(ctx);
     if (why != TW__DEFER_NONE)
         return why;
-    if (tw__all.empty > 0)
+    if (tw__shared.schedules->empty > 0)
         tw__keys_remove_empty_ones(ctx);
     adapt(started_us);
     why = deliver_batch(ctx, now_ms, started_us, &more);
@@ -175,7 +178,7 @@ static enum tw__defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t
         return why;
     ticks.back_off_ms = 0;
     /* What is left in a queue came due once already, before the clock was set back. */
-    *next = more ? now_ms : tw__any_waiting() ? now_ms + PAUSE_MS : TW_NEVER;
+    *next = more ? now_ms : tw__place_any_waiting(tw__shared.schedules) ? now_ms + PAUSE_MS : TW_NEVER;
     return TW__DEFER_NONE;
 }
 
@@ -183,7 +186,7 @@ static enum tw__defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t
 static uint64_t put_off(uint64_t now_ms, enum tw__defer why)
 {
     bool more = collect(now_ms);
-    if (!tw__any_waiting())
+    if (!tw__place_any_waiting(tw__shared.schedules))
         return more ? now_ms : TW_NEVER;
     tw__shared.counts.deferred[why]++;
     return more ? now_ms : look_again(why, now_ms);
@@ -194,7 +197,7 @@ static void tick(RedisModuleCtx *ctx)
     uint64_t now_ms = now_of_tick(), started_us = now_us();
     uint64_t next, other;
     (void)watch_clock(ctx, now_ms);
-    tw__schedule_reap(REAP_TASKS);
+    tw__grave_reap(tw__shared.schedules, REAP_TASKS);
     give_another_try(started_us / 1000);
     enum tw__defer why = deliver_due(ctx, now_ms, started_us, &next);
     if (why != TW__DEFER_NONE)
@@ -215,7 +218,7 @@ void tw__tick_cron(RedisModuleCtx *ctx)
 {
     uint64_t now_ms = tw__now_ms();
     tw__alarm_renew(now_ms, watch_clock(ctx, now_ms));
-    if (tw__schedule_reaping() || tw__all.empty > 0)
+    if (tw__grave_reaping(tw__shared.schedules) || tw__shared.schedules->empty > 0)
         tw__alarm_at(now_ms);
 }
 

@@ -8,8 +8,15 @@
 #include "tests/support/run.h"
 
 #include <src/redis/schedules/chunk.h>
-#include <src/redis/schedules/memory.h>
+#include <src/redis/schedules/grave.h>
+#include <src/redis/schedules/look.h>
+#include <src/redis/schedules/overview.h>
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/schedules.h>
+#include <src/redis/schedules/sums.h>
+#include <src/redis/schedules/varint.h>
 #include <sodium/randombytes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -72,6 +79,8 @@ static void *counted_realloc(void *old, size_t size)
     return bytes;
 }
 
+static const struct tw__memory counted = {counted_alloc, counted_realloc, counted_free, counted_usable};
+
 /* What routes and schedules keep for the server, and give back. */
 static long targets_out;
 
@@ -91,37 +100,35 @@ static void forget_target(void *target)
 
 static const uint64_t START = UINT64_C(1700000000000);
 
+static struct tw__schedules *all;
+
 static void open_all(void)
 {
-    memset(&tw__all, 0, sizeof tw__all);
-    assert_int_equal(tw__all_start(START, 5000), 0);
-    tw__all.forget_target = forget_target;
+    all = tw__schedules_new(&counted, forget_target, START, 5000);
+    assert_non_null(all);
 }
 
 static void close_schedule(struct tw__schedule *schedule)
 {
     tw__schedule_detach(schedule);
-    tw__schedule_bury(schedule);
+    tw__grave_bury(schedule);
 }
 
 /* All schedules have been buried. */
 static void close_all(void)
 {
-    tw__schedule_reap_all();
-    assert_false(tw__schedule_reaping());
-    assert_false(tw__any_waiting());
-    assert_int_equal(tw__all.schedules, 0);
-    assert_int_equal(tw__all.pending, 0);
-    assert_int_equal(tw__all.queued, 0);
-    assert_int_equal(tw__all.held, 0);
-    assert_int_equal(tw__all.bytes, 0);
-    assert_int_equal(tw__all.reaping, 0);
-    assert_int_equal(tw_wheel_count(tw__all.wheel), 0);
-    assert_int_equal(tw_wheel_count(tw__all.retries), 0);
-    tw_wheel_free(tw__all.wheel);
-    tw_wheel_free(tw__all.behind);
-    tw_wheel_free(tw__all.retries);
-    tw__memory.free(tw__all.route);
+    tw__grave_reap_all(all);
+    assert_false(tw__grave_reaping(all));
+    assert_false(tw__place_any_waiting(all));
+    assert_int_equal(all->count, 0);
+    assert_int_equal(all->pending, 0);
+    assert_int_equal(all->queued, 0);
+    assert_int_equal(all->held, 0);
+    assert_int_equal(all->bytes, 0);
+    assert_int_equal(all->reaping, 0);
+    assert_int_equal(tw_wheel_count(all->wheel), 0);
+    assert_int_equal(tw_wheel_count(all->retries), 0);
+    tw__schedules_free(all);
     assert_int_equal(targets_out, 0);
     assert_int_equal(blocks_out, 0);
     assert_int_equal(bytes_out, 0);
@@ -131,7 +138,7 @@ static void close_all(void)
 static struct tw__schedule *open_one(void)
 {
     open_all();
-    struct tw__schedule *schedule = tw__schedule_new();
+    struct tw__schedule *schedule = tw__schedule_new(all);
     tw__schedule_attach(schedule);
     return schedule;
 }
@@ -243,7 +250,7 @@ static void check_payload(const struct tw__task *task, unsigned first, uint32_t 
     assert_true(tw__payload_field_bytes(same) == bytes_of_fields);
     struct tw__bytes packed = tw__task_packed(task);
     assert_ptr_equal(packed.at + packed.size, payload.at);
-    assert_true(tw__packed_valid(packed));
+    assert_true(tw__payload_valid(packed));
 }
 
 static void check_task(const struct tw__task *task, const struct tw__task_plan *plan)
@@ -271,19 +278,19 @@ static void what_a_task_is_made_of_comes_back(void **state)
                                      .count = 1 + k % 130,
                                      .string = string_of,
                                      .arg = &first};
-        struct tw__task *task = tw__task_new(&plan);
+        struct tw__task *task = tw__task_new(&plan, &counted);
         check_task(task, &plan);
         check_payload(task, first, plan.count);
         /* The same again, from the packed payload. */
         struct tw__task_plan again = plan;
         again.count = 0;
         again.packed = tw__task_packed(task);
-        struct tw__task *copy = tw__task_new(&again);
+        struct tw__task *copy = tw__task_new(&again, &counted);
         check_task(copy, &plan);
         check_payload(copy, first, plan.count);
         assert_int_equal(counted_usable(task), counted_usable(copy));
-        tw__task_free(task);
-        tw__task_free(copy);
+        counted_free(task);
+        counted_free(copy);
     }
     assert_int_equal(blocks_out, 0);
 }
@@ -292,7 +299,7 @@ static void tries_and_times_can_be_set_beside_the_rest(void **state)
 {
     (void)state;
     struct tw__task_plan plan = {.id = text("id"), .due = 7, .every = 9, .times = 3, .packed = text("\1\1p")};
-    struct tw__task *task = tw__task_new(&plan);
+    struct tw__task *task = tw__task_new(&plan, &counted);
     for (uint32_t tries = 0; tries < 100; tries++) {
         tw__task_set_tries(task, tries);
         plan.tries = tries & TW__TRIES_MAX;
@@ -303,7 +310,7 @@ static void tries_and_times_can_be_set_beside_the_rest(void **state)
         assert_int_equal(task->flags % TW__TASK_TRIES, TW__TASK_REPEATS);
     }
     assert_bytes_equal(tw__task_packed(task), plan.packed);
-    tw__task_free(task);
+    counted_free(task);
 }
 
 static void a_packed_payload_is_whole_and_nothing_else(void **state)
@@ -326,9 +333,9 @@ static void a_packed_payload_is_whole_and_nothing_else(void **state)
                                            {"\2\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\1p", 12}};
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-        assert_true(tw__packed_valid(good[i]));
+        assert_true(tw__payload_valid(good[i]));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_false(tw__packed_valid(bad[i]));
+        assert_false(tw__payload_valid(bad[i]));
 }
 
 /* ---- the model ----------------------------------------------------------------------------------------------------- */
@@ -416,7 +423,7 @@ static struct ref *ref_of(const struct tw__task *task, struct room **room)
     struct tw__bytes id = tw__task_id(task);
     unsigned long i = id.size == 0 ? 0 : strtoul(id.at, NULL, 10);
     for (*room = m.room; *room < m.room + ROOMS; ++*room)
-        if ((*room)->schedule == tw__schedule_of(task)) {
+        if ((*room)->schedule == tw__schedule_of(all, task)) {
             assert_true(i < (*room)->size);
             assert_ptr_equal((*room)->ref[i].task, task);
             return &(*room)->ref[i];
@@ -427,7 +434,7 @@ static struct ref *ref_of(const struct tw__task *task, struct room **room)
 static uint64_t hash_of_ref(const struct room *room, const struct ref *ref)
 {
     struct tw__bytes id = id_of((unsigned)(ref - room->ref));
-    return tw__table_hash(id.at, id.size);
+    return tw__schedule_hash(all, id);
 }
 
 static void open_room(struct room *room)
@@ -436,7 +443,7 @@ static void open_room(struct room *room)
     for (unsigned i = 0; i < room->size; i++)
         room->ref[i].room = room;
     room->attached = false;
-    room->schedule = tw__schedule_new();
+    room->schedule = tw__schedule_new(all);
     room->schedule->name = new_target();
     for (unsigned i = 0; i < PLANS; i++)
         room->line[i] = (struct line){TW_NEVER, 0};
@@ -447,8 +454,8 @@ static void open_model(void)
     memset(&m, 0, sizeof m);
     rng_init(&m.rng, run_seed());
     open_all();
-    tw__all.order = UINT32_MAX - 5000; /* it wraps soon */
-    m.order = tw__all.order;
+    all->order = UINT32_MAX - 5000; /* it wraps soon */
+    m.order = all->order;
     m.now = START;
     m.monotonic = 5000;
     struct ref *next = m.ref;
@@ -483,9 +490,9 @@ static void model_file(struct ref *ref, uint64_t due)
     ref->due = due;
     ref->order = m.order++;
     ref->moved = false;
-    if (due > tw_wheel_now(tw__all.wheel)) {
+    if (due > tw_wheel_now(all->wheel)) {
         ref->place = WHEEL;
-    } else if (due > m.now && tw__all.behind != NULL && due > tw_wheel_now(tw__all.behind)) {
+    } else if (due > m.now && all->behind != NULL && due > tw_wheel_now(all->behind)) {
         ref->place = BEHIND;
     } else {
         ref->place = LATE;
@@ -528,8 +535,7 @@ static uint64_t reach(const struct ref *ref)
 {
     uint64_t now = m.now;
     if (is_filed(ref)) {
-        const struct tw_wheel *wheel =
-            ref->place == BEHIND && tw__all.behind != NULL ? tw__all.behind : tw__all.wheel;
+        const struct tw_wheel *wheel = ref->place == BEHIND && all->behind != NULL ? all->behind : all->wheel;
         now = tw_wheel_now(wheel);
     }
     return now > m.now ? now : m.now;
@@ -541,7 +547,7 @@ static void see_what_was_moved_to_the_front(void)
     struct ref *moved[REFS];
     unsigned count = 0, due = 0;
     struct room *room;
-    for (struct tw__link *link = tw__all.overdue.next; link != &tw__all.overdue; link = link->next) {
+    for (struct tw__link *link = all->overdue.next; link != &all->overdue; link = link->next) {
         struct ref *ref = ref_of(TW_CONTAINER(link, struct tw__task, timer.link), &room);
         if (ref == NULL)
             continue;
@@ -573,7 +579,7 @@ static void judge_turn(const struct room *its_room, const struct ref *taken)
 {
     int64_t turn = its_room->line[taken->plan].turn;
     assert_true(turn > 0);
-    assert_ptr_equal(tw__all.turn, taken->task);
+    assert_ptr_equal(all->probe, taken->task);
     for (struct ref *ref = m.ref; ref < m.ref + REFS; ref++)
         if (ref->room->attached && ref->place == HELD && ref != taken) {
             int64_t other = ref->room->line[ref->plan].turn;
@@ -616,19 +622,19 @@ static void judge_queued(const struct ref *taken)
     const struct ref *late = first_of(LATE, true), *overdue = first_of(OVERDUE, true);
     if (taken->place == LATE) {
         assert_ptr_equal(late, taken);
-        if (is_next(&tw__all.overdue, overdue))
+        if (is_next(&all->overdue, overdue))
             assert_true(overdue->due > taken->filed_ms);
         const struct ref *filed = first_filed();
-        if (filed != NULL && tw__all.overdue.next == &tw__all.overdue)
+        if (filed != NULL && all->overdue.next == &all->overdue)
             assert_true(filed->due > taken->filed_ms);
         return;
     }
-    if (is_next(&tw__all.late, late))
+    if (is_next(&all->past, late))
         assert_true(taken->due <= late->filed_ms);
     if (taken->place == OVERDUE)
         assert_ptr_equal(overdue, taken);
     else
-        assert_true(overdue == NULL || is_stuck(&tw__all.overdue));
+        assert_true(overdue == NULL || is_stuck(&all->overdue));
 }
 
 static void judge(const struct room *room, const struct ref *taken, bool queued)
@@ -641,7 +647,7 @@ static void judge(const struct room *room, const struct ref *taken, bool queued)
         judge_turn(room, taken);
         return;
     }
-    assert_ptr_not_equal(tw__all.turn, taken->task);
+    assert_ptr_not_equal(all->probe, taken->task);
     assert_true(taken->due <= reach(taken));
     if (is_filed(taken))
         judge_filed(taken);
@@ -664,10 +670,10 @@ static void judge_none(bool queued)
             assert_false(ref->place == HELD && ref->room->line[ref->plan].turn > 0);
     }
     if (queued)
-        assert_true(is_stuck(&tw__all.overdue) && is_stuck(&tw__all.late));
-    if (m.now >= tw_wheel_now(tw__all.wheel)) {
-        assert_null(tw__all.behind);
-        assert_true(tw__next_work() > m.now);
+        assert_true(is_stuck(&all->overdue) && is_stuck(&all->past));
+    if (m.now >= tw_wheel_now(all->wheel)) {
+        assert_null(all->behind);
+        assert_true(tw__place_next_work(all) > m.now);
     }
 }
 
@@ -675,7 +681,7 @@ static struct ref *take(bool queued, uint32_t budget, struct room **room)
 {
     uint32_t left = budget;
     struct tw__task *task = NULL;
-    enum tw__taken taken = tw__take(m.now, queued, &left, &task);
+    enum tw__taken taken = tw__place_take(all, m.now, queued, &left, &task);
     see_what_was_moved_to_the_front();
     see_what_was_passed_over();
     if (taken == TW__TAKEN_NONE)
@@ -711,7 +717,7 @@ static void check_ref(const struct room *room, const struct ref *ref)
 {
     unsigned i = (unsigned)(ref - room->ref);
     struct tw__bytes id = id_of(i);
-    assert_ptr_equal(tw__schedule_find(room->schedule, tw__foresee(id), id), ref->task);
+    assert_ptr_equal(tw__schedule_find(room->schedule, tw__schedule_foresee(all, id), id), ref->task);
     if (ref->place == ABSENT)
         return;
     assert_bytes_equal(tw__task_id(ref->task), id);
@@ -719,14 +725,14 @@ static void check_ref(const struct room *room, const struct ref *ref)
     assert_true(tw__task_every(ref->task) == ref->every);
     assert_true(tw__task_times(ref->task) == ref->times);
     assert_int_equal(ref->task->order, (uint32_t)ref->order);
-    assert_int_equal(tw__tries(ref->task), ref->tries & TW__TRIES_MAX);
+    assert_int_equal(tw__place_tries(all, ref->task), ref->tries & TW__TRIES_MAX);
     assert_bytes_equal(tw__task_packed(ref->task), text("\1\1p"));
     check_place(ref);
-    const struct tw__route *route = tw__route_of(ref->task);
+    const struct tw__route *route = tw__route_of(all, ref->task);
     struct tw__plan plan = tw__route_plan(route);
     const struct tw__plan *wanted = &plan_of[ref->plan];
     assert_ptr_equal(route->schedule, room->schedule);
-    assert_ptr_equal(tw__route_at(route->index), route);
+    assert_ptr_equal(tw__route_at(all, route->index), route);
     assert_true(plan.kind == wanted->kind && plan.late == wanted->late && plan.maxlen == wanted->maxlen &&
                 plan.late_ms == wanted->late_ms);
     assert_bytes_equal(plan.target, wanted->target);
@@ -735,7 +741,7 @@ static void check_ref(const struct room *room, const struct ref *ref)
 /* F3, and where the line stands. */
 static void check_line(const struct room *room, const struct ref *ref)
 {
-    const struct tw__route *route = tw__route_of(ref->task);
+    const struct tw__route *route = tw__route_of(all, ref->task);
     const struct line *line = &room->line[ref->plan];
     assert_int_equal(tw_timer_pending(&route->retry), line->retry_ms != TW_NEVER);
     assert_int_equal(route->turn.next != NULL, line->turn > 0);
@@ -744,7 +750,7 @@ static void check_line(const struct room *room, const struct ref *ref)
     bool held = held_of(room, ref->plan) > 0;
     assert_int_equal(route->queue.next != &route->queue, held);
     assert_int_equal(held, (line->turn > 0) + (line->retry_ms != TW_NEVER));
-    assert_int_equal(tw__is_behind(ref->task), held && tw__all.turn != ref->task);
+    assert_int_equal(tw__place_is_blocked(all, ref->task), held && all->probe != ref->task);
 }
 
 /* A queue's order; tasks of buried schedules may stand in it too. */
@@ -789,7 +795,7 @@ static void check_room(const struct room *room, struct sums *sums)
     assert_int_equal(tw__table_count(&room->schedule->tasks), count);
     assert_int_equal(room->schedule->queued, queued);
     assert_int_equal(room->schedule->held, held);
-    assert_int_equal(tw__schedule_routes(room->schedule), routes);
+    assert_int_equal(tw__route_count(room->schedule), routes);
     assert_int_equal(room->schedule->attached, room->attached);
     sums->taken_up += tw__schedule_bytes(room->schedule);
     if (!room->attached) {
@@ -801,7 +807,7 @@ static void check_room(const struct room *room, struct sums *sums)
     sums->queued += queued;
     sums->held += held;
     sums->bytes += room->schedule->bytes;
-    sums->too_large += tw__schedule_dump_most(room->schedule) > tw__all.dump_limit;
+    sums->too_large += tw__sums_dump_most(room->schedule) > all->dump_limit;
 }
 
 static void check_sums(void)
@@ -812,29 +818,30 @@ static void check_sums(void)
         check_room(room, &sums);
         detached |= !room->attached;
     }
-    assert_int_equal(tw__all.schedules, sums.schedules);
-    assert_int_equal(tw__all.pending, sums.pending);
-    assert_int_equal(tw__all.queued, sums.queued);
-    assert_int_equal(tw__all.held, sums.held);
-    assert_int_equal(tw__all.bytes, sums.bytes);
-    assert_int_equal(tw__all.too_large, sums.too_large);
-    assert_int_equal(tw__all.reaping, sums.reaping + m.buried);
-    assert_int_equal(tw__schedule_reaping(), detached);
+    assert_int_equal(all->count, sums.schedules);
+    assert_int_equal(all->pending, sums.pending);
+    assert_int_equal(all->queued, sums.queued);
+    assert_int_equal(all->held, sums.held);
+    assert_int_equal(all->bytes, sums.bytes);
+    assert_int_equal(all->too_large, sums.too_large);
+    assert_int_equal(all->reaping, sums.reaping + m.buried);
+    assert_int_equal(tw__grave_reaping(all), detached);
     if (m.graves > 0)
         return;
-    uint64_t behind = tw__all.behind == NULL ? 0 : tw_wheel_count(tw__all.behind);
-    assert_int_equal(tw_wheel_count(tw__all.wheel) + behind, sums.filed);
-    /* All memory is some schedule's, but for its name, the list of routes and what was made for routes. */
-    size_t more = (size_t)targets_out + (tw__all.route == NULL ? 0 : counted_usable(tw__all.route));
+    uint64_t behind = all->behind == NULL ? 0 : tw_wheel_count(all->behind);
+    assert_int_equal(tw_wheel_count(all->wheel) + behind, sums.filed);
+    /* All memory is some schedule's, but for its name, what all share, the list of routes and what was made for routes. */
+    size_t more =
+        (size_t)targets_out + (all->route == NULL ? 0 : counted_usable(all->route)) + counted_usable(all);
     assert_int_equal(bytes_out, sums.taken_up + more);
 }
 
 static void check_wheels(void)
 {
-    assert_null(tw_wheel_check(tw__all.wheel));
-    assert_null(tw_wheel_check(tw__all.retries));
-    if (tw__all.behind != NULL)
-        assert_null(tw_wheel_check(tw__all.behind));
+    assert_null(tw_wheel_check(all->wheel));
+    assert_null(tw_wheel_check(all->retries));
+    if (all->behind != NULL)
+        assert_null(tw_wheel_check(all->behind));
 }
 
 static void check_all(void)
@@ -845,8 +852,8 @@ static void check_all(void)
         if (ref->place != ABSENT && (ref->place == HELD || below(16) == 0))
             check_line(ref->room, ref);
     }
-    check_queue(&tw__all.overdue, OVERDUE);
-    check_queue(&tw__all.late, LATE);
+    check_queue(&all->overdue, OVERDUE);
+    check_queue(&all->past, LATE);
 }
 
 /* ---- the model: looking ----------------------------------------------------------------------------------------------- */
@@ -887,7 +894,7 @@ static void look_for_earliest(struct room *room)
     struct tw__task *found[ROOM_MAX];
     size_t count = sort_refs(room, sorted), first = 0;
     uint64_t from = some_time(), to = some_time(), limit = 1 + below(below(4) == 0 ? 600 : 5);
-    size_t got = tw__schedule_earliest(room->schedule, from, to, m.now, limit, found);
+    size_t got = tw__look_earliest(room->schedule, from, to, m.now, limit, found);
     while (first < count && sorted[first]->due < from)
         first++;
     for (size_t i = 0; i < got; i++) {
@@ -914,11 +921,11 @@ static void look_for_wanted(struct room *room)
         wanted.drain = drain += 2; /* even: refused */
     for (size_t i = 0; i < count; i++)
         if (below(4) == 0)
-            tw__route_of(sorted[i]->task)->drain = drain;
-    size_t got = tw__schedule_wanted(room->schedule, &wanted, m.now, limit, found);
+            tw__route_of(all, sorted[i]->task)->drain = drain;
+    size_t got = tw__look_wanted(room->schedule, &wanted, m.now, limit, found);
     for (size_t i = wanted.after == NULL ? 0 : at + 1; i < count && wanted_count < limit; i++) {
         struct tw__task *task = sorted[i]->task;
-        if (wanted.drain != 0 && (tw__route_of(task)->drain == drain || tw__is_behind(task)))
+        if (wanted.drain != 0 && (tw__route_of(all, task)->drain == drain || tw__place_is_blocked(all, task)))
             continue;
         assert_true(wanted_count < got);
         assert_ptr_equal(found[wanted_count++], task);
@@ -933,7 +940,7 @@ static void look_ahead(struct room *room)
     if (below(30) == 0)
         step = UINT64_MAX / 2;
     memset(counts, 0xEE, sizeof counts);
-    tw__schedule_forecast(room->schedule, m.now, step, many, counts);
+    tw__look_forecast(room->schedule, m.now, step, many, counts);
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++) {
         uint64_t at = ref->due <= m.now ? 0 : (ref->due - m.now - 1) / step;
         if (ref->place != ABSENT && at < many)
@@ -946,17 +953,17 @@ static void look_at_all(struct room *room)
 {
     const struct ref *sorted[ROOM_MAX];
     size_t count = sort_refs(room, sorted);
-    struct tw__task **task = tw__schedule_sorted(room->schedule);
+    struct tw__task **task = tw__look_sorted(room->schedule);
     assert_int_equal(task == NULL, count == 0);
     for (size_t i = 0; i < count; i++)
         assert_ptr_equal(task[i], sorted[i]->task);
-    tw__memory.free(task);
+    all->memory.free(task);
 }
 
 /* When the wheel has to tell of a task: when it is due, or at once if that is past. */
 static uint64_t next_of(const struct ref *ref)
 {
-    uint64_t now = tw_wheel_now(ref->place == BEHIND ? tw__all.behind : tw__all.wheel);
+    uint64_t now = tw_wheel_now(ref->place == BEHIND ? all->behind : all->wheel);
     return ref->due > now ? ref->due : now;
 }
 
@@ -969,21 +976,21 @@ static void look_for_overdue(void)
         if (!ref->room->attached || ref->place <= NOWHERE || (is_filed(ref) && ref->due > m.now))
             continue;
         count++;
-        if (ref->place == HELD && tw__route_of(ref->task)->queue.next != &ref->task->timer.link)
+        if (ref->place == HELD && tw__route_of(all, ref->task)->queue.next != &ref->task->timer.link)
             continue; /* only the first of each line is looked at */
         if (ref->due < wanted)
             wanted = ref->due;
     }
-    assert_true(tw__next_work() <= next);
+    assert_true(tw__place_next_work(all) <= next);
     if (m.graves > 0)
         return;
-    assert_int_equal(tw__overdue(m.now, &oldest), count);
+    assert_int_equal(tw__overview_overdue(all, m.now, &oldest), count);
     assert_true(oldest == wanted);
-    assert_int_equal(tw__next_work() == TW_NEVER, next == TW_NEVER);
-    bool waiting = tw__all.queued > 0;
+    assert_int_equal(tw__place_next_work(all) == TW_NEVER, next == TW_NEVER);
+    bool waiting = all->queued > 0;
     for (struct ref *ref = m.ref; ref < m.ref + REFS; ref++)
         waiting |= ref->place == HELD && ref->room->line[ref->plan].turn > 0;
-    assert_int_equal(tw__any_waiting(), waiting);
+    assert_int_equal(tw__place_any_waiting(all), waiting);
 }
 
 static void file_again(struct ref *ref)
@@ -996,13 +1003,13 @@ static void file_again(struct ref *ref)
         tw__task_set_tries(ref->task, 0);
     }
     model_file(ref, due);
-    tw__file(ref->task, due, m.now);
+    tw__place_file(all, ref->task, due, m.now);
 }
 
 /* The limit is near the size of this schedule's dump, so that a change of the schedule often leads past the limit. */
 static void limit_dumps(const struct room *room)
 {
-    tw__schedules_limit_dump(tw__schedule_dump_most(room->schedule) + below(3) - 1);
+    tw__sums_limit_dump(all, tw__sums_dump_most(room->schedule) + below(3) - 1);
     check_sums();
 }
 
@@ -1034,8 +1041,8 @@ static void put(struct room *room, struct ref *ref)
     struct ref before = *ref;
     *ref = (struct ref){.room = room, .every = plan.every, .times = plan.times, .tries = plan.tries};
     ref->plan = (unsigned)below(below(4) == 0 ? PLANS : 2);
-    ref->task = tw__task_new(&plan);
-    struct tw__route *route = tw__schedule_route(room->schedule, &plan_of[ref->plan]);
+    ref->task = tw__task_new(&plan, &all->memory);
+    struct tw__route *route = tw__route_for(room->schedule, &plan_of[ref->plan]);
     if (route->target == NULL && below(2) == 0)
         route->target = new_target();
     model_file(ref, plan.due);
@@ -1056,7 +1063,7 @@ static void give_other_time(struct room *room, struct ref *ref)
     model_leave(room, ref);
     model_file(ref, due);
     ref->moved = stays && ref->place == WHEEL;
-    tw__refile(ref->task, due, m.now);
+    tw__place_refile(all, ref->task, due, m.now);
 }
 
 static void move_block(struct room *room, struct ref *ref)
@@ -1067,8 +1074,8 @@ static void move_block(struct room *room, struct ref *ref)
     memcpy(ref->task, old, size);
     memset(old, 0xEE, size);
     tw__schedule_moved(room->schedule, old, ref->task);
-    if (tw__all.turn == old)
-        tw__all.turn = NULL;
+    if (all->probe == old)
+        all->probe = NULL;
     counted_free(old);
 }
 
@@ -1078,7 +1085,7 @@ static void change(struct room *room, struct ref *ref)
     bool delivering = ref->place == NOWHERE && below(2) == 0, gone = true;
     struct tw__task *task = delivering ? ref->task : NULL;
     uint64_t what = below(10);
-    tw__all.delivering = task;
+    all->delivering = task;
     if (ref->place == ABSENT || what < 4)
         put(room, ref);
     else if (what < 7)
@@ -1087,37 +1094,37 @@ static void change(struct room *room, struct ref *ref)
         take_away(room, ref);
     else {
         gone = delivering;
-        tw__all.delivering = NULL;
+        all->delivering = NULL;
         move_block(room, ref);
     }
-    assert_true(!gone || tw__all.delivering == NULL);
-    tw__all.delivering = NULL;
+    assert_true(!gone || all->delivering == NULL);
+    all->delivering = NULL;
 }
 
 static void hold(struct room *room, struct ref *ref)
 {
     struct line *line = &room->line[ref->plan];
-    if (tw__is_behind(ref->task)) {
-        tw__hold(ref->task);
+    if (tw__place_is_blocked(all, ref->task)) {
+        tw__place_hold(all, ref->task);
         model_enqueue(ref, HELD, false);
         return;
     }
     uint64_t retry = m.monotonic + below(200);
     bool counts = below(2) == 0;
-    tw__hold_first(ref->task, retry);
+    tw__place_hold_first(all, ref->task, retry);
     model_enqueue(ref, HELD, true);
     *line = (struct line){retry > m.monotonic ? retry : m.monotonic + 1, 0};
     if (!counts)
         return;
-    tw__route_of(ref->task)->waits++;
+    tw__route_of(all, ref->task)->waits++;
     for (struct ref *other = room->ref; other < room->ref + room->size; other++)
         other->tries += other->place == HELD && other->plan == ref->plan;
 }
 
 static void put_back(struct room *room, struct ref *ref)
 {
-    bool turn = tw__all.turn == ref->task;
-    tw__put_back(ref->task);
+    bool turn = all->probe == ref->task;
+    tw__place_put_back(all, ref->task);
     model_enqueue(ref, turn ? HELD : OVERDUE, true);
     if (turn && room->line[ref->plan].turn == 0)
         room->line[ref->plan].turn = ++m.turns;
@@ -1136,7 +1143,7 @@ static void deal_with(struct room *room, struct ref *ref)
     } else if (what < 16) {
         put_back(room, ref);
     } else if (what < 18) {
-        tw__file_overdue(ref->task);
+        tw__place_file_overdue(all, ref->task);
         model_enqueue(ref, OVERDUE, false);
     } /* else it stays nowhere for a while */
 }
@@ -1158,7 +1165,7 @@ static void end_waits(uint64_t ms)
 {
     struct tw_timer *timer;
     m.monotonic += ms;
-    while ((timer = tw_wheel_poll(tw__all.retries, m.monotonic)) != NULL) {
+    while ((timer = tw_wheel_poll(all->retries, m.monotonic)) != NULL) {
         struct tw__route *route = TW_CONTAINER(timer, struct tw__route, retry);
         struct room *room = m.room;
         while (room < m.room + ROOMS && room->schedule != route->schedule)
@@ -1170,7 +1177,7 @@ static void end_waits(uint64_t ms)
             assert_true(line->retry_ms <= m.monotonic);
             *line = (struct line){TW_NEVER, ++m.turns};
         }
-        tw__give_turn(route);
+        tw__place_give_turn(route);
     }
     for (struct room *room = m.room; room < m.room + ROOMS; room++)
         for (unsigned i = 0; i < PLANS; i++)
@@ -1184,8 +1191,8 @@ static void clock_forward(void)
         m.now += below(20000000);
     else if (what < 20)
         m.now += below(3000);
-    else if (what < 60 && tw__next_work() < m.now + 10000)
-        m.now = tw__next_work() > m.now ? tw__next_work() : m.now;
+    else if (what < 60 && tw__place_next_work(all) < m.now + 10000)
+        m.now = tw__place_next_work(all) > m.now ? tw__place_next_work(all) : m.now;
     else
         m.now += below(12);
     end_waits(below(60));
@@ -1209,12 +1216,12 @@ static void clock_back(void)
     if (is_due_behind(now))
         return;
     m.now = now;
-    uint64_t stands = tw_wheel_now(tw__all.behind != NULL ? tw__all.behind : tw__all.wheel);
+    uint64_t stands = tw_wheel_now(all->behind != NULL ? all->behind : all->wheel);
     if (now + 10 >= stands)
         return;
-    tw__clock_back(now);
-    assert_non_null(tw__all.behind);
-    assert_int_equal(tw_wheel_now(tw__all.behind), now);
+    tw__place_clock_back(all, now);
+    assert_non_null(all->behind);
+    assert_int_equal(tw_wheel_now(all->behind), now);
     for (struct ref *ref = m.ref; ref < m.ref + REFS; ref++)
         ref->moved |= ref->place == BEHIND; /* filed there once more, in any order */
 }
@@ -1239,9 +1246,9 @@ static void sort_overdue(void)
     qsort(sorted, count, sizeof sorted[0], compare_positions);
     for (size_t i = 0; i < count; i++)
         model_enqueue(sorted[i], OVERDUE, false);
-    tw__sort_overdue();
-    check_queue(&tw__all.overdue, OVERDUE);
-    check_queue(&tw__all.late, LATE);
+    tw__place_sort_overdue(all);
+    check_queue(&all->overdue, OVERDUE);
+    check_queue(&all->past, LATE);
 }
 
 static void bury(struct room *room)
@@ -1250,14 +1257,14 @@ static void bury(struct room *room)
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
         m.buried += ref->place != ABSENT;
     m.graves++;
-    tw__schedule_bury(room->schedule);
-    tw__all.recent = below(2) == 0 ? room->schedule : NULL;
+    tw__grave_bury(room->schedule);
+    all->recent = below(2) == 0 ? room->schedule : NULL;
     open_room(room);
 }
 
 static void reap(uint64_t limit)
 {
-    uint64_t before = tw__all.reaping, answer = tw__schedule_reap(limit), freed = before - tw__all.reaping;
+    uint64_t before = all->reaping, answer = tw__grave_reap(all, limit), freed = before - all->reaping;
     uint64_t most = limit < m.buried ? limit : m.buried;
     assert_true(freed <= most);
     assert_true(freed + m.graves >= most);
@@ -1267,7 +1274,7 @@ static void reap(uint64_t limit)
         assert_int_equal(m.buried, 0);
     if (m.buried > 0)
         return;
-    tw__schedule_reap_all();
+    tw__grave_reap_all(all);
     m.graves = 0;
 }
 
@@ -1329,19 +1336,19 @@ static void drain(void)
     }
     for (int round = 0; round < 3; round++) {
         end_waits(1000);
-        while (tw__next_work() != TW_NEVER || tw__any_waiting()) {
+        while (tw__place_next_work(all) != TW_NEVER || tw__place_any_waiting(all)) {
             while ((taken = take(true, 100, &room)) != NULL) {
                 take_away(room, taken);
                 left--;
             }
-            if (tw__next_work() != TW_NEVER && tw__next_work() > m.now)
-                m.now = tw__next_work();
+            if (tw__place_next_work(all) != TW_NEVER && tw__place_next_work(all) > m.now)
+                m.now = tw__place_next_work(all);
             else
                 m.now += 100;
         }
     }
     assert_int_equal(left, 0);
-    assert_int_equal(tw__all.pending, 0);
+    assert_int_equal(all->pending, 0);
 }
 
 static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
@@ -1358,7 +1365,7 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
     }
     assert_true(m.taken > operations / 20);
     assert_true(m.passed > 0);
-    assert_true(tw__all.routes < 20 * ROOMS * PLANS); /* their numbers are used again */
+    assert_true(all->routes < 20 * ROOMS * PLANS); /* their numbers are used again */
     drain();
     check_all();
     for (struct room *room = m.room; room < m.room + ROOMS; room++)
@@ -1366,13 +1373,13 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
     close_all();
 }
 
-/* ---- what tw__take() promises, one by one --------------------------------------------------------------------------- */
+/* ---- what tw__place_take(all, ) promises, one by one --------------------------------------------------------------------------- */
 
 static struct tw__task *put_one(struct tw__schedule *schedule, const char *id, uint64_t due, uint64_t now)
 {
     struct tw__task_plan plan = {.id = text(id), .due = due, .packed = text("\1\1p")};
-    struct tw__task *task = tw__task_new(&plan);
-    tw__schedule_put(schedule, task, tw__schedule_route(schedule, &plan_of[1]), tw__table_hash(id, strlen(id)),
+    struct tw__task *task = tw__task_new(&plan, &all->memory);
+    tw__schedule_put(schedule, task, tw__route_for(schedule, &plan_of[1]), tw__schedule_hash(all, text(id)),
                      NULL, now);
     return task;
 }
@@ -1381,7 +1388,7 @@ static void assert_taken(uint64_t now, const struct tw__task *wanted)
 {
     uint32_t budget = 100;
     struct tw__task *task = NULL;
-    enum tw__taken taken = tw__take(now, true, &budget, &task);
+    enum tw__taken taken = tw__place_take(all, now, true, &budget, &task);
     assert_int_equal(taken, wanted == NULL ? TW__TAKEN_NONE : TW__TAKEN_TASK);
     assert_ptr_equal(task, wanted);
 }
@@ -1410,17 +1417,17 @@ static void what_is_filed_while_the_clock_is_back_comes_at_its_time(void **state
     struct tw__schedule *schedule = open_one();
     struct tw__task *far = put_one(schedule, "far", START + 5000, START);
     assert_taken(START + 3000, NULL);
-    tw__clock_back(START + 1000);
+    tw__place_clock_back(all, START + 1000);
     struct tw__task *near = put_one(schedule, "near", START + 2000, START + 1000);
-    assert_true(tw__next_work() <= START + 2000);
+    assert_true(tw__place_next_work(all) <= START + 2000);
     assert_taken(START + 1999, NULL);
-    tw__clock_back(START + 500); /* once more */
+    tw__place_clock_back(all, START + 500); /* once more */
     assert_taken(START + 1999, NULL);
     assert_taken(START + 2000, near);
     assert_taken(START + 2999, NULL);
-    assert_non_null(tw__all.behind);
+    assert_non_null(all->behind);
     assert_taken(START + 3000, NULL);
-    assert_null(tw__all.behind);
+    assert_null(all->behind);
     assert_taken(START + 5000, far);
     close_one(schedule);
 }
@@ -1433,11 +1440,11 @@ static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
     (void)state;
     struct tw__schedule *schedule = open_one();
     assert_taken(START + 1000, NULL);
-    tw__clock_back(START + 300);
+    tw__place_clock_back(all, START + 300);
     struct tw__task *a = put_one(schedule, "a", START + 400, START + 300);
     struct tw__task *b = put_one(schedule, "b", START + 450, START + 300);
-    assert_int_equal(tw__take(START + 600, true, &budget, &task), TW__TAKEN_MORE);
-    tw__clock_back(START + 500);
+    assert_int_equal(tw__place_take(all, START + 600, true, &budget, &task), TW__TAKEN_MORE);
+    tw__place_clock_back(all, START + 500);
     assert_taken(START + 500, a);
     assert_int_equal(tw__task_due(a), START + 400);
     assert_taken(START + 500, b);
@@ -1452,7 +1459,7 @@ static void the_earliest_are_found_however_far_apart_they_are(void **state)
     struct tw__task *task[MANY], *found[MANY];
     (void)state;
     open_all();
-    struct tw__schedule *schedule = tw__schedule_new();
+    struct tw__schedule *schedule = tw__schedule_new(all);
     for (unsigned i = 0; i < MANY; i++) {
         char id[16];
         snprintf(id, sizeof id, "%u", i);
@@ -1462,7 +1469,7 @@ static void the_earliest_are_found_however_far_apart_they_are(void **state)
         for (unsigned limit = 1; limit < MANY; limit += 13) {
             unsigned left = MANY - from, wanted = limit < left ? limit : left;
             uint64_t start = tw__task_due(task[from]);
-            assert_int_equal(tw__schedule_earliest(schedule, start, UINT64_MAX, START, limit, found), wanted);
+            assert_int_equal(tw__look_earliest(schedule, start, UINT64_MAX, START, limit, found), wanted);
             assert_memory_equal(found, task + from, wanted * sizeof found[0]);
         }
     }
@@ -1482,22 +1489,22 @@ static void a_task_that_no_table_takes_is_an_assertion(void **state)
     int status;
     (void)state;
     open_all();
-    struct tw__schedule *schedule = tw__schedule_new();
+    struct tw__schedule *schedule = tw__schedule_new(all);
     struct tw__plan plan = {.kind = TW__LIST, .target = {"q", 1}};
     struct tw__task_plan task = {.id = {"a", 1}, .due = START + 1};
-    struct tw__route *route = tw__schedule_route(schedule, &plan);
-    struct tw__task *made = tw__task_new(&task);
+    struct tw__route *route = tw__route_for(schedule, &plan);
+    struct tw__task *made = tw__task_new(&task, &all->memory);
     pid_t child = fork();
     if (child == 0) {
-        tw__memory.alloc = no_memory;
+        all->memory.alloc = no_memory;
         fclose(stderr);
         signal(SIGABRT, SIG_DFL);
-        tw__schedule_put(schedule, made, route, tw__table_hash("a", 1), NULL, START);
+        tw__schedule_put(schedule, made, route, tw__schedule_hash(all, text("a")), NULL, START);
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-    tw__task_free(made);
+    all->memory.free(made);
     close_one(schedule);
 #else
     (void)no_memory;
@@ -1513,27 +1520,27 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
     struct tw__schedule *schedule = open_one();
     struct tw__task *first = put_one(schedule, "1", START + 1, START);
     struct tw__task *second = put_one(schedule, "2", START + 2, START);
-    struct tw__route *route = tw__route_of(first);
+    struct tw__route *route = tw__route_of(all, first);
     route->waits = UINT32_MAX - 3;
     assert_taken(START + 2, first);
-    tw__hold_first(first, 6000);
+    tw__place_hold_first(all, first, 6000);
     assert_taken(START + 2, second);
-    assert_true(tw__is_behind(second));
+    assert_true(tw__place_is_blocked(all, second));
     route->waits++;
-    tw__hold(second);
+    tw__place_hold(all, second);
     for (uint32_t tries = 1; tries < 8; tries++) {
-        assert_int_equal(tw__tries(first), tries);
-        assert_int_equal(tw__tries(second), tries - 1);
-        tw__give_turn(route);
+        assert_int_equal(tw__place_tries(all, first), tries);
+        assert_int_equal(tw__place_tries(all, second), tries - 1);
+        tw__place_give_turn(route);
         assert_taken(START + 2, first);
         assert_int_equal(tw__task_tries(first), tries);
-        assert_int_equal(tw__tries(first), tries);
-        tw__hold_first(first, 6000);
+        assert_int_equal(tw__place_tries(all, first), tries);
+        tw__place_hold_first(all, first, 6000);
         assert_null(route->turn.next);
         route->waits++;
     }
-    tw__unfile(first);
-    tw__unfile(second);
+    tw__place_unfile(all, first);
+    tw__place_unfile(all, second);
     assert_false(tw_timer_pending(&route->retry));
     assert_int_equal(tw__task_tries(second), 7);
     close_one(schedule);
@@ -1562,36 +1569,36 @@ static void put_many(struct tw__schedule *schedule, unsigned from, unsigned to)
             plan.due = INT64_MAX;
         if (i % 300 != 3)
             plan.packed = text(target->kind == TW__LIST ? "\1\1p" : "\2\1f\1v");
-        struct tw__task *task = tw__task_new(&plan);
-        tw__schedule_put(schedule, task, tw__schedule_route(schedule, target),
-                         tw__table_hash(plan.id.at, plan.id.size), NULL, START);
+        struct tw__task *task = tw__task_new(&plan, &all->memory);
+        tw__schedule_put(schedule, task, tw__route_for(schedule, target), tw__schedule_hash(all, plan.id), NULL,
+                         START);
     }
 }
 
 static void assert_schedules_equal(const struct tw__schedule *a, const struct tw__schedule *b)
 {
-    struct tw__task **one = tw__schedule_sorted(a), **two = tw__schedule_sorted(b);
+    struct tw__task **one = tw__look_sorted(a), **two = tw__look_sorted(b);
     assert_int_equal(tw__table_count(&a->tasks), tw__table_count(&b->tasks));
     for (uint64_t i = 0; i < tw__table_count(&a->tasks); i++) {
-        struct tw__plan plan = tw__route_plan(tw__route_of(one[i])),
-                        other = tw__route_plan(tw__route_of(two[i]));
+        struct tw__plan plan = tw__route_plan(tw__route_of(all, one[i])),
+                        other = tw__route_plan(tw__route_of(all, two[i]));
         assert_bytes_equal(tw__task_id(one[i]), tw__task_id(two[i]));
         assert_true(tw__task_due(one[i]) == tw__task_due(two[i]));
         assert_true(tw__task_every(one[i]) == tw__task_every(two[i]));
         assert_true(tw__task_times(one[i]) == tw__task_times(two[i]));
-        assert_int_equal(tw__tries(one[i]), tw__tries(two[i]));
+        assert_int_equal(tw__place_tries(all, one[i]), tw__place_tries(all, two[i]));
         assert_bytes_equal(tw__task_packed(one[i]), tw__task_packed(two[i]));
         assert_true(plan.kind == other.kind && plan.late == other.late && plan.maxlen == other.maxlen &&
                     plan.late_ms == other.late_ms);
         assert_bytes_equal(plan.target, other.target);
     }
-    tw__memory.free(one);
-    tw__memory.free(two);
+    all->memory.free(one);
+    all->memory.free(two);
 }
 
 static struct tw__schedule *copy_through_chunks(const struct tw__schedule *schedule, unsigned *chunks_made)
 {
-    struct tw__schedule *copy = tw__schedule_new();
+    struct tw__schedule *copy = tw__schedule_new(all);
     struct tw__chunks chunks;
     struct tw__bytes bytes;
     uint64_t before = 0;
@@ -1617,13 +1624,13 @@ static void a_schedule_comes_back_from_its_chunks(void **state)
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
         unsigned chunks, again;
         open_all();
-        struct tw__schedule *schedule = tw__schedule_new();
+        struct tw__schedule *schedule = tw__schedule_new(all);
         tw__schedule_attach(schedule);
         put_many(schedule, 0, counts[k]);
         struct tw__schedule *copy = copy_through_chunks(schedule, &chunks);
         assert_true(chunks >= (counts[k] + 511) / 512);
         assert_schedules_equal(schedule, copy);
-        assert_int_equal(tw__schedule_routes(copy), counts[k] < PLANS ? counts[k] : PLANS);
+        assert_int_equal(tw__route_count(copy), counts[k] < PLANS ? counts[k] : PLANS);
         struct tw__schedule *third = copy_through_chunks(copy, &again);
         assert_int_equal(chunks, again);
         assert_schedules_equal(schedule, third);
@@ -1641,14 +1648,14 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
     (void)state;
     fill_letters();
     open_all();
-    struct tw__schedule *schedule = tw__schedule_new(), *copy = tw__schedule_new();
+    struct tw__schedule *schedule = tw__schedule_new(all), *copy = tw__schedule_new(all);
     tw__schedule_attach(schedule);
     tw__schedule_attach(copy);
     put_many(schedule, 0, 100);
-    struct tw__task *held = tw__schedule_find(schedule, tw__table_hash("", 0), text(""));
-    tw__unfile(held);
-    tw__hold_first(held, 6000);
-    tw__route_of(held)->waits += 5;
+    struct tw__task *held = tw__schedule_find(schedule, tw__schedule_hash(all, text("")), text(""));
+    tw__place_unfile(all, held);
+    tw__place_hold_first(all, held, 6000);
+    tw__route_of(all, held)->waits += 5;
     struct tw__chunks chunks;
     struct tw__bytes bytes;
     tw__chunks_init(&chunks, schedule);
@@ -1658,8 +1665,8 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
         assert_true(tw__chunk_read(copy, bytes, START));
         assert_int_equal(tw__schedule_bytes(copy), taken_up);
     }
-    assert_int_equal(tw__all.pending, 200);
-    assert_int_equal(copy->queued + tw_wheel_count(tw__all.wheel) + schedule->queued + schedule->held, 200);
+    assert_int_equal(all->pending, 200);
+    assert_int_equal(copy->queued + tw_wheel_count(all->wheel) + schedule->queued + schedule->held, 200);
     assert_schedules_equal(schedule, copy);
     tw__chunks_fini(&chunks);
     close_schedule(schedule);
@@ -1696,8 +1703,8 @@ static void put_like(struct tw__schedule *schedule, unsigned count, unsigned tar
         struct tw__task_plan plan = {.id = id_of(i),
                                      .due = START + (uint64_t)i * 1000003,
                                      .packed = {packed, (size_t)(end - packed) + payload}};
-        tw__schedule_put(schedule, tw__task_new(&plan), tw__schedule_route(schedule, &route),
-                         tw__table_hash(plan.id.at, plan.id.size), NULL, START);
+        tw__schedule_put(schedule, tw__task_new(&plan, &all->memory), tw__route_for(schedule, &route),
+                         tw__schedule_hash(all, plan.id), NULL, START);
     }
 }
 
@@ -1715,13 +1722,13 @@ static void a_schedule_takes_no_more_bytes_than_is_foretold(void **state)
     fill_letters();
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         open_all();
-        struct tw__schedule *schedule = tw__schedule_new();
+        struct tw__schedule *schedule = tw__schedule_new(all);
         put_like(schedule, shapes[k].count, shapes[k].targets, shapes[k].name, shapes[k].payload);
-        uint64_t most = tw__schedule_dump_most(schedule), bytes = bytes_of_chunks(schedule);
+        uint64_t most = tw__sums_dump_most(schedule), bytes = bytes_of_chunks(schedule);
         assert_true(most >= bytes);
         assert_true(shapes[k].factor == 0 || (double)most <= (double)bytes * shapes[k].factor);
         put_many(schedule, 20000, 21300);
-        assert_true(tw__schedule_dump_most(schedule) >= bytes_of_chunks(schedule));
+        assert_true(tw__sums_dump_most(schedule) >= bytes_of_chunks(schedule));
         close_schedule(schedule);
         close_all();
     }
@@ -1732,7 +1739,7 @@ static void a_chunk_is_not_much_larger_than_its_size(void **state)
     unsigned chunks;
     (void)state;
     open_all();
-    struct tw__schedule *schedule = tw__schedule_new();
+    struct tw__schedule *schedule = tw__schedule_new(all);
     for (unsigned i = 0; i < 5; i++) {
         char packed[BIG + 8];
         size_t size = i == 3 ? BIG : 40000;
@@ -1742,8 +1749,8 @@ static void a_chunk_is_not_much_larger_than_its_size(void **state)
         memcpy(end, big, size);
         struct tw__task_plan plan = {
             .id = id_of(i), .due = START + i, .packed = {packed, (size_t)(end - packed) + size}};
-        tw__schedule_put(schedule, tw__task_new(&plan), tw__schedule_route(schedule, &plan_of[1]),
-                         tw__table_hash(plan.id.at, plan.id.size), NULL, START);
+        tw__schedule_put(schedule, tw__task_new(&plan, &all->memory), tw__route_for(schedule, &plan_of[1]),
+                         tw__schedule_hash(all, plan.id), NULL, START);
     }
     struct tw__schedule *copy = copy_through_chunks(schedule, &chunks);
     assert_int_equal(chunks, 3);
@@ -1759,10 +1766,10 @@ static void a_chunk_is_not_much_larger_than_its_size(void **state)
 static void check_what_was_read(struct tw__schedule *schedule, bool good)
 {
     unsigned chunks;
-    struct tw__task **task = tw__schedule_sorted(schedule);
+    struct tw__task **task = tw__look_sorted(schedule);
     uint64_t count = tw__table_count(&schedule->tasks);
     for (uint64_t i = 0; i < count; i++) {
-        struct tw__plan plan = tw__route_plan(tw__route_of(task[i]));
+        struct tw__plan plan = tw__route_plan(tw__route_of(all, task[i]));
         uint64_t times = tw__task_times(task[i]);
         uint32_t strings = tw__task_payload(task[i]).count;
         assert_true(plan.kind <= TW__LIST && plan.late <= TW__LATE_COALESCE);
@@ -1771,24 +1778,24 @@ static void check_what_was_read(struct tw__schedule *schedule, bool good)
         assert_true(times > 0 && (times <= INT64_MAX || times == TW__FOR_EVER));
         assert_true((tw__task_every(task[i]) > 0) == ((task[i]->flags & TW__TASK_REPEATS) != 0));
         assert_true(plan.kind == TW__LIST ? strings == 1 : strings > 0 && strings % 2 == 0);
-        assert_true(tw__packed_valid(tw__task_packed(task[i])));
+        assert_true(tw__payload_valid(tw__task_packed(task[i])));
         assert_true(tw_timer_pending(&task[i]->timer));
     }
-    tw__memory.free(task);
-    assert_true(tw__schedule_routes(schedule) <= count);
+    counted_free(task);
+    assert_true(tw__route_count(schedule) <= count);
     if (!good || count == 0)
         return;
     struct tw__schedule *copy = copy_through_chunks(schedule, &chunks);
     assert_int_equal(chunks, 1);
     assert_schedules_equal(schedule, copy);
-    assert_int_equal(tw__schedule_routes(schedule), tw__schedule_routes(copy));
+    assert_int_equal(tw__route_count(schedule), tw__route_count(copy));
     close_schedule(copy);
 }
 
 /* Reads bytes into a schedule of their own; returns how many tasks came of it, or -1: refused. */
 static int read_bytes(const char *bytes, size_t size)
 {
-    struct tw__schedule *schedule = tw__schedule_new();
+    struct tw__schedule *schedule = tw__schedule_new(all);
     char *exact = counted_alloc(size);
     if (size > 0)
         memcpy(exact, bytes, size);
@@ -1797,16 +1804,16 @@ static int read_bytes(const char *bytes, size_t size)
     int count = (int)tw__table_count(&schedule->tasks);
     check_what_was_read(schedule, good);
     close_schedule(schedule);
-    tw__schedule_reap_all();
-    assert_int_equal(tw__all.reaping, 0);
-    assert_int_equal(blocks_out, tw__all.route != NULL);
+    tw__grave_reap_all(all);
+    assert_int_equal(all->reaping, 0);
+    assert_int_equal(blocks_out, 1 + (all->route != NULL));
     return good ? count : -1;
 }
 
 /* A chunk of a few small tasks, with all that a chunk can have. */
 static size_t small_chunk(char *into)
 {
-    struct tw__schedule *schedule = tw__schedule_new();
+    struct tw__schedule *schedule = tw__schedule_new(all);
     struct tw__chunks chunks;
     struct tw__bytes bytes;
     for (unsigned i = 0; i < 5; i++) {
@@ -1817,8 +1824,8 @@ static size_t small_chunk(char *into)
                                      .tries = i,
                                      .packed = text(i == 1 ? "\1\5value" : "\2\5field\5value")};
         unsigned target = i == 4 ? 0 : i; /* the fifth has the first one's */
-        tw__schedule_put(schedule, tw__task_new(&plan), tw__schedule_route(schedule, &plan_of[target]),
-                         tw__table_hash(plan.id.at, plan.id.size), NULL, START);
+        tw__schedule_put(schedule, tw__task_new(&plan, &all->memory), tw__route_for(schedule, &plan_of[target]),
+                         tw__schedule_hash(all, plan.id), NULL, START);
     }
     tw__chunks_init(&chunks, schedule);
     assert_true(tw__chunks_next(&chunks, &bytes));
@@ -1827,7 +1834,7 @@ static size_t small_chunk(char *into)
     assert_false(tw__chunks_next(&chunks, &bytes));
     tw__chunks_fini(&chunks);
     close_schedule(schedule);
-    tw__schedule_reap_all();
+    tw__grave_reap_all(all);
     return size;
 }
 
@@ -2022,6 +2029,5 @@ int main(void)
     };
     struct randombytes_implementation seeded = {.implementation_name = name_of_bytes, .buf = seeded_bytes};
     randombytes_set_implementation(&seeded);
-    tw__memory = (struct tw__memory){counted_alloc, counted_realloc, counted_free, counted_usable};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,8 @@ struct item {
 
 enum { MOST = 60000, LONGEST = 40 };
 
+static const struct tw__memory counted = {counted_alloc, counted_realloc, counted_free, malloc_usable_size};
+static struct tw__table_type type;
 static struct tw__table table;
 static struct item *item[MOST];
 static long keys_read;
@@ -91,7 +93,7 @@ static struct item *new_item(unsigned n)
     memset(it, 0, sizeof *it + LONGEST);
     memcpy(it->id, &n, sizeof n);
     it->size = size;
-    it->hash = tw__table_hash(it->id, size);
+    it->hash = tw__table_hash(&type, it->id, size);
     return it;
 }
 
@@ -99,7 +101,8 @@ static void open_table(void)
 {
     good_requests = -1;
     once = false;
-    tw__table_init(&table, key_of_item);
+    tw__table_type_init(&type, key_of_item, &counted);
+    tw__table_init(&table, &type);
     assert_int_equal(bytes_out, 0);
     for (unsigned i = 0; i < MOST; i++)
         item[i] = new_item(i);
@@ -207,13 +210,14 @@ static void key_of_number(const void *entry, const char **bytes, size_t *size)
 
 static uint64_t hash_of_number(uint64_t n)
 {
-    return tw__table_hash(&n, sizeof n);
+    return tw__table_hash(&type, &n, sizeof n);
 }
 
 static void open_numbers(unsigned n)
 {
     good_requests = -1;
-    tw__table_init(&table, key_of_number);
+    tw__table_type_init(&type, key_of_number, &counted);
+    tw__table_init(&table, &type);
     number = malloc(n * sizeof *number);
     assert_non_null(number);
     for (unsigned i = 0; i < n; i++)
@@ -603,7 +607,8 @@ static void a_chunk_that_cannot_be_had_is_done_without(void **state)
 static void an_address_of_more_than_48_bits_is_refused(void **state)
 {
     (void)state;
-    tw__table_init(&table, key_of_item);
+    tw__table_type_init(&type, key_of_item, &counted);
+    tw__table_init(&table, &type);
     assert_int_equal(tw__table_insert(&table, 1, (void *)(uintptr_t)(UINT64_C(1) << 48)), -1);
     assert_int_equal(tw__table_count(&table), 0);
     assert_int_equal(bytes_out, 0);
@@ -681,6 +686,5 @@ int main(void)
         cmocka_unit_test(an_address_of_more_than_48_bits_is_refused),
         cmocka_unit_test(the_check_sees_each_fault),
     };
-    tw__memory = (struct tw__memory){counted_alloc, counted_realloc, counted_free, malloc_usable_size};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tasks as bytes. All numbers are varints (task.h).
+ * Tasks as bytes. All numbers are varints (varint.h).
  *
  *     chunk:  version 1, tasks to the end
  *     task:   route, due - due of the task before (the first: due), flags, [every, times], id size, id,
@@ -19,25 +19,29 @@
 
 #include <string.h>
 
-#include "memory.h"
+#include "look.h"
+#include "place.h"
+#include "route.h"
+#include "schedule.h"
+#include "sums.h"
+#include "varint.h"
 
 enum { VERSION = 1 };
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t chunk_number; /* of the chunk being written: routes know by it whether they are defined in it */
-
 void tw__chunks_init(struct tw__chunks *chunks, const struct tw__schedule *schedule)
 {
     memset(chunks, 0, sizeof *chunks);
-    chunks->task = tw__schedule_sorted(schedule);
+    chunks->schedules = schedule->schedules;
+    chunks->task = tw__look_sorted(schedule);
     chunks->count = tw__table_count(&schedule->tasks);
 }
 
 void tw__chunks_fini(struct tw__chunks *chunks)
 {
-    tw__memory.free(chunks->task);
-    tw__memory.free(chunks->buffer);
+    chunks->schedules->memory.free(chunks->task);
+    chunks->schedules->memory.free(chunks->buffer);
 }
 
 static void reserve(struct tw__chunks *chunks, size_t more)
@@ -45,7 +49,7 @@ static void reserve(struct tw__chunks *chunks, size_t more)
     if (chunks->size + more <= chunks->capacity)
         return;
     chunks->capacity = (chunks->size + more) * 2;
-    chunks->buffer = tw__memory.realloc(chunks->buffer, chunks->capacity);
+    chunks->buffer = chunks->schedules->memory.realloc(chunks->buffer, chunks->capacity);
 }
 
 static void put_number(struct tw__chunks *chunks, uint64_t number)
@@ -65,12 +69,12 @@ static void put_bytes(struct tw__chunks *chunks, struct tw__bytes bytes)
 
 static void put_route(struct tw__chunks *chunks, struct tw__route *route, uint32_t *routes)
 {
-    if (route->chunk == chunk_number) {
+    if (route->chunk == chunks->schedules->chunks) {
         put_number(chunks, route->number);
         return;
     }
     struct tw__plan plan = tw__route_plan(route);
-    route->chunk = chunk_number;
+    route->chunk = chunks->schedules->chunks;
     route->number = (*routes)++;
     put_number(chunks, route->number);
     put_number(chunks, plan.kind);
@@ -84,9 +88,10 @@ static void put_task(struct tw__chunks *chunks, const struct tw__task *task, uin
 {
     uint64_t times = tw__task_times(task);
     bool repeats = (task->flags & TW__TASK_REPEATS) != 0;
-    put_route(chunks, tw__route_of(task), routes);
+    put_route(chunks, tw__route_of(chunks->schedules, task), routes);
     put_number(chunks, tw__task_due(task) - before);
-    put_number(chunks, (repeats ? TW__TASK_REPEATS : 0) + tw__tries(task) * TW__TASK_TRIES);
+    put_number(chunks,
+               (repeats ? TW__TASK_REPEATS : 0) + tw__place_tries(chunks->schedules, task) * TW__TASK_TRIES);
     if (repeats) {
         put_number(chunks, tw__task_every(task));
         put_number(chunks, times == TW__FOR_EVER ? 0 : times);
@@ -101,7 +106,7 @@ bool tw__chunks_next(struct tw__chunks *chunks, struct tw__bytes *bytes)
     uint32_t routes = 0;
     if (chunks->at == chunks->count)
         return false;
-    chunk_number++;
+    chunks->schedules->chunks++;
     chunks->size = 0;
     put_number(chunks, VERSION);
     while (chunks->at < chunks->count && chunks->at - first < TW__CHUNK_TASKS &&
@@ -161,8 +166,8 @@ static struct tw__route *take_route(struct reader *reader)
         reader->at = NULL;
     if (reader->at == NULL)
         return NULL;
-    struct tw__route *route = tw__schedule_route(reader->schedule, &plan);
-    route->tasks++; /* held until the chunk is read, so that it stays */
+    struct tw__route *route = tw__route_for(reader->schedule, &plan);
+    tw__route_keep(route); /* until the chunk is read */
     return reader->route[reader->routes++] = route;
 }
 
@@ -170,7 +175,7 @@ static struct tw__route *take_route(struct reader *reader)
 static bool payload_fits(const struct tw__route *route, struct tw__bytes packed)
 {
     uint64_t count;
-    if (!tw__packed_valid(packed))
+    if (!tw__payload_valid(packed))
         return false;
     tw__varint_get(packed.at, &count);
     return tw__route_plan(route).kind == TW__LIST ? count == 1 : count % 2 == 0;
@@ -196,9 +201,10 @@ static void take_task(struct reader *reader)
     reader->due = plan.due;
     if (plan.times == 0)
         plan.times = TW__FOR_EVER;
-    uint64_t hash = tw__table_hash(plan.id.at, plan.id.size);
+    uint64_t hash = tw__schedule_hash(reader->schedule->schedules, plan.id);
+    struct tw__task *task = tw__task_new(&plan, &reader->schedule->schedules->memory);
     struct tw__task *old = tw__schedule_find(reader->schedule, hash, plan.id);
-    tw__schedule_put(reader->schedule, tw__task_new(&plan), route, hash, old, reader->now_ms);
+    tw__schedule_put(reader->schedule, task, route, hash, old, reader->now_ms);
 }
 
 bool tw__chunk_read(struct tw__schedule *schedule, struct tw__bytes bytes, uint64_t now_ms)
@@ -210,6 +216,6 @@ bool tw__chunk_read(struct tw__schedule *schedule, struct tw__bytes bytes, uint6
     while (reader.at != NULL && reader.at < reader.end)
         take_task(&reader);
     for (uint32_t i = 0; i < reader.routes; i++)
-        tw__schedule_route_unused(reader.route[i]);
+        tw__route_release(reader.route[i]);
     return reader.at != NULL;
 }

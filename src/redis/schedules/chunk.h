@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tasks as bytes, a few hundred at a time: what RDB and AOF keep, and what a copy is made of. Free of Redis.
+ * Tasks as bytes, a few hundred at a time: what RDB and AOF keep, and what a copy is made of.
  */
 #ifndef TW_REDIS_CHUNK_H
 #define TW_REDIS_CHUNK_H
 
-#include "schedule.h"
+#include "state.h"
 
 /* Makes chunks of a schedule's tasks, in their order:
  *     tw__chunks_init(&chunks, schedule);
  *     while (tw__chunks_next(&chunks, &bytes)) ...      the bytes are good until the next call
  *     tw__chunks_fini(&chunks); */
 struct tw__chunks {
+    struct tw__schedules *schedules;
     struct tw__task **task;
     uint64_t count, at;
     char *buffer;

@@ -6,12 +6,15 @@
  *     ?      any one byte                  [a-z]   one of this range        else  the byte itself
  *                                          [^a]    any byte but these
  *
- * Free of Redis and of memory. How: head of match.c.
+ * Asks for no memory. How: head of match.c.
  */
 #ifndef TW_REDIS_MATCH_H
 #define TW_REDIS_MATCH_H
 
-#include "task.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bytes.h"
 
 enum {
     TW__PATTERN_MAX = 255, /* bytes: so all places of a pattern, its end among them, are bits of four words */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * All schedules at once, for those who watch a server: how many tasks fall due when, and which schedules have most.
- * Free of Redis, as schedule.c is.
  *
  * The forecast is read from the wheel that all schedules share, as far as a budget goes, for the server does nothing
  * else meanwhile. If more is due than that, it is estimated from a sample: of all tasks, one schedule's after the
@@ -11,18 +10,22 @@
  * which say nothing of the seconds after them; some of the largest schedules alone, which say nothing of a million
  * small ones.
  */
-#include "schedule.h"
+#include "overview.h"
 
 #include <string.h>
 
 enum {
-    LOOK_MAX = 20000,      /* tasks in the wheel, and tasks of a sample: a millisecond or two each */
+    AHEAD_MAX = 20000,     /* tasks in the wheel, and tasks of a sample: a millisecond or two each */
     SCHEDULES_MAX = 20000, /* looked at, to find the largest and for a sample */
-    SAMPLED_MAX =
-        4000 /* schedules of which a sample is taken, a task of each: each is some misses of the cache */
+    /* schedules of which a sample is taken, a task of each: each is some misses of the cache */
+    SAMPLED_MAX = 4000,
+    QUEUE_MAX =
+        1000, /* tasks of a queue, looked at for the oldest: they are about in order; and queues of routes */
+    PAST_MAX = 20000 /* tasks in the wheels, counted: a millisecond or two */
 };
 
 struct ahead {
+    struct tw__schedules *schedules;
     uint64_t now_ms, step, to;
     uint64_t *counts;
     uint64_t skip, seen, wanted; /* of a sample */
@@ -44,12 +47,13 @@ static size_t insert(const struct tw__schedule **largest, size_t count, size_t l
     return count < limit ? count + 1 : limit;
 }
 
-size_t tw__overview_largest(const struct tw__schedule **largest, size_t limit)
+size_t tw__overview_largest(const struct tw__schedules *schedules, const struct tw__schedule **largest,
+                            size_t limit)
 {
     size_t count = 0;
     uint32_t left = SCHEDULES_MAX;
-    struct tw__link *link = tw__all.attached.next;
-    for (; limit > 0 && link != &tw__all.attached && left > 0; link = link->next, left--)
+    struct tw__link *link = schedules->attached.next;
+    for (; limit > 0 && link != &schedules->attached && left > 0; link = link->next, left--)
         count = insert(largest, count, limit, tw__schedule_at(link));
     return count;
 }
@@ -65,18 +69,20 @@ static void count_task(struct ahead *ahead, const struct tw__task *task)
 
 static int count_in_wheel(void *arg, struct tw_timer *timer)
 {
+    struct ahead *ahead = arg;
     const struct tw__task *task = TW_CONTAINER(timer, const struct tw__task, timer);
-    if (tw__schedule_of(task)->attached)
-        count_task(arg, task);
+    if (tw__schedule_of(ahead->schedules, task)->attached)
+        count_task(ahead, task);
     return 0;
 }
 
 static bool read_wheels(struct ahead *ahead)
 {
-    uint32_t budget = LOOK_MAX;
-    return tw_wheel_visit_budget(tw__all.wheel, ahead->to, &budget, count_in_wheel, ahead) &&
-           (tw__all.behind == NULL ||
-            tw_wheel_visit_budget(tw__all.behind, ahead->to, &budget, count_in_wheel, ahead));
+    const struct tw__schedules *schedules = ahead->schedules;
+    uint32_t budget = AHEAD_MAX;
+    return tw_wheel_visit_budget(schedules->wheel, ahead->to, &budget, count_in_wheel, ahead) &&
+           (schedules->behind == NULL ||
+            tw_wheel_visit_budget(schedules->behind, ahead->to, &budget, count_in_wheel, ahead));
 }
 
 static void count_in_sample(void *entry, void *arg)
@@ -97,9 +103,9 @@ static void count_in_sample(void *entry, void *arg)
 /* Looks at `share` more tasks of a schedule, which has so many, from anywhere on. */
 static void take_sample(struct ahead *ahead, const struct tw__schedule *schedule, uint64_t share)
 {
-    static uint64_t samples;
-    samples++;
-    uint64_t cursor = tw__table_hash(&samples, sizeof samples);
+    struct tw__schedules *schedules = ahead->schedules;
+    schedules->samples++;
+    uint64_t cursor = tw__table_hash(&schedules->of_tasks, &schedules->samples, sizeof schedules->samples);
     uint64_t first = tw__table_scan_size(&schedule->tasks, cursor);
     ahead->skip = first == 0 ? 0 : (cursor >> 32) % first;
     ahead->wanted = ahead->seen + share;
@@ -108,11 +114,11 @@ static void take_sample(struct ahead *ahead, const struct tw__schedule *schedule
 }
 
 /* How many schedules are looked at, and how many tasks they have. */
-static uint32_t schedules_looked_at(uint64_t *tasks)
+static uint32_t schedules_looked_at(const struct tw__schedules *schedules, uint64_t *tasks)
 {
     uint32_t count = 0;
-    struct tw__link *link = tw__all.attached.next;
-    for (*tasks = 0; link != &tw__all.attached && count < SCHEDULES_MAX; link = link->next, count++)
+    struct tw__link *link = schedules->attached.next;
+    for (*tasks = 0; link != &schedules->attached && count < SCHEDULES_MAX; link = link->next, count++)
         *tasks += tw__table_count(&tw__schedule_at(link)->tasks);
     return count;
 }
@@ -123,8 +129,8 @@ static void sample_all(struct ahead *ahead, uint64_t wanted, uint64_t all)
 {
     uint64_t passed = 0, given = 0;
     uint32_t left = SCHEDULES_MAX;
-    struct tw__link *link = tw__all.attached.next;
-    for (; link != &tw__all.attached && left > 0; link = link->next, left--) {
+    struct tw__link *attached = &ahead->schedules->attached;
+    for (struct tw__link *link = attached->next; link != attached && left > 0; link = link->next, left--) {
         const struct tw__schedule *schedule = tw__schedule_at(link);
         passed += tw__table_count(&schedule->tasks);
         uint64_t until = passed * wanted / all;
@@ -137,24 +143,82 @@ static void sample_all(struct ahead *ahead, uint64_t wanted, uint64_t all)
 static void estimate(struct ahead *ahead, size_t steps)
 {
     uint64_t all;
-    uint64_t wanted = schedules_looked_at(&all) > SAMPLED_MAX ? SAMPLED_MAX : LOOK_MAX;
+    uint64_t wanted = schedules_looked_at(ahead->schedules, &all) > SAMPLED_MAX ? SAMPLED_MAX : AHEAD_MAX;
     memset(ahead->counts, 0, steps * sizeof *ahead->counts);
     if (all == 0)
         return; /* what is pending belongs to schedules that were not looked at, or that go */
     sample_all(ahead, wanted < all ? wanted : all, all);
-    double weight = (double)tw__all.pending / (double)ahead->seen;
+    double weight = (double)ahead->schedules->pending / (double)ahead->seen;
     for (size_t i = 0; i < steps; i++)
         ahead->counts[i] = (uint64_t)((double)ahead->counts[i] * weight + 0.5);
 }
 
-bool tw__overview_forecast(uint64_t now_ms, uint64_t step, size_t steps, uint64_t *counts)
+bool tw__overview_forecast(struct tw__schedules *schedules, uint64_t now_ms, uint64_t step, size_t steps,
+                           uint64_t *counts)
 {
-    struct ahead ahead = {.now_ms = now_ms, .step = step, .counts = counts};
+    struct ahead ahead = {.schedules = schedules, .now_ms = now_ms, .step = step, .counts = counts};
     ahead.to = step > (UINT64_MAX - now_ms) / steps ? UINT64_MAX : now_ms + step * steps;
     memset(counts, 0, steps * sizeof *counts);
-    bool exact = read_wheels(&ahead) || tw__all.pending == 0;
+    bool exact = read_wheels(&ahead) || schedules->pending == 0;
     if (!exact)
         estimate(&ahead, steps);
-    counts[0] += tw__all.queued + tw__all.held;
+    counts[0] += schedules->queued + schedules->held;
     return exact;
+}
+
+/* ---- overdue -------------------------------------------------------------------------------------------------- */
+
+struct overdue {
+    const struct tw__schedules *schedules;
+    uint64_t count, oldest;
+};
+
+static int count_overdue(void *arg, struct tw_timer *timer)
+{
+    struct overdue *overdue = arg;
+    const struct tw__task *task = TW_CONTAINER(timer, const struct tw__task, timer);
+    if (tw__schedule_of(overdue->schedules, task)->attached) {
+        overdue->count++;
+        if (tw__task_due(task) < overdue->oldest)
+            overdue->oldest = tw__task_due(task);
+    }
+    return 0;
+}
+
+static void look_into_queue(struct overdue *overdue, const struct tw__link *queue, uint32_t most)
+{
+    for (struct tw__link *link = queue->next; link != queue && most-- > 0; link = link->next)
+        count_overdue(overdue, TW_CONTAINER(link, struct tw_timer, link));
+}
+
+static int look_into_route(void *arg, struct tw_timer *timer)
+{
+    look_into_queue(arg, &TW_CONTAINER(timer, const struct tw__route, retry)->queue, 1);
+    return 0;
+}
+
+/* The first of the queues of routes, which are where P3 says (place.c). */
+static void look_into_routes(struct overdue *overdue)
+{
+    const struct tw__schedules *schedules = overdue->schedules;
+    uint32_t turns = QUEUE_MAX, retries = QUEUE_MAX;
+    for (const struct tw__link *link = schedules->turns.next; link != &schedules->turns && turns > 0;
+         link = link->next, turns--)
+        look_into_queue(overdue, &TW_CONTAINER(link, const struct tw__route, turn)->queue, 1);
+    tw_wheel_visit_budget(schedules->retries, TW_NEVER - 1, &retries, look_into_route, overdue);
+}
+
+uint64_t tw__overview_overdue(const struct tw__schedules *schedules, uint64_t now_ms, uint64_t *oldest)
+{
+    struct overdue overdue = {schedules, 0, TW_NEVER};
+    uint32_t budget = PAST_MAX; /* due or not: there may be any number in the slots of the past that are not */
+    look_into_queue(&overdue, &schedules->overdue, QUEUE_MAX);
+    look_into_queue(&overdue, &schedules->past, QUEUE_MAX);
+    look_into_routes(&overdue);
+    overdue.count = schedules->queued + schedules->held;
+    if (tw_wheel_visit_budget(schedules->wheel, now_ms, &budget, count_overdue, &overdue) &&
+        schedules->behind != NULL)
+        tw_wheel_visit_budget(schedules->behind, now_ms, &budget, count_overdue, &overdue);
+    *oldest = overdue.oldest;
+    return overdue.count;
 }

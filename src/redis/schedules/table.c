@@ -41,8 +41,7 @@
  */
 #include "table.h"
 
-#include "memory.h"
-
+#include <base/assert.h>
 #include <sodium/crypto_shorthash.h>
 #include <string.h>
 
@@ -65,17 +64,19 @@ enum {
 
 /* ---- hashes and places ------------------------------------------------------------------------------------- */
 
-uint64_t tw__table_hash(const void *bytes, size_t size)
+void tw__table_type_init(struct tw__table_type *type, tw__key_fn *key, const struct tw__memory *memory)
 {
-    static unsigned char secret[crypto_shorthash_KEYBYTES];
-    static bool drawn;
-    if (!drawn) {
-        crypto_shorthash_keygen(secret);
-        drawn = true;
-    }
+    type->key = key;
+    type->memory = memory;
+    _Static_assert(TW__TABLE_SECRET == crypto_shorthash_KEYBYTES, "the secret of SipHash");
+    crypto_shorthash_keygen(type->secret);
+}
+
+uint64_t tw__table_hash(const struct tw__table_type *type, const void *bytes, size_t size)
+{
     unsigned char hash[sizeof(uint64_t)];
     uint64_t value;
-    crypto_shorthash(hash, bytes, size, secret);
+    crypto_shorthash(hash, bytes, size, type->secret);
     memcpy(&value, hash, sizeof value);
     return value;
 }
@@ -89,8 +90,8 @@ static uint64_t hash_of(const struct tw__table *table, const void *entry)
 {
     const char *bytes;
     size_t size;
-    table->key(entry, &bytes, &size);
-    return tw__table_hash(bytes, size);
+    table->type->key(entry, &bytes, &size);
+    return tw__table_hash(table->type, bytes, size);
 }
 
 /* The first of the bits that tags of this depth have for splits. */
@@ -132,26 +133,27 @@ static uint32_t number_of(uint64_t hash, uint32_t depth)
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */
 
-static size_t usable(void *block)
+static size_t usable(const struct tw__table *table, void *block)
 {
-    return block == NULL ? 0 : tw__memory.usable(block);
+    return block == NULL ? 0 : table->type->memory->usable(block);
 }
 
 static void release(struct tw__table *table, void *block)
 {
     if (block == NULL)
         return;
-    table->bytes -= usable(block);
-    tw__memory.free(block);
+    table->bytes -= usable(table, block);
+    table->type->memory->free(block);
 }
 
 /* Another size for a block, or for none. NULL: no memory, and the block is as it was. */
 static void *resize(struct tw__table *table, void *block, size_t size)
 {
-    size_t before = usable(block);
-    void *resized = block == NULL ? tw__memory.alloc(size) : tw__memory.realloc(block, size);
+    size_t before = usable(table, block);
+    void *resized =
+        block == NULL ? table->type->memory->alloc(size) : table->type->memory->realloc(block, size);
     if (resized != NULL)
-        table->bytes += usable(resized) - before;
+        table->bytes += usable(table, resized) - before;
     return resized;
 }
 
@@ -162,7 +164,7 @@ static bool make_room(struct tw__table *table, struct tw__segment *segment, uint
     if (place == NULL)
         return false;
     segment->place = place;
-    segment->capacity = (uint32_t)(usable(place) / sizeof *place);
+    segment->capacity = (uint32_t)(usable(table, place) / sizeof *place);
     return true;
 }
 
@@ -452,9 +454,9 @@ static bool join(struct tw__table *table)
 
 /* ---- the table --------------------------------------------------------------------------------------------- */
 
-void tw__table_init(struct tw__table *table, tw__key_fn *key)
+void tw__table_init(struct tw__table *table, const struct tw__table_type *type)
 {
-    *table = (struct tw__table){.segments = 1, .key = key};
+    *table = (struct tw__table){.segments = 1, .type = type};
 }
 
 void tw__table_fini(struct tw__table *table)
@@ -466,14 +468,14 @@ void tw__table_fini(struct tw__table *table)
             release(table, table->chunk[i]);
         release(table, table->chunk);
     }
-    tw__table_init(table, table->key);
+    tw__table_init(table, table->type);
 }
 
 static bool has_id(const struct tw__table *table, const void *entry, const char *id, size_t size)
 {
     const char *bytes;
     size_t its_size;
-    table->key(entry, &bytes, &its_size);
+    table->type->key(entry, &bytes, &its_size);
     return its_size == size && memcmp(bytes, id, size) == 0;
 }
 
@@ -528,6 +530,13 @@ int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry)
     if (table->count > (uint64_t)GROW_AT * table->segments)
         split(table);
     return 0;
+}
+
+void tw__table_add(struct tw__table *table, uint64_t hash, void *entry)
+{
+    int result = tw__table_insert(table, hash, entry);
+    TW_ASSERT(result == 0);
+    (void)result;
 }
 
 void tw__table_remove(struct tw__table *table, uint64_t hash, const void *entry)
@@ -614,11 +623,11 @@ uint64_t tw__table_scan(const struct tw__table *table, uint64_t cursor, tw__each
 /* Where a block of the table's is after it has been offered. */
 static void *offer(struct tw__table *table, void *block, void *(*move)(void *old))
 {
-    size_t before = usable(block);
+    size_t before = usable(table, block);
     void *to = block == NULL ? NULL : move(block);
     if (to == NULL)
         return block;
-    table->bytes += usable(to) - before;
+    table->bytes += usable(table, to) - before;
     return to;
 }
 
@@ -657,7 +666,7 @@ static const char *check_segment(const struct tw__table *table, const struct tw_
     const char *fault = NULL;
     if (segment->count > segment->capacity || (segment->place == NULL) != (segment->capacity == 0) ||
         (segment->count == 0) != (segment->place == NULL) ||
-        segment->capacity * sizeof *segment->place > usable(segment->place))
+        segment->capacity * sizeof *segment->place > usable(table, segment->place))
         return "T4: a segment without room, or empty and with memory";
     for (uint32_t i = 0; i < segment->count && fault == NULL; i++) {
         fault = check_place(table, segment->place[i], number);
@@ -682,12 +691,12 @@ static const char *check_directory(const struct tw__table *table, size_t *bytes)
     if (table->segments > room || (table->chunks > 1 && table->chunk_segments != CHUNK) ||
         (table->chunks > 1 && table->segments <= (table->chunks - 1) * CHUNK))
         return "T5: too small or too large a directory";
-    *bytes += usable(table->chunk);
+    *bytes += usable(table, table->chunk);
     for (uint32_t i = 0; i < table->chunks; i++) {
         size_t least = (i == 0 ? table->chunk_segments : CHUNK) * sizeof table->first;
-        if (usable(table->chunk[i]) < least)
+        if (usable(table, table->chunk[i]) < least)
             return "T5: a chunk that is too small";
-        *bytes += usable(table->chunk[i]);
+        *bytes += usable(table, table->chunk[i]);
     }
     return NULL;
 }
@@ -701,7 +710,7 @@ const char *tw__table_check(const struct tw__table *table)
         const struct tw__segment *segment = segment_at(table, i);
         fault = check_segment(table, segment, i);
         count += segment->count;
-        bytes += usable(segment->place);
+        bytes += usable(table, segment->place);
     }
     if (fault == NULL && (count != table->count || bytes != table->bytes))
         fault = "T6: another number of entries or bytes than there are";

@@ -9,7 +9,7 @@
  * Threads: a table is one thread's at a time. Only tw__table_find, tw__table_insert and tw__table_check read entries,
  * so tw__table_pop and tw__table_fini may run where entries must not be looked at.
  *
- * Memory: tw__memory. If it answers NULL, only tw__table_insert fails; what else could not be had is done without.
+ * Memory: that of the table's type. If it answers NULL, only tw__table_insert fails; what else could not be had is done without.
  */
 #ifndef TW_REDIS_TABLE_H
 #define TW_REDIS_TABLE_H
@@ -18,11 +18,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "memory.h"
+
 /* Tells an entry's id. */
 typedef void tw__key_fn(const void *entry, const char **bytes, size_t *size);
 
 /* What walking and scanning call with each entry. It must not change the table. */
 typedef void tw__each_fn(void *entry, void *arg);
+
+enum { TW__TABLE_SECRET = 16 };
+
+/* What tables of the same kind of entries share. */
+struct tw__table_type {
+    tw__key_fn *key;
+    const struct tw__memory *memory;
+    unsigned char
+        secret[TW__TABLE_SECRET]; /* of the hash, so that nobody can choose ids whose hashes collide */
+};
 
 /* Inner: places in the order of their tags. */
 struct tw__segment {
@@ -44,14 +56,17 @@ struct tw__table {
     uint32_t level; /* the binary logarithm of segments, rounded down */
     uint64_t count;
     size_t bytes;
-    tw__key_fn *key;
+    const struct tw__table_type *type;
 };
 
-/* SipHash of an id under a key drawn for this process: what all calls want as `hash`. */
-uint64_t tw__table_hash(const void *bytes, size_t size);
+/* Draws a secret. Requires: `memory` stays. */
+void tw__table_type_init(struct tw__table_type *type, tw__key_fn *key, const struct tw__memory *memory);
 
-/* An empty table, which holds no memory. */
-void tw__table_init(struct tw__table *table, tw__key_fn *key);
+/* SipHash of an id under the secret of the type: what all calls want as `hash`. */
+uint64_t tw__table_hash(const struct tw__table_type *type, const void *bytes, size_t size);
+
+/* An empty table, which holds no memory. Requires: its type stays. */
+void tw__table_init(struct tw__table *table, const struct tw__table_type *type);
 
 /* Frees the table's memory, not the entries. The table is then as after tw__table_init. */
 void tw__table_fini(struct tw__table *table);
@@ -67,6 +82,9 @@ void tw__table_prefetch_entry(const struct tw__table *table, uint64_t hash);
 
 /* Puts an entry in. Requires: none has its id. Returns: 0, or -1: no memory, or an address too high; nothing changed. */
 __attribute__((warn_unused_result)) int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry);
+
+/* The same where memory never answers NULL and no address is too high, as in the server: it cannot fail. */
+void tw__table_add(struct tw__table *table, uint64_t hash, void *entry);
 
 /* Takes out an entry that is in. */
 void tw__table_remove(struct tw__table *table, uint64_t hash, const void *entry);

@@ -4,7 +4,7 @@
  *
  *     [ timer 32 | route 4 | order 4 | flags 1 | every 8, times 8 if it repeats | id size, id | count, size, bytes ... ]
  *
- * Sizes are varints: seven bits a byte, the lowest first. So a task costs 43 bytes beside its id and payload, and a
+ * Sizes are varints (varint.h). So a task costs 43 bytes beside its id and payload, and a
  * byte or two for each string of the payload.
  */
 #ifndef TW_REDIS_TASK_H
@@ -14,6 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <tickwheel/wheel.h>
+
+#include "memory.h"
+#include "payload.h"
 
 enum {
     TW__TASK_REPEATS = 1, /* every and times are there */
@@ -34,12 +37,6 @@ struct tw__task {
     char rest[];
 };
 
-/* A string that lies somewhere else. */
-struct tw__bytes {
-    const char *at;
-    size_t size;
-};
-
 /* What a task is made of. */
 struct tw__task_plan {
     struct tw__bytes id;
@@ -53,9 +50,8 @@ struct tw__task_plan {
     void *arg;
 };
 
-/* A task in memory of its own, filed nowhere. NULL: no memory. */
-struct tw__task *tw__task_new(const struct tw__task_plan *plan);
-void tw__task_free(struct tw__task *task);
+/* A task in a block of memory of its own, filed nowhere. NULL: no memory. */
+struct tw__task *tw__task_new(const struct tw__task_plan *plan, const struct tw__memory *memory);
 
 struct tw__bytes tw__task_id(const struct tw__task *task);
 uint64_t tw__task_every(const struct tw__task *task);
@@ -70,35 +66,19 @@ static inline uint64_t tw__task_due(const struct tw__task *task)
     return tw_timer_deadline(&task->timer);
 }
 
+/* Gives a task that is filed nowhere another due time. */
+static inline void tw__task_set_due(struct tw__task *task, uint64_t due)
+{
+    tw_timer_init_at(&task->timer, due);
+}
+
 static inline struct tw__task *tw__task_of(struct tw_timer *timer)
 {
     return TW_CONTAINER(timer, struct tw__task, timer);
 }
 
-/* The payload: how many strings, then one after the other. */
-struct tw__payload {
-    const char *at;
-    uint32_t count;
-};
 struct tw__payload tw__task_payload(const struct tw__task *task);
-struct tw__bytes tw__payload_next(struct tw__payload *payload);
-/* The bytes of its strings alone, or of every second one from the first on: the fields of a Stream's payload. */
-uint64_t tw__payload_bytes(struct tw__payload payload);
-uint64_t tw__payload_field_bytes(struct tw__payload payload);
 /* The payload with its sizes, as it is packed. */
 struct tw__bytes tw__task_packed(const struct tw__task *task);
-/* Whether bytes are a payload, whole and nothing else. */
-bool tw__packed_valid(struct tw__bytes packed);
-
-/* ---- varints ---------------------------------------------------------------------------------------------- */
-
-enum { TW__VARINT_MAX = 10 };
-size_t tw__varint_size(uint64_t value);
-/* Writes one; returns the end. */
-char *tw__varint_put(char *at, uint64_t value);
-/* Reads one that is known to be whole; returns its end. */
-const char *tw__varint_get(const char *at, uint64_t *value);
-/* Reads one that may be cut short, too long or too large: NULL then. */
-const char *tw__varint_take(const char *at, const char *end, uint64_t *value);
 
 #endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Bytes that lie somewhere else: an id, a target, a string of a payload.
+ */
+#ifndef TW_REDIS_BYTES_H
+#define TW_REDIS_BYTES_H
+
+#include <stddef.h>
+
+struct tw__bytes {
+    const char *at;
+    size_t size;
+};
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The server may free a value on a background thread (UNLINK, FLUSHALL ASYNC). Tasks are linked into the wheel with
+ * tasks of other schedules, so that thread must not touch them: it puts the schedule on the list of graves, the one
+ * thing here that has a lock, and the server's own thread takes the tasks out, a few at a time.
+ */
+#include "grave.h"
+
+#include <base/list.h>
+
+#include "schedule.h"
+
+void tw__grave_bury(struct tw__schedule *schedule)
+{
+    struct tw__schedules *schedules = schedule->schedules;
+    pthread_mutex_lock(&schedules->graves_lock);
+    schedule->grave = schedules->graves;
+    schedules->graves = schedule;
+    pthread_mutex_unlock(&schedules->graves_lock);
+}
+
+bool tw__grave_reaping(const struct tw__schedules *schedules)
+{
+    return !tw__list_empty(&schedules->detached);
+}
+
+static struct tw__schedule *first_grave(struct tw__schedules *schedules)
+{
+    pthread_mutex_lock(&schedules->graves_lock);
+    struct tw__schedule *schedule = schedules->graves;
+    pthread_mutex_unlock(&schedules->graves_lock);
+    return schedule;
+}
+
+/* Takes the first grave off the list. A newer one may have come before it meanwhile. */
+static void close_grave(struct tw__schedule *schedule)
+{
+    struct tw__schedules *schedules = schedule->schedules;
+    pthread_mutex_lock(&schedules->graves_lock);
+    struct tw__schedule **link = &schedules->graves;
+    while (*link != schedule)
+        link = &(*link)->grave;
+    *link = schedule->grave;
+    pthread_mutex_unlock(&schedules->graves_lock);
+}
+
+/* Frees up to `limit` tasks of one schedule; then, when none are left, the schedule. */
+static uint64_t reap_one(struct tw__schedule *schedule, uint64_t limit)
+{
+    uint64_t freed = tw__schedule_drop(schedule, limit);
+    if (freed < limit && tw__table_count(&schedule->tasks) == 0) {
+        close_grave(schedule);
+        tw__schedule_free(schedule);
+    }
+    return freed;
+}
+
+uint64_t tw__grave_reap(struct tw__schedules *schedules, uint64_t limit)
+{
+    uint64_t freed = 0;
+    struct tw__schedule *schedule;
+    while (freed < limit && (schedule = first_grave(schedules)) != NULL)
+        freed += reap_one(schedule, limit - freed) + 1;
+    return freed;
+}
+
+void tw__grave_reap_all(struct tw__schedules *schedules)
+{
+    while (tw__grave_reap(schedules, UINT64_MAX) > 0)
+        ;
+}

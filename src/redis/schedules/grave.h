@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Removed schedules, until their tasks are freed.
+ */
+#ifndef TW_REDIS_GRAVE_H
+#define TW_REDIS_GRAVE_H
+
+#include "state.h"
+
+/* Hands a schedule over to be reaped. Requires: it is detached. Threads: any. */
+void tw__grave_bury(struct tw__schedule *schedule);
+/* Frees up to `limit` tasks of buried schedules, and schedules that have none. Returns how many were freed. */
+uint64_t tw__grave_reap(struct tw__schedules *schedules, uint64_t limit);
+/* Frees all that are buried. */
+void tw__grave_reap_all(struct tw__schedules *schedules);
+/* Whether there are detached schedules. */
+bool tw__grave_reaping(const struct tw__schedules *schedules);
+
+#endif

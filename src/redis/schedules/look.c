@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Looking for some of a schedule's tasks: through the wheel, as far ahead as need be, or through the table of the schedule,
+ * whichever is less work.
+ */
+#include "look.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "place.h"
+
+/* A task with the members that decide its place in the order, so that comparing two does not fetch them again. */
+struct candidate {
+    uint64_t due;
+    uint32_t order;
+    struct tw__task *task;
+};
+
+/* Tasks are looked at through the wheel, in the order of its slots, or through the table of the schedule. */
+struct look {
+    const struct tw__schedule *schedule;
+    uint64_t from, to;
+    uint64_t seen, most; /* tasks looked at through the wheel; more than `most` are not */
+    void (*each)(struct look *look, struct tw__task *task);
+    const struct tw__wanted *wanted; /* tw__look_wanted */
+    struct candidate after;
+    struct candidate *candidate; /* a heap, its latest on top */
+    size_t limit, count;
+    uint64_t now_ms, step; /* tw__look_forecast */
+    uint64_t *counts;
+};
+
+static void look_at(struct look *look, struct tw__task *task)
+{
+    if (tw__task_due(task) >= look->from && tw__task_due(task) <= look->to)
+        look->each(look, task);
+}
+
+static void look_in_table(void *entry, void *arg)
+{
+    look_at(arg, entry);
+}
+
+static void look_through_table(struct look *look)
+{
+    uint64_t segment = 0;
+    while (tw__table_walk(&look->schedule->tasks, &segment, look_in_table, look))
+        ;
+}
+
+static int look_in_wheel(void *arg, struct tw_timer *timer)
+{
+    struct look *look = arg;
+    struct tw__task *task = TW_CONTAINER(timer, struct tw__task, timer);
+    if (tw__schedule_of(look->schedule->schedules, task) == look->schedule)
+        look_at(look, task);
+    return ++look->seen > look->most;
+}
+
+static int look_in_queue(struct look *look, const struct tw__link *queue)
+{
+    int enough = 0;
+    for (struct tw__link *link = queue->next; !enough && link != queue; link = link->next)
+        enough = look_in_wheel(look, TW_CONTAINER(link, struct tw_timer, link));
+    return enough;
+}
+
+struct queues {
+    struct look *look;
+    int enough;
+};
+
+static void look_in_route(void *entry, void *arg)
+{
+    struct queues *queues = arg;
+    const struct tw__route *route = entry;
+    if (!queues->enough)
+        queues->enough = look_in_queue(queues->look, &route->queue);
+}
+
+/* Looks at the tasks that are due up to `to` wherever they wait. Returns whether that was done before `most` had been
+ * seen. */
+static bool look_through_wheel(struct look *look)
+{
+    const struct tw__schedules *schedules = look->schedule->schedules;
+    struct queues queues = {look,
+                            look_in_queue(look, &schedules->overdue) || look_in_queue(look, &schedules->past)};
+    uint64_t segment = 0;
+    while (look->schedule->held > 0 &&
+           tw__table_walk(&look->schedule->routes, &segment, look_in_route, &queues))
+        ;
+    return queues.enough == 0 && tw_wheel_visit_until(schedules->wheel, look->to, look_in_wheel, look) == 0 &&
+           (schedules->behind == NULL ||
+            tw_wheel_visit_until(schedules->behind, look->to, look_in_wheel, look) == 0);
+}
+
+static bool is_before(const struct candidate *a, const struct candidate *b)
+{
+    if (a->due != b->due)
+        return a->due < b->due;
+    return (int32_t)(a->order - b->order) < 0;
+}
+
+static struct candidate candidate_of(struct tw__task *task)
+{
+    return (struct candidate){tw__task_due(task), task->order, task};
+}
+
+static int compare(const void *a, const void *b)
+{
+    return is_before(a, b) ? -1 : is_before(b, a);
+}
+
+static void sift_down(struct candidate *heap, size_t count, struct candidate one)
+{
+    size_t at = 0, child;
+    while ((child = 2 * at + 1) < count) {
+        if (child + 1 < count && is_before(&heap[child], &heap[child + 1]))
+            child++;
+        if (is_before(&heap[child], &one))
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = one;
+}
+
+static void keep_earliest(struct look *look, struct candidate one)
+{
+    struct candidate *heap = look->candidate;
+    if (look->count == look->limit) {
+        if (is_before(&one, &heap[0]))
+            sift_down(heap, look->count, one);
+        return;
+    }
+    size_t at = look->count++;
+    for (; at > 0 && is_before(&heap[(at - 1) / 2], &one); at = (at - 1) / 2)
+        heap[at] = heap[(at - 1) / 2];
+    heap[at] = one;
+}
+
+static void keep_if_wanted(struct look *look, struct tw__task *task)
+{
+    const struct tw__wanted *wanted = look->wanted;
+    const struct tw__schedules *schedules = look->schedule->schedules;
+    struct candidate one = candidate_of(task);
+    if (wanted->after != NULL && !is_before(&look->after, &one))
+        return;
+    if (wanted->drain != 0 && (tw__route_refused(tw__route_of(schedules, task), wanted->drain) ||
+                               tw__place_is_blocked(schedules, task)))
+        return;
+    keep_earliest(look, one);
+}
+
+enum { NEAR_MS = 1000, FURTHER = 4, FEW = 256, WHEEL_SHARE = 16 };
+
+/* How many tasks may be looked at through the wheel before all of a schedule are looked at through its table. In
+ * the wheel the tasks have to be fetched one after the other, so each takes some times as long. */
+static uint64_t most_in_wheel(const struct tw__schedule *schedule)
+{
+    uint64_t all = tw__table_count(&schedule->tasks);
+    return all > FEW ? all / WHEEL_SHARE + FEW : 0;
+}
+
+/* From when on there is anything to find, perhaps. */
+static uint64_t first_look(const struct look *look, uint64_t now_ms)
+{
+    uint64_t start = now_ms > look->from ? now_ms : look->from,
+             next = tw__place_next_work(look->schedule->schedules);
+    return next != TW_NEVER && next > start ? next : start;
+}
+
+/* Looks further and further ahead until enough have been found; through the table as soon as that is less work. */
+static void find_earliest(struct look *look, uint64_t now_ms)
+{
+    uint64_t to = look->to, start = first_look(look, now_ms);
+    look->most = most_in_wheel(look->schedule);
+    for (uint64_t ahead = NEAR_MS; look->seen < look->most; ahead *= FURTHER) {
+        look->to = start > to || ahead > to - start ? to : start + ahead;
+        look->count = 0;
+        if (!look_through_wheel(look))
+            break;
+        if (look->count == look->limit || look->to == to)
+            return;
+    }
+    look->to = to;
+    look->count = 0;
+    look_through_table(look);
+}
+
+size_t tw__look_wanted(const struct tw__schedule *schedule, const struct tw__wanted *wanted, uint64_t now_ms,
+                       size_t limit, struct tw__task **task)
+{
+    struct look look = {.schedule = schedule,
+                        .from = wanted->from,
+                        .to = wanted->to,
+                        .each = keep_if_wanted,
+                        .wanted = wanted,
+                        .limit = limit};
+    if (wanted->after != NULL)
+        look.after = candidate_of(wanted->after);
+    look.candidate = schedule->schedules->memory.alloc((limit + 1) * sizeof *look.candidate);
+    find_earliest(&look, now_ms);
+    qsort(look.candidate, look.count, sizeof *look.candidate, compare);
+    for (size_t i = 0; i < look.count; i++)
+        task[i] = look.candidate[i].task;
+    schedule->schedules->memory.free(look.candidate);
+    return look.count;
+}
+
+size_t tw__look_earliest(const struct tw__schedule *schedule, uint64_t from, uint64_t to, uint64_t now_ms,
+                         size_t limit, struct tw__task **task)
+{
+    struct tw__wanted wanted = {.from = from, .to = to};
+    return tw__look_wanted(schedule, &wanted, now_ms, limit, task);
+}
+
+static void count_step(struct look *look, struct tw__task *task)
+{
+    uint64_t due = tw__task_due(task);
+    size_t step = due <= look->now_ms ? 0 : (size_t)((due - look->now_ms - 1) / look->step);
+    look->counts[step]++;
+}
+
+void tw__look_forecast(const struct tw__schedule *schedule, uint64_t now_ms, uint64_t step, size_t count,
+                       uint64_t *counts)
+{
+    struct look look = {
+        .schedule = schedule, .each = count_step, .now_ms = now_ms, .step = step, .counts = counts};
+    look.to = step > (UINT64_MAX - now_ms) / count ? UINT64_MAX : now_ms + step * count;
+    look.most = most_in_wheel(schedule);
+    memset(counts, 0, count * sizeof *counts);
+    if (look.most > 0 && look_through_wheel(&look))
+        return;
+    memset(counts, 0, count * sizeof *counts);
+    look_through_table(&look);
+}
+
+struct gather {
+    struct tw__task **task;
+    size_t count;
+};
+
+static void gather_one(void *entry, void *arg)
+{
+    struct gather *gather = arg;
+    gather->task[gather->count++] = entry;
+}
+
+static int compare_tasks(const void *a, const void *b)
+{
+    struct candidate one = candidate_of(*(struct tw__task *const *)a);
+    struct candidate two = candidate_of(*(struct tw__task *const *)b);
+    return compare(&one, &two);
+}
+
+struct tw__task **tw__look_sorted(const struct tw__schedule *schedule)
+{
+    uint64_t count = tw__table_count(&schedule->tasks), segment = 0;
+    if (count == 0)
+        return NULL;
+    struct gather gather = {schedule->schedules->memory.alloc(count * sizeof(struct tw__task *)), 0};
+    while (tw__table_walk(&schedule->tasks, &segment, gather_one, &gather))
+        ;
+    qsort(gather.task, gather.count, sizeof(struct tw__task *), compare_tasks);
+    return gather.task;
+}

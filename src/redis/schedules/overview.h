@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * All schedules at once.
+ */
+#ifndef TW_REDIS_OVERVIEW_H
+#define TW_REDIS_OVERVIEW_H
+
+#include "state.h"
+
+/* Counts the tasks of all schedules that are due up to now_ms + step * count, by step; a task that waits in a queue counts in
+ * the first step. Returns whether the counts are exact; if not, they are estimated from a sample. */
+bool tw__overview_forecast(struct tw__schedules *schedules, uint64_t now_ms, uint64_t step, size_t count,
+                           uint64_t *counts);
+
+/* Up to `limit` of the attached schedules that have most tasks, most first. Returns how many. */
+size_t tw__overview_largest(const struct tw__schedules *schedules, const struct tw__schedule **largest,
+                            size_t limit);
+
+/* Overdue tasks of all attached schedules, and the earliest due time among them, TW_NEVER if there are none. */
+uint64_t tw__overview_overdue(const struct tw__schedules *schedules, uint64_t now_ms, uint64_t *oldest);
+
+#endif

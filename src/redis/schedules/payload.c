@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Payloads: reading them, and judging bytes that may be one.
+ */
+#include "payload.h"
+
+#include <base/assert.h>
+
+#include "varint.h"
+
+struct tw__bytes tw__payload_next(struct tw__payload *payload)
+{
+    TW_ASSERT(payload->count > 0);
+    struct tw__bytes string = tw__varint_get_bytes(payload->at);
+    payload->at = string.at + string.size;
+    payload->count--;
+    return string;
+}
+
+uint64_t tw__payload_bytes(struct tw__payload payload)
+{
+    uint64_t bytes = 0;
+    while (payload.count > 0)
+        bytes += tw__payload_next(&payload).size;
+    return bytes;
+}
+
+uint64_t tw__payload_field_bytes(struct tw__payload payload)
+{
+    uint64_t bytes = 0;
+    while (payload.count > 0) {
+        bytes += tw__payload_next(&payload).size;
+        if (payload.count > 0)
+            tw__payload_next(&payload);
+    }
+    return bytes;
+}
+
+bool tw__payload_valid(struct tw__bytes packed)
+{
+    const char *end = packed.at + packed.size;
+    uint64_t count, size;
+    const char *at = tw__varint_take(packed.at, end, &count);
+    if (at == NULL || count == 0 || count > UINT32_MAX)
+        return false;
+    for (; count > 0; count--) {
+        at = tw__varint_take(at, end, &size);
+        if (at == NULL || size > (size_t)(end - at))
+            return false;
+        at += size;
+    }
+    return at == end;
+}

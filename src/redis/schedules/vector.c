@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A vector that doubles.
+ */
+#include "vector.h"
+
+enum { FIRST = 16 };
+
+void tw__vector_add(struct tw__vector *vector, void *pointer, const struct tw__memory *memory)
+{
+    if (vector->count == vector->capacity) {
+        vector->capacity = vector->capacity == 0 ? FIRST : vector->capacity * 2;
+        vector->at = memory->realloc(vector->at, vector->capacity * sizeof(void *));
+    }
+    vector->at[vector->count++] = pointer;
+}
