@@ -57,6 +57,14 @@ static inline bool tw__link_listed(const struct tw__link *link)
     return link->next != NULL;
 }
 
+/* Tells the neighbours of a link that it has been copied to other memory. Requires: `link` is the new place, and the old one
+ * was in a list. */
+static inline void tw__link_relocated(struct tw__link *link)
+{
+    link->next->prev = link;
+    link->prev->next = link;
+}
+
 /* Moves all that is in one list to the end of another one. */
 static inline void tw__list_move_all(struct tw__link *from, struct tw__link *to)
 {

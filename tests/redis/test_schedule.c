@@ -255,7 +255,7 @@ static void check_payload(const struct tw__task *task, unsigned first, uint32_t 
 
 static void check_task(const struct tw__task *task, const struct tw__task_plan *plan)
 {
-    assert_false(tw_timer_pending(&task->timer));
+    assert_false(tw__task_filed(task));
     assert_bytes_equal(tw__task_id(task), plan->id);
     assert_true(tw__task_due(task) == plan->due);
     assert_true(tw__task_every(task) == plan->every);
@@ -521,13 +521,13 @@ static struct ref *first_of(enum place place, bool due)
 /* Whether a queue gives nothing now: the clock was set back, and its first waits once more. */
 static bool is_stuck(const struct tw__link *queue)
 {
-    return queue->next == queue || tw__task_due(TW_CONTAINER(queue->next, struct tw__task, timer.link)) > m.now;
+    return queue->next == queue || tw__task_due(tw__task_of_link(queue->next)) > m.now;
 }
 
 /* Whether none of a detached schedule stands before it: such a one takes its turn, and is passed over. */
 static bool is_next(const struct tw__link *queue, const struct ref *ref)
 {
-    return ref != NULL && queue->next == &ref->task->timer.link;
+    return ref != NULL && queue->next == &ref->task->parked.link;
 }
 
 /* Up to when tasks are due there: what the wheel has passed is due, though the clock was set back since. */
@@ -548,7 +548,7 @@ static void see_what_was_moved_to_the_front(void)
     unsigned count = 0, due = 0;
     struct room *room;
     for (struct tw__link *link = all->overdue.next; link != &all->overdue; link = link->next) {
-        struct ref *ref = ref_of(TW_CONTAINER(link, struct tw__task, timer.link), &room);
+        struct ref *ref = ref_of(tw__task_of_link(link), &room);
         if (ref == NULL)
             continue;
         if (!is_filed(ref))
@@ -566,7 +566,7 @@ static void see_what_was_moved_to_the_front(void)
 static void see_what_was_passed_over(void)
 {
     for (struct ref *ref = m.ref; ref < m.ref + REFS; ref++)
-        if (ref->place > NOWHERE && !ref->room->attached && !tw_timer_pending(&ref->task->timer)) {
+        if (ref->place > NOWHERE && !ref->room->attached && !tw__task_filed(ref->task)) {
             assert_true(ref->place == HELD || ref->due <= reach(ref));
             model_leave(ref->room, ref);
             m.passed++;
@@ -640,7 +640,7 @@ static void judge_queued(const struct ref *taken)
 static void judge(const struct room *room, const struct ref *taken, bool queued)
 {
     assert_true(room->attached);
-    assert_false(tw_timer_pending(&taken->task->timer));
+    assert_false(tw__task_filed(taken->task));
     assert_int_equal(taken->task->flags & (TW__TASK_QUEUED | TW__TASK_HELD | TW__TASK_BEHIND), 0);
     if (taken->place == HELD) {
         assert_true(queued);
@@ -710,7 +710,7 @@ static void check_place(const struct ref *ref)
                                     [LATE] = TW__TASK_QUEUED,
                                     [HELD] = TW__TASK_QUEUED | TW__TASK_HELD};
     assert_int_equal(ref->task->flags & (TW__TASK_QUEUED | TW__TASK_HELD | TW__TASK_BEHIND), flags[ref->place]);
-    assert_int_equal(tw_timer_pending(&ref->task->timer), ref->place != NOWHERE);
+    assert_int_equal(tw__task_filed(ref->task), ref->place != NOWHERE);
 }
 
 static void check_ref(const struct room *room, const struct ref *ref)
@@ -758,9 +758,9 @@ static void check_queue(const struct tw__link *queue, enum place place)
 {
     int64_t before = INT64_MIN;
     uint64_t count = 0, wanted = 0;
-    for (const struct tw__link *link = queue->next; link != queue; link = link->next) {
+    for (struct tw__link *link = queue->next; link != queue; link = link->next) {
         struct room *room;
-        const struct ref *ref = ref_of(TW_CONTAINER(link, const struct tw__task, timer.link), &room);
+        const struct ref *ref = ref_of(tw__task_of_link(link), &room);
         assert_ptr_equal(link->next->prev, link);
         if (ref == NULL)
             continue;
@@ -976,7 +976,7 @@ static void look_for_overdue(void)
         if (!ref->room->attached || ref->place <= NOWHERE || (is_filed(ref) && ref->due > m.now))
             continue;
         count++;
-        if (ref->place == HELD && tw__route_of(all, ref->task)->queue.next != &ref->task->timer.link)
+        if (ref->place == HELD && tw__route_of(all, ref->task)->queue.next != &ref->task->parked.link)
             continue; /* only the first of each line is looked at */
         if (ref->due < wanted)
             wanted = ref->due;
@@ -1172,7 +1172,7 @@ static void end_waits(uint64_t ms)
             room++;
         if (room < m.room + ROOMS) {
             struct room *its = NULL;
-            struct ref *ref = ref_of(TW_CONTAINER(route->queue.next, struct tw__task, timer.link), &its);
+            struct ref *ref = ref_of(tw__task_of_link(route->queue.next), &its);
             struct line *line = &room->line[ref->plan];
             assert_true(line->retry_ms <= m.monotonic);
             *line = (struct line){TW_NEVER, ++m.turns};
@@ -1779,7 +1779,7 @@ static void check_what_was_read(struct tw__schedule *schedule, bool good)
         assert_true((tw__task_every(task[i]) > 0) == ((task[i]->flags & TW__TASK_REPEATS) != 0));
         assert_true(plan.kind == TW__LIST ? strings == 1 : strings > 0 && strings % 2 == 0);
         assert_true(tw__payload_valid(tw__task_packed(task[i])));
-        assert_true(tw_timer_pending(&task[i]->timer));
+        assert_true(tw__task_filed(task[i]));
     }
     counted_free(task);
     assert_true(tw__route_count(schedule) <= count);

@@ -49,20 +49,24 @@ static void look_through_table(struct look *look)
         ;
 }
 
-static int look_in_wheel(void *arg, struct tw_timer *timer)
+/* Looks at a task of any schedule. Returns 1: enough have been seen. */
+static int look_if_own(struct look *look, struct tw__task *task)
 {
-    struct look *look = arg;
-    struct tw__task *task = TW_CONTAINER(timer, struct tw__task, timer);
     if (tw__schedule_of(look->schedule->schedules, task) == look->schedule)
         look_at(look, task);
     return ++look->seen > look->most;
+}
+
+static int look_in_wheel(void *arg, struct tw_timer *timer)
+{
+    return look_if_own(arg, tw__task_of_timer(timer));
 }
 
 static int look_in_queue(struct look *look, const struct tw__link *queue)
 {
     int enough = 0;
     for (struct tw__link *link = queue->next; !enough && link != queue; link = link->next)
-        enough = look_in_wheel(look, TW_CONTAINER(link, struct tw_timer, link));
+        enough = look_if_own(look, tw__task_of_link(link));
     return enough;
 }
 

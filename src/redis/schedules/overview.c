@@ -70,7 +70,7 @@ static void count_task(struct ahead *ahead, const struct tw__task *task)
 static int count_in_wheel(void *arg, struct tw_timer *timer)
 {
     struct ahead *ahead = arg;
-    const struct tw__task *task = TW_CONTAINER(timer, const struct tw__task, timer);
+    const struct tw__task *task = tw__task_of_timer(timer);
     if (tw__schedule_of(ahead->schedules, task)->attached)
         count_task(ahead, task);
     return 0;
@@ -173,22 +173,25 @@ struct overdue {
     uint64_t count, oldest;
 };
 
-static int count_overdue(void *arg, struct tw_timer *timer)
+static void count_overdue(struct overdue *overdue, const struct tw__task *task)
 {
-    struct overdue *overdue = arg;
-    const struct tw__task *task = TW_CONTAINER(timer, const struct tw__task, timer);
     if (tw__schedule_of(overdue->schedules, task)->attached) {
         overdue->count++;
         if (tw__task_due(task) < overdue->oldest)
             overdue->oldest = tw__task_due(task);
     }
+}
+
+static int count_overdue_in_wheel(void *arg, struct tw_timer *timer)
+{
+    count_overdue(arg, tw__task_of_timer(timer));
     return 0;
 }
 
 static void look_into_queue(struct overdue *overdue, const struct tw__link *queue, uint32_t most)
 {
     for (struct tw__link *link = queue->next; link != queue && most-- > 0; link = link->next)
-        count_overdue(overdue, TW_CONTAINER(link, struct tw_timer, link));
+        count_overdue(overdue, tw__task_of_link(link));
 }
 
 static int look_into_route(void *arg, struct tw_timer *timer)
@@ -216,9 +219,9 @@ uint64_t tw__overview_overdue(const struct tw__schedules *schedules, uint64_t no
     look_into_queue(&overdue, &schedules->past, QUEUE_MAX);
     look_into_routes(&overdue);
     overdue.count = schedules->queued + schedules->held;
-    if (tw_wheel_visit_budget(schedules->wheel, now_ms, &budget, count_overdue, &overdue) &&
+    if (tw_wheel_visit_budget(schedules->wheel, now_ms, &budget, count_overdue_in_wheel, &overdue) &&
         schedules->behind != NULL)
-        tw_wheel_visit_budget(schedules->behind, now_ms, &budget, count_overdue, &overdue);
+        tw_wheel_visit_budget(schedules->behind, now_ms, &budget, count_overdue_in_wheel, &overdue);
     *oldest = overdue.oldest;
     return overdue.count;
 }

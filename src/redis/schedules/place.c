@@ -18,14 +18,10 @@
  */
 #include "place.h"
 
+#include <base/assert.h>
 #include <base/list.h>
 
 #include "sums.h"
-
-static struct tw__task *task_of_link(struct tw__link *link)
-{
-    return TW_CONTAINER(link, struct tw__task, timer.link);
-}
 
 /* ---- filing ----------------------------------------------------------------------------------------------------- */
 
@@ -49,11 +45,26 @@ void tw__place_fini(struct tw__schedules *schedules)
     tw_wheel_free(schedules->retries);
 }
 
-/* Puts a task into a queue, before `next`. */
+/* From the timer of a task that is filed nowhere to its place in a queue, before `next`; and back. */
+static void park(struct tw__task *task, uint8_t flags, struct tw__link *next)
+{
+    TW_ASSERT(!tw__task_filed(task));
+    task->parked.due = tw_timer_deadline(&task->timer);
+    task->flags |= TW__TASK_QUEUED | flags;
+    tw__list_insert(&task->parked.link, next);
+}
+
+static void unpark(struct tw__task *task)
+{
+    tw__list_remove(&task->parked.link);
+    task->flags &= (uint8_t) ~(TW__TASK_QUEUED | TW__TASK_HELD);
+    tw_timer_init_at(&task->timer, task->parked.due);
+}
+
+/* Puts a task into the queue of overdue tasks or that of past ones, before `next`. */
 static void enqueue(struct tw__schedules *schedules, struct tw__task *task, struct tw__link *next)
 {
-    task->flags |= TW__TASK_QUEUED;
-    tw__list_insert(&task->timer.link, next);
+    park(task, 0, next);
     tw__sums_queued(tw__schedule_of(schedules, task), 1);
 }
 
@@ -67,7 +78,6 @@ static void file_behind(struct tw__schedules *schedules, struct tw_wheel *behind
         return;
     }
     task->flags &= (uint8_t)~TW__TASK_BEHIND;
-    tw_timer_init_at(&task->timer, due_ms);
     enqueue(schedules, task, &schedules->overdue);
 }
 
@@ -81,7 +91,7 @@ void tw__place_clock_back(struct tw__schedules *schedules, uint64_t now_ms)
         /* Set back once more: what waits here is what was filed since the last time. */
         struct tw_timer *timer;
         while ((timer = tw_wheel_drain(schedules->behind)) != NULL)
-            file_behind(schedules, behind, tw__task_of(timer), now_ms);
+            file_behind(schedules, behind, tw__task_of_timer(timer), now_ms);
         tw_wheel_free(schedules->behind);
     }
     schedules->behind = behind;
@@ -104,9 +114,9 @@ void tw__place_file(struct tw__schedules *schedules, struct tw__task *task, uint
         tw_wheel_add_at(schedules->behind, &task->timer, due_ms);
         return;
     }
-    tw_timer_init_at(&task->timer, due_ms);
-    task->timer.hint = now_ms;
+    tw__task_set_due(task, due_ms);
     enqueue(schedules, task, &schedules->past);
+    task->parked.filed_ms = now_ms;
 }
 
 /* ---- targets that refuse ---------------------------------------------------------------------------------------- */
@@ -134,8 +144,7 @@ static void hold(struct tw__schedules *schedules, struct tw__task *task, struct 
 {
     struct tw__route *route = tw__route_of(schedules, task);
     tw__task_set_tries(task, route->waits - tw__task_tries(task));
-    task->flags |= TW__TASK_QUEUED | TW__TASK_HELD;
-    tw__list_insert(&task->timer.link, next);
+    park(task, TW__TASK_HELD, next);
     tw__sums_held(route->schedule, 1);
 }
 
@@ -181,31 +190,47 @@ void tw__place_put_back(struct tw__schedules *schedules, struct tw__task *task)
 
 /* ---- other times -------------------------------------------------------------------------------------------------- */
 
+/* Takes a task out of its route's queue. */
+static void let_go(struct tw__schedules *schedules, struct tw__task *task)
+{
+    struct tw__route *route = tw__route_of(schedules, task);
+    uint32_t tries = held_tries(schedules, task);
+    unpark(task);
+    tw__task_set_tries(task, tries);
+    tw__sums_held(route->schedule, -1);
+    if (tw__list_empty(&route->queue))
+        tw__place_rest(route);
+}
+
 void tw__place_unfile(struct tw__schedules *schedules, struct tw__task *task)
 {
-    if (!tw_timer_pending(&task->timer))
-        return;
-    if (task->flags & TW__TASK_QUEUED) {
-        struct tw__route *route = tw__route_of(schedules, task);
-        tw__list_remove(&task->timer.link);
-        if (task->flags & TW__TASK_HELD) {
-            tw__task_set_tries(task, held_tries(schedules, task));
-            tw__sums_held(route->schedule, -1);
-            if (tw__list_empty(&route->queue))
-                tw__place_rest(route);
-        } else {
-            tw__sums_queued(route->schedule, -1);
-        }
+    if (task->flags & TW__TASK_HELD) {
+        let_go(schedules, task);
+    } else if (task->flags & TW__TASK_QUEUED) {
+        unpark(task);
+        tw__sums_queued(tw__schedule_of(schedules, task), -1);
     } else {
         tw_wheel_cancel(task->flags & TW__TASK_BEHIND ? schedules->behind : schedules->wheel, &task->timer);
+        task->flags &= (uint8_t)~TW__TASK_BEHIND;
     }
-    task->flags &= (uint8_t) ~(TW__TASK_QUEUED | TW__TASK_HELD | TW__TASK_BEHIND);
 }
 
 void tw__place_prefetch(const struct tw__task *task)
 {
-    __builtin_prefetch(task->timer.link.next, 1);
-    __builtin_prefetch(task->timer.link.prev, 1);
+    if (!(task->flags & TW__TASK_QUEUED)) {
+        tw_timer_prefetch(&task->timer);
+        return;
+    }
+    __builtin_prefetch(task->parked.link.next, 1);
+    __builtin_prefetch(task->parked.link.prev, 1);
+}
+
+void tw__place_moved(struct tw__task *task)
+{
+    if (task->flags & TW__TASK_QUEUED)
+        tw__link_relocated(&task->parked.link);
+    else
+        tw_timer_relocated(&task->timer);
 }
 
 void tw__place_refile(struct tw__schedules *schedules, struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
@@ -230,7 +255,7 @@ static enum tw__taken take_from(struct tw_wheel *wheel, uint64_t now_ms, uint32_
     enum tw_polled polled = tw_wheel_poll_budget(wheel, now_ms, budget, &timer);
     if (polled != TW_POLL_DUE)
         return polled == TW_POLL_MORE ? TW__TAKEN_MORE : TW__TAKEN_NONE;
-    *task = tw__task_of(timer);
+    *task = tw__task_of_timer(timer);
     (*task)->flags &= (uint8_t)~TW__TASK_BEHIND;
     return TW__TAKEN_TASK;
 }
@@ -261,7 +286,7 @@ static struct tw__task *first_due(const struct tw__link *queue, uint64_t now_ms)
 {
     if (tw__list_empty(queue))
         return NULL;
-    struct tw__task *task = task_of_link(queue->next);
+    struct tw__task *task = tw__task_of_link(queue->next);
     return tw__task_due(task) <= now_ms ? task : NULL;
 }
 
@@ -269,21 +294,15 @@ static struct tw__task *first_due(const struct tw__link *queue, uint64_t now_ms)
 static struct tw__task *take_turn(struct tw__schedules *schedules, uint32_t *budget)
 {
     struct tw__route *route = TW_CONTAINER(schedules->turns.next, struct tw__route, turn);
-    struct tw__task *task = task_of_link(route->queue.next);
+    struct tw__task *task = tw__task_of_link(route->queue.next);
     tw__place_unfile(schedules, task);
     schedules->probe = task;
     --*budget;
     return task;
 }
 
-/* When a task of the queue of past ones was filed. It goes by that, whatever its due time; else a task that repeats and is
- * an age behind would keep all others waiting. */
-static uint64_t filed_ms(const struct tw__task *task)
-{
-    return task->timer.hint;
-}
-
-/* Takes what is due first of the queues and the wheel. */
+/* Takes what is due first of the queues and the wheel. A task of the queue of past ones goes by when it was filed, whatever its
+ * due time; else a task that repeats and is an age behind would keep all others waiting. */
 static enum tw__taken take_first(struct tw__schedules *schedules, uint64_t now_ms, uint32_t *budget,
                                  struct tw__task **task)
 {
@@ -298,11 +317,11 @@ static enum tw__taken take_first(struct tw__schedules *schedules, uint64_t now_m
         if (past == NULL || taken == TW__TAKEN_MORE)
             return taken;
         if (taken == TW__TAKEN_TASK) {
-            if (tw__task_due(*task) <= filed_ms(past))
+            if (tw__task_due(*task) <= past->parked.filed_ms)
                 return taken;
             enqueue(schedules, *task, schedules->overdue.next);
         }
-    } else if (past == NULL || tw__task_due(overdue) <= filed_ms(past)) {
+    } else if (past == NULL || tw__task_due(overdue) <= past->parked.filed_ms) {
         past = overdue;
     }
     tw__place_unfile(schedules, past);
@@ -341,7 +360,8 @@ static struct tw__link *merge(struct tw__link *a, struct tw__link *b)
 {
     struct tw__link head, *tail = &head;
     while (a != NULL && b != NULL) {
-        struct tw__link **least = tw__task_due(task_of_link(b)) < tw__task_due(task_of_link(a)) ? &b : &a;
+        struct tw__link **least =
+            tw__task_due(tw__task_of_link(b)) < tw__task_due(tw__task_of_link(a)) ? &b : &a;
         tail->next = *least;
         tail = *least;
         *least = (*least)->next;

@@ -22,6 +22,8 @@ void tw__place_file(struct tw__schedules *schedules, struct tw__task *task, uint
 void tw__place_unfile(struct tw__schedules *schedules, struct tw__task *task);
 /* Fetches what lies beside a task that will be unfiled or filed elsewhere. */
 void tw__place_prefetch(const struct tw__task *task);
+/* The block of a task has been moved: its neighbours in a wheel or a queue are told. */
+void tw__place_moved(struct tw__task *task);
 /* Gives a task another time. */
 void tw__place_refile(struct tw__schedules *schedules, struct tw__task *task, uint64_t due_ms, uint64_t now_ms);
 /* Puts a task that was taken out into the queue of overdue ones. Requires: it is filed nowhere. */

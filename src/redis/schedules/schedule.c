@@ -135,7 +135,7 @@ void tw__schedule_remove(struct tw__schedule *schedule, struct tw__task *task, u
 
 void tw__schedule_moved(struct tw__schedule *schedule, const struct tw__task *old, struct tw__task *task)
 {
-    tw_timer_relocated(&task->timer);
+    tw__place_moved(task);
     tw__table_replace(&schedule->tasks, tw__schedule_hash(schedule->schedules, tw__task_id(task)), old, task);
 }
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * A task: one block of memory that holds its timer, its id and its payload. Free of Redis.
+ * A task: one block of memory that holds its timer, its id and its payload.
  *
- *     [ timer 32 | route 4 | order 4 | flags 1 | every 8, times 8 if it repeats | id size, id | count, size, bytes ... ]
+ *     [ timer, or place in a queue, 32 | route 4 | order 4 | flags 1 | every 8, times 8 if it repeats | id size, id
+ *       | count, size, bytes ... ]
  *
- * Sizes are varints (varint.h). So a task costs 43 bytes beside its id and payload, and a
- * byte or two for each string of the payload.
+ * Sizes are varints (varint.h). So a task costs 43 bytes beside its id and payload, and a byte or two for each string of
+ * the payload.
  */
 #ifndef TW_REDIS_TASK_H
 #define TW_REDIS_TASK_H
 
+#include <base/assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,17 +24,27 @@ enum {
     TW__TASK_REPEATS = 1, /* every and times are there */
     TW__TASK_QUEUED = 2,  /* in a queue: that of overdue tasks, or that of its route */
     TW__TASK_HELD = 4,    /* the queue is its route's */
-    TW__TASK_BEHIND = 8,  /* in the wheel for times that the main one has passed (see tick.c) */
-    TW__TASK_TRIES = 16   /* the upper four bits count the tries that failed (schedule.h has tw__tries) */
+    TW__TASK_BEHIND = 8,  /* in the wheel for times that the main one has passed (see place.c) */
+    TW__TASK_TRIES = 16   /* the upper four bits count the tries that failed (place.h has tw__place_tries) */
 };
 enum { TW__TRIES_MAX = 15 };
 
 #define TW__FOR_EVER UINT64_MAX
 
+/* A task's place in a queue. */
+struct tw__parked {
+    struct tw__link link;
+    uint64_t due;
+    uint64_t filed_ms; /* in the queue of past tasks: when it was filed */
+};
+
 struct tw__task {
-    struct tw_timer timer; /* in a wheel, a queue, or nowhere; it carries the due time in any case */
-    uint32_t route;        /* index in the list of all routes */
-    uint32_t order;        /* when it was filed, among tasks that are due together; it may wrap */
+    union {
+        struct tw_timer timer;    /* in a wheel, or nowhere: then it still carries the due time */
+        struct tw__parked parked; /* in a queue: TW__TASK_QUEUED */
+    };
+    uint32_t route; /* index in the list of all routes */
+    uint32_t order; /* when it was filed, among tasks that are due together; it may wrap */
     uint8_t flags;
     char rest[];
 };
@@ -63,18 +75,31 @@ void tw__task_set_tries(struct tw__task *task, uint32_t tries);
 
 static inline uint64_t tw__task_due(const struct tw__task *task)
 {
-    return tw_timer_deadline(&task->timer);
+    return task->flags & TW__TASK_QUEUED ? task->parked.due : tw_timer_deadline(&task->timer);
 }
 
-/* Gives a task that is filed nowhere another due time. */
+/* Whether a task is filed: in a wheel or a queue. */
+static inline bool tw__task_filed(const struct tw__task *task)
+{
+    return task->flags & TW__TASK_QUEUED || tw_timer_pending(&task->timer);
+}
+
+/* Gives a task another due time. Requires: it is filed nowhere. */
 static inline void tw__task_set_due(struct tw__task *task, uint64_t due)
 {
+    TW_ASSERT(!tw__task_filed(task));
     tw_timer_init_at(&task->timer, due);
 }
 
-static inline struct tw__task *tw__task_of(struct tw_timer *timer)
+/* The task of a timer in a wheel, and that of a link in a queue. */
+static inline struct tw__task *tw__task_of_timer(struct tw_timer *timer)
 {
     return TW_CONTAINER(timer, struct tw__task, timer);
+}
+
+static inline struct tw__task *tw__task_of_link(struct tw__link *link)
+{
+    return TW_CONTAINER(link, struct tw__task, parked.link);
 }
 
 struct tw__payload tw__task_payload(const struct tw__task *task);
