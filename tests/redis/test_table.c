@@ -636,14 +636,14 @@ static void the_check_sees_each_fault(void **state)
     assert_fault("T1");
     *two = *one;
     *one = whole;
-    uint64_t place = one->place[0];
-    one->place[0] ^= UINT64_C(1) << 48;
+    uint64_t cell = one->cell[0];
+    one->cell[0] ^= UINT64_C(1) << 48;
     assert_fault("T2");
-    one->place[0] = one->place[one->count - 1];
-    one->place[one->count - 1] = place;
+    one->cell[0] = one->cell[one->count - 1];
+    one->cell[one->count - 1] = cell;
     assert_fault("T3");
-    one->place[one->count - 1] = one->place[0];
-    one->place[0] = place;
+    one->cell[one->count - 1] = one->cell[0];
+    one->cell[0] = cell;
     one->count = one->capacity + 1;
     assert_fault("T4");
     one->count = whole.count;
@@ -660,10 +660,10 @@ static void the_check_sees_each_fault(void **state)
     assert_fault("T6");
     table.bytes--;
     check_table();
-    place = one->place[1];
-    one->place[1] = one->place[0];
+    cell = one->cell[1];
+    one->cell[1] = one->cell[0];
     assert_fault("T1");
-    one->place[1] = place;
+    one->cell[1] = cell;
     close_table();
 }
 

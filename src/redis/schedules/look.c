@@ -10,7 +10,7 @@
 
 #include "place.h"
 
-/* A task with the members that decide its place in the order, so that comparing two does not fetch them again. */
+/* A task with the members that decide the order, so that comparing two does not fetch them again. */
 struct candidate {
     uint64_t due;
     uint32_t order;

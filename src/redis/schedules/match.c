@@ -2,12 +2,12 @@
  *
  * Whether an id matches a pattern, in one pass over the id.
  *
- *     pattern   u s e r : * 7           places   0   1   2   3   4   5
- *                                       take     u   s   e   r   :   7, and a star stands before place 5
+ *     pattern   u s e r : * 7           positions   0   1   2   3   4   5
+ *                                       take     u   s   e   r   :   7, and a star stands before position 5
  *
- * A bit for each place tells whether the bytes so far may have led there. A byte moves each bit whose place takes the
- * byte on to the next place; a bit that has a star before its place stays as well. The id matches if its end finds the bit
- * behind the last place set. So each byte of an id costs a few operations for 64 places at once, and no pattern costs
+ * A bit for each position tells whether the bytes so far may have led there. A byte moves each bit whose position takes the
+ * byte on to the next position; a bit that has a star before its position stays as well. The id matches if its end finds the bit
+ * behind the last position set. So each byte of an id costs a few operations for 64 positions at once, and no pattern costs
  * more than another of its length. The idea is that of Baeza-Yates and Gonnet ("A new approach to text searching",
  * 1992), with the stars of Wu and Manber (1992).
  *
@@ -22,14 +22,14 @@
 
 #include <string.h>
 
-static void set_bit(uint64_t *words, uint32_t place)
+static void set_bit(uint64_t *words, uint32_t position)
 {
-    words[place / 64] |= UINT64_C(1) << place % 64;
+    words[position / 64] |= UINT64_C(1) << position % 64;
 }
 
-static bool bit_is_set(const uint64_t *words, uint32_t place)
+static bool bit_is_set(const uint64_t *words, uint32_t position)
 {
-    return words[place / 64] >> place % 64 & 1;
+    return words[position / 64] >> position % 64 & 1;
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ static void read_class(struct text *text, bool *takes)
         takes[byte] = in_class[byte] != not ;
 }
 
-/* Reads which bytes one place takes. */
+/* Reads which bytes one position takes. */
 static void read_place(struct text *text, bool *takes)
 {
     unsigned char first = *text->at++;
@@ -92,15 +92,15 @@ void tw__pattern_read(struct tw__pattern *pattern, struct tw__bytes bytes)
     memset(pattern, 0, sizeof *pattern);
     while (left(&text) > 0) {
         if (*text.at == '*') {
-            set_bit(pattern->stay, pattern->places);
+            set_bit(pattern->stay, pattern->positions);
             text.at++;
             continue;
         }
         read_place(&text, takes);
         for (unsigned byte = 0; byte < 256; byte++)
             if (takes[byte])
-                set_bit(pattern->takes[byte], pattern->places);
-        pattern->places++;
+                set_bit(pattern->takes[byte], pattern->positions);
+        pattern->positions++;
     }
 }
 
@@ -110,7 +110,7 @@ void tw__pattern_read(struct tw__pattern *pattern, struct tw__bytes bytes)
 static bool step(const struct tw__pattern *pattern, uint64_t *at, unsigned char byte)
 {
     uint64_t carry = 0, any = 0;
-    for (uint32_t i = 0; i <= pattern->places / 64; i++) {
+    for (uint32_t i = 0; i <= pattern->positions / 64; i++) {
         uint64_t moving = at[i] & pattern->takes[byte][i];
         at[i] = (at[i] & pattern->stay[i]) | moving << 1 | carry;
         carry = moving >> 63;
@@ -122,12 +122,12 @@ static bool step(const struct tw__pattern *pattern, uint64_t *at, unsigned char 
 bool tw__pattern_matches(const struct tw__pattern *pattern, struct tw__bytes id)
 {
     uint64_t at[TW__PATTERN_WORDS] = {1};
-    bool ends_with_star = bit_is_set(pattern->stay, pattern->places);
+    bool ends_with_star = bit_is_set(pattern->stay, pattern->positions);
     for (size_t i = 0; i < id.size; i++) {
-        if (ends_with_star && bit_is_set(at, pattern->places))
+        if (ends_with_star && bit_is_set(at, pattern->positions))
             return true;
         if (!step(pattern, at, (unsigned char)id.at[i]))
             return false;
     }
-    return bit_is_set(at, pattern->places);
+    return bit_is_set(at, pattern->positions);
 }

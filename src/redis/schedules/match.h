@@ -17,15 +17,16 @@
 #include "bytes.h"
 
 enum {
-    TW__PATTERN_MAX = 255, /* bytes: so all places of a pattern, its end among them, are bits of four words */
+    TW__PATTERN_MAX =
+        255, /* bytes: so all positions of a pattern, its end among them, are bits of four words */
     TW__PATTERN_WORDS = (TW__PATTERN_MAX + 1) / 64
 };
 
 /* A pattern, read. */
 struct tw__pattern {
-    uint32_t places;                        /* that take a byte each */
-    uint64_t stay[TW__PATTERN_WORDS];       /* by place: a star stands before it */
-    uint64_t takes[256][TW__PATTERN_WORDS]; /* by byte, then by place: whether the place takes the byte */
+    uint32_t positions;                     /* that take a byte each */
+    uint64_t stay[TW__PATTERN_WORDS];       /* by position: a star stands before it */
+    uint64_t takes[256][TW__PATTERN_WORDS]; /* by byte, then by position: whether the position takes the byte */
 };
 
 /* Reads a pattern. Requires: it has at most TW__PATTERN_MAX bytes. Cost: O(256 * bytes) */

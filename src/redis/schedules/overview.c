@@ -5,7 +5,7 @@
  * The forecast is read from the wheel that all schedules share, as far as a budget goes, for the server does nothing
  * else meanwhile. If more is due than that, it is estimated from a sample: of all tasks, one schedule's after the
  * other's, every so-manyth is wanted, and each schedule gives as many as fall to it. The tables of ids are in the order
- * of a keyed hash, so what lies from any place of a table on is a fair sample of its schedule. The place is drawn anew
+ * of a keyed hash, so what lies from anywhere in a table on is a fair sample of its schedule. Where it begins is drawn anew
  * for each: schedules that have the same ids have them in the same order. Rejected: the first tasks of the wheel alone,
  * which say nothing of the seconds after them; some of the largest schedules alone, which say nothing of a million
  * small ones.
@@ -33,7 +33,7 @@ struct ahead {
 
 /* ---- the largest --------------------------------------------------------------------------------------------- */
 
-/* Puts a schedule in its place among the largest so far. */
+/* Puts a schedule among the largest so far. */
 static size_t insert(const struct tw__schedule **largest, size_t count, size_t limit,
                      const struct tw__schedule *schedule)
 {

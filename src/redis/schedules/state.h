@@ -114,7 +114,7 @@ struct tw__schedules {
     struct tw__schedule *graves;
 };
 
-/* The route with a number, or NULL. An unused number's place holds twice the next unused one, plus 1, which no pointer is. */
+/* The route with a number, or NULL. An unused number has, instead of one, twice the next unused number plus 1, which no pointer is. */
 static inline struct tw__route *tw__route_at(const struct tw__schedules *schedules, uint32_t i)
 {
     return (uintptr_t)schedules->route[i] & 1 ? NULL : schedules->route[i];

@@ -4,9 +4,9 @@
  *
  *     hash:   [ 63 .. 52 | ........ | 4 bits for splits to come | low bits: which segment ]
  *
- *     directory  [ 0 | 1 | 2 | 3 | 4 ]        segment: places in the order of their tags, without gaps
+ *     directory  [ 0 | 1 | 2 | 3 | 4 ]        segment: cells in the order of their tags, without gaps
  *                  |   |   |   |   |
- *                  |   ...                    place:   [ tag, 16 bits | address of the entry, 48 bits ]
+ *                  |   ...                    cell:   [ tag, 16 bits | address of the entry, 48 bits ]
  *                  v                          tag:     [ top 12 bits of the hash | the 4 bits for splits ]
  *                  [ 0071.. | 03a2.. | 9f10.. | e4c8.. ]
  *
@@ -15,7 +15,7 @@
  * from. So no insertion costs more than a split, microseconds, and no directory is copied but the first chunk of it.
  *
  * As hashes are spread evenly, a tag says about where in its segment it lies: a search begins there (interpolation) and
- * ends a few places beside it. Nearly always one place has the tag, and its entry is the one looked for. Places without
+ * ends a few cells beside it. Nearly always one cell has the tag, and its entry is the one looked for. Cells without
  * gaps are why the table is small: 8 bytes for an entry, plus what its allocation was rounded up by, plus 16 bytes for
  * about 128 of them. One entry takes one small block.
  *
@@ -29,14 +29,14 @@
  *
  * T1  An entry is in the segment that the low bits of its hash name, once.
  * T2  The tag beside its address is that of its hash, for its segment's depth.
- * T3  The places of a segment are in the order of their tags.
- * T4  A segment has room for its places; one without places has no memory.
+ * T3  The cells of a segment are in the order of their tags.
+ * T4  A segment has room for its cells; one without cells has no memory.
  * T5  The directory has room for its segments, and no chunk more than that takes.
- * T6  `count` is the number of places; `bytes` is what the allocator says that all blocks have.
+ * T6  `count` is the number of cells; `bytes` is what the allocator says that all blocks have.
  *
  * Rejected: links through the entries (a miss for each link, 8 bytes and the bucket); open addressing in one array (it
  * grows all at once: a stall of milliseconds at a million entries, and three times the memory during it); segments
- * with empty places between (src/sched/table.c: faster to search, but an eighth to a half of the memory is empty; and
+ * with empty cells between (src/sched/table.c: faster to search, but an eighth to a half of the memory is empty; and
  * 64 KiB for one task); the server's own dictionary (24 bytes for each entry and 8 to 16 for its bucket).
  */
 #include "table.h"
@@ -47,11 +47,11 @@
 
 enum {
     LINE = 64,
-    NEAR = 6,       /* places by which a guess is wrong, about */
+    NEAR = 6,       /* cells by which a guess is wrong, about */
     AHEAD = 12,     /* entries that are fetched before they are visited */
     GROW_AT = 128,  /* entries for each segment: more, and one is split */
     SHRINK_AT = 64, /* fewer, and two are joined. Far from GROW_AT, so that they do not take turns */
-    ROUNDING = 2,   /* places that allocators add to small blocks; else one would grow and shrink in turns */
+    ROUNDING = 2,   /* cells that allocators add to small blocks; else one would grow and shrink in turns */
     CHUNK_SHIFT = 12,
     CHUNK = 1 << CHUNK_SHIFT, /* segments in a chunk of the directory */
     TAG_SHIFT = 48,
@@ -62,7 +62,7 @@ enum {
 
 #define ADDRESS ((UINT64_C(1) << TAG_SHIFT) - 1)
 
-/* ---- hashes and places ------------------------------------------------------------------------------------- */
+/* ---- hashes and cells ------------------------------------------------------------------------------------- */
 
 void tw__table_type_init(struct tw__table_type *type, tw__key_fn *key, const struct tw__memory *memory)
 {
@@ -81,9 +81,9 @@ uint64_t tw__table_hash(const struct tw__table_type *type, const void *bytes, si
     return value;
 }
 
-static void *entry_of(uint64_t place)
+static void *entry_of(uint64_t cell)
 {
-    return (void *)(uintptr_t)(place & ADDRESS);
+    return (void *)(uintptr_t)(cell & ADDRESS);
 }
 
 static uint64_t hash_of(const struct tw__table *table, const void *entry)
@@ -105,9 +105,9 @@ static uint64_t tag_of(uint64_t hash, uint32_t depth)
     return (hash >> ORDER_SHIFT << AHEAD_BITS) | (hash >> ahead_of(depth) & ((1u << AHEAD_BITS) - 1));
 }
 
-static uint64_t with_tag(uint64_t place, uint64_t tag)
+static uint64_t with_tag(uint64_t cell, uint64_t tag)
 {
-    return tag << TAG_SHIFT | (place & ADDRESS);
+    return tag << TAG_SHIFT | (cell & ADDRESS);
 }
 
 /* ---- which segment ----------------------------------------------------------------------------------------- */
@@ -157,21 +157,21 @@ static void *resize(struct tw__table *table, void *block, size_t size)
     return resized;
 }
 
-/* Gives a segment room for so many places, and for those that the allocator adds by rounding up. */
-static bool make_room(struct tw__table *table, struct tw__segment *segment, uint32_t places)
+/* Gives a segment room for so many cells, and for those that the allocator adds by rounding up. */
+static bool make_room(struct tw__table *table, struct tw__segment *segment, uint32_t cells)
 {
-    uint64_t *place = resize(table, segment->place, places * sizeof *place);
-    if (place == NULL)
+    uint64_t *cell = resize(table, segment->cell, cells * sizeof *cell);
+    if (cell == NULL)
         return false;
-    segment->place = place;
-    segment->capacity = (uint32_t)(usable(table, place) / sizeof *place);
+    segment->cell = cell;
+    segment->capacity = (uint32_t)(usable(table, cell) / sizeof *cell);
     return true;
 }
 
 /* Allocators round up by a quarter at most, so small steps suffice; and a small table stays small. */
-static uint32_t step_of(uint32_t places)
+static uint32_t step_of(uint32_t cells)
 {
-    return places < 8 ? 2 : places < 32 ? 4 : 8;
+    return cells < 8 ? 2 : cells < 32 ? 4 : 8;
 }
 
 /* Gives back what is much more than needed: so much that the allocator has a smaller size for what is kept. */
@@ -180,7 +180,7 @@ static void give_back_room(struct tw__table *table, struct tw__segment *segment)
     uint32_t spare = segment->capacity - segment->count;
     uint32_t step = step_of(segment->count);
     if (segment->count == 0) {
-        release(table, segment->place);
+        release(table, segment->cell);
         *segment = (struct tw__segment){0};
     } else if (spare > segment->capacity / 4 + step + ROUNDING) {
         make_room(table, segment, segment->count + step / 2);
@@ -194,49 +194,49 @@ static uint32_t guess(const struct tw__segment *segment, uint64_t tag)
     return (uint32_t)(tag * segment->count >> (64 - TAG_SHIFT));
 }
 
-/* The first place whose tag is not lower. */
+/* The first cell whose tag is not lower. */
 static uint32_t first_with(const struct tw__segment *segment, uint64_t tag)
 {
     uint64_t lowest = tag << TAG_SHIFT;
     uint32_t at = guess(segment, tag);
-    while (at > 0 && segment->place[at - 1] >= lowest)
+    while (at > 0 && segment->cell[at - 1] >= lowest)
         at--;
-    while (at < segment->count && segment->place[at] < lowest)
+    while (at < segment->count && segment->cell[at] < lowest)
         at++;
     return at;
 }
 
 /* Where an entry is that is in. */
-static uint32_t place_of(const struct tw__segment *segment, uint64_t tag, const void *entry)
+static uint32_t cell_of(const struct tw__segment *segment, uint64_t tag, const void *entry)
 {
     uint32_t at = first_with(segment, tag);
-    while (entry_of(segment->place[at]) != entry)
+    while (entry_of(segment->cell[at]) != entry)
         at++;
     return at;
 }
 
-static void put(struct tw__segment *segment, uint32_t at, uint64_t place)
+static void put(struct tw__segment *segment, uint32_t at, uint64_t cell)
 {
-    memmove(&segment->place[at + 1], &segment->place[at], (segment->count - at) * sizeof place);
-    segment->place[at] = place;
+    memmove(&segment->cell[at + 1], &segment->cell[at], (segment->count - at) * sizeof cell);
+    segment->cell[at] = cell;
     segment->count++;
 }
 
 static void take_out(struct tw__segment *segment, uint32_t at)
 {
     segment->count--;
-    memmove(&segment->place[at], &segment->place[at + 1], (segment->count - at) * sizeof segment->place[0]);
+    memmove(&segment->cell[at], &segment->cell[at + 1], (segment->count - at) * sizeof segment->cell[0]);
 }
 
 /* What is nearly in order already: of equal upper parts of the tags the lower parts may be new. */
 static void put_in_order(struct tw__segment *segment)
 {
     for (uint32_t i = 1; i < segment->count; i++) {
-        uint64_t place = segment->place[i];
+        uint64_t cell = segment->cell[i];
         uint32_t at = i;
-        for (; at > 0 && segment->place[at - 1] > place; at--)
-            segment->place[at] = segment->place[at - 1];
-        segment->place[at] = place;
+        for (; at > 0 && segment->cell[at - 1] > cell; at--)
+            segment->cell[at] = segment->cell[at - 1];
+        segment->cell[at] = cell;
     }
 }
 
@@ -331,37 +331,37 @@ static void fetch_entry(const char *entry)
 static void fetch_entries(const struct tw__segment *segment)
 {
     for (uint32_t i = 0; i < segment->count; i++)
-        fetch_entry(entry_of(segment->place[i]));
+        fetch_entry(entry_of(segment->cell[i]));
 }
 
 /* New tags from the entries' ids. */
 static void hash_again(const struct tw__table *table, struct tw__segment *segment, uint32_t depth)
 {
     for (uint32_t i = 0; i < segment->count; i++) {
-        uint64_t *place = &segment->place[i];
-        *place = with_tag(*place, tag_of(hash_of(table, entry_of(*place)), depth));
+        uint64_t *cell = &segment->cell[i];
+        *cell = with_tag(*cell, tag_of(hash_of(table, entry_of(*cell)), depth));
     }
     put_in_order(segment);
 }
 
-static uint32_t places_with(const struct tw__segment *segment, uint64_t bit)
+static uint32_t cells_with(const struct tw__segment *segment, uint64_t bit)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < segment->count; i++)
-        n += (segment->place[i] & bit) != 0;
+        n += (segment->cell[i] & bit) != 0;
     return n;
 }
 
-/* Moves the places with the bit to the end of another segment, which has room; the order is kept. */
+/* Moves the cells with the bit to the end of another segment, which has room; the order is kept. */
 static void divide(struct tw__segment *from, struct tw__segment *to, uint64_t bit)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < from->count; i++) {
-        uint64_t place = from->place[i];
-        if (place & bit)
-            to->place[to->count++] = place;
+        uint64_t cell = from->cell[i];
+        if (cell & bit)
+            to->cell[to->count++] = cell;
         else
-            from->place[kept++] = place;
+            from->cell[kept++] = cell;
     }
     from->count = kept;
 }
@@ -371,7 +371,7 @@ static bool fill_new_segment(struct tw__table *table, struct tw__segment *from, 
                              uint32_t depth)
 {
     uint64_t bit = UINT64_C(1) << (TAG_SHIFT + depth - ahead_of(depth));
-    uint32_t moving = places_with(from, bit);
+    uint32_t moving = cells_with(from, bit);
     if (moving == 0)
         return true;
     if (!make_room(table, to, moving))
@@ -381,7 +381,7 @@ static bool fill_new_segment(struct tw__table *table, struct tw__segment *from, 
     return true;
 }
 
-/* Splits the segment whose turn it is. Without memory the table stays as it is, and is denser. */
+/* Splits the segment that is next. Without memory the table stays as it is, and is denser. */
 static void split(struct tw__table *table)
 {
     uint32_t depth = table->level, last = table->segments, number = last - (1u << depth);
@@ -411,22 +411,22 @@ static void split(struct tw__table *table)
 static void tag_by_number(struct tw__segment *segment, uint32_t number, uint32_t depth)
 {
     for (uint32_t i = 0; i < segment->count; i++) {
-        uint64_t tag = tag_of(segment->place[i], depth) & ~((1u << AHEAD_BITS) - 1u);
-        segment->place[i] = with_tag(segment->place[i], tag | tag_of(number, depth));
+        uint64_t tag = tag_of(segment->cell[i], depth) & ~((1u << AHEAD_BITS) - 1u);
+        segment->cell[i] = with_tag(segment->cell[i], tag | tag_of(number, depth));
     }
 }
 
-/* Puts the places of both into the first, which has room, from the end on; the other is empty then. */
+/* Puts the cells of both into the first, which has room, from the end on; the other is empty then. */
 static void merge(struct tw__segment *into, struct tw__segment *from)
 {
     uint32_t end = into->count + from->count;
     uint32_t left = into->count;
     into->count = end;
     while (from->count > 0)
-        if (left > 0 && into->place[left - 1] > from->place[from->count - 1])
-            into->place[--end] = into->place[--left];
+        if (left > 0 && into->cell[left - 1] > from->cell[from->count - 1])
+            into->cell[--end] = into->cell[--left];
         else
-            into->place[--end] = from->place[--from->count];
+            into->cell[--end] = from->cell[--from->count];
 }
 
 /* Joins the last segment with the one it was split from. False: no memory; the table stays as it is. */
@@ -462,7 +462,7 @@ void tw__table_init(struct tw__table *table, const struct tw__table_type *type)
 void tw__table_fini(struct tw__table *table)
 {
     for (uint32_t i = 0; i < table->segments; i++)
-        release(table, segment_at(table, i)->place);
+        release(table, segment_at(table, i)->cell);
     if (table->segments > 1) {
         for (uint32_t i = 0; i < table->chunks; i++)
             release(table, table->chunk[i]);
@@ -485,9 +485,9 @@ void *tw__table_find(const struct tw__table *table, uint64_t hash, const char *i
     const struct tw__segment *segment = segment_at(table, number_of(hash, depth));
     uint64_t tag = tag_of(hash, depth);
     uint32_t at = first_with(segment, tag);
-    for (; at < segment->count && segment->place[at] >> TAG_SHIFT == tag; at++)
-        if (has_id(table, entry_of(segment->place[at]), id, size))
-            return entry_of(segment->place[at]);
+    for (; at < segment->count && segment->cell[at] >> TAG_SHIFT == tag; at++)
+        if (has_id(table, entry_of(segment->cell[at]), id, size))
+            return entry_of(segment->cell[at]);
     return NULL;
 }
 
@@ -495,11 +495,11 @@ void tw__table_prefetch(const struct tw__table *table, uint64_t hash)
 {
     uint32_t depth = depth_of(table, hash);
     const struct tw__segment *segment = segment_at(table, number_of(hash, depth));
-    if (segment->place == NULL)
+    if (segment->cell == NULL)
         return;
     uint32_t middle = guess(segment, tag_of(hash, depth)), at = middle < NEAR ? 0 : middle - NEAR;
-    for (; at <= middle + NEAR; at += LINE / sizeof *segment->place)
-        __builtin_prefetch(segment->place + at, 1);
+    for (; at <= middle + NEAR; at += LINE / sizeof *segment->cell)
+        __builtin_prefetch(segment->cell + at, 1);
 }
 
 void tw__table_prefetch_entry(const struct tw__table *table, uint64_t hash)
@@ -508,9 +508,9 @@ void tw__table_prefetch_entry(const struct tw__table *table, uint64_t hash)
     const struct tw__segment *segment = segment_at(table, number_of(hash, depth));
     uint64_t tag = tag_of(hash, depth);
     uint32_t at = first_with(segment, tag);
-    if (at == segment->count || segment->place[at] >> TAG_SHIFT != tag)
+    if (at == segment->count || segment->cell[at] >> TAG_SHIFT != tag)
         return;
-    const char *entry = entry_of(segment->place[at]);
+    const char *entry = entry_of(segment->cell[at]);
     __builtin_prefetch(entry, 1);
     __builtin_prefetch(entry + LINE, 1);
 }
@@ -543,7 +543,7 @@ void tw__table_remove(struct tw__table *table, uint64_t hash, const void *entry)
 {
     uint32_t depth = depth_of(table, hash);
     struct tw__segment *segment = segment_at(table, number_of(hash, depth));
-    take_out(segment, place_of(segment, tag_of(hash, depth), entry));
+    take_out(segment, cell_of(segment, tag_of(hash, depth), entry));
     give_back_room(table, segment);
     table->count--;
     if (table->segments > 1 && table->count < (uint64_t)SHRINK_AT * table->segments)
@@ -555,7 +555,7 @@ void tw__table_replace(struct tw__table *table, uint64_t hash, const void *old, 
     uint32_t depth = depth_of(table, hash);
     struct tw__segment *segment = segment_at(table, number_of(hash, depth));
     uint64_t tag = tag_of(hash, depth);
-    segment->place[place_of(segment, tag, old)] = with_tag((uintptr_t)entry, tag);
+    segment->cell[cell_of(segment, tag, old)] = with_tag((uintptr_t)entry, tag);
 }
 
 /* From the last segment, so that the segments go one by one, with no more than a moment's extra memory. */
@@ -568,7 +568,7 @@ void *tw__table_pop(struct tw__table *table)
         join(table);
         last = segment_at(table, table->segments - 1);
     }
-    void *entry = entry_of(last->place[--last->count]);
+    void *entry = entry_of(last->cell[--last->count]);
     if (last->count == 0)
         give_back_room(table, last);
     table->count--;
@@ -582,9 +582,9 @@ static void visit(const struct tw__segment *segment, tw__each_fn *each, void *ar
 {
     for (uint32_t i = 0; i < segment->count + AHEAD; i++) {
         if (i < segment->count)
-            fetch_entry(entry_of(segment->place[i]));
+            fetch_entry(entry_of(segment->cell[i]));
         if (i >= AHEAD)
-            each(entry_of(segment->place[i - AHEAD]), arg);
+            each(entry_of(segment->cell[i - AHEAD]), arg);
     }
 }
 
@@ -643,19 +643,19 @@ bool tw__table_relocate(struct tw__table *table, uint64_t *segment, void *(*move
         *chunk = offer(table, *chunk, move);
     }
     struct tw__segment *its = segment_at(table, number);
-    its->place = offer(table, its->place, move);
+    its->cell = offer(table, its->cell, move);
     return true;
 }
 
 /* ---- checking ---------------------------------------------------------------------------------------------- */
 
-static const char *check_place(const struct tw__table *table, uint64_t place, uint32_t number)
+static const char *check_cell(const struct tw__table *table, uint64_t cell, uint32_t number)
 {
-    uint64_t hash = hash_of(table, entry_of(place));
+    uint64_t hash = hash_of(table, entry_of(cell));
     uint32_t depth = depth_of(table, hash);
     if (number_of(hash, depth) != number)
         return "T1: an entry in another's segment";
-    if (place >> TAG_SHIFT != tag_of(hash, depth))
+    if (cell >> TAG_SHIFT != tag_of(hash, depth))
         return "T2: a tag that is not its entry's";
     return NULL;
 }
@@ -664,17 +664,17 @@ static const char *check_segment(const struct tw__table *table, const struct tw_
                                  uint32_t number)
 {
     const char *fault = NULL;
-    if (segment->count > segment->capacity || (segment->place == NULL) != (segment->capacity == 0) ||
-        (segment->count == 0) != (segment->place == NULL) ||
-        segment->capacity * sizeof *segment->place > usable(table, segment->place))
+    if (segment->count > segment->capacity || (segment->cell == NULL) != (segment->capacity == 0) ||
+        (segment->count == 0) != (segment->cell == NULL) ||
+        segment->capacity * sizeof *segment->cell > usable(table, segment->cell))
         return "T4: a segment without room, or empty and with memory";
     for (uint32_t i = 0; i < segment->count && fault == NULL; i++) {
-        fault = check_place(table, segment->place[i], number);
-        if (i > 0 && segment->place[i - 1] >> TAG_SHIFT > segment->place[i] >> TAG_SHIFT)
-            fault = "T3: places out of order";
+        fault = check_cell(table, segment->cell[i], number);
+        if (i > 0 && segment->cell[i - 1] >> TAG_SHIFT > segment->cell[i] >> TAG_SHIFT)
+            fault = "T3: cells out of order";
         for (uint32_t k = i;
-             fault == NULL && k-- > 0 && segment->place[k] >> TAG_SHIFT == segment->place[i] >> TAG_SHIFT;)
-            if (segment->place[k] == segment->place[i])
+             fault == NULL && k-- > 0 && segment->cell[k] >> TAG_SHIFT == segment->cell[i] >> TAG_SHIFT;)
+            if (segment->cell[k] == segment->cell[i])
                 fault = "T1: an entry twice";
     }
     return fault;
@@ -710,7 +710,7 @@ const char *tw__table_check(const struct tw__table *table)
         const struct tw__segment *segment = segment_at(table, i);
         fault = check_segment(table, segment, i);
         count += segment->count;
-        bytes += usable(table, segment->place);
+        bytes += usable(table, segment->cell);
     }
     if (fault == NULL && (count != table->count || bytes != table->bytes))
         fault = "T6: another number of entries or bytes than there are";

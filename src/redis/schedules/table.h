@@ -36,9 +36,9 @@ struct tw__table_type {
         secret[TW__TABLE_SECRET]; /* of the hash, so that nobody can choose ids whose hashes collide */
 };
 
-/* Inner: places in the order of their tags. */
+/* Inner: cells in the order of their tags. */
 struct tw__segment {
-    uint64_t *place;
+    uint64_t *cell;
     uint32_t count, capacity;
 };
 
@@ -74,7 +74,7 @@ void tw__table_fini(struct tw__table *table);
 /* The entry with this id, or NULL. */
 void *tw__table_find(const struct tw__table *table, uint64_t hash, const char *id, size_t size);
 
-/* Fetches the places that tw__table_find will look at first. To be called a while before. */
+/* Fetches the cells that tw__table_find will look at first. To be called a while before. */
 void tw__table_prefetch(const struct tw__table *table, uint64_t hash);
 
 /* Then, a while later: fetches the entry that will be found. */
@@ -89,7 +89,7 @@ void tw__table_add(struct tw__table *table, uint64_t hash, void *entry);
 /* Takes out an entry that is in. */
 void tw__table_remove(struct tw__table *table, uint64_t hash, const void *entry);
 
-/* Puts `entry`, which has the same id, in the place of `old`, which may have been freed. */
+/* Puts `entry`, which has the same id, in the cell of `old`, which may have been freed. */
 void tw__table_replace(struct tw__table *table, uint64_t hash, const void *old, void *entry);
 
 /* Takes some entry out and returns it; NULL when there is none. Memory is given back on the way. */
