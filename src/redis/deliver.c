@@ -16,26 +16,19 @@
  */
 #include "deliver.h"
 
-#include <base/recent.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "config.h"
 #include "keys.h"
+#include "lateness.h"
 #include "rights.h"
 #include "strings.h"
 #include "schedules/look.h"
 #include "schedules/place.h"
 #include "schedules/route.h"
 
-enum {
-    SLOT_WAIT_MAX_MS = 1000,
-    MINUTE_STEP_S = 60 / TW__RECENT_SECONDS,
-    WAIT_MAX_MS = 5000,
-    ERROR_MAX = 200,
-    SMALL_ARGUMENTS = 32
-};
+enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000, ERROR_MAX = 200, SMALL_ARGUMENTS = 32 };
 
 static uint64_t drains;       /* TW.DRAIN calls, two for each: see struct tw__route */
 static uint64_t drain_series; /* `drains` of the first of the calls that went on behind each other */
@@ -44,8 +37,6 @@ static uint64_t drained;      /* by the present one */
  * one still, and goes on behind them. Else NULL. It may have been removed: it is compared only. */
 static const struct tw__schedule *drain_goes_on;
 static uint64_t drain_ended_us;
-static uint64_t lateness[TW__HISTOGRAM_BUCKETS], lateness_max;
-static struct tw__recent lateness_recent, lateness_minute; /* by seconds; by steps of six seconds */
 
 /* ---- strings for the server ----------------------------------------------------------------------------------- */
 
@@ -128,58 +119,6 @@ static uint64_t missed_periods(const struct tw__route *route, const struct tw__t
     uint64_t due = tw__task_due(task), every = tw__task_every(task);
     bool missed = tw__route_plan(route).late == TW__LATE_COALESCE && every > 0 && due < now_ms;
     return missed ? (now_ms - due) / every : 0;
-}
-
-static uint64_t second(void)
-{
-    return RedisModule_MonotonicMicroseconds() / 1000000;
-}
-
-/* Counts a delivery that the tick has made. One by TW.DRAIN was not asked for at its due time, so it was not late by any. */
-static void count_lateness(uint64_t due_ms)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-    uint64_t late_us = due_ms <= now_us / 1000 ? now_us - due_ms * 1000 : 0;
-    lateness[tw__histogram_bucket(late_us)]++;
-    uint64_t now_s = second();
-    tw__recent_add(&lateness_recent, now_s, late_us);
-    tw__recent_add(&lateness_minute, now_s / MINUTE_STEP_S, late_us);
-    if (late_us > lateness_max)
-        lateness_max = late_us;
-}
-
-uint64_t tw__lateness_us(double part)
-{
-    return tw__histogram_percentile(lateness, part, lateness_max);
-}
-
-uint64_t tw__lateness_us_max(void)
-{
-    return lateness_max;
-}
-
-static struct tw__lateness sum_of(const struct tw__recent *recent, uint64_t step)
-{
-    uint64_t sum[TW__HISTOGRAM_BUCKETS];
-    struct tw__lateness late;
-    late.fired = tw__recent_sum(recent, step, sum, &late.max_us);
-    late.p50_us = tw__histogram_percentile(sum, 0.5, late.max_us);
-    late.p90_us = tw__histogram_percentile(sum, 0.9, late.max_us);
-    late.p99_us = tw__histogram_percentile(sum, 0.99, late.max_us);
-    late.p999_us = tw__histogram_percentile(sum, 0.999, late.max_us);
-    return late;
-}
-
-struct tw__lateness tw__lateness_recent(void)
-{
-    return sum_of(&lateness_recent, second());
-}
-
-struct tw__lateness tw__lateness_minute(void)
-{
-    return sum_of(&lateness_minute, second() / MINUTE_STEP_S);
 }
 
 /* ---- the calls --------------------------------------------------------------------------------------------------------- */
@@ -539,7 +478,7 @@ static enum tw__defer deliver_to(RedisModuleCtx *ctx, struct tw__route *route, s
     enum tw__defer why = call_target(ctx, route, task, error, missed);
     switch (why) {
     case TW__DEFER_NONE:
-        count_lateness(tw__task_due(task));
+        tw__lateness_count(tw__task_due(task));
         delivered(route, task, now_ms);
         return TW__DEFER_NONE;
     case TW__DISTURBED:

@@ -24,16 +24,4 @@ enum tw__drained tw__deliver_now(RedisModuleCtx *ctx, struct tw__schedule *sched
 /* Whether deliveries may be made at all, and if not, why. */
 enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx);
 
-/* Lateness of what was delivered: the value that `share` of all do not exceed, in us. */
-uint64_t tw__lateness_us(double share);
-uint64_t tw__lateness_us_max(void);
-
-/* That of the past ten seconds, and how many deliveries there were. */
-struct tw__lateness {
-    uint64_t fired, p50_us, p90_us, p99_us, p999_us, max_us;
-};
-struct tw__lateness tw__lateness_recent(void);
-/* The same of the past minute: 54 to 60 seconds. */
-struct tw__lateness tw__lateness_minute(void);
-
 #endif

@@ -11,7 +11,7 @@
 
 #include "batch.h"
 #include "config.h"
-#include "deliver.h"
+#include "lateness.h"
 #include "tick.h"
 #include "schedules/overview.h"
 #include "schedules/sums.h"

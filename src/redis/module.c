@@ -22,6 +22,7 @@
 #include "docs.h"
 #include "events.h"
 #include "info.h"
+#include "lateness.h"
 #include "persist.h"
 #include "queries.h"
 #include "schedules/schedules.h"
@@ -78,8 +79,10 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
                                           REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
     /* The arguments first: a server takes back settings and commands of a module that fails to load, but not what it
      * asked to be told of. */
-    if (tw__config_register(ctx, argv, argc) != REDISMODULE_OK || make_schedules() != 0 ||
-        register_all(ctx) != REDISMODULE_OK)
+    if (tw__config_register(ctx, argv, argc) != REDISMODULE_OK || make_schedules() != 0)
+        return REDISMODULE_ERR;
+    tw__lateness_start();
+    if (register_all(ctx) != REDISMODULE_OK)
         return REDISMODULE_ERR;
     tw__tick_start(ctx);
     const char *warning = tw__info_warning(ctx);

@@ -8,7 +8,7 @@
 
 #include "arguments.h"
 #include "batch.h"
-#include "deliver.h"
+#include "lateness.h"
 #include "keys.h"
 #include "schedules/match.h"
 #include "strings.h"

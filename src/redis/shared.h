@@ -49,6 +49,7 @@ struct tw__shared {
     struct tw__schedules *schedules; /* all of them; made when the module is loaded */
     RedisModuleType *type;           /* of a key whose value is a schedule */
     struct tw__counts counts;
+    struct tw__lateness_counts *lateness; /* lateness.c */
     uint32_t loads; /* of a data set that have begun and not ended: they may nest (events.c) */
 };
 extern struct tw__shared tw__shared;
