@@ -13,8 +13,8 @@
 
 #include "alarm.h"
 #include "arguments.h"
-#include "batch.h"
 #include "config.h"
+#include "batch.h"
 #include "deliver.h"
 #include "keys.h"
 #include "rights.h"
@@ -76,41 +76,6 @@ static bool allows(enum condition condition, const struct tw__task *old, uint64_
     default:
         return true;
     }
-}
-
-/* ---- keys ---------------------------------------------------------------------------------------------------------- */
-
-static int reply_too_early(RedisModuleCtx *ctx)
-{
-    return RedisModule_ReplyWithError(ctx, "LOADING the data set is being loaded: expected a call after it");
-}
-
-/* Opens the schedule to write to it. False: another type, or too early; the error has been sent. */
-static bool open_schedule(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
-                          struct tw__schedule **schedule)
-{
-    if (tw__caller_is_early(ctx)) {
-        reply_too_early(ctx);
-        return false;
-    }
-    tw__batch_settle();
-    *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    if (tw__keys_open(*key, schedule) != TW__OPEN_OTHER) {
-        tw__shared.schedules->recent = *schedule;
-        return true;
-    }
-    RedisModule_CloseKey(*key);
-    RedisModule_ReplyWithError(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
-    return false;
-}
-
-/* Makes a schedule the value of its key, when its tasks are in: other modules are told of the new key. */
-static void set_schedule(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
-                         struct tw__schedule *schedule)
-{
-    tw__keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
-    tw__schedule_attach(schedule);
-    RedisModule_ModuleTypeSetValue(key, tw__shared.type, schedule);
 }
 
 /* ---- TW.ADD ---------------------------------------------------------------------------------------------------------- */
@@ -368,7 +333,7 @@ static void put(RedisModuleCtx *ctx, struct add *add, RedisModuleKey *key, struc
     struct tw__route *route = tw__route_for(schedule, &add->plan);
     tw__schedule_put(schedule, make_task(add, tw__string_bytes(add->id)), route, hash, old, add->now_ms);
     if (is_new)
-        set_schedule(ctx, key, add->schedule, schedule);
+        tw__keys_set(ctx, key, add->schedule, schedule);
     tw__shared.counts.added++;
     tw__alarm_at(add->due);
 }
@@ -384,7 +349,7 @@ static int command_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (!read_add(ctx, &add, argv, argc))
         return REDISMODULE_OK;
     tw__schedule_foresee_task(tw__shared.schedules, hash);
-    if (!open_schedule(ctx, add.schedule, &key, &schedule))
+    if (!tw__keys_open(ctx, add.schedule, &key, &schedule))
         return REDISMODULE_OK;
     if (add.new_id) {
         add.id = make_id(schedule, add.now_ms);
@@ -418,7 +383,7 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         return RedisModule_WrongArity(ctx);
     struct tw__task *found = NULL; /* taken out one step later, when what lies beside it has been fetched */
     uint64_t found_hash = 0, hash = tw__schedule_foresee(tw__shared.schedules, tw__string_bytes(argv[2]));
-    if (!open_schedule(ctx, argv[1], &key, &schedule))
+    if (!tw__keys_open(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     for (int i = 2; i < argc && schedule != NULL; i++) {
         tw__schedule_foresee_task(tw__shared.schedules, hash);
@@ -487,7 +452,7 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     tw__schedule_foresee_task(tw__shared.schedules, hash);
     if (argc == 6 && (!read_condition(argv[5], &condition) || condition == ONLY_NEW || condition == ONLY_OLD))
         return tw__argument_error(ctx, argv[5], "the option", "GT or LT");
-    if (!open_schedule(ctx, argv[1], &key, &schedule))
+    if (!tw__keys_open(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     struct tw__bytes id = tw__string_bytes(argv[2]);
     struct tw__task *task = schedule == NULL ? NULL : tw__schedule_find(schedule, hash, id);
@@ -525,11 +490,11 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         return RedisModule_WrongArity(ctx);
     if (!tw__argument_options(ctx, argv + 2, argc - 2, options, "LIMIT n") ||
         !tw__argument_option_number(ctx, &options[0], 1, DRAIN_MAX, &limit) ||
-        !open_schedule(ctx, argv[1], &key, &schedule))
+        !tw__keys_open(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
     if (tw__loading())
-        return reply_too_early(ctx);
+        return tw__keys_reply_loading(ctx);
     if (tw__batch_open())
         return RedisModule_ReplyWithError(ctx, "ERR TW.DRAIN within a delivery: expected a call after it");
     enum tw__drained drained =
@@ -600,7 +565,7 @@ static int command_fired(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     bool next = tw__argument_is(argv[2], "NEXT");
     if ((!next && !tw__argument_is(argv[2], "ONCE")) || (next && argc % 3 != 0))
         return tw__argument_error(ctx, argv[2], "TW.FIRED", "ONCE id ... or NEXT id due times ...");
-    if (!open_schedule(ctx, argv[1], &key, &schedule))
+    if (!tw__keys_open(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
     bool good = true;
@@ -623,14 +588,14 @@ static int command_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct tw__schedule *schedule;
     if (argc != 3)
         return RedisModule_WrongArity(ctx);
-    if (!is_internal(ctx, "TW.LOAD") || !open_schedule(ctx, argv[1], &key, &schedule))
+    if (!is_internal(ctx, "TW.LOAD") || !tw__keys_open(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     bool is_new = schedule == NULL;
     if (is_new)
         schedule = tw__schedule_new(tw__shared.schedules);
     bool good = tw__chunk_read(schedule, tw__string_bytes(argv[2]), tw__now_ms());
     if (is_new && tw__table_count(&schedule->tasks) > 0)
-        set_schedule(ctx, key, argv[1], schedule);
+        tw__keys_set(ctx, key, argv[1], schedule);
     else if (is_new)
         tw__grave_bury(schedule);
     RedisModule_CloseKey(key);

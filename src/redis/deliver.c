@@ -429,16 +429,6 @@ enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx)
     return TW__DEFER_NONE;
 }
 
-/* Whether the schedule is still the value of its key. Looking removes a key whose time to live is over. */
-static bool is_there(RedisModuleCtx *ctx, const struct tw__schedule *schedule)
-{
-    struct tw__schedule *found;
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, schedule->name, REDISMODULE_READ | REDISMODULE_WRITE);
-    bool same = tw__keys_open(key, &found) == TW__OPEN_SCHEDULE && found == schedule;
-    RedisModule_CloseKey(key);
-    return same;
-}
-
 /* Makes the call; `missed` periods are passed over. */
 static enum tw__defer call_target(RedisModuleCtx *ctx, struct tw__route *route, struct tw__task *task,
                                   char *error, uint64_t missed)
@@ -506,7 +496,7 @@ enum tw__defer tw__deliver(RedisModuleCtx *ctx, struct tw__task *task, uint64_t 
     RedisModule_SelectDb(ctx, schedule->db);
     if (!schedule->in_batch) {
         tw__batch_watch(task);
-        bool there = is_there(ctx, schedule);
+        bool there = tw__keys_has(ctx, schedule);
         if (!tw__batch_same(task) || !there)
             return TW__DEFER_NONE; /* its time to live was over: the schedule is detached by now, with this task */
         tw__batch_touch(schedule);

@@ -37,53 +37,20 @@
 /* A bit for each load that has begun and not ended, the innermost lowest: whether it replays an append-only file. */
 static uint64_t replays;
 
-/* The schedule that was unlinked last: an event that follows may say why. */
-static RedisModuleString *unlinked_name;
-static uint64_t unlinked_tasks;
-
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
-
-void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value)
-{
-    struct tw__schedule *schedule = (struct tw__schedule *)(uintptr_t)value;
-    if (unlinked_name != NULL)
-        RedisModule_FreeString(NULL, unlinked_name);
-    unlinked_name = RedisModule_CreateStringFromString(NULL, RedisModule_GetKeyNameFromOptCtx(context));
-    tw__batch_settle();
-    tw__batch_forget(schedule);
-    unlinked_tasks = tw__table_count(&schedule->tasks);
-    tw__schedule_detach(schedule);
-    tw__alarm_at(tw__now_ms());
-}
-
-/* The value of a key came there under another name. */
-static void attach_again(RedisModuleCtx *ctx, RedisModuleString *name)
-{
-    struct tw__schedule *schedule;
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_OPEN_KEY_NOTOUCH);
-    if (tw__keys_open(key, &schedule) == TW__OPEN_SCHEDULE) {
-        tw__keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
-        tw__schedule_attach(schedule);
-        tw__alarm_next();
-    }
-    if (key != NULL)
-        RedisModule_CloseKey(key);
-}
 
 static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleString *name)
 {
     if (type == REDISMODULE_NOTIFY_GENERIC) {
         if (strcmp(event, "rename_to") == 0 || strcmp(event, "move_to") == 0)
-            attach_again(ctx, name);
+            tw__keys_renamed(ctx, name);
         return REDISMODULE_OK;
     }
-    if (unlinked_name == NULL || RedisModule_StringCompare(unlinked_name, name) != 0)
-        return REDISMODULE_OK;
+    uint64_t tasks = tw__keys_take_unlinked(name);
     if (type == REDISMODULE_NOTIFY_EXPIRED)
-        tw__shared.counts.expired_tasks += unlinked_tasks;
+        tw__shared.counts.expired_tasks += tasks;
     else
-        tw__shared.counts.evicted_tasks += unlinked_tasks;
-    unlinked_tasks = 0;
+        tw__shared.counts.evicted_tasks += tasks;
     return REDISMODULE_OK;
 }
 
@@ -96,15 +63,12 @@ static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, 
     const RedisModuleFlushInfo *info = data;
     if (sub != REDISMODULE_SUBEVENT_FLUSHDB_START)
         return;
+    struct tw__schedules *schedules = tw__keys_all();
     struct tw__link *following;
-    tw__batch_settle();
-    for (struct tw__link *link = tw__shared.schedules->attached.next; link != &tw__shared.schedules->attached;
-         link = following) {
+    for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = following) {
         following = link->next;
-        if (info->dbnum == -1 || info->dbnum == tw__schedule_at(link)->db) {
-            tw__batch_forget(tw__schedule_at(link));
-            tw__schedule_detach(tw__schedule_at(link));
-        }
+        if (info->dbnum == -1 || info->dbnum == tw__schedule_at(link)->db)
+            tw__keys_detach(tw__schedule_at(link));
     }
     tw__alarm_next();
 }
@@ -115,9 +79,8 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     (void)event;
     (void)sub;
     const RedisModuleSwapDbInfo *info = data;
-    tw__batch_settle();
-    for (struct tw__link *link = tw__shared.schedules->attached.next; link != &tw__shared.schedules->attached;
-         link = link->next) {
+    struct tw__schedules *schedules = tw__keys_all();
+    for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = link->next) {
         struct tw__schedule *schedule = tw__schedule_at(link);
         if (schedule->db == info->dbnum_first)
             schedule->db = info->dbnum_second;

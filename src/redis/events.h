@@ -9,7 +9,4 @@
 
 int tw__events_register(RedisModuleCtx *ctx);
 
-/* A key's value goes, or goes elsewhere. The data type calls it. */
-void tw__unlinked(RedisModuleKeyOptCtx *context, const void *value);
-
 #endif

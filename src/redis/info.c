@@ -9,8 +9,8 @@
 #include <string.h>
 #include <tickwheel/version.h>
 
-#include "batch.h"
 #include "config.h"
+#include "keys.h"
 #include "lateness.h"
 #include "tick.h"
 #include "schedules/overview.h"
@@ -82,16 +82,15 @@ static uint64_t all_bytes(void)
 
 static void add_pending(RedisModuleInfoCtx *info)
 {
-    tw__batch_settle();
-    uint64_t now_ms = tw__now_ms(), oldest,
-             overdue = tw__overview_overdue(tw__shared.schedules, now_ms, &oldest);
-    add_number(info, "pending", tw__shared.schedules->pending);
-    add_number(info, "schedules", tw__shared.schedules->count);
+    const struct tw__schedules *schedules = tw__keys_all();
+    uint64_t now_ms = tw__now_ms(), oldest, overdue = tw__overview_overdue(schedules, now_ms, &oldest);
+    add_number(info, "pending", schedules->pending);
+    add_number(info, "schedules", schedules->count);
     add_number(info, "bytes", all_bytes());
     add_number(info, "overdue", overdue);
     add_number(info, "oldest_overdue_ms", oldest < now_ms ? now_ms - oldest : 0);
-    add_number(info, "held", tw__shared.schedules->held);
-    add_number(info, "reaping", tw__shared.schedules->reaping);
+    add_number(info, "held", schedules->held);
+    add_number(info, "reaping", schedules->reaping);
 }
 
 static void add_counts(RedisModuleInfoCtx *info)

@@ -1,23 +1,92 @@
-/* SPDX-License-Identifier: MIT
- *
- * Schedules as keys: finding them, telling of changes, removing those without tasks.
- */
+/* SPDX-License-Identifier: MIT */
 #include "keys.h"
 
+#include <base/assert.h>
+
+#include "alarm.h"
+#include "batch.h"
+#include "rights.h"
 #include "schedules/schedule.h"
 
 enum { EMPTY_MAX = 8 }; /* removed in one tick */
 
-enum tw__opened tw__keys_open(RedisModuleKey *key, struct tw__schedule **schedule)
+/* The schedule that was unlinked last: an event that follows may say why. */
+static struct {
+    RedisModuleString *name;
+    uint64_t tasks;
+} unlinked;
+
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
+
+/* The schedule that is the value of a key; NULL: there is none. False: the key has another type. */
+static bool look(RedisModuleKey *key, struct tw__schedule **schedule)
 {
     *schedule = NULL;
     if (key == NULL || RedisModule_KeyType(key) == REDISMODULE_KEYTYPE_EMPTY)
-        return TW__OPEN_NONE;
+        return true;
     if (RedisModule_ModuleTypeGetType(key) != tw__shared.type)
-        return TW__OPEN_OTHER;
+        return false;
     *schedule = RedisModule_ModuleTypeGetValue(key);
-    return TW__OPEN_SCHEDULE;
+    return true;
 }
+
+bool tw__keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__schedule **schedule)
+{
+    tw__batch_settle();
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
+    bool found = look(key, schedule);
+    if (key != NULL)
+        RedisModule_CloseKey(key);
+    if (!found)
+        RedisModule_ReplyWithError(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
+    return found;
+}
+
+int tw__keys_reply_loading(RedisModuleCtx *ctx)
+{
+    return RedisModule_ReplyWithError(ctx, "LOADING the data set is being loaded: expected a call after it");
+}
+
+bool tw__keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
+                   struct tw__schedule **schedule)
+{
+    if (tw__caller_is_early(ctx)) {
+        tw__keys_reply_loading(ctx);
+        return false;
+    }
+    tw__batch_settle();
+    *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
+    if (look(*key, schedule)) {
+        tw__shared.schedules->recent = *schedule;
+        return true;
+    }
+    RedisModule_CloseKey(*key);
+    RedisModule_ReplyWithError(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
+    return false;
+}
+
+struct tw__schedule *tw__keys_value(const void *value)
+{
+    tw__batch_settle();
+    return (struct tw__schedule *)(uintptr_t)value;
+}
+
+struct tw__schedules *tw__keys_all(void)
+{
+    tw__batch_settle();
+    return tw__shared.schedules;
+}
+
+bool tw__keys_has(RedisModuleCtx *ctx, const struct tw__schedule *schedule)
+{
+    struct tw__schedule *found;
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, schedule->name, REDISMODULE_READ | REDISMODULE_WRITE);
+    bool same = look(key, &found) && found == schedule;
+    RedisModule_CloseKey(key);
+    return same;
+}
+
+/* ---- coming and going -------------------------------------------------------------------------------------------- */
 
 void tw__keys_name(struct tw__schedule *schedule, const RedisModuleString *name, int db)
 {
@@ -28,6 +97,57 @@ void tw__keys_name(struct tw__schedule *schedule, const RedisModuleString *name,
     schedule->name = RedisModule_CreateString(NULL, bytes, size);
     schedule->db = db;
 }
+
+void tw__keys_set(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
+                  struct tw__schedule *schedule)
+{
+    TW_ASSERT(!schedule->attached);
+    tw__keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
+    tw__schedule_attach(schedule);
+    RedisModule_ModuleTypeSetValue(key, tw__shared.type, schedule);
+}
+
+void tw__keys_renamed(RedisModuleCtx *ctx, RedisModuleString *name)
+{
+    struct tw__schedule *schedule;
+    tw__batch_settle();
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_OPEN_KEY_NOTOUCH);
+    if (look(key, &schedule) && schedule != NULL) {
+        tw__keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
+        tw__schedule_attach(schedule);
+        tw__alarm_next();
+    }
+    if (key != NULL)
+        RedisModule_CloseKey(key);
+}
+
+void tw__keys_detach(struct tw__schedule *schedule)
+{
+    tw__batch_forget(schedule);
+    tw__schedule_detach(schedule);
+}
+
+void tw__keys_unlinked(RedisModuleKeyOptCtx *context, const void *value)
+{
+    struct tw__schedule *schedule = tw__keys_value(value);
+    if (unlinked.name != NULL)
+        RedisModule_FreeString(NULL, unlinked.name);
+    unlinked.name = RedisModule_CreateStringFromString(NULL, RedisModule_GetKeyNameFromOptCtx(context));
+    unlinked.tasks = tw__table_count(&schedule->tasks);
+    tw__keys_detach(schedule);
+    tw__alarm_at(tw__now_ms());
+}
+
+uint64_t tw__keys_take_unlinked(RedisModuleString *name)
+{
+    if (unlinked.name == NULL || RedisModule_StringCompare(unlinked.name, name) != 0)
+        return 0;
+    uint64_t tasks = unlinked.tasks;
+    unlinked.tasks = 0;
+    return tasks;
+}
+
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
 
 void tw__keys_changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event)
 {
@@ -41,7 +161,7 @@ void tw__keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool
     if (tw__shared.schedules->empty == 0)
         return;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    bool empty = tw__keys_open(key, &schedule) == TW__OPEN_SCHEDULE && tw__table_count(&schedule->tasks) == 0;
+    bool empty = look(key, &schedule) && schedule != NULL && tw__table_count(&schedule->tasks) == 0;
     if (empty)
         RedisModule_DeleteKey(key);
     RedisModule_CloseKey(key);
@@ -56,8 +176,8 @@ void tw__keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool
 /* The first that has no tasks, or NULL. */
 static const struct tw__schedule *first_empty(void)
 {
-    for (struct tw__link *link = tw__shared.schedules->attached.next; link != &tw__shared.schedules->attached;
-         link = link->next) {
+    struct tw__link *attached = &tw__shared.schedules->attached;
+    for (struct tw__link *link = attached->next; link != attached; link = link->next) {
         const struct tw__schedule *schedule = tw__schedule_at(link);
         if (tw__table_count(&schedule->tasks) == 0)
             return schedule;

@@ -1,19 +1,59 @@
 /* SPDX-License-Identifier: MIT
  *
- * Schedules as keys.
+ * Schedules as keys. This is the one way to a schedule: whoever comes to it by its key, by the value of the key, or by
+ * going through all schedules, finds no task that a batch of deliveries has delivered and holds back (batch.c).
  */
 #ifndef TW_REDIS_KEYS_H
 #define TW_REDIS_KEYS_H
 
 #include "shared.h"
 
-enum tw__opened { TW__OPEN_NONE, TW__OPEN_SCHEDULE, TW__OPEN_OTHER };
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-/* Looks a key up: what it is, and the schedule. */
-enum tw__opened tw__keys_open(RedisModuleKey *key, struct tw__schedule **schedule);
+/* Finds a schedule to read it; NULL: there is no such key. The key is closed again: nothing can remove the schedule before
+ * the command ends. False: the key has another type; the error has been sent. */
+bool tw__keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__schedule **schedule);
+
+/* Opens a schedule to write to it; NULL: there is no such key. False: the key has another type, or the call comes too
+ * early; the error has been sent, and no key is open. */
+bool tw__keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
+                   struct tw__schedule **schedule);
+
+/* The schedule that the server hands over as the value of a key. */
+struct tw__schedule *tw__keys_value(const void *value);
+
+/* All schedules, to go through them. */
+struct tw__schedules *tw__keys_all(void);
+
+/* For the batch itself, which nothing is settled for: whether the schedule is still the value of its key, in the selected
+ * database. Looking removes a key whose time to live is over, and tells other modules. */
+bool tw__keys_has(RedisModuleCtx *ctx, const struct tw__schedule *schedule);
+
+/* Answers that a data set is being loaded. */
+int tw__keys_reply_loading(RedisModuleCtx *ctx);
+
+/* ---- coming and going -------------------------------------------------------------------------------------------- */
+
+/* Makes a schedule the value of its key, when its tasks are in: other modules are told of the new key. */
+void tw__keys_set(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
+                  struct tw__schedule *schedule);
 
 /* Tells a schedule of which key it is the value. A name of NULL is an empty one. */
 void tw__keys_name(struct tw__schedule *schedule, const RedisModuleString *name, int db);
+
+/* A key came there under this name, whose value lived on without a key. */
+void tw__keys_renamed(RedisModuleCtx *ctx, RedisModuleString *name);
+
+/* A schedule is no longer the value of a key. */
+void tw__keys_detach(struct tw__schedule *schedule);
+
+/* The same, as the server says it: the value goes, or goes elsewhere. */
+void tw__keys_unlinked(RedisModuleKeyOptCtx *context, const void *value);
+
+/* How many tasks the schedule had that was unlinked last, if this was its name. Asked again, 0. */
+uint64_t tw__keys_take_unlinked(RedisModuleString *name);
+
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
 
 /* Says that a schedule was changed, to those who watch its key and to those who listen. They may do anything, so no key
  * is open meanwhile, and the schedule may be another key's, or nobody's, afterwards. */

@@ -15,8 +15,6 @@
 #include <pthread.h>
 
 #include "alarm.h"
-#include "batch.h"
-#include "events.h"
 #include "keys.h"
 #include "schedules/chunk.h"
 #include "schedules/grave.h"
@@ -33,8 +31,7 @@ static void rdb_save(RedisModuleIO *rdb, void *value)
 {
     struct tw__chunks chunks;
     struct tw__bytes bytes;
-    tw__batch_settle();
-    tw__chunks_init(&chunks, value);
+    tw__chunks_init(&chunks, tw__keys_value(value));
     RedisModule_SaveUnsigned(rdb, chunks.count);
     while (tw__chunks_next(&chunks, &bytes))
         RedisModule_SaveStringBuffer(rdb, bytes.at, bytes.size);
@@ -90,8 +87,7 @@ static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *name, void *value
 {
     struct tw__chunks chunks;
     struct tw__bytes bytes;
-    tw__batch_settle();
-    tw__chunks_init(&chunks, value);
+    tw__chunks_init(&chunks, tw__keys_value(value));
     while (tw__chunks_next(&chunks, &bytes))
         RedisModule_EmitAOF(aof, "TW.LOAD", "sb", name, bytes.at, bytes.size);
     tw__chunks_fini(&chunks);
@@ -104,10 +100,9 @@ static void *copy(RedisModuleKeyOptCtx *context, const void *value)
     struct tw__schedule *schedule = tw__schedule_new(tw__shared.schedules);
     struct tw__chunks chunks;
     struct tw__bytes bytes;
-    tw__batch_settle();
     tw__keys_name(schedule, RedisModule_GetToKeyNameFromOptCtx(context),
                   RedisModule_GetToDbIdFromOptCtx(context));
-    tw__chunks_init(&chunks, value);
+    tw__chunks_init(&chunks, tw__keys_value(value));
     while (tw__chunks_next(&chunks, &bytes))
         tw__chunk_read(schedule, bytes, tw__now_ms());
     tw__chunks_fini(&chunks);
@@ -141,9 +136,8 @@ static void digest_task(void *entry, void *arg)
 
 static void digest(RedisModuleDigest *sum, void *value)
 {
-    const struct tw__schedule *schedule = value;
+    const struct tw__schedule *schedule = tw__keys_value(value);
     uint64_t segment = 0;
-    tw__batch_settle();
     while (tw__table_walk(&schedule->tasks, &segment, digest_task, sum))
         ;
 }
@@ -236,7 +230,7 @@ int tw__persist_register(RedisModuleCtx *ctx)
         .free = free_value,
         .mem_usage2 = memory_usage,
         .free_effort2 = free_effort,
-        .unlink2 = tw__unlinked,
+        .unlink2 = tw__keys_unlinked,
         .copy2 = copy,
         .defrag = defrag,
     };

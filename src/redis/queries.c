@@ -7,9 +7,8 @@
 #include <stdio.h>
 
 #include "arguments.h"
-#include "batch.h"
-#include "lateness.h"
 #include "keys.h"
+#include "lateness.h"
 #include "schedules/match.h"
 #include "strings.h"
 #include "schedules/look.h"
@@ -31,22 +30,6 @@ enum {
     LARGEST_USUAL = 10,
     LARGEST_MAX = 100
 };
-
-/* ---- keys ---------------------------------------------------------------------------------------------------- */
-
-/* The schedule under a name, or NULL; false: another type, and the error has been sent. The key is closed again: nothing
- * can remove the schedule before the command ends. */
-static bool find_schedule(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__schedule **schedule)
-{
-    tw__batch_settle();
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
-    enum tw__opened opened = tw__keys_open(key, schedule);
-    if (key != NULL)
-        RedisModule_CloseKey(key);
-    if (opened == TW__OPEN_OTHER)
-        RedisModule_ReplyWithError(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
-    return opened != TW__OPEN_OTHER;
-}
 
 /* ---- replies ------------------------------------------------------------------------------------------------- */
 
@@ -112,7 +95,7 @@ static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct tw__schedule *schedule;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
-    if (!find_schedule(ctx, argv[1], &schedule))
+    if (!tw__keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     uint64_t now_ms = tw__now_ms();
     RedisModule_ReplyWithArray(ctx, argc - 2);
@@ -136,7 +119,7 @@ static int command_len(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct tw__schedule *schedule;
     if (argc != 2)
         return RedisModule_WrongArity(ctx);
-    if (!find_schedule(ctx, argv[1], &schedule))
+    if (!tw__keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     reply_number(ctx, schedule == NULL ? 0 : tw__table_count(&schedule->tasks));
     return REDISMODULE_OK;
@@ -148,7 +131,7 @@ static int command_next(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct tw__task *task;
     if (argc != 2)
         return RedisModule_WrongArity(ctx);
-    if (!find_schedule(ctx, argv[1], &schedule))
+    if (!tw__keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     if (schedule == NULL || tw__look_earliest(schedule, 0, UINT64_MAX, tw__now_ms(), 1, &task) == 0)
         return RedisModule_ReplyWithNull(ctx);
@@ -199,7 +182,7 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
         !tw__argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or LIMIT n") ||
         !tw__argument_option_number(ctx, &options[0], 1, RANGE_MAX, &limit) ||
-        !find_schedule(ctx, argv[1], &schedule))
+        !tw__keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     if (schedule == NULL || tw__table_count(&schedule->tasks) == 0 || wanted.from > wanted.to)
         return RedisModule_ReplyWithArray(ctx, 0);
@@ -293,7 +276,7 @@ static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (!read_cursor(ctx, argv[2], &cursor) ||
         !tw__argument_options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
         !tw__argument_option_number(ctx, &options[0], 1, INT32_MAX, &count) ||
-        !read_match(ctx, &options[1], &scan) || !find_schedule(ctx, argv[1], &schedule))
+        !read_match(ctx, &options[1], &scan) || !tw__keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     cursor = schedule == NULL ? 0 : scan_some(&scan, schedule, cursor, count);
     reply_scan(ctx, &scan, cursor);
@@ -320,7 +303,7 @@ static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     if (!tw__argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or COUNT n") ||
         !tw__argument_option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
         !tw__argument_option_number(ctx, &options[1], 1, STEPS_MAX, &count) ||
-        !find_schedule(ctx, argv[1], &schedule))
+        !tw__keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     uint64_t *counts = RedisModule_Calloc(count, sizeof *counts);
     if (schedule != NULL)
@@ -337,7 +320,7 @@ static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     uint64_t now_ms = tw__now_ms(), overdue;
     if (argc != 2)
         return RedisModule_WrongArity(ctx);
-    if (!find_schedule(ctx, argv[1], &schedule))
+    if (!tw__keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     if (schedule == NULL)
         return RedisModule_ReplyWithError(ctx, "ERR no such key");
@@ -370,10 +353,10 @@ static void reply_lateness(RedisModuleCtx *ctx)
     reply_named(ctx, "max", recent.max_us);
 }
 
-static void reply_largest(RedisModuleCtx *ctx, uint64_t limit)
+static void reply_largest(RedisModuleCtx *ctx, const struct tw__schedules *schedules, uint64_t limit)
 {
     const struct tw__schedule *largest[LARGEST_MAX];
-    size_t count = tw__overview_largest(tw__shared.schedules, largest, limit);
+    size_t count = tw__overview_largest(schedules, largest, limit);
     RedisModule_ReplyWithCString(ctx, "schedules");
     RedisModule_ReplyWithArray(ctx, (long)count);
     for (size_t i = 0; i < count; i++) {
@@ -396,15 +379,15 @@ static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         !tw__argument_option_number(ctx, &options[1], 1, STEPS_MAX, &count) ||
         !tw__argument_option_number(ctx, &options[2], 0, LARGEST_MAX, &limit))
         return REDISMODULE_OK;
-    tw__batch_settle();
+    struct tw__schedules *schedules = tw__keys_all();
     uint64_t *counts = RedisModule_Alloc(count * sizeof *counts);
-    bool exact = tw__overview_forecast(tw__shared.schedules, tw__now_ms(), step, count, counts);
+    bool exact = tw__overview_forecast(schedules, tw__now_ms(), step, count, counts);
     RedisModule_ReplyWithMap(ctx, 4);
     RedisModule_ReplyWithCString(ctx, "forecast");
     reply_counts(ctx, counts, count);
     reply_named(ctx, "exact", exact);
     reply_lateness(ctx);
-    reply_largest(ctx, limit);
+    reply_largest(ctx, schedules, limit);
     RedisModule_Free(counts);
     return REDISMODULE_OK;
 }
