@@ -1,46 +1,71 @@
 /* SPDX-License-Identifier: MIT
  *
- * A batch of deliveries.
+ * A batch of deliveries: which tasks leave their schedules, which are filed again, and how the log and the replicas come
+ * to know.
  */
 #ifndef TW_REDIS_BATCH_H
 #define TW_REDIS_BATCH_H
 
 #include "shared.h"
 
+enum { TW__BATCH_LEAVING = 8 };
+
+/* A batch lies on the stack of the tick, or on that of TW.DRAIN. While it is open tw__shared.batch leads to it, for those
+ * whom the server calls in the middle of a delivery. */
+struct tw__batch {
+    RedisModuleCtx *ctx;
+    struct tw__schedule *touched; /* the schedules that have part in it, linked by their `touched` */
+    uint32_t settled;             /* how often others were about to look at the schedules */
+    uint32_t leaving_count;
+    /* Tasks that have been delivered and are in their schedules still, so that what taking them out needs is fetched
+     * while others are delivered. */
+    struct tw__leaving {
+        struct tw__schedule *schedule;
+        struct tw__task *task;
+        uint64_t hash;
+    } leaving[TW__BATCH_LEAVING];
+};
+
+/* Opens a batch. Requires: none is open. */
+void tw__batch_begin(struct tw__batch *batch, RedisModuleCtx *ctx);
+
+/* A name that has to be told of: a schedule was there that tasks have left. */
+struct tw__told {
+    struct tw__told *following;
+    RedisModuleString *name;
+    int db;
+};
+
+/* Logs which tasks have left, and has all schedules leave the batch. Returns the names of the schedules that tasks have
+ * left; the caller frees them. It returns names, as a handler that is told of one may remove any schedule. */
+struct tw__told *tw__batch_release(struct tw__batch *batch);
+
+/* Closes a batch. Requires: no schedule has part in it any more. */
+void tw__batch_end(struct tw__batch *batch);
+
 /* The schedule has part in the batch. */
-void tw__batch_touch(struct tw__schedule *schedule);
+void tw__batch_touch(struct tw__batch *batch, struct tw__schedule *schedule);
 
-/* A task has been delivered, or given up: it leaves, or is filed for its next time. */
-void tw__batch_go_on(struct tw__schedule *schedule, struct tw__task *task, uint64_t now_ms);
+/* A task leaves its schedule for good. Requires: it is filed nowhere. */
+void tw__batch_leave(struct tw__batch *batch, struct tw__schedule *schedule, struct tw__task *task);
 
-/* A task that can never be delivered leaves for good, though it repeats. */
-void tw__batch_end_task(struct tw__schedule *schedule, struct tw__task *task);
+/* A task is due again at `due`, `times` times; unless that is never, or past the end of time: then it leaves. Requires:
+ * it is filed nowhere. */
+void tw__batch_rearm(struct tw__batch *batch, struct tw__schedule *schedule, struct tw__task *task,
+                     uint64_t due, uint64_t times, uint64_t now_ms);
 
-/* LATE DROP: passes over what is too late. Returns whether the task has been dealt with. */
-bool tw__batch_drop_late(struct tw__schedule *schedule, struct tw__task *task, uint64_t late_ms,
-                         uint64_t now_ms);
-
-/* From here on a batch is open; one at a time. */
-void tw__batch_begin(RedisModuleCtx *ctx);
-
-/* Ends it: replicates what left the schedules, tells of it, removes the empty ones. */
-void tw__batch_finish(void);
-
-/* Whether one is open: then the server itself, or a handler of another module, calls us. */
-bool tw__batch_open(void);
-
-/* The server will be called for a task; and has been: returns whether the task is unchanged. */
-void tw__batch_watch(struct tw__task *task);
-bool tw__batch_same(const struct tw__task *task);
-
-/* Whether since tw__batch_watch() any schedule may have been looked at, changed or removed. */
-bool tw__batch_disturbed(void);
-
-/* Sees to it that nobody finds a task that has been delivered, nor puts one in its place before it has left: to be called
- * before a schedule is looked at or changed by anybody but the batch. */
-void tw__batch_settle(void);
-
-/* A schedule is to be removed: the batch has nothing to do with it any more. */
+/* A schedule will be removed: the open batch, if any, has nothing to do with it any more. */
 void tw__batch_forget(struct tw__schedule *schedule);
+
+/* Somebody is about to look at the schedules, or to change them, in the middle of a delivery: the tasks that have been
+ * delivered leave, in the log too. */
+void tw__batch_settle_open(struct tw__batch *batch);
+
+/* The same if a batch is open. keys.c calls it for all who come to a schedule by its key, or to all schedules. */
+static inline void tw__batch_settle(void)
+{
+    if (tw__shared.batch != NULL)
+        tw__batch_settle_open(tw__shared.batch);
+}
 
 #endif

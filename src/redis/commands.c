@@ -14,8 +14,7 @@
 #include "alarm.h"
 #include "arguments.h"
 #include "config.h"
-#include "batch.h"
-#include "deliver.h"
+#include "drain.h"
 #include "keys.h"
 #include "rights.h"
 #include "schedules/chunk.h"
@@ -495,10 +494,9 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     RedisModule_CloseKey(key);
     if (tw__loading())
         return tw__keys_reply_loading(ctx);
-    if (tw__batch_open())
+    if (tw__shared.batch != NULL)
         return RedisModule_ReplyWithError(ctx, "ERR TW.DRAIN within a delivery: expected a call after it");
-    enum tw__drained drained =
-        schedule == NULL ? TW__DRAINED : tw__deliver_now(ctx, schedule, limit, &delivered);
+    enum tw__drained drained = schedule == NULL ? TW__DRAINED : tw__drain(ctx, schedule, limit, &delivered);
     tw__alarm_next();
     if (drained == TW__DRAIN_FORBIDDEN)
         return REDISMODULE_OK;

@@ -25,7 +25,6 @@
 #include <string.h>
 
 #include "alarm.h"
-#include "batch.h"
 #include "info.h"
 #include "keys.h"
 #include "mend.h"
@@ -98,7 +97,7 @@ static void on_load_start(RedisModuleCtx *ctx, bool replay)
     if (replay)
         tw__mend_begin(ctx);
     tw__alarm_pause(true);
-    if (!tw__batch_open())
+    if (tw__shared.batch == NULL)
         tw__grave_reap_all(tw__shared.schedules); /* two data sets at a time would be too much memory */
 }
 

@@ -17,9 +17,11 @@
 #include <string.h>
 #include <tickwheel/version.h>
 
+#include "call.h"
 #include "commands.h"
 #include "config.h"
 #include "docs.h"
+#include "drain.h"
 #include "events.h"
 #include "info.h"
 #include "lateness.h"
@@ -56,6 +58,14 @@ static int make_schedules(void)
     return tw__shared.schedules == NULL ? -1 : 0;
 }
 
+/* What deliveries need. */
+static void make_deliveries(void)
+{
+    tw__call_start();
+    tw__lateness_start();
+    tw__drain_start();
+}
+
 static int register_all(RedisModuleCtx *ctx)
 {
     return tw__persist_register(ctx) == REDISMODULE_OK && tw__commands_register(ctx) == REDISMODULE_OK &&
@@ -81,7 +91,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
      * asked to be told of. */
     if (tw__config_register(ctx, argv, argc) != REDISMODULE_OK || make_schedules() != 0)
         return REDISMODULE_ERR;
-    tw__lateness_start();
+    make_deliveries();
     if (register_all(ctx) != REDISMODULE_OK)
         return REDISMODULE_ERR;
     tw__tick_start(ctx);

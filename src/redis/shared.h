@@ -32,9 +32,7 @@ enum tw__defer {
     TW__DEFER_REPLICAS,
     TW__DEFER_DISK,
     TW__DEFER_REFUSED,
-    TW__DEFERS,
-    TW__DISTURBED, /* by another module's handler, in the middle of our call of the server */
-    TW__FORBIDDEN  /* the caller of TW.DRAIN may not write a target; the error has been sent */
+    TW__DEFERS
 };
 
 /* Counts since the server started. */
@@ -45,12 +43,16 @@ struct tw__counts {
     uint64_t tick_us_max;
 };
 
+/* The state of the module. What it points at is made when the module is loaded, but for the open batch. */
 struct tw__shared {
-    struct tw__schedules *schedules; /* all of them; made when the module is loaded */
-    RedisModuleType *type;           /* of a key whose value is a schedule */
+    struct tw__schedules *schedules;
+    RedisModuleType *type; /* of a key whose value is a schedule */
     struct tw__counts counts;
+    struct tw__calls *calls;              /* strings that deliveries have in common (call.c) */
     struct tw__lateness_counts *lateness; /* lateness.c */
-    uint32_t loads; /* of a data set that have begun and not ended: they may nest (events.c) */
+    struct tw__drains *drains;            /* TW.DRAIN calls (drain.c) */
+    struct tw__batch *batch; /* the open batch of deliveries, or NULL: then the server itself calls us */
+    uint32_t loads;          /* of a data set that have begun and not ended: they may nest (events.c) */
 };
 extern struct tw__shared tw__shared;
 

@@ -16,7 +16,6 @@
 #include "tick.h"
 
 #include "alarm.h"
-#include "batch.h"
 #include "config.h"
 #include "deliver.h"
 #include "keys.h"
@@ -121,11 +120,12 @@ static enum tw__defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, uint64
     enum tw__defer why = TW__DEFER_NONE;
     enum tw__taken taken = TW__TAKEN_MORE;
     struct tw__task *task;
-    tw__batch_begin(ctx);
+    struct tw__batch batch;
+    tw__deliver_begin(&batch, ctx);
     while (tasks > 0 &&
            (taken = tw__place_take(tw__shared.schedules, now_ms, true, &work, &task)) == TW__TAKEN_TASK) {
         bool big = tw__shared.schedules->memory.usable(task) > BIG;
-        why = tw__deliver(ctx, task, now_ms);
+        why = tw__deliver(&batch, task, now_ms);
         if (why != TW__DEFER_NONE) {
             tw__place_put_back(tw__shared.schedules, task);
             break;
@@ -133,7 +133,8 @@ static enum tw__defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, uint64
         if ((--tasks % LOOK_AT_CLOCK == 0 || big) && now_us() - started_us >= us)
             break;
     }
-    tw__batch_finish();
+    tw__shared.schedules->probe = NULL;
+    tw__deliver_finish(&batch);
     *more = taken != TW__TAKEN_NONE;
     return why;
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * TW.DRAIN: tasks are delivered whatever their time.
+ */
+#ifndef TW_REDIS_DRAIN_H
+#define TW_REDIS_DRAIN_H
+
+#include "shared.h"
+
+/* To be called when the module is loaded. */
+void tw__drain_start(void);
+
+enum tw__drained {
+    TW__DRAINED,          /* *delivered says how many; 0: none can be */
+    TW__DRAINED_NONE_YET, /* the time was over while each was refused: the next call goes on behind these */
+    TW__DRAIN_FORBIDDEN /* the caller may not write the target of one; nothing was delivered, the error has been sent */
+};
+
+/* Delivers up to `limit` of a schedule's tasks, for about 20 ms. Requires: no batch is open. */
+enum tw__drained tw__drain(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit,
+                           uint64_t *delivered);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The most that a Stream takes in one entry, fields and values together, is 2^30 bytes. TW.ADD refuses earlier; but a task
+ * may come from a file, from RESTORE, or from a version that refused nothing. To try it costs the server seconds, so sizes
+ * are summed.
+ */
+#include "letter.h"
+
+#include <base/assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "strings.h"
+#include "schedules/place.h"
+
+#define ENTRY_MAX (UINT64_C(1) << 30)
+_Static_assert(TW__TASK_BYTES_MAX + 1024 <= ENTRY_MAX, "there is room for the fields of a dead letter");
+
+enum { DIGITS_MAX = 20 };
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+
+static size_t digits(uint64_t number)
+{
+    size_t count = 1;
+    for (; number >= 10; number /= 10)
+        count++;
+    return count;
+}
+
+static uint64_t word_bytes(enum tw__word word)
+{
+    return strlen(tw__word_text[word]);
+}
+
+/* The bytes of the fields that tw__call_add_about() adds. */
+static uint64_t about_bytes(const struct tw__task *task)
+{
+    return word_bytes(TW__WORD_ID) + tw__task_id(task).size + word_bytes(TW__WORD_DUE) +
+           digits(tw__task_due(task)) + word_bytes(TW__WORD_ATTEMPT) +
+           digits(tw__place_tries(tw__shared.schedules, task) + 1);
+}
+
+static uint64_t entry_bytes(const struct tw__task *task)
+{
+    return about_bytes(task) + tw__payload_bytes(tw__task_payload(task));
+}
+
+/* The id and the payload lie in the task's block, so the size of the block alone clears every task that TW.ADD took: their
+ * payloads are not summed at each delivery. */
+bool tw__letter_is_too_big(const struct tw__delivery *delivery)
+{
+    return tw__shared.schedules->memory.usable(delivery->task) > TW__TASK_BYTES_MAX &&
+           delivery->plan.kind == TW__STREAM && entry_bytes(delivery->task) > ENTRY_MAX;
+}
+
+void tw__letter_too_big_error(struct tw__delivery *delivery)
+{
+    snprintf(delivery->error, sizeof delivery->error,
+             "ERR the entry would be %llu bytes: a Stream takes at most %llu",
+             (unsigned long long)entry_bytes(delivery->task), (unsigned long long)ENTRY_MAX);
+}
+
+enum tw__letter tw__letter_of(const struct tw__delivery *delivery)
+{
+    struct tw__payload payload = tw__task_payload(delivery->task);
+    bool list = delivery->plan.kind == TW__LIST;
+    uint64_t rest = word_bytes(TW__WORD_TARGET) + delivery->plan.target.size + word_bytes(TW__WORD_ERROR) +
+                    strlen(delivery->error) + (list ? word_bytes(TW__WORD_VALUE) : 0);
+    if (entry_bytes(delivery->task) + rest <= ENTRY_MAX)
+        return TW__LETTER_WHOLE;
+    rest += word_bytes(TW__WORD_BYTES) + DIGITS_MAX + (uint64_t)payload.count * DIGITS_MAX;
+    rest += list ? 0 : tw__payload_field_bytes(payload);
+    return about_bytes(delivery->task) + rest <= ENTRY_MAX ? TW__LETTER_OF_SIZES : TW__LETTER_NONE;
+}
+
+/* ---- letters ----------------------------------------------------------------------------------------------------- */
+
+/* Whether a name has a hash tag: then what is added to it stays in its slot. */
+static bool has_tag(const char *name, size_t size)
+{
+    const char *open = memchr(name, '{', size);
+    const char *close = open == NULL ? NULL : memchr(open, '}', size - (size_t)(open - name));
+    return close != NULL && close > open + 1;
+}
+
+static RedisModuleString *dead_letter_name(const struct tw__delivery *delivery)
+{
+    size_t size;
+    const char *name = RedisModule_StringPtrLen(delivery->schedule->name, &size);
+    int flags = RedisModule_GetContextFlags(delivery->batch->ctx);
+    bool tag = (flags & REDISMODULE_CTX_FLAGS_CLUSTER) && !has_tag(name, size);
+    const char *end = tag ? "}:dead" : ":dead";
+    RedisModuleString *dead = RedisModule_CreateString(NULL, "{", tag ? 1 : 0);
+    RedisModule_StringAppendBuffer(NULL, dead, name, size);
+    RedisModule_StringAppendBuffer(NULL, dead, end, strlen(end));
+    return dead;
+}
+
+static void add_sizes(struct tw__call *call, const struct tw__task *task, bool list)
+{
+    struct tw__payload payload = tw__task_payload(task);
+    while (payload.count > 0) {
+        if (!list)
+            tw__call_add_own(call, tw__string_new(tw__payload_next(&payload)));
+        tw__call_add_own(call, tw__string_of_number(tw__payload_next(&payload).size));
+    }
+}
+
+enum tw__meanwhile tw__letter_send(struct tw__delivery *delivery, enum tw__letter letter)
+{
+    const struct tw__task *task = delivery->task;
+    struct tw__payload payload = tw__task_payload(task);
+    struct tw__call call;
+    bool list = delivery->plan.kind == TW__LIST, sizes = letter == TW__LETTER_OF_SIZES;
+    TW_ASSERT(letter != TW__LETTER_NONE);
+    tw__call_init(&call, payload.count + 16);
+    tw__call_add_own(&call, dead_letter_name(delivery));
+    tw__call_add_word(&call, TW__WORD_NEW_ID);
+    tw__call_add_about(&call, task);
+    tw__call_add_word(&call, TW__WORD_TARGET);
+    tw__call_add_kept(&call, tw__string_of_target(delivery->route));
+    tw__call_add_word(&call, TW__WORD_ERROR);
+    tw__call_add_own(&call, RedisModule_CreateString(NULL, delivery->error, strlen(delivery->error)));
+    if (sizes) {
+        tw__call_add_word(&call, TW__WORD_BYTES);
+        tw__call_add_own(&call, tw__string_of_number(tw__payload_bytes(payload)));
+    }
+    if (list)
+        tw__call_add_word(&call, TW__WORD_VALUE);
+    if (sizes)
+        add_sizes(&call, task, list);
+    else
+        tw__call_add_payload(&call, task);
+    return tw__call_send(&call, "XADD", delivery);
+}
+
+void tw__letter_log_none(const struct tw__delivery *delivery)
+{
+    char name[TW__SHOWN_MAX];
+    RedisModule_Log(
+        delivery->batch->ctx, "warning",
+        "tickwheel: a task of the schedule '%s' is dropped: with %llu bytes it is too big to be delivered, "
+        "and too big for the dead letters without its values",
+        tw__string_shown(delivery->schedule->name, name), (unsigned long long)entry_bytes(delivery->task));
+}
