@@ -18,7 +18,7 @@
 #include "schedules/place.h"
 
 enum {
-    SLEEP_MAX_MS = 3600 * 1000,
+    SLEEP_MAX_MS = 1800 * 1000, /* past 35 minutes Redis 7.0 spins: it counts microseconds in an int */
     ROUNDS = 2 /* of the event loop from a tick to the next, while there is a backlog */
 };
 
