@@ -7,6 +7,7 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
+#include <src/redis/schedules/check.h>
 #include <src/redis/schedules/chunk.h>
 #include <src/redis/schedules/grave.h>
 #include <src/redis/schedules/look.h>
@@ -844,6 +845,13 @@ static void check_wheels(void)
         assert_null(tw_wheel_check(all->behind));
 }
 
+static void check_invariants(void)
+{
+    const char *fault = tw__check_all(all);
+    if (fault != NULL)
+        fail_msg("%s", fault);
+}
+
 static void check_all(void)
 {
     check_sums();
@@ -1358,6 +1366,7 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
     open_model();
     for (unsigned i = 0; i < operations; i++) {
         operate();
+        check_invariants();
         if (i % 32 == 0)
             check_all();
         if (i % 4096 == 0)

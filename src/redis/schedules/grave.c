@@ -6,6 +6,7 @@
  */
 #include "grave.h"
 
+#include <base/assert.h>
 #include <base/list.h>
 
 #include "schedule.h"
@@ -13,6 +14,7 @@
 void tw__grave_bury(struct tw__schedule *schedule)
 {
     struct tw__schedules *schedules = schedule->schedules;
+    TW_ASSERT(!schedule->attached);
     pthread_mutex_lock(&schedules->graves_lock);
     schedule->grave = schedules->graves;
     schedules->graves = schedule;

@@ -5,6 +5,7 @@
  */
 #include "look.h"
 
+#include <base/assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,6 +231,7 @@ static void count_step(struct look *look, struct tw__task *task)
 void tw__look_forecast(const struct tw__schedule *schedule, uint64_t now_ms, uint64_t step, size_t count,
                        uint64_t *counts)
 {
+    TW_ASSERT(step > 0 && count > 0);
     struct look look = {
         .schedule = schedule, .each = count_step, .now_ms = now_ms, .step = step, .counts = counts};
     look.to = step > (UINT64_MAX - now_ms) / count ? UINT64_MAX : now_ms + step * count;

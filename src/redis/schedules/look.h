@@ -22,7 +22,7 @@ size_t tw__look_wanted(const struct tw__schedule *schedule, const struct tw__wan
 size_t tw__look_earliest(const struct tw__schedule *schedule, uint64_t from, uint64_t to, uint64_t now_ms,
                          size_t limit, struct tw__task **task);
 
-/* Counts a schedule's tasks that are due up to now_ms + step * count, by step. */
+/* Counts a schedule's tasks that are due up to now_ms + step * count, by step. Requires: neither is 0. */
 void tw__look_forecast(const struct tw__schedule *schedule, uint64_t now_ms, uint64_t step, size_t count,
                        uint64_t *counts);
 

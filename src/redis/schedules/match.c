@@ -20,6 +20,7 @@
  */
 #include "match.h"
 
+#include <base/assert.h>
 #include <string.h>
 
 static void set_bit(uint64_t *words, uint32_t position)
@@ -73,7 +74,7 @@ static void read_class(struct text *text, bool *takes)
 }
 
 /* Reads which bytes one position takes. */
-static void read_place(struct text *text, bool *takes)
+static void read_position(struct text *text, bool *takes)
 {
     unsigned char first = *text->at++;
     memset(takes, first == '?', 256);
@@ -89,6 +90,7 @@ void tw__pattern_read(struct tw__pattern *pattern, struct tw__bytes bytes)
 {
     struct text text = {(const unsigned char *)bytes.at, (const unsigned char *)bytes.at + bytes.size};
     bool takes[256];
+    TW_ASSERT(bytes.size <= TW__PATTERN_MAX);
     memset(pattern, 0, sizeof *pattern);
     while (left(&text) > 0) {
         if (*text.at == '*') {
@@ -96,7 +98,7 @@ void tw__pattern_read(struct tw__pattern *pattern, struct tw__bytes bytes)
             text.at++;
             continue;
         }
-        read_place(&text, takes);
+        read_position(&text, takes);
         for (unsigned byte = 0; byte < 256; byte++)
             if (takes[byte])
                 set_bit(pattern->takes[byte], pattern->positions);

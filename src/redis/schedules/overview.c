@@ -12,6 +12,7 @@
  */
 #include "overview.h"
 
+#include <base/assert.h>
 #include <string.h>
 
 enum {
@@ -156,6 +157,7 @@ static void estimate(struct ahead *ahead, size_t steps)
 bool tw__overview_forecast(struct tw__schedules *schedules, uint64_t now_ms, uint64_t step, size_t steps,
                            uint64_t *counts)
 {
+    TW_ASSERT(step > 0 && steps > 0);
     struct ahead ahead = {.schedules = schedules, .now_ms = now_ms, .step = step, .counts = counts};
     ahead.to = step > (UINT64_MAX - now_ms) / steps ? UINT64_MAX : now_ms + step * steps;
     memset(counts, 0, steps * sizeof *counts);

@@ -12,15 +12,19 @@
  * million tasks.
  *
  * Invariants
- * P1 A task of a schedule is in one wheel or one queue, except between tw__place_take() and what is done with it.
- * P2 A task with TW__TASK_QUEUED is in the queue of overdue tasks or in that of past ones, or with TW__TASK_HELD in that of its route.
- * P3 A route whose queue is not empty waits for its retry, or is in the list of turns; one whose queue is empty, neither.
+ * P1 A task of a schedule is in one wheel or one queue, unless tw__place_take() has taken it.
+ * P2 Its flags say where: none in the main wheel, TW__TASK_BEHIND in the second one, TW__TASK_QUEUED in the queues of
+ *    overdue and of past tasks, TW__TASK_HELD besides in the queue of its own route.
+ * P3 A route whose queue is not empty either waits for its retry or is in the list of turns; one whose queue is empty,
+ *    neither.
+ * P4 Each schedule counts its tasks that are in queues.
  */
 #include "place.h"
 
 #include <base/assert.h>
 #include <base/list.h>
 
+#include "check.h"
 #include "sums.h"
 
 /* ---- filing ----------------------------------------------------------------------------------------------------- */
@@ -43,6 +47,13 @@ void tw__place_fini(struct tw__schedules *schedules)
     tw_wheel_free(schedules->wheel);
     tw_wheel_free(schedules->behind);
     tw_wheel_free(schedules->retries);
+}
+
+/* The wheels' geometries have no end, so no time is out of their range. */
+static inline void fits(int result)
+{
+    TW_ASSERT(result == 0);
+    (void)result;
 }
 
 /* From the timer of a task that is filed nowhere to its place in a queue, before `next`; and back. */
@@ -74,7 +85,7 @@ static void file_behind(struct tw__schedules *schedules, struct tw_wheel *behind
 {
     uint64_t due_ms = tw__task_due(task);
     if (due_ms > now_ms) {
-        tw_wheel_add_at(behind, &task->timer, due_ms);
+        fits(tw_wheel_add_at(behind, &task->timer, due_ms));
         return;
     }
     task->flags &= (uint8_t)~TW__TASK_BEHIND;
@@ -85,6 +96,7 @@ void tw__place_clock_back(struct tw__schedules *schedules, uint64_t now_ms)
 {
     struct tw_geometry small = TW_SMALL;
     struct tw_wheel *behind;
+    TW_ASSERT(now_ms < tw_wheel_now(schedules->wheel));
     if (tw_wheel_new(&behind, &small, now_ms) != 0)
         return; /* what is filed meanwhile waits in the queue, where nothing leaves before its time either */
     if (schedules->behind != NULL) {
@@ -95,28 +107,37 @@ void tw__place_clock_back(struct tw__schedules *schedules, uint64_t now_ms)
         tw_wheel_free(schedules->behind);
     }
     schedules->behind = behind;
+    tw__check_changed(schedules, tw__check_places);
 }
 
 void tw__place_file_overdue(struct tw__schedules *schedules, struct tw__task *task)
 {
     enqueue(schedules, task, &schedules->overdue);
+    tw__check_changed(schedules, tw__check_places);
 }
 
-void tw__place_file(struct tw__schedules *schedules, struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
+static void file(struct tw__schedules *schedules, struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
 {
+    TW_ASSERT(!tw__task_filed(task));
     task->order = schedules->order++;
     if (due_ms > tw_wheel_now(schedules->wheel)) {
-        tw_wheel_add_at(schedules->wheel, &task->timer, due_ms);
+        fits(tw_wheel_add_at(schedules->wheel, &task->timer, due_ms));
         return;
     }
     if (due_ms > now_ms && schedules->behind != NULL && due_ms > tw_wheel_now(schedules->behind)) {
         task->flags |= TW__TASK_BEHIND;
-        tw_wheel_add_at(schedules->behind, &task->timer, due_ms);
+        fits(tw_wheel_add_at(schedules->behind, &task->timer, due_ms));
         return;
     }
     tw__task_set_due(task, due_ms);
     enqueue(schedules, task, &schedules->past);
     task->parked.filed_ms = now_ms;
+}
+
+void tw__place_file(struct tw__schedules *schedules, struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
+{
+    file(schedules, task, due_ms, now_ms);
+    tw__check_changed(schedules, tw__check_places);
 }
 
 /* ---- targets that refuse ---------------------------------------------------------------------------------------- */
@@ -160,7 +181,10 @@ bool tw__place_any_waiting(const struct tw__schedules *schedules)
 
 void tw__place_hold(struct tw__schedules *schedules, struct tw__task *task)
 {
-    hold(schedules, task, &tw__route_of(schedules, task)->queue);
+    struct tw__link *queue = &tw__route_of(schedules, task)->queue;
+    TW_ASSERT(!tw__list_empty(queue));
+    hold(schedules, task, queue);
+    tw__check_changed(schedules, tw__check_places);
 }
 
 void tw__place_hold_first(struct tw__schedules *schedules, struct tw__task *task, uint64_t retry_ms)
@@ -168,11 +192,13 @@ void tw__place_hold_first(struct tw__schedules *schedules, struct tw__task *task
     struct tw__route *route = tw__route_of(schedules, task);
     tw__place_rest(route);
     hold(schedules, task, route->queue.next);
-    tw_wheel_move_at(schedules->retries, &route->retry, retry_ms);
+    fits(tw_wheel_move_at(schedules->retries, &route->retry, retry_ms));
+    tw__check_changed(schedules, tw__check_places);
 }
 
 void tw__place_give_turn(struct tw__route *route)
 {
+    TW_ASSERT(!tw__list_empty(&route->queue));
     if (!tw__link_listed(&route->turn))
         tw__list_append(&route->schedule->schedules->turns, &route->turn);
 }
@@ -186,6 +212,7 @@ void tw__place_put_back(struct tw__schedules *schedules, struct tw__task *task)
     } else {
         enqueue(schedules, task, schedules->overdue.next);
     }
+    tw__check_changed(schedules, tw__check_places);
 }
 
 /* ---- other times -------------------------------------------------------------------------------------------------- */
@@ -213,6 +240,7 @@ void tw__place_unfile(struct tw__schedules *schedules, struct tw__task *task)
         tw_wheel_cancel(task->flags & TW__TASK_BEHIND ? schedules->behind : schedules->wheel, &task->timer);
         task->flags &= (uint8_t)~TW__TASK_BEHIND;
     }
+    tw__check_changed(schedules, tw__check_places);
 }
 
 void tw__place_prefetch(const struct tw__task *task)
@@ -239,11 +267,12 @@ void tw__place_refile(struct tw__schedules *schedules, struct tw__task *task, ui
         schedules->delivering = NULL;
     if (!(task->flags & (TW__TASK_QUEUED | TW__TASK_BEHIND)) && due_ms > tw_wheel_now(schedules->wheel)) {
         task->order = schedules->order++;
-        tw_wheel_move_at(schedules->wheel, &task->timer, due_ms);
-        return;
+        fits(tw_wheel_move_at(schedules->wheel, &task->timer, due_ms));
+    } else {
+        tw__place_unfile(schedules, task);
+        file(schedules, task, due_ms, now_ms);
     }
-    tw__place_unfile(schedules, task);
-    tw__place_file(schedules, task, due_ms, now_ms);
+    tw__check_changed(schedules, tw__check_places);
 }
 
 /* ---- taking out --------------------------------------------------------------------------------------------------- */
@@ -330,8 +359,8 @@ static enum tw__taken take_first(struct tw__schedules *schedules, uint64_t now_m
     return TW__TAKEN_TASK;
 }
 
-enum tw__taken tw__place_take(struct tw__schedules *schedules, uint64_t now_ms, bool queued, uint32_t *budget,
-                              struct tw__task **task)
+static enum tw__taken take(struct tw__schedules *schedules, uint64_t now_ms, bool queued, uint32_t *budget,
+                           struct tw__task **task)
 {
     enum tw__taken taken = TW__TAKEN_MORE;
     schedules->probe = NULL;
@@ -342,6 +371,14 @@ enum tw__taken tw__place_take(struct tw__schedules *schedules, uint64_t now_ms, 
             return taken;
         taken = TW__TAKEN_MORE; /* of a removed schedule: the reaper will find it */
     }
+    return taken;
+}
+
+enum tw__taken tw__place_take(struct tw__schedules *schedules, uint64_t now_ms, bool queued, uint32_t *budget,
+                              struct tw__task **task)
+{
+    enum tw__taken taken = take(schedules, now_ms, queued, budget, task);
+    tw__check_changed(schedules, tw__check_places);
     return taken;
 }
 
@@ -395,4 +432,5 @@ void tw__place_sort_overdue(struct tw__schedules *schedules)
         following = all->next;
         tw__list_append(&schedules->overdue, all);
     }
+    tw__check_changed(schedules, tw__check_places);
 }

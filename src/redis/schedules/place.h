@@ -35,12 +35,13 @@ void tw__place_put_back(struct tw__schedules *schedules, struct tw__task *task);
 
 /* Whether others for the same target are held, so that this task has to wait behind them, unless it is their probe. */
 bool tw__place_is_blocked(const struct tw__schedules *schedules, const struct tw__task *task);
-/* Puts a task at the end of its route's queue. Requires: it is filed nowhere, and is blocked. */
+/* Puts a task at the end of its route's queue. Requires: it is filed nowhere, the queue is not empty. */
 void tw__place_hold(struct tw__schedules *schedules, struct tw__task *task);
 /* Puts it before all in its route's queue, which then waits until `retry_ms` on the monotonic clock. Requires: it is filed
- * nowhere, and is not blocked. */
+ * nowhere. */
 void tw__place_hold_first(struct tw__schedules *schedules, struct tw__task *task, uint64_t retry_ms);
-/* A route's wait is over: the first of its queue is what tw__place_take() gives next, and then the others. */
+/* A route's wait is over: the first of its queue is what tw__place_take() gives next, and then the others. Requires: the queue is
+ * not empty. */
 void tw__place_give_turn(struct tw__route *route);
 /* A route's queue is empty: it waits for nothing. */
 void tw__place_rest(struct tw__route *route);
@@ -60,7 +61,7 @@ bool tw__place_any_waiting(const struct tw__schedules *schedules);
 uint64_t tw__place_next_work(const struct tw__schedules *schedules);
 /* Makes one queue of overdue and past tasks, in the order of their times. */
 void tw__place_sort_overdue(struct tw__schedules *schedules);
-/* Gets ready for a clock that was set back to `now_ms`. */
+/* Gets ready for a clock that was set back to `now_ms`. Requires: the wheel has passed that. */
 void tw__place_clock_back(struct tw__schedules *schedules, uint64_t now_ms);
 
 #endif

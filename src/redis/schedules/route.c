@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Routes are numbered, and a task keeps the number: four bytes instead of a pointer.
+ *
+ * Invariants
+ * R1 A route of a schedule is the one with its number. The number of a task is that of a route of its schedule.
+ * R2 A route counts its tasks, and one more for each tw__route_keep() that was not released yet.
+ * R3 A route that counts none is the one that was used last.
+ * R4 `longest_route` of the schedule is no less than the size of any route.
  */
 #include "route.h"
 
@@ -8,6 +14,7 @@
 #include <base/list.h>
 #include <string.h>
 
+#include "check.h"
 #include "place.h"
 #include "sums.h"
 
@@ -158,6 +165,7 @@ struct tw__route *tw__route_for(struct tw__schedule *schedule, const struct tw__
     schedule->last = route;
     if (before != NULL)
         free_if_unused(before);
+    tw__check_changed(schedule->schedules, tw__check_sums);
     return route;
 }
 
@@ -169,6 +177,7 @@ uint64_t tw__route_count(const struct tw__schedule *schedule)
 void tw__route_free_all(struct tw__schedule *schedule)
 {
     struct tw__route *route;
+    TW_ASSERT(tw__table_count(&schedule->tasks) == 0);
     while ((route = tw__table_pop(&schedule->routes)) != NULL)
         free_route(route);
 }

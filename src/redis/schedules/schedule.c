@@ -4,9 +4,11 @@
  */
 #include "schedule.h"
 
+#include <base/assert.h>
 #include <base/list.h>
 #include <string.h>
 
+#include "check.h"
 #include "place.h"
 #include "route.h"
 #include "sums.h"
@@ -16,8 +18,6 @@
 struct tw__schedule *tw__schedule_new(struct tw__schedules *schedules)
 {
     struct tw__schedule *schedule = schedules->memory.alloc(sizeof *schedule);
-    if (schedule == NULL)
-        return NULL;
     memset(schedule, 0, sizeof *schedule);
     schedule->schedules = schedules;
     tw__table_init(&schedule->tasks, &schedules->of_tasks);
@@ -30,6 +30,7 @@ struct tw__schedule *tw__schedule_new(struct tw__schedules *schedules)
 void tw__schedule_free(struct tw__schedule *schedule)
 {
     struct tw__schedules *schedules = schedule->schedules;
+    TW_ASSERT(!schedule->attached);
     tw__route_free_all(schedule);
     tw__table_fini(&schedule->tasks);
     tw__table_fini(&schedule->routes);
@@ -49,6 +50,7 @@ void tw__schedule_attach(struct tw__schedule *schedule)
     tw__list_append(&schedule->schedules->attached, &schedule->all);
     schedule->attached = true;
     tw__sums_schedule(schedule, 1);
+    tw__check_changed(schedule->schedules, tw__check_sums);
 }
 
 void tw__schedule_detach(struct tw__schedule *schedule)
@@ -59,6 +61,7 @@ void tw__schedule_detach(struct tw__schedule *schedule)
     tw__list_append(&schedule->schedules->detached, &schedule->all);
     schedule->attached = false;
     tw__sums_schedule(schedule, -1);
+    tw__check_changed(schedule->schedules, tw__check_sums);
 }
 
 size_t tw__schedule_bytes(const struct tw__schedule *schedule)
@@ -107,6 +110,8 @@ static void leave(struct tw__schedule *schedule, struct tw__task *task)
 void tw__schedule_put(struct tw__schedule *schedule, struct tw__task *task, struct tw__route *route,
                       uint64_t hash, struct tw__task *old, uint64_t now_ms)
 {
+    TW_ASSERT(route->schedule == schedule && !tw__task_filed(task));
+    TW_ASSERT(tw__schedule_find(schedule, hash, tw__task_id(task)) == old);
     task->route = route->index;
     tw__route_keep(route);
     tw__sums_block(schedule, task, 1);
@@ -121,16 +126,19 @@ void tw__schedule_put(struct tw__schedule *schedule, struct tw__task *task, stru
         tw__sums_tables(schedule, before);
     }
     tw__place_file(schedule->schedules, task, tw__task_due(task), now_ms);
+    tw__check_changed(schedule->schedules, tw__check_sums);
 }
 
 void tw__schedule_remove(struct tw__schedule *schedule, struct tw__task *task, uint64_t hash)
 {
     size_t before = tw__sums_table_bytes(schedule);
+    TW_ASSERT(tw__schedule_find(schedule, hash, tw__task_id(task)) == task);
     tw__table_remove(&schedule->tasks, hash, task);
     tw__sums_tables(schedule, before);
     tw__sums_task(schedule, -1);
     leave(schedule, task);
     schedule->schedules->memory.free(task);
+    tw__check_changed(schedule->schedules, tw__check_sums);
 }
 
 void tw__schedule_moved(struct tw__schedule *schedule, const struct tw__task *old, struct tw__task *task)
@@ -151,6 +159,7 @@ uint64_t tw__schedule_drop(struct tw__schedule *schedule, uint64_t limit)
 {
     struct tw__schedules *schedules = schedule->schedules;
     uint64_t dropped = 0;
+    TW_ASSERT(!schedule->attached);
     struct tw__task *task;
     while (dropped < limit && (task = tw__table_pop(&schedule->tasks)) != NULL) {
         if (schedules->delivering == task)

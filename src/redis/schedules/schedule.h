@@ -7,9 +7,9 @@
 
 #include "state.h"
 
-/* An empty, detached schedule. NULL: no memory. */
+/* An empty, detached schedule. */
 struct tw__schedule *tw__schedule_new(struct tw__schedules *schedules);
-/* Frees a schedule that has no tasks. Requires: it is detached. */
+/* Frees a schedule. Requires: it is detached and has no tasks. */
 void tw__schedule_free(struct tw__schedule *schedule);
 /* It is the value of a key, or will be: its tasks count, and come due. */
 void tw__schedule_attach(struct tw__schedule *schedule);
@@ -29,10 +29,10 @@ void tw__schedule_foresee_task(const struct tw__schedules *schedules, uint64_t h
 
 struct tw__task *tw__schedule_find(const struct tw__schedule *schedule, uint64_t hash, struct tw__bytes id);
 /* Puts a task in and files it; `old`, if not NULL, is the one with this id, which it replaces. Requires: the route is the
- * schedule's, the task is filed nowhere. */
+ * schedule's; the task is filed nowhere; `old` is what tw__schedule_find() finds. */
 void tw__schedule_put(struct tw__schedule *schedule, struct tw__task *task, struct tw__route *route,
                       uint64_t hash, struct tw__task *old, uint64_t now_ms);
-/* Takes a task out, wherever it is filed, and frees it. */
+/* Takes a task out, wherever it is filed, and frees it. Requires: it is a task of this schedule, with this hash. */
 void tw__schedule_remove(struct tw__schedule *schedule, struct tw__task *task, uint64_t hash);
 /* Takes out and frees up to `limit` tasks. Returns how many. Requires: the schedule is detached and about to be freed: its
  * own counts are not kept. */

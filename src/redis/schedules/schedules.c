@@ -4,6 +4,7 @@
  */
 #include "schedules.h"
 
+#include <base/assert.h>
 #include <base/list.h>
 #include <string.h>
 
@@ -22,8 +23,6 @@ struct tw__schedules *tw__schedules_new(const struct tw__memory *memory, void (*
                                         uint64_t now_ms, uint64_t monotonic_ms)
 {
     struct tw__schedules *schedules = memory->alloc(sizeof *schedules);
-    if (schedules == NULL)
-        return NULL;
     memset(schedules, 0, sizeof *schedules);
     schedules->memory = *memory;
     schedules->forget = forget;
@@ -42,6 +41,7 @@ struct tw__schedules *tw__schedules_new(const struct tw__memory *memory, void (*
 void tw__schedules_free(struct tw__schedules *schedules)
 {
     tw__grave_reap_all(schedules);
+    TW_ASSERT(tw__list_empty(&schedules->attached) && tw__list_empty(&schedules->detached));
     tw__place_fini(schedules);
     pthread_mutex_destroy(&schedules->graves_lock);
     if (schedules->route != NULL)

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Counts of a schedule, and their sums.
+ *
+ * Invariants
+ * C1 A schedule is in the list of attached ones or in that of detached ones, as it says.
+ * C2 Each sum is that of the counts of all attached schedules; `reaping` counts the tasks of detached ones.
+ * C3 The bytes of an attached schedule are those of its block, its tables, and the blocks of its tasks and routes.
+ * C4 A schedule is too large if it is attached and its dump may take more than dump_limit bytes.
  */
 #include "sums.h"
 

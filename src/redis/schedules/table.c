@@ -183,7 +183,7 @@ static void give_back_room(struct tw__table *table, struct tw__segment *segment)
         release(table, segment->cell);
         *segment = (struct tw__segment){0};
     } else if (spare > segment->capacity / 4 + step + ROUNDING) {
-        make_room(table, segment, segment->count + step / 2);
+        (void)make_room(table, segment, segment->count + step / 2); /* without memory it stays larger */
     }
 }
 
@@ -210,8 +210,10 @@ static uint32_t first_with(const struct tw__segment *segment, uint64_t tag)
 static uint32_t cell_of(const struct tw__segment *segment, uint64_t tag, const void *entry)
 {
     uint32_t at = first_with(segment, tag);
-    while (entry_of(segment->cell[at]) != entry)
+    while (entry_of(segment->cell[at]) != entry) {
         at++;
+        TW_ASSERT(at < segment->count);
+    }
     return at;
 }
 
@@ -315,7 +317,7 @@ static void trim_directory(struct tw__table *table)
         table->chunks--;
         release(table, table->chunk[table->chunks]);
     } else if (table->segments == table->chunk_segments / 4) {
-        resize_first_chunk(table, table->chunk_segments / 2);
+        (void)resize_first_chunk(table, table->chunk_segments / 2); /* without memory it stays larger */
     }
 }
 
@@ -515,6 +517,17 @@ void tw__table_prefetch_entry(const struct tw__table *table, uint64_t hash)
     __builtin_prefetch(entry + LINE, 1);
 }
 
+#if TW_DEBUG > 0
+/* Whether an entry with the id of this one is in. */
+static bool has_id_of(const struct tw__table *table, uint64_t hash, const void *entry)
+{
+    const char *id;
+    size_t size;
+    table->type->key(entry, &id, &size);
+    return tw__table_find(table, hash, id, size) != NULL;
+}
+#endif
+
 int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry)
 {
     uint32_t depth = depth_of(table, hash);
@@ -525,6 +538,7 @@ int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry)
         !make_room(table, segment, segment->count + step_of(segment->count)))
         return -1;
     uint64_t tag = tag_of(hash, depth);
+    TW_ASSERT(!has_id_of(table, hash, entry));
     put(segment, first_with(segment, tag), with_tag((uintptr_t)entry, tag));
     table->count++;
     if (table->count > (uint64_t)GROW_AT * table->segments)
@@ -547,7 +561,7 @@ void tw__table_remove(struct tw__table *table, uint64_t hash, const void *entry)
     give_back_room(table, segment);
     table->count--;
     if (table->segments > 1 && table->count < (uint64_t)SHRINK_AT * table->segments)
-        join(table);
+        (void)join(table); /* without memory the table stays as it is, and is less dense */
 }
 
 void tw__table_replace(struct tw__table *table, uint64_t hash, const void *old, void *entry)
@@ -565,7 +579,9 @@ void *tw__table_pop(struct tw__table *table)
         return NULL;
     struct tw__segment *last = segment_at(table, table->segments - 1);
     while (last->count == 0) {
-        join(table);
+        bool joined = join(table); /* takes no memory, as the last segment is empty */
+        TW_ASSERT(joined);
+        (void)joined;
         last = segment_at(table, table->segments - 1);
     }
     void *entry = entry_of(last->cell[--last->count]);

@@ -86,10 +86,10 @@ __attribute__((warn_unused_result)) int tw__table_insert(struct tw__table *table
 /* The same where memory never answers NULL and no address is too high, as in the server: it cannot fail. */
 void tw__table_add(struct tw__table *table, uint64_t hash, void *entry);
 
-/* Takes out an entry that is in. */
+/* Takes out an entry. Requires: it is in. */
 void tw__table_remove(struct tw__table *table, uint64_t hash, const void *entry);
 
-/* Puts `entry`, which has the same id, in the cell of `old`, which may have been freed. */
+/* Puts `entry`, which has the same id, in the cell of `old`, which may have been freed. Requires: `old` is in. */
 void tw__table_replace(struct tw__table *table, uint64_t hash, const void *old, void *entry);
 
 /* Takes some entry out and returns it; NULL when there is none. Memory is given back on the way. */

@@ -41,8 +41,6 @@ struct tw__task *tw__task_new(const struct tw__task_plan *plan, const struct tw_
     size_t size = offsetof(struct tw__task, rest) + (repeats ? REPEAT_SIZE : 0) +
                   tw__varint_size(plan->id.size) + plan->id.size + packed_size(plan);
     struct tw__task *task = memory->alloc(size > sizeof *task ? size : sizeof *task);
-    if (task == NULL)
-        return NULL;
     tw_timer_init_at(&task->timer, plan->due);
     task->route = 0;
     task->order = 0;
@@ -85,6 +83,7 @@ uint64_t tw__task_times(const struct tw__task *task)
 
 void tw__task_set_times(struct tw__task *task, uint64_t times)
 {
+    TW_ASSERT(task->flags & TW__TASK_REPEATS);
     memcpy(task->rest + sizeof times, &times, sizeof times);
 }
 

@@ -62,12 +62,13 @@ struct tw__task_plan {
     void *arg;
 };
 
-/* A task in a block of memory of its own, filed nowhere. NULL: no memory. */
+/* A task in a block of memory of its own, filed nowhere. */
 struct tw__task *tw__task_new(const struct tw__task_plan *plan, const struct tw__memory *memory);
 
 struct tw__bytes tw__task_id(const struct tw__task *task);
 uint64_t tw__task_every(const struct tw__task *task);
 uint64_t tw__task_times(const struct tw__task *task);
+/* Requires: the task repeats. */
 void tw__task_set_times(struct tw__task *task, uint64_t times);
 /* The upper four bits of the flags. */
 uint32_t tw__task_tries(const struct tw__task *task);
