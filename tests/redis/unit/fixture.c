@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory that is counted, schedules, ids and tasks to put in.
+ */
+#include "fixture.h"
+
+#include "tests/support/cmocka.h"
+#include "tests/support/random.h"
+#include "tests/support/run.h"
+
+#include <src/redis/schedules/grave.h>
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/route.h>
+#include <src/redis/schedules/schedule.h>
+#include <sodium/randombytes.h>
+#include <stdlib.h>
+
+/* ---- memory that is counted ------------------------------------------------------------------------------------ */
+
+struct block {
+    size_t size;
+    uint64_t guard;
+    char bytes[];
+};
+
+#define GUARD UINT64_C(0xB10CB10CB10CB10C)
+
+size_t bytes_out;
+long blocks_out;
+
+static struct block *block_of(void *bytes)
+{
+    struct block *block = (struct block *)(void *)((char *)bytes - offsetof(struct block, bytes));
+    assert_true(block->guard == GUARD);
+    return block;
+}
+
+size_t counted_usable(void *bytes)
+{
+    return block_of(bytes)->size;
+}
+
+void counted_free(void *old)
+{
+    if (old == NULL)
+        return;
+    struct block *block = block_of(old);
+    bytes_out -= block->size;
+    blocks_out--;
+    memset(block, 0xEE, sizeof *block + block->size);
+    free(block);
+}
+
+void *counted_alloc(size_t size)
+{
+    struct block *block = malloc(sizeof *block + size);
+    assert_non_null(block);
+    *block = (struct block){.size = size, .guard = GUARD};
+    memset(block->bytes, 0xAA, size);
+    bytes_out += size;
+    blocks_out++;
+    return block->bytes;
+}
+
+void *counted_realloc(void *old, size_t size)
+{
+    char *bytes = counted_alloc(size);
+    if (old != NULL)
+        memcpy(bytes, old, counted_usable(old) < size ? counted_usable(old) : size);
+    counted_free(old);
+    return bytes;
+}
+
+const struct tw__memory counted = {counted_alloc, counted_realloc, counted_free, counted_usable};
+
+/* What routes and schedules keep for the server, and give back. */
+long targets_out;
+
+void *new_target(void)
+{
+    targets_out++;
+    return counted_alloc(1);
+}
+
+static void forget_target(void *target)
+{
+    targets_out--;
+    counted_free(target);
+}
+
+/* ---- the start and the end of a test ------------------------------------------------------------------------------ */
+
+struct tw__schedules *all;
+
+void open_all(void)
+{
+    all = tw__schedules_new(&counted, forget_target, START, 5000);
+    assert_non_null(all);
+}
+
+void close_schedule(struct tw__schedule *schedule)
+{
+    tw__schedule_detach(schedule);
+    tw__grave_bury(schedule);
+}
+
+/* All schedules have been buried. */
+void close_all(void)
+{
+    tw__grave_reap_all(all);
+    assert_false(tw__grave_reaping(all));
+    assert_false(tw__place_any_waiting(all));
+    assert_int_equal(all->count, 0);
+    assert_int_equal(all->pending, 0);
+    assert_int_equal(all->queued, 0);
+    assert_int_equal(all->held, 0);
+    assert_int_equal(all->bytes, 0);
+    assert_int_equal(all->reaping, 0);
+    assert_int_equal(tw_wheel_count(all->wheel), 0);
+    assert_int_equal(tw_wheel_count(all->retries), 0);
+    tw__schedules_free(all);
+    assert_int_equal(targets_out, 0);
+    assert_int_equal(blocks_out, 0);
+    assert_int_equal(bytes_out, 0);
+}
+
+/* For a test of one schedule, which is attached. */
+struct tw__schedule *open_one(void)
+{
+    open_all();
+    struct tw__schedule *schedule = tw__schedule_new(all);
+    tw__schedule_attach(schedule);
+    return schedule;
+}
+
+void close_one(struct tw__schedule *schedule)
+{
+    close_schedule(schedule);
+    close_all();
+}
+
+/* The key of the tables too comes of the seed, so that a run can be had again. */
+static const char *name_of_bytes(void)
+{
+    return "seeded";
+}
+
+static void seeded_bytes(void *const bytes, const size_t size)
+{
+    struct rng rng;
+    rng_init(&rng, run_seed());
+    for (size_t i = 0; i < size; i++)
+        ((char *)bytes)[i] = (char)rng_next(&rng);
+}
+
+void use_seed(void)
+{
+    static struct randombytes_implementation seeded = {.implementation_name = name_of_bytes,
+                                                       .buf = seeded_bytes};
+    randombytes_set_implementation(&seeded);
+}
+
+struct tw__bytes text(const char *string)
+{
+    return (struct tw__bytes){string, strlen(string)};
+}
+
+void assert_bytes_equal(struct tw__bytes a, struct tw__bytes b)
+{
+    assert_int_equal(a.size, b.size);
+    if (a.size > 0)
+        assert_memory_equal(a.at, b.at, a.size);
+}
+
+/* ---- what tests put in --------------------------------------------------------------------------------------- */
+
+/* Strings of many lengths, their contents told by their number. */
+char letters[20000];
+
+struct tw__bytes string_of(void *arg, uint32_t i)
+{
+    static const size_t sizes[] = {0, 1, 127, 128, 16383, 16384, 5};
+    unsigned first = *(unsigned *)arg + i;
+    return (struct tw__bytes){letters + first % 100, sizes[first % (sizeof sizes / sizeof sizes[0])]};
+}
+
+void fill_letters(void)
+{
+    for (size_t i = 0; i < sizeof letters; i++)
+        letters[i] = (char)(i * 7 + i / 256);
+}
+
+const struct tw__plan plan_of[PLANS] = {
+    {TW__STREAM, TW__LATE_FIRE, 0, 0, {"a", 1}},     {TW__LIST, TW__LATE_FIRE, 0, 0, {"a", 1}},
+    {TW__STREAM, TW__LATE_DROP, 0, 500, {"a", 1}},   {TW__STREAM, TW__LATE_DROP, 0, 501, {"a", 1}},
+    {TW__STREAM, TW__LATE_COALESCE, 9, 0, {"b", 1}}, {TW__STREAM, TW__LATE_FIRE, 0, 0, {"", 0}},
+    {TW__LIST, TW__LATE_FIRE, 0, 0, {"b", 1}},
+};
+
+/* Ids of many lengths, the empty one too. */
+struct tw__bytes id_of(unsigned i)
+{
+    static char id[64];
+    memset(id, 'x', sizeof id);
+    int digits = snprintf(id, sizeof id, "%u", i);
+    id[digits] = 'x';
+    return (struct tw__bytes){id, i == 0 ? 0 : (size_t)digits + 1 + i % 40};
+}
+
+struct tw__task *put_one(struct tw__schedule *schedule, const char *id, uint64_t due, uint64_t now)
+{
+    struct tw__task_plan plan = {.id = text(id), .due = due, .packed = text("\1\1p")};
+    struct tw__task *task = tw__task_new(&plan, &all->memory);
+    tw__schedule_put(schedule, task, tw__route_for(schedule, &plan_of[1]), tw__schedule_hash(all, text(id)),
+                     NULL, now);
+    return task;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The model: where tasks are.
+ */
+#include "model.h"
+
+#include "tests/support/cmocka.h"
+#include "tests/support/run.h"
+
+#include <base/list.h>
+#include <src/redis/schedules/check.h>
+#include <src/redis/schedules/look.h>
+#include <src/redis/schedules/overview.h>
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/route.h>
+#include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/sums.h>
+#include <stdlib.h>
+
+/* Small ones are looked at in another way than large ones. */
+static const unsigned room_size[ROOMS] = {3, 20, 90, 600};
+
+struct model model;
+
+uint64_t below(uint64_t limit)
+{
+    return rng_below(&model.rng, limit);
+}
+
+bool is_filed(const struct ref *ref)
+{
+    return ref->place == WHEEL || ref->place == BEHIND;
+}
+
+struct ref *ref_of(const struct tw__task *task, struct room **room)
+{
+    struct tw__bytes id = tw__task_id(task);
+    unsigned long i = id.size == 0 ? 0 : strtoul(id.at, NULL, 10);
+    for (*room = model.room; *room < model.room + ROOMS; ++*room)
+        if ((*room)->schedule == tw__schedule_of(all, task)) {
+            assert_true(i < (*room)->size);
+            assert_ptr_equal((*room)->ref[i].task, task);
+            return &(*room)->ref[i];
+        }
+    return NULL; /* of one that was buried */
+}
+
+uint64_t hash_of_ref(const struct room *room, const struct ref *ref)
+{
+    struct tw__bytes id = id_of((unsigned)(ref - room->ref));
+    return tw__schedule_hash(all, id);
+}
+
+void open_room(struct room *room)
+{
+    memset(room->ref, 0, room->size * sizeof *room->ref);
+    for (unsigned i = 0; i < room->size; i++)
+        room->ref[i].room = room;
+    room->attached = false;
+    room->schedule = tw__schedule_new(all);
+    room->schedule->name = new_target();
+    for (unsigned i = 0; i < PLANS; i++)
+        room->line[i] = (struct line){TW_NEVER, 0};
+}
+
+void open_model(void)
+{
+    memset(&model, 0, sizeof model);
+    rng_init(&model.rng, run_seed());
+    open_all();
+    all->order = UINT32_MAX - 5000; /* it wraps soon */
+    model.order = all->order;
+    model.now = START;
+    model.monotonic = 5000;
+    struct ref *next = model.ref;
+    for (unsigned i = 0; i < ROOMS; i++) {
+        model.room[i].ref = next;
+        model.room[i].size = room_size[i];
+        next += room_size[i];
+        open_room(&model.room[i]);
+    }
+}
+
+unsigned held_of(const struct room *room, unsigned plan)
+{
+    unsigned count = 0;
+    for (const struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
+        count += ref->place == HELD && ref->plan == plan;
+    return count;
+}
+
+void model_leave(struct room *room, struct ref *ref)
+{
+    enum place place = ref->place;
+    ref->place = NOWHERE;
+    if (place == HELD && held_of(room, ref->plan) == 0)
+        room->line[ref->plan] = (struct line){TW_NEVER, 0};
+}
+
+void model_file(struct ref *ref, uint64_t due)
+{
+    ref->due = due;
+    ref->order = model.order++;
+    ref->moved = false;
+    if (due > tw_wheel_now(all->wheel)) {
+        ref->place = WHEEL;
+    } else if (due > model.now && all->behind != NULL && due > tw_wheel_now(all->behind)) {
+        ref->place = BEHIND;
+    } else {
+        ref->place = PAST;
+        ref->filed_ms = model.now;
+        ref->position = ++model.back;
+    }
+}
+
+void model_enqueue(struct ref *ref, enum place place, bool first)
+{
+    ref->place = place;
+    ref->position = first ? --model.front : ++model.back;
+}
+
+/* The first of a queue, as far as the model knows; `due`: of those whose time has come. */
+struct ref *first_of(enum place place, bool due)
+{
+    struct ref *first = NULL;
+    for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
+        if (ref->room->attached && ref->place == place && (!due || ref->due <= model.now) &&
+            (first == NULL || ref->position < first->position))
+            first = ref;
+    return first;
+}
+
+/* Whether a queue gives nothing now: the clock was set back, and its first waits once more. */
+bool is_stuck(const struct tw__link *queue)
+{
+    return queue->next == queue || tw__task_due(tw__task_of_link(queue->next)) > model.now;
+}
+
+/* Whether none of a detached schedule stands before it: such a one takes its turn, and is passed over. */
+bool is_next(const struct tw__link *queue, const struct ref *ref)
+{
+    return ref != NULL && queue->next == &ref->task->parked.link;
+}
+
+/* Up to when tasks are due there: what the wheel has passed is due, though the clock was set back since. */
+uint64_t reach(const struct ref *ref)
+{
+    uint64_t now = model.now;
+    if (is_filed(ref)) {
+        const struct tw_wheel *wheel = ref->place == BEHIND && all->behind != NULL ? all->behind : all->wheel;
+        now = tw_wheel_now(wheel);
+    }
+    return now > model.now ? now : model.now;
+}
+
+/* A take may move tasks from the wheel to the front of the overdue ones. */
+void see_what_was_moved_to_the_front(void)
+{
+    struct ref *moved[REFS];
+    unsigned count = 0, due = 0;
+    struct room *room;
+    for (struct tw__link *link = all->overdue.next; link != &all->overdue; link = link->next) {
+        struct ref *ref = ref_of(tw__task_of_link(link), &room);
+        if (ref == NULL)
+            continue;
+        if (!is_filed(ref))
+            break;
+        due += ref->due <= model.now;
+        assert_true(ref->due <= reach(ref));
+        moved[count++] = ref;
+    }
+    assert_true(due <= 1);
+    while (count > 0)
+        model_enqueue(moved[--count], OVERDUE, true);
+}
+
+/* And it passes over tasks of detached schedules. */
+void see_what_was_passed_over(void)
+{
+    for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
+        if (ref->place > NOWHERE && !ref->room->attached && !tw__task_filed(ref->task)) {
+            assert_true(ref->place == HELD || ref->due <= reach(ref));
+            model_leave(ref->room, ref);
+            model.passed++;
+        }
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A model of all schedules: an array that knows where each task should be, when it is due and which comes next.
+ *
+ * Rooms stand for schedules, refs for tasks by the number of their id, lines for queues of routes.
+ */
+#ifndef TW_TESTS_REDIS_MODEL_H
+#define TW_TESTS_REDIS_MODEL_H
+
+#include "fixture.h"
+#include "tests/support/random.h"
+
+enum { ROOMS = 4, REFS = 3 + 20 + 90 + 600, ROOM_MAX = 600 };
+
+enum place {
+    ABSENT,
+    NOWHERE, /* taken, and nothing done with it yet */
+    WHEEL,
+    BEHIND,
+    OVERDUE,
+    PAST,
+    HELD
+};
+
+struct ref {
+    struct room *room;
+    struct tw__task *task;
+    uint64_t due, every, times;
+    uint64_t order;    /* the number of its filing */
+    uint64_t filed_ms; /* past ones: when they were filed */
+    int64_t position;  /* in a queue */
+    unsigned tries, plan;
+    enum place place;
+    bool moved; /* its turn among equals is not promised */
+};
+
+/* What waits for one target. */
+struct line {
+    uint64_t retry_ms; /* TW_NEVER: no */
+    int64_t turn;      /* 0: none */
+};
+
+struct room {
+    struct tw__schedule *schedule;
+    struct ref *ref;
+    unsigned size;
+    struct line line[PLANS];
+    bool attached;
+};
+
+struct model {
+    struct rng rng;
+    struct room room[ROOMS];
+    struct ref ref[REFS];
+    uint64_t now, monotonic, order;
+    int64_t front, back, turns; /* positions and turns given so far */
+    uint64_t graves, buried;    /* schedules, and their tasks */
+    unsigned nowhere;
+    uint64_t taken, passed;
+};
+extern struct model model;
+
+/* model.c: where tasks are */
+uint64_t below(uint64_t limit);
+bool is_filed(const struct ref *ref);
+struct ref *ref_of(const struct tw__task *task, struct room **room);
+uint64_t hash_of_ref(const struct room *room, const struct ref *ref);
+void open_room(struct room *room);
+void open_model(void);
+unsigned held_of(const struct room *room, unsigned plan);
+void model_leave(struct room *room, struct ref *ref);
+void model_file(struct ref *ref, uint64_t due);
+void model_enqueue(struct ref *ref, enum place place, bool first);
+struct ref *first_of(enum place place, bool due);
+bool is_stuck(const struct tw__link *queue);
+bool is_next(const struct tw__link *queue, const struct ref *ref);
+uint64_t reach(const struct ref *ref);
+void see_what_was_moved_to_the_front(void);
+void see_what_was_passed_over(void);
+
+/* model_judge.c: whether the task that is taken is the right one */
+struct ref *take(bool queued, uint32_t budget, struct room **room);
+
+/* model_check.c: whether everything is as the model says */
+void check_queue(const struct tw__link *queue, enum place place);
+void check_sums(void);
+void check_wheels(void);
+void check_invariants(void);
+void check_all(void);
+
+/* model_look.c: whether looking finds what the model has */
+uint64_t some_time(void);
+void file_again(struct ref *ref);
+void look(struct room *room);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The model: judging which task is taken.
+ */
+#include "model.h"
+
+#include "tests/support/cmocka.h"
+#include "tests/support/run.h"
+
+#include <base/list.h>
+#include <src/redis/schedules/check.h>
+#include <src/redis/schedules/look.h>
+#include <src/redis/schedules/overview.h>
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/route.h>
+#include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/sums.h>
+#include <stdlib.h>
+
+static void judge_turn(const struct room *its_room, const struct ref *taken)
+{
+    int64_t turn = its_room->line[taken->plan].turn;
+    assert_true(turn > 0);
+    assert_ptr_equal(all->probe, taken->task);
+    for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
+        if (ref->room->attached && ref->place == HELD && ref != taken) {
+            int64_t other = ref->room->line[ref->plan].turn;
+            if (ref->room == its_room && ref->plan == taken->plan)
+                assert_true(ref->position > taken->position);
+            else
+                assert_true(other == 0 || other > turn);
+        }
+}
+
+/* The wheels' earliest of those whose time has come. The second wheel's are taken first: the main one has only what it had
+ * not given yet when the clock was set back. */
+static const struct ref *first_filed(void)
+{
+    const struct ref *first = NULL;
+    for (const struct ref *ref = model.ref; ref < model.ref + REFS; ref++) {
+        if (!ref->room->attached || !is_filed(ref) || ref->due > model.now)
+            continue;
+        if (first == NULL || (first->place == ref->place ? ref->due < first->due : ref->place == BEHIND))
+            first = ref;
+    }
+    return first;
+}
+
+static void judge_filed(const struct ref *taken)
+{
+    const struct ref *first = first_filed();
+    if (first == NULL || first == taken)
+        return;
+    assert_int_equal(first->place, taken->place);
+    assert_true(first->due >= taken->due);
+    for (const struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
+        if (ref->room->attached && ref->place == taken->place && ref->due == taken->due && !ref->moved)
+            assert_true(ref->order >= taken->order || taken->moved);
+}
+
+/* A late one takes its turn when nothing is left that was due before it was filed. */
+static void judge_queued(const struct ref *taken)
+{
+    const struct ref *late = first_of(PAST, true), *overdue = first_of(OVERDUE, true);
+    if (taken->place == PAST) {
+        assert_ptr_equal(late, taken);
+        if (is_next(&all->overdue, overdue))
+            assert_true(overdue->due > taken->filed_ms);
+        const struct ref *filed = first_filed();
+        if (filed != NULL && all->overdue.next == &all->overdue)
+            assert_true(filed->due > taken->filed_ms);
+        return;
+    }
+    if (is_next(&all->past, late))
+        assert_true(taken->due <= late->filed_ms);
+    if (taken->place == OVERDUE)
+        assert_ptr_equal(overdue, taken);
+    else
+        assert_true(overdue == NULL || is_stuck(&all->overdue));
+}
+
+static void judge(const struct room *room, const struct ref *taken, bool queued)
+{
+    assert_true(room->attached);
+    assert_false(tw__task_filed(taken->task));
+    assert_int_equal(taken->task->flags & (TW__TASK_QUEUED | TW__TASK_HELD | TW__TASK_BEHIND), 0);
+    if (taken->place == HELD) {
+        assert_true(queued);
+        judge_turn(room, taken);
+        return;
+    }
+    assert_ptr_not_equal(all->probe, taken->task);
+    assert_true(taken->due <= reach(taken));
+    if (is_filed(taken))
+        judge_filed(taken);
+    else
+        assert_true(queued);
+    if (!queued)
+        return;
+    judge_queued(taken);
+    for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
+        assert_false(ref->room->attached && ref->place == HELD && ref->room->line[ref->plan].turn > 0);
+}
+
+static void judge_none(bool queued)
+{
+    for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++) {
+        if (!ref->room->attached)
+            continue;
+        assert_false(is_filed(ref) && ref->due <= model.now);
+        if (queued)
+            assert_false(ref->place == HELD && ref->room->line[ref->plan].turn > 0);
+    }
+    if (queued)
+        assert_true(is_stuck(&all->overdue) && is_stuck(&all->past));
+    if (model.now >= tw_wheel_now(all->wheel)) {
+        assert_null(all->behind);
+        assert_true(tw__place_next_work(all) > model.now);
+    }
+}
+
+struct ref *take(bool queued, uint32_t budget, struct room **room)
+{
+    uint32_t left = budget;
+    struct tw__task *task = NULL;
+    enum tw__taken taken = tw__place_take(all, model.now, queued, &left, &task);
+    see_what_was_moved_to_the_front();
+    see_what_was_passed_over();
+    if (taken == TW__TAKEN_NONE)
+        judge_none(queued);
+    else if (taken == TW__TAKEN_MORE)
+        assert_int_equal(left, 0);
+    if (taken != TW__TAKEN_TASK)
+        return NULL;
+    struct ref *ref = ref_of(task, room);
+    assert_non_null(ref);
+    assert_true(left < budget);
+    judge(*room, ref, queued);
+    model_leave(*room, ref);
+    model.taken++;
+    return ref;
+}

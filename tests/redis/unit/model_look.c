@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The model: looking for tasks.
+ */
+#include "model.h"
+
+#include "tests/support/cmocka.h"
+#include "tests/support/run.h"
+
+#include <base/list.h>
+#include <src/redis/schedules/check.h>
+#include <src/redis/schedules/look.h>
+#include <src/redis/schedules/overview.h>
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/route.h>
+#include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/sums.h>
+#include <stdlib.h>
+
+static int compare_refs(const void *a, const void *b)
+{
+    const struct ref *one = *(const struct ref *const *)a, *two = *(const struct ref *const *)b;
+    if (one->due != two->due)
+        return one->due < two->due ? -1 : 1;
+    return one->order < two->order ? -1 : 1;
+}
+
+/* The tasks of a room in order. */
+static size_t sort_refs(struct room *room, const struct ref **sorted)
+{
+    size_t count = 0;
+    for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
+        if (ref->place != ABSENT)
+            sorted[count++] = ref;
+    qsort(sorted, count, sizeof *sorted, compare_refs);
+    return count;
+}
+
+/* A time that is near others, or one of the ends. */
+uint64_t some_time(void)
+{
+    static const uint64_t scale[] = {1, 50, 2000, 100000, 10000000};
+    uint64_t off = below(scale[below(5)]);
+    uint64_t ends = below(20);
+    if (ends < 2)
+        return ends == 0 ? 0 : UINT64_MAX;
+    return below(2) == 0 ? model.now + off : model.now - off;
+}
+
+static void look_for_earliest(struct room *room)
+{
+    const struct ref *sorted[ROOM_MAX];
+    struct tw__task *found[ROOM_MAX];
+    size_t count = sort_refs(room, sorted), first = 0;
+    uint64_t from = some_time(), to = some_time(), limit = 1 + below(below(4) == 0 ? 600 : 5);
+    size_t got = tw__look_earliest(room->schedule, from, to, model.now, limit, found);
+    while (first < count && sorted[first]->due < from)
+        first++;
+    for (size_t i = 0; i < got; i++) {
+        assert_true(first + i < count);
+        assert_ptr_equal(found[i], sorted[first + i]->task);
+        assert_true(tw__task_due(found[i]) <= to);
+    }
+    assert_true(got <= limit);
+    assert_true(got == limit || first + got == count || sorted[first + got]->due > to);
+}
+
+/* The same behind one of the tasks, and without the tasks that a TW.DRAIN cannot deliver. */
+static void look_for_wanted(struct room *room)
+{
+    static uint64_t drain;
+    const struct ref *sorted[ROOM_MAX];
+    struct tw__task *found[ROOM_MAX];
+    size_t count = sort_refs(room, sorted), at = count == 0 ? 0 : below(count), wanted_count = 0;
+    struct tw__wanted wanted = {.to = UINT64_MAX};
+    uint64_t limit = 1 + below(600);
+    if (count > 0 && below(2) == 0)
+        wanted.after = sorted[at]->task;
+    if (below(2) == 0)
+        wanted.drain = drain += 2; /* even: refused */
+    for (size_t i = 0; i < count; i++)
+        if (below(4) == 0)
+            tw__route_of(all, sorted[i]->task)->drain = drain;
+    size_t got = tw__look_wanted(room->schedule, &wanted, model.now, limit, found);
+    for (size_t i = wanted.after == NULL ? 0 : at + 1; i < count && wanted_count < limit; i++) {
+        struct tw__task *task = sorted[i]->task;
+        if (wanted.drain != 0 && (tw__route_of(all, task)->drain == drain || tw__place_is_blocked(all, task)))
+            continue;
+        assert_true(wanted_count < got);
+        assert_ptr_equal(found[wanted_count++], task);
+    }
+    assert_int_equal(got, wanted_count);
+}
+
+static void look_ahead(struct room *room)
+{
+    uint64_t counts[20], wanted[20] = {0}, step = 1 + below(below(2) == 0 ? 30 : 100000);
+    size_t many = 1 + below(20);
+    if (below(30) == 0)
+        step = UINT64_MAX / 2;
+    memset(counts, 0xEE, sizeof counts);
+    tw__look_forecast(room->schedule, model.now, step, many, counts);
+    for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++) {
+        uint64_t at = ref->due <= model.now ? 0 : (ref->due - model.now - 1) / step;
+        if (ref->place != ABSENT && at < many)
+            wanted[at]++;
+    }
+    assert_memory_equal(counts, wanted, many * sizeof wanted[0]);
+}
+
+static void look_at_all(struct room *room)
+{
+    const struct ref *sorted[ROOM_MAX];
+    size_t count = sort_refs(room, sorted);
+    struct tw__task **task = tw__look_sorted(room->schedule);
+    assert_int_equal(task == NULL, count == 0);
+    for (size_t i = 0; i < count; i++)
+        assert_ptr_equal(task[i], sorted[i]->task);
+    all->memory.free(task);
+}
+
+/* When the wheel has to tell of a task: when it is due, or at once if that is past. */
+static uint64_t next_of(const struct ref *ref)
+{
+    uint64_t now = tw_wheel_now(ref->place == BEHIND ? all->behind : all->wheel);
+    return ref->due > now ? ref->due : now;
+}
+
+static void look_for_overdue(void)
+{
+    uint64_t count = 0, wanted = TW_NEVER, oldest, next = TW_NEVER;
+    for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++) {
+        if (is_filed(ref) && next_of(ref) < next)
+            next = next_of(ref);
+        if (!ref->room->attached || ref->place <= NOWHERE || (is_filed(ref) && ref->due > model.now))
+            continue;
+        count++;
+        if (ref->place == HELD && tw__route_of(all, ref->task)->queue.next != &ref->task->parked.link)
+            continue; /* only the first of each line is looked at */
+        if (ref->due < wanted)
+            wanted = ref->due;
+    }
+    assert_true(tw__place_next_work(all) <= next);
+    if (model.graves > 0)
+        return;
+    assert_int_equal(tw__overview_overdue(all, model.now, &oldest), count);
+    assert_true(oldest == wanted);
+    assert_int_equal(tw__place_next_work(all) == TW_NEVER, next == TW_NEVER);
+    bool waiting = all->queued > 0;
+    for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
+        waiting |= ref->place == HELD && ref->room->line[ref->plan].turn > 0;
+    assert_int_equal(tw__place_any_waiting(all), waiting);
+}
+
+void file_again(struct ref *ref)
+{
+    uint64_t due = ref->due + (ref->every > 0 ? ref->every : below(100));
+    if (ref->every > 0) {
+        ref->times = 1 + below(5);
+        tw__task_set_times(ref->task, ref->times);
+        ref->tries = 0;
+        tw__task_set_tries(ref->task, 0);
+    }
+    model_file(ref, due);
+    tw__place_file(all, ref->task, due, model.now);
+}
+
+/* The limit is near the size of this schedule's dump, so that a change of the schedule often leads past the limit. */
+static void limit_dumps(const struct room *room)
+{
+    tw__sums_limit_dump(all, tw__sums_dump_most(room->schedule) + below(3) - 1);
+    check_sums();
+}
+
+void look(struct room *room)
+{
+    limit_dumps(room);
+    look_at_all(room);
+    look_for_overdue();
+    for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
+        if (ref->place == NOWHERE)
+            file_again(ref); /* what is nowhere is found or not, as it happens */
+    look_for_earliest(room);
+    look_for_wanted(room);
+    look_ahead(room);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Looking for tasks of a schedule. The model of test_schedules.c looks for them too.
+ */
+#include "fixture.h"
+
+#include "tests/support/cmocka.h"
+
+#include <src/redis/schedules/look.h>
+#include <src/redis/schedules/schedule.h>
+#include <stdio.h>
+
+/* A large schedule is looked at through the wheel, further and further ahead. */
+static void the_earliest_are_found_however_far_apart_they_are(void **state)
+{
+    enum { MANY = 300 };
+    struct tw__task *task[MANY], *found[MANY];
+    (void)state;
+    open_all();
+    struct tw__schedule *schedule = tw__schedule_new(all);
+    for (unsigned i = 0; i < MANY; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "%u", i);
+        task[i] = put_one(schedule, id, START + 1 + i * UINT64_C(5000), START);
+    }
+    for (unsigned from = 0; from < MANY; from += 7) {
+        for (unsigned limit = 1; limit < MANY; limit += 13) {
+            unsigned left = MANY - from, wanted = limit < left ? limit : left;
+            uint64_t start = tw__task_due(task[from]);
+            assert_int_equal(tw__look_earliest(schedule, start, UINT64_MAX, START, limit, found), wanted);
+            assert_memory_equal(found, task + from, wanted * sizeof found[0]);
+        }
+    }
+    close_one(schedule);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_earliest_are_found_however_far_apart_they_are),
+    };
+    use_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

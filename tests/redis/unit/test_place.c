@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Places where tasks wait, one promise after the other. test_schedules.c has the model.
+ */
+#include "fixture.h"
+
+#include "tests/support/cmocka.h"
+
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/schedule.h>
+
+/* ---- what tw__place_take() promises, one by one ------------------------------------------------------------------ */
+
+static void assert_taken(uint64_t now, const struct tw__task *wanted)
+{
+    uint32_t budget = 100;
+    struct tw__task *task = NULL;
+    enum tw__taken taken = tw__place_take(all, now, true, &budget, &task);
+    assert_int_equal(taken, wanted == NULL ? TW__TAKEN_NONE : TW__TAKEN_TASK);
+    assert_ptr_equal(task, wanted);
+}
+
+static void a_late_task_waits_for_what_was_due_before_it_was_filed(void **state)
+{
+    (void)state;
+    struct tw__schedule *schedule = open_one();
+    struct tw__task *before = put_one(schedule, "before", START + 50, START);
+    struct tw__task *at = put_one(schedule, "at", START + 100, START);
+    struct tw__task *after = put_one(schedule, "after", START + 101, START);
+    struct tw__task *late = put_one(schedule, "late", START - 9, START + 100);
+    struct tw__task *later = put_one(schedule, "later", START - 10, START + 100);
+    assert_taken(START + 200, before);
+    assert_taken(START + 200, at);
+    assert_taken(START + 200, late);
+    assert_taken(START + 200, later);
+    assert_taken(START + 200, after);
+    assert_taken(START + 200, NULL);
+    close_one(schedule);
+}
+
+static void what_is_filed_while_the_clock_is_back_comes_at_its_time(void **state)
+{
+    (void)state;
+    struct tw__schedule *schedule = open_one();
+    struct tw__task *far = put_one(schedule, "far", START + 5000, START);
+    assert_taken(START + 3000, NULL);
+    tw__place_clock_back(all, START + 1000);
+    struct tw__task *near = put_one(schedule, "near", START + 2000, START + 1000);
+    assert_true(tw__place_next_work(all) <= START + 2000);
+    assert_taken(START + 1999, NULL);
+    tw__place_clock_back(all, START + 500); /* once more */
+    assert_taken(START + 1999, NULL);
+    assert_taken(START + 2000, near);
+    assert_taken(START + 2999, NULL);
+    assert_non_null(all->behind);
+    assert_taken(START + 3000, NULL);
+    assert_null(all->behind);
+    assert_taken(START + 5000, far);
+    close_one(schedule);
+}
+
+/* Due in the second wheel when the clock is set back once more, but not taken yet. */
+static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
+{
+    uint32_t budget = 1;
+    struct tw__task *task = NULL;
+    (void)state;
+    struct tw__schedule *schedule = open_one();
+    assert_taken(START + 1000, NULL);
+    tw__place_clock_back(all, START + 300);
+    struct tw__task *a = put_one(schedule, "a", START + 400, START + 300);
+    struct tw__task *b = put_one(schedule, "b", START + 450, START + 300);
+    assert_int_equal(tw__place_take(all, START + 600, true, &budget, &task), TW__TAKEN_MORE);
+    tw__place_clock_back(all, START + 500);
+    assert_taken(START + 500, a);
+    assert_int_equal(tw__task_due(a), START + 400);
+    assert_taken(START + 500, b);
+    assert_int_equal(tw__task_due(b), START + 450);
+    close_one(schedule);
+}
+
+/* Tries are four bits, and are told while it is held by the waits of its route, which wrap. */
+static void each_wait_is_a_try_of_all_that_are_held(void **state)
+{
+    (void)state;
+    struct tw__schedule *schedule = open_one();
+    struct tw__task *first = put_one(schedule, "1", START + 1, START);
+    struct tw__task *second = put_one(schedule, "2", START + 2, START);
+    struct tw__route *route = tw__route_of(all, first);
+    route->waits = UINT32_MAX - 3;
+    assert_taken(START + 2, first);
+    tw__place_hold_first(all, first, 6000);
+    assert_taken(START + 2, second);
+    assert_true(tw__place_is_blocked(all, second));
+    route->waits++;
+    tw__place_hold(all, second);
+    for (uint32_t tries = 1; tries < 8; tries++) {
+        assert_int_equal(tw__place_tries(all, first), tries);
+        assert_int_equal(tw__place_tries(all, second), tries - 1);
+        tw__place_give_turn(route);
+        assert_taken(START + 2, first);
+        assert_int_equal(tw__task_tries(first), tries);
+        assert_int_equal(tw__place_tries(all, first), tries);
+        tw__place_hold_first(all, first, 6000);
+        assert_null(route->turn.next);
+        route->waits++;
+    }
+    tw__place_unfile(all, first);
+    tw__place_unfile(all, second);
+    assert_false(tw_timer_pending(&route->retry));
+    assert_int_equal(tw__task_tries(second), 7);
+    close_one(schedule);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_late_task_waits_for_what_was_due_before_it_was_filed),
+        cmocka_unit_test(what_is_filed_while_the_clock_is_back_comes_at_its_time),
+        cmocka_unit_test(what_came_due_while_the_clock_was_back_keeps_its_time),
+        cmocka_unit_test(each_wait_is_a_try_of_all_that_are_held),
+    };
+    use_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
