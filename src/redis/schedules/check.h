@@ -18,7 +18,7 @@ const char *tw__check_routes(const struct tw__schedule *schedule);
 const char *tw__check_all(struct tw__schedules *schedules);
 
 /* What is changed is checked at once with TW_DEBUG 2, as long as there are few tasks. */
-enum { TW__CHECK_TASKS = 200 };
+enum { TW__CHECK_TASKS = 1000 };
 static inline void tw__check_changed(const struct tw__schedules *schedules,
                                      const char *(*check)(const struct tw__schedules *schedules))
 {

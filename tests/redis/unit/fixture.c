@@ -145,10 +145,12 @@ static const char *name_of_bytes(void)
     return "seeded";
 }
 
+static uint64_t seed;
+
 static void seeded_bytes(void *const bytes, const size_t size)
 {
     struct rng rng;
-    rng_init(&rng, run_seed());
+    rng_init(&rng, seed++);
     for (size_t i = 0; i < size; i++)
         ((char *)bytes)[i] = (char)rng_next(&rng);
 }
@@ -157,6 +159,7 @@ void use_seed(void)
 {
     static struct randombytes_implementation seeded = {.implementation_name = name_of_bytes,
                                                        .buf = seeded_bytes};
+    seed = run_seed();
     randombytes_set_implementation(&seeded);
 }
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The checkers see each fault, and name the invariant that is broken. test_table.c has those of tables.
+ */
+#include "fixture.h"
+
+#include "tests/support/cmocka.h"
+
+#include <base/list.h>
+#include <src/redis/schedules/check.h>
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/route.h>
+#include <src/redis/schedules/schedule.h>
+
+/* Schedules with a task in each place: the attached one has all but a detached one's, which is in the wheel. */
+static struct tw__schedule *schedule, *detached;
+static struct tw__task *filed, *behind, *overdue, *past, *held;
+static struct tw__route *refused, *other;
+
+static struct tw__task *put_to(struct tw__schedule *to, const char *id, unsigned plan, uint64_t due)
+{
+    struct tw__task_plan task = {.id = text(id), .due = due, .packed = text("\1\1p")};
+    struct tw__task *made = tw__task_new(&task, &counted);
+    tw__schedule_put(to, made, tw__route_for(to, &plan_of[plan]), tw__schedule_hash(all, text(id)), NULL,
+                     START);
+    return made;
+}
+
+static void open_places(void)
+{
+    uint32_t budget = 100;
+    struct tw__task *taken;
+    schedule = open_one();
+    detached = tw__schedule_new(all);
+    put_to(detached, "detached", 1, START + 9000);
+    held = put_to(schedule, "held", 1, START + 1);
+    overdue = put_to(schedule, "overdue", 6, START + 2);
+    assert_int_equal(tw__place_take(all, START + 3000, true, &budget, &taken), TW__TAKEN_TASK);
+    assert_ptr_equal(taken, held);
+    assert_int_equal(tw__place_take(all, START + 3000, true, &budget, &taken), TW__TAKEN_TASK);
+    assert_ptr_equal(taken, overdue);
+    tw__place_hold_first(all, held, 6000);
+    tw__place_file_overdue(all, overdue);
+    assert_int_equal(tw__place_take(all, START + 3000, false, &budget, &taken), TW__TAKEN_NONE);
+    tw__place_clock_back(all, START + 1000);
+    behind = put_to(schedule, "behind", 6, START + 2000);
+    past = put_to(schedule, "past", 6, START + 5);
+    filed = put_to(schedule, "filed", 6, START + 5000);
+    refused = tw__route_of(all, held);
+    other = tw__route_of(all, filed);
+    assert_null(tw__check_all(all));
+}
+
+static void close_places(void)
+{
+    assert_null(tw__check_all(all));
+    close_schedule(detached);
+    close_one(schedule);
+}
+
+static void assert_fault(const char *name)
+{
+    const char *fault = tw__check_all(all);
+    assert_non_null(fault);
+    assert_memory_equal(fault, name, strlen(name));
+}
+
+/* Breaks an invariant by another value of a member, and mends it again. */
+#define BREAK(member, value, name)                                                                             \
+    do {                                                                                                       \
+        __auto_type before_ = (member);                                                                        \
+        (member) = (value);                                                                                    \
+        assert_fault(name);                                                                                    \
+        (member) = before_;                                                                                    \
+        assert_null(tw__check_all(all));                                                                       \
+    } while (0)
+
+static void a_task_that_is_not_where_it_says_is_seen(void **state)
+{
+    (void)state;
+    open_places();
+    BREAK(filed->flags, filed->flags | TW__TASK_BEHIND, "P2: the flags of a task in a wheel");
+    BREAK(behind->flags, 0, "P2: the flags of a task in a wheel");
+    BREAK(overdue->flags, TW__TASK_QUEUED | TW__TASK_HELD, "P2: the flags of a task in a queue");
+    BREAK(past->flags, TW__TASK_QUEUED | TW__TASK_BEHIND, "P2: the flags of a task in a queue");
+    BREAK(held->flags, held->flags & ~TW__TASK_HELD, "P2: the flags of a task in a queue");
+    BREAK(overdue->parked.link.prev, &past->parked.link, "P1: a task in a queue");
+    close_places();
+}
+
+static void a_task_that_is_in_no_table_is_seen(void **state)
+{
+    (void)state;
+    open_places();
+    struct tw__task_plan plan = {.id = text("lost"), .due = START + 7000, .packed = text("\1\1p")};
+    struct tw__task *lost = tw__task_new(&plan, &counted);
+    lost->route = other->index;
+    tw__place_file(all, lost, START + 7000, START);
+    assert_fault("P1: a wheel");
+    tw__place_unfile(all, lost);
+    counted_free(lost);
+    close_places();
+}
+
+static void a_queue_that_waits_for_nothing_is_seen(void **state)
+{
+    (void)state;
+    open_places();
+    tw_wheel_cancel(all->retries, &refused->retry);
+    assert_fault("P3: a queue");
+    tw__list_append(&all->turns, &refused->turn);
+    assert_null(tw__check_all(all));
+    assert_int_equal(tw_wheel_add_at(all->retries, &refused->retry, 7000), 0); /* twice */
+    assert_fault("P3: a queue");
+    tw__list_remove(&refused->turn);
+    assert_int_equal(tw_wheel_add_at(all->retries, &other->retry, 7000), 0); /* for no queue */
+    assert_fault("P3: a queue");
+    tw_wheel_cancel(all->retries, &other->retry);
+    struct tw_timer nobody;
+    tw_timer_init(&nobody);
+    assert_int_equal(tw_wheel_add_at(all->retries, &nobody, 7000), 0);
+    assert_fault("P3: a wait");
+    tw_wheel_cancel(all->retries, &nobody);
+    close_places();
+}
+
+static void a_wrong_count_is_seen(void **state)
+{
+    (void)state;
+    open_places();
+    detached->queued++; /* of no sum */
+    assert_fault("P4");
+    detached->queued--;
+    detached->held++;
+    assert_fault("P4");
+    detached->held--;
+    BREAK(schedule->attached, false, "C1");
+    BREAK(detached->attached, true, "C1");
+    BREAK(all->count, all->count + 1, "C2");
+    BREAK(all->empty, 1, "C2");
+    BREAK(all->pending, all->pending + 1, "C2");
+    BREAK(all->queued, all->queued - 1, "C2");
+    BREAK(all->held, 0, "C2");
+    BREAK(all->bytes, all->bytes + 1, "C2");
+    BREAK(all->too_large, all->too_large + 1, "C2");
+    BREAK(all->reaping, 0, "C2");
+    BREAK(schedule->bytes, schedule->bytes + 1, "C3");
+    BREAK(schedule->too_large, !schedule->too_large, "C4");
+    BREAK(detached->too_large, true, "C4");
+    close_places();
+}
+
+static void a_wrong_route_is_seen(void **state)
+{
+    (void)state;
+    open_places();
+    struct tw__route *foreign = tw__route_for(detached, &plan_of[1]);
+    BREAK(refused->index, other->index, "R1");
+    BREAK(refused->index, all->routes, "R1");
+    BREAK(refused->schedule, detached, "R1");
+    BREAK(filed->route, foreign->index, "R1");
+    BREAK(filed->route, all->routes, "R1");
+    BREAK(refused->tasks, refused->tasks + 1, "R2");
+    BREAK(other->tasks, other->tasks - 1, "R2");
+    BREAK(refused->tasks, 0, "R3");
+    BREAK(schedule->longest_route, refused->key_size - 1, "R4");
+    BREAK(held->route, other->index, "P2: a task in the queue of another route");
+    close_places();
+}
+
+static void a_wrong_table_is_seen(void **state)
+{
+    (void)state;
+    open_places();
+    BREAK(schedule->tasks.count, schedule->tasks.count + 1, "T6");
+    BREAK(detached->routes.bytes, detached->routes.bytes + 1, "T6");
+    close_places();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_task_that_is_not_where_it_says_is_seen),
+        cmocka_unit_test(a_task_that_is_in_no_table_is_seen),
+        cmocka_unit_test(a_queue_that_waits_for_nothing_is_seen),
+        cmocka_unit_test(a_wrong_count_is_seen),
+        cmocka_unit_test(a_wrong_route_is_seen),
+        cmocka_unit_test(a_wrong_table_is_seen),
+    };
+    use_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Mistakes of the caller of the schedules end the program where assertions are compiled in. Not seen: entries of a table
+ * that change while they are in it, a table that changes while it is walked, bytes that are said to be a whole varint or
+ * payload and are not, a schedule that another thread uses.
+ */
+#include "fixture.h"
+
+#include "tests/support/cmocka.h"
+#include "tests/support/dies.h"
+
+#include <src/redis/schedules/chunk.h>
+#include <src/redis/schedules/grave.h>
+#include <src/redis/schedules/look.h>
+#include <src/redis/schedules/match.h>
+#include <src/redis/schedules/overview.h>
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/route.h>
+#include <src/redis/schedules/schedule.h>
+
+static struct tw__schedule *schedule;
+static struct tw__task *one; /* in the wheel */
+
+static void *no_memory(size_t size)
+{
+    (void)size;
+    return NULL;
+}
+
+static struct tw__task *unfiled(const char *id)
+{
+    struct tw__task_plan plan = {.id = text(id), .due = START + 1, .packed = text("\1\1p")};
+    return tw__task_new(&plan, &counted);
+}
+
+static uint64_t hash_of(const char *id)
+{
+    return tw__schedule_hash(all, text(id));
+}
+
+static void put(struct tw__task *task, struct tw__schedule *to, struct tw__task *old, const char *id)
+{
+    tw__schedule_put(to, task, tw__route_for(schedule, &plan_of[1]), hash_of(id), old, START);
+}
+
+/* ---- tasks and tables -------------------------------------------------------------------------------------- */
+
+static void due_of_a_filed_task(void *arg)
+{
+    (void)arg;
+    tw__task_set_due(one, START);
+}
+
+static void times_of_a_task_that_does_not_repeat(void *arg)
+{
+    (void)arg;
+    tw__task_set_times(one, 2);
+}
+
+static void a_string_too_many(void *arg)
+{
+    struct tw__payload payload = tw__task_payload(one);
+    (void)arg;
+    tw__payload_next(&payload);
+    tw__payload_next(&payload);
+}
+
+static void insert_twice(void *arg)
+{
+    (void)arg;
+    (void)!tw__table_insert(&schedule->tasks, hash_of("one"), unfiled("one"));
+}
+
+static void insert_without_memory(void *arg)
+{
+    (void)arg;
+    struct tw__route *route = tw__route_for(schedule, &plan_of[2]);
+    struct tw__task *task = unfiled("two");
+    struct tw__schedule *empty = tw__schedule_new(all);
+    route->schedule = empty;
+    all->memory.alloc = no_memory;
+    tw__schedule_put(empty, task, route, hash_of("two"), NULL, START);
+}
+
+static void remove_from_a_table_what_is_not_in(void *arg)
+{
+    (void)arg;
+    tw__table_remove(&schedule->tasks, hash_of("one"), schedule);
+}
+
+static void read_a_long_pattern(void *arg)
+{
+    static char bytes[TW__PATTERN_MAX + 1];
+    struct tw__pattern pattern;
+    (void)arg;
+    tw__pattern_read(&pattern, (struct tw__bytes){bytes, sizeof bytes});
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------ */
+
+static void file_twice(void *arg)
+{
+    (void)arg;
+    tw__place_file(all, one, START + 9, START);
+}
+
+static void file_overdue_what_is_filed(void *arg)
+{
+    (void)arg;
+    tw__place_file_overdue(all, one);
+}
+
+static void put_back_what_is_filed(void *arg)
+{
+    (void)arg;
+    tw__place_put_back(all, one);
+}
+
+static void hold_behind_nobody(void *arg)
+{
+    (void)arg;
+    tw__place_unfile(all, one);
+    tw__place_hold(all, one);
+}
+
+static void hold_first_what_is_filed(void *arg)
+{
+    (void)arg;
+    tw__place_hold_first(all, one, 6000);
+}
+
+static void give_a_turn_to_nobody(void *arg)
+{
+    (void)arg;
+    tw__place_give_turn(tw__route_of(all, one));
+}
+
+static void set_the_clock_back_to_the_future(void *arg)
+{
+    (void)arg;
+    tw__place_clock_back(all, START + 1);
+}
+
+/* What breaks an invariant is seen by the next call that changes anything. */
+static void break_places(void *arg)
+{
+    (void)arg;
+    one->flags |= TW__TASK_BEHIND;
+    put(unfiled("two"), schedule, NULL, "two");
+}
+
+static void break_sums(void *arg)
+{
+    (void)arg;
+    all->bytes++;
+    put(unfiled("two"), schedule, NULL, "two");
+}
+
+/* ---- routes and schedules ---------------------------------------------------------------------------------- */
+
+static void release_a_route_twice(void *arg)
+{
+    struct tw__route *route = tw__route_for(schedule, &plan_of[3]);
+    (void)arg;
+    tw__route_keep(route);
+    tw__route_release(route);
+    tw__route_release(route);
+}
+
+static void free_routes_of_tasks(void *arg)
+{
+    (void)arg;
+    tw__route_free_all(schedule);
+}
+
+static void put_a_filed_task(void *arg)
+{
+    (void)arg;
+    put(one, schedule, one, "one");
+}
+
+static void put_to_a_route_of_another(void *arg)
+{
+    (void)arg;
+    put(unfiled("two"), tw__schedule_new(all), NULL, "two");
+}
+
+static void put_twice(void *arg)
+{
+    (void)arg;
+    put(unfiled("one"), schedule, NULL, "one");
+}
+
+static void remove_what_is_not_in(void *arg)
+{
+    (void)arg;
+    tw__schedule_remove(schedule, unfiled("two"), hash_of("two"));
+}
+
+static void drop_tasks_of_a_key(void *arg)
+{
+    (void)arg;
+    tw__schedule_drop(schedule, 1);
+}
+
+static void free_a_key(void *arg)
+{
+    (void)arg;
+    tw__schedule_free(schedule);
+}
+
+static void bury_a_key(void *arg)
+{
+    (void)arg;
+    tw__grave_bury(schedule);
+}
+
+static void free_all_with_a_key(void *arg)
+{
+    (void)arg;
+    tw__schedules_free(all);
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------------ */
+
+static void forecast_without_steps(void *arg)
+{
+    uint64_t counts[1];
+    (void)arg;
+    tw__look_forecast(schedule, START, 1, 0, counts);
+}
+
+static void overview_without_steps(void *arg)
+{
+    uint64_t counts[1];
+    (void)arg;
+    tw__overview_forecast(all, START, 0, 1, counts);
+}
+
+static const struct {
+    void (*mistake)(void *arg);
+    const char *assertion; /* a part of it */
+} mistakes[] = {
+    {due_of_a_filed_task, "!tw__task_filed(task)"},
+    {times_of_a_task_that_does_not_repeat, "flags & TW__TASK_REPEATS"},
+    {a_string_too_many, "payload->count > 0"},
+    {insert_twice, "!has_id_of(table, hash, entry)"},
+    {insert_without_memory, "result == 0"},
+    {remove_from_a_table_what_is_not_in, "at < segment->count"},
+    {read_a_long_pattern, "bytes.size <= TW__PATTERN_MAX"},
+    {file_twice, "!tw__task_filed(task)"},
+    {file_overdue_what_is_filed, "!tw__task_filed(task)"},
+    {put_back_what_is_filed, "!tw__task_filed(task)"},
+    {hold_behind_nobody, "!tw__list_empty(queue)"},
+    {hold_first_what_is_filed, "!tw__task_filed(task)"},
+    {give_a_turn_to_nobody, "!tw__list_empty(&route->queue)"},
+    {set_the_clock_back_to_the_future, "now_ms < tw_wheel_now(schedules->wheel)"},
+    {break_places, "check(schedules) =="},
+    {break_sums, "check(schedules) =="},
+    {release_a_route_twice, "route->tasks > 0"},
+    {free_routes_of_tasks, "tw__table_count(&schedule->tasks) == 0"},
+    {put_a_filed_task, "!tw__task_filed(task)"},
+    {put_to_a_route_of_another, "route->schedule == schedule"},
+    {put_twice, "tw__task_id(task)) == old"},
+    {remove_what_is_not_in, "tw__task_id(task)) == task"},
+    {drop_tasks_of_a_key, "!schedule->attached"},
+    {free_a_key, "!schedule->attached"},
+    {bury_a_key, "!schedule->attached"},
+    {free_all_with_a_key, "tw__list_empty(&schedules->attached)"},
+    {forecast_without_steps, "step > 0 && count > 0"},
+    {overview_without_steps, "step > 0 && steps > 0"},
+};
+
+static void each_mistake_of_the_caller_is_an_assertion(void **state)
+{
+    (void)state;
+    schedule = open_one();
+    one = put_one(schedule, "one", START + 5, START);
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++)
+        assert_true(dies(mistakes[i].mistake, NULL, mistakes[i].assertion));
+    close_one(schedule);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_mistake_of_the_caller_is_an_assertion)};
+    use_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
