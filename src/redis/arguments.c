@@ -71,3 +71,49 @@ bool tw__argument_option_number(RedisModuleCtx *ctx, const struct tw__option *op
 {
     return option->value == NULL || tw__argument_number(ctx, option->value, option->word, min, max, number);
 }
+
+/* ---- times and conditions -------------------------------------------------------------------------------------- */
+
+bool tw__argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t now_ms, uint64_t *due,
+                       bool *absolute)
+{
+    *absolute = tw__argument_is(argv[0], "AT");
+    if (!*absolute && !tw__argument_is(argv[0], "IN")) {
+        tw__argument_error(ctx, argv[0], "the time", "IN ms or AT unix-ms");
+        return false;
+    }
+    if (*absolute)
+        return tw__argument_number(ctx, argv[1], "AT", 0, INT64_MAX, due);
+    if (!tw__argument_number(ctx, argv[1], "IN", 0, INT64_MAX - (int64_t)now_ms, due))
+        return false;
+    *due += now_ms;
+    return true;
+}
+
+bool tw__argument_condition(RedisModuleString *argument, enum tw__condition *condition)
+{
+    static const char *const words[] = {
+        [TW__ONLY_NEW] = "NX", [TW__ONLY_OLD] = "XX", [TW__LATER] = "GT", [TW__EARLIER] = "LT"};
+    for (int i = TW__ONLY_NEW; i <= TW__EARLIER; i++)
+        if (tw__argument_is(argument, words[i])) {
+            *condition = (enum tw__condition)i;
+            return true;
+        }
+    return false;
+}
+
+bool tw__condition_allows(enum tw__condition condition, const struct tw__task *old, uint64_t due)
+{
+    switch (condition) {
+    case TW__ONLY_NEW:
+        return old == NULL;
+    case TW__ONLY_OLD:
+        return old != NULL;
+    case TW__LATER:
+        return old == NULL || due > tw__task_due(old);
+    case TW__EARLIER:
+        return old == NULL || due < tw__task_due(old);
+    default:
+        return true;
+    }
+}

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "schedules/task.h"
+
 /* Whether an argument is this word, without regard to case. */
 bool tw__argument_is(RedisModuleString *argument, const char *word);
 
@@ -34,5 +36,20 @@ bool tw__argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 /* Reads the value of an option, if it was given. False: the error has been sent. */
 bool tw__argument_option_number(RedisModuleCtx *ctx, const struct tw__option *option, long long min,
                                 long long max, uint64_t *number);
+
+/* ---- times and conditions -------------------------------------------------------------------------------------- */
+
+/* Reads IN ms or AT unix-ms: two arguments. *absolute: it was AT. False: the error has been sent. */
+bool tw__argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t now_ms, uint64_t *due,
+                       bool *absolute);
+
+/* NX, XX, GT, LT. */
+enum tw__condition { TW__ALWAYS, TW__ONLY_NEW, TW__ONLY_OLD, TW__LATER, TW__EARLIER };
+
+/* Reads a condition. Returns whether the argument is one. */
+bool tw__argument_condition(RedisModuleString *argument, enum tw__condition *condition);
+
+/* Whether a task that is due at `due` may be put in the place of `old`, which may be NULL. */
+bool tw__condition_allows(enum tw__condition condition, const struct tw__task *old, uint64_t due);
 
 #endif

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * A schedule is removed with its last task, as the server does it with its own types: commands and batches do so when they
+ * have told of their changes, and the tick does it for schedules that another module's handler has left without tasks.
+ */
 #include "keys.h"
 
 #include <base/assert.h>

@@ -48,6 +48,7 @@ struct tw__shared {
     struct tw__schedules *schedules;
     RedisModuleType *type; /* of a key whose value is a schedule */
     struct tw__counts counts;
+    RedisModuleString *at;                /* "AT": what commands replicate says it often */
     struct tw__calls *calls;              /* strings that deliveries have in common (call.c) */
     struct tw__lateness_counts *lateness; /* lateness.c */
     struct tw__drains *drains;            /* TW.DRAIN calls (drain.c) */

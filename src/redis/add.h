@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * TW.ADD.
+ */
+#ifndef TW_REDIS_ADD_H
+#define TW_REDIS_ADD_H
+
+#include "shared.h"
+
+int tw__add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
+
+#endif
