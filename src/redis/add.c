@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * TW.ADD reads all its arguments first, so that an error has changed nothing. It is replicated with the task's id and an
- * absolute time, and without a condition; when the arguments say that already, they are passed on as they are.
+ * TW.ADD reads all its arguments first, so that an error has changed nothing. It is replicated with the task's
+ * id and an absolute time, and without a condition; when the arguments say that already, they are passed on as
+ * they are.
  */
 #include "add.h"
 
@@ -24,7 +25,7 @@ static struct {
     uint64_t ms, number;
 } last_id;
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------- */
 
 /* TW.ADD, read. */
 struct add {
@@ -163,8 +164,8 @@ static bool read_payload(RedisModuleCtx *ctx, struct add *add, RedisModuleString
     return true;
 }
 
-/* Whether each form of delivery can carry the task, the dead letter too. An acknowledged task is not refused: deliver.c
- * knows how to deal with it. */
+/* Whether each form of delivery can carry the task, the dead letter too. An acknowledged task is not refused:
+ * deliver.c knows how to deal with it. */
 static bool size_fits(RedisModuleCtx *ctx, const struct add *add)
 {
     char error[ERROR_MAX];
@@ -215,7 +216,7 @@ static struct tw__bytes payload_string(void *arg, uint32_t i)
     return tw__string_bytes(((RedisModuleString **)arg)[i]);
 }
 
-/* ---- adding ------------------------------------------------------------------------------------------------------ */
+/* ---- adding ---------------------------------------------------------------------------------------------- */
 
 /* An id that is not in use. */
 static RedisModuleString *make_id(const struct tw__schedule *schedule, uint64_t now_ms)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The server's timers do not come sooner than a millisecond after the last one has ended, which would leave a third of the
- * time unused while there is a backlog. So then the next tick is asked for through the event loop, by a pipe that is
- * always readable. What has come while a tick ran is read in the next round of the loop, and answered at the end of that
- * round, after the timers: so the tick leaves out a round, or each answer would wait for a second tick. In the round after
- * it the timer, set to no time at all, comes at its end.
+ * The server's timers do not come sooner than a millisecond after the last one has ended, which would leave a
+ * third of the time unused while there is a backlog. So then the next tick is asked for through the event loop,
+ * by a pipe that is always readable. What has come while a tick ran is read in the next round of the loop, and
+ * answered at the end of that round, after the timers: so the tick leaves out a round, or each answer would
+ * wait for a second tick. In the round after it the timer, set to no time at all, comes at its end.
  *
- *     round of the event loop:   1 timers: tick, tw__alarm_soon()   2 reads, timers: nothing   3 reads, timers: tick
+ *     round 1 of the event loop:  timers: tick, tw__alarm_soon()
+ *     round 2:                    reads, timers: nothing
+ *     round 3:                    reads, timers: tick
  */
 #include "alarm.h"
 
@@ -19,7 +21,7 @@
 
 enum {
     SLEEP_MAX_MS = 1800 * 1000, /* past 35 minutes Redis 7.0 spins: it counts microseconds in an int */
-    ROUNDS = 2 /* of the event loop from a tick to the next, while there is a backlog */
+    ROUNDS = 2                  /* of the event loop from a tick to the next, while there is a backlog */
 };
 
 static struct {
@@ -105,8 +107,8 @@ void tw__alarm_renew(uint64_t now_ms, bool clock_set)
 {
     if (!timer.set || timer.paused || !(clock_set || now_ms > timer.ms))
         return;
-    /* The server's timers sleep by the monotonic clock and are due by the wall clock: after a step either way ours would
-     * come too late. */
+    /* The server's timers sleep by the monotonic clock and are due by the wall clock: after a step either way
+     * ours would come too late. */
     stop();
     tw__alarm_at(now_ms);
 }

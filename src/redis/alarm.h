@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one timer of the server that the module has: it calls the tick. Whoever files a task sees to it that the timer
- * rings in time.
+ * The one timer of the server that the module has: it calls the tick. Whoever files a task sees to it that the
+ * timer rings in time.
  */
 #ifndef TW_REDIS_ALARM_H
 #define TW_REDIS_ALARM_H
@@ -22,7 +22,8 @@ void tw__alarm_next(void);
 /* Rings when the clients have been served and answered that are waiting now. */
 void tw__alarm_soon(void);
 
-/* When there is work next, on the wall clock; tasks that wait in a queue already apart. TW_NEVER: there is none. */
+/* When there is work next, on the wall clock; tasks that wait in a queue already apart. TW_NEVER: there is
+ * none. */
 uint64_t tw__alarm_work(uint64_t now_ms);
 
 /* Ten times a second: sets the timer again if it should have rung by now, or if the clock was set. */

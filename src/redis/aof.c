@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads the server's append-only files: each command as the array of its arguments in RESP, and comments between them,
+ * Reads the server's append-only files: each command as the array of its arguments in RESP, and
+ * comments between them,
  *
  *     #TS:1795312608\r\n *2\r\n $3\r\n GET\r\n $1\r\n k\r\n ...
  *
@@ -17,9 +18,9 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- commands ---------------------------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------------------- */
 
-struct reader {
+struct aof_reader {
     FILE *file;
     uint64_t read; /* from the file, so far */
     const char *at, *end;
@@ -33,7 +34,7 @@ struct name {
 };
 
 /* Reads on. False: that was all. */
-static bool read_some(struct reader *from)
+static bool read_some(struct aof_reader *from)
 {
     size_t size = fread(from->some, 1, sizeof from->some, from->file);
     from->read += size;
@@ -42,23 +43,23 @@ static bool read_some(struct reader *from)
     return size != 0;
 }
 
-static bool more(struct reader *from)
+static bool more(struct aof_reader *from)
 {
     return from->at != from->end || read_some(from);
 }
 
-static uint64_t where(const struct reader *from)
+static uint64_t where(const struct aof_reader *from)
 {
     return from->read - (uint64_t)(from->end - from->at);
 }
 
-static bool take(struct reader *from, char expected)
+static bool take(struct aof_reader *from, char expected)
 {
     return more(from) && *from->at++ == expected;
 }
 
 /* Reads a line: this letter, and a number. */
-static bool read_header(struct reader *from, char letter, uint64_t *number)
+static bool read_header(struct aof_reader *from, char letter, uint64_t *number)
 {
     *number = 0;
     if (!take(from, letter) || !more(from) || *from->at == '\r')
@@ -68,7 +69,7 @@ static bool read_header(struct reader *from, char letter, uint64_t *number)
     return take(from, '\r') && take(from, '\n');
 }
 
-static bool skip(struct reader *from, uint64_t size)
+static bool skip(struct aof_reader *from, uint64_t size)
 {
     while (size > 0 && more(from)) {
         uint64_t there = (uint64_t)(from->end - from->at), part = size < there ? size : there;
@@ -78,7 +79,7 @@ static bool skip(struct reader *from, uint64_t size)
     return size == 0;
 }
 
-static bool read_argument(struct reader *from, struct name *name)
+static bool read_argument(struct aof_reader *from, struct name *name)
 {
     uint64_t kept = 0;
     if (!read_header(from, '$', &name->size))
@@ -88,7 +89,7 @@ static bool read_argument(struct reader *from, struct name *name)
     return skip(from, name->size - kept) && take(from, '\r') && take(from, '\n');
 }
 
-static bool read_command(struct reader *from, struct name *name)
+static bool read_command(struct aof_reader *from, struct name *name)
 {
     uint64_t count;
     struct name other;
@@ -100,7 +101,7 @@ static bool read_command(struct reader *from, struct name *name)
     return true;
 }
 
-static bool read_comment(struct reader *from)
+static bool read_comment(struct aof_reader *from)
 {
     while (more(from))
         if (*from->at++ == '\n')
@@ -115,7 +116,7 @@ static bool is(const struct name *name, const char *word)
 
 enum tw__aof_end tw__aof_end(FILE *file, uint64_t *at)
 {
-    struct reader from = {.file = file, .at = from.some, .end = from.some};
+    struct aof_reader from = {.file = file, .at = from.some, .end = from.some};
     enum tw__aof_end end = TW__AOF_WHOLE;
     while (more(&from)) {
         struct name name = {0};
@@ -132,7 +133,7 @@ enum tw__aof_end tw__aof_end(FILE *file, uint64_t *at)
     return ferror(file) ? TW__AOF_FOREIGN : end;
 }
 
-/* ---- the manifest ------------------------------------------------------------------------------------------------- */
+/* ---- the manifest ---------------------------------------------------------------------------------------- */
 
 static int hex_digit(char c)
 {

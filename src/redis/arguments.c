@@ -72,7 +72,7 @@ bool tw__argument_option_number(RedisModuleCtx *ctx, const struct tw__option *op
     return option->value == NULL || tw__argument_number(ctx, option->value, option->word, min, max, number);
 }
 
-/* ---- times and conditions -------------------------------------------------------------------------------------- */
+/* ---- times and conditions -------------------------------------------------------------------------------- */
 
 bool tw__argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t now_ms, uint64_t *due,
                        bool *absolute)

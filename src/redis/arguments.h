@@ -28,8 +28,8 @@ struct tw__option {
     RedisModuleString *value; /* NULL: it was not given */
 };
 
-/* Reads options in any order, each at most once; the list ends with a NULL word. `expected` names them all. False: the
- * error has been sent. */
+/* Reads options in any order, each at most once; the list ends with a NULL word. `expected` names them all.
+ * False: the error has been sent. */
 bool tw__argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct tw__option *options,
                           const char *expected);
 
@@ -37,7 +37,7 @@ bool tw__argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 bool tw__argument_option_number(RedisModuleCtx *ctx, const struct tw__option *option, long long min,
                                 long long max, uint64_t *number);
 
-/* ---- times and conditions -------------------------------------------------------------------------------------- */
+/* ---- times and conditions -------------------------------------------------------------------------------- */
 
 /* Reads IN ms or AT unix-ms: two arguments. *absolute: it was AT. False: the error has been sent. */
 bool tw__argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t now_ms, uint64_t *due,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * What has been delivered stays in its schedule while a few more are delivered, so that what taking it out needs is
- * fetched meanwhile. At the end of the batch TW.FIRED names what has left, one for each schedule.
+ * What has been delivered stays in its schedule while a few more are delivered, so that what taking it out
+ * needs is fetched meanwhile. At the end of the batch TW.FIRED names what has left, one for each schedule.
  *
- * While the server does what it is called for, other modules may be told of it, and may call commands of ours, or remove
- * keys: so may they when a key is opened whose time to live is over, and when they are told of what we did. So before
- * they see or change anything, what has been delivered leaves, in the log too: keys.c, the one way to a schedule, settles
- * the open batch. A task that is not what it was when a call returns is left alone, and of a schedule nothing but its name
- * is kept while anybody is told.
+ * While the server does what it is called for, other modules may be told of it, and may call commands of ours,
+ * or remove keys: so may they when a key is opened whose time to live is over, and when they are told of what
+ * we did. So before they see or change anything, what has been delivered leaves, in the log too: keys.c, the
+ * one way to a schedule, settles the open batch. A task that is not what it was when a call returns is left
+ * alone, and of a schedule nothing but its name is kept while anybody is told.
  *
- * Replicas do not remove an emptied schedule by themselves: what a handler does with it meanwhile is logged between
- * TW.FIRED and DEL, as it happened here.
+ * Replicas do not remove an emptied schedule by themselves: what a handler does with it meanwhile is logged
+ * between TW.FIRED and DEL, as it happened here.
  *
  * Invariants, of an open batch
  * B1 A schedule with `in_batch` is attached, and in the list of touched ones; others have nothing to replicate.
@@ -25,7 +25,7 @@
 #include "schedules/place.h"
 #include "schedules/schedule.h"
 
-/* ---- checking ---------------------------------------------------------------------------------------------------- */
+/* ---- checking -------------------------------------------------------------------------------------------- */
 
 #if TW_DEBUG > 1
 /* Names the invariant that is broken, or NULL. */
@@ -60,7 +60,7 @@ static void check(const struct tw__batch *batch)
 #define check(batch) ((void)(batch))
 #endif
 
-/* ---- what is replicated ------------------------------------------------------------------------------------------ */
+/* ---- what is replicated ---------------------------------------------------------------------------------- */
 
 void tw__batch_touch(struct tw__batch *batch, struct tw__schedule *schedule)
 {
@@ -90,7 +90,7 @@ static void replicate_left(RedisModuleCtx *ctx, struct tw__schedule *schedule)
     replicate(ctx, schedule, "ONCE", &schedule->once);
 }
 
-/* ---- after a delivery ---------------------------------------------------------------------------------------------- */
+/* ---- after a delivery ------------------------------------------------------------------------------------ */
 
 static void let_leave(struct tw__batch *batch)
 {
@@ -135,7 +135,7 @@ void tw__batch_rearm(struct tw__batch *batch, struct tw__schedule *schedule, str
     check(batch);
 }
 
-/* ---- from beginning to end ------------------------------------------------------------------------------------------ */
+/* ---- from beginning to end ------------------------------------------------------------------------------- */
 
 void tw__batch_begin(struct tw__batch *batch, RedisModuleCtx *ctx)
 {
@@ -181,7 +181,7 @@ void tw__batch_end(struct tw__batch *batch)
     tw__shared.batch = NULL;
 }
 
-/* ---- other modules ---------------------------------------------------------------------------------------------------- */
+/* ---- other modules --------------------------------------------------------------------------------------- */
 
 void tw__batch_settle_open(struct tw__batch *batch)
 {

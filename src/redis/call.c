@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The server's own XADD and RPUSH do the work, called with the flags `!` (replicate), `S` (refuse as in a script: too few
- * replicas, disk errors) and `E` (errors as replies): so slots, types, blocked consumers and events are right by
- * themselves.
+ * The server's own XADD and RPUSH do the work, called with the flags `!` (replicate), `S` (refuse as in a
+ * script: too few replicas, disk errors) and `E` (errors as replies): so slots, types, blocked consumers and
+ * events are right by themselves.
  *
- * `M` (refuse when memory is short) is not asked for: it goes by what the last command of a client found, which on a
- * quiet server may be long ago. The memory itself is looked at before each batch.
+ * `M` (refuse when memory is short) is not asked for: it goes by what the last command of a client found, which
+ * on a quiet server may be long ago. The memory itself is looked at before each batch.
  *
- * Whatever the server does for us, it may tell other modules of it, and these may call commands of ours. They come to
- * schedules by keys.c, which settles the batch: so its count tells whether anybody came, and `delivering`, which is
- * cleared when that task is changed or removed, whether the task is the same.
+ * Whatever the server does for us, it may tell other modules of it, and these may call commands of ours. They
+ * come to schedules by keys.c, which settles the batch: so its count tells whether anybody came, and
+ * `delivering`, which is cleared when that task is changed or removed, whether the task is the same.
  */
 #include "call.h"
 
@@ -55,7 +55,7 @@ static RedisModuleString *due_string(struct tw__calls *calls, uint64_t due_ms)
     return calls->due = tw__string_of_number(due_ms);
 }
 
-/* ---- arguments --------------------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------------------- */
 
 void tw__call_init(struct tw__call *call, size_t most)
 {
@@ -120,7 +120,7 @@ void tw__call_add_payload(struct tw__call *call, const struct tw__task *task)
         tw__call_add_own(call, tw__string_new(tw__payload_next(&payload)));
 }
 
-/* ---- answers ----------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------------------- */
 
 /* Notes the server's answer: TW__DEFER_NONE, or why not, and the text of the error. */
 static void note_answer(struct tw__delivery *delivery, RedisModuleCallReply *reply)
@@ -160,7 +160,7 @@ static void note_answer(struct tw__delivery *delivery, RedisModuleCallReply *rep
         }
 }
 
-/* ---- other modules ----------------------------------------------------------------------------------------------- */
+/* ---- other modules --------------------------------------------------------------------------------------- */
 
 void tw__delivery_init(struct tw__delivery *delivery, struct tw__batch *batch, struct tw__task *task,
                        uint64_t now_ms)

@@ -33,7 +33,7 @@ enum tw__meanwhile {
 /* Finds out whether the task's schedule is still the value of its key; if not, TW__GONE. */
 enum tw__meanwhile tw__call_key(struct tw__delivery *delivery);
 
-/* ---- a call ------------------------------------------------------------------------------------------------------ */
+/* ---- a call ---------------------------------------------------------------------------------------------- */
 
 /* The arguments of a call, one by one. */
 struct tw__call {
@@ -74,8 +74,8 @@ void tw__call_add_word(struct tw__call *call, enum tw__word word);
 void tw__call_add_about(struct tw__call *call, const struct tw__task *task);
 void tw__call_add_payload(struct tw__call *call, const struct tw__task *task);
 
-/* Calls the server and frees the arguments. `why` and `error` of the delivery have the answer afterwards, whatever
- * became of the task. */
+/* Calls the server and frees the arguments. `why` and `error` of the delivery have the answer afterwards,
+ * whatever became of the task. */
 enum tw__meanwhile tw__call_send(struct tw__call *call, const char *command, struct tw__delivery *delivery);
 
 #endif

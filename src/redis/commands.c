@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands that write: TW.ADD, TW.CANCEL, TW.MOVE, TW.DRAIN, and the two that only the log and the replication link
- * may send, TW.FIRED and TW.LOAD. docs/redis.md describes them.
+ * The commands that write: TW.ADD, TW.CANCEL, TW.MOVE, TW.DRAIN, and the two that only the log and the
+ * replication link may send, TW.FIRED and TW.LOAD. docs/redis.md describes them.
  *
- * Each reads all its arguments first, so that an error has changed nothing. What is replicated is the effect: absolute
- * times, final ids, no conditions. When the arguments say that already, they are passed on as they are.
+ * Each reads all its arguments first, so that an error has changed nothing. What is replicated is the effect:
+ * absolute times, final ids, no conditions. When the arguments say that already, they are passed on as they
+ * are.
  */
 #include "commands.h"
 
@@ -20,7 +21,7 @@
 #include "schedules/schedule.h"
 #include "strings.h"
 
-/* ---- TW.CANCEL ---------------------------------------------------------------------------------------------------------- */
+/* ---- TW.CANCEL ------------------------------------------------------------------------------------------- */
 
 static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
@@ -59,7 +60,7 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     return RedisModule_ReplyWithLongLong(ctx, cancelled);
 }
 
-/* ---- TW.MOVE ------------------------------------------------------------------------------------------------------------- */
+/* ---- TW.MOVE --------------------------------------------------------------------------------------------- */
 
 /* Replicates TW.MOVE schedule id AT due. */
 static void replicate_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool absolute, uint64_t due)
@@ -123,7 +124,7 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return RedisModule_ReplyWithLongLong(ctx, moves);
 }
 
-/* ---- TW.DRAIN ------------------------------------------------------------------------------------------------------------- */
+/* ---- TW.DRAIN -------------------------------------------------------------------------------------------- */
 
 enum { DRAIN_MAX = 10000 };
 
@@ -157,7 +158,7 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     return RedisModule_ReplyWithLongLong(ctx, (long long)delivered);
 }
 
-/* ---- registering --------------------------------------------------------------------------------------------------------------- */
+/* ---- registering ----------------------------------------------------------------------------------------- */
 
 int tw__commands_register(RedisModuleCtx *ctx)
 {

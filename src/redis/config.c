@@ -88,7 +88,7 @@ int tw__config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
-/* ---- the server's ---------------------------------------------------------------------------------------------------- */
+/* ---- the server's ---------------------------------------------------------------------------------------- */
 
 void tw__config_of_server(RedisModuleCtx *ctx, const char *name, const char *usual, char *value, size_t room)
 {

@@ -17,12 +17,12 @@
  *        v
  *     batch.c     done: the task leaves, or is filed for its next time; TW.FIRED will name it
  *
- * What a batch has taken out of a schedule follows as TW.FIRED; the server wraps all that a timer's callback replicates
- * into one MULTI/EXEC, so a delivery and the removal stand or fall together.
+ * What a batch has taken out of a schedule follows as TW.FIRED; the server wraps all that a timer's callback
+ * replicates into one MULTI/EXEC, so a delivery and the removal stand or fall together.
  *
- * A refusal is one of three: of the whole server, and it will pass (memory, replicas, disk): nothing else is tried for a
- * while; of this key, and it will pass (a slot on the move): its route waits; for good: the route waits, the try is
- * counted, and after some tries the task goes to the dead-letter stream.
+ * A refusal is one of three: of the whole server, and it will pass (memory, replicas, disk): nothing else is
+ * tried for a while; of this key, and it will pass (a slot on the move): its route waits; for good: the route
+ * waits, the try is counted, and after some tries the task goes to the dead-letter stream.
  */
 #include "deliver.h"
 
@@ -40,7 +40,7 @@
 
 enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000 };
 
-/* ---- a batch ----------------------------------------------------------------------------------------------------- */
+/* ---- a batch --------------------------------------------------------------------------------------------- */
 
 enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx)
 {
@@ -75,7 +75,7 @@ void tw__deliver_finish(struct tw__batch *batch)
     tw__batch_end(batch);
 }
 
-/* ---- done -------------------------------------------------------------------------------------------------------- */
+/* ---- done ------------------------------------------------------------------------------------------------ */
 
 /* One delivery less to make: the task leaves, or is filed for its next time. */
 static void done(struct tw__delivery *delivery)
@@ -107,7 +107,7 @@ static void delivered(struct tw__delivery *delivery)
     done(delivery);
 }
 
-/* ---- being late -------------------------------------------------------------------------------------------------- */
+/* ---- being late ------------------------------------------------------------------------------------------ */
 
 /* LATE DROP: passes over the times that are too long ago. Returns whether the task is done. */
 static bool drop_late(struct tw__delivery *delivery)
@@ -134,7 +134,7 @@ static uint64_t missed_periods(const struct tw__delivery *delivery)
     return missed ? (delivery->now_ms - due) / every : 0;
 }
 
-/* ---- the target -------------------------------------------------------------------------------------------------- */
+/* ---- the target ------------------------------------------------------------------------------------------ */
 
 static enum tw__meanwhile call_rpush(struct tw__delivery *delivery)
 {
@@ -181,7 +181,7 @@ static enum tw__meanwhile call_target(struct tw__delivery *delivery, uint64_t mi
     return others;
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------------------- */
 
 /* The route waits, and this task first of all that are held by it. */
 static void make_wait(struct tw__delivery *delivery, uint64_t most_ms)
@@ -261,7 +261,7 @@ static enum tw__defer decide(struct tw__delivery *delivery)
     }
 }
 
-/* ---- delivery ---------------------------------------------------------------------------------------------------- */
+/* ---- delivery -------------------------------------------------------------------------------------------- */
 
 /* The schedule joins the batch. False: it is not a key's value any more. */
 static bool join(struct tw__delivery *delivery)

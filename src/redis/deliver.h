@@ -10,8 +10,8 @@
 /* Whether deliveries may be made at all: TW__DEFER_NONE, or why not. */
 enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx);
 
-/* Begins a batch of deliveries, and finishes it: logs which tasks have left their schedules, tells of it, and removes the
- * schedules that are empty. */
+/* Begins a batch of deliveries, and finishes it: logs which tasks have left their schedules, tells of it, and
+ * removes the schedules that are empty. */
 void tw__deliver_begin(struct tw__batch *batch, RedisModuleCtx *ctx);
 void tw__deliver_finish(struct tw__batch *batch);
 
@@ -19,8 +19,8 @@ void tw__deliver_finish(struct tw__batch *batch);
  * TW__DEFER_NONE, or why nothing at all can be delivered now: then the task is filed nowhere still. */
 enum tw__defer tw__deliver(struct tw__batch *batch, struct tw__task *task, uint64_t now_ms);
 
-/* Delivers a task whatever its time, for TW.DRAIN: if the target takes it (`why` is TW__DEFER_NONE), it is gone or filed
- * again; if not, it stays where it is filed, and the try does not count. Requires: it is filed. */
+/* Delivers a task whatever its time, for TW.DRAIN: if the target takes it (`why` is TW__DEFER_NONE), it is gone
+ * or filed again; if not, it stays where it is filed, and the try does not count. Requires: it is filed. */
 enum tw__meanwhile tw__deliver_early(struct tw__delivery *delivery);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What COMMAND DOCS, COMMAND INFO and the ACL know of the commands: summaries, arguments, which arguments are keys and what
- * is done with them. docs/redis.md says the same in sentences.
+ * What COMMAND DOCS, COMMAND INFO and the ACL know of the commands: summaries, arguments, which arguments are
+ * keys and what is done with them. docs/redis.md says the same in sentences.
  */
 #include "docs.h"
 
 #define SINCE "1.0.0" /* the first release, which has all of these; a command that comes later names its own */
 #define O1 "O(1)"
 
-/* ---- arguments -------------------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------------------- */
 
 #define KEY(title, spec)                                                                                       \
     {                                                                                                          \
@@ -59,7 +59,7 @@
     GROUP("time", ONEOF, REDISMODULE_CMD_ARG_NONE, VALUE("ms", "IN", INTEGER),                                 \
           VALUE("unix-ms", "AT", UNIX_TIME))
 
-/* ---- keys --------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------------------ */
 
 #define SPEC(position, how)                                                                                    \
     {                                                                                                          \
@@ -81,7 +81,7 @@
 #define RO (REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS)
 #define RW(what) (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_##what)
 
-/* ---- the commands --------------------------------------------------------------------------------------------------- */
+/* ---- the commands ---------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *categories;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A refusal does not count as a try of the task, as the task may not be due; it stays filed meanwhile, so that it keeps
- * its place among the tasks that are due with it.
+ * A refusal does not count as a try of the task, as the task may not be due; it stays filed meanwhile, so that
+ * it keeps its place among the tasks that are due with it.
  *
- * A call that met only tasks whose targets refuse, until its time was over, is the first of a series: the next call goes on
- * behind these tasks. TW.DRAIN calls are counted, and a route notes the call that it refused, so that a series is told by
- * the number of its first call.
+ * A call that met only tasks whose targets refuse, until its time was over, is the first of a series: the next
+ * call goes on behind these tasks. TW.DRAIN calls are counted, and a route notes the call that it refused, so
+ * that a series is told by the number of its first call.
  */
 #include "drain.h"
 
@@ -29,8 +29,8 @@ enum {
 struct tw__drains {
     uint64_t number; /* of the last call, which takes two numbers: see struct tw__route */
     uint64_t series; /* the number of the first of the calls that went on behind each other */
-    /* The schedule in which the last call met only tasks that were refused, until its time was over: the next call there
-     * is of the same series. Else NULL. It may have been removed: it is compared only. */
+    /* The schedule in which the last call met only tasks that were refused, until its time was over: the next
+     * call there is of the same series. Else NULL. It may have been removed: it is compared only. */
     const struct tw__schedule *goes_on;
     uint64_t ended_us;
 };
@@ -50,7 +50,7 @@ void tw__drain_start(void)
     tw__shared.drains = RedisModule_Calloc(1, sizeof *tw__shared.drains);
 }
 
-/* ---- rights ------------------------------------------------------------------------------------------------------ */
+/* ---- rights ---------------------------------------------------------------------------------------------- */
 
 static bool may_deliver_all(const struct drain *drain, struct tw__caller *caller, struct tw__task **task,
                             uint64_t count)
@@ -66,9 +66,10 @@ static bool may_deliver_all(const struct drain *drain, struct tw__caller *caller
     return true;
 }
 
-/* Whether the caller may write the targets of all these tasks; if not, sends the error. Each route is asked for once in a
- * TW.DRAIN, so that the cost is that of the different targets among the tasks that are looked at, however many the
- * schedule has. The user is looked up anew each time: a handler may have removed it while a delivery was tried. */
+/* Whether the caller may write the targets of all these tasks; if not, sends the error. Each route is asked for
+ * once in a TW.DRAIN, so that the cost is that of the different targets among the tasks that are looked at,
+ * however many the schedule has. The user is looked up anew each time: a handler may have removed it while a
+ * delivery was tried. */
 static bool is_allowed(const struct drain *drain, struct tw__task **task, uint64_t count)
 {
     struct tw__caller caller;
@@ -80,7 +81,7 @@ static bool is_allowed(const struct drain *drain, struct tw__task **task, uint64
     return allowed;
 }
 
-/* ---- deliveries -------------------------------------------------------------------------------------------------- */
+/* ---- deliveries ------------------------------------------------------------------------------------------ */
 
 /* How it goes on. */
 enum step { NEXT, STOP, FORBIDDEN };
@@ -112,8 +113,8 @@ static enum step drain_task(struct drain *drain, struct tw__delivery *delivery)
     return next ? NEXT : STOP;
 }
 
-/* Delivers these tasks in turn. One that is too big stays until it is due, and nothing waits behind it, as it will never be
- * delivered. */
+/* Delivers these tasks in turn. One that is too big stays until it is due, and nothing waits behind it, as it
+ * will never be delivered. */
 static enum step drain_tasks(struct drain *drain, struct tw__task **task, uint64_t count, uint64_t now_ms)
 {
     enum step step = NEXT;
@@ -129,8 +130,8 @@ static enum step drain_tasks(struct drain *drain, struct tw__task **task, uint64
     return step;
 }
 
-/* Delivers of the `want` tasks that are due first, without held tasks and tasks refused in this series. *found: how many
- * there were. */
+/* Delivers of the `want` tasks that are due first, without held tasks and tasks refused in this series. *found:
+ * how many there were. */
 static enum step drain_first(struct drain *drain, uint64_t want, uint64_t *found)
 {
     uint64_t now_ms = tw__now_ms();
@@ -144,7 +145,8 @@ static enum step drain_first(struct drain *drain, uint64_t want, uint64_t *found
     return step;
 }
 
-/* While nothing at all could be delivered, further tasks are looked at. When fewer than `want` were found, there are none. */
+/* While nothing at all could be delivered, further tasks are looked at. When fewer than `want` were found,
+ * there are none. */
 static enum tw__drained drain_some(struct drain *drain)
 {
     struct tw__schedule *schedule = drain->schedule;

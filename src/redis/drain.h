@@ -13,7 +13,7 @@ void tw__drain_start(void);
 enum tw__drained {
     TW__DRAINED,          /* *delivered says how many; 0: none can be */
     TW__DRAINED_NONE_YET, /* the time was over while each was refused: the next call goes on behind these */
-    TW__DRAIN_FORBIDDEN /* the caller may not write the target of one; nothing was delivered, the error has been sent */
+    TW__DRAIN_FORBIDDEN /* the caller may not write the target of one: none was delivered, the error was sent */
 };
 
 /* Delivers up to `limit` of a schedule's tasks, for about 20 ms. Requires: no batch is open. */

@@ -3,15 +3,15 @@
  * What happens to keys and to the server, and what the schedules have to do then.
  *
  *     a key goes (DEL, UNLINK, SET over it, expired, evicted, RENAME or MOVE away):  unlink: detach
- *     RENAME, MOVE (the value lives on under its new name):  rename_to, move_to: attach again; no tick comes in between
+ *     RENAME, MOVE (the value lives on under its new name):  rename_to, move_to: attach again; no tick in between
  *     FLUSHDB, FLUSHALL:  no unlink is called; FlushDB START: detach all of that database
  *     SWAPDB:             the schedules of two databases trade numbers
  *     loading:            no ticks; at its end, what is overdue is sorted, and the append-only file mended
  *     CONFIG SET:         the settings that INFO warns by are read again
  *     a replica is made a master:  what is overdue is delivered at once
  *
- * Loads may nest. While the server replays an append-only file it serves a client now and then, and the client's DEBUG
- * RELOAD is a load within that load:
+ * Loads may nest. While the server replays an append-only file it serves a client now and then, and the
+ * client's DEBUG RELOAD is a load within that load:
  *
  *     TW.ADD s out a .. | SET .. | SET ..                   SET .. | TW.FIRED s ONCE a      the file
  *                                  client: DEBUG RELOAD
@@ -33,10 +33,11 @@
 #include "schedules/place.h"
 #include "schedules/schedule.h"
 
-/* A bit for each load that has begun and not ended, the innermost lowest: whether it replays an append-only file. */
+/* A bit for each load that has begun and not ended, the innermost lowest: whether it replays an append-only
+ * file. */
 static uint64_t replays;
 
-/* ---- keys ------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------------------ */
 
 static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleString *name)
 {
@@ -53,7 +54,7 @@ static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleS
     return REDISMODULE_OK;
 }
 
-/* ---- databases ---------------------------------------------------------------------------------------------------- */
+/* ---- databases ------------------------------------------------------------------------------------------- */
 
 static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
 {
@@ -88,7 +89,7 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     }
 }
 
-/* ---- the server ------------------------------------------------------------------------------------------------------ */
+/* ---- the server ------------------------------------------------------------------------------------------ */
 
 static void on_load_start(RedisModuleCtx *ctx, bool replay)
 {

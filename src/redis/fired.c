@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * On a replica, or while the append-only file is loaded, these commands repeat what has happened already: they deliver
- * nothing. TW.FIRED leaves an emptied schedule in place, as DEL follows in the log.
+ * On a replica, or while the append-only file is loaded, these commands repeat what has happened already: they
+ * deliver nothing. TW.FIRED leaves an emptied schedule in place, as DEL follows in the log.
  */
 #include "fired.h"
 

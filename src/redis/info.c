@@ -16,7 +16,7 @@
 #include "schedules/overview.h"
 #include "schedules/sums.h"
 
-/* ---- durability --------------------------------------------------------------------------------------------------- */
+/* ---- durability ------------------------------------------------------------------------------------------ */
 
 static const char *durability(RedisModuleCtx *ctx)
 {
@@ -41,10 +41,10 @@ const char *tw__info_warning(RedisModuleCtx *ctx)
 
 enum { WARNING_MAX = 512 };
 
-/* ---- schedules that are too large ------------------------------------------------------------------------------------ */
+/* ---- schedules that are too large ------------------------------------------------------------------------ */
 
-/* proto-max-bulk-len is the most that a client, and so MIGRATE, may send as one argument. A schedule moves as one argument
- * of RESTORE. */
+/* proto-max-bulk-len is the most that a client, and so MIGRATE, may send as one argument. A schedule moves as
+ * one argument of RESTORE. */
 void tw__info_settings(RedisModuleCtx *ctx)
 {
     char value[32];
@@ -68,7 +68,7 @@ static void add_warning(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
     RedisModule_InfoAddFieldCString(info, "warning", text);
 }
 
-/* ---- INFO ------------------------------------------------------------------------------------------------------------ */
+/* ---- INFO ------------------------------------------------------------------------------------------------ */
 
 static void add_number(RedisModuleInfoCtx *info, const char *name, uint64_t number)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A schedule is removed with its last task, as the server does it with its own types: commands and batches do so when they
- * have told of their changes, and the tick does it for schedules that another module's handler has left without tasks.
+ * A schedule is removed with its last task, as the server does it with its own types: commands and batches do
+ * so when they have told of their changes, and the tick does it for schedules that another module's handler has
+ * left without tasks.
  */
 #include "keys.h"
 
@@ -20,7 +21,7 @@ static struct {
     uint64_t tasks;
 } unlinked;
 
-/* ---- finding ----------------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------------------- */
 
 /* The schedule that is the value of a key; NULL: there is none. False: the key has another type. */
 static bool look(RedisModuleKey *key, struct tw__schedule **schedule)
@@ -90,7 +91,7 @@ bool tw__keys_has(RedisModuleCtx *ctx, const struct tw__schedule *schedule)
     return same;
 }
 
-/* ---- coming and going -------------------------------------------------------------------------------------------- */
+/* ---- coming and going ------------------------------------------------------------------------------------ */
 
 void tw__keys_name(struct tw__schedule *schedule, const RedisModuleString *name, int db)
 {
@@ -151,7 +152,7 @@ uint64_t tw__keys_take_unlinked(RedisModuleString *name)
     return tasks;
 }
 
-/* ---- telling ----------------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------------------- */
 
 void tw__keys_changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event)
 {

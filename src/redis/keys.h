@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * Schedules as keys. This is the one way to a schedule: whoever comes to it by its key, by the value of the key, or by
- * going through all schedules, finds no task that a batch of deliveries has delivered and holds back (batch.c).
+ * Schedules as keys. This is the one way to a schedule: whoever comes to it by its key, by the value of the
+ * key, or by going through all schedules, finds no task that a batch of deliveries has delivered and holds back
+ * (batch.c).
  */
 #ifndef TW_REDIS_KEYS_H
 #define TW_REDIS_KEYS_H
 
 #include "shared.h"
 
-/* ---- finding ----------------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------------------- */
 
-/* Finds a schedule to read it; NULL: there is no such key. The key is closed again: nothing can remove the schedule before
- * the command ends. False: the key has another type; the error has been sent. */
+/* Finds a schedule to read it; NULL: there is no such key. The key is closed again: nothing can remove the
+ * schedule before the command ends. False: the key has another type; the error has been sent. */
 bool tw__keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__schedule **schedule);
 
-/* Opens a schedule to write to it; NULL: there is no such key. False: the key has another type, or the call comes too
- * early; the error has been sent, and no key is open. */
+/* Opens a schedule to write to it; NULL: there is no such key. False: the key has another type, or the call
+ * comes too early; the error has been sent, and no key is open. */
 bool tw__keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
                    struct tw__schedule **schedule);
 
@@ -25,14 +26,14 @@ struct tw__schedule *tw__keys_value(const void *value);
 /* All schedules, to go through them. */
 struct tw__schedules *tw__keys_all(void);
 
-/* For the batch itself, which nothing is settled for: whether the schedule is still the value of its key, in the selected
- * database. Looking removes a key whose time to live is over, and tells other modules. */
+/* For the batch itself, which nothing is settled for: whether the schedule is still the value of its key, in
+ * the selected database. Looking removes a key whose time to live is over, and tells other modules. */
 bool tw__keys_has(RedisModuleCtx *ctx, const struct tw__schedule *schedule);
 
 /* Answers that a data set is being loaded. */
 int tw__keys_reply_loading(RedisModuleCtx *ctx);
 
-/* ---- coming and going -------------------------------------------------------------------------------------------- */
+/* ---- coming and going ------------------------------------------------------------------------------------ */
 
 /* Makes a schedule the value of its key, when its tasks are in: other modules are told of the new key. */
 void tw__keys_set(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
@@ -53,14 +54,14 @@ void tw__keys_unlinked(RedisModuleKeyOptCtx *context, const void *value);
 /* How many tasks the schedule had that was unlinked last, if this was its name. Asked again, 0. */
 uint64_t tw__keys_take_unlinked(RedisModuleString *name);
 
-/* ---- telling ----------------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------------------- */
 
-/* Says that a schedule was changed, to those who watch its key and to those who listen. They may do anything, so no key
- * is open meanwhile, and the schedule may be another key's, or nobody's, afterwards. */
+/* Says that a schedule was changed, to those who watch its key and to those who listen. They may do anything,
+ * so no key is open meanwhile, and the schedule may be another key's, or nobody's, afterwards. */
 void tw__keys_changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event);
 
-/* Removes the key if its value is a schedule without tasks, and says so to those who listen; replicas have to be told
- * unless what they are told otherwise has the same effect. */
+/* Removes the key if its value is a schedule without tasks, and says so to those who listen; replicas have to
+ * be told unless what they are told otherwise has the same effect. */
 void tw__keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool replicate);
 
 /* The same for some of the schedules that are there. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The most that a Stream takes in one entry, fields and values together, is 2^30 bytes. TW.ADD refuses earlier; but a task
- * may come from a file, from RESTORE, or from a version that refused nothing. To try it costs the server seconds, so sizes
- * are summed.
+ * The most that a Stream takes in one entry, fields and values together, is 2^30 bytes. TW.ADD refuses earlier;
+ * but a task may come from a file, from RESTORE, or from a version that refused nothing. To try it costs the
+ * server seconds, so sizes are summed.
  */
 #include "letter.h"
 
@@ -18,7 +18,7 @@ _Static_assert(TW__TASK_BYTES_MAX + 1024 <= ENTRY_MAX, "there is room for the fi
 
 enum { DIGITS_MAX = 20 };
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------------------- */
 
 static size_t digits(uint64_t number)
 {
@@ -46,8 +46,8 @@ static uint64_t entry_bytes(const struct tw__task *task)
     return about_bytes(task) + tw__payload_bytes(tw__task_payload(task));
 }
 
-/* The id and the payload lie in the task's block, so the size of the block alone clears every task that TW.ADD took: their
- * payloads are not summed at each delivery. */
+/* The id and the payload lie in the task's block, so the size of the block alone clears every task that TW.ADD
+ * took: their payloads are not summed at each delivery. */
 bool tw__letter_is_too_big(const struct tw__delivery *delivery)
 {
     return tw__shared.schedules->memory.usable(delivery->task) > TW__TASK_BYTES_MAX &&
@@ -74,7 +74,7 @@ enum tw__letter tw__letter_of(const struct tw__delivery *delivery)
     return about_bytes(delivery->task) + rest <= ENTRY_MAX ? TW__LETTER_OF_SIZES : TW__LETTER_NONE;
 }
 
-/* ---- letters ----------------------------------------------------------------------------------------------------- */
+/* ---- letters --------------------------------------------------------------------------------------------- */
 
 /* Whether a name has a hash tag: then what is added to it stays in its slot. */
 static bool has_tag(const char *name, size_t size)

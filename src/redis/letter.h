@@ -23,8 +23,8 @@ enum tw__letter {
 /* What the letter of a task can hold that was refused with `error`. */
 enum tw__letter tw__letter_of(const struct tw__delivery *delivery);
 
-/* Adds the letter to the dead letters of the schedule: `error` becomes a part of it, and then `why` and `error` have the
- * answer to that. */
+/* Adds the letter to the dead letters of the schedule: `error` becomes a part of it, and then `why` and `error`
+ * have the answer to that. */
 enum tw__meanwhile tw__letter_send(struct tw__delivery *delivery, enum tw__letter letter);
 
 /* Logs that there is no letter. */

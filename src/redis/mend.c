@@ -5,17 +5,19 @@
  * Deliveries are transactions, and the last write before a crash may be half of one:
  *
  *     SET x 0 | MULTI | XADD ... | TW.FI          the file as the crash left it
- *     SET x 0 | MULTI | XADD ...                  as the server loads it: nothing of the transaction is done, and the file
- *                                                 is cut back to the last whole command
+ *     SET x 0 | MULTI | XADD ...                  as the server loads it: nothing of the transaction is done, and
+ *                                                 the file is cut back to the last whole command
  *     SET x 0 | MULTI | XADD ... | TW.ADD ...     what is written from then on is within that transaction
  *
- * At the next start all of it waits for an EXEC: if none comes, acknowledged commands are lost; if one comes, deliveries
- * that were undone are done, twice. Redis 7.0.15 and 8.0.2 and Valkey 8.1.1 do so with any transaction or script; they
- * see to it only if the cut is between two commands. Valkey's releases since August 2026 cut all of the transaction off
- * (its pull request 4342). So do we, when a file has become shorter by being loaded and leaves a transaction open.
+ * At the next start all of it waits for an EXEC: if none comes, acknowledged commands are lost; if one comes,
+ * deliveries that were undone are done, twice. Redis 7.0.15 and 8.0.2 and Valkey 8.1.1 do so with any
+ * transaction or script; they see to it only if the cut is between two commands. Valkey's releases since August
+ * 2026 cut all of the transaction off (its pull request 4342). So do we, when a file has become shorter by
+ * being loaded and leaves a transaction open.
  *
- * What we cut off is kept in a file of its own. If a server without this module went on after an earlier crash, what it
- * acknowledged since then is in there: it has not been loaded, and nobody can tell it from the transaction.
+ * What we cut off is kept in a file of its own. If a server without this module went on after an earlier crash,
+ * what it acknowledged since then is in there: it has not been loaded, and nobody can tell it from the
+ * transaction.
  */
 #include "mend.h"
 
@@ -42,7 +44,7 @@ static off_t size_of(const char *name)
     return stat(name, &status) == 0 ? status.st_size : -1;
 }
 
-/* ---- which file ---------------------------------------------------------------------------------------------------- */
+/* ---- which file ------------------------------------------------------------------------------------------ */
 
 /* Finds the file; the server's folder is its working directory. */
 static bool find_file(RedisModuleCtx *ctx)
@@ -69,7 +71,7 @@ void tw__mend_begin(RedisModuleCtx *ctx)
                         "no append-only file was found by %s: if one is cut off, it is not mended", path);
 }
 
-/* ---- what is open at its end -------------------------------------------------------------------------------------------- */
+/* ---- what is open at its end ----------------------------------------------------------------------------- */
 
 /* Creates a file, for the same users as another. */
 static FILE *create(const char *name, FILE *like)

@@ -8,9 +8,10 @@
  *                                  v
  *                             deliver.c -> XADD or RPUSH, and TW.FIRED: one MULTI/EXEC in AOF and replication
  *
- * One wheel and one timer for all schedules of the process. The timer is armed to the next tick with work, so an idle
- * server sleeps. Only a master delivers; a replica's wheel turns too, but what comes due waits in a queue until TW.FIRED
- * takes it out, or the replica is made a master. What is logged and replicated carries absolute times and final ids.
+ * One wheel and one timer for all schedules of the process. The timer is armed to the next tick with work, so
+ * an idle server sleeps. Only a master delivers; a replica's wheel turns too, but what comes due waits in a
+ * queue until TW.FIRED takes it out, or the replica is made a master. What is logged and replicated carries
+ * absolute times and final ids.
  *
  * This file loads the module: it checks the server, hands over its memory, and has the other files register.
  */
@@ -87,8 +88,8 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     }
     RedisModule_SetModuleOptions(ctx, REDISMODULE_OPTIONS_HANDLE_IO_ERRORS |
                                           REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
-    /* The arguments first: a server takes back settings and commands of a module that fails to load, but not what it
-     * asked to be told of. */
+    /* The arguments first: a server takes back settings and commands of a module that fails to load, but not
+     * what it asked to be told of. */
     if (tw__config_register(ctx, argv, argc) != REDISMODULE_OK || make_schedules() != 0)
         return REDISMODULE_ERR;
     make_deliveries();

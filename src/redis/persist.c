@@ -5,8 +5,9 @@
  *     RDB, encoding 1:  number of tasks, then chunks (chunk.c), each a string, until there are that many
  *     AOF:              TW.LOAD schedule chunk, for each chunk
  *
- * A loaded schedule is attached at once: during RESTORE the key exists when the call returns, and while a data set is
- * loaded no tick runs. What was due before goes to the queue of overdue tasks, which is sorted at the end of loading.
+ * A loaded schedule is attached at once: during RESTORE the key exists when the call returns, and while a data
+ * set is loaded no tick runs. What was due before goes to the queue of overdue tasks, which is sorted at the
+ * end of loading.
  *
  * The server frees values on whatever thread it likes; a value that was a key's is detached by then (events.c).
  */
@@ -25,7 +26,7 @@ enum { ENCODING = 1 };
 
 static pthread_t server_thread;
 
-/* ---- RDB ------------------------------------------------------------------------------------------------------- */
+/* ---- RDB ------------------------------------------------------------------------------------------------- */
 
 static void rdb_save(RedisModuleIO *rdb, void *value)
 {
@@ -81,7 +82,7 @@ static void *rdb_load(RedisModuleIO *rdb, int encoding)
     return schedule;
 }
 
-/* ---- AOF ------------------------------------------------------------------------------------------------------- */
+/* ---- AOF ------------------------------------------------------------------------------------------------- */
 
 static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *name, void *value)
 {
@@ -93,7 +94,7 @@ static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *name, void *value
     tw__chunks_fini(&chunks);
 }
 
-/* ---- copies, digests, sizes -------------------------------------------------------------------------------------- */
+/* ---- copies, digests, sizes ------------------------------------------------------------------------------ */
 
 static void *copy(RedisModuleKeyOptCtx *context, const void *value)
 {
@@ -149,8 +150,9 @@ static size_t memory_usage(RedisModuleKeyOptCtx *context, const void *value, siz
     return tw__schedule_bytes(value);
 }
 
-/* What frees a value of more than a few parts on another thread is told that there is one part when memory is short: then
- * it comes to free_value() on the server's thread, and the memory is there when the call returns. */
+/* What frees a value of more than a few parts on another thread is told that there is one part when memory is
+ * short: then it comes to free_value() on the server's thread, and the memory is there when the call
+ * returns. */
 static size_t free_effort(RedisModuleKeyOptCtx *context, const void *value)
 {
     (void)context;
@@ -159,7 +161,7 @@ static size_t free_effort(RedisModuleKeyOptCtx *context, const void *value)
     return tw__table_count(&((const struct tw__schedule *)value)->tasks);
 }
 
-/* ---- freeing -------------------------------------------------------------------------------------------------------- */
+/* ---- freeing --------------------------------------------------------------------------------------------- */
 
 static void free_value(void *value)
 {
@@ -174,7 +176,7 @@ static void free_value(void *value)
         tw__grave_reap_all(tw__shared.schedules);
 }
 
-/* ---- defragmentation -------------------------------------------------------------------------------------------------- */
+/* ---- defragmentation ------------------------------------------------------------------------------------- */
 
 static RedisModuleDefragCtx *defrag_context; /* of the call under way: what moves memory is not told it */
 
@@ -217,7 +219,7 @@ static int defrag(RedisModuleDefragCtx *context, RedisModuleString *name, void *
     return 0;
 }
 
-/* ---- registering -------------------------------------------------------------------------------------------------------- */
+/* ---- registering ----------------------------------------------------------------------------------------- */
 
 int tw__persist_register(RedisModuleCtx *ctx)
 {

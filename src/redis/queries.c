@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands that read: TW.GET, TW.LEN, TW.NEXT, TW.SCAN, TW.RANGE, TW.FORECAST, TW.INFO, TW.TOP. docs/redis.md describes them.
+ * The commands that read: TW.GET, TW.LEN, TW.NEXT, TW.SCAN, TW.RANGE, TW.FORECAST, TW.INFO, TW.TOP.
+ * docs/redis.md describes them.
  */
 #include "queries.h"
 
@@ -31,7 +32,7 @@ enum {
     LARGEST_MAX = 100
 };
 
-/* ---- replies ------------------------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------------------- */
 
 static void reply_bytes(RedisModuleCtx *ctx, struct tw__bytes bytes)
 {
@@ -56,7 +57,7 @@ static void reply_id_and_due(RedisModuleCtx *ctx, const struct tw__task *task)
     reply_number(ctx, tw__task_due(task));
 }
 
-/* ---- TW.GET -------------------------------------------------------------------------------------------------- */
+/* ---- TW.GET ---------------------------------------------------------------------------------------------- */
 
 static void reply_payload(RedisModuleCtx *ctx, const struct tw__task *task)
 {
@@ -112,7 +113,7 @@ static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
-/* ---- TW.LEN, TW.NEXT, TW.RANGE ------------------------------------------------------------------------------- */
+/* ---- TW.LEN, TW.NEXT, TW.RANGE --------------------------------------------------------------------------- */
 
 static int command_len(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
@@ -193,7 +194,7 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     return REDISMODULE_OK;
 }
 
-/* ---- TW.SCAN ------------------------------------------------------------------------------------------------- */
+/* ---- TW.SCAN --------------------------------------------------------------------------------------------- */
 
 /* What one call has found. */
 struct scan {
@@ -213,7 +214,8 @@ static void scan_task(void *entry, void *arg)
         tw__vector_add(&scan->found, entry, &tw__shared.schedules->memory);
 }
 
-/* Looks at about `count` tasks from the cursor on, or at as many as one call may look at. Returns the next cursor. */
+/* Looks at about `count` tasks from the cursor on, or at as many as one call may look at. Returns the next
+ * cursor. */
 static uint64_t scan_some(struct scan *scan, const struct tw__schedule *schedule, uint64_t cursor,
                           uint64_t count)
 {
@@ -284,7 +286,7 @@ static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
-/* ---- TW.FORECAST, TW.INFO ------------------------------------------------------------------------------------ */
+/* ---- TW.FORECAST, TW.INFO -------------------------------------------------------------------------------- */
 
 static void reply_counts(RedisModuleCtx *ctx, const uint64_t *counts, uint64_t count)
 {
@@ -338,7 +340,7 @@ static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
-/* ---- TW.TOP -------------------------------------------------------------------------------------------------- */
+/* ---- TW.TOP ---------------------------------------------------------------------------------------------- */
 
 static void reply_lateness(RedisModuleCtx *ctx)
 {
@@ -392,7 +394,7 @@ static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
-/* ---- registering --------------------------------------------------------------------------------------------- */
+/* ---- registering ----------------------------------------------------------------------------------------- */
 
 int tw__queries_register(RedisModuleCtx *ctx)
 {

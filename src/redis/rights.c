@@ -2,16 +2,18 @@
  *
  * Whether the caller of a command may write a key that stands in a task and not among the arguments.
  *
- * Tasks are delivered with all rights, at a time when nobody is there to ask. So rights count when a task is filed or
- * moved: the server itself asks for the target of TW.ADD, which is an argument; we ask for those of TW.MOVE and TW.DRAIN.
+ * Tasks are delivered with all rights, at a time when nobody is there to ask. So rights count when a task is
+ * filed or moved: the server itself asks for the target of TW.ADD, which is an argument; we ask for those of
+ * TW.MOVE and TW.DRAIN.
  *
- * A command from the server itself has all rights: the log, the replication link, another module that calls us as nobody. In a
- * script the caller is the one who called the script.
+ * A command from the server itself has all rights: the log, the replication link, another module that calls us
+ * as nobody. In a script the caller is the one who called the script.
  *
- * Redis 7.0 aborts when it is asked for the name of a user where there is none. So a client is looked up by its number,
- * which is safe; and where that finds nothing, as the client is a script's or a module's, RedisModule_Call() is asked to
- * act for the user, with a call that has too few arguments and is not carried out: it says so if there is no user. No
- * decision is kept from one command to the next, as any command between them may have changed the user, or the rules.
+ * Redis 7.0 aborts when it is asked for the name of a user where there is none. So a client is looked up by its
+ * number, which is safe; and where that finds nothing, as the client is a script's or a module's,
+ * RedisModule_Call() is asked to act for the user, with a call that has too few arguments and is not carried
+ * out: it says so if there is no user. No decision is kept from one command to the next, as any command between
+ * them may have changed the user, or the rules.
  */
 #include "rights.h"
 
@@ -27,7 +29,7 @@ enum { ERROR_MAX = 256 };
 #define DEFAULT_USER "default"
 static RedisModuleUser *default_user; /* its handle, once it has called */
 
-/* ---- who calls ----------------------------------------------------------------------------------------------------- */
+/* ---- who calls ------------------------------------------------------------------------------------------- */
 
 /* Whether a context whose client is none of the server's connections has a user. */
 static bool has_user(RedisModuleCtx *ctx)
@@ -54,8 +56,8 @@ static RedisModuleString *name_of_caller(RedisModuleCtx *ctx)
     return has_user(ctx) ? RedisModule_GetCurrentUserName(ctx) : NULL;
 }
 
-/* The user by this name. The server never removes its user `default`, also not by ACL LOAD, so that one's handle is made
- * once; its rules are looked at each time. */
+/* The user by this name. The server never removes its user `default`, also not by ACL LOAD, so that one's
+ * handle is made once; its rules are looked at each time. */
 static RedisModuleUser *user_of(RedisModuleString *name)
 {
     struct tw__bytes bytes = tw__string_bytes(name);
@@ -104,7 +106,7 @@ void tw__caller_fini(struct tw__caller *caller)
         RedisModule_FreeString(NULL, caller->denied);
 }
 
-/* ---- rights ------------------------------------------------------------------------------------------------------- */
+/* ---- rights ---------------------------------------------------------------------------------------------- */
 
 bool tw__caller_may_write(struct tw__caller *caller, RedisModuleString *key)
 {
@@ -119,7 +121,8 @@ bool tw__caller_may_write(struct tw__caller *caller, RedisModuleString *key)
     return false;
 }
 
-/* A target's name is kept for the deliveries to come, but not beside each task of a schedule where each has its own. */
+/* A target's name is kept for the deliveries to come, but not beside each task of a schedule where each has its
+ * own. */
 enum { TASKS_TO_KEEP_TARGET = 8 };
 
 bool tw__caller_may_deliver(struct tw__caller *caller, struct tw__route *route)

@@ -19,14 +19,14 @@ void tw__caller_fini(struct tw__caller *caller);
 /* Whether that is nobody: the log, the replication link, another module that calls as nobody. */
 bool tw__caller_is_server(RedisModuleCtx *ctx);
 
-/* Whether the append-only file or the primary says it. The server's loading flag does not tell: a client's DEBUG RELOAD
- * may have ended it while the file is replayed (events.c). */
+/* Whether the append-only file or the primary says it. The server's loading flag does not tell: a client's
+ * DEBUG RELOAD may have ended it while the file is replayed (events.c). */
 bool tw__caller_is_log(RedisModuleCtx *ctx);
 
-/* Whether a client's command comes while a data set is loaded, in a script as well. The server lets none through, unless
- * a client's DEBUG RELOAD has ended its loading flag (events.c). It would not log the command, and later commands of the
- * file would undo it. Commands of the file, of the primary, and calls of another module while a command of the file is
- * replayed, are no client's. */
+/* Whether a client's command comes while a data set is loaded, in a script as well. The server lets none
+ * through, unless a client's DEBUG RELOAD has ended its loading flag (events.c). It would not log the command,
+ * and later commands of the file would undo it. Commands of the file, of the primary, and calls of another
+ * module while a command of the file is replayed, are no client's. */
 bool tw__caller_is_early(RedisModuleCtx *ctx);
 
 /* Whether it may write a key. If not, the key is remembered for the error. */

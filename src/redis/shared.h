@@ -15,8 +15,8 @@
 /* The longest time, in ms: what a Redis integer can say. */
 #define TW__TIME_MAX ((uint64_t)INT64_MAX)
 
-/* The most that id, target and payload of a task take together. A Stream refuses an entry of more than 2^30 bytes; the
- * rest is for the fields that a delivery adds, to a dead letter too. */
+/* The most that id, target and payload of a task take together. A Stream refuses an entry of more than 2^30
+ * bytes; the rest is for the fields that a delivery adds, to a dead letter too. */
 #define TW__TASK_BYTES_MAX UINT64_C(1000000000)
 
 /* Of a context's flags: the data set is being loaded, in either way. */

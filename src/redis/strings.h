@@ -17,8 +17,8 @@ RedisModuleString *tw__string_of_target(struct tw__route *route);
 /* The bytes of a string, for as long as it lives. */
 struct tw__bytes tw__string_bytes(const RedisModuleString *string);
 
-/* A string as an error or the log may show it: short, and without bytes that would end the line. Writes it to `text`,
- * which has room for TW__SHOWN_MAX, and returns that. */
+/* A string as an error or the log may show it: short, and without bytes that would end the line. Writes it to
+ * `text`, which has room for TW__SHOWN_MAX, and returns that. */
 enum { TW__SHOWN_MAX = 68 };
 const char *tw__string_shown(const RedisModuleString *string, char *text);
 

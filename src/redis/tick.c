@@ -2,16 +2,17 @@
  *
  * The tick turns the wheel when the timer rings (alarm.c).
  *
- * Each tick does a little of everything that waits: it frees tasks of removed schedules, gives targets that refused
- * another try, and delivers what is due, until the budget of tasks or of time is used up. The server then serves its
- * clients, and the next tick follows. While the gap between two ticks shows that clients had to wait,
- * the budget shrinks, to an eighth at least.
+ * Each tick does a little of everything that waits: it frees tasks of removed schedules, gives targets that
+ * refused another try, and delivers what is due, until the budget of tasks or of time is used up. The server
+ * then serves its clients, and the next tick follows. While the gap between two ticks shows that clients had to
+ * wait, the budget shrinks, to an eighth at least.
  *
- * When nothing may be delivered (a pause, another role, no memory), due tasks are still taken off the wheel, into the
- * queue of overdue ones: so the wheel never falls behind, and INFO can say how many wait.
+ * When nothing may be delivered (a pause, another role, no memory), due tasks are still taken off the wheel,
+ * into the queue of overdue ones: so the wheel never falls behind, and INFO can say how many wait.
  *
- * Writing while the server is paused for a failover or a shutdown ends the server with a failed assertion. So each tick
- * asks, immediately before its first write, whether replicas must not be written to; nothing else runs until it ends.
+ * Writing while the server is paused for a failover or a shutdown ends the server with a failed assertion. So
+ * each tick asks, immediately before its first write, whether replicas must not be written to; nothing else
+ * runs until it ends.
  */
 #include "tick.h"
 
@@ -46,9 +47,9 @@ static struct {
     unsigned long long (*server_us)(void); /* Redis 7.2 and later, else NULL */
 } ticks = {.share = SHARES};
 
-/* From Redis 7.2 on, time stands still for the server while it does one thing, and so it does for the id of an entry that
- * the tick adds. What is due by the clock and not by that one waits until the server's has moved on: else an entry would
- * say that it is older than its task's due time. */
+/* From Redis 7.2 on, time stands still for the server while it does one thing, and so it does for the id of an
+ * entry that the tick adds. What is due by the clock and not by that one waits until the server's has moved on:
+ * else an entry would say that it is older than its task's due time. */
 static uint64_t now_of_tick(void)
 {
     uint64_t now_ms = tw__now_ms(), server_ms = ticks.server_us == NULL ? now_ms : ticks.server_us() / 1000;
@@ -71,7 +72,7 @@ uint32_t tw__tick_budget_us(void)
     return (uint32_t)((uint64_t)tw__config.us_per_tick * ticks.share / SHARES);
 }
 
-/* ---- the clock --------------------------------------------------------------------------------------------------- */
+/* ---- the clock ------------------------------------------------------------------------------------------- */
 
 /* The wall clock may be set; the monotonic one beside it tells by how much. Returns whether it was. */
 static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
@@ -92,7 +93,7 @@ static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
     return jump > NOTICE_US || jump < -NOTICE_US;
 }
 
-/* ---- work -------------------------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------------------ */
 
 static void give_another_try(uint64_t monotonic_ms)
 {
@@ -163,7 +164,8 @@ static uint64_t look_again(enum tw__defer why, uint64_t now_ms)
     return now_ms + ticks.back_off_ms;
 }
 
-/* Delivers the due tasks. Returns why it could not, or had to stop; else *next says when the next tick has to come. */
+/* Delivers the due tasks. Returns why it could not, or had to stop; else *next says when the next tick has to
+ * come. */
 static enum tw__defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, uint64_t *next)
 {
     bool more = false;
