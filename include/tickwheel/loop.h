@@ -19,6 +19,7 @@
  *   Sleep     One timer of the loop is set to the wheel's next work. It is set anew only when an earlier timer is added
  *             or when it has rung: a timer that is moved later costs no system call. With nothing pending it is off.
  *   Threads   Those of the loop: all calls come from the thread that runs it.
+ *   Requires  As in wheel.h: a duty of the caller, which a library with assertions sees, the guide's list excepted.
  *   Errors    0 or a negative TW_E* code (wheel.h has the texts); a call that fails has changed nothing.
  *   NULL      Valid only where a label says so.
  */
@@ -40,8 +41,8 @@ struct tw_sched_options;
 /* ---- attaching ------------------------------------------------------------------------------------------ */
 
 /* Called on the loop's thread for each timer that is due; the timer is not pending any more. It may add, move and cancel
- * any timer, free this one's memory, and free the tw_loop and the wheel. It must not run the loop, unless the adapter's
- * header says that it may. */
+ * any timer, free this one's memory, and free the tw_loop and the wheel.
+ * Requires: it does not run the loop, unless the adapter's header says that it may. */
 typedef void tw_due_fn(void *arg, struct tw_timer *timer);
 
 /* How a wheel is attached. */
@@ -53,11 +54,11 @@ struct tw_loop_options {
 };
 
 /* Says whether options are valid and, if not, which value is wrong and what it may be. `message` receives at most `size`
- * bytes, always terminated; it may be NULL when `size` is 0. Returns: 0 or TW_EINVAL. */
+ * bytes, always terminated. Requires: `message` is not NULL, or `size` is 0. Returns: 0 or TW_EINVAL. */
 int tw_loop_check(const struct tw_loop_options *options, char *message, size_t size);
 
 /* Takes the wheel out of the loop. Its timers stay pending, and the wheel stays the caller's. `loop` may be NULL.
- * In callback: yes. */
+ * Requires: the wheel is still there. In callback: yes. */
 void tw_loop_free(struct tw_loop *loop);
 
 /* ---- timers --------------------------------------------------------------------------------------------- */
@@ -73,6 +74,7 @@ int tw_loop_add_in(struct tw_loop *loop, struct tw_timer *timer, uint64_t ns);
 int tw_loop_add_at(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns);
 
 /* Gives a timer a new time, whether it is pending or not: a heartbeat. Later than before is two stores.
+ * Requires: the timer, if pending, is pending in this wheel.
  * Returns, Cost: as tw_loop_add_in(); a timer that is refused keeps its old time. In callback: yes. */
 int tw_loop_move_in(struct tw_loop *loop, struct tw_timer *timer, uint64_t ns);
 int tw_loop_move_at(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns);
@@ -108,7 +110,8 @@ int tw_loop_update(struct tw_loop *loop);
  * In one turn of the loop at most `budget` callbacks run (0: 256), in the scheduler's order. An executor serves one
  * scheduler, and keeps its loop running until it is freed. The program links tickwheel_sched. */
 
-/* Ends an executor. `executor` may be NULL. Requires: its scheduler was freed, or never made. In callback: no. */
+/* Ends an executor. `executor` may be NULL.
+ * Requires: its scheduler was freed, or never made; no callback of the scheduler is under way. In callback: no. */
 void tw_executor_free(struct tw_executor *executor);
 
 /* ---- other loops -----------------------------------------------------------------------------------------
@@ -119,11 +122,11 @@ void tw_executor_free(struct tw_executor *executor);
 struct tw_loop_driver {
     /* Has tw_loop_turn() called once, in a turn of the loop at `at_ns` or later, instead of when it was told before; it is
      * `now_ns`. A time that has passed means the next turn, after the loop's other events; UINT64_MAX means never. It is
-     * never more than a day ahead. Returns 0, or TW_ESYSTEM where a loop may refuse: only when it was off before. */
+     * never more than a day ahead. Returns 0, or TW_ESYSTEM. Requires: it refuses only when it was off before. */
     int (*arm)(void *arg, uint64_t at_ns, uint64_t now_ns);
     /* Lets go of everything. Called by tw_loop_free(). */
     void (*close)(void *arg);
-    /* The clock, which must not go back; NULL: CLOCK_MONOTONIC. */
+    /* The clock; NULL: CLOCK_MONOTONIC. Requires: it does not go back. */
     uint64_t (*now)(void *arg);
     /* While armed, the loop does not end by itself: it is to be off as soon as nothing is pending. */
     bool lingers;

@@ -12,14 +12,14 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-static inline int tw__timer_fd_new(void)
+static inline int tw__loop_timer_new(void)
 {
     return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 }
 
 /* Has it readable from a time on; UINT64_MAX: never. *set_ns is what it was told before, UINT64_MAX at first. Setting it
  * anew makes it unreadable, so nobody has to read it; and one that is to be readable at once and is, stays so. */
-static inline void tw__timer_fd_arm(int fd, uint64_t *set_ns, uint64_t at_ns, uint64_t now_ns)
+static inline void tw__loop_timer_arm(int fd, uint64_t *set_ns, uint64_t at_ns, uint64_t now_ns)
 {
     enum { NS_PER_S = 1000000000 };
     if (at_ns <= now_ns && *set_ns <= now_ns)
@@ -33,13 +33,13 @@ static inline void tw__timer_fd_arm(int fd, uint64_t *set_ns, uint64_t at_ns, ui
     timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static inline int tw__event_fd_new(void)
+static inline int tw__loop_event_new(void)
 {
     return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 }
 
 /* From any thread. It is readable afterwards in any case, so what write() says does not matter. */
-static inline void tw__event_fd_raise(int fd)
+static inline void tw__loop_event_raise(int fd)
 {
     uint64_t one = 1;
     while (write(fd, &one, sizeof one) < 0 && errno == EINTR)
@@ -47,7 +47,7 @@ static inline void tw__event_fd_raise(int fd)
 }
 
 /* Makes it unreadable. */
-static inline void tw__event_fd_lower(int fd)
+static inline void tw__loop_event_lower(int fd)
 {
     uint64_t count;
     while (read(fd, &count, sizeof count) < 0 && errno == EINTR)

@@ -12,41 +12,42 @@
 
 #include "descriptors.h"
 
+#include <base/assert.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
 /* A descriptor of ours in somebody's set. */
-struct watched {
+struct epoll_descriptor {
     int epoll_fd, fd;
     uint64_t set_ns; /* of a timerfd: the time */
 };
 
 static void watched_close(void *arg)
 {
-    struct watched *watched = arg;
+    struct epoll_descriptor *watched = arg;
     epoll_ctl(watched->epoll_fd, EPOLL_CTL_DEL, watched->fd, NULL);
     close(watched->fd);
     free(watched);
 }
 
 /* Makes one that is not in the set yet. Returns: 0; TW_ENOMEM; TW_ESYSTEM. Takes the descriptor in any case. */
-static int watched_new(struct watched **made, int epoll_fd, int fd)
+static int watched_new(struct epoll_descriptor **made, int epoll_fd, int fd)
 {
     if (fd < 0)
         return TW_ESYSTEM;
-    struct watched *watched = malloc(sizeof *watched);
+    struct epoll_descriptor *watched = malloc(sizeof *watched);
     if (watched == NULL) {
         close(fd);
         return TW_ENOMEM;
     }
-    *watched = (struct watched){epoll_fd, fd, UINT64_MAX};
+    *watched = (struct epoll_descriptor){epoll_fd, fd, UINT64_MAX};
     *made = watched;
     return 0;
 }
 
 /* Puts it into the set, its events to be known by `owner`. What is no epoll set is the caller's fault, a full one is
  * not. */
-static int watched_start(const struct watched *watched, void *owner)
+static int watched_start(const struct epoll_descriptor *watched, void *owner)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = owner};
     if (epoll_ctl(watched->epoll_fd, EPOLL_CTL_ADD, watched->fd, &event) == 0)
@@ -56,6 +57,7 @@ static int watched_start(const struct watched *watched, void *owner)
 
 static bool is_of(const struct epoll_event *event, const void *owner)
 {
+    TW_ASSERT(event != NULL);
     return owner != NULL && event->data.ptr == owner;
 }
 
@@ -63,8 +65,8 @@ static bool is_of(const struct epoll_event *event, const void *owner)
 
 static int timer_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
 {
-    struct watched *watched = arg;
-    tw__timer_fd_arm(watched->fd, &watched->set_ns, at_ns, now_ns);
+    struct epoll_descriptor *watched = arg;
+    tw__loop_timer_arm(watched->fd, &watched->set_ns, at_ns, now_ns);
     return 0;
 }
 
@@ -72,9 +74,10 @@ int tw_loop_epoll_new(struct tw_loop **made, int epoll_fd, struct tw_wheel *whee
                       const struct tw_loop_options *options)
 {
     static const struct tw_loop_driver driver = {.arm = timer_arm, .close = watched_close};
-    struct watched *watched;
+    struct epoll_descriptor *watched;
     struct tw_loop *loop;
-    int error = watched_new(&watched, epoll_fd, tw__timer_fd_new());
+    TW_ASSERT(made != NULL);
+    int error = watched_new(&watched, epoll_fd, tw__loop_timer_new());
     if (error != 0)
         return error;
     error = tw_loop_new(&loop, wheel, options, &driver, watched);
@@ -101,6 +104,7 @@ bool tw_loop_epoll_handle(struct tw_loop *loop, const struct epoll_event *event)
 /* ---- a wheel, by timeout ---------------------------------------------------------------------------------------- */
 
 struct waiter {
+    const struct tw_loop_driver *driver; /* tells it from what other loops hand to their drivers */
     int epoll_fd;
     uint64_t at_ns;
     bool *gone; /* of the innermost wait under way: the loop was freed */
@@ -122,15 +126,16 @@ static void waiter_close(void *arg)
     free(arg);
 }
 
+static const struct tw_loop_driver waiter_driver = {.arm = waiter_arm, .close = waiter_close};
+
 int tw_loop_epoll_wait_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *wheel,
                            const struct tw_loop_options *options)
 {
-    static const struct tw_loop_driver driver = {.arm = waiter_arm, .close = waiter_close};
     struct waiter *waiter = malloc(sizeof *waiter);
     if (waiter == NULL)
         return TW_ENOMEM;
-    *waiter = (struct waiter){epoll_fd, UINT64_MAX, NULL};
-    int error = tw_loop_new(loop, wheel, options, &driver, waiter);
+    *waiter = (struct waiter){&waiter_driver, epoll_fd, UINT64_MAX, NULL};
+    int error = tw_loop_new(loop, wheel, options, &waiter_driver, waiter);
     if (error != 0)
         waiter_close(waiter);
     return error;
@@ -168,6 +173,7 @@ int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int roo
 {
     struct waiter *waiter = tw_loop_driver_arg(loop);
     bool gone;
+    TW_ASSERT(waiter->driver == &waiter_driver);
     int epoll_fd = waiter->epoll_fd;
     if (fire(loop, waiter, &gone))
         return epoll_wait(epoll_fd, events, room, 0);
@@ -181,23 +187,24 @@ int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int roo
 
 static void event_wake(void *arg)
 {
-    const struct watched *watched = arg;
-    tw__event_fd_raise(watched->fd);
+    const struct epoll_descriptor *watched = arg;
+    tw__loop_event_raise(watched->fd);
 }
 
 static void event_clear(void *arg)
 {
-    const struct watched *watched = arg;
-    tw__event_fd_lower(watched->fd);
+    const struct epoll_descriptor *watched = arg;
+    tw__loop_event_lower(watched->fd);
 }
 
 int tw_executor_epoll_new(struct tw_executor **made, int epoll_fd, uint32_t budget,
                           struct tw_sched_options *options)
 {
     static const struct tw_executor_driver driver = {event_wake, event_clear, watched_close};
-    struct watched *watched;
+    struct epoll_descriptor *watched;
     struct tw_executor *executor;
-    int error = watched_new(&watched, epoll_fd, tw__event_fd_new());
+    TW_ASSERT(made != NULL && options != NULL);
+    int error = watched_new(&watched, epoll_fd, tw__loop_event_new());
     if (error != 0)
         return error;
     struct tw_sched_options filled = *options;

@@ -10,6 +10,7 @@
  */
 #include <tickwheel/loop_ev.h>
 
+#include <base/assert.h>
 #include <ev.h>
 #include <stdlib.h>
 
@@ -97,6 +98,7 @@ int tw_loop_ev_new(struct tw_loop **made, struct ev_loop *ev, struct tw_wheel *w
                    const struct tw_loop_options *options)
 {
     static const struct tw_loop_driver driver = {.arm = watchers_arm, .close = watchers_close, .lingers = true};
+    TW_ASSERT(made != NULL && ev != NULL);
     struct watchers *watchers = watchers_new(ev);
     if (watchers == NULL)
         return TW_ENOMEM;
@@ -110,7 +112,7 @@ int tw_loop_ev_new(struct tw_loop **made, struct ev_loop *ev, struct tw_wheel *w
 
 /* ---- a scheduler -------------------------------------------------------------------------------------------- */
 
-struct async {
+struct ev_waker {
     ev_async watcher;
     struct ev_loop *ev;
     struct tw_executor *executor;
@@ -118,7 +120,7 @@ struct async {
 
 static void on_async(struct ev_loop *ev, ev_async *watcher, int events)
 {
-    const struct async *async = watcher->data;
+    const struct ev_waker *async = watcher->data;
     (void)ev;
     (void)events;
     tw_executor_turn(async->executor);
@@ -126,13 +128,13 @@ static void on_async(struct ev_loop *ev, ev_async *watcher, int events)
 
 static void async_wake(void *arg)
 {
-    struct async *async = arg;
+    struct ev_waker *async = arg;
     ev_async_send(async->ev, &async->watcher);
 }
 
 static void async_close(void *arg)
 {
-    struct async *async = arg;
+    struct ev_waker *async = arg;
     ev_async_stop(async->ev, &async->watcher);
     free(async);
 }
@@ -141,7 +143,8 @@ int tw_executor_ev_new(struct tw_executor **made, struct ev_loop *ev, uint32_t b
                        struct tw_sched_options *options)
 {
     static const struct tw_executor_driver driver = {.wake = async_wake, .close = async_close};
-    struct async *async = malloc(sizeof *async);
+    TW_ASSERT(made != NULL && ev != NULL);
+    struct ev_waker *async = malloc(sizeof *async);
     if (async == NULL)
         return TW_ENOMEM;
     async->ev = ev;

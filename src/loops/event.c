@@ -12,11 +12,12 @@
 
 #include "descriptors.h"
 
+#include <base/assert.h>
 #include <event2/event.h>
 #include <stdlib.h>
 
 /* An event on a descriptor of ours. */
-struct watched {
+struct event_descriptor {
     struct event *event;
     int fd;
     uint64_t set_ns; /* of a timerfd: the time */
@@ -27,7 +28,7 @@ struct watched {
 
 static void watched_close(void *arg)
 {
-    struct watched *watched = arg;
+    struct event_descriptor *watched = arg;
     if (watched->event != NULL)
         event_free(watched->event); /* takes it out of the base, from inside its callback as well */
     close(watched->fd);
@@ -35,11 +36,12 @@ static void watched_close(void *arg)
 }
 
 /* Returns: 0; TW_ENOMEM; TW_ESYSTEM. Takes the descriptor in any case. */
-static int watched_new(struct watched **made, struct event_base *base, int fd, event_callback_fn called)
+static int watched_new(struct event_descriptor **made, struct event_base *base, int fd,
+                       event_callback_fn called)
 {
     if (fd < 0)
         return TW_ESYSTEM;
-    struct watched *watched = calloc(1, sizeof *watched);
+    struct event_descriptor *watched = calloc(1, sizeof *watched);
     if (watched == NULL) {
         close(fd);
         return TW_ENOMEM;
@@ -55,7 +57,7 @@ static int watched_new(struct watched **made, struct event_base *base, int fd, e
     return 0;
 }
 
-static int watched_add(struct watched *watched)
+static int watched_add(struct event_descriptor *watched)
 {
     if (!watched->added && event_add(watched->event, NULL) != 0)
         return TW_ESYSTEM;
@@ -67,7 +69,7 @@ static int watched_add(struct watched *watched)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-    const struct watched *watched = arg;
+    const struct event_descriptor *watched = arg;
     (void)fd;
     (void)what;
     tw_loop_turn(watched->loop);
@@ -75,13 +77,13 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 static int timer_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
 {
-    struct watched *watched = arg;
+    struct event_descriptor *watched = arg;
     int error = 0;
     if (at_ns != UINT64_MAX)
         error = watched_add(watched);
     else if (watched->added)
         watched->added = event_del(watched->event) != 0;
-    tw__timer_fd_arm(watched->fd, &watched->set_ns, at_ns, now_ns);
+    tw__loop_timer_arm(watched->fd, &watched->set_ns, at_ns, now_ns);
     return error;
 }
 
@@ -89,8 +91,9 @@ int tw_loop_event_new(struct tw_loop **made, struct event_base *base, struct tw_
                       const struct tw_loop_options *options)
 {
     static const struct tw_loop_driver driver = {.arm = timer_arm, .close = watched_close, .lingers = true};
-    struct watched *watched;
-    int error = watched_new(&watched, base, tw__timer_fd_new(), on_timer);
+    struct event_descriptor *watched;
+    TW_ASSERT(made != NULL && base != NULL);
+    int error = watched_new(&watched, base, tw__loop_timer_new(), on_timer);
     if (error != 0)
         return error;
     error = tw_loop_new(&watched->loop, wheel, options, &driver, watched);
@@ -105,7 +108,7 @@ int tw_loop_event_new(struct tw_loop **made, struct event_base *base, struct tw_
 
 static void on_event(evutil_socket_t fd, short what, void *arg)
 {
-    const struct watched *watched = arg;
+    const struct event_descriptor *watched = arg;
     (void)fd;
     (void)what;
     tw_executor_turn(watched->executor);
@@ -113,22 +116,23 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
 
 static void event_wake(void *arg)
 {
-    const struct watched *watched = arg;
-    tw__event_fd_raise(watched->fd);
+    const struct event_descriptor *watched = arg;
+    tw__loop_event_raise(watched->fd);
 }
 
 static void event_clear(void *arg)
 {
-    const struct watched *watched = arg;
-    tw__event_fd_lower(watched->fd);
+    const struct event_descriptor *watched = arg;
+    tw__loop_event_lower(watched->fd);
 }
 
 int tw_executor_event_new(struct tw_executor **made, struct event_base *base, uint32_t budget,
                           struct tw_sched_options *options)
 {
     static const struct tw_executor_driver driver = {event_wake, event_clear, watched_close};
-    struct watched *watched;
-    int error = watched_new(&watched, base, tw__event_fd_new(), on_event);
+    struct event_descriptor *watched;
+    TW_ASSERT(made != NULL && base != NULL);
+    int error = watched_new(&watched, base, tw__loop_event_new(), on_event);
     if (error != 0)
         return error;
     error = watched_add(watched);

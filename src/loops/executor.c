@@ -15,6 +15,8 @@
 #include <tickwheel/loop.h>
 #include <tickwheel/sched.h>
 
+#include <base/assert.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -24,11 +26,21 @@ enum { BUDGET = 256 };
 
 struct tw_executor {
     uint32_t budget;
+    uint32_t turns;    /* calls of tw_executor_turn() under way, one inside the other */
+    pthread_t thread;  /* that runs the loop */
     atomic_bool woken; /* a turn will come */
     _Atomic(struct tw_sched *) sched;
     struct tw_executor_driver driver;
     void *driver_arg;
 };
+
+/* Required by each call but a wake-up: that there is an executor, and that the call comes from the thread of its loop. */
+static inline void may_call(const struct tw_executor *executor)
+{
+    (void)executor;
+    TW_ASSERT(executor != NULL);
+    TW_ASSERT(pthread_equal(pthread_self(), executor->thread));
+}
 
 static void wake(struct tw_executor *executor)
 {
@@ -48,12 +60,15 @@ static void execute(void *arg, struct tw_sched *sched, uint64_t id)
 int tw_executor_new(struct tw_executor **made, uint32_t budget, struct tw_sched_options *options,
                     const struct tw_executor_driver *driver, void *arg)
 {
+    TW_ASSERT(made != NULL && options != NULL);
     if (tw_sched_run_some == NULL || options->workers != 0 || options->execute != NULL)
         return TW_EINVAL;
+    TW_ASSERT(driver != NULL && driver->wake != NULL && driver->close != NULL);
     struct tw_executor *executor = calloc(1, sizeof *executor);
     if (executor == NULL)
         return TW_ENOMEM;
     executor->budget = budget != 0 ? budget : BUDGET;
+    executor->thread = pthread_self();
     executor->driver = *driver;
     executor->driver_arg = arg;
     options->execute = execute;
@@ -64,18 +79,23 @@ int tw_executor_new(struct tw_executor **made, uint32_t budget, struct tw_sched_
 
 void tw_executor_turn(struct tw_executor *executor)
 {
+    may_call(executor);
+    executor->turns++;
     if (executor->driver.clear != NULL)
         executor->driver.clear(executor->driver_arg);
     atomic_store(&executor->woken, false);
     struct tw_sched *sched = atomic_load(&executor->sched);
     if (sched != NULL && tw_sched_run_some(sched, executor->budget) == executor->budget)
         wake(executor);
+    executor->turns--;
 }
 
 void tw_executor_free(struct tw_executor *executor)
 {
     if (executor == NULL)
         return;
+    may_call(executor);
+    TW_ASSERT(executor->turns == 0);
     executor->driver.close(executor->driver_arg);
     free(executor);
 }

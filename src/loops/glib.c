@@ -8,6 +8,7 @@
  */
 #include <tickwheel/loop_glib.h>
 
+#include <base/assert.h>
 #include <glib.h>
 
 /* ---- a wheel ------------------------------------------------------------------------------------------------ */
@@ -45,6 +46,7 @@ int tw_loop_glib_new(struct tw_loop **made, GMainContext *context, struct tw_whe
 {
     static GSourceFuncs calls = {.dispatch = wheel_dispatch};
     static const struct tw_loop_driver driver = {.arm = wheel_arm, .close = source_close};
+    TW_ASSERT(made != NULL);
     GSource *source = g_source_new(&calls, sizeof(struct wheel_source));
     struct wheel_source *own = (struct wheel_source *)source;
     g_source_set_name(source, "tickwheel wheel");
@@ -88,6 +90,7 @@ int tw_executor_glib_new(struct tw_executor **made, GMainContext *context, uint3
 {
     static GSourceFuncs calls = {.dispatch = executor_dispatch};
     static const struct tw_executor_driver driver = {executor_wake, executor_clear, source_close};
+    TW_ASSERT(made != NULL);
     GSource *source = g_source_new(&calls, sizeof(struct executor_source));
     struct executor_source *own = (struct executor_source *)source;
     g_source_set_name(source, "tickwheel executor");

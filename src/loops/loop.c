@@ -11,10 +11,11 @@
  * when floor(now) has reached ceiling(deadline), so now >= deadline: never early. The wheel is never polled at the last
  * tick there is, so what sums saturate to never fires.
  *
- * Invariants
+ * Invariants (tw__loop_check() in check.c names the first that does not hold)
  *   L1  Outside of tw_loop_turn() no timer of the wheel is due before the tick `armed`, and the driver will call by the
  *       time that tick begins, or a day from when it was told, and is told anew then.
- *   L2  `armed` is 0 while a turn is under way or is to come next: nothing is earlier, so nothing is set.
+ *   L2  `armed` is 0 while a turn is under way or is to come next: nothing is earlier, so nothing is set. Only when a
+ *       callback has run the loop, the turn inside has set `armed` for the rest of the turn around it.
  *   L3  A turn does at most `budget` units of work, all for one tick: a timer that its callback files again comes due on
  *       a later one.
  *
@@ -31,8 +32,9 @@
  * Rejected: the loop's own notion of now (early by what callbacks have taken since); a timer of the loop for each tick
  * (wakes an idle machine); reading how far a callback has got to stop in time (a clock read for each timer).
  */
-#include <tickwheel/loop.h>
+#include "internal.h"
 
+#include <base/saturate.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,28 +47,34 @@ enum { NS_PER_S = 1000000000, TICK_NS = 1000000, BUDGET = 256 };
 /* The farthest that a driver is told: within an int of milliseconds, exact in a double of seconds. */
 static const uint64_t day_ns = UINT64_C(86400000000000);
 
-/* A call of tw_loop_turn() under way; more than one where a callback runs the loop. */
-struct turn {
-    struct turn *outer;
-    bool gone; /* the loop was freed */
-};
+#if TW_DEBUG > 1
+/* What a call returns that changes the loop, after which each invariant still holds. It need not have held before: the
+ * program may have filed timers behind the loop's back, and not called tw_loop_update() yet. */
+#define TW__LOOP_AUDITED(loop, result)                                                                         \
+    __extension__({                                                                                            \
+        bool held_ = tw__loop_check(loop) == NULL;                                                             \
+        __auto_type audited_ = (result);                                                                       \
+        TW_ASSERT(!held_ || tw__loop_check(loop) == NULL);                                                     \
+        audited_;                                                                                              \
+    })
+#else
+#define TW__LOOP_AUDITED(loop, result) (result)
+#endif
 
-struct tw_loop {
-    struct tw_wheel *wheel;
-    uint64_t armed; /* L1; TW_NEVER: the driver's timer is off */
-    uint64_t tick_ns, base_ns, base_tick;
-    uint32_t budget;
-    tw_due_fn *due;
-    void *arg;
-    struct turn *turn;
-    struct tw_loop_driver driver;
-    void *driver_arg;
-};
+/* Required by each call that changes a loop: that there is one, and that the call comes from the thread that runs it. */
+static inline void may_change(const struct tw_loop *loop)
+{
+    (void)loop;
+    TW_ASSERT(loop != NULL);
+    TW_ASSERT(pthread_equal(pthread_self(), loop->thread));
+}
 
 /* ---- options ------------------------------------------------------------------------------------------------ */
 
 int tw_loop_check(const struct tw_loop_options *options, char *message, size_t size)
 {
+    TW_ASSERT(options != NULL);
+    TW_ASSERT(message != NULL || size == 0);
     uint64_t tick_ns = options->tick_ns;
     if (tick_ns != 0 && (tick_ns < tick_min_ns || tick_ns > tick_max_ns)) {
         snprintf(message, size,
@@ -83,14 +91,10 @@ int tw_loop_check(const struct tw_loop_options *options, char *message, size_t s
 
 /* ---- time --------------------------------------------------------------------------------------------------- */
 
-static uint64_t sum(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 uint64_t tw_loop_now(const struct tw_loop *loop)
 {
     struct timespec now;
+    TW_ASSERT(loop != NULL);
     if (loop->driver.now != NULL)
         return loop->driver.now(loop->driver_arg);
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -99,41 +103,55 @@ uint64_t tw_loop_now(const struct tw_loop *loop)
 
 uint64_t tw_loop_tick(const struct tw_loop *loop, uint64_t at_ns)
 {
+    TW_ASSERT(loop != NULL);
     if (at_ns <= loop->base_ns)
         return loop->base_tick;
     if (at_ns == UINT64_MAX)
         return TW_NEVER;
-    return sum(loop->base_tick, (at_ns - loop->base_ns - 1) / loop->tick_ns + 1);
+    return tw__add_saturating(loop->base_tick, (at_ns - loop->base_ns - 1) / loop->tick_ns + 1);
 }
 
 uint64_t tw_loop_time(const struct tw_loop *loop, uint64_t tick)
 {
     uint64_t ns;
+    TW_ASSERT(loop != NULL);
     if (tick <= loop->base_tick)
         return loop->base_ns;
     if (__builtin_mul_overflow(tick - loop->base_tick, loop->tick_ns, &ns))
         return UINT64_MAX;
-    return sum(loop->base_ns, ns);
+    return tw__add_saturating(loop->base_ns, ns);
 }
 
-/* The tick that has begun at a time; never the last one there is. */
+/* The tick that has begun at a time; never the last one there is. Requires: the driver's clock does not go back. */
 static uint64_t tick_begun(const struct tw_loop *loop, uint64_t now_ns)
 {
-    uint64_t tick = sum(loop->base_tick, (now_ns - loop->base_ns) / loop->tick_ns);
+    TW_ASSERT(now_ns >= loop->base_ns);
+    uint64_t tick = tw__add_saturating(loop->base_tick, (now_ns - loop->base_ns) / loop->tick_ns);
     return tick < TW_NEVER ? tick : TW_NEVER - 1;
 }
 
 /* ---- the loop's timer ------------------------------------------------------------------------------------------ */
 
+/* Tells the driver. Requires: it refuses only when its timer was off. */
+static int tell(struct tw_loop *loop, uint64_t at_ns, uint64_t now_ns)
+{
+    int error = loop->driver.arm(loop->driver_arg, at_ns, now_ns);
+    TW_ASSERT(error == 0 || loop->told_ns == UINT64_MAX);
+    if (error == 0)
+        loop->told_ns = at_ns;
+    return error;
+}
+
+/* Has the driver call when a tick begins, or in a day. */
 static int arm(struct tw_loop *loop, uint64_t tick)
 {
     uint64_t at_ns = UINT64_MAX, now_ns = tw_loop_now(loop);
     if (tick != TW_NEVER) {
-        uint64_t latest_ns = sum(now_ns, day_ns);
+        uint64_t latest_ns = tw__add_saturating(now_ns, day_ns);
         at_ns = tw_loop_time(loop, tick);
         at_ns = at_ns < latest_ns ? at_ns : latest_ns;
     }
-    int error = loop->driver.arm(loop->driver_arg, at_ns, now_ns);
+    int error = tell(loop, at_ns, now_ns);
     if (error == 0)
         loop->armed = tick;
     return error;
@@ -141,8 +159,11 @@ static int arm(struct tw_loop *loop, uint64_t tick)
 
 int tw_loop_update(struct tw_loop *loop)
 {
+    may_change(loop);
     uint64_t tick = tw_wheel_next_bound(loop->wheel);
-    return tick < loop->armed ? arm(loop, tick) : 0;
+    int error = tick < loop->armed ? arm(loop, tick) : 0;
+    TW_ASSERT_WALK(error != 0 || tw__loop_check(loop) == NULL);
+    return error;
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
@@ -158,6 +179,8 @@ static void take_options(struct tw_loop *loop, const struct tw_loop_options *opt
 int tw_loop_new(struct tw_loop **made, struct tw_wheel *wheel, const struct tw_loop_options *options,
                 const struct tw_loop_driver *driver, void *arg)
 {
+    TW_ASSERT(made != NULL && wheel != NULL);
+    TW_ASSERT(driver != NULL && driver->arm != NULL && driver->close != NULL);
     if (tw_loop_check(options, NULL, 0) != 0)
         return TW_EINVAL;
     struct tw_loop *loop = calloc(1, sizeof *loop);
@@ -167,9 +190,11 @@ int tw_loop_new(struct tw_loop **made, struct tw_wheel *wheel, const struct tw_l
     loop->wheel = wheel;
     loop->driver = *driver;
     loop->driver_arg = arg;
+    loop->thread = pthread_self();
     loop->base_ns = tw_loop_now(loop);
     loop->base_tick = tw_wheel_now(wheel);
     loop->armed = TW_NEVER;
+    loop->told_ns = UINT64_MAX;
     int error = tw_loop_update(loop);
     if (error != 0) {
         free(loop);
@@ -183,19 +208,22 @@ void tw_loop_free(struct tw_loop *loop)
 {
     if (loop == NULL)
         return;
-    for (struct turn *turn = loop->turn; turn != NULL; turn = turn->outer)
-        turn->gone = true;
+    may_change(loop);
+    for (struct tw__loop_pass *pass = loop->pass; pass != NULL; pass = pass->outer)
+        pass->gone = true;
     loop->driver.close(loop->driver_arg);
     free(loop);
 }
 
 void *tw_loop_driver_arg(const struct tw_loop *loop)
 {
+    TW_ASSERT(loop != NULL);
     return loop->driver_arg;
 }
 
 struct tw_wheel *tw_loop_wheel(const struct tw_loop *loop)
 {
+    TW_ASSERT(loop != NULL);
     return loop->wheel;
 }
 
@@ -223,6 +251,7 @@ static void catch_up(struct tw_loop *loop)
 
 static int file(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns, file_fn *into)
 {
+    may_change(loop);
     uint64_t tick = tw_loop_tick(loop, at_ns), old = tw_timer_deadline(timer);
     bool moved = tw_timer_pending(timer);
     if (tick < loop->armed)
@@ -244,52 +273,75 @@ static int file(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns, fi
 
 int tw_loop_add_at(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns)
 {
-    return file(loop, timer, at_ns, tw_wheel_add_at);
+    return TW__LOOP_AUDITED(loop, file(loop, timer, at_ns, tw_wheel_add_at));
 }
 
 int tw_loop_add_in(struct tw_loop *loop, struct tw_timer *timer, uint64_t ns)
 {
-    return file(loop, timer, sum(tw_loop_now(loop), ns), tw_wheel_add_at);
+    return TW__LOOP_AUDITED(loop,
+                            file(loop, timer, tw__add_saturating(tw_loop_now(loop), ns), tw_wheel_add_at));
 }
 
 int tw_loop_move_at(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns)
 {
-    return file(loop, timer, at_ns, tw_wheel_move_at);
+    return TW__LOOP_AUDITED(loop, file(loop, timer, at_ns, tw_wheel_move_at));
 }
 
 int tw_loop_move_in(struct tw_loop *loop, struct tw_timer *timer, uint64_t ns)
 {
-    return file(loop, timer, sum(tw_loop_now(loop), ns), tw_wheel_move_at);
+    return TW__LOOP_AUDITED(loop,
+                            file(loop, timer, tw__add_saturating(tw_loop_now(loop), ns), tw_wheel_move_at));
 }
 
-bool tw_loop_cancel(struct tw_loop *loop, struct tw_timer *timer)
+static bool cancel(struct tw_loop *loop, struct tw_timer *timer)
 {
+    may_change(loop);
     bool pending = tw_wheel_cancel(loop->wheel, timer);
     if (pending && loop->driver.lingers && loop->armed != 0 && tw_wheel_count(loop->wheel) == 0)
         arm(loop, TW_NEVER);
     return pending;
 }
 
+bool tw_loop_cancel(struct tw_loop *loop, struct tw_timer *timer)
+{
+    return TW__LOOP_AUDITED(loop, cancel(loop, timer));
+}
+
 /* ---- firing ---------------------------------------------------------------------------------------------------- */
+
+/* Fires what is due, as far as the budget goes. *done: whether that was all. False when a callback has freed the loop. */
+static bool fire(struct tw_loop *loop, struct tw__loop_pass *pass, bool *done)
+{
+    struct tw_timer *timer;
+    enum tw_polled polled;
+    const uint64_t tick = pass->tick;
+    while ((polled = tw_wheel_poll_budget(loop->wheel, tick, &pass->budget, &timer)) == TW_POLL_DUE) {
+        pass->fired++;
+        loop->due(loop->arg, timer);
+        if (pass->gone)
+            return false;
+    }
+    *done = polled == TW_POLL_IDLE;
+    return true;
+}
 
 void tw_loop_turn(struct tw_loop *loop)
 {
-    struct turn turn = {.outer = loop->turn};
-    uint64_t now_ns = tw_loop_now(loop), tick = tick_begun(loop, now_ns);
-    uint32_t budget = loop->budget;
-    struct tw_timer *timer;
-    enum tw_polled polled;
-    loop->turn = &turn;
+    may_change(loop);
+    uint64_t now_ns = tw_loop_now(loop);
+    struct tw__loop_pass pass = {.outer = loop->pass, .tick = tick_begun(loop, now_ns), .budget = loop->budget};
+    bool done;
+    loop->pass = &pass;
     loop->armed = 0;
-    while ((polled = tw_wheel_poll_budget(loop->wheel, tick, &budget, &timer)) == TW_POLL_DUE) {
-        loop->due(loop->arg, timer);
-        if (turn.gone)
-            return;
-    }
-    loop->turn = turn.outer;
+    if (!fire(loop, &pass, &done))
+        return;
+    loop->pass = pass.outer;
+    if (pass.outer != NULL)
+        pass.outer->reentered = true;
     loop->armed = 0;
-    if (polled == TW_POLL_MORE)
-        loop->driver.arm(loop->driver_arg, 0, now_ns); /* the next turn */
-    else
+    if (done)
         arm(loop, tw_wheel_next_bound(loop->wheel));
+    else
+        tell(loop, 0, now_ns); /* the next turn */
+    TW_ASSERT_WALK(tw__loop_check(loop) == NULL);
 }

@@ -21,6 +21,7 @@
 #include <tickwheel/loop_uv.h>
 #include <tickwheel/sched.h>
 
+#include <base/assert.h>
 #include <stdlib.h>
 #include <uv.h>
 
@@ -93,6 +94,7 @@ int tw_loop_uv_new(struct tw_loop **made, uv_loop_t *uv, struct tw_wheel *wheel,
                    const struct tw_loop_options *options)
 {
     static const struct tw_loop_driver driver = {.arm = handles_arm, .close = handles_close, .lingers = true};
+    TW_ASSERT(made != NULL && uv != NULL);
     struct handles *handles = malloc(sizeof *handles);
     if (handles == NULL)
         return TW_ENOMEM;
@@ -110,7 +112,7 @@ int tw_loop_uv_new(struct tw_loop **made, uv_loop_t *uv, struct tw_wheel *wheel,
 
 /* ---- a scheduler -------------------------------------------------------------------------------------------- */
 
-struct async {
+struct uv_waker {
     uv_async_t handle;
     struct tw_executor *executor;
     bool open; /* it is in the loop */
@@ -118,13 +120,13 @@ struct async {
 
 static void on_async(uv_async_t *handle)
 {
-    const struct async *async = handle->data;
+    const struct uv_waker *async = handle->data;
     tw_executor_turn(async->executor);
 }
 
 static void async_wake(void *arg)
 {
-    struct async *async = arg;
+    struct uv_waker *async = arg;
     uv_async_send(&async->handle);
 }
 
@@ -135,7 +137,7 @@ static void on_async_closed(uv_handle_t *handle)
 
 static void async_close(void *arg)
 {
-    struct async *async = arg;
+    struct uv_waker *async = arg;
     if (async->open)
         uv_close((uv_handle_t *)&async->handle, on_async_closed);
     else
@@ -146,8 +148,9 @@ int tw_executor_uv_new(struct tw_executor **made, uv_loop_t *uv, uint32_t budget
                        struct tw_sched_options *options)
 {
     static const struct tw_executor_driver driver = {.wake = async_wake, .close = async_close};
+    TW_ASSERT(made != NULL && uv != NULL && options != NULL);
     struct tw_sched_options filled = *options;
-    struct async *async = malloc(sizeof *async);
+    struct uv_waker *async = malloc(sizeof *async);
     if (async == NULL)
         return TW_ENOMEM;
     async->open = false;

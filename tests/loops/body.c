@@ -15,6 +15,7 @@
 #include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
+#include <src/loops/internal.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -211,11 +212,13 @@ static void file_one(struct one *one)
         assert_int_equal(tw_loop_add_at(loop, &one->timer, one->due_ns), 0);
     else
         assert_int_equal(tw_loop_add_in(loop, &one->timer, ns), 0);
+    assert_null(tw__loop_check(loop));
 }
 
 static void cancel_one(struct one *one)
 {
     assert_true(tw_loop_cancel(loop, &one->timer));
+    assert_null(tw__loop_check(loop));
     one->state = CANCELLED;
     storm.waiting--;
     storm.cancelled++;
@@ -227,6 +230,7 @@ static void move_one(struct one *one)
     one->moved = true;
     one->due_ns = now_ns + rng_below(&storm.rng, storm.until_ns - now_ns);
     assert_int_equal(tw_loop_move_at(loop, &one->timer, one->due_ns), 0);
+    assert_null(tw__loop_check(loop));
 }
 
 /* Does something to one of them, as long as there is time. */
@@ -266,6 +270,7 @@ static void on_one(void *arg, struct tw_timer *timer)
     uint64_t now_ns = clock_now();
     assert_ptr_equal(arg, NULL);
     assert_int_equal(one->state, WAITS);
+    assert_null(tw__loop_check(loop));
     assert_true(now_ns >= one->due_ns);
     check_order(one);
     storm.late_max_ns = now_ns - one->due_ns > storm.late_max_ns ? now_ns - one->due_ns : storm.late_max_ns;
