@@ -17,6 +17,7 @@
 
 bool tw__sched_inside_task(const struct tw__sched_shard *shard, uint64_t id)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     for (struct tw__link *at = shard->busy.next; at != &shard->busy; at = at->next) {
         const struct tw__sched_call *call = tw__sched_call_linked(at);
         if ((id == 0 || call->seen.id == id) && pthread_equal(call->thread, pthread_self()))
@@ -35,6 +36,20 @@ bool tw__sched_inside(const struct tw_sched *sched)
     }
     return inside;
 }
+
+#if TW_DEBUG > 0
+void tw__sched_guest_comes(struct tw_sched *sched)
+{
+    if (!tw__sched_inside(sched))
+        atomic_fetch_add(&sched->guests, 1);
+}
+
+void tw__sched_guest_goes(struct tw_sched *sched)
+{
+    if (!tw__sched_inside(sched))
+        atomic_fetch_sub(&sched->guests, 1);
+}
+#endif
 
 /* ---- periods; the lock is held -------------------------------------------------------------------------- */
 
@@ -93,6 +108,7 @@ static bool put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, 
 bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t now_ns,
                               struct tw__sched_call *call)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     tw__sched_task_unfile(shard, task);
     if (put_off(shard, task, now_ns))
         return false;
@@ -212,6 +228,7 @@ static void release_called(struct tw__sched_shard *shard, const struct tw__sched
 
 uint64_t tw__sched_call_make(struct tw__sched_shard *shard, struct tw__sched_call *call, bool *ready)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     tw__sched_unlock(shard);
     uint64_t ended_ns = call_back(shard->sched, call);
     tw__sched_lock(shard);

@@ -64,6 +64,7 @@ uint64_t tw__sched_periods_after(uint64_t due_ns, uint64_t periods, uint64_t per
 
 uint64_t tw_sched_now(const struct tw_sched *sched)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     return tw__sched_clock_read(sched);
 }
 

@@ -28,11 +28,13 @@ static void wake_for(struct tw__sched_shard *shard, uint64_t tick)
 
 void tw__sched_awake(struct tw__sched_shard *shard)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     shard->wake = 0;
 }
 
 uint64_t tw__sched_first_tick(struct tw__sched_shard *shard)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     bool for_workers = shard->sched->options.workers > 0;
     if (shard->stopped)
         return TW_NEVER;
@@ -43,6 +45,7 @@ uint64_t tw__sched_first_tick(struct tw__sched_shard *shard)
 
 uint64_t tw__sched_asleep(struct tw__sched_shard *shard)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     return shard->wake = tw__sched_first_tick(shard);
 }
 
@@ -50,6 +53,7 @@ uint64_t tw__sched_asleep(struct tw__sched_shard *shard)
 
 void tw__sched_catch_up(struct tw__sched_shard *shard)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     uint64_t tick = tw__sched_tick_now(shard->sched, tw__sched_clock_read(shard->sched));
     struct tw_timer *timer;
     tw__sched_loose_settle(shard);
@@ -73,6 +77,7 @@ static int add_timer(struct tw__sched_shard *shard, struct tw_timer *timer, uint
 
 int tw__sched_task_file(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     uint64_t tick = tw__sched_tick_due(shard->sched, due_ns);
     int error = add_timer(shard, &task->timer, tick);
     if (error != 0)
@@ -86,6 +91,7 @@ int tw__sched_task_file(struct tw__sched_shard *shard, struct tw__sched_task *ta
 
 void tw__sched_task_unfile(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     tw__list_remove(&task->link);
     tw_timer_init(&task->timer);
     shard->stats.pending--;
@@ -105,6 +111,7 @@ static int refile_ready(struct tw__sched_shard *shard, struct tw__sched_task *ta
 
 int tw__sched_task_refile(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     uint64_t tick = tw__sched_tick_due(shard->sched, due_ns);
     int error = task->state == TW__SCHED_READY ? 0 : tw_wheel_move_at(shard->wheel, &task->timer, tick);
     if (error != 0)
@@ -129,6 +136,7 @@ static int probe(struct tw__sched_shard *shard, uint64_t tick)
 
 int tw__sched_task_probe(struct tw__sched_shard *shard, uint64_t due_ns)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     return probe(shard, tw__sched_tick_due(shard->sched, due_ns));
 }
 
@@ -136,6 +144,7 @@ int tw__sched_task_probe(struct tw__sched_shard *shard, uint64_t due_ns)
  * now, wherever it stands. */
 int tw__sched_every_reach(struct tw__sched_shard *shard, const struct tw_every *every)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     uint64_t ticks = (every->period_ns - 1) / shard->sched->options.tick_ns + 1;
     if (ticks > tw_wheel_range(shard->wheel))
         return TW_ERANGE;

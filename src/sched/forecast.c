@@ -194,6 +194,8 @@ static bool count_all(struct forecast *forecast, const struct tw_sched *sched, r
 
 int tw_sched_forecast(const struct tw_sched *sched, uint64_t step_ns, uint32_t steps, uint64_t *counts)
 {
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(counts != NULL);
     if (step_ns == 0 || steps == 0 || steps > TW_FORECAST_MAX)
         return TW_EINVAL;
     struct forecast forecast = {

@@ -149,13 +149,16 @@ static bool is_stopped(struct tw__sched_shard *shard)
 
 int64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     uint64_t handed = 0;
     if (is_stopped(&sched->shard[0])) /* a stop marks it first of all */
         return TW_ESTOPPED;
+    tw__sched_guest_comes(sched);
     for (uint32_t i = 0; i < sched->options.shards; i++) {
         set_all_aside(&sched->shard[i]);
         handed += hand_over(&sched->shard[i], take_aside, hand, arg);
     }
+    tw__sched_guest_goes(sched);
     return (int64_t)handed;
 }
 
@@ -168,16 +171,25 @@ static void wait_until_idle(struct tw__sched_shard *shard)
     tw__sched_unlock(shard);
 }
 
+/* From here on nothing is added, and no callback starts. */
+static void mark_stopped(struct tw__sched_shard *shard)
+{
+    tw__sched_lock(shard);
+    if (!shard->stopped)
+        shard->at_stop = shard->stats.added + shard->stats.fired;
+    shard->stopped = true;
+    tw__sched_unlock(shard);
+}
+
 uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand, void *arg)
 {
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT((flags & ~(unsigned)TW_STOP_NOWAIT) == 0);
     bool wait = (flags & TW_STOP_NOWAIT) == 0 && !tw__sched_inside(sched);
     uint64_t handed = 0;
-    for (uint32_t i = 0; i < sched->options.shards; i++) {
-        struct tw__sched_shard *shard = &sched->shard[i];
-        tw__sched_lock(shard);
-        shard->stopped = true;
-        tw__sched_unlock(shard);
-    }
+    tw__sched_guest_comes(sched);
+    for (uint32_t i = 0; i < sched->options.shards; i++)
+        mark_stopped(&sched->shard[i]);
     for (uint32_t i = 0; i < sched->options.shards; i++) {
         handed += hand_over(&sched->shard[i], take_busy, hand, arg);
         set_all_aside(&sched->shard[i]);
@@ -185,5 +197,6 @@ uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand,
     }
     for (uint32_t i = 0; wait && i < sched->options.shards; i++)
         wait_until_idle(&sched->shard[i]);
+    tw__sched_guest_goes(sched);
     return handed;
 }

@@ -11,8 +11,10 @@
 #include <base/histogram.h>
 #include <base/list.h>
 #include <base/saturate.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 enum {
     TW__SCHED_INDEX_BITS = 25, /* tasks of a shard */
@@ -128,6 +130,8 @@ struct tw__sched_shard {
     struct tw__link aside; /* a drain is about to hand them over */
     uint64_t caught;       /* made ready by tw__sched_catch_up(), and no worker told yet */
     bool stopped;
+    uint32_t unchecked;  /* TW_DEBUG 2: changes since the last check */
+    uint64_t at_stop;    /* calls added and begun, when it was stopped */
     pthread_cond_t idle; /* a callback that somebody waits for has returned */
     struct tw__sched_table table;
     struct tw_sched_stats stats;
@@ -140,12 +144,16 @@ struct tw__sched_shard {
 struct tw_sched {
     struct tw_sched_options options;
     struct tw_geometry geometry;
+    pid_t process;    /* that made it */
     uint64_t base_ns; /* the clock at tick 0 */
     _Atomic uint64_t virtual_ns;
     _Atomic uint64_t counted; /* tasks that count towards max_pending */
     _Atomic uint64_t memory;  /* bytes */
     _Atomic bool started;     /* the threads run */
     _Atomic bool quit;
+    _Atomic bool advancing; /* tw_sched_advance() is under way */
+    _Atomic uint32_t
+        guests; /* TW_DEBUG 1: calls under way that wait, or hand tasks over, and were not made in a callback */
     pthread_mutex_t life; /* starting threads */
     pthread_t timer_thread;
     pthread_t *workers;
@@ -160,6 +168,18 @@ struct tw_sched {
     size_t block_size;
     struct tw__sched_shard *shard;
 };
+
+/* Whether a scheduler is there, and was made by this process, not by its parent. */
+static inline bool tw__sched_usable(const struct tw_sched *sched)
+{
+    return sched != NULL && sched->process == getpid();
+}
+
+/* Whether this thread has the shard's lock. Only with TW_DEBUG, where a second lock is refused. */
+static inline bool tw__sched_locked(const struct tw__sched_shard *shard)
+{
+    return pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&shard->lock) == EDEADLK;
+}
 
 /* The task that a link of the ready, the sent or the aside list is in. */
 static inline struct tw__sched_task *tw__sched_task_linked(struct tw__link *link)

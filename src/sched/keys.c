@@ -157,6 +157,9 @@ static int set(struct tw_sched *sched, const void *key, size_t size, const struc
 int tw_sched_set_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns, tw_task_fn *fn,
                     void *value, void **old)
 {
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(key != NULL || key_size == 0);
+    TW_ASSERT(fn != NULL);
     return set(sched, key, key_size,
                &(struct assignment){.due_ns = due_ns, .fn = fn, .value = value, .old = old});
 }
@@ -164,6 +167,7 @@ int tw_sched_set_at(struct tw_sched *sched, const void *key, size_t key_size, ui
 int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns,
                        tw_task_fn *fn, void *value, void **old)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     return tw_sched_set_at(sched, key, key_size, tw__add_saturating(tw__sched_clock_read(sched), delay_ns), fn,
                            value, old);
 }
@@ -171,6 +175,9 @@ int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size,
 int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
                        tw_task_fn *fn, void *value, void **old)
 {
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(key != NULL || key_size == 0);
+    TW_ASSERT(every != NULL && fn != NULL);
     uint64_t due_ns = tw__sched_every_first(sched, every);
     int error = tw__sched_every_check(sched, every);
     if (error != 0)
@@ -185,6 +192,8 @@ int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size,
 static struct tw__sched_task *find_and_lock(struct tw_sched *sched, const void *key, size_t size,
                                             struct target *target)
 {
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(key != NULL || size == 0);
     *target = target_of(sched, key, size);
     tw__sched_lock(target->shard);
     return find(target);
@@ -201,6 +210,7 @@ int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_siz
 
 int tw_sched_key_move_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     return tw_sched_key_move_at(sched, key, key_size,
                                 tw__add_saturating(tw__sched_clock_read(sched), delay_ns));
 }
@@ -223,6 +233,7 @@ enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, s
 
 int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *seen)
 {
+    TW_ASSERT(seen != NULL);
     struct target target;
     struct tw__sched_task *task = find_and_lock(sched, key, key_size, &target);
     int error = tw__sched_task_look(target.shard, task, seen);

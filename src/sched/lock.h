@@ -5,15 +5,28 @@
 #ifndef TW_SCHED_LOCK_H
 #define TW_SCHED_LOCK_H
 
-#include "internal.h"
+#include "check.h"
 
 static inline void tw__sched_lock(struct tw__sched_shard *shard)
 {
-    pthread_mutex_lock(&shard->lock);
+    int error = pthread_mutex_lock(&shard->lock);
+    TW_ASSERT(error ==
+              0); /* else this thread has it already: it calls the scheduler from its memory function */
+    (void)error;
+}
+
+/* With TW_DEBUG 2 checks the shard: after every change while it has one chunk of tasks, of n chunks after every n-th. */
+static inline bool tw__sched_sound(struct tw__sched_shard *shard)
+{
+    bool due = TW_DEBUG > 1 && ++shard->unchecked >= shard->chunk_count;
+    if (due)
+        shard->unchecked = 0;
+    return !due || tw__sched_expect_sound(shard);
 }
 
 static inline void tw__sched_unlock(struct tw__sched_shard *shard)
 {
+    TW_ASSERT(tw__sched_sound(shard));
     pthread_mutex_unlock(&shard->lock);
 }
 

@@ -70,6 +70,7 @@ static bool add_chunk(struct tw__sched_shard *shard)
 
 bool tw__sched_tasks_reserve(struct tw__sched_shard *shard, uint64_t n)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     uint64_t most = UINT64_C(1) << TW__SCHED_INDEX_BITS,
              made = (uint64_t)shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
     tw__sched_loose_settle(shard);
@@ -83,6 +84,7 @@ bool tw__sched_tasks_reserve(struct tw__sched_shard *shard, uint64_t n)
 
 struct tw__sched_task *tw__sched_task_take(struct tw__sched_shard *shard)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     if (shard->free == TW__SCHED_NONE)
         tw__sched_loose_settle(shard);
     if (shard->free == TW__SCHED_NONE && !add_chunk(shard))
@@ -121,6 +123,7 @@ static bool add_details(struct tw__sched_shard *shard)
 
 bool tw__sched_details_reserve(struct tw__sched_shard *shard, uint64_t n)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     while (shard->details.room < n)
         if (!add_details(shard))
             return false;
@@ -129,6 +132,7 @@ bool tw__sched_details_reserve(struct tw__sched_shard *shard, uint64_t n)
 
 struct tw__sched_details *tw__sched_details_take(struct tw__sched_shard *shard)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     if (shard->details.free == NULL && !add_details(shard))
         return NULL;
     struct tw__sched_details *details = shard->details.free;
@@ -140,6 +144,7 @@ struct tw__sched_details *tw__sched_details_take(struct tw__sched_shard *shard)
 
 void tw__sched_details_drop(struct tw__sched_shard *shard, struct tw__sched_details *details)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a detailed task has details */
     if (--details->holders > 0)
         return;
@@ -157,6 +162,7 @@ void tw__sched_details_drop(struct tw__sched_shard *shard, struct tw__sched_deta
 struct tw__sched_details *tw__sched_key_new(struct tw__sched_shard *shard, const struct tw__sched_task *task,
                                             const struct tw__sched_key *key)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     struct tw__sched_keyed *keyed = tw__sched_alloc(shard->sched, sizeof *keyed + key->size);
     if (keyed == NULL)
         return NULL;
@@ -183,6 +189,7 @@ static void forget_key(struct tw__sched_shard *shard, struct tw__sched_details *
 
 bool tw__sched_quota_take(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     struct tw_sched *sched = shard->sched;
     uint64_t most = sched->options.max_pending;
     if (most == 0 || task->counted)
@@ -198,6 +205,7 @@ bool tw__sched_quota_take(struct tw__sched_shard *shard, struct tw__sched_task *
 
 void tw__sched_quota_give_back(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     if (task->counted)
         atomic_fetch_sub_explicit(&shard->sched->counted, 1, memory_order_relaxed);
     task->counted = 0;
@@ -228,6 +236,7 @@ static void retire(struct tw__sched_shard *shard, struct tw__sched_task *task)
 
 void tw__sched_task_drop(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     end_task(shard, task);
     retire(shard, task);
 }
@@ -249,6 +258,7 @@ static void tighten(struct tw__sched_shard *shard, struct tw__sched_task **loose
  * a million tasks pending that is a third of what a cancel costs. */
 void tw__sched_task_loosen(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     struct tw__sched_task **loose = &shard->loose[shard->loose_next++ % TW__SCHED_LOOSE];
     tw_timer_prefetch(&task->timer);
     end_task(shard, task);
@@ -260,6 +270,7 @@ void tw__sched_task_loosen(struct tw__sched_shard *shard, struct tw__sched_task 
 
 void tw__sched_loose_settle(struct tw__sched_shard *shard)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     if (!shard->any_loose)
         return;
     shard->any_loose = false;
@@ -272,6 +283,7 @@ void tw__sched_loose_settle(struct tw__sched_shard *shard)
 void tw__sched_task_describe(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
                              struct tw_task *seen)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     const struct tw__sched_details *details = tw__sched_task_details(task);
     *seen = (struct tw_task){.id = tw__sched_task_id(shard, task), .due_ns = task->due_ns};
     if (details == NULL) {

@@ -34,6 +34,7 @@ static inline struct tw__sched_shard *tw__sched_shard_of(const struct tw_sched *
 /* The task of an id, or NULL. */
 static inline struct tw__sched_task *tw__sched_task_find(const struct tw__sched_shard *shard, uint64_t id)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     uint32_t index = (uint32_t)id & ((1u << TW__SCHED_INDEX_BITS) - 1);
     if (index >> TW__SCHED_CHUNK_SHIFT >= shard->chunk_count)
         return NULL;

@@ -127,6 +127,7 @@ static bool may_run(const struct tw__sched_shard *shard, const struct tw__sched_
 
 void tw_sched_run(struct tw_sched *sched, uint64_t id)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
     struct tw__sched_call call;
     bool ready = false;
@@ -164,6 +165,7 @@ static uint64_t run_sent(struct tw__sched_shard *shard, uint64_t limit, bool *ag
  * waiting. */
 uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     uint32_t shards = sched->options.shards, idle = 0;
     uint64_t taken = 0;
     bool again = false;
@@ -349,11 +351,8 @@ void tw__sched_threads_end(struct tw_sched *sched)
 
 /* ---- virtual time --------------------------------------------------------------------------------------- */
 
-int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns)
+static void advance_to(struct tw_sched *sched, uint64_t clock_ns, uint64_t now_ns)
 {
-    uint64_t clock_ns = tw__sched_clock_read(sched);
-    if (sched->options.clock != TW_SCHED_VIRTUAL || now_ns < clock_ns)
-        return TW_EINVAL;
     for (;;) {
         while (serve_all(sched))
             ;
@@ -365,11 +364,26 @@ int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns)
     }
     atomic_store(&sched->virtual_ns, now_ns);
     serve_all(sched);
+}
+
+int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns)
+{
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(!tw__sched_inside(sched));
+    uint64_t clock_ns = tw__sched_clock_read(sched);
+    if (sched->options.clock != TW_SCHED_VIRTUAL || now_ns < clock_ns)
+        return TW_EINVAL;
+    bool advancing = atomic_exchange(&sched->advancing, true);
+    TW_ASSERT(!advancing);
+    (void)advancing;
+    advance_to(sched, clock_ns, now_ns);
+    atomic_store(&sched->advancing, false);
     return 0;
 }
 
 uint64_t tw_sched_next(const struct tw_sched *sched)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     uint64_t next = TW_NEVER;
     for (uint32_t i = 0; i < sched->options.shards; i++) {
         struct tw__sched_shard *shard = &sched->shard[i];

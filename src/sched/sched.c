@@ -16,19 +16,22 @@
  *   S1  A task is in exactly one place: the free list, the wheel (PENDING), the ready, the sent or the aside
  *       list (READY), the busy list (RUNNING). Whoever takes it from there, under the lock, alone fires it,
  *       cancels it or hands it over.
- *   S2  An id finds a task from the add until its last callback has returned, or it was cancelled or handed
- *       over.
+ *   S2  An id, and a key, finds its task from the add until its last callback has returned, or it was cancelled
+ *       or handed over.
  *   S3  added + again = fired + cancelled + handed + pending.
- *   S4  While the timer thread sleeps, no shard has a task due before that shard's `wake`.
+ *   S4  While the timer thread sleeps, no shard has a PENDING task due before that shard's `wake`.
  *   S5  Once a shard is `stopped`, nothing is added to it and no callback starts in it.
  *   S6  A cancelled task that is still in the wheel (`loose`, at most eight) is taken out before the wheel is
  *       asked what is due, or next, and before memory is asked for: nobody can tell.
+ *
+ * check.c names the first invariant that is broken.
  *
  * Rejected: a queue of requests between callers and the timer thread (Netty: cancelled tasks stay in memory
  * until their bucket comes round, and a move is a cancel and an add that can be seen apart); one lock for all
  * (two producers lose a third); ids that are addresses (a stale one hits a stranger); a heap of due buckets
  * (the wheel knows its next event).
  */
+#include "call.h"
 #include "clock.h"
 #include "memory.h"
 #include "pool.h"
@@ -54,6 +57,7 @@ static int refuse(char *message, size_t size, const char *name, uint64_t value, 
 
 int tw_sched_check(const struct tw_sched_options *options, char *message, size_t size)
 {
+    TW_ASSERT(options != NULL && (message != NULL || size == 0));
     if (options->tick_ns != 0 && (options->tick_ns < tick_min_ns || options->tick_ns > tick_max_ns))
         return refuse(message, size, "tick_ns", options->tick_ns,
                       "1,000 to 3,600,000,000,000, or 0 for a millisecond");
@@ -100,6 +104,9 @@ static int make_wheel(struct tw__sched_shard *shard)
     return error;
 }
 
+/* Adaptive, as the work under it is short; one that asserts who has it must know that. */
+enum { LOCK_KIND = TW_DEBUG > 0 ? PTHREAD_MUTEX_ERRORCHECK : PTHREAD_MUTEX_ADAPTIVE_NP };
+
 static int make_shard(struct tw_sched *sched, uint32_t number)
 {
     pthread_mutexattr_t attributes;
@@ -113,7 +120,7 @@ static int make_shard(struct tw_sched *sched, uint32_t number)
     tw__list_init(&shard->busy);
     tw__list_init(&shard->aside);
     pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP); /* what is done under it is short */
+    pthread_mutexattr_settype(&attributes, LOCK_KIND);
     pthread_mutex_init(&shard->lock, &attributes);
     pthread_mutexattr_destroy(&attributes);
     pthread_cond_init(&shard->idle, NULL);
@@ -182,6 +189,7 @@ static int make_shards(struct tw_sched *sched)
 
 int tw_sched_new(struct tw_sched **made, const struct tw_sched_options *options)
 {
+    TW_ASSERT(made != NULL);
     static const struct tw_sched_options defaults;
     if (options == NULL)
         options = &defaults;
@@ -191,6 +199,7 @@ int tw_sched_new(struct tw_sched **made, const struct tw_sched_options *options)
     struct tw_sched *sched = allocate(options);
     if (sched == NULL)
         return TW_ENOMEM;
+    sched->process = getpid();
     pthread_mutex_init(&sched->life, NULL);
     pthread_mutex_init(&sched->pool_lock, NULL);
     pthread_cond_init(&sched->pool_work, NULL);
@@ -210,6 +219,9 @@ void tw_sched_free(struct tw_sched *sched)
 {
     if (sched == NULL)
         return;
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(!tw__sched_inside(sched));
+    TW_ASSERT(atomic_load(&sched->guests) == 0);
     tw_sched_stop(sched, 0, NULL, NULL);
     tw__sched_threads_end(sched);
     end(sched, sched->options.shards);

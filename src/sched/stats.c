@@ -17,6 +17,7 @@
 
 void tw__sched_stats_call(struct tw__sched_shard *shard, uint64_t late_ns, uint64_t run_ns)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     const struct tw_sched_options *options = &shard->sched->options;
     struct tw_sched_stats *stats = &shard->stats;
     shard->lateness[tw__histogram_bucket(late_ns)]++;
@@ -86,6 +87,8 @@ static void histogram(const struct tw_sched *sched, uint64_t *sum)
 
 void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats)
 {
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(stats != NULL);
     uint64_t late[TW__HISTOGRAM_BUCKETS];
     *stats = counts(sched);
     histogram(sched, late);
@@ -96,6 +99,8 @@ void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats)
 
 uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share)
 {
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(share >= 0 && share <= 1);
     uint64_t late[TW__HISTOGRAM_BUCKETS];
     histogram(sched, late);
     return tw__histogram_percentile(late, share, UINT64_MAX);
@@ -103,11 +108,13 @@ uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share)
 
 uint64_t tw_sched_pending(const struct tw_sched *sched)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     return counts(sched).pending;
 }
 
 uint64_t tw_sched_key_count(const struct tw_sched *sched)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     return counts(sched).keys;
 }
 
@@ -150,6 +157,8 @@ static void put_lateness(const struct output *out, const struct tw_sched *sched,
 
 void tw_sched_prometheus(const struct tw_sched *sched, tw_emit_fn *emit, void *arg)
 {
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(emit != NULL);
     struct output out = {emit, arg};
     struct tw_sched_stats stats;
     tw_sched_stats(sched, &stats);

@@ -192,6 +192,7 @@ static bool split(struct tw__sched_shard *shard, uint32_t tag)
 
 bool tw__sched_table_add(struct tw__sched_shard *shard, const struct tw__sched_cell *cell)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     struct tw__sched_table *table = &shard->table;
     if (table->directory == NULL && !begin(shard))
         return false;
@@ -207,6 +208,7 @@ bool tw__sched_table_add(struct tw__sched_shard *shard, const struct tw__sched_c
 void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag,
                             const struct tw__sched_details *details)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     struct tw__sched_segment *segment = segment_of(&shard->table, tag);
     uint32_t at = home_of(tag);
     while (segment->cell[at].details != details)

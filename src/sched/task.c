@@ -110,11 +110,14 @@ static int add(struct tw_sched *sched, const struct addition *addition)
 
 int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *arg, uint64_t *id)
 {
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(fn != NULL);
     return add(sched, &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .id = id});
 }
 
 int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     return tw_sched_at(sched, tw__add_saturating(tw__sched_clock_read(sched), delay_ns), fn, arg, id);
 }
 
@@ -141,6 +144,8 @@ void tw__sched_details_every(struct tw__sched_details *details, const struct tw_
 int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
                    uint64_t *id)
 {
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(every != NULL && fn != NULL);
     int error = tw__sched_every_check(sched, every);
     if (error != 0)
         return error;
@@ -150,6 +155,7 @@ int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task
 
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     uint64_t share = n / sched->options.shards + (n % sched->options.shards != 0);
     bool enough = true;
     for (uint32_t i = 0; enough && i < sched->options.shards; i++) {
@@ -167,6 +173,7 @@ int tw_sched_reserve(struct tw_sched *sched, uint64_t n)
 enum tw_cancelled tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw__sched_task *task,
                                         struct tw__sched_value *value)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     *value = (struct tw__sched_value){NULL, NULL};
     if (task->state == TW__SCHED_RUNNING) {
         const struct tw__sched_details *details = tw__sched_task_details(task);
@@ -194,6 +201,7 @@ enum tw_cancelled tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw
 
 enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
     if (shard == NULL)
         return TW_GONE;
@@ -234,15 +242,18 @@ static int cancel_and_wait(struct tw__sched_shard *shard, uint64_t id, enum tw_c
 
 int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
     struct tw__sched_value value = {NULL, NULL};
     enum tw_cancelled result = TW_GONE;
     int error = 0;
     if (shard != NULL) {
+        tw__sched_guest_comes(sched);
         tw__sched_lock(shard);
         error = cancel_and_wait(shard, id, &result, &value);
         tw__sched_unlock(shard);
         tw__sched_value_release(sched, &value);
+        tw__sched_guest_goes(sched);
     }
     if (found != NULL && error == 0)
         *found = result;
@@ -253,6 +264,7 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled 
 
 int tw__sched_task_again(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     int error = tw__sched_task_probe(shard, due_ns);
     if (error != 0)
         return error;
@@ -279,6 +291,7 @@ static int move_running(struct tw__sched_shard *shard, struct tw__sched_task *ta
 
 int tw__sched_task_move(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     if (shard->stopped)
         return TW_ESTOPPED;
     int error = task->state == TW__SCHED_RUNNING ? move_running(shard, task, due_ns)
@@ -290,6 +303,7 @@ int tw__sched_task_move(struct tw__sched_shard *shard, struct tw__sched_task *ta
 
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
     if (shard == NULL)
         return TW_EGONE;
@@ -302,6 +316,7 @@ int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns)
 
 int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     return tw_sched_move_at(sched, id, tw__add_saturating(tw__sched_clock_read(sched), delay_ns));
 }
 
@@ -310,6 +325,7 @@ int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns)
 int tw__sched_task_look(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
                         struct tw_task *seen)
 {
+    TW_ASSERT(tw__sched_locked(shard));
     if (task == NULL || (task->state == TW__SCHED_RUNNING && !tw__sched_task_goes_on(task)))
         return TW_EGONE;
     tw__sched_task_describe(shard, task, seen);
@@ -319,6 +335,8 @@ int tw__sched_task_look(const struct tw__sched_shard *shard, const struct tw__sc
 
 int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *seen)
 {
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(seen != NULL);
     struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
     if (shard == NULL)
         return TW_EGONE;

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The invariants of a shard, each with the words that name it. With TW_DEBUG 2 they are checked whenever a thread lets
+ * go of the shard's lock (lock.h), so after every change; the tests call them after every operation.
+ */
+#include "check.h"
+
+#include "pool.h"
+#include "table.h"
+
+#include <stdio.h>
+
+/* ---- S1 -------------------------------------------------------------------------------------------------- */
+
+/* How many tasks are in each state, and of the FREE ones how many have had their last generation. */
+struct census {
+    uint64_t in[TW__SCHED_RUNNING + 1];
+    uint64_t last_generation;
+};
+
+static uint32_t lines_of(const struct tw__sched_shard *shard)
+{
+    return shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
+}
+
+static struct census count_states(const struct tw__sched_shard *shard)
+{
+    struct census census = {{0}, 0};
+    for (uint32_t i = 0; i < lines_of(shard); i++) {
+        const struct tw__sched_task *task = tw__sched_task_at(shard, i);
+        census.in[task->state]++;
+        census.last_generation += task->state == TW__SCHED_FREE && task->generation == UINT32_MAX;
+    }
+    return census;
+}
+
+/* Whether the links of a list agree; counts them. */
+static bool links_agree(const struct tw__link *list, uint64_t *count)
+{
+    const struct tw__link *link = list;
+    for (; link->next != NULL && link->next->prev == link; link = link->next) {
+        if (link->next == list)
+            return true;
+        ++*count;
+    }
+    return false;
+}
+
+static bool all_ready(const struct tw__link *list)
+{
+    for (struct tw__link *at = list->next; at != list; at = at->next)
+        if (tw__sched_task_linked(at)->state != TW__SCHED_READY)
+            return false;
+    return true;
+}
+
+static bool ready_agrees(const struct tw__sched_shard *shard, uint64_t ready)
+{
+    const struct tw__link *lists[] = {&shard->ready, &shard->sent, &shard->aside};
+    uint64_t count = 0;
+    for (int i = 0; i < 3; i++)
+        if (!links_agree(lists[i], &count) || !all_ready(lists[i]))
+            return false;
+    return count == ready;
+}
+
+static bool busy_agrees(const struct tw__sched_shard *shard, uint64_t running)
+{
+    uint64_t count = 0;
+    if (!links_agree(&shard->busy, &count))
+        return false;
+    for (struct tw__link *at = shard->busy.next; at != &shard->busy; at = at->next)
+        if (tw__sched_call_linked(at)->task->state != TW__SCHED_RUNNING)
+            return false;
+    return count == running;
+}
+
+static uint64_t count_loose(const struct tw__sched_shard *shard)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < TW__SCHED_LOOSE; i++)
+        count += shard->loose[i] != NULL;
+    return count;
+}
+
+static int count_timer(void *arg, struct tw_timer *timer)
+{
+    struct census *census = arg;
+    census->in[((const struct tw__sched_task *)(const void *)timer)->state]++;
+    return 0;
+}
+
+/* The wheel holds the PENDING tasks, and those that were cancelled just now. */
+static bool wheel_agrees(const struct tw__sched_shard *shard, uint64_t pending)
+{
+    struct census filed = {{0}, 0};
+    tw_wheel_visit(shard->wheel, count_timer, &filed);
+    return filed.in[TW__SCHED_PENDING] == pending && filed.in[TW__SCHED_FREE] == count_loose(shard) &&
+           filed.in[TW__SCHED_READY] == 0 && filed.in[TW__SCHED_RUNNING] == 0;
+}
+
+/* A FREE task that is not in the free list is loose, or had its last generation. */
+static bool free_agrees(const struct tw__sched_shard *shard, const struct census *census)
+{
+    uint64_t count = 0;
+    for (uint32_t i = shard->free; i != TW__SCHED_NONE; i = tw__sched_task_at(shard, i)->next_free) {
+        if (i >= lines_of(shard) || tw__sched_task_at(shard, i)->state != TW__SCHED_FREE ||
+            count == shard->room)
+            return false;
+        count++;
+    }
+    uint64_t known = count + count_loose(shard), in_all = census->in[TW__SCHED_FREE];
+    return count == shard->room && known <= in_all && in_all - known <= census->last_generation;
+}
+
+static bool places_agree(const struct tw__sched_shard *shard, const struct census *census)
+{
+    return ready_agrees(shard, census->in[TW__SCHED_READY]) &&
+           busy_agrees(shard, census->in[TW__SCHED_RUNNING]) &&
+           wheel_agrees(shard, census->in[TW__SCHED_PENDING]) && free_agrees(shard, census);
+}
+
+/* ---- S2 -------------------------------------------------------------------------------------------------- */
+
+static bool key_finds(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                      const struct tw__sched_details *details)
+{
+    struct tw__sched_probe probe = tw__sched_table_probe(&shard->table, tw__sched_keyed_of(details)->tag);
+    const struct tw__sched_cell *cell;
+    while ((cell = tw__sched_probe_next(&probe)) != NULL)
+        if (cell->details == details)
+            return cell->index == task->index;
+    return false;
+}
+
+/* Whether every task that is not FREE is found; counts those with a key. */
+static bool ids_and_keys_find(const struct tw__sched_shard *shard, uint64_t *keys)
+{
+    for (uint32_t i = 0; i < lines_of(shard); i++) {
+        const struct tw__sched_task *task = tw__sched_task_at(shard, i);
+        if (task->state == TW__SCHED_FREE)
+            continue;
+        if (tw__sched_task_find(shard, tw__sched_task_id(shard, task)) != task)
+            return false;
+        const struct tw__sched_details *details = tw__sched_task_details(task);
+        if (details == NULL || details->key_size == 0)
+            continue;
+        ++*keys;
+        if (!key_finds(shard, task, details))
+            return false;
+    }
+    return true;
+}
+
+/* ---- S3 to S6 -------------------------------------------------------------------------------------------- */
+
+static bool counts_agree(const struct tw__sched_shard *shard, const struct census *census)
+{
+    const struct tw_sched_stats *stats = &shard->stats;
+    return stats->pending == census->in[TW__SCHED_PENDING] + census->in[TW__SCHED_READY] &&
+           stats->running == census->in[TW__SCHED_RUNNING] &&
+           stats->added + stats->again == stats->fired + stats->cancelled + stats->handed + stats->pending;
+}
+
+/* Whether no PENDING task is due before the tick until which the timer thread sleeps; a stopped shard lets it sleep. */
+static bool wakes_in_time(const struct tw__sched_shard *shard)
+{
+    if (shard->wake == 0 || shard->stopped)
+        return true;
+    for (uint32_t i = 0; i < lines_of(shard); i++) {
+        const struct tw__sched_task *task = tw__sched_task_at(shard, i);
+        if (task->state == TW__SCHED_PENDING && tw_timer_deadline(&task->timer) < shard->wake)
+            return false;
+    }
+    return true;
+}
+
+static bool stop_holds(const struct tw__sched_shard *shard)
+{
+    return !shard->stopped || shard->stats.added + shard->stats.fired == shard->at_stop;
+}
+
+/* Whether who asks the wheel will take the loose tasks out first. */
+static bool loose_are_known(const struct tw__sched_shard *shard)
+{
+    for (uint32_t i = 0; i < TW__SCHED_LOOSE; i++)
+        if (shard->loose[i] != NULL && (!shard->any_loose || shard->loose[i]->state != TW__SCHED_FREE))
+            return false;
+    return true;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------------------- */
+
+const char *tw__sched_shard_check(const struct tw__sched_shard *shard)
+{
+    TW_ASSERT(tw__sched_locked(shard));
+    uint64_t keys = 0;
+    const struct census census = count_states(shard);
+    if (!loose_are_known(shard))
+        return "S6: a cancelled task would be seen by who asks the wheel";
+    if (!places_agree(shard, &census))
+        return "S1: a task is not in the one place of its state";
+    if (!ids_and_keys_find(shard, &keys) || keys != shard->stats.keys)
+        return "S2: an id or a key does not find its task";
+    if (!counts_agree(shard, &census))
+        return "S3: the counts do not add up";
+    if (!wakes_in_time(shard))
+        return "S4: a task is due before the timer thread wakes up";
+    if (!stop_holds(shard))
+        return "S5: something was added, or has started, after the stop";
+    return NULL;
+}
+
+bool tw__sched_expect_sound(const struct tw__sched_shard *shard)
+{
+    const char *broken = tw__sched_shard_check(shard);
+    if (broken != NULL)
+        fprintf(stderr, "tickwheel: %s\n", broken);
+    return broken == NULL;
+}
+
+const char *tw__sched_check(const struct tw_sched *sched)
+{
+    const char *broken = NULL;
+    for (uint32_t i = 0; i < sched->options.shards && broken == NULL; i++) {
+        pthread_mutex_lock(&sched->shard[i].lock);
+        broken = tw__sched_shard_check(&sched->shard[i]);
+        pthread_mutex_unlock(&sched->shard[i].lock);
+    }
+    return broken;
+}
