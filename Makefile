@@ -11,7 +11,7 @@ REDISMODULE_DIR ?= build/redismodule
 
 # Quiet when all is well, the whole output when it is not.
 quietly = $(2) > $(1)/make.log 2>&1 || { cat $(1)/make.log; exit 1; }
-configure = mkdir -p $(1); $(call quietly,$(1),cmake -S . -B $(1) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(2))
+configure = mkdir -p $(1); $(call quietly,$(1),cmake -S . -B $(1) -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DTICKWHEEL_COMMAND=ON $(2))
 # The module wants the header of the server's module API: fetched, unless REDISMODULE_DIR= says where it lies.
 with_module = $(if $(filter build/redismodule,$(REDISMODULE_DIR)),tools/redismodule build/redismodule,true)
 module_options = -DTICKWHEEL_REDIS=ON -DREDISMODULE_DIR=$(abspath $(REDISMODULE_DIR))

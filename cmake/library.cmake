@@ -5,20 +5,24 @@
 #                     [LINKS LIBRARY...]      of others, which users do not see
 #                     [REQUIRES MODULE...])   their pkg-config names, for static linking
 #
-# makes the targets NAME_static and NAME_shared, tickwheel::PART_static and tickwheel::PART_shared to those who find the
-# package: PART is NAME without tickwheel_, and the library that has nothing but that name has no part. The package also
-# has tickwheel::PART (package.cmake.in), the shared one.
-include(GNUInstallDirs)
+# makes the targets NAME_static and NAME_shared. Other projects call them tickwheel::PART_static and
+# tickwheel::PART_shared, and the shared one tickwheel::PART too: PART is NAME without tickwheel_. The library that has
+# nothing but that name is tickwheel::static, tickwheel::shared and tickwheel::tickwheel. These names are the same in the
+# installed package (package.cmake.in), and here for a project that adds this one as a part of its own.
+if(TICKWHEEL_INSTALL)
+    include(GNUInstallDirs)
+endif()
 
 function(tickwheel_library name)
     cmake_parse_arguments(is "" "DESCRIPTION;OBJECTS" "SOURCES;NEEDS;LINKS;REQUIRES" ${ARGN})
     string(REGEX REPLACE "^tickwheel_?" "" part ${name})
     if(part)
-        set_property(GLOBAL APPEND PROPERTY TICKWHEEL_PARTS ${part})
+        set(short ${part})
         string(APPEND part "_")
     else()
-        set_property(GLOBAL APPEND PROPERTY TICKWHEEL_PARTS ${name})
+        set(short ${name})
     endif()
+    set_property(GLOBAL APPEND PROPERTY TICKWHEEL_PARTS ${short})
     set(sources ${is_SOURCES})
     if(is_OBJECTS)
         list(APPEND sources $<TARGET_OBJECTS:${is_OBJECTS}>)
@@ -28,13 +32,17 @@ function(tickwheel_library name)
         set(library ${name}_${kind})
         add_library(${library} ${KIND} ${sources})
         set_target_properties(${library} PROPERTIES OUTPUT_NAME ${name} EXPORT_NAME ${part}${kind}
-            ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+            ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+        add_library(tickwheel::${part}${kind} ALIAS ${library})
         target_include_directories(${library} PUBLIC
             $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
         list(TRANSFORM is_NEEDS APPEND _${kind} OUTPUT_VARIABLE needs)
         target_link_libraries(${library} PUBLIC ${needs} PRIVATE $<BUILD_INTERFACE:tickwheel_options> ${is_LINKS})
-        install(TARGETS ${library} EXPORT tickwheel)
+        if(TICKWHEEL_INSTALL)
+            install(TARGETS ${library} EXPORT tickwheel)
+        endif()
     endforeach()
+    add_library(tickwheel::${short} ALIAS ${name}_shared)
     set(map ${CMAKE_CURRENT_SOURCE_DIR}/${name}.map)
     set_target_properties(${name}_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
         LINK_DEPENDS ${map})
@@ -42,6 +50,9 @@ function(tickwheel_library name)
         set_target_properties(${name}_shared PROPERTIES INSTALL_RPATH $ORIGIN)
     endif()
     target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map})
+    if(NOT TICKWHEEL_INSTALL)
+        return()
+    endif()
 
     foreach(dir INCLUDEDIR LIBDIR) # below the prefix, unless the packager has said where
         set(PC_${dir} "${CMAKE_INSTALL_${dir}}")
@@ -58,6 +69,6 @@ function(tickwheel_library name)
     list(FILTER links INCLUDE REGEX "^(m|ev)$") # what has no pkg-config file
     list(TRANSFORM links PREPEND -l)
     list(JOIN links " " PC_LIBS_PRIVATE)
-    configure_file(${PROJECT_SOURCE_DIR}/cmake/library.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
-    install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/library.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()

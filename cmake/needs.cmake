@@ -1,0 +1,48 @@
+# Looks for all that the slices need, and decides which of them are built. src/loops looks for the library of each loop itself.
+include(CheckIncludeFile)
+find_package(PkgConfig QUIET)
+set_property(GLOBAL PROPERTY tickwheel_built "the wheel")
+find_path(TICKWHEEL_SODIUM_INCLUDE sodium.h)
+set(sodium TICKWHEEL_SODIUM_INCLUDE libsodium "Debian: libsodium-dev")
+tickwheel_needs(SCHED ${sodium})
+
+check_include_file(sys/epoll.h TICKWHEEL_HAS_EPOLL)
+tickwheel_needs(LOOPS TICKWHEEL_HAS_EPOLL sys/epoll.h Linux)
+
+# libbsd gives the model's tree and is needed for its header alone.
+if(TICKWHEEL_COMMAND OR TICKWHEEL_TESTS)
+    find_path(BSD_TREE_INCLUDE bsd/sys/tree.h)
+endif()
+set(bsd BSD_TREE_INCLUDE libbsd "Debian: libbsd-dev")
+set(pkgconfig PKG_CONFIG_FOUND pkg-config "Debian: pkg-config")
+
+if(TICKWHEEL_COMMAND)
+    find_package(ZLIB QUIET)
+    if(PKG_CONFIG_FOUND)
+        pkg_check_modules(ZSTD QUIET IMPORTED_TARGET libzstd)
+        pkg_check_modules(JANSSON QUIET IMPORTED_TARGET jansson)
+        pkg_check_modules(HIREDIS QUIET IMPORTED_TARGET hiredis)
+        pkg_check_modules(NCURSES QUIET IMPORTED_TARGET ncursesw)
+    endif()
+endif()
+tickwheel_needs(COMMAND TICKWHEEL_BUILDS_SCHED "the scheduler" TICKWHEEL_SCHED ${pkgconfig} ${bsd}
+    ZLIB_FOUND zlib "Debian: zlib1g-dev" ZSTD_FOUND libzstd "Debian: libzstd-dev" JANSSON_FOUND jansson "Debian: libjansson-dev"
+    HIREDIS_FOUND hiredis "Debian: libhiredis-dev" NCURSES_FOUND ncurses "Debian: libncurses-dev")
+
+# The header of the server's module API is not part of this repository.
+if(TICKWHEEL_REDIS)
+    unset(REDISMODULE_INCLUDE CACHE)
+    find_path(REDISMODULE_INCLUDE redismodule.h HINTS ${REDISMODULE_DIR} ${PROJECT_SOURCE_DIR}/build/redismodule)
+endif()
+tickwheel_needs(REDIS ${sodium} REDISMODULE_INCLUDE redismodule.h
+    "tools/redismodule build/redismodule fetches it, or say where it lies with -DREDISMODULE_DIR=FOLDER")
+
+if(TICKWHEEL_TESTS)
+    find_program(TICKWHEEL_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH) # Debian's own has the modules that tests use
+    find_program(TICKWHEEL_PYTHON python3)
+    if(PKG_CONFIG_FOUND)
+        pkg_check_modules(CMOCKA QUIET IMPORTED_TARGET cmocka)
+    endif()
+endif()
+tickwheel_needs(TESTS ${pkgconfig} ${bsd} CMOCKA_FOUND cmocka "Debian: libcmocka-dev"
+    TICKWHEEL_PYTHON python3 "Debian: python3")

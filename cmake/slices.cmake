@@ -1,0 +1,54 @@
+# The slices of the build, besides the wheel, which is always built and needs nothing.
+
+# Makes the option TICKWHEEL_<SLICE>: ON, OFF or AUTO.
+function(tickwheel_slice slice title default)
+    set(TICKWHEEL_${slice} ${default} CACHE STRING "Build ${title}: ON, OFF, or AUTO, which is when all that it needs is found")
+    set_property(CACHE TICKWHEEL_${slice} PROPERTY STRINGS AUTO ON OFF)
+    set_property(GLOBAL PROPERTY tickwheel_title_${slice} "${title}")
+endfunction()
+
+#   tickwheel_needs(SLICE [FOUND "name" "where from"]...)
+#
+# decides whether the slice is built and sets TICKWHEEL_BUILDS_<SLICE>. Each need is three words: a variable that is true
+# when the need is met, its name for people, and where it comes from. With AUTO the slice is built when all its needs are
+# met; with ON the configuration ends when one is not, and names it.
+function(tickwheel_needs slice)
+    set(missing)
+    set(needs ${ARGN})
+    while(needs)
+        list(POP_FRONT needs found name from)
+        if(NOT ${found})
+            list(APPEND missing "${name} (${from})")
+        endif()
+    endwhile()
+    list(JOIN missing ", " missing)
+    get_property(title GLOBAL PROPERTY tickwheel_title_${slice})
+    set(builds OFF)
+    if(NOT TICKWHEEL_${slice})
+        tickwheel_left_out("${title}: TICKWHEEL_${slice} is ${TICKWHEEL_${slice}}")
+    elseif(NOT missing)
+        set(builds ON)
+        set_property(GLOBAL APPEND PROPERTY tickwheel_built "${title}")
+    elseif(TICKWHEEL_${slice} STREQUAL "AUTO")
+        tickwheel_left_out("${title}: missing ${missing}")
+    else()
+        message(FATAL_ERROR "TICKWHEEL_${slice} is ${TICKWHEEL_${slice}}, but ${title} cannot be built. Missing: ${missing}.")
+    endif()
+    set(TICKWHEEL_BUILDS_${slice} ${builds} PARENT_SCOPE)
+endfunction()
+
+# Notes for the summary a part that is left out, and why.
+function(tickwheel_left_out text)
+    set_property(GLOBAL APPEND PROPERTY tickwheel_left_out "${text}")
+endfunction()
+
+# Tells what is built and what is left out.
+function(tickwheel_summary)
+    get_property(built GLOBAL PROPERTY tickwheel_built)
+    get_property(left_out GLOBAL PROPERTY tickwheel_left_out)
+    list(JOIN built ", " built)
+    message(STATUS "Tickwheel ${PROJECT_VERSION}: ${built}")
+    foreach(text ${left_out})
+        message(STATUS "  without ${text}")
+    endforeach()
+endfunction()
