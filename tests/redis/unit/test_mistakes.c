@@ -277,7 +277,7 @@ static void each_mistake_of_the_caller_is_an_assertion(void **state)
     schedule = open_one();
     one = put_one(schedule, "one", START + 5, START);
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++)
-        assert_true(dies(mistakes[i].mistake, NULL, mistakes[i].assertion));
+        assert_dies(mistakes[i].mistake(NULL), mistakes[i].assertion);
     close_one(schedule);
 }
 
