@@ -8,7 +8,7 @@
 
 #include "sums.h"
 
-/* ---- places ---------------------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------------------- */
 
 enum { OF_PLACE = TW__TASK_QUEUED | TW__TASK_HELD | TW__TASK_BEHIND };
 
@@ -106,7 +106,7 @@ const char *tw__check_places(const struct tw__schedules *schedules)
     return check_waiting(&places);
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------------------ */
 
 struct blocks {
     const struct tw__memory *memory;
@@ -170,7 +170,7 @@ const char *tw__check_sums(const struct tw__schedules *schedules)
     return fault;
 }
 
-/* ---- routes ----------------------------------------------------------------------------------------------------- */
+/* ---- routes ---------------------------------------------------------------------------------------------- */
 
 struct routes {
     const struct tw__schedule *schedule;
@@ -217,7 +217,7 @@ const char *tw__check_routes(const struct tw__schedule *schedule)
     return routes.fault;
 }
 
-/* ---- everything -------------------------------------------------------------------------------------------------- */
+/* ---- everything ------------------------------------------------------------------------------------------ */
 
 struct filed {
     uint64_t wheel, behind, queued;

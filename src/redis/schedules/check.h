@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Checkers of the named invariants: of places (P, head of place.c), of sums (C, head of sums.c), of routes (R, head of
- * route.c), of tables (T, head of table.c). Each returns NULL, or which invariant does not hold.
+ * Checkers of the named invariants: of places (P, head of place.c), of sums (C, head of sums.c), of routes (R,
+ * head of route.c), of tables (T, head of table.c). Each returns NULL, or which invariant does not hold.
  */
 #ifndef TW_REDIS_CHECK_H
 #define TW_REDIS_CHECK_H

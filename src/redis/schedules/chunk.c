@@ -5,13 +5,13 @@
  *     chunk:  version 1, tasks to the end
  *     task:   route, due - due of the task before (the first: due), flags, [every, times], id size, id,
  *             payload size, payload as it is packed in memory
- *     route:  its number in this chunk; a number that is new is one more than the last, and its definition follows:
+ *     route:  its number in this chunk; a new number is one more than the last, and its definition follows:
  *             kind, late, maxlen, late_ms, target size, target
  *     flags:  1 it repeats; from bit 4 on the tries that failed
  *     times:  0 means for ever
  *
- * Tasks are in the order in which they will fire, so differences are small and equals keep their order. A chunk stands
- * for itself: it can be read without the ones before it.
+ * Tasks are in the order in which they will fire, so differences are small and equals keep their order. A chunk
+ * stands for itself: it can be read without the ones before it.
  *
  * What is read may come from a file that was damaged, or from RESTORE: every size is checked.
  */
@@ -28,7 +28,7 @@
 
 enum { VERSION = 1 };
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------------------- */
 
 void tw__chunks_init(struct tw__chunks *chunks, const struct tw__schedule *schedule)
 {
@@ -119,7 +119,7 @@ bool tw__chunks_next(struct tw__chunks *chunks, struct tw__bytes *bytes)
     return true;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------- */
 
 struct reader {
     const char *at, *end; /* at NULL: the bytes are not a chunk */

@@ -22,8 +22,8 @@ void tw__chunks_init(struct tw__chunks *chunks, const struct tw__schedule *sched
 bool tw__chunks_next(struct tw__chunks *chunks, struct tw__bytes *bytes);
 void tw__chunks_fini(struct tw__chunks *chunks);
 
-/* Puts a chunk's tasks into a schedule. A task that is there already is replaced. Returns false when the bytes are not a
- * chunk; then some of its tasks may be in. */
+/* Puts a chunk's tasks into a schedule. A task that is there already is replaced. Returns false when the bytes
+ * are not a chunk; then some of its tasks may be in. */
 bool tw__chunk_read(struct tw__schedule *schedule, struct tw__bytes bytes, uint64_t now_ms);
 
 #endif

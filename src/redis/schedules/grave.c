@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The server may free a value on a background thread (UNLINK, FLUSHALL ASYNC). Tasks are linked into the wheel with
- * tasks of other schedules, so that thread must not touch them: it puts the schedule on the list of graves, the one
- * thing here that has a lock, and the server's own thread takes the tasks out, a few at a time.
+ * The server may free a value on a background thread (UNLINK, FLUSHALL ASYNC). Tasks are linked into the wheel
+ * with tasks of other schedules, so that thread must not touch them: it puts the schedule on the list of
+ * graves, the one thing here that has a lock, and the server's own thread takes the tasks out, a few at a time.
  */
 #include "grave.h"
 

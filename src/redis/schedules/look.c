@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking for some of a schedule's tasks: through the wheel, as far ahead as need be, or through the table of the schedule,
- * whichever is less work.
+ * Looking for some of a schedule's tasks: through the wheel, as far ahead as need be, or through the table of
+ * the schedule, whichever is less work.
  */
 #include "look.h"
 
@@ -84,8 +84,8 @@ static void look_in_route(void *entry, void *arg)
         queues->enough = look_in_queue(queues->look, &route->queue);
 }
 
-/* Looks at the tasks that are due up to `to` wherever they wait. Returns whether that was done before `most` had been
- * seen. */
+/* Looks at the tasks that are due up to `to` wherever they wait. Returns whether that was done before `most`
+ * had been seen. */
 static bool look_through_wheel(struct look *look)
 {
     const struct tw__schedules *schedules = look->schedule->schedules;
@@ -160,8 +160,8 @@ static void keep_if_wanted(struct look *look, struct tw__task *task)
 
 enum { NEAR_MS = 1000, FURTHER = 4, FEW = 256, WHEEL_SHARE = 16 };
 
-/* How many tasks may be looked at through the wheel before all of a schedule are looked at through its table. In
- * the wheel the tasks have to be fetched one after the other, so each takes some times as long. */
+/* How many tasks may be looked at through the wheel before all of a schedule are looked at through its table.
+ * In the wheel the tasks have to be fetched one after the other, so each takes some times as long. */
 static uint64_t most_in_wheel(const struct tw__schedule *schedule)
 {
     uint64_t all = tw__table_count(&schedule->tasks);
@@ -176,7 +176,8 @@ static uint64_t first_look(const struct look *look, uint64_t now_ms)
     return next != TW_NEVER && next > start ? next : start;
 }
 
-/* Looks further and further ahead until enough have been found; through the table as soon as that is less work. */
+/* Looks further and further ahead until enough have been found; through the table as soon as that is less
+ * work. */
 static void find_earliest(struct look *look, uint64_t now_ms)
 {
     uint64_t to = look->to, start = first_look(look, now_ms);

@@ -14,8 +14,9 @@ struct tw__wanted {
     uint64_t drain; /* if not 0: no held tasks, and none whose route refused this TW.DRAIN or a later one */
 };
 
-/* Up to `limit` of the tasks that are wanted, in the order of delivery, into `task`. Returns how many. Cost: a look at the
- * tasks of all schedules that are due before the last one, or at all tasks of this schedule, whichever are fewer. */
+/* Up to `limit` of the tasks that are wanted, in the order of delivery, into `task`. Returns how many. Cost: a
+ * look at the tasks of all schedules that are due before the last one, or at all tasks of this schedule,
+ * whichever are fewer. */
 size_t tw__look_wanted(const struct tw__schedule *schedule, const struct tw__wanted *wanted, uint64_t now_ms,
                        size_t limit, struct tw__task **task);
 /* The same of the tasks with from <= due <= to. */

@@ -5,18 +5,20 @@
  *     pattern   u s e r : * 7           positions   0   1   2   3   4   5
  *                                       take     u   s   e   r   :   7, and a star stands before position 5
  *
- * A bit for each position tells whether the bytes so far may have led there. A byte moves each bit whose position takes the
- * byte on to the next position; a bit that has a star before its position stays as well. The id matches if its end finds the bit
- * behind the last position set. So each byte of an id costs a few operations for 64 positions at once, and no pattern costs
- * more than another of its length. The idea is that of Baeza-Yates and Gonnet ("A new approach to text searching",
- * 1992), with the stars of Wu and Manber (1992).
+ * A bit for each position tells whether the bytes so far may have led there. A byte moves each bit whose
+ * position takes the byte on to the next position; a bit that has a star before its position stays as well. The
+ * id matches if its end finds the bit behind the last position set. So each byte of an id costs a few
+ * operations for 64 positions at once, and no pattern costs more than another of its length. The idea is that
+ * of Baeza-Yates and Gonnet ("A new approach to text searching", 1992), with the stars of Wu and Manber (1992).
  *
- * Rejected: going back to the last star when a byte does not fit, as fnmatch() does. That needs pattern times id in the worst
- * case. "*aaaa...b", a hundred thousand bytes of it, and an id of a million times "a" kept a server busy for minutes; with a
- * pattern of 255 bytes each such id would take a third of a second still, and here it takes some milliseconds.
+ * Rejected: going back to the last star when a byte does not fit, as fnmatch() does. That needs pattern times
+ * id in the worst case. "*aaaa...b", a hundred thousand bytes of it, and an id of a million times "a" kept a
+ * server busy for minutes; with a pattern of 255 bytes each such id would take a third of a second still, and
+ * here it takes some milliseconds.
  *
- * Which patterns match which ids is meant to be the same as in the server, with two exceptions. Bytes above 127 are numbers
- * above 127, so [a-\xff] has all of them, where a signed char would be negative. A star matches an id without bytes.
+ * Which patterns match which ids is meant to be the same as in the server, with two exceptions. Bytes above 127
+ * are numbers above 127, so [a-\xff] has all of them, where a signed char would be negative. A star matches an
+ * id without bytes.
  */
 #include "match.h"
 
@@ -33,7 +35,7 @@ static bool bit_is_set(const uint64_t *words, uint32_t position)
     return words[position / 64] >> position % 64 & 1;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------- */
 
 /* The part of a pattern's text that is not read yet. */
 struct text {
@@ -106,7 +108,7 @@ void tw__pattern_read(struct tw__pattern *pattern, struct tw__bytes bytes)
     }
 }
 
-/* ---- matching ------------------------------------------------------------------------------------------------ */
+/* ---- matching -------------------------------------------------------------------------------------------- */
 
 /* Moves the bits on for one byte. Returns whether any is left. */
 static bool step(const struct tw__pattern *pattern, uint64_t *at, unsigned char byte)

@@ -2,7 +2,7 @@
  *
  * Patterns of ids, as the server has them in KEYS and SCAN:
  *
- *     *      any bytes, or none            [abc]   one of these bytes       \x    the byte x, whatever it means elsewhere
+ *     *      any bytes, or none            [abc]   one of these bytes       \x    the byte x, as it is
  *     ?      any one byte                  [a-z]   one of this range        else  the byte itself
  *                                          [^a]    any byte but these
  *

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Where memory comes from. In the module it is the server's, which counts it as its own and can move it (active
- * defragmentation). It never answers NULL, as the server ends its process first; tables alone get along with NULL.
+ * defragmentation). It never answers NULL, as the server ends its process first; tables alone get along with
+ * NULL.
  */
 #ifndef TW_REDIS_MEMORY_H
 #define TW_REDIS_MEMORY_H

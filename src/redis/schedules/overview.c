@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * All schedules at once, for those who watch a server: how many tasks fall due when, and which schedules have most.
+ * All schedules at once, for those who watch a server: how many tasks fall due when, and which schedules have
+ * most.
  *
- * The forecast is read from the wheel that all schedules share, as far as a budget goes, for the server does nothing
- * else meanwhile. If more is due than that, it is estimated from a sample: of all tasks, one schedule's after the
- * other's, every so-manyth is wanted, and each schedule gives as many as fall to it. The tables of ids are in the order
- * of a keyed hash, so what lies from anywhere in a table on is a fair sample of its schedule. Where it begins is drawn anew
- * for each: schedules that have the same ids have them in the same order. Rejected: the first tasks of the wheel alone,
- * which say nothing of the seconds after them; some of the largest schedules alone, which say nothing of a million
- * small ones.
+ * The forecast is read from the wheel that all schedules share, as far as a budget goes, for the server does
+ * nothing else meanwhile. If more is due than that, it is estimated from a sample: of all tasks, one schedule's
+ * after the other's, every so-manyth is wanted, and each schedule gives as many as fall to it. The tables of
+ * ids are in the order of a keyed hash, so what lies from anywhere in a table on is a fair sample of its
+ * schedule. Where it begins is drawn anew for each: schedules that have the same ids have them in the same
+ * order. Rejected: the first tasks of the wheel alone, which say nothing of the seconds after them; some of the
+ * largest schedules alone, which say nothing of a million small ones.
  */
 #include "overview.h"
 
@@ -18,11 +19,9 @@
 enum {
     AHEAD_MAX = 20000,     /* tasks in the wheel, and tasks of a sample: a millisecond or two each */
     SCHEDULES_MAX = 20000, /* looked at, to find the largest and for a sample */
-    /* schedules of which a sample is taken, a task of each: each is some misses of the cache */
-    SAMPLED_MAX = 4000,
-    QUEUE_MAX =
-        1000, /* tasks of a queue, looked at for the oldest: they are about in order; and queues of routes */
-    PAST_MAX = 20000 /* tasks in the wheels, counted: a millisecond or two */
+    SAMPLED_MAX = 4000,    /* schedules that give a sample of a task each: some misses of the cache for each */
+    QUEUE_MAX = 1000, /* tasks of a queue, looked at for the oldest, as they are about in order; and queues */
+    PAST_MAX = 20000  /* tasks in the wheels, counted: a millisecond or two */
 };
 
 struct ahead {
@@ -32,7 +31,7 @@ struct ahead {
     uint64_t skip, seen, wanted; /* of a sample */
 };
 
-/* ---- the largest --------------------------------------------------------------------------------------------- */
+/* ---- the largest ----------------------------------------------------------------------------------------- */
 
 /* Puts a schedule among the largest so far. */
 static size_t insert(const struct tw__schedule **largest, size_t count, size_t limit,
@@ -59,7 +58,7 @@ size_t tw__overview_largest(const struct tw__schedules *schedules, const struct 
     return count;
 }
 
-/* ---- the forecast -------------------------------------------------------------------------------------------- */
+/* ---- the forecast ---------------------------------------------------------------------------------------- */
 
 static void count_task(struct ahead *ahead, const struct tw__task *task)
 {
@@ -124,8 +123,8 @@ static uint32_t schedules_looked_at(const struct tw__schedules *schedules, uint6
     return count;
 }
 
-/* Takes a sample of `wanted` tasks out of `all` that the schedules have which are looked at. Requires: wanted <= all, so
- * that no schedule is to give more tasks than it has. */
+/* Takes a sample of `wanted` tasks out of `all` that the schedules have which are looked at. Requires: wanted
+ * <= all, so that no schedule is to give more tasks than it has. */
 static void sample_all(struct ahead *ahead, uint64_t wanted, uint64_t all)
 {
     uint64_t passed = 0, given = 0;
@@ -168,7 +167,7 @@ bool tw__overview_forecast(struct tw__schedules *schedules, uint64_t now_ms, uin
     return exact;
 }
 
-/* ---- overdue -------------------------------------------------------------------------------------------------- */
+/* ---- overdue --------------------------------------------------------------------------------------------- */
 
 struct overdue {
     const struct tw__schedules *schedules;

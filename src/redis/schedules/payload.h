@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Payloads: how many strings there are, then one string after the other, each with its size. Numbers are varints.
+ * Payloads: how many strings there are, then one string after the other, each with its size. Numbers are
+ * varints.
  */
 #ifndef TW_REDIS_PAYLOAD_H
 #define TW_REDIS_PAYLOAD_H
@@ -19,7 +20,8 @@ struct tw__payload {
 
 /* Reads the next string. Requires: count > 0. */
 struct tw__bytes tw__payload_next(struct tw__payload *payload);
-/* The bytes of its strings alone, or of every second one from the first on: the fields of a Stream's payload. */
+/* The bytes of its strings alone, or of every second one from the first on: the fields of a Stream's
+ * payload. */
 uint64_t tw__payload_bytes(struct tw__payload payload);
 uint64_t tw__payload_field_bytes(struct tw__payload payload);
 

@@ -2,21 +2,21 @@
  *
  * Where tasks wait. state.h has the overview.
  *
- * The wheel counts milliseconds of the wall clock, as the server's own expiries do. A task whose time the wheel has
- * passed cannot be filed there with that time, so it goes to the queue of tasks whose time had passed when they were filed,
- * which keeps it. Its moment comes when nothing is left that was due before it was filed.
+ * The wheel counts milliseconds of the wall clock, as the server's own expiries do. A task whose time the wheel
+ * has passed cannot be filed there with that time, so it goes to the queue of tasks whose time had passed when
+ * they were filed, which keeps it. Its moment comes when nothing is left that was due before it was filed.
  *
- * The wheel's time never goes back; the wall clock may. Then there are times that the wheel has passed and that are yet
- * to come: tasks for these go to a second wheel, `behind`, which stands at the true time. It is dropped when the clock
- * has caught up. Rejected: filing all tasks again in a new wheel, which would stop the server for a second at ten
- * million tasks.
+ * The wheel's time never goes back; the wall clock may. Then there are times that the wheel has passed and that
+ * are yet to come: tasks for these go to a second wheel, `behind`, which stands at the true time. It is dropped
+ * when the clock has caught up. Rejected: filing all tasks again in a new wheel, which would stop the server
+ * for a second at ten million tasks.
  *
  * Invariants
  * P1 A task of a schedule is in one wheel or one queue, unless tw__place_take() has taken it.
- * P2 Its flags say where: none in the main wheel, TW__TASK_BEHIND in the second one, TW__TASK_QUEUED in the queues of
- *    overdue and of past tasks, TW__TASK_HELD besides in the queue of its own route.
- * P3 A route whose queue is not empty either waits for its retry or is in the list of turns; one whose queue is empty,
- *    neither.
+ * P2 Its flags say where: none in the main wheel, TW__TASK_BEHIND in the second one, TW__TASK_QUEUED in the
+ *    queues of overdue and of past tasks, TW__TASK_HELD besides in the queue of its own route.
+ * P3 A route whose queue is not empty either waits for its retry or is in the list of turns; one whose queue is
+ *    empty, neither.
  * P4 Each schedule counts its tasks that are in queues.
  */
 #include "place.h"
@@ -27,7 +27,7 @@
 #include "check.h"
 #include "sums.h"
 
-/* ---- filing ----------------------------------------------------------------------------------------------------- */
+/* ---- filing ---------------------------------------------------------------------------------------------- */
 
 int tw__place_init(struct tw__schedules *schedules, uint64_t now_ms, uint64_t monotonic_ms)
 {
@@ -79,7 +79,8 @@ static void enqueue(struct tw__schedules *schedules, struct tw__task *task, stru
     tw__sums_queued(tw__schedule_of(schedules, task), 1);
 }
 
-/* Files a task of one wheel for times to come in another one; what came due meanwhile, and was not taken, in the queue. */
+/* Files a task of one wheel for times to come in another one; what came due meanwhile, and was not taken, in
+ * the queue. */
 static void file_behind(struct tw__schedules *schedules, struct tw_wheel *behind, struct tw__task *task,
                         uint64_t now_ms)
 {
@@ -140,10 +141,10 @@ void tw__place_file(struct tw__schedules *schedules, struct tw__task *task, uint
     tw__check_changed(schedules, tw__check_places);
 }
 
-/* ---- targets that refuse ---------------------------------------------------------------------------------------- */
+/* ---- targets that refuse --------------------------------------------------------------------------------- */
 
-/* While a task is held, its upper bits are the waits that its route had counted before: so a wait counts for all that are
- * held, whatever their number. */
+/* While a task is held, its upper bits are the waits that its route had counted before: so a wait counts for
+ * all that are held, whatever their number. */
 static uint32_t held_tries(const struct tw__schedules *schedules, const struct tw__task *task)
 {
     return (tw__route_of(schedules, task)->waits - tw__task_tries(task)) & TW__TRIES_MAX;
@@ -215,7 +216,7 @@ void tw__place_put_back(struct tw__schedules *schedules, struct tw__task *task)
     tw__check_changed(schedules, tw__check_places);
 }
 
-/* ---- other times -------------------------------------------------------------------------------------------------- */
+/* ---- other times ----------------------------------------------------------------------------------------- */
 
 /* Takes a task out of its route's queue. */
 static void let_go(struct tw__schedules *schedules, struct tw__task *task)
@@ -275,7 +276,7 @@ void tw__place_refile(struct tw__schedules *schedules, struct tw__task *task, ui
     tw__check_changed(schedules, tw__check_places);
 }
 
-/* ---- taking out --------------------------------------------------------------------------------------------------- */
+/* ---- taking out ------------------------------------------------------------------------------------------ */
 
 static enum tw__taken take_from(struct tw_wheel *wheel, uint64_t now_ms, uint32_t *budget,
                                 struct tw__task **task)
@@ -330,8 +331,8 @@ static struct tw__task *take_turn(struct tw__schedules *schedules, uint32_t *bud
     return task;
 }
 
-/* Takes what is due first of the queues and the wheel. A task of the queue of past ones goes by when it was filed, whatever its
- * due time; else a task that repeats and is an age behind would keep all others waiting. */
+/* Takes what is due first of the queues and the wheel. A task of the queue of past ones goes by when it was
+ * filed, whatever its due time; else a task that repeats and is an age behind would keep all others waiting. */
 static enum tw__taken take_first(struct tw__schedules *schedules, uint64_t now_ms, uint32_t *budget,
                                  struct tw__task **task)
 {
@@ -390,7 +391,7 @@ uint64_t tw__place_next_work(const struct tw__schedules *schedules)
     return next;
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------------------- */
 
 /* Merges two lists that are linked by `next` alone, equals from the first. */
 static struct tw__link *merge(struct tw__link *a, struct tw__link *b)

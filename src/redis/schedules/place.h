@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where tasks wait: filing them, taking them out when they are due, holding them while their target refuses. How: head of
- * place.c.
+ * Where tasks wait: filing them, taking them out when they are due, holding them while their target refuses.
+ * How: head of place.c.
  */
 #ifndef TW_REDIS_PLACE_H
 #define TW_REDIS_PLACE_H
 
 #include "state.h"
 
-/* Makes the wheels: that of tasks counts the wall clock's milliseconds, that of retries a monotonic clock's. Returns 0 or
- * -1: no memory. */
+/* Makes the wheels: that of tasks counts the wall clock's milliseconds, that of retries a monotonic clock's.
+ * Returns 0 or -1: no memory. */
 int tw__place_init(struct tw__schedules *schedules, uint64_t now_ms, uint64_t monotonic_ms);
 /* Frees the wheels. */
 void tw__place_fini(struct tw__schedules *schedules);
 
-/* ---- filing ------------------------------------------------------------------------------------------------ */
+/* ---- filing ---------------------------------------------------------------------------------------------- */
 
 /* Files a task. Requires: it is filed nowhere. */
 void tw__place_file(struct tw__schedules *schedules, struct tw__task *task, uint64_t due_ms, uint64_t now_ms);
@@ -31,28 +31,29 @@ void tw__place_file_overdue(struct tw__schedules *schedules, struct tw__task *ta
 /* Puts a task that was taken out back to where it was taken from. Requires: it is filed nowhere. */
 void tw__place_put_back(struct tw__schedules *schedules, struct tw__task *task);
 
-/* ---- targets that refuse ----------------------------------------------------------------------------------- */
+/* ---- targets that refuse --------------------------------------------------------------------------------- */
 
-/* Whether others for the same target are held, so that this task has to wait behind them, unless it is their probe. */
+/* Whether others for the same target are held, so that this task has to wait behind them, unless it is their
+ * probe. */
 bool tw__place_is_blocked(const struct tw__schedules *schedules, const struct tw__task *task);
 /* Puts a task at the end of its route's queue. Requires: it is filed nowhere, the queue is not empty. */
 void tw__place_hold(struct tw__schedules *schedules, struct tw__task *task);
-/* Puts it before all in its route's queue, which then waits until `retry_ms` on the monotonic clock. Requires: it is filed
- * nowhere. */
+/* Puts it before all in its route's queue, which then waits until `retry_ms` on the monotonic clock. Requires:
+ * it is filed nowhere. */
 void tw__place_hold_first(struct tw__schedules *schedules, struct tw__task *task, uint64_t retry_ms);
-/* A route's wait is over: the first of its queue is what tw__place_take() gives next, and then the others. Requires: the queue is
- * not empty. */
+/* A route's wait is over: the first of its queue is what tw__place_take() gives next, and then the others.
+ * Requires: the queue is not empty. */
 void tw__place_give_turn(struct tw__route *route);
 /* A route's queue is empty: it waits for nothing. */
 void tw__place_rest(struct tw__route *route);
 /* Tries to deliver a task that failed. A wait for the target counts for all that are held by it. */
 uint32_t tw__place_tries(const struct tw__schedules *schedules, const struct tw__task *task);
 
-/* ---- taking out -------------------------------------------------------------------------------------------- */
+/* ---- taking out ------------------------------------------------------------------------------------------ */
 
 enum tw__taken { TW__TAKEN_NONE, TW__TAKEN_TASK, TW__TAKEN_MORE };
-/* Takes the task out that is due next at `now_ms`, of the wheel or, if `queued`, of the queues. TW__TAKEN_MORE: the budget is
- * used up. Detached schedules' tasks are passed over. */
+/* Takes the task out that is due next at `now_ms`, of the wheel or, if `queued`, of the queues. TW__TAKEN_MORE:
+ * the budget is used up. Detached schedules' tasks are passed over. */
 enum tw__taken tw__place_take(struct tw__schedules *schedules, uint64_t now_ms, bool queued, uint32_t *budget,
                               struct tw__task **task);
 /* Whether tasks wait that could be delivered now. */

@@ -25,7 +25,7 @@ void tw__route_key(const void *entry, const char **bytes, size_t *size)
     *size = route->key_size;
 }
 
-/* ---- plans --------------------------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------------------- */
 
 enum { ROUTE_FIXED = 2 + 2 * sizeof(uint64_t) }; /* kind, late, maxlen, late_ms: before the target */
 
@@ -59,7 +59,7 @@ static bool plan_is_of(const struct tw__plan *plan, const struct tw__route *rout
            memcmp(plan->target.at, other.target.at, other.target.size) == 0;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------------------- */
 
 static const uint32_t NO_INDEX = UINT32_MAX;
 
@@ -86,7 +86,7 @@ static void free_index(struct tw__schedules *schedules, uint32_t index)
     schedules->route_free = index;
 }
 
-/* ---- making and freeing ------------------------------------------------------------------------------------------- */
+/* ---- making and freeing ---------------------------------------------------------------------------------- */
 
 static void free_route(struct tw__route *route)
 {

@@ -12,7 +12,8 @@ void tw__route_key(const void *entry, const char **bytes, size_t *size);
 
 struct tw__plan tw__route_plan(const struct tw__route *route);
 
-/* The route of a plan, made if need be. It stays while it has tasks, is kept, or is the one that was asked for last. */
+/* The route of a plan, made if need be. It stays while it has tasks, is kept, or is the one that was asked for
+ * last. */
 struct tw__route *tw__route_for(struct tw__schedule *schedule, const struct tw__plan *plan);
 /* Keeps a route; and lets go of it again: then it is freed if nobody wants it. Each task keeps its route. */
 void tw__route_keep(struct tw__route *route);

@@ -13,7 +13,7 @@
 #include "route.h"
 #include "sums.h"
 
-/* ---- attached and detached -------------------------------------------------------------------------------------- */
+/* ---- attached and detached ------------------------------------------------------------------------------- */
 
 struct tw__schedule *tw__schedule_new(struct tw__schedules *schedules)
 {
@@ -69,7 +69,7 @@ size_t tw__schedule_bytes(const struct tw__schedule *schedule)
     return schedule->bytes;
 }
 
-/* ---- tasks ----------------------------------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------------------- */
 
 uint64_t tw__schedule_hash(const struct tw__schedules *schedules, struct tw__bytes id)
 {

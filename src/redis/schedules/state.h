@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Schedules, the routes of their tasks, and all that the schedules of a process share. Times and memory come from
- * outside; nothing here knows a server.
+ * Schedules, the routes of their tasks, and all that the schedules of a process share. Times and memory come
+ * from outside; nothing here knows a server.
  *
  *     schedule:  id -> task                task -> route -> schedule
  *                (target, options) -> route
  *
- * A task waits in one of four places: in the wheel that all schedules share; in the queue of overdue tasks, when it came
- * due and could not be delivered yet; in the queue of past ones, when its time had passed before it was filed; in the queue
- * of its route, when its target refused it or one before it.
+ * A task waits in one of four places: in the wheel that all schedules share; in the queue of overdue tasks,
+ * when it came due and could not be delivered yet; in the queue of past ones, when its time had passed before
+ * it was filed; in the queue of its route, when its target refused it or one before it.
  *
- * A schedule is attached while it is the value of a key. Detached, it keeps its tasks, which then come due without
- * effect; a removed key's schedule is detached first and reaped later, a few tasks at a time, on the server's thread.
+ * A schedule is attached while it is the value of a key. Detached, it keeps its tasks, which then come due
+ * without effect; a removed key's schedule is detached first and reaped later, a few tasks at a time, on the
+ * server's thread.
  *
- * Everything hangs on one struct tw__schedules. A schedule knows it, a route knows its schedule, and a task has the number
- * of its route: so a function that takes a task alone needs struct tw__schedules beside it.
+ * Everything hangs on one struct tw__schedules. A schedule knows it, a route knows its schedule, and a task has
+ * the number of its route: so a function that takes a task alone needs struct tw__schedules beside it.
  *
  * Threads: one at a time, but for tw__grave_bury().
  */
@@ -51,8 +52,8 @@ struct tw__route {
     uint32_t waits;        /* for the target, counted; a held task's tries are told by it */
     void *target;          /* the target's name as the server wants it, made when first used */
     uint64_t tasks;        /* and one more for each tw__route_keep() */
-    uint64_t
-        drain; /* even: the TW.DRAIN that it refused last; odd: one more is the one that found its target allowed */
+    /* Even: the TW.DRAIN that it refused last; odd: one more is the one that found its target allowed. */
+    uint64_t drain;
     uint64_t chunk; /* the chunk that numbered it last, and its number there (chunk.c) */
     uint32_t number;
     uint32_t index; /* in the list of all routes */
@@ -75,8 +76,8 @@ struct tw__schedule {
     uint64_t queued, held;         /* tasks in the queues of overdue and past ones; in those of its routes */
     uint64_t bytes;                /* all its memory: of tasks, routes and the tables of them */
     uint64_t fired, dead;
-    struct tw__vector once,
-        next; /* strings, as the server wants them: what the present batch has to replicate */
+    /* Strings, as the server wants them: those that the present batch has to replicate. */
+    struct tw__vector once, next;
 };
 
 /* What all schedules share. */
@@ -85,8 +86,8 @@ struct tw__schedules {
     void (*forget)(void *string); /* frees a string of the server's: a route's target, a schedule's name */
     struct tw__table_type of_tasks, of_routes;
     struct tw__link attached, detached;
-    struct tw__schedule
-        *recent; /* the one that a command looked into last, or NULL: where the next will look, mostly */
+    /* The schedule that a command looked into last, or NULL: where the next will look, mostly. */
+    struct tw__schedule *recent;
     struct tw__task *delivering; /* NULL: none, or it has been changed meanwhile */
 
     /* Places (place.c). */
@@ -114,7 +115,8 @@ struct tw__schedules {
     struct tw__schedule *graves;
 };
 
-/* The route with a number, or NULL. An unused number has, instead of one, twice the next unused number plus 1, which no pointer is. */
+/* The route with a number, or NULL. An unused number has, instead of one, twice the next unused number plus 1,
+ * which no pointer is. */
 static inline struct tw__route *tw__route_at(const struct tw__schedules *schedules, uint32_t i)
 {
     return (uintptr_t)schedules->route[i] & 1 ? NULL : schedules->route[i];

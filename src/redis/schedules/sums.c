@@ -5,16 +5,17 @@
  * Invariants
  * C1 A schedule is in the list of attached ones or in that of detached ones, as it says.
  * C2 Each sum is that of the counts of all attached schedules; `reaping` counts the tasks of detached ones.
- * C3 The bytes of an attached schedule are those of its block, its tables, and the blocks of its tasks and routes.
+ * C3 The bytes of an attached schedule are those of its block, its tables, and the blocks of its tasks and
+ *    routes.
  * C4 A schedule is too large if it is attached and its dump may take more than dump_limit bytes.
  */
 #include "sums.h"
 
-/* ---- schedules that are too large to be moved ------------------------------------------------------------------- */
+/* ---- schedules that are too large to be moved ------------------------------------------------------------ */
 
-/* A task has its block and a cell of the table of ids in memory, and in a dump the number of its route, its due time,
- * flags and sizes instead. A chunk ends after TW__CHUNK_BYTES: if the definitions of all routes take less than half of
- * that, tasks fill the other half. */
+/* A task has its block and a cell of the table of ids in memory, and in a dump the number of its route, its due
+ * time, flags and sizes instead. A chunk ends after TW__CHUNK_BYTES: if the definitions of all routes take less
+ * than half of that, tasks fill the other half. */
 uint64_t tw__sums_dump_most(const struct tw__schedule *schedule)
 {
     enum { ROUTE = 5, NUMBER = 2, DUE = 5, FLAGS = 1, SIZE = 3, REPEAT = 2, CHUNK = 24, SNAPSHOT = 64 };
@@ -29,8 +30,8 @@ uint64_t tw__sums_dump_most(const struct tw__schedule *schedule)
 }
 
 /* Keeps `too_large` right, so that INFO need not go through all schedules. A task or a route that comes or goes
- * changes the bytes, so count_bytes() is the function to weigh in; tw__sums_schedule() is, for schedules that come or
- * go. */
+ * changes the bytes, so count_bytes() is the function to weigh in; tw__sums_schedule() is, for schedules that
+ * come or go. */
 static void weigh(struct tw__schedule *schedule)
 {
     struct tw__schedules *schedules = schedule->schedules;
@@ -50,7 +51,7 @@ void tw__sums_limit_dump(struct tw__schedules *schedules, uint64_t bytes)
         weigh(tw__schedule_at(link));
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------------------- */
 
 static void count_bytes(struct tw__schedule *schedule, int64_t more)
 {
@@ -75,7 +76,7 @@ void tw__sums_tables(struct tw__schedule *schedule, size_t before)
     count_bytes(schedule, (int64_t)tw__sums_table_bytes(schedule) - (int64_t)before);
 }
 
-/* ---- tasks and schedules ------------------------------------------------------------------------------------------- */
+/* ---- tasks and schedules --------------------------------------------------------------------------------- */
 
 void tw__sums_schedule(struct tw__schedule *schedule, int sign)
 {

@@ -10,22 +10,24 @@
  *                  v                          tag:     [ top 12 bits of the hash | the 4 bits for splits ]
  *                  [ 0071.. | 03a2.. | 9f10.. | e4c8.. ]
  *
- * Linear hashing (Litwin, 1980): the table grows by splitting one segment in two, whenever there are more than GROW_AT
- * entries for each segment, in a fixed order; the other direction is joining the last segment with the one it came
- * from. So no insertion costs more than a split, microseconds, and no directory is copied but the first chunk of it.
+ * Linear hashing (Litwin, 1980): the table grows by splitting one segment in two, whenever there are more than
+ * GROW_AT entries for each segment, in a fixed order; the other direction is joining the last segment with the
+ * one it came from. So no insertion costs more than a split, microseconds, and no directory is copied but the
+ * first chunk of it.
  *
- * As hashes are spread evenly, a tag says about where in its segment it lies: a search begins there (interpolation) and
- * ends a few cells beside it. Nearly always one cell has the tag, and its entry is the one looked for. Cells without
- * gaps are why the table is small: 8 bytes for an entry, plus what its allocation was rounded up by, plus 16 bytes for
- * about 128 of them. One entry takes one small block.
+ * As hashes are spread evenly, a tag says about where in its segment it lies: a search begins there
+ * (interpolation) and ends a few cells beside it. Nearly always one cell has the tag, and its entry is the one
+ * looked for. Cells without gaps are why the table is small: 8 bytes for an entry, plus what its allocation was
+ * rounded up by, plus 16 bytes for about 128 of them. One entry takes one small block.
  *
- * A split needs one more bit of each hash. The tag has the next ones, so that only every fourth doubling has to look at
- * the entries and hash their ids again; all are fetched ahead, as a miss for each in turn would be the cost of a split.
- * A join never looks at entries: the bits that it brings back into the tags are those of the segments' numbers.
+ * A split needs one more bit of each hash. The tag has the next ones, so that only every fourth doubling has to
+ * look at the entries and hash their ids again; all are fetched ahead, as a miss for each in turn would be the
+ * cost of a split. A join never looks at entries: the bits that it brings back into the tags are those of the
+ * segments' numbers.
  *
- * A cursor of tw__table_scan is a position in the order of the hashes read backwards, lowest bit first, itself written
- * backwards. In that order a segment is an interval, and a split or a join only makes or removes borders, so what
- * is before the cursor has been seen whatever the table has become since.
+ * A cursor of tw__table_scan is a position in the order of the hashes read backwards, lowest bit first, itself
+ * written backwards. In that order a segment is an interval, and a split or a join only makes or removes
+ * borders, so what is before the cursor has been seen whatever the table has become since.
  *
  * T1  An entry is in the segment that the low bits of its hash name, once.
  * T2  The tag beside its address is that of its hash, for its segment's depth.
@@ -34,10 +36,11 @@
  * T5  The directory has room for its segments, and no chunk more than that takes.
  * T6  `count` is the number of cells; `bytes` is what the allocator says that all blocks have.
  *
- * Rejected: links through the entries (a miss for each link, 8 bytes and the bucket); open addressing in one array (it
- * grows all at once: a stall of milliseconds at a million entries, and three times the memory during it); segments
- * with empty cells between (src/sched/table.c: faster to search, but an eighth to a half of the memory is empty; and
- * 64 KiB for one task); the server's own dictionary (24 bytes for each entry and 8 to 16 for its bucket).
+ * Rejected: links through the entries (a miss for each link, 8 bytes and the bucket); open addressing in one
+ * array (it grows all at once: a stall of milliseconds at a million entries, and three times the memory during
+ * it); segments with empty cells between (src/sched/table.c: faster to search, but an eighth to a half of the
+ * memory is empty; and 64 KiB for one task); the server's own dictionary (24 bytes for each entry and 8 to 16
+ * for its bucket).
  */
 #include "table.h"
 
@@ -62,7 +65,7 @@ enum {
 
 #define ADDRESS ((UINT64_C(1) << TAG_SHIFT) - 1)
 
-/* ---- hashes and cells ------------------------------------------------------------------------------------- */
+/* ---- hashes and cells ------------------------------------------------------------------------------------ */
 
 void tw__table_type_init(struct tw__table_type *type, tw__key_fn *key, const struct tw__memory *memory)
 {
@@ -110,7 +113,7 @@ static uint64_t with_tag(uint64_t cell, uint64_t tag)
     return tag << TAG_SHIFT | (cell & ADDRESS);
 }
 
-/* ---- which segment ----------------------------------------------------------------------------------------- */
+/* ---- which segment --------------------------------------------------------------------------------------- */
 
 static struct tw__segment *segment_at(const struct tw__table *table, uint32_t number)
 {
@@ -131,7 +134,7 @@ static uint32_t number_of(uint64_t hash, uint32_t depth)
     return (uint32_t)(hash & ((UINT64_C(1) << depth) - 1));
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------------------- */
 
 static size_t usable(const struct tw__table *table, void *block)
 {
@@ -187,7 +190,7 @@ static void give_back_room(struct tw__table *table, struct tw__segment *segment)
     }
 }
 
-/* ---- one segment ------------------------------------------------------------------------------------------- */
+/* ---- one segment ----------------------------------------------------------------------------------------- */
 
 static uint32_t guess(const struct tw__segment *segment, uint64_t tag)
 {
@@ -242,7 +245,7 @@ static void put_in_order(struct tw__segment *segment)
     }
 }
 
-/* ---- the directory ----------------------------------------------------------------------------------------- */
+/* ---- the directory --------------------------------------------------------------------------------------- */
 
 /* From the one segment inside the table to a directory with room for two. */
 static bool begin_directory(struct tw__table *table)
@@ -321,7 +324,7 @@ static void trim_directory(struct tw__table *table)
     }
 }
 
-/* ---- growing ----------------------------------------------------------------------------------------------- */
+/* ---- growing --------------------------------------------------------------------------------------------- */
 
 /* An id may lie across two lines. */
 static void fetch_entry(const char *entry)
@@ -407,7 +410,7 @@ static void split(struct tw__table *table)
     }
 }
 
-/* ---- shrinking --------------------------------------------------------------------------------------------- */
+/* ---- shrinking ------------------------------------------------------------------------------------------- */
 
 /* For a lower depth the tags get bits back that are, in all of a segment, those of its number. */
 static void tag_by_number(struct tw__segment *segment, uint32_t number, uint32_t depth)
@@ -454,7 +457,7 @@ static bool join(struct tw__table *table)
     return true;
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------- */
 
 void tw__table_init(struct tw__table *table, const struct tw__table_type *type)
 {
@@ -591,7 +594,7 @@ void *tw__table_pop(struct tw__table *table)
     return entry;
 }
 
-/* ---- going through it -------------------------------------------------------------------------------------- */
+/* ---- going through it ------------------------------------------------------------------------------------ */
 
 /* The entries lie anywhere: a few of them are fetched while one is visited. */
 static void visit(const struct tw__segment *segment, tw__each_fn *each, void *arg)
@@ -663,7 +666,7 @@ bool tw__table_relocate(struct tw__table *table, uint64_t *segment, void *(*move
     return true;
 }
 
-/* ---- checking ---------------------------------------------------------------------------------------------- */
+/* ---- checking -------------------------------------------------------------------------------------------- */
 
 static const char *check_cell(const struct tw__table *table, uint64_t cell, uint32_t number)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * From ids, strings of bytes, to entries: a hash table that takes about nine bytes for each entry, however many there
- * are, and that grows and shrinks a little at a time. How: head of table.c.
+ * From ids, strings of bytes, to entries: a hash table that takes about nine bytes for each entry, however many
+ * there are, and that grows and shrinks a little at a time. How: head of table.c.
  *
- * The table neither makes nor frees entries; it keeps their addresses, which must fit in 48 bits. An entry must stay
- * readable, and its id the same, while it is in.
+ * The table neither makes nor frees entries; it keeps their addresses, which must fit in 48 bits. An entry must
+ * stay readable, and its id the same, while it is in.
  *
- * Threads: a table is one thread's at a time. Only tw__table_find, tw__table_insert and tw__table_check read entries,
- * so tw__table_pop and tw__table_fini may run where entries must not be looked at.
+ * Threads: a table is one thread's at a time. Only tw__table_find, tw__table_insert and tw__table_check read
+ * entries, so tw__table_pop and tw__table_fini may run where entries must not be looked at.
  *
- * Memory: that of the table's type. If it answers NULL, only tw__table_insert fails; what else could not be had is done without.
+ * Memory: that of the table's type. If it answers NULL, only tw__table_insert fails; what else could not be had
+ * is done without.
  */
 #ifndef TW_REDIS_TABLE_H
 #define TW_REDIS_TABLE_H
@@ -80,7 +81,8 @@ void tw__table_prefetch(const struct tw__table *table, uint64_t hash);
 /* Then, a while later: fetches the entry that will be found. */
 void tw__table_prefetch_entry(const struct tw__table *table, uint64_t hash);
 
-/* Puts an entry in. Requires: none has its id. Returns: 0, or -1: no memory, or an address too high; nothing changed. */
+/* Puts an entry in. Requires: none has its id. Returns: 0, or -1: no memory, or an address too high; nothing
+ * changed. */
 __attribute__((warn_unused_result)) int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry);
 
 /* The same where memory never answers NULL and no address is too high, as in the server: it cannot fail. */
@@ -89,7 +91,8 @@ void tw__table_add(struct tw__table *table, uint64_t hash, void *entry);
 /* Takes out an entry. Requires: it is in. */
 void tw__table_remove(struct tw__table *table, uint64_t hash, const void *entry);
 
-/* Puts `entry`, which has the same id, in the cell of `old`, which may have been freed. Requires: `old` is in. */
+/* Puts `entry`, which has the same id, in the cell of `old`, which may have been freed. Requires: `old` is
+ * in. */
 void tw__table_replace(struct tw__table *table, uint64_t hash, const void *old, void *entry);
 
 /* Takes some entry out and returns it; NULL when there is none. Memory is given back on the way. */
@@ -106,19 +109,20 @@ static inline size_t tw__table_bytes(const struct tw__table *table)
     return table->bytes;
 }
 
-/* Visits the entries of segment *segment, and makes it the next. Start with 0. Returns: false when past the end, and
- * nothing was visited. Requires: nothing changes from the first call to the last. */
+/* Visits the entries of segment *segment, and makes it the next. Start with 0. Returns: false when past the
+ * end, and nothing was visited. Requires: nothing changes from the first call to the last. */
 bool tw__table_walk(const struct tw__table *table, uint64_t *segment, tw__each_fn *each, void *arg);
 
-/* Visits some entries. Returns: the next cursor, 0 at the end. Start with 0. An entry that is in from the first call to
- * the last is visited, perhaps more than once, whatever goes in and out between the calls. Any cursor is safe. */
+/* Visits some entries. Returns: the next cursor, 0 at the end. Start with 0. An entry that is in from the first
+ * call to the last is visited, perhaps more than once, whatever goes in and out between the calls. Any cursor
+ * is safe. */
 uint64_t tw__table_scan(const struct tw__table *table, uint64_t cursor, tw__each_fn *each, void *arg);
 
 /* How many that will be. */
 uint64_t tw__table_scan_size(const struct tw__table *table, uint64_t cursor);
 
-/* For defragmentation: offers the memory of segment *segment, and the directory's on the way, to `move`, which answers
- * the new address of what it has moved, or NULL. Makes *segment the next; false when past the end. */
+/* For defragmentation: offers the memory of segment *segment, and the directory's on the way, to `move`, which
+ * answers the new address of what it has moved, or NULL. Makes *segment the next; false when past the end. */
 bool tw__table_relocate(struct tw__table *table, uint64_t *segment, void *(*move)(void *old));
 
 /* NULL, or which invariant does not hold. Looks at everything. */

@@ -2,11 +2,11 @@
  *
  * A task: one block of memory that holds its timer, its id and its payload.
  *
- *     [ timer, or place in a queue, 32 | route 4 | order 4 | flags 1 | every 8, times 8 if it repeats | id size, id
- *       | count, size, bytes ... ]
+ *     [ timer, or place in a queue, 32 | route 4 | order 4 | flags 1 | every 8, times 8 if it repeats
+ *       | id size, id | count, size, bytes ... ]
  *
- * Sizes are varints (varint.h). So a task costs 43 bytes beside its id and payload, and a byte or two for each string of
- * the payload.
+ * Sizes are varints (varint.h). So a task costs 43 bytes beside its id and payload, and a byte or two for each
+ * string of the payload.
  */
 #ifndef TW_REDIS_TASK_H
 #define TW_REDIS_TASK_H

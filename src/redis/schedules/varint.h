@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers in as few bytes as they need: seven bits a byte, the lowest first. And strings with such a number before them,
- * their size.
+ * Numbers in as few bytes as they need: seven bits a byte, the lowest first. And strings with such a number
+ * before them, their size.
  */
 #ifndef TW_REDIS_VARINT_H
 #define TW_REDIS_VARINT_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pointers, gathered one by one in a block of memory. The block belongs to the owner of the vector, who frees it.
+ * Pointers, gathered one by one in a block of memory. The block belongs to the owner of the vector, who frees
+ * it.
  */
 #ifndef TW_REDIS_VECTOR_H
 #define TW_REDIS_VECTOR_H

@@ -15,7 +15,7 @@
 #include <sodium/randombytes.h>
 #include <stdlib.h>
 
-/* ---- memory that is counted ------------------------------------------------------------------------------------ */
+/* ---- memory that is counted ------------------------------------------------------------------------------ */
 
 struct block {
     size_t size;
@@ -88,7 +88,7 @@ static void forget_target(void *target)
     counted_free(target);
 }
 
-/* ---- the start and the end of a test ------------------------------------------------------------------------------ */
+/* ---- the start and the end of a test --------------------------------------------------------------------- */
 
 struct tw__schedules *all;
 
@@ -175,7 +175,7 @@ void assert_bytes_equal(struct tw__bytes a, struct tw__bytes b)
         assert_memory_equal(a.at, b.at, a.size);
 }
 
-/* ---- what tests put in --------------------------------------------------------------------------------------- */
+/* ---- what tests put in ----------------------------------------------------------------------------------- */
 
 /* Strings of many lengths, their contents told by their number. */
 char letters[20000];

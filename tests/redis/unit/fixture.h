@@ -7,7 +7,7 @@
 
 #include <src/redis/schedules/schedules.h>
 
-/* ---- memory that is counted -------------------------------------------------------------------------------- */
+/* ---- memory that is counted ------------------------------------------------------------------------------ */
 
 extern size_t bytes_out;
 extern long blocks_out;
@@ -21,7 +21,7 @@ void *counted_realloc(void *old, size_t size);
 extern long targets_out;
 void *new_target(void);
 
-/* ---- schedules --------------------------------------------------------------------------------------------- */
+/* ---- schedules ------------------------------------------------------------------------------------------- */
 
 #define START UINT64_C(1700000000000)
 
@@ -37,7 +37,7 @@ void close_one(struct tw__schedule *schedule);
 /* The secret of the tables comes of the seed too, so that a run can be had again. */
 void use_seed(void);
 
-/* ---- things to put in -------------------------------------------------------------------------------------- */
+/* ---- things to put in ------------------------------------------------------------------------------------ */
 
 struct tw__bytes text(const char *string);
 void assert_bytes_equal(struct tw__bytes a, struct tw__bytes b);

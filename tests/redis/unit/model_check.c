@@ -147,7 +147,8 @@ void check_sums(void)
         return;
     uint64_t behind = all->behind == NULL ? 0 : tw_wheel_count(all->behind);
     assert_int_equal(tw_wheel_count(all->wheel) + behind, sums.filed);
-    /* All memory is some schedule's, but for its name, what all share, the list of routes and what was made for routes. */
+    /* All memory is some schedule's, but for its name, what all share, the list of routes and what was made for
+     * routes. */
     size_t more =
         (size_t)targets_out + (all->route == NULL ? 0 : counted_usable(all->route)) + counted_usable(all);
     assert_int_equal(bytes_out, sums.taken_up + more);

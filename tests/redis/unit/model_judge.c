@@ -32,8 +32,8 @@ static void judge_turn(const struct room *its_room, const struct ref *taken)
         }
 }
 
-/* The wheels' earliest of those whose time has come. The second wheel's are taken first: the main one has only what it had
- * not given yet when the clock was set back. */
+/* The wheels' earliest of those whose time has come. The second wheel's are taken first: the main one has only
+ * what it had not given yet when the clock was set back. */
 static const struct ref *first_filed(void)
 {
     const struct ref *first = NULL;

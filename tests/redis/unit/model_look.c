@@ -165,7 +165,8 @@ void file_again(struct ref *ref)
     tw__place_file(all, ref->task, due, model.now);
 }
 
-/* The limit is near the size of this schedule's dump, so that a change of the schedule often leads past the limit. */
+/* The limit is near the size of this schedule's dump, so that a change of the schedule often leads past the
+ * limit. */
 static void limit_dumps(const struct room *room)
 {
     tw__sums_limit_dump(all, tw__sums_dump_most(room->schedule) + below(3) - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an append-only file ends with, for files cut off at every byte, against the list of commands that they were made
- * of.
+ * What an append-only file ends with, for files cut off at every byte, against the list of commands that they
+ * were made of.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
@@ -115,7 +115,7 @@ static void arguments_longer_than_a_buffer(void **state)
     }
 }
 
-/* ---- files of any commands, cut off anywhere ---------------------------------------------------------------------- */
+/* ---- files of any commands, cut off anywhere ------------------------------------------------------------- */
 
 enum { COMMANDS = 40, ROOM = COMMANDS * 200 };
 
@@ -207,7 +207,7 @@ static void files_cut_at_any_byte(void **state)
         assert_true(seen[end] > 10);
 }
 
-/* ---- manifests ------------------------------------------------------------------------------------------------------ */
+/* ---- manifests ------------------------------------------------------------------------------------------- */
 
 static void last_is(const char *manifest, const char *expected)
 {

@@ -17,7 +17,7 @@
 #include <src/redis/schedules/sums.h>
 #include <src/redis/schedules/varint.h>
 
-/* ---- chunks ----------------------------------------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------------------------------- */
 
 enum { BIG = 70000 };
 static char big[BIG];
@@ -145,7 +145,8 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
     close_all();
 }
 
-/* The bytes of DUMP for a schedule, uncompressed: for each chunk a mark of one byte and its size in five; some bytes around. */
+/* The bytes of DUMP for a schedule, uncompressed: for each chunk a mark of one byte and its size in five; some
+ * bytes around. */
 static uint64_t bytes_of_chunks(const struct tw__schedule *schedule)
 {
     struct tw__chunks chunks;
@@ -231,7 +232,7 @@ static void a_chunk_is_not_much_larger_than_its_size(void **state)
     close_all();
 }
 
-/* ---- chunks that are damaged ------------------------------------------------------------------------------------------ */
+/* ---- chunks that are damaged ----------------------------------------------------------------------------- */
 
 /* What was read of a chunk, damaged or not: it must be in order, whatever it is. */
 static void check_what_was_read(struct tw__schedule *schedule, bool good)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Patterns of ids: against a reference that tries everything, and long ones, which make other matchers go back again and
- * again. That the server means the same by a pattern is test_queries.py's to show.
+ * Patterns of ids: against a reference that tries everything, and long ones, which make other matchers go back
+ * again and again. That the server means the same by a pattern is test_queries.py's to show.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
@@ -56,7 +56,7 @@ static void bytes_that_are_no_letters_are_bytes(void **state)
     assert_true(matches("?\xff", 2, "\xff\xff", 2));
 }
 
-/* ---- a reference ------------------------------------------------------------------------------------------------ */
+/* ---- a reference ----------------------------------------------------------------------------------------- */
 
 /* Of patterns without classes: each star is tried with each length. */
 static bool tries_everything(const char *pattern, const char *id)
@@ -94,7 +94,7 @@ static void random_patterns_match_what_the_reference_says(void **state)
     assert_in_range(matched, count / 50, count / 2);
 }
 
-/* ---- long ones --------------------------------------------------------------------------------------------------- */
+/* ---- long ones ------------------------------------------------------------------------------------------- */
 
 /* The places go over the borders of all words, with and without a star there. */
 static void every_length_of_pattern_matches_the_id_that_it_spells(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mistakes of the caller of the schedules end the program where assertions are compiled in. Not seen: entries of a table
- * that change while they are in it, a table that changes while it is walked, bytes that are said to be a whole varint or
- * payload and are not, a schedule that another thread uses.
+ * Mistakes of the caller of the schedules end the program where assertions are compiled in. Not seen: entries
+ * of a table that change while they are in it, a table that changes while it is walked, bytes that are said to
+ * be a whole varint or payload and are not, a schedule that another thread uses.
  */
 #include "fixture.h"
 
@@ -43,7 +43,7 @@ static void put(struct tw__task *task, struct tw__schedule *to, struct tw__task 
     tw__schedule_put(to, task, tw__route_for(schedule, &plan_of[1]), hash_of(id), old, START);
 }
 
-/* ---- tasks and tables -------------------------------------------------------------------------------------- */
+/* ---- tasks and tables ------------------------------------------------------------------------------------ */
 
 static void due_of_a_filed_task(void *arg)
 {
@@ -96,7 +96,7 @@ static void read_a_long_pattern(void *arg)
     tw__pattern_read(&pattern, (struct tw__bytes){bytes, sizeof bytes});
 }
 
-/* ---- places ------------------------------------------------------------------------------------------------ */
+/* ---- places ---------------------------------------------------------------------------------------------- */
 
 static void file_twice(void *arg)
 {
@@ -156,7 +156,7 @@ static void break_sums(void *arg)
     put(unfiled("two"), schedule, NULL, "two");
 }
 
-/* ---- routes and schedules ---------------------------------------------------------------------------------- */
+/* ---- routes and schedules -------------------------------------------------------------------------------- */
 
 static void release_a_route_twice(void *arg)
 {
@@ -221,7 +221,7 @@ static void free_all_with_a_key(void *arg)
     tw__schedules_free(all);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------ */
+/* ---- looking --------------------------------------------------------------------------------------------- */
 
 static void forecast_without_steps(void *arg)
 {

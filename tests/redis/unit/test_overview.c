@@ -69,8 +69,8 @@ static void few_tasks_are_counted_one_by_one(void **state)
     close_all();
 }
 
-/* 50,000 tasks are more than are looked at: half of them, in a schedule of their own, in the first step of four, the others
- * spread evenly over the other three. */
+/* 50,000 tasks are more than are looked at: half of them, in a schedule of their own, in the first step of
+ * four, the others spread evenly over the other three. */
 static void many_tasks_are_estimated_from_a_fair_sample(void **state)
 {
     enum { HALF = 25000, STEP = 30000 };

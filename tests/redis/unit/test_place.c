@@ -9,7 +9,7 @@
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/schedule.h>
 
-/* ---- what tw__place_take() promises, one by one ------------------------------------------------------------------ */
+/* ---- what tw__place_take() promises, one by one ---------------------------------------------------------- */
 
 static void assert_taken(uint64_t now, const struct tw__task *wanted)
 {

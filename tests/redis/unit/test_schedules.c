@@ -188,8 +188,8 @@ static void clock_forward(void)
     end_waits(below(60));
 }
 
-/* Whether a task of the second wheel is due by then: such go to the queue when the clock is set back twice, which has a
- * test of its own. */
+/* Whether a task of the second wheel is due by then: such go to the queue when the clock is set back twice,
+ * which has a test of its own. */
 static bool is_due_behind(uint64_t now)
 {
     bool due = false;

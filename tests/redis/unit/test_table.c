@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The module's table of ids, against an array that knows what should be in it, and an allocator that knows what is out.
+ * The module's table of ids, against an array that knows what should be in it, and an allocator that knows what
+ * is out.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
@@ -11,7 +12,7 @@
 #include <src/redis/schedules/table.h>
 #include <stdlib.h>
 
-/* ---- memory that is counted and can run out ---------------------------------------------------------------- */
+/* ---- memory that is counted and can run out -------------------------------------------------------------- */
 
 static size_t bytes_out, largest;
 static long blocks_out, requests;
@@ -58,7 +59,7 @@ static void counted_free(void *old)
     free(old);
 }
 
-/* ---- entries ----------------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------------------- */
 
 struct item {
     uint64_t hash;
@@ -84,7 +85,8 @@ static void key_of_item(const void *entry, const char **bytes, size_t *size)
     *size = it->size;
 }
 
-/* Ids of many lengths, the empty one too, with all kinds of bytes, none the start of another but the empty one. */
+/* Ids of many lengths, the empty one too, with all kinds of bytes, none the start of another but the empty
+ * one. */
 static struct item *new_item(unsigned n)
 {
     unsigned size = n == 0 ? 0 : 4 + n % (LONGEST - 4);
@@ -156,7 +158,7 @@ static void move_item(unsigned i)
     free(old);
 }
 
-/* ---- what is in is found ----------------------------------------------------------------------------------- */
+/* ---- what is in is found --------------------------------------------------------------------------------- */
 
 static void step(struct rng *rng, unsigned most)
 {
@@ -196,7 +198,7 @@ static void what_goes_in_is_found_until_it_is_taken_out(void **state)
     }
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------------------- */
 
 /* Millions of entries: numbers in an array, which are their own ids. */
 static uint64_t *number;
@@ -285,7 +287,8 @@ static void coming_and_going_does_not_add_up(void **state)
     close_numbers();
 }
 
-/* Half of the entries go, too few for segments to be joined: then the segments themselves must give room back. */
+/* Half of the entries go, too few for segments to be joined: then the segments themselves must give room
+ * back. */
 static void what_is_left_after_many_have_gone_is_small(void **state)
 {
     unsigned n = 40000;
@@ -371,9 +374,10 @@ static void popping_gives_back_everything_on_the_way(void **state)
     free(out);
 }
 
-/* ---- tags that collide ------------------------------------------------------------------------------------- */
+/* ---- tags that collide ----------------------------------------------------------------------------------- */
 
-/* Hundreds of entries with one tag, in one segment of several: all guesses are far off, and no tag tells them apart. */
+/* Hundreds of entries with one tag, in one segment of several: all guesses are far off, and no tag tells them
+ * apart. */
 static void equal_tags_are_told_apart(void **state)
 {
     enum { SAME = 300, OTHERS = 1500 };
@@ -398,7 +402,7 @@ static void equal_tags_are_told_apart(void **state)
     close_numbers();
 }
 
-/* ---- going through it -------------------------------------------------------------------------------------- */
+/* ---- going through it ------------------------------------------------------------------------------------ */
 
 static unsigned visits;
 
@@ -497,7 +501,7 @@ static void a_scan_sees_what_stays_while_the_table_grows_and_shrinks(void **stat
     close_table();
 }
 
-/* ---- moving its memory ------------------------------------------------------------------------------------- */
+/* ---- moving its memory ----------------------------------------------------------------------------------- */
 
 static long moves;
 
@@ -532,7 +536,7 @@ static void all_its_blocks_can_be_moved(void **state)
     }
 }
 
-/* ---- no memory --------------------------------------------------------------------------------------------- */
+/* ---- no memory ------------------------------------------------------------------------------------------- */
 
 /* Random operations while requests fail, all from the n-th on, or that one alone. */
 static void operate_without_memory(struct rng *rng, unsigned most, unsigned steps)
@@ -614,7 +618,7 @@ static void an_address_of_more_than_48_bits_is_refused(void **state)
     assert_int_equal(bytes_out, 0);
 }
 
-/* ---- the check itself -------------------------------------------------------------------------------------- */
+/* ---- the check itself ------------------------------------------------------------------------------------ */
 
 static void assert_fault(const char *name)
 {

@@ -8,7 +8,7 @@
 
 #include <src/redis/schedules/varint.h>
 
-/* ---- varints ------------------------------------------------------------------------------------------------------ */
+/* ---- varints --------------------------------------------------------------------------------------------- */
 
 static void a_varint_comes_back_at_every_border(void **state)
 {
@@ -49,7 +49,7 @@ static void a_varint_that_is_too_long_or_too_large_is_refused(void **state)
     assert_null(tw__varint_take(bytes, bytes + sizeof bytes, &value));
 }
 
-/* ---- tasks -------------------------------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------------------- */
 
 static void check_payload(const struct tw__task *task, unsigned first, uint32_t count)
 {
