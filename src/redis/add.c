@@ -13,7 +13,6 @@
 #include "arguments.h"
 #include "keys.h"
 #include "rights.h"
-#include "schedules/place.h"
 #include "schedules/route.h"
 #include "schedules/schedule.h"
 #include "strings.h"

@@ -21,9 +21,9 @@
 #include <base/assert.h>
 #include <string.h>
 
-#include "strings.h"
 #include "schedules/place.h"
 #include "schedules/schedule.h"
+#include "strings.h"
 
 /* ---- checking -------------------------------------------------------------------------------------------- */
 

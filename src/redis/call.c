@@ -18,9 +18,9 @@
 #include <string.h>
 
 #include "keys.h"
-#include "strings.h"
 #include "schedules/place.h"
 #include "schedules/route.h"
+#include "strings.h"
 
 const char *const tw__word_text[TW__WORDS] = {
     [TW__WORD_MAXLEN] = "MAXLEN",  [TW__WORD_ABOUT] = "~",        [TW__WORD_NEW_ID] = "*",

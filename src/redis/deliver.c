@@ -33,10 +33,8 @@
 #include "keys.h"
 #include "lateness.h"
 #include "letter.h"
-#include "strings.h"
-#include "schedules/look.h"
 #include "schedules/place.h"
-#include "schedules/route.h"
+#include "strings.h"
 
 enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000 };
 

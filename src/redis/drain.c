@@ -14,9 +14,9 @@
 #include "deliver.h"
 #include "letter.h"
 #include "rights.h"
-#include "strings.h"
 #include "schedules/look.h"
 #include "schedules/place.h"
+#include "strings.h"
 
 enum {
     DRAIN_US = 20000,          /* for the deliveries of one TW.DRAIN */

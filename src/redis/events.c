@@ -28,10 +28,9 @@
 #include "info.h"
 #include "keys.h"
 #include "mend.h"
-#include "tick.h"
 #include "schedules/grave.h"
 #include "schedules/place.h"
-#include "schedules/schedule.h"
+#include "tick.h"
 
 /* A bit for each load that has begun and not ended, the innermost lowest: whether it replays an append-only
  * file. */

@@ -12,9 +12,9 @@
 #include "config.h"
 #include "keys.h"
 #include "lateness.h"
-#include "tick.h"
 #include "schedules/overview.h"
 #include "schedules/sums.h"
+#include "tick.h"
 
 /* ---- durability ------------------------------------------------------------------------------------------ */
 

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "strings.h"
 #include "schedules/place.h"
+#include "strings.h"
 
 #define ENTRY_MAX (UINT64_C(1) << 30)
 _Static_assert(TW__TASK_BYTES_MAX + 1024 <= ENTRY_MAX, "there is room for the fields of a dead letter");

@@ -10,13 +10,13 @@
 #include "arguments.h"
 #include "keys.h"
 #include "lateness.h"
-#include "schedules/match.h"
-#include "strings.h"
 #include "schedules/look.h"
+#include "schedules/match.h"
 #include "schedules/overview.h"
 #include "schedules/place.h"
 #include "schedules/route.h"
 #include "schedules/schedule.h"
+#include "strings.h"
 
 enum {
     ERROR_MAX = 128,

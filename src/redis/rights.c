@@ -21,8 +21,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "strings.h"
 #include "schedules/route.h"
+#include "strings.h"
 
 enum { ERROR_MAX = 256 };
 
