@@ -33,7 +33,6 @@
 #include "keys.h"
 #include "lateness.h"
 #include "letter.h"
-#include "schedules/place.h"
 #include "strings.h"
 
 enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000 };
@@ -272,11 +271,12 @@ static bool join(struct tw__delivery *delivery)
     return true;
 }
 
-enum tw__defer tw__deliver(struct tw__batch *batch, struct tw__task *task, uint64_t now_ms)
+enum tw__defer tw__deliver(struct tw__batch *batch, struct tw__task *task, enum tw__taken taken,
+                           uint64_t now_ms)
 {
     struct tw__delivery delivery;
     TW_ASSERT(!tw__task_filed(task));
-    if (tw__place_is_blocked(tw__shared.schedules, task)) {
+    if (taken != TW__TAKEN_PROBE && tw__place_is_blocked(tw__shared.schedules, task)) {
         tw__place_hold(tw__shared.schedules,
                        task); /* behind the one that was refused, so that their order holds */
         return TW__DEFER_NONE;

@@ -6,6 +6,7 @@
 #define TW_REDIS_DELIVER_H
 
 #include "call.h"
+#include "schedules/place.h"
 
 /* Whether deliveries may be made at all: TW__DEFER_NONE, or why not. */
 enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx);
@@ -15,9 +16,10 @@ enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx);
 void tw__deliver_begin(struct tw__batch *batch, RedisModuleCtx *ctx);
 void tw__deliver_finish(struct tw__batch *batch);
 
-/* Delivers a due task that is filed nowhere; afterwards it is gone, filed again, or held by its route. Returns
+/* Delivers a due task that was taken out, and is filed nowhere; afterwards it is gone, filed again, or held by its route. Returns
  * TW__DEFER_NONE, or why nothing at all can be delivered now: then the task is filed nowhere still. */
-enum tw__defer tw__deliver(struct tw__batch *batch, struct tw__task *task, uint64_t now_ms);
+enum tw__defer tw__deliver(struct tw__batch *batch, struct tw__task *task, enum tw__taken taken,
+                           uint64_t now_ms);
 
 /* Delivers a task whatever its time, for TW.DRAIN: if the target takes it (`why` is TW__DEFER_NONE), it is gone
  * or filed again; if not, it stays where it is filed, and the try does not count. Requires: it is filed. */

@@ -123,18 +123,19 @@ static enum tw__defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, uint64
     struct tw__task *task;
     struct tw__batch batch;
     tw__deliver_begin(&batch, ctx);
-    while (tasks > 0 &&
-           (taken = tw__place_take(tw__shared.schedules, now_ms, true, &work, &task)) == TW__TAKEN_TASK) {
+    while (tasks > 0) {
+        taken = tw__place_take(tw__shared.schedules, now_ms, true, &work, &task);
+        if (taken == TW__TAKEN_NONE || taken == TW__TAKEN_MORE)
+            break;
         bool big = tw__shared.schedules->memory.usable(task) > BIG;
-        why = tw__deliver(&batch, task, now_ms);
+        why = tw__deliver(&batch, task, taken, now_ms);
         if (why != TW__DEFER_NONE) {
-            tw__place_put_back(tw__shared.schedules, task);
+            tw__place_put_back(tw__shared.schedules, task, taken);
             break;
         }
         if ((--tasks % LOOK_AT_CLOCK == 0 || big) && now_us() - started_us >= us)
             break;
     }
-    tw__shared.schedules->probe = NULL;
     tw__deliver_finish(&batch);
     *more = taken != TW__TAKEN_NONE;
     return why;

@@ -172,7 +172,7 @@ static void hold(struct tw__schedules *schedules, struct tw__task *task, struct 
 
 bool tw__place_is_blocked(const struct tw__schedules *schedules, const struct tw__task *task)
 {
-    return !tw__list_empty(&tw__route_of(schedules, task)->queue) && schedules->probe != task;
+    return !tw__list_empty(&tw__route_of(schedules, task)->queue);
 }
 
 bool tw__place_any_waiting(const struct tw__schedules *schedules)
@@ -204,10 +204,11 @@ void tw__place_give_turn(struct tw__route *route)
         tw__list_append(&route->schedule->schedules->turns, &route->turn);
 }
 
-void tw__place_put_back(struct tw__schedules *schedules, struct tw__task *task)
+void tw__place_put_back(struct tw__schedules *schedules, struct tw__task *task, enum tw__taken taken)
 {
     struct tw__route *route = tw__route_of(schedules, task);
-    if (schedules->probe == task) {
+    TW_ASSERT(taken == TW__TAKEN_TASK || taken == TW__TAKEN_PROBE);
+    if (taken == TW__TAKEN_PROBE) {
         hold(schedules, task, route->queue.next);
         tw__place_give_turn(route);
     } else {
@@ -321,12 +322,11 @@ static struct tw__task *first_due(const struct tw__link *queue, uint64_t now_ms)
 }
 
 /* Takes the first task of the first route whose wait is over. */
-static struct tw__task *take_turn(struct tw__schedules *schedules, uint32_t *budget)
+static struct tw__task *take_probe(struct tw__schedules *schedules, uint32_t *budget)
 {
     struct tw__route *route = TW_CONTAINER(schedules->turns.next, struct tw__route, turn);
     struct tw__task *task = tw__task_of_link(route->queue.next);
     tw__place_unfile(schedules, task);
-    schedules->probe = task;
     --*budget;
     return task;
 }
@@ -337,8 +337,8 @@ static enum tw__taken take_first(struct tw__schedules *schedules, uint64_t now_m
                                  struct tw__task **task)
 {
     if (!tw__list_empty(&schedules->turns)) {
-        *task = take_turn(schedules, budget);
-        return TW__TAKEN_TASK;
+        *task = take_probe(schedules, budget);
+        return TW__TAKEN_PROBE;
     }
     struct tw__task *overdue = first_due(&schedules->overdue, now_ms),
                     *past = first_due(&schedules->past, now_ms);
@@ -364,11 +364,10 @@ static enum tw__taken take(struct tw__schedules *schedules, uint64_t now_ms, boo
                            struct tw__task **task)
 {
     enum tw__taken taken = TW__TAKEN_MORE;
-    schedules->probe = NULL;
     while (*budget > 0) {
         taken =
             queued ? take_first(schedules, now_ms, budget, task) : take_filed(schedules, now_ms, budget, task);
-        if (taken != TW__TAKEN_TASK || tw__schedule_of(schedules, *task)->attached)
+        if (taken == TW__TAKEN_NONE || taken == TW__TAKEN_MORE || tw__schedule_of(schedules, *task)->attached)
             return taken;
         taken = TW__TAKEN_MORE; /* of a removed schedule: the reaper will find it */
     }

@@ -14,6 +14,14 @@ int tw__place_init(struct tw__schedules *schedules, uint64_t now_ms, uint64_t mo
 /* Frees the wheels. */
 void tw__place_fini(struct tw__schedules *schedules);
 
+/* What was taken out. */
+enum tw__taken {
+    TW__TAKEN_NONE,
+    TW__TAKEN_TASK,
+    TW__TAKEN_PROBE, /* a task whose target had refused it: it is tried once more, before others that are held */
+    TW__TAKEN_MORE   /* nothing, as the budget is used up */
+};
+
 /* ---- filing ---------------------------------------------------------------------------------------------- */
 
 /* Files a task. Requires: it is filed nowhere. */
@@ -28,12 +36,13 @@ void tw__place_moved(struct tw__task *task);
 void tw__place_refile(struct tw__schedules *schedules, struct tw__task *task, uint64_t due_ms, uint64_t now_ms);
 /* Puts a task that was taken out into the queue of overdue ones. Requires: it is filed nowhere. */
 void tw__place_file_overdue(struct tw__schedules *schedules, struct tw__task *task);
-/* Puts a task that was taken out back to where it was taken from. Requires: it is filed nowhere. */
-void tw__place_put_back(struct tw__schedules *schedules, struct tw__task *task);
+/* Puts a task that was taken out back to where it was taken from: a probe to its route. Requires: it is filed
+ * nowhere. */
+void tw__place_put_back(struct tw__schedules *schedules, struct tw__task *task, enum tw__taken taken);
 
 /* ---- targets that refuse --------------------------------------------------------------------------------- */
 
-/* Whether others for the same target are held, so that this task has to wait behind them, unless it is their
+/* Whether tasks for the same target are held, so that this one has to wait behind them, unless it is their
  * probe. */
 bool tw__place_is_blocked(const struct tw__schedules *schedules, const struct tw__task *task);
 /* Puts a task at the end of its route's queue. Requires: it is filed nowhere, the queue is not empty. */
@@ -51,9 +60,8 @@ uint32_t tw__place_tries(const struct tw__schedules *schedules, const struct tw_
 
 /* ---- taking out ------------------------------------------------------------------------------------------ */
 
-enum tw__taken { TW__TAKEN_NONE, TW__TAKEN_TASK, TW__TAKEN_MORE };
-/* Takes the task out that is due next at `now_ms`, of the wheel or, if `queued`, of the queues. TW__TAKEN_MORE:
- * the budget is used up. Detached schedules' tasks are passed over. */
+/* Takes the task out that is due next at `now_ms`, of the wheel or, if `queued`, of the queues too, where
+ * probes wait. Detached schedules' tasks are passed over. */
 enum tw__taken tw__place_take(struct tw__schedules *schedules, uint64_t now_ms, bool queued, uint32_t *budget,
                               struct tw__task **task);
 /* Whether tasks wait that could be delivered now. */

@@ -95,7 +95,6 @@ struct tw__schedules {
     struct tw_wheel *behind;  /* for times that `wheel` has passed because the clock was set back; else NULL */
     struct tw_wheel *retries; /* of routes, by a monotonic clock's */
     struct tw__link turns;    /* routes whose wait is over and whose queue is not empty */
-    struct tw__task *probe;   /* the task that was taken from such a queue last */
     struct tw__link overdue;  /* tasks, in the order in which they came due */
     struct tw__link past;     /* tasks whose time had passed when they were filed, in the order of filing */
     uint32_t order;

@@ -55,6 +55,7 @@ struct model {
     uint64_t now, monotonic, order;
     int64_t front, back, turns; /* positions and turns given so far */
     uint64_t graves, buried;    /* schedules, and their tasks */
+    struct ref *probe;          /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
 };

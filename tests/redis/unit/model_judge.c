@@ -21,7 +21,6 @@ static void judge_turn(const struct room *its_room, const struct ref *taken)
 {
     int64_t turn = its_room->line[taken->plan].turn;
     assert_true(turn > 0);
-    assert_ptr_equal(all->probe, taken->task);
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         if (ref->room->attached && ref->place == HELD && ref != taken) {
             int64_t other = ref->room->line[ref->plan].turn;
@@ -79,17 +78,17 @@ static void judge_queued(const struct ref *taken)
         assert_true(overdue == NULL || is_stuck(&all->overdue));
 }
 
-static void judge(const struct room *room, const struct ref *taken, bool queued)
+static void judge(const struct room *room, const struct ref *taken, bool queued, bool probe)
 {
     assert_true(room->attached);
     assert_false(tw__task_filed(taken->task));
     assert_int_equal(taken->task->flags & (TW__TASK_QUEUED | TW__TASK_HELD | TW__TASK_BEHIND), 0);
-    if (taken->place == HELD) {
+    assert_int_equal(probe, taken->place == HELD);
+    if (probe) {
         assert_true(queued);
         judge_turn(room, taken);
         return;
     }
-    assert_ptr_not_equal(all->probe, taken->task);
     assert_true(taken->due <= reach(taken));
     if (is_filed(taken))
         judge_filed(taken);
@@ -130,12 +129,14 @@ struct ref *take(bool queued, uint32_t budget, struct room **room)
         judge_none(queued);
     else if (taken == TW__TAKEN_MORE)
         assert_int_equal(left, 0);
-    if (taken != TW__TAKEN_TASK)
+    model.probe = NULL;
+    if (taken == TW__TAKEN_NONE || taken == TW__TAKEN_MORE)
         return NULL;
     struct ref *ref = ref_of(task, room);
     assert_non_null(ref);
     assert_true(left < budget);
-    judge(*room, ref, queued);
+    judge(*room, ref, queued, taken == TW__TAKEN_PROBE);
+    model.probe = taken == TW__TAKEN_PROBE ? ref : NULL;
     model_leave(*room, ref);
     model.taken++;
     return ref;

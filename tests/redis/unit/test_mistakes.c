@@ -113,7 +113,7 @@ static void file_overdue_what_is_filed(void *arg)
 static void put_back_what_is_filed(void *arg)
 {
     (void)arg;
-    tw__place_put_back(all, one);
+    tw__place_put_back(all, one, TW__TAKEN_TASK);
 }
 
 static void hold_behind_nobody(void *arg)

@@ -11,13 +11,17 @@
 
 /* ---- what tw__place_take() promises, one by one ---------------------------------------------------------- */
 
-static void assert_taken(uint64_t now, const struct tw__task *wanted)
+static void assert_take(uint64_t now, enum tw__taken expected, const struct tw__task *wanted)
 {
     uint32_t budget = 100;
     struct tw__task *task = NULL;
-    enum tw__taken taken = tw__place_take(all, now, true, &budget, &task);
-    assert_int_equal(taken, wanted == NULL ? TW__TAKEN_NONE : TW__TAKEN_TASK);
+    assert_int_equal(tw__place_take(all, now, true, &budget, &task), expected);
     assert_ptr_equal(task, wanted);
+}
+
+static void assert_taken(uint64_t now, const struct tw__task *wanted)
+{
+    assert_take(now, wanted == NULL ? TW__TAKEN_NONE : TW__TAKEN_TASK, wanted);
 }
 
 static void a_late_task_waits_for_what_was_due_before_it_was_filed(void **state)
@@ -98,7 +102,7 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
         assert_int_equal(tw__place_tries(all, first), tries);
         assert_int_equal(tw__place_tries(all, second), tries - 1);
         tw__place_give_turn(route);
-        assert_taken(START + 2, first);
+        assert_take(START + 2, TW__TAKEN_PROBE, first);
         assert_int_equal(tw__task_tries(first), tries);
         assert_int_equal(tw__place_tries(all, first), tries);
         tw__place_hold_first(all, first, 6000);

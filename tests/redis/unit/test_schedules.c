@@ -64,8 +64,6 @@ static void move_block(struct room *room, struct ref *ref)
     memcpy(ref->task, old, size);
     memset(old, 0xEE, size);
     tw__schedule_moved(room->schedule, old, ref->task);
-    if (all->probe == old)
-        all->probe = NULL;
     counted_free(old);
 }
 
@@ -94,7 +92,7 @@ static void change(struct room *room, struct ref *ref)
 static void hold(struct room *room, struct ref *ref)
 {
     struct line *line = &room->line[ref->plan];
-    if (tw__place_is_blocked(all, ref->task)) {
+    if (model.probe != ref && tw__place_is_blocked(all, ref->task)) {
         tw__place_hold(all, ref->task);
         model_enqueue(ref, HELD, false);
         return;
@@ -113,8 +111,8 @@ static void hold(struct room *room, struct ref *ref)
 
 static void put_back(struct room *room, struct ref *ref)
 {
-    bool turn = all->probe == ref->task;
-    tw__place_put_back(all, ref->task);
+    bool turn = model.probe == ref;
+    tw__place_put_back(all, ref->task, turn ? TW__TAKEN_PROBE : TW__TAKEN_TASK);
     model_enqueue(ref, turn ? HELD : OVERDUE, true);
     if (turn && room->line[ref->plan].turn == 0)
         room->line[ref->plan].turn = ++model.turns;
