@@ -68,7 +68,8 @@ static RedisModuleUser *user_of(RedisModuleString *name)
     return default_user;
 }
 
-bool tw__caller_is_server(RedisModuleCtx *ctx)
+/* Whether nobody calls: the log, the replication link, another module that calls as nobody. */
+static bool is_server(RedisModuleCtx *ctx)
 {
     RedisModuleString *name = name_of_caller(ctx);
     if (name != NULL)
@@ -85,7 +86,7 @@ bool tw__caller_is_log(RedisModuleCtx *ctx)
 bool tw__caller_is_early(RedisModuleCtx *ctx)
 {
     const int let_through = TW__LOADING | REDISMODULE_CTX_FLAGS_REPLICATED;
-    return tw__loading() && !(RedisModule_GetContextFlags(ctx) & let_through) && !tw__caller_is_server(ctx);
+    return tw__loading() && !(RedisModule_GetContextFlags(ctx) & let_through) && !is_server(ctx);
 }
 
 void tw__caller_init(struct tw__caller *caller, RedisModuleCtx *ctx)

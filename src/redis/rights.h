@@ -16,9 +16,6 @@ struct tw__caller {
 void tw__caller_init(struct tw__caller *caller, RedisModuleCtx *ctx);
 void tw__caller_fini(struct tw__caller *caller);
 
-/* Whether that is nobody: the log, the replication link, another module that calls as nobody. */
-bool tw__caller_is_server(RedisModuleCtx *ctx);
-
 /* Whether the append-only file or the primary says it. The server's loading flag does not tell: a client's
  * DEBUG RELOAD may have ended it while the file is replayed (events.c). */
 bool tw__caller_is_log(RedisModuleCtx *ctx);
