@@ -345,6 +345,8 @@ TEST_CASE("visits see each timer, or as many as they want")
     const auto add_up = [&](const order &each) { sum += each.number; };
     CHECK(!wheel.visit_until(30'999us, add_up));
     CHECK(sum == 3);
+    CHECK(wheel.visit(&order::number)); /* a member, which is not 0 */
+    CHECK(wheel.visit(&order::pending));
     wheel.visit([](order &each) { each.number += 10; });
     CHECK(some.front().number == 10);
 }

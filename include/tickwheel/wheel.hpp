@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel/wheel.hpp - wheel.h for C++17: timers that cancel themselves, durations, geometries, errors as objects.
+ *
+ * Headers only: link libtickwheel. What a call does, costs and may fail with is said in wheel.h, at the C function that it is
+ * named after; here stands what C++ adds.
+ *
+ * Conventions, stated once
+ *   Time      Durations of integers. Delays and deadlines are rounded up, `now` is rounded down, so nothing is early.
+ *             What is negative is 0, and what is too long is the end of time: hours::max() is "never". Durations of
+ *             floating point do not compile, since their own arithmetic may round down: say
+ *             std::chrono::ceil<milliseconds>(x).
+ *   Errors    Calls return a `status`, or `added`, which has one; nothing is thrown by them, but for what copying a
+ *             callable throws: nothing was changed then. They are not noexcept where all that they do is call C, since
+ *             the compiler, which cannot know that C throws nothing, would guard that. Only constructors throw
+ *             (std::system_error), and status::check() where it is asked for. Each constructor that can fail has a form
+ *             with a `status &` that does not throw. What a callable throws when it is called, by visit() and drain()
+ *             too, ends the program (std::terminate). With -fno-exceptions what would be thrown is printed, and the
+ *             program aborts; -fno-rtti changes nothing.
+ *   Moved     An object that was moved from is empty: it may be assigned to or destroyed, and tested with `if`.
+ */
+#ifndef TICKWHEEL_WHEEL_HPP
+#define TICKWHEEL_WHEEL_HPP
+
+#include <tickwheel/wheel.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <ratio>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#if defined(TW_DEBUG) && TW_DEBUG >= 1
+#include <cassert>
+#define TICKWHEEL_ASSERT(condition) assert(condition)
+#else
+#define TICKWHEEL_ASSERT(condition) static_cast<void>(0)
+#endif
+
+namespace tickwheel
+{
+
+/* ---- errors ------------------------------------------------------------------------------------------- */
+
+namespace detail
+{
+
+class error_category final : public std::error_category
+{
+  public:
+    const char *name() const noexcept override
+    {
+        return "tickwheel";
+    }
+    std::string message(int error) const override
+    {
+        return tw_strerror(error);
+    }
+};
+
+[[noreturn]] inline void raise(const std::error_code &error, const char *what)
+{
+#if defined(__cpp_exceptions)
+    throw std::system_error(error, what);
+#else
+    std::fprintf(stderr, "tickwheel: %s: %s\n", what, tw_strerror(error.value()));
+    std::abort();
+#endif
+}
+
+} // namespace detail
+
+/* The category of the TW_E* codes. */
+inline const std::error_category &category() noexcept
+{
+    static const detail::error_category instance;
+    return instance;
+}
+
+/* What a call has come to: 0 or a TW_E* code. */
+class status
+{
+  public:
+    constexpr status() noexcept = default;
+    constexpr status(int code) noexcept : code_(code)
+    {
+    }
+    constexpr bool ok() const noexcept
+    {
+        return code_ == 0;
+    }
+    constexpr int code() const noexcept
+    {
+        return code_;
+    }
+    const char *message() const noexcept
+    {
+        return tw_strerror(code_);
+    }
+    operator std::error_code() const noexcept
+    {
+        return {code_, category()};
+    }
+    /* Throws std::system_error unless it is ok. */
+    void check(const char *what = "tickwheel") const
+    {
+        if (code_ != 0)
+            detail::raise(*this, what);
+    }
+    friend constexpr bool operator==(status a, status b) noexcept
+    {
+        return a.code_ == b.code_;
+    }
+    friend constexpr bool operator!=(status a, status b) noexcept
+    {
+        return a.code_ != b.code_;
+    }
+
+  private:
+    int code_ = 0;
+};
+
+/* ---- durations ---------------------------------------------------------------------------------------- */
+
+namespace detail
+{
+
+constexpr std::uint64_t time_end = std::numeric_limits<std::uint64_t>::max();
+
+constexpr std::uint64_t sum(std::uint64_t a, std::uint64_t b) noexcept
+{
+    return a > time_end - b ? time_end : a + b;
+}
+
+constexpr std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept
+{
+    return a > time_end / b ? time_end : a * b;
+}
+
+enum class round { up, down };
+
+/* A duration in units of Unit, from 0 to the end of time. n = whole * den + rest, so n * num / den is
+ * whole * num + rest * num / den, of which only the first product can be too large. */
+template <class Unit, round How, class Rep, class Period>
+constexpr std::uint64_t count(std::chrono::duration<Rep, Period> time) noexcept
+{
+    static_assert(
+        std::is_integral_v<Rep>,
+        "tickwheel: a duration of floating point may have been rounded down, and a timer would be early: "
+        "convert it with std::chrono::ceil");
+    static_assert(sizeof(Rep) <= sizeof(std::uint64_t), "tickwheel: durations have at most 64 bits");
+    using factor = std::ratio_divide<Period, typename Unit::period>;
+    constexpr auto num = static_cast<std::uint64_t>(factor::num), den = static_cast<std::uint64_t>(factor::den);
+    static_assert(den <= time_end / num, "tickwheel: these two units of time do not go together");
+    if (!(time.count() > 0))
+        return 0;
+    const auto n = static_cast<std::uint64_t>(time.count());
+    const std::uint64_t rest = n % den * num;
+    return sum(product(n / den, num), How == round::up ? rest / den + (rest % den != 0) : rest / den);
+}
+
+/* So many units as a duration; one that it cannot hold is the longest that it can. */
+template <class Unit> constexpr Unit duration_of(std::uint64_t n) noexcept
+{
+    using rep = typename Unit::rep;
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<rep>::max());
+    return n > most ? Unit::max() : Unit(static_cast<rep>(n));
+}
+
+} // namespace detail
+
+/* ---- geometry ----------------------------------------------------------------------------------------- */
+
+/* A geometry of your own, from level 0 up: make_geometry({{1024, 1}, {256, 512}}, TW_OVERFLOW_ROUNDS). */
+inline tw_geometry make_geometry(std::initializer_list<tw_level> levels,
+                                 tw_overflow overflow = TW_OVERFLOW_REJECT) noexcept
+{
+    tw_geometry geometry{};
+    geometry.levels = static_cast<std::uint32_t>(levels.size());
+    geometry.overflow = overflow;
+    std::size_t i = 0;
+    for (const tw_level &level : levels)
+        if (i < TW_LEVELS_MAX)
+            geometry.level[i++] = level;
+    return geometry;
+}
+
+/* What is wrong with a geometry, in words; empty: nothing. */
+inline std::string explain(const tw_geometry &geometry)
+{
+    char message[256] = "";
+    return tw_geometry_check(&geometry, message, sizeof message) == 0 ? std::string() : std::string(message);
+}
+
+/* ---- timers ------------------------------------------------------------------------------------------- */
+
+/* A timer that cancels itself when it is destroyed: 40 bytes, a tw_timer and the wheel that it was filed in. Be it a
+ * member of your object or its base. One that is pending can be moved, and is then pending in its new place: a vector
+ * of them may grow. Where 32 bytes are wanted, tw_timer does in its place, and is then cancelled by hand.
+ * Threads: those of the wheel, for destruction and moves too. */
+class timer
+{
+  public:
+    timer() noexcept
+    {
+        tw_timer_init(&raw_);
+    }
+    ~timer()
+    {
+        cancel();
+    }
+    timer(timer &&other) noexcept
+    {
+        take(other);
+    }
+    timer &operator=(timer &&other) noexcept
+    {
+        if (this == &other)
+            return *this;
+        cancel();
+        take(other);
+        return *this;
+    }
+    bool pending() const noexcept
+    {
+        return tw_timer_pending(&raw_);
+    }
+    /* Returns: whether it was pending. In callback: yes. */
+    bool cancel()
+    {
+        return pending() && tw_wheel_cancel(wheel_, &raw_);
+    }
+    /* The tick on which it is due, or was; see wheel::deadline(). */
+    std::uint64_t deadline_tick() const noexcept
+    {
+        return tw_timer_deadline(&raw_);
+    }
+
+  private:
+    template <class, class, class> friend class wheel;
+
+    void take(timer &other) noexcept
+    {
+        raw_ = other.raw_;
+        wheel_ = other.wheel_;
+        tw_timer_relocated(&raw_);
+        tw_timer_init(&other.raw_);
+    }
+
+    tw_timer raw_;
+    tw_wheel *wheel_ = nullptr;
+};
+
+/* How far a timer lies inside its object; for owner(). */
+template <auto Member> struct owner_of;
+template <class Object, class Timer, Timer Object::*Member> struct owner_of<Member> {
+    static Object &find(Timer &timer) noexcept
+    {
+        /* How far the member lies from its object's beginning is the same in all, also in one that is not there. */
+        alignas(Object) static char nowhere[sizeof(Object)];
+        auto *object = reinterpret_cast<Object *>(nowhere);
+        const auto offset = reinterpret_cast<char *>(std::addressof(object->*Member)) - nowhere;
+        return *reinterpret_cast<Object *>(reinterpret_cast<char *>(std::addressof(timer)) - offset);
+    }
+};
+
+/* The object around its timer: `owner<&order::unpaid>(timer)`. */
+template <auto Member, class Timer> auto &owner(Timer &timer) noexcept
+{
+    return owner_of<Member>::find(timer);
+}
+
+/* ---- a wheel ------------------------------------------------------------------------------------------ */
+
+template <class Wheel> class due_range;
+
+namespace detail
+{
+
+/* Calls a function, an object or a member with a timer: std::invoke without <functional>. */
+template <class See, class Timer> decltype(auto) see(See &see, Timer &timer)
+{
+    if constexpr (std::is_member_function_pointer_v<See>)
+        return (timer.*see)();
+    else if constexpr (std::is_member_object_pointer_v<See>)
+        return (timer.*see);
+    else
+        return see(timer);
+}
+
+} // namespace detail
+
+/* A wheel whose tick is the duration Tick. Points of time are durations since whatever the caller counts from; with a
+ * Clock they may be time points of that clock instead, and no others compile.
+ * Timer is what it holds: `timer`, tw_timer, or a class of yours with one of them as its base.
+ * Requires: with tw_timer, what wheel.h says; with `timer`, nothing of it pends in another wheel. */
+template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clock = void> class wheel
+{
+    static constexpr bool cancels_itself = std::is_base_of_v<timer, Timer>;
+    static_assert(cancels_itself || std::is_base_of_v<tw_timer, Timer>,
+                  "tickwheel: Timer has to be, or be derived from, tickwheel::timer or tw_timer");
+    static_assert(std::is_integral_v<typename Tick::rep> && sizeof(typename Tick::rep) >= 8,
+                  "tickwheel: ticks are counted in integers of 64 bits");
+
+  public:
+    using duration = Tick;
+    using timer_type = Timer;
+
+    /* Throws std::system_error, whose what() says what is wrong with a geometry. */
+    explicit wheel(const tw_geometry &geometry = tw_geometry_default()) : wheel(geometry, Tick::zero())
+    {
+    }
+    template <class Point> wheel(const tw_geometry &geometry, Point now)
+    {
+        const status made = open(geometry, now);
+        if (!made.ok())
+            detail::raise(made, explain(geometry).c_str());
+    }
+    template <class Point> wheel(const tw_geometry &geometry, Point now, status &made) noexcept
+    {
+        made = open(geometry, now);
+    }
+    wheel(wheel &&other) noexcept : raw_(std::exchange(other.raw_, nullptr))
+    {
+    }
+    /* The one that was here ends, as in the destructor. */
+    wheel &operator=(wheel &&other) noexcept
+    {
+        wheel taken(std::move(other));
+        std::swap(raw_, taken.raw_);
+        return *this;
+    }
+    /* Takes out each `timer` that pends, so that it may outlive the wheel: O(timers). A tw_timer is left as it is. */
+    ~wheel()
+    {
+        if constexpr (cancels_itself)
+            while (raw_ != nullptr && tw_wheel_drain(raw_) != nullptr)
+                ;
+        tw_wheel_free(raw_);
+    }
+    explicit operator bool() const noexcept
+    {
+        return raw_ != nullptr;
+    }
+    /* For what stands in wheel.h and not here. Ownership: stays. */
+    tw_wheel *get() const noexcept
+    {
+        return raw_;
+    }
+
+    /* Counts from now(), the latest poll. To count from the present: add_at(timer, present + delay). */
+    template <class Rep, class Period> status add(Timer &timer, std::chrono::duration<Rep, Period> delay)
+    {
+        return tw_wheel_add_in(raw_, enter(timer), detail::count<Tick, detail::round::up>(delay));
+    }
+    template <class Point> status add_at(Timer &timer, Point deadline)
+    {
+        return tw_wheel_add_at(raw_, enter(timer), ticks<detail::round::up>(deadline));
+    }
+    /* Due now: fires in the current poll, after everything else that is due; inside a drain, in the next one. */
+    void add_now(Timer &timer)
+    {
+        tw_wheel_add_now(raw_, enter(timer));
+    }
+    /* The same from the latest poll, or at a point of time, for a timer that may be pending in this wheel. */
+    template <class Rep, class Period> status move(Timer &timer, std::chrono::duration<Rep, Period> delay)
+    {
+        return tw_wheel_move_in(raw_, mark(timer), detail::count<Tick, detail::round::up>(delay));
+    }
+    template <class Point> status move_at(Timer &timer, Point deadline)
+    {
+        return tw_wheel_move_at(raw_, mark(timer), ticks<detail::round::up>(deadline));
+    }
+    bool cancel(Timer &timer)
+    {
+        return tw_wheel_cancel(raw_, &raw(timer));
+    }
+
+    template <class Point> Timer *poll(Point now)
+    {
+        return object(tw_wheel_poll(raw_, ticks<detail::round::down>(now)));
+    }
+    template <class Point> tw_polled poll(Point now, std::uint32_t &budget, Timer *&timer)
+    {
+        tw_timer *found;
+        const tw_polled polled = tw_wheel_poll_budget(raw_, ticks<detail::round::down>(now), &budget, &found);
+        timer = object(found);
+        return polled;
+    }
+    /* What is due, in order, one poll at a time: `for (auto &timer : wheel.due(now))`. In the loop anything is allowed
+     * that wheel.h allows between two polls; whoever ends the wheel there also leaves the loop. */
+    template <class Point> due_range<wheel> due(Point now) noexcept
+    {
+        return {raw_, ticks<detail::round::down>(now)};
+    }
+    Timer *drain()
+    {
+        return object(tw_wheel_drain(raw_));
+    }
+
+    /* Empty: never. */
+    std::optional<Tick> next_bound() const noexcept
+    {
+        return some(tw_wheel_next_bound(raw_));
+    }
+    std::optional<Tick> next_exact() const noexcept
+    {
+        return some(tw_wheel_next_exact(raw_));
+    }
+    std::uint64_t count() const noexcept
+    {
+        return tw_wheel_count(raw_);
+    }
+    Tick now() const noexcept
+    {
+        return detail::duration_of<Tick>(tw_wheel_now(raw_));
+    }
+    Tick range() const noexcept
+    {
+        return detail::duration_of<Tick>(tw_wheel_range(raw_));
+    }
+    Tick deadline(const Timer &timer) const noexcept
+    {
+        return detail::duration_of<Tick>(tw_timer_deadline(&raw(timer)));
+    }
+    const char *check() const noexcept
+    {
+        return tw_wheel_check(raw_);
+    }
+
+    /* Calls see(Timer &) for each pending timer; a bool that it returns, if true, ends the visit.
+     * Returns: whether it was ended. */
+    template <class See> bool visit(See &&see) const
+    {
+        return tw_wheel_visit(raw_, visitor<std::remove_reference_t<See>>, address(see)) != 0;
+    }
+    template <class Point, class See> bool visit_until(Point until, See &&see) const
+    {
+        return tw_wheel_visit_until(raw_, ticks<detail::round::down>(until),
+                                    visitor<std::remove_reference_t<See>>, address(see)) != 0;
+    }
+
+  private:
+    friend class due_range<wheel>;
+
+    template <class Point> status open(const tw_geometry &geometry, Point now) noexcept
+    {
+        return tw_wheel_new(&raw_, &geometry, ticks<detail::round::down>(now));
+    }
+
+    template <detail::round How, class Rep, class Period>
+    static std::uint64_t ticks(std::chrono::duration<Rep, Period> time) noexcept
+    {
+        return detail::count<Tick, How>(time);
+    }
+    template <detail::round How, class Duration>
+    static std::uint64_t ticks(std::chrono::time_point<Clock, Duration> time) noexcept
+    {
+        return detail::count<Tick, How>(time.time_since_epoch());
+    }
+    static std::optional<Tick> some(std::uint64_t tick) noexcept
+    {
+        return tick == TW_NEVER ? std::nullopt : std::optional<Tick>(detail::duration_of<Tick>(tick));
+    }
+
+    static auto &raw(Timer &timer) noexcept
+    {
+        if constexpr (cancels_itself)
+            return timer.raw_;
+        else
+            return static_cast<tw_timer &>(timer);
+    }
+    static auto &raw(const Timer &timer) noexcept
+    {
+        if constexpr (cancels_itself)
+            return timer.raw_;
+        else
+            return static_cast<const tw_timer &>(timer);
+    }
+    /* A `timer` knows the wheel that it may have to be taken out of. */
+    tw_timer *mark(Timer &timer) noexcept
+    {
+        if constexpr (cancels_itself) {
+            TICKWHEEL_ASSERT(!timer.pending() || timer.wheel_ == raw_);
+            timer.wheel_ = raw_;
+        }
+        return &raw(timer);
+    }
+    tw_timer *enter(Timer &timer) noexcept
+    {
+        TICKWHEEL_ASSERT(!tw_timer_pending(&raw(timer)));
+        return mark(timer);
+    }
+    /* `timer` is of standard layout, so it and its first member have one address. */
+    static Timer *object(tw_timer *found) noexcept
+    {
+        if (found == nullptr)
+            return nullptr;
+        if constexpr (cancels_itself)
+            return static_cast<Timer *>(reinterpret_cast<tickwheel::timer *>(found));
+        else
+            return static_cast<Timer *>(found);
+    }
+    static const Timer *object(const tw_timer *found) noexcept
+    {
+        return object(const_cast<tw_timer *>(found));
+    }
+
+    template <class See> static void *address(See &see) noexcept
+    {
+        return const_cast<void *>(static_cast<const void *>(std::addressof(see)));
+    }
+    template <class See> static int visitor(void *see, tw_timer *found) noexcept
+    {
+        Timer &timer = *object(found);
+        if constexpr (std::is_same_v<std::invoke_result_t<See &, Timer &>, void>)
+            return detail::see(*static_cast<See *>(see), timer), 0;
+        else
+            return detail::see(*static_cast<See *>(see), timer) ? 1 : 0;
+    }
+
+    tw_wheel *raw_ = nullptr;
+};
+
+/* What wheel::due() returns. It is gone through once: each step is a poll. */
+template <class Wheel> class due_range
+{
+    using timer_type = typename Wheel::timer_type;
+
+  public:
+    struct end_mark {
+    };
+    class iterator
+    {
+      public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = timer_type;
+        using difference_type = std::ptrdiff_t;
+        using pointer = timer_type *;
+        using reference = timer_type &;
+
+        reference operator*() const noexcept
+        {
+            return *timer_;
+        }
+        pointer operator->() const noexcept
+        {
+            return timer_;
+        }
+        iterator &operator++()
+        {
+            timer_ = Wheel::object(tw_wheel_poll(wheel_, now_));
+            return *this;
+        }
+        friend bool operator!=(const iterator &at, end_mark) noexcept
+        {
+            return at.timer_ != nullptr;
+        }
+        friend bool operator==(const iterator &at, end_mark) noexcept
+        {
+            return at.timer_ == nullptr;
+        }
+
+      private:
+        friend class due_range;
+        iterator(tw_wheel *polled, std::uint64_t tick) : wheel_(polled), now_(tick)
+        {
+            ++*this;
+        }
+        tw_wheel *wheel_;
+        std::uint64_t now_;
+        timer_type *timer_;
+    };
+
+    iterator begin() const
+    {
+        return {wheel_, now_};
+    }
+    end_mark end() const noexcept
+    {
+        return {};
+    }
+
+  private:
+    friend Wheel;
+    due_range(tw_wheel *polled, std::uint64_t tick) noexcept : wheel_(polled), now_(tick)
+    {
+    }
+    tw_wheel *wheel_;
+    std::uint64_t now_;
+};
+
+} // namespace tickwheel
+
+#endif
