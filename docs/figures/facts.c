@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wheel/internal.h>
 
 enum { LINE = 64, LEVELS_SHOWN = 4, TIMERS = 200000, SHOWN = 24, TENTHS = 10, TASKS = 100000 };
 
@@ -173,15 +174,22 @@ static void tell_refiled(const char *name, struct tw_geometry geometry)
 
 /* ---- hints -------------------------------------------------------------------------------------------------- */
 
-/* The hint's upper bytes are the line that the timer names; objects are a line each. A line that is none of theirs is
- * that of no timer: nobody was there yet. */
-static void print_hint(const struct object *objects, const struct tw_timer *timer, int place)
+/* A list that is visited, from its head on. */
+struct hints {
+    const struct object *objects;
+    int shown;
+};
+
+/* Objects are a line each. A line that is none of theirs is that of no timer: nobody was there yet. */
+static int print_hint(void *arg, struct tw_timer *timer)
 {
-    uint32_t line = (uint32_t)(timer->hint >> 8), first = (uint32_t)((uintptr_t)objects / LINE);
+    struct hints *hints = arg;
+    uint32_t line = tw__wheel_hint_line(timer), first = (uint32_t)((uintptr_t)hints->objects / LINE);
     if (line - first < SHOWN)
-        printf("hint\t%d\t%" PRIu32 "\n", place, line - first);
+        printf("hint\t%d\t%" PRIu32 "\n", hints->shown++, line - first);
     else
-        printf("hint\t%d\t-\n", place);
+        printf("hint\t%d\t-\n", hints->shown++);
+    return 0;
 }
 
 /* Timers are filed in the order of their places in memory, so a line is a place in the list. */
@@ -191,9 +199,7 @@ static void tell_hints(void)
     struct object *objects = make_objects(SHOWN);
     for (int i = 0; i < SHOWN; i++)
         tw_wheel_add_at(wheel, &objects[i].timer, 10000);
-    const struct tw__link *link = &objects[0].timer.link;
-    for (int place = 0; place < SHOWN; place++, link = link->next)
-        print_hint(objects, (const struct tw_timer *)(const void *)link, place);
+    tw_wheel_visit(wheel, print_hint, &(struct hints){objects, 0});
     tw_wheel_free(wheel);
     free(objects);
 }

@@ -230,9 +230,15 @@ static inline void tw__wheel_prefetch_line(const struct tw_timer *near, uint32_t
     TW__WHEEL_PREFETCH((uintptr_t)((far << TW__WHEEL_LINE_BITS | line) << TW__WHEEL_LINE_SHIFT));
 }
 
+/* The line of another timer that a timer's hint names. */
+static inline uint32_t tw__wheel_hint_line(const struct tw_timer *timer)
+{
+    return (uint32_t)(timer->hint >> TW__WHEEL_HINT_LINE);
+}
+
 static inline void tw__wheel_prefetch_hint(const struct tw_timer *timer)
 {
-    tw__wheel_prefetch_line(timer, (uint32_t)(timer->hint >> TW__WHEEL_HINT_LINE));
+    tw__wheel_prefetch_line(timer, tw__wheel_hint_line(timer));
 }
 
 /* Forgets the earliest deadline when a timer that has it goes, or gets a later one. Programs that never ask for it pay for

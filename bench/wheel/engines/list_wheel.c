@@ -17,7 +17,7 @@ struct link {
 };
 
 struct list_timer {
-    struct link link; /* next is NULL when not pending */
+    struct link node; /* next is NULL when not pending */
     uint64_t deadline;
 };
 
@@ -63,7 +63,7 @@ static inline void engine_close(void)
 
 static inline void engine_prepare(struct object *object)
 {
-    object->timer.link.next = NULL;
+    object->timer.node.next = NULL;
     object->fire = handle;
 }
 
@@ -78,7 +78,7 @@ static ENGINE_CALL void engine_add(struct object *object, uint64_t deadline)
     while (deadline >= window_end[l])
         l++;
     uint32_t slot = slot_of(l, deadline);
-    struct link *head = &heads[slot], *tail = head->prev, *link = &object->timer.link;
+    struct link *head = &heads[slot], *tail = head->prev, *link = &object->timer.node;
     object->timer.deadline = deadline;
     link->next = head;
     link->prev = tail;
@@ -98,10 +98,10 @@ static void slot_emptied(uint32_t slot)
 
 static ENGINE_CALL void engine_cancel(struct object *object)
 {
-    struct link *next = object->timer.link.next, *prev = object->timer.link.prev;
+    struct link *next = object->timer.node.next, *prev = object->timer.node.prev;
     if (next == NULL)
         return;
-    object->timer.link.next = NULL;
+    object->timer.node.next = NULL;
     prev->next = next;
     next->prev = prev;
     if (prev == next)
