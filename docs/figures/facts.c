@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the figures show, asked of the library itself: tab-separated lines, the first word says which figure they are
- * for. No clock is read and the random numbers have a seed, so that the same library always says the same.
+ * What the figures show, asked of the library itself: tab-separated lines, the first word says which figure
+ * they are for. No clock is read and the random numbers have a seed, so that the same library always says the
+ * same.
  *
  *     wheel      level slots span slot-from-now timers     a default wheel with real timers in it
  *     draining   level slots span timers                   the slot that it is refiling meanwhile
  *     filing     level shortest longest                    the delays that each level may take
  *     refiled    textbook|default tick timers              timers refiled on a tick, where there were any
- *     hint       place place|-                             a slot's list from its head: whom each timer's hint names
+ *     hint       place place|-                             a slot's list from its head: whom each hint names
  *     due        due-ns ran-ns                             tasks of the scheduler in ticks of a millisecond
  *     late       tenth-of-a-tick tasks                     how late 100,000 tasks with random due times ran
  */
@@ -58,7 +59,7 @@ static struct object *make_objects(size_t count)
     return objects;
 }
 
-/* ---- the wheel ---------------------------------------------------------------------------------------------- */
+/* ---- the wheel ------------------------------------------------------------------------------------------- */
 
 /* A server's timeouts in milliseconds: retries, idle connections, sessions, orders, daily jobs. */
 static uint64_t some_delay(void)
@@ -83,7 +84,8 @@ static void print_ring(const struct tw_wheel *wheel, uint32_t l)
                info.draining);
 }
 
-/* Timers come for ten minutes, at a pace that leaves some on each level; the clock stops in the middle of things. */
+/* Timers come for ten minutes, at a pace that leaves some on each level; the clock stops in the middle of
+ * things. */
 static void tell_wheel(void)
 {
     struct tw_wheel *wheel = make(TW_DEFAULT, 86400000);
@@ -103,7 +105,7 @@ static void tell_wheel(void)
     free(objects);
 }
 
-/* ---- filing ------------------------------------------------------------------------------------------------- */
+/* ---- filing ---------------------------------------------------------------------------------------------- */
 
 static uint32_t level_of(uint64_t now, uint64_t delay)
 {
@@ -141,7 +143,7 @@ static void tell_filing(void)
                first_delay(begin, l + 1) - 1);
 }
 
-/* ---- lookahead ---------------------------------------------------------------------------------------------- */
+/* ---- lookahead ------------------------------------------------------------------------------------------- */
 
 /* Rings of 256, each as long as one slot above: the wheel of the textbooks. */
 static struct tw_geometry textbook(void)
@@ -172,7 +174,7 @@ static void tell_refiled(const char *name, struct tw_geometry geometry)
     free(objects);
 }
 
-/* ---- hints -------------------------------------------------------------------------------------------------- */
+/* ---- hints ----------------------------------------------------------------------------------------------- */
 
 /* A list that is visited, from its head on. */
 struct hints {
@@ -204,7 +206,7 @@ static void tell_hints(void)
     free(objects);
 }
 
-/* ---- lateness ----------------------------------------------------------------------------------------------- */
+/* ---- lateness -------------------------------------------------------------------------------------------- */
 
 static uint64_t late[TENTHS + 1];
 

@@ -2,8 +2,8 @@
  *
  * tickwheel/sched.hpp - sched.h for C++17: lambdas as tasks, durations, keys as string_view.
  *
- * Headers only: link libtickwheel_sched. What a call does, costs and may fail with is said in sched.h, at the C function that
- * it is named after; here stands what C++ adds. The conventions are those of wheel.hpp.
+ * Headers only: link libtickwheel_sched. What a call does, costs and may fail with is said in sched.h, at the C
+ * function that it is named after; here stands what C++ adds. The conventions are those of wheel.hpp.
  */
 #ifndef TICKWHEEL_SCHED_HPP
 #define TICKWHEEL_SCHED_HPP
@@ -29,7 +29,8 @@ namespace tickwheel
 
 /* ---- tasks -------------------------------------------------------------------------------------------- */
 
-/* Time on a scheduler's clock. It has no now(): that is scheduler::now(), and no other clock's time compiles. */
+/* Time on a scheduler's clock. It has no now(): that is scheduler::now(), and no other clock's time
+ * compiles. */
 struct scheduler_clock {
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
@@ -199,7 +200,8 @@ class handed : public task
     }
 };
 
-/* When a repeating task runs: repeat(1s).times(5).missed(TW_MISSED_SKIP). First after a period, if it says no other. */
+/* When a repeating task runs: repeat(1s).times(5).missed(TW_MISSED_SKIP). First after a period, if it says no
+ * other. */
 class repeat
 {
   public:
@@ -255,14 +257,15 @@ template <class F> void invoke(F &f, tw_sched *sched, const tw_task *seen)
         std::invoke(f);
 }
 
-/* A callable that is kept in the argument itself: no larger than it, its bytes are all of it, and calling it changes
- * none of them. A `mutable` lambda is not callable when const, and gets a box. */
+/* A callable that is kept in the argument itself: no larger than it, its bytes are all of it, and calling it
+ * changes none of them. A `mutable` lambda is not callable when const, and gets a box. */
 template <class F>
 constexpr bool
     fits = std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(void *) && alignof(F) <= alignof(void *) &&
            (takes_task<F> ? std::is_invocable_v<const F &, const task &> : std::is_invocable_v<const F &>);
 
-/* Its bytes are copied into the argument and out of it: an object of one type is not to be looked at as another. */
+/* Its bytes are copied into the argument and out of it: an object of one type is not to be looked at as
+ * another. */
 template <class F> void run_small(tw_sched *sched, const tw_task *seen) noexcept
 {
     alignas(F) unsigned char bytes[sizeof(F)];
@@ -270,8 +273,8 @@ template <class F> void run_small(tw_sched *sched, const tw_task *seen) noexcept
     invoke(*std::launder(reinterpret_cast<const F *>(bytes)), sched, seen);
 }
 
-/* Any other callable: on the heap, and freed by the release hook. One function does both, so that the box is a word
- * larger than what is in it: without a task it is the end. */
+/* Any other callable: on the heap, and freed by the release hook. One function does both, so that the box is a
+ * word larger than what is in it: without a task it is the end. */
 struct box {
     void (*act)(box *self, tw_sched *sched, const tw_task *seen);
 };
@@ -354,7 +357,8 @@ template <class F> class parcel<F, false>
 
 /* ---- a scheduler -------------------------------------------------------------------------------------- */
 
-/* What a scheduler is to be like: options().tick(1ms).workers(4). What is not said is as tw_sched_options says. */
+/* What a scheduler is to be like: options().tick(1ms).workers(4). What is not said is as tw_sched_options
+ * says. */
 class options
 {
   public:
@@ -443,14 +447,13 @@ class options
 
 /* A tw_sched and the callables of its tasks.
  *
- * A callable is copied or moved in once, and is destroyed once: when its last call is over, it was cancelled, its key
- * was set anew or removed, it was drained or stopped, the scheduler was destroyed, or did not take it. Then no lock is
- * held, and whoever waits in cancel_wait(), stop() or the destructor goes on after it; but for a task that another
- * thread is just ending, in whose call that is. One that is no larger than a pointer, trivially copyable and callable
- * when const is kept where C keeps its argument; any other is one allocation. So a member marked `mutable` in such a
- * small one does not outlast the call.
- * An exception that leaves a callable, or its destructor, ends the program (std::terminate).
- * Threads: as sched.h. */
+ * A callable is copied or moved in once, and is destroyed once: when its last call is over, it was cancelled,
+ * its key was set anew or removed, it was drained or stopped, the scheduler was destroyed, or did not take it.
+ * Then no lock is held, and whoever waits in cancel_wait(), stop() or the destructor goes on after it; but for
+ * a task that another thread is just ending, in whose call that is. One that is no larger than a pointer,
+ * trivially copyable and callable when const is kept where C keeps its argument; any other is one allocation.
+ * So a member marked `mutable` in such a small one does not outlast the call. An exception that leaves a
+ * callable, or its destructor, ends the program (std::terminate). Threads: as sched.h. */
 class scheduler
 {
   public:

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel/wheel.hpp - wheel.h for C++17: timers that cancel themselves, durations, geometries, errors as objects.
+ * tickwheel/wheel.hpp - wheel.h for C++17: timers that cancel themselves, durations, geometries, errors as
+ * objects.
  *
- * Headers only: link libtickwheel. What a call does, costs and may fail with is said in wheel.h, at the C function that it is
- * named after; here stands what C++ adds.
+ * Headers only: link libtickwheel. What a call does, costs and may fail with is said in wheel.h, at the C
+ * function that it is named after; here stands what C++ adds.
  *
  * Conventions, stated once
- *   Time      Durations of integers. Delays and deadlines are rounded up, `now` is rounded down, so nothing is early.
- *             What is negative is 0, and what is too long is the end of time: hours::max() is "never". Durations of
- *             floating point do not compile, since their own arithmetic may round down: say
+ *   Time      Durations of integers. Delays and deadlines are rounded up, `now` is rounded down, so nothing is
+ *             early. What is negative is 0, and what is too long is the end of time: hours::max() is "never".
+ *             Durations of floating point do not compile, since their own arithmetic may round down: say
  *             std::chrono::ceil<milliseconds>(x).
- *   Errors    Calls return a `status`, or `added`, which has one; nothing is thrown by them, but for what copying a
- *             callable throws: nothing was changed then. They are not noexcept where all that they do is call C, since
- *             the compiler, which cannot know that C throws nothing, would guard that. Only constructors throw
- *             (std::system_error), and status::check() where it is asked for. Each constructor that can fail has a form
- *             with a `status &` that does not throw. What a callable throws when it is called, by visit() and drain()
- *             too, ends the program (std::terminate). With -fno-exceptions what would be thrown is printed, and the
- *             program aborts; -fno-rtti changes nothing.
+ *   Errors    Calls return a `status`, or `added`, which has one; nothing is thrown by them, but for what
+ *             copying a callable throws: nothing was changed then. They are not noexcept where all that they do
+ *             is call C, since the compiler, which cannot know that C throws nothing, would guard that. Only
+ *             constructors throw (std::system_error), and status::check() where it is asked for. Each
+ *             constructor that can fail has a form with a `status &` that does not throw. What a callable
+ *             throws when it is called, by visit() and drain() too, ends the program (std::terminate). With
+ *             -fno-exceptions what would be thrown is printed, and the program aborts; -fno-rtti changes
+ *             nothing.
  *   Moved     An object that was moved from is empty: it may be assigned to or destroyed, and tested with `if`.
  */
 #ifndef TICKWHEEL_WHEEL_HPP
@@ -204,10 +206,10 @@ inline std::string explain(const tw_geometry &geometry)
 
 /* ---- timers ------------------------------------------------------------------------------------------- */
 
-/* A timer that cancels itself when it is destroyed: 40 bytes, a tw_timer and the wheel that it was filed in. Be it a
- * member of your object or its base. One that is pending can be moved, and is then pending in its new place: a vector
- * of them may grow. Where 32 bytes are wanted, tw_timer does in its place, and is then cancelled by hand.
- * Threads: those of the wheel, for destruction and moves too. */
+/* A timer that cancels itself when it is destroyed: 40 bytes, a tw_timer and the wheel that it was filed in. Be
+ * it a member of your object or its base. One that is pending can be moved, and is then pending in its new
+ * place: a vector of them may grow. Where 32 bytes are wanted, tw_timer does in its place, and is then
+ * cancelled by hand. Threads: those of the wheel, for destruction and moves too. */
 class timer
 {
   public:
@@ -266,7 +268,8 @@ template <auto Member> struct owner_of;
 template <class Object, class Timer, Timer Object::*Member> struct owner_of<Member> {
     static Object &find(Timer &timer) noexcept
     {
-        /* How far the member lies from its object's beginning is the same in all, also in one that is not there. */
+        /* How far the member lies from its object's beginning is the same in all, also in one that is not
+         * there. */
         alignas(Object) static char nowhere[sizeof(Object)];
         auto *object = reinterpret_cast<Object *>(nowhere);
         const auto offset = reinterpret_cast<char *>(std::addressof(object->*Member)) - nowhere;
@@ -300,10 +303,10 @@ template <class See, class Timer> decltype(auto) see(See &see, Timer &timer)
 
 } // namespace detail
 
-/* A wheel whose tick is the duration Tick. Points of time are durations since whatever the caller counts from; with a
- * Clock they may be time points of that clock instead, and no others compile.
- * Timer is what it holds: `timer`, tw_timer, or a class of yours with one of them as its base.
- * Requires: with tw_timer, what wheel.h says; with `timer`, nothing of it pends in another wheel. */
+/* A wheel whose tick is the duration Tick. Points of time are durations since whatever the caller counts from;
+ * with a Clock they may be time points of that clock instead, and no others compile. Timer is what it holds:
+ * `timer`, tw_timer, or a class of yours with one of them as its base. Requires: with tw_timer, what wheel.h
+ * says; with `timer`, nothing of it pends in another wheel. */
 template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clock = void> class wheel
 {
     static constexpr bool cancels_itself = std::is_base_of_v<timer, Timer>;
@@ -340,7 +343,8 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
         std::swap(raw_, taken.raw_);
         return *this;
     }
-    /* Takes out each `timer` that pends, so that it may outlive the wheel: O(timers). A tw_timer is left as it is. */
+    /* Takes out each `timer` that pends, so that it may outlive the wheel: O(timers). A tw_timer is left as it
+     * is. */
     ~wheel()
     {
         if constexpr (cancels_itself)
@@ -367,7 +371,8 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         return tw_wheel_add_at(raw_, enter(timer), ticks<detail::round::up>(deadline));
     }
-    /* Due now: fires in the current poll, after everything else that is due; inside a drain, in the next one. */
+    /* Due now: fires in the current poll, after everything else that is due; inside a drain, in the next
+     * one. */
     void add_now(Timer &timer)
     {
         tw_wheel_add_now(raw_, enter(timer));
@@ -397,8 +402,8 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
         timer = object(found);
         return polled;
     }
-    /* What is due, in order, one poll at a time: `for (auto &timer : wheel.due(now))`. In the loop anything is allowed
-     * that wheel.h allows between two polls; whoever ends the wheel there also leaves the loop. */
+    /* What is due, in order, one poll at a time: `for (auto &timer : wheel.due(now))`. In the loop anything is
+     * allowed that wheel.h allows between two polls; whoever ends the wheel there also leaves the loop. */
     template <class Point> due_range<wheel> due(Point now) noexcept
     {
         return {raw_, ticks<detail::round::down>(now)};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Assertions of what callers have to keep. TW_DEBUG is 0: none; 1: those that cost little; 2: also the checkers, which
- * look at a whole structure and name the invariant that is broken.
+ * Assertions of what callers have to keep. TW_DEBUG is 0: none; 1: those that cost little; 2: also the
+ * checkers, which look at a whole structure and name the invariant that is broken.
  */
 #ifndef TW_BASE_ASSERT_H
 #define TW_BASE_ASSERT_H

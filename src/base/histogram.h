@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A histogram of durations, for percentiles. It has 32 steps to each doubling (as HdrHistogram does it, Gil Tene), so a
- * percentile is at most 1/32 too high and never too low, from one unit to 2^64, in 15 KiB. The unit is the caller's.
+ * A histogram of durations, for percentiles. It has 32 steps to each doubling (as HdrHistogram does it, Gil
+ * Tene), so a percentile is at most 1/32 too high and never too low, from one unit to 2^64, in 15 KiB. The unit
+ * is the caller's.
  */
 #ifndef TW_BASE_HISTOGRAM_H
 #define TW_BASE_HISTOGRAM_H

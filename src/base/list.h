@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Circular lists. A list is a head, which is a link like the others: an empty one points at itself. An object that waits
- * in a list contains a link, so nothing here allocates. The link's structure stands in wheel.h, because a timer contains
- * one and that header stands alone.
+ * Circular lists. A list is a head, which is a link like the others: an empty one points at itself. An object
+ * that waits in a list contains a link, so nothing here allocates. The link's structure stands in wheel.h,
+ * because a timer contains one and that header stands alone.
  */
 #ifndef TW_BASE_LIST_H
 #define TW_BASE_LIST_H
@@ -57,8 +57,8 @@ static inline bool tw__link_listed(const struct tw__link *link)
     return link->next != NULL;
 }
 
-/* Tells the neighbours of a link that it has been copied to other memory. Requires: `link` is the new place, and the old one
- * was in a list. */
+/* Tells the neighbours of a link that it has been copied to other memory. Requires: `link` is the new place,
+ * and the old one was in a list. */
 static inline void tw__link_relocated(struct tw__link *link)
 {
     link->next->prev = link;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A histogram of the past ten seconds, for percentiles that are alive: one of base/histogram.h for each second, on a
- * ring. Seconds are whole ones of the caller's clock, so it covers nine to ten, and no second that has not been
- * reached.
+ * A histogram of the past ten seconds, for percentiles that are alive: one of base/histogram.h for each second,
+ * on a ring. Seconds are whole ones of the caller's clock, so it covers nine to ten, and no second that has not
+ * been reached.
  *
- * A caller that counts longer steps instead of seconds has a histogram of ten of those: of a minute, by steps of six seconds.
+ * A caller that counts longer steps instead of seconds has a histogram of ten of those: of a minute, by steps
+ * of six seconds.
  */
 #ifndef TW_BASE_RECENT_H
 #define TW_BASE_RECENT_H
@@ -34,7 +35,8 @@ static inline void tw__recent_add(struct tw__recent *recent, uint64_t second, ui
         recent->most[i] = value;
 }
 
-/* Adds up what was counted in the seconds that end with this one. Returns how many; *most is the largest of them. */
+/* Adds up what was counted in the seconds that end with this one. Returns how many; *most is the largest of
+ * them. */
 static inline uint64_t tw__recent_sum(const struct tw__recent *recent, uint64_t second,
                                       uint64_t sum[TW__HISTOGRAM_BUCKETS], uint64_t *most)
 {

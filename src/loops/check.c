@@ -11,7 +11,8 @@ static int found_one(void *arg, struct tw_timer *timer)
     return 1;
 }
 
-/* L1, of the wheel: whether no timer is due before `armed`. Where that is the wheel's present, timers may be overdue. */
+/* L1, of the wheel: whether no timer is due before `armed`. Where that is the wheel's present, timers may be
+ * overdue. */
 static bool none_is_earlier(const struct tw_loop *loop)
 {
     return loop->armed <= tw_wheel_now(loop->wheel) ||

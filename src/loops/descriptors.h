@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The two descriptors of Linux that a loop can wait for: one that is readable from a time on, one that another thread
- * makes readable. For the loops that watch descriptors.
+ * The two descriptors of Linux that a loop can wait for: one that is readable from a time on, one that another
+ * thread makes readable. For the loops that watch descriptors.
  */
 #ifndef TW_LOOPS_DESCRIPTORS_H
 #define TW_LOOPS_DESCRIPTORS_H
@@ -17,8 +17,9 @@ static inline int tw__loop_timer_new(void)
     return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 }
 
-/* Has it readable from a time on; UINT64_MAX: never. *set_ns is what it was told before, UINT64_MAX at first. Setting it
- * anew makes it unreadable, so nobody has to read it; and one that is to be readable at once and is, stays so. */
+/* Has it readable from a time on; UINT64_MAX: never. *set_ns is what it was told before, UINT64_MAX at first.
+ * Setting it anew makes it unreadable, so nobody has to read it; and one that is to be readable at once and is,
+ * stays so. */
 static inline void tw__loop_timer_arm(int fd, uint64_t *set_ns, uint64_t at_ns, uint64_t now_ns)
 {
     enum { NS_PER_S = 1000000000 };

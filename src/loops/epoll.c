@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * epoll: a timerfd in the caller's set, watched level by level; or, where the program calls us instead of epoll_wait(),
- * that call's timeout.
+ * epoll: a timerfd in the caller's set, watched level by level; or, where the program calls us instead of
+ * epoll_wait(), that call's timeout.
  *
- * The timerfd is never read. Setting it to another time takes back that it has rung; while it has and more is due, it is left
- * alone, and the next epoll_wait() reports it again, with whatever else there is. So a wake-up costs one system call
- * besides the epoll_wait() itself, and one of several in which a crowd is served costs none.
+ * The timerfd is never read. Setting it to another time takes back that it has rung; while it has and more is
+ * due, it is left alone, and the next epoll_wait() reports it again, with whatever else there is. So a wake-up
+ * costs one system call besides the epoll_wait() itself, and one of several in which a crowd is served costs
+ * none.
  */
 #include <tickwheel/loop_epoll.h>
 #include <tickwheel/sched.h>
@@ -45,8 +46,8 @@ static int watched_new(struct epoll_descriptor **made, int epoll_fd, int fd)
     return 0;
 }
 
-/* Puts it into the set, its events to be known by `owner`. What is no epoll set is the caller's fault, a full one is
- * not. */
+/* Puts it into the set, its events to be known by `owner`. What is no epoll set is the caller's fault, a full
+ * one is not. */
 static int watched_start(const struct epoll_descriptor *watched, void *owner)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = owner};
@@ -61,7 +62,7 @@ static bool is_of(const struct epoll_event *event, const void *owner)
     return owner != NULL && event->data.ptr == owner;
 }
 
-/* ---- a wheel ------------------------------------------------------------------------------------------------ */
+/* ---- a wheel --------------------------------------------------------------------------------------------- */
 
 static int timer_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
 {
@@ -101,7 +102,7 @@ bool tw_loop_epoll_handle(struct tw_loop *loop, const struct epoll_event *event)
     return true;
 }
 
-/* ---- a wheel, by timeout ---------------------------------------------------------------------------------------- */
+/* ---- a wheel, by timeout --------------------------------------------------------------------------------- */
 
 struct waiter {
     const struct tw_loop_driver *driver; /* tells it from what other loops hand to their drivers */
@@ -183,7 +184,7 @@ int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int roo
     return n;
 }
 
-/* ---- a scheduler -------------------------------------------------------------------------------------------- */
+/* ---- a scheduler ----------------------------------------------------------------------------------------- */
 
 static void event_wake(void *arg)
 {

@@ -2,11 +2,11 @@
  *
  * libev: a timer, and a check watcher for as long as more is due than one turn takes.
  *
- * libev counts a delay from the time that it noted at the beginning of its turn, which nobody can ask it for on the
- * monotonic clock; so it is told to note the time anew. A timer that is started with a delay of 0 makes it sleep for a
- * millisecond nevertheless. So the check watcher fires, which is called once in each turn after other events were asked
- * for, and an idle watcher that does nothing keeps the loop from sleeping. (An idle watcher alone would be called only
- * when there are no other events.)
+ * libev counts a delay from the time that it noted at the beginning of its turn, which nobody can ask it for on
+ * the monotonic clock; so it is told to note the time anew. A timer that is started with a delay of 0 makes it
+ * sleep for a millisecond nevertheless. So the check watcher fires, which is called once in each turn after
+ * other events were asked for, and an idle watcher that does nothing keeps the loop from sleeping. (An idle
+ * watcher alone would be called only when there are no other events.)
  */
 #include <tickwheel/loop_ev.h>
 
@@ -14,7 +14,7 @@
 #include <ev.h>
 #include <stdlib.h>
 
-/* ---- a wheel ------------------------------------------------------------------------------------------------ */
+/* ---- a wheel --------------------------------------------------------------------------------------------- */
 
 struct watchers {
     ev_timer timer;
@@ -110,7 +110,7 @@ int tw_loop_ev_new(struct tw_loop **made, struct ev_loop *ev, struct tw_wheel *w
     return error;
 }
 
-/* ---- a scheduler -------------------------------------------------------------------------------------------- */
+/* ---- a scheduler ----------------------------------------------------------------------------------------- */
 
 struct ev_waker {
     ev_async watcher;

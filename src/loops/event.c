@@ -2,9 +2,10 @@
  *
  * libevent: an event on a timerfd.
  *
- * libevent's own timeouts are measured on CLOCK_MONOTONIC_COARSE unless the base was made otherwise, which nobody can ask
- * it, and from the time that it noted at the beginning of its turn: up to a jiffy, four milliseconds and more, early or
- * late. A timerfd says exactly when. As in epoll.c it is never read: setting it takes back that it has rung.
+ * libevent's own timeouts are measured on CLOCK_MONOTONIC_COARSE unless the base was made otherwise, which
+ * nobody can ask it, and from the time that it noted at the beginning of its turn: up to a jiffy, four
+ * milliseconds and more, early or late. A timerfd says exactly when. As in epoll.c it is never read: setting it
+ * takes back that it has rung.
  *
  * An event that is added keeps the base running, so it is added only while the timer is set.
  */
@@ -65,7 +66,7 @@ static int watched_add(struct event_descriptor *watched)
     return 0;
 }
 
-/* ---- a wheel ------------------------------------------------------------------------------------------------ */
+/* ---- a wheel --------------------------------------------------------------------------------------------- */
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
@@ -104,7 +105,7 @@ int tw_loop_event_new(struct tw_loop **made, struct event_base *base, struct tw_
     return error;
 }
 
-/* ---- a scheduler -------------------------------------------------------------------------------------------- */
+/* ---- a scheduler ----------------------------------------------------------------------------------------- */
 
 static void on_event(evutil_socket_t fd, short what, void *arg)
 {

@@ -5,12 +5,13 @@
  *     timer thread:  execute hook, once a task  -- the first since the last turn -->  driver: wakes the loop
  *     loop:          tw_executor_turn()  -->  tw_sched_run_some(), at most `budget` callbacks
  *
- * There is no queue: the scheduler keeps the tasks that the hook was given in a list of its own, in order. The hook only
- * says that there are some, and `woken` that this was said already. It is lowered before the list is looked at: a task
- * that comes after the look finds it low, and wakes the loop again.
+ * There is no queue: the scheduler keeps the tasks that the hook was given in a list of its own, in order. The
+ * hook only says that there are some, and `woken` that this was said already. It is lowered before the list is
+ * looked at: a task that comes after the look finds it low, and wakes the loop again.
  *
- * A program with a wheel in its loop needs no scheduler, and its adapter shall not bring one along, with libsodium behind
- * it. So the one call of the scheduler is a weak reference: who has a scheduler to hand over has linked it.
+ * A program with a wheel in its loop needs no scheduler, and its adapter shall not bring one along, with
+ * libsodium behind it. So the one call of the scheduler is a weak reference: who has a scheduler to hand over
+ * has linked it.
  */
 #include <tickwheel/loop.h>
 #include <tickwheel/sched.h>
@@ -34,7 +35,8 @@ struct tw_executor {
     void *driver_arg;
 };
 
-/* Required by each call but a wake-up: that there is an executor, and that the call comes from the thread of its loop. */
+/* Required by each call but a wake-up: that there is an executor, and that the call comes from the thread of
+ * its loop. */
 static inline void may_call(const struct tw_executor *executor)
 {
     (void)executor;

@@ -2,16 +2,16 @@
  *
  * GLib: a source with a ready time, on the clock that the wheel is on, in microseconds.
  *
- * A ready time that has passed makes the source ready in each turn, with the others of its priority. It may be set from
- * another thread, which wakes the loop: an executor needs no more. The source is not dispatched inside its own callback:
- * GLib would wake the loop once more then for each time that is set.
+ * A ready time that has passed makes the source ready in each turn, with the others of its priority. It may be
+ * set from another thread, which wakes the loop: an executor needs no more. The source is not dispatched inside
+ * its own callback: GLib would wake the loop once more then for each time that is set.
  */
 #include <tickwheel/loop_glib.h>
 
 #include <base/assert.h>
 #include <glib.h>
 
-/* ---- a wheel ------------------------------------------------------------------------------------------------ */
+/* ---- a wheel --------------------------------------------------------------------------------------------- */
 
 struct wheel_source {
     GSource source;
@@ -60,7 +60,7 @@ int tw_loop_glib_new(struct tw_loop **made, GMainContext *context, struct tw_whe
     return 0;
 }
 
-/* ---- a scheduler -------------------------------------------------------------------------------------------- */
+/* ---- a scheduler ----------------------------------------------------------------------------------------- */
 
 struct executor_source {
     GSource source;

@@ -6,31 +6,33 @@
  *          ^                                  |   ^                                   |
  *          +-------- due(arg, timer) ---------+   +---------- tw_loop_turn() ---------+
  *
- * Ticks. The tick at which the wheel stands when it is attached begins at that moment. A deadline becomes the first tick
- * that does not begin before it (the ceiling), the present becomes the tick that has begun (the floor). A timer fires
- * when floor(now) has reached ceiling(deadline), so now >= deadline: never early. The wheel is never polled at the last
- * tick there is, so what sums saturate to never fires.
+ * Ticks. The tick at which the wheel stands when it is attached begins at that moment. A deadline becomes the
+ * first tick that does not begin before it (the ceiling), the present becomes the tick that has begun (the
+ * floor). A timer fires when floor(now) has reached ceiling(deadline), so now >= deadline: never early. The
+ * wheel is never polled at the last tick there is, so what sums saturate to never fires.
  *
  * Invariants (tw__loop_check() in check.c names the first that does not hold)
- *   L1  Outside of tw_loop_turn() no timer of the wheel is due before the tick `armed`, and the driver will call by the
- *       time that tick begins, or a day from when it was told, and is told anew then.
- *   L2  `armed` is 0 while a turn is under way or is to come next: nothing is earlier, so nothing is set. Only when a
- *       callback has run the loop, the turn inside has set `armed` for the rest of the turn around it.
- *   L3  A turn does at most `budget` units of work, all for one tick: a timer that its callback files again comes due on
- *       a later one.
+ *   L1  Outside of tw_loop_turn() no timer of the wheel is due before the tick `armed`, and the driver will
+ *       call by the time that tick begins, or a day from when it was told, and is told anew then.
+ *   L2  `armed` is 0 while a turn is under way or is to come next: nothing is earlier, so nothing is set. Only
+ *       when a callback has run the loop, the turn inside has set `armed` for the rest of the turn around it.
+ *   L3  A turn does at most `budget` units of work, all for one tick: a timer that its callback files again
+ *       comes due on a later one.
  *
- * The bound is enough. L1 speaks of deadlines, while the wheel may want to refile a far timer sooner than `armed`, when that
- * was set before the timer was filed. Refiled late it still fires on its tick, and `armed` is not past that.
+ * The bound is enough. L1 speaks of deadlines, while the wheel may want to refile a far timer sooner than
+ * `armed`, when that was set before the timer was filed. Refiled late it still fires on its tick, and `armed`
+ * is not past that.
  *
- * A cancelled timer does not set the loop's timer later: that would be a system call for each, to save one turn. Only a
- * loop that would not end for it is told when the last one has gone.
+ * A cancelled timer does not set the loop's timer later: that would be a system call for each, to save one
+ * turn. Only a loop that would not end for it is told when the last one has gone.
  *
- * The wheel of a loop that has slept stands in the past. Before the loop's timer is set for a new one, the wheel is brought
- * to the present (with no work done, by a budget of 0): filed from there, the timer needs no refiling on its way that
- * it would not need in a wheel that had ticked all the time.
+ * The wheel of a loop that has slept stands in the past. Before the loop's timer is set for a new one, the
+ * wheel is brought to the present (with no work done, by a budget of 0): filed from there, the timer needs no
+ * refiling on its way that it would not need in a wheel that had ticked all the time.
  *
- * Rejected: the loop's own notion of now (early by what callbacks have taken since); a timer of the loop for each tick
- * (wakes an idle machine); reading how far a callback has got to stop in time (a clock read for each timer).
+ * Rejected: the loop's own notion of now (early by what callbacks have taken since); a timer of the loop for
+ * each tick (wakes an idle machine); reading how far a callback has got to stop in time (a clock read for each
+ * timer).
  */
 #include "internal.h"
 
@@ -41,15 +43,15 @@
 #include <time.h>
 
 static const uint64_t tick_min_ns = 1000, tick_max_ns = UINT64_C(3600000000000);
-/* The budget: a million timers due at once cost 39 ns each with 256 in a turn of epoll, 31 ns with 4,096, 90 ns with 16.
- * With callbacks of a microsecond 256 keep other events waiting for a quarter of a millisecond. */
+/* The budget: a million timers due at once cost 39 ns each with 256 in a turn of epoll, 31 ns with 4,096, 90 ns
+ * with 16. With callbacks of a microsecond 256 keep other events waiting for a quarter of a millisecond. */
 enum { NS_PER_S = 1000000000, TICK_NS = 1000000, BUDGET = 256 };
 /* The farthest that a driver is told: within an int of milliseconds, exact in a double of seconds. */
 static const uint64_t day_ns = UINT64_C(86400000000000);
 
 #if TW_DEBUG > 1
-/* What a call returns that changes the loop, after which each invariant still holds. It need not have held before: the
- * program may have filed timers behind the loop's back, and not called tw_loop_update() yet. */
+/* What a call returns that changes the loop, after which each invariant still holds. It need not have held
+ * before: the program may have filed timers behind the loop's back, and not called tw_loop_update() yet. */
 #define TW__LOOP_AUDITED(loop, result)                                                                         \
     __extension__({                                                                                            \
         bool held_ = tw__loop_check(loop) == NULL;                                                             \
@@ -61,7 +63,8 @@ static const uint64_t day_ns = UINT64_C(86400000000000);
 #define TW__LOOP_AUDITED(loop, result) (result)
 #endif
 
-/* Required by each call that changes a loop: that there is one, and that the call comes from the thread that runs it. */
+/* Required by each call that changes a loop: that there is one, and that the call comes from the thread that
+ * runs it. */
 static inline void may_change(const struct tw_loop *loop)
 {
     (void)loop;
@@ -69,7 +72,7 @@ static inline void may_change(const struct tw_loop *loop)
     TW_ASSERT(pthread_equal(pthread_self(), loop->thread));
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------------------------------- */
 
 int tw_loop_check(const struct tw_loop_options *options, char *message, size_t size)
 {
@@ -89,7 +92,7 @@ int tw_loop_check(const struct tw_loop_options *options, char *message, size_t s
     return 0;
 }
 
-/* ---- time --------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------------------ */
 
 uint64_t tw_loop_now(const struct tw_loop *loop)
 {
@@ -122,7 +125,8 @@ uint64_t tw_loop_time(const struct tw_loop *loop, uint64_t tick)
     return tw__add_saturating(loop->base_ns, ns);
 }
 
-/* The tick that has begun at a time; never the last one there is. Requires: the driver's clock does not go back. */
+/* The tick that has begun at a time; never the last one there is. Requires: the driver's clock does not go
+ * back. */
 static uint64_t tick_begun(const struct tw_loop *loop, uint64_t now_ns)
 {
     TW_ASSERT(now_ns >= loop->base_ns);
@@ -130,7 +134,7 @@ static uint64_t tick_begun(const struct tw_loop *loop, uint64_t now_ns)
     return tick < TW_NEVER ? tick : TW_NEVER - 1;
 }
 
-/* ---- the loop's timer ------------------------------------------------------------------------------------------ */
+/* ---- the loop's timer ------------------------------------------------------------------------------------ */
 
 /* Tells the driver. Requires: it refuses only when its timer was off. */
 static int tell(struct tw_loop *loop, uint64_t at_ns, uint64_t now_ns)
@@ -166,7 +170,7 @@ int tw_loop_update(struct tw_loop *loop)
     return error;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------------------ */
 
 static void take_options(struct tw_loop *loop, const struct tw_loop_options *options)
 {
@@ -227,7 +231,7 @@ struct tw_wheel *tw_loop_wheel(const struct tw_loop *loop)
     return loop->wheel;
 }
 
-/* ---- filing ---------------------------------------------------------------------------------------------------- */
+/* ---- filing ---------------------------------------------------------------------------------------------- */
 
 typedef int file_fn(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 
@@ -239,8 +243,8 @@ static void note_time(struct tw_loop *loop)
     tw_wheel_poll_budget(loop->wheel, tick_begun(loop, tw_loop_now(loop)), &none, &timer);
 }
 
-/* The same for a wheel that refuses, or grows, and measures from what it has done: as far as nothing is due. One in which
- * something is due already is left where it is, as a poll would take that out. */
+/* The same for a wheel that refuses, or grows, and measures from what it has done: as far as nothing is due.
+ * One in which something is due already is left where it is, as a poll would take that out. */
 static void catch_up(struct tw_loop *loop)
 {
     uint64_t tick = tick_begun(loop, tw_loop_now(loop)), first = tw_wheel_next_exact(loop->wheel);
@@ -307,9 +311,10 @@ bool tw_loop_cancel(struct tw_loop *loop, struct tw_timer *timer)
     return TW__LOOP_AUDITED(loop, cancel(loop, timer));
 }
 
-/* ---- firing ---------------------------------------------------------------------------------------------------- */
+/* ---- firing ---------------------------------------------------------------------------------------------- */
 
-/* Fires what is due, as far as the budget goes. *done: whether that was all. False when a callback has freed the loop. */
+/* Fires what is due, as far as the budget goes. *done: whether that was all. False when a callback has freed
+ * the loop. */
 static bool fire(struct tw_loop *loop, struct tw__loop_pass *pass, bool *done)
 {
     struct tw_timer *timer;

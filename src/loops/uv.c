@@ -2,21 +2,23 @@
  *
  * libuv: a timer, and an idle handle for as long as more is due than one turn takes.
  *
- * libuv's timers are in whole milliseconds of a time noted at the beginning of its turn, which comes from CLOCK_MONOTONIC.
- * Asked for the whole millisecond after `at_ns`, however long ago the time was noted, it does not call before that has come.
- * But it sleeps for what is left of it from the time noted, and so too long by what callbacks have taken since. Therefore it
- * is asked for what is left from the present. If it turns for something else in between, and notes the time, it calls too
- * early by as much: then nothing is due, and the timer is set again.
+ * libuv's timers are in whole milliseconds of a time noted at the beginning of its turn, which comes from
+ * CLOCK_MONOTONIC. Asked for the whole millisecond after `at_ns`, however long ago the time was noted, it does
+ * not call before that has come. But it sleeps for what is left of it from the time noted, and so too long by
+ * what callbacks have taken since. Therefore it is asked for what is left from the present. If it turns for
+ * something else in between, and notes the time, it calls too early by as much: then nothing is due, and the
+ * timer is set again.
  *
- * Rejected: uv_update_time(). In a callback of a timer of the program's own that takes longer than its period it makes that
- * timer due again, and libuv 1.44 would call nothing else any more.
+ * Rejected: uv_update_time(). In a callback of a timer of the program's own that takes longer than its period
+ * it makes that timer due again, and libuv 1.44 would call nothing else any more.
  *
- * A timer that is started with 0 inside a timer's callback is called at once, before anything else has its turn (libuv
- * 1.44 takes from its heap for as long as something in it is due). So it is the idle handle that fires: it is called
- * once in each turn, and while it is active the loop does not sleep, but asks for other events in between.
+ * A timer that is started with 0 inside a timer's callback is called at once, before anything else has its turn
+ * (libuv 1.44 takes from its heap for as long as something in it is due). So it is the idle handle that fires:
+ * it is called once in each turn, and while it is active the loop does not sleep, but asks for other events in
+ * between.
  *
- * What was put into a loop of libuv goes only in the loop's next turn. So handles are put in when nothing can fail any
- * more: who is refused may close his loop.
+ * What was put into a loop of libuv goes only in the loop's next turn. So handles are put in when nothing can
+ * fail any more: who is refused may close his loop.
  */
 #include <tickwheel/loop_uv.h>
 #include <tickwheel/sched.h>
@@ -25,7 +27,7 @@
 #include <stdlib.h>
 #include <uv.h>
 
-/* ---- a wheel ------------------------------------------------------------------------------------------------ */
+/* ---- a wheel --------------------------------------------------------------------------------------------- */
 
 struct handles {
     uv_timer_t timer;
@@ -110,7 +112,7 @@ int tw_loop_uv_new(struct tw_loop **made, uv_loop_t *uv, struct tw_wheel *wheel,
     return 0;
 }
 
-/* ---- a scheduler -------------------------------------------------------------------------------------------- */
+/* ---- a scheduler ----------------------------------------------------------------------------------------- */
 
 struct uv_waker {
     uv_async_t handle;

@@ -2,50 +2,54 @@
  *
  * The earliest deadline: how tw_wheel_next_exact() answers without looking at every timer.
  *
- * A slot of an upper level holds timers of many ticks in no order, so its earliest deadline is found by looking at all of
- * them. A program that asks in each turn of its loop cannot pay for that each time. So three things are remembered:
+ * A slot of an upper level holds timers of many ticks in no order, so its earliest deadline is found by looking
+ * at all of them. A program that asks in each turn of its loop cannot pay for that each time. So three things
+ * are remembered:
  *
- *     exact      the answer itself. A timer that is filed earlier becomes the answer. When a timer with that deadline goes,
- *                or is moved later, the answer is not known any more. Everything else leaves it as it is.
- *     bound      for each slot, a tick before which no timer in it is due. It is exact after the slot was looked through,
- *                and stays a bound when timers go or are pushed back, since the rest is only later. Only a timer that is
- *                filed, or moved earlier inside the slot, lowers it.
- *     in_order   for each list, that no timer in it is due before one that comes first and was not pushed back, as with
- *                equal timeouts: then the first one is the earliest, but for timers that were pushed back, which are
- *                passed over.
+ *     exact      the answer itself. A timer that is filed earlier becomes the answer. When a timer with that
+ *                deadline goes, or is moved later, the answer is not known any more. Everything else leaves it
+ *                as it is.
+ *     bound      for each slot, a tick before which no timer in it is due. It is exact after the slot was
+ *                looked through, and stays a bound when timers go or are pushed back, since the rest is only
+ *                later. Only a timer that is filed, or moved earlier inside the slot, lowers it.
+ *     in_order   for each list, that no timer in it is due before one that comes first and was not pushed back,
+ *                as with equal timeouts: then the first one is the earliest, but for timers that were pushed
+ *                back, which are passed over.
  *
- * When the answer is not known, the list with the earliest bound is looked through, which gives a deadline and a new bound
- * for this list; then the next list whose bound is earlier than that deadline; until there is none:
+ * When the answer is not known, the list with the earliest bound is looked through, which gives a deadline and
+ * a new bound for this list; then the next list whose bound is earlier than that deadline; until there is none:
  *
  *     level 1, slots of 512 ticks     2560 | 3072 | 3584 | 4096 |     the first tick of each slot
- *     the bounds                      4700 | 3100 | 3620 |   .  |     the timers of the first were all pushed back
+ *     the bounds                      4700 | 3100 | 3620 |   .  |     the first slot's timers were pushed back
  *
  *     3100 is the earliest bound: look. The earliest timer there is 3700, so that is the bound now.
  *     3620 is earlier: look. The earliest timer there is 3650. No bound is earlier: 3650 is the answer.
  *
- * A slot is looked through when it becomes the earliest, and again only when the timer that made its bound is gone and
- * the answer has come up to that bound. With a million timers that are moved, cancelled or fired at random the earliest
- * of a slot of n timers is hit once in n times, so that a call costs O(1) on average. When timers go in the order in which
- * they were filed, in_order makes it O(1) as well. The worst case is a slot of timers that were filed in no order and go in
- * the order of time.
+ * A slot is looked through when it becomes the earliest, and again only when the timer that made its bound is
+ * gone and the answer has come up to that bound. With a million timers that are moved, cancelled or fired at
+ * random the earliest of a slot of n timers is hit once in n times, so that a call costs O(1) on average. When
+ * timers go in the order in which they were filed, in_order makes it O(1) as well. The worst case is a slot of
+ * timers that were filed in no order and go in the order of time.
  *
- * Timers that were pushed back would spoil both: a slot may hold nothing else, and none of them tells when it is due. So
- * each that is met in a look through is filed where it belongs, once for each time it was pushed back; its old place would
- * have come up later, and cost the same. And timers around the answer (`near`) are not pushed back but filed again at once.
+ * Timers that were pushed back would spoil both: a slot may hold nothing else, and none of them tells when it
+ * is due. So each that is met in a look through is filed where it belongs, once for each time it was pushed
+ * back; its old place would have come up later, and cost the same. And timers around the answer (`near`) are
+ * not pushed back but filed again at once.
  *
- * A wheel whose top does not reach the end of time keeps timers of later turns in a slot. Their bounds lie far behind the
- * slot's first tick, so that a look through the bounds ends late: O(slots).
+ * A wheel whose top does not reach the end of time keeps timers of later turns in a slot. Their bounds lie far
+ * behind the slot's first tick, so that a look through the bounds ends late: O(slots).
  *
- * Bounds are kept from the first call on. To keep filing as fast as it is for programs that never ask, the wheel sends all
- * filing past the door from then on (`asked`), where a few instructions more are not missed.
+ * Bounds are kept from the first call on. To keep filing as fast as it is for programs that never ask, the
+ * wheel sends all filing past the door from then on (`asked`), where a few instructions more are not missed.
  *
- * Rejected: sorting a slot when it is looked through (a stall of a second for a million timers); a heap of the slots' bounds
- * (the slots of a ring are in the order of time already, and mostly a look through the bounds ends early); filing every
- * timer that is moved later again at once (a heartbeat of a million timers then takes twice as long).
+ * Rejected: sorting a slot when it is looked through (a stall of a second for a million timers); a heap of the
+ * slots' bounds (the slots of a ring are in the order of time already, and mostly a look through the bounds
+ * ends early); filing every timer that is moved later again at once (a heartbeat of a million timers then takes
+ * twice as long).
  */
 #include "internal.h"
 
-/* ---- bounds ----------------------------------------------------------------------------------------------- */
+/* ---- bounds ---------------------------------------------------------------------------------------------- */
 
 static void lower(uint64_t *bound, uint64_t deadline)
 {
@@ -89,13 +93,13 @@ void tw__wheel_bound_lowered(struct tw_wheel *w, uint32_t level, uint64_t deadli
     tw__wheel_slot_at(ring, index)->list.in_order = ring->drain.in_order = false;
 }
 
-/* ---- looking through ---------------------------------------------------------------------------------------- */
+/* ---- looking through ------------------------------------------------------------------------------------- */
 
 enum { SKIP_MAX = 64 }; /* timers that were pushed back, at the front of a list that is in order */
 
-/* The deadline of the first timer that was not pushed back, or an earlier one of a timer before it. In a list that is in
- * order it is the earliest of all: a timer that was pushed back and stands behind it is due later still. 0: too many
- * timers were pushed back. */
+/* The deadline of the first timer that was not pushed back, or an earlier one of a timer before it. In a list
+ * that is in order it is the earliest of all: a timer that was pushed back and stands behind it is due later
+ * still. 0: too many timers were pushed back. */
 static uint64_t first_earliest(const struct tw__wheel_list *list)
 {
     uint64_t earliest = TW_NEVER;
@@ -123,9 +127,10 @@ static bool belongs_here(const struct tw_wheel *w, const struct tw__wheel_list *
     return deadline <= ring->last && tw__wheel_slot_index(ring, number) == index;
 }
 
-/* Looks through a list in which no timer is due before `bound`: a timer that is due then ends the search. From the tail, as
- * that is the direction in which hints point on upper levels. A timer that was pushed back stays if it belongs into the slot,
- * and is in order there; the others are moved to `pushed`. Returns the earliest deadline of the timers that stay. */
+/* Looks through a list in which no timer is due before `bound`: a timer that is due then ends the search. From
+ * the tail, as that is the direction in which hints point on upper levels. A timer that was pushed back stays
+ * if it belongs into the slot, and is in order there; the others are moved to `pushed`. Returns the earliest
+ * deadline of the timers that stay. */
 static uint64_t look_through(struct tw_wheel *w, struct tw__wheel_list *list, uint64_t bound,
                              struct tw__wheel_list *pushed)
 {
@@ -151,8 +156,9 @@ static uint64_t look_through(struct tw_wheel *w, struct tw__wheel_list *list, ui
     return earliest;
 }
 
-/* The earliest deadline of the timers of a list, which is the list's bound from then on. Timers that were pushed back are
- * filed where they belong, in the order in which they were in the list, so that each is met here once. */
+/* The earliest deadline of the timers of a list, which is the list's bound from then on. Timers that were
+ * pushed back are filed where they belong, in the order in which they were in the list, so that each is met
+ * here once. */
 static uint64_t list_earliest(struct tw_wheel *w, struct tw__wheel_list *list, uint64_t bound, uint64_t *kept)
 {
     uint64_t first = first_earliest(list);
@@ -266,7 +272,7 @@ uint64_t tw_wheel_next_exact(struct tw_wheel *w)
     return now < w->exact ? now : w->exact;
 }
 
-/* ---- W10 ------------------------------------------------------------------------------------------------------ */
+/* ---- W10 ------------------------------------------------------------------------------------------------- */
 
 /* One list: lowers *first to its earliest deadline. False where its bound or its order is wrong. */
 static bool list_agrees(const struct tw__wheel_list *list, uint64_t bound, uint64_t *first)

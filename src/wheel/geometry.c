@@ -2,9 +2,9 @@
  *
  * The shape of a wheel: the presets, what makes a geometry valid, and the memory it takes.
  *
- * The caller's memory holds, in this order, the wheel, its levels, and level by level the slots and the bitmaps.
- * A growing wheel starts with one level and room for the descriptors of sixty-four; the slots of a grown level
- * come from the hook, in a block of the same layout.
+ * The caller's memory holds, in this order, the wheel, its levels, and level by level the slots and the
+ * bitmaps. A growing wheel starts with one level and room for the descriptors of sixty-four; the slots of a
+ * grown level come from the hook, in a block of the same layout.
  */
 #include "internal.h"
 #include "text.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The wheel on malloc, for those who want it: the only file of the wheel that knows malloc, in an archive of its
- * own.
+ * The wheel on malloc, for those who want it: the only file of the wheel that knows malloc, in an archive of
+ * its own.
  */
 #include "internal.h"
 

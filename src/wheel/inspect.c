@@ -18,8 +18,9 @@ static int visit_list(const struct tw__wheel_list *list, tw_visit_fn *visit, voi
     return 0;
 }
 
-/* A visit of the timers that are due at `until` or before. What is called may lower it, to see fewer. Each timer that is
- * looked at is taken off the budget, also one that lies in a slot of the time and is due later. */
+/* A visit of the timers that are due at `until` or before. What is called may lower it, to see fewer. Each
+ * timer that is looked at is taken off the budget, also one that lies in a slot of the time and is due
+ * later. */
 struct tour {
     const struct tw_wheel *wheel;
     uint64_t until;
@@ -37,16 +38,16 @@ static int visit_due(void *arg, struct tw_timer *timer)
     return timer->deadline <= tour->until ? tour->visit(tour->arg, timer) : 0;
 }
 
-/* False where slot `number` starts too late for the tour, and with it all that come after. A slot that holds timers
- * starts before time ends, so nothing overflows here. */
+/* False where slot `number` starts too late for the tour, and with it all that come after. A slot that holds
+ * timers starts before time ends, so nothing overflows here. */
 static bool starts_in_time(const struct tour *tour, const struct tw__wheel_ring *ring, uint64_t number)
 {
     return number * ring->span <= tour->until;
 }
 
-/* Goes through the occupied slots of a ring in the order of time. A slot holds no deadline before its first tick: a
- * timer may be pushed back beyond its slot, or wait there for a later turn, but never the other way. It is the places
- * in the ring that are counted: after the last slot of all time there is no next number. */
+/* Goes through the occupied slots of a ring in the order of time. A slot holds no deadline before its first
+ * tick: a timer may be pushed back beyond its slot, or wait there for a later turn, but never the other way. It
+ * is the places in the ring that are counted: after the last slot of all time there is no next number. */
 static int tour_ring(struct tour *tour, uint32_t level)
 {
     const struct tw__wheel_ring *ring = &tour->wheel->ring[level];

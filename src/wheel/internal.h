@@ -45,9 +45,10 @@ enum {
 };
 #define TW__WHEEL_ID_DUE UINT32_MAX
 
-/* The low byte of a hint tells where the timer was filed: its level, or that its deadline was pushed past it. Above it
- * is the line of another timer: its address in cache lines, as far as 32 bits go. The rest is taken from the timer's
- * own address, so that hints work among objects that lie within 256 GiB of each other; beyond, they miss. */
+/* The low byte of a hint tells where the timer was filed: its level, or that its deadline was pushed past it.
+ * Above it is the line of another timer: its address in cache lines, as far as 32 bits go. The rest is taken
+ * from the timer's own address, so that hints work among objects that lie within 256 GiB of each other; beyond,
+ * they miss. */
 enum { TW__WHEEL_HINT_LINE = 8, TW__WHEEL_LINE_SHIFT = 6, TW__WHEEL_LINE_BITS = 32 };
 #define TW__WHEEL_PUSHED 0xFFu
 #define TW__WHEEL_HINT_NOW                                                                                     \
@@ -111,7 +112,7 @@ enum { TW__WHEEL_NO_SHIFT = 255 };
 enum tw__wheel_phase {
     TW__WHEEL_SETTLED,  /* tick `cur` is done: what was due on it is in the due list, or out already */
     TW__WHEEL_REFILING, /* tick `cur` was reached, its refiling is not finished */
-    TW__WHEEL_OPENED /* tick `cur` is refiled; its slot is being sorted into due and not yet (one-level wheels) */
+    TW__WHEEL_OPENED /* tick `cur` is refiled; its slot is being sorted into due and later (one-level wheels) */
 };
 
 struct tw_wheel {
@@ -171,8 +172,8 @@ static inline struct tw__wheel_slot *tw__wheel_slot_at(const struct tw__wheel_ri
     return (struct tw__wheel_slot *)(void *)(ring->slots + ((size_t)index << ring->stride));
 }
 
-/* The slot of a tick. A rotation to the right, by a number that may be below 0, does the division by the span and the
- * multiplication by the bytes of a slot at once. */
+/* The slot of a tick. A rotation to the right, by a number that may be below 0, does the division by the span
+ * and the multiplication by the bytes of a slot at once. */
 static inline struct tw__wheel_slot *tw__wheel_slot_for(const struct tw__wheel_ring *ring, uint64_t tick)
 {
     if (TW__WHEEL_UNLIKELY(ring->reach == 0))
@@ -181,8 +182,8 @@ static inline struct tw__wheel_slot *tw__wheel_slot_for(const struct tw__wheel_r
     return (struct tw__wheel_slot *)(void *)(ring->slots + (rotated & ring->reach));
 }
 
-/* The ring of the lowest level whose window holds the deadline. Requires: some level does. Most timers are on the lowest two;
- * to the others the length of the delay leads. */
+/* The ring of the lowest level whose window holds the deadline. Requires: some level does. Most timers are on
+ * the lowest two; to the others the length of the delay leads. */
 static inline struct tw__wheel_ring *tw__wheel_ring_for(struct tw_wheel *w, uint64_t deadline)
 {
     struct tw__wheel_ring *ring = w->ring;
@@ -241,8 +242,8 @@ static inline void tw__wheel_prefetch_hint(const struct tw_timer *timer)
     tw__wheel_prefetch_line(timer, tw__wheel_hint_line(timer));
 }
 
-/* Forgets the earliest deadline when a timer that has it goes, or gets a later one. Programs that never ask for it pay for
- * a look at the wheel, and none at the timer, whose line may not be there yet. */
+/* Forgets the earliest deadline when a timer that has it goes, or gets a later one. Programs that never ask for
+ * it pay for a look at the wheel, and none at the timer, whose line may not be there yet. */
 static inline void tw__wheel_exact_left(struct tw_wheel *w, uint64_t deadline)
 {
     if (TW__WHEEL_UNLIKELY(w->exact != 0) && deadline == w->exact)
@@ -313,8 +314,8 @@ static inline uint32_t tw__wheel_distance(const struct tw__wheel_ring *ring, uin
 
 /* ---- shared between the files of the wheel --------------------------------------------------------------- */
 
-/* Sets up the ring of a level over memory for its slots, bitmaps and, if `bounded`, bounds; returns the first byte after
- * them. */
+/* Sets up the ring of a level over memory for its slots, bitmaps and, if `bounded`, bounds; returns the first
+ * byte after them. */
 void *tw__wheel_ring_init(struct tw__wheel_ring *ring, uint32_t level, const struct tw_level *shape,
                           bool bounded, void *memory);
 /* Bytes for the slots, bitmaps and bounds of a level. */

@@ -2,40 +2,42 @@
  *
  * The wheel: filing, refiling, firing.
  *
- * The idea (Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987). A level is a ring of slots, a
- * slot a list of timers. Level 0 has a slot for each tick, an upper level has wider slots. A timer waits far out
- * and moves inwards as its time comes near:
+ * The idea (Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987). A level is a ring of
+ * slots, a slot a list of timers. Level 0 has a slot for each tick, an upper level has wider slots. A timer
+ * waits far out and moves inwards as its time comes near:
  *
  *     level 2   |        k        |       k+1       |      k+2 ...    one slot = one half turn of level 1
  *     level 1   | | | | | | | | |#| | | | | | | | | |                 '#' is being refiled into level 0
  *     level 0   ................>................                     '>' the tick the wheel stands on: cur
  *                                          ^ end of level 0's window
  *
- * Windows. Level l holds the deadlines up to `last`: those whose slot one level up is the current one or one of the
- * next `ahead`, and never more than the level above holds. A timer is filed on the lowest level that holds it. When
- * a window moves over the start of an upper slot, that slot is taken off its ring and refiled downwards. With one
- * slot of lookahead there is a whole slot's time for that, so it is done a few timers per tick: `pace`. Without
- * lookahead (the textbook wheel) it must be done at once.
+ * Windows. Level l holds the deadlines up to `last`: those whose slot one level up is the current one or one of
+ * the next `ahead`, and never more than the level above holds. A timer is filed on the lowest level that holds
+ * it. When a window moves over the start of an upper slot, that slot is taken off its ring and refiled
+ * downwards. With one slot of lookahead there is a whole slot's time for that, so it is done a few timers per
+ * tick: `pace`. Without lookahead (the textbook wheel) it must be done at once.
  *
- * Order. For equal deadlines, a timer on an upper level was always filed before one on a lower level, and a list is
- * in filing order. So a slot is refiled from its tail, each timer going to the FRONT of its new slot: both facts
- * stay true however the work is cut up and whatever is filed in between. For this a slot must be empty before any
- * part of it comes into the window two levels down: `finish`. Then every timer of the slot goes exactly one way.
+ * Order. For equal deadlines, a timer on an upper level was always filed before one on a lower level, and a
+ * list is in filing order. So a slot is refiled from its tail, each timer going to the FRONT of its new slot:
+ * both facts stay true however the work is cut up and whatever is filed in between. For this a slot must be
+ * empty before any part of it comes into the window two levels down: `finish`. Then every timer of the slot
+ * goes exactly one way.
  *
- * Prefetch. Walking a list costs a cache miss per timer, one after the other. So a timer remembers the cache line of
- * the timer some places further on in the direction in which its list will be walked, and the walk prefetches it.
- * Appended timers are walked from the tail: the hint is the timer appended that many places before, kept in the
- * slot's `trail`. Timers pushed to the front of level 0 are walked from the front: the same trail serves. Only on a
- * push to the front of an upper level must the hint be written to an older timer. Hints are never followed.
+ * Prefetch. Walking a list costs a cache miss per timer, one after the other. So a timer remembers the cache
+ * line of the timer some places further on in the direction in which its list will be walked, and the walk
+ * prefetches it. Appended timers are walked from the tail: the hint is the timer appended that many places
+ * before, kept in the slot's `trail`. Timers pushed to the front of level 0 are walked from the front: the same
+ * trail serves. Only on a push to the front of an upper level must the hint be written to an older timer. Hints
+ * are never followed.
  *
- * Pushing back. Moving a timer later stores the deadline and marks the timer; it is filed again when its old place
- * comes up. An idle timeout that is pushed back a thousand times is filed once. Only on level 0, where its tick is near
- * and there is no time left to spread the work over, it is filed again at once.
+ * Pushing back. Moving a timer later stores the deadline and marks the timer; it is filed again when its old
+ * place comes up. An idle timeout that is pushed back a thousand times is filed once. Only on level 0, where
+ * its tick is near and there is no time left to spread the work over, it is filed again at once.
  *
  * One-level wheels have no level to wait on, so a slot holds timers of several turns; when its tick comes it is
- * sorted into due and not yet, the same way: from the tail, to the front. The top of any wheel that does not reach
- * the end of time works alike, and REJECT is a check at the door: it compares with `now`, while the wheel may still
- * stand some ticks back in the middle of a jump.
+ * sorted into due and not yet, the same way: from the tail, to the front. The top of any wheel that does not
+ * reach the end of time works alike, and REJECT is a check at the door: it compares with `now`, while the wheel
+ * may still stand some ticks back in the middle of a jump.
  *
  * Invariants (tw_wheel_check names the first that does not hold)
  *   W1  lists are circular, their links agree both ways
@@ -47,14 +49,16 @@
  *   W7  count is the number of timers in all lists
  *   W8  a known event is what computing it again gives
  *   W9  cur is not after now, and the windows are those of cur
- *   W10 no timer is due before the bound of its list, and an earliest deadline that is known is the earliest (exact.c)
+ *   W10 no timer is due before the bound of its list, and an earliest deadline that is known is the earliest
+ *       (exact.c)
  *   W11 a timer that was filed for now is due, and only inside a drain does one wait for the next drain
  *
- * Rejected: the aligned rule, level = highest bit in which deadline and cur differ (a carry refiles everything beyond
- * it in one tick, and loses the filing order); slots as arrays of pointers (1.4 to 1.9 times faster at a million timers,
- * but memory must be reserved; docs/wheel.md has the numbers); marking a timer that is pushed back on level 0 too (a tick
- * from which a million were pushed back looks at all of them); a heap of buckets (Kafka: the bitmaps answer the same
- * question in O(levels)); a round counter per timer (Netty: the deadline says it all).
+ * Rejected: the aligned rule, level = highest bit in which deadline and cur differ (a carry refiles everything
+ * beyond it in one tick, and loses the filing order); slots as arrays of pointers (1.4 to 1.9 times faster at a
+ * million timers, but memory must be reserved; docs/wheel.md has the numbers); marking a timer that is pushed
+ * back on level 0 too (a tick from which a million were pushed back looks at all of them); a heap of buckets
+ * (Kafka: the bitmaps answer the same question in O(levels)); a round counter per timer (Netty: the deadline
+ * says it all).
  */
 #include "internal.h"
 
@@ -67,8 +71,8 @@ static inline void forget_event(struct tw_wheel *w)
     w->quiet = 0;
 }
 
-/* The two rare cases below come last in what calls them and return its value: a call in the middle would make the hot
- * path save registers, and stores are what bounds it. */
+/* The two rare cases below come last in what calls them and return its value: a call in the middle would make
+ * the hot path save registers, and stores are what bounds it. */
 
 /* A list has become empty: whatever remembers that it was not is told. Returns true. */
 static TW__WHEEL_COLD bool list_emptied(struct tw_wheel *w, struct tw__wheel_list *list)
@@ -123,9 +127,10 @@ static void list_splice(struct tw__wheel_list *from, struct tw__wheel_list *to)
 
 /* ---- turns --------------------------------------------------------------------------------------------- */
 
-/* On a top that does not reach the end of time a far timer is met, and put back, once a turn. A jump over many turns
- * must not pay for each of them. So the earliest deadline met in a turn is noted, and the place of each timer that is
- * pushed back: when a whole turn has passed in which nothing fired, nothing can be due before that. */
+/* On a top that does not reach the end of time a far timer is met, and put back, once a turn. A jump over many
+ * turns must not pay for each of them. So the earliest deadline met in a turn is noted, and the place of each
+ * timer that is pushed back: when a whole turn has passed in which nothing fired, nothing can be due before
+ * that. */
 static void restart_turn(struct tw_wheel *w)
 {
     w->turn_end = tw__add_saturating(w->cur, w->turn);
@@ -160,7 +165,8 @@ static inline uint32_t leave_trail(const struct tw__wheel_ring *ring, struct tw_
     return before;
 }
 
-/* Appends a timer to the slot of its deadline, by hand: the old tail tells whether the slot was empty. Returns 0. */
+/* Appends a timer to the slot of its deadline, by hand: the old tail tells whether the slot was empty. Returns
+ * 0. */
 static inline int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     const struct tw__wheel_ring *ring = tw__wheel_ring_for(w, deadline);
@@ -318,9 +324,9 @@ static TW__WHEEL_COLD int move_earlier(struct tw_wheel *w, struct tw_timer *time
     return file(w, timer, deadline);
 }
 
-/* Later, from level 0 or the due list: the timer is filed again at once. Were it only marked, a tick on which a million
- * timers had been pushed back would have to look at each of them. On a ring without levels above it waits all the same:
- * there a slot is looked through whole anyway. */
+/* Later, from level 0 or the due list: the timer is filed again at once. Were it only marked, a tick on which a
+ * million timers had been pushed back would have to look at each of them. On a ring without levels above it
+ * waits all the same: there a slot is looked through whole anyway. */
 static TW__WHEEL_COLD int move_near(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     if (w->ring[0].upper == 0 && !(timer->hint & TW__WHEEL_HINT_NOW) && timer->deadline >= w->near) {
@@ -390,7 +396,8 @@ int tw_wheel_move_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
     return tw_wheel_move_at(w, timer, tw__add_saturating(w->now, delay));
 }
 
-/* Hints are for long walks from far memory; timers that are filed for now were touched just now, and have none. */
+/* Hints are for long walks from far memory; timers that are filed for now were touched just now, and have
+ * none. */
 void tw_wheel_add_now(struct tw_wheel *w, struct tw_timer *timer)
 {
     tw__wheel_may_change(w);
@@ -453,8 +460,8 @@ void tw__wheel_windows(struct tw_wheel *w)
     w->boundary = unit == 0 ? UINT64_MAX : tw__mul_saturating(w->cur / unit + 1, unit);
 }
 
-/* The first tick at which a level's window holds `tick`, leaving the levels above out of account. `tick` is the start of
- * an upper slot. */
+/* The first tick at which a level's window holds `tick`, leaving the levels above out of account. `tick` is the
+ * start of an upper slot. */
 static uint64_t enter_own(const struct tw__wheel_ring *ring, uint64_t tick)
 {
     if (ring->upper == 0)
@@ -621,8 +628,8 @@ static bool refile_active(struct tw_wheel *w, uint64_t *budget)
     return true;
 }
 
-/* By when slot `slot` of a level must be empty: before any of it comes into the window two levels down, and before
- * the next slot of its own level starts. Level 1 may go on until its first tick is opened. */
+/* By when slot `slot` of a level must be empty: before any of it comes into the window two levels down, and
+ * before the next slot of its own level starts. Level 1 may go on until its first tick is opened. */
 static uint64_t finish_for(const struct tw_wheel *w, uint32_t level, uint64_t slot)
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
@@ -728,8 +735,8 @@ static bool settle(struct tw_wheel *w, uint64_t *budget)
     return true;
 }
 
-/* Moves the windows. What they have come to hold is still to be started; slots that have passed are not looked at
- * again, as their places in the ring belong to later slots now. */
+/* Moves the windows. What they have come to hold is still to be started; slots that have passed are not looked
+ * at again, as their places in the ring belong to later slots now. */
 static void move_windows(struct tw_wheel *w)
 {
     for (uint32_t level = 1; level < w->levels; level++) {

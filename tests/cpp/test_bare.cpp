@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The header with -fno-exceptions and -fno-rtti: it works, and what would be thrown is said and ends the program.
+ * The header with -fno-exceptions and -fno-rtti: it works, and what would be thrown is said and ends the
+ * program.
  */
 #include <tickwheel/tickwheel.hpp>
 

@@ -162,7 +162,7 @@ TEST_CASE("a callable that wants much room gets it")
     CHECK(seen == 7);
 }
 
-/* ---- how a callable ends ------------------------------------------------------------------------------------- */
+/* ---- how a callable ends --------------------------------------------------------------------------------- */
 
 TEST_CASE("a callable is destroyed after its last call")
 {
@@ -370,7 +370,7 @@ TEST_CASE("a callable may hold the last of what keeps others pending")
     CHECK(scheduler.pending() == 0);
 }
 
-/* ---- what is not taken --------------------------------------------------------------------------------------- */
+/* ---- what is not taken ----------------------------------------------------------------------------------- */
 
 TEST_CASE("a callable that is refused is destroyed at once, and nothing is changed")
 {
@@ -445,7 +445,7 @@ TEST_CASE("an exception that leaves a callable ends the program")
     CHECK(WEXITSTATUS(how) == 42);
 }
 
-/* ---- the calls ----------------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------------------- */
 
 TEST_CASE("delays are rounded up to the tick, and nothing runs early")
 {
@@ -592,7 +592,7 @@ TEST_CASE("time, next and statistics")
     CHECK(scheduler.pending() == 0);
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------------------- */
 
 static std::string what_of(const options &given)
 {

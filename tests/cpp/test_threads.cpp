@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scheduler of tickwheel.hpp with threads: callables end once, on whatever thread, and before a wait for them is
- * over.
+ * The scheduler of tickwheel.hpp with threads: callables end once, on whatever thread, and before a wait for
+ * them is over.
  */
 #include "support.hpp"
 
@@ -158,7 +158,7 @@ TEST_CASE("a cancel_wait in a task's own callable or its destructor is refused")
     CHECK(eventually([&] { return refused == 2; }));
 }
 
-/* ---- a storm ------------------------------------------------------------------------------------------------- */
+/* ---- a storm --------------------------------------------------------------------------------------------- */
 
 enum { STORM_THREADS = 4, ENOUGH = 5000, KEYS = 8 };
 

@@ -372,7 +372,7 @@ TEST_CASE("a raw timer is 32 bytes and is cancelled by hand")
     CHECK(plain.poll(1s) == &raw);
 }
 
-/* ---- errors, geometry, moves of the wheel ---------------------------------------------------------------------- */
+/* ---- errors, geometry, moves of the wheel ---------------------------------------------------------------- */
 
 TEST_CASE("a geometry that refuses is heard, and nothing is changed")
 {

@@ -2,9 +2,9 @@
  *
  * The test of every loop against its real library. `kind` says which one it is.
  *
- * Time is real here. "Never early" is strict, and measured on the clock itself; that something comes at all is bounded by
- * a watchdog of a minute, so that a loaded machine fails nothing. How often a loop wakes up is counted in the system calls
- * in which it sleeps: they are defined here, before the C library's.
+ * Time is real here. "Never early" is strict, and measured on the clock itself; that something comes at all is
+ * bounded by a watchdog of a minute, so that a loaded machine fails nothing. How often a loop wakes up is
+ * counted in the system calls in which it sleeps: they are defined here, before the C library's.
  */
 #include "kind.h"
 #include "tests/support/cmocka.h"
@@ -33,7 +33,7 @@ static uint64_t clock_now(void)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* ---- sleeping system calls, counted on the loop's thread ------------------------------------------------------------ */
+/* ---- sleeping system calls, counted on the loop's thread ------------------------------------------------- */
 
 static pthread_t loop_thread;
 static unsigned waits;
@@ -91,7 +91,7 @@ int timerfd_settime(int of, int flags, const struct itimerspec *value, struct it
     return real(of, flags, value, old);
 }
 
-/* ---- calls that may fail ---------------------------------------------------------------------------------------------- */
+/* ---- calls that may fail --------------------------------------------------------------------------------- */
 
 unsigned fail_at;
 
@@ -129,7 +129,7 @@ int __wrap_eventfd(unsigned count, int flags)
     return failing() ? -1 : __real_eventfd(count, flags);
 }
 
-/* ---- a loop with a wheel in it ------------------------------------------------------------------------------------------ */
+/* ---- a loop with a wheel in it --------------------------------------------------------------------------- */
 
 static void *base;
 static struct tw_wheel *wheel;
@@ -181,7 +181,7 @@ static void *raise_later(void *arg)
     return write(fd, &one, sizeof one) == sizeof one ? NULL : &fd;
 }
 
-/* ---- 100,000 timers ----------------------------------------------------------------------------------------------------- */
+/* ---- 100,000 timers -------------------------------------------------------------------------------------- */
 
 struct one {
     struct tw_timer timer;
@@ -306,7 +306,7 @@ static void test_timers_are_not_early_not_missed_and_in_order(void **state)
     free(storm.ones);
 }
 
-/* ---- a turn ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a turn ---------------------------------------------------------------------------------------------- */
 
 enum { CROWD = 800, BUDGET = 16 };
 static struct tw_timer crowd[CROWD];
@@ -363,7 +363,8 @@ static void test_a_turn_is_bounded_and_other_events_come_in_between(void **state
     assert_true(served >= CROWD / BUDGET / 2);
 }
 
-/* The loop does not sleep between two turns either: each wait returns at once, and there is one for each turn. */
+/* The loop does not sleep between two turns either: each wait returns at once, and there is one for each
+ * turn. */
 static void test_the_rest_follows_at_once_when_nothing_else_happens(void **state)
 {
     (void)state;
@@ -378,7 +379,7 @@ static void test_the_rest_follows_at_once_when_nothing_else_happens(void **state
     assert_in_range(sets, 0, 4); /* not one for each turn */
 }
 
-/* ---- setting the loop's timer ------------------------------------------------------------------------------------------------ */
+/* ---- setting the loop's timer ---------------------------------------------------------------------------- */
 
 static struct tw_timer far, near;
 static uint64_t near_ns;
@@ -417,8 +418,8 @@ static void test_an_earlier_timer_comes_first(void **state)
 
 static uint64_t late_min_ns;
 
-/* The loops note the time when a turn begins: a timer that is counted from there after a long callback is early, and a
- * sleep that is counted from there ends too late. */
+/* The loops note the time when a turn begins: a timer that is counted from there after a long callback is
+ * early, and a sleep that is counted from there ends too late. */
 static void after_long(void *arg, struct tw_timer *timer)
 {
     (void)arg;
@@ -535,7 +536,7 @@ static void test_far_deadlines_let_the_loop_sleep(void **state)
     assert_int_equal(tw_wheel_count(wheel), sizeof far_ns / sizeof far_ns[0]);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------------------- */
 
 static void cancel_far(void *arg, struct tw_timer *timer)
 {
@@ -647,7 +648,7 @@ static void test_a_callback_runs_the_loop(void **state)
     assert_int_equal(count, 3);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------------------- */
 
 static unsigned descriptors(void)
 {
@@ -739,7 +740,7 @@ static void test_an_executor_that_cannot_be_made_leaves_nothing(void **state)
     tw_executor_free(executor);
 }
 
-/* ---- a scheduler in a loop ------------------------------------------------------------------------------------------------------------ */
+/* ---- a scheduler in a loop ------------------------------------------------------------------------------- */
 
 enum { THREADS = 4 };
 static struct tw_sched *sched;

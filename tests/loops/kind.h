@@ -27,7 +27,8 @@ struct kind {
     void (*stop)(void *base);
     /* Whether nothing is in it, so that it may be closed at once. NULL: it does not tell. */
     bool (*empty)(void *base);
-    /* Has a timer of the loop's own call `called` every millisecond, until that returns false. NULL: not tried. */
+    /* Has a timer of the loop's own call `called` every millisecond, until that returns false. NULL: not
+     * tried. */
     void (*often)(void *base, bool (*called)(void));
 };
 

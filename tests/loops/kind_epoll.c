@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loop of the test is a loop around epoll_wait(), as programs write them; with OWN_WAIT around tw_loop_epoll_wait().
+ * The loop of the test is a loop around epoll_wait(), as programs write them; with OWN_WAIT around
+ * tw_loop_epoll_wait().
  */
 #include "kind.h"
 
@@ -112,7 +113,7 @@ static void stop(void *arg)
 const struct kind kind = {NAME,  false, true,    base_open, base_close, attach, executor,
                           owner, watch, unwatch, run,       stop,       NULL,   NULL};
 
-/* ---- calls that may fail ----------------------------------------------------------------------------------- */
+/* ---- calls that may fail --------------------------------------------------------------------------------- */
 
 int __real_epoll_ctl(int epoll_fd, int what, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll_fd, int what, int fd, struct epoll_event *event);

@@ -76,7 +76,7 @@ static bool empty(void *base)
 const struct kind kind = {"libevent", true,  false,   base_open, base_close, attach, executor,
                           owner,      watch, unwatch, run,       stop,       empty,  NULL};
 
-/* ---- calls that may fail ----------------------------------------------------------------------------------- */
+/* ---- calls that may fail --------------------------------------------------------------------------------- */
 
 struct event *__real_event_new(struct event_base *base, evutil_socket_t fd, short what,
                                event_callback_fn called, void *arg);

@@ -101,7 +101,7 @@ static void often(void *base, bool (*called)(void))
 const struct kind kind = {"libuv", true,  false,   base_open, base_close, attach, executor,
                           owner,   watch, unwatch, run,       stop,       empty,  often};
 
-/* ---- calls that may fail ----------------------------------------------------------------------------------- */
+/* ---- calls that may fail --------------------------------------------------------------------------------- */
 
 int __real_uv_async_init(uv_loop_t *uv, uv_async_t *async, uv_async_cb called);
 int __wrap_uv_async_init(uv_loop_t *uv, uv_async_t *async, uv_async_cb called);

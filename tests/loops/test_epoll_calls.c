@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What only epoll's adapter has: bad descriptors, events of others, and waits with a timeout, one inside another.
+ * What only epoll's adapter has: bad descriptors, events of others, and waits with a timeout, one inside
+ * another.
  */
 #include "tests/support/cmocka.h"
 

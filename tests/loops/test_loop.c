@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A wheel in a loop, without a loop: the driver is a few variables, and so is time. What is true of every loop is shown
- * here: the mapping of time to ticks, and when the loop's timer is set.
+ * A wheel in a loop, without a loop: the driver is a few variables, and so is time. What is true of every loop
+ * is shown here: the mapping of time to ticks, and when the loop's timer is set.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
@@ -13,7 +13,7 @@
 enum { MS = 1000000 };
 static const uint64_t start_ns = UINT64_C(5000000000), day_ns = UINT64_C(86400000000000);
 
-/* ---- a loop made of variables --------------------------------------------------------------------------------- */
+/* ---- a loop made of variables ---------------------------------------------------------------------------- */
 
 static struct {
     uint64_t now_ns, at_ns; /* at_ns: what the timer is set to */
@@ -99,7 +99,7 @@ static void turn_at(uint64_t now_ns)
     tw_loop_turn(loop);
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------------------- */
 
 static void test_bad_options_are_named(void **state)
 {
@@ -145,7 +145,7 @@ static void test_a_loop_that_cannot_be_made_leaves_nothing(void **state)
     tw_wheel_free(wheel);
 }
 
-/* ---- time ----------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------------------ */
 
 static void test_time_is_rounded_up_to_ticks(void **state)
 {
@@ -209,7 +209,7 @@ static void test_the_clock_is_monotonic_unless_the_driver_has_one(void **state)
     detach();
 }
 
-/* ---- when the loop's timer is set -------------------------------------------------------------------------------- */
+/* ---- when the loop's timer is set ------------------------------------------------------------------------ */
 
 static void test_only_an_earlier_timer_sets_the_loops_timer(void **state)
 {
@@ -437,7 +437,7 @@ static void test_a_refused_timer_loses_no_other(void **state)
     detach();
 }
 
-/* ---- a turn ---------------------------------------------------------------------------------------------------- */
+/* ---- a turn ---------------------------------------------------------------------------------------------- */
 
 static void test_a_turn_is_bounded_and_goes_on_in_the_next(void **state)
 {
@@ -554,7 +554,7 @@ static void test_a_callback_may_free_the_loop_that_others_are_in(void **state)
     tw_wheel_free(wheel);
 }
 
-/* ---- all of it, at random ---------------------------------------------------------------------------------------- */
+/* ---- all of it, at random -------------------------------------------------------------------------------- */
 
 struct one {
     struct tw_timer timer;
@@ -564,7 +564,8 @@ struct one {
 
 static uint64_t last_tick;
 
-/* Time goes from one setting of the loop's timer to the next, so that whatever fires, fires as its tick begins. */
+/* Time goes from one setting of the loop's timer to the next, so that whatever fires, fires as its tick
+ * begins. */
 static void check_one(void *arg, struct tw_timer *timer)
 {
     struct one *one = TW_CONTAINER(timer, struct one, timer);
@@ -601,7 +602,7 @@ static void test_time_from_setting_to_setting_is_exact(void **state)
     free(ones);
 }
 
-/* ---- executors --------------------------------------------------------------------------------------------------- */
+/* ---- executors ------------------------------------------------------------------------------------------- */
 
 /* This program does not link the scheduler. */
 static void test_an_executor_wants_the_scheduler_to_be_linked(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mistakes of the caller: each "Requires" of loop.h and loop_epoll.h that an assertion can see ends the program. The loops
- * are compiled with TW_DEBUG 2 here, and the scheduler is a function.
+ * Mistakes of the caller: each "Requires" of loop.h and loop_epoll.h that an assertion can see ends the
+ * program. The loops are compiled with TW_DEBUG 2 here, and the scheduler is a function.
  */
 #include "tests/support/cmocka.h"
 
@@ -60,7 +60,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* ---- timers ------------------------------------------------------------------------------------------------ */
+/* ---- timers ---------------------------------------------------------------------------------------------- */
 
 static void test_what_the_wheel_requires(void **state)
 {
@@ -77,7 +77,7 @@ static void test_what_the_wheel_requires(void **state)
     tw_wheel_free(other);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------------------- */
 
 static void *update(void *arg)
 {
@@ -149,7 +149,7 @@ static void test_calls_come_from_the_loops_thread(void **state)
     assert_dies(on_thread(end_executor), "pthread_equal(pthread_self(), executor->thread)");
 }
 
-/* ---- executors ------------------------------------------------------------------------------------------------ */
+/* ---- executors ------------------------------------------------------------------------------------------- */
 
 static void test_an_executor_is_not_freed_in_a_callback(void **state)
 {
@@ -159,7 +159,7 @@ static void test_an_executor_is_not_freed_in_a_callback(void **state)
     assert_dies(tw_executor_turn(executor), "executor->turns == 0");
 }
 
-/* ---- drivers --------------------------------------------------------------------------------------------------- */
+/* ---- drivers --------------------------------------------------------------------------------------------- */
 
 static void test_a_driver_refuses_only_when_its_timer_is_off(void **state)
 {
@@ -180,7 +180,7 @@ static void test_a_drivers_clock_does_not_go_back(void **state)
     assert_dies(tw_loop_turn(fake.loop), "now_ns >= loop->base_ns");
 }
 
-/* ---- epoll ----------------------------------------------------------------------------------------------------- */
+/* ---- epoll ----------------------------------------------------------------------------------------------- */
 
 static void test_only_a_loop_that_was_made_for_it_is_waited_in(void **state)
 {
@@ -199,7 +199,7 @@ static void test_only_a_loop_that_was_made_for_it_is_waited_in(void **state)
     close(epoll_fd);
 }
 
-/* ---- arguments --------------------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------------------- */
 
 static void test_null_is_no_loop(void **state)
 {

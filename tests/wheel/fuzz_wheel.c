@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bytes as operations, the model inside. With libFuzzer (make fuzz) it searches; without, it runs the files it is
- * given, which is how ctest replays the corpus.
+ * Bytes as operations, the model inside. With libFuzzer (make fuzz) it searches; without, it runs the files it
+ * is given, which is how ctest replays the corpus.
  *
- * The first byte chooses the geometry, the second the start tick and, by its top bit, whether the exact next deadline is
- * asked for, after which a wheel keeps bounds; then each operation takes one byte for its kind and
+ * The first byte chooses the geometry, the second the start tick and, by its top bit, whether the exact next
+ * deadline is asked for, after which a wheel keeps bounds; then each operation takes one byte for its kind and
  * its timer, and one to three for how far.
  */
 #include "../support/model.h"

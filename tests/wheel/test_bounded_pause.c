@@ -2,7 +2,8 @@
  *
  * No tick refiles more than the pacing rule allows: counted, not timed, with a million timers pending.
  *
- * The bound is worked out here from what a caller can see: what waits in the slot of each level that comes next.
+ * The bound is worked out here from what a caller can see: what waits in the slot of each level that comes
+ * next.
  *     sum over levels of  population / slack + 1   (a slot of at most 32 timers: all of it at once)
  * The old way, a whole slot at once, must exceed the same bound in the same test, or the test could not fail.
  */
@@ -63,8 +64,9 @@ static uint64_t slack(const struct tw_geometry *g, uint32_t l)
     return l == 1 ? g->level[1].span : g->level[l].span - g->level[l - 1].span - 1;
 }
 
-/* What the rule allows. A slot starts to be refiled when the one before it becomes current; its population is taken
- * then. On that tick the slot before it may still refile its last share; a small one is refiled on that tick whole. */
+/* What the rule allows. A slot starts to be refiled when the one before it becomes current; its population is
+ * taken then. On that tick the slot before it may still refile its last share; a small one is refiled on that
+ * tick whole. */
 struct bound {
     const struct tw_geometry *g;
     uint64_t population[TW_LEVELS_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many timers tw_wheel_next_exact() looks at when it is asked in each turn of a loop. exact.c is compiled into this
- * test, with its prefetch, one for each timer that is looked at, replaced by a count; so the cost is a number that is the
- * same on any machine. The answers themselves are compared with the model in test_model.c.
+ * How many timers tw_wheel_next_exact() looks at when it is asked in each turn of a loop. exact.c is compiled
+ * into this test, with its prefetch, one for each timer that is looked at, replaced by a count; so the cost is
+ * a number that is the same on any machine. The answers themselves are compared with the model in test_model.c.
  */
 #include "src/wheel/internal.h"
 #include "tests/support/cmocka.h"
@@ -98,8 +98,9 @@ static void heartbeats_at_random_look_at_few(void **state)
     expect_looks(wheel, (uint64_t)BEAT * (TIMERS / PERIOD), 2);
 }
 
-/* The earliest is always the one that goes: pushed back, as a connection's timeout, or stopped and started again. A
- * connection sends one packet a turn, or another one a tick later: then nearly all timers have been pushed back. */
+/* The earliest is always the one that goes: pushed back, as a connection's timeout, or stopped and started
+ * again. A connection sends one packet a turn, or another one a tick later: then nearly all timers have been
+ * pushed back. */
 static void beat_in_order(uint64_t delay, bool restart, bool twice)
 {
     enum { PER_TICK = 5, ROUNDS = 4 };
@@ -132,7 +133,8 @@ static void heartbeats_in_order_look_at_few(void **state)
     }
 }
 
-/* A loop asks first when nothing is pending. A timer that is filed after that is near its own earliest, not near the end of time. */
+/* A loop asks first when nothing is pending. A timer that is filed after that is near its own earliest, not
+ * near the end of time. */
 static void an_answer_of_never_does_not_make_all_timers_near(void **state)
 {
     (void)state;

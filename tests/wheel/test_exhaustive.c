@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small geometries, all of them: every (now, delay) fires on its tick and is visited up to it and not before, and of
- * every pair of timers with one deadline the one filed first fires first, wherever it waited. A timer that is filed for now
- * fires after all due timers, at every (now, delay) of that.
+ * Small geometries, all of them: every (now, delay) fires on its tick and is visited up to it and not before,
+ * and of every pair of timers with one deadline the one filed first fires first, wherever it waited. A timer
+ * that is filed for now fires after all due timers, at every (now, delay) of that.
  */
 #include <tickwheel/wheel.h>
 
@@ -119,8 +119,8 @@ static void expect_next(const struct scope *scope, struct tw_wheel *wheel, uint6
         fail(scope, what, tick, 0, 0);
 }
 
-/* One timer for each (now, delay). On its tick, or the tick before, another one is filed for now, and a third one when the
- * first has fired. */
+/* One timer for each (now, delay). On its tick, or the tick before, another one is filed for now, and a third
+ * one when the first has fired. */
 static void now_comes_after_what_is_due(struct scope *scope, uint64_t now, uint64_t delay, uint64_t before)
 {
     struct tw_wheel *wheel = wheel_at(scope, now);
@@ -146,8 +146,8 @@ enum { MOST = 90, BORDER = 4 };
 
 static void all_cases(struct scope *scope)
 {
-    /* Two turns of the top, and a bit, show everything. Where that is too much, the first 90 ticks do, and then every
-     * delay of two turns from around the border of a turn. */
+    /* Two turns of the top, and a bit, show everything. Where that is too much, the first 90 ticks do, and then
+     * every delay of two turns from around the border of a turn. */
     uint64_t all = scope->turn * 2 + 3, span = all < MOST ? all : MOST;
     for (uint64_t now = 0; now < span; now++)
         for (uint64_t delay = 0; delay < span; delay++)

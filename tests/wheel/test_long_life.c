@@ -46,8 +46,8 @@ static void every_delay_fires_on_its_tick_from_any_start(void **state)
     }
 }
 
-/* tokio-rs/tokio#8334: after 2^30 ms (12.4 days), with a timer of more than 2^36 ms in the current slot of the top
- * level, timers due in milliseconds were put off for years. */
+/* tokio-rs/tokio#8334: after 2^30 ms (12.4 days), with a timer of more than 2^36 ms in the current slot of the
+ * top level, timers due in milliseconds were put off for years. */
 static void near_timers_are_not_lost_after_12_days_as_in_tokio_8334(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mistakes of the caller: each "Requires" of wheel.h that an assertion can see ends the program. The wheel is compiled with
- * TW_DEBUG 2 here. docs/guide.md names the mistakes that no assertion can see, and why.
+ * Mistakes of the caller: each "Requires" of wheel.h that an assertion can see ends the program. The wheel is
+ * compiled with TW_DEBUG 2 here. docs/guide.md names the mistakes that no assertion can see, and why.
  */
 #include "tests/support/cmocka.h"
 
@@ -66,7 +66,8 @@ static void a_timer_that_is_not_pending_belongs_to_no_wheel(void **state)
     assert_ptr_equal(tw_wheel_drain(other), &timer);
 }
 
-/* Two timers are copied, and the wheel is told of neither before the next call: its links lead to the old places. */
+/* Two timers are copied, and the wheel is told of neither before the next call: its links lead to the old
+ * places. */
 static void the_wheel_has_to_be_told_of_a_copied_timer(void **state)
 {
     struct tw_timer old[2] = {0}, copied[2];

@@ -158,7 +158,8 @@ static void moving_later_near_the_end_leaves_its_tick_no_work(void **state)
     tw_wheel_free(wheel);
 }
 
-/* On a ring alone the move waits for the old place to come up; then the timer goes behind those that were there. */
+/* On a ring alone the move waits for the old place to come up; then the timer goes behind those that were
+ * there. */
 static void a_timer_pushed_back_takes_its_turn_when_its_old_place_comes_up(void **state)
 {
     (void)state;
@@ -448,7 +449,8 @@ static void next_exact_sees_timers_that_were_pushed_back_when_due(void **state)
     tw_wheel_free(wheel);
 }
 
-/* A poll that was cut short leaves a tick half done. When all timers are cancelled then, an empty wheel has no work. */
+/* A poll that was cut short leaves a tick half done. When all timers are cancelled then, an empty wheel has no
+ * work. */
 static void next_bound_of_an_empty_wheel_is_never_although_a_budget_ended(void **state)
 {
     (void)state;
@@ -556,8 +558,8 @@ static void next_exact_sees_through_pushed_back_timers(void **state)
     }
 }
 
-/* A list that was out of order is not in order because the timer that was, is pushed back: it may still be due before one
- * that stands before it. */
+/* A list that was out of order is not in order because the timer that was, is pushed back: it may still be due
+ * before one that stands before it. */
 static void next_exact_sees_a_timer_that_was_pushed_back_out_of_order(void **state)
 {
     (void)state;

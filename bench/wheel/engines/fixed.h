@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Put before the wheel's own sources when they are compiled a second time, with the default geometry compiled in: every
- * name that the linker sees gets another one, and the arithmetic of a run-time geometry is replaced by constants. A name
- * that is missing here is one that the linker finds twice, and says so.
+ * Put before the wheel's own sources when they are compiled a second time, with the default geometry compiled
+ * in: every name that the linker sees gets another one, and the arithmetic of a run-time geometry is replaced
+ * by constants. A name that is missing here is one that the linker finds twice, and says so.
  */
 #ifndef TW_BENCH_FIXED_H
 #define TW_BENCH_FIXED_H
