@@ -5,6 +5,7 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
+#include <src/sched/lock.h>
 #include <src/sched/table.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,11 +46,13 @@ static void open_table(void)
     requests_left = -1;
     assert_int_equal(tw_sched_new(&sched, &options), 0);
     shard = &sched->shard[0];
+    tw__sched_lock(shard);
     memset(key, 0, sizeof key);
 }
 
 static void close_table(void)
 {
+    tw__sched_unlock(shard);
     tw_sched_free(sched);
     assert_int_equal(blocks_out, 0);
 }

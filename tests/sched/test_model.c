@@ -6,9 +6,9 @@
  *
  *     test_sched_model [--seed N] [--operations N] [--seconds N]
  */
-#include <tickwheel/sched.h>
-
 #include "tests/support/random.h"
+
+#include <src/sched/check.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -352,6 +352,14 @@ static void on_hand(void *arg, const struct tw_task *task)
     world.handed++;
 }
 
+/* The library's own check; with TW_DEBUG 2 the library has made it after every change, too. */
+static void check_invariants(void)
+{
+    const char *broken = tw__sched_check(world.sched);
+    if (broken != NULL)
+        fail(broken);
+}
+
 static void step(void)
 {
     uint64_t choice = rng_below(&world.rng, 1000);
@@ -371,6 +379,8 @@ static void step(void)
         expect(tw_sched_drain(world.sched, on_hand, NULL) == (int64_t)pending, "drain is not complete");
         check_nothing_is_overdue();
     }
+    if (TW_DEBUG > 1 || world.operations % 8 == 0)
+        check_invariants();
     world.operations++;
 }
 
@@ -428,9 +438,12 @@ int main(int count, char **words)
 {
     bool light = getenv("TICKWHEEL_LIGHT") != NULL;
     uint64_t seed = number_after(count, words, "--seed", 1), first = seed, done = 0, fired = 0;
-    uint64_t wanted = number_after(count, words, "--operations", light ? 300000 : 3000000);
+    uint64_t wanted = number_after(count, words, "--operations",
+                                   TW_DEBUG > 1 ? 20000
+                                   : light      ? 300000
+                                                : 3000000);
     time_t end = time(NULL) + (time_t)number_after(count, words, "--seconds", 0);
-    enum { ROUND = 20000 };
+    enum { ROUND = TW_DEBUG > 1 ? 2000 : 20000 };
     for (; done < wanted || time(NULL) < end; seed++) {
         begin(seed);
         while (world.operations < ROUND)

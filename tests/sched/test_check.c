@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A checker that never complains proves nothing: each invariant of the scheduler is broken on purpose, and must be named.
+ */
+#include "support.h"
+
+#include <src/sched/lock.h>
+#include <src/sched/pool.h>
+
+/* A scheduler with tasks in every place, and its shard. */
+struct busy {
+    struct tw_sched *sched;
+    struct tw__sched_shard *shard;
+    struct tw__sched_task *pending, *ready, *loose, *keyed;
+};
+
+static struct tw__sched_task *task_of(const struct busy *busy, uint64_t id)
+{
+    return tw__sched_task_at(busy->shard, (uint32_t)id & ((1u << TW__SCHED_INDEX_BITS) - 1));
+}
+
+static struct busy busy_sched(void)
+{
+    struct busy busy = {.sched = lazy_sched()};
+    uint64_t id[4];
+    busy.shard = &busy.sched->shard[0];
+    for (int i = 0; i < 2; i++) { /* two are with the executor */
+        tw_sched_after(busy.sched, ms, log_call, NULL, &id[1]);
+        tw_sched_after(busy.sched, 1000 * ms, log_call, NULL, &id[0]);
+    }
+    tw_sched_set_after(busy.sched, "key", 3, 900 * ms, log_call, NULL, NULL);
+    advance(busy.sched, 5 * ms);
+    tw_sched_after(busy.sched, 1000 * ms, log_call, NULL, &id[2]);
+    tw_sched_cancel(busy.sched, id[2]);
+    busy.pending = task_of(&busy, id[0]);
+    busy.ready = task_of(&busy, id[1]);
+    busy.loose = task_of(&busy, id[2]);
+    for (uint32_t i = 0; i < TW__SCHED_CHUNK; i++)
+        if (tw__sched_task_at(busy.shard, i)->detailed)
+            busy.keyed = tw__sched_task_at(busy.shard, i);
+    assert_null(tw__sched_check(busy.sched));
+    return busy;
+}
+
+/* Makes a breach in an object, expects the invariant to be named, takes the breach back, and expects none. */
+#define EXPECT_BROKEN(busy, number, object, breach)                                                            \
+    do {                                                                                                       \
+        __typeof__(object) before_ = (object);                                                                 \
+        breach;                                                                                                \
+        expect_named((busy).sched, number);                                                                    \
+        (object) = before_;                                                                                    \
+        assert_null(tw__sched_check((busy).sched));                                                            \
+    } while (0)
+
+static void expect_named(const struct tw_sched *sched, const char *number)
+{
+    const char *broken = tw__sched_check(sched);
+    assert_non_null(broken);
+    assert_memory_equal(broken, number, strlen(number));
+}
+
+static void s1_a_task_that_is_not_where_its_state_says_is_named(void **state)
+{
+    (void)state;
+    struct busy busy = busy_sched();
+    EXPECT_BROKEN(busy, "S1", *busy.pending, busy.pending->state = TW__SCHED_READY);
+    EXPECT_BROKEN(busy, "S1", *busy.ready, busy.ready->state = TW__SCHED_PENDING);
+    EXPECT_BROKEN(busy, "S1", *busy.ready, busy.ready->state = TW__SCHED_RUNNING);
+    EXPECT_BROKEN(busy, "S1", *busy.ready, busy.ready->state = TW__SCHED_FREE);
+    struct tw__sched_task *unused = tw__sched_task_at(busy.shard, busy.shard->free);
+    EXPECT_BROKEN(busy, "S1", *unused, unused->state = TW__SCHED_READY);
+    EXPECT_BROKEN(busy, "S1", unused->next_free, unused->next_free = TW__SCHED_NONE - 1);
+    tw_sched_free(busy.sched);
+}
+
+static void s1_broken_lists_are_named(void **state)
+{
+    (void)state;
+    struct busy busy = busy_sched();
+    EXPECT_BROKEN(busy, "S1", busy.ready->link.prev, busy.ready->link.prev = NULL);
+    EXPECT_BROKEN(busy, "S1", busy.shard->sent.next, busy.shard->sent.next = &busy.ready->link);
+    EXPECT_BROKEN(busy, "S1", busy.shard->aside.next, busy.shard->aside.next = NULL);
+    EXPECT_BROKEN(busy, "S1", busy.shard->busy.prev, busy.shard->busy.prev = NULL);
+    EXPECT_BROKEN(busy, "S1", busy.shard->room, busy.shard->room = busy.shard->room + 1);
+    EXPECT_BROKEN(busy, "S1", busy.shard->room, busy.shard->room = busy.shard->room - 1);
+    EXPECT_BROKEN(busy, "S1", busy.shard->free, busy.shard->free = TW__SCHED_NONE);
+    tw_sched_free(busy.sched);
+}
+
+/* In a callback, whose task is RUNNING. */
+static void break_inside(struct tw_sched *sched, const struct tw_task *task)
+{
+    struct busy busy = {.sched = sched, .shard = &sched->shard[0]};
+    struct tw__sched_task *self = task_of(&busy, task->id);
+    log_call(sched, task);
+    EXPECT_BROKEN(busy, "S1", *self, self->state = TW__SCHED_READY);
+    EXPECT_BROKEN(busy, "S1", tw__sched_call_linked(busy.shard->busy.next)->task,
+                  tw__sched_call_linked(busy.shard->busy.next)->task =
+                      tw__sched_task_at(busy.shard, busy.shard->free));
+    EXPECT_BROKEN(busy, "S1", busy.shard->busy,
+                  busy.shard->busy = ((struct tw__link){&busy.shard->busy, &busy.shard->busy}));
+    EXPECT_BROKEN(busy, "S3", busy.shard->stats.running, busy.shard->stats.running = 0);
+}
+
+static void s1_a_call_of_no_running_task_is_named(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    tw_sched_after(sched, ms, break_inside, NULL, NULL);
+    advance(sched, 2 * ms);
+    assert_int_equal(calls, 1);
+    tw_sched_free(sched);
+}
+
+static void s2_a_task_that_its_id_does_not_find_is_named(void **state)
+{
+    (void)state;
+    struct busy busy = busy_sched();
+    EXPECT_BROKEN(busy, "S2", *busy.pending, busy.pending->index = busy.ready->index);
+    tw_sched_free(busy.sched);
+}
+
+static void s2_a_task_that_its_key_does_not_find_is_named(void **state)
+{
+    (void)state;
+    struct busy busy = busy_sched();
+    struct tw__sched_keyed *keyed = busy.keyed->arg;
+    EXPECT_BROKEN(busy, "S2", keyed->tag, keyed->tag = keyed->tag + 1);
+    EXPECT_BROKEN(busy, "S2", keyed->details.key_size, keyed->details.key_size = 0);
+    EXPECT_BROKEN(busy, "S2", busy.shard->stats.keys, busy.shard->stats.keys = 0);
+    EXPECT_BROKEN(busy, "S2", busy.shard->table, busy.shard->table = ((struct tw__sched_table){NULL, 0}));
+    tw_sched_free(busy.sched);
+}
+
+static void s3_counts_that_do_not_add_up_are_named(void **state)
+{
+    (void)state;
+    struct busy busy = busy_sched();
+    struct tw_sched_stats *stats = &busy.shard->stats;
+    EXPECT_BROKEN(busy, "S3", stats->pending, stats->pending = stats->pending + 1);
+    EXPECT_BROKEN(busy, "S3", stats->running, stats->running = 1);
+    EXPECT_BROKEN(busy, "S3", stats->added, stats->added = stats->added + 1);
+    EXPECT_BROKEN(busy, "S3", stats->again, stats->again = 1);
+    EXPECT_BROKEN(busy, "S3", stats->fired, stats->fired = 1);
+    EXPECT_BROKEN(busy, "S3", stats->cancelled, stats->cancelled = 0);
+    EXPECT_BROKEN(busy, "S3", stats->handed, stats->handed = 1);
+    tw_sched_free(busy.sched);
+}
+
+static void s4_a_task_that_would_be_overslept_is_named(void **state)
+{
+    (void)state;
+    struct busy busy = busy_sched();
+    tw_sched_next(busy.sched); /* takes the cancelled task out */
+    EXPECT_BROKEN(busy, "S4", busy.shard->wake, busy.shard->wake = 901);
+    tw_sched_free(busy.sched);
+}
+
+static void s5_a_call_after_the_stop_is_named(void **state)
+{
+    (void)state;
+    struct busy busy = busy_sched();
+    tw_sched_stop(busy.sched, 0, NULL, NULL);
+    struct tw_sched_stats more = busy.shard->stats;
+    more.fired++;
+    more.added++;
+    EXPECT_BROKEN(busy, "S5", busy.shard->stats, busy.shard->stats = more);
+    tw_sched_free(busy.sched);
+}
+
+static void s6_a_cancelled_task_that_would_be_seen_is_named(void **state)
+{
+    (void)state;
+    struct busy busy = busy_sched();
+    EXPECT_BROKEN(busy, "S6", busy.shard->any_loose, busy.shard->any_loose = false);
+    EXPECT_BROKEN(busy, "S6", *busy.loose, busy.loose->state = TW__SCHED_PENDING);
+    EXPECT_BROKEN(busy, "S1", busy.shard->loose[1], busy.shard->loose[1] = busy.loose);
+    tw_sched_free(busy.sched);
+}
+
+static void the_assertion_says_which(void **state)
+{
+    (void)state;
+    struct busy busy = busy_sched();
+    tw__sched_lock(busy.shard);
+    assert_true(tw__sched_expect_sound(busy.shard));
+    busy.shard->stats.pending++;
+    assert_false(tw__sched_expect_sound(busy.shard));
+    busy.shard->stats.pending--;
+    tw__sched_unlock(busy.shard);
+    tw_sched_free(busy.sched);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(s1_a_task_that_is_not_where_its_state_says_is_named),
+        cmocka_unit_test(s1_broken_lists_are_named),
+        cmocka_unit_test(s1_a_call_of_no_running_task_is_named),
+        cmocka_unit_test(s2_a_task_that_its_id_does_not_find_is_named),
+        cmocka_unit_test(s2_a_task_that_its_key_does_not_find_is_named),
+        cmocka_unit_test(s3_counts_that_do_not_add_up_are_named),
+        cmocka_unit_test(s4_a_task_that_would_be_overslept_is_named),
+        cmocka_unit_test(s5_a_call_after_the_stop_is_named),
+        cmocka_unit_test(s6_a_cancelled_task_that_would_be_seen_is_named),
+        cmocka_unit_test(the_assertion_says_which),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Draining and stopping.
+ */
+#include "support.h"
+
+static char handed_text[LOG_MAX];
+
+static void hand_text(void *arg, const struct tw_task *task)
+{
+    char line[100];
+    (void)arg;
+    snprintf(line, sizeof line, "%s:%.*s:%d:%d\n", (const char *)task->arg, (int)task->key_size,
+             task->key != NULL ? (const char *)task->key : "", (int)(task->due_ns / ms), (int)task->left);
+    strcat(handed_text, line);
+}
+
+static void drain_hands_over_everything_and_goes_on(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 3});
+    handed_text[0] = '\0';
+    tw_sched_after(sched, 10 * ms, log_call, "once", NULL);
+    tw_sched_every(sched, &(struct tw_every){.first_ns = 20 * ms, .period_ns = 5 * ms, .times = 4}, log_call,
+                   "many", NULL);
+    tw_sched_set_after(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
+    assert_int_equal(tw_sched_drain(sched, hand_text, NULL), 3);
+    assert_non_null(strstr(handed_text, "once::10:0\n"));
+    assert_non_null(strstr(handed_text, "many::20:3\n"));
+    assert_non_null(strstr(handed_text, "keyed:key:30:0\n"));
+    assert_int_equal(tw_sched_key_count(sched), 0);
+    assert_int_equal(tw_sched_after(sched, ms, log_call, "more", NULL), 0);
+    advance(sched, 100 * ms);
+    assert_int_equal(calls, 1);
+    assert_int_equal(tw_sched_drain(sched, NULL, NULL), 0);
+    tw_sched_free(sched);
+}
+
+static int64_t drained_in_hand;
+
+static void drain_in_hand(void *arg, const struct tw_task *task)
+{
+    (void)task;
+    drained_in_hand = tw_sched_drain(arg, NULL, NULL);
+}
+
+static void a_drain_tells_a_stopped_scheduler_apart_from_an_empty_one(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 3});
+    assert_int_equal(tw_sched_drain(sched, NULL, NULL), 0);
+    tw_sched_after(sched, 10 * ms, log_call, NULL, NULL);
+    assert_int_equal(tw_sched_stop(sched, 0, drain_in_hand, sched), 1);
+    assert_int_equal(drained_in_hand, TW_ESTOPPED); /* from the first task on that the stop hands over */
+    assert_int_equal(tw_sched_drain(sched, NULL, NULL), TW_ESTOPPED);
+    tw_sched_free(sched);
+}
+
+static void stop_hands_over_what_did_not_run_once(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    handed_text[0] = '\0';
+    tw_sched_every(sched, &(struct tw_every){.first_ns = 5 * ms, .period_ns = 5 * ms, .times = 4}, log_call,
+                   "many", NULL);
+    tw_sched_set_after(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
+    advance(sched, 12 * ms);
+    assert_int_equal(tw_sched_stop(sched, 0, hand_text, NULL), 2);
+    assert_non_null(strstr(handed_text, "many::15:1\n"));
+    assert_non_null(strstr(handed_text, "keyed:key:30:0\n"));
+    assert_int_equal(tw_sched_stop(sched, 0, hand_text, NULL), 0);
+    assert_int_equal(tw_sched_set_after(sched, "key", 3, ms, log_call, NULL, NULL), TW_ESTOPPED);
+    advance(sched, 100 * ms);
+    assert_int_equal(calls, 2);
+    assert_int_equal(stats_of(sched).handed, 2);
+    tw_sched_free(sched);
+}
+
+static void after_a_stop_there_is_no_task_to_move_or_to_remove(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    uint64_t id;
+    void *value = sched;
+    tw_sched_after(sched, ms, log_call, NULL, &id);
+    tw_sched_set_after(sched, "key", 3, ms, log_call, NULL, NULL);
+    assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 2);
+    assert_int_equal(tw_sched_move_after(sched, id, ms), TW_EGONE);
+    assert_int_equal(tw_sched_key_move_after(sched, "key", 3, ms), TW_EGONE);
+    assert_int_equal(tw_sched_key_move_at(sched, "key", 3, ms), TW_EGONE);
+    assert_int_equal(tw_sched_cancel(sched, id), TW_GONE);
+    assert_int_equal(tw_sched_key_remove(sched, "key", 3, &value), TW_GONE);
+    assert_ptr_equal(value, sched);
+    tw_sched_free(sched);
+}
+
+static void a_negative_delay_that_was_cast_never_comes(void **state)
+{
+    (void)state;
+    const int64_t negative[] = {-1, -(int64_t)ms, INT64_MIN};
+    struct tw_sched *sched = plain_sched();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tw_sched_after(sched, (uint64_t)negative[i], log_call, NULL, NULL), 0);
+    advance(sched, UINT64_C(3155760000000000000)); /* a century */
+    assert_int_equal(calls, 0);
+    tw_sched_free(sched);
+}
+
+static void stop_after_move(struct tw_sched *sched, const struct tw_task *task)
+{
+    log_call(sched, task);
+    tw_sched_move_at(sched, task->id, 77 * ms);
+    tw_sched_set_after(sched, "k", 1, 88 * ms, log_call, "anew", NULL);
+    tw_sched_stop(sched, 0, hand_text, NULL);
+}
+
+static void stop_hands_over_the_calls_to_come_of_a_running_task(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    handed_text[0] = '\0';
+    tw_sched_after(sched, ms, stop_after_move, "moved", NULL);
+    advance(sched, 100 * ms);
+    assert_non_null(strstr(handed_text, "moved::77:0\n"));
+    assert_non_null(strstr(handed_text, "anew:k:89:0\n"));
+    stats_of(sched);
+    tw_sched_free(sched);
+    sched = plain_sched();
+    handed_text[0] = '\0';
+    tw_sched_set_after(sched, "k", 1, ms, stop_after_move, "old", NULL);
+    advance(sched, 100 * ms);
+    assert_string_equal(handed_text, "anew:k:89:0\n");
+    assert_int_equal(tw_sched_key_count(sched), 0);
+    tw_sched_free(sched);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(drain_hands_over_everything_and_goes_on),
+        cmocka_unit_test(a_drain_tells_a_stopped_scheduler_apart_from_an_empty_one),
+        cmocka_unit_test(stop_hands_over_what_did_not_run_once),
+        cmocka_unit_test(after_a_stop_there_is_no_task_to_move_or_to_remove),
+        cmocka_unit_test(a_negative_delay_that_was_cast_never_comes),
+        cmocka_unit_test(stop_hands_over_the_calls_to_come_of_a_running_task),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Limits: max_pending, memory, geometries that refuse, the end of time; a system without threads or descriptors.
+ */
+#include "support.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static void max_pending_refuses_the_one_too_many_and_counts_right(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.max_pending = 3, .shards = 2});
+    uint64_t id[3];
+    for (int round = 0; round < 50; round++) {
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(tw_sched_after(sched, 5 * ms, log_call, NULL, &id[i]), 0);
+        assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, NULL), TW_EFULL);
+        assert_int_equal(tw_sched_set_after(sched, "k", 1, ms, log_call, NULL, NULL), TW_EFULL);
+        assert_int_equal(tw_sched_key_count(sched), 0);
+        assert_int_equal(tw_sched_cancel(sched, id[round % 3]), TW_CANCELLED);
+        assert_int_equal(tw_sched_set_after(sched, "k", 1, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_set_after(sched, "k", 1, 2 * ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_pending(sched), 3);
+        advance(sched, 10 * ms);
+        assert_int_equal(tw_sched_pending(sched), 0);
+    }
+    assert_int_equal(stats_of(sched).refused, 100);
+    assert_int_equal(calls, 150);
+    tw_sched_free(sched);
+}
+
+static void fill_up_and_move(struct tw_sched *sched, const struct tw_task *task)
+{
+    log_call(sched, task);
+    assert_int_equal(tw_sched_after(sched, 50 * ms, log_call, NULL, NULL),
+                     0); /* the running one counts no more */
+    error_inside = tw_sched_move_after(sched, task->id, ms);
+    answer = task->key != NULL
+                 ? (enum tw_cancelled) - tw_sched_set_after(sched, "k", 1, ms, log_call, NULL, NULL)
+                 : 0;
+}
+
+static void a_last_call_makes_room_while_it_runs(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.max_pending = 1});
+    tw_sched_after(sched, ms, fill_up_and_move, NULL, NULL);
+    advance(sched, 10 * ms);
+    assert_int_equal(calls, 1);
+    assert_int_equal(error_inside, TW_EFULL);
+    advance(sched, 100 * ms);
+    assert_int_equal(tw_sched_set_after(sched, "k", 1, ms, fill_up_and_move, NULL, NULL), 0);
+    advance(sched, 10 * ms);
+    assert_int_equal(answer, -TW_EFULL);
+    tw_sched_free(sched);
+}
+
+/* A little of everything; whatever fails says TW_ENOMEM and has changed nothing. */
+static void use_everything(struct tw_sched *sched, int n)
+{
+    char key[16];
+    for (int i = 0; i < n; i++) {
+        snprintf(key, sizeof key, "%d", i);
+        uint64_t pending = tw_sched_pending(sched), keys = tw_sched_key_count(sched), id;
+        struct tw_every every = {.first_ns = (uint64_t)i * ms, .period_ns = 3 * ms, .times = 2};
+        int error[3] = {tw_sched_after(sched, (uint64_t)i * 100 * ms, log_call, NULL, &id),
+                        tw_sched_every(sched, &every, log_call, NULL, NULL),
+                        tw_sched_set_after(sched, key, strlen(key), ms, log_call, NULL, NULL)};
+        for (int k = 0; k < 3; k++) {
+            assert_true(error[k] == 0 || error[k] == TW_ENOMEM);
+            pending += error[k] == 0;
+        }
+        assert_int_equal(tw_sched_pending(sched), pending);
+        assert_int_equal(tw_sched_key_count(sched), keys + (error[2] == 0));
+        int moved = error[0] == 0 ? tw_sched_move_after(sched, id, 50000000 * ms) : 0;
+        assert_true(moved == 0 || moved == TW_ENOMEM);
+    }
+    stats_of(sched);
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    struct tw_geometry shapes[] = {TW_DEFAULT, TW_GROWING(4)};
+    for (int g = 0; g < 2; g++)
+        for (int n = 0;; n++) {
+            struct tw_sched_options options = {
+                .clock = TW_SCHED_VIRTUAL, .memory = scarce_memory, .shards = 2, .geometry = &shapes[g]};
+            struct tw_sched *sched = NULL;
+            requests_left = n;
+            calls = 0;
+            int error = tw_sched_new(&sched, &options);
+            assert_true(error == 0 || error == TW_ENOMEM);
+            if (error == 0) {
+                assert_int_equal(stats_of(sched).memory, bytes_out);
+                use_everything(sched, 300);
+                advance(sched, 3 * ms);
+                use_everything(sched, 10);
+                assert_int_equal(stats_of(sched).memory, bytes_out);
+            }
+            tw_sched_free(sched);
+            assert_int_equal(blocks_out, 0);
+            assert_int_equal(bytes_out, 0);
+            if (requests_left > 0)
+                break;
+        }
+}
+
+static void what_was_reserved_cannot_fail(void **state)
+{
+    (void)state;
+    for (uint32_t shards = 1; shards <= 5; shards += 2) {
+        struct tw_sched_options options = {.memory = scarce_memory, .shards = shards};
+        requests_left = 1000000;
+        struct tw_sched *sched = sched_of(options);
+        assert_int_equal(tw_sched_reserve(sched, 5000), 0);
+        requests_left = 0;
+        for (int i = 0; i < 5000; i++)
+            assert_int_equal(
+                i % 2 ? tw_sched_after(sched, ms, log_call, NULL, NULL)
+                      : tw_sched_every(sched, &(struct tw_every){.period_ns = ms}, log_call, NULL, NULL),
+                0);
+        assert_int_equal(tw_sched_reserve(sched, 1000000), TW_ENOMEM);
+        tw_sched_free(sched);
+    }
+}
+
+static void a_geometry_that_refuses_is_heard(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_SIMPLE(100);
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &g});
+    uint64_t id;
+    assert_int_equal(tw_sched_after(sched, 101 * ms, log_call, NULL, NULL), TW_ERANGE);
+    assert_int_equal(tw_sched_set_after(sched, "k", 1, 101 * ms, log_call, NULL, NULL), TW_ERANGE);
+    assert_int_equal(tw_sched_key_count(sched), 0);
+    struct tw_every every = {.first_ns = ms, .period_ns = 100 * ms + 1};
+    assert_int_equal(tw_sched_every(sched, &every, log_call, NULL, NULL), TW_ERANGE);
+    assert_int_equal(tw_sched_set_every(sched, "k", 1, &every, log_call, NULL, NULL), TW_ERANGE);
+    assert_int_equal(tw_sched_after(sched, 100 * ms, log_call, NULL, &id), 0);
+    assert_int_equal(tw_sched_move_after(sched, id, 101 * ms), TW_ERANGE);
+    assert_int_equal(tw_sched_pending(sched), 1);
+    advance(sched, 100 * ms);
+    assert_int_equal(calls, 1);
+    tw_sched_free(sched);
+}
+
+static void move_too_far(struct tw_sched *sched, const struct tw_task *task)
+{
+    log_call(sched, task);
+    error_inside = task->key == NULL ? tw_sched_move_after(sched, task->id, 101 * ms)
+                                     : tw_sched_set_after(sched, "k", 1, 101 * ms, log_call, NULL, NULL);
+}
+
+static void a_geometry_that_refuses_is_heard_inside_callbacks(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_SIMPLE(100);
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &g});
+    error_inside = 0;
+    tw_sched_after(sched, ms, move_too_far, NULL, NULL);
+    advance(sched, 5 * ms);
+    assert_int_equal(error_inside, TW_ERANGE);
+    error_inside = 0;
+    tw_sched_set_after(sched, "k", 1, ms, move_too_far, NULL, NULL);
+    advance(sched, 5 * ms);
+    assert_int_equal(error_inside, TW_ERANGE);
+    assert_int_equal(tw_sched_key_count(sched), 0);
+    tw_sched_free(sched);
+}
+
+static void a_task_that_is_ready_stays_so_when_it_cannot_be_moved(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_SIMPLE(100);
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &g, .execute = send_later});
+    uint64_t id[3];
+    sent_count = 0;
+    for (int i = 0; i < 3; i++)
+        tw_sched_after(sched, ms, log_call, NULL, &id[i]);
+    advance(sched, 5 * ms);
+    assert_int_equal(tw_sched_move_after(sched, id[1], 101 * ms), TW_ERANGE);
+    assert_int_equal(tw_sched_pending(sched), 3);
+    run_sent(sched);
+    assert_int_equal(calls, 3);
+    stats_of(sched);
+    tw_sched_free(sched);
+}
+
+static void many_tasks_have_room(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    enum { MANY = 40000 };
+    uint64_t *id = calloc(MANY, sizeof *id);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, &id[i]), 0);
+    assert_true(stats_of(sched).memory / MANY <= 96);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(tw_sched_cancel(sched, id[i]), TW_CANCELLED);
+    free(id);
+    tw_sched_free(sched);
+}
+
+static void what_can_never_be_reserved_takes_no_memory(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    uint64_t memory = stats_of(sched).memory;
+    assert_int_equal(tw_sched_reserve(sched, (UINT64_C(1) << 25) + 1), TW_ENOMEM);
+    assert_int_equal(tw_sched_reserve(sched, UINT64_MAX), TW_ENOMEM);
+    assert_int_equal(stats_of(sched).memory, memory);
+    tw_sched_free(sched);
+}
+
+static void the_end_of_time_never_comes(void **state)
+{
+    (void)state;
+    struct tw_sched *sched =
+        sched_of((struct tw_sched_options){.tick_ns = 3855}); /* 2^64 - 1 is a multiple of it */
+    struct tw_every every = {.at_ns = UINT64_MAX, .period_ns = 3855};
+    tw_sched_at(sched, UINT64_MAX, log_call, NULL, NULL);
+    tw_sched_every(sched, &every, log_call, NULL, NULL);
+    tw_sched_at(sched, UINT64_MAX - 3855, log_call, NULL, NULL);
+    assert_int_equal(tw_sched_advance(sched, UINT64_MAX), 0);
+    assert_int_equal(calls, 1);
+    assert_int_equal(tw_sched_pending(sched), 2);
+    tw_sched_free(sched);
+}
+
+static struct tw_sched *refilled;
+static bool original[100];
+
+/* Each hand-over adds a task that is nearer than all others. */
+static void refill(void *arg, const struct tw_task *task)
+{
+    (void)arg;
+    uintptr_t number = (uintptr_t)task->arg;
+    if (number >= sizeof original)
+        return;
+    original[number] = true;
+    tw_sched_at(refilled, ms, log_call, (void *)(uintptr_t)1000, NULL);
+}
+
+static void a_drain_that_adds_hands_over_what_was_there(void **state)
+{
+    (void)state;
+    for (uint32_t shards = 1; shards < 4; shards++) {
+        refilled = sched_of((struct tw_sched_options){.shards = shards});
+        memset(original, 0, sizeof original);
+        for (uintptr_t i = 0; i < sizeof original; i++)
+            tw_sched_at(refilled, (1000 + i * i) * ms, log_call, (void *)i, NULL);
+        assert_true(tw_sched_drain(refilled, refill, NULL) >= (int64_t)sizeof original);
+        for (size_t i = 0; i < sizeof original; i++)
+            assert_true(original[i]);
+        tw_sched_free(refilled);
+    }
+}
+
+static void a_reserve_may_fail_half_way(void **state)
+{
+    (void)state;
+    for (requests_left = 0;; requests_left++) {
+        int given = requests_left;
+        requests_left = 1000;
+        struct tw_sched *sched = sched_of((struct tw_sched_options){.memory = scarce_memory});
+        requests_left = given;
+        int error = tw_sched_reserve(sched, 3000);
+        assert_int_equal(tw_sched_pending(sched), 0);
+        tw_sched_free(sched);
+        assert_int_equal(blocks_out, 0);
+        requests_left = given;
+        if (error == 0)
+            break;
+        assert_int_equal(error, TW_ENOMEM);
+    }
+}
+
+static void periods_of_centuries_saturate(void **state)
+{
+    (void)state;
+    for (int policy = TW_MISSED_BURST; policy <= TW_MISSED_COALESCE; policy++) {
+        struct tw_sched *sched = lazy_sched();
+        struct tw_every every = {
+            .first_ns = ms, .period_ns = UINT64_MAX / 2 + 9, .missed = (enum tw_missed)policy};
+        assert_int_equal(tw_sched_every(sched, &every, log_call, NULL, NULL), 0);
+        advance(sched, UINT64_MAX - 5 * ms);
+        run_sent(sched);
+        advance(sched, ms);
+        run_sent(sched);
+        assert_true(calls <= 2);
+        assert_int_equal(tw_sched_pending(sched), 1);
+        tw_sched_free(sched);
+    }
+}
+
+/* Calls of the system that fail when told to: at 0, after so many good ones otherwise. -1: never. */
+static int threads_left = -1, descriptors_left = -1;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*body)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*body)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*body)(void *), void *arg)
+{
+    if (threads_left == 0)
+        return 11; /* EAGAIN */
+    threads_left -= threads_left > 0;
+    return __real_pthread_create(thread, how, body, arg);
+}
+
+int __real_timerfd_create(int clock, int flags);
+int __wrap_timerfd_create(int clock, int flags);
+int __wrap_timerfd_create(int clock, int flags)
+{
+    return descriptors_left == 0 ? -1 : __real_timerfd_create(clock, flags);
+}
+
+int __real_eventfd(unsigned count, int flags);
+int __wrap_eventfd(unsigned count, int flags);
+int __wrap_eventfd(unsigned count, int flags)
+{
+    return descriptors_left >= 0 ? -1 : __real_eventfd(count, flags);
+}
+
+static void a_scheduler_without_threads_says_so_and_can_try_again(void **state)
+{
+    (void)state;
+    for (int good = 0; good < 3; good++) {
+        struct tw_sched *sched = NULL;
+        assert_int_equal(tw_sched_new(&sched, &(struct tw_sched_options){.workers = 2}), 0);
+        threads_left = good;
+        assert_int_equal(tw_sched_after(sched, 3600000 * ms, log_call, NULL, NULL), TW_ESYSTEM);
+        threads_left = good;
+        assert_int_equal(tw_sched_set_after(sched, "k", 1, 3600000 * ms, log_call, NULL, NULL), TW_ESYSTEM);
+        assert_int_equal(tw_sched_pending(sched), 0);
+        threads_left = -1;
+        assert_int_equal(tw_sched_after(sched, 3600000 * ms, log_call, NULL, NULL), 0);
+        tw_sched_free(sched);
+    }
+}
+
+static void a_scheduler_without_descriptors_says_so(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = NULL;
+    for (descriptors_left = 0; descriptors_left < 2; descriptors_left++)
+        assert_int_equal(tw_sched_new(&sched, NULL), TW_ESYSTEM);
+    descriptors_left = -1;
+    assert_null(sched);
+}
+
+static void stop_then_move(struct tw_sched *sched, const struct tw_task *task)
+{
+    log_call(sched, task);
+    tw_sched_stop(sched, 0, NULL, NULL);
+    error_inside = tw_sched_move_after(sched, task->id, ms);
+}
+
+static void a_callback_cannot_file_itself_again_after_the_stop(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    tw_sched_after(sched, ms, stop_then_move, NULL, NULL);
+    advance(sched, 10 * ms);
+    assert_int_equal(error_inside, TW_ESTOPPED);
+    assert_int_equal(calls, 1);
+    tw_sched_free(sched);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(max_pending_refuses_the_one_too_many_and_counts_right),
+        cmocka_unit_test(a_last_call_makes_room_while_it_runs),
+        cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(what_was_reserved_cannot_fail),
+        cmocka_unit_test(a_geometry_that_refuses_is_heard),
+        cmocka_unit_test(a_geometry_that_refuses_is_heard_inside_callbacks),
+        cmocka_unit_test(a_task_that_is_ready_stays_so_when_it_cannot_be_moved),
+        cmocka_unit_test(many_tasks_have_room),
+        cmocka_unit_test(what_can_never_be_reserved_takes_no_memory),
+        cmocka_unit_test(the_end_of_time_never_comes),
+        cmocka_unit_test(a_drain_that_adds_hands_over_what_was_there),
+        cmocka_unit_test(a_reserve_may_fail_half_way),
+        cmocka_unit_test(periods_of_centuries_saturate),
+        cmocka_unit_test(a_scheduler_without_threads_says_so_and_can_try_again),
+        cmocka_unit_test(a_scheduler_without_descriptors_says_so),
+        cmocka_unit_test(a_callback_cannot_file_itself_again_after_the_stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The virtual clock, hooks, statistics.
+ */
+#include "support.h"
+
+static void a_virtual_clock_does_not_go_back_and_others_are_not_moved(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched(), *real = NULL;
+    advance(sched, 10 * ms);
+    assert_int_equal(tw_sched_advance(sched, 10 * ms - 1), TW_EINVAL);
+    assert_int_equal(tw_sched_now(sched), 10 * ms);
+    tw_sched_free(sched);
+    assert_int_equal(tw_sched_new(&real, NULL), 0);
+    assert_int_equal(tw_sched_advance(real, UINT64_MAX), TW_EINVAL);
+    tw_sched_free(real);
+}
+
+static void next_is_the_time_of_the_next_work(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 2});
+    assert_true(tw_sched_next(sched) == TW_NEVER);
+    tw_sched_after(sched, 50 * ms, log_call, NULL, NULL);
+    assert_int_equal(tw_sched_next(sched), 50 * ms);
+    tw_sched_free(sched);
+    sched = lazy_sched();
+    tw_sched_after(sched, 5 * ms, log_call, NULL, NULL);
+    advance(sched, 7 * ms);
+    tw_sched_every(sched, &(struct tw_every){.period_ns = ms}, log_call, NULL, NULL);
+    advance(sched, 50 * ms);
+    run_sent(sched); /* the repeating one is ready again */
+    assert_int_equal(tw_sched_next(sched), tw_sched_now(sched));
+    tw_sched_free(sched);
+}
+
+static int late_told, slow_told;
+static void on_late(void *arg, const struct tw_task *task, uint64_t ns)
+{
+    assert_ptr_equal(arg, &late_told);
+    assert_int_equal(task->late_ns, ns);
+    late_told++;
+}
+
+static void on_slow(void *arg, const struct tw_task *task, uint64_t ns)
+{
+    (void)arg, (void)task;
+    assert_int_equal(ns, 3 * ms);
+    slow_told++;
+}
+
+static void take_three_ms(struct tw_sched *sched, const struct tw_task *task)
+{
+    log_call(sched, task);
+    atomic_store(&sched->virtual_ns, tw_sched_now(sched) + 3 * ms); /* as if it had run so long */
+}
+
+static void late_and_slow_callbacks_are_told_and_counted(void **state)
+{
+    (void)state;
+    struct tw_sched_options options = {
+        .late_ns = 2 * ms, .on_late = on_late, .slow_ns = 2 * ms, .on_slow = on_slow, .hook_arg = &late_told};
+    struct tw_sched *sched = sched_of(options);
+    late_told = slow_told = 0;
+    tw_sched_after(sched, ms, take_three_ms, NULL, NULL);
+    tw_sched_after(sched, ms, log_call, NULL, NULL);
+    tw_sched_after(sched, 20 * ms, log_call, NULL, NULL);
+    advance(sched, 50 * ms);
+    assert_int_equal(late_told, 1);
+    assert_int_equal(slow_told, 1);
+    struct tw_sched_stats stats = stats_of(sched);
+    assert_int_equal(stats.late, 1);
+    assert_int_equal(stats.slow, 1);
+    assert_int_equal(stats.run_max_ns, 3 * ms);
+    assert_int_equal(stats.late_max_ns, 3 * ms);
+    tw_sched_free(sched);
+}
+
+static void percentiles_are_right_to_three_per_cent(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    assert_int_equal(tw_sched_late_percentile(sched, 0.5), 0);
+    for (uint64_t i = 0; i < 1000; i++) /* due at i/1000 of a tick: late by the rest */
+        tw_sched_at(sched, 10 * ms + 1 + i * 1000, log_call, NULL, NULL);
+    advance(sched, 50 * ms);
+    for (double share = 0.01; share < 1; share += 0.07) {
+        double wanted = share * 1e6, got = (double)tw_sched_late_percentile(sched, share);
+        assert_true(got >= wanted - 1000 && got <= wanted * 1.04 + 1000);
+    }
+    assert_true(tw_sched_late_percentile(sched, 0) <= 1000);
+    assert_true(stats_of(sched).late_p99_ns <= stats_of(sched).late_max_ns);
+    tw_sched_free(sched);
+}
+
+static char prometheus[8192];
+static void emit(void *arg, const char *text, size_t length)
+{
+    (void)arg;
+    strncat(prometheus, text, length);
+}
+
+static void statistics_can_be_read_by_prometheus(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    prometheus[0] = '\0';
+    for (int i = 0; i < 7; i++)
+        tw_sched_after(sched, (uint64_t)i * ms, log_call, NULL, NULL);
+    advance(sched, 3 * ms);
+    tw_sched_prometheus(sched, emit, NULL);
+    assert_non_null(strstr(prometheus, "# TYPE tickwheel_added_total counter\ntickwheel_added_total 7\n"));
+    assert_non_null(strstr(prometheus, "\ntickwheel_lateness_seconds{quantile=\"0.99\"} 0.001"));
+    for (char *line = strtok(prometheus, "\n"); line != NULL; line = strtok(NULL, "\n"))
+        assert_true(strncmp(line, "# HELP tickwheel_", 17) == 0 ||
+                    strncmp(line, "# TYPE tickwheel_", 17) == 0 || strncmp(line, "tickwheel_", 10) == 0);
+    tw_sched_free(sched);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_virtual_clock_does_not_go_back_and_others_are_not_moved),
+        cmocka_unit_test(next_is_the_time_of_the_next_work),
+        cmocka_unit_test(late_and_slow_callbacks_are_told_and_counted),
+        cmocka_unit_test(percentiles_are_right_to_three_per_cent),
+        cmocka_unit_test(statistics_can_be_read_by_prometheus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
