@@ -133,11 +133,11 @@ races: ## the scheduler's storm under ThreadSanitizer, for SECONDS=60
 	@$(call compile,build/races)
 	@build/races/tests/test_sched_threads --seconds $(SECONDS)
 
-audit: ## the behaviour tests with the whole wheel checked after every call
+audit: ## the behaviour tests with the whole wheel, and the shard of a scheduler, checked after every call
 	@tools/setup build test
 	@$(call configure,build/audit,-DTICKWHEEL_DEBUG=2 -DTICKWHEEL_REDIS=OFF)
 	@$(call compile,build/audit)
-	@tools/run-tests build/audit -j $(JOBS) -R 'contract|wheel_wheel|geometry|long_life|fuzz|loops_core'
+	@tools/run-tests build/audit -j $(JOBS) -R 'contract|wheel_wheel|geometry|long_life|fuzz|loops_core|^sched' -E sched_clock
 
 coverage: ## 100 % of the lines; 100 % of the branches of src/wheel, 95 % of src/sched and src/loops
 	@tools/setup build test check
