@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the tests of the scheduler share: a scheduler on a virtual clock, callbacks that note what they saw, a memory that
- * runs out, an executor that waits.
+ * What the tests of the scheduler share: a scheduler on a virtual clock, callbacks that note what they saw, a
+ * memory that runs out, an executor that waits.
  */
 #ifndef TW_TESTS_SCHED_SUPPORT_H
 #define TW_TESTS_SCHED_SUPPORT_H

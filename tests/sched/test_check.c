@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A checker that never complains proves nothing: each invariant of the scheduler is broken on purpose, and must be named.
+ * A checker that never complains proves nothing: each invariant of the scheduler is broken on purpose, and must
+ * be named.
  */
 #include "support.h"
 

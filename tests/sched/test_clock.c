@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one file that sleeps: the scheduler on real clocks and with threads. The limits are generous; on a machine that is
- * so busy that even sleeping is late, it says so and skips itself (exit status 77).
+ * The one file that sleeps: the scheduler on real clocks and with threads. The limits are generous; on a
+ * machine that is so busy that even sleeping is late, it says so and skips itself (exit status 77).
  */
 #include "tests/support/cmocka.h"
 
@@ -146,8 +146,8 @@ static void check_order(struct tw_sched *sched, const struct tw_task *task)
     count_call(sched, task);
 }
 
-/* Keys lie on all shards; they are all due when the timer thread comes to look, and so are many calls of one that
- * repeats. */
+/* Keys lie on all shards; they are all due when the timer thread comes to look, and so are many calls of one
+ * that repeats. */
 static void a_thread_that_comes_late_keeps_the_order(void **state)
 {
     (void)state;

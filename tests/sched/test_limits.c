@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Limits: max_pending, memory, geometries that refuse, the end of time; a system without threads or descriptors.
+ * Limits: max_pending, memory, geometries that refuse, the end of time; a system without threads or
+ * descriptors.
  */
 #include "support.h"
 

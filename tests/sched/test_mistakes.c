@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mistakes of the caller: each "Requires" of sched.h that an assertion can see. The scheduler here is compiled with
- * TW_DEBUG 2. Each child makes a scheduler of its own, as it must not use its parent's.
+ * Mistakes of the caller: each "Requires" of sched.h that an assertion can see. The scheduler here is compiled
+ * with TW_DEBUG 2. Each child makes a scheduler of its own, as it must not use its parent's.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/dies.h"
@@ -37,7 +37,7 @@ static void nop_emit(void *arg, const char *text, size_t length)
     (void)arg, (void)text, (void)length;
 }
 
-/* ---- no scheduler, or another process's --------------------------------------------------------------------- */
+/* ---- no scheduler, or another process's ------------------------------------------------------------------ */
 
 static const struct tw_every every = {.period_ns = 1000000};
 
@@ -181,7 +181,7 @@ static void a_child_of_fork_must_not_use_its_parents_scheduler(void **state)
     tw_sched_free(sched);
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------------------ */
+/* ---- arguments ------------------------------------------------------------------------------------------- */
 
 static void pointers_are_not_null_but_where_a_label_says_so(void **state)
 {
@@ -225,7 +225,7 @@ static void numbers_are_in_their_range(void **state)
     assert_dies(tw_sched_stop(virtual_sched(), 2, NULL, NULL), "TW_STOP_NOWAIT");
 }
 
-/* ---- freeing and advancing at the wrong time --------------------------------------------------------------------- */
+/* ---- freeing and advancing at the wrong time ------------------------------------------------------------- */
 
 static void free_inside(struct tw_sched *sched, const struct tw_task *task)
 {
@@ -344,7 +344,7 @@ static void a_scheduler_is_not_freed_while_a_thread_waits_in_it(void **state)
     assert_dies(free_while_a_thread_waits(), "guests");
 }
 
-/* ---- under the lock ---------------------------------------------------------------------------------------------- */
+/* ---- under the lock -------------------------------------------------------------------------------------- */
 
 static void *calling_memory(void *arg, void *old, size_t size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scheduler against a reference that is a plain array: random operations on a virtual clock, from outside and from
- * inside callbacks. The reference knows of every task when it must run; each call is checked against it, and after
- * every step nothing that should have run may be left.
+ * The scheduler against a reference that is a plain array: random operations on a virtual clock, from outside
+ * and from inside callbacks. The reference knows of every task when it must run; each call is checked against
+ * it, and after every step nothing that should have run may be left.
  *
  *     test_sched_model [--seed N] [--operations N] [--seconds N]
  */
@@ -56,7 +56,7 @@ static void expect(bool condition, const char *what)
         fail(what);
 }
 
-/* ---- the reference's idea of time --------------------------------------------------------------------------- */
+/* ---- the reference's idea of time ------------------------------------------------------------------------ */
 
 static uint64_t tick_of(uint64_t now_ns)
 {
@@ -94,7 +94,7 @@ static bool keyed(const struct entry *entry)
     return entry - world.entry >= PLAIN;
 }
 
-/* ---- operations ---------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------------------ */
 
 static void on_task(struct tw_sched *sched, const struct tw_task *task);
 
@@ -144,7 +144,8 @@ static void add_repeating(struct entry *entry)
     world.added++;
 }
 
-/* Sets a key, new or not. A key that was set while its callback was under way has a call to come all the same. */
+/* Sets a key, new or not. A key that was set while its callback was under way has a call to come all the
+ * same. */
 static void set_key(struct entry *entry)
 {
     void *old = &world, *value = entry;
@@ -217,7 +218,7 @@ static void look(const struct entry *entry)
                "a get gave the wrong task");
 }
 
-/* ---- the forecast, call by call -------------------------------------------------------------------------------- */
+/* ---- the forecast, call by call -------------------------------------------------------------------------- */
 
 enum { STEPS_MAX = 40, TICKS_MAX = 500 };
 
@@ -262,7 +263,7 @@ static void act_on(struct entry *entry)
         rng_below(&world.rng, 3) == 0 ? add_repeating(entry) : add_once(entry);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------ */
+/* ---- calls ----------------------------------------------------------------------------------------------- */
 
 static void check_call(const struct entry *entry, const struct tw_task *task)
 {
@@ -270,7 +271,8 @@ static void check_call(const struct entry *entry, const struct tw_task *task)
     expect(entry->alive && !entry->running, "a task ran that should not");
     expect(now_ns >= task->due_ns, "a task ran early");
     expect(task->due_ns == entry->due_ns && task->late_ns == now_ns - task->due_ns, "due or lateness is wrong");
-    /* In a shard that has not had its turn on this tick, a task that is due at once runs on it, not on the next. */
+    /* In a shard that has not had its turn on this tick, a task that is due at once runs on it, not on the
+     * next. */
     expect(tick_of(now_ns) == entry->tick ||
                (world.shards > 1 && entry->at_once && tick_of(now_ns) + 1 == entry->tick),
            "a task ran on the wrong tick");
@@ -313,7 +315,7 @@ static void on_task(struct tw_sched *sched, const struct tw_task *task)
     world.again += entry->alive;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------------------- */
 
 static void check_nothing_is_overdue(void)
 {

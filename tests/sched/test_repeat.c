@@ -61,7 +61,8 @@ static void a_period_shorter_than_a_tick_is_refused(void **state)
     tw_sched_free(sched);
 }
 
-/* A task every 10 ms from 10 ms on, whose first call starts at 45 ms; then all is served at once until 100 ms. */
+/* A task every 10 ms from 10 ms on, whose first call starts at 45 ms; then all is served at once until 100
+ * ms. */
 static struct tw_sched *late_by_three_periods(enum tw_missed missed, uint64_t times)
 {
     struct tw_sched *sched = lazy_sched();
@@ -183,7 +184,8 @@ static void a_move_in_a_coalesced_call_starts_afresh(void **state)
     tw_sched_free(sched);
 }
 
-/* A wheel that refuses measures its reach from where it stands; the timer thread may not have looked at it for long. */
+/* A wheel that refuses measures its reach from where it stands; the timer thread may not have looked at it for
+ * long. */
 static void a_repeating_task_is_not_lost_on_a_wheel_that_is_behind(void **state)
 {
     (void)state;

@@ -129,7 +129,8 @@ static void what_goes_in_is_found_until_it_is_taken_out(void **state)
     }
 }
 
-/* No call does more than split a segment and double the directory: two requests for memory, not a copy of it all. */
+/* No call does more than split a segment and double the directory: two requests for memory, not a copy of it
+ * all. */
 static void it_grows_a_little_at_a_time(void **state)
 {
     (void)state;

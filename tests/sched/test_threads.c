@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Four threads add, set, move, cancel, cancel and wait, drain and read statistics, and one of them at last stops the
- * scheduler in the middle of the storm. In the end every task is accounted for exactly once: it has fired, was cancelled
- * or handed over. Made for ThreadSanitizer; runs on each kind of executor.
+ * Four threads add, set, move, cancel, cancel and wait, drain and read statistics, and one of them at last
+ * stops the scheduler in the middle of the storm. In the end every task is accounted for exactly once: it has
+ * fired, was cancelled or handed over. Made for ThreadSanitizer; runs on each kind of executor.
  *
  *     test_sched_threads [--seconds N]        in all; default 6
  */
@@ -58,7 +58,7 @@ static void on_hand(void *arg, const struct tw_task *task)
     atomic_fetch_add(&ticket->ends, 1);
 }
 
-/* ---- producers ------------------------------------------------------------------------------------------------- */
+/* ---- producers ------------------------------------------------------------------------------------------- */
 
 struct producer {
     pthread_t thread;
@@ -188,7 +188,7 @@ static void *produce(void *arg)
     return NULL;
 }
 
-/* ---- executors of the caller ---------------------------------------------------------------------------------------- */
+/* ---- executors of the caller ----------------------------------------------------------------------------- */
 
 enum { QUEUE = 1 << 16 };
 static struct {
@@ -228,7 +228,7 @@ static void *executor(void *arg)
     return NULL;
 }
 
-/* ---- one storm ------------------------------------------------------------------------------------------------------- */
+/* ---- one storm ------------------------------------------------------------------------------------------- */
 
 static void fail_ticket(uint32_t i, uint32_t wanted, uint32_t calls, uint32_t ends)
 {
@@ -237,7 +237,8 @@ static void fail_ticket(uint32_t i, uint32_t wanted, uint32_t calls, uint32_t en
     fail("a task is not accounted for exactly once");
 }
 
-/* Each filed ticket has either made all its calls, or come to one end, and not both, unless its end met it running. */
+/* Each filed ticket has either made all its calls, or come to one end, and not both, unless its end met it
+ * running. */
 static void check_tickets(void)
 {
     uint32_t count = atomic_load(&next_ticket) < TICKETS ? atomic_load(&next_ticket) : TICKETS;
