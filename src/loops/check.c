@@ -22,7 +22,7 @@ static bool none_is_earlier(const struct tw_loop *loop)
 /* L1, of the driver: whether it will call by the time that tick `armed` begins. */
 static bool driver_calls(const struct tw_loop *loop)
 {
-    return loop->armed == TW_NEVER || loop->told_ns <= tw_loop_time(loop, loop->armed);
+    return loop->armed == TW_NEVER || loop->told_ns <= tw__loop_tick_start(loop, loop->armed);
 }
 
 /* L2. The wheel may have stood at tick 0 when it was attached: then that tick has begun too. */

@@ -30,6 +30,7 @@ struct tw_executor {
     uint32_t turns;    /* calls of tw_executor_turn() under way, one inside the other */
     pthread_t thread;  /* that runs the loop */
     atomic_bool woken; /* a turn will come */
+    bool freed;        /* with TW_DEBUG 2: the memory is kept, so that a call that comes too late is told */
     _Atomic(struct tw_sched *) sched;
     struct tw_executor_driver driver;
     void *driver_arg;
@@ -55,6 +56,7 @@ static void execute(void *arg, struct tw_sched *sched, uint64_t id)
 {
     struct tw_executor *executor = arg;
     (void)id;
+    TW_ASSERT(!executor->freed); /* an executor is freed after its scheduler */
     atomic_store(&executor->sched, sched);
     wake(executor);
 }
@@ -99,5 +101,9 @@ void tw_executor_free(struct tw_executor *executor)
     may_call(executor);
     TW_ASSERT(executor->turns == 0);
     executor->driver.close(executor->driver_arg);
+#if TW_DEBUG > 1
+    executor->freed = true;
+#else
     free(executor);
+#endif
 }

@@ -8,6 +8,7 @@
 #include <tickwheel/loop.h>
 
 #include <base/assert.h>
+#include <base/saturate.h>
 #include <pthread.h>
 
 /* A pass: a call of tw_loop_turn() under way. There is more than one where a callback runs the loop. */
@@ -33,6 +34,14 @@ struct tw_loop {
     void *driver_arg;
     pthread_t thread; /* that runs the loop */
 };
+
+/* When a tick begins. */
+static inline uint64_t tw__loop_tick_start(const struct tw_loop *loop, uint64_t tick)
+{
+    if (tick <= loop->base_tick)
+        return loop->base_ns;
+    return tw__add_saturating(loop->base_ns, tw__mul_saturating(tick - loop->base_tick, loop->tick_ns));
+}
 
 /* Checks L1 to L3. Cost: O(timers that are due before `armed`) and a look at the slots before it.
  * Returns NULL, or the first invariant that does not hold, as a static string. */

@@ -116,13 +116,8 @@ uint64_t tw_loop_tick(const struct tw_loop *loop, uint64_t at_ns)
 
 uint64_t tw_loop_time(const struct tw_loop *loop, uint64_t tick)
 {
-    uint64_t ns;
     TW_ASSERT(loop != NULL);
-    if (tick <= loop->base_tick)
-        return loop->base_ns;
-    if (__builtin_mul_overflow(tick - loop->base_tick, loop->tick_ns, &ns))
-        return UINT64_MAX;
-    return tw__add_saturating(loop->base_ns, ns);
+    return tw__loop_tick_start(loop, tick);
 }
 
 /* The tick that has begun at a time; never the last one there is. Requires: the driver's clock does not go

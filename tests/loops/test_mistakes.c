@@ -159,6 +159,16 @@ static void test_an_executor_is_not_freed_in_a_callback(void **state)
     assert_dies(tw_executor_turn(executor), "executor->turns == 0");
 }
 
+static void test_an_executor_is_freed_after_its_scheduler(void **state)
+{
+    (void)state;
+    struct tw_sched_options options = {0};
+    struct tw_executor *early;
+    assert_int_equal(tw_executor_new(&early, 0, &options, &executor_driver, NULL), 0);
+    tw_executor_free(early);
+    assert_dies(options.execute(options.execute_arg, (struct tw_sched *)(void *)&fake, 1), "!executor->freed");
+}
+
 /* ---- drivers --------------------------------------------------------------------------------------------- */
 
 static void test_a_driver_refuses_only_when_its_timer_is_off(void **state)
@@ -254,6 +264,7 @@ int main(void)
         TEST(test_what_the_wheel_requires),
         TEST(test_calls_come_from_the_loops_thread),
         TEST(test_an_executor_is_not_freed_in_a_callback),
+        TEST(test_an_executor_is_freed_after_its_scheduler),
         TEST(test_a_driver_refuses_only_when_its_timer_is_off),
         TEST(test_a_drivers_clock_does_not_go_back),
         TEST(test_only_a_loop_that_was_made_for_it_is_waited_in),
