@@ -49,50 +49,6 @@
  */
 #include "internal.h"
 
-/* ---- bounds ---------------------------------------------------------------------------------------------- */
-
-static void lower(uint64_t *bound, uint64_t deadline)
-{
-    if (deadline < *bound)
-        *bound = deadline;
-}
-
-/* Whether a list stays in order when a timer with this deadline comes to its front or end. */
-static bool keeps_order(const struct tw__wheel_list *list, uint64_t deadline, bool front)
-{
-    const struct tw_timer *beside = tw__wheel_timer_of(front ? list->link.next : list->link.prev);
-    if (!list->in_order || tw__wheel_filed_on(beside) == TW__WHEEL_PUSHED)
-        return false;
-    return front ? deadline <= beside->deadline : deadline >= beside->deadline;
-}
-
-void tw__wheel_bound_filed(struct tw_wheel *w, uint64_t deadline, bool front)
-{
-    if (!w->asked)
-        return;
-    lower(&w->exact, deadline);
-    const struct tw__wheel_ring *ring = tw__wheel_ring_for(w, deadline);
-    if (ring->bound == NULL)
-        return;
-    struct tw__wheel_list *list = &tw__wheel_slot_for(ring, deadline)->list;
-    uint64_t *bound = &ring->bound[list->id & TW__WHEEL_ID_DRAIN];
-    bool empty = tw__wheel_list_empty(list);
-    list->in_order = empty || keeps_order(list, deadline, front);
-    if (empty)
-        *bound = deadline;
-    lower(bound, deadline);
-}
-
-void tw__wheel_bound_lowered(struct tw_wheel *w, uint32_t level, uint64_t deadline)
-{
-    struct tw__wheel_ring *ring = &w->ring[level];
-    uint32_t index = tw__wheel_slot_index(ring, tw__wheel_slot_number(ring, deadline));
-    lower(&w->exact, deadline);
-    lower(&ring->bound[index], deadline);
-    lower(&ring->drain_bound, deadline); /* it may wait there; if not, the bound is no less true */
-    tw__wheel_slot_at(ring, index)->list.in_order = ring->drain.in_order = false;
-}
-
 /* ---- looking through ------------------------------------------------------------------------------------- */
 
 enum { SKIP_MAX = 64 }; /* timers that were pushed back, at the front of a list that is in order */
@@ -169,20 +125,10 @@ static uint64_t list_earliest(struct tw_wheel *w, struct tw__wheel_list *list, u
     uint64_t best = *kept = look_through(w, list, bound, &pushed);
     while (!tw__wheel_list_empty(&pushed)) {
         struct tw_timer *timer = tw__wheel_timer_of(pushed.link.next);
-        lower(&best, timer->deadline);
+        tw__wheel_lower(&best, timer->deadline);
         tw__wheel_refile(w, timer);
     }
     return best;
-}
-
-/* The earliest deadline in the due list: that of the first timer that was not pushed back. */
-static uint64_t earliest_due(const struct tw_wheel *w)
-{
-    uint64_t earliest = TW_NEVER;
-    for (struct tw__link *link = w->due.link.next; link != &w->due.link && earliest > w->cur; link = link->next)
-        if (tw__wheel_timer_of(link)->deadline < earliest)
-            earliest = tw__wheel_timer_of(link)->deadline;
-    return earliest;
 }
 
 /* A list, and where its bound is kept. */
@@ -244,12 +190,12 @@ static uint64_t earliest_near(const struct tw_wheel *w)
 /* The earliest deadline of the timers on the rings and in the due list. */
 static uint64_t earliest(struct tw_wheel *w)
 {
-    uint64_t due = earliest_due(w), near = earliest_near(w), best = due < near ? due : near;
+    uint64_t due = tw__wheel_earliest_due(w), near = earliest_near(w), best = due < near ? due : near;
     for (;;) {
         struct bounded_list candidate = earliest_bound(w, best);
         if (candidate.list == NULL)
             return best;
-        lower(&best, list_earliest(w, candidate.list, candidate.bound, candidate.kept));
+        tw__wheel_lower(&best, list_earliest(w, candidate.list, candidate.bound, candidate.kept));
     }
 }
 
@@ -270,42 +216,4 @@ uint64_t tw_wheel_next_exact(struct tw_wheel *w)
     uint64_t soon = first_of(&w->soon), next_drain = first_of(&w->next_drain);
     uint64_t now = soon < next_drain ? soon : next_drain;
     return now < w->exact ? now : w->exact;
-}
-
-/* ---- W10 ------------------------------------------------------------------------------------------------- */
-
-/* One list: lowers *first to its earliest deadline. False where its bound or its order is wrong. */
-static bool list_agrees(const struct tw__wheel_list *list, uint64_t bound, uint64_t *first)
-{
-    uint64_t earliest = TW_NEVER, before = 0;
-    for (const struct tw__link *link = list->link.next; link != &list->link; link = link->next) {
-        const struct tw_timer *timer = (const struct tw_timer *)(const void *)link;
-        lower(&earliest, timer->deadline);
-        if (list->in_order && timer->deadline < before)
-            return false;
-        if (tw__wheel_filed_on(timer) != TW__WHEEL_PUSHED)
-            before = timer->deadline;
-    }
-    lower(first, earliest);
-    return earliest >= bound;
-}
-
-static bool level_agrees(const struct tw__wheel_ring *ring, uint64_t *first)
-{
-    bool agrees = list_agrees(&ring->drain, ring->drain_bound, first);
-    for (uint32_t i = 0; i < ring->count && agrees; i++)
-        agrees =
-            list_agrees(&tw__wheel_slot_at(ring, i)->list, ring->bound != NULL ? ring->bound[i] : 0, first);
-    return agrees;
-}
-
-const char *tw__wheel_exact_check(const struct tw_wheel *w)
-{
-    uint64_t first = earliest_due(w);
-    for (uint32_t level = 0; level < w->levels; level++)
-        if (!level_agrees(&w->ring[level], &first))
-            return "W10: a timer is due before the bound of its list, or out of an order that is known";
-    if (w->exact != 0 && w->exact != first)
-        return "W10: the earliest deadline that is known is not the earliest";
-    return NULL;
 }

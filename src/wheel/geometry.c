@@ -8,6 +8,7 @@
  */
 #include "internal.h"
 #include "text.h"
+#include "window.h"
 
 enum { LINE = 64 }; /* slots start on a cache line */
 

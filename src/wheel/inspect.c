@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking at a wheel without changing it: visits, the levels, the invariants, the dump.
+ * Looking at a wheel without changing it: visits, the levels, the dump.
  */
 #include "internal.h"
 #include "text.h"
 
 /* ---- walking --------------------------------------------------------------------------------------------- */
 
-/* Visits the timers of one list. */
-static int visit_list(const struct tw__wheel_list *list, tw_visit_fn *visit, void *arg)
+int tw__wheel_list_visit(const struct tw__wheel_list *list, tw_visit_fn *visit, void *arg)
 {
     for (struct tw__link *link = list->link.next; link != &list->link; link = link->next) {
         int result = visit(arg, tw__wheel_timer_of(link));
@@ -57,7 +56,8 @@ static int tour_ring(struct tour *tour, uint32_t level)
         seen += tw__wheel_distance(ring, (from + seen) % ring->count);
         if (seen >= ring->count || !starts_in_time(tour, ring, first + seen))
             return 0; /* round once, or far enough */
-        int result = visit_list(&tw__wheel_slot_at(ring, (from + seen) % ring->count)->list, visit_due, tour);
+        int result =
+            tw__wheel_list_visit(&tw__wheel_slot_at(ring, (from + seen) % ring->count)->list, visit_due, tour);
         if (result != 0)
             return result;
     }
@@ -69,7 +69,7 @@ static int tour_level(struct tour *tour, uint32_t level)
     const struct tw__wheel_ring *ring = &tour->wheel->ring[level];
     int result = 0;
     if (starts_in_time(tour, ring, ring->draining))
-        result = visit_list(&ring->drain, visit_due, tour);
+        result = tw__wheel_list_visit(&ring->drain, visit_due, tour);
     return result != 0 ? result : tour_ring(tour, level);
 }
 
@@ -88,11 +88,11 @@ static int take_tour(struct tour *tour)
 {
     TW_ASSERT(tour->wheel != NULL && tour->visit != NULL);
     note_visit(tour->wheel, 1);
-    int result = visit_list(&tour->wheel->due, visit_due, tour);
+    int result = tw__wheel_list_visit(&tour->wheel->due, visit_due, tour);
     if (result == 0)
-        result = visit_list(&tour->wheel->soon, visit_due, tour);
+        result = tw__wheel_list_visit(&tour->wheel->soon, visit_due, tour);
     if (result == 0)
-        result = visit_list(&tour->wheel->next_drain, visit_due, tour);
+        result = tw__wheel_list_visit(&tour->wheel->next_drain, visit_due, tour);
     for (uint32_t level = 0; result == 0 && level < tour->wheel->levels; level++)
         result = tour_level(tour, level);
     note_visit(tour->wheel, -1);
@@ -120,18 +120,6 @@ int tw_wheel_visit(const struct tw_wheel *w, tw_visit_fn *visit, void *arg)
     return tw_wheel_visit_until(w, UINT64_MAX, visit, arg);
 }
 
-#if TW_DEBUG > 1
-static int is_it(void *arg, struct tw_timer *timer)
-{
-    return timer == arg;
-}
-
-bool tw__wheel_has(const struct tw_wheel *w, const struct tw_timer *timer)
-{
-    return tw_wheel_visit(w, is_it, (void *)(uintptr_t)timer) != 0;
-}
-#endif
-
 /* ---- the levels ------------------------------------------------------------------------------------------ */
 
 static int count_one(void *arg, struct tw_timer *timer)
@@ -144,7 +132,7 @@ static int count_one(void *arg, struct tw_timer *timer)
 static uint64_t list_length(const struct tw__wheel_list *list)
 {
     uint64_t length = 0;
-    visit_list(list, count_one, &length);
+    tw__wheel_list_visit(list, count_one, &length);
     return length;
 }
 
@@ -179,158 +167,6 @@ uint64_t tw_wheel_slot_count(const struct tw_wheel *w, uint32_t level, uint32_t 
     TW_ASSERT(w != NULL);
     TW_ASSERT(level < w->levels && slot < w->ring[level].count);
     return list_length(&tw__wheel_slot_at(&w->ring[level], slot)->list);
-}
-
-/* ---- the invariants -------------------------------------------------------------------------------------- */
-
-/* W1, counting the timers of a list; false when a link is broken. */
-static bool links_agree(const struct tw__wheel_list *list, uint64_t *count)
-{
-    const struct tw__link *link = &list->link;
-    do {
-        if (link->next == NULL || link->next->prev != link)
-            return false;
-        link = link->next;
-        ++*count;
-    } while (link != &list->link);
-    --*count; /* the head itself */
-    return true;
-}
-
-static bool slot_links_agree(const struct tw__wheel_ring *ring, uint64_t *count)
-{
-    for (uint32_t i = 0; i < ring->count; i++)
-        if (!links_agree(&tw__wheel_slot_at(ring, i)->list, count))
-            return false;
-    return links_agree(&ring->drain, count);
-}
-
-/* W2. */
-static bool bits_agree(const struct tw_wheel *w, uint32_t level)
-{
-    const struct tw__wheel_ring *ring = &w->ring[level];
-    uint32_t words = (ring->count + 63) / 64;
-    for (uint32_t i = 0; i < ring->count; i++)
-        if (tw__wheel_bit_test(ring, i) == tw__wheel_list_empty(&tw__wheel_slot_at(ring, i)->list))
-            return false;
-    for (uint32_t i = 0; i < words; i++)
-        if ((ring->sums[i >> 6] >> (i & 63) & 1) != (ring->bits[i] != 0))
-            return false;
-    for (uint32_t i = 0; i < (words + 63) / 64; i++)
-        if ((ring->top >> i & 1) != (ring->sums[i] != 0))
-            return false;
-    return (w->occupied >> level & 1) == (ring->top != 0);
-}
-
-/* A check of the timers of one list: which list it is, and the first invariant that a timer breaks. */
-struct inspection {
-    const struct tw_wheel *wheel;
-    uint32_t level, index;
-    const char *broken;
-};
-
-/* W3 to W5 for one timer on a ring. */
-static int check_filed(void *arg, struct tw_timer *timer)
-{
-    struct inspection *seen = arg;
-    const struct tw_wheel *w = seen->wheel;
-    const struct tw__wheel_ring *ring = &w->ring[seen->level];
-    if (tw__wheel_filed_on(timer) == TW__WHEEL_PUSHED)
-        return 0;
-    uint64_t number = tw__wheel_slot_number(ring, timer->deadline);
-    if (tw__wheel_filed_on(timer) != seen->level || tw__wheel_slot_index(ring, number) != seen->index)
-        seen->broken = "W3: a timer is not in the slot of its deadline";
-    else if (timer->deadline > ring->last || (seen->level > 0 && number < ring->started))
-        seen->broken = "W4: a timer is outside its level's window";
-    else if (timer->deadline <= w->cur && w->cur != UINT64_MAX && w->phase == TW__WHEEL_SETTLED)
-        seen->broken = "W5: a timer waits on a tick that has passed";
-    return seen->broken != NULL;
-}
-
-/* W6 for one timer on a drain list. */
-static int check_draining(void *arg, struct tw_timer *timer)
-{
-    struct inspection *seen = arg;
-    const struct tw__wheel_ring *ring = &seen->wheel->ring[seen->level];
-    if (tw__wheel_filed_on(timer) == TW__WHEEL_PUSHED)
-        return 0;
-    uint64_t number = tw__wheel_slot_number(ring, timer->deadline);
-    if (tw__wheel_slot_index(ring, number) != tw__wheel_slot_index(ring, ring->draining))
-        seen->broken = "W6: a timer being refiled is not of the slot its level names";
-    return seen->broken != NULL;
-}
-
-static const char *check_timers(const struct tw_wheel *w, uint32_t level)
-{
-    const struct tw__wheel_ring *ring = &w->ring[level];
-    struct inspection seen = {.wheel = w, .level = level, .broken = NULL};
-    for (uint32_t i = 0; i < ring->count && seen.broken == NULL; i++) {
-        seen.index = i;
-        visit_list(&tw__wheel_slot_at(ring, i)->list, check_filed, &seen);
-    }
-    if (seen.broken == NULL)
-        visit_list(&ring->drain, check_draining, &seen);
-    return seen.broken;
-}
-
-static const char *check_level(const struct tw_wheel *w, uint32_t level, uint64_t *count)
-{
-    const struct tw__wheel_ring *ring = &w->ring[level];
-    if (!slot_links_agree(ring, count))
-        return "W1: two links do not agree";
-    if (!bits_agree(w, level))
-        return "W2: the bitmap does not show which slots hold timers";
-    if ((w->active >> level & 1) == tw__wheel_list_empty(&ring->drain))
-        return "W6: a level is active without a slot to refile, or the other way round";
-    return check_timers(w, level);
-}
-
-/* W9: the windows, from the top down. */
-static bool windows_agree(const struct tw_wheel *w)
-{
-    uint64_t above = UINT64_MAX;
-    for (uint32_t level = w->levels; level-- > 0;) {
-        uint64_t own = tw__wheel_window_end(w, level);
-        above = own < above ? own : above;
-        if (w->ring[level].last != above)
-            return false;
-    }
-    return w->cur <= w->now;
-}
-
-static int is_due(void *arg, struct tw_timer *timer)
-{
-    return timer->deadline > ((const struct tw_wheel *)arg)->now;
-}
-
-/* W11: the two lists of timers that were filed for now. */
-static bool now_agrees(const struct tw_wheel *w)
-{
-    void *arg = (void *)(uintptr_t)w;
-    return visit_list(&w->soon, is_due, arg) == 0 && visit_list(&w->next_drain, is_due, arg) == 0 &&
-           (w->in_drain || tw__wheel_list_empty(&w->next_drain));
-}
-
-const char *tw_wheel_check(const struct tw_wheel *w)
-{
-    TW_ASSERT(w != NULL);
-    uint64_t count = 0;
-    if (!windows_agree(w))
-        return "W9: the windows are not those of the tick the wheel stands on";
-    if (!links_agree(&w->due, &count) || !links_agree(&w->soon, &count) || !links_agree(&w->next_drain, &count))
-        return "W1: two links do not agree";
-    if (!now_agrees(w))
-        return "W11: a timer filed for now is later, or waits for a drain that has ended";
-    for (uint32_t level = 0; level < w->levels; level++) {
-        const char *broken = check_level(w, level, &count);
-        if (broken != NULL)
-            return broken;
-    }
-    if (count != w->count)
-        return "W7: the count is not the number of timers";
-    if (w->event_known && w->event != tw__wheel_event(w))
-        return "W8: the next event is not what the slots say";
-    return tw__wheel_exact_check(w);
 }
 
 /* ---- the dump -------------------------------------------------------------------------------------------- */

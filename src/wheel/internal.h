@@ -13,17 +13,6 @@
 #include <limits.h>
 #include <string.h>
 
-#if TW_DEBUG > 1
-#define TW__WHEEL_AUDITED(wheel, result)                                                                       \
-    __extension__({                                                                                            \
-        __auto_type audited_ = (result);                                                                       \
-        TW_ASSERT(tw_wheel_check(wheel) == NULL);                                                              \
-        audited_;                                                                                              \
-    })
-#else
-#define TW__WHEEL_AUDITED(wheel, result) (result)
-#endif
-
 #if defined(__GNUC__)
 #define TW__WHEEL_PREFETCH(address) __builtin_prefetch((const void *)(address), 1)
 #define TW__WHEEL_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -312,6 +301,25 @@ static inline uint32_t tw__wheel_distance(const struct tw__wheel_ring *ring, uin
     return i >= from ? i - from : i + ring->count - from;
 }
 
+/* ---- bounds ---------------------------------------------------------------------------------------------- */
+
+/* Makes a bound no later than a deadline. */
+static inline void tw__wheel_lower(uint64_t *bound, uint64_t deadline)
+{
+    if (deadline < *bound)
+        *bound = deadline;
+}
+
+/* The earliest deadline in the due list: that of the first timer that was not pushed back. */
+static inline uint64_t tw__wheel_earliest_due(const struct tw_wheel *w)
+{
+    uint64_t earliest = TW_NEVER;
+    for (struct tw__link *link = w->due.link.next; link != &w->due.link && earliest > w->cur; link = link->next)
+        if (tw__wheel_timer_of(link)->deadline < earliest)
+            earliest = tw__wheel_timer_of(link)->deadline;
+    return earliest;
+}
+
 /* ---- shared between the files of the wheel --------------------------------------------------------------- */
 
 /* Sets up the ring of a level over memory for its slots, bitmaps and, if `bounded`, bounds; returns the first
@@ -322,12 +330,6 @@ void *tw__wheel_ring_init(struct tw__wheel_ring *ring, uint32_t level, const str
 size_t tw__wheel_ring_size(uint32_t level, uint32_t slots, bool bounded);
 /* Fixes what depends on the levels around: lookahead, upper spans, nesting, guesses. */
 void tw__wheel_relate(struct tw_wheel *wheel);
-/* Moves the windows to where the wheel stands. */
-void tw__wheel_windows(struct tw_wheel *wheel);
-/* The next tick with work, computed afresh. */
-uint64_t tw__wheel_event(const struct tw_wheel *wheel);
-/* The end of a level's own window, leaving the levels above out of account. */
-uint64_t tw__wheel_window_end(const struct tw_wheel *wheel, uint32_t level);
 /* Moves a timer from its list to the front of another one. */
 void tw__wheel_list_move(struct tw_wheel *wheel, struct tw_timer *timer, struct tw__wheel_list *to);
 /* Takes a timer that was pushed back out of its list and files it where it belongs now. */
@@ -336,9 +338,9 @@ void tw__wheel_refile(struct tw_wheel *wheel, struct tw_timer *timer);
 void tw__wheel_bound_filed(struct tw_wheel *wheel, uint64_t deadline, bool front);
 /* A timer that waits on a level was moved to an earlier deadline in its slot. */
 void tw__wheel_bound_lowered(struct tw_wheel *wheel, uint32_t level, uint64_t deadline);
+/* Visits the timers of one list, until a visit returns another number than 0, which it returns. */
+int tw__wheel_list_visit(const struct tw__wheel_list *list, tw_visit_fn *visit, void *arg);
 /* Whether a timer is pending in this wheel. Cost: O(timers + slots); for assertions. */
 bool tw__wheel_has(const struct tw_wheel *wheel, const struct tw_timer *timer);
-/* NULL, or which memory of the earliest deadline is wrong: W10. */
-const char *tw__wheel_exact_check(const struct tw_wheel *wheel);
 
 #endif

@@ -60,7 +60,19 @@
  * (Kafka: the bitmaps answer the same question in O(levels)); a round counter per timer (Netty: the deadline
  * says it all).
  */
-#include "internal.h"
+#include "window.h"
+
+/* With TW_DEBUG 2 the whole wheel is checked after each call that changes it. */
+#if TW_DEBUG > 1
+#define AUDITED(wheel, result)                                                                                 \
+    __extension__({                                                                                            \
+        __auto_type audited_ = (result);                                                                       \
+        TW_ASSERT(tw_wheel_check(wheel) == NULL);                                                              \
+        audited_;                                                                                              \
+    })
+#else
+#define AUDITED(wheel, result) (result)
+#endif
 
 /* ---- lists --------------------------------------------------------------------------------------------- */
 
@@ -290,7 +302,7 @@ static inline int add(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadl
 
 int tw_wheel_add_at(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
-    return TW__WHEEL_AUDITED(w, add(w, timer, deadline));
+    return AUDITED(w, add(w, timer, deadline));
 }
 
 int tw_wheel_add_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
@@ -387,7 +399,7 @@ static inline int move(struct tw_wheel *w, struct tw_timer *timer, uint64_t dead
 
 int tw_wheel_move_at(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
-    return TW__WHEEL_AUDITED(w, move(w, timer, deadline));
+    return AUDITED(w, move(w, timer, deadline));
 }
 
 int tw_wheel_move_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
@@ -408,7 +420,7 @@ void tw_wheel_add_now(struct tw_wheel *w, struct tw_timer *timer)
     timer->hint = TW__WHEEL_HINT_NOW;
     w->quiet = 0;
     w->count++;
-    (void)TW__WHEEL_AUDITED(w, 0);
+    (void)AUDITED(w, 0);
 }
 
 /* Takes a timer out of its list and marks it as not pending. Returns true. */
@@ -428,97 +440,10 @@ bool tw_wheel_cancel(struct tw_wheel *w, struct tw_timer *timer)
         return false;
     w->count--;
     tw__wheel_exact_left(w, timer->deadline);
-    return TW__WHEEL_AUDITED(w, unlink_pending(w, timer));
+    return AUDITED(w, unlink_pending(w, timer));
 }
 
-/* ---- windows and events ---------------------------------------------------------------------------------- */
-
-/* The end of a level's own window: its upper slots from the current one to `ahead` further on. */
-uint64_t tw__wheel_window_end(const struct tw_wheel *w, uint32_t level)
-{
-    const struct tw__wheel_ring *ring = &w->ring[level];
-    if (ring->upper == 0)
-        return UINT64_MAX;
-    uint64_t current = level + 1 < w->levels ? tw__wheel_slot_number(ring + 1, w->cur) : w->cur / ring->upper;
-    uint64_t end = current + ring->ahead + 1, ticks;
-    if (__builtin_mul_overflow(end, ring->upper, &ticks))
-        return UINT64_MAX;
-    return ticks - 1;
-}
-
-void tw__wheel_windows(struct tw_wheel *w)
-{
-    uint64_t above = UINT64_MAX;
-    for (uint32_t level = w->levels; level-- > 0;) {
-        struct tw__wheel_ring *ring = &w->ring[level];
-        uint64_t own = tw__wheel_window_end(w, level);
-        ring->last = above = own < above ? own : above;
-        if (level + 1 < w->levels)
-            ring[1].head = tw__wheel_slot_number(ring + 1, above) + 1;
-    }
-    uint64_t unit = w->ring[0].upper;
-    w->boundary = unit == 0 ? UINT64_MAX : tw__mul_saturating(w->cur / unit + 1, unit);
-}
-
-/* The first tick at which a level's window holds `tick`, leaving the levels above out of account. `tick` is the
- * start of an upper slot. */
-static uint64_t enter_own(const struct tw__wheel_ring *ring, uint64_t tick)
-{
-    if (ring->upper == 0)
-        return 0;
-    uint64_t slot = tick / ring->upper;
-    return slot < ring->ahead ? 0 : (slot - ring->ahead) * ring->upper;
-}
-
-/* The first tick at which a level's window holds `tick`. */
-static uint64_t enter(const struct tw_wheel *w, uint32_t level, uint64_t tick)
-{
-    uint64_t first = enter_own(&w->ring[level], tick);
-    if (w->nested)
-        return first;
-    for (level++; level < w->levels; level++) {
-        uint64_t other = enter_own(&w->ring[level], tick);
-        if (other > first)
-            first = other;
-    }
-    return first;
-}
-
-/* The next tick at which a level has a slot to open (level 0) or to start refiling. */
-static uint64_t ring_event(const struct tw_wheel *w, uint32_t level)
-{
-    const struct tw__wheel_ring *ring = &w->ring[level];
-    if (level == 0 && w->cur == UINT64_MAX)
-        return TW_NEVER; /* what waits there was filed after the last tick */
-    uint64_t from = level == 0 ? w->cur + 1 : ring->head;
-    uint64_t slot = from + tw__wheel_distance(ring, tw__wheel_slot_index(ring, from));
-    TW_ASSERT(slot >= from && slot <= UINT64_MAX / ring->span);
-    return level == 0 ? slot : enter(w, level - 1, slot * ring->span);
-}
-
-/* When a slot being refiled wants the next wake-up: for its next chunk, and at last when it must be empty. */
-static uint64_t drain_event(const struct tw_wheel *w, const struct tw__wheel_ring *ring)
-{
-    uint64_t ticks = TW__WHEEL_WAKE_CHUNK / ring->pace;
-    uint64_t chunk = tw__add_saturating(w->cur, ticks == 0 ? 1 : ticks);
-    return chunk < ring->finish ? chunk : ring->finish;
-}
-
-uint64_t tw__wheel_event(const struct tw_wheel *w)
-{
-    uint64_t first = TW_NEVER;
-    for (uint64_t levels = w->occupied; levels != 0; levels &= levels - 1) {
-        uint64_t event = ring_event(w, (uint32_t)__builtin_ctzll(levels));
-        if (event < first)
-            first = event;
-    }
-    for (uint64_t levels = w->active; levels != 0; levels &= levels - 1) {
-        uint64_t event = drain_event(w, &w->ring[__builtin_ctzll(levels)]);
-        if (event < first)
-            first = event;
-    }
-    return first;
-}
+/* ---- events ---------------------------------------------------------------------------------------------- */
 
 static inline uint64_t known_event(struct tw_wheel *w)
 {
@@ -539,7 +464,7 @@ static uint64_t skip_turns(struct tw_wheel *w, uint64_t event)
     if (w->cur < w->turn_end || w->active != 0 || w->occupied != (uint64_t)1 << level)
         return event;
     uint64_t start = w->turn_first / top->span * top->span;
-    uint64_t first = level == 0 ? start : enter(w, level - 1, start);
+    uint64_t first = level == 0 ? start : tw__wheel_enter(w, level - 1, start);
     return first > event ? first : event;
 }
 
@@ -634,10 +559,10 @@ static uint64_t finish_for(const struct tw_wheel *w, uint32_t level, uint64_t sl
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
     uint64_t first = slot * ring->span;
-    uint64_t finish = level == 1 ? first : enter(w, level - 2, first) - 1;
+    uint64_t finish = level == 1 ? first : tw__wheel_enter(w, level - 2, first) - 1;
     uint64_t next;
     if (!__builtin_add_overflow(first, ring->span, &next)) {
-        next = enter(w, level - 1, next);
+        next = tw__wheel_enter(w, level - 1, next);
         if (next < finish)
             finish = next;
     }
@@ -854,7 +779,7 @@ struct tw_timer *tw_wheel_poll(struct tw_wheel *w, uint64_t now)
     uint64_t budget = UINT64_MAX;
     if (advance(w, now, &budget, &timer) == TW_POLL_IDLE)
         note_quiet(w);
-    return TW__WHEEL_AUDITED(w, timer);
+    return AUDITED(w, timer);
 }
 
 enum tw_polled tw_wheel_poll_budget(struct tw_wheel *w, uint64_t now, uint32_t *budget, struct tw_timer **timer)
@@ -864,7 +789,7 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *w, uint64_t now, uint32_t *
     uint64_t left = *budget;
     enum tw_polled polled = advance(w, now, &left, timer);
     *budget = (uint32_t)left;
-    return TW__WHEEL_AUDITED(w, polled);
+    return AUDITED(w, polled);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------------------- */

@@ -47,12 +47,9 @@
 #define tw__wheel_ring_init fixed__ring_init
 #define tw__wheel_ring_size fixed__ring_size
 #define tw__wheel_relate fixed__wheel_relate
-#define tw__wheel_windows fixed__wheel_windows
-#define tw__wheel_event fixed__wheel_event
-#define tw__wheel_window_end fixed__window_end
 #define tw__wheel_bound_filed fixed__bound_filed
 #define tw__wheel_bound_lowered fixed__bound_lowered
-#define tw__wheel_exact_check fixed__exact_check
+#define tw__wheel_list_visit fixed__wheel_list_visit
 #define tw__wheel_has fixed__wheel_has
 #define tw__wheel_list_move fixed__wheel_list_move
 #define tw__wheel_refile fixed__wheel_refile

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The invariants W1 to W11: which of them a wheel breaks. They are told in the essay of wheel.c, W10 in that of
+ * exact.c.
+ */
+#include "window.h"
+
+/* ---- W1 to W9, and W11 ----------------------------------------------------------------------------------- */
+
+/* W1, counting the timers of a list; false when a link is broken. */
+static bool links_agree(const struct tw__wheel_list *list, uint64_t *count)
+{
+    const struct tw__link *link = &list->link;
+    do {
+        if (link->next == NULL || link->next->prev != link)
+            return false;
+        link = link->next;
+        ++*count;
+    } while (link != &list->link);
+    --*count; /* the head itself */
+    return true;
+}
+
+static bool slot_links_agree(const struct tw__wheel_ring *ring, uint64_t *count)
+{
+    for (uint32_t i = 0; i < ring->count; i++)
+        if (!links_agree(&tw__wheel_slot_at(ring, i)->list, count))
+            return false;
+    return links_agree(&ring->drain, count);
+}
+
+/* W2. */
+static bool bits_agree(const struct tw_wheel *w, uint32_t level)
+{
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    uint32_t words = (ring->count + 63) / 64;
+    for (uint32_t i = 0; i < ring->count; i++)
+        if (tw__wheel_bit_test(ring, i) == tw__wheel_list_empty(&tw__wheel_slot_at(ring, i)->list))
+            return false;
+    for (uint32_t i = 0; i < words; i++)
+        if ((ring->sums[i >> 6] >> (i & 63) & 1) != (ring->bits[i] != 0))
+            return false;
+    for (uint32_t i = 0; i < (words + 63) / 64; i++)
+        if ((ring->top >> i & 1) != (ring->sums[i] != 0))
+            return false;
+    return (w->occupied >> level & 1) == (ring->top != 0);
+}
+
+/* A check of the timers of one list: which list it is, and the first invariant that a timer breaks. */
+struct inspection {
+    const struct tw_wheel *wheel;
+    uint32_t level, index;
+    const char *broken;
+};
+
+/* W3 to W5 for one timer on a ring. */
+static int check_filed(void *arg, struct tw_timer *timer)
+{
+    struct inspection *seen = arg;
+    const struct tw_wheel *w = seen->wheel;
+    const struct tw__wheel_ring *ring = &w->ring[seen->level];
+    if (tw__wheel_filed_on(timer) == TW__WHEEL_PUSHED)
+        return 0;
+    uint64_t number = tw__wheel_slot_number(ring, timer->deadline);
+    if (tw__wheel_filed_on(timer) != seen->level || tw__wheel_slot_index(ring, number) != seen->index)
+        seen->broken = "W3: a timer is not in the slot of its deadline";
+    else if (timer->deadline > ring->last || (seen->level > 0 && number < ring->started))
+        seen->broken = "W4: a timer is outside its level's window";
+    else if (timer->deadline <= w->cur && w->cur != UINT64_MAX && w->phase == TW__WHEEL_SETTLED)
+        seen->broken = "W5: a timer waits on a tick that has passed";
+    return seen->broken != NULL;
+}
+
+/* W6 for one timer on a drain list. */
+static int check_draining(void *arg, struct tw_timer *timer)
+{
+    struct inspection *seen = arg;
+    const struct tw__wheel_ring *ring = &seen->wheel->ring[seen->level];
+    if (tw__wheel_filed_on(timer) == TW__WHEEL_PUSHED)
+        return 0;
+    uint64_t number = tw__wheel_slot_number(ring, timer->deadline);
+    if (tw__wheel_slot_index(ring, number) != tw__wheel_slot_index(ring, ring->draining))
+        seen->broken = "W6: a timer being refiled is not of the slot its level names";
+    return seen->broken != NULL;
+}
+
+static const char *check_timers(const struct tw_wheel *w, uint32_t level)
+{
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    struct inspection seen = {.wheel = w, .level = level, .broken = NULL};
+    for (uint32_t i = 0; i < ring->count && seen.broken == NULL; i++) {
+        seen.index = i;
+        tw__wheel_list_visit(&tw__wheel_slot_at(ring, i)->list, check_filed, &seen);
+    }
+    if (seen.broken == NULL)
+        tw__wheel_list_visit(&ring->drain, check_draining, &seen);
+    return seen.broken;
+}
+
+static const char *check_level(const struct tw_wheel *w, uint32_t level, uint64_t *count)
+{
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    if (!slot_links_agree(ring, count))
+        return "W1: two links do not agree";
+    if (!bits_agree(w, level))
+        return "W2: the bitmap does not show which slots hold timers";
+    if ((w->active >> level & 1) == tw__wheel_list_empty(&ring->drain))
+        return "W6: a level is active without a slot to refile, or the other way round";
+    return check_timers(w, level);
+}
+
+/* W9: the windows, from the top down. */
+static bool windows_agree(const struct tw_wheel *w)
+{
+    uint64_t above = UINT64_MAX;
+    for (uint32_t level = w->levels; level-- > 0;) {
+        uint64_t own = tw__wheel_window_end(w, level);
+        above = own < above ? own : above;
+        if (w->ring[level].last != above)
+            return false;
+    }
+    return w->cur <= w->now;
+}
+
+static int is_due(void *arg, struct tw_timer *timer)
+{
+    return timer->deadline > ((const struct tw_wheel *)arg)->now;
+}
+
+/* W11: the two lists of timers that were filed for now. */
+static bool now_agrees(const struct tw_wheel *w)
+{
+    void *arg = (void *)(uintptr_t)w;
+    return tw__wheel_list_visit(&w->soon, is_due, arg) == 0 &&
+           tw__wheel_list_visit(&w->next_drain, is_due, arg) == 0 &&
+           (w->in_drain || tw__wheel_list_empty(&w->next_drain));
+}
+
+/* ---- W10 ------------------------------------------------------------------------------------------------- */
+
+/* One list: lowers *first to its earliest deadline. False where its bound or its order is wrong. */
+static bool list_agrees(const struct tw__wheel_list *list, uint64_t bound, uint64_t *first)
+{
+    uint64_t earliest = TW_NEVER, before = 0;
+    for (const struct tw__link *link = list->link.next; link != &list->link; link = link->next) {
+        const struct tw_timer *timer = (const struct tw_timer *)(const void *)link;
+        tw__wheel_lower(&earliest, timer->deadline);
+        if (list->in_order && timer->deadline < before)
+            return false;
+        if (tw__wheel_filed_on(timer) != TW__WHEEL_PUSHED)
+            before = timer->deadline;
+    }
+    tw__wheel_lower(first, earliest);
+    return earliest >= bound;
+}
+
+static bool level_agrees(const struct tw__wheel_ring *ring, uint64_t *first)
+{
+    bool agrees = list_agrees(&ring->drain, ring->drain_bound, first);
+    for (uint32_t i = 0; i < ring->count && agrees; i++)
+        agrees =
+            list_agrees(&tw__wheel_slot_at(ring, i)->list, ring->bound != NULL ? ring->bound[i] : 0, first);
+    return agrees;
+}
+
+static const char *exact_agrees(const struct tw_wheel *w)
+{
+    uint64_t first = tw__wheel_earliest_due(w);
+    for (uint32_t level = 0; level < w->levels; level++)
+        if (!level_agrees(&w->ring[level], &first))
+            return "W10: a timer is due before the bound of its list, or out of an order that is known";
+    if (w->exact != 0 && w->exact != first)
+        return "W10: the earliest deadline that is known is not the earliest";
+    return NULL;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------------------- */
+
+const char *tw_wheel_check(const struct tw_wheel *w)
+{
+    TW_ASSERT(w != NULL);
+    uint64_t count = 0;
+    if (!windows_agree(w))
+        return "W9: the windows are not those of the tick the wheel stands on";
+    if (!links_agree(&w->due, &count) || !links_agree(&w->soon, &count) || !links_agree(&w->next_drain, &count))
+        return "W1: two links do not agree";
+    if (!now_agrees(w))
+        return "W11: a timer filed for now is later, or waits for a drain that has ended";
+    for (uint32_t level = 0; level < w->levels; level++) {
+        const char *broken = check_level(w, level, &count);
+        if (broken != NULL)
+            return broken;
+    }
+    if (count != w->count)
+        return "W7: the count is not the number of timers";
+    if (w->event_known && w->event != tw__wheel_event(w))
+        return "W8: the next event is not what the slots say";
+    return exact_agrees(w);
+}
+
+#if TW_DEBUG > 1
+static int is_it(void *arg, struct tw_timer *timer)
+{
+    return timer == arg;
+}
+
+bool tw__wheel_has(const struct tw_wheel *w, const struct tw_timer *timer)
+{
+    return tw_wheel_visit(w, is_it, (void *)(uintptr_t)timer) != 0;
+}
+#endif

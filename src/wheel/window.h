@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Windows and events: what each level holds as the wheel stands, and on which tick there is work next. Both
+ * follow from the rings alone. The essay is in wheel.c.
+ */
+#ifndef TW_WHEEL_WINDOW_H
+#define TW_WHEEL_WINDOW_H
+
+#include "internal.h"
+
+/* The end of a level's own window, leaving the levels above out of account: its upper slots from the current
+ * one to `ahead` further on. */
+static inline uint64_t tw__wheel_window_end(const struct tw_wheel *w, uint32_t level)
+{
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    if (ring->upper == 0)
+        return UINT64_MAX;
+    uint64_t current = level + 1 < w->levels ? tw__wheel_slot_number(ring + 1, w->cur) : w->cur / ring->upper;
+    uint64_t end = current + ring->ahead + 1, ticks;
+    if (__builtin_mul_overflow(end, ring->upper, &ticks))
+        return UINT64_MAX;
+    return ticks - 1;
+}
+
+/* Moves the windows to where the wheel stands. */
+static inline void tw__wheel_windows(struct tw_wheel *w)
+{
+    uint64_t above = UINT64_MAX;
+    for (uint32_t level = w->levels; level-- > 0;) {
+        struct tw__wheel_ring *ring = &w->ring[level];
+        uint64_t own = tw__wheel_window_end(w, level);
+        ring->last = above = own < above ? own : above;
+        if (level + 1 < w->levels)
+            ring[1].head = tw__wheel_slot_number(ring + 1, above) + 1;
+    }
+    uint64_t unit = w->ring[0].upper;
+    w->boundary = unit == 0 ? UINT64_MAX : tw__mul_saturating(w->cur / unit + 1, unit);
+}
+
+/* The first tick at which a level's window holds `tick`, leaving the levels above out of account. `tick` is the
+ * start of an upper slot. */
+static inline uint64_t tw__wheel_enter_own(const struct tw__wheel_ring *ring, uint64_t tick)
+{
+    if (ring->upper == 0)
+        return 0;
+    uint64_t slot = tick / ring->upper;
+    return slot < ring->ahead ? 0 : (slot - ring->ahead) * ring->upper;
+}
+
+/* The first tick at which a level's window holds `tick`. */
+static inline uint64_t tw__wheel_enter(const struct tw_wheel *w, uint32_t level, uint64_t tick)
+{
+    uint64_t first = tw__wheel_enter_own(&w->ring[level], tick);
+    if (w->nested)
+        return first;
+    for (level++; level < w->levels; level++) {
+        uint64_t other = tw__wheel_enter_own(&w->ring[level], tick);
+        if (other > first)
+            first = other;
+    }
+    return first;
+}
+
+/* The next tick at which a level has a slot to open (level 0) or to start refiling. */
+static inline uint64_t tw__wheel_ring_event(const struct tw_wheel *w, uint32_t level)
+{
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    if (level == 0 && w->cur == UINT64_MAX)
+        return TW_NEVER; /* what waits there was filed after the last tick */
+    uint64_t from = level == 0 ? w->cur + 1 : ring->head;
+    uint64_t slot = from + tw__wheel_distance(ring, tw__wheel_slot_index(ring, from));
+    TW_ASSERT(slot >= from && slot <= UINT64_MAX / ring->span);
+    return level == 0 ? slot : tw__wheel_enter(w, level - 1, slot * ring->span);
+}
+
+/* When a slot being refiled wants the next wake-up: for its next chunk, and at last when it must be empty. */
+static inline uint64_t tw__wheel_drain_event(const struct tw_wheel *w, const struct tw__wheel_ring *ring)
+{
+    uint64_t ticks = TW__WHEEL_WAKE_CHUNK / ring->pace;
+    uint64_t chunk = tw__add_saturating(w->cur, ticks == 0 ? 1 : ticks);
+    return chunk < ring->finish ? chunk : ring->finish;
+}
+
+/* The next tick with work, computed afresh. */
+static inline uint64_t tw__wheel_event(const struct tw_wheel *w)
+{
+    uint64_t first = TW_NEVER;
+    for (uint64_t levels = w->occupied; levels != 0; levels &= levels - 1) {
+        uint64_t event = tw__wheel_ring_event(w, (uint32_t)__builtin_ctzll(levels));
+        if (event < first)
+            first = event;
+    }
+    for (uint64_t levels = w->active; levels != 0; levels &= levels - 1) {
+        uint64_t event = tw__wheel_drain_event(w, &w->ring[__builtin_ctzll(levels)]);
+        if (event < first)
+            first = event;
+    }
+    return first;
+}
+
+#endif
