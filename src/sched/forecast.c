@@ -124,10 +124,10 @@ static bool count_list(struct forecast *forecast, const struct tw__link *head)
 
 static bool count_busy(struct forecast *forecast, const struct tw__link *head)
 {
-    for (struct tw__link *at = head->next; at != head; at = at->next)
-        if (count_task(forecast, tw__sched_call_linked(at)->task))
-            return false;
-    return true;
+    bool enough = false;
+    for (struct tw__link *at = head->next; at != head && !enough; at = at->next)
+        enough = count_task(forecast, tw__sched_call_linked(at)->task);
+    return !enough;
 }
 
 static bool read_wheel(struct forecast *forecast, struct tw__sched_shard *shard)
