@@ -16,8 +16,9 @@ enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx);
 void tw__deliver_begin(struct tw__batch *batch, RedisModuleCtx *ctx);
 void tw__deliver_finish(struct tw__batch *batch);
 
-/* Delivers a due task that was taken out, and is filed nowhere; afterwards it is gone, filed again, or held by its route. Returns
- * TW__DEFER_NONE, or why nothing at all can be delivered now: then the task is filed nowhere still. */
+/* Delivers a due task that was taken out, and is filed nowhere; afterwards it is gone, filed again, or held by
+ * its route. Returns TW__DEFER_NONE, or why nothing at all can be delivered now: then the task is filed nowhere
+ * still. */
 enum tw__defer tw__deliver(struct tw__batch *batch, struct tw__task *task, enum tw__taken taken,
                            uint64_t now_ms);
 

@@ -3,7 +3,7 @@
  * What happens to keys and to the server, and what the schedules have to do then.
  *
  *     a key goes (DEL, UNLINK, SET over it, expired, evicted, RENAME or MOVE away):  unlink: detach
- *     RENAME, MOVE (the value lives on under its new name):  rename_to, move_to: attach again; no tick in between
+ *     RENAME, MOVE (the value lives on under a new name):  rename_to, move_to: attach again, before a tick
  *     FLUSHDB, FLUSHALL:  no unlink is called; FlushDB START: detach all of that database
  *     SWAPDB:             the schedules of two databases trade numbers
  *     loading:            no ticks; at its end, what is overdue is sorted, and the append-only file mended

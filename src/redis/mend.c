@@ -5,8 +5,8 @@
  * Deliveries are transactions, and the last write before a crash may be half of one:
  *
  *     SET x 0 | MULTI | XADD ... | TW.FI          the file as the crash left it
- *     SET x 0 | MULTI | XADD ...                  as the server loads it: nothing of the transaction is done, and
- *                                                 the file is cut back to the last whole command
+ *     SET x 0 | MULTI | XADD ...                  as the server loads it: nothing of the transaction is done,
+ *                                                 and the file is cut back to the last whole command
  *     SET x 0 | MULTI | XADD ... | TW.ADD ...     what is written from then on is within that transaction
  *
  * At the next start all of it waits for an EXEC: if none comes, acknowledged commands are lost; if one comes,
