@@ -32,7 +32,7 @@ replay: build ## replay a trace of real timers, check every firing, draw the whe
 test: ## all tests: unit, model, exhaustive, command, layers, docs, the module in real servers
 	@tools/setup build test redis docs pages
 	@tools/build build --module -DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON
-	@tools/run-tests build -j $(JOBS)
+	@tools/run-tests build -LE long
 
 build: ## the library and build/tickwheel
 	@tools/setup build
@@ -60,8 +60,9 @@ bench: ## the benchmarks beside others, an hour and more; QUICK=1: minutes; PART
 	@bench/run $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) $(PART)
 
 # One check after the other; what each does is in tools/check.
-check: ## all of format-check to coverage
-	@FOR_SECONDS=$(SECONDS) tools/check format lint sanitize redis servers races audit amalgamation coverage
+check: ## all of rounds to coverage
+	@FOR_SECONDS=$(SECONDS) tools/check rounds format lint sanitize redis servers races audit amalgamation coverage
+rounds: ## the long rounds of the tests: crashes, a million tasks at once, gigabytes, larger wheels
 format-check: ## fails where clang-format would change something
 lint: ## clang-tidy over the library and the command
 sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -75,7 +76,7 @@ coverage-redis: ## which lines of src/redis no test takes; servers that are kill
 valgrind: ## the contract tests under valgrind
 fuzz: ## libFuzzer with the model inside, for SECONDS=60
 soak: ## random operations against the model, for SECONDS=60
-CHECKS = format-check lint sanitize check-redis check-servers races audit check-amalgamation coverage coverage-redis valgrind fuzz soak
+CHECKS = rounds format-check lint sanitize check-redis check-servers races audit check-amalgamation coverage coverage-redis valgrind fuzz soak
 $(CHECKS):
 	@FOR_SECONDS=$(SECONDS) tools/check $(patsubst check-%,%,$(@:format-check=format))
 

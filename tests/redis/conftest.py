@@ -11,6 +11,14 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Fleet  # noqa: E402  (the folder has to be on the path first)
 
 
+def pytest_collection_modifyitems(items):
+    """Leaves the tests that `make rounds` alone runs to it."""
+    for item in items:
+        mark = item.get_closest_marker("long")
+        if mark and mark.kwargs.get("only") and not os.environ.get("TICKWHEEL_LONG"):
+            item.add_marker(pytest.mark.skip(reason="make rounds runs it"))
+
+
 @pytest.hookimpl(tryfirst=True, hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """Leaves the outcome where a fixture's end finds it."""

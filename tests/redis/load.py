@@ -44,11 +44,6 @@ def seeded():
     return random.Random(seed)
 
 
-def light():
-    """Whether the long tests shall be short: under sanitizers."""
-    return bool(os.environ.get("TICKWHEEL_LIGHT"))
-
-
 def fits(world, pending, dues):
     """Whether a task that is due at pending (None: not there), and was delivered with these due times, can be in world.
     A List does not tell due times; they are None then."""

@@ -38,6 +38,13 @@ def fill(client, schedule, target, count, at, first=0, step=0, options=(), paylo
     return [f"{prefix}{i}" for i in range(first, first + count)]
 
 
+def extent(light, usual, full):
+    """How much a long test does: least with TICKWHEEL_LIGHT, most with TICKWHEEL_LONG (make rounds)."""
+    if os.environ.get("TICKWHEEL_LIGHT"):
+        return light
+    return full if os.environ.get("TICKWHEEL_LONG") else usual
+
+
 class TooSlow(AssertionError):
     """What a test wanted to see could not come about; pytest.ini has it begin again."""
 

@@ -6,6 +6,7 @@
  *
  *     test_sched_model [--seed N] [--operations N] [--seconds N]
  */
+#include "tests/support/extent.h"
 #include "tests/support/random.h"
 
 #include <src/sched/check.h>
@@ -438,12 +439,9 @@ static uint64_t number_after(int count, char **words, const char *name, uint64_t
 
 int main(int count, char **words)
 {
-    bool light = getenv("TICKWHEEL_LIGHT") != NULL;
     uint64_t seed = number_after(count, words, "--seed", 1), first = seed, done = 0, fired = 0;
-    uint64_t wanted = number_after(count, words, "--operations",
-                                   TW_DEBUG > 1 ? 20000
-                                   : light      ? 300000
-                                                : 3000000);
+    uint64_t wanted =
+        number_after(count, words, "--operations", TW_DEBUG > 1 ? 20000 : extent(300000, 1000000, 3000000));
     time_t end = time(NULL) + (time_t)number_after(count, words, "--seconds", 0);
     enum { ROUND = TW_DEBUG > 1 ? 2000 : 20000 };
     for (; done < wanted || time(NULL) < end; seed++) {

@@ -4,6 +4,8 @@
  * and of every pair of timers with one deadline the one filed first fires first, wherever it waited. A timer
  * that is filed for now fires after all due timers, at every (now, delay) of that.
  */
+#include "tests/support/extent.h"
+
 #include <tickwheel/wheel.h>
 
 #include <inttypes.h>
@@ -189,9 +191,7 @@ static void all_geometries(struct scope *scope, uint32_t levels, uint64_t span, 
 
 int main(void)
 {
-    bool light =
-        getenv("TICKWHEEL_LIGHT") != NULL; /* sanitizers and coverage: only rings up to 3 on 3 levels */
-    const uint32_t most[] = {0, 6, light ? 4 : 6, light ? 3 : 6};
+    const uint32_t most[] = {0, 6, (uint32_t)extent(4, 6, 6), (uint32_t)extent(3, 5, 6)};
     struct scope scope = {.cases = 0};
     for (uint32_t levels = 1; levels <= 3; levels++) {
         all_geometries(&scope, levels, 1, most[levels]);

@@ -8,8 +8,9 @@ SIGKILL ends the process, not the machine: what Redis has handed to the kernel s
 write; there a limit to the size of files ends it. A power cut is played by cutting the file back to a length that it had
 up to a second earlier, which is more than `everysec` would lose on a sound disk.
 
-TICKWHEEL_CRASH_ROUNDS: rounds of the test with `always` (50; the others do a tenth as many each). TICKWHEEL_SEED: the
-random choices, printed by a test that fails; the moments of the kills are the machine's own.
+TICKWHEEL_CRASH_ROUNDS: rounds of the test with `always` (15; 50 in `make rounds`); the others do a tenth as
+many each. TICKWHEEL_SEED: the random choices, printed by a test that fails; the moments of the kills are the
+machine's own.
 """
 import os
 import re
@@ -20,10 +21,10 @@ import time
 import pytest
 
 from harness import ROOT, now_ms, wait_until
-from load import NEVER, Books, Maker, Reader, Worker, light, seeded
-from situations import aof_path, children, end
+from load import NEVER, Books, Maker, Reader, Worker, seeded
+from situations import aof_path, children, end, extent
 
-ROUNDS = int(os.environ.get("TICKWHEEL_CRASH_ROUNDS") or (10 if light() else 50))
+ROUNDS = int(os.environ.get("TICKWHEEL_CRASH_ROUNDS") or extent(10, 15, 50))
 CLIENTS = 3
 STREAM = "unpaid"
 PLACES = [("timeouts", STREAM, "stream"), ("timeouts", "mails", "list"), ("retries", STREAM, "stream")]
@@ -104,6 +105,7 @@ class Crash:
         self.rewrites += 1
 
 
+@pytest.mark.long
 def test_always_loses_nothing_and_doubles_nothing(fleet):
     """One folder through all rounds: tasks outlive many crashes, and rewrites that were cut off or completed."""
     crash = Crash(fleet, seeded(), appendfsync="always")
@@ -157,6 +159,7 @@ class Lengths(threading.Thread):
         return at
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("power_cut", [False, True], ids=["killed", "file-cut-back"])
 def test_everysec_loses_the_last_two_seconds_at_most(fleet, power_cut):
     """What is gone is the end of each client's history, never something from its middle, and nothing comes twice in the

@@ -12,11 +12,11 @@ import time
 import pytest
 import redis
 from harness import Raw, as_map, delivered, now_ms, task, wait_replica_in_sync, wait_until
-from situations import add, digest, fill, in_time, let_pass, rewrite, wait_delivered
+from situations import add, digest, extent, fill, in_time, let_pass, rewrite, wait_delivered
 
 HOUR = 3600000
 MILLION = 1000000
-HERD = 100000 if os.environ.get("TICKWHEEL_LIGHT") else MILLION  # Light: under sanitizers.
+HERD = extent(100000, 200000, MILLION)
 
 
 def binary(server):
@@ -216,6 +216,7 @@ class Pings:
         self.connection.close()
 
 
+@pytest.mark.long
 def test_a_million_due_in_one_second(fleet):
     """All arrive, once, in order, on primary and replica; meanwhile the server answers. (How fast: see bench/.)"""
     master = fleet.server(appendonly="yes", appendfsync="everysec", save="")

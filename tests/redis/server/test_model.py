@@ -22,9 +22,10 @@ import re
 import time
 
 from harness import HOST, Raw, as_map, now_ms, wait_replica_in_sync, wait_until
-from load import light, seeded
+from load import seeded
+from situations import extent
 
-SECONDS = float(os.environ.get("TICKWHEEL_MODEL_SECONDS") or 35)
+SECONDS = float(os.environ.get("TICKWHEEL_MODEL_SECONDS") or extent(17.5, 35, 35))
 FAR, NEAR = ["far:0", "far:1"], ["near:0", "near:1"]
 STREAMS, LIST = ["stream:0", "stream:1"], "list"
 GRID = (now_ms() // 1000 + 7200) * 1000  # Far tasks are due at 40 seconds from here on.
@@ -643,7 +644,7 @@ def test_against_the_reference(fleet):
     rng = seeded()
     pair = Pair(fleet, rng)
     play, events, order = Play(pair, rng), [], []
-    end = time.monotonic() + (SECONDS / 2 if light() else SECONDS)
+    end = time.monotonic() + SECONDS
     try:
         while time.monotonic() < end or len(events) < len(Pair.EVENTS):
             for _ in range(rng.randrange(200, 600)):

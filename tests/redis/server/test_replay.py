@@ -115,6 +115,7 @@ def test_a_file_is_replayed_to_its_end_when_a_reload_comes_in_between(fleet):
     assert delivered(start_again(server), "out") == ["a", "b", "c"]
 
 
+@pytest.mark.long(only=True)
 @pytest.mark.skipif(bool(os.environ.get("TICKWHEEL_LIGHT")), reason="sizes are real")
 def test_a_big_task_of_the_file_is_taken_when_a_reload_comes_in_between(fleet):
     """It was acknowledged once: test_size.py."""

@@ -44,6 +44,7 @@ def test_a_list_is_refused_likewise_as_its_dead_letters_are_a_stream(fleet):
     assert server.client().dbsize() == 0
 
 
+@pytest.mark.long(only=True)
 def test_the_biggest_that_is_taken_fits_into_each_form(big):
     """It is delivered; and when its target refuses it, the dead letter has all of it."""
     r = big.client(socket_timeout=MINUTES)
@@ -125,6 +126,7 @@ def test_one_whose_fields_alone_are_too_big_is_dropped_once(fleet):
     assert "a task of the schedule 's' is dropped" in server.log()
 
 
+@pytest.mark.long(only=True)
 def test_a_big_one_for_a_list_is_delivered(fleet):
     """No Stream takes it, but a List does; and when the List refuses, the dead letter has its size."""
     server = loaded(fleet, ("SET", "q", "not a list"), add("big", 1000, "EVERY", "9" * 15, "LIST", "PAYLOAD", 3 * PART))
@@ -151,6 +153,7 @@ def test_draining_passes_a_big_one_by(fleet):
     assert delivered(r, "s:dead") == ["big"]
 
 
+@pytest.mark.long(only=True)
 def test_draining_passes_a_big_one_by_though_finding_what_follows_takes_long(fleet):
     """A million tasks that are due together take longer to be looked through than one TW.DRAIN delivers for."""
     far = now_ms() + 3600 * 1000
