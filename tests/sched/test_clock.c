@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
  * The one file that sleeps: the scheduler on real clocks and with threads. The limits are generous; on a
- * machine that is so busy that even sleeping is late, it says so and skips itself (exit status 77).
+ * machine that is so busy that even sleeping is late, it says so and skips itself (exit status 77). As the
+ * tests do little else than sleep, they run side by side, each in a process of its own.
  */
 #include "tests/support/cmocka.h"
 
 #include <dirent.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <tickwheel/sched.h>
 #include <time.h>
+#include <unistd.h>
 
 static const uint64_t ms = 1000000;
 static _Atomic int calls, running;
@@ -358,7 +361,7 @@ static void a_wheel_that_refuses_is_brought_to_the_present_by_who_needs_it(void 
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    static const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_run_on_both_clocks_and_never_early),
         cmocka_unit_test(an_earlier_task_wakes_a_scheduler_that_sleeps_long),
         cmocka_unit_test(nobody_wakes_up_while_nothing_is_due),
@@ -377,5 +380,19 @@ int main(void)
         fprintf(stderr, "skipped: this machine is too busy to keep time\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    enum { COUNT = sizeof tests / sizeof *tests };
+    pid_t child[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        child[i] = fork();
+        if (child[i] == 0) {
+            cmocka_set_test_filter(tests[i].name);
+            exit(cmocka_run_group_tests(tests, NULL, NULL));
+        }
+    }
+    int failed = 0;
+    for (int i = 0; i < COUNT; i++) {
+        int status = -1;
+        failed += child[i] < 0 || waitpid(child[i], &status, 0) < 0 || status != 0;
+    }
+    return failed;
 }
