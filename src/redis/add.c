@@ -31,9 +31,9 @@ struct add {
     RedisModuleString *schedule, *target, *id;
     uint64_t now_ms, due, every, times;
     bool absolute, new_id;
-    enum tw__condition condition;
+    enum tw__redis_condition condition;
     int condition_at; /* its place among the arguments; 0: none */
-    struct tw__plan plan;
+    struct tw__redis_plan plan;
     RedisModuleString **payload;
     int payload_count;
 };
@@ -48,20 +48,20 @@ static bool read_late(RedisModuleCtx *ctx, struct add *add, RedisModuleString **
         return false;
     }
     RedisModuleString *policy = argv[++*at];
-    add->plan.late = tw__argument_is(policy, "DROP") ? TW__LATE_DROP : TW__LATE_FIRE;
-    if (tw__argument_is(policy, "COALESCE"))
-        add->plan.late = TW__LATE_COALESCE;
-    else if (add->plan.late == TW__LATE_FIRE && !tw__argument_is(policy, "FIRE")) {
-        tw__argument_error(ctx, policy, "LATE", "FIRE, DROP ms or COALESCE");
+    add->plan.late = tw__redis_argument_is(policy, "DROP") ? TW__REDIS_LATE_DROP : TW__REDIS_LATE_FIRE;
+    if (tw__redis_argument_is(policy, "COALESCE"))
+        add->plan.late = TW__REDIS_LATE_COALESCE;
+    else if (add->plan.late == TW__REDIS_LATE_FIRE && !tw__redis_argument_is(policy, "FIRE")) {
+        tw__redis_argument_error(ctx, policy, "LATE", "FIRE, DROP ms or COALESCE");
         return false;
     }
-    if (add->plan.late != TW__LATE_DROP)
+    if (add->plan.late != TW__REDIS_LATE_DROP)
         return true;
     if (*at + 1 >= argc) {
         RedisModule_ReplyWithError(ctx, "ERR LATE DROP has no value: expected ms");
         return false;
     }
-    return tw__argument_number(ctx, argv[++*at], "LATE DROP", 0, INT64_MAX, &add->plan.late_ms);
+    return tw__redis_argument_number(ctx, argv[++*at], "LATE DROP", 0, INT64_MAX, &add->plan.late_ms);
 }
 
 static bool read_value(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int *at, const char *what,
@@ -69,16 +69,16 @@ static bool read_value(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, 
 {
     char error[ERROR_MAX];
     if (*at + 1 < argc)
-        return tw__argument_number(ctx, argv[++*at], what, 1, INT64_MAX, value);
+        return tw__redis_argument_number(ctx, argv[++*at], what, 1, INT64_MAX, value);
     snprintf(error, sizeof error, "ERR %s has no value: expected an integer from 1 to %lld", what,
              (long long)INT64_MAX);
     RedisModule_ReplyWithError(ctx, error);
     return false;
 }
 
-static enum option option_of(RedisModuleString *argument, enum tw__condition *condition)
+static enum option option_of(RedisModuleString *argument, enum tw__redis_condition *condition)
 {
-    if (tw__argument_condition(argument, condition))
+    if (tw__redis_argument_condition(argument, condition))
         return CONDITION;
     static const struct {
         const char *word;
@@ -86,7 +86,7 @@ static enum option option_of(RedisModuleString *argument, enum tw__condition *co
     } options[] = {{"EVERY", EVERY}, {"TIMES", TIMES},   {"STREAM", KIND},
                    {"LIST", KIND},   {"MAXLEN", MAXLEN}, {"LATE", LATE}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (tw__argument_is(argument, options[i].word))
+        if (tw__redis_argument_is(argument, options[i].word))
             return options[i].option;
     return 0;
 }
@@ -97,12 +97,12 @@ static bool read_option(RedisModuleCtx *ctx, struct add *add, RedisModuleString 
 {
     enum option option = option_of(argv[*at], &add->condition);
     if (option == 0) {
-        tw__argument_error(ctx, argv[*at], "the option",
-                           "NX, XX, GT, LT, EVERY, TIMES, STREAM, LIST, MAXLEN, LATE or PAYLOAD");
+        tw__redis_argument_error(ctx, argv[*at], "the option",
+                                 "NX, XX, GT, LT, EVERY, TIMES, STREAM, LIST, MAXLEN, LATE or PAYLOAD");
         return false;
     }
     if (*seen & option) {
-        tw__argument_error(ctx, argv[*at], "the option", "each kind of option once");
+        tw__redis_argument_error(ctx, argv[*at], "the option", "each kind of option once");
         return false;
     }
     *seen |= option;
@@ -115,7 +115,7 @@ static bool read_option(RedisModuleCtx *ctx, struct add *add, RedisModuleString 
     case TIMES:
         return read_value(ctx, argv, argc, at, "TIMES", &add->times);
     case KIND:
-        add->plan.kind = tw__argument_is(argv[*at], "LIST") ? TW__LIST : TW__STREAM;
+        add->plan.kind = tw__redis_argument_is(argv[*at], "LIST") ? TW__REDIS_LIST : TW__REDIS_STREAM;
         return true;
     case MAXLEN:
         return read_value(ctx, argv, argc, at, "MAXLEN", &add->plan.maxlen);
@@ -129,7 +129,7 @@ static bool options_agree(RedisModuleCtx *ctx, struct add *add, unsigned seen)
     const char *error = NULL;
     if ((seen & TIMES) && !(seen & EVERY))
         error = "ERR TIMES needs EVERY";
-    else if ((seen & MAXLEN) && add->plan.kind == TW__LIST)
+    else if ((seen & MAXLEN) && add->plan.kind == TW__REDIS_LIST)
         error = "ERR MAXLEN is for a STREAM, not for a LIST";
     if (error != NULL)
         RedisModule_ReplyWithError(ctx, error);
@@ -140,7 +140,7 @@ static bool read_payload(RedisModuleCtx *ctx, struct add *add, RedisModuleString
 {
     add->payload = argv;
     add->payload_count = argc;
-    if (add->plan.kind == TW__LIST) {
+    if (add->plan.kind == TW__REDIS_LIST) {
         if (argc == 1)
             return true;
         RedisModule_ReplyWithError(ctx, "ERR PAYLOAD of a LIST is one value");
@@ -151,12 +151,13 @@ static bool read_payload(RedisModuleCtx *ctx, struct add *add, RedisModuleString
         return false;
     }
     for (int i = 0; i < argc; i += 2) {
-        struct tw__bytes field = tw__string_bytes(argv[i]);
+        struct tw__redis_bytes field = tw__redis_string_bytes(argv[i]);
         if (field.size < 3 || memcmp(field.at, "tw.", 3) != 0)
             continue;
-        if (tw__argument_is(argv[i], "tw.id") || tw__argument_is(argv[i], "tw.due") ||
-            tw__argument_is(argv[i], "tw.attempt")) {
-            tw__argument_error(ctx, argv[i], "a PAYLOAD field", "another name: this one is the module's own");
+        if (tw__redis_argument_is(argv[i], "tw.id") || tw__redis_argument_is(argv[i], "tw.due") ||
+            tw__redis_argument_is(argv[i], "tw.attempt")) {
+            tw__redis_argument_error(ctx, argv[i], "a PAYLOAD field",
+                                     "another name: this one is the module's own");
             return false;
         }
     }
@@ -168,14 +169,14 @@ static bool read_payload(RedisModuleCtx *ctx, struct add *add, RedisModuleString
 static bool size_fits(RedisModuleCtx *ctx, const struct add *add)
 {
     char error[ERROR_MAX];
-    uint64_t bytes = tw__string_bytes(add->id).size + add->plan.target.size;
+    uint64_t bytes = tw__redis_string_bytes(add->id).size + add->plan.target.size;
     for (int i = 0; i < add->payload_count; i++)
-        bytes += tw__string_bytes(add->payload[i]).size;
-    if (bytes <= TW__TASK_BYTES_MAX || tw__caller_is_log(ctx) ||
-        (RedisModule_GetContextFlags(ctx) & TW__LOADING))
+        bytes += tw__redis_string_bytes(add->payload[i]).size;
+    if (bytes <= TW__REDIS_TASK_BYTES_MAX || tw__redis_caller_is_log(ctx) ||
+        (RedisModule_GetContextFlags(ctx) & TW__REDIS_LOADING))
         return true;
     snprintf(error, sizeof error, "ERR id, target and payload are %llu bytes together: expected at most %llu",
-             (unsigned long long)bytes, (unsigned long long)TW__TASK_BYTES_MAX);
+             (unsigned long long)bytes, (unsigned long long)TW__REDIS_TASK_BYTES_MAX);
     RedisModule_ReplyWithError(ctx, error);
     return false;
 }
@@ -187,19 +188,19 @@ static bool read_add(RedisModuleCtx *ctx, struct add *add, RedisModuleString **a
     add->schedule = argv[1];
     add->target = argv[2];
     add->id = argv[3];
-    add->times = TW__FOR_EVER;
-    add->now_ms = tw__now_ms();
-    add->plan.target = tw__string_bytes(add->target);
-    struct tw__bytes id = tw__string_bytes(add->id);
+    add->times = TW__REDIS_FOR_EVER;
+    add->now_ms = tw__redis_now_ms();
+    add->plan.target = tw__redis_string_bytes(add->target);
+    struct tw__redis_bytes id = tw__redis_string_bytes(add->id);
     add->new_id = id.size == 1 && *id.at == '*';
     if (RedisModule_StringCompare(add->schedule, add->target) == 0) {
-        tw__argument_error(ctx, add->target, "the target", "another key than the schedule");
+        tw__redis_argument_error(ctx, add->target, "the target", "another key than the schedule");
         return false;
     }
-    if (!tw__argument_time(ctx, argv + 4, add->now_ms, &add->due, &add->absolute))
+    if (!tw__redis_argument_time(ctx, argv + 4, add->now_ms, &add->due, &add->absolute))
         return false;
     int at = 6;
-    for (; at < argc && !tw__argument_is(argv[at], "PAYLOAD"); at++)
+    for (; at < argc && !tw__redis_argument_is(argv[at], "PAYLOAD"); at++)
         if (!read_option(ctx, add, argv, argc, &at, &seen))
             return false;
     if (at == argc) {
@@ -210,32 +211,33 @@ static bool read_add(RedisModuleCtx *ctx, struct add *add, RedisModuleString **a
            size_fits(ctx, add);
 }
 
-static struct tw__bytes payload_string(void *arg, uint32_t i)
+static struct tw__redis_bytes payload_string(void *arg, uint32_t i)
 {
-    return tw__string_bytes(((RedisModuleString **)arg)[i]);
+    return tw__redis_string_bytes(((RedisModuleString **)arg)[i]);
 }
 
 /* ---- adding ---------------------------------------------------------------------------------------------- */
 
 /* An id that is not in use. */
-static RedisModuleString *make_id(const struct tw__schedule *schedule, uint64_t now_ms)
+static RedisModuleString *make_id(const struct tw__redis_schedule *schedule, uint64_t now_ms)
 {
     char text[ID_MAX];
-    struct tw__bytes id = {text, 0};
+    struct tw__redis_bytes id = {text, 0};
     last_id.number = now_ms == last_id.ms ? last_id.number + 1 : 0;
     last_id.ms = now_ms;
     for (;; last_id.number++) {
         id.size = (size_t)snprintf(text, sizeof text, "%llu-%llu", (unsigned long long)now_ms,
                                    (unsigned long long)last_id.number);
         if (schedule == NULL ||
-            tw__schedule_find(schedule, tw__schedule_hash(tw__shared.schedules, id), id) == NULL)
+            tw__redis_schedule_find(schedule, tw__redis_schedule_hash(tw__redis_shared.schedules, id), id) ==
+                NULL)
             return RedisModule_CreateString(NULL, id.at, id.size);
     }
 }
 
-static struct tw__task *make_task(const struct add *add, struct tw__bytes id)
+static struct tw__redis_task *make_task(const struct add *add, struct tw__redis_bytes id)
 {
-    struct tw__task_plan plan = {
+    struct tw__redis_task_plan plan = {
         .id = id,
         .due = add->due,
         .every = add->every,
@@ -244,7 +246,7 @@ static struct tw__task *make_task(const struct add *add, struct tw__bytes id)
         .string = payload_string,
         .arg = add->payload,
     };
-    return tw__task_new(&plan, &tw__shared.schedules->memory);
+    return tw__redis_task_new(&plan, &tw__redis_shared.schedules->memory);
 }
 
 /* Replicates TW.ADD as it came, but for the id, the time and the condition. */
@@ -263,7 +265,7 @@ static void replicate_add(RedisModuleCtx *ctx, const struct add *add, RedisModul
             vector[count++] = argv[i];
     RedisModuleString *due = RedisModule_CreateStringFromLongLong(NULL, (long long)add->due);
     vector[2] = add->id;
-    vector[3] = tw__shared.at;
+    vector[3] = tw__redis_shared.at;
     vector[4] = due;
     RedisModule_Replicate(ctx, "TW.ADD", "v", vector, count);
     RedisModule_FreeString(NULL, due);
@@ -271,44 +273,45 @@ static void replicate_add(RedisModuleCtx *ctx, const struct add *add, RedisModul
         RedisModule_Free(vector);
 }
 
-static void put(RedisModuleCtx *ctx, struct add *add, RedisModuleKey *key, struct tw__schedule *schedule,
-                struct tw__task *old, uint64_t hash)
+static void put(RedisModuleCtx *ctx, struct add *add, RedisModuleKey *key, struct tw__redis_schedule *schedule,
+                struct tw__redis_task *old, uint64_t hash)
 {
     bool is_new = schedule == NULL;
     if (is_new)
-        schedule = tw__schedule_new(tw__shared.schedules);
-    struct tw__route *route = tw__route_for(schedule, &add->plan);
-    tw__schedule_put(schedule, make_task(add, tw__string_bytes(add->id)), route, hash, old, add->now_ms);
+        schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
+    struct tw__redis_route *route = tw__redis_route_for(schedule, &add->plan);
+    tw__redis_schedule_put(schedule, make_task(add, tw__redis_string_bytes(add->id)), route, hash, old,
+                           add->now_ms);
     if (is_new)
-        tw__keys_set(ctx, key, add->schedule, schedule);
-    tw__shared.counts.added++;
-    tw__alarm_at(add->due);
+        tw__redis_keys_set(ctx, key, add->schedule, schedule);
+    tw__redis_shared.counts.added++;
+    tw__redis_alarm_at(add->due);
 }
 
-int tw__add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct add add;
     RedisModuleKey *key;
-    struct tw__schedule *schedule;
+    struct tw__redis_schedule *schedule;
     if (argc < 8)
         return RedisModule_WrongArity(ctx);
-    uint64_t hash = tw__schedule_foresee(tw__shared.schedules, tw__string_bytes(argv[3]));
+    uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[3]));
     if (!read_add(ctx, &add, argv, argc))
         return REDISMODULE_OK;
-    tw__schedule_foresee_task(tw__shared.schedules, hash);
-    if (!tw__keys_open(ctx, add.schedule, &key, &schedule))
+    tw__redis_schedule_foresee_task(tw__redis_shared.schedules, hash);
+    if (!tw__redis_keys_open(ctx, add.schedule, &key, &schedule))
         return REDISMODULE_OK;
     if (add.new_id) {
         add.id = make_id(schedule, add.now_ms);
-        hash = tw__schedule_foresee(tw__shared.schedules, tw__string_bytes(add.id));
+        hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(add.id));
     }
-    struct tw__bytes id = tw__string_bytes(add.id);
-    struct tw__task *old = schedule == NULL ? NULL : tw__schedule_find(schedule, hash, id);
-    if (tw__condition_allows(add.condition, old, add.due)) {
+    struct tw__redis_bytes id = tw__redis_string_bytes(add.id);
+    struct tw__redis_task *old = schedule == NULL ? NULL : tw__redis_schedule_find(schedule, hash, id);
+    if (tw__redis_condition_allows(add.condition, old, add.due)) {
         put(ctx, &add, key, schedule, old, hash);
         RedisModule_CloseKey(key);
         replicate_add(ctx, &add, argv, argc);
-        tw__keys_changed(ctx, add.schedule, "tw.add");
+        tw__redis_keys_changed(ctx, add.schedule, "tw.add");
         RedisModule_ReplyWithString(ctx, add.id);
     } else {
         RedisModule_CloseKey(key);

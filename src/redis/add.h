@@ -7,6 +7,6 @@
 
 #include "shared.h"
 
-int tw__add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
+int tw__redis_add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 #endif

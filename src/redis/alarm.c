@@ -6,7 +6,7 @@
  * answered at the end of that round, after the timers: so the tick leaves out a round, or each answer would
  * wait for a second tick. In the round after it the timer, set to no time at all, comes at its end.
  *
- *     round 1 of the event loop:  timers: tick, tw__alarm_soon()
+ *     round 1 of the event loop:  timers: tick, tw__redis_alarm_soon()
  *     round 2:                    reads, timers: nothing
  *     round 3:                    reads, timers: tick
  */
@@ -26,7 +26,7 @@ enum {
 
 static struct {
     RedisModuleCtx *ctx;
-    tw__alarm_fn *ring;
+    tw__redis_alarm_fn *ring;
     RedisModuleTimerID id;
     bool set, paused; /* set: the timer is, and rings at `ms` */
     uint64_t ms;
@@ -48,11 +48,11 @@ static void stop(void)
     timer.set = false;
 }
 
-void tw__alarm_at(uint64_t ms)
+void tw__redis_alarm_at(uint64_t ms)
 {
     if (timer.paused || timer.rounds > 0 || (timer.set && timer.ms <= ms))
         return;
-    uint64_t now_ms = tw__now_ms(), wait_ms = ms > now_ms ? ms - now_ms : 0;
+    uint64_t now_ms = tw__redis_now_ms(), wait_ms = ms > now_ms ? ms - now_ms : 0;
     if (wait_ms > SLEEP_MAX_MS)
         wait_ms = SLEEP_MAX_MS;
     stop();
@@ -68,10 +68,10 @@ static void on_round(int fd, void *data, int mask)
     if (--timer.rounds > 0)
         return;
     RedisModule_EventLoopDel(fd, REDISMODULE_EVENTLOOP_READABLE);
-    tw__alarm_at(tw__now_ms());
+    tw__redis_alarm_at(tw__redis_now_ms());
 }
 
-void tw__alarm_soon(void)
+void tw__redis_alarm_soon(void)
 {
     if (timer.rounds > 0 || timer.paused)
         return;
@@ -79,15 +79,15 @@ void tw__alarm_soon(void)
         REDISMODULE_OK)
         timer.rounds = ROUNDS;
     else
-        tw__alarm_at(tw__now_ms() + 1);
+        tw__redis_alarm_at(tw__redis_now_ms() + 1);
 }
 
-uint64_t tw__alarm_work(uint64_t now_ms)
+uint64_t tw__redis_alarm_work(uint64_t now_ms)
 {
-    if (tw__grave_reaping(tw__shared.schedules))
+    if (tw__redis_grave_reaping(tw__redis_shared.schedules))
         return now_ms + 1; /* not at once: a schedule may be with the thread that frees, and not be here yet */
-    uint64_t next = tw__place_next_work(tw__shared.schedules),
-             retry = tw_wheel_next_bound(tw__shared.schedules->retries);
+    uint64_t next = tw__redis_place_next_work(tw__redis_shared.schedules),
+             retry = tw_wheel_next_bound(tw__redis_shared.schedules->retries);
     if (retry == TW_NEVER)
         return next;
     uint64_t monotonic_ms = RedisModule_MonotonicMicroseconds() / 1000;
@@ -95,36 +95,38 @@ uint64_t tw__alarm_work(uint64_t now_ms)
     return retry < next ? retry : next;
 }
 
-void tw__alarm_next(void)
+void tw__redis_alarm_next(void)
 {
-    uint64_t now_ms = tw__now_ms(),
-             next = tw__place_any_waiting(tw__shared.schedules) ? now_ms : tw__alarm_work(now_ms);
+    uint64_t now_ms = tw__redis_now_ms(), next = tw__redis_place_any_waiting(tw__redis_shared.schedules)
+                                                     ? now_ms
+                                                     : tw__redis_alarm_work(now_ms);
     if (next != TW_NEVER)
-        tw__alarm_at(next);
+        tw__redis_alarm_at(next);
 }
 
-void tw__alarm_renew(uint64_t now_ms, bool clock_set)
+void tw__redis_alarm_renew(uint64_t now_ms, bool clock_set)
 {
     if (!timer.set || timer.paused || !(clock_set || now_ms > timer.ms))
         return;
     /* The server's timers sleep by the monotonic clock and are due by the wall clock: after a step either way
      * ours would come too late. */
     stop();
-    tw__alarm_at(now_ms);
+    tw__redis_alarm_at(now_ms);
 }
 
-void tw__alarm_pause(bool pause)
+void tw__redis_alarm_pause(bool pause)
 {
     timer.paused = pause;
     if (pause)
         stop();
 }
 
-void tw__alarm_start(RedisModuleCtx *ctx, tw__alarm_fn *ring)
+void tw__redis_alarm_start(RedisModuleCtx *ctx, tw__redis_alarm_fn *ring)
 {
     timer.ctx = RedisModule_GetDetachedThreadSafeContext(ctx);
     timer.ring = ring;
     timer.paused = (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_LOADING) != 0;
     if (pipe2(timer.pipe, O_CLOEXEC) == 0 && write(timer.pipe[1], "", 1) != 1)
-        timer.pipe[0] = -1; /* the event loop takes no such end: tw__alarm_soon() sets the timer instead */
+        timer.pipe[0] =
+            -1; /* the event loop takes no such end: tw__redis_alarm_soon() sets the timer instead */
 }

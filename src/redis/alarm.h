@@ -9,27 +9,27 @@
 #include "shared.h"
 
 /* Called when the timer rings, each time once; on the server's thread, with nothing else going on. */
-typedef void tw__alarm_fn(RedisModuleCtx *ctx);
+typedef void tw__redis_alarm_fn(RedisModuleCtx *ctx);
 
-void tw__alarm_start(RedisModuleCtx *ctx, tw__alarm_fn *ring);
+void tw__redis_alarm_start(RedisModuleCtx *ctx, tw__redis_alarm_fn *ring);
 
 /* Sees to it that the timer rings at `ms` of the wall clock at the latest. */
-void tw__alarm_at(uint64_t ms);
+void tw__redis_alarm_at(uint64_t ms);
 
 /* The same for whatever comes first of all that waits. */
-void tw__alarm_next(void);
+void tw__redis_alarm_next(void);
 
 /* Rings when the clients have been served and answered that are waiting now. */
-void tw__alarm_soon(void);
+void tw__redis_alarm_soon(void);
 
 /* When there is work next, on the wall clock; tasks that wait in a queue already apart. TW_NEVER: there is
  * none. */
-uint64_t tw__alarm_work(uint64_t now_ms);
+uint64_t tw__redis_alarm_work(uint64_t now_ms);
 
 /* Ten times a second: sets the timer again if it should have rung by now, or if the clock was set. */
-void tw__alarm_renew(uint64_t now_ms, bool clock_set);
+void tw__redis_alarm_renew(uint64_t now_ms, bool clock_set);
 
 /* While a data set is loaded the timer does not ring. */
-void tw__alarm_pause(bool pause);
+void tw__redis_alarm_pause(bool pause);
 
 #endif

@@ -114,23 +114,23 @@ static bool is(const struct name *name, const char *word)
     return name->size == strlen(word) && strncasecmp(name->first, word, strlen(word)) == 0;
 }
 
-enum tw__aof_end tw__aof_end(FILE *file, uint64_t *at)
+enum tw__redis_aof_end tw__redis_aof_end(FILE *file, uint64_t *at)
 {
     struct aof_reader from = {.file = file, .at = from.some, .end = from.some};
-    enum tw__aof_end end = TW__AOF_WHOLE;
+    enum tw__redis_aof_end end = TW__REDIS_AOF_WHOLE;
     while (more(&from)) {
         struct name name = {0};
         uint64_t begin = where(&from);
         if (*from.at == '#' ? !read_comment(&from) : !read_command(&from, &name))
-            return TW__AOF_FOREIGN;
+            return TW__REDIS_AOF_FOREIGN;
         if (is(&name, "exec"))
-            end = TW__AOF_WHOLE;
-        else if (is(&name, "multi") && end == TW__AOF_WHOLE) {
-            end = TW__AOF_OPEN;
+            end = TW__REDIS_AOF_WHOLE;
+        else if (is(&name, "multi") && end == TW__REDIS_AOF_WHOLE) {
+            end = TW__REDIS_AOF_OPEN;
             *at = begin;
         }
     }
-    return ferror(file) ? TW__AOF_FOREIGN : end;
+    return ferror(file) ? TW__REDIS_AOF_FOREIGN : end;
 }
 
 /* ---- the manifest ---------------------------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ static bool read_word(const char **at, char *word, size_t room)
     return size > 0;
 }
 
-bool tw__aof_last(FILE *manifest, char *name, size_t room)
+bool tw__redis_aof_last(FILE *manifest, char *name, size_t room)
 {
     char line[2048], key[16], value[1024], file[1024], last = '\0';
     while (fgets(line, sizeof line, manifest) != NULL) {

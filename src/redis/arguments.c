@@ -12,7 +12,7 @@
 
 enum { ERROR_MAX = 256 };
 
-bool tw__argument_is(RedisModuleString *argument, const char *word)
+bool tw__redis_argument_is(RedisModuleString *argument, const char *word)
 {
     size_t size;
     const char *text = RedisModule_StringPtrLen(argument, &size);
@@ -21,16 +21,17 @@ bool tw__argument_is(RedisModuleString *argument, const char *word)
            word[size] == '\0';
 }
 
-int tw__argument_error(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, const char *expected)
+int tw__redis_argument_error(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,
+                             const char *expected)
 {
-    char text[TW__SHOWN_MAX], error[ERROR_MAX];
-    snprintf(error, sizeof error, "ERR %s is '%s': expected %s", what, tw__string_shown(argument, text),
+    char text[TW__REDIS_SHOWN_MAX], error[ERROR_MAX];
+    snprintf(error, sizeof error, "ERR %s is '%s': expected %s", what, tw__redis_string_shown(argument, text),
              expected);
     return RedisModule_ReplyWithError(ctx, error);
 }
 
-bool tw__argument_number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, long long min,
-                         long long max, uint64_t *number)
+bool tw__redis_argument_number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,
+                               long long min, long long max, uint64_t *number)
 {
     long long value;
     char expected[64];
@@ -39,21 +40,21 @@ bool tw__argument_number(RedisModuleCtx *ctx, RedisModuleString *argument, const
         return true;
     }
     snprintf(expected, sizeof expected, "an integer from %lld to %lld", min, max);
-    tw__argument_error(ctx, argument, what, expected);
+    tw__redis_argument_error(ctx, argument, what, expected);
     return false;
 }
 
-bool tw__argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct tw__option *options,
-                          const char *expected)
+bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                                struct tw__redis_option *options, const char *expected)
 {
     char error[ERROR_MAX];
     for (int at = 0; at < argc; at += 2) {
-        struct tw__option *option = options;
-        while (option->word != NULL && !tw__argument_is(argv[at], option->word))
+        struct tw__redis_option *option = options;
+        while (option->word != NULL && !tw__redis_argument_is(argv[at], option->word))
             option++;
         if (option->word == NULL || option->value != NULL) {
-            tw__argument_error(ctx, argv[at], "the option",
-                               option->word == NULL ? expected : "each option once");
+            tw__redis_argument_error(ctx, argv[at], "the option",
+                                     option->word == NULL ? expected : "each option once");
             return false;
         }
         if (at + 1 == argc) {
@@ -66,53 +67,57 @@ bool tw__argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     return true;
 }
 
-bool tw__argument_option_number(RedisModuleCtx *ctx, const struct tw__option *option, long long min,
-                                long long max, uint64_t *number)
+bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redis_option *option, long long min,
+                                      long long max, uint64_t *number)
 {
-    return option->value == NULL || tw__argument_number(ctx, option->value, option->word, min, max, number);
+    return option->value == NULL ||
+           tw__redis_argument_number(ctx, option->value, option->word, min, max, number);
 }
 
 /* ---- times and conditions -------------------------------------------------------------------------------- */
 
-bool tw__argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t now_ms, uint64_t *due,
-                       bool *absolute)
+bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t now_ms, uint64_t *due,
+                             bool *absolute)
 {
-    *absolute = tw__argument_is(argv[0], "AT");
-    if (!*absolute && !tw__argument_is(argv[0], "IN")) {
-        tw__argument_error(ctx, argv[0], "the time", "IN ms or AT unix-ms");
+    *absolute = tw__redis_argument_is(argv[0], "AT");
+    if (!*absolute && !tw__redis_argument_is(argv[0], "IN")) {
+        tw__redis_argument_error(ctx, argv[0], "the time", "IN ms or AT unix-ms");
         return false;
     }
     if (*absolute)
-        return tw__argument_number(ctx, argv[1], "AT", 0, INT64_MAX, due);
-    if (!tw__argument_number(ctx, argv[1], "IN", 0, INT64_MAX - (int64_t)now_ms, due))
+        return tw__redis_argument_number(ctx, argv[1], "AT", 0, INT64_MAX, due);
+    if (!tw__redis_argument_number(ctx, argv[1], "IN", 0, INT64_MAX - (int64_t)now_ms, due))
         return false;
     *due += now_ms;
     return true;
 }
 
-bool tw__argument_condition(RedisModuleString *argument, enum tw__condition *condition)
+bool tw__redis_argument_condition(RedisModuleString *argument, enum tw__redis_condition *condition)
 {
-    static const char *const words[] = {
-        [TW__ONLY_NEW] = "NX", [TW__ONLY_OLD] = "XX", [TW__LATER] = "GT", [TW__EARLIER] = "LT"};
-    for (int i = TW__ONLY_NEW; i <= TW__EARLIER; i++)
-        if (tw__argument_is(argument, words[i])) {
-            *condition = (enum tw__condition)i;
+    static const char *const words[] = {[TW__REDIS_ONLY_NEW] = "NX",
+                                        [TW__REDIS_ONLY_OLD] = "XX",
+                                        [TW__REDIS_LATER] = "GT",
+                                        [TW__REDIS_EARLIER] = "LT"};
+    for (int i = TW__REDIS_ONLY_NEW; i <= TW__REDIS_EARLIER; i++)
+        if (tw__redis_argument_is(argument, words[i])) {
+            *condition = (enum tw__redis_condition)i;
             return true;
         }
     return false;
 }
 
-bool tw__condition_allows(enum tw__condition condition, const struct tw__task *old, uint64_t due)
+bool tw__redis_condition_allows(enum tw__redis_condition condition, const struct tw__redis_task *old,
+                                uint64_t due)
 {
     switch (condition) {
-    case TW__ONLY_NEW:
+    case TW__REDIS_ONLY_NEW:
         return old == NULL;
-    case TW__ONLY_OLD:
+    case TW__REDIS_ONLY_OLD:
         return old != NULL;
-    case TW__LATER:
-        return old == NULL || due > tw__task_due(old);
-    case TW__EARLIER:
-        return old == NULL || due < tw__task_due(old);
+    case TW__REDIS_LATER:
+        return old == NULL || due > tw__redis_task_due(old);
+    case TW__REDIS_EARLIER:
+        return old == NULL || due < tw__redis_task_due(old);
     default:
         return true;
     }

@@ -29,27 +29,29 @@
 
 #if TW_DEBUG > 1
 /* Names the invariant that is broken, or NULL. */
-static const char *broken(const struct tw__batch *batch)
+static const char *broken(const struct tw__redis_batch *batch)
 {
-    for (const struct tw__schedule *schedule = batch->touched; schedule != NULL; schedule = schedule->touched)
+    for (const struct tw__redis_schedule *schedule = batch->touched; schedule != NULL;
+         schedule = schedule->touched)
         if (!schedule->in_batch || !schedule->attached)
             return "B1: a touched schedule has no part in the batch, or is detached";
-    struct tw__link *attached = &tw__shared.schedules->attached;
+    struct tw__link *attached = &tw__redis_shared.schedules->attached;
     for (struct tw__link *link = attached->next; link != attached; link = link->next) {
-        const struct tw__schedule *schedule = tw__schedule_at(link);
+        const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
         if (!schedule->in_batch && (schedule->left || schedule->once.count > 0 || schedule->next.count > 0))
             return "B1: a schedule without part in the batch has something to replicate";
     }
     for (uint32_t i = 0; i < batch->leaving_count; i++) {
-        const struct tw__leaving *leaving = &batch->leaving[i];
-        if (tw__task_filed(leaving->task) || !leaving->schedule->left ||
-            tw__schedule_find(leaving->schedule, leaving->hash, tw__task_id(leaving->task)) != leaving->task)
+        const struct tw__redis_leaving *leaving = &batch->leaving[i];
+        if (tw__redis_task_filed(leaving->task) || !leaving->schedule->left ||
+            tw__redis_schedule_find(leaving->schedule, leaving->hash, tw__redis_task_id(leaving->task)) !=
+                leaving->task)
             return "B2: a leaving task is filed, or not in its schedule, or that has not `left`";
     }
     return NULL;
 }
 
-static void check(const struct tw__batch *batch)
+static void check(const struct tw__redis_batch *batch)
 {
     const char *fault = broken(batch);
     if (fault != NULL)
@@ -62,7 +64,7 @@ static void check(const struct tw__batch *batch)
 
 /* ---- what is replicated ---------------------------------------------------------------------------------- */
 
-void tw__batch_touch(struct tw__batch *batch, struct tw__schedule *schedule)
+void tw__redis_batch_touch(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule)
 {
     TW_ASSERT(schedule->attached);
     if (schedule->in_batch)
@@ -72,8 +74,8 @@ void tw__batch_touch(struct tw__batch *batch, struct tw__schedule *schedule)
     batch->touched = schedule;
 }
 
-static void replicate(RedisModuleCtx *ctx, struct tw__schedule *schedule, const char *what,
-                      struct tw__vector *strings)
+static void replicate(RedisModuleCtx *ctx, struct tw__redis_schedule *schedule, const char *what,
+                      struct tw__redis_vector *strings)
 {
     if (strings->count > 0)
         RedisModule_Replicate(ctx, "TW.FIRED", "scv", schedule->name, what, strings->at, strings->count);
@@ -83,7 +85,7 @@ static void replicate(RedisModuleCtx *ctx, struct tw__schedule *schedule, const 
     memset(strings, 0, sizeof *strings);
 }
 
-static void replicate_left(RedisModuleCtx *ctx, struct tw__schedule *schedule)
+static void replicate_left(RedisModuleCtx *ctx, struct tw__redis_schedule *schedule)
 {
     RedisModule_SelectDb(ctx, schedule->db);
     replicate(ctx, schedule, "NEXT", &schedule->next);
@@ -92,81 +94,84 @@ static void replicate_left(RedisModuleCtx *ctx, struct tw__schedule *schedule)
 
 /* ---- after a delivery ------------------------------------------------------------------------------------ */
 
-static void let_leave(struct tw__batch *batch)
+static void let_leave(struct tw__redis_batch *batch)
 {
     for (uint32_t i = 0; i < batch->leaving_count; i++)
-        tw__schedule_remove(batch->leaving[i].schedule, batch->leaving[i].task, batch->leaving[i].hash);
+        tw__redis_schedule_remove(batch->leaving[i].schedule, batch->leaving[i].task, batch->leaving[i].hash);
     batch->leaving_count = 0;
 }
 
-void tw__batch_leave(struct tw__batch *batch, struct tw__schedule *schedule, struct tw__task *task)
+void tw__redis_batch_leave(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule,
+                           struct tw__redis_task *task)
 {
-    struct tw__bytes id = tw__task_id(task);
-    uint64_t hash = tw__schedule_hash(tw__shared.schedules, id);
-    TW_ASSERT(!tw__task_filed(task));
-    tw__table_prefetch(&schedule->tasks, hash);
-    if (batch->leaving_count == TW__BATCH_LEAVING)
+    struct tw__redis_bytes id = tw__redis_task_id(task);
+    uint64_t hash = tw__redis_schedule_hash(tw__redis_shared.schedules, id);
+    TW_ASSERT(!tw__redis_task_filed(task));
+    tw__redis_table_prefetch(&schedule->tasks, hash);
+    if (batch->leaving_count == TW__REDIS_BATCH_LEAVING)
         let_leave(batch);
-    batch->leaving[batch->leaving_count++] = (struct tw__leaving){schedule, task, hash};
-    tw__batch_touch(batch, schedule);
+    batch->leaving[batch->leaving_count++] = (struct tw__redis_leaving){schedule, task, hash};
+    tw__redis_batch_touch(batch, schedule);
     schedule->left = true;
-    tw__vector_add(&schedule->once, tw__string_new(id), &tw__shared.schedules->memory);
+    tw__redis_vector_add(&schedule->once, tw__redis_string_new(id), &tw__redis_shared.schedules->memory);
     check(batch);
 }
 
-void tw__batch_rearm(struct tw__batch *batch, struct tw__schedule *schedule, struct tw__task *task,
-                     uint64_t due, uint64_t times, uint64_t now_ms)
+void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule,
+                           struct tw__redis_task *task, uint64_t due, uint64_t times, uint64_t now_ms)
 {
-    TW_ASSERT(!tw__task_filed(task));
-    if (times == 0 || due > TW__TIME_MAX) {
-        tw__batch_leave(batch, schedule, task);
+    TW_ASSERT(!tw__redis_task_filed(task));
+    if (times == 0 || due > TW__REDIS_TIME_MAX) {
+        tw__redis_batch_leave(batch, schedule, task);
         return;
     }
-    tw__batch_touch(batch, schedule);
+    tw__redis_batch_touch(batch, schedule);
     schedule->left = true;
-    tw__vector_add(&schedule->next, tw__string_new(tw__task_id(task)), &tw__shared.schedules->memory);
-    tw__vector_add(&schedule->next, tw__string_of_number(due), &tw__shared.schedules->memory);
-    tw__vector_add(&schedule->next,
-                   RedisModule_CreateStringFromLongLong(NULL, times == TW__FOR_EVER ? -1 : (long long)times),
-                   &tw__shared.schedules->memory);
-    tw__task_set_times(task, times);
-    tw__task_set_tries(task, 0);
-    tw__place_file(tw__shared.schedules, task, due, now_ms);
+    tw__redis_vector_add(&schedule->next, tw__redis_string_new(tw__redis_task_id(task)),
+                         &tw__redis_shared.schedules->memory);
+    tw__redis_vector_add(&schedule->next, tw__redis_string_of_number(due), &tw__redis_shared.schedules->memory);
+    tw__redis_vector_add(
+        &schedule->next,
+        RedisModule_CreateStringFromLongLong(NULL, times == TW__REDIS_FOR_EVER ? -1 : (long long)times),
+        &tw__redis_shared.schedules->memory);
+    tw__redis_task_set_times(task, times);
+    tw__redis_task_set_tries(task, 0);
+    tw__redis_place_file(tw__redis_shared.schedules, task, due, now_ms);
     check(batch);
 }
 
 /* ---- from beginning to end ------------------------------------------------------------------------------- */
 
-void tw__batch_begin(struct tw__batch *batch, RedisModuleCtx *ctx)
+void tw__redis_batch_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx)
 {
-    TW_ASSERT(tw__shared.batch == NULL);
+    TW_ASSERT(tw__redis_shared.batch == NULL);
     batch->ctx = ctx;
     batch->touched = NULL;
     batch->settled = batch->leaving_count = 0;
-    tw__shared.batch = batch;
+    tw__redis_shared.batch = batch;
 }
 
-static void log_left(struct tw__batch *batch)
+static void log_left(struct tw__redis_batch *batch)
 {
     int db = RedisModule_GetSelectedDb(batch->ctx);
     let_leave(batch);
-    for (struct tw__schedule *schedule = batch->touched; schedule != NULL; schedule = schedule->touched)
+    for (struct tw__redis_schedule *schedule = batch->touched; schedule != NULL; schedule = schedule->touched)
         replicate_left(batch->ctx, schedule);
     RedisModule_SelectDb(batch->ctx, db);
     check(batch);
 }
 
-struct tw__told *tw__batch_release(struct tw__batch *batch)
+struct tw__redis_told *tw__redis_batch_release(struct tw__redis_batch *batch)
 {
-    struct tw__told *all = NULL;
+    struct tw__redis_told *all = NULL;
     log_left(batch);
     while (batch->touched != NULL) {
-        struct tw__schedule *schedule = batch->touched;
+        struct tw__redis_schedule *schedule = batch->touched;
         batch->touched = schedule->touched;
         if (schedule->left) {
-            struct tw__told *one = RedisModule_Alloc(sizeof *one);
+            struct tw__redis_told *one = RedisModule_Alloc(sizeof *one);
             RedisModuleString *name = RedisModule_CreateStringFromString(NULL, schedule->name);
-            *one = (struct tw__told){all, name, schedule->db};
+            *one = (struct tw__redis_told){all, name, schedule->db};
             all = one;
         }
         schedule->in_batch = schedule->left = false;
@@ -174,27 +179,27 @@ struct tw__told *tw__batch_release(struct tw__batch *batch)
     return all;
 }
 
-void tw__batch_end(struct tw__batch *batch)
+void tw__redis_batch_end(struct tw__redis_batch *batch)
 {
-    TW_ASSERT(tw__shared.batch == batch && batch->touched == NULL && batch->leaving_count == 0);
+    TW_ASSERT(tw__redis_shared.batch == batch && batch->touched == NULL && batch->leaving_count == 0);
     (void)batch;
-    tw__shared.batch = NULL;
+    tw__redis_shared.batch = NULL;
 }
 
 /* ---- other modules --------------------------------------------------------------------------------------- */
 
-void tw__batch_settle_open(struct tw__batch *batch)
+void tw__redis_batch_settle_open(struct tw__redis_batch *batch)
 {
     batch->settled++;
     log_left(batch);
 }
 
-void tw__batch_forget(struct tw__schedule *schedule)
+void tw__redis_batch_forget(struct tw__redis_schedule *schedule)
 {
     if (!schedule->in_batch)
         return;
-    TW_ASSERT(tw__shared.batch != NULL);
-    struct tw__schedule **link = &tw__shared.batch->touched;
+    TW_ASSERT(tw__redis_shared.batch != NULL);
+    struct tw__redis_schedule **link = &tw__redis_shared.batch->touched;
     while (*link != schedule)
         link = &(*link)->touched;
     *link = schedule->touched;

@@ -22,55 +22,57 @@
 #include "schedules/route.h"
 #include "strings.h"
 
-const char *const tw__word_text[TW__WORDS] = {
-    [TW__WORD_MAXLEN] = "MAXLEN",  [TW__WORD_ABOUT] = "~",        [TW__WORD_NEW_ID] = "*",
-    [TW__WORD_ID] = "tw.id",       [TW__WORD_DUE] = "tw.due",     [TW__WORD_ATTEMPT] = "tw.attempt",
-    [TW__WORD_FIRST] = "1",        [TW__WORD_ERROR] = "tw.error", [TW__WORD_TARGET] = "tw.target",
-    [TW__WORD_BYTES] = "tw.bytes", [TW__WORD_VALUE] = "value",
+const char *const tw__redis_word_text[TW__REDIS_WORDS] = {
+    [TW__REDIS_WORD_MAXLEN] = "MAXLEN",    [TW__REDIS_WORD_ABOUT] = "~",
+    [TW__REDIS_WORD_NEW_ID] = "*",         [TW__REDIS_WORD_ID] = "tw.id",
+    [TW__REDIS_WORD_DUE] = "tw.due",       [TW__REDIS_WORD_ATTEMPT] = "tw.attempt",
+    [TW__REDIS_WORD_FIRST] = "1",          [TW__REDIS_WORD_ERROR] = "tw.error",
+    [TW__REDIS_WORD_TARGET] = "tw.target", [TW__REDIS_WORD_BYTES] = "tw.bytes",
+    [TW__REDIS_WORD_VALUE] = "value",
 };
 
 /* Strings that calls have in common. */
-struct tw__calls {
-    RedisModuleString *word[TW__WORDS];
+struct tw__redis_calls {
+    RedisModuleString *word[TW__REDIS_WORDS];
     RedisModuleString *due; /* `due_ms`: tasks that come due together have the same time to say */
     uint64_t due_ms;
 };
 
-void tw__call_start(void)
+void tw__redis_call_start(void)
 {
-    struct tw__calls *calls = RedisModule_Alloc(sizeof *calls);
-    for (int i = 0; i < TW__WORDS; i++)
-        calls->word[i] = RedisModule_CreateString(NULL, tw__word_text[i], strlen(tw__word_text[i]));
+    struct tw__redis_calls *calls = RedisModule_Alloc(sizeof *calls);
+    for (int i = 0; i < TW__REDIS_WORDS; i++)
+        calls->word[i] = RedisModule_CreateString(NULL, tw__redis_word_text[i], strlen(tw__redis_word_text[i]));
     calls->due_ms = 0;
-    calls->due = tw__string_of_number(0);
-    tw__shared.calls = calls;
+    calls->due = tw__redis_string_of_number(0);
+    tw__redis_shared.calls = calls;
 }
 
-static RedisModuleString *due_string(struct tw__calls *calls, uint64_t due_ms)
+static RedisModuleString *due_string(struct tw__redis_calls *calls, uint64_t due_ms)
 {
     if (calls->due_ms == due_ms)
         return calls->due;
     RedisModule_FreeString(NULL, calls->due);
     calls->due_ms = due_ms;
-    return calls->due = tw__string_of_number(due_ms);
+    return calls->due = tw__redis_string_of_number(due_ms);
 }
 
 /* ---- arguments ------------------------------------------------------------------------------------------- */
 
-void tw__call_init(struct tw__call *call, size_t most)
+void tw__redis_call_init(struct tw__redis_call *call, size_t most)
 {
     call->count = 0;
-    call->room = TW__CALL_SMALL;
+    call->room = TW__REDIS_CALL_SMALL;
     call->at = call->small;
     call->is_own = call->small_own;
-    if (most > TW__CALL_SMALL) {
+    if (most > TW__REDIS_CALL_SMALL) {
         call->room = most;
         call->at = RedisModule_Alloc(most * sizeof(RedisModuleString *));
         call->is_own = RedisModule_Alloc(most * sizeof *call->is_own);
     }
 }
 
-static void call_fini(struct tw__call *call)
+static void call_fini(struct tw__redis_call *call)
 {
     for (size_t i = 0; i < call->count; i++)
         if (call->is_own[i])
@@ -81,78 +83,80 @@ static void call_fini(struct tw__call *call)
     }
 }
 
-void tw__call_add_kept(struct tw__call *call, RedisModuleString *string)
+void tw__redis_call_add_kept(struct tw__redis_call *call, RedisModuleString *string)
 {
     TW_ASSERT(call->count < call->room);
     call->is_own[call->count] = false;
     call->at[call->count++] = string;
 }
 
-void tw__call_add_own(struct tw__call *call, RedisModuleString *string)
+void tw__redis_call_add_own(struct tw__redis_call *call, RedisModuleString *string)
 {
     TW_ASSERT(call->count < call->room);
     call->is_own[call->count] = true;
     call->at[call->count++] = string;
 }
 
-void tw__call_add_word(struct tw__call *call, enum tw__word word)
+void tw__redis_call_add_word(struct tw__redis_call *call, enum tw__redis_word word)
 {
-    tw__call_add_kept(call, tw__shared.calls->word[word]);
+    tw__redis_call_add_kept(call, tw__redis_shared.calls->word[word]);
 }
 
-void tw__call_add_about(struct tw__call *call, const struct tw__task *task)
+void tw__redis_call_add_about(struct tw__redis_call *call, const struct tw__redis_task *task)
 {
-    tw__call_add_word(call, TW__WORD_ID);
-    tw__call_add_own(call, tw__string_new(tw__task_id(task)));
-    tw__call_add_word(call, TW__WORD_DUE);
-    tw__call_add_kept(call, due_string(tw__shared.calls, tw__task_due(task)));
-    tw__call_add_word(call, TW__WORD_ATTEMPT);
-    if (tw__place_tries(tw__shared.schedules, task) == 0)
-        tw__call_add_word(call, TW__WORD_FIRST);
+    tw__redis_call_add_word(call, TW__REDIS_WORD_ID);
+    tw__redis_call_add_own(call, tw__redis_string_new(tw__redis_task_id(task)));
+    tw__redis_call_add_word(call, TW__REDIS_WORD_DUE);
+    tw__redis_call_add_kept(call, due_string(tw__redis_shared.calls, tw__redis_task_due(task)));
+    tw__redis_call_add_word(call, TW__REDIS_WORD_ATTEMPT);
+    if (tw__redis_place_tries(tw__redis_shared.schedules, task) == 0)
+        tw__redis_call_add_word(call, TW__REDIS_WORD_FIRST);
     else
-        tw__call_add_own(call, tw__string_of_number(tw__place_tries(tw__shared.schedules, task) + 1));
+        tw__redis_call_add_own(
+            call, tw__redis_string_of_number(tw__redis_place_tries(tw__redis_shared.schedules, task) + 1));
 }
 
-void tw__call_add_payload(struct tw__call *call, const struct tw__task *task)
+void tw__redis_call_add_payload(struct tw__redis_call *call, const struct tw__redis_task *task)
 {
-    struct tw__payload payload = tw__task_payload(task);
+    struct tw__redis_payload payload = tw__redis_task_payload(task);
     while (payload.count > 0)
-        tw__call_add_own(call, tw__string_new(tw__payload_next(&payload)));
+        tw__redis_call_add_own(call, tw__redis_string_new(tw__redis_payload_next(&payload)));
 }
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-/* Notes the server's answer: TW__DEFER_NONE, or why not, and the text of the error. */
-static void note_answer(struct tw__delivery *delivery, RedisModuleCallReply *reply)
+/* Notes the server's answer: TW__REDIS_DEFER_NONE, or why not, and the text of the error. */
+static void note_answer(struct tw__redis_delivery *delivery, RedisModuleCallReply *reply)
 {
     static const struct {
         const char *text;
-        enum tw__defer why;
+        enum tw__redis_defer why;
     } refusals[] = {
-        {"OOM ", TW__DEFER_OOM},
-        {"NOREPLICAS", TW__DEFER_REPLICAS},
-        {"MISCONF", TW__DEFER_DISK},
-        {"READONLY", TW__DEFER_ROLE},
-        {"MASTERDOWN", TW__DEFER_ROLE},
-        {"non local key", TW__DEFER_SLOT},
-        {"cluster is down", TW__DEFER_SLOT},
-        {"CLUSTERDOWN", TW__DEFER_SLOT},
+        {"OOM ", TW__REDIS_DEFER_OOM},
+        {"NOREPLICAS", TW__REDIS_DEFER_REPLICAS},
+        {"MISCONF", TW__REDIS_DEFER_DISK},
+        {"READONLY", TW__REDIS_DEFER_ROLE},
+        {"MASTERDOWN", TW__REDIS_DEFER_ROLE},
+        {"non local key", TW__REDIS_DEFER_SLOT},
+        {"cluster is down", TW__REDIS_DEFER_SLOT},
+        {"CLUSTERDOWN", TW__REDIS_DEFER_SLOT},
     };
-    delivery->why = TW__DEFER_NONE;
+    delivery->why = TW__REDIS_DEFER_NONE;
     delivery->error[0] = '\0';
     if (reply != NULL && RedisModule_CallReplyType(reply) != REDISMODULE_REPLY_ERROR)
         return;
-    struct tw__bytes text = {"the command is not there", strlen("the command is not there")}, given = {NULL, 0};
+    struct tw__redis_bytes text = {"the command is not there", strlen("the command is not there")},
+                           given = {NULL, 0};
     if (reply != NULL)
         given.at = RedisModule_CallReplyStringPtr(reply, &given.size);
     if (given.at != NULL)
         text = given;
     while (text.size > 0 && (text.at[text.size - 1] == '\r' || text.at[text.size - 1] == '\n'))
         text.size--;
-    if (text.size >= TW__ERROR_MAX)
-        text.size = TW__ERROR_MAX - 1;
-    snprintf(delivery->error, TW__ERROR_MAX, "%.*s", (int)text.size, text.at);
-    delivery->why = TW__DEFER_REFUSED;
+    if (text.size >= TW__REDIS_ERROR_MAX)
+        text.size = TW__REDIS_ERROR_MAX - 1;
+    snprintf(delivery->error, TW__REDIS_ERROR_MAX, "%.*s", (int)text.size, text.at);
+    delivery->why = TW__REDIS_DEFER_REFUSED;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         if (strstr(delivery->error, refusals[i].text) != NULL) {
             delivery->why = refusals[i].why;
@@ -162,50 +166,51 @@ static void note_answer(struct tw__delivery *delivery, RedisModuleCallReply *rep
 
 /* ---- other modules --------------------------------------------------------------------------------------- */
 
-void tw__delivery_init(struct tw__delivery *delivery, struct tw__batch *batch, struct tw__task *task,
-                       uint64_t now_ms)
+void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__redis_batch *batch,
+                             struct tw__redis_task *task, uint64_t now_ms)
 {
     delivery->batch = batch;
     delivery->task = task;
-    delivery->route = tw__route_of(tw__shared.schedules, task);
+    delivery->route = tw__redis_route_of(tw__redis_shared.schedules, task);
     delivery->schedule = delivery->route->schedule;
-    delivery->plan = tw__route_plan(delivery->route);
+    delivery->plan = tw__redis_route_plan(delivery->route);
     delivery->now_ms = now_ms;
 }
 
 /* From here on, until meanwhile(), whatever happens to the task is noted. Returns what meanwhile() wants. */
-static uint32_t watch(const struct tw__delivery *delivery)
+static uint32_t watch(const struct tw__redis_delivery *delivery)
 {
-    TW_ASSERT(tw__shared.batch == delivery->batch && tw__shared.schedules->delivering == NULL);
-    tw__shared.schedules->delivering = delivery->task;
+    TW_ASSERT(tw__redis_shared.batch == delivery->batch && tw__redis_shared.schedules->delivering == NULL);
+    tw__redis_shared.schedules->delivering = delivery->task;
     return delivery->batch->settled;
 }
 
-static enum tw__meanwhile meanwhile(const struct tw__delivery *delivery, uint32_t settled)
+static enum tw__redis_meanwhile meanwhile(const struct tw__redis_delivery *delivery, uint32_t settled)
 {
-    bool same = tw__shared.schedules->delivering == delivery->task && delivery->schedule->attached;
-    tw__shared.schedules->delivering = NULL;
+    bool same = tw__redis_shared.schedules->delivering == delivery->task && delivery->schedule->attached;
+    tw__redis_shared.schedules->delivering = NULL;
     TW_ASSERT(same || delivery->batch->settled != settled);
     if (!same)
-        return TW__GONE;
-    return delivery->batch->settled == settled ? TW__UNSEEN : TW__SEEN;
+        return TW__REDIS_GONE;
+    return delivery->batch->settled == settled ? TW__REDIS_UNSEEN : TW__REDIS_SEEN;
 }
 
-enum tw__meanwhile tw__call_key(struct tw__delivery *delivery)
+enum tw__redis_meanwhile tw__redis_call_key(struct tw__redis_delivery *delivery)
 {
     uint32_t settled = watch(delivery);
-    bool there = tw__keys_has(delivery->batch->ctx, delivery->schedule);
-    enum tw__meanwhile others = meanwhile(delivery, settled);
-    return there ? others : TW__GONE;
+    bool there = tw__redis_keys_has(delivery->batch->ctx, delivery->schedule);
+    enum tw__redis_meanwhile others = meanwhile(delivery, settled);
+    return there ? others : TW__REDIS_GONE;
 }
 
-enum tw__meanwhile tw__call_send(struct tw__call *call, const char *command, struct tw__delivery *delivery)
+enum tw__redis_meanwhile tw__redis_call_send(struct tw__redis_call *call, const char *command,
+                                             struct tw__redis_delivery *delivery)
 {
     uint32_t settled = watch(delivery);
     RedisModuleCallReply *reply =
         RedisModule_Call(delivery->batch->ctx, command, "!ESv", call->at, call->count);
     note_answer(delivery, reply);
-    enum tw__meanwhile others = meanwhile(delivery, settled);
+    enum tw__redis_meanwhile others = meanwhile(delivery, settled);
     if (reply != NULL)
         RedisModule_FreeCallReply(reply);
     call_fini(call);

@@ -26,23 +26,26 @@
 static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
-    struct tw__schedule *schedule;
+    struct tw__redis_schedule *schedule;
     long long cancelled = 0;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
-    struct tw__task *found = NULL; /* taken out one step later, when what lies beside it has been fetched */
-    uint64_t found_hash = 0, hash = tw__schedule_foresee(tw__shared.schedules, tw__string_bytes(argv[2]));
-    if (!tw__keys_open(ctx, argv[1], &key, &schedule))
+    struct tw__redis_task *found =
+        NULL; /* taken out one step later, when what lies beside it has been fetched */
+    uint64_t found_hash = 0,
+             hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
+    if (!tw__redis_keys_open(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     for (int i = 2; i < argc && schedule != NULL; i++) {
-        tw__schedule_foresee_task(tw__shared.schedules, hash);
-        uint64_t next =
-            i + 1 < argc ? tw__schedule_foresee(tw__shared.schedules, tw__string_bytes(argv[i + 1])) : 0;
-        struct tw__task *task = tw__schedule_find(schedule, hash, tw__string_bytes(argv[i]));
+        tw__redis_schedule_foresee_task(tw__redis_shared.schedules, hash);
+        uint64_t next = i + 1 < argc ? tw__redis_schedule_foresee(tw__redis_shared.schedules,
+                                                                  tw__redis_string_bytes(argv[i + 1]))
+                                     : 0;
+        struct tw__redis_task *task = tw__redis_schedule_find(schedule, hash, tw__redis_string_bytes(argv[i]));
         if (task != NULL && task != found) {
-            tw__place_prefetch(task);
+            tw__redis_place_prefetch(task);
             if (found != NULL)
-                tw__schedule_remove(schedule, found, found_hash);
+                tw__redis_schedule_remove(schedule, found, found_hash);
             found = task;
             found_hash = hash;
             cancelled++;
@@ -52,10 +55,10 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     RedisModule_CloseKey(key);
     if (cancelled > 0) {
         RedisModule_ReplicateVerbatim(ctx);
-        tw__schedule_remove(schedule, found, found_hash);
-        tw__shared.counts.cancelled += (uint64_t)cancelled;
-        tw__keys_changed(ctx, argv[1], "tw.cancel");
-        tw__keys_remove_if_empty(ctx, argv[1], false);
+        tw__redis_schedule_remove(schedule, found, found_hash);
+        tw__redis_shared.counts.cancelled += (uint64_t)cancelled;
+        tw__redis_keys_changed(ctx, argv[1], "tw.cancel");
+        tw__redis_keys_remove_if_empty(ctx, argv[1], false);
     }
     return RedisModule_ReplyWithLongLong(ctx, cancelled);
 }
@@ -70,56 +73,56 @@ static void replicate_move(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         return;
     }
     RedisModuleString *time = RedisModule_CreateStringFromLongLong(NULL, (long long)due);
-    RedisModule_Replicate(ctx, "TW.MOVE", "ssss", argv[1], argv[2], tw__shared.at, time);
+    RedisModule_Replicate(ctx, "TW.MOVE", "ssss", argv[1], argv[2], tw__redis_shared.at, time);
     RedisModule_FreeString(NULL, time);
 }
 
 /* Whether the caller may write the target of the task. False: the error has been sent. */
-static bool may_move(RedisModuleCtx *ctx, const struct tw__task *task)
+static bool may_move(RedisModuleCtx *ctx, const struct tw__redis_task *task)
 {
-    struct tw__caller caller;
-    tw__caller_init(&caller, ctx);
-    bool may = tw__caller_may_deliver(&caller, tw__route_of(tw__shared.schedules, task));
+    struct tw__redis_caller caller;
+    tw__redis_caller_init(&caller, ctx);
+    bool may = tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.schedules, task));
     if (!may)
-        tw__caller_error(&caller, ctx);
-    tw__caller_fini(&caller);
+        tw__redis_caller_error(&caller, ctx);
+    tw__redis_caller_fini(&caller);
     return may;
 }
 
 static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
-    struct tw__schedule *schedule;
-    uint64_t now_ms = tw__now_ms(), due;
+    struct tw__redis_schedule *schedule;
+    uint64_t now_ms = tw__redis_now_ms(), due;
     bool absolute;
-    enum tw__condition condition = TW__ALWAYS;
+    enum tw__redis_condition condition = TW__REDIS_ALWAYS;
     if (argc < 5 || argc > 6)
         return RedisModule_WrongArity(ctx);
-    uint64_t hash = tw__schedule_foresee(tw__shared.schedules, tw__string_bytes(argv[2]));
-    if (!tw__argument_time(ctx, argv + 3, now_ms, &due, &absolute))
+    uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
+    if (!tw__redis_argument_time(ctx, argv + 3, now_ms, &due, &absolute))
         return REDISMODULE_OK;
-    tw__schedule_foresee_task(tw__shared.schedules, hash);
-    if (argc == 6 && (!tw__argument_condition(argv[5], &condition) || condition == TW__ONLY_NEW ||
-                      condition == TW__ONLY_OLD))
-        return tw__argument_error(ctx, argv[5], "the option", "GT or LT");
-    if (!tw__keys_open(ctx, argv[1], &key, &schedule))
+    tw__redis_schedule_foresee_task(tw__redis_shared.schedules, hash);
+    if (argc == 6 && (!tw__redis_argument_condition(argv[5], &condition) || condition == TW__REDIS_ONLY_NEW ||
+                      condition == TW__REDIS_ONLY_OLD))
+        return tw__redis_argument_error(ctx, argv[5], "the option", "GT or LT");
+    if (!tw__redis_keys_open(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
-    struct tw__bytes id = tw__string_bytes(argv[2]);
-    struct tw__task *task = schedule == NULL ? NULL : tw__schedule_find(schedule, hash, id);
+    struct tw__redis_bytes id = tw__redis_string_bytes(argv[2]);
+    struct tw__redis_task *task = schedule == NULL ? NULL : tw__redis_schedule_find(schedule, hash, id);
     RedisModule_CloseKey(key);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
     if (!may_move(ctx, task))
         return REDISMODULE_OK;
-    bool moves = tw__condition_allows(condition, task, due);
+    bool moves = tw__redis_condition_allows(condition, task, due);
     if (moves) {
-        tw__place_prefetch(task);
+        tw__redis_place_prefetch(task);
         replicate_move(ctx, argv, argc, absolute, due);
-        tw__place_refile(tw__shared.schedules, task, due, now_ms);
-        tw__task_set_tries(task, 0);
-        tw__shared.counts.moved++;
-        tw__alarm_at(due);
-        tw__keys_changed(ctx, argv[1], "tw.move");
+        tw__redis_place_refile(tw__redis_shared.schedules, task, due, now_ms);
+        tw__redis_task_set_tries(task, 0);
+        tw__redis_shared.counts.moved++;
+        tw__redis_alarm_at(due);
+        tw__redis_keys_changed(ctx, argv[1], "tw.move");
     }
     return RedisModule_ReplyWithLongLong(ctx, moves);
 }
@@ -131,27 +134,28 @@ enum { DRAIN_MAX = 10000 };
 static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
-    struct tw__schedule *schedule;
-    uint64_t limit = (uint64_t)tw__config.tasks_per_tick, delivered = 0;
-    struct tw__option options[] = {{"LIMIT", NULL}, {NULL, NULL}};
+    struct tw__redis_schedule *schedule;
+    uint64_t limit = (uint64_t)tw__redis_config.tasks_per_tick, delivered = 0;
+    struct tw__redis_option options[] = {{"LIMIT", NULL}, {NULL, NULL}};
     if (limit > DRAIN_MAX)
         limit = DRAIN_MAX;
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__argument_options(ctx, argv + 2, argc - 2, options, "LIMIT n") ||
-        !tw__argument_option_number(ctx, &options[0], 1, DRAIN_MAX, &limit) ||
-        !tw__keys_open(ctx, argv[1], &key, &schedule))
+    if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "LIMIT n") ||
+        !tw__redis_argument_option_number(ctx, &options[0], 1, DRAIN_MAX, &limit) ||
+        !tw__redis_keys_open(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
-    if (tw__loading())
-        return tw__keys_reply_loading(ctx);
-    if (tw__shared.batch != NULL)
+    if (tw__redis_loading())
+        return tw__redis_keys_reply_loading(ctx);
+    if (tw__redis_shared.batch != NULL)
         return RedisModule_ReplyWithError(ctx, "ERR TW.DRAIN within a delivery: expected a call after it");
-    enum tw__drained drained = schedule == NULL ? TW__DRAINED : tw__drain(ctx, schedule, limit, &delivered);
-    tw__alarm_next();
-    if (drained == TW__DRAIN_FORBIDDEN)
+    enum tw__redis_drained drained =
+        schedule == NULL ? TW__REDIS_DRAINED : tw__redis_drain(ctx, schedule, limit, &delivered);
+    tw__redis_alarm_next();
+    if (drained == TW__REDIS_DRAIN_FORBIDDEN)
         return REDISMODULE_OK;
-    if (drained == TW__DRAINED_NONE_YET)
+    if (drained == TW__REDIS_DRAINED_NONE_YET)
         return RedisModule_ReplyWithError(ctx,
                                           "ERR TW.DRAIN met only targets that refuse, so far: expected another "
                                           "call, which goes on behind them");
@@ -160,18 +164,21 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
 
 /* ---- registering ----------------------------------------------------------------------------------------- */
 
-int tw__commands_register(RedisModuleCtx *ctx)
+int tw__redis_commands_register(RedisModuleCtx *ctx)
 {
     static const struct {
         const char *name, *flags;
         RedisModuleCmdFunc call;
         int last_key;
     } commands[] = {
-        {"tw.add", "write deny-oom fast", tw__add_command, 2}, {"tw.cancel", "write fast", command_cancel, 1},
-        {"tw.move", "write deny-oom fast", command_move, 1},   {"tw.drain", "write deny-oom", command_drain, 1},
-        {"tw.fired", "write", tw__fired_command, 1},           {"tw.load", "write", tw__load_command, 1},
+        {"tw.add", "write deny-oom fast", tw__redis_add_command, 2},
+        {"tw.cancel", "write fast", command_cancel, 1},
+        {"tw.move", "write deny-oom fast", command_move, 1},
+        {"tw.drain", "write deny-oom", command_drain, 1},
+        {"tw.fired", "write", tw__redis_fired_command, 1},
+        {"tw.load", "write", tw__redis_load_command, 1},
     };
-    tw__shared.at = RedisModule_CreateString(NULL, "AT", 2);
+    tw__redis_shared.at = RedisModule_CreateString(NULL, "AT", 2);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (RedisModule_CreateCommand(ctx, commands[i].name, commands[i].call, commands[i].flags, 1,
                                       commands[i].last_key, 1) != REDISMODULE_OK)

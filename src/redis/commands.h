@@ -7,6 +7,6 @@
 
 #include <redismodule.h>
 
-int tw__commands_register(RedisModuleCtx *ctx);
+int tw__redis_commands_register(RedisModuleCtx *ctx);
 
 #endif

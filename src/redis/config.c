@@ -10,18 +10,18 @@
 
 #include "schedules/task.h"
 
-struct tw__config tw__config;
+struct tw__redis_config tw__redis_config;
 
 static const struct setting {
     const char *name;
     long long *value;
     long long usual, min, max;
 } settings[] = {
-    {"tasks-per-tick", &tw__config.tasks_per_tick, 1000, 1, 100000},
-    {"us-per-tick", &tw__config.us_per_tick, 1200, 100, 1000000},
-    {"dead-letter-tries", &tw__config.dead_letter_tries, 3, 1, TW__TRIES_MAX},
-    {"default-maxlen", &tw__config.default_maxlen, 0, 0, INT64_MAX},
-    {"retry-ms", &tw__config.retry_ms, 100, 1, 5000},
+    {"tasks-per-tick", &tw__redis_config.tasks_per_tick, 1000, 1, 100000},
+    {"us-per-tick", &tw__redis_config.us_per_tick, 1200, 100, 1000000},
+    {"dead-letter-tries", &tw__redis_config.dead_letter_tries, 3, 1, TW__REDIS_TRIES_MAX},
+    {"default-maxlen", &tw__redis_config.default_maxlen, 0, 0, INT64_MAX},
+    {"retry-ms", &tw__redis_config.retry_ms, 100, 1, 5000},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
@@ -75,7 +75,7 @@ static bool read_argument(RedisModuleCtx *ctx, RedisModuleString *name, RedisMod
     return false;
 }
 
-int tw__config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     for (size_t i = 0; i < SETTINGS; i++)
         if (register_setting(ctx, &settings[i]) != REDISMODULE_OK)
@@ -90,7 +90,8 @@ int tw__config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 /* ---- the server's ---------------------------------------------------------------------------------------- */
 
-void tw__config_of_server(RedisModuleCtx *ctx, const char *name, const char *usual, char *value, size_t room)
+void tw__redis_config_of_server(RedisModuleCtx *ctx, const char *name, const char *usual, char *value,
+                                size_t room)
 {
     size_t size = strlen(usual);
     const char *text = usual;

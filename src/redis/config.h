@@ -8,15 +8,16 @@
 #include <redismodule.h>
 #include <stddef.h>
 
-struct tw__config {
+struct tw__redis_config {
     long long tasks_per_tick, us_per_tick, dead_letter_tries, default_maxlen, retry_ms;
 };
-extern struct tw__config tw__config;
+extern struct tw__redis_config tw__redis_config;
 
 /* Has the server know the settings, and reads the arguments that the module was loaded with. */
-int tw__config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
+int tw__redis_config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 /* Reads a setting of the server's; `usual` where CONFIG has been renamed. */
-void tw__config_of_server(RedisModuleCtx *ctx, const char *name, const char *usual, char *value, size_t room);
+void tw__redis_config_of_server(RedisModuleCtx *ctx, const char *name, const char *usual, char *value,
+                                size_t room);
 
 #endif

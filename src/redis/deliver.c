@@ -39,67 +39,68 @@ enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000 };
 
 /* ---- a batch --------------------------------------------------------------------------------------------- */
 
-enum tw__defer tw__deliver_allowed(RedisModuleCtx *ctx)
+enum tw__redis_defer tw__redis_deliver_allowed(RedisModuleCtx *ctx)
 {
     int flags = RedisModule_GetContextFlags(ctx);
-    if (tw__loading() || !(flags & REDISMODULE_CTX_FLAGS_MASTER) ||
-        (flags & (TW__LOADING | REDISMODULE_CTX_FLAGS_READONLY)))
-        return TW__DEFER_ROLE;
+    if (tw__redis_loading() || !(flags & REDISMODULE_CTX_FLAGS_MASTER) ||
+        (flags & (TW__REDIS_LOADING | REDISMODULE_CTX_FLAGS_READONLY)))
+        return TW__REDIS_DEFER_ROLE;
     if (RedisModule_AvoidReplicaTraffic())
-        return TW__DEFER_PAUSE;
+        return TW__REDIS_DEFER_PAUSE;
     if ((flags & REDISMODULE_CTX_FLAGS_OOM) && !(flags & REDISMODULE_CTX_FLAGS_EVICT))
-        return TW__DEFER_OOM;
-    return TW__DEFER_NONE;
+        return TW__REDIS_DEFER_OOM;
+    return TW__REDIS_DEFER_NONE;
 }
 
-void tw__deliver_begin(struct tw__batch *batch, RedisModuleCtx *ctx)
+void tw__redis_deliver_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx)
 {
-    tw__batch_begin(batch, ctx);
+    tw__redis_batch_begin(batch, ctx);
 }
 
-void tw__deliver_finish(struct tw__batch *batch)
+void tw__redis_deliver_finish(struct tw__redis_batch *batch)
 {
     int db = RedisModule_GetSelectedDb(batch->ctx);
-    for (struct tw__told *one = tw__batch_release(batch), *following; one != NULL; one = following) {
+    for (struct tw__redis_told *one = tw__redis_batch_release(batch), *following; one != NULL;
+         one = following) {
         following = one->following;
         RedisModule_SelectDb(batch->ctx, one->db);
-        tw__keys_changed(batch->ctx, one->name, "tw.fired");
-        tw__keys_remove_if_empty(batch->ctx, one->name, true);
+        tw__redis_keys_changed(batch->ctx, one->name, "tw.fired");
+        tw__redis_keys_remove_if_empty(batch->ctx, one->name, true);
         RedisModule_FreeString(NULL, one->name);
         RedisModule_Free(one);
     }
     RedisModule_SelectDb(batch->ctx, db);
-    tw__batch_end(batch);
+    tw__redis_batch_end(batch);
 }
 
 /* ---- done ------------------------------------------------------------------------------------------------ */
 
 /* One delivery less to make: the task leaves, or is filed for its next time. */
-static void done(struct tw__delivery *delivery)
+static void done(struct tw__redis_delivery *delivery)
 {
-    uint64_t every = tw__task_every(delivery->task), times = tw__task_times(delivery->task);
+    uint64_t every = tw__redis_task_every(delivery->task), times = tw__redis_task_times(delivery->task);
     if (every == 0)
-        tw__batch_leave(delivery->batch, delivery->schedule, delivery->task);
+        tw__redis_batch_leave(delivery->batch, delivery->schedule, delivery->task);
     else
-        tw__batch_rearm(delivery->batch, delivery->schedule, delivery->task,
-                        tw__add_saturating(tw__task_due(delivery->task), every),
-                        times == TW__FOR_EVER ? times : times - 1, delivery->now_ms);
+        tw__redis_batch_rearm(delivery->batch, delivery->schedule, delivery->task,
+                              tw__add_saturating(tw__redis_task_due(delivery->task), every),
+                              times == TW__REDIS_FOR_EVER ? times : times - 1, delivery->now_ms);
 }
 
 /* A delivery was given up. A task that no Stream will ever take leaves, though it repeats. */
-static void gave_up(struct tw__delivery *delivery)
+static void gave_up(struct tw__redis_delivery *delivery)
 {
-    if (tw__letter_is_too_big(delivery))
-        tw__batch_leave(delivery->batch, delivery->schedule, delivery->task);
+    if (tw__redis_letter_is_too_big(delivery))
+        tw__redis_batch_leave(delivery->batch, delivery->schedule, delivery->task);
     else
         done(delivery);
 }
 
 /* The target has the task. */
-static void delivered(struct tw__delivery *delivery)
+static void delivered(struct tw__redis_delivery *delivery)
 {
     delivery->route->wait_ms = 0;
-    tw__shared.counts.fired++;
+    tw__redis_shared.counts.fired++;
     delivery->schedule->fired++;
     done(delivery);
 }
@@ -107,151 +108,154 @@ static void delivered(struct tw__delivery *delivery)
 /* ---- being late ------------------------------------------------------------------------------------------ */
 
 /* LATE DROP: passes over the times that are too long ago. Returns whether the task is done. */
-static bool drop_late(struct tw__delivery *delivery)
+static bool drop_late(struct tw__redis_delivery *delivery)
 {
-    struct tw__task *task = delivery->task;
-    uint64_t due = tw__task_due(task), every = tw__task_every(task), late_ms = delivery->plan.late_ms;
-    if (delivery->plan.late != TW__LATE_DROP || due >= delivery->now_ms || delivery->now_ms - due <= late_ms)
+    struct tw__redis_task *task = delivery->task;
+    uint64_t due = tw__redis_task_due(task), every = tw__redis_task_every(task),
+             late_ms = delivery->plan.late_ms;
+    if (delivery->plan.late != TW__REDIS_LATE_DROP || due >= delivery->now_ms ||
+        delivery->now_ms - due <= late_ms)
         return false;
     uint64_t periods = every == 0 ? 1 : (delivery->now_ms - due - late_ms - 1) / every + 1;
-    tw__shared.counts.dropped += periods;
+    tw__redis_shared.counts.dropped += periods;
     if (every == 0)
-        tw__batch_leave(delivery->batch, delivery->schedule, task);
+        tw__redis_batch_leave(delivery->batch, delivery->schedule, task);
     else
-        tw__batch_rearm(delivery->batch, delivery->schedule, task, due + periods * every, tw__task_times(task),
-                        delivery->now_ms);
+        tw__redis_batch_rearm(delivery->batch, delivery->schedule, task, due + periods * every,
+                              tw__redis_task_times(task), delivery->now_ms);
     return true;
 }
 
 /* LATE COALESCE: of the periods that were missed the latest counts. Returns how many come before it. */
-static uint64_t missed_periods(const struct tw__delivery *delivery)
+static uint64_t missed_periods(const struct tw__redis_delivery *delivery)
 {
-    uint64_t due = tw__task_due(delivery->task), every = tw__task_every(delivery->task);
-    bool missed = delivery->plan.late == TW__LATE_COALESCE && every > 0 && due < delivery->now_ms;
+    uint64_t due = tw__redis_task_due(delivery->task), every = tw__redis_task_every(delivery->task);
+    bool missed = delivery->plan.late == TW__REDIS_LATE_COALESCE && every > 0 && due < delivery->now_ms;
     return missed ? (delivery->now_ms - due) / every : 0;
 }
 
 /* ---- the target ------------------------------------------------------------------------------------------ */
 
-static enum tw__meanwhile call_rpush(struct tw__delivery *delivery)
+static enum tw__redis_meanwhile call_rpush(struct tw__redis_delivery *delivery)
 {
-    struct tw__call call;
-    tw__call_init(&call, tw__task_payload(delivery->task).count + 1);
-    tw__call_add_kept(&call, tw__string_of_target(delivery->route));
-    tw__call_add_payload(&call, delivery->task);
-    return tw__call_send(&call, "RPUSH", delivery);
+    struct tw__redis_call call;
+    tw__redis_call_init(&call, tw__redis_task_payload(delivery->task).count + 1);
+    tw__redis_call_add_kept(&call, tw__redis_string_of_target(delivery->route));
+    tw__redis_call_add_payload(&call, delivery->task);
+    return tw__redis_call_send(&call, "RPUSH", delivery);
 }
 
-static enum tw__meanwhile call_xadd(struct tw__delivery *delivery)
+static enum tw__redis_meanwhile call_xadd(struct tw__redis_delivery *delivery)
 {
-    struct tw__call call;
+    struct tw__redis_call call;
     uint64_t maxlen = delivery->plan.maxlen;
-    tw__call_init(&call, tw__task_payload(delivery->task).count + 16);
-    tw__call_add_kept(&call, tw__string_of_target(delivery->route));
+    tw__redis_call_init(&call, tw__redis_task_payload(delivery->task).count + 16);
+    tw__redis_call_add_kept(&call, tw__redis_string_of_target(delivery->route));
     if (maxlen == 0)
-        maxlen = (uint64_t)tw__config.default_maxlen;
+        maxlen = (uint64_t)tw__redis_config.default_maxlen;
     if (maxlen != 0) {
-        tw__call_add_word(&call, TW__WORD_MAXLEN);
-        tw__call_add_word(&call, TW__WORD_ABOUT);
-        tw__call_add_own(&call, tw__string_of_number(maxlen));
+        tw__redis_call_add_word(&call, TW__REDIS_WORD_MAXLEN);
+        tw__redis_call_add_word(&call, TW__REDIS_WORD_ABOUT);
+        tw__redis_call_add_own(&call, tw__redis_string_of_number(maxlen));
     }
-    tw__call_add_word(&call, TW__WORD_NEW_ID);
-    tw__call_add_about(&call, delivery->task);
-    tw__call_add_payload(&call, delivery->task);
-    return tw__call_send(&call, "XADD", delivery);
+    tw__redis_call_add_word(&call, TW__REDIS_WORD_NEW_ID);
+    tw__redis_call_add_about(&call, delivery->task);
+    tw__redis_call_add_payload(&call, delivery->task);
+    return tw__redis_call_send(&call, "XADD", delivery);
 }
 
 /* Makes the call; `missed` periods are passed over. */
-static enum tw__meanwhile call_target(struct tw__delivery *delivery, uint64_t missed)
+static enum tw__redis_meanwhile call_target(struct tw__redis_delivery *delivery, uint64_t missed)
 {
-    struct tw__task *task = delivery->task;
-    uint64_t due = tw__task_due(task);
+    struct tw__redis_task *task = delivery->task;
+    uint64_t due = tw__redis_task_due(task);
     if (missed > 0)
-        tw__task_set_due(task, due + missed * tw__task_every(task));
-    enum tw__meanwhile others = delivery->plan.kind == TW__LIST ? call_rpush(delivery) : call_xadd(delivery);
-    if (others == TW__GONE)
-        tw__shared.counts.fired += delivery->why == TW__DEFER_NONE;
-    else if (missed > 0 && delivery->why != TW__DEFER_NONE)
-        tw__task_set_due(task, due); /* nothing has happened: the task is what replicas have */
+        tw__redis_task_set_due(task, due + missed * tw__redis_task_every(task));
+    enum tw__redis_meanwhile others =
+        delivery->plan.kind == TW__REDIS_LIST ? call_rpush(delivery) : call_xadd(delivery);
+    if (others == TW__REDIS_GONE)
+        tw__redis_shared.counts.fired += delivery->why == TW__REDIS_DEFER_NONE;
+    else if (missed > 0 && delivery->why != TW__REDIS_DEFER_NONE)
+        tw__redis_task_set_due(task, due); /* nothing has happened: the task is what replicas have */
     else
-        tw__shared.counts.coalesced += missed;
+        tw__redis_shared.counts.coalesced += missed;
     return others;
 }
 
 /* ---- refusals -------------------------------------------------------------------------------------------- */
 
 /* The route waits, and this task first of all that are held by it. */
-static void make_wait(struct tw__delivery *delivery, uint64_t most_ms)
+static void make_wait(struct tw__redis_delivery *delivery, uint64_t most_ms)
 {
-    struct tw__route *route = delivery->route;
-    tw__shared.counts.deferred[delivery->why]++;
-    route->wait_ms = route->wait_ms == 0 ? (uint64_t)tw__config.retry_ms : route->wait_ms * 2;
+    struct tw__redis_route *route = delivery->route;
+    tw__redis_shared.counts.deferred[delivery->why]++;
+    route->wait_ms = route->wait_ms == 0 ? (uint64_t)tw__redis_config.retry_ms : route->wait_ms * 2;
     if (route->wait_ms > most_ms)
         route->wait_ms = most_ms;
-    tw__place_hold_first(tw__shared.schedules, delivery->task,
-                         RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms);
+    tw__redis_place_hold_first(tw__redis_shared.schedules, delivery->task,
+                               RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms);
 }
 
 /* Not even the dead letters can say which task it was: that leaves the count, and the server's log. */
-static void drop_too_big(struct tw__delivery *delivery)
+static void drop_too_big(struct tw__redis_delivery *delivery)
 {
-    tw__letter_log_none(delivery);
-    tw__shared.counts.dropped++;
+    tw__redis_letter_log_none(delivery);
+    tw__redis_shared.counts.dropped++;
     gave_up(delivery);
 }
 
 /* The last try was refused, with `error`. */
-static enum tw__defer give_up(struct tw__delivery *delivery)
+static enum tw__redis_defer give_up(struct tw__redis_delivery *delivery)
 {
-    enum tw__letter letter = tw__letter_of(delivery);
-    if (letter == TW__LETTER_NONE) {
+    enum tw__redis_letter letter = tw__redis_letter_of(delivery);
+    if (letter == TW__REDIS_LETTER_NONE) {
         drop_too_big(delivery);
-        return TW__DEFER_NONE;
+        return TW__REDIS_DEFER_NONE;
     }
-    enum tw__meanwhile others = tw__letter_send(delivery, letter);
-    tw__shared.counts.dead += delivery->why == TW__DEFER_NONE;
-    if (others == TW__GONE)
-        return TW__DEFER_NONE;
+    enum tw__redis_meanwhile others = tw__redis_letter_send(delivery, letter);
+    tw__redis_shared.counts.dead += delivery->why == TW__REDIS_DEFER_NONE;
+    if (others == TW__REDIS_GONE)
+        return TW__REDIS_DEFER_NONE;
     switch (delivery->why) {
-    case TW__DEFER_NONE:
+    case TW__REDIS_DEFER_NONE:
         delivery->schedule->dead++;
         delivery->route->wait_ms = 0; /* the next task's tries begin with the first wait */
         gave_up(delivery);
-        return TW__DEFER_NONE;
-    case TW__DEFER_REFUSED:
-    case TW__DEFER_SLOT:
+        return TW__REDIS_DEFER_NONE;
+    case TW__REDIS_DEFER_REFUSED:
+    case TW__REDIS_DEFER_SLOT:
         make_wait(delivery, WAIT_MAX_MS);
-        return TW__DEFER_NONE;
+        return TW__REDIS_DEFER_NONE;
     default:
         return delivery->why;
     }
 }
 
 /* A refusal for good: one try more, of this task and of all that are held behind it. */
-static enum tw__defer refused(struct tw__delivery *delivery)
+static enum tw__redis_defer refused(struct tw__redis_delivery *delivery)
 {
-    uint32_t tries = tw__place_tries(tw__shared.schedules, delivery->task);
-    if (tries + 1 >= (uint32_t)tw__config.dead_letter_tries)
+    uint32_t tries = tw__redis_place_tries(tw__redis_shared.schedules, delivery->task);
+    if (tries + 1 >= (uint32_t)tw__redis_config.dead_letter_tries)
         return give_up(delivery);
     if (tries == 0)
         delivery->route->wait_ms = 0; /* what was waited for another task does not count */
     make_wait(delivery, WAIT_MAX_MS);
     delivery->route->waits++;
-    return TW__DEFER_NONE;
+    return TW__REDIS_DEFER_NONE;
 }
 
 /* What becomes of the task, by the target's answer. */
-static enum tw__defer decide(struct tw__delivery *delivery)
+static enum tw__redis_defer decide(struct tw__redis_delivery *delivery)
 {
     switch (delivery->why) {
-    case TW__DEFER_NONE:
-        tw__lateness_count(tw__task_due(delivery->task));
+    case TW__REDIS_DEFER_NONE:
+        tw__redis_lateness_count(tw__redis_task_due(delivery->task));
         delivered(delivery);
-        return TW__DEFER_NONE;
-    case TW__DEFER_SLOT:
+        return TW__REDIS_DEFER_NONE;
+    case TW__REDIS_DEFER_SLOT:
         make_wait(delivery, SLOT_WAIT_MAX_MS);
-        return TW__DEFER_NONE;
-    case TW__DEFER_REFUSED:
+        return TW__REDIS_DEFER_NONE;
+    case TW__REDIS_DEFER_REFUSED:
         return refused(delivery);
     default:
         return delivery->why;
@@ -261,44 +265,45 @@ static enum tw__defer decide(struct tw__delivery *delivery)
 /* ---- delivery -------------------------------------------------------------------------------------------- */
 
 /* The schedule joins the batch. False: it is not a key's value any more. */
-static bool join(struct tw__delivery *delivery)
+static bool join(struct tw__redis_delivery *delivery)
 {
     if (delivery->schedule->in_batch)
         return true;
-    if (tw__call_key(delivery) == TW__GONE)
+    if (tw__redis_call_key(delivery) == TW__REDIS_GONE)
         return false; /* its time to live was over: the schedule is detached by now, with this task */
-    tw__batch_touch(delivery->batch, delivery->schedule);
+    tw__redis_batch_touch(delivery->batch, delivery->schedule);
     return true;
 }
 
-enum tw__defer tw__deliver(struct tw__batch *batch, struct tw__task *task, enum tw__taken taken,
-                           uint64_t now_ms)
+enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task *task,
+                                       enum tw__redis_taken taken, uint64_t now_ms)
 {
-    struct tw__delivery delivery;
-    TW_ASSERT(!tw__task_filed(task));
-    if (taken != TW__TAKEN_PROBE && tw__place_is_blocked(tw__shared.schedules, task)) {
-        tw__place_hold(tw__shared.schedules,
-                       task); /* behind the one that was refused, so that their order holds */
-        return TW__DEFER_NONE;
+    struct tw__redis_delivery delivery;
+    TW_ASSERT(!tw__redis_task_filed(task));
+    if (taken != TW__REDIS_TAKEN_PROBE && tw__redis_place_is_blocked(tw__redis_shared.schedules, task)) {
+        tw__redis_place_hold(tw__redis_shared.schedules,
+                             task); /* behind the one that was refused, so that their order holds */
+        return TW__REDIS_DEFER_NONE;
     }
-    tw__delivery_init(&delivery, batch, task, now_ms);
+    tw__redis_delivery_init(&delivery, batch, task, now_ms);
     RedisModule_SelectDb(batch->ctx, delivery.schedule->db);
     if (!join(&delivery) || drop_late(&delivery))
-        return TW__DEFER_NONE;
-    if (tw__letter_is_too_big(&delivery)) {
-        tw__letter_too_big_error(&delivery); /* the size is known, so there is no first try */
+        return TW__REDIS_DEFER_NONE;
+    if (tw__redis_letter_is_too_big(&delivery)) {
+        tw__redis_letter_too_big_error(&delivery); /* the size is known, so there is no first try */
         return give_up(&delivery);
     }
-    return call_target(&delivery, missed_periods(&delivery)) == TW__GONE ? TW__DEFER_NONE : decide(&delivery);
+    return call_target(&delivery, missed_periods(&delivery)) == TW__REDIS_GONE ? TW__REDIS_DEFER_NONE
+                                                                               : decide(&delivery);
 }
 
-enum tw__meanwhile tw__deliver_early(struct tw__delivery *delivery)
+enum tw__redis_meanwhile tw__redis_deliver_early(struct tw__redis_delivery *delivery)
 {
-    TW_ASSERT(tw__task_filed(delivery->task));
+    TW_ASSERT(tw__redis_task_filed(delivery->task));
     RedisModule_SelectDb(delivery->batch->ctx, delivery->schedule->db);
-    enum tw__meanwhile others = call_target(delivery, 0);
-    if (others != TW__GONE && delivery->why == TW__DEFER_NONE) {
-        tw__place_unfile(tw__shared.schedules, delivery->task);
+    enum tw__redis_meanwhile others = call_target(delivery, 0);
+    if (others != TW__REDIS_GONE && delivery->why == TW__REDIS_DEFER_NONE) {
+        tw__redis_place_unfile(tw__redis_shared.schedules, delivery->task);
         delivered(delivery);
     }
     return others;

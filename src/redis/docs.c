@@ -240,7 +240,7 @@ static const struct {
      }},
 };
 
-int tw__docs_register(RedisModuleCtx *ctx)
+int tw__redis_docs_register(RedisModuleCtx *ctx)
 {
     /* Redis 7.2 and later: Redis 7.0 puts the commands of modules into no category. */
     int (*set_categories)(RedisModuleCommand *, const char *) = NULL;

@@ -7,6 +7,6 @@
 
 #include <redismodule.h>
 
-int tw__docs_register(RedisModuleCtx *ctx);
+int tw__redis_docs_register(RedisModuleCtx *ctx);
 
 #endif

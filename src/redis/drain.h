@@ -8,16 +8,16 @@
 #include "shared.h"
 
 /* To be called when the module is loaded. */
-void tw__drain_start(void);
+void tw__redis_drain_start(void);
 
-enum tw__drained {
-    TW__DRAINED,          /* *delivered says how many; 0: none can be */
-    TW__DRAINED_NONE_YET, /* the time was over while each was refused: the next call goes on behind these */
-    TW__DRAIN_FORBIDDEN /* the caller may not write the target of one: none was delivered, the error was sent */
+enum tw__redis_drained {
+    TW__REDIS_DRAINED,          /* *delivered says how many; 0: none can be */
+    TW__REDIS_DRAINED_NONE_YET, /* the time was over while each was refused: the next call goes on behind these */
+    TW__REDIS_DRAIN_FORBIDDEN /* the caller may not write the target of one: none was delivered, the error was sent */
 };
 
 /* Delivers up to `limit` of a schedule's tasks, for about 20 ms. Requires: no batch is open. */
-enum tw__drained tw__drain(RedisModuleCtx *ctx, struct tw__schedule *schedule, uint64_t limit,
-                           uint64_t *delivered);
+enum tw__redis_drained tw__redis_drain(RedisModuleCtx *ctx, struct tw__redis_schedule *schedule, uint64_t limit,
+                                       uint64_t *delivered);
 
 #endif

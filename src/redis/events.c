@@ -42,14 +42,14 @@ static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleS
 {
     if (type == REDISMODULE_NOTIFY_GENERIC) {
         if (strcmp(event, "rename_to") == 0 || strcmp(event, "move_to") == 0)
-            tw__keys_renamed(ctx, name);
+            tw__redis_keys_renamed(ctx, name);
         return REDISMODULE_OK;
     }
-    uint64_t tasks = tw__keys_take_unlinked(name);
+    uint64_t tasks = tw__redis_keys_take_unlinked(name);
     if (type == REDISMODULE_NOTIFY_EXPIRED)
-        tw__shared.counts.expired_tasks += tasks;
+        tw__redis_shared.counts.expired_tasks += tasks;
     else
-        tw__shared.counts.evicted_tasks += tasks;
+        tw__redis_shared.counts.evicted_tasks += tasks;
     return REDISMODULE_OK;
 }
 
@@ -62,14 +62,14 @@ static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, 
     const RedisModuleFlushInfo *info = data;
     if (sub != REDISMODULE_SUBEVENT_FLUSHDB_START)
         return;
-    struct tw__schedules *schedules = tw__keys_all();
+    struct tw__redis_schedules *schedules = tw__redis_keys_all();
     struct tw__link *following;
     for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = following) {
         following = link->next;
-        if (info->dbnum == -1 || info->dbnum == tw__schedule_at(link)->db)
-            tw__keys_detach(tw__schedule_at(link));
+        if (info->dbnum == -1 || info->dbnum == tw__redis_schedule_at(link)->db)
+            tw__redis_keys_detach(tw__redis_schedule_at(link));
     }
-    tw__alarm_next();
+    tw__redis_alarm_next();
 }
 
 static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
@@ -78,9 +78,9 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     (void)event;
     (void)sub;
     const RedisModuleSwapDbInfo *info = data;
-    struct tw__schedules *schedules = tw__keys_all();
+    struct tw__redis_schedules *schedules = tw__redis_keys_all();
     for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = link->next) {
-        struct tw__schedule *schedule = tw__schedule_at(link);
+        struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
         if (schedule->db == info->dbnum_first)
             schedule->db = info->dbnum_second;
         else if (schedule->db == info->dbnum_second)
@@ -92,25 +92,26 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
 
 static void on_load_start(RedisModuleCtx *ctx, bool replay)
 {
-    tw__shared.loads++;
+    tw__redis_shared.loads++;
     replays = replays << 1 | replay;
     if (replay)
-        tw__mend_begin(ctx);
-    tw__alarm_pause(true);
-    if (tw__shared.batch == NULL)
-        tw__grave_reap_all(tw__shared.schedules); /* two data sets at a time would be too much memory */
+        tw__redis_mend_begin(ctx);
+    tw__redis_alarm_pause(true);
+    if (tw__redis_shared.batch == NULL)
+        tw__redis_grave_reap_all(
+            tw__redis_shared.schedules); /* two data sets at a time would be too much memory */
 }
 
 static void on_load_end(RedisModuleCtx *ctx)
 {
     if (replays & 1)
-        tw__mend_finish(ctx);
+        tw__redis_mend_finish(ctx);
     replays >>= 1;
-    if (tw__shared.loads > 0 && --tw__shared.loads > 0)
+    if (tw__redis_shared.loads > 0 && --tw__redis_shared.loads > 0)
         return;
-    tw__alarm_pause(false);
-    tw__place_sort_overdue(tw__shared.schedules);
-    tw__alarm_next();
+    tw__redis_alarm_pause(false);
+    tw__redis_place_sort_overdue(tw__redis_shared.schedules);
+    tw__redis_alarm_next();
 }
 
 static void on_loading(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
@@ -129,7 +130,7 @@ static void on_role(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     (void)event;
     (void)data;
     if (sub == REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER)
-        tw__alarm_at(tw__now_ms());
+        tw__redis_alarm_at(tw__redis_now_ms());
 }
 
 static void on_cron(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
@@ -137,7 +138,7 @@ static void on_cron(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     (void)event;
     (void)sub;
     (void)data;
-    tw__tick_cron(ctx);
+    tw__redis_tick_cron(ctx);
 }
 
 static void on_config(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
@@ -145,10 +146,10 @@ static void on_config(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub,
     (void)event;
     (void)sub;
     (void)data;
-    tw__info_settings(ctx);
+    tw__redis_info_settings(ctx);
 }
 
-int tw__events_register(RedisModuleCtx *ctx)
+int tw__redis_events_register(RedisModuleCtx *ctx)
 {
     const int classes = REDISMODULE_NOTIFY_GENERIC | REDISMODULE_NOTIFY_EXPIRED | REDISMODULE_NOTIFY_EVICTED;
     if (RedisModule_SubscribeToKeyspaceEvents(ctx, classes, on_key) != REDISMODULE_OK ||

@@ -7,6 +7,6 @@
 
 #include <redismodule.h>
 
-int tw__events_register(RedisModuleCtx *ctx);
+int tw__redis_events_register(RedisModuleCtx *ctx);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "shared.h"
 
-int tw__fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
-int tw__load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
+int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
+int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 #endif

@@ -26,7 +26,7 @@ static const char *durability(RedisModuleCtx *ctx)
     return flags & REDISMODULE_CTX_FLAGS_RDB ? "rdb-only" : "none";
 }
 
-const char *tw__info_warning(RedisModuleCtx *ctx)
+const char *tw__redis_info_warning(RedisModuleCtx *ctx)
 {
     int flags = RedisModule_GetContextFlags(ctx);
     const int evicting = REDISMODULE_CTX_FLAGS_MAXMEMORY | REDISMODULE_CTX_FLAGS_EVICT;
@@ -45,11 +45,11 @@ enum { WARNING_MAX = 512 };
 
 /* proto-max-bulk-len is the most that a client, and so MIGRATE, may send as one argument. A schedule moves as
  * one argument of RESTORE. */
-void tw__info_settings(RedisModuleCtx *ctx)
+void tw__redis_info_settings(RedisModuleCtx *ctx)
 {
     char value[32];
-    tw__config_of_server(ctx, "proto-max-bulk-len", "536870912", value, sizeof value);
-    tw__sums_limit_dump(tw__shared.schedules, strtoull(value, NULL, 10));
+    tw__redis_config_of_server(ctx, "proto-max-bulk-len", "536870912", value, sizeof value);
+    tw__redis_sums_limit_dump(tw__redis_shared.schedules, strtoull(value, NULL, 10));
 }
 
 static const char too_large[] = "a schedule may be too large for MIGRATE and RESTORE, by proto-max-bulk-len; "
@@ -59,9 +59,9 @@ static const char too_large[] = "a schedule may be too large for MIGRATE and RES
 static void add_warning(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
 {
     char text[WARNING_MAX];
-    const char *other = tw__info_warning(ctx);
+    const char *other = tw__redis_info_warning(ctx);
     bool more = strcmp(other, "none") != 0;
-    if (tw__shared.schedules->too_large == 0)
+    if (tw__redis_shared.schedules->too_large == 0)
         snprintf(text, sizeof text, "%s", other);
     else
         snprintf(text, sizeof text, "%s%s%s", more ? other : "", more ? "; " : "", too_large);
@@ -77,13 +77,15 @@ static void add_number(RedisModuleInfoCtx *info, const char *name, uint64_t numb
 
 static uint64_t all_bytes(void)
 {
-    return tw__shared.schedules->bytes + tw__shared.schedules->route_capacity * sizeof(struct tw__route *);
+    return tw__redis_shared.schedules->bytes +
+           tw__redis_shared.schedules->route_capacity * sizeof(struct tw__redis_route *);
 }
 
 static void add_pending(RedisModuleInfoCtx *info)
 {
-    const struct tw__schedules *schedules = tw__keys_all();
-    uint64_t now_ms = tw__now_ms(), oldest, overdue = tw__overview_overdue(schedules, now_ms, &oldest);
+    const struct tw__redis_schedules *schedules = tw__redis_keys_all();
+    uint64_t now_ms = tw__redis_now_ms(), oldest,
+             overdue = tw__redis_overview_overdue(schedules, now_ms, &oldest);
     add_number(info, "pending", schedules->pending);
     add_number(info, "schedules", schedules->count);
     add_number(info, "bytes", all_bytes());
@@ -95,40 +97,40 @@ static void add_pending(RedisModuleInfoCtx *info)
 
 static void add_counts(RedisModuleInfoCtx *info)
 {
-    static const char *const deferred[TW__DEFERS] = {
-        [TW__DEFER_PAUSE] = "deferred_pause",       [TW__DEFER_ROLE] = "deferred_role",
-        [TW__DEFER_OOM] = "deferred_oom",           [TW__DEFER_SLOT] = "deferred_slot",
-        [TW__DEFER_REPLICAS] = "deferred_replicas", [TW__DEFER_DISK] = "deferred_disk",
-        [TW__DEFER_REFUSED] = "deferred_refused",
+    static const char *const deferred[TW__REDIS_DEFERS] = {
+        [TW__REDIS_DEFER_PAUSE] = "deferred_pause",       [TW__REDIS_DEFER_ROLE] = "deferred_role",
+        [TW__REDIS_DEFER_OOM] = "deferred_oom",           [TW__REDIS_DEFER_SLOT] = "deferred_slot",
+        [TW__REDIS_DEFER_REPLICAS] = "deferred_replicas", [TW__REDIS_DEFER_DISK] = "deferred_disk",
+        [TW__REDIS_DEFER_REFUSED] = "deferred_refused",
     };
-    add_number(info, "added", tw__shared.counts.added);
-    add_number(info, "cancelled", tw__shared.counts.cancelled);
-    add_number(info, "moved", tw__shared.counts.moved);
-    add_number(info, "fired", tw__shared.counts.fired);
-    add_number(info, "dropped", tw__shared.counts.dropped);
-    add_number(info, "coalesced", tw__shared.counts.coalesced);
-    add_number(info, "dead", tw__shared.counts.dead);
-    add_number(info, "expired_tasks", tw__shared.counts.expired_tasks);
-    add_number(info, "evicted_tasks", tw__shared.counts.evicted_tasks);
-    for (int i = TW__DEFER_PAUSE; i < TW__DEFERS; i++)
-        add_number(info, deferred[i], tw__shared.counts.deferred[i]);
+    add_number(info, "added", tw__redis_shared.counts.added);
+    add_number(info, "cancelled", tw__redis_shared.counts.cancelled);
+    add_number(info, "moved", tw__redis_shared.counts.moved);
+    add_number(info, "fired", tw__redis_shared.counts.fired);
+    add_number(info, "dropped", tw__redis_shared.counts.dropped);
+    add_number(info, "coalesced", tw__redis_shared.counts.coalesced);
+    add_number(info, "dead", tw__redis_shared.counts.dead);
+    add_number(info, "expired_tasks", tw__redis_shared.counts.expired_tasks);
+    add_number(info, "evicted_tasks", tw__redis_shared.counts.evicted_tasks);
+    for (int i = TW__REDIS_DEFER_PAUSE; i < TW__REDIS_DEFERS; i++)
+        add_number(info, deferred[i], tw__redis_shared.counts.deferred[i]);
 }
 
 static void add_times(RedisModuleInfoCtx *info)
 {
-    struct tw__lateness minute = tw__lateness_minute();
-    add_number(info, "lateness_us_p50", tw__lateness_us(0.5));
-    add_number(info, "lateness_us_p99", tw__lateness_us(0.99));
-    add_number(info, "lateness_us_p999", tw__lateness_us(0.999));
-    add_number(info, "lateness_us_max", tw__lateness_us_max());
+    struct tw__redis_lateness minute = tw__redis_lateness_minute();
+    add_number(info, "lateness_us_p50", tw__redis_lateness_us(0.5));
+    add_number(info, "lateness_us_p99", tw__redis_lateness_us(0.99));
+    add_number(info, "lateness_us_p999", tw__redis_lateness_us(0.999));
+    add_number(info, "lateness_us_max", tw__redis_lateness_us_max());
     add_number(info, "lateness_minute_us_p50", minute.p50_us);
     add_number(info, "lateness_minute_us_p99", minute.p99_us);
     add_number(info, "lateness_minute_us_p999", minute.p999_us);
     add_number(info, "lateness_minute_us_max", minute.max_us);
-    add_number(info, "tick_us_max", tw__shared.counts.tick_us_max);
-    add_number(info, "budget_tasks", tw__tick_budget_tasks());
-    add_number(info, "budget_us", tw__tick_budget_us());
-    add_number(info, "clock_jumps", tw__shared.counts.clock_jumps);
+    add_number(info, "tick_us_max", tw__redis_shared.counts.tick_us_max);
+    add_number(info, "budget_tasks", tw__redis_tick_budget_tasks());
+    add_number(info, "budget_us", tw__redis_tick_budget_us());
+    add_number(info, "clock_jumps", tw__redis_shared.counts.clock_jumps);
 }
 
 static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
@@ -136,11 +138,11 @@ static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
     RedisModule_InfoAddSection(info, "");
     RedisModule_InfoAddFieldCString(info, "version", TW_VERSION);
     if (for_crash_report) { /* touch as little as possible */
-        add_number(info, "pending", tw__shared.schedules->pending);
+        add_number(info, "pending", tw__redis_shared.schedules->pending);
         return;
     }
     add_pending(info);
-    add_number(info, "unmovable", tw__shared.schedules->too_large);
+    add_number(info, "unmovable", tw__redis_shared.schedules->too_large);
     add_counts(info);
     add_times(info);
     RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);
@@ -149,8 +151,8 @@ static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
     RedisModule_FreeThreadSafeContext(ctx);
 }
 
-int tw__info_register(RedisModuleCtx *ctx)
+int tw__redis_info_register(RedisModuleCtx *ctx)
 {
-    tw__info_settings(ctx);
+    tw__redis_info_settings(ctx);
     return RedisModule_RegisterInfoFunc(ctx, on_info);
 }

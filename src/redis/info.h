@@ -7,12 +7,12 @@
 
 #include <redismodule.h>
 
-int tw__info_register(RedisModuleCtx *ctx);
+int tw__redis_info_register(RedisModuleCtx *ctx);
 
 /* Takes note of the server's settings that INFO warns by. */
-void tw__info_settings(RedisModuleCtx *ctx);
+void tw__redis_info_settings(RedisModuleCtx *ctx);
 
 /* What endangers tasks with the server's present configuration; "none" if nothing does. */
-const char *tw__info_warning(RedisModuleCtx *ctx);
+const char *tw__redis_info_warning(RedisModuleCtx *ctx);
 
 #endif

@@ -24,20 +24,20 @@ static struct {
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
 /* The schedule that is the value of a key; NULL: there is none. False: the key has another type. */
-static bool look(RedisModuleKey *key, struct tw__schedule **schedule)
+static bool look(RedisModuleKey *key, struct tw__redis_schedule **schedule)
 {
     *schedule = NULL;
     if (key == NULL || RedisModule_KeyType(key) == REDISMODULE_KEYTYPE_EMPTY)
         return true;
-    if (RedisModule_ModuleTypeGetType(key) != tw__shared.type)
+    if (RedisModule_ModuleTypeGetType(key) != tw__redis_shared.type)
         return false;
     *schedule = RedisModule_ModuleTypeGetValue(key);
     return true;
 }
 
-bool tw__keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__schedule **schedule)
+bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_schedule **schedule)
 {
-    tw__batch_settle();
+    tw__redis_batch_settle();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
     bool found = look(key, schedule);
     if (key != NULL)
@@ -47,22 +47,22 @@ bool tw__keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__sche
     return found;
 }
 
-int tw__keys_reply_loading(RedisModuleCtx *ctx)
+int tw__redis_keys_reply_loading(RedisModuleCtx *ctx)
 {
     return RedisModule_ReplyWithError(ctx, "LOADING the data set is being loaded: expected a call after it");
 }
 
-bool tw__keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
-                   struct tw__schedule **schedule)
+bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
+                         struct tw__redis_schedule **schedule)
 {
-    if (tw__caller_is_early(ctx)) {
-        tw__keys_reply_loading(ctx);
+    if (tw__redis_caller_is_early(ctx)) {
+        tw__redis_keys_reply_loading(ctx);
         return false;
     }
-    tw__batch_settle();
+    tw__redis_batch_settle();
     *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
     if (look(*key, schedule)) {
-        tw__shared.schedules->recent = *schedule;
+        tw__redis_shared.schedules->recent = *schedule;
         return true;
     }
     RedisModule_CloseKey(*key);
@@ -70,21 +70,21 @@ bool tw__keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey 
     return false;
 }
 
-struct tw__schedule *tw__keys_value(const void *value)
+struct tw__redis_schedule *tw__redis_keys_value(const void *value)
 {
-    tw__batch_settle();
-    return (struct tw__schedule *)(uintptr_t)value;
+    tw__redis_batch_settle();
+    return (struct tw__redis_schedule *)(uintptr_t)value;
 }
 
-struct tw__schedules *tw__keys_all(void)
+struct tw__redis_schedules *tw__redis_keys_all(void)
 {
-    tw__batch_settle();
-    return tw__shared.schedules;
+    tw__redis_batch_settle();
+    return tw__redis_shared.schedules;
 }
 
-bool tw__keys_has(RedisModuleCtx *ctx, const struct tw__schedule *schedule)
+bool tw__redis_keys_has(RedisModuleCtx *ctx, const struct tw__redis_schedule *schedule)
 {
-    struct tw__schedule *found;
+    struct tw__redis_schedule *found;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, schedule->name, REDISMODULE_READ | REDISMODULE_WRITE);
     bool same = look(key, &found) && found == schedule;
     RedisModule_CloseKey(key);
@@ -93,7 +93,7 @@ bool tw__keys_has(RedisModuleCtx *ctx, const struct tw__schedule *schedule)
 
 /* ---- coming and going ------------------------------------------------------------------------------------ */
 
-void tw__keys_name(struct tw__schedule *schedule, const RedisModuleString *name, int db)
+void tw__redis_keys_name(struct tw__redis_schedule *schedule, const RedisModuleString *name, int db)
 {
     size_t size = 0;
     const char *bytes = name == NULL ? "" : RedisModule_StringPtrLen(name, &size);
@@ -103,47 +103,47 @@ void tw__keys_name(struct tw__schedule *schedule, const RedisModuleString *name,
     schedule->db = db;
 }
 
-void tw__keys_set(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
-                  struct tw__schedule *schedule)
+void tw__redis_keys_set(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
+                        struct tw__redis_schedule *schedule)
 {
     TW_ASSERT(!schedule->attached);
-    tw__keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
-    tw__schedule_attach(schedule);
-    RedisModule_ModuleTypeSetValue(key, tw__shared.type, schedule);
+    tw__redis_keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
+    tw__redis_schedule_attach(schedule);
+    RedisModule_ModuleTypeSetValue(key, tw__redis_shared.type, schedule);
 }
 
-void tw__keys_renamed(RedisModuleCtx *ctx, RedisModuleString *name)
+void tw__redis_keys_renamed(RedisModuleCtx *ctx, RedisModuleString *name)
 {
-    struct tw__schedule *schedule;
-    tw__batch_settle();
+    struct tw__redis_schedule *schedule;
+    tw__redis_batch_settle();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_OPEN_KEY_NOTOUCH);
     if (look(key, &schedule) && schedule != NULL) {
-        tw__keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
-        tw__schedule_attach(schedule);
-        tw__alarm_next();
+        tw__redis_keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
+        tw__redis_schedule_attach(schedule);
+        tw__redis_alarm_next();
     }
     if (key != NULL)
         RedisModule_CloseKey(key);
 }
 
-void tw__keys_detach(struct tw__schedule *schedule)
+void tw__redis_keys_detach(struct tw__redis_schedule *schedule)
 {
-    tw__batch_forget(schedule);
-    tw__schedule_detach(schedule);
+    tw__redis_batch_forget(schedule);
+    tw__redis_schedule_detach(schedule);
 }
 
-void tw__keys_unlinked(RedisModuleKeyOptCtx *context, const void *value)
+void tw__redis_keys_unlinked(RedisModuleKeyOptCtx *context, const void *value)
 {
-    struct tw__schedule *schedule = tw__keys_value(value);
+    struct tw__redis_schedule *schedule = tw__redis_keys_value(value);
     if (unlinked.name != NULL)
         RedisModule_FreeString(NULL, unlinked.name);
     unlinked.name = RedisModule_CreateStringFromString(NULL, RedisModule_GetKeyNameFromOptCtx(context));
-    unlinked.tasks = tw__table_count(&schedule->tasks);
-    tw__keys_detach(schedule);
-    tw__alarm_at(tw__now_ms());
+    unlinked.tasks = tw__redis_table_count(&schedule->tasks);
+    tw__redis_keys_detach(schedule);
+    tw__redis_alarm_at(tw__redis_now_ms());
 }
 
-uint64_t tw__keys_take_unlinked(RedisModuleString *name)
+uint64_t tw__redis_keys_take_unlinked(RedisModuleString *name)
 {
     if (unlinked.name == NULL || RedisModule_StringCompare(unlinked.name, name) != 0)
         return 0;
@@ -154,19 +154,19 @@ uint64_t tw__keys_take_unlinked(RedisModuleString *name)
 
 /* ---- telling --------------------------------------------------------------------------------------------- */
 
-void tw__keys_changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event)
+void tw__redis_keys_changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event)
 {
     RedisModule_SignalModifiedKey(ctx, name);
     RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, event, name);
 }
 
-void tw__keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool replicate)
+void tw__redis_keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool replicate)
 {
-    struct tw__schedule *schedule;
-    if (tw__shared.schedules->empty == 0)
+    struct tw__redis_schedule *schedule;
+    if (tw__redis_shared.schedules->empty == 0)
         return;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    bool empty = look(key, &schedule) && schedule != NULL && tw__table_count(&schedule->tasks) == 0;
+    bool empty = look(key, &schedule) && schedule != NULL && tw__redis_table_count(&schedule->tasks) == 0;
     if (empty)
         RedisModule_DeleteKey(key);
     RedisModule_CloseKey(key);
@@ -179,26 +179,26 @@ void tw__keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool
 }
 
 /* The first that has no tasks, or NULL. */
-static const struct tw__schedule *first_empty(void)
+static const struct tw__redis_schedule *first_empty(void)
 {
-    struct tw__link *attached = &tw__shared.schedules->attached;
+    struct tw__link *attached = &tw__redis_shared.schedules->attached;
     for (struct tw__link *link = attached->next; link != attached; link = link->next) {
-        const struct tw__schedule *schedule = tw__schedule_at(link);
-        if (tw__table_count(&schedule->tasks) == 0)
+        const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
+        if (tw__redis_table_count(&schedule->tasks) == 0)
             return schedule;
     }
     return NULL;
 }
 
-void tw__keys_remove_empty_ones(RedisModuleCtx *ctx)
+void tw__redis_keys_remove_empty_ones(RedisModuleCtx *ctx)
 {
     int db = RedisModule_GetSelectedDb(ctx);
-    const struct tw__schedule *schedule;
-    for (uint32_t i = 0; i < EMPTY_MAX && tw__shared.schedules->empty > 0 && (schedule = first_empty()) != NULL;
-         i++) {
+    const struct tw__redis_schedule *schedule;
+    for (uint32_t i = 0;
+         i < EMPTY_MAX && tw__redis_shared.schedules->empty > 0 && (schedule = first_empty()) != NULL; i++) {
         RedisModuleString *name = RedisModule_CreateStringFromString(NULL, schedule->name);
         RedisModule_SelectDb(ctx, schedule->db);
-        tw__keys_remove_if_empty(ctx, name, true);
+        tw__redis_keys_remove_if_empty(ctx, name, true);
         RedisModule_FreeString(NULL, name);
     }
     RedisModule_SelectDb(ctx, db);

@@ -8,14 +8,14 @@
 
 enum { MINUTE_STEP_S = 60 / TW__RECENT_SECONDS };
 
-struct tw__lateness_counts {
+struct tw__redis_lateness_counts {
     uint64_t buckets[TW__HISTOGRAM_BUCKETS], max_us;
     struct tw__recent recent, minute; /* by seconds; by steps of six seconds */
 };
 
-void tw__lateness_start(void)
+void tw__redis_lateness_start(void)
 {
-    tw__shared.lateness = RedisModule_Calloc(1, sizeof *tw__shared.lateness);
+    tw__redis_shared.lateness = RedisModule_Calloc(1, sizeof *tw__redis_shared.lateness);
 }
 
 static uint64_t second(void)
@@ -23,9 +23,9 @@ static uint64_t second(void)
     return RedisModule_MonotonicMicroseconds() / 1000000;
 }
 
-void tw__lateness_count(uint64_t due_ms)
+void tw__redis_lateness_count(uint64_t due_ms)
 {
-    struct tw__lateness_counts *counts = tw__shared.lateness;
+    struct tw__redis_lateness_counts *counts = tw__redis_shared.lateness;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     uint64_t now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
@@ -38,20 +38,21 @@ void tw__lateness_count(uint64_t due_ms)
         counts->max_us = late_us;
 }
 
-uint64_t tw__lateness_us(double share)
+uint64_t tw__redis_lateness_us(double share)
 {
-    return tw__histogram_percentile(tw__shared.lateness->buckets, share, tw__shared.lateness->max_us);
+    return tw__histogram_percentile(tw__redis_shared.lateness->buckets, share,
+                                    tw__redis_shared.lateness->max_us);
 }
 
-uint64_t tw__lateness_us_max(void)
+uint64_t tw__redis_lateness_us_max(void)
 {
-    return tw__shared.lateness->max_us;
+    return tw__redis_shared.lateness->max_us;
 }
 
-static struct tw__lateness sum_of(const struct tw__recent *recent, uint64_t step)
+static struct tw__redis_lateness sum_of(const struct tw__recent *recent, uint64_t step)
 {
     uint64_t sum[TW__HISTOGRAM_BUCKETS];
-    struct tw__lateness late;
+    struct tw__redis_lateness late;
     late.fired = tw__recent_sum(recent, step, sum, &late.max_us);
     late.p50_us = tw__histogram_percentile(sum, 0.5, late.max_us);
     late.p90_us = tw__histogram_percentile(sum, 0.9, late.max_us);
@@ -60,12 +61,12 @@ static struct tw__lateness sum_of(const struct tw__recent *recent, uint64_t step
     return late;
 }
 
-struct tw__lateness tw__lateness_recent(void)
+struct tw__redis_lateness tw__redis_lateness_recent(void)
 {
-    return sum_of(&tw__shared.lateness->recent, second());
+    return sum_of(&tw__redis_shared.lateness->recent, second());
 }
 
-struct tw__lateness tw__lateness_minute(void)
+struct tw__redis_lateness tw__redis_lateness_minute(void)
 {
-    return sum_of(&tw__shared.lateness->minute, second() / MINUTE_STEP_S);
+    return sum_of(&tw__redis_shared.lateness->minute, second() / MINUTE_STEP_S);
 }

@@ -8,21 +8,21 @@
 #include <stdint.h>
 
 /* Makes the counts: to be called when the module is loaded. */
-void tw__lateness_start(void);
+void tw__redis_lateness_start(void);
 
 /* Counts a delivery that was made just now. */
-void tw__lateness_count(uint64_t due_ms);
+void tw__redis_lateness_count(uint64_t due_ms);
 
 /* Since the server started: the lateness that `share` of all do not exceed, and the greatest. */
-uint64_t tw__lateness_us(double share);
-uint64_t tw__lateness_us_max(void);
+uint64_t tw__redis_lateness_us(double share);
+uint64_t tw__redis_lateness_us_max(void);
 
 /* How many deliveries there were in a span of time, and their lateness. */
-struct tw__lateness {
+struct tw__redis_lateness {
     uint64_t fired, p50_us, p90_us, p99_us, p999_us, max_us;
 };
 /* Of the past ten seconds; of the past minute: 54 to 60 seconds. */
-struct tw__lateness tw__lateness_recent(void);
-struct tw__lateness tw__lateness_minute(void);
+struct tw__redis_lateness tw__redis_lateness_recent(void);
+struct tw__redis_lateness tw__redis_lateness_minute(void);
 
 #endif

@@ -50,11 +50,11 @@ static off_t size_of(const char *name)
 static bool find_file(RedisModuleCtx *ctx)
 {
     char folder[NAME_MAX + 1], name[NAME_MAX + 1];
-    tw__config_of_server(ctx, "appenddirname", "appendonlydir", folder, sizeof folder);
-    tw__config_of_server(ctx, "appendfilename", "appendonly.aof", name, sizeof name);
+    tw__redis_config_of_server(ctx, "appenddirname", "appendonlydir", folder, sizeof folder);
+    tw__redis_config_of_server(ctx, "appendfilename", "appendonly.aof", name, sizeof name);
     snprintf(path, sizeof path, "%s/%s.manifest", folder, name);
     FILE *manifest = fopen(path, "re");
-    bool found = manifest != NULL && tw__aof_last(manifest, name, sizeof name);
+    bool found = manifest != NULL && tw__redis_aof_last(manifest, name, sizeof name);
     if (manifest != NULL)
         fclose(manifest);
     if (found)
@@ -62,7 +62,7 @@ static bool find_file(RedisModuleCtx *ctx)
     return found;
 }
 
-void tw__mend_begin(RedisModuleCtx *ctx)
+void tw__redis_mend_begin(RedisModuleCtx *ctx)
 {
     bool found = find_file(ctx);
     size_before = found ? size_of(path) : -1;
@@ -113,15 +113,15 @@ static void mend(RedisModuleCtx *ctx, FILE *file)
 {
     char rest[sizeof path + 40];
     uint64_t at = 0;
-    enum tw__aof_end end = file == NULL ? TW__AOF_FOREIGN : tw__aof_end(file, &at);
-    bool failed = file == NULL || ferror(file) || end == TW__AOF_OPEN;
-    snprintf(rest, sizeof rest, "%s.cut-%" PRIu64, path, tw__now_ms());
-    if (end == TW__AOF_OPEN && cut(file, at, rest))
+    enum tw__redis_aof_end end = file == NULL ? TW__REDIS_AOF_FOREIGN : tw__redis_aof_end(file, &at);
+    bool failed = file == NULL || ferror(file) || end == TW__REDIS_AOF_OPEN;
+    snprintf(rest, sizeof rest, "%s.cut-%" PRIu64, path, tw__redis_now_ms());
+    if (end == TW__REDIS_AOF_OPEN && cut(file, at, rest))
         RedisModule_Log(ctx, "warning",
                         "%s ended within a transaction, and is cut back to %" PRIu64
                         " bytes, where it began; what followed is in %s",
                         path, at, rest);
-    else if (end != TW__AOF_WHOLE)
+    else if (end != TW__REDIS_AOF_WHOLE)
         RedisModule_Log(
             ctx, "warning",
             "%s was cut off and cannot be mended (%s): the next start may be refused, or lose what is "
@@ -129,7 +129,7 @@ static void mend(RedisModuleCtx *ctx, FILE *file)
             path, failed ? strerror(errno) : "not a file of commands alone");
 }
 
-void tw__mend_finish(RedisModuleCtx *ctx)
+void tw__redis_mend_finish(RedisModuleCtx *ctx)
 {
     off_t before = size_before;
     size_before = -1;

@@ -7,7 +7,7 @@
 
 #include <redismodule.h>
 
-void tw__mend_begin(RedisModuleCtx *ctx);
-void tw__mend_finish(RedisModuleCtx *ctx);
+void tw__redis_mend_begin(RedisModuleCtx *ctx);
+void tw__redis_mend_finish(RedisModuleCtx *ctx);
 
 #endif

@@ -52,26 +52,29 @@ static bool server_is_new_enough(void)
 /* Returns 0 or -1: no memory. */
 static int make_schedules(void)
 {
-    const struct tw__memory memory = {RedisModule_Alloc, RedisModule_Realloc, RedisModule_Free,
-                                      RedisModule_MallocSize};
-    tw__shared.schedules =
-        tw__schedules_new(&memory, forget_string, tw__now_ms(), RedisModule_MonotonicMicroseconds() / 1000);
-    return tw__shared.schedules == NULL ? -1 : 0;
+    const struct tw__redis_memory memory = {RedisModule_Alloc, RedisModule_Realloc, RedisModule_Free,
+                                            RedisModule_MallocSize};
+    tw__redis_shared.schedules = tw__redis_schedules_new(&memory, forget_string, tw__redis_now_ms(),
+                                                         RedisModule_MonotonicMicroseconds() / 1000);
+    return tw__redis_shared.schedules == NULL ? -1 : 0;
 }
 
 /* What deliveries need. */
 static void make_deliveries(void)
 {
-    tw__call_start();
-    tw__lateness_start();
-    tw__drain_start();
+    tw__redis_call_start();
+    tw__redis_lateness_start();
+    tw__redis_drain_start();
 }
 
 static int register_all(RedisModuleCtx *ctx)
 {
-    return tw__persist_register(ctx) == REDISMODULE_OK && tw__commands_register(ctx) == REDISMODULE_OK &&
-                   tw__queries_register(ctx) == REDISMODULE_OK && tw__docs_register(ctx) == REDISMODULE_OK &&
-                   tw__info_register(ctx) == REDISMODULE_OK && tw__events_register(ctx) == REDISMODULE_OK
+    return tw__redis_persist_register(ctx) == REDISMODULE_OK &&
+                   tw__redis_commands_register(ctx) == REDISMODULE_OK &&
+                   tw__redis_queries_register(ctx) == REDISMODULE_OK &&
+                   tw__redis_docs_register(ctx) == REDISMODULE_OK &&
+                   tw__redis_info_register(ctx) == REDISMODULE_OK &&
+                   tw__redis_events_register(ctx) == REDISMODULE_OK
                ? REDISMODULE_OK
                : REDISMODULE_ERR;
 }
@@ -90,13 +93,13 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
                                           REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
     /* The arguments first: a server takes back settings and commands of a module that fails to load, but not
      * what it asked to be told of. */
-    if (tw__config_register(ctx, argv, argc) != REDISMODULE_OK || make_schedules() != 0)
+    if (tw__redis_config_register(ctx, argv, argc) != REDISMODULE_OK || make_schedules() != 0)
         return REDISMODULE_ERR;
     make_deliveries();
     if (register_all(ctx) != REDISMODULE_OK)
         return REDISMODULE_ERR;
-    tw__tick_start(ctx);
-    const char *warning = tw__info_warning(ctx);
+    tw__redis_tick_start(ctx);
+    const char *warning = tw__redis_info_warning(ctx);
     if (strcmp(warning, "none") != 0)
         RedisModule_Log(ctx, "warning", "tickwheel: %s", warning);
     return REDISMODULE_OK;

@@ -30,32 +30,32 @@ static pthread_t server_thread;
 
 static void rdb_save(RedisModuleIO *rdb, void *value)
 {
-    struct tw__chunks chunks;
-    struct tw__bytes bytes;
-    tw__chunks_init(&chunks, tw__keys_value(value));
+    struct tw__redis_chunks chunks;
+    struct tw__redis_bytes bytes;
+    tw__redis_chunks_init(&chunks, tw__redis_keys_value(value));
     RedisModule_SaveUnsigned(rdb, chunks.count);
-    while (tw__chunks_next(&chunks, &bytes))
+    while (tw__redis_chunks_next(&chunks, &bytes))
         RedisModule_SaveStringBuffer(rdb, bytes.at, bytes.size);
-    tw__chunks_fini(&chunks);
+    tw__redis_chunks_fini(&chunks);
 }
 
 /* Loads chunks until there are `count` tasks. */
-static bool load_chunks(RedisModuleIO *rdb, struct tw__schedule *schedule, uint64_t count)
+static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_schedule *schedule, uint64_t count)
 {
-    uint64_t now_ms = tw__now_ms();
-    while (tw__table_count(&schedule->tasks) < count) {
-        uint64_t before = tw__table_count(&schedule->tasks);
-        struct tw__bytes bytes;
+    uint64_t now_ms = tw__redis_now_ms();
+    while (tw__redis_table_count(&schedule->tasks) < count) {
+        uint64_t before = tw__redis_table_count(&schedule->tasks);
+        struct tw__redis_bytes bytes;
         char *buffer = RedisModule_LoadStringBuffer(rdb, &bytes.size);
         if (buffer == NULL || RedisModule_IsIOError(rdb))
             return false;
         bytes.at = buffer;
-        bool good = tw__chunk_read(schedule, bytes, now_ms);
+        bool good = tw__redis_chunk_read(schedule, bytes, now_ms);
         RedisModule_Free(buffer);
-        if (!good || tw__table_count(&schedule->tasks) == before)
+        if (!good || tw__redis_table_count(&schedule->tasks) == before)
             return false;
     }
-    return tw__table_count(&schedule->tasks) == count;
+    return tw__redis_table_count(&schedule->tasks) == count;
 }
 
 static void *rdb_load(RedisModuleIO *rdb, int encoding)
@@ -68,17 +68,17 @@ static void *rdb_load(RedisModuleIO *rdb, int encoding)
     uint64_t count = RedisModule_LoadUnsigned(rdb);
     if (RedisModule_IsIOError(rdb))
         return NULL;
-    struct tw__schedule *schedule = tw__schedule_new(tw__shared.schedules);
-    tw__keys_name(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
+    tw__redis_keys_name(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
     /* A file has an empty one if another module's handler had it written: such a file has to be loaded. */
-    bool good = count > 0 || (RedisModule_GetContextFlags(NULL) & TW__LOADING) != 0;
+    bool good = count > 0 || (RedisModule_GetContextFlags(NULL) & TW__REDIS_LOADING) != 0;
     if (!good || !load_chunks(rdb, schedule, count)) {
         RedisModule_LogIOError(rdb, "warning", "tickwheel: a schedule is damaged");
-        tw__grave_bury(schedule);
+        tw__redis_grave_bury(schedule);
         return NULL;
     }
-    tw__schedule_attach(schedule);
-    tw__alarm_next();
+    tw__redis_schedule_attach(schedule);
+    tw__redis_alarm_next();
     return schedule;
 }
 
@@ -86,33 +86,33 @@ static void *rdb_load(RedisModuleIO *rdb, int encoding)
 
 static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *name, void *value)
 {
-    struct tw__chunks chunks;
-    struct tw__bytes bytes;
-    tw__chunks_init(&chunks, tw__keys_value(value));
-    while (tw__chunks_next(&chunks, &bytes))
+    struct tw__redis_chunks chunks;
+    struct tw__redis_bytes bytes;
+    tw__redis_chunks_init(&chunks, tw__redis_keys_value(value));
+    while (tw__redis_chunks_next(&chunks, &bytes))
         RedisModule_EmitAOF(aof, "TW.LOAD", "sb", name, bytes.at, bytes.size);
-    tw__chunks_fini(&chunks);
+    tw__redis_chunks_fini(&chunks);
 }
 
 /* ---- copies, digests, sizes ------------------------------------------------------------------------------ */
 
 static void *copy(RedisModuleKeyOptCtx *context, const void *value)
 {
-    struct tw__schedule *schedule = tw__schedule_new(tw__shared.schedules);
-    struct tw__chunks chunks;
-    struct tw__bytes bytes;
-    tw__keys_name(schedule, RedisModule_GetToKeyNameFromOptCtx(context),
-                  RedisModule_GetToDbIdFromOptCtx(context));
-    tw__chunks_init(&chunks, tw__keys_value(value));
-    while (tw__chunks_next(&chunks, &bytes))
-        tw__chunk_read(schedule, bytes, tw__now_ms());
-    tw__chunks_fini(&chunks);
-    tw__schedule_attach(schedule);
-    tw__alarm_next();
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
+    struct tw__redis_chunks chunks;
+    struct tw__redis_bytes bytes;
+    tw__redis_keys_name(schedule, RedisModule_GetToKeyNameFromOptCtx(context),
+                        RedisModule_GetToDbIdFromOptCtx(context));
+    tw__redis_chunks_init(&chunks, tw__redis_keys_value(value));
+    while (tw__redis_chunks_next(&chunks, &bytes))
+        tw__redis_chunk_read(schedule, bytes, tw__redis_now_ms());
+    tw__redis_chunks_fini(&chunks);
+    tw__redis_schedule_attach(schedule);
+    tw__redis_alarm_next();
     return schedule;
 }
 
-static void digest_bytes(RedisModuleDigest *digest, struct tw__bytes bytes)
+static void digest_bytes(RedisModuleDigest *digest, struct tw__redis_bytes bytes)
 {
     RedisModule_DigestAddStringBuffer(digest, bytes.at, bytes.size);
 }
@@ -120,26 +120,26 @@ static void digest_bytes(RedisModuleDigest *digest, struct tw__bytes bytes)
 static void digest_task(void *entry, void *arg)
 {
     RedisModuleDigest *digest = arg;
-    const struct tw__task *task = entry;
-    struct tw__plan plan = tw__route_plan(tw__route_of(tw__shared.schedules, task));
-    digest_bytes(digest, tw__task_id(task));
-    RedisModule_DigestAddLongLong(digest, (long long)tw__task_due(task));
-    RedisModule_DigestAddLongLong(digest, (long long)tw__task_every(task));
-    RedisModule_DigestAddLongLong(digest, (long long)tw__task_times(task));
+    const struct tw__redis_task *task = entry;
+    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.schedules, task));
+    digest_bytes(digest, tw__redis_task_id(task));
+    RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_due(task));
+    RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_every(task));
+    RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_times(task));
     RedisModule_DigestAddLongLong(digest, plan.kind);
     RedisModule_DigestAddLongLong(digest, plan.late);
     RedisModule_DigestAddLongLong(digest, (long long)plan.maxlen);
     RedisModule_DigestAddLongLong(digest, (long long)plan.late_ms);
     digest_bytes(digest, plan.target);
-    digest_bytes(digest, tw__task_packed(task));
+    digest_bytes(digest, tw__redis_task_packed(task));
     RedisModule_DigestEndSequence(digest);
 }
 
 static void digest(RedisModuleDigest *sum, void *value)
 {
-    const struct tw__schedule *schedule = tw__keys_value(value);
+    const struct tw__redis_schedule *schedule = tw__redis_keys_value(value);
     uint64_t segment = 0;
-    while (tw__table_walk(&schedule->tasks, &segment, digest_task, sum))
+    while (tw__redis_table_walk(&schedule->tasks, &segment, digest_task, sum))
         ;
 }
 
@@ -147,7 +147,7 @@ static size_t memory_usage(RedisModuleKeyOptCtx *context, const void *value, siz
 {
     (void)context;
     (void)samples;
-    return tw__schedule_bytes(value);
+    return tw__redis_schedule_bytes(value);
 }
 
 /* What frees a value of more than a few parts on another thread is told that there is one part when memory is
@@ -158,22 +158,22 @@ static size_t free_effort(RedisModuleKeyOptCtx *context, const void *value)
     (void)context;
     if (RedisModule_GetUsedMemoryRatio() >= 1)
         return 1;
-    return tw__table_count(&((const struct tw__schedule *)value)->tasks);
+    return tw__redis_table_count(&((const struct tw__redis_schedule *)value)->tasks);
 }
 
 /* ---- freeing --------------------------------------------------------------------------------------------- */
 
 static void free_value(void *value)
 {
-    struct tw__schedule *schedule = value;
+    struct tw__redis_schedule *schedule = value;
     bool ours = pthread_equal(pthread_self(), server_thread) != 0;
     if (ours)
-        tw__schedule_detach(
+        tw__redis_schedule_detach(
             schedule); /* was never a key's value: RESTORE with a time to live that is over, say */
-    tw__grave_bury(schedule);
+    tw__redis_grave_bury(schedule);
     /* Evicting, the server goes on until memory is free: so not later, but now. */
     if (ours && RedisModule_GetUsedMemoryRatio() >= 1)
-        tw__grave_reap_all(tw__shared.schedules);
+        tw__redis_grave_reap_all(tw__redis_shared.schedules);
 }
 
 /* ---- defragmentation ------------------------------------------------------------------------------------- */
@@ -187,22 +187,22 @@ static void *move_block(void *block)
 
 static void gather_task(void *entry, void *arg)
 {
-    tw__vector_add(arg, entry, &tw__shared.schedules->memory);
+    tw__redis_vector_add(arg, entry, &tw__redis_shared.schedules->memory);
 }
 
 /* Moves the tasks of one segment of the table, and its memory. False: past the end. */
-static bool defrag_segment(struct tw__schedule *schedule, uint64_t *segment)
+static bool defrag_segment(struct tw__redis_schedule *schedule, uint64_t *segment)
 {
-    struct tw__vector few = {NULL, 0, 0};
+    struct tw__redis_vector few = {NULL, 0, 0};
     uint64_t same = *segment;
-    bool there = tw__table_walk(&schedule->tasks, &same, gather_task, &few);
+    bool there = tw__redis_table_walk(&schedule->tasks, &same, gather_task, &few);
     for (size_t i = 0; i < few.count; i++) {
-        struct tw__task *moved = RedisModule_DefragAlloc(defrag_context, few.at[i]);
+        struct tw__redis_task *moved = RedisModule_DefragAlloc(defrag_context, few.at[i]);
         if (moved != NULL)
-            tw__schedule_moved(schedule, few.at[i], moved);
+            tw__redis_schedule_moved(schedule, few.at[i], moved);
     }
     RedisModule_Free(few.at);
-    return tw__schedule_relocate(schedule, segment, move_block) && there;
+    return tw__redis_schedule_relocate(schedule, segment, move_block) && there;
 }
 
 static int defrag(RedisModuleDefragCtx *context, RedisModuleString *name, void **value)
@@ -221,7 +221,7 @@ static int defrag(RedisModuleDefragCtx *context, RedisModuleString *name, void *
 
 /* ---- registering ----------------------------------------------------------------------------------------- */
 
-int tw__persist_register(RedisModuleCtx *ctx)
+int tw__redis_persist_register(RedisModuleCtx *ctx)
 {
     RedisModuleTypeMethods methods = {
         .version = REDISMODULE_TYPE_METHOD_VERSION,
@@ -232,11 +232,11 @@ int tw__persist_register(RedisModuleCtx *ctx)
         .free = free_value,
         .mem_usage2 = memory_usage,
         .free_effort2 = free_effort,
-        .unlink2 = tw__keys_unlinked,
+        .unlink2 = tw__redis_keys_unlinked,
         .copy2 = copy,
         .defrag = defrag,
     };
     server_thread = pthread_self();
-    tw__shared.type = RedisModule_CreateDataType(ctx, "tickwheel", ENCODING, &methods);
-    return tw__shared.type == NULL ? REDISMODULE_ERR : REDISMODULE_OK;
+    tw__redis_shared.type = RedisModule_CreateDataType(ctx, "tickwheel", ENCODING, &methods);
+    return tw__redis_shared.type == NULL ? REDISMODULE_ERR : REDISMODULE_OK;
 }

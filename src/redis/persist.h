@@ -7,6 +7,6 @@
 
 #include <redismodule.h>
 
-int tw__persist_register(RedisModuleCtx *ctx);
+int tw__redis_persist_register(RedisModuleCtx *ctx);
 
 #endif

@@ -34,7 +34,7 @@ enum {
 
 /* ---- replies --------------------------------------------------------------------------------------------- */
 
-static void reply_bytes(RedisModuleCtx *ctx, struct tw__bytes bytes)
+static void reply_bytes(RedisModuleCtx *ctx, struct tw__redis_bytes bytes)
 {
     RedisModule_ReplyWithStringBuffer(ctx, bytes.at, bytes.size);
 }
@@ -50,61 +50,62 @@ static void reply_named(RedisModuleCtx *ctx, const char *name, uint64_t number)
     reply_number(ctx, number);
 }
 
-static void reply_id_and_due(RedisModuleCtx *ctx, const struct tw__task *task)
+static void reply_id_and_due(RedisModuleCtx *ctx, const struct tw__redis_task *task)
 {
     RedisModule_ReplyWithArray(ctx, 2);
-    reply_bytes(ctx, tw__task_id(task));
-    reply_number(ctx, tw__task_due(task));
+    reply_bytes(ctx, tw__redis_task_id(task));
+    reply_number(ctx, tw__redis_task_due(task));
 }
 
 /* ---- TW.GET ---------------------------------------------------------------------------------------------- */
 
-static void reply_payload(RedisModuleCtx *ctx, const struct tw__task *task)
+static void reply_payload(RedisModuleCtx *ctx, const struct tw__redis_task *task)
 {
-    struct tw__payload payload = tw__task_payload(task);
+    struct tw__redis_payload payload = tw__redis_task_payload(task);
     RedisModule_ReplyWithCString(ctx, "payload");
     RedisModule_ReplyWithArray(ctx, payload.count);
     while (payload.count > 0)
-        reply_bytes(ctx, tw__payload_next(&payload));
+        reply_bytes(ctx, tw__redis_payload_next(&payload));
 }
 
-static void reply_task(RedisModuleCtx *ctx, const struct tw__task *task, uint64_t now_ms)
+static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t now_ms)
 {
     static const char *const late[] = {"fire", "drop", "coalesce"};
-    struct tw__plan plan = tw__route_plan(tw__route_of(tw__shared.schedules, task));
-    uint64_t due = tw__task_due(task), times = tw__task_times(task);
+    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.schedules, task));
+    uint64_t due = tw__redis_task_due(task), times = tw__redis_task_times(task);
     RedisModule_ReplyWithMap(ctx, 11);
     reply_named(ctx, "due", due);
     reply_named(ctx, "remaining", due > now_ms ? due - now_ms : 0);
-    reply_named(ctx, "every", tw__task_every(task));
+    reply_named(ctx, "every", tw__redis_task_every(task));
     RedisModule_ReplyWithCString(ctx, "times");
-    RedisModule_ReplyWithLongLong(ctx, times == TW__FOR_EVER ? -1 : (long long)times);
+    RedisModule_ReplyWithLongLong(ctx, times == TW__REDIS_FOR_EVER ? -1 : (long long)times);
     RedisModule_ReplyWithCString(ctx, "target");
     reply_bytes(ctx, plan.target);
     RedisModule_ReplyWithCString(ctx, "kind");
-    RedisModule_ReplyWithCString(ctx, plan.kind == TW__LIST ? "list" : "stream");
+    RedisModule_ReplyWithCString(ctx, plan.kind == TW__REDIS_LIST ? "list" : "stream");
     reply_named(ctx, "maxlen", plan.maxlen);
     RedisModule_ReplyWithCString(ctx, "late");
     RedisModule_ReplyWithCString(ctx, late[plan.late]);
     reply_named(ctx, "late-ms", plan.late_ms);
-    reply_named(ctx, "attempt", tw__place_tries(tw__shared.schedules, task) + 1);
+    reply_named(ctx, "attempt", tw__redis_place_tries(tw__redis_shared.schedules, task) + 1);
     reply_payload(ctx, task);
 }
 
 static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__schedule *schedule;
+    struct tw__redis_schedule *schedule;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
-    if (!tw__keys_find(ctx, argv[1], &schedule))
+    if (!tw__redis_keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
-    uint64_t now_ms = tw__now_ms();
+    uint64_t now_ms = tw__redis_now_ms();
     RedisModule_ReplyWithArray(ctx, argc - 2);
     for (int i = 2; i < argc; i++) {
-        struct tw__bytes id = tw__string_bytes(argv[i]);
-        const struct tw__task *task =
+        struct tw__redis_bytes id = tw__redis_string_bytes(argv[i]);
+        const struct tw__redis_task *task =
             schedule == NULL ? NULL
-                             : tw__schedule_find(schedule, tw__schedule_hash(tw__shared.schedules, id), id);
+                             : tw__redis_schedule_find(
+                                   schedule, tw__redis_schedule_hash(tw__redis_shared.schedules, id), id);
         if (task == NULL)
             RedisModule_ReplyWithNull(ctx);
         else
@@ -117,24 +118,24 @@ static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 static int command_len(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__schedule *schedule;
+    struct tw__redis_schedule *schedule;
     if (argc != 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__keys_find(ctx, argv[1], &schedule))
+    if (!tw__redis_keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
-    reply_number(ctx, schedule == NULL ? 0 : tw__table_count(&schedule->tasks));
+    reply_number(ctx, schedule == NULL ? 0 : tw__redis_table_count(&schedule->tasks));
     return REDISMODULE_OK;
 }
 
 static int command_next(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__schedule *schedule;
-    struct tw__task *task;
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_task *task;
     if (argc != 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__keys_find(ctx, argv[1], &schedule))
+    if (!tw__redis_keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
-    if (schedule == NULL || tw__look_earliest(schedule, 0, UINT64_MAX, tw__now_ms(), 1, &task) == 0)
+    if (schedule == NULL || tw__redis_look_earliest(schedule, 0, UINT64_MAX, tw__redis_now_ms(), 1, &task) == 0)
         return RedisModule_ReplyWithNull(ctx);
     reply_id_and_due(ctx, task);
     return REDISMODULE_OK;
@@ -143,29 +144,30 @@ static int command_next(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 /* An end of a range: a time, or an end of time. */
 static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, uint64_t *time)
 {
-    bool first = tw__argument_is(argument, "-");
-    if (!first && !tw__argument_is(argument, "+"))
-        return tw__argument_number(ctx, argument, what, 0, INT64_MAX, time);
-    *time = first ? 0 : TW__TIME_MAX;
+    bool first = tw__redis_argument_is(argument, "-");
+    if (!first && !tw__redis_argument_is(argument, "+"))
+        return tw__redis_argument_number(ctx, argument, what, 0, INT64_MAX, time);
+    *time = first ? 0 : TW__REDIS_TIME_MAX;
     return true;
 }
 
 /* AFTER: the task that it names, if that is due at `from` still; else NULL, and nothing is left out. */
-static struct tw__task *find_after(const struct tw__schedule *schedule, const struct tw__option *option,
-                                   uint64_t from)
+static struct tw__redis_task *find_after(const struct tw__redis_schedule *schedule,
+                                         const struct tw__redis_option *option, uint64_t from)
 {
     if (option->value == NULL)
         return NULL;
-    struct tw__bytes id = tw__string_bytes(option->value);
-    struct tw__task *task = tw__schedule_find(schedule, tw__schedule_hash(tw__shared.schedules, id), id);
-    return task != NULL && tw__task_due(task) == from ? task : NULL;
+    struct tw__redis_bytes id = tw__redis_string_bytes(option->value);
+    struct tw__redis_task *task =
+        tw__redis_schedule_find(schedule, tw__redis_schedule_hash(tw__redis_shared.schedules, id), id);
+    return task != NULL && tw__redis_task_due(task) == from ? task : NULL;
 }
 
-static void reply_range(RedisModuleCtx *ctx, const struct tw__schedule *schedule,
-                        const struct tw__wanted *wanted, uint64_t limit)
+static void reply_range(RedisModuleCtx *ctx, const struct tw__redis_schedule *schedule,
+                        const struct tw__redis_wanted *wanted, uint64_t limit)
 {
-    struct tw__task **task = RedisModule_Alloc(limit * sizeof(struct tw__task *));
-    size_t count = tw__look_wanted(schedule, wanted, tw__now_ms(), limit, task);
+    struct tw__redis_task **task = RedisModule_Alloc(limit * sizeof(struct tw__redis_task *));
+    size_t count = tw__redis_look_wanted(schedule, wanted, tw__redis_now_ms(), limit, task);
     RedisModule_ReplyWithArray(ctx, (long)count);
     for (size_t i = 0; i < count; i++)
         reply_id_and_due(ctx, task[i]);
@@ -174,22 +176,22 @@ static void reply_range(RedisModuleCtx *ctx, const struct tw__schedule *schedule
 
 static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__schedule *schedule;
-    struct tw__wanted wanted = {.after = NULL};
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_wanted wanted = {.after = NULL};
     uint64_t limit = RANGE_USUAL;
-    struct tw__option options[] = {{"LIMIT", NULL}, {"AFTER", NULL}, {NULL, NULL}};
+    struct tw__redis_option options[] = {{"LIMIT", NULL}, {"AFTER", NULL}, {NULL, NULL}};
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
-        !tw__argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or LIMIT n") ||
-        !tw__argument_option_number(ctx, &options[0], 1, RANGE_MAX, &limit) ||
-        !tw__keys_find(ctx, argv[1], &schedule))
+        !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or LIMIT n") ||
+        !tw__redis_argument_option_number(ctx, &options[0], 1, RANGE_MAX, &limit) ||
+        !tw__redis_keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
-    if (schedule == NULL || tw__table_count(&schedule->tasks) == 0 || wanted.from > wanted.to)
+    if (schedule == NULL || tw__redis_table_count(&schedule->tasks) == 0 || wanted.from > wanted.to)
         return RedisModule_ReplyWithArray(ctx, 0);
     wanted.after = find_after(schedule, &options[1], wanted.from);
-    if (limit > tw__table_count(&schedule->tasks))
-        limit = tw__table_count(&schedule->tasks);
+    if (limit > tw__redis_table_count(&schedule->tasks))
+        limit = tw__redis_table_count(&schedule->tasks);
     reply_range(ctx, schedule, &wanted, limit);
     return REDISMODULE_OK;
 }
@@ -199,28 +201,28 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
 /* What one call has found. */
 struct scan {
     bool match; /* only ids that match the pattern */
-    struct tw__pattern pattern;
-    struct tw__vector found;
+    struct tw__redis_pattern pattern;
+    struct tw__redis_vector found;
     uint64_t seen, work;
 };
 
 static void scan_task(void *entry, void *arg)
 {
     struct scan *scan = arg;
-    struct tw__bytes id = tw__task_id(entry);
+    struct tw__redis_bytes id = tw__redis_task_id(entry);
     scan->seen++;
     scan->work += 1 + id.size / SCAN_BYTES;
-    if (!scan->match || tw__pattern_matches(&scan->pattern, id))
-        tw__vector_add(&scan->found, entry, &tw__shared.schedules->memory);
+    if (!scan->match || tw__redis_pattern_matches(&scan->pattern, id))
+        tw__redis_vector_add(&scan->found, entry, &tw__redis_shared.schedules->memory);
 }
 
 /* Looks at about `count` tasks from the cursor on, or at as many as one call may look at. Returns the next
  * cursor. */
-static uint64_t scan_some(struct scan *scan, const struct tw__schedule *schedule, uint64_t cursor,
+static uint64_t scan_some(struct scan *scan, const struct tw__redis_schedule *schedule, uint64_t cursor,
                           uint64_t count)
 {
     do
-        cursor = tw__table_scan(&schedule->tasks, cursor, scan_task, scan);
+        cursor = tw__redis_table_scan(&schedule->tasks, cursor, scan_task, scan);
     while (cursor != 0 && scan->seen < count && scan->work < SCAN_MOST);
     return cursor;
 }
@@ -233,25 +235,25 @@ static void reply_scan(RedisModuleCtx *ctx, const struct scan *scan, uint64_t cu
     RedisModule_ReplyWithCString(ctx, text);
     RedisModule_ReplyWithArray(ctx, (long)scan->found.count * 2);
     for (size_t i = 0; i < scan->found.count; i++) {
-        reply_bytes(ctx, tw__task_id(scan->found.at[i]));
-        reply_number(ctx, tw__task_due(scan->found.at[i]));
+        reply_bytes(ctx, tw__redis_task_id(scan->found.at[i]));
+        reply_number(ctx, tw__redis_task_due(scan->found.at[i]));
     }
 }
 
 /* Reads MATCH, if it was given. */
-static bool read_match(RedisModuleCtx *ctx, const struct tw__option *option, struct scan *scan)
+static bool read_match(RedisModuleCtx *ctx, const struct tw__redis_option *option, struct scan *scan)
 {
     char error[ERROR_MAX];
     if (option->value == NULL)
         return true;
-    struct tw__bytes text = tw__string_bytes(option->value);
+    struct tw__redis_bytes text = tw__redis_string_bytes(option->value);
     scan->match = true;
-    if (text.size <= TW__PATTERN_MAX) {
-        tw__pattern_read(&scan->pattern, text);
+    if (text.size <= TW__REDIS_PATTERN_MAX) {
+        tw__redis_pattern_read(&scan->pattern, text);
         return true;
     }
     snprintf(error, sizeof error, "ERR MATCH is a pattern of %zu bytes: expected at most %d", text.size,
-             TW__PATTERN_MAX);
+             TW__REDIS_PATTERN_MAX);
     RedisModule_ReplyWithError(ctx, error);
     return false;
 }
@@ -269,16 +271,16 @@ static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64
 
 static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__schedule *schedule;
+    struct tw__redis_schedule *schedule;
     struct scan scan = {.match = false};
     uint64_t cursor, count = SCAN_USUAL;
-    struct tw__option options[] = {{"COUNT", NULL}, {"MATCH", NULL}, {NULL, NULL}};
+    struct tw__redis_option options[] = {{"COUNT", NULL}, {"MATCH", NULL}, {NULL, NULL}};
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
     if (!read_cursor(ctx, argv[2], &cursor) ||
-        !tw__argument_options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
-        !tw__argument_option_number(ctx, &options[0], 1, INT32_MAX, &count) ||
-        !read_match(ctx, &options[1], &scan) || !tw__keys_find(ctx, argv[1], &schedule))
+        !tw__redis_argument_options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
+        !tw__redis_argument_option_number(ctx, &options[0], 1, INT32_MAX, &count) ||
+        !read_match(ctx, &options[1], &scan) || !tw__redis_keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     cursor = schedule == NULL ? 0 : scan_some(&scan, schedule, cursor, count);
     reply_scan(ctx, &scan, cursor);
@@ -297,19 +299,19 @@ static void reply_counts(RedisModuleCtx *ctx, const uint64_t *counts, uint64_t c
 
 static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__schedule *schedule;
+    struct tw__redis_schedule *schedule;
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
-    struct tw__option options[] = {{"STEP", NULL}, {"COUNT", NULL}, {NULL, NULL}};
+    struct tw__redis_option options[] = {{"STEP", NULL}, {"COUNT", NULL}, {NULL, NULL}};
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or COUNT n") ||
-        !tw__argument_option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
-        !tw__argument_option_number(ctx, &options[1], 1, STEPS_MAX, &count) ||
-        !tw__keys_find(ctx, argv[1], &schedule))
+    if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or COUNT n") ||
+        !tw__redis_argument_option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
+        !tw__redis_argument_option_number(ctx, &options[1], 1, STEPS_MAX, &count) ||
+        !tw__redis_keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     uint64_t *counts = RedisModule_Calloc(count, sizeof *counts);
     if (schedule != NULL)
-        tw__look_forecast(schedule, tw__now_ms(), step, count, counts);
+        tw__redis_look_forecast(schedule, tw__redis_now_ms(), step, count, counts);
     reply_counts(ctx, counts, count);
     RedisModule_Free(counts);
     return REDISMODULE_OK;
@@ -317,24 +319,24 @@ static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 
 static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__schedule *schedule;
-    struct tw__task *task;
-    uint64_t now_ms = tw__now_ms(), overdue;
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_task *task;
+    uint64_t now_ms = tw__redis_now_ms(), overdue;
     if (argc != 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__keys_find(ctx, argv[1], &schedule))
+    if (!tw__redis_keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     if (schedule == NULL)
         return RedisModule_ReplyWithError(ctx, "ERR no such key");
-    tw__look_forecast(schedule, now_ms - 1, 1, 1, &overdue);
-    size_t any = tw__look_earliest(schedule, 0, UINT64_MAX, now_ms, 1, &task);
+    tw__redis_look_forecast(schedule, now_ms - 1, 1, 1, &overdue);
+    size_t any = tw__redis_look_earliest(schedule, 0, UINT64_MAX, now_ms, 1, &task);
     RedisModule_ReplyWithMap(ctx, 8);
-    reply_named(ctx, "tasks", tw__table_count(&schedule->tasks));
+    reply_named(ctx, "tasks", tw__redis_table_count(&schedule->tasks));
     reply_named(ctx, "overdue", overdue);
-    reply_named(ctx, "next-due", any == 0 ? UINT64_MAX : tw__task_due(task));
-    reply_named(ctx, "routes", tw__route_count(schedule));
+    reply_named(ctx, "next-due", any == 0 ? UINT64_MAX : tw__redis_task_due(task));
+    reply_named(ctx, "routes", tw__redis_route_count(schedule));
     reply_named(ctx, "held", schedule->held);
-    reply_named(ctx, "bytes", tw__schedule_bytes(schedule));
+    reply_named(ctx, "bytes", tw__redis_schedule_bytes(schedule));
     reply_named(ctx, "fired", schedule->fired);
     reply_named(ctx, "dead", schedule->dead);
     return REDISMODULE_OK;
@@ -344,7 +346,7 @@ static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 static void reply_lateness(RedisModuleCtx *ctx)
 {
-    struct tw__lateness recent = tw__lateness_recent();
+    struct tw__redis_lateness recent = tw__redis_lateness_recent();
     RedisModule_ReplyWithCString(ctx, "recent");
     RedisModule_ReplyWithMap(ctx, 6);
     reply_named(ctx, "fired", recent.fired);
@@ -355,17 +357,17 @@ static void reply_lateness(RedisModuleCtx *ctx)
     reply_named(ctx, "max", recent.max_us);
 }
 
-static void reply_largest(RedisModuleCtx *ctx, const struct tw__schedules *schedules, uint64_t limit)
+static void reply_largest(RedisModuleCtx *ctx, const struct tw__redis_schedules *schedules, uint64_t limit)
 {
-    const struct tw__schedule *largest[LARGEST_MAX];
-    size_t count = tw__overview_largest(schedules, largest, limit);
+    const struct tw__redis_schedule *largest[LARGEST_MAX];
+    size_t count = tw__redis_overview_largest(schedules, largest, limit);
     RedisModule_ReplyWithCString(ctx, "schedules");
     RedisModule_ReplyWithArray(ctx, (long)count);
     for (size_t i = 0; i < count; i++) {
         RedisModule_ReplyWithArray(ctx, 6);
         RedisModule_ReplyWithLongLong(ctx, largest[i]->db);
         RedisModule_ReplyWithString(ctx, largest[i]->name);
-        reply_number(ctx, tw__table_count(&largest[i]->tasks));
+        reply_number(ctx, tw__redis_table_count(&largest[i]->tasks));
         reply_number(ctx, largest[i]->held);
         reply_number(ctx, largest[i]->fired);
         reply_number(ctx, largest[i]->dead);
@@ -375,15 +377,15 @@ static void reply_largest(RedisModuleCtx *ctx, const struct tw__schedules *sched
 static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LARGEST_USUAL;
-    struct tw__option options[] = {{"STEP", NULL}, {"COUNT", NULL}, {"SCHEDULES", NULL}, {NULL, NULL}};
-    if (!tw__argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, COUNT n or SCHEDULES n") ||
-        !tw__argument_option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
-        !tw__argument_option_number(ctx, &options[1], 1, STEPS_MAX, &count) ||
-        !tw__argument_option_number(ctx, &options[2], 0, LARGEST_MAX, &limit))
+    struct tw__redis_option options[] = {{"STEP", NULL}, {"COUNT", NULL}, {"SCHEDULES", NULL}, {NULL, NULL}};
+    if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, COUNT n or SCHEDULES n") ||
+        !tw__redis_argument_option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
+        !tw__redis_argument_option_number(ctx, &options[1], 1, STEPS_MAX, &count) ||
+        !tw__redis_argument_option_number(ctx, &options[2], 0, LARGEST_MAX, &limit))
         return REDISMODULE_OK;
-    struct tw__schedules *schedules = tw__keys_all();
+    struct tw__redis_schedules *schedules = tw__redis_keys_all();
     uint64_t *counts = RedisModule_Alloc(count * sizeof *counts);
-    bool exact = tw__overview_forecast(schedules, tw__now_ms(), step, count, counts);
+    bool exact = tw__redis_overview_forecast(schedules, tw__redis_now_ms(), step, count, counts);
     RedisModule_ReplyWithMap(ctx, 4);
     RedisModule_ReplyWithCString(ctx, "forecast");
     reply_counts(ctx, counts, count);
@@ -396,7 +398,7 @@ static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 /* ---- registering ----------------------------------------------------------------------------------------- */
 
-int tw__queries_register(RedisModuleCtx *ctx)
+int tw__redis_queries_register(RedisModuleCtx *ctx)
 {
     static const struct {
         const char *name, *flags;

@@ -7,6 +7,6 @@
 
 #include <redismodule.h>
 
-int tw__queries_register(RedisModuleCtx *ctx);
+int tw__redis_queries_register(RedisModuleCtx *ctx);
 
 #endif

@@ -60,7 +60,7 @@ static RedisModuleString *name_of_caller(RedisModuleCtx *ctx)
  * handle is made once; its rules are looked at each time. */
 static RedisModuleUser *user_of(RedisModuleString *name)
 {
-    struct tw__bytes bytes = tw__string_bytes(name);
+    struct tw__redis_bytes bytes = tw__redis_string_bytes(name);
     if (bytes.size != strlen(DEFAULT_USER) || memcmp(bytes.at, DEFAULT_USER, bytes.size) != 0)
         return RedisModule_GetModuleUserFromUserName(name);
     if (default_user == NULL)
@@ -77,19 +77,19 @@ static bool is_server(RedisModuleCtx *ctx)
     return name == NULL;
 }
 
-bool tw__caller_is_log(RedisModuleCtx *ctx)
+bool tw__redis_caller_is_log(RedisModuleCtx *ctx)
 {
     return (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_REPLICATED) != 0 ||
            RedisModule_IsAOFClient(RedisModule_GetClientId(ctx));
 }
 
-bool tw__caller_is_early(RedisModuleCtx *ctx)
+bool tw__redis_caller_is_early(RedisModuleCtx *ctx)
 {
-    const int let_through = TW__LOADING | REDISMODULE_CTX_FLAGS_REPLICATED;
-    return tw__loading() && !(RedisModule_GetContextFlags(ctx) & let_through) && !is_server(ctx);
+    const int let_through = TW__REDIS_LOADING | REDISMODULE_CTX_FLAGS_REPLICATED;
+    return tw__redis_loading() && !(RedisModule_GetContextFlags(ctx) & let_through) && !is_server(ctx);
 }
 
-void tw__caller_init(struct tw__caller *caller, RedisModuleCtx *ctx)
+void tw__redis_caller_init(struct tw__redis_caller *caller, RedisModuleCtx *ctx)
 {
     RedisModuleString *name = name_of_caller(ctx);
     caller->is_server = name == NULL;
@@ -99,7 +99,7 @@ void tw__caller_init(struct tw__caller *caller, RedisModuleCtx *ctx)
         RedisModule_FreeString(ctx, name);
 }
 
-void tw__caller_fini(struct tw__caller *caller)
+void tw__redis_caller_fini(struct tw__redis_caller *caller)
 {
     if (caller->user != NULL && caller->user != default_user)
         RedisModule_FreeModuleUser(caller->user);
@@ -109,7 +109,7 @@ void tw__caller_fini(struct tw__caller *caller)
 
 /* ---- rights ---------------------------------------------------------------------------------------------- */
 
-bool tw__caller_may_write(struct tw__caller *caller, RedisModuleString *key)
+bool tw__redis_caller_may_write(struct tw__redis_caller *caller, RedisModuleString *key)
 {
     if (caller->is_server)
         return true;
@@ -126,25 +126,25 @@ bool tw__caller_may_write(struct tw__caller *caller, RedisModuleString *key)
  * own. */
 enum { TASKS_TO_KEEP_TARGET = 8 };
 
-bool tw__caller_may_deliver(struct tw__caller *caller, struct tw__route *route)
+bool tw__redis_caller_may_deliver(struct tw__redis_caller *caller, struct tw__redis_route *route)
 {
     if (caller->is_server)
         return true;
     bool kept = route->target != NULL || route->tasks >= TASKS_TO_KEEP_TARGET;
     RedisModuleString *target =
-        kept ? tw__string_of_target(route) : tw__string_new(tw__route_plan(route).target);
-    bool may = tw__caller_may_write(caller, target);
+        kept ? tw__redis_string_of_target(route) : tw__redis_string_new(tw__redis_route_plan(route).target);
+    bool may = tw__redis_caller_may_write(caller, target);
     if (!kept)
         RedisModule_FreeString(NULL, target);
     return may;
 }
 
-int tw__caller_error(const struct tw__caller *caller, RedisModuleCtx *ctx)
+int tw__redis_caller_error(const struct tw__redis_caller *caller, RedisModuleCtx *ctx)
 {
-    char text[TW__SHOWN_MAX], error[ERROR_MAX];
+    char text[TW__REDIS_SHOWN_MAX], error[ERROR_MAX];
     if (caller->user != NULL)
         RedisModule_ACLAddLogEntry(ctx, caller->user, caller->denied, REDISMODULE_ACL_LOG_KEY);
     snprintf(error, sizeof error, "NOPERM the target of a task is '%s': expected a key that the user may write",
-             tw__string_shown(caller->denied, text));
+             tw__redis_string_shown(caller->denied, text));
     return RedisModule_ReplyWithError(ctx, error);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared.h"
 
-struct tw__shared tw__shared;
+struct tw__redis_shared tw__redis_shared;
 
-uint64_t tw__now_ms(void)
+uint64_t tw__redis_now_ms(void)
 {
     return (uint64_t)RedisModule_Milliseconds();
 }

@@ -13,57 +13,57 @@
 #include "schedules/state.h"
 
 /* The longest time, in ms: what a Redis integer can say. */
-#define TW__TIME_MAX ((uint64_t)INT64_MAX)
+#define TW__REDIS_TIME_MAX ((uint64_t)INT64_MAX)
 
 /* The most that id, target and payload of a task take together. A Stream refuses an entry of more than 2^30
  * bytes; the rest is for the fields that a delivery adds, to a dead letter too. */
-#define TW__TASK_BYTES_MAX UINT64_C(1000000000)
+#define TW__REDIS_TASK_BYTES_MAX UINT64_C(1000000000)
 
 /* Of a context's flags: the data set is being loaded, in either way. */
-enum { TW__LOADING = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_ASYNC_LOADING };
+enum { TW__REDIS_LOADING = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_ASYNC_LOADING };
 
 /* Why a delivery was put off. */
-enum tw__defer {
-    TW__DEFER_NONE,
-    TW__DEFER_PAUSE,
-    TW__DEFER_ROLE,
-    TW__DEFER_OOM,
-    TW__DEFER_SLOT,
-    TW__DEFER_REPLICAS,
-    TW__DEFER_DISK,
-    TW__DEFER_REFUSED,
-    TW__DEFERS
+enum tw__redis_defer {
+    TW__REDIS_DEFER_NONE,
+    TW__REDIS_DEFER_PAUSE,
+    TW__REDIS_DEFER_ROLE,
+    TW__REDIS_DEFER_OOM,
+    TW__REDIS_DEFER_SLOT,
+    TW__REDIS_DEFER_REPLICAS,
+    TW__REDIS_DEFER_DISK,
+    TW__REDIS_DEFER_REFUSED,
+    TW__REDIS_DEFERS
 };
 
 /* Counts since the server started. */
-struct tw__counts {
+struct tw__redis_counts {
     uint64_t added, cancelled, moved, fired, dropped, coalesced, dead, expired_tasks, evicted_tasks,
         clock_jumps;
-    uint64_t deferred[TW__DEFERS];
+    uint64_t deferred[TW__REDIS_DEFERS];
     uint64_t tick_us_max;
 };
 
 /* The state of the module. What it points at is made when the module is loaded, but for the open batch. */
-struct tw__shared {
-    struct tw__schedules *schedules;
+struct tw__redis_shared {
+    struct tw__redis_schedules *schedules;
     RedisModuleType *type; /* of a key whose value is a schedule */
-    struct tw__counts counts;
-    RedisModuleString *at;                /* "AT": what commands replicate says it often */
-    struct tw__calls *calls;              /* strings that deliveries have in common (call.c) */
-    struct tw__lateness_counts *lateness; /* lateness.c */
-    struct tw__drains *drains;            /* TW.DRAIN calls (drain.c) */
-    struct tw__batch *batch; /* the open batch of deliveries, or NULL: then the server itself calls us */
-    uint32_t loads;          /* of a data set that have begun and not ended: they may nest (events.c) */
+    struct tw__redis_counts counts;
+    RedisModuleString *at;                      /* "AT": what commands replicate says it often */
+    struct tw__redis_calls *calls;              /* strings that deliveries have in common (call.c) */
+    struct tw__redis_lateness_counts *lateness; /* lateness.c */
+    struct tw__redis_drains *drains;            /* TW.DRAIN calls (drain.c) */
+    struct tw__redis_batch *batch; /* the open batch of deliveries, or NULL: then the server itself calls us */
+    uint32_t loads;                /* of a data set that have begun and not ended: they may nest (events.c) */
 };
-extern struct tw__shared tw__shared;
+extern struct tw__redis_shared tw__redis_shared;
 
 /* Whether a data set is being loaded, whatever the server's flag says. */
-static inline bool tw__loading(void)
+static inline bool tw__redis_loading(void)
 {
-    return tw__shared.loads > 0;
+    return tw__redis_shared.loads > 0;
 }
 
 /* The wall clock. */
-uint64_t tw__now_ms(void);
+uint64_t tw__redis_now_ms(void);
 
 #endif

@@ -5,35 +5,35 @@
 
 #include "schedules/route.h"
 
-enum { SHOWN = TW__SHOWN_MAX - sizeof "..." };
+enum { SHOWN = TW__REDIS_SHOWN_MAX - sizeof "..." };
 
-RedisModuleString *tw__string_new(struct tw__bytes bytes)
+RedisModuleString *tw__redis_string_new(struct tw__redis_bytes bytes)
 {
     return RedisModule_CreateString(NULL, bytes.at, bytes.size);
 }
 
-RedisModuleString *tw__string_of_number(uint64_t number)
+RedisModuleString *tw__redis_string_of_number(uint64_t number)
 {
     return RedisModule_CreateStringFromLongLong(NULL, (long long)number);
 }
 
-RedisModuleString *tw__string_of_target(struct tw__route *route)
+RedisModuleString *tw__redis_string_of_target(struct tw__redis_route *route)
 {
     if (route->target == NULL)
-        route->target = tw__string_new(tw__route_plan(route).target);
+        route->target = tw__redis_string_new(tw__redis_route_plan(route).target);
     return route->target;
 }
 
-struct tw__bytes tw__string_bytes(const RedisModuleString *string)
+struct tw__redis_bytes tw__redis_string_bytes(const RedisModuleString *string)
 {
-    struct tw__bytes bytes;
+    struct tw__redis_bytes bytes;
     bytes.at = RedisModule_StringPtrLen(string, &bytes.size);
     return bytes;
 }
 
-const char *tw__string_shown(const RedisModuleString *string, char *text)
+const char *tw__redis_string_shown(const RedisModuleString *string, char *text)
 {
-    struct tw__bytes bytes = tw__string_bytes(string);
+    struct tw__redis_bytes bytes = tw__redis_string_bytes(string);
     size_t i;
     for (i = 0; i < bytes.size && i < SHOWN; i++)
         text[i] = (unsigned char)bytes.at[i] < 0x20 || bytes.at[i] == 0x7F ? '?' : bytes.at[i];

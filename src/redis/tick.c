@@ -52,7 +52,8 @@ static struct {
  * else an entry would say that it is older than its task's due time. */
 static uint64_t now_of_tick(void)
 {
-    uint64_t now_ms = tw__now_ms(), server_ms = ticks.server_us == NULL ? now_ms : ticks.server_us() / 1000;
+    uint64_t now_ms = tw__redis_now_ms(),
+             server_ms = ticks.server_us == NULL ? now_ms : ticks.server_us() / 1000;
     return server_ms < now_ms ? server_ms : now_ms;
 }
 
@@ -61,15 +62,15 @@ static uint64_t now_us(void)
     return RedisModule_MonotonicMicroseconds();
 }
 
-uint32_t tw__tick_budget_tasks(void)
+uint32_t tw__redis_tick_budget_tasks(void)
 {
-    uint64_t tasks = (uint64_t)tw__config.tasks_per_tick * ticks.share / SHARES;
+    uint64_t tasks = (uint64_t)tw__redis_config.tasks_per_tick * ticks.share / SHARES;
     return tasks == 0 ? 1 : (uint32_t)tasks;
 }
 
-uint32_t tw__tick_budget_us(void)
+uint32_t tw__redis_tick_budget_us(void)
 {
-    return (uint32_t)((uint64_t)tw__config.us_per_tick * ticks.share / SHARES);
+    return (uint32_t)((uint64_t)tw__redis_config.us_per_tick * ticks.share / SHARES);
 }
 
 /* ---- the clock ------------------------------------------------------------------------------------------- */
@@ -81,15 +82,16 @@ static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
     int64_t jump =
         ticks.wall_us == 0 ? 0 : (int64_t)(wall - ticks.wall_us) - (int64_t)(monotonic - ticks.monotonic_us);
     if (jump > JUMP_US || jump < -JUMP_US) {
-        tw__shared.counts.clock_jumps++;
+        tw__redis_shared.counts.clock_jumps++;
         RedisModule_Log(ctx, "warning", "tickwheel: the clock was set by %lld ms", (long long)(jump / 1000));
     }
     ticks.wall_us = wall;
     ticks.monotonic_us = monotonic;
-    uint64_t stands = tw_wheel_now(tw__shared.schedules->behind != NULL ? tw__shared.schedules->behind
-                                                                        : tw__shared.schedules->wheel);
+    uint64_t stands =
+        tw_wheel_now(tw__redis_shared.schedules->behind != NULL ? tw__redis_shared.schedules->behind
+                                                                : tw__redis_shared.schedules->wheel);
     if (now_ms + BACK_MS < stands)
-        tw__place_clock_back(tw__shared.schedules, now_ms);
+        tw__redis_place_clock_back(tw__redis_shared.schedules, now_ms);
     return jump > NOTICE_US || jump < -NOTICE_US;
 }
 
@@ -98,46 +100,47 @@ static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
 static void give_another_try(uint64_t monotonic_ms)
 {
     struct tw_timer *retry;
-    while ((retry = tw_wheel_poll(tw__shared.schedules->retries, monotonic_ms)) != NULL)
-        tw__place_give_turn(TW_CONTAINER(retry, struct tw__route, retry));
+    while ((retry = tw_wheel_poll(tw__redis_shared.schedules->retries, monotonic_ms)) != NULL)
+        tw__redis_place_give_turn(TW_CONTAINER(retry, struct tw__redis_route, retry));
 }
 
 /* Takes what is due off the wheel, though it may not be delivered. Returns whether there is more. */
 static bool collect(uint64_t now_ms)
 {
     uint32_t budget = COLLECT_TASKS;
-    struct tw__task *task;
-    enum tw__taken taken;
-    while ((taken = tw__place_take(tw__shared.schedules, now_ms, false, &budget, &task)) == TW__TAKEN_TASK)
-        tw__place_file_overdue(tw__shared.schedules, task);
-    return taken == TW__TAKEN_MORE;
+    struct tw__redis_task *task;
+    enum tw__redis_taken taken;
+    while ((taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, false, &budget, &task)) ==
+           TW__REDIS_TAKEN_TASK)
+        tw__redis_place_file_overdue(tw__redis_shared.schedules, task);
+    return taken == TW__REDIS_TAKEN_MORE;
 }
 
 /* Delivers what is due. *more: the budget ended first. Returns why it had to stop. */
-static enum tw__defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, bool *more)
+static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, bool *more)
 {
-    uint32_t tasks = tw__tick_budget_tasks(), us = tw__tick_budget_us();
+    uint32_t tasks = tw__redis_tick_budget_tasks(), us = tw__redis_tick_budget_us();
     uint32_t work = tasks * REFILE_FACTOR;
-    enum tw__defer why = TW__DEFER_NONE;
-    enum tw__taken taken = TW__TAKEN_MORE;
-    struct tw__task *task;
-    struct tw__batch batch;
-    tw__deliver_begin(&batch, ctx);
+    enum tw__redis_defer why = TW__REDIS_DEFER_NONE;
+    enum tw__redis_taken taken = TW__REDIS_TAKEN_MORE;
+    struct tw__redis_task *task;
+    struct tw__redis_batch batch;
+    tw__redis_deliver_begin(&batch, ctx);
     while (tasks > 0) {
-        taken = tw__place_take(tw__shared.schedules, now_ms, true, &work, &task);
-        if (taken == TW__TAKEN_NONE || taken == TW__TAKEN_MORE)
+        taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, true, &work, &task);
+        if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE)
             break;
-        bool big = tw__shared.schedules->memory.usable(task) > BIG;
-        why = tw__deliver(&batch, task, taken, now_ms);
-        if (why != TW__DEFER_NONE) {
-            tw__place_put_back(tw__shared.schedules, task, taken);
+        bool big = tw__redis_shared.schedules->memory.usable(task) > BIG;
+        why = tw__redis_deliver(&batch, task, taken, now_ms);
+        if (why != TW__REDIS_DEFER_NONE) {
+            tw__redis_place_put_back(tw__redis_shared.schedules, task, taken);
             break;
         }
         if ((--tasks % LOOK_AT_CLOCK == 0 || big) && now_us() - started_us >= us)
             break;
     }
-    tw__deliver_finish(&batch);
-    *more = taken != TW__TAKEN_NONE;
+    tw__redis_deliver_finish(&batch);
+    *more = taken != TW__REDIS_TAKEN_NONE;
     return why;
 }
 
@@ -153,11 +156,11 @@ static void adapt(uint64_t started_us)
 }
 
 /* When to look again after deliveries had to stop; TW_NEVER when an event will tell. */
-static uint64_t look_again(enum tw__defer why, uint64_t now_ms)
+static uint64_t look_again(enum tw__redis_defer why, uint64_t now_ms)
 {
-    if (why == TW__DEFER_ROLE)
+    if (why == TW__REDIS_DEFER_ROLE)
         return TW_NEVER;
-    if (why == TW__DEFER_PAUSE)
+    if (why == TW__REDIS_DEFER_PAUSE)
         return now_ms + PAUSE_MS;
     ticks.back_off_ms = ticks.back_off_ms == 0 ? BACK_OFF_MS : ticks.back_off_ms * 2;
     if (ticks.back_off_ms > BACK_OFF_MAX_MS)
@@ -167,32 +170,35 @@ static uint64_t look_again(enum tw__defer why, uint64_t now_ms)
 
 /* Delivers the due tasks. Returns why it could not, or had to stop; else *next says when the next tick has to
  * come. */
-static enum tw__defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, uint64_t *next)
+static enum tw__redis_defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us,
+                                        uint64_t *next)
 {
     bool more = false;
-    enum tw__defer why = tw__deliver_allowed(ctx);
-    if (why != TW__DEFER_NONE)
+    enum tw__redis_defer why = tw__redis_deliver_allowed(ctx);
+    if (why != TW__REDIS_DEFER_NONE)
         return why;
-    if (tw__shared.schedules->empty > 0)
-        tw__keys_remove_empty_ones(ctx);
+    if (tw__redis_shared.schedules->empty > 0)
+        tw__redis_keys_remove_empty_ones(ctx);
     adapt(started_us);
     why = deliver_batch(ctx, now_ms, started_us, &more);
-    ticks.ended_us = more && why == TW__DEFER_NONE ? now_us() : 0;
-    if (why != TW__DEFER_NONE)
+    ticks.ended_us = more && why == TW__REDIS_DEFER_NONE ? now_us() : 0;
+    if (why != TW__REDIS_DEFER_NONE)
         return why;
     ticks.back_off_ms = 0;
     /* What is left in a queue came due once already, before the clock was set back. */
-    *next = more ? now_ms : tw__place_any_waiting(tw__shared.schedules) ? now_ms + PAUSE_MS : TW_NEVER;
-    return TW__DEFER_NONE;
+    *next = more                                                      ? now_ms
+            : tw__redis_place_any_waiting(tw__redis_shared.schedules) ? now_ms + PAUSE_MS
+                                                                      : TW_NEVER;
+    return TW__REDIS_DEFER_NONE;
 }
 
 /* Collects the due tasks, which cannot be delivered now. Returns when the next tick has to come. */
-static uint64_t put_off(uint64_t now_ms, enum tw__defer why)
+static uint64_t put_off(uint64_t now_ms, enum tw__redis_defer why)
 {
     bool more = collect(now_ms);
-    if (!tw__place_any_waiting(tw__shared.schedules))
+    if (!tw__redis_place_any_waiting(tw__redis_shared.schedules))
         return more ? now_ms : TW_NEVER;
-    tw__shared.counts.deferred[why]++;
+    tw__redis_shared.counts.deferred[why]++;
     return more ? now_ms : look_again(why, now_ms);
 }
 
@@ -201,34 +207,34 @@ static void tick(RedisModuleCtx *ctx)
     uint64_t now_ms = now_of_tick(), started_us = now_us();
     uint64_t next, other;
     (void)watch_clock(ctx, now_ms);
-    tw__grave_reap(tw__shared.schedules, REAP_TASKS);
+    tw__redis_grave_reap(tw__redis_shared.schedules, REAP_TASKS);
     give_another_try(started_us / 1000);
-    enum tw__defer why = deliver_due(ctx, now_ms, started_us, &next);
-    if (why != TW__DEFER_NONE)
+    enum tw__redis_defer why = deliver_due(ctx, now_ms, started_us, &next);
+    if (why != TW__REDIS_DEFER_NONE)
         next = put_off(now_ms, why);
-    other = tw__alarm_work(now_ms);
+    other = tw__redis_alarm_work(now_ms);
     if (other < next)
         next = other;
     if (next <= now_ms)
-        tw__alarm_soon();
+        tw__redis_alarm_soon();
     else if (next != TW_NEVER)
-        tw__alarm_at(next);
+        tw__redis_alarm_at(next);
     uint64_t took_us = now_us() - started_us;
-    if (took_us > tw__shared.counts.tick_us_max)
-        tw__shared.counts.tick_us_max = took_us;
+    if (took_us > tw__redis_shared.counts.tick_us_max)
+        tw__redis_shared.counts.tick_us_max = took_us;
 }
 
-void tw__tick_cron(RedisModuleCtx *ctx)
+void tw__redis_tick_cron(RedisModuleCtx *ctx)
 {
-    uint64_t now_ms = tw__now_ms();
-    tw__alarm_renew(now_ms, watch_clock(ctx, now_ms));
-    if (tw__grave_reaping(tw__shared.schedules) || tw__shared.schedules->empty > 0)
-        tw__alarm_at(now_ms);
+    uint64_t now_ms = tw__redis_now_ms();
+    tw__redis_alarm_renew(now_ms, watch_clock(ctx, now_ms));
+    if (tw__redis_grave_reaping(tw__redis_shared.schedules) || tw__redis_shared.schedules->empty > 0)
+        tw__redis_alarm_at(now_ms);
 }
 
-void tw__tick_start(RedisModuleCtx *ctx)
+void tw__redis_tick_start(RedisModuleCtx *ctx)
 {
     RedisModule_GetApi("RedisModule_CachedMicroseconds", (void **)&ticks.server_us);
-    tw__alarm_start(ctx, tick);
-    (void)watch_clock(ctx, tw__now_ms());
+    tw__redis_alarm_start(ctx, tick);
+    (void)watch_clock(ctx, tw__redis_now_ms());
 }

@@ -8,13 +8,13 @@
 #include "shared.h"
 
 /* From now on the timer rings. */
-void tw__tick_start(RedisModuleCtx *ctx);
+void tw__redis_tick_start(RedisModuleCtx *ctx);
 
 /* Ten times a second: steps of the clock, removed schedules that came from another thread. */
-void tw__tick_cron(RedisModuleCtx *ctx);
+void tw__redis_tick_cron(RedisModuleCtx *ctx);
 
 /* How much one tick may do at present. */
-uint32_t tw__tick_budget_tasks(void);
-uint32_t tw__tick_budget_us(void);
+uint32_t tw__redis_tick_budget_tasks(void);
+uint32_t tw__redis_tick_budget_us(void);
 
 #endif

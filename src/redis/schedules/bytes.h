@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-struct tw__bytes {
+struct tw__redis_bytes {
     const char *at;
     size_t size;
 };

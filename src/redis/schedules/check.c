@@ -10,10 +10,10 @@
 
 /* ---- places ---------------------------------------------------------------------------------------------- */
 
-enum { OF_PLACE = TW__TASK_QUEUED | TW__TASK_HELD | TW__TASK_BEHIND };
+enum { OF_PLACE = TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND };
 
 struct places {
-    const struct tw__schedules *schedules;
+    const struct tw__redis_schedules *schedules;
     uint64_t queued, held, waiting; /* tasks in queues; routes in the list of turns or the wheel of retries */
     uint8_t flags;                  /* that tasks have where the checker looks */
     const char *fault;
@@ -22,7 +22,7 @@ struct places {
 static int check_in_wheel(void *arg, struct tw_timer *timer)
 {
     struct places *places = arg;
-    if ((tw__task_of_timer(timer)->flags & OF_PLACE) != places->flags)
+    if ((tw__redis_task_of_timer(timer)->flags & OF_PLACE) != places->flags)
         places->fault = "P2: the flags of a task in a wheel";
     return places->fault != NULL;
 }
@@ -38,24 +38,25 @@ static void check_wheel(struct places *places, const struct tw_wheel *wheel, uin
 }
 
 /* Returns how many tasks are in the queue; `route`: whose it is, or NULL. */
-static uint64_t check_queue(struct places *places, const struct tw__link *queue, const struct tw__route *route)
+static uint64_t check_queue(struct places *places, const struct tw__link *queue,
+                            const struct tw__redis_route *route)
 {
-    uint8_t flags = route == NULL ? TW__TASK_QUEUED : TW__TASK_QUEUED | TW__TASK_HELD;
+    uint8_t flags = route == NULL ? TW__REDIS_TASK_QUEUED : TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD;
     uint64_t count = 0;
     for (struct tw__link *link = queue->next; link != queue && places->fault == NULL; link = link->next) {
-        const struct tw__task *task = tw__task_of_link(link);
+        const struct tw__redis_task *task = tw__redis_task_of_link(link);
         count++;
         if (link->next->prev != link || link->prev->next != link)
             places->fault = "P1: a task in a queue that leads elsewhere";
         else if ((task->flags & OF_PLACE) != flags)
             places->fault = "P2: the flags of a task in a queue";
-        else if (route != NULL && tw__route_of(places->schedules, task) != route)
+        else if (route != NULL && tw__redis_route_of(places->schedules, task) != route)
             places->fault = "P2: a task in the queue of another route";
     }
     return count;
 }
 
-static void check_route_queue(struct places *places, const struct tw__route *route)
+static void check_route_queue(struct places *places, const struct tw__redis_route *route)
 {
     uint64_t held = check_queue(places, &route->queue, route);
     bool retries = tw_timer_pending(&route->retry), has_turn = tw__link_listed(&route->turn);
@@ -67,7 +68,7 @@ static void check_route_queue(struct places *places, const struct tw__route *rou
 
 static const char *check_waiting(const struct places *places)
 {
-    const struct tw__schedules *schedules = places->schedules;
+    const struct tw__redis_schedules *schedules = places->schedules;
     uint64_t waiting = tw_wheel_count(schedules->retries);
     const struct tw__link *link = schedules->turns.next;
     for (; link != &schedules->turns; link = link->next)
@@ -79,24 +80,24 @@ static const char *check_waiting(const struct places *places)
 static void add_up(const struct tw__link *list, uint64_t *queued, uint64_t *held)
 {
     for (struct tw__link *link = list->next; link != list; link = link->next) {
-        *queued += tw__schedule_at(link)->queued;
-        *held += tw__schedule_at(link)->held;
+        *queued += tw__redis_schedule_at(link)->queued;
+        *held += tw__redis_schedule_at(link)->held;
     }
 }
 
-const char *tw__check_places(const struct tw__schedules *schedules)
+const char *tw__redis_check_places(const struct tw__redis_schedules *schedules)
 {
     struct places places = {.schedules = schedules};
     uint64_t queued = 0, held = 0;
     check_wheel(&places, schedules->wheel, 0);
-    check_wheel(&places, schedules->behind, TW__TASK_BEHIND);
+    check_wheel(&places, schedules->behind, TW__REDIS_TASK_BEHIND);
     if (places.fault == NULL)
         places.fault = tw_wheel_check(schedules->retries);
     places.queued += check_queue(&places, &schedules->overdue, NULL);
     places.queued += check_queue(&places, &schedules->past, NULL);
     for (uint32_t i = 0; i < schedules->routes && places.fault == NULL; i++)
-        if (tw__route_at(schedules, i) != NULL)
-            check_route_queue(&places, tw__route_at(schedules, i));
+        if (tw__redis_route_at(schedules, i) != NULL)
+            check_route_queue(&places, tw__redis_route_at(schedules, i));
     if (places.fault != NULL)
         return places.fault;
     add_up(&schedules->attached, &queued, &held);
@@ -109,7 +110,7 @@ const char *tw__check_places(const struct tw__schedules *schedules)
 /* ---- sums ------------------------------------------------------------------------------------------------ */
 
 struct blocks {
-    const struct tw__memory *memory;
+    const struct tw__redis_memory *memory;
     uint64_t bytes;
 };
 
@@ -119,21 +120,21 @@ static void add_block(void *entry, void *arg)
     blocks->bytes += blocks->memory->usable(entry);
 }
 
-static uint64_t bytes_of(const struct tw__schedule *schedule)
+static uint64_t bytes_of(const struct tw__redis_schedule *schedule)
 {
-    struct blocks blocks = {&schedule->schedules->memory, tw__sums_table_bytes(schedule)};
+    struct blocks blocks = {&schedule->schedules->memory, tw__redis_sums_table_bytes(schedule)};
     uint64_t tasks = 0, routes = 0;
     add_block((void *)(uintptr_t)schedule, &blocks);
-    while (tw__table_walk(&schedule->tasks, &tasks, add_block, &blocks))
+    while (tw__redis_table_walk(&schedule->tasks, &tasks, add_block, &blocks))
         ;
-    while (tw__table_walk(&schedule->routes, &routes, add_block, &blocks))
+    while (tw__redis_table_walk(&schedule->routes, &routes, add_block, &blocks))
         ;
     return blocks.bytes;
 }
 
-static const char *check_counts(const struct tw__schedule *schedule, bool attached)
+static const char *check_counts(const struct tw__redis_schedule *schedule, bool attached)
 {
-    bool too_large = schedule->attached && tw__sums_dump_most(schedule) > schedule->schedules->dump_limit;
+    bool too_large = schedule->attached && tw__redis_sums_dump_most(schedule) > schedule->schedules->dump_limit;
     if (schedule->attached != attached)
         return "C1: a schedule in the wrong list";
     if (attached && schedule->bytes != bytes_of(schedule))
@@ -141,14 +142,14 @@ static const char *check_counts(const struct tw__schedule *schedule, bool attach
     return schedule->too_large == too_large ? NULL : "C4: a schedule that is too large, or is not";
 }
 
-const char *tw__check_sums(const struct tw__schedules *schedules)
+const char *tw__redis_check_sums(const struct tw__redis_schedules *schedules)
 {
-    struct tw__schedules sums = {0};
+    struct tw__redis_schedules sums = {0};
     const char *fault = NULL;
     struct tw__link *link = schedules->attached.next;
     for (; link != &schedules->attached && fault == NULL; link = link->next) {
-        const struct tw__schedule *schedule = tw__schedule_at(link);
-        uint64_t tasks = tw__table_count(&schedule->tasks);
+        const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
+        uint64_t tasks = tw__redis_table_count(&schedule->tasks);
         fault = check_counts(schedule, true);
         sums.count++;
         sums.empty += tasks == 0;
@@ -159,8 +160,8 @@ const char *tw__check_sums(const struct tw__schedules *schedules)
         sums.too_large += schedule->too_large;
     }
     for (link = schedules->detached.next; link != &schedules->detached && fault == NULL; link = link->next) {
-        fault = check_counts(tw__schedule_at(link), false);
-        sums.reaping += tw__table_count(&tw__schedule_at(link)->tasks);
+        fault = check_counts(tw__redis_schedule_at(link), false);
+        sums.reaping += tw__redis_table_count(&tw__redis_schedule_at(link)->tasks);
     }
     if (fault == NULL && (sums.count != schedules->count || sums.empty != schedules->empty ||
                           sums.pending != schedules->pending || sums.queued != schedules->queued ||
@@ -173,7 +174,7 @@ const char *tw__check_sums(const struct tw__schedules *schedules)
 /* ---- routes ---------------------------------------------------------------------------------------------- */
 
 struct routes {
-    const struct tw__schedule *schedule;
+    const struct tw__redis_schedule *schedule;
     uint64_t tasks; /* of all routes together */
     const char *fault;
 };
@@ -181,11 +182,11 @@ struct routes {
 static void check_route(void *entry, void *arg)
 {
     struct routes *routes = arg;
-    const struct tw__route *route = entry;
-    const struct tw__schedule *schedule = routes->schedule;
+    const struct tw__redis_route *route = entry;
+    const struct tw__redis_schedule *schedule = routes->schedule;
     routes->tasks += route->tasks;
     if (route->index >= schedule->schedules->routes ||
-        tw__route_at(schedule->schedules, route->index) != route || route->schedule != schedule)
+        tw__redis_route_at(schedule->schedules, route->index) != route || route->schedule != schedule)
         routes->fault = "R1: a route with the number of another one, or in another's table";
     else if (route->tasks == 0 && route != schedule->last)
         routes->fault = "R3: a route that nobody wants";
@@ -196,23 +197,23 @@ static void check_route(void *entry, void *arg)
 static void check_number(void *entry, void *arg)
 {
     struct routes *routes = arg;
-    const struct tw__task *task = entry;
-    const struct tw__schedules *schedules = routes->schedule->schedules;
-    if (task->route >= schedules->routes || tw__route_at(schedules, task->route) == NULL ||
-        tw__schedule_of(schedules, task) != routes->schedule)
+    const struct tw__redis_task *task = entry;
+    const struct tw__redis_schedules *schedules = routes->schedule->schedules;
+    if (task->route >= schedules->routes || tw__redis_route_at(schedules, task->route) == NULL ||
+        tw__redis_schedule_of(schedules, task) != routes->schedule)
         routes->fault = "R1: a task with a number that is no route of its schedule's";
 }
 
-const char *tw__check_routes(const struct tw__schedule *schedule)
+const char *tw__redis_check_routes(const struct tw__redis_schedule *schedule)
 {
     struct routes routes = {.schedule = schedule};
     uint64_t segment = 0;
-    while (tw__table_walk(&schedule->routes, &segment, check_route, &routes))
+    while (tw__redis_table_walk(&schedule->routes, &segment, check_route, &routes))
         ;
     segment = 0;
-    while (tw__table_walk(&schedule->tasks, &segment, check_number, &routes))
+    while (tw__redis_table_walk(&schedule->tasks, &segment, check_number, &routes))
         ;
-    if (routes.fault == NULL && routes.tasks != tw__table_count(&schedule->tasks))
+    if (routes.fault == NULL && routes.tasks != tw__redis_table_count(&schedule->tasks))
         routes.fault = "R2: routes that count other tasks than the schedule has";
     return routes.fault;
 }
@@ -226,17 +227,17 @@ struct filed {
 static void count_filed(void *entry, void *arg)
 {
     struct filed *filed = arg;
-    const struct tw__task *task = entry;
-    if (task->flags & TW__TASK_QUEUED)
+    const struct tw__redis_task *task = entry;
+    if (task->flags & TW__REDIS_TASK_QUEUED)
         filed->queued++;
-    else if (tw__task_filed(task))
-        *(task->flags & TW__TASK_BEHIND ? &filed->behind : &filed->wheel) += 1;
+    else if (tw__redis_task_filed(task))
+        *(task->flags & TW__REDIS_TASK_BEHIND ? &filed->behind : &filed->wheel) += 1;
 }
 
-static bool is_buried(struct tw__schedules *schedules, const struct tw__schedule *schedule)
+static bool is_buried(struct tw__redis_schedules *schedules, const struct tw__redis_schedule *schedule)
 {
     pthread_mutex_lock(&schedules->graves_lock);
-    const struct tw__schedule *grave = schedules->graves;
+    const struct tw__redis_schedule *grave = schedules->graves;
     while (grave != NULL && grave != schedule)
         grave = grave->grave;
     pthread_mutex_unlock(&schedules->graves_lock);
@@ -244,33 +245,34 @@ static bool is_buried(struct tw__schedules *schedules, const struct tw__schedule
 }
 
 /* Checks the schedules of a list, and counts their tasks by where they are. */
-static const char *check_list(struct tw__schedules *schedules, const struct tw__link *list, struct filed *filed)
+static const char *check_list(struct tw__redis_schedules *schedules, const struct tw__link *list,
+                              struct filed *filed)
 {
     const char *fault = NULL;
     for (struct tw__link *link = list->next; link != list && fault == NULL; link = link->next) {
-        const struct tw__schedule *schedule = tw__schedule_at(link);
+        const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
         uint64_t segment = 0;
-        fault = tw__table_check(&schedule->tasks);
+        fault = tw__redis_table_check(&schedule->tasks);
         if (fault == NULL)
-            fault = tw__table_check(&schedule->routes);
+            fault = tw__redis_table_check(&schedule->routes);
         if (fault == NULL && !is_buried(schedules, schedule))
-            fault = tw__check_routes(schedule);
-        while (tw__table_walk(&schedule->tasks, &segment, count_filed, filed))
+            fault = tw__redis_check_routes(schedule);
+        while (tw__redis_table_walk(&schedule->tasks, &segment, count_filed, filed))
             ;
     }
     return fault;
 }
 
-const char *tw__check_all(struct tw__schedules *schedules)
+const char *tw__redis_check_all(struct tw__redis_schedules *schedules)
 {
     struct filed filed = {0, 0, 0};
     const char *fault = check_list(schedules, &schedules->attached, &filed);
     if (fault == NULL)
         fault = check_list(schedules, &schedules->detached, &filed);
     if (fault == NULL)
-        fault = tw__check_sums(schedules);
+        fault = tw__redis_check_sums(schedules);
     if (fault == NULL)
-        fault = tw__check_places(schedules);
+        fault = tw__redis_check_places(schedules);
     uint64_t behind = schedules->behind == NULL ? 0 : tw_wheel_count(schedules->behind);
     if (fault == NULL && (filed.wheel != tw_wheel_count(schedules->wheel) || filed.behind != behind))
         fault = "P1: a wheel with other tasks than those of the schedules";

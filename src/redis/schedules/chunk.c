@@ -30,21 +30,21 @@ enum { VERSION = 1 };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
-void tw__chunks_init(struct tw__chunks *chunks, const struct tw__schedule *schedule)
+void tw__redis_chunks_init(struct tw__redis_chunks *chunks, const struct tw__redis_schedule *schedule)
 {
     memset(chunks, 0, sizeof *chunks);
     chunks->schedules = schedule->schedules;
-    chunks->task = tw__look_sorted(schedule);
-    chunks->count = tw__table_count(&schedule->tasks);
+    chunks->task = tw__redis_look_sorted(schedule);
+    chunks->count = tw__redis_table_count(&schedule->tasks);
 }
 
-void tw__chunks_fini(struct tw__chunks *chunks)
+void tw__redis_chunks_fini(struct tw__redis_chunks *chunks)
 {
     chunks->schedules->memory.free(chunks->task);
     chunks->schedules->memory.free(chunks->buffer);
 }
 
-static void reserve(struct tw__chunks *chunks, size_t more)
+static void reserve(struct tw__redis_chunks *chunks, size_t more)
 {
     if (chunks->size + more <= chunks->capacity)
         return;
@@ -52,13 +52,13 @@ static void reserve(struct tw__chunks *chunks, size_t more)
     chunks->buffer = chunks->schedules->memory.realloc(chunks->buffer, chunks->capacity);
 }
 
-static void put_number(struct tw__chunks *chunks, uint64_t number)
+static void put_number(struct tw__redis_chunks *chunks, uint64_t number)
 {
-    reserve(chunks, TW__VARINT_MAX);
-    chunks->size = (size_t)(tw__varint_put(chunks->buffer + chunks->size, number) - chunks->buffer);
+    reserve(chunks, TW__REDIS_VARINT_MAX);
+    chunks->size = (size_t)(tw__redis_varint_put(chunks->buffer + chunks->size, number) - chunks->buffer);
 }
 
-static void put_bytes(struct tw__chunks *chunks, struct tw__bytes bytes)
+static void put_bytes(struct tw__redis_chunks *chunks, struct tw__redis_bytes bytes)
 {
     put_number(chunks, bytes.size);
     reserve(chunks, bytes.size);
@@ -67,13 +67,13 @@ static void put_bytes(struct tw__chunks *chunks, struct tw__bytes bytes)
     chunks->size += bytes.size;
 }
 
-static void put_route(struct tw__chunks *chunks, struct tw__route *route, uint32_t *routes)
+static void put_route(struct tw__redis_chunks *chunks, struct tw__redis_route *route, uint32_t *routes)
 {
     if (route->chunk == chunks->schedules->chunks) {
         put_number(chunks, route->number);
         return;
     }
-    struct tw__plan plan = tw__route_plan(route);
+    struct tw__redis_plan plan = tw__redis_route_plan(route);
     route->chunk = chunks->schedules->chunks;
     route->number = (*routes)++;
     put_number(chunks, route->number);
@@ -84,23 +84,24 @@ static void put_route(struct tw__chunks *chunks, struct tw__route *route, uint32
     put_bytes(chunks, plan.target);
 }
 
-static void put_task(struct tw__chunks *chunks, const struct tw__task *task, uint64_t before, uint32_t *routes)
+static void put_task(struct tw__redis_chunks *chunks, const struct tw__redis_task *task, uint64_t before,
+                     uint32_t *routes)
 {
-    uint64_t times = tw__task_times(task);
-    bool repeats = (task->flags & TW__TASK_REPEATS) != 0;
-    put_route(chunks, tw__route_of(chunks->schedules, task), routes);
-    put_number(chunks, tw__task_due(task) - before);
-    put_number(chunks,
-               (repeats ? TW__TASK_REPEATS : 0) + tw__place_tries(chunks->schedules, task) * TW__TASK_TRIES);
+    uint64_t times = tw__redis_task_times(task);
+    bool repeats = (task->flags & TW__REDIS_TASK_REPEATS) != 0;
+    put_route(chunks, tw__redis_route_of(chunks->schedules, task), routes);
+    put_number(chunks, tw__redis_task_due(task) - before);
+    put_number(chunks, (repeats ? TW__REDIS_TASK_REPEATS : 0) +
+                           tw__redis_place_tries(chunks->schedules, task) * TW__REDIS_TASK_TRIES);
     if (repeats) {
-        put_number(chunks, tw__task_every(task));
-        put_number(chunks, times == TW__FOR_EVER ? 0 : times);
+        put_number(chunks, tw__redis_task_every(task));
+        put_number(chunks, times == TW__REDIS_FOR_EVER ? 0 : times);
     }
-    put_bytes(chunks, tw__task_id(task));
-    put_bytes(chunks, tw__task_packed(task));
+    put_bytes(chunks, tw__redis_task_id(task));
+    put_bytes(chunks, tw__redis_task_packed(task));
 }
 
-bool tw__chunks_next(struct tw__chunks *chunks, struct tw__bytes *bytes)
+bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_bytes *bytes)
 {
     uint64_t before = 0, first = chunks->at;
     uint32_t routes = 0;
@@ -109,13 +110,13 @@ bool tw__chunks_next(struct tw__chunks *chunks, struct tw__bytes *bytes)
     chunks->schedules->chunks++;
     chunks->size = 0;
     put_number(chunks, VERSION);
-    while (chunks->at < chunks->count && chunks->at - first < TW__CHUNK_TASKS &&
-           chunks->size < TW__CHUNK_BYTES) {
-        const struct tw__task *task = chunks->task[chunks->at++];
+    while (chunks->at < chunks->count && chunks->at - first < TW__REDIS_CHUNK_TASKS &&
+           chunks->size < TW__REDIS_CHUNK_BYTES) {
+        const struct tw__redis_task *task = chunks->task[chunks->at++];
         put_task(chunks, task, before, &routes);
-        before = tw__task_due(task);
+        before = tw__redis_task_due(task);
     }
-    *bytes = (struct tw__bytes){chunks->buffer, chunks->size};
+    *bytes = (struct tw__redis_bytes){chunks->buffer, chunks->size};
     return true;
 }
 
@@ -123,8 +124,8 @@ bool tw__chunks_next(struct tw__chunks *chunks, struct tw__bytes *bytes)
 
 struct reader {
     const char *at, *end; /* at NULL: the bytes are not a chunk */
-    struct tw__schedule *schedule;
-    struct tw__route *route[TW__CHUNK_TASKS];
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_route *route[TW__REDIS_CHUNK_TASKS];
     uint32_t routes;
     uint64_t due, now_ms;
 };
@@ -133,32 +134,32 @@ static uint64_t take_number(struct reader *reader, uint64_t most)
 {
     uint64_t number = 0;
     if (reader->at != NULL)
-        reader->at = tw__varint_take(reader->at, reader->end, &number);
+        reader->at = tw__redis_varint_take(reader->at, reader->end, &number);
     if (reader->at != NULL && number > most)
         reader->at = NULL;
     return reader->at == NULL ? 0 : number;
 }
 
-static struct tw__bytes take_bytes(struct reader *reader)
+static struct tw__redis_bytes take_bytes(struct reader *reader)
 {
-    struct tw__bytes bytes = {NULL, take_number(reader, SIZE_MAX)};
+    struct tw__redis_bytes bytes = {NULL, take_number(reader, SIZE_MAX)};
     if (reader->at != NULL && bytes.size > (size_t)(reader->end - reader->at))
         reader->at = NULL;
     if (reader->at == NULL)
-        return (struct tw__bytes){"", 0};
+        return (struct tw__redis_bytes){"", 0};
     bytes.at = reader->at;
     reader->at += bytes.size;
     return bytes;
 }
 
-static struct tw__route *take_route(struct reader *reader)
+static struct tw__redis_route *take_route(struct reader *reader)
 {
-    uint64_t number = take_number(reader, TW__CHUNK_TASKS - 1);
+    uint64_t number = take_number(reader, TW__REDIS_CHUNK_TASKS - 1);
     if (reader->at == NULL || number < reader->routes)
         return reader->at == NULL ? NULL : reader->route[number];
-    struct tw__plan plan;
-    plan.kind = (uint8_t)take_number(reader, TW__LIST);
-    plan.late = (uint8_t)take_number(reader, TW__LATE_COALESCE);
+    struct tw__redis_plan plan;
+    plan.kind = (uint8_t)take_number(reader, TW__REDIS_LIST);
+    plan.late = (uint8_t)take_number(reader, TW__REDIS_LATE_COALESCE);
     plan.maxlen = take_number(reader, INT64_MAX);
     plan.late_ms = take_number(reader, INT64_MAX);
     plan.target = take_bytes(reader);
@@ -166,48 +167,48 @@ static struct tw__route *take_route(struct reader *reader)
         reader->at = NULL;
     if (reader->at == NULL)
         return NULL;
-    struct tw__route *route = tw__route_for(reader->schedule, &plan);
-    tw__route_keep(route); /* until the chunk is read */
+    struct tw__redis_route *route = tw__redis_route_for(reader->schedule, &plan);
+    tw__redis_route_keep(route); /* until the chunk is read */
     return reader->route[reader->routes++] = route;
 }
 
 /* Whether a payload is what its target takes: one value for a List, pairs for a Stream. */
-static bool payload_fits(const struct tw__route *route, struct tw__bytes packed)
+static bool payload_fits(const struct tw__redis_route *route, struct tw__redis_bytes packed)
 {
     uint64_t count;
-    if (!tw__payload_valid(packed))
+    if (!tw__redis_payload_valid(packed))
         return false;
-    tw__varint_get(packed.at, &count);
-    return tw__route_plan(route).kind == TW__LIST ? count == 1 : count % 2 == 0;
+    tw__redis_varint_get(packed.at, &count);
+    return tw__redis_route_plan(route).kind == TW__REDIS_LIST ? count == 1 : count % 2 == 0;
 }
 
 static void take_task(struct reader *reader)
 {
-    struct tw__route *route = take_route(reader);
-    struct tw__task_plan plan = {.due = take_number(reader, INT64_MAX)};
-    uint64_t flags = take_number(reader, TW__TASK_REPEATS + TW__TRIES_MAX * TW__TASK_TRIES);
-    bool repeats = (flags & TW__TASK_REPEATS) != 0;
-    plan.tries = (uint32_t)flags / TW__TASK_TRIES;
+    struct tw__redis_route *route = take_route(reader);
+    struct tw__redis_task_plan plan = {.due = take_number(reader, INT64_MAX)};
+    uint64_t flags = take_number(reader, TW__REDIS_TASK_REPEATS + TW__REDIS_TRIES_MAX * TW__REDIS_TASK_TRIES);
+    bool repeats = (flags & TW__REDIS_TASK_REPEATS) != 0;
+    plan.tries = (uint32_t)flags / TW__REDIS_TASK_TRIES;
     plan.every = repeats ? take_number(reader, INT64_MAX) : 0;
     plan.times = repeats ? take_number(reader, INT64_MAX) : 1;
     plan.id = take_bytes(reader);
     plan.packed = take_bytes(reader);
     if (reader->at == NULL || plan.due > INT64_MAX - reader->due || (repeats && plan.every == 0) ||
-        flags % TW__TASK_TRIES > TW__TASK_REPEATS || !payload_fits(route, plan.packed)) {
+        flags % TW__REDIS_TASK_TRIES > TW__REDIS_TASK_REPEATS || !payload_fits(route, plan.packed)) {
         reader->at = NULL;
         return;
     }
     plan.due += reader->due;
     reader->due = plan.due;
     if (plan.times == 0)
-        plan.times = TW__FOR_EVER;
-    uint64_t hash = tw__schedule_hash(reader->schedule->schedules, plan.id);
-    struct tw__task *task = tw__task_new(&plan, &reader->schedule->schedules->memory);
-    struct tw__task *old = tw__schedule_find(reader->schedule, hash, plan.id);
-    tw__schedule_put(reader->schedule, task, route, hash, old, reader->now_ms);
+        plan.times = TW__REDIS_FOR_EVER;
+    uint64_t hash = tw__redis_schedule_hash(reader->schedule->schedules, plan.id);
+    struct tw__redis_task *task = tw__redis_task_new(&plan, &reader->schedule->schedules->memory);
+    struct tw__redis_task *old = tw__redis_schedule_find(reader->schedule, hash, plan.id);
+    tw__redis_schedule_put(reader->schedule, task, route, hash, old, reader->now_ms);
 }
 
-bool tw__chunk_read(struct tw__schedule *schedule, struct tw__bytes bytes, uint64_t now_ms)
+bool tw__redis_chunk_read(struct tw__redis_schedule *schedule, struct tw__redis_bytes bytes, uint64_t now_ms)
 {
     struct reader reader = {
         .at = bytes.at, .end = bytes.at + bytes.size, .schedule = schedule, .now_ms = now_ms};
@@ -216,6 +217,6 @@ bool tw__chunk_read(struct tw__schedule *schedule, struct tw__bytes bytes, uint6
     while (reader.at != NULL && reader.at < reader.end)
         take_task(&reader);
     for (uint32_t i = 0; i < reader.routes; i++)
-        tw__route_release(reader.route[i]);
+        tw__redis_route_release(reader.route[i]);
     return reader.at != NULL;
 }

@@ -8,22 +8,22 @@
 #include "state.h"
 
 /* Makes chunks of a schedule's tasks, in their order:
- *     tw__chunks_init(&chunks, schedule);
- *     while (tw__chunks_next(&chunks, &bytes)) ...      the bytes are good until the next call
- *     tw__chunks_fini(&chunks); */
-struct tw__chunks {
-    struct tw__schedules *schedules;
-    struct tw__task **task;
+ *     tw__redis_chunks_init(&chunks, schedule);
+ *     while (tw__redis_chunks_next(&chunks, &bytes)) ...      the bytes are good until the next call
+ *     tw__redis_chunks_fini(&chunks); */
+struct tw__redis_chunks {
+    struct tw__redis_schedules *schedules;
+    struct tw__redis_task **task;
     uint64_t count, at;
     char *buffer;
     size_t size, capacity;
 };
-void tw__chunks_init(struct tw__chunks *chunks, const struct tw__schedule *schedule);
-bool tw__chunks_next(struct tw__chunks *chunks, struct tw__bytes *bytes);
-void tw__chunks_fini(struct tw__chunks *chunks);
+void tw__redis_chunks_init(struct tw__redis_chunks *chunks, const struct tw__redis_schedule *schedule);
+bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_bytes *bytes);
+void tw__redis_chunks_fini(struct tw__redis_chunks *chunks);
 
 /* Puts a chunk's tasks into a schedule. A task that is there already is replaced. Returns false when the bytes
  * are not a chunk; then some of its tasks may be in. */
-bool tw__chunk_read(struct tw__schedule *schedule, struct tw__bytes bytes, uint64_t now_ms);
+bool tw__redis_chunk_read(struct tw__redis_schedule *schedule, struct tw__redis_bytes bytes, uint64_t now_ms);
 
 #endif

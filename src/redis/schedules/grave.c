@@ -11,9 +11,9 @@
 
 #include "schedule.h"
 
-void tw__grave_bury(struct tw__schedule *schedule)
+void tw__redis_grave_bury(struct tw__redis_schedule *schedule)
 {
-    struct tw__schedules *schedules = schedule->schedules;
+    struct tw__redis_schedules *schedules = schedule->schedules;
     TW_ASSERT(!schedule->attached);
     pthread_mutex_lock(&schedules->graves_lock);
     schedule->grave = schedules->graves;
@@ -21,25 +21,25 @@ void tw__grave_bury(struct tw__schedule *schedule)
     pthread_mutex_unlock(&schedules->graves_lock);
 }
 
-bool tw__grave_reaping(const struct tw__schedules *schedules)
+bool tw__redis_grave_reaping(const struct tw__redis_schedules *schedules)
 {
     return !tw__list_empty(&schedules->detached);
 }
 
-static struct tw__schedule *first_grave(struct tw__schedules *schedules)
+static struct tw__redis_schedule *first_grave(struct tw__redis_schedules *schedules)
 {
     pthread_mutex_lock(&schedules->graves_lock);
-    struct tw__schedule *schedule = schedules->graves;
+    struct tw__redis_schedule *schedule = schedules->graves;
     pthread_mutex_unlock(&schedules->graves_lock);
     return schedule;
 }
 
 /* Takes the first grave off the list. A newer one may have come before it meanwhile. */
-static void close_grave(struct tw__schedule *schedule)
+static void close_grave(struct tw__redis_schedule *schedule)
 {
-    struct tw__schedules *schedules = schedule->schedules;
+    struct tw__redis_schedules *schedules = schedule->schedules;
     pthread_mutex_lock(&schedules->graves_lock);
-    struct tw__schedule **link = &schedules->graves;
+    struct tw__redis_schedule **link = &schedules->graves;
     while (*link != schedule)
         link = &(*link)->grave;
     *link = schedule->grave;
@@ -47,27 +47,27 @@ static void close_grave(struct tw__schedule *schedule)
 }
 
 /* Frees up to `limit` tasks of one schedule; then, when none are left, the schedule. */
-static uint64_t reap_one(struct tw__schedule *schedule, uint64_t limit)
+static uint64_t reap_one(struct tw__redis_schedule *schedule, uint64_t limit)
 {
-    uint64_t freed = tw__schedule_drop(schedule, limit);
-    if (freed < limit && tw__table_count(&schedule->tasks) == 0) {
+    uint64_t freed = tw__redis_schedule_drop(schedule, limit);
+    if (freed < limit && tw__redis_table_count(&schedule->tasks) == 0) {
         close_grave(schedule);
-        tw__schedule_free(schedule);
+        tw__redis_schedule_free(schedule);
     }
     return freed;
 }
 
-uint64_t tw__grave_reap(struct tw__schedules *schedules, uint64_t limit)
+uint64_t tw__redis_grave_reap(struct tw__redis_schedules *schedules, uint64_t limit)
 {
     uint64_t freed = 0;
-    struct tw__schedule *schedule;
+    struct tw__redis_schedule *schedule;
     while (freed < limit && (schedule = first_grave(schedules)) != NULL)
         freed += reap_one(schedule, limit - freed) + 1;
     return freed;
 }
 
-void tw__grave_reap_all(struct tw__schedules *schedules)
+void tw__redis_grave_reap_all(struct tw__redis_schedules *schedules)
 {
-    while (tw__grave_reap(schedules, UINT64_MAX) > 0)
+    while (tw__redis_grave_reap(schedules, UINT64_MAX) > 0)
         ;
 }

@@ -8,12 +8,12 @@
 #include "state.h"
 
 /* Hands a schedule over to be reaped. Requires: it is detached. Threads: any. */
-void tw__grave_bury(struct tw__schedule *schedule);
+void tw__redis_grave_bury(struct tw__redis_schedule *schedule);
 /* Frees up to `limit` tasks of buried schedules, and schedules that have none. Returns how many were freed. */
-uint64_t tw__grave_reap(struct tw__schedules *schedules, uint64_t limit);
+uint64_t tw__redis_grave_reap(struct tw__redis_schedules *schedules, uint64_t limit);
 /* Frees all that are buried. */
-void tw__grave_reap_all(struct tw__schedules *schedules);
+void tw__redis_grave_reap_all(struct tw__redis_schedules *schedules);
 /* Whether there are detached schedules. */
-bool tw__grave_reaping(const struct tw__schedules *schedules);
+bool tw__redis_grave_reaping(const struct tw__redis_schedules *schedules);
 
 #endif

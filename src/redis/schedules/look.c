@@ -15,26 +15,26 @@
 struct candidate {
     uint64_t due;
     uint32_t order;
-    struct tw__task *task;
+    struct tw__redis_task *task;
 };
 
 /* Tasks are looked at through the wheel, in the order of its slots, or through the table of the schedule. */
 struct look {
-    const struct tw__schedule *schedule;
+    const struct tw__redis_schedule *schedule;
     uint64_t from, to;
     uint64_t seen, most; /* tasks looked at through the wheel; more than `most` are not */
-    void (*each)(struct look *look, struct tw__task *task);
-    const struct tw__wanted *wanted; /* tw__look_wanted */
+    void (*each)(struct look *look, struct tw__redis_task *task);
+    const struct tw__redis_wanted *wanted; /* tw__redis_look_wanted */
     struct candidate after;
     struct candidate *candidate; /* a heap, its latest on top */
     size_t limit, count;
-    uint64_t now_ms, step; /* tw__look_forecast */
+    uint64_t now_ms, step; /* tw__redis_look_forecast */
     uint64_t *counts;
 };
 
-static void look_at(struct look *look, struct tw__task *task)
+static void look_at(struct look *look, struct tw__redis_task *task)
 {
-    if (tw__task_due(task) >= look->from && tw__task_due(task) <= look->to)
+    if (tw__redis_task_due(task) >= look->from && tw__redis_task_due(task) <= look->to)
         look->each(look, task);
 }
 
@@ -46,28 +46,28 @@ static void look_in_table(void *entry, void *arg)
 static void look_through_table(struct look *look)
 {
     uint64_t segment = 0;
-    while (tw__table_walk(&look->schedule->tasks, &segment, look_in_table, look))
+    while (tw__redis_table_walk(&look->schedule->tasks, &segment, look_in_table, look))
         ;
 }
 
 /* Looks at a task of any schedule. Returns 1: enough have been seen. */
-static int look_if_own(struct look *look, struct tw__task *task)
+static int look_if_own(struct look *look, struct tw__redis_task *task)
 {
-    if (tw__schedule_of(look->schedule->schedules, task) == look->schedule)
+    if (tw__redis_schedule_of(look->schedule->schedules, task) == look->schedule)
         look_at(look, task);
     return ++look->seen > look->most;
 }
 
 static int look_in_wheel(void *arg, struct tw_timer *timer)
 {
-    return look_if_own(arg, tw__task_of_timer(timer));
+    return look_if_own(arg, tw__redis_task_of_timer(timer));
 }
 
 static int look_in_queue(struct look *look, const struct tw__link *queue)
 {
     int enough = 0;
     for (struct tw__link *link = queue->next; !enough && link != queue; link = link->next)
-        enough = look_if_own(look, tw__task_of_link(link));
+        enough = look_if_own(look, tw__redis_task_of_link(link));
     return enough;
 }
 
@@ -79,7 +79,7 @@ struct queues {
 static void look_in_route(void *entry, void *arg)
 {
     struct queues *queues = arg;
-    const struct tw__route *route = entry;
+    const struct tw__redis_route *route = entry;
     if (!queues->enough)
         queues->enough = look_in_queue(queues->look, &route->queue);
 }
@@ -88,12 +88,12 @@ static void look_in_route(void *entry, void *arg)
  * had been seen. */
 static bool look_through_wheel(struct look *look)
 {
-    const struct tw__schedules *schedules = look->schedule->schedules;
+    const struct tw__redis_schedules *schedules = look->schedule->schedules;
     struct queues queues = {look,
                             look_in_queue(look, &schedules->overdue) || look_in_queue(look, &schedules->past)};
     uint64_t segment = 0;
     while (look->schedule->held > 0 &&
-           tw__table_walk(&look->schedule->routes, &segment, look_in_route, &queues))
+           tw__redis_table_walk(&look->schedule->routes, &segment, look_in_route, &queues))
         ;
     return queues.enough == 0 && tw_wheel_visit_until(schedules->wheel, look->to, look_in_wheel, look) == 0 &&
            (schedules->behind == NULL ||
@@ -107,9 +107,9 @@ static bool is_before(const struct candidate *a, const struct candidate *b)
     return (int32_t)(a->order - b->order) < 0;
 }
 
-static struct candidate candidate_of(struct tw__task *task)
+static struct candidate candidate_of(struct tw__redis_task *task)
 {
-    return (struct candidate){tw__task_due(task), task->order, task};
+    return (struct candidate){tw__redis_task_due(task), task->order, task};
 }
 
 static int compare(const void *a, const void *b)
@@ -145,15 +145,15 @@ static void keep_earliest(struct look *look, struct candidate one)
     heap[at] = one;
 }
 
-static void keep_if_wanted(struct look *look, struct tw__task *task)
+static void keep_if_wanted(struct look *look, struct tw__redis_task *task)
 {
-    const struct tw__wanted *wanted = look->wanted;
-    const struct tw__schedules *schedules = look->schedule->schedules;
+    const struct tw__redis_wanted *wanted = look->wanted;
+    const struct tw__redis_schedules *schedules = look->schedule->schedules;
     struct candidate one = candidate_of(task);
     if (wanted->after != NULL && !is_before(&look->after, &one))
         return;
-    if (wanted->drain != 0 && (tw__route_refused(tw__route_of(schedules, task), wanted->drain) ||
-                               tw__place_is_blocked(schedules, task)))
+    if (wanted->drain != 0 && (tw__redis_route_refused(tw__redis_route_of(schedules, task), wanted->drain) ||
+                               tw__redis_place_is_blocked(schedules, task)))
         return;
     keep_earliest(look, one);
 }
@@ -162,9 +162,9 @@ enum { NEAR_MS = 1000, FURTHER = 4, FEW = 256, WHEEL_SHARE = 16 };
 
 /* How many tasks may be looked at through the wheel before all of a schedule are looked at through its table.
  * In the wheel the tasks have to be fetched one after the other, so each takes some times as long. */
-static uint64_t most_in_wheel(const struct tw__schedule *schedule)
+static uint64_t most_in_wheel(const struct tw__redis_schedule *schedule)
 {
-    uint64_t all = tw__table_count(&schedule->tasks);
+    uint64_t all = tw__redis_table_count(&schedule->tasks);
     return all > FEW ? all / WHEEL_SHARE + FEW : 0;
 }
 
@@ -172,7 +172,7 @@ static uint64_t most_in_wheel(const struct tw__schedule *schedule)
 static uint64_t first_look(const struct look *look, uint64_t now_ms)
 {
     uint64_t start = now_ms > look->from ? now_ms : look->from,
-             next = tw__place_next_work(look->schedule->schedules);
+             next = tw__redis_place_next_work(look->schedule->schedules);
     return next != TW_NEVER && next > start ? next : start;
 }
 
@@ -195,8 +195,8 @@ static void find_earliest(struct look *look, uint64_t now_ms)
     look_through_table(look);
 }
 
-size_t tw__look_wanted(const struct tw__schedule *schedule, const struct tw__wanted *wanted, uint64_t now_ms,
-                       size_t limit, struct tw__task **task)
+size_t tw__redis_look_wanted(const struct tw__redis_schedule *schedule, const struct tw__redis_wanted *wanted,
+                             uint64_t now_ms, size_t limit, struct tw__redis_task **task)
 {
     struct look look = {.schedule = schedule,
                         .from = wanted->from,
@@ -215,22 +215,22 @@ size_t tw__look_wanted(const struct tw__schedule *schedule, const struct tw__wan
     return look.count;
 }
 
-size_t tw__look_earliest(const struct tw__schedule *schedule, uint64_t from, uint64_t to, uint64_t now_ms,
-                         size_t limit, struct tw__task **task)
+size_t tw__redis_look_earliest(const struct tw__redis_schedule *schedule, uint64_t from, uint64_t to,
+                               uint64_t now_ms, size_t limit, struct tw__redis_task **task)
 {
-    struct tw__wanted wanted = {.from = from, .to = to};
-    return tw__look_wanted(schedule, &wanted, now_ms, limit, task);
+    struct tw__redis_wanted wanted = {.from = from, .to = to};
+    return tw__redis_look_wanted(schedule, &wanted, now_ms, limit, task);
 }
 
-static void count_step(struct look *look, struct tw__task *task)
+static void count_step(struct look *look, struct tw__redis_task *task)
 {
-    uint64_t due = tw__task_due(task);
+    uint64_t due = tw__redis_task_due(task);
     size_t step = due <= look->now_ms ? 0 : (size_t)((due - look->now_ms - 1) / look->step);
     look->counts[step]++;
 }
 
-void tw__look_forecast(const struct tw__schedule *schedule, uint64_t now_ms, uint64_t step, size_t count,
-                       uint64_t *counts)
+void tw__redis_look_forecast(const struct tw__redis_schedule *schedule, uint64_t now_ms, uint64_t step,
+                             size_t count, uint64_t *counts)
 {
     TW_ASSERT(step > 0 && count > 0);
     struct look look = {
@@ -245,7 +245,7 @@ void tw__look_forecast(const struct tw__schedule *schedule, uint64_t now_ms, uin
 }
 
 struct gather {
-    struct tw__task **task;
+    struct tw__redis_task **task;
     size_t count;
 };
 
@@ -257,19 +257,19 @@ static void gather_one(void *entry, void *arg)
 
 static int compare_tasks(const void *a, const void *b)
 {
-    struct candidate one = candidate_of(*(struct tw__task *const *)a);
-    struct candidate two = candidate_of(*(struct tw__task *const *)b);
+    struct candidate one = candidate_of(*(struct tw__redis_task *const *)a);
+    struct candidate two = candidate_of(*(struct tw__redis_task *const *)b);
     return compare(&one, &two);
 }
 
-struct tw__task **tw__look_sorted(const struct tw__schedule *schedule)
+struct tw__redis_task **tw__redis_look_sorted(const struct tw__redis_schedule *schedule)
 {
-    uint64_t count = tw__table_count(&schedule->tasks), segment = 0;
+    uint64_t count = tw__redis_table_count(&schedule->tasks), segment = 0;
     if (count == 0)
         return NULL;
-    struct gather gather = {schedule->schedules->memory.alloc(count * sizeof(struct tw__task *)), 0};
-    while (tw__table_walk(&schedule->tasks, &segment, gather_one, &gather))
+    struct gather gather = {schedule->schedules->memory.alloc(count * sizeof(struct tw__redis_task *)), 0};
+    while (tw__redis_table_walk(&schedule->tasks, &segment, gather_one, &gather))
         ;
-    qsort(gather.task, gather.count, sizeof(struct tw__task *), compare_tasks);
+    qsort(gather.task, gather.count, sizeof(struct tw__redis_task *), compare_tasks);
     return gather.task;
 }

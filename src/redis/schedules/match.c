@@ -88,11 +88,11 @@ static void read_position(struct text *text, bool *takes)
         takes[first] = true;
 }
 
-void tw__pattern_read(struct tw__pattern *pattern, struct tw__bytes bytes)
+void tw__redis_pattern_read(struct tw__redis_pattern *pattern, struct tw__redis_bytes bytes)
 {
     struct text text = {(const unsigned char *)bytes.at, (const unsigned char *)bytes.at + bytes.size};
     bool takes[256];
-    TW_ASSERT(bytes.size <= TW__PATTERN_MAX);
+    TW_ASSERT(bytes.size <= TW__REDIS_PATTERN_MAX);
     memset(pattern, 0, sizeof *pattern);
     while (left(&text) > 0) {
         if (*text.at == '*') {
@@ -111,7 +111,7 @@ void tw__pattern_read(struct tw__pattern *pattern, struct tw__bytes bytes)
 /* ---- matching -------------------------------------------------------------------------------------------- */
 
 /* Moves the bits on for one byte. Returns whether any is left. */
-static bool step(const struct tw__pattern *pattern, uint64_t *at, unsigned char byte)
+static bool step(const struct tw__redis_pattern *pattern, uint64_t *at, unsigned char byte)
 {
     uint64_t carry = 0, any = 0;
     for (uint32_t i = 0; i <= pattern->positions / 64; i++) {
@@ -123,9 +123,9 @@ static bool step(const struct tw__pattern *pattern, uint64_t *at, unsigned char 
     return any != 0;
 }
 
-bool tw__pattern_matches(const struct tw__pattern *pattern, struct tw__bytes id)
+bool tw__redis_pattern_matches(const struct tw__redis_pattern *pattern, struct tw__redis_bytes id)
 {
-    uint64_t at[TW__PATTERN_WORDS] = {1};
+    uint64_t at[TW__REDIS_PATTERN_WORDS] = {1};
     bool ends_with_star = bit_is_set(pattern->stay, pattern->positions);
     for (size_t i = 0; i < id.size; i++) {
         if (ends_with_star && bit_is_set(at, pattern->positions))

@@ -17,22 +17,24 @@
 #include "bytes.h"
 
 enum {
-    TW__PATTERN_MAX =
+    TW__REDIS_PATTERN_MAX =
         255, /* bytes: so all positions of a pattern, its end among them, are bits of four words */
-    TW__PATTERN_WORDS = (TW__PATTERN_MAX + 1) / 64
+    TW__REDIS_PATTERN_WORDS = (TW__REDIS_PATTERN_MAX + 1) / 64
 };
 
 /* A pattern, read. */
-struct tw__pattern {
+struct tw__redis_pattern {
     uint32_t positions;                     /* that take a byte each */
-    uint64_t stay[TW__PATTERN_WORDS];       /* by position: a star stands before it */
-    uint64_t takes[256][TW__PATTERN_WORDS]; /* by byte, then by position: whether the position takes the byte */
+    uint64_t stay[TW__REDIS_PATTERN_WORDS]; /* by position: a star stands before it */
+    uint64_t
+        takes[256]
+             [TW__REDIS_PATTERN_WORDS]; /* by byte, then by position: whether the position takes the byte */
 };
 
-/* Reads a pattern. Requires: it has at most TW__PATTERN_MAX bytes. Cost: O(256 * bytes) */
-void tw__pattern_read(struct tw__pattern *pattern, struct tw__bytes text);
+/* Reads a pattern. Requires: it has at most TW__REDIS_PATTERN_MAX bytes. Cost: O(256 * bytes) */
+void tw__redis_pattern_read(struct tw__redis_pattern *pattern, struct tw__redis_bytes text);
 
 /* Whether a whole id matches. Cost: O(bytes of the id * words of the pattern), whatever the pattern is. */
-bool tw__pattern_matches(const struct tw__pattern *pattern, struct tw__bytes id);
+bool tw__redis_pattern_matches(const struct tw__redis_pattern *pattern, struct tw__redis_bytes id);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-struct tw__memory {
+struct tw__redis_memory {
     void *(*alloc)(size_t size);
     void *(*realloc)(void *old, size_t size);
     void (*free)(void *old);

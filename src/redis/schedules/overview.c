@@ -25,7 +25,7 @@ enum {
 };
 
 struct ahead {
-    struct tw__schedules *schedules;
+    struct tw__redis_schedules *schedules;
     uint64_t now_ms, step, to;
     uint64_t *counts;
     uint64_t skip, seen, wanted; /* of a sample */
@@ -34,35 +34,35 @@ struct ahead {
 /* ---- the largest ----------------------------------------------------------------------------------------- */
 
 /* Puts a schedule among the largest so far. */
-static size_t insert(const struct tw__schedule **largest, size_t count, size_t limit,
-                     const struct tw__schedule *schedule)
+static size_t insert(const struct tw__redis_schedule **largest, size_t count, size_t limit,
+                     const struct tw__redis_schedule *schedule)
 {
     size_t at = count < limit ? count : limit - 1;
-    uint64_t tasks = tw__table_count(&schedule->tasks);
-    if (count == limit && tw__table_count(&largest[at]->tasks) >= tasks)
+    uint64_t tasks = tw__redis_table_count(&schedule->tasks);
+    if (count == limit && tw__redis_table_count(&largest[at]->tasks) >= tasks)
         return count;
-    for (; at > 0 && tw__table_count(&largest[at - 1]->tasks) < tasks; at--)
+    for (; at > 0 && tw__redis_table_count(&largest[at - 1]->tasks) < tasks; at--)
         largest[at] = largest[at - 1];
     largest[at] = schedule;
     return count < limit ? count + 1 : limit;
 }
 
-size_t tw__overview_largest(const struct tw__schedules *schedules, const struct tw__schedule **largest,
-                            size_t limit)
+size_t tw__redis_overview_largest(const struct tw__redis_schedules *schedules,
+                                  const struct tw__redis_schedule **largest, size_t limit)
 {
     size_t count = 0;
     uint32_t left = SCHEDULES_MAX;
     struct tw__link *link = schedules->attached.next;
     for (; limit > 0 && link != &schedules->attached && left > 0; link = link->next, left--)
-        count = insert(largest, count, limit, tw__schedule_at(link));
+        count = insert(largest, count, limit, tw__redis_schedule_at(link));
     return count;
 }
 
 /* ---- the forecast ---------------------------------------------------------------------------------------- */
 
-static void count_task(struct ahead *ahead, const struct tw__task *task)
+static void count_task(struct ahead *ahead, const struct tw__redis_task *task)
 {
-    uint64_t due = tw__task_due(task);
+    uint64_t due = tw__redis_task_due(task);
     if (due <= ahead->to)
         ahead->counts[due <= ahead->now_ms ? 0 : (due - ahead->now_ms - 1) / ahead->step]++;
 }
@@ -70,15 +70,15 @@ static void count_task(struct ahead *ahead, const struct tw__task *task)
 static int count_in_wheel(void *arg, struct tw_timer *timer)
 {
     struct ahead *ahead = arg;
-    const struct tw__task *task = tw__task_of_timer(timer);
-    if (tw__schedule_of(ahead->schedules, task)->attached)
+    const struct tw__redis_task *task = tw__redis_task_of_timer(timer);
+    if (tw__redis_schedule_of(ahead->schedules, task)->attached)
         count_task(ahead, task);
     return 0;
 }
 
 static bool read_wheels(struct ahead *ahead)
 {
-    const struct tw__schedules *schedules = ahead->schedules;
+    const struct tw__redis_schedules *schedules = ahead->schedules;
     uint32_t budget = AHEAD_MAX;
     return tw_wheel_visit_budget(schedules->wheel, ahead->to, &budget, count_in_wheel, ahead) &&
            (schedules->behind == NULL ||
@@ -88,7 +88,7 @@ static bool read_wheels(struct ahead *ahead)
 static void count_in_sample(void *entry, void *arg)
 {
     struct ahead *ahead = arg;
-    const struct tw__task *task = entry;
+    const struct tw__redis_task *task = entry;
     if (ahead->skip > 0) {
         ahead->skip--;
         return;
@@ -96,30 +96,31 @@ static void count_in_sample(void *entry, void *arg)
     if (ahead->seen == ahead->wanted)
         return;
     ahead->seen++;
-    if (!(task->flags & TW__TASK_QUEUED))
+    if (!(task->flags & TW__REDIS_TASK_QUEUED))
         count_task(ahead, task);
 }
 
 /* Looks at `share` more tasks of a schedule, which has so many, from anywhere on. */
-static void take_sample(struct ahead *ahead, const struct tw__schedule *schedule, uint64_t share)
+static void take_sample(struct ahead *ahead, const struct tw__redis_schedule *schedule, uint64_t share)
 {
-    struct tw__schedules *schedules = ahead->schedules;
+    struct tw__redis_schedules *schedules = ahead->schedules;
     schedules->samples++;
-    uint64_t cursor = tw__table_hash(&schedules->of_tasks, &schedules->samples, sizeof schedules->samples);
-    uint64_t first = tw__table_scan_size(&schedule->tasks, cursor);
+    uint64_t cursor =
+        tw__redis_table_hash(&schedules->of_tasks, &schedules->samples, sizeof schedules->samples);
+    uint64_t first = tw__redis_table_scan_size(&schedule->tasks, cursor);
     ahead->skip = first == 0 ? 0 : (cursor >> 32) % first;
     ahead->wanted = ahead->seen + share;
     while (ahead->seen < ahead->wanted)
-        cursor = tw__table_scan(&schedule->tasks, cursor, count_in_sample, ahead);
+        cursor = tw__redis_table_scan(&schedule->tasks, cursor, count_in_sample, ahead);
 }
 
 /* How many schedules are looked at, and how many tasks they have. */
-static uint32_t schedules_looked_at(const struct tw__schedules *schedules, uint64_t *tasks)
+static uint32_t schedules_looked_at(const struct tw__redis_schedules *schedules, uint64_t *tasks)
 {
     uint32_t count = 0;
     struct tw__link *link = schedules->attached.next;
     for (*tasks = 0; link != &schedules->attached && count < SCHEDULES_MAX; link = link->next, count++)
-        *tasks += tw__table_count(&tw__schedule_at(link)->tasks);
+        *tasks += tw__redis_table_count(&tw__redis_schedule_at(link)->tasks);
     return count;
 }
 
@@ -131,8 +132,8 @@ static void sample_all(struct ahead *ahead, uint64_t wanted, uint64_t all)
     uint32_t left = SCHEDULES_MAX;
     struct tw__link *attached = &ahead->schedules->attached;
     for (struct tw__link *link = attached->next; link != attached && left > 0; link = link->next, left--) {
-        const struct tw__schedule *schedule = tw__schedule_at(link);
-        passed += tw__table_count(&schedule->tasks);
+        const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
+        passed += tw__redis_table_count(&schedule->tasks);
         uint64_t until = passed * wanted / all;
         if (until > given)
             take_sample(ahead, schedule, until - given);
@@ -153,8 +154,8 @@ static void estimate(struct ahead *ahead, size_t steps)
         ahead->counts[i] = (uint64_t)((double)ahead->counts[i] * weight + 0.5);
 }
 
-bool tw__overview_forecast(struct tw__schedules *schedules, uint64_t now_ms, uint64_t step, size_t steps,
-                           uint64_t *counts)
+bool tw__redis_overview_forecast(struct tw__redis_schedules *schedules, uint64_t now_ms, uint64_t step,
+                                 size_t steps, uint64_t *counts)
 {
     TW_ASSERT(step > 0 && steps > 0);
     struct ahead ahead = {.schedules = schedules, .now_ms = now_ms, .step = step, .counts = counts};
@@ -170,49 +171,50 @@ bool tw__overview_forecast(struct tw__schedules *schedules, uint64_t now_ms, uin
 /* ---- overdue --------------------------------------------------------------------------------------------- */
 
 struct overdue {
-    const struct tw__schedules *schedules;
+    const struct tw__redis_schedules *schedules;
     uint64_t count, oldest;
 };
 
-static void count_overdue(struct overdue *overdue, const struct tw__task *task)
+static void count_overdue(struct overdue *overdue, const struct tw__redis_task *task)
 {
-    if (tw__schedule_of(overdue->schedules, task)->attached) {
+    if (tw__redis_schedule_of(overdue->schedules, task)->attached) {
         overdue->count++;
-        if (tw__task_due(task) < overdue->oldest)
-            overdue->oldest = tw__task_due(task);
+        if (tw__redis_task_due(task) < overdue->oldest)
+            overdue->oldest = tw__redis_task_due(task);
     }
 }
 
 static int count_overdue_in_wheel(void *arg, struct tw_timer *timer)
 {
-    count_overdue(arg, tw__task_of_timer(timer));
+    count_overdue(arg, tw__redis_task_of_timer(timer));
     return 0;
 }
 
 static void look_into_queue(struct overdue *overdue, const struct tw__link *queue, uint32_t most)
 {
     for (struct tw__link *link = queue->next; link != queue && most-- > 0; link = link->next)
-        count_overdue(overdue, tw__task_of_link(link));
+        count_overdue(overdue, tw__redis_task_of_link(link));
 }
 
 static int look_into_route(void *arg, struct tw_timer *timer)
 {
-    look_into_queue(arg, &TW_CONTAINER(timer, const struct tw__route, retry)->queue, 1);
+    look_into_queue(arg, &TW_CONTAINER(timer, const struct tw__redis_route, retry)->queue, 1);
     return 0;
 }
 
 /* The first of the queues of routes, which are where P3 says (place.c). */
 static void look_into_routes(struct overdue *overdue)
 {
-    const struct tw__schedules *schedules = overdue->schedules;
+    const struct tw__redis_schedules *schedules = overdue->schedules;
     uint32_t turns = QUEUE_MAX, retries = QUEUE_MAX;
     for (const struct tw__link *link = schedules->turns.next; link != &schedules->turns && turns > 0;
          link = link->next, turns--)
-        look_into_queue(overdue, &TW_CONTAINER(link, const struct tw__route, turn)->queue, 1);
+        look_into_queue(overdue, &TW_CONTAINER(link, const struct tw__redis_route, turn)->queue, 1);
     tw_wheel_visit_budget(schedules->retries, TW_NEVER - 1, &retries, look_into_route, overdue);
 }
 
-uint64_t tw__overview_overdue(const struct tw__schedules *schedules, uint64_t now_ms, uint64_t *oldest)
+uint64_t tw__redis_overview_overdue(const struct tw__redis_schedules *schedules, uint64_t now_ms,
+                                    uint64_t *oldest)
 {
     struct overdue overdue = {schedules, 0, TW_NEVER};
     uint32_t budget = PAST_MAX; /* due or not: there may be any number in the slots of the past that are not */

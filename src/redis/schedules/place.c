@@ -12,9 +12,9 @@
  * for a second at ten million tasks.
  *
  * Invariants
- * P1 A task of a schedule is in one wheel or one queue, unless tw__place_take() has taken it.
- * P2 Its flags say where: none in the main wheel, TW__TASK_BEHIND in the second one, TW__TASK_QUEUED in the
- *    queues of overdue and of past tasks, TW__TASK_HELD besides in the queue of its own route.
+ * P1 A task of a schedule is in one wheel or one queue, unless tw__redis_place_take() has taken it.
+ * P2 Its flags say where: none in the main wheel, TW__REDIS_TASK_BEHIND in the second one, TW__REDIS_TASK_QUEUED in the
+ *    queues of overdue and of past tasks, TW__REDIS_TASK_HELD besides in the queue of its own route.
  * P3 A route whose queue is not empty either waits for its retry or is in the list of turns; one whose queue is
  *    empty, neither.
  * P4 Each schedule counts its tasks that are in queues.
@@ -29,7 +29,7 @@
 
 /* ---- filing ---------------------------------------------------------------------------------------------- */
 
-int tw__place_init(struct tw__schedules *schedules, uint64_t now_ms, uint64_t monotonic_ms)
+int tw__redis_place_init(struct tw__redis_schedules *schedules, uint64_t now_ms, uint64_t monotonic_ms)
 {
     struct tw_geometry big = TW_DEFAULT, small = TW_SMALL;
     tw__list_init(&schedules->overdue);
@@ -38,11 +38,11 @@ int tw__place_init(struct tw__schedules *schedules, uint64_t now_ms, uint64_t mo
     if (tw_wheel_new(&schedules->wheel, &big, now_ms) == 0 &&
         tw_wheel_new(&schedules->retries, &small, monotonic_ms) == 0)
         return 0;
-    tw__place_fini(schedules);
+    tw__redis_place_fini(schedules);
     return -1;
 }
 
-void tw__place_fini(struct tw__schedules *schedules)
+void tw__redis_place_fini(struct tw__redis_schedules *schedules)
 {
     tw_wheel_free(schedules->wheel);
     tw_wheel_free(schedules->behind);
@@ -57,43 +57,43 @@ static inline void fits(int result)
 }
 
 /* From the timer of a task that is filed nowhere to its place in a queue, before `next`; and back. */
-static void park(struct tw__task *task, uint8_t flags, struct tw__link *next)
+static void park(struct tw__redis_task *task, uint8_t flags, struct tw__link *next)
 {
-    TW_ASSERT(!tw__task_filed(task));
+    TW_ASSERT(!tw__redis_task_filed(task));
     task->parked.due = tw_timer_deadline(&task->timer);
-    task->flags |= TW__TASK_QUEUED | flags;
+    task->flags |= TW__REDIS_TASK_QUEUED | flags;
     tw__list_insert(&task->parked.link, next);
 }
 
-static void unpark(struct tw__task *task)
+static void unpark(struct tw__redis_task *task)
 {
     tw__list_remove(&task->parked.link);
-    task->flags &= (uint8_t) ~(TW__TASK_QUEUED | TW__TASK_HELD);
+    task->flags &= (uint8_t) ~(TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD);
     tw_timer_init_at(&task->timer, task->parked.due);
 }
 
 /* Puts a task into the queue of overdue tasks or that of past ones, before `next`. */
-static void enqueue(struct tw__schedules *schedules, struct tw__task *task, struct tw__link *next)
+static void enqueue(struct tw__redis_schedules *schedules, struct tw__redis_task *task, struct tw__link *next)
 {
     park(task, 0, next);
-    tw__sums_queued(tw__schedule_of(schedules, task), 1);
+    tw__redis_sums_queued(tw__redis_schedule_of(schedules, task), 1);
 }
 
 /* Files a task of one wheel for times to come in another one; what came due meanwhile, and was not taken, in
  * the queue. */
-static void file_behind(struct tw__schedules *schedules, struct tw_wheel *behind, struct tw__task *task,
-                        uint64_t now_ms)
+static void file_behind(struct tw__redis_schedules *schedules, struct tw_wheel *behind,
+                        struct tw__redis_task *task, uint64_t now_ms)
 {
-    uint64_t due_ms = tw__task_due(task);
+    uint64_t due_ms = tw__redis_task_due(task);
     if (due_ms > now_ms) {
         fits(tw_wheel_add_at(behind, &task->timer, due_ms));
         return;
     }
-    task->flags &= (uint8_t)~TW__TASK_BEHIND;
+    task->flags &= (uint8_t)~TW__REDIS_TASK_BEHIND;
     enqueue(schedules, task, &schedules->overdue);
 }
 
-void tw__place_clock_back(struct tw__schedules *schedules, uint64_t now_ms)
+void tw__redis_place_clock_back(struct tw__redis_schedules *schedules, uint64_t now_ms)
 {
     struct tw_geometry small = TW_SMALL;
     struct tw_wheel *behind;
@@ -104,150 +104,155 @@ void tw__place_clock_back(struct tw__schedules *schedules, uint64_t now_ms)
         /* Set back once more: what waits here is what was filed since the last time. */
         struct tw_timer *timer;
         while ((timer = tw_wheel_drain(schedules->behind)) != NULL)
-            file_behind(schedules, behind, tw__task_of_timer(timer), now_ms);
+            file_behind(schedules, behind, tw__redis_task_of_timer(timer), now_ms);
         tw_wheel_free(schedules->behind);
     }
     schedules->behind = behind;
-    tw__check_changed(schedules, tw__check_places);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
-void tw__place_file_overdue(struct tw__schedules *schedules, struct tw__task *task)
+void tw__redis_place_file_overdue(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
     enqueue(schedules, task, &schedules->overdue);
-    tw__check_changed(schedules, tw__check_places);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
-static void file(struct tw__schedules *schedules, struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
+static void file(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
+                 uint64_t now_ms)
 {
-    TW_ASSERT(!tw__task_filed(task));
+    TW_ASSERT(!tw__redis_task_filed(task));
     task->order = schedules->order++;
     if (due_ms > tw_wheel_now(schedules->wheel)) {
         fits(tw_wheel_add_at(schedules->wheel, &task->timer, due_ms));
         return;
     }
     if (due_ms > now_ms && schedules->behind != NULL && due_ms > tw_wheel_now(schedules->behind)) {
-        task->flags |= TW__TASK_BEHIND;
+        task->flags |= TW__REDIS_TASK_BEHIND;
         fits(tw_wheel_add_at(schedules->behind, &task->timer, due_ms));
         return;
     }
-    tw__task_set_due(task, due_ms);
+    tw__redis_task_set_due(task, due_ms);
     enqueue(schedules, task, &schedules->past);
     task->parked.filed_ms = now_ms;
 }
 
-void tw__place_file(struct tw__schedules *schedules, struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
+void tw__redis_place_file(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
+                          uint64_t now_ms)
 {
     file(schedules, task, due_ms, now_ms);
-    tw__check_changed(schedules, tw__check_places);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
 /* ---- targets that refuse --------------------------------------------------------------------------------- */
 
 /* While a task is held, its upper bits are the waits that its route had counted before: so a wait counts for
  * all that are held, whatever their number. */
-static uint32_t held_tries(const struct tw__schedules *schedules, const struct tw__task *task)
+static uint32_t held_tries(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task)
 {
-    return (tw__route_of(schedules, task)->waits - tw__task_tries(task)) & TW__TRIES_MAX;
+    return (tw__redis_route_of(schedules, task)->waits - tw__redis_task_tries(task)) & TW__REDIS_TRIES_MAX;
 }
 
-uint32_t tw__place_tries(const struct tw__schedules *schedules, const struct tw__task *task)
+uint32_t tw__redis_place_tries(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task)
 {
-    return task->flags & TW__TASK_HELD ? held_tries(schedules, task) : tw__task_tries(task);
+    return task->flags & TW__REDIS_TASK_HELD ? held_tries(schedules, task) : tw__redis_task_tries(task);
 }
 
-void tw__place_rest(struct tw__route *route)
+void tw__redis_place_rest(struct tw__redis_route *route)
 {
     tw_wheel_cancel(route->schedule->schedules->retries, &route->retry);
     if (tw__link_listed(&route->turn))
         tw__list_remove(&route->turn);
 }
 
-static void hold(struct tw__schedules *schedules, struct tw__task *task, struct tw__link *next)
+static void hold(struct tw__redis_schedules *schedules, struct tw__redis_task *task, struct tw__link *next)
 {
-    struct tw__route *route = tw__route_of(schedules, task);
-    tw__task_set_tries(task, route->waits - tw__task_tries(task));
-    park(task, TW__TASK_HELD, next);
-    tw__sums_held(route->schedule, 1);
+    struct tw__redis_route *route = tw__redis_route_of(schedules, task);
+    tw__redis_task_set_tries(task, route->waits - tw__redis_task_tries(task));
+    park(task, TW__REDIS_TASK_HELD, next);
+    tw__redis_sums_held(route->schedule, 1);
 }
 
-bool tw__place_is_blocked(const struct tw__schedules *schedules, const struct tw__task *task)
+bool tw__redis_place_is_blocked(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task)
 {
-    return !tw__list_empty(&tw__route_of(schedules, task)->queue);
+    return !tw__list_empty(&tw__redis_route_of(schedules, task)->queue);
 }
 
-bool tw__place_any_waiting(const struct tw__schedules *schedules)
+bool tw__redis_place_any_waiting(const struct tw__redis_schedules *schedules)
 {
     return schedules->queued > 0 || !tw__list_empty(&schedules->turns);
 }
 
-void tw__place_hold(struct tw__schedules *schedules, struct tw__task *task)
+void tw__redis_place_hold(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
-    struct tw__link *queue = &tw__route_of(schedules, task)->queue;
+    struct tw__link *queue = &tw__redis_route_of(schedules, task)->queue;
     TW_ASSERT(!tw__list_empty(queue));
     hold(schedules, task, queue);
-    tw__check_changed(schedules, tw__check_places);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
-void tw__place_hold_first(struct tw__schedules *schedules, struct tw__task *task, uint64_t retry_ms)
+void tw__redis_place_hold_first(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
+                                uint64_t retry_ms)
 {
-    struct tw__route *route = tw__route_of(schedules, task);
-    tw__place_rest(route);
+    struct tw__redis_route *route = tw__redis_route_of(schedules, task);
+    tw__redis_place_rest(route);
     hold(schedules, task, route->queue.next);
     fits(tw_wheel_move_at(schedules->retries, &route->retry, retry_ms));
-    tw__check_changed(schedules, tw__check_places);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
-void tw__place_give_turn(struct tw__route *route)
+void tw__redis_place_give_turn(struct tw__redis_route *route)
 {
     TW_ASSERT(!tw__list_empty(&route->queue));
     if (!tw__link_listed(&route->turn))
         tw__list_append(&route->schedule->schedules->turns, &route->turn);
 }
 
-void tw__place_put_back(struct tw__schedules *schedules, struct tw__task *task, enum tw__taken taken)
+void tw__redis_place_put_back(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
+                              enum tw__redis_taken taken)
 {
-    struct tw__route *route = tw__route_of(schedules, task);
-    TW_ASSERT(taken == TW__TAKEN_TASK || taken == TW__TAKEN_PROBE);
-    if (taken == TW__TAKEN_PROBE) {
+    struct tw__redis_route *route = tw__redis_route_of(schedules, task);
+    TW_ASSERT(taken == TW__REDIS_TAKEN_TASK || taken == TW__REDIS_TAKEN_PROBE);
+    if (taken == TW__REDIS_TAKEN_PROBE) {
         hold(schedules, task, route->queue.next);
-        tw__place_give_turn(route);
+        tw__redis_place_give_turn(route);
     } else {
         enqueue(schedules, task, schedules->overdue.next);
     }
-    tw__check_changed(schedules, tw__check_places);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
 /* ---- other times ----------------------------------------------------------------------------------------- */
 
 /* Takes a task out of its route's queue. */
-static void let_go(struct tw__schedules *schedules, struct tw__task *task)
+static void let_go(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
-    struct tw__route *route = tw__route_of(schedules, task);
+    struct tw__redis_route *route = tw__redis_route_of(schedules, task);
     uint32_t tries = held_tries(schedules, task);
     unpark(task);
-    tw__task_set_tries(task, tries);
-    tw__sums_held(route->schedule, -1);
+    tw__redis_task_set_tries(task, tries);
+    tw__redis_sums_held(route->schedule, -1);
     if (tw__list_empty(&route->queue))
-        tw__place_rest(route);
+        tw__redis_place_rest(route);
 }
 
-void tw__place_unfile(struct tw__schedules *schedules, struct tw__task *task)
+void tw__redis_place_unfile(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
-    if (task->flags & TW__TASK_HELD) {
+    if (task->flags & TW__REDIS_TASK_HELD) {
         let_go(schedules, task);
-    } else if (task->flags & TW__TASK_QUEUED) {
+    } else if (task->flags & TW__REDIS_TASK_QUEUED) {
         unpark(task);
-        tw__sums_queued(tw__schedule_of(schedules, task), -1);
+        tw__redis_sums_queued(tw__redis_schedule_of(schedules, task), -1);
     } else {
-        tw_wheel_cancel(task->flags & TW__TASK_BEHIND ? schedules->behind : schedules->wheel, &task->timer);
-        task->flags &= (uint8_t)~TW__TASK_BEHIND;
+        tw_wheel_cancel(task->flags & TW__REDIS_TASK_BEHIND ? schedules->behind : schedules->wheel,
+                        &task->timer);
+        task->flags &= (uint8_t)~TW__REDIS_TASK_BEHIND;
     }
-    tw__check_changed(schedules, tw__check_places);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
-void tw__place_prefetch(const struct tw__task *task)
+void tw__redis_place_prefetch(const struct tw__redis_task *task)
 {
-    if (!(task->flags & TW__TASK_QUEUED)) {
+    if (!(task->flags & TW__REDIS_TASK_QUEUED)) {
         tw_timer_prefetch(&task->timer);
         return;
     }
@@ -255,44 +260,46 @@ void tw__place_prefetch(const struct tw__task *task)
     __builtin_prefetch(task->parked.link.prev, 1);
 }
 
-void tw__place_moved(struct tw__task *task)
+void tw__redis_place_moved(struct tw__redis_task *task)
 {
-    if (task->flags & TW__TASK_QUEUED)
+    if (task->flags & TW__REDIS_TASK_QUEUED)
         tw__link_relocated(&task->parked.link);
     else
         tw_timer_relocated(&task->timer);
 }
 
-void tw__place_refile(struct tw__schedules *schedules, struct tw__task *task, uint64_t due_ms, uint64_t now_ms)
+void tw__redis_place_refile(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
+                            uint64_t now_ms)
 {
     if (schedules->delivering == task)
         schedules->delivering = NULL;
-    if (!(task->flags & (TW__TASK_QUEUED | TW__TASK_BEHIND)) && due_ms > tw_wheel_now(schedules->wheel)) {
+    if (!(task->flags & (TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND)) &&
+        due_ms > tw_wheel_now(schedules->wheel)) {
         task->order = schedules->order++;
         fits(tw_wheel_move_at(schedules->wheel, &task->timer, due_ms));
     } else {
-        tw__place_unfile(schedules, task);
+        tw__redis_place_unfile(schedules, task);
         file(schedules, task, due_ms, now_ms);
     }
-    tw__check_changed(schedules, tw__check_places);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
 /* ---- taking out ------------------------------------------------------------------------------------------ */
 
-static enum tw__taken take_from(struct tw_wheel *wheel, uint64_t now_ms, uint32_t *budget,
-                                struct tw__task **task)
+static enum tw__redis_taken take_from(struct tw_wheel *wheel, uint64_t now_ms, uint32_t *budget,
+                                      struct tw__redis_task **task)
 {
     struct tw_timer *timer;
     enum tw_polled polled = tw_wheel_poll_budget(wheel, now_ms, budget, &timer);
     if (polled != TW_POLL_DUE)
-        return polled == TW_POLL_MORE ? TW__TAKEN_MORE : TW__TAKEN_NONE;
-    *task = tw__task_of_timer(timer);
-    (*task)->flags &= (uint8_t)~TW__TASK_BEHIND;
-    return TW__TAKEN_TASK;
+        return polled == TW_POLL_MORE ? TW__REDIS_TAKEN_MORE : TW__REDIS_TAKEN_NONE;
+    *task = tw__redis_task_of_timer(timer);
+    (*task)->flags &= (uint8_t)~TW__REDIS_TASK_BEHIND;
+    return TW__REDIS_TAKEN_TASK;
 }
 
 /* The second wheel is not needed any more when the clock has caught up and it is empty. */
-static void drop_behind(struct tw__schedules *schedules, uint64_t now_ms)
+static void drop_behind(struct tw__redis_schedules *schedules, uint64_t now_ms)
 {
     if (now_ms < tw_wheel_now(schedules->wheel) || tw_wheel_count(schedules->behind) > 0)
         return;
@@ -300,12 +307,12 @@ static void drop_behind(struct tw__schedules *schedules, uint64_t now_ms)
     schedules->behind = NULL;
 }
 
-static enum tw__taken take_filed(struct tw__schedules *schedules, uint64_t now_ms, uint32_t *budget,
-                                 struct tw__task **task)
+static enum tw__redis_taken take_filed(struct tw__redis_schedules *schedules, uint64_t now_ms, uint32_t *budget,
+                                       struct tw__redis_task **task)
 {
     if (schedules->behind != NULL) {
-        enum tw__taken taken = take_from(schedules->behind, now_ms, budget, task);
-        if (taken != TW__TAKEN_NONE)
+        enum tw__redis_taken taken = take_from(schedules->behind, now_ms, budget, task);
+        if (taken != TW__REDIS_TAKEN_NONE)
             return taken;
         drop_behind(schedules, now_ms);
     }
@@ -313,76 +320,77 @@ static enum tw__taken take_filed(struct tw__schedules *schedules, uint64_t now_m
 }
 
 /* The first of a queue, if its time has come: it may not have when the clock was set back. */
-static struct tw__task *first_due(const struct tw__link *queue, uint64_t now_ms)
+static struct tw__redis_task *first_due(const struct tw__link *queue, uint64_t now_ms)
 {
     if (tw__list_empty(queue))
         return NULL;
-    struct tw__task *task = tw__task_of_link(queue->next);
-    return tw__task_due(task) <= now_ms ? task : NULL;
+    struct tw__redis_task *task = tw__redis_task_of_link(queue->next);
+    return tw__redis_task_due(task) <= now_ms ? task : NULL;
 }
 
 /* Takes the first task of the first route whose wait is over. */
-static struct tw__task *take_probe(struct tw__schedules *schedules, uint32_t *budget)
+static struct tw__redis_task *take_probe(struct tw__redis_schedules *schedules, uint32_t *budget)
 {
-    struct tw__route *route = TW_CONTAINER(schedules->turns.next, struct tw__route, turn);
-    struct tw__task *task = tw__task_of_link(route->queue.next);
-    tw__place_unfile(schedules, task);
+    struct tw__redis_route *route = TW_CONTAINER(schedules->turns.next, struct tw__redis_route, turn);
+    struct tw__redis_task *task = tw__redis_task_of_link(route->queue.next);
+    tw__redis_place_unfile(schedules, task);
     --*budget;
     return task;
 }
 
 /* Takes what is due first of the queues and the wheel. A task of the queue of past ones goes by when it was
  * filed, whatever its due time; else a task that repeats and is an age behind would keep all others waiting. */
-static enum tw__taken take_first(struct tw__schedules *schedules, uint64_t now_ms, uint32_t *budget,
-                                 struct tw__task **task)
+static enum tw__redis_taken take_first(struct tw__redis_schedules *schedules, uint64_t now_ms, uint32_t *budget,
+                                       struct tw__redis_task **task)
 {
     if (!tw__list_empty(&schedules->turns)) {
         *task = take_probe(schedules, budget);
-        return TW__TAKEN_PROBE;
+        return TW__REDIS_TAKEN_PROBE;
     }
-    struct tw__task *overdue = first_due(&schedules->overdue, now_ms),
-                    *past = first_due(&schedules->past, now_ms);
+    struct tw__redis_task *overdue = first_due(&schedules->overdue, now_ms),
+                          *past = first_due(&schedules->past, now_ms);
     if (overdue == NULL) {
-        enum tw__taken taken = take_filed(schedules, now_ms, budget, task);
-        if (past == NULL || taken == TW__TAKEN_MORE)
+        enum tw__redis_taken taken = take_filed(schedules, now_ms, budget, task);
+        if (past == NULL || taken == TW__REDIS_TAKEN_MORE)
             return taken;
-        if (taken == TW__TAKEN_TASK) {
-            if (tw__task_due(*task) <= past->parked.filed_ms)
+        if (taken == TW__REDIS_TAKEN_TASK) {
+            if (tw__redis_task_due(*task) <= past->parked.filed_ms)
                 return taken;
             enqueue(schedules, *task, schedules->overdue.next);
         }
-    } else if (past == NULL || tw__task_due(overdue) <= past->parked.filed_ms) {
+    } else if (past == NULL || tw__redis_task_due(overdue) <= past->parked.filed_ms) {
         past = overdue;
     }
-    tw__place_unfile(schedules, past);
+    tw__redis_place_unfile(schedules, past);
     *task = past;
     *budget -= *budget > 0; /* what was taken off the wheel before may have been the last of it */
-    return TW__TAKEN_TASK;
+    return TW__REDIS_TAKEN_TASK;
 }
 
-static enum tw__taken take(struct tw__schedules *schedules, uint64_t now_ms, bool queued, uint32_t *budget,
-                           struct tw__task **task)
+static enum tw__redis_taken take(struct tw__redis_schedules *schedules, uint64_t now_ms, bool queued,
+                                 uint32_t *budget, struct tw__redis_task **task)
 {
-    enum tw__taken taken = TW__TAKEN_MORE;
+    enum tw__redis_taken taken = TW__REDIS_TAKEN_MORE;
     while (*budget > 0) {
         taken =
             queued ? take_first(schedules, now_ms, budget, task) : take_filed(schedules, now_ms, budget, task);
-        if (taken == TW__TAKEN_NONE || taken == TW__TAKEN_MORE || tw__schedule_of(schedules, *task)->attached)
+        if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE ||
+            tw__redis_schedule_of(schedules, *task)->attached)
             return taken;
-        taken = TW__TAKEN_MORE; /* of a removed schedule: the reaper will find it */
+        taken = TW__REDIS_TAKEN_MORE; /* of a removed schedule: the reaper will find it */
     }
     return taken;
 }
 
-enum tw__taken tw__place_take(struct tw__schedules *schedules, uint64_t now_ms, bool queued, uint32_t *budget,
-                              struct tw__task **task)
+enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules, uint64_t now_ms, bool queued,
+                                          uint32_t *budget, struct tw__redis_task **task)
 {
-    enum tw__taken taken = take(schedules, now_ms, queued, budget, task);
-    tw__check_changed(schedules, tw__check_places);
+    enum tw__redis_taken taken = take(schedules, now_ms, queued, budget, task);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
     return taken;
 }
 
-uint64_t tw__place_next_work(const struct tw__schedules *schedules)
+uint64_t tw__redis_place_next_work(const struct tw__redis_schedules *schedules)
 {
     uint64_t next = tw_wheel_next_bound(schedules->wheel);
     if (schedules->behind != NULL && tw_wheel_next_bound(schedules->behind) < next)
@@ -398,7 +406,8 @@ static struct tw__link *merge(struct tw__link *a, struct tw__link *b)
     struct tw__link head, *tail = &head;
     while (a != NULL && b != NULL) {
         struct tw__link **least =
-            tw__task_due(tw__task_of_link(b)) < tw__task_due(tw__task_of_link(a)) ? &b : &a;
+            tw__redis_task_due(tw__redis_task_of_link(b)) < tw__redis_task_due(tw__redis_task_of_link(a)) ? &b
+                                                                                                          : &a;
         tail->next = *least;
         tail = *least;
         *least = (*least)->next;
@@ -407,7 +416,7 @@ static struct tw__link *merge(struct tw__link *a, struct tw__link *b)
     return head.next;
 }
 
-void tw__place_sort_overdue(struct tw__schedules *schedules)
+void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules)
 {
     /* Merge sort from the bottom: run[i] is a sorted list of 2^i tasks, or empty (Knuth, volume 3, 5.2.4). */
     struct tw__link *run[64] = {NULL};
@@ -432,5 +441,5 @@ void tw__place_sort_overdue(struct tw__schedules *schedules)
         following = all->next;
         tw__list_append(&schedules->overdue, all);
     }
-    tw__check_changed(schedules, tw__check_places);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
 }

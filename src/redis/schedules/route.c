@@ -4,7 +4,7 @@
  *
  * Invariants
  * R1 A route of a schedule is the one with its number. The number of a task is that of a route of its schedule.
- * R2 A route counts its tasks, and one more for each tw__route_keep() that was not released yet.
+ * R2 A route counts its tasks, and one more for each tw__redis_route_keep() that was not released yet.
  * R3 A route that counts none is the one that was used last.
  * R4 `longest_route` of the schedule is no less than the size of any route.
  */
@@ -18,9 +18,9 @@
 #include "place.h"
 #include "sums.h"
 
-void tw__route_key(const void *entry, const char **bytes, size_t *size)
+void tw__redis_route_key(const void *entry, const char **bytes, size_t *size)
 {
-    const struct tw__route *route = entry;
+    const struct tw__redis_route *route = entry;
     *bytes = route->key;
     *size = route->key_size;
 }
@@ -29,7 +29,7 @@ void tw__route_key(const void *entry, const char **bytes, size_t *size)
 
 enum { ROUTE_FIXED = 2 + 2 * sizeof(uint64_t) }; /* kind, late, maxlen, late_ms: before the target */
 
-static void pack_plan(char *key, const struct tw__plan *plan)
+static void pack_plan(char *key, const struct tw__redis_plan *plan)
 {
     key[0] = (char)plan->kind;
     key[1] = (char)plan->late;
@@ -39,9 +39,9 @@ static void pack_plan(char *key, const struct tw__plan *plan)
         memcpy(key + ROUTE_FIXED, plan->target.at, plan->target.size);
 }
 
-struct tw__plan tw__route_plan(const struct tw__route *route)
+struct tw__redis_plan tw__redis_route_plan(const struct tw__redis_route *route)
 {
-    struct tw__plan plan = {
+    struct tw__redis_plan plan = {
         .kind = (uint8_t)route->key[0],
         .late = (uint8_t)route->key[1],
         .target = {route->key + ROUTE_FIXED, route->key_size - ROUTE_FIXED},
@@ -51,9 +51,9 @@ struct tw__plan tw__route_plan(const struct tw__route *route)
     return plan;
 }
 
-static bool plan_is_of(const struct tw__plan *plan, const struct tw__route *route)
+static bool plan_is_of(const struct tw__redis_plan *plan, const struct tw__redis_route *route)
 {
-    struct tw__plan other = tw__route_plan(route);
+    struct tw__redis_plan other = tw__redis_route_plan(route);
     return plan->kind == other.kind && plan->late == other.late && plan->maxlen == other.maxlen &&
            plan->late_ms == other.late_ms && plan->target.size == other.target.size &&
            memcmp(plan->target.at, other.target.at, other.target.size) == 0;
@@ -64,7 +64,7 @@ static bool plan_is_of(const struct tw__plan *plan, const struct tw__route *rout
 static const uint32_t NO_INDEX = UINT32_MAX;
 
 /* An unused number for a route. */
-static uint32_t new_index(struct tw__schedules *schedules)
+static uint32_t new_index(struct tw__redis_schedules *schedules)
 {
     if (schedules->routes > 0 && schedules->route_free != NO_INDEX) {
         uint32_t index = schedules->route_free;
@@ -73,29 +73,29 @@ static uint32_t new_index(struct tw__schedules *schedules)
     }
     if (schedules->routes == schedules->route_capacity) {
         schedules->route_capacity = schedules->route_capacity == 0 ? 16 : schedules->route_capacity * 2;
-        schedules->route =
-            schedules->memory.realloc(schedules->route, schedules->route_capacity * sizeof(struct tw__route *));
+        schedules->route = schedules->memory.realloc(schedules->route, schedules->route_capacity *
+                                                                           sizeof(struct tw__redis_route *));
     }
     schedules->route_free = NO_INDEX;
     return schedules->routes++;
 }
 
-static void free_index(struct tw__schedules *schedules, uint32_t index)
+static void free_index(struct tw__redis_schedules *schedules, uint32_t index)
 {
-    schedules->route[index] = (struct tw__route *)((uintptr_t)schedules->route_free << 1 | 1);
+    schedules->route[index] = (struct tw__redis_route *)((uintptr_t)schedules->route_free << 1 | 1);
     schedules->route_free = index;
 }
 
 /* ---- making and freeing ---------------------------------------------------------------------------------- */
 
-static void free_route(struct tw__route *route)
+static void free_route(struct tw__redis_route *route)
 {
-    struct tw__schedule *schedule = route->schedule;
-    struct tw__schedules *schedules = schedule->schedules;
-    tw__sums_block(schedule, route, -1);
+    struct tw__redis_schedule *schedule = route->schedule;
+    struct tw__redis_schedules *schedules = schedule->schedules;
+    tw__redis_sums_block(schedule, route, -1);
     if (schedule->last == route)
         schedule->last = NULL;
-    tw__place_rest(route);
+    tw__redis_place_rest(route);
     free_index(schedules, route->index);
     if (route->target != NULL)
         schedules->forget(route->target);
@@ -103,34 +103,36 @@ static void free_route(struct tw__route *route)
 }
 
 /* Frees a route that has no tasks. The one that was used last stays: the next task may want it. */
-static void free_if_unused(struct tw__route *route)
+static void free_if_unused(struct tw__redis_route *route)
 {
-    struct tw__schedule *schedule = route->schedule;
+    struct tw__redis_schedule *schedule = route->schedule;
     if (route->tasks > 0 || route == schedule->last)
         return;
-    size_t before = tw__sums_table_bytes(schedule);
-    tw__table_remove(&schedule->routes,
-                     tw__table_hash(&schedule->schedules->of_routes, route->key, route->key_size), route);
-    tw__sums_tables(schedule, before);
+    size_t before = tw__redis_sums_table_bytes(schedule);
+    tw__redis_table_remove(&schedule->routes,
+                           tw__redis_table_hash(&schedule->schedules->of_routes, route->key, route->key_size),
+                           route);
+    tw__redis_sums_tables(schedule, before);
     free_route(route);
 }
 
-void tw__route_keep(struct tw__route *route)
+void tw__redis_route_keep(struct tw__redis_route *route)
 {
     route->tasks++;
 }
 
-void tw__route_release(struct tw__route *route)
+void tw__redis_route_release(struct tw__redis_route *route)
 {
     TW_ASSERT(route->tasks > 0);
     route->tasks--;
     free_if_unused(route);
 }
 
-static struct tw__route *make_route(struct tw__schedule *schedule, const char *key, size_t size, uint64_t hash)
+static struct tw__redis_route *make_route(struct tw__redis_schedule *schedule, const char *key, size_t size,
+                                          uint64_t hash)
 {
-    struct tw__schedules *schedules = schedule->schedules;
-    struct tw__route *route = schedules->memory.alloc(sizeof *route + size);
+    struct tw__redis_schedules *schedules = schedule->schedules;
+    struct tw__redis_route *route = schedules->memory.alloc(sizeof *route + size);
     memset(route, 0, sizeof *route);
     route->schedule = schedule;
     tw__list_init(&route->queue);
@@ -139,45 +141,46 @@ static struct tw__route *make_route(struct tw__schedule *schedule, const char *k
     route->key_size = (uint32_t)size;
     memcpy(route->key, key, size);
     schedules->route[route->index] = route;
-    size_t before = tw__sums_table_bytes(schedule);
-    tw__table_add(&schedule->routes, hash, route);
+    size_t before = tw__redis_sums_table_bytes(schedule);
+    tw__redis_table_add(&schedule->routes, hash, route);
     if (route->key_size > schedule->longest_route)
         schedule->longest_route = route->key_size;
-    tw__sums_tables(schedule, before);
-    tw__sums_block(schedule, route, 1);
+    tw__redis_sums_tables(schedule, before);
+    tw__redis_sums_block(schedule, route, 1);
     return route;
 }
 
-struct tw__route *tw__route_for(struct tw__schedule *schedule, const struct tw__plan *plan)
+struct tw__redis_route *tw__redis_route_for(struct tw__redis_schedule *schedule,
+                                            const struct tw__redis_plan *plan)
 {
     if (schedule->last != NULL && plan_is_of(plan, schedule->last))
         return schedule->last;
-    const struct tw__memory *memory = &schedule->schedules->memory;
+    const struct tw__redis_memory *memory = &schedule->schedules->memory;
     size_t size = ROUTE_FIXED + plan->target.size;
     char *key = memory->alloc(size);
     pack_plan(key, plan);
-    uint64_t hash = tw__table_hash(&schedule->schedules->of_routes, key, size);
-    struct tw__route *route = tw__table_find(&schedule->routes, hash, key, size);
+    uint64_t hash = tw__redis_table_hash(&schedule->schedules->of_routes, key, size);
+    struct tw__redis_route *route = tw__redis_table_find(&schedule->routes, hash, key, size);
     if (route == NULL)
         route = make_route(schedule, key, size, hash);
     memory->free(key);
-    struct tw__route *before = schedule->last;
+    struct tw__redis_route *before = schedule->last;
     schedule->last = route;
     if (before != NULL)
         free_if_unused(before);
-    tw__check_changed(schedule->schedules, tw__check_sums);
+    tw__redis_check_changed(schedule->schedules, tw__redis_check_sums);
     return route;
 }
 
-uint64_t tw__route_count(const struct tw__schedule *schedule)
+uint64_t tw__redis_route_count(const struct tw__redis_schedule *schedule)
 {
-    return tw__table_count(&schedule->routes) - (schedule->last != NULL && schedule->last->tasks == 0);
+    return tw__redis_table_count(&schedule->routes) - (schedule->last != NULL && schedule->last->tasks == 0);
 }
 
-void tw__route_free_all(struct tw__schedule *schedule)
+void tw__redis_route_free_all(struct tw__redis_schedule *schedule)
 {
-    struct tw__route *route;
-    TW_ASSERT(tw__table_count(&schedule->tasks) == 0);
-    while ((route = tw__table_pop(&schedule->routes)) != NULL)
+    struct tw__redis_route *route;
+    TW_ASSERT(tw__redis_table_count(&schedule->tasks) == 0);
+    while ((route = tw__redis_table_pop(&schedule->routes)) != NULL)
         free_route(route);
 }

@@ -8,19 +8,20 @@
 #include "state.h"
 
 /* Tells a route's key to the table of routes. */
-void tw__route_key(const void *entry, const char **bytes, size_t *size);
+void tw__redis_route_key(const void *entry, const char **bytes, size_t *size);
 
-struct tw__plan tw__route_plan(const struct tw__route *route);
+struct tw__redis_plan tw__redis_route_plan(const struct tw__redis_route *route);
 
 /* The route of a plan, made if need be. It stays while it has tasks, is kept, or is the one that was asked for
  * last. */
-struct tw__route *tw__route_for(struct tw__schedule *schedule, const struct tw__plan *plan);
+struct tw__redis_route *tw__redis_route_for(struct tw__redis_schedule *schedule,
+                                            const struct tw__redis_plan *plan);
 /* Keeps a route; and lets go of it again: then it is freed if nobody wants it. Each task keeps its route. */
-void tw__route_keep(struct tw__route *route);
-void tw__route_release(struct tw__route *route);
+void tw__redis_route_keep(struct tw__redis_route *route);
+void tw__redis_route_release(struct tw__redis_route *route);
 /* How many have tasks. */
-uint64_t tw__route_count(const struct tw__schedule *schedule);
+uint64_t tw__redis_route_count(const struct tw__redis_schedule *schedule);
 /* Frees all routes. Requires: the schedule has no tasks. */
-void tw__route_free_all(struct tw__schedule *schedule);
+void tw__redis_route_free_all(struct tw__redis_schedule *schedule);
 
 #endif

@@ -9,9 +9,10 @@
 
 /* No schedules yet, at these times of the wall clock and of a monotonic clock. `forget` frees strings of the
  * server's, which routes and schedules keep for it. Returns NULL: no memory for wheels. */
-struct tw__schedules *tw__schedules_new(const struct tw__memory *memory, void (*forget)(void *string),
-                                        uint64_t now_ms, uint64_t monotonic_ms);
+struct tw__redis_schedules *tw__redis_schedules_new(const struct tw__redis_memory *memory,
+                                                    void (*forget)(void *string), uint64_t now_ms,
+                                                    uint64_t monotonic_ms);
 /* Requires: all schedules have been buried. Frees these too. */
-void tw__schedules_free(struct tw__schedules *schedules);
+void tw__redis_schedules_free(struct tw__redis_schedules *schedules);
 
 #endif

@@ -14,46 +14,46 @@
 /* ---- schedules that are too large to be moved ------------------------------------------------------------ */
 
 /* A task has its block and a cell of the table of ids in memory, and in a dump the number of its route, its due
- * time, flags and sizes instead. A chunk ends after TW__CHUNK_BYTES: if the definitions of all routes take less
+ * time, flags and sizes instead. A chunk ends after TW__REDIS_CHUNK_BYTES: if the definitions of all routes take less
  * than half of that, tasks fill the other half. */
-uint64_t tw__sums_dump_most(const struct tw__schedule *schedule)
+uint64_t tw__redis_sums_dump_most(const struct tw__redis_schedule *schedule)
 {
     enum { ROUTE = 5, NUMBER = 2, DUE = 5, FLAGS = 1, SIZE = 3, REPEAT = 2, CHUNK = 24, SNAPSHOT = 64 };
-    const uint64_t beside = offsetof(struct tw__task, rest) + sizeof(uint64_t);
-    uint64_t tasks = tw__table_count(&schedule->tasks), routes = tw__table_count(&schedule->routes);
+    const uint64_t beside = offsetof(struct tw__redis_task, rest) + sizeof(uint64_t);
+    uint64_t tasks = tw__redis_table_count(&schedule->tasks), routes = tw__redis_table_count(&schedule->routes);
     uint64_t definition = schedule->longest_route + ROUTE, chunks = tasks;
-    if (routes * definition <= TW__CHUNK_BYTES / 2)
-        chunks = tasks / TW__CHUNK_TASKS + schedule->bytes / (TW__CHUNK_BYTES / 2) + 1;
+    if (routes * definition <= TW__REDIS_CHUNK_BYTES / 2)
+        chunks = tasks / TW__REDIS_CHUNK_TASKS + schedule->bytes / (TW__REDIS_CHUNK_BYTES / 2) + 1;
     uint64_t definitions = routes * chunks < tasks ? routes * chunks : tasks;
     return schedule->bytes - tasks * (beside - NUMBER - DUE - FLAGS - SIZE - REPEAT) +
            definitions * definition + chunks * CHUNK + SNAPSHOT;
 }
 
 /* Keeps `too_large` right, so that INFO need not go through all schedules. A task or a route that comes or goes
- * changes the bytes, so count_bytes() is the function to weigh in; tw__sums_schedule() is, for schedules that
+ * changes the bytes, so count_bytes() is the function to weigh in; tw__redis_sums_schedule() is, for schedules that
  * come or go. */
-static void weigh(struct tw__schedule *schedule)
+static void weigh(struct tw__redis_schedule *schedule)
 {
-    struct tw__schedules *schedules = schedule->schedules;
-    bool too_large = schedule->attached && tw__sums_dump_most(schedule) > schedules->dump_limit;
+    struct tw__redis_schedules *schedules = schedule->schedules;
+    bool too_large = schedule->attached && tw__redis_sums_dump_most(schedule) > schedules->dump_limit;
     if (too_large == schedule->too_large)
         return;
     schedule->too_large = too_large;
     schedules->too_large += too_large ? 1 : (uint64_t)-1;
 }
 
-void tw__sums_limit_dump(struct tw__schedules *schedules, uint64_t bytes)
+void tw__redis_sums_limit_dump(struct tw__redis_schedules *schedules, uint64_t bytes)
 {
     if (bytes == schedules->dump_limit)
         return;
     schedules->dump_limit = bytes;
     for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = link->next)
-        weigh(tw__schedule_at(link));
+        weigh(tw__redis_schedule_at(link));
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------------------- */
 
-static void count_bytes(struct tw__schedule *schedule, int64_t more)
+static void count_bytes(struct tw__redis_schedule *schedule, int64_t more)
 {
     schedule->bytes += (uint64_t)more;
     if (schedule->attached)
@@ -61,56 +61,56 @@ static void count_bytes(struct tw__schedule *schedule, int64_t more)
     weigh(schedule);
 }
 
-void tw__sums_block(struct tw__schedule *schedule, void *block, int sign)
+void tw__redis_sums_block(struct tw__redis_schedule *schedule, void *block, int sign)
 {
     count_bytes(schedule, sign * (int64_t)schedule->schedules->memory.usable(block));
 }
 
-size_t tw__sums_table_bytes(const struct tw__schedule *schedule)
+size_t tw__redis_sums_table_bytes(const struct tw__redis_schedule *schedule)
 {
-    return tw__table_bytes(&schedule->tasks) + tw__table_bytes(&schedule->routes);
+    return tw__redis_table_bytes(&schedule->tasks) + tw__redis_table_bytes(&schedule->routes);
 }
 
-void tw__sums_tables(struct tw__schedule *schedule, size_t before)
+void tw__redis_sums_tables(struct tw__redis_schedule *schedule, size_t before)
 {
-    count_bytes(schedule, (int64_t)tw__sums_table_bytes(schedule) - (int64_t)before);
+    count_bytes(schedule, (int64_t)tw__redis_sums_table_bytes(schedule) - (int64_t)before);
 }
 
 /* ---- tasks and schedules --------------------------------------------------------------------------------- */
 
-void tw__sums_schedule(struct tw__schedule *schedule, int sign)
+void tw__redis_sums_schedule(struct tw__redis_schedule *schedule, int sign)
 {
-    struct tw__schedules *schedules = schedule->schedules;
+    struct tw__redis_schedules *schedules = schedule->schedules;
     uint64_t one = (uint64_t)(int64_t)sign;
     schedules->count += one;
-    schedules->empty += tw__table_count(&schedule->tasks) == 0 ? one : 0;
-    schedules->pending += one * tw__table_count(&schedule->tasks);
+    schedules->empty += tw__redis_table_count(&schedule->tasks) == 0 ? one : 0;
+    schedules->pending += one * tw__redis_table_count(&schedule->tasks);
     schedules->queued += one * schedule->queued;
     schedules->held += one * schedule->held;
     schedules->bytes += one * schedule->bytes;
-    schedules->reaping -= one * tw__table_count(&schedule->tasks);
+    schedules->reaping -= one * tw__redis_table_count(&schedule->tasks);
     weigh(schedule);
 }
 
-void tw__sums_task(struct tw__schedule *schedule, int sign)
+void tw__redis_sums_task(struct tw__redis_schedule *schedule, int sign)
 {
-    struct tw__schedules *schedules = schedule->schedules;
+    struct tw__redis_schedules *schedules = schedule->schedules;
     if (schedule->attached) {
         schedules->pending += (uint64_t)(int64_t)sign;
-        schedules->empty -= tw__table_count(&schedule->tasks) == 0 ? (uint64_t)(int64_t)sign : 0;
+        schedules->empty -= tw__redis_table_count(&schedule->tasks) == 0 ? (uint64_t)(int64_t)sign : 0;
     } else {
         schedules->reaping += (uint64_t)(int64_t)sign;
     }
 }
 
-void tw__sums_queued(struct tw__schedule *schedule, int more)
+void tw__redis_sums_queued(struct tw__redis_schedule *schedule, int more)
 {
     schedule->queued += (uint64_t)(int64_t)more;
     if (schedule->attached)
         schedule->schedules->queued += (uint64_t)(int64_t)more;
 }
 
-void tw__sums_held(struct tw__schedule *schedule, int more)
+void tw__redis_sums_held(struct tw__redis_schedule *schedule, int more)
 {
     schedule->held += (uint64_t)(int64_t)more;
     if (schedule->attached)

@@ -25,7 +25,7 @@
  * cost of a split. A join never looks at entries: the bits that it brings back into the tags are those of the
  * segments' numbers.
  *
- * A cursor of tw__table_scan is a position in the order of the hashes read backwards, lowest bit first, itself
+ * A cursor of tw__redis_table_scan is a position in the order of the hashes read backwards, lowest bit first, itself
  * written backwards. In that order a segment is an interval, and a split or a join only makes or removes
  * borders, so what is before the cursor has been seen whatever the table has become since.
  *
@@ -67,15 +67,16 @@ enum {
 
 /* ---- hashes and cells ------------------------------------------------------------------------------------ */
 
-void tw__table_type_init(struct tw__table_type *type, tw__key_fn *key, const struct tw__memory *memory)
+void tw__redis_table_type_init(struct tw__redis_table_type *type, tw__redis_key_fn *key,
+                               const struct tw__redis_memory *memory)
 {
     type->key = key;
     type->memory = memory;
-    _Static_assert(TW__TABLE_SECRET == crypto_shorthash_KEYBYTES, "the secret of SipHash");
+    _Static_assert(TW__REDIS_TABLE_SECRET == crypto_shorthash_KEYBYTES, "the secret of SipHash");
     crypto_shorthash_keygen(type->secret);
 }
 
-uint64_t tw__table_hash(const struct tw__table_type *type, const void *bytes, size_t size)
+uint64_t tw__redis_table_hash(const struct tw__redis_table_type *type, const void *bytes, size_t size)
 {
     unsigned char hash[sizeof(uint64_t)];
     uint64_t value;
@@ -89,12 +90,12 @@ static void *entry_of(uint64_t cell)
     return (void *)(uintptr_t)(cell & ADDRESS);
 }
 
-static uint64_t hash_of(const struct tw__table *table, const void *entry)
+static uint64_t hash_of(const struct tw__redis_table *table, const void *entry)
 {
     const char *bytes;
     size_t size;
     table->type->key(entry, &bytes, &size);
-    return tw__table_hash(table->type, bytes, size);
+    return tw__redis_table_hash(table->type, bytes, size);
 }
 
 /* The first of the bits that tags of this depth have for splits. */
@@ -115,15 +116,15 @@ static uint64_t with_tag(uint64_t cell, uint64_t tag)
 
 /* ---- which segment --------------------------------------------------------------------------------------- */
 
-static struct tw__segment *segment_at(const struct tw__table *table, uint32_t number)
+static struct tw__redis_segment *segment_at(const struct tw__redis_table *table, uint32_t number)
 {
     if (table->segments == 1)
-        return (struct tw__segment *)&table->first;
+        return (struct tw__redis_segment *)&table->first;
     return &table->chunk[number >> CHUNK_SHIFT][number & (CHUNK - 1)];
 }
 
 /* How many low bits of a hash name its segment: one more if that has been split in this round. */
-static uint32_t depth_of(const struct tw__table *table, uint64_t hash)
+static uint32_t depth_of(const struct tw__redis_table *table, uint64_t hash)
 {
     uint64_t round = UINT64_C(1) << table->level;
     return table->level + ((hash & (round - 1)) < table->segments - round);
@@ -136,12 +137,12 @@ static uint32_t number_of(uint64_t hash, uint32_t depth)
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-static size_t usable(const struct tw__table *table, void *block)
+static size_t usable(const struct tw__redis_table *table, void *block)
 {
     return block == NULL ? 0 : table->type->memory->usable(block);
 }
 
-static void release(struct tw__table *table, void *block)
+static void release(struct tw__redis_table *table, void *block)
 {
     if (block == NULL)
         return;
@@ -150,7 +151,7 @@ static void release(struct tw__table *table, void *block)
 }
 
 /* Another size for a block, or for none. NULL: no memory, and the block is as it was. */
-static void *resize(struct tw__table *table, void *block, size_t size)
+static void *resize(struct tw__redis_table *table, void *block, size_t size)
 {
     size_t before = usable(table, block);
     void *resized =
@@ -161,7 +162,7 @@ static void *resize(struct tw__table *table, void *block, size_t size)
 }
 
 /* Gives a segment room for so many cells, and for those that the allocator adds by rounding up. */
-static bool make_room(struct tw__table *table, struct tw__segment *segment, uint32_t cells)
+static bool make_room(struct tw__redis_table *table, struct tw__redis_segment *segment, uint32_t cells)
 {
     uint64_t *cell = resize(table, segment->cell, cells * sizeof *cell);
     if (cell == NULL)
@@ -178,13 +179,13 @@ static uint32_t step_of(uint32_t cells)
 }
 
 /* Gives back what is much more than needed: so much that the allocator has a smaller size for what is kept. */
-static void give_back_room(struct tw__table *table, struct tw__segment *segment)
+static void give_back_room(struct tw__redis_table *table, struct tw__redis_segment *segment)
 {
     uint32_t spare = segment->capacity - segment->count;
     uint32_t step = step_of(segment->count);
     if (segment->count == 0) {
         release(table, segment->cell);
-        *segment = (struct tw__segment){0};
+        *segment = (struct tw__redis_segment){0};
     } else if (spare > segment->capacity / 4 + step + ROUNDING) {
         (void)make_room(table, segment, segment->count + step / 2); /* without memory it stays larger */
     }
@@ -192,13 +193,13 @@ static void give_back_room(struct tw__table *table, struct tw__segment *segment)
 
 /* ---- one segment ----------------------------------------------------------------------------------------- */
 
-static uint32_t guess(const struct tw__segment *segment, uint64_t tag)
+static uint32_t guess(const struct tw__redis_segment *segment, uint64_t tag)
 {
     return (uint32_t)(tag * segment->count >> (64 - TAG_SHIFT));
 }
 
 /* The first cell whose tag is not lower. */
-static uint32_t first_with(const struct tw__segment *segment, uint64_t tag)
+static uint32_t first_with(const struct tw__redis_segment *segment, uint64_t tag)
 {
     uint64_t lowest = tag << TAG_SHIFT;
     uint32_t at = guess(segment, tag);
@@ -210,7 +211,7 @@ static uint32_t first_with(const struct tw__segment *segment, uint64_t tag)
 }
 
 /* Where an entry is that is in. */
-static uint32_t cell_of(const struct tw__segment *segment, uint64_t tag, const void *entry)
+static uint32_t cell_of(const struct tw__redis_segment *segment, uint64_t tag, const void *entry)
 {
     uint32_t at = first_with(segment, tag);
     while (entry_of(segment->cell[at]) != entry) {
@@ -220,21 +221,21 @@ static uint32_t cell_of(const struct tw__segment *segment, uint64_t tag, const v
     return at;
 }
 
-static void put(struct tw__segment *segment, uint32_t at, uint64_t cell)
+static void put(struct tw__redis_segment *segment, uint32_t at, uint64_t cell)
 {
     memmove(&segment->cell[at + 1], &segment->cell[at], (segment->count - at) * sizeof cell);
     segment->cell[at] = cell;
     segment->count++;
 }
 
-static void take_out(struct tw__segment *segment, uint32_t at)
+static void take_out(struct tw__redis_segment *segment, uint32_t at)
 {
     segment->count--;
     memmove(&segment->cell[at], &segment->cell[at + 1], (segment->count - at) * sizeof segment->cell[0]);
 }
 
 /* What is nearly in order already: of equal upper parts of the tags the lower parts may be new. */
-static void put_in_order(struct tw__segment *segment)
+static void put_in_order(struct tw__redis_segment *segment)
 {
     for (uint32_t i = 1; i < segment->count; i++) {
         uint64_t cell = segment->cell[i];
@@ -248,10 +249,10 @@ static void put_in_order(struct tw__segment *segment)
 /* ---- the directory --------------------------------------------------------------------------------------- */
 
 /* From the one segment inside the table to a directory with room for two. */
-static bool begin_directory(struct tw__table *table)
+static bool begin_directory(struct tw__redis_table *table)
 {
-    struct tw__segment first = table->first;
-    struct tw__segment **chunk = resize(table, NULL, sizeof(void *));
+    struct tw__redis_segment first = table->first;
+    struct tw__redis_segment **chunk = resize(table, NULL, sizeof(void *));
     if (chunk == NULL)
         return false;
     chunk[0] = resize(table, NULL, 2 * sizeof *chunk[0]);
@@ -267,18 +268,18 @@ static bool begin_directory(struct tw__table *table)
 }
 
 /* And back. The second segment is empty. */
-static void end_directory(struct tw__table *table)
+static void end_directory(struct tw__redis_table *table)
 {
-    struct tw__segment **chunk = table->chunk;
-    struct tw__segment first = chunk[0][0];
+    struct tw__redis_segment **chunk = table->chunk;
+    struct tw__redis_segment first = chunk[0][0];
     release(table, chunk[0]);
     release(table, chunk);
     table->first = first;
 }
 
-static bool resize_first_chunk(struct tw__table *table, uint32_t segments)
+static bool resize_first_chunk(struct tw__redis_table *table, uint32_t segments)
 {
-    struct tw__segment *resized = resize(table, table->chunk[0], segments * sizeof *resized);
+    struct tw__redis_segment *resized = resize(table, table->chunk[0], segments * sizeof *resized);
     if (resized == NULL)
         return false;
     table->chunk[0] = resized;
@@ -286,9 +287,9 @@ static bool resize_first_chunk(struct tw__table *table, uint32_t segments)
     return true;
 }
 
-static bool add_chunk(struct tw__table *table)
+static bool add_chunk(struct tw__redis_table *table)
 {
-    struct tw__segment **chunk = resize(table, table->chunk, (table->chunks + 1) * sizeof(void *));
+    struct tw__redis_segment **chunk = resize(table, table->chunk, (table->chunks + 1) * sizeof(void *));
     if (chunk == NULL)
         return false;
     table->chunk = chunk;
@@ -300,7 +301,7 @@ static bool add_chunk(struct tw__table *table)
 }
 
 /* Room for one segment more. */
-static bool extend_directory(struct tw__table *table)
+static bool extend_directory(struct tw__redis_table *table)
 {
     if (table->segments == 1)
         return begin_directory(table);
@@ -312,7 +313,7 @@ static bool extend_directory(struct tw__table *table)
 }
 
 /* Gives back what more segments would need; of the first chunk a half when a quarter is used. */
-static void trim_directory(struct tw__table *table)
+static void trim_directory(struct tw__redis_table *table)
 {
     if (table->segments == 1) {
         end_directory(table);
@@ -333,14 +334,14 @@ static void fetch_entry(const char *entry)
     __builtin_prefetch(entry + LINE);
 }
 
-static void fetch_entries(const struct tw__segment *segment)
+static void fetch_entries(const struct tw__redis_segment *segment)
 {
     for (uint32_t i = 0; i < segment->count; i++)
         fetch_entry(entry_of(segment->cell[i]));
 }
 
 /* New tags from the entries' ids. */
-static void hash_again(const struct tw__table *table, struct tw__segment *segment, uint32_t depth)
+static void hash_again(const struct tw__redis_table *table, struct tw__redis_segment *segment, uint32_t depth)
 {
     for (uint32_t i = 0; i < segment->count; i++) {
         uint64_t *cell = &segment->cell[i];
@@ -349,7 +350,7 @@ static void hash_again(const struct tw__table *table, struct tw__segment *segmen
     put_in_order(segment);
 }
 
-static uint32_t cells_with(const struct tw__segment *segment, uint64_t bit)
+static uint32_t cells_with(const struct tw__redis_segment *segment, uint64_t bit)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < segment->count; i++)
@@ -358,7 +359,7 @@ static uint32_t cells_with(const struct tw__segment *segment, uint64_t bit)
 }
 
 /* Moves the cells with the bit to the end of another segment, which has room; the order is kept. */
-static void divide(struct tw__segment *from, struct tw__segment *to, uint64_t bit)
+static void divide(struct tw__redis_segment *from, struct tw__redis_segment *to, uint64_t bit)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < from->count; i++) {
@@ -372,8 +373,8 @@ static void divide(struct tw__segment *from, struct tw__segment *to, uint64_t bi
 }
 
 /* Moves to the new segment, which is empty, what is to be in it from this depth on. False: no memory. */
-static bool fill_new_segment(struct tw__table *table, struct tw__segment *from, struct tw__segment *to,
-                             uint32_t depth)
+static bool fill_new_segment(struct tw__redis_table *table, struct tw__redis_segment *from,
+                             struct tw__redis_segment *to, uint32_t depth)
 {
     uint64_t bit = UINT64_C(1) << (TAG_SHIFT + depth - ahead_of(depth));
     uint32_t moving = cells_with(from, bit);
@@ -387,15 +388,15 @@ static bool fill_new_segment(struct tw__table *table, struct tw__segment *from, 
 }
 
 /* Splits the segment that is next. Without memory the table stays as it is, and is denser. */
-static void split(struct tw__table *table)
+static void split(struct tw__redis_table *table)
 {
     uint32_t depth = table->level, last = table->segments, number = last - (1u << depth);
     if (depth == LEVEL_MAX || !extend_directory(table))
         return;
-    struct tw__segment *from = &table->chunk[number >> CHUNK_SHIFT][number & (CHUNK - 1)];
-    struct tw__segment *to = &table->chunk[last >> CHUNK_SHIFT][last & (CHUNK - 1)];
+    struct tw__redis_segment *from = &table->chunk[number >> CHUNK_SHIFT][number & (CHUNK - 1)];
+    struct tw__redis_segment *to = &table->chunk[last >> CHUNK_SHIFT][last & (CHUNK - 1)];
     bool look = ahead_of(depth + 1) != ahead_of(depth);
-    *to = (struct tw__segment){0};
+    *to = (struct tw__redis_segment){0};
     if (look)
         fetch_entries(from);
     if (!fill_new_segment(table, from, to, depth)) {
@@ -413,7 +414,7 @@ static void split(struct tw__table *table)
 /* ---- shrinking ------------------------------------------------------------------------------------------- */
 
 /* For a lower depth the tags get bits back that are, in all of a segment, those of its number. */
-static void tag_by_number(struct tw__segment *segment, uint32_t number, uint32_t depth)
+static void tag_by_number(struct tw__redis_segment *segment, uint32_t number, uint32_t depth)
 {
     for (uint32_t i = 0; i < segment->count; i++) {
         uint64_t tag = tag_of(segment->cell[i], depth) & ~((1u << AHEAD_BITS) - 1u);
@@ -422,7 +423,7 @@ static void tag_by_number(struct tw__segment *segment, uint32_t number, uint32_t
 }
 
 /* Puts the cells of both into the first, which has room, from the end on; the other is empty then. */
-static void merge(struct tw__segment *into, struct tw__segment *from)
+static void merge(struct tw__redis_segment *into, struct tw__redis_segment *from)
 {
     uint32_t end = into->count + from->count;
     uint32_t left = into->count;
@@ -435,13 +436,13 @@ static void merge(struct tw__segment *into, struct tw__segment *from)
 }
 
 /* Joins the last segment with the one it was split from. False: no memory; the table stays as it is. */
-static bool join(struct tw__table *table)
+static bool join(struct tw__redis_table *table)
 {
     uint32_t last = table->segments - 1;
     uint32_t depth = table->level - (table->segments == 1u << table->level);
     uint32_t number = last - (1u << depth);
-    struct tw__segment *from = segment_at(table, last);
-    struct tw__segment *into = segment_at(table, number);
+    struct tw__redis_segment *from = segment_at(table, last);
+    struct tw__redis_segment *into = segment_at(table, number);
     uint32_t count = into->count + from->count;
     if (count > into->capacity && !make_room(table, into, count))
         return false;
@@ -459,12 +460,12 @@ static bool join(struct tw__table *table)
 
 /* ---- the table ------------------------------------------------------------------------------------------- */
 
-void tw__table_init(struct tw__table *table, const struct tw__table_type *type)
+void tw__redis_table_init(struct tw__redis_table *table, const struct tw__redis_table_type *type)
 {
-    *table = (struct tw__table){.segments = 1, .type = type};
+    *table = (struct tw__redis_table){.segments = 1, .type = type};
 }
 
-void tw__table_fini(struct tw__table *table)
+void tw__redis_table_fini(struct tw__redis_table *table)
 {
     for (uint32_t i = 0; i < table->segments; i++)
         release(table, segment_at(table, i)->cell);
@@ -473,10 +474,10 @@ void tw__table_fini(struct tw__table *table)
             release(table, table->chunk[i]);
         release(table, table->chunk);
     }
-    tw__table_init(table, table->type);
+    tw__redis_table_init(table, table->type);
 }
 
-static bool has_id(const struct tw__table *table, const void *entry, const char *id, size_t size)
+static bool has_id(const struct tw__redis_table *table, const void *entry, const char *id, size_t size)
 {
     const char *bytes;
     size_t its_size;
@@ -484,10 +485,10 @@ static bool has_id(const struct tw__table *table, const void *entry, const char 
     return its_size == size && memcmp(bytes, id, size) == 0;
 }
 
-void *tw__table_find(const struct tw__table *table, uint64_t hash, const char *id, size_t size)
+void *tw__redis_table_find(const struct tw__redis_table *table, uint64_t hash, const char *id, size_t size)
 {
     uint32_t depth = depth_of(table, hash);
-    const struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    const struct tw__redis_segment *segment = segment_at(table, number_of(hash, depth));
     uint64_t tag = tag_of(hash, depth);
     uint32_t at = first_with(segment, tag);
     for (; at < segment->count && segment->cell[at] >> TAG_SHIFT == tag; at++)
@@ -496,10 +497,10 @@ void *tw__table_find(const struct tw__table *table, uint64_t hash, const char *i
     return NULL;
 }
 
-void tw__table_prefetch(const struct tw__table *table, uint64_t hash)
+void tw__redis_table_prefetch(const struct tw__redis_table *table, uint64_t hash)
 {
     uint32_t depth = depth_of(table, hash);
-    const struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    const struct tw__redis_segment *segment = segment_at(table, number_of(hash, depth));
     if (segment->cell == NULL)
         return;
     uint32_t middle = guess(segment, tag_of(hash, depth)), at = middle < NEAR ? 0 : middle - NEAR;
@@ -507,10 +508,10 @@ void tw__table_prefetch(const struct tw__table *table, uint64_t hash)
         __builtin_prefetch(segment->cell + at, 1);
 }
 
-void tw__table_prefetch_entry(const struct tw__table *table, uint64_t hash)
+void tw__redis_table_prefetch_entry(const struct tw__redis_table *table, uint64_t hash)
 {
     uint32_t depth = depth_of(table, hash);
-    const struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    const struct tw__redis_segment *segment = segment_at(table, number_of(hash, depth));
     uint64_t tag = tag_of(hash, depth);
     uint32_t at = first_with(segment, tag);
     if (at == segment->count || segment->cell[at] >> TAG_SHIFT != tag)
@@ -522,19 +523,19 @@ void tw__table_prefetch_entry(const struct tw__table *table, uint64_t hash)
 
 #if TW_DEBUG > 0
 /* Whether an entry with the id of this one is in. */
-static bool has_id_of(const struct tw__table *table, uint64_t hash, const void *entry)
+static bool has_id_of(const struct tw__redis_table *table, uint64_t hash, const void *entry)
 {
     const char *id;
     size_t size;
     table->type->key(entry, &id, &size);
-    return tw__table_find(table, hash, id, size) != NULL;
+    return tw__redis_table_find(table, hash, id, size) != NULL;
 }
 #endif
 
-int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry)
+int tw__redis_table_insert(struct tw__redis_table *table, uint64_t hash, void *entry)
 {
     uint32_t depth = depth_of(table, hash);
-    struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    struct tw__redis_segment *segment = segment_at(table, number_of(hash, depth));
     if ((uint64_t)(uintptr_t)entry > ADDRESS)
         return -1;
     if (segment->count == segment->capacity &&
@@ -549,17 +550,17 @@ int tw__table_insert(struct tw__table *table, uint64_t hash, void *entry)
     return 0;
 }
 
-void tw__table_add(struct tw__table *table, uint64_t hash, void *entry)
+void tw__redis_table_add(struct tw__redis_table *table, uint64_t hash, void *entry)
 {
-    int result = tw__table_insert(table, hash, entry);
+    int result = tw__redis_table_insert(table, hash, entry);
     TW_ASSERT(result == 0);
     (void)result;
 }
 
-void tw__table_remove(struct tw__table *table, uint64_t hash, const void *entry)
+void tw__redis_table_remove(struct tw__redis_table *table, uint64_t hash, const void *entry)
 {
     uint32_t depth = depth_of(table, hash);
-    struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    struct tw__redis_segment *segment = segment_at(table, number_of(hash, depth));
     take_out(segment, cell_of(segment, tag_of(hash, depth), entry));
     give_back_room(table, segment);
     table->count--;
@@ -567,20 +568,20 @@ void tw__table_remove(struct tw__table *table, uint64_t hash, const void *entry)
         (void)join(table); /* without memory the table stays as it is, and is less dense */
 }
 
-void tw__table_replace(struct tw__table *table, uint64_t hash, const void *old, void *entry)
+void tw__redis_table_replace(struct tw__redis_table *table, uint64_t hash, const void *old, void *entry)
 {
     uint32_t depth = depth_of(table, hash);
-    struct tw__segment *segment = segment_at(table, number_of(hash, depth));
+    struct tw__redis_segment *segment = segment_at(table, number_of(hash, depth));
     uint64_t tag = tag_of(hash, depth);
     segment->cell[cell_of(segment, tag, old)] = with_tag((uintptr_t)entry, tag);
 }
 
 /* From the last segment, so that the segments go one by one, with no more than a moment's extra memory. */
-void *tw__table_pop(struct tw__table *table)
+void *tw__redis_table_pop(struct tw__redis_table *table)
 {
     if (table->count == 0)
         return NULL;
-    struct tw__segment *last = segment_at(table, table->segments - 1);
+    struct tw__redis_segment *last = segment_at(table, table->segments - 1);
     while (last->count == 0) {
         bool joined = join(table); /* takes no memory, as the last segment is empty */
         TW_ASSERT(joined);
@@ -597,7 +598,7 @@ void *tw__table_pop(struct tw__table *table)
 /* ---- going through it ------------------------------------------------------------------------------------ */
 
 /* The entries lie anywhere: a few of them are fetched while one is visited. */
-static void visit(const struct tw__segment *segment, tw__each_fn *each, void *arg)
+static void visit(const struct tw__redis_segment *segment, tw__redis_each_fn *each, void *arg)
 {
     for (uint32_t i = 0; i < segment->count + AHEAD; i++) {
         if (i < segment->count)
@@ -607,7 +608,8 @@ static void visit(const struct tw__segment *segment, tw__each_fn *each, void *ar
     }
 }
 
-bool tw__table_walk(const struct tw__table *table, uint64_t *segment, tw__each_fn *each, void *arg)
+bool tw__redis_table_walk(const struct tw__redis_table *table, uint64_t *segment, tw__redis_each_fn *each,
+                          void *arg)
 {
     if (*segment >= table->segments)
         return false;
@@ -623,13 +625,14 @@ static uint64_t backwards(uint64_t bits)
     return __builtin_bswap64(bits);
 }
 
-uint64_t tw__table_scan_size(const struct tw__table *table, uint64_t cursor)
+uint64_t tw__redis_table_scan_size(const struct tw__redis_table *table, uint64_t cursor)
 {
     return segment_at(table, number_of(cursor, depth_of(table, cursor)))->count;
 }
 
 /* Adds one to the upper `depth` bits of the position, and drops the others. */
-uint64_t tw__table_scan(const struct tw__table *table, uint64_t cursor, tw__each_fn *each, void *arg)
+uint64_t tw__redis_table_scan(const struct tw__redis_table *table, uint64_t cursor, tw__redis_each_fn *each,
+                              void *arg)
 {
     uint32_t depth = depth_of(table, cursor);
     visit(segment_at(table, number_of(cursor, depth)), each, arg);
@@ -640,7 +643,7 @@ uint64_t tw__table_scan(const struct tw__table *table, uint64_t cursor, tw__each
 }
 
 /* Where a block of the table's is after it has been offered. */
-static void *offer(struct tw__table *table, void *block, void *(*move)(void *old))
+static void *offer(struct tw__redis_table *table, void *block, void *(*move)(void *old))
 {
     size_t before = usable(table, block);
     void *to = block == NULL ? NULL : move(block);
@@ -650,7 +653,7 @@ static void *offer(struct tw__table *table, void *block, void *(*move)(void *old
     return to;
 }
 
-bool tw__table_relocate(struct tw__table *table, uint64_t *segment, void *(*move)(void *old))
+bool tw__redis_table_relocate(struct tw__redis_table *table, uint64_t *segment, void *(*move)(void *old))
 {
     if (*segment >= table->segments)
         return false;
@@ -658,17 +661,17 @@ bool tw__table_relocate(struct tw__table *table, uint64_t *segment, void *(*move
     if (number == 0 && table->segments > 1)
         table->chunk = offer(table, table->chunk, move);
     if ((number & (CHUNK - 1)) == 0 && table->segments > 1) {
-        struct tw__segment **chunk = &table->chunk[number >> CHUNK_SHIFT];
+        struct tw__redis_segment **chunk = &table->chunk[number >> CHUNK_SHIFT];
         *chunk = offer(table, *chunk, move);
     }
-    struct tw__segment *its = segment_at(table, number);
+    struct tw__redis_segment *its = segment_at(table, number);
     its->cell = offer(table, its->cell, move);
     return true;
 }
 
 /* ---- checking -------------------------------------------------------------------------------------------- */
 
-static const char *check_cell(const struct tw__table *table, uint64_t cell, uint32_t number)
+static const char *check_cell(const struct tw__redis_table *table, uint64_t cell, uint32_t number)
 {
     uint64_t hash = hash_of(table, entry_of(cell));
     uint32_t depth = depth_of(table, hash);
@@ -679,7 +682,7 @@ static const char *check_cell(const struct tw__table *table, uint64_t cell, uint
     return NULL;
 }
 
-static const char *check_segment(const struct tw__table *table, const struct tw__segment *segment,
+static const char *check_segment(const struct tw__redis_table *table, const struct tw__redis_segment *segment,
                                  uint32_t number)
 {
     const char *fault = NULL;
@@ -700,7 +703,7 @@ static const char *check_segment(const struct tw__table *table, const struct tw_
 }
 
 /* Adds up the bytes of the directory. */
-static const char *check_directory(const struct tw__table *table, size_t *bytes)
+static const char *check_directory(const struct tw__redis_table *table, size_t *bytes)
 {
     if (table->segments >> table->level != 1)
         return "T5: another level than the number of segments says";
@@ -720,13 +723,13 @@ static const char *check_directory(const struct tw__table *table, size_t *bytes)
     return NULL;
 }
 
-const char *tw__table_check(const struct tw__table *table)
+const char *tw__redis_table_check(const struct tw__redis_table *table)
 {
     uint64_t count = 0;
     size_t bytes = 0;
     const char *fault = check_directory(table, &bytes);
     for (uint32_t i = 0; i < table->segments && fault == NULL; i++) {
-        const struct tw__segment *segment = segment_at(table, i);
+        const struct tw__redis_segment *segment = segment_at(table, i);
         fault = check_segment(table, segment, i);
         count += segment->count;
         bytes += usable(table, segment->cell);

@@ -12,104 +12,106 @@ enum { REPEAT_SIZE = 2 * sizeof(uint64_t) };
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
 
-static size_t packed_size(const struct tw__task_plan *plan)
+static size_t packed_size(const struct tw__redis_task_plan *plan)
 {
     if (plan->packed.at != NULL)
         return plan->packed.size;
-    size_t size = tw__varint_size(plan->count);
+    size_t size = tw__redis_varint_size(plan->count);
     for (uint32_t i = 0; i < plan->count; i++) {
-        struct tw__bytes string = plan->string(plan->arg, i);
-        size += tw__varint_size(string.size) + string.size;
+        struct tw__redis_bytes string = plan->string(plan->arg, i);
+        size += tw__redis_varint_size(string.size) + string.size;
     }
     return size;
 }
 
-static void put_payload(char *at, const struct tw__task_plan *plan)
+static void put_payload(char *at, const struct tw__redis_task_plan *plan)
 {
     if (plan->packed.at != NULL) {
         memcpy(at, plan->packed.at, plan->packed.size);
         return;
     }
-    at = tw__varint_put(at, plan->count);
+    at = tw__redis_varint_put(at, plan->count);
     for (uint32_t i = 0; i < plan->count; i++)
-        at = tw__varint_put_bytes(at, plan->string(plan->arg, i));
+        at = tw__redis_varint_put_bytes(at, plan->string(plan->arg, i));
 }
 
-struct tw__task *tw__task_new(const struct tw__task_plan *plan, const struct tw__memory *memory)
+struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan,
+                                          const struct tw__redis_memory *memory)
 {
     bool repeats = plan->every != 0;
-    size_t size = offsetof(struct tw__task, rest) + (repeats ? REPEAT_SIZE : 0) +
-                  tw__varint_size(plan->id.size) + plan->id.size + packed_size(plan);
-    struct tw__task *task = memory->alloc(size > sizeof *task ? size : sizeof *task);
+    size_t size = offsetof(struct tw__redis_task, rest) + (repeats ? REPEAT_SIZE : 0) +
+                  tw__redis_varint_size(plan->id.size) + plan->id.size + packed_size(plan);
+    struct tw__redis_task *task = memory->alloc(size > sizeof *task ? size : sizeof *task);
     tw_timer_init_at(&task->timer, plan->due);
     task->route = 0;
     task->order = 0;
-    task->flags = (uint8_t)((repeats ? TW__TASK_REPEATS : 0) | plan->tries * TW__TASK_TRIES);
+    task->flags = (uint8_t)((repeats ? TW__REDIS_TASK_REPEATS : 0) | plan->tries * TW__REDIS_TASK_TRIES);
     if (repeats) {
         memcpy(task->rest, &plan->every, sizeof plan->every);
         memcpy(task->rest + sizeof plan->every, &plan->times, sizeof plan->times);
     }
-    put_payload(tw__varint_put_bytes(task->rest + (repeats ? REPEAT_SIZE : 0), plan->id), plan);
+    put_payload(tw__redis_varint_put_bytes(task->rest + (repeats ? REPEAT_SIZE : 0), plan->id), plan);
     return task;
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
-static const char *id_at(const struct tw__task *task)
+static const char *id_at(const struct tw__redis_task *task)
 {
-    return task->rest + (task->flags & TW__TASK_REPEATS ? REPEAT_SIZE : 0);
+    return task->rest + (task->flags & TW__REDIS_TASK_REPEATS ? REPEAT_SIZE : 0);
 }
 
-struct tw__bytes tw__task_id(const struct tw__task *task)
+struct tw__redis_bytes tw__redis_task_id(const struct tw__redis_task *task)
 {
-    return tw__varint_get_bytes(id_at(task));
+    return tw__redis_varint_get_bytes(id_at(task));
 }
 
-uint64_t tw__task_every(const struct tw__task *task)
+uint64_t tw__redis_task_every(const struct tw__redis_task *task)
 {
     uint64_t every = 0;
-    if (task->flags & TW__TASK_REPEATS)
+    if (task->flags & TW__REDIS_TASK_REPEATS)
         memcpy(&every, task->rest, sizeof every);
     return every;
 }
 
-uint64_t tw__task_times(const struct tw__task *task)
+uint64_t tw__redis_task_times(const struct tw__redis_task *task)
 {
     uint64_t times = 1;
-    if (task->flags & TW__TASK_REPEATS)
+    if (task->flags & TW__REDIS_TASK_REPEATS)
         memcpy(&times, task->rest + sizeof times, sizeof times);
     return times;
 }
 
-void tw__task_set_times(struct tw__task *task, uint64_t times)
+void tw__redis_task_set_times(struct tw__redis_task *task, uint64_t times)
 {
-    TW_ASSERT(task->flags & TW__TASK_REPEATS);
+    TW_ASSERT(task->flags & TW__REDIS_TASK_REPEATS);
     memcpy(task->rest + sizeof times, &times, sizeof times);
 }
 
-uint32_t tw__task_tries(const struct tw__task *task)
+uint32_t tw__redis_task_tries(const struct tw__redis_task *task)
 {
-    return task->flags / TW__TASK_TRIES;
+    return task->flags / TW__REDIS_TASK_TRIES;
 }
 
-void tw__task_set_tries(struct tw__task *task, uint32_t tries)
+void tw__redis_task_set_tries(struct tw__redis_task *task, uint32_t tries)
 {
-    task->flags = (uint8_t)(task->flags % TW__TASK_TRIES + (tries & TW__TRIES_MAX) * TW__TASK_TRIES);
+    task->flags =
+        (uint8_t)(task->flags % TW__REDIS_TASK_TRIES + (tries & TW__REDIS_TRIES_MAX) * TW__REDIS_TASK_TRIES);
 }
 
-struct tw__payload tw__task_payload(const struct tw__task *task)
+struct tw__redis_payload tw__redis_task_payload(const struct tw__redis_task *task)
 {
-    struct tw__bytes id = tw__task_id(task);
+    struct tw__redis_bytes id = tw__redis_task_id(task);
     uint64_t count;
-    const char *at = tw__varint_get(id.at + id.size, &count);
-    return (struct tw__payload){at, (uint32_t)count};
+    const char *at = tw__redis_varint_get(id.at + id.size, &count);
+    return (struct tw__redis_payload){at, (uint32_t)count};
 }
 
-struct tw__bytes tw__task_packed(const struct tw__task *task)
+struct tw__redis_bytes tw__redis_task_packed(const struct tw__redis_task *task)
 {
-    struct tw__bytes id = tw__task_id(task);
-    struct tw__payload payload = tw__task_payload(task);
+    struct tw__redis_bytes id = tw__redis_task_id(task);
+    struct tw__redis_payload payload = tw__redis_task_payload(task);
     while (payload.count > 0)
-        tw__payload_next(&payload);
-    return (struct tw__bytes){id.at + id.size, (size_t)(payload.at - (id.at + id.size))};
+        tw__redis_payload_next(&payload);
+    return (struct tw__redis_bytes){id.at + id.size, (size_t)(payload.at - (id.at + id.size))};
 }

@@ -21,27 +21,28 @@
 #include "payload.h"
 
 enum {
-    TW__TASK_REPEATS = 1, /* every and times are there */
-    TW__TASK_QUEUED = 2,  /* in a queue: that of overdue tasks, or that of its route */
-    TW__TASK_HELD = 4,    /* the queue is its route's */
-    TW__TASK_BEHIND = 8,  /* in the wheel for times that the main one has passed (see place.c) */
-    TW__TASK_TRIES = 16   /* the upper four bits count the tries that failed (place.h has tw__place_tries) */
+    TW__REDIS_TASK_REPEATS = 1, /* every and times are there */
+    TW__REDIS_TASK_QUEUED = 2,  /* in a queue: that of overdue tasks, or that of its route */
+    TW__REDIS_TASK_HELD = 4,    /* the queue is its route's */
+    TW__REDIS_TASK_BEHIND = 8,  /* in the wheel for times that the main one has passed (see place.c) */
+    TW__REDIS_TASK_TRIES =
+        16 /* the upper four bits count the tries that failed (place.h has tw__redis_place_tries) */
 };
-enum { TW__TRIES_MAX = 15 };
+enum { TW__REDIS_TRIES_MAX = 15 };
 
-#define TW__FOR_EVER UINT64_MAX
+#define TW__REDIS_FOR_EVER UINT64_MAX
 
 /* A task's place in a queue. */
-struct tw__parked {
+struct tw__redis_parked {
     struct tw__link link;
     uint64_t due;
     uint64_t filed_ms; /* in the queue of past tasks: when it was filed */
 };
 
-struct tw__task {
+struct tw__redis_task {
     union {
-        struct tw_timer timer;    /* in a wheel, or nowhere: then it still carries the due time */
-        struct tw__parked parked; /* in a queue: TW__TASK_QUEUED */
+        struct tw_timer timer;          /* in a wheel, or nowhere: then it still carries the due time */
+        struct tw__redis_parked parked; /* in a queue: TW__REDIS_TASK_QUEUED */
     };
     uint32_t route; /* index in the list of all routes */
     uint32_t order; /* when it was filed, among tasks that are due together; it may wrap */
@@ -50,61 +51,62 @@ struct tw__task {
 };
 
 /* What a task is made of. */
-struct tw__task_plan {
-    struct tw__bytes id;
+struct tw__redis_task_plan {
+    struct tw__redis_bytes id;
     uint64_t due;          /* Unix ms */
-    uint64_t every, times; /* every 0: once; times TW__FOR_EVER: no end */
+    uint64_t every, times; /* every 0: once; times TW__REDIS_FOR_EVER: no end */
     uint32_t tries;        /* that failed so far */
     /* The payload, in one of two forms: packed already, or `count` strings that `string` gives. */
-    struct tw__bytes packed;
+    struct tw__redis_bytes packed;
     uint32_t count;
-    struct tw__bytes (*string)(void *arg, uint32_t i);
+    struct tw__redis_bytes (*string)(void *arg, uint32_t i);
     void *arg;
 };
 
 /* A task in a block of memory of its own, filed nowhere. */
-struct tw__task *tw__task_new(const struct tw__task_plan *plan, const struct tw__memory *memory);
+struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan,
+                                          const struct tw__redis_memory *memory);
 
-struct tw__bytes tw__task_id(const struct tw__task *task);
-uint64_t tw__task_every(const struct tw__task *task);
-uint64_t tw__task_times(const struct tw__task *task);
+struct tw__redis_bytes tw__redis_task_id(const struct tw__redis_task *task);
+uint64_t tw__redis_task_every(const struct tw__redis_task *task);
+uint64_t tw__redis_task_times(const struct tw__redis_task *task);
 /* Requires: the task repeats. */
-void tw__task_set_times(struct tw__task *task, uint64_t times);
+void tw__redis_task_set_times(struct tw__redis_task *task, uint64_t times);
 /* The upper four bits of the flags. */
-uint32_t tw__task_tries(const struct tw__task *task);
-void tw__task_set_tries(struct tw__task *task, uint32_t tries);
+uint32_t tw__redis_task_tries(const struct tw__redis_task *task);
+void tw__redis_task_set_tries(struct tw__redis_task *task, uint32_t tries);
 
-static inline uint64_t tw__task_due(const struct tw__task *task)
+static inline uint64_t tw__redis_task_due(const struct tw__redis_task *task)
 {
-    return task->flags & TW__TASK_QUEUED ? task->parked.due : tw_timer_deadline(&task->timer);
+    return task->flags & TW__REDIS_TASK_QUEUED ? task->parked.due : tw_timer_deadline(&task->timer);
 }
 
 /* Whether a task is filed: in a wheel or a queue. */
-static inline bool tw__task_filed(const struct tw__task *task)
+static inline bool tw__redis_task_filed(const struct tw__redis_task *task)
 {
-    return task->flags & TW__TASK_QUEUED || tw_timer_pending(&task->timer);
+    return task->flags & TW__REDIS_TASK_QUEUED || tw_timer_pending(&task->timer);
 }
 
 /* Gives a task another due time. Requires: it is filed nowhere. */
-static inline void tw__task_set_due(struct tw__task *task, uint64_t due)
+static inline void tw__redis_task_set_due(struct tw__redis_task *task, uint64_t due)
 {
-    TW_ASSERT(!tw__task_filed(task));
+    TW_ASSERT(!tw__redis_task_filed(task));
     tw_timer_init_at(&task->timer, due);
 }
 
 /* The task of a timer in a wheel, and that of a link in a queue. */
-static inline struct tw__task *tw__task_of_timer(struct tw_timer *timer)
+static inline struct tw__redis_task *tw__redis_task_of_timer(struct tw_timer *timer)
 {
-    return TW_CONTAINER(timer, struct tw__task, timer);
+    return TW_CONTAINER(timer, struct tw__redis_task, timer);
 }
 
-static inline struct tw__task *tw__task_of_link(struct tw__link *link)
+static inline struct tw__redis_task *tw__redis_task_of_link(struct tw__link *link)
 {
-    return TW_CONTAINER(link, struct tw__task, parked.link);
+    return TW_CONTAINER(link, struct tw__redis_task, parked.link);
 }
 
-struct tw__payload tw__task_payload(const struct tw__task *task);
+struct tw__redis_payload tw__redis_task_payload(const struct tw__redis_task *task);
 /* The payload with its sizes, as it is packed. */
-struct tw__bytes tw__task_packed(const struct tw__task *task);
+struct tw__redis_bytes tw__redis_task_packed(const struct tw__redis_task *task);
 
 #endif

@@ -11,9 +11,9 @@
 
 #include "bytes.h"
 
-enum { TW__VARINT_MAX = 10 };
+enum { TW__REDIS_VARINT_MAX = 10 };
 
-static inline size_t tw__varint_size(uint64_t value)
+static inline size_t tw__redis_varint_size(uint64_t value)
 {
     size_t size = 1;
     while (value >>= 7)
@@ -22,7 +22,7 @@ static inline size_t tw__varint_size(uint64_t value)
 }
 
 /* Writes a number. Returns the end. */
-static inline char *tw__varint_put(char *at, uint64_t value)
+static inline char *tw__redis_varint_put(char *at, uint64_t value)
 {
     while (value >= 0x80) {
         *at++ = (char)(value | 0x80);
@@ -33,7 +33,7 @@ static inline char *tw__varint_put(char *at, uint64_t value)
 }
 
 /* Reads a number that is known to be whole. Returns its end. */
-static inline const char *tw__varint_get(const char *at, uint64_t *value)
+static inline const char *tw__redis_varint_get(const char *at, uint64_t *value)
 {
     uint64_t sum = (uint8_t)*at & 0x7F;
     for (uint32_t shift = 7; (uint8_t)*at++ & 0x80; shift += 7)
@@ -43,7 +43,7 @@ static inline const char *tw__varint_get(const char *at, uint64_t *value)
 }
 
 /* Reads a number that may be cut short, too long or too large. Returns its end, or NULL: it is one of these. */
-static inline const char *tw__varint_take(const char *at, const char *end, uint64_t *value)
+static inline const char *tw__redis_varint_take(const char *at, const char *end, uint64_t *value)
 {
     uint64_t sum = 0;
     for (uint32_t shift = 0; at < end && shift < 64; shift += 7) {
@@ -60,20 +60,20 @@ static inline const char *tw__varint_take(const char *at, const char *end, uint6
 }
 
 /* Writes a string and its size. Returns the end. */
-static inline char *tw__varint_put_bytes(char *at, struct tw__bytes bytes)
+static inline char *tw__redis_varint_put_bytes(char *at, struct tw__redis_bytes bytes)
 {
-    at = tw__varint_put(at, bytes.size);
+    at = tw__redis_varint_put(at, bytes.size);
     if (bytes.size > 0)
         memcpy(at, bytes.at, bytes.size);
     return at + bytes.size;
 }
 
 /* Reads a string that is known to be whole. It ends where the bytes do. */
-static inline struct tw__bytes tw__varint_get_bytes(const char *at)
+static inline struct tw__redis_bytes tw__redis_varint_get_bytes(const char *at)
 {
     uint64_t size;
-    const char *bytes = tw__varint_get(at, &size);
-    return (struct tw__bytes){bytes, size};
+    const char *bytes = tw__redis_varint_get(at, &size);
+    return (struct tw__redis_bytes){bytes, size};
 }
 
 #endif

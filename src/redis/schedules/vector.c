@@ -6,7 +6,7 @@
 
 enum { FIRST = 16 };
 
-void tw__vector_add(struct tw__vector *vector, void *pointer, const struct tw__memory *memory)
+void tw__redis_vector_add(struct tw__redis_vector *vector, void *pointer, const struct tw__redis_memory *memory)
 {
     if (vector->count == vector->capacity) {
         vector->capacity = vector->capacity == 0 ? FIRST : vector->capacity * 2;

@@ -11,12 +11,13 @@
 #include "memory.h"
 
 /* All zero is an empty one. */
-struct tw__vector {
+struct tw__redis_vector {
     void **at;
     size_t count, capacity;
 };
 
 /* Requires: memory never answers NULL. */
-void tw__vector_add(struct tw__vector *vector, void *pointer, const struct tw__memory *memory);
+void tw__redis_vector_add(struct tw__redis_vector *vector, void *pointer,
+                          const struct tw__redis_memory *memory);
 
 #endif

@@ -71,7 +71,7 @@ void *counted_realloc(void *old, size_t size)
     return bytes;
 }
 
-const struct tw__memory counted = {counted_alloc, counted_realloc, counted_free, counted_usable};
+const struct tw__redis_memory counted = {counted_alloc, counted_realloc, counted_free, counted_usable};
 
 /* What routes and schedules keep for the server, and give back. */
 long targets_out;
@@ -90,26 +90,26 @@ static void forget_target(void *target)
 
 /* ---- the start and the end of a test --------------------------------------------------------------------- */
 
-struct tw__schedules *all;
+struct tw__redis_schedules *all;
 
 void open_all(void)
 {
-    all = tw__schedules_new(&counted, forget_target, START, 5000);
+    all = tw__redis_schedules_new(&counted, forget_target, START, 5000);
     assert_non_null(all);
 }
 
-void close_schedule(struct tw__schedule *schedule)
+void close_schedule(struct tw__redis_schedule *schedule)
 {
-    tw__schedule_detach(schedule);
-    tw__grave_bury(schedule);
+    tw__redis_schedule_detach(schedule);
+    tw__redis_grave_bury(schedule);
 }
 
 /* All schedules have been buried. */
 void close_all(void)
 {
-    tw__grave_reap_all(all);
-    assert_false(tw__grave_reaping(all));
-    assert_false(tw__place_any_waiting(all));
+    tw__redis_grave_reap_all(all);
+    assert_false(tw__redis_grave_reaping(all));
+    assert_false(tw__redis_place_any_waiting(all));
     assert_int_equal(all->count, 0);
     assert_int_equal(all->pending, 0);
     assert_int_equal(all->queued, 0);
@@ -118,22 +118,22 @@ void close_all(void)
     assert_int_equal(all->reaping, 0);
     assert_int_equal(tw_wheel_count(all->wheel), 0);
     assert_int_equal(tw_wheel_count(all->retries), 0);
-    tw__schedules_free(all);
+    tw__redis_schedules_free(all);
     assert_int_equal(targets_out, 0);
     assert_int_equal(blocks_out, 0);
     assert_int_equal(bytes_out, 0);
 }
 
 /* For a test of one schedule, which is attached. */
-struct tw__schedule *open_one(void)
+struct tw__redis_schedule *open_one(void)
 {
     open_all();
-    struct tw__schedule *schedule = tw__schedule_new(all);
-    tw__schedule_attach(schedule);
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    tw__redis_schedule_attach(schedule);
     return schedule;
 }
 
-void close_one(struct tw__schedule *schedule)
+void close_one(struct tw__redis_schedule *schedule)
 {
     close_schedule(schedule);
     close_all();
@@ -163,12 +163,12 @@ void use_seed(void)
     randombytes_set_implementation(&seeded);
 }
 
-struct tw__bytes text(const char *string)
+struct tw__redis_bytes text(const char *string)
 {
-    return (struct tw__bytes){string, strlen(string)};
+    return (struct tw__redis_bytes){string, strlen(string)};
 }
 
-void assert_bytes_equal(struct tw__bytes a, struct tw__bytes b)
+void assert_bytes_equal(struct tw__redis_bytes a, struct tw__redis_bytes b)
 {
     assert_int_equal(a.size, b.size);
     if (a.size > 0)
@@ -180,11 +180,11 @@ void assert_bytes_equal(struct tw__bytes a, struct tw__bytes b)
 /* Strings of many lengths, their contents told by their number. */
 char letters[20000];
 
-struct tw__bytes string_of(void *arg, uint32_t i)
+struct tw__redis_bytes string_of(void *arg, uint32_t i)
 {
     static const size_t sizes[] = {0, 1, 127, 128, 16383, 16384, 5};
     unsigned first = *(unsigned *)arg + i;
-    return (struct tw__bytes){letters + first % 100, sizes[first % (sizeof sizes / sizeof sizes[0])]};
+    return (struct tw__redis_bytes){letters + first % 100, sizes[first % (sizeof sizes / sizeof sizes[0])]};
 }
 
 void fill_letters(void)
@@ -193,28 +193,31 @@ void fill_letters(void)
         letters[i] = (char)(i * 7 + i / 256);
 }
 
-const struct tw__plan plan_of[PLANS] = {
-    {TW__STREAM, TW__LATE_FIRE, 0, 0, {"a", 1}},     {TW__LIST, TW__LATE_FIRE, 0, 0, {"a", 1}},
-    {TW__STREAM, TW__LATE_DROP, 0, 500, {"a", 1}},   {TW__STREAM, TW__LATE_DROP, 0, 501, {"a", 1}},
-    {TW__STREAM, TW__LATE_COALESCE, 9, 0, {"b", 1}}, {TW__STREAM, TW__LATE_FIRE, 0, 0, {"", 0}},
-    {TW__LIST, TW__LATE_FIRE, 0, 0, {"b", 1}},
+const struct tw__redis_plan plan_of[PLANS] = {
+    {TW__REDIS_STREAM, TW__REDIS_LATE_FIRE, 0, 0, {"a", 1}},
+    {TW__REDIS_LIST, TW__REDIS_LATE_FIRE, 0, 0, {"a", 1}},
+    {TW__REDIS_STREAM, TW__REDIS_LATE_DROP, 0, 500, {"a", 1}},
+    {TW__REDIS_STREAM, TW__REDIS_LATE_DROP, 0, 501, {"a", 1}},
+    {TW__REDIS_STREAM, TW__REDIS_LATE_COALESCE, 9, 0, {"b", 1}},
+    {TW__REDIS_STREAM, TW__REDIS_LATE_FIRE, 0, 0, {"", 0}},
+    {TW__REDIS_LIST, TW__REDIS_LATE_FIRE, 0, 0, {"b", 1}},
 };
 
 /* Ids of many lengths, the empty one too. */
-struct tw__bytes id_of(unsigned i)
+struct tw__redis_bytes id_of(unsigned i)
 {
     static char id[64];
     memset(id, 'x', sizeof id);
     int digits = snprintf(id, sizeof id, "%u", i);
     id[digits] = 'x';
-    return (struct tw__bytes){id, i == 0 ? 0 : (size_t)digits + 1 + i % 40};
+    return (struct tw__redis_bytes){id, i == 0 ? 0 : (size_t)digits + 1 + i % 40};
 }
 
-struct tw__task *put_one(struct tw__schedule *schedule, const char *id, uint64_t due, uint64_t now)
+struct tw__redis_task *put_one(struct tw__redis_schedule *schedule, const char *id, uint64_t due, uint64_t now)
 {
-    struct tw__task_plan plan = {.id = text(id), .due = due, .packed = text("\1\1p")};
-    struct tw__task *task = tw__task_new(&plan, &all->memory);
-    tw__schedule_put(schedule, task, tw__route_for(schedule, &plan_of[1]), tw__schedule_hash(all, text(id)),
-                     NULL, now);
+    struct tw__redis_task_plan plan = {.id = text(id), .due = due, .packed = text("\1\1p")};
+    struct tw__redis_task *task = tw__redis_task_new(&plan, &all->memory);
+    tw__redis_schedule_put(schedule, task, tw__redis_route_for(schedule, &plan_of[1]),
+                           tw__redis_schedule_hash(all, text(id)), NULL, now);
     return task;
 }

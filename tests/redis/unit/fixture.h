@@ -11,7 +11,7 @@
 
 extern size_t bytes_out;
 extern long blocks_out;
-extern const struct tw__memory counted;
+extern const struct tw__redis_memory counted;
 size_t counted_usable(void *bytes);
 void counted_free(void *old);
 void *counted_alloc(size_t size);
@@ -25,35 +25,35 @@ void *new_target(void);
 
 #define START UINT64_C(1700000000000)
 
-extern struct tw__schedules *all;
+extern struct tw__redis_schedules *all;
 void open_all(void);
 /* Requires: all schedules have been buried. Checks that nothing is left of them. */
 void close_all(void);
-void close_schedule(struct tw__schedule *schedule);
+void close_schedule(struct tw__redis_schedule *schedule);
 /* For a test of one schedule, which is attached. */
-struct tw__schedule *open_one(void);
-void close_one(struct tw__schedule *schedule);
+struct tw__redis_schedule *open_one(void);
+void close_one(struct tw__redis_schedule *schedule);
 
 /* The secret of the tables comes of the seed too, so that a run can be had again. */
 void use_seed(void);
 
 /* ---- things to put in ------------------------------------------------------------------------------------ */
 
-struct tw__bytes text(const char *string);
-void assert_bytes_equal(struct tw__bytes a, struct tw__bytes b);
+struct tw__redis_bytes text(const char *string);
+void assert_bytes_equal(struct tw__redis_bytes a, struct tw__redis_bytes b);
 
 /* Strings of many lengths, their contents told by their number; *arg is added to it. */
 extern char letters[20000];
 void fill_letters(void);
-struct tw__bytes string_of(void *arg, uint32_t i);
+struct tw__redis_bytes string_of(void *arg, uint32_t i);
 
 /* Ids of many lengths, the empty one too. Good until the next call. */
-struct tw__bytes id_of(unsigned i);
+struct tw__redis_bytes id_of(unsigned i);
 
 enum { PLANS = 7 };
-extern const struct tw__plan plan_of[PLANS];
+extern const struct tw__redis_plan plan_of[PLANS];
 
 /* Puts a task to a List in, filed at `now`. */
-struct tw__task *put_one(struct tw__schedule *schedule, const char *id, uint64_t due, uint64_t now);
+struct tw__redis_task *put_one(struct tw__redis_schedule *schedule, const char *id, uint64_t due, uint64_t now);
 
 #endif

@@ -32,12 +32,12 @@ bool is_filed(const struct ref *ref)
     return ref->place == WHEEL || ref->place == BEHIND;
 }
 
-struct ref *ref_of(const struct tw__task *task, struct room **room)
+struct ref *ref_of(const struct tw__redis_task *task, struct room **room)
 {
-    struct tw__bytes id = tw__task_id(task);
+    struct tw__redis_bytes id = tw__redis_task_id(task);
     unsigned long i = id.size == 0 ? 0 : strtoul(id.at, NULL, 10);
     for (*room = model.room; *room < model.room + ROOMS; ++*room)
-        if ((*room)->schedule == tw__schedule_of(all, task)) {
+        if ((*room)->schedule == tw__redis_schedule_of(all, task)) {
             assert_true(i < (*room)->size);
             assert_ptr_equal((*room)->ref[i].task, task);
             return &(*room)->ref[i];
@@ -47,8 +47,8 @@ struct ref *ref_of(const struct tw__task *task, struct room **room)
 
 uint64_t hash_of_ref(const struct room *room, const struct ref *ref)
 {
-    struct tw__bytes id = id_of((unsigned)(ref - room->ref));
-    return tw__schedule_hash(all, id);
+    struct tw__redis_bytes id = id_of((unsigned)(ref - room->ref));
+    return tw__redis_schedule_hash(all, id);
 }
 
 void open_room(struct room *room)
@@ -57,7 +57,7 @@ void open_room(struct room *room)
     for (unsigned i = 0; i < room->size; i++)
         room->ref[i].room = room;
     room->attached = false;
-    room->schedule = tw__schedule_new(all);
+    room->schedule = tw__redis_schedule_new(all);
     room->schedule->name = new_target();
     for (unsigned i = 0; i < PLANS; i++)
         room->line[i] = (struct line){TW_NEVER, 0};
@@ -133,7 +133,7 @@ struct ref *first_of(enum place place, bool due)
 /* Whether a queue gives nothing now: the clock was set back, and its first waits once more. */
 bool is_stuck(const struct tw__link *queue)
 {
-    return queue->next == queue || tw__task_due(tw__task_of_link(queue->next)) > model.now;
+    return queue->next == queue || tw__redis_task_due(tw__redis_task_of_link(queue->next)) > model.now;
 }
 
 /* Whether none of a detached schedule stands before it: such a one takes its turn, and is passed over. */
@@ -160,7 +160,7 @@ void see_what_was_moved_to_the_front(void)
     unsigned count = 0, due = 0;
     struct room *room;
     for (struct tw__link *link = all->overdue.next; link != &all->overdue; link = link->next) {
-        struct ref *ref = ref_of(tw__task_of_link(link), &room);
+        struct ref *ref = ref_of(tw__redis_task_of_link(link), &room);
         if (ref == NULL)
             continue;
         if (!is_filed(ref))
@@ -178,7 +178,7 @@ void see_what_was_moved_to_the_front(void)
 void see_what_was_passed_over(void)
 {
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
-        if (ref->place > NOWHERE && !ref->room->attached && !tw__task_filed(ref->task)) {
+        if (ref->place > NOWHERE && !ref->room->attached && !tw__redis_task_filed(ref->task)) {
             assert_true(ref->place == HELD || ref->due <= reach(ref));
             model_leave(ref->room, ref);
             model.passed++;

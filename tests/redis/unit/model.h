@@ -24,7 +24,7 @@ enum place {
 
 struct ref {
     struct room *room;
-    struct tw__task *task;
+    struct tw__redis_task *task;
     uint64_t due, every, times;
     uint64_t order;    /* the number of its filing */
     uint64_t filed_ms; /* past ones: when they were filed */
@@ -41,7 +41,7 @@ struct line {
 };
 
 struct room {
-    struct tw__schedule *schedule;
+    struct tw__redis_schedule *schedule;
     struct ref *ref;
     unsigned size;
     struct line line[PLANS];
@@ -64,7 +64,7 @@ extern struct model model;
 /* model.c: where tasks are */
 uint64_t below(uint64_t limit);
 bool is_filed(const struct ref *ref);
-struct ref *ref_of(const struct tw__task *task, struct room **room);
+struct ref *ref_of(const struct tw__redis_task *task, struct room **room);
 uint64_t hash_of_ref(const struct room *room, const struct ref *ref);
 void open_room(struct room *room);
 void open_model(void);

@@ -22,34 +22,36 @@ static void check_place(const struct ref *ref)
 {
     static const uint8_t flags[] = {[NOWHERE] = 0,
                                     [WHEEL] = 0,
-                                    [BEHIND] = TW__TASK_BEHIND,
-                                    [OVERDUE] = TW__TASK_QUEUED,
-                                    [PAST] = TW__TASK_QUEUED,
-                                    [HELD] = TW__TASK_QUEUED | TW__TASK_HELD};
-    assert_int_equal(ref->task->flags & (TW__TASK_QUEUED | TW__TASK_HELD | TW__TASK_BEHIND), flags[ref->place]);
-    assert_int_equal(tw__task_filed(ref->task), ref->place != NOWHERE);
+                                    [BEHIND] = TW__REDIS_TASK_BEHIND,
+                                    [OVERDUE] = TW__REDIS_TASK_QUEUED,
+                                    [PAST] = TW__REDIS_TASK_QUEUED,
+                                    [HELD] = TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD};
+    assert_int_equal(ref->task->flags & (TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND),
+                     flags[ref->place]);
+    assert_int_equal(tw__redis_task_filed(ref->task), ref->place != NOWHERE);
 }
 
 static void check_ref(const struct room *room, const struct ref *ref)
 {
     unsigned i = (unsigned)(ref - room->ref);
-    struct tw__bytes id = id_of(i);
-    assert_ptr_equal(tw__schedule_find(room->schedule, tw__schedule_foresee(all, id), id), ref->task);
+    struct tw__redis_bytes id = id_of(i);
+    assert_ptr_equal(tw__redis_schedule_find(room->schedule, tw__redis_schedule_foresee(all, id), id),
+                     ref->task);
     if (ref->place == ABSENT)
         return;
-    assert_bytes_equal(tw__task_id(ref->task), id);
-    assert_true(tw__task_due(ref->task) == ref->due);
-    assert_true(tw__task_every(ref->task) == ref->every);
-    assert_true(tw__task_times(ref->task) == ref->times);
+    assert_bytes_equal(tw__redis_task_id(ref->task), id);
+    assert_true(tw__redis_task_due(ref->task) == ref->due);
+    assert_true(tw__redis_task_every(ref->task) == ref->every);
+    assert_true(tw__redis_task_times(ref->task) == ref->times);
     assert_int_equal(ref->task->order, (uint32_t)ref->order);
-    assert_int_equal(tw__place_tries(all, ref->task), ref->tries & TW__TRIES_MAX);
-    assert_bytes_equal(tw__task_packed(ref->task), text("\1\1p"));
+    assert_int_equal(tw__redis_place_tries(all, ref->task), ref->tries & TW__REDIS_TRIES_MAX);
+    assert_bytes_equal(tw__redis_task_packed(ref->task), text("\1\1p"));
     check_place(ref);
-    const struct tw__route *route = tw__route_of(all, ref->task);
-    struct tw__plan plan = tw__route_plan(route);
-    const struct tw__plan *wanted = &plan_of[ref->plan];
+    const struct tw__redis_route *route = tw__redis_route_of(all, ref->task);
+    struct tw__redis_plan plan = tw__redis_route_plan(route);
+    const struct tw__redis_plan *wanted = &plan_of[ref->plan];
     assert_ptr_equal(route->schedule, room->schedule);
-    assert_ptr_equal(tw__route_at(all, route->index), route);
+    assert_ptr_equal(tw__redis_route_at(all, route->index), route);
     assert_true(plan.kind == wanted->kind && plan.late == wanted->late && plan.maxlen == wanted->maxlen &&
                 plan.late_ms == wanted->late_ms);
     assert_bytes_equal(plan.target, wanted->target);
@@ -58,7 +60,7 @@ static void check_ref(const struct room *room, const struct ref *ref)
 /* F3, and where the line stands. */
 static void check_line(const struct room *room, const struct ref *ref)
 {
-    const struct tw__route *route = tw__route_of(all, ref->task);
+    const struct tw__redis_route *route = tw__redis_route_of(all, ref->task);
     const struct line *line = &room->line[ref->plan];
     assert_int_equal(tw_timer_pending(&route->retry), line->retry_ms != TW_NEVER);
     assert_int_equal(route->turn.next != NULL, line->turn > 0);
@@ -67,7 +69,7 @@ static void check_line(const struct room *room, const struct ref *ref)
     bool held = held_of(room, ref->plan) > 0;
     assert_int_equal(route->queue.next != &route->queue, held);
     assert_int_equal(held, (line->turn > 0) + (line->retry_ms != TW_NEVER));
-    assert_int_equal(tw__place_is_blocked(all, ref->task), held);
+    assert_int_equal(tw__redis_place_is_blocked(all, ref->task), held);
 }
 
 /* A queue's order; tasks of buried schedules may stand in it too. */
@@ -77,7 +79,7 @@ void check_queue(const struct tw__link *queue, enum place place)
     uint64_t count = 0, wanted = 0;
     for (struct tw__link *link = queue->next; link != queue; link = link->next) {
         struct room *room;
-        const struct ref *ref = ref_of(tw__task_of_link(link), &room);
+        const struct ref *ref = ref_of(tw__redis_task_of_link(link), &room);
         assert_ptr_equal(link->next->prev, link);
         if (ref == NULL)
             continue;
@@ -109,12 +111,12 @@ static void check_room(const struct room *room, struct sums *sums)
     }
     for (unsigned i = 0; i < PLANS; i++)
         routes += tasks[i] > 0;
-    assert_int_equal(tw__table_count(&room->schedule->tasks), count);
+    assert_int_equal(tw__redis_table_count(&room->schedule->tasks), count);
     assert_int_equal(room->schedule->queued, queued);
     assert_int_equal(room->schedule->held, held);
-    assert_int_equal(tw__route_count(room->schedule), routes);
+    assert_int_equal(tw__redis_route_count(room->schedule), routes);
     assert_int_equal(room->schedule->attached, room->attached);
-    sums->taken_up += tw__schedule_bytes(room->schedule);
+    sums->taken_up += tw__redis_schedule_bytes(room->schedule);
     if (!room->attached) {
         sums->reaping += count;
         return;
@@ -124,7 +126,7 @@ static void check_room(const struct room *room, struct sums *sums)
     sums->queued += queued;
     sums->held += held;
     sums->bytes += room->schedule->bytes;
-    sums->too_large += tw__sums_dump_most(room->schedule) > all->dump_limit;
+    sums->too_large += tw__redis_sums_dump_most(room->schedule) > all->dump_limit;
 }
 
 void check_sums(void)
@@ -142,7 +144,7 @@ void check_sums(void)
     assert_int_equal(all->bytes, sums.bytes);
     assert_int_equal(all->too_large, sums.too_large);
     assert_int_equal(all->reaping, sums.reaping + model.buried);
-    assert_int_equal(tw__grave_reaping(all), detached);
+    assert_int_equal(tw__redis_grave_reaping(all), detached);
     if (model.graves > 0)
         return;
     uint64_t behind = all->behind == NULL ? 0 : tw_wheel_count(all->behind);
@@ -164,7 +166,7 @@ void check_wheels(void)
 
 void check_invariants(void)
 {
-    const char *fault = tw__check_all(all);
+    const char *fault = tw__redis_check_all(all);
     if (fault != NULL)
         fail_msg("%s", fault);
 }

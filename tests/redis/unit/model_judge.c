@@ -81,8 +81,9 @@ static void judge_queued(const struct ref *taken)
 static void judge(const struct room *room, const struct ref *taken, bool queued, bool probe)
 {
     assert_true(room->attached);
-    assert_false(tw__task_filed(taken->task));
-    assert_int_equal(taken->task->flags & (TW__TASK_QUEUED | TW__TASK_HELD | TW__TASK_BEHIND), 0);
+    assert_false(tw__redis_task_filed(taken->task));
+    assert_int_equal(taken->task->flags & (TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND),
+                     0);
     assert_int_equal(probe, taken->place == HELD);
     if (probe) {
         assert_true(queued);
@@ -114,29 +115,29 @@ static void judge_none(bool queued)
         assert_true(is_stuck(&all->overdue) && is_stuck(&all->past));
     if (model.now >= tw_wheel_now(all->wheel)) {
         assert_null(all->behind);
-        assert_true(tw__place_next_work(all) > model.now);
+        assert_true(tw__redis_place_next_work(all) > model.now);
     }
 }
 
 struct ref *take(bool queued, uint32_t budget, struct room **room)
 {
     uint32_t left = budget;
-    struct tw__task *task = NULL;
-    enum tw__taken taken = tw__place_take(all, model.now, queued, &left, &task);
+    struct tw__redis_task *task = NULL;
+    enum tw__redis_taken taken = tw__redis_place_take(all, model.now, queued, &left, &task);
     see_what_was_moved_to_the_front();
     see_what_was_passed_over();
-    if (taken == TW__TAKEN_NONE)
+    if (taken == TW__REDIS_TAKEN_NONE)
         judge_none(queued);
-    else if (taken == TW__TAKEN_MORE)
+    else if (taken == TW__REDIS_TAKEN_MORE)
         assert_int_equal(left, 0);
     model.probe = NULL;
-    if (taken == TW__TAKEN_NONE || taken == TW__TAKEN_MORE)
+    if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE)
         return NULL;
     struct ref *ref = ref_of(task, room);
     assert_non_null(ref);
     assert_true(left < budget);
-    judge(*room, ref, queued, taken == TW__TAKEN_PROBE);
-    model.probe = taken == TW__TAKEN_PROBE ? ref : NULL;
+    judge(*room, ref, queued, taken == TW__REDIS_TAKEN_PROBE);
+    model.probe = taken == TW__REDIS_TAKEN_PROBE ? ref : NULL;
     model_leave(*room, ref);
     model.taken++;
     return ref;

@@ -50,16 +50,16 @@ uint64_t some_time(void)
 static void look_for_earliest(struct room *room)
 {
     const struct ref *sorted[ROOM_MAX];
-    struct tw__task *found[ROOM_MAX];
+    struct tw__redis_task *found[ROOM_MAX];
     size_t count = sort_refs(room, sorted), first = 0;
     uint64_t from = some_time(), to = some_time(), limit = 1 + below(below(4) == 0 ? 600 : 5);
-    size_t got = tw__look_earliest(room->schedule, from, to, model.now, limit, found);
+    size_t got = tw__redis_look_earliest(room->schedule, from, to, model.now, limit, found);
     while (first < count && sorted[first]->due < from)
         first++;
     for (size_t i = 0; i < got; i++) {
         assert_true(first + i < count);
         assert_ptr_equal(found[i], sorted[first + i]->task);
-        assert_true(tw__task_due(found[i]) <= to);
+        assert_true(tw__redis_task_due(found[i]) <= to);
     }
     assert_true(got <= limit);
     assert_true(got == limit || first + got == count || sorted[first + got]->due > to);
@@ -70,9 +70,9 @@ static void look_for_wanted(struct room *room)
 {
     static uint64_t drain;
     const struct ref *sorted[ROOM_MAX];
-    struct tw__task *found[ROOM_MAX];
+    struct tw__redis_task *found[ROOM_MAX];
     size_t count = sort_refs(room, sorted), at = count == 0 ? 0 : below(count), wanted_count = 0;
-    struct tw__wanted wanted = {.to = UINT64_MAX};
+    struct tw__redis_wanted wanted = {.to = UINT64_MAX};
     uint64_t limit = 1 + below(600);
     if (count > 0 && below(2) == 0)
         wanted.after = sorted[at]->task;
@@ -80,11 +80,12 @@ static void look_for_wanted(struct room *room)
         wanted.drain = drain += 2; /* even: refused */
     for (size_t i = 0; i < count; i++)
         if (below(4) == 0)
-            tw__route_of(all, sorted[i]->task)->drain = drain;
-    size_t got = tw__look_wanted(room->schedule, &wanted, model.now, limit, found);
+            tw__redis_route_of(all, sorted[i]->task)->drain = drain;
+    size_t got = tw__redis_look_wanted(room->schedule, &wanted, model.now, limit, found);
     for (size_t i = wanted.after == NULL ? 0 : at + 1; i < count && wanted_count < limit; i++) {
-        struct tw__task *task = sorted[i]->task;
-        if (wanted.drain != 0 && (tw__route_of(all, task)->drain == drain || tw__place_is_blocked(all, task)))
+        struct tw__redis_task *task = sorted[i]->task;
+        if (wanted.drain != 0 &&
+            (tw__redis_route_of(all, task)->drain == drain || tw__redis_place_is_blocked(all, task)))
             continue;
         assert_true(wanted_count < got);
         assert_ptr_equal(found[wanted_count++], task);
@@ -99,7 +100,7 @@ static void look_ahead(struct room *room)
     if (below(30) == 0)
         step = UINT64_MAX / 2;
     memset(counts, 0xEE, sizeof counts);
-    tw__look_forecast(room->schedule, model.now, step, many, counts);
+    tw__redis_look_forecast(room->schedule, model.now, step, many, counts);
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++) {
         uint64_t at = ref->due <= model.now ? 0 : (ref->due - model.now - 1) / step;
         if (ref->place != ABSENT && at < many)
@@ -112,7 +113,7 @@ static void look_at_all(struct room *room)
 {
     const struct ref *sorted[ROOM_MAX];
     size_t count = sort_refs(room, sorted);
-    struct tw__task **task = tw__look_sorted(room->schedule);
+    struct tw__redis_task **task = tw__redis_look_sorted(room->schedule);
     assert_int_equal(task == NULL, count == 0);
     for (size_t i = 0; i < count; i++)
         assert_ptr_equal(task[i], sorted[i]->task);
@@ -135,21 +136,21 @@ static void look_for_overdue(void)
         if (!ref->room->attached || ref->place <= NOWHERE || (is_filed(ref) && ref->due > model.now))
             continue;
         count++;
-        if (ref->place == HELD && tw__route_of(all, ref->task)->queue.next != &ref->task->parked.link)
+        if (ref->place == HELD && tw__redis_route_of(all, ref->task)->queue.next != &ref->task->parked.link)
             continue; /* only the first of each line is looked at */
         if (ref->due < wanted)
             wanted = ref->due;
     }
-    assert_true(tw__place_next_work(all) <= next);
+    assert_true(tw__redis_place_next_work(all) <= next);
     if (model.graves > 0)
         return;
-    assert_int_equal(tw__overview_overdue(all, model.now, &oldest), count);
+    assert_int_equal(tw__redis_overview_overdue(all, model.now, &oldest), count);
     assert_true(oldest == wanted);
-    assert_int_equal(tw__place_next_work(all) == TW_NEVER, next == TW_NEVER);
+    assert_int_equal(tw__redis_place_next_work(all) == TW_NEVER, next == TW_NEVER);
     bool waiting = all->queued > 0;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         waiting |= ref->place == HELD && ref->room->line[ref->plan].turn > 0;
-    assert_int_equal(tw__place_any_waiting(all), waiting);
+    assert_int_equal(tw__redis_place_any_waiting(all), waiting);
 }
 
 void file_again(struct ref *ref)
@@ -157,19 +158,19 @@ void file_again(struct ref *ref)
     uint64_t due = ref->due + (ref->every > 0 ? ref->every : below(100));
     if (ref->every > 0) {
         ref->times = 1 + below(5);
-        tw__task_set_times(ref->task, ref->times);
+        tw__redis_task_set_times(ref->task, ref->times);
         ref->tries = 0;
-        tw__task_set_tries(ref->task, 0);
+        tw__redis_task_set_tries(ref->task, 0);
     }
     model_file(ref, due);
-    tw__place_file(all, ref->task, due, model.now);
+    tw__redis_place_file(all, ref->task, due, model.now);
 }
 
 /* The limit is near the size of this schedule's dump, so that a change of the schedule often leads past the
  * limit. */
 static void limit_dumps(const struct room *room)
 {
-    tw__sums_limit_dump(all, tw__sums_dump_most(room->schedule) + below(3) - 1);
+    tw__redis_sums_limit_dump(all, tw__redis_sums_dump_most(room->schedule) + below(3) - 1);
     check_sums();
 }
 

@@ -18,15 +18,15 @@ static FILE *file_of(const char *text, size_t size)
     return file;
 }
 
-static enum tw__aof_end end_of(const char *text, size_t size, uint64_t *at)
+static enum tw__redis_aof_end end_of(const char *text, size_t size, uint64_t *at)
 {
     FILE *file = file_of(text, size);
-    enum tw__aof_end end = tw__aof_end(file, at);
+    enum tw__redis_aof_end end = tw__redis_aof_end(file, at);
     fclose(file);
     return end;
 }
 
-static void is(const char *text, enum tw__aof_end expected, size_t where)
+static void is(const char *text, enum tw__redis_aof_end expected, size_t where)
 {
     uint64_t at = 0;
     assert_int_equal(end_of(text, strlen(text), &at), expected);
@@ -40,33 +40,33 @@ static void is(const char *text, enum tw__aof_end expected, size_t where)
 static void a_transaction_without_its_end_is_found(void **state)
 {
     (void)state;
-    is("", TW__AOF_WHOLE, 0);
-    is(GET MULTI GET EXEC GET, TW__AOF_WHOLE, strlen(GET));
-    is(MULTI, TW__AOF_OPEN, 0);
-    is(GET GET MULTI GET, TW__AOF_OPEN, 2 * strlen(GET));
-    is(MULTI EXEC MULTI, TW__AOF_OPEN, strlen(MULTI EXEC));
-    is("#TS:1795312608\r\n" GET "#TS:1\r\n" MULTI "#\n" GET, TW__AOF_OPEN,
+    is("", TW__REDIS_AOF_WHOLE, 0);
+    is(GET MULTI GET EXEC GET, TW__REDIS_AOF_WHOLE, strlen(GET));
+    is(MULTI, TW__REDIS_AOF_OPEN, 0);
+    is(GET GET MULTI GET, TW__REDIS_AOF_OPEN, 2 * strlen(GET));
+    is(MULTI EXEC MULTI, TW__REDIS_AOF_OPEN, strlen(MULTI EXEC));
+    is("#TS:1795312608\r\n" GET "#TS:1\r\n" MULTI "#\n" GET, TW__REDIS_AOF_OPEN,
        strlen("#TS:1795312608\r\n" GET "#TS:1\r\n"));
-    is("*1\r\n$5\r\nmulti\r\n" GET, TW__AOF_OPEN, 0);
-    is(MULTI GET "*1\r\n$4\r\nExec\r\n", TW__AOF_WHOLE, 0);
-    is(EXEC GET, TW__AOF_WHOLE, 0);
+    is("*1\r\n$5\r\nmulti\r\n" GET, TW__REDIS_AOF_OPEN, 0);
+    is(MULTI GET "*1\r\n$4\r\nExec\r\n", TW__REDIS_AOF_WHOLE, 0);
+    is(EXEC GET, TW__REDIS_AOF_WHOLE, 0);
 }
 
 static void what_begins_within_one_belongs_to_it(void **state)
 {
     (void)state;
-    is(GET MULTI GET MULTI, TW__AOF_OPEN, strlen(GET));
-    is(MULTI MULTI GET MULTI GET, TW__AOF_OPEN, 0);
-    is(MULTI MULTI EXEC GET, TW__AOF_WHOLE, 0);
+    is(GET MULTI GET MULTI, TW__REDIS_AOF_OPEN, strlen(GET));
+    is(MULTI MULTI GET MULTI GET, TW__REDIS_AOF_OPEN, 0);
+    is(MULTI MULTI EXEC GET, TW__REDIS_AOF_WHOLE, 0);
 }
 
 static void what_is_in_an_argument_is_no_command(void **state)
 {
     (void)state;
-    is("*2\r\n$4\r\nECHO\r\n$15\r\n" MULTI "\r\n", TW__AOF_WHOLE, 0);
-    is(MULTI "*2\r\n$4\r\nECHO\r\n$14\r\n" EXEC "\r\n", TW__AOF_OPEN, 0);
-    is("*2\r\n$4\r\nECHO\r\n$5\r\nMULTI\r\n", TW__AOF_WHOLE, 0);
-    is("*1\r\n$6\r\nMULTIS\r\n*1\r\n$4\r\nMULT\r\n*1\r\n$0\r\n\r\n", TW__AOF_WHOLE, 0);
+    is("*2\r\n$4\r\nECHO\r\n$15\r\n" MULTI "\r\n", TW__REDIS_AOF_WHOLE, 0);
+    is(MULTI "*2\r\n$4\r\nECHO\r\n$14\r\n" EXEC "\r\n", TW__REDIS_AOF_OPEN, 0);
+    is("*2\r\n$4\r\nECHO\r\n$5\r\nMULTI\r\n", TW__REDIS_AOF_WHOLE, 0);
+    is("*1\r\n$6\r\nMULTIS\r\n*1\r\n$4\r\nMULT\r\n*1\r\n$0\r\n\r\n", TW__REDIS_AOF_WHOLE, 0);
 }
 
 static void what_is_no_such_file_is_said_to_be_none(void **state)
@@ -92,7 +92,7 @@ static void what_is_no_such_file_is_said_to_be_none(void **state)
         "# no newline",
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        is(others[i], TW__AOF_FOREIGN, 0);
+        is(others[i], TW__REDIS_AOF_FOREIGN, 0);
 }
 
 /* Whatever lies where the reader's buffer ends. */
@@ -106,12 +106,12 @@ static void arguments_longer_than_a_buffer(void **state)
         int head = sprintf(text, "*2\r\n$3\r\nSET\r\n$%d\r\n", size), begin = head + size + 2;
         memset(text + head, '$', (size_t)size);
         int tail = sprintf(text + head + size, "\r\n" MULTI GET);
-        assert_int_equal(end_of(text, (size_t)(head + size + tail), &at), TW__AOF_OPEN);
+        assert_int_equal(end_of(text, (size_t)(head + size + tail), &at), TW__REDIS_AOF_OPEN);
         assert_int_equal(at, begin);
-        assert_int_equal(end_of(text, (size_t)(head + size + tail - 1), &at), TW__AOF_FOREIGN);
+        assert_int_equal(end_of(text, (size_t)(head + size + tail - 1), &at), TW__REDIS_AOF_FOREIGN);
         strcat(text + head + size, EXEC);
         assert_int_equal(end_of(text, (size_t)head + (size_t)size + strlen("\r\n" MULTI GET EXEC), &at),
-                         TW__AOF_WHOLE);
+                         TW__REDIS_AOF_WHOLE);
     }
 }
 
@@ -194,11 +194,11 @@ static void files_cut_at_any_byte(void **state)
             while (whole < COMMANDS && model.begins[whole + 1] <= size)
                 whole++;
             bool open = model_open(&model, whole, &open_at);
-            enum tw__aof_end end = end_of(model.text, size, &at);
-            assert_int_equal(end, model.begins[whole] != size ? TW__AOF_FOREIGN
-                                  : open                      ? TW__AOF_OPEN
-                                                              : TW__AOF_WHOLE);
-            if (end == TW__AOF_OPEN)
+            enum tw__redis_aof_end end = end_of(model.text, size, &at);
+            assert_int_equal(end, model.begins[whole] != size ? TW__REDIS_AOF_FOREIGN
+                                  : open                      ? TW__REDIS_AOF_OPEN
+                                                              : TW__REDIS_AOF_WHOLE);
+            if (end == TW__REDIS_AOF_OPEN)
                 assert_int_equal(at, open_at);
             seen[end]++;
         }
@@ -213,7 +213,7 @@ static void last_is(const char *manifest, const char *expected)
 {
     char name[64] = "";
     FILE *file = file_of(manifest, strlen(manifest));
-    assert_int_equal(tw__aof_last(file, name, sizeof name), expected != NULL);
+    assert_int_equal(tw__redis_aof_last(file, name, sizeof name), expected != NULL);
     if (expected != NULL)
         assert_string_equal(name, expected);
     fclose(file);
@@ -261,7 +261,7 @@ static void a_file_that_cannot_be_read_is_said_to_be_none(void **state)
     uint64_t at = 0;
     FILE *folder = fopen("/", "r");
     assert_non_null(folder);
-    assert_int_equal(tw__aof_end(folder, &at), TW__AOF_FOREIGN);
+    assert_int_equal(tw__redis_aof_end(folder, &at), TW__REDIS_AOF_FOREIGN);
     assert_true(ferror(folder));
     fclose(folder);
 }
@@ -273,7 +273,7 @@ static void a_name_without_room_is_none(void **state)
     for (int size = 1; size < 2900; size += size < 70 || (size > 1000 && size < 1050) ? 1 : 93) {
         sprintf(line, "file %0*d seq 1 type i\n", size, 0);
         FILE *file = file_of(line, strlen(line));
-        assert_int_equal(tw__aof_last(file, name, sizeof name), size < (int)sizeof name);
+        assert_int_equal(tw__redis_aof_last(file, name, sizeof name), size < (int)sizeof name);
         fclose(file);
         assert_true(size >= (int)sizeof name || (int)strlen(name) == size);
     }

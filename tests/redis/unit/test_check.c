@@ -13,54 +13,54 @@
 #include <src/redis/schedules/schedule.h>
 
 /* Schedules with a task in each place: the attached one has all but a detached one's, which is in the wheel. */
-static struct tw__schedule *schedule, *detached;
-static struct tw__task *filed, *behind, *overdue, *past, *held;
-static struct tw__route *refused, *other;
+static struct tw__redis_schedule *schedule, *detached;
+static struct tw__redis_task *filed, *behind, *overdue, *past, *held;
+static struct tw__redis_route *refused, *other;
 
-static struct tw__task *put_to(struct tw__schedule *to, const char *id, unsigned plan, uint64_t due)
+static struct tw__redis_task *put_to(struct tw__redis_schedule *to, const char *id, unsigned plan, uint64_t due)
 {
-    struct tw__task_plan task = {.id = text(id), .due = due, .packed = text("\1\1p")};
-    struct tw__task *made = tw__task_new(&task, &counted);
-    tw__schedule_put(to, made, tw__route_for(to, &plan_of[plan]), tw__schedule_hash(all, text(id)), NULL,
-                     START);
+    struct tw__redis_task_plan task = {.id = text(id), .due = due, .packed = text("\1\1p")};
+    struct tw__redis_task *made = tw__redis_task_new(&task, &counted);
+    tw__redis_schedule_put(to, made, tw__redis_route_for(to, &plan_of[plan]),
+                           tw__redis_schedule_hash(all, text(id)), NULL, START);
     return made;
 }
 
 static void open_places(void)
 {
     uint32_t budget = 100;
-    struct tw__task *taken;
+    struct tw__redis_task *taken;
     schedule = open_one();
-    detached = tw__schedule_new(all);
+    detached = tw__redis_schedule_new(all);
     put_to(detached, "detached", 1, START + 9000);
     held = put_to(schedule, "held", 1, START + 1);
     overdue = put_to(schedule, "overdue", 6, START + 2);
-    assert_int_equal(tw__place_take(all, START + 3000, true, &budget, &taken), TW__TAKEN_TASK);
+    assert_int_equal(tw__redis_place_take(all, START + 3000, true, &budget, &taken), TW__REDIS_TAKEN_TASK);
     assert_ptr_equal(taken, held);
-    assert_int_equal(tw__place_take(all, START + 3000, true, &budget, &taken), TW__TAKEN_TASK);
+    assert_int_equal(tw__redis_place_take(all, START + 3000, true, &budget, &taken), TW__REDIS_TAKEN_TASK);
     assert_ptr_equal(taken, overdue);
-    tw__place_hold_first(all, held, 6000);
-    tw__place_file_overdue(all, overdue);
-    assert_int_equal(tw__place_take(all, START + 3000, false, &budget, &taken), TW__TAKEN_NONE);
-    tw__place_clock_back(all, START + 1000);
+    tw__redis_place_hold_first(all, held, 6000);
+    tw__redis_place_file_overdue(all, overdue);
+    assert_int_equal(tw__redis_place_take(all, START + 3000, false, &budget, &taken), TW__REDIS_TAKEN_NONE);
+    tw__redis_place_clock_back(all, START + 1000);
     behind = put_to(schedule, "behind", 6, START + 2000);
     past = put_to(schedule, "past", 6, START + 5);
     filed = put_to(schedule, "filed", 6, START + 5000);
-    refused = tw__route_of(all, held);
-    other = tw__route_of(all, filed);
-    assert_null(tw__check_all(all));
+    refused = tw__redis_route_of(all, held);
+    other = tw__redis_route_of(all, filed);
+    assert_null(tw__redis_check_all(all));
 }
 
 static void close_places(void)
 {
-    assert_null(tw__check_all(all));
+    assert_null(tw__redis_check_all(all));
     close_schedule(detached);
     close_one(schedule);
 }
 
 static void assert_fault(const char *name)
 {
-    const char *fault = tw__check_all(all);
+    const char *fault = tw__redis_check_all(all);
     assert_non_null(fault);
     assert_memory_equal(fault, name, strlen(name));
 }
@@ -72,18 +72,18 @@ static void assert_fault(const char *name)
         (member) = (value);                                                                                    \
         assert_fault(name);                                                                                    \
         (member) = before_;                                                                                    \
-        assert_null(tw__check_all(all));                                                                       \
+        assert_null(tw__redis_check_all(all));                                                                 \
     } while (0)
 
 static void a_task_that_is_not_where_it_says_is_seen(void **state)
 {
     (void)state;
     open_places();
-    BREAK(filed->flags, filed->flags | TW__TASK_BEHIND, "P2: the flags of a task in a wheel");
+    BREAK(filed->flags, filed->flags | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a wheel");
     BREAK(behind->flags, 0, "P2: the flags of a task in a wheel");
-    BREAK(overdue->flags, TW__TASK_QUEUED | TW__TASK_HELD, "P2: the flags of a task in a queue");
-    BREAK(past->flags, TW__TASK_QUEUED | TW__TASK_BEHIND, "P2: the flags of a task in a queue");
-    BREAK(held->flags, held->flags & ~TW__TASK_HELD, "P2: the flags of a task in a queue");
+    BREAK(overdue->flags, TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD, "P2: the flags of a task in a queue");
+    BREAK(past->flags, TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a queue");
+    BREAK(held->flags, held->flags & ~TW__REDIS_TASK_HELD, "P2: the flags of a task in a queue");
     BREAK(overdue->parked.link.prev, &past->parked.link, "P1: a task in a queue");
     close_places();
 }
@@ -92,12 +92,12 @@ static void a_task_that_is_in_no_table_is_seen(void **state)
 {
     (void)state;
     open_places();
-    struct tw__task_plan plan = {.id = text("lost"), .due = START + 7000, .packed = text("\1\1p")};
-    struct tw__task *lost = tw__task_new(&plan, &counted);
+    struct tw__redis_task_plan plan = {.id = text("lost"), .due = START + 7000, .packed = text("\1\1p")};
+    struct tw__redis_task *lost = tw__redis_task_new(&plan, &counted);
     lost->route = other->index;
-    tw__place_file(all, lost, START + 7000, START);
+    tw__redis_place_file(all, lost, START + 7000, START);
     assert_fault("P1: a wheel");
-    tw__place_unfile(all, lost);
+    tw__redis_place_unfile(all, lost);
     counted_free(lost);
     close_places();
 }
@@ -109,7 +109,7 @@ static void a_queue_that_waits_for_nothing_is_seen(void **state)
     tw_wheel_cancel(all->retries, &refused->retry);
     assert_fault("P3: a queue");
     tw__list_append(&all->turns, &refused->turn);
-    assert_null(tw__check_all(all));
+    assert_null(tw__redis_check_all(all));
     assert_int_equal(tw_wheel_add_at(all->retries, &refused->retry, 7000), 0); /* twice */
     assert_fault("P3: a queue");
     tw__list_remove(&refused->turn);
@@ -154,7 +154,7 @@ static void a_wrong_route_is_seen(void **state)
 {
     (void)state;
     open_places();
-    struct tw__route *foreign = tw__route_for(detached, &plan_of[1]);
+    struct tw__redis_route *foreign = tw__redis_route_for(detached, &plan_of[1]);
     BREAK(refused->index, other->index, "R1");
     BREAK(refused->index, all->routes, "R1");
     BREAK(refused->schedule, detached, "R1");

@@ -23,42 +23,42 @@ enum { BIG = 70000 };
 static char big[BIG];
 
 /* A task that is unlike its neighbours, several due together. */
-static void put_many(struct tw__schedule *schedule, unsigned from, unsigned to)
+static void put_many(struct tw__redis_schedule *schedule, unsigned from, unsigned to)
 {
     for (unsigned i = from; i < to; i++) {
-        const struct tw__plan *target = &plan_of[i % PLANS];
+        const struct tw__redis_plan *target = &plan_of[i % PLANS];
         unsigned first = i;
-        struct tw__task_plan plan = {.id = id_of(i),
-                                     .due = START - 300 + i * 37 % 1000 / 3,
-                                     .every = i % 3 == 0 ? 1 + i : 0,
-                                     .times = i % 2 == 0 ? TW__FOR_EVER : 1 + i,
-                                     .tries = i % (TW__TRIES_MAX + 1),
-                                     .count = target->kind == TW__LIST ? 1 : 2 + i % 3 * 2,
-                                     .string = string_of,
-                                     .arg = &first};
+        struct tw__redis_task_plan plan = {.id = id_of(i),
+                                           .due = START - 300 + i * 37 % 1000 / 3,
+                                           .every = i % 3 == 0 ? 1 + i : 0,
+                                           .times = i % 2 == 0 ? TW__REDIS_FOR_EVER : 1 + i,
+                                           .tries = i % (TW__REDIS_TRIES_MAX + 1),
+                                           .count = target->kind == TW__REDIS_LIST ? 1 : 2 + i % 3 * 2,
+                                           .string = string_of,
+                                           .arg = &first};
         if (i == 700)
             plan.due = INT64_MAX;
         if (i % 300 != 3)
-            plan.packed = text(target->kind == TW__LIST ? "\1\1p" : "\2\1f\1v");
-        struct tw__task *task = tw__task_new(&plan, &all->memory);
-        tw__schedule_put(schedule, task, tw__route_for(schedule, target), tw__schedule_hash(all, plan.id), NULL,
-                         START);
+            plan.packed = text(target->kind == TW__REDIS_LIST ? "\1\1p" : "\2\1f\1v");
+        struct tw__redis_task *task = tw__redis_task_new(&plan, &all->memory);
+        tw__redis_schedule_put(schedule, task, tw__redis_route_for(schedule, target),
+                               tw__redis_schedule_hash(all, plan.id), NULL, START);
     }
 }
 
-static void assert_schedules_equal(const struct tw__schedule *a, const struct tw__schedule *b)
+static void assert_schedules_equal(const struct tw__redis_schedule *a, const struct tw__redis_schedule *b)
 {
-    struct tw__task **one = tw__look_sorted(a), **two = tw__look_sorted(b);
-    assert_int_equal(tw__table_count(&a->tasks), tw__table_count(&b->tasks));
-    for (uint64_t i = 0; i < tw__table_count(&a->tasks); i++) {
-        struct tw__plan plan = tw__route_plan(tw__route_of(all, one[i])),
-                        other = tw__route_plan(tw__route_of(all, two[i]));
-        assert_bytes_equal(tw__task_id(one[i]), tw__task_id(two[i]));
-        assert_true(tw__task_due(one[i]) == tw__task_due(two[i]));
-        assert_true(tw__task_every(one[i]) == tw__task_every(two[i]));
-        assert_true(tw__task_times(one[i]) == tw__task_times(two[i]));
-        assert_int_equal(tw__place_tries(all, one[i]), tw__place_tries(all, two[i]));
-        assert_bytes_equal(tw__task_packed(one[i]), tw__task_packed(two[i]));
+    struct tw__redis_task **one = tw__redis_look_sorted(a), **two = tw__redis_look_sorted(b);
+    assert_int_equal(tw__redis_table_count(&a->tasks), tw__redis_table_count(&b->tasks));
+    for (uint64_t i = 0; i < tw__redis_table_count(&a->tasks); i++) {
+        struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(all, one[i])),
+                              other = tw__redis_route_plan(tw__redis_route_of(all, two[i]));
+        assert_bytes_equal(tw__redis_task_id(one[i]), tw__redis_task_id(two[i]));
+        assert_true(tw__redis_task_due(one[i]) == tw__redis_task_due(two[i]));
+        assert_true(tw__redis_task_every(one[i]) == tw__redis_task_every(two[i]));
+        assert_true(tw__redis_task_times(one[i]) == tw__redis_task_times(two[i]));
+        assert_int_equal(tw__redis_place_tries(all, one[i]), tw__redis_place_tries(all, two[i]));
+        assert_bytes_equal(tw__redis_task_packed(one[i]), tw__redis_task_packed(two[i]));
         assert_true(plan.kind == other.kind && plan.late == other.late && plan.maxlen == other.maxlen &&
                     plan.late_ms == other.late_ms);
         assert_bytes_equal(plan.target, other.target);
@@ -67,23 +67,24 @@ static void assert_schedules_equal(const struct tw__schedule *a, const struct tw
     all->memory.free(two);
 }
 
-static struct tw__schedule *copy_through_chunks(const struct tw__schedule *schedule, unsigned *chunks_made)
+static struct tw__redis_schedule *copy_through_chunks(const struct tw__redis_schedule *schedule,
+                                                      unsigned *chunks_made)
 {
-    struct tw__schedule *copy = tw__schedule_new(all);
-    struct tw__chunks chunks;
-    struct tw__bytes bytes;
+    struct tw__redis_schedule *copy = tw__redis_schedule_new(all);
+    struct tw__redis_chunks chunks;
+    struct tw__redis_bytes bytes;
     uint64_t before = 0;
-    tw__chunks_init(&chunks, schedule);
-    for (*chunks_made = 0; tw__chunks_next(&chunks, &bytes); ++*chunks_made) {
+    tw__redis_chunks_init(&chunks, schedule);
+    for (*chunks_made = 0; tw__redis_chunks_next(&chunks, &bytes); ++*chunks_made) {
         char *exact = counted_alloc(bytes.size); /* so that a read past the end is seen */
         memcpy(exact, bytes.at, bytes.size);
-        assert_true(tw__chunk_read(copy, (struct tw__bytes){exact, bytes.size}, START));
+        assert_true(tw__redis_chunk_read(copy, (struct tw__redis_bytes){exact, bytes.size}, START));
         counted_free(exact);
-        assert_true(tw__table_count(&copy->tasks) > before);
-        assert_true(tw__table_count(&copy->tasks) - before <= 512);
-        before = tw__table_count(&copy->tasks);
+        assert_true(tw__redis_table_count(&copy->tasks) > before);
+        assert_true(tw__redis_table_count(&copy->tasks) - before <= 512);
+        before = tw__redis_table_count(&copy->tasks);
     }
-    tw__chunks_fini(&chunks);
+    tw__redis_chunks_fini(&chunks);
     return copy;
 }
 
@@ -95,14 +96,14 @@ static void a_schedule_comes_back_from_its_chunks(void **state)
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
         unsigned chunks, again;
         open_all();
-        struct tw__schedule *schedule = tw__schedule_new(all);
-        tw__schedule_attach(schedule);
+        struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+        tw__redis_schedule_attach(schedule);
         put_many(schedule, 0, counts[k]);
-        struct tw__schedule *copy = copy_through_chunks(schedule, &chunks);
+        struct tw__redis_schedule *copy = copy_through_chunks(schedule, &chunks);
         assert_true(chunks >= (counts[k] + 511) / 512);
         assert_schedules_equal(schedule, copy);
-        assert_int_equal(tw__route_count(copy), counts[k] < PLANS ? counts[k] : PLANS);
-        struct tw__schedule *third = copy_through_chunks(copy, &again);
+        assert_int_equal(tw__redis_route_count(copy), counts[k] < PLANS ? counts[k] : PLANS);
+        struct tw__redis_schedule *third = copy_through_chunks(copy, &again);
         assert_int_equal(chunks, again);
         assert_schedules_equal(schedule, third);
         assert_int_equal(copy->bytes, third->bytes);
@@ -119,27 +120,28 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
     (void)state;
     fill_letters();
     open_all();
-    struct tw__schedule *schedule = tw__schedule_new(all), *copy = tw__schedule_new(all);
-    tw__schedule_attach(schedule);
-    tw__schedule_attach(copy);
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all), *copy = tw__redis_schedule_new(all);
+    tw__redis_schedule_attach(schedule);
+    tw__redis_schedule_attach(copy);
     put_many(schedule, 0, 100);
-    struct tw__task *held = tw__schedule_find(schedule, tw__schedule_hash(all, text("")), text(""));
-    tw__place_unfile(all, held);
-    tw__place_hold_first(all, held, 6000);
-    tw__route_of(all, held)->waits += 5;
-    struct tw__chunks chunks;
-    struct tw__bytes bytes;
-    tw__chunks_init(&chunks, schedule);
-    while (tw__chunks_next(&chunks, &bytes)) {
-        assert_true(tw__chunk_read(copy, bytes, START));
-        size_t taken_up = tw__schedule_bytes(copy);
-        assert_true(tw__chunk_read(copy, bytes, START));
-        assert_int_equal(tw__schedule_bytes(copy), taken_up);
+    struct tw__redis_task *held =
+        tw__redis_schedule_find(schedule, tw__redis_schedule_hash(all, text("")), text(""));
+    tw__redis_place_unfile(all, held);
+    tw__redis_place_hold_first(all, held, 6000);
+    tw__redis_route_of(all, held)->waits += 5;
+    struct tw__redis_chunks chunks;
+    struct tw__redis_bytes bytes;
+    tw__redis_chunks_init(&chunks, schedule);
+    while (tw__redis_chunks_next(&chunks, &bytes)) {
+        assert_true(tw__redis_chunk_read(copy, bytes, START));
+        size_t taken_up = tw__redis_schedule_bytes(copy);
+        assert_true(tw__redis_chunk_read(copy, bytes, START));
+        assert_int_equal(tw__redis_schedule_bytes(copy), taken_up);
     }
     assert_int_equal(all->pending, 200);
     assert_int_equal(copy->queued + tw_wheel_count(all->wheel) + schedule->queued + schedule->held, 200);
     assert_schedules_equal(schedule, copy);
-    tw__chunks_fini(&chunks);
+    tw__redis_chunks_fini(&chunks);
     close_schedule(schedule);
     close_schedule(copy);
     close_all();
@@ -147,36 +149,37 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
 
 /* The bytes of DUMP for a schedule, uncompressed: for each chunk a mark of one byte and its size in five; some
  * bytes around. */
-static uint64_t bytes_of_chunks(const struct tw__schedule *schedule)
+static uint64_t bytes_of_chunks(const struct tw__redis_schedule *schedule)
 {
-    struct tw__chunks chunks;
-    struct tw__bytes bytes;
+    struct tw__redis_chunks chunks;
+    struct tw__redis_bytes bytes;
     uint64_t sum = 40;
-    tw__chunks_init(&chunks, schedule);
-    while (tw__chunks_next(&chunks, &bytes))
+    tw__redis_chunks_init(&chunks, schedule);
+    while (tw__redis_chunks_next(&chunks, &bytes))
         sum += bytes.size + 6;
-    tw__chunks_fini(&chunks);
+    tw__redis_chunks_fini(&chunks);
     return sum;
 }
 
 /* Tasks to so many targets in turn, with names and payloads of so many bytes. */
-static void put_like(struct tw__schedule *schedule, unsigned count, unsigned targets, size_t name,
+static void put_like(struct tw__redis_schedule *schedule, unsigned count, unsigned targets, size_t name,
                      size_t payload)
 {
     char packed[BIG + 8], target[BIG];
     memset(target, 't', sizeof target);
     packed[0] = 1;
-    char *end = tw__varint_put(packed + 1, payload);
+    char *end = tw__redis_varint_put(packed + 1, payload);
     memset(end, 'p', payload);
     for (unsigned i = 0; i < count; i++) {
         unsigned number = i % targets;
         memcpy(target, &number, sizeof number);
-        struct tw__plan route = {.kind = TW__LIST, .target = {target, name}};
-        struct tw__task_plan plan = {.id = id_of(i),
-                                     .due = START + (uint64_t)i * 1000003,
-                                     .packed = {packed, (size_t)(end - packed) + payload}};
-        tw__schedule_put(schedule, tw__task_new(&plan, &all->memory), tw__route_for(schedule, &route),
-                         tw__schedule_hash(all, plan.id), NULL, START);
+        struct tw__redis_plan route = {.kind = TW__REDIS_LIST, .target = {target, name}};
+        struct tw__redis_task_plan plan = {.id = id_of(i),
+                                           .due = START + (uint64_t)i * 1000003,
+                                           .packed = {packed, (size_t)(end - packed) + payload}};
+        tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
+                               tw__redis_route_for(schedule, &route), tw__redis_schedule_hash(all, plan.id),
+                               NULL, START);
     }
 }
 
@@ -194,13 +197,13 @@ static void a_schedule_takes_no_more_bytes_than_is_foretold(void **state)
     fill_letters();
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         open_all();
-        struct tw__schedule *schedule = tw__schedule_new(all);
+        struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
         put_like(schedule, shapes[k].count, shapes[k].targets, shapes[k].name, shapes[k].payload);
-        uint64_t most = tw__sums_dump_most(schedule), bytes = bytes_of_chunks(schedule);
+        uint64_t most = tw__redis_sums_dump_most(schedule), bytes = bytes_of_chunks(schedule);
         assert_true(most >= bytes);
         assert_true(shapes[k].factor == 0 || (double)most <= (double)bytes * shapes[k].factor);
         put_many(schedule, 20000, 21300);
-        assert_true(tw__sums_dump_most(schedule) >= bytes_of_chunks(schedule));
+        assert_true(tw__redis_sums_dump_most(schedule) >= bytes_of_chunks(schedule));
         close_schedule(schedule);
         close_all();
     }
@@ -211,20 +214,21 @@ static void a_chunk_is_not_much_larger_than_its_size(void **state)
     unsigned chunks;
     (void)state;
     open_all();
-    struct tw__schedule *schedule = tw__schedule_new(all);
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
     for (unsigned i = 0; i < 5; i++) {
         char packed[BIG + 8];
         size_t size = i == 3 ? BIG : 40000;
         packed[0] = 1;
-        char *end = tw__varint_put(packed + 1, size);
+        char *end = tw__redis_varint_put(packed + 1, size);
         memset(big, (int)i, size);
         memcpy(end, big, size);
-        struct tw__task_plan plan = {
+        struct tw__redis_task_plan plan = {
             .id = id_of(i), .due = START + i, .packed = {packed, (size_t)(end - packed) + size}};
-        tw__schedule_put(schedule, tw__task_new(&plan, &all->memory), tw__route_for(schedule, &plan_of[1]),
-                         tw__schedule_hash(all, plan.id), NULL, START);
+        tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
+                               tw__redis_route_for(schedule, &plan_of[1]),
+                               tw__redis_schedule_hash(all, plan.id), NULL, START);
     }
-    struct tw__schedule *copy = copy_through_chunks(schedule, &chunks);
+    struct tw__redis_schedule *copy = copy_through_chunks(schedule, &chunks);
     assert_int_equal(chunks, 3);
     assert_schedules_equal(schedule, copy);
     close_schedule(schedule);
@@ -235,48 +239,48 @@ static void a_chunk_is_not_much_larger_than_its_size(void **state)
 /* ---- chunks that are damaged ----------------------------------------------------------------------------- */
 
 /* What was read of a chunk, damaged or not: it must be in order, whatever it is. */
-static void check_what_was_read(struct tw__schedule *schedule, bool good)
+static void check_what_was_read(struct tw__redis_schedule *schedule, bool good)
 {
     unsigned chunks;
-    struct tw__task **task = tw__look_sorted(schedule);
-    uint64_t count = tw__table_count(&schedule->tasks);
+    struct tw__redis_task **task = tw__redis_look_sorted(schedule);
+    uint64_t count = tw__redis_table_count(&schedule->tasks);
     for (uint64_t i = 0; i < count; i++) {
-        struct tw__plan plan = tw__route_plan(tw__route_of(all, task[i]));
-        uint64_t times = tw__task_times(task[i]);
-        uint32_t strings = tw__task_payload(task[i]).count;
-        assert_true(plan.kind <= TW__LIST && plan.late <= TW__LATE_COALESCE);
+        struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(all, task[i]));
+        uint64_t times = tw__redis_task_times(task[i]);
+        uint32_t strings = tw__redis_task_payload(task[i]).count;
+        assert_true(plan.kind <= TW__REDIS_LIST && plan.late <= TW__REDIS_LATE_COALESCE);
         assert_true(plan.maxlen <= INT64_MAX && plan.late_ms <= INT64_MAX);
-        assert_true(tw__task_due(task[i]) <= INT64_MAX && tw__task_every(task[i]) <= INT64_MAX);
-        assert_true(times > 0 && (times <= INT64_MAX || times == TW__FOR_EVER));
-        assert_true((tw__task_every(task[i]) > 0) == ((task[i]->flags & TW__TASK_REPEATS) != 0));
-        assert_true(plan.kind == TW__LIST ? strings == 1 : strings > 0 && strings % 2 == 0);
-        assert_true(tw__payload_valid(tw__task_packed(task[i])));
-        assert_true(tw__task_filed(task[i]));
+        assert_true(tw__redis_task_due(task[i]) <= INT64_MAX && tw__redis_task_every(task[i]) <= INT64_MAX);
+        assert_true(times > 0 && (times <= INT64_MAX || times == TW__REDIS_FOR_EVER));
+        assert_true((tw__redis_task_every(task[i]) > 0) == ((task[i]->flags & TW__REDIS_TASK_REPEATS) != 0));
+        assert_true(plan.kind == TW__REDIS_LIST ? strings == 1 : strings > 0 && strings % 2 == 0);
+        assert_true(tw__redis_payload_valid(tw__redis_task_packed(task[i])));
+        assert_true(tw__redis_task_filed(task[i]));
     }
     counted_free(task);
-    assert_true(tw__route_count(schedule) <= count);
+    assert_true(tw__redis_route_count(schedule) <= count);
     if (!good || count == 0)
         return;
-    struct tw__schedule *copy = copy_through_chunks(schedule, &chunks);
+    struct tw__redis_schedule *copy = copy_through_chunks(schedule, &chunks);
     assert_int_equal(chunks, 1);
     assert_schedules_equal(schedule, copy);
-    assert_int_equal(tw__route_count(schedule), tw__route_count(copy));
+    assert_int_equal(tw__redis_route_count(schedule), tw__redis_route_count(copy));
     close_schedule(copy);
 }
 
 /* Reads bytes into a schedule of their own; returns how many tasks came of it, or -1: refused. */
 static int read_bytes(const char *bytes, size_t size)
 {
-    struct tw__schedule *schedule = tw__schedule_new(all);
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
     char *exact = counted_alloc(size);
     if (size > 0)
         memcpy(exact, bytes, size);
-    bool good = tw__chunk_read(schedule, (struct tw__bytes){exact, size}, START);
+    bool good = tw__redis_chunk_read(schedule, (struct tw__redis_bytes){exact, size}, START);
     counted_free(exact);
-    int count = (int)tw__table_count(&schedule->tasks);
+    int count = (int)tw__redis_table_count(&schedule->tasks);
     check_what_was_read(schedule, good);
     close_schedule(schedule);
-    tw__grave_reap_all(all);
+    tw__redis_grave_reap_all(all);
     assert_int_equal(all->reaping, 0);
     assert_int_equal(blocks_out, 1 + (all->route != NULL));
     return good ? count : -1;
@@ -285,28 +289,29 @@ static int read_bytes(const char *bytes, size_t size)
 /* A chunk of a few small tasks, with all that a chunk can have. */
 static size_t small_chunk(char *into)
 {
-    struct tw__schedule *schedule = tw__schedule_new(all);
-    struct tw__chunks chunks;
-    struct tw__bytes bytes;
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    struct tw__redis_chunks chunks;
+    struct tw__redis_bytes bytes;
     for (unsigned i = 0; i < 5; i++) {
-        struct tw__task_plan plan = {.id = id_of(i),
-                                     .due = START + i % 3 * 1000,
-                                     .every = i % 2 * 700,
-                                     .times = i == 1 ? TW__FOR_EVER : 3,
-                                     .tries = i,
-                                     .packed = text(i == 1 ? "\1\5value" : "\2\5field\5value")};
+        struct tw__redis_task_plan plan = {.id = id_of(i),
+                                           .due = START + i % 3 * 1000,
+                                           .every = i % 2 * 700,
+                                           .times = i == 1 ? TW__REDIS_FOR_EVER : 3,
+                                           .tries = i,
+                                           .packed = text(i == 1 ? "\1\5value" : "\2\5field\5value")};
         unsigned target = i == 4 ? 0 : i; /* the fifth has the first one's */
-        tw__schedule_put(schedule, tw__task_new(&plan, &all->memory), tw__route_for(schedule, &plan_of[target]),
-                         tw__schedule_hash(all, plan.id), NULL, START);
+        tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
+                               tw__redis_route_for(schedule, &plan_of[target]),
+                               tw__redis_schedule_hash(all, plan.id), NULL, START);
     }
-    tw__chunks_init(&chunks, schedule);
-    assert_true(tw__chunks_next(&chunks, &bytes));
+    tw__redis_chunks_init(&chunks, schedule);
+    assert_true(tw__redis_chunks_next(&chunks, &bytes));
     memcpy(into, bytes.at, bytes.size);
     size_t size = bytes.size;
-    assert_false(tw__chunks_next(&chunks, &bytes));
-    tw__chunks_fini(&chunks);
+    assert_false(tw__redis_chunks_next(&chunks, &bytes));
+    tw__redis_chunks_fini(&chunks);
     close_schedule(schedule);
-    tw__grave_reap_all(all);
+    tw__redis_grave_reap_all(all);
     return size;
 }
 
@@ -393,18 +398,19 @@ enum {
 static int read_fields(const uint64_t *field, unsigned times)
 {
     char bytes[1024], *at = bytes;
-    at = tw__varint_put(at, field[VERSION]);
+    at = tw__redis_varint_put(at, field[VERSION]);
     for (unsigned i = 0; i < times; i++) {
         for (unsigned k = ROUTE; k < FIELDS; k++)
             if (i == 0 || k < KIND || k > TARGET) /* a route is defined once */
-                at = tw__varint_put(at, field[k]);
+                at = tw__redis_varint_put(at, field[k]);
         for (uint64_t k = 0; k < field[STRINGS] && k < 9; k++)
             *at++ = 0;
     }
     return read_bytes(bytes, (size_t)(at - bytes));
 }
 
-static const uint64_t good[FIELDS] = {1, 0, TW__STREAM, TW__LATE_FIRE, 0, 0, 0, 5, 0x21, 9, 3, 0, 3, 2};
+static const uint64_t good[FIELDS] = {1, 0, TW__REDIS_STREAM, TW__REDIS_LATE_FIRE, 0, 0, 0, 5, 0x21, 9, 3, 0,
+                                      3, 2};
 static const struct {
     unsigned field;
     uint64_t value;
@@ -415,7 +421,7 @@ static const struct {
     {ROUTE, 1, -1},
     {ROUTE, 512, -1},
     {KIND, 2, -1},
-    {DROP, TW__LATE_COALESCE, 1},
+    {DROP, TW__REDIS_LATE_COALESCE, 1},
     {DROP, 3, -1},
     {MAXLEN, INT64_MAX, 1},
     {MAXLEN, UINT64_C(1) << 63, -1},
@@ -445,7 +451,7 @@ static const struct {
     {PAYLOAD, UINT64_MAX, -1},
     {STRINGS, 0, -1},
     {STRINGS, 1, -1},
-    {KIND, TW__LIST, -1},
+    {KIND, TW__REDIS_LIST, -1},
 };
 
 static void every_number_of_a_chunk_has_its_limits(void **state)
@@ -472,7 +478,7 @@ static void numbers_of_a_chunk_have_to_fit_each_other(void **state)
     field[PAYLOAD] = 4;
     field[STRINGS] = 3;
     assert_int_equal(read_fields(field, 1), -1);
-    field[KIND] = TW__LIST;
+    field[KIND] = TW__REDIS_LIST;
     assert_int_equal(read_fields(field, 1), -1);
     field[PAYLOAD] = 2;
     field[STRINGS] = 1;

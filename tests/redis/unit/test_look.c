@@ -14,10 +14,10 @@
 static void the_earliest_are_found_however_far_apart_they_are(void **state)
 {
     enum { MANY = 300 };
-    struct tw__task *task[MANY], *found[MANY];
+    struct tw__redis_task *task[MANY], *found[MANY];
     (void)state;
     open_all();
-    struct tw__schedule *schedule = tw__schedule_new(all);
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
     for (unsigned i = 0; i < MANY; i++) {
         char id[16];
         snprintf(id, sizeof id, "%u", i);
@@ -26,8 +26,8 @@ static void the_earliest_are_found_however_far_apart_they_are(void **state)
     for (unsigned from = 0; from < MANY; from += 7) {
         for (unsigned limit = 1; limit < MANY; limit += 13) {
             unsigned left = MANY - from, wanted = limit < left ? limit : left;
-            uint64_t start = tw__task_due(task[from]);
-            assert_int_equal(tw__look_earliest(schedule, start, UINT64_MAX, START, limit, found), wanted);
+            uint64_t start = tw__redis_task_due(task[from]);
+            assert_int_equal(tw__redis_look_earliest(schedule, start, UINT64_MAX, START, limit, found), wanted);
             assert_memory_equal(found, task + from, wanted * sizeof found[0]);
         }
     }

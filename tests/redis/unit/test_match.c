@@ -12,9 +12,9 @@
 
 static bool matches(const char *text, size_t size, const char *id, size_t id_size)
 {
-    struct tw__pattern pattern;
-    tw__pattern_read(&pattern, (struct tw__bytes){text, size});
-    return tw__pattern_matches(&pattern, (struct tw__bytes){id, id_size});
+    struct tw__redis_pattern pattern;
+    tw__redis_pattern_read(&pattern, (struct tw__redis_bytes){text, size});
+    return tw__redis_pattern_matches(&pattern, (struct tw__redis_bytes){id, id_size});
 }
 
 static void each_sort_of_pattern_matches(void **state)
@@ -99,9 +99,9 @@ static void random_patterns_match_what_the_reference_says(void **state)
 /* The places go over the borders of all words, with and without a star there. */
 static void every_length_of_pattern_matches_the_id_that_it_spells(void **state)
 {
-    char id[TW__PATTERN_MAX + 1], pattern[TW__PATTERN_MAX];
+    char id[TW__REDIS_PATTERN_MAX + 1], pattern[TW__REDIS_PATTERN_MAX];
     (void)state;
-    for (size_t size = 1; size <= TW__PATTERN_MAX; size++) {
+    for (size_t size = 1; size <= TW__REDIS_PATTERN_MAX; size++) {
         for (size_t i = 0; i < size; i++)
             id[i] = (char)('a' + i * i % 23);
         id[size] = '~';
@@ -121,7 +121,7 @@ static void every_length_of_pattern_matches_the_id_that_it_spells(void **state)
 static void no_pattern_is_hostile(void **state)
 {
     enum { ID = 1 << 20 };
-    char pattern[TW__PATTERN_MAX], *id = malloc(ID);
+    char pattern[TW__REDIS_PATTERN_MAX], *id = malloc(ID);
     (void)state;
     assert_non_null(id);
     memset(id, 'a', ID);

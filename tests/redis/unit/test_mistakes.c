@@ -18,8 +18,8 @@
 #include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
 
-static struct tw__schedule *schedule;
-static struct tw__task *one; /* in the wheel */
+static struct tw__redis_schedule *schedule;
+static struct tw__redis_task *one; /* in the wheel */
 
 static void *no_memory(size_t size)
 {
@@ -27,20 +27,21 @@ static void *no_memory(size_t size)
     return NULL;
 }
 
-static struct tw__task *unfiled(const char *id)
+static struct tw__redis_task *unfiled(const char *id)
 {
-    struct tw__task_plan plan = {.id = text(id), .due = START + 1, .packed = text("\1\1p")};
-    return tw__task_new(&plan, &counted);
+    struct tw__redis_task_plan plan = {.id = text(id), .due = START + 1, .packed = text("\1\1p")};
+    return tw__redis_task_new(&plan, &counted);
 }
 
 static uint64_t hash_of(const char *id)
 {
-    return tw__schedule_hash(all, text(id));
+    return tw__redis_schedule_hash(all, text(id));
 }
 
-static void put(struct tw__task *task, struct tw__schedule *to, struct tw__task *old, const char *id)
+static void put(struct tw__redis_task *task, struct tw__redis_schedule *to, struct tw__redis_task *old,
+                const char *id)
 {
-    tw__schedule_put(to, task, tw__route_for(schedule, &plan_of[1]), hash_of(id), old, START);
+    tw__redis_schedule_put(to, task, tw__redis_route_for(schedule, &plan_of[1]), hash_of(id), old, START);
 }
 
 /* ---- tasks and tables ------------------------------------------------------------------------------------ */
@@ -48,52 +49,52 @@ static void put(struct tw__task *task, struct tw__schedule *to, struct tw__task 
 static void due_of_a_filed_task(void *arg)
 {
     (void)arg;
-    tw__task_set_due(one, START);
+    tw__redis_task_set_due(one, START);
 }
 
 static void times_of_a_task_that_does_not_repeat(void *arg)
 {
     (void)arg;
-    tw__task_set_times(one, 2);
+    tw__redis_task_set_times(one, 2);
 }
 
 static void a_string_too_many(void *arg)
 {
-    struct tw__payload payload = tw__task_payload(one);
+    struct tw__redis_payload payload = tw__redis_task_payload(one);
     (void)arg;
-    tw__payload_next(&payload);
-    tw__payload_next(&payload);
+    tw__redis_payload_next(&payload);
+    tw__redis_payload_next(&payload);
 }
 
 static void insert_twice(void *arg)
 {
     (void)arg;
-    (void)!tw__table_insert(&schedule->tasks, hash_of("one"), unfiled("one"));
+    (void)!tw__redis_table_insert(&schedule->tasks, hash_of("one"), unfiled("one"));
 }
 
 static void insert_without_memory(void *arg)
 {
     (void)arg;
-    struct tw__route *route = tw__route_for(schedule, &plan_of[2]);
-    struct tw__task *task = unfiled("two");
-    struct tw__schedule *empty = tw__schedule_new(all);
+    struct tw__redis_route *route = tw__redis_route_for(schedule, &plan_of[2]);
+    struct tw__redis_task *task = unfiled("two");
+    struct tw__redis_schedule *empty = tw__redis_schedule_new(all);
     route->schedule = empty;
     all->memory.alloc = no_memory;
-    tw__schedule_put(empty, task, route, hash_of("two"), NULL, START);
+    tw__redis_schedule_put(empty, task, route, hash_of("two"), NULL, START);
 }
 
 static void remove_from_a_table_what_is_not_in(void *arg)
 {
     (void)arg;
-    tw__table_remove(&schedule->tasks, hash_of("one"), schedule);
+    tw__redis_table_remove(&schedule->tasks, hash_of("one"), schedule);
 }
 
 static void read_a_long_pattern(void *arg)
 {
-    static char bytes[TW__PATTERN_MAX + 1];
-    struct tw__pattern pattern;
+    static char bytes[TW__REDIS_PATTERN_MAX + 1];
+    struct tw__redis_pattern pattern;
     (void)arg;
-    tw__pattern_read(&pattern, (struct tw__bytes){bytes, sizeof bytes});
+    tw__redis_pattern_read(&pattern, (struct tw__redis_bytes){bytes, sizeof bytes});
 }
 
 /* ---- places ---------------------------------------------------------------------------------------------- */
@@ -101,51 +102,51 @@ static void read_a_long_pattern(void *arg)
 static void file_twice(void *arg)
 {
     (void)arg;
-    tw__place_file(all, one, START + 9, START);
+    tw__redis_place_file(all, one, START + 9, START);
 }
 
 static void file_overdue_what_is_filed(void *arg)
 {
     (void)arg;
-    tw__place_file_overdue(all, one);
+    tw__redis_place_file_overdue(all, one);
 }
 
 static void put_back_what_is_filed(void *arg)
 {
     (void)arg;
-    tw__place_put_back(all, one, TW__TAKEN_TASK);
+    tw__redis_place_put_back(all, one, TW__REDIS_TAKEN_TASK);
 }
 
 static void hold_behind_nobody(void *arg)
 {
     (void)arg;
-    tw__place_unfile(all, one);
-    tw__place_hold(all, one);
+    tw__redis_place_unfile(all, one);
+    tw__redis_place_hold(all, one);
 }
 
 static void hold_first_what_is_filed(void *arg)
 {
     (void)arg;
-    tw__place_hold_first(all, one, 6000);
+    tw__redis_place_hold_first(all, one, 6000);
 }
 
 static void give_a_turn_to_nobody(void *arg)
 {
     (void)arg;
-    tw__place_give_turn(tw__route_of(all, one));
+    tw__redis_place_give_turn(tw__redis_route_of(all, one));
 }
 
 static void set_the_clock_back_to_the_future(void *arg)
 {
     (void)arg;
-    tw__place_clock_back(all, START + 1);
+    tw__redis_place_clock_back(all, START + 1);
 }
 
 /* What breaks an invariant is seen by the next call that changes anything. */
 static void break_places(void *arg)
 {
     (void)arg;
-    one->flags |= TW__TASK_BEHIND;
+    one->flags |= TW__REDIS_TASK_BEHIND;
     put(unfiled("two"), schedule, NULL, "two");
 }
 
@@ -160,17 +161,17 @@ static void break_sums(void *arg)
 
 static void release_a_route_twice(void *arg)
 {
-    struct tw__route *route = tw__route_for(schedule, &plan_of[3]);
+    struct tw__redis_route *route = tw__redis_route_for(schedule, &plan_of[3]);
     (void)arg;
-    tw__route_keep(route);
-    tw__route_release(route);
-    tw__route_release(route);
+    tw__redis_route_keep(route);
+    tw__redis_route_release(route);
+    tw__redis_route_release(route);
 }
 
 static void free_routes_of_tasks(void *arg)
 {
     (void)arg;
-    tw__route_free_all(schedule);
+    tw__redis_route_free_all(schedule);
 }
 
 static void put_a_filed_task(void *arg)
@@ -182,7 +183,7 @@ static void put_a_filed_task(void *arg)
 static void put_to_a_route_of_another(void *arg)
 {
     (void)arg;
-    put(unfiled("two"), tw__schedule_new(all), NULL, "two");
+    put(unfiled("two"), tw__redis_schedule_new(all), NULL, "two");
 }
 
 static void put_twice(void *arg)
@@ -194,31 +195,31 @@ static void put_twice(void *arg)
 static void remove_what_is_not_in(void *arg)
 {
     (void)arg;
-    tw__schedule_remove(schedule, unfiled("two"), hash_of("two"));
+    tw__redis_schedule_remove(schedule, unfiled("two"), hash_of("two"));
 }
 
 static void drop_tasks_of_a_key(void *arg)
 {
     (void)arg;
-    tw__schedule_drop(schedule, 1);
+    tw__redis_schedule_drop(schedule, 1);
 }
 
 static void free_a_key(void *arg)
 {
     (void)arg;
-    tw__schedule_free(schedule);
+    tw__redis_schedule_free(schedule);
 }
 
 static void bury_a_key(void *arg)
 {
     (void)arg;
-    tw__grave_bury(schedule);
+    tw__redis_grave_bury(schedule);
 }
 
 static void free_all_with_a_key(void *arg)
 {
     (void)arg;
-    tw__schedules_free(all);
+    tw__redis_schedules_free(all);
 }
 
 /* ---- looking --------------------------------------------------------------------------------------------- */
@@ -227,42 +228,42 @@ static void forecast_without_steps(void *arg)
 {
     uint64_t counts[1];
     (void)arg;
-    tw__look_forecast(schedule, START, 1, 0, counts);
+    tw__redis_look_forecast(schedule, START, 1, 0, counts);
 }
 
 static void overview_without_steps(void *arg)
 {
     uint64_t counts[1];
     (void)arg;
-    tw__overview_forecast(all, START, 0, 1, counts);
+    tw__redis_overview_forecast(all, START, 0, 1, counts);
 }
 
 static const struct {
     void (*mistake)(void *arg);
     const char *assertion; /* a part of it */
 } mistakes[] = {
-    {due_of_a_filed_task, "!tw__task_filed(task)"},
-    {times_of_a_task_that_does_not_repeat, "flags & TW__TASK_REPEATS"},
+    {due_of_a_filed_task, "!tw__redis_task_filed(task)"},
+    {times_of_a_task_that_does_not_repeat, "flags & TW__REDIS_TASK_REPEATS"},
     {a_string_too_many, "payload->count > 0"},
     {insert_twice, "!has_id_of(table, hash, entry)"},
     {insert_without_memory, "result == 0"},
     {remove_from_a_table_what_is_not_in, "at < segment->count"},
-    {read_a_long_pattern, "bytes.size <= TW__PATTERN_MAX"},
-    {file_twice, "!tw__task_filed(task)"},
-    {file_overdue_what_is_filed, "!tw__task_filed(task)"},
-    {put_back_what_is_filed, "!tw__task_filed(task)"},
+    {read_a_long_pattern, "bytes.size <= TW__REDIS_PATTERN_MAX"},
+    {file_twice, "!tw__redis_task_filed(task)"},
+    {file_overdue_what_is_filed, "!tw__redis_task_filed(task)"},
+    {put_back_what_is_filed, "!tw__redis_task_filed(task)"},
     {hold_behind_nobody, "!tw__list_empty(queue)"},
-    {hold_first_what_is_filed, "!tw__task_filed(task)"},
+    {hold_first_what_is_filed, "!tw__redis_task_filed(task)"},
     {give_a_turn_to_nobody, "!tw__list_empty(&route->queue)"},
     {set_the_clock_back_to_the_future, "now_ms < tw_wheel_now(schedules->wheel)"},
     {break_places, "check(schedules) =="},
     {break_sums, "check(schedules) =="},
     {release_a_route_twice, "route->tasks > 0"},
-    {free_routes_of_tasks, "tw__table_count(&schedule->tasks) == 0"},
-    {put_a_filed_task, "!tw__task_filed(task)"},
+    {free_routes_of_tasks, "tw__redis_table_count(&schedule->tasks) == 0"},
+    {put_a_filed_task, "!tw__redis_task_filed(task)"},
     {put_to_a_route_of_another, "route->schedule == schedule"},
-    {put_twice, "tw__task_id(task)) == old"},
-    {remove_what_is_not_in, "tw__task_id(task)) == task"},
+    {put_twice, "tw__redis_task_id(task)) == old"},
+    {remove_what_is_not_in, "tw__redis_task_id(task)) == task"},
     {drop_tasks_of_a_key, "!schedule->attached"},
     {free_a_key, "!schedule->attached"},
     {bury_a_key, "!schedule->attached"},

@@ -12,10 +12,10 @@
 #include <stdio.h>
 
 /* An attached schedule with so many tasks, the k-th due k * step after START. */
-static struct tw__schedule *schedule_of(unsigned tasks, uint64_t step)
+static struct tw__redis_schedule *schedule_of(unsigned tasks, uint64_t step)
 {
-    struct tw__schedule *schedule = tw__schedule_new(all);
-    tw__schedule_attach(schedule);
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    tw__redis_schedule_attach(schedule);
     for (unsigned k = 0; k < tasks; k++) {
         char id[16];
         snprintf(id, sizeof id, "%u", k);
@@ -29,19 +29,19 @@ static void the_largest_come_in_order(void **state)
     static const unsigned sizes[] = {3, 9, 0, 7, 9, 1, 8};
     static const unsigned sorted[] = {9, 9, 8, 7, 3, 1, 0};
     enum { ALL = sizeof sizes / sizeof *sizes };
-    struct tw__schedule *schedule[ALL];
-    const struct tw__schedule *largest[ALL + 2];
+    struct tw__redis_schedule *schedule[ALL];
+    const struct tw__redis_schedule *largest[ALL + 2];
     (void)state;
     open_all();
     for (unsigned i = 0; i < ALL; i++)
         schedule[i] = schedule_of(sizes[i], 1000);
-    struct tw__schedule *detached = schedule_of(20, 1000);
-    tw__schedule_detach(detached);
+    struct tw__redis_schedule *detached = schedule_of(20, 1000);
+    tw__redis_schedule_detach(detached);
     for (size_t limit = 0; limit < ALL + 2; limit++) {
         size_t count = limit < ALL ? limit : ALL;
-        assert_int_equal(tw__overview_largest(all, largest, limit), count);
+        assert_int_equal(tw__redis_overview_largest(all, largest, limit), count);
         for (size_t i = 0; i < count; i++)
-            assert_int_equal(tw__table_count(&largest[i]->tasks), sorted[i]);
+            assert_int_equal(tw__redis_table_count(&largest[i]->tasks), sorted[i]);
     }
     for (unsigned i = 0; i < ALL; i++)
         close_schedule(schedule[i]);
@@ -54,14 +54,15 @@ static void few_tasks_are_counted_one_by_one(void **state)
     uint64_t counts[5];
     (void)state;
     open_all();
-    struct tw__schedule *one = schedule_of(1000, 10), *two = schedule_of(100, 500), *gone = schedule_of(50, 1);
-    tw__schedule_detach(gone);
+    struct tw__redis_schedule *one = schedule_of(1000, 10), *two = schedule_of(100, 500),
+                              *gone = schedule_of(50, 1);
+    tw__redis_schedule_detach(gone);
     put_one(two, "past", START - 1, START);
-    assert_true(tw__overview_forecast(all, START, 1000, 5, counts));
+    assert_true(tw__redis_overview_forecast(all, START, 1000, 5, counts));
     assert_int_equal(counts[0], 100 + 2 + 1); /* what waits in a queue is due in the first step */
     for (unsigned i = 1; i < 5; i++)
         assert_int_equal(counts[i], 100 + 2);
-    assert_true(tw__overview_forecast(all, START, UINT64_MAX, 1, counts));
+    assert_true(tw__redis_overview_forecast(all, START, UINT64_MAX, 1, counts));
     assert_int_equal(counts[0], 1101);
     close_schedule(one);
     close_schedule(two);
@@ -77,14 +78,14 @@ static void many_tasks_are_estimated_from_a_fair_sample(void **state)
     uint64_t counts[4], sum = 0;
     (void)state;
     open_all();
-    struct tw__schedule *near = schedule_of(HALF, 1), *far = tw__schedule_new(all);
-    tw__schedule_attach(far);
+    struct tw__redis_schedule *near = schedule_of(HALF, 1), *far = tw__redis_schedule_new(all);
+    tw__redis_schedule_attach(far);
     for (unsigned k = 0; k < HALF; k++) {
         char id[16];
         snprintf(id, sizeof id, "%u", k);
         put_one(far, id, START + STEP + 1 + (uint64_t)k * 3 * STEP / HALF, START);
     }
-    assert_false(tw__overview_forecast(all, START, STEP, 4, counts));
+    assert_false(tw__redis_overview_forecast(all, START, STEP, 4, counts));
     for (unsigned i = 0; i < 4; i++)
         sum += counts[i];
     assert_in_range(sum, 2 * HALF - 4, 2 * HALF + 4); /* rounded */
@@ -100,29 +101,30 @@ static void overdue_tasks_are_counted_wherever_they_wait(void **state)
 {
     uint32_t budget = 100;
     uint64_t oldest;
-    struct tw__task *task;
+    struct tw__redis_task *task;
     (void)state;
-    struct tw__schedule *schedule = open_one();
-    assert_int_equal(tw__overview_overdue(all, START, &oldest), 0);
+    struct tw__redis_schedule *schedule = open_one();
+    assert_int_equal(tw__redis_overview_overdue(all, START, &oldest), 0);
     assert_true(oldest == TW_NEVER);
     put_one(schedule, "held", START + 10, START);
     put_one(schedule, "behind it", START + 11, START);
     put_one(schedule, "due", START + 20, START);
     put_one(schedule, "yet to come", START + 100, START);
     put_one(schedule, "past", START - 5, START);
-    assert_int_equal(tw__overview_overdue(all, START + 50, &oldest), 4);
+    assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 4);
     assert_true(oldest == START - 5);
-    struct tw__task *past = tw__schedule_find(schedule, tw__schedule_hash(all, text("past")), text("past"));
-    tw__schedule_remove(schedule, past, tw__schedule_hash(all, text("past")));
+    struct tw__redis_task *past =
+        tw__redis_schedule_find(schedule, tw__redis_schedule_hash(all, text("past")), text("past"));
+    tw__redis_schedule_remove(schedule, past, tw__redis_schedule_hash(all, text("past")));
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(tw__place_take(all, START + 12, true, &budget, &task), TW__TAKEN_TASK);
-        i == 0 ? tw__place_hold_first(all, task, 6000) : tw__place_hold(all, task);
+        assert_int_equal(tw__redis_place_take(all, START + 12, true, &budget, &task), TW__REDIS_TAKEN_TASK);
+        i == 0 ? tw__redis_place_hold_first(all, task, 6000) : tw__redis_place_hold(all, task);
     }
-    assert_int_equal(tw__overview_overdue(all, START + 50, &oldest), 3);
+    assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
     assert_true(oldest == START + 10);
-    tw__place_give_turn(tw__route_of(all, task)); /* from then on its queue is found by its turn */
-    tw_wheel_cancel(all->retries, &tw__route_of(all, task)->retry);
-    assert_int_equal(tw__overview_overdue(all, START + 50, &oldest), 3);
+    tw__redis_place_give_turn(tw__redis_route_of(all, task)); /* from then on its queue is found by its turn */
+    tw_wheel_cancel(all->retries, &tw__redis_route_of(all, task)->retry);
+    assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
     assert_true(oldest == START + 10);
     close_one(schedule);
 }

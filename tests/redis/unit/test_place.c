@@ -9,30 +9,30 @@
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/schedule.h>
 
-/* ---- what tw__place_take() promises, one by one ---------------------------------------------------------- */
+/* ---- what tw__redis_place_take() promises, one by one ---------------------------------------------------------- */
 
-static void assert_take(uint64_t now, enum tw__taken expected, const struct tw__task *wanted)
+static void assert_take(uint64_t now, enum tw__redis_taken expected, const struct tw__redis_task *wanted)
 {
     uint32_t budget = 100;
-    struct tw__task *task = NULL;
-    assert_int_equal(tw__place_take(all, now, true, &budget, &task), expected);
+    struct tw__redis_task *task = NULL;
+    assert_int_equal(tw__redis_place_take(all, now, true, &budget, &task), expected);
     assert_ptr_equal(task, wanted);
 }
 
-static void assert_taken(uint64_t now, const struct tw__task *wanted)
+static void assert_taken(uint64_t now, const struct tw__redis_task *wanted)
 {
-    assert_take(now, wanted == NULL ? TW__TAKEN_NONE : TW__TAKEN_TASK, wanted);
+    assert_take(now, wanted == NULL ? TW__REDIS_TAKEN_NONE : TW__REDIS_TAKEN_TASK, wanted);
 }
 
 static void a_late_task_waits_for_what_was_due_before_it_was_filed(void **state)
 {
     (void)state;
-    struct tw__schedule *schedule = open_one();
-    struct tw__task *before = put_one(schedule, "before", START + 50, START);
-    struct tw__task *at = put_one(schedule, "at", START + 100, START);
-    struct tw__task *after = put_one(schedule, "after", START + 101, START);
-    struct tw__task *late = put_one(schedule, "late", START - 9, START + 100);
-    struct tw__task *later = put_one(schedule, "later", START - 10, START + 100);
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_task *before = put_one(schedule, "before", START + 50, START);
+    struct tw__redis_task *at = put_one(schedule, "at", START + 100, START);
+    struct tw__redis_task *after = put_one(schedule, "after", START + 101, START);
+    struct tw__redis_task *late = put_one(schedule, "late", START - 9, START + 100);
+    struct tw__redis_task *later = put_one(schedule, "later", START - 10, START + 100);
     assert_taken(START + 200, before);
     assert_taken(START + 200, at);
     assert_taken(START + 200, late);
@@ -45,14 +45,14 @@ static void a_late_task_waits_for_what_was_due_before_it_was_filed(void **state)
 static void what_is_filed_while_the_clock_is_back_comes_at_its_time(void **state)
 {
     (void)state;
-    struct tw__schedule *schedule = open_one();
-    struct tw__task *far = put_one(schedule, "far", START + 5000, START);
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_task *far = put_one(schedule, "far", START + 5000, START);
     assert_taken(START + 3000, NULL);
-    tw__place_clock_back(all, START + 1000);
-    struct tw__task *near = put_one(schedule, "near", START + 2000, START + 1000);
-    assert_true(tw__place_next_work(all) <= START + 2000);
+    tw__redis_place_clock_back(all, START + 1000);
+    struct tw__redis_task *near = put_one(schedule, "near", START + 2000, START + 1000);
+    assert_true(tw__redis_place_next_work(all) <= START + 2000);
     assert_taken(START + 1999, NULL);
-    tw__place_clock_back(all, START + 500); /* once more */
+    tw__redis_place_clock_back(all, START + 500); /* once more */
     assert_taken(START + 1999, NULL);
     assert_taken(START + 2000, near);
     assert_taken(START + 2999, NULL);
@@ -67,19 +67,19 @@ static void what_is_filed_while_the_clock_is_back_comes_at_its_time(void **state
 static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
 {
     uint32_t budget = 1;
-    struct tw__task *task = NULL;
+    struct tw__redis_task *task = NULL;
     (void)state;
-    struct tw__schedule *schedule = open_one();
+    struct tw__redis_schedule *schedule = open_one();
     assert_taken(START + 1000, NULL);
-    tw__place_clock_back(all, START + 300);
-    struct tw__task *a = put_one(schedule, "a", START + 400, START + 300);
-    struct tw__task *b = put_one(schedule, "b", START + 450, START + 300);
-    assert_int_equal(tw__place_take(all, START + 600, true, &budget, &task), TW__TAKEN_MORE);
-    tw__place_clock_back(all, START + 500);
+    tw__redis_place_clock_back(all, START + 300);
+    struct tw__redis_task *a = put_one(schedule, "a", START + 400, START + 300);
+    struct tw__redis_task *b = put_one(schedule, "b", START + 450, START + 300);
+    assert_int_equal(tw__redis_place_take(all, START + 600, true, &budget, &task), TW__REDIS_TAKEN_MORE);
+    tw__redis_place_clock_back(all, START + 500);
     assert_taken(START + 500, a);
-    assert_int_equal(tw__task_due(a), START + 400);
+    assert_int_equal(tw__redis_task_due(a), START + 400);
     assert_taken(START + 500, b);
-    assert_int_equal(tw__task_due(b), START + 450);
+    assert_int_equal(tw__redis_task_due(b), START + 450);
     close_one(schedule);
 }
 
@@ -87,32 +87,32 @@ static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
 static void each_wait_is_a_try_of_all_that_are_held(void **state)
 {
     (void)state;
-    struct tw__schedule *schedule = open_one();
-    struct tw__task *first = put_one(schedule, "1", START + 1, START);
-    struct tw__task *second = put_one(schedule, "2", START + 2, START);
-    struct tw__route *route = tw__route_of(all, first);
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_task *first = put_one(schedule, "1", START + 1, START);
+    struct tw__redis_task *second = put_one(schedule, "2", START + 2, START);
+    struct tw__redis_route *route = tw__redis_route_of(all, first);
     route->waits = UINT32_MAX - 3;
     assert_taken(START + 2, first);
-    tw__place_hold_first(all, first, 6000);
+    tw__redis_place_hold_first(all, first, 6000);
     assert_taken(START + 2, second);
-    assert_true(tw__place_is_blocked(all, second));
+    assert_true(tw__redis_place_is_blocked(all, second));
     route->waits++;
-    tw__place_hold(all, second);
+    tw__redis_place_hold(all, second);
     for (uint32_t tries = 1; tries < 8; tries++) {
-        assert_int_equal(tw__place_tries(all, first), tries);
-        assert_int_equal(tw__place_tries(all, second), tries - 1);
-        tw__place_give_turn(route);
-        assert_take(START + 2, TW__TAKEN_PROBE, first);
-        assert_int_equal(tw__task_tries(first), tries);
-        assert_int_equal(tw__place_tries(all, first), tries);
-        tw__place_hold_first(all, first, 6000);
+        assert_int_equal(tw__redis_place_tries(all, first), tries);
+        assert_int_equal(tw__redis_place_tries(all, second), tries - 1);
+        tw__redis_place_give_turn(route);
+        assert_take(START + 2, TW__REDIS_TAKEN_PROBE, first);
+        assert_int_equal(tw__redis_task_tries(first), tries);
+        assert_int_equal(tw__redis_place_tries(all, first), tries);
+        tw__redis_place_hold_first(all, first, 6000);
         assert_null(route->turn.next);
         route->waits++;
     }
-    tw__place_unfile(all, first);
-    tw__place_unfile(all, second);
+    tw__redis_place_unfile(all, first);
+    tw__redis_place_unfile(all, second);
     assert_false(tw_timer_pending(&route->retry));
-    assert_int_equal(tw__task_tries(second), 7);
+    assert_int_equal(tw__redis_task_tries(second), 7);
     close_one(schedule);
 }
 

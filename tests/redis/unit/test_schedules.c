@@ -20,29 +20,29 @@
 
 static void put(struct room *room, struct ref *ref)
 {
-    struct tw__task_plan plan = {.id = id_of((unsigned)(ref - room->ref)), .packed = text("\1\1p")};
+    struct tw__redis_task_plan plan = {.id = id_of((unsigned)(ref - room->ref)), .packed = text("\1\1p")};
     uint64_t hash = hash_of_ref(room, ref);
     if (ref->place != ABSENT)
         model_leave(room, ref);
     plan.due = some_time() & INT64_MAX;
     plan.every = below(3) == 0 ? 1 + below(1000) : 0;
-    plan.times = plan.every == 0 ? 1 : below(2) == 0 ? TW__FOR_EVER : 1 + below(9);
+    plan.times = plan.every == 0 ? 1 : below(2) == 0 ? TW__REDIS_FOR_EVER : 1 + below(9);
     plan.tries = (uint32_t)below(4);
     struct ref before = *ref;
     *ref = (struct ref){.room = room, .every = plan.every, .times = plan.times, .tries = plan.tries};
     ref->plan = (unsigned)below(below(4) == 0 ? PLANS : 2);
-    ref->task = tw__task_new(&plan, &all->memory);
-    struct tw__route *route = tw__route_for(room->schedule, &plan_of[ref->plan]);
+    ref->task = tw__redis_task_new(&plan, &all->memory);
+    struct tw__redis_route *route = tw__redis_route_for(room->schedule, &plan_of[ref->plan]);
     if (route->target == NULL && below(2) == 0)
         route->target = new_target();
     model_file(ref, plan.due);
-    tw__schedule_put(room->schedule, ref->task, route, hash, before.task, model.now);
+    tw__redis_schedule_put(room->schedule, ref->task, route, hash, before.task, model.now);
 }
 
 static void take_away(struct room *room, struct ref *ref)
 {
     model_leave(room, ref);
-    tw__schedule_remove(room->schedule, ref->task, hash_of_ref(room, ref));
+    tw__redis_schedule_remove(room->schedule, ref->task, hash_of_ref(room, ref));
     *ref = (struct ref){.room = room};
 }
 
@@ -53,17 +53,17 @@ static void give_other_time(struct room *room, struct ref *ref)
     model_leave(room, ref);
     model_file(ref, due);
     ref->moved = stays && ref->place == WHEEL;
-    tw__place_refile(all, ref->task, due, model.now);
+    tw__redis_place_refile(all, ref->task, due, model.now);
 }
 
 static void move_block(struct room *room, struct ref *ref)
 {
-    struct tw__task *old = ref->task;
+    struct tw__redis_task *old = ref->task;
     size_t size = counted_usable(old);
     ref->task = counted_alloc(size);
     memcpy(ref->task, old, size);
     memset(old, 0xEE, size);
-    tw__schedule_moved(room->schedule, old, ref->task);
+    tw__redis_schedule_moved(room->schedule, old, ref->task);
     counted_free(old);
 }
 
@@ -71,7 +71,7 @@ static void move_block(struct room *room, struct ref *ref)
 static void change(struct room *room, struct ref *ref)
 {
     bool delivering = ref->place == NOWHERE && below(2) == 0, gone = true;
-    struct tw__task *task = delivering ? ref->task : NULL;
+    struct tw__redis_task *task = delivering ? ref->task : NULL;
     uint64_t what = below(10);
     all->delivering = task;
     if (ref->place == ABSENT || what < 4)
@@ -92,19 +92,19 @@ static void change(struct room *room, struct ref *ref)
 static void hold(struct room *room, struct ref *ref)
 {
     struct line *line = &room->line[ref->plan];
-    if (model.probe != ref && tw__place_is_blocked(all, ref->task)) {
-        tw__place_hold(all, ref->task);
+    if (model.probe != ref && tw__redis_place_is_blocked(all, ref->task)) {
+        tw__redis_place_hold(all, ref->task);
         model_enqueue(ref, HELD, false);
         return;
     }
     uint64_t retry = model.monotonic + below(200);
     bool counts = below(2) == 0;
-    tw__place_hold_first(all, ref->task, retry);
+    tw__redis_place_hold_first(all, ref->task, retry);
     model_enqueue(ref, HELD, true);
     *line = (struct line){retry > model.monotonic ? retry : model.monotonic + 1, 0};
     if (!counts)
         return;
-    tw__route_of(all, ref->task)->waits++;
+    tw__redis_route_of(all, ref->task)->waits++;
     for (struct ref *other = room->ref; other < room->ref + room->size; other++)
         other->tries += other->place == HELD && other->plan == ref->plan;
 }
@@ -112,7 +112,7 @@ static void hold(struct room *room, struct ref *ref)
 static void put_back(struct room *room, struct ref *ref)
 {
     bool turn = model.probe == ref;
-    tw__place_put_back(all, ref->task, turn ? TW__TAKEN_PROBE : TW__TAKEN_TASK);
+    tw__redis_place_put_back(all, ref->task, turn ? TW__REDIS_TAKEN_PROBE : TW__REDIS_TAKEN_TASK);
     model_enqueue(ref, turn ? HELD : OVERDUE, true);
     if (turn && room->line[ref->plan].turn == 0)
         room->line[ref->plan].turn = ++model.turns;
@@ -131,7 +131,7 @@ static void deal_with(struct room *room, struct ref *ref)
     } else if (what < 16) {
         put_back(room, ref);
     } else if (what < 18) {
-        tw__place_file_overdue(all, ref->task);
+        tw__redis_place_file_overdue(all, ref->task);
         model_enqueue(ref, OVERDUE, false);
     } /* else it stays nowhere for a while */
 }
@@ -154,18 +154,18 @@ static void end_waits(uint64_t ms)
     struct tw_timer *timer;
     model.monotonic += ms;
     while ((timer = tw_wheel_poll(all->retries, model.monotonic)) != NULL) {
-        struct tw__route *route = TW_CONTAINER(timer, struct tw__route, retry);
+        struct tw__redis_route *route = TW_CONTAINER(timer, struct tw__redis_route, retry);
         struct room *room = model.room;
         while (room < model.room + ROOMS && room->schedule != route->schedule)
             room++;
         if (room < model.room + ROOMS) {
             struct room *its = NULL;
-            struct ref *ref = ref_of(tw__task_of_link(route->queue.next), &its);
+            struct ref *ref = ref_of(tw__redis_task_of_link(route->queue.next), &its);
             struct line *line = &room->line[ref->plan];
             assert_true(line->retry_ms <= model.monotonic);
             *line = (struct line){TW_NEVER, ++model.turns};
         }
-        tw__place_give_turn(route);
+        tw__redis_place_give_turn(route);
     }
     for (struct room *room = model.room; room < model.room + ROOMS; room++)
         for (unsigned i = 0; i < PLANS; i++)
@@ -179,8 +179,8 @@ static void clock_forward(void)
         model.now += below(20000000);
     else if (what < 20)
         model.now += below(3000);
-    else if (what < 60 && tw__place_next_work(all) < model.now + 10000)
-        model.now = tw__place_next_work(all) > model.now ? tw__place_next_work(all) : model.now;
+    else if (what < 60 && tw__redis_place_next_work(all) < model.now + 10000)
+        model.now = tw__redis_place_next_work(all) > model.now ? tw__redis_place_next_work(all) : model.now;
     else
         model.now += below(12);
     end_waits(below(60));
@@ -207,7 +207,7 @@ static void clock_back(void)
     uint64_t stands = tw_wheel_now(all->behind != NULL ? all->behind : all->wheel);
     if (now + 10 >= stands)
         return;
-    tw__place_clock_back(all, now);
+    tw__redis_place_clock_back(all, now);
     assert_non_null(all->behind);
     assert_int_equal(tw_wheel_now(all->behind), now);
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
@@ -234,25 +234,25 @@ static void sort_overdue(void)
     qsort(sorted, count, sizeof sorted[0], compare_positions);
     for (size_t i = 0; i < count; i++)
         model_enqueue(sorted[i], OVERDUE, false);
-    tw__place_sort_overdue(all);
+    tw__redis_place_sort_overdue(all);
     check_queue(&all->overdue, OVERDUE);
     check_queue(&all->past, PAST);
 }
 
 static void bury(struct room *room)
 {
-    tw__schedule_detach(room->schedule);
+    tw__redis_schedule_detach(room->schedule);
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
         model.buried += ref->place != ABSENT;
     model.graves++;
-    tw__grave_bury(room->schedule);
+    tw__redis_grave_bury(room->schedule);
     all->recent = below(2) == 0 ? room->schedule : NULL;
     open_room(room);
 }
 
 static void reap(uint64_t limit)
 {
-    uint64_t before = all->reaping, answer = tw__grave_reap(all, limit), freed = before - all->reaping;
+    uint64_t before = all->reaping, answer = tw__redis_grave_reap(all, limit), freed = before - all->reaping;
     uint64_t most = limit < model.buried ? limit : model.buried;
     assert_true(freed <= most);
     assert_true(freed + model.graves >= most);
@@ -262,16 +262,16 @@ static void reap(uint64_t limit)
         assert_int_equal(model.buried, 0);
     if (model.buried > 0)
         return;
-    tw__grave_reap_all(all);
+    tw__redis_grave_reap_all(all);
     model.graves = 0;
 }
 
 static void attach_or_detach(struct room *room)
 {
     if (room->attached)
-        tw__schedule_detach(room->schedule);
+        tw__redis_schedule_detach(room->schedule);
     else
-        tw__schedule_attach(room->schedule);
+        tw__redis_schedule_attach(room->schedule);
     room->attached = !room->attached;
 }
 
@@ -324,13 +324,13 @@ static void drain(void)
     }
     for (int round = 0; round < 3; round++) {
         end_waits(1000);
-        while (tw__place_next_work(all) != TW_NEVER || tw__place_any_waiting(all)) {
+        while (tw__redis_place_next_work(all) != TW_NEVER || tw__redis_place_any_waiting(all)) {
             while ((taken = take(true, 100, &room)) != NULL) {
                 take_away(room, taken);
                 left--;
             }
-            if (tw__place_next_work(all) != TW_NEVER && tw__place_next_work(all) > model.now)
-                model.now = tw__place_next_work(all);
+            if (tw__redis_place_next_work(all) != TW_NEVER && tw__redis_place_next_work(all) > model.now)
+                model.now = tw__redis_place_next_work(all);
             else
                 model.now += 100;
         }

@@ -71,9 +71,10 @@ struct item {
 
 enum { MOST = 60000, LONGEST = 40 };
 
-static const struct tw__memory counted = {counted_alloc, counted_realloc, counted_free, malloc_usable_size};
-static struct tw__table_type type;
-static struct tw__table table;
+static const struct tw__redis_memory counted = {counted_alloc, counted_realloc, counted_free,
+                                                malloc_usable_size};
+static struct tw__redis_table_type type;
+static struct tw__redis_table table;
 static struct item *item[MOST];
 static long keys_read;
 
@@ -95,7 +96,7 @@ static struct item *new_item(unsigned n)
     memset(it, 0, sizeof *it + LONGEST);
     memcpy(it->id, &n, sizeof n);
     it->size = size;
-    it->hash = tw__table_hash(&type, it->id, size);
+    it->hash = tw__redis_table_hash(&type, it->id, size);
     return it;
 }
 
@@ -103,8 +104,8 @@ static void open_table(void)
 {
     good_requests = -1;
     once = false;
-    tw__table_type_init(&type, key_of_item, &counted);
-    tw__table_init(&table, &type);
+    tw__redis_table_type_init(&type, key_of_item, &counted);
+    tw__redis_table_init(&table, &type);
     assert_int_equal(bytes_out, 0);
     for (unsigned i = 0; i < MOST; i++)
         item[i] = new_item(i);
@@ -112,7 +113,7 @@ static void open_table(void)
 
 static void close_table(void)
 {
-    tw__table_fini(&table);
+    tw__redis_table_fini(&table);
     assert_int_equal(blocks_out, 0);
     assert_int_equal(bytes_out, 0);
     for (unsigned i = 0; i < MOST; i++)
@@ -121,28 +122,28 @@ static void close_table(void)
 
 static void check_table(void)
 {
-    const char *fault = tw__table_check(&table);
+    const char *fault = tw__redis_table_check(&table);
     if (fault != NULL)
         fail_msg("%s", fault);
-    assert_int_equal(tw__table_bytes(&table), bytes_out);
+    assert_int_equal(tw__redis_table_bytes(&table), bytes_out);
 }
 
 static void check_one(const struct item *it)
 {
-    assert_ptr_equal(tw__table_find(&table, it->hash, it->id, it->size), it->in ? it : NULL);
+    assert_ptr_equal(tw__redis_table_find(&table, it->hash, it->id, it->size), it->in ? it : NULL);
 }
 
 static bool put_in(struct item *it)
 {
-    uint64_t count = tw__table_count(&table);
-    it->in = tw__table_insert(&table, it->hash, it) == 0;
-    assert_int_equal(tw__table_count(&table), count + it->in);
+    uint64_t count = tw__redis_table_count(&table);
+    it->in = tw__redis_table_insert(&table, it->hash, it) == 0;
+    assert_int_equal(tw__redis_table_count(&table), count + it->in);
     return it->in;
 }
 
 static void take_out(struct item *it)
 {
-    tw__table_remove(&table, it->hash, it);
+    tw__redis_table_remove(&table, it->hash, it);
     it->in = false;
 }
 
@@ -154,7 +155,7 @@ static void move_item(unsigned i)
     assert_non_null(item[i]);
     memcpy(item[i], old, sizeof *old + LONGEST);
     memset(old, 0xEE, sizeof *old + LONGEST);
-    tw__table_replace(&table, item[i]->hash, old, item[i]);
+    tw__redis_table_replace(&table, item[i]->hash, old, item[i]);
     free(old);
 }
 
@@ -172,7 +173,7 @@ static void step(struct rng *rng, unsigned most)
         take_out(item[i]);
     check_one(item[i]);
     check_one(item[rng_below(rng, most)]);
-    assert_int_equal(tw__table_bytes(&table), bytes_out);
+    assert_int_equal(tw__redis_table_bytes(&table), bytes_out);
 }
 
 static void what_goes_in_is_found_until_it_is_taken_out(void **state)
@@ -212,14 +213,14 @@ static void key_of_number(const void *entry, const char **bytes, size_t *size)
 
 static uint64_t hash_of_number(uint64_t n)
 {
-    return tw__table_hash(&type, &n, sizeof n);
+    return tw__redis_table_hash(&type, &n, sizeof n);
 }
 
 static void open_numbers(unsigned n)
 {
     good_requests = -1;
-    tw__table_type_init(&type, key_of_number, &counted);
-    tw__table_init(&table, &type);
+    tw__redis_table_type_init(&type, key_of_number, &counted);
+    tw__redis_table_init(&table, &type);
     number = malloc(n * sizeof *number);
     assert_non_null(number);
     for (unsigned i = 0; i < n; i++)
@@ -228,7 +229,7 @@ static void open_numbers(unsigned n)
 
 static void close_numbers(void)
 {
-    tw__table_fini(&table);
+    tw__redis_table_fini(&table);
     assert_int_equal(blocks_out, 0);
     free(number);
 }
@@ -236,20 +237,21 @@ static void close_numbers(void)
 static void insert_numbers(unsigned from, unsigned to)
 {
     for (unsigned i = from; i < to; i++)
-        assert_int_equal(tw__table_insert(&table, hash_of_number(i), &number[i]), 0);
+        assert_int_equal(tw__redis_table_insert(&table, hash_of_number(i), &number[i]), 0);
 }
 
 static void remove_numbers(unsigned from, unsigned to)
 {
     for (unsigned i = from; i < to; i++)
-        tw__table_remove(&table, hash_of_number(i), &number[i]);
+        tw__redis_table_remove(&table, hash_of_number(i), &number[i]);
 }
 
 static void find_numbers(unsigned from, unsigned to)
 {
     for (unsigned i = from; i < to; i++)
-        assert_ptr_equal(tw__table_find(&table, hash_of_number(i), (const char *)&number[i], sizeof *number),
-                         &number[i]);
+        assert_ptr_equal(
+            tw__redis_table_find(&table, hash_of_number(i), (const char *)&number[i], sizeof *number),
+            &number[i]);
 }
 
 static void an_entry_costs_less_than_eleven_bytes(void **state)
@@ -358,15 +360,15 @@ static void popping_gives_back_everything_on_the_way(void **state)
     open_numbers(n);
     insert_numbers(0, n);
     for (unsigned left = n; left > 0; left--) {
-        uint64_t *entry = tw__table_pop(&table);
+        uint64_t *entry = tw__redis_table_pop(&table);
         assert_true(entry >= number && entry < number + n);
         assert_int_equal(out[entry - number]++, 0);
-        assert_int_equal(tw__table_count(&table), left - 1);
+        assert_int_equal(tw__redis_table_count(&table), left - 1);
         assert_true(bytes_out <= 12 * (size_t)left + 4096);
         if (left % (n / 5) == 1)
             check_table();
     }
-    assert_null(tw__table_pop(&table));
+    assert_null(tw__redis_table_pop(&table));
     assert_int_equal(bytes_out, 0);
     insert_numbers(0, 1000);
     check_table();
@@ -388,15 +390,15 @@ static void equal_tags_are_told_apart(void **state)
         if ((hash_of_number(id) & UINT64_C(0xFFF0000000000007)) == UINT64_C(0x7770000000000003))
             number[n++] = id;
     for (unsigned i = 0; i < SAME + OTHERS; i++) {
-        assert_int_equal(tw__table_insert(&table, hash_of_number(number[i]), &number[i]), 0);
+        assert_int_equal(tw__redis_table_insert(&table, hash_of_number(number[i]), &number[i]), 0);
         check_table();
     }
     for (unsigned i = 0; i < SAME + OTHERS; i++) {
         unsigned k = i * 7 % (SAME + OTHERS);
         uint64_t hash = hash_of_number(number[k]);
-        assert_ptr_equal(tw__table_find(&table, hash, (char *)&number[k], sizeof *number), &number[k]);
-        tw__table_remove(&table, hash, &number[k]);
-        assert_null(tw__table_find(&table, hash, (char *)&number[k], sizeof *number));
+        assert_ptr_equal(tw__redis_table_find(&table, hash, (char *)&number[k], sizeof *number), &number[k]);
+        tw__redis_table_remove(&table, hash, &number[k]);
+        assert_null(tw__redis_table_find(&table, hash, (char *)&number[k], sizeof *number));
         check_table();
     }
     close_numbers();
@@ -431,7 +433,7 @@ static void everything_is_walked_and_scanned_once_while_nothing_changes(void **s
         open_table();
         for (unsigned i = 0; i < sizes[k]; i++)
             assert_true(put_in(item[i]));
-        while (tw__table_walk(&table, &at, see, &visits))
+        while (tw__redis_table_walk(&table, &at, see, &visits))
             ;
         assert_int_equal(visits, sizes[k]);
         for (unsigned i = 0; i < sizes[k]; i++)
@@ -440,7 +442,7 @@ static void everything_is_walked_and_scanned_once_while_nothing_changes(void **s
         unsigned calls = 0;
         at = 0;
         do {
-            at = tw__table_scan(&table, at, see, &visits);
+            at = tw__redis_table_scan(&table, at, see, &visits);
             assert_true(++calls <= MOST);
         } while (at != 0);
         assert_int_equal(visits, sizes[k]);
@@ -481,7 +483,7 @@ static void a_scan_sees_what_stays_while_the_table_grows_and_shrinks(void **stat
         forget_what_was_seen();
         bool grow = rng_below(&rng, 2) == 0;
         do {
-            cursor = tw__table_scan(&table, cursor, see, &visits);
+            cursor = tw__redis_table_scan(&table, cursor, see, &visits);
             if (rng_below(&rng, 8) == 0)
                 grow = !grow;
             if (rng_below(&rng, 4) == 0)
@@ -493,8 +495,8 @@ static void a_scan_sees_what_stays_while_the_table_grows_and_shrinks(void **stat
         for (int k = 0; k < 3; k++) { /* cursors that nobody gave */
             cursor = rng_next(&rng);
             visits = 0;
-            tw__table_scan(&table, cursor, see, &visits);
-            assert_int_equal(tw__table_scan_size(&table, cursor), visits);
+            tw__redis_table_scan(&table, cursor, see, &visits);
+            assert_int_equal(tw__redis_table_scan_size(&table, cursor), visits);
         }
         check_table();
     }
@@ -525,7 +527,7 @@ static void all_its_blocks_can_be_moved(void **state)
         open_numbers(300000);
         insert_numbers(0, sizes[k]);
         moves = 0;
-        while (tw__table_relocate(&table, &at, copy_elsewhere))
+        while (tw__redis_table_relocate(&table, &at, copy_elsewhere))
             ;
         assert_int_equal(moves, blocks_out);
         check_table();
@@ -548,7 +550,7 @@ static void operate_without_memory(struct rng *rng, unsigned most, unsigned step
         else
             take_out(item[i]);
         check_one(item[i]);
-        assert_int_equal(tw__table_bytes(&table), bytes_out);
+        assert_int_equal(tw__redis_table_bytes(&table), bytes_out);
     }
 }
 
@@ -576,7 +578,7 @@ static void every_request_for_memory_may_fail(void **state)
         for (unsigned i = 0; i < most; i++)
             assert_true(put_in(item[i]));
         check_table();
-        while (tw__table_pop(&table) != NULL)
+        while (tw__redis_table_pop(&table) != NULL)
             ;
         assert_int_equal(bytes_out, 0);
         close_table();
@@ -593,10 +595,10 @@ static void a_chunk_that_cannot_be_had_is_done_without(void **state)
     for (int good = 0; good < 12; good++) {
         unsigned n = FULL;
         good_requests = good;
-        while (n < FULL + MORE && tw__table_insert(&table, hash_of_number(n), &number[n]) == 0)
+        while (n < FULL + MORE && tw__redis_table_insert(&table, hash_of_number(n), &number[n]) == 0)
             n++;
-        assert_int_equal(tw__table_count(&table), n);
-        assert_int_equal(tw__table_bytes(&table), bytes_out);
+        assert_int_equal(tw__redis_table_count(&table), n);
+        assert_int_equal(tw__redis_table_bytes(&table), bytes_out);
         good_requests = good == 11 ? -1 : 0;
         remove_numbers(FULL, n);
         check_table();
@@ -611,10 +613,10 @@ static void a_chunk_that_cannot_be_had_is_done_without(void **state)
 static void an_address_of_more_than_48_bits_is_refused(void **state)
 {
     (void)state;
-    tw__table_type_init(&type, key_of_item, &counted);
-    tw__table_init(&table, &type);
-    assert_int_equal(tw__table_insert(&table, 1, (void *)(uintptr_t)(UINT64_C(1) << 48)), -1);
-    assert_int_equal(tw__table_count(&table), 0);
+    tw__redis_table_type_init(&type, key_of_item, &counted);
+    tw__redis_table_init(&table, &type);
+    assert_int_equal(tw__redis_table_insert(&table, 1, (void *)(uintptr_t)(UINT64_C(1) << 48)), -1);
+    assert_int_equal(tw__redis_table_count(&table), 0);
     assert_int_equal(bytes_out, 0);
 }
 
@@ -622,7 +624,7 @@ static void an_address_of_more_than_48_bits_is_refused(void **state)
 
 static void assert_fault(const char *name)
 {
-    const char *fault = tw__table_check(&table);
+    const char *fault = tw__redis_table_check(&table);
     assert_non_null(fault);
     assert_memory_equal(fault, name, 2);
 }
@@ -633,7 +635,7 @@ static void the_check_sees_each_fault(void **state)
     open_table();
     for (unsigned i = 0; i < 500; i++)
         assert_true(put_in(item[i]));
-    struct tw__segment *one = &table.chunk[0][0], *two = &table.chunk[0][1], whole = *one;
+    struct tw__redis_segment *one = &table.chunk[0][0], *two = &table.chunk[0][1], whole = *one;
     check_table();
     table.chunk[0][0] = *two; /* each other's places */
     *two = whole;
