@@ -6,6 +6,7 @@
 #ifndef TW_LOOPS_DESCRIPTORS_H
 #define TW_LOOPS_DESCRIPTORS_H
 
+#include <base/time.h>
 #include <errno.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
@@ -22,14 +23,14 @@ static inline int tw__loop_timer_new(void)
  * stays so. */
 static inline void tw__loop_timer_arm(int fd, uint64_t *set_ns, uint64_t at_ns, uint64_t now_ns)
 {
-    enum { NS_PER_S = 1000000000 };
     if (at_ns <= now_ns && *set_ns <= now_ns)
         return;
     *set_ns = at_ns;
     struct itimerspec when = {.it_value = {0, 0}};
     if (at_ns != UINT64_MAX) {
-        when.it_value.tv_sec = (time_t)(at_ns / NS_PER_S);
-        when.it_value.tv_nsec = at_ns == 0 ? 1 : (long)(at_ns % NS_PER_S); /* zero in both would mean never */
+        when.it_value.tv_sec = (time_t)(at_ns / TW__NS_PER_S);
+        when.it_value.tv_nsec =
+            at_ns == 0 ? 1 : (long)(at_ns % TW__NS_PER_S); /* zero in both would mean never */
     }
     timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
 }

@@ -37,15 +37,16 @@
 #include "internal.h"
 
 #include <base/saturate.h>
+#include <base/time.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-static const uint64_t tick_min_ns = 1000, tick_max_ns = UINT64_C(3600000000000);
+static const uint64_t loop_tick_min_ns = 1000, loop_tick_max_ns = UINT64_C(3600000000000);
 /* The budget: a million timers due at once cost 39 ns each with 256 in a turn of epoll, 31 ns with 4,096, 90 ns
  * with 16. With callbacks of a microsecond 256 keep other events waiting for a quarter of a millisecond. */
-enum { NS_PER_S = 1000000000, TICK_NS = 1000000, BUDGET = 256 };
+enum { TICK_NS = 1000000, BUDGET = 256 };
 /* The farthest that a driver is told: within an int of milliseconds, exact in a double of seconds. */
 static const uint64_t day_ns = UINT64_C(86400000000000);
 
@@ -79,7 +80,7 @@ int tw_loop_check(const struct tw_loop_options *options, char *message, size_t s
     TW_ASSERT(options != NULL);
     TW_ASSERT(message != NULL || size == 0);
     uint64_t tick_ns = options->tick_ns;
-    if (tick_ns != 0 && (tick_ns < tick_min_ns || tick_ns > tick_max_ns)) {
+    if (tick_ns != 0 && (tick_ns < loop_tick_min_ns || tick_ns > loop_tick_max_ns)) {
         snprintf(message, size,
                  "tick_ns is %" PRIu64 ": expected 1,000 to 3,600,000,000,000, or 0 for a millisecond",
                  tick_ns);
@@ -101,7 +102,7 @@ uint64_t tw_loop_now(const struct tw_loop *loop)
     if (loop->driver.now != NULL)
         return loop->driver.now(loop->driver_arg);
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * TW__NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 uint64_t tw_loop_tick(const struct tw_loop *loop, uint64_t at_ns)
@@ -248,7 +249,7 @@ static void catch_up(struct tw_loop *loop)
         tw_wheel_poll(loop->wheel, tick);
 }
 
-static int file(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns, file_fn *into)
+static int file_timer(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns, file_fn *into)
 {
     may_change(loop);
     uint64_t tick = tw_loop_tick(loop, at_ns), old = tw_timer_deadline(timer);
@@ -272,24 +273,24 @@ static int file(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns, fi
 
 int tw_loop_add_at(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns)
 {
-    return TW__LOOP_AUDITED(loop, file(loop, timer, at_ns, tw_wheel_add_at));
+    return TW__LOOP_AUDITED(loop, file_timer(loop, timer, at_ns, tw_wheel_add_at));
 }
 
 int tw_loop_add_in(struct tw_loop *loop, struct tw_timer *timer, uint64_t ns)
 {
-    return TW__LOOP_AUDITED(loop,
-                            file(loop, timer, tw__add_saturating(tw_loop_now(loop), ns), tw_wheel_add_at));
+    return TW__LOOP_AUDITED(
+        loop, file_timer(loop, timer, tw__add_saturating(tw_loop_now(loop), ns), tw_wheel_add_at));
 }
 
 int tw_loop_move_at(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns)
 {
-    return TW__LOOP_AUDITED(loop, file(loop, timer, at_ns, tw_wheel_move_at));
+    return TW__LOOP_AUDITED(loop, file_timer(loop, timer, at_ns, tw_wheel_move_at));
 }
 
 int tw_loop_move_in(struct tw_loop *loop, struct tw_timer *timer, uint64_t ns)
 {
-    return TW__LOOP_AUDITED(loop,
-                            file(loop, timer, tw__add_saturating(tw_loop_now(loop), ns), tw_wheel_move_at));
+    return TW__LOOP_AUDITED(
+        loop, file_timer(loop, timer, tw__add_saturating(tw_loop_now(loop), ns), tw_wheel_move_at));
 }
 
 static bool cancel(struct tw_loop *loop, struct tw_timer *timer)

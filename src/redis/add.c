@@ -27,7 +27,7 @@ static struct {
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
 /* TW.ADD, read. */
-struct add {
+struct request {
     RedisModuleString *schedule, *target, *id;
     uint64_t now_ms, due, every, times;
     bool absolute, new_id;
@@ -41,7 +41,7 @@ struct add {
 /* Options that were given already, so that none is given twice. */
 enum option { CONDITION = 1, EVERY = 2, TIMES = 4, KIND = 8, MAXLEN = 16, LATE = 32 };
 
-static bool read_late(RedisModuleCtx *ctx, struct add *add, RedisModuleString **argv, int argc, int *at)
+static bool read_late(RedisModuleCtx *ctx, struct request *add, RedisModuleString **argv, int argc, int *at)
 {
     if (*at + 1 >= argc) {
         RedisModule_ReplyWithError(ctx, "ERR LATE has no policy: expected FIRE, DROP ms or COALESCE");
@@ -92,7 +92,7 @@ static enum option option_of(RedisModuleString *argument, enum tw__redis_conditi
 }
 
 /* Reads the option at argv[*at], and its values. */
-static bool read_option(RedisModuleCtx *ctx, struct add *add, RedisModuleString **argv, int argc, int *at,
+static bool read_option(RedisModuleCtx *ctx, struct request *add, RedisModuleString **argv, int argc, int *at,
                         unsigned *seen)
 {
     enum option option = option_of(argv[*at], &add->condition);
@@ -124,7 +124,7 @@ static bool read_option(RedisModuleCtx *ctx, struct add *add, RedisModuleString 
     }
 }
 
-static bool options_agree(RedisModuleCtx *ctx, struct add *add, unsigned seen)
+static bool options_agree(RedisModuleCtx *ctx, struct request *add, unsigned seen)
 {
     const char *error = NULL;
     if ((seen & TIMES) && !(seen & EVERY))
@@ -136,7 +136,7 @@ static bool options_agree(RedisModuleCtx *ctx, struct add *add, unsigned seen)
     return error == NULL;
 }
 
-static bool read_payload(RedisModuleCtx *ctx, struct add *add, RedisModuleString **argv, int argc)
+static bool read_payload(RedisModuleCtx *ctx, struct request *add, RedisModuleString **argv, int argc)
 {
     add->payload = argv;
     add->payload_count = argc;
@@ -166,7 +166,7 @@ static bool read_payload(RedisModuleCtx *ctx, struct add *add, RedisModuleString
 
 /* Whether each form of delivery can carry the task, the dead letter too. An acknowledged task is not refused:
  * deliver.c knows how to deal with it. */
-static bool size_fits(RedisModuleCtx *ctx, const struct add *add)
+static bool size_fits(RedisModuleCtx *ctx, const struct request *add)
 {
     char error[ERROR_MAX];
     uint64_t bytes = tw__redis_string_bytes(add->id).size + add->plan.target.size;
@@ -181,7 +181,7 @@ static bool size_fits(RedisModuleCtx *ctx, const struct add *add)
     return false;
 }
 
-static bool read_add(RedisModuleCtx *ctx, struct add *add, RedisModuleString **argv, int argc)
+static bool read_add(RedisModuleCtx *ctx, struct request *add, RedisModuleString **argv, int argc)
 {
     unsigned seen = 0;
     memset(add, 0, sizeof *add);
@@ -235,7 +235,7 @@ static RedisModuleString *make_id(const struct tw__redis_schedule *schedule, uin
     }
 }
 
-static struct tw__redis_task *make_task(const struct add *add, struct tw__redis_bytes id)
+static struct tw__redis_task *make_task(const struct request *add, struct tw__redis_bytes id)
 {
     struct tw__redis_task_plan plan = {
         .id = id,
@@ -250,7 +250,7 @@ static struct tw__redis_task *make_task(const struct add *add, struct tw__redis_
 }
 
 /* Replicates TW.ADD as it came, but for the id, the time and the condition. */
-static void replicate_add(RedisModuleCtx *ctx, const struct add *add, RedisModuleString **argv, int argc)
+static void replicate_add(RedisModuleCtx *ctx, const struct request *add, RedisModuleString **argv, int argc)
 {
     if (add->absolute && !add->new_id && add->condition_at == 0) {
         RedisModule_ReplicateVerbatim(ctx);
@@ -273,8 +273,8 @@ static void replicate_add(RedisModuleCtx *ctx, const struct add *add, RedisModul
         RedisModule_Free(vector);
 }
 
-static void put(RedisModuleCtx *ctx, struct add *add, RedisModuleKey *key, struct tw__redis_schedule *schedule,
-                struct tw__redis_task *old, uint64_t hash)
+static void file_new(RedisModuleCtx *ctx, struct request *add, RedisModuleKey *key,
+                     struct tw__redis_schedule *schedule, struct tw__redis_task *old, uint64_t hash)
 {
     bool is_new = schedule == NULL;
     if (is_new)
@@ -290,7 +290,7 @@ static void put(RedisModuleCtx *ctx, struct add *add, RedisModuleKey *key, struc
 
 int tw__redis_add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct add add;
+    struct request add;
     RedisModuleKey *key;
     struct tw__redis_schedule *schedule;
     if (argc < 8)
@@ -308,7 +308,7 @@ int tw__redis_add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     struct tw__redis_bytes id = tw__redis_string_bytes(add.id);
     struct tw__redis_task *old = schedule == NULL ? NULL : tw__redis_schedule_find(schedule, hash, id);
     if (tw__redis_condition_allows(add.condition, old, add.due)) {
-        put(ctx, &add, key, schedule, old, hash);
+        file_new(ctx, &add, key, schedule, old, hash);
         RedisModule_CloseKey(key);
         replicate_add(ctx, &add, argv, argc);
         tw__redis_keys_changed(ctx, add.schedule, "tw.add");

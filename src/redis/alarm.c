@@ -34,14 +34,14 @@ static struct {
     int pipe[2]; /* there is a byte in it: while the event loop watches it, it calls on_round() in each round */
 } timer = {.pipe = {-1, -1}};
 
-static void on_timer(RedisModuleCtx *ctx, void *data)
+static void on_alarm(RedisModuleCtx *ctx, void *data)
 {
     (void)data;
     timer.set = false;
     timer.ring(ctx);
 }
 
-static void stop(void)
+static void disarm(void)
 {
     if (timer.set)
         RedisModule_StopTimer(timer.ctx, timer.id, NULL);
@@ -55,8 +55,8 @@ void tw__redis_alarm_at(uint64_t ms)
     uint64_t now_ms = tw__redis_now_ms(), wait_ms = ms > now_ms ? ms - now_ms : 0;
     if (wait_ms > SLEEP_MAX_MS)
         wait_ms = SLEEP_MAX_MS;
-    stop();
-    timer.id = RedisModule_CreateTimer(timer.ctx, (mstime_t)wait_ms, on_timer, NULL);
+    disarm();
+    timer.id = RedisModule_CreateTimer(timer.ctx, (mstime_t)wait_ms, on_alarm, NULL);
     timer.set = true;
     timer.ms = now_ms + wait_ms;
 }
@@ -110,7 +110,7 @@ void tw__redis_alarm_renew(uint64_t now_ms, bool clock_set)
         return;
     /* The server's timers sleep by the monotonic clock and are due by the wall clock: after a step either way
      * ours would come too late. */
-    stop();
+    disarm();
     tw__redis_alarm_at(now_ms);
 }
 
@@ -118,7 +118,7 @@ void tw__redis_alarm_pause(bool pause)
 {
     timer.paused = pause;
     if (pause)
-        stop();
+        disarm();
 }
 
 void tw__redis_alarm_start(RedisModuleCtx *ctx, tw__redis_alarm_fn *ring)

@@ -53,7 +53,7 @@ static uint64_t where(const struct aof_reader *from)
     return from->read - (uint64_t)(from->end - from->at);
 }
 
-static bool take(struct aof_reader *from, char expected)
+static bool take_byte(struct aof_reader *from, char expected)
 {
     return more(from) && *from->at++ == expected;
 }
@@ -62,14 +62,14 @@ static bool take(struct aof_reader *from, char expected)
 static bool read_header(struct aof_reader *from, char letter, uint64_t *number)
 {
     *number = 0;
-    if (!take(from, letter) || !more(from) || *from->at == '\r')
+    if (!take_byte(from, letter) || !more(from) || *from->at == '\r')
         return false;
     for (int digits = 0; more(from) && *from->at >= '0' && *from->at <= '9' && digits < 18; digits++)
         *number = *number * 10 + (uint64_t)(*from->at++ - '0');
-    return take(from, '\r') && take(from, '\n');
+    return take_byte(from, '\r') && take_byte(from, '\n');
 }
 
-static bool skip(struct aof_reader *from, uint64_t size)
+static bool skip_bytes(struct aof_reader *from, uint64_t size)
 {
     while (size > 0 && more(from)) {
         uint64_t there = (uint64_t)(from->end - from->at), part = size < there ? size : there;
@@ -86,7 +86,7 @@ static bool read_argument(struct aof_reader *from, struct name *name)
         return false;
     while (kept < name->size && kept < sizeof name->first && more(from))
         name->first[kept++] = *from->at++;
-    return skip(from, name->size - kept) && take(from, '\r') && take(from, '\n');
+    return skip_bytes(from, name->size - kept) && take_byte(from, '\r') && take_byte(from, '\n');
 }
 
 static bool read_command(struct aof_reader *from, struct name *name)

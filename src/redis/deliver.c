@@ -265,7 +265,7 @@ static enum tw__redis_defer decide(struct tw__redis_delivery *delivery)
 /* ---- delivery -------------------------------------------------------------------------------------------- */
 
 /* The schedule joins the batch. False: it is not a key's value any more. */
-static bool join(struct tw__redis_delivery *delivery)
+static bool join_held(struct tw__redis_delivery *delivery)
 {
     if (delivery->schedule->in_batch)
         return true;
@@ -287,7 +287,7 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
     }
     tw__redis_delivery_init(&delivery, batch, task, now_ms);
     RedisModule_SelectDb(batch->ctx, delivery.schedule->db);
-    if (!join(&delivery) || drop_late(&delivery))
+    if (!join_held(&delivery) || drop_late(&delivery))
         return TW__REDIS_DEFER_NONE;
     if (tw__redis_letter_is_too_big(&delivery)) {
         tw__redis_letter_too_big_error(&delivery); /* the size is known, so there is no first try */

@@ -84,7 +84,7 @@ static bool is_allowed(const struct drain *drain, struct tw__redis_task **task, 
 /* ---- deliveries ------------------------------------------------------------------------------------------ */
 
 /* How it goes on. */
-enum step { NEXT, STOP, FORBIDDEN };
+enum drain_step { NEXT, STOP, FORBIDDEN };
 
 static void look_at_clock(struct drain *drain, bool big)
 {
@@ -93,7 +93,7 @@ static void look_at_clock(struct drain *drain, bool big)
 }
 
 /* Delivers a task, if its target takes it. */
-static enum step drain_task(struct drain *drain, struct tw__redis_delivery *delivery)
+static enum drain_step drain_task(struct drain *drain, struct tw__redis_delivery *delivery)
 {
     if (tw__redis_place_is_blocked(tw__redis_shared.schedules, delivery->task) ||
         tw__redis_route_refused(delivery->route, drain->series))
@@ -115,9 +115,10 @@ static enum step drain_task(struct drain *drain, struct tw__redis_delivery *deli
 
 /* Delivers these tasks in turn. One that is too big stays until it is due, and nothing waits behind it, as it
  * will never be delivered. */
-static enum step drain_tasks(struct drain *drain, struct tw__redis_task **task, uint64_t count, uint64_t now_ms)
+static enum drain_step drain_tasks(struct drain *drain, struct tw__redis_task **task, uint64_t count,
+                                   uint64_t now_ms)
 {
-    enum step step = NEXT;
+    enum drain_step step = NEXT;
     for (uint64_t i = 0; i < count && step == NEXT && drain->delivered < drain->limit && !drain->over; i++) {
         struct tw__redis_delivery delivery;
         bool big = tw__redis_shared.schedules->memory.usable(task[i]) > DRAIN_BIG;
@@ -132,7 +133,7 @@ static enum step drain_tasks(struct drain *drain, struct tw__redis_task **task, 
 
 /* Delivers of the `want` tasks that are due first, without held tasks and tasks refused in this series. *found:
  * how many there were. */
-static enum step drain_first(struct drain *drain, uint64_t want, uint64_t *found)
+static enum drain_step drain_first(struct drain *drain, uint64_t want, uint64_t *found)
 {
     uint64_t now_ms = tw__redis_now_ms();
     struct tw__redis_wanted wanted = {.to = UINT64_MAX, .drain = drain->series};
@@ -140,7 +141,8 @@ static enum step drain_first(struct drain *drain, uint64_t want, uint64_t *found
     *found = tw__redis_look_wanted(drain->schedule, &wanted, now_ms, want, task);
     if (drain->until_us == 0)
         drain->until_us = RedisModule_MonotonicMicroseconds() + DRAIN_US;
-    enum step step = is_allowed(drain, task, *found) ? drain_tasks(drain, task, *found, now_ms) : FORBIDDEN;
+    enum drain_step step =
+        is_allowed(drain, task, *found) ? drain_tasks(drain, task, *found, now_ms) : FORBIDDEN;
     RedisModule_Free(task);
     return step;
 }
@@ -150,7 +152,7 @@ static enum step drain_first(struct drain *drain, uint64_t want, uint64_t *found
 static enum tw__redis_drained drain_some(struct drain *drain)
 {
     struct tw__redis_schedule *schedule = drain->schedule;
-    enum step step = NEXT;
+    enum drain_step step = NEXT;
     uint64_t count = tw__redis_table_count(&schedule->tasks),
              want = drain->limit < count ? drain->limit : count, found = want;
     while (schedule->held < count && found == want && drain->delivered == 0 && !drain->over) {

@@ -24,7 +24,7 @@ static struct {
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
 /* The schedule that is the value of a key; NULL: there is none. False: the key has another type. */
-static bool look(RedisModuleKey *key, struct tw__redis_schedule **schedule)
+static bool look_up(RedisModuleKey *key, struct tw__redis_schedule **schedule)
 {
     *schedule = NULL;
     if (key == NULL || RedisModule_KeyType(key) == REDISMODULE_KEYTYPE_EMPTY)
@@ -39,7 +39,7 @@ bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw
 {
     tw__redis_batch_settle();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
-    bool found = look(key, schedule);
+    bool found = look_up(key, schedule);
     if (key != NULL)
         RedisModule_CloseKey(key);
     if (!found)
@@ -61,7 +61,7 @@ bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModu
     }
     tw__redis_batch_settle();
     *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    if (look(*key, schedule)) {
+    if (look_up(*key, schedule)) {
         tw__redis_shared.schedules->recent = *schedule;
         return true;
     }
@@ -86,7 +86,7 @@ bool tw__redis_keys_has(RedisModuleCtx *ctx, const struct tw__redis_schedule *sc
 {
     struct tw__redis_schedule *found;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, schedule->name, REDISMODULE_READ | REDISMODULE_WRITE);
-    bool same = look(key, &found) && found == schedule;
+    bool same = look_up(key, &found) && found == schedule;
     RedisModule_CloseKey(key);
     return same;
 }
@@ -117,7 +117,7 @@ void tw__redis_keys_renamed(RedisModuleCtx *ctx, RedisModuleString *name)
     struct tw__redis_schedule *schedule;
     tw__redis_batch_settle();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_OPEN_KEY_NOTOUCH);
-    if (look(key, &schedule) && schedule != NULL) {
+    if (look_up(key, &schedule) && schedule != NULL) {
         tw__redis_keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
         tw__redis_schedule_attach(schedule);
         tw__redis_alarm_next();
@@ -166,7 +166,7 @@ void tw__redis_keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name
     if (tw__redis_shared.schedules->empty == 0)
         return;
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    bool empty = look(key, &schedule) && schedule != NULL && tw__redis_table_count(&schedule->tasks) == 0;
+    bool empty = look_up(key, &schedule) && schedule != NULL && tw__redis_table_count(&schedule->tasks) == 0;
     if (empty)
         RedisModule_DeleteKey(key);
     RedisModule_CloseKey(key);

@@ -33,7 +33,7 @@
 #include "tick.h"
 
 /* As MODULE LIST has it: 10203 is 1.2.3. */
-enum { VERSION = TW_VERSION_MAJOR * 10000 + TW_VERSION_MINOR * 100 + TW_VERSION_PATCH };
+enum { MODULE_VERSION = TW_VERSION_MAJOR * 10000 + TW_VERSION_MINOR * 100 + TW_VERSION_PATCH };
 
 static void forget_string(void *string)
 {
@@ -83,7 +83,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    if (RedisModule_Init(ctx, "tickwheel", VERSION, REDISMODULE_APIVER_1) == REDISMODULE_ERR)
+    if (RedisModule_Init(ctx, "tickwheel", MODULE_VERSION, REDISMODULE_APIVER_1) == REDISMODULE_ERR)
         return REDISMODULE_ERR;
     if (!server_is_new_enough()) {
         RedisModule_Log(ctx, "warning", "tickwheel needs Redis 7.0 or Valkey 7.2, or later");

@@ -105,7 +105,7 @@ static void give_another_try(uint64_t monotonic_ms)
 }
 
 /* Takes what is due off the wheel, though it may not be delivered. Returns whether there is more. */
-static bool collect(uint64_t now_ms)
+static bool take_off_the_wheel(uint64_t now_ms)
 {
     uint32_t budget = COLLECT_TASKS;
     struct tw__redis_task *task;
@@ -193,9 +193,9 @@ static enum tw__redis_defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, ui
 }
 
 /* Collects the due tasks, which cannot be delivered now. Returns when the next tick has to come. */
-static uint64_t put_off(uint64_t now_ms, enum tw__redis_defer why)
+static uint64_t postpone(uint64_t now_ms, enum tw__redis_defer why)
 {
-    bool more = collect(now_ms);
+    bool more = take_off_the_wheel(now_ms);
     if (!tw__redis_place_any_waiting(tw__redis_shared.schedules))
         return more ? now_ms : TW_NEVER;
     tw__redis_shared.counts.deferred[why]++;
@@ -211,7 +211,7 @@ static void tick(RedisModuleCtx *ctx)
     give_another_try(started_us / 1000);
     enum tw__redis_defer why = deliver_due(ctx, now_ms, started_us, &next);
     if (why != TW__REDIS_DEFER_NONE)
-        next = put_off(now_ms, why);
+        next = postpone(now_ms, why);
     other = tw__redis_alarm_work(now_ms);
     if (other < next)
         next = other;

@@ -79,8 +79,8 @@ static void coalesce(struct tw__sched_shard *shard, const struct tw__sched_task 
 }
 
 /* A call that comes a period or more late is not made: files the task for the next period ahead. */
-static bool skip(struct tw__sched_shard *shard, struct tw__sched_task *task,
-                 const struct tw__sched_details *details, uint64_t now_ns)
+static bool skip_periods(struct tw__sched_shard *shard, struct tw__sched_task *task,
+                         const struct tw__sched_details *details, uint64_t now_ns)
 {
     uint64_t missed = periods_late(shard, task, details, now_ns);
     if (missed == 0)
@@ -97,7 +97,7 @@ static bool put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, 
     if (details == NULL || details->period_ns == 0)
         return false;
     if (details->policy == TW_MISSED_SKIP)
-        return skip(shard, task, details, now_ns);
+        return skip_periods(shard, task, details, now_ns);
     if (details->policy == TW_MISSED_COALESCE)
         coalesce(shard, task, details, now_ns);
     return false;

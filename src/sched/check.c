@@ -35,7 +35,7 @@ static struct census count_states(const struct tw__sched_shard *shard)
 }
 
 /* Whether the links of a list agree; counts them. */
-static bool links_agree(const struct tw__link *list, uint64_t *count)
+static bool is_linked(const struct tw__link *list, uint64_t *count)
 {
     const struct tw__link *link = list;
     for (; link->next != NULL && link->next->prev == link; link = link->next) {
@@ -59,7 +59,7 @@ static bool ready_agrees(const struct tw__sched_shard *shard, uint64_t ready)
     const struct tw__link *lists[] = {&shard->ready, &shard->sent, &shard->aside};
     uint64_t count = 0;
     for (int i = 0; i < 3; i++)
-        if (!links_agree(lists[i], &count) || !all_ready(lists[i]))
+        if (!is_linked(lists[i], &count) || !all_ready(lists[i]))
             return false;
     return count == ready;
 }
@@ -67,7 +67,7 @@ static bool ready_agrees(const struct tw__sched_shard *shard, uint64_t ready)
 static bool busy_agrees(const struct tw__sched_shard *shard, uint64_t running)
 {
     uint64_t count = 0;
-    if (!links_agree(&shard->busy, &count))
+    if (!is_linked(&shard->busy, &count))
         return false;
     for (struct tw__link *at = shard->busy.next; at != &shard->busy; at = at->next)
         if (tw__sched_call_linked(at)->task->state != TW__SCHED_RUNNING)

@@ -11,14 +11,13 @@
  */
 #include "clock.h"
 
+#include <base/time.h>
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { NS_PER_S = 1000000000 };
 
 static clockid_t clock_of(const struct tw_sched *sched)
 {
@@ -31,7 +30,7 @@ uint64_t tw__sched_clock_read(const struct tw_sched *sched)
     if (sched->options.clock == TW_SCHED_VIRTUAL)
         return atomic_load_explicit(&sched->virtual_ns, memory_order_relaxed);
     clock_gettime(clock_of(sched), &now);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * TW__NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 uint64_t tw__sched_tick_due(const struct tw_sched *sched, uint64_t due_ns)
@@ -97,8 +96,8 @@ static void set_timer(const struct tw_sched *sched, uint64_t at_ns)
 {
     struct itimerspec when = {.it_value = {0, 0}};
     if (at_ns < (uint64_t)INT64_MAX) {
-        when.it_value.tv_sec = (time_t)(at_ns / NS_PER_S);
-        when.it_value.tv_nsec = (long)(at_ns % NS_PER_S);
+        when.it_value.tv_sec = (time_t)(at_ns / TW__NS_PER_S);
+        when.it_value.tv_nsec = (long)(at_ns % TW__NS_PER_S);
     }
     timerfd_settime(sched->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }

@@ -93,7 +93,7 @@ static void count_repeating(struct forecast *forecast, const struct tw__sched_ta
 }
 
 /* Returns whether there has been enough work under this hold. */
-static bool count_task(struct forecast *forecast, const struct tw__sched_task *task)
+static bool count_calls(struct forecast *forecast, const struct tw__sched_task *task)
 {
     const struct tw__sched_details *details = tw__sched_task_details(task);
     forecast->work++;
@@ -110,14 +110,14 @@ static bool count_task(struct forecast *forecast, const struct tw__sched_task *t
 
 static int visit_timer(void *arg, struct tw_timer *timer)
 {
-    return count_task(arg, (const struct tw__sched_task *)(const void *)timer);
+    return count_calls(arg, (const struct tw__sched_task *)(const void *)timer);
 }
 
 /* False: there is too much. */
 static bool count_list(struct forecast *forecast, const struct tw__link *head)
 {
     for (struct tw__link *at = head->next; at != head; at = at->next)
-        if (count_task(forecast, tw__sched_task_linked(at)))
+        if (count_calls(forecast, tw__sched_task_linked(at)))
             return false;
     return true;
 }
@@ -126,7 +126,7 @@ static bool count_busy(struct forecast *forecast, const struct tw__link *head)
 {
     bool enough = false;
     for (struct tw__link *at = head->next; at != head && !enough; at = at->next)
-        enough = count_task(forecast, tw__sched_call_linked(at)->task);
+        enough = count_calls(forecast, tw__sched_call_linked(at)->task);
     return !enough;
 }
 
@@ -150,7 +150,7 @@ static bool count_slice(struct forecast *forecast, struct tw__sched_shard *shard
     forecast->work = 0;
     forecast->most = SLICE;
     while (*index < made)
-        if (count_task(forecast, tw__sched_task_at(shard, (*index)++)))
+        if (count_calls(forecast, tw__sched_task_at(shard, (*index)++)))
             return true;
     return false;
 }

@@ -49,7 +49,7 @@ static void push_free(struct tw__sched_shard *shard, struct tw__sched_task *task
 enum { CHUNK_BYTES = TW__SCHED_CHUNK * sizeof(struct tw__sched_task) + TW__SCHED_LINE };
 
 /* A chunk begins on a cache line; the bytes before say how far the block begins before it. */
-static bool add_chunk(struct tw__sched_shard *shard)
+static bool grow_pool(struct tw__sched_shard *shard)
 {
     if (shard->chunk_count == 1u << (TW__SCHED_INDEX_BITS - TW__SCHED_CHUNK_SHIFT) || !widen_table(shard))
         return false;
@@ -77,7 +77,7 @@ bool tw__sched_tasks_reserve(struct tw__sched_shard *shard, uint64_t n)
     if (n > shard->room && n - shard->room > most - made)
         return false;
     while (shard->room < n)
-        if (!add_chunk(shard))
+        if (!grow_pool(shard))
             return false;
     return true;
 }
@@ -87,7 +87,7 @@ struct tw__sched_task *tw__sched_task_take(struct tw__sched_shard *shard)
     TW_ASSERT(tw__sched_locked(shard));
     if (shard->free == TW__SCHED_NONE)
         tw__sched_loose_settle(shard);
-    if (shard->free == TW__SCHED_NONE && !add_chunk(shard))
+    if (shard->free == TW__SCHED_NONE && !grow_pool(shard))
         return NULL;
     struct tw__sched_task *task = tw__sched_task_at(shard, shard->free);
     shard->free = task->next_free;

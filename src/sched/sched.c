@@ -78,7 +78,7 @@ int tw_sched_check(const struct tw_sched_options *options, char *message, size_t
     return options->geometry == NULL ? 0 : tw_geometry_check(options->geometry, message, size);
 }
 
-static void take_options(struct tw_sched *sched, const struct tw_sched_options *given)
+static void keep_options(struct tw_sched *sched, const struct tw_sched_options *given)
 {
     struct tw_sched_options *options = &sched->options;
     *options = *given;
@@ -169,7 +169,7 @@ static struct tw_sched *allocate(const struct tw_sched_options *options)
     sched->block_size = size;
     sched->shard = (struct tw__sched_shard *)(void *)(at + head);
     sched->workers = (pthread_t *)(void *)(at + head + all);
-    take_options(sched, options);
+    keep_options(sched, options);
     sched->options.memory = memory;
     atomic_store(&sched->memory, size);
     return sched;

@@ -125,7 +125,7 @@ struct output {
     void *arg;
 };
 
-__attribute__((format(printf, 2, 3))) static void put(const struct output *out, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void put_text(const struct output *out, const char *format, ...)
 {
     char text[256];
     va_list words;
@@ -138,21 +138,21 @@ __attribute__((format(printf, 2, 3))) static void put(const struct output *out, 
 static void put_value(const struct output *out, const char *name, const char *kind, const char *help,
                       uint64_t value)
 {
-    put(out, "# HELP tickwheel_%s %s\n# TYPE tickwheel_%s %s\n", name, help, name, kind);
-    put(out, "tickwheel_%s %" PRIu64 "\n", name, value);
+    put_text(out, "# HELP tickwheel_%s %s\n# TYPE tickwheel_%s %s\n", name, help, name, kind);
+    put_text(out, "tickwheel_%s %" PRIu64 "\n", name, value);
 }
 
 static void put_lateness(const struct output *out, const struct tw_sched *sched, uint64_t fired)
 {
     static const double shares[] = {0.5, 0.9, 0.99, 0.999};
-    put(out, "# HELP tickwheel_lateness_seconds From the due time to the start of the callback.\n"
-             "# TYPE tickwheel_lateness_seconds summary\n");
+    put_text(out, "# HELP tickwheel_lateness_seconds From the due time to the start of the callback.\n"
+                  "# TYPE tickwheel_lateness_seconds summary\n");
     uint64_t late[TW__HISTOGRAM_BUCKETS];
     histogram(sched, late);
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
-        put(out, "tickwheel_lateness_seconds{quantile=\"%g\"} %.9f\n", shares[i],
-            (double)tw__histogram_percentile(late, shares[i], UINT64_MAX) / 1e9);
-    put(out, "tickwheel_lateness_seconds_count %" PRIu64 "\n", fired);
+        put_text(out, "tickwheel_lateness_seconds{quantile=\"%g\"} %.9f\n", shares[i],
+                 (double)tw__histogram_percentile(late, shares[i], UINT64_MAX) / 1e9);
+    put_text(out, "tickwheel_lateness_seconds_count %" PRIu64 "\n", fired);
 }
 
 void tw_sched_prometheus(const struct tw_sched *sched, tw_emit_fn *emit, void *arg)

@@ -85,7 +85,7 @@ const struct tw__sched_cell *tw__sched_probe_next(struct tw__sched_probe *probe)
 
 /* ---- one segment ----------------------------------------------------------------------------------------- */
 
-static void put(struct tw__sched_segment *segment, const struct tw__sched_cell *cell)
+static void put_cell(struct tw__sched_segment *segment, const struct tw__sched_cell *cell)
 {
     uint32_t at = home_of(cell->tag);
     while (segment->cell[at].details != NULL)
@@ -101,7 +101,7 @@ static bool may_fill(const struct tw__sched_segment *segment, uint32_t hole, uin
     return ((at - home) & (SEGMENT - 1)) >= ((at - hole) & (SEGMENT - 1));
 }
 
-static void take_out(struct tw__sched_segment *segment, uint32_t hole)
+static void take_cell(struct tw__sched_segment *segment, uint32_t hole)
 {
     for (uint32_t at = after(hole); segment->cell[at].details != NULL; at = after(at)) {
         if (!may_fill(segment, hole, at))
@@ -159,18 +159,18 @@ static bool double_directory(struct tw__sched_shard *shard)
 }
 
 /* Moves what has the next bit set. What shifts back into a cell that was just left is looked at in its turn. */
-static void divide(struct tw__sched_segment *from, struct tw__sched_segment *to)
+static void divide_segment(struct tw__sched_segment *from, struct tw__sched_segment *to)
 {
     uint32_t bit = UINT32_C(1) << (32 - to->depth);
     for (uint32_t at = 0; at < SEGMENT; at++)
         while (from->cell[at].details != NULL && (from->cell[at].tag & bit) != 0) {
-            put(to, &from->cell[at]);
-            take_out(from, at);
+            put_cell(to, &from->cell[at]);
+            take_cell(from, at);
         }
 }
 
 /* Splits the segment of a tag. False: no memory, or no bit to split by. */
-static bool split(struct tw__sched_shard *shard, uint32_t tag)
+static bool split_segment(struct tw__sched_shard *shard, uint32_t tag)
 {
     struct tw__sched_table *table = &shard->table;
     struct tw__sched_segment *from = segment_of(table, tag);
@@ -180,7 +180,7 @@ static bool split(struct tw__sched_shard *shard, uint32_t tag)
     if (to == NULL)
         return false;
     from->depth++;
-    divide(from, to);
+    divide_segment(from, to);
     uint32_t named = UINT32_C(1) << (table->depth - to->depth); /* entries of each half */
     uint32_t first = (prefix(tag, to->depth) | 1) * named;
     for (uint32_t i = 0; i < named; i++)
@@ -196,12 +196,12 @@ bool tw__sched_table_add(struct tw__sched_shard *shard, const struct tw__sched_c
     struct tw__sched_table *table = &shard->table;
     if (table->directory == NULL && !begin(shard))
         return false;
-    while (segment_of(table, cell->tag)->used >= SPLIT_AT && split(shard, cell->tag))
+    while (segment_of(table, cell->tag)->used >= SPLIT_AT && split_segment(shard, cell->tag))
         ;
     struct tw__sched_segment *segment = segment_of(table, cell->tag);
     if (segment->used == SEGMENT - 1)
         return false;
-    put(segment, cell);
+    put_cell(segment, cell);
     return true;
 }
 
@@ -213,7 +213,7 @@ void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag,
     uint32_t at = home_of(tag);
     while (segment->cell[at].details != details)
         at = after(at);
-    take_out(segment, at);
+    take_cell(segment, at);
 }
 
 void tw__sched_table_end(struct tw__sched_shard *shard)

@@ -95,7 +95,7 @@ static int add_to(struct tw__sched_shard *shard, const struct addition *addition
 
 /* Adds to this thread's shard; one that has no memory passes the task on to the others, where some may be
  * reserved. */
-static int add(struct tw_sched *sched, const struct addition *addition)
+static int add_task(struct tw_sched *sched, const struct addition *addition)
 {
     int error = tw__sched_ready(sched);
     if (error != 0)
@@ -112,7 +112,7 @@ int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *a
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(fn != NULL);
-    return add(sched, &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .id = id});
+    return add_task(sched, &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .id = id});
 }
 
 int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id)
@@ -150,7 +150,8 @@ int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task
     if (error != 0)
         return error;
     uint64_t due_ns = tw__sched_every_first(sched, every);
-    return add(sched, &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .every = every, .id = id});
+    return add_task(sched,
+                    &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .every = every, .id = id});
 }
 
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n)

@@ -10,7 +10,7 @@
 #include "text.h"
 #include "window.h"
 
-enum { LINE = 64 }; /* slots start on a cache line */
+enum { SLOT_ALIGNMENT = 64 }; /* slots start on a cache line */
 
 /* ---- presets ------------------------------------------------------------------------------------------- */
 
@@ -176,7 +176,7 @@ size_t tw__wheel_ring_size(uint32_t level, uint32_t slots, bool bounded)
     uint32_t words = words_for(slots), bounds = bounded ? slots : 0;
     return round_up(((size_t)slots << stride_of(level)) +
                         ((size_t)words + words_for(words) + bounds) * sizeof(uint64_t),
-                    LINE);
+                    SLOT_ALIGNMENT);
 }
 
 /* Whether a slot of this level may hold timers of different ticks, so that a bound is remembered for it. */
@@ -193,14 +193,14 @@ static uint32_t room_for(const struct tw_geometry *g)
 
 static size_t header_size(uint32_t room)
 {
-    return round_up(sizeof(struct tw_wheel) + room * sizeof(struct tw__wheel_ring), LINE);
+    return round_up(sizeof(struct tw_wheel) + room * sizeof(struct tw__wheel_ring), SLOT_ALIGNMENT);
 }
 
 size_t tw_wheel_size(const struct tw_geometry *g)
 {
     if (tw_geometry_check(g, NULL, 0) != 0)
         return 0;
-    size_t size = LINE - 1 + header_size(room_for(g));
+    size_t size = SLOT_ALIGNMENT - 1 + header_size(room_for(g));
     for (uint32_t level = 0; level < g->levels; level++)
         size += tw__wheel_ring_size(level, g->level[level].slots, is_bounded(g, level));
     return size;
@@ -311,7 +311,7 @@ int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const stru
         return TW_EGEOMETRY;
     if (size < needed)
         return TW_ESIZE;
-    struct tw_wheel *w = (void *)round_up((uintptr_t)memory, LINE);
+    struct tw_wheel *w = (void *)round_up((uintptr_t)memory, SLOT_ALIGNMENT);
     char *at = (char *)w + header_size(room_for(g));
     memset(w, 0, sizeof *w);
     w->cur = now;

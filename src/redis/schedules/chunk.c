@@ -26,7 +26,7 @@
 #include "sums.h"
 #include "varint.h"
 
-enum { VERSION = 1 };
+enum { CHUNK_VERSION = 1 };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
@@ -109,7 +109,7 @@ bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_byt
         return false;
     chunks->schedules->chunks++;
     chunks->size = 0;
-    put_number(chunks, VERSION);
+    put_number(chunks, CHUNK_VERSION);
     while (chunks->at < chunks->count && chunks->at - first < TW__REDIS_CHUNK_TASKS &&
            chunks->size < TW__REDIS_CHUNK_BYTES) {
         const struct tw__redis_task *task = chunks->task[chunks->at++];
@@ -212,7 +212,7 @@ bool tw__redis_chunk_read(struct tw__redis_schedule *schedule, struct tw__redis_
 {
     struct reader reader = {
         .at = bytes.at, .end = bytes.at + bytes.size, .schedule = schedule, .now_ms = now_ms};
-    if (take_number(&reader, UINT64_MAX) != VERSION)
+    if (take_number(&reader, UINT64_MAX) != CHUNK_VERSION)
         return false;
     while (reader.at != NULL && reader.at < reader.end)
         take_task(&reader);

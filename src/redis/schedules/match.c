@@ -111,7 +111,7 @@ void tw__redis_pattern_read(struct tw__redis_pattern *pattern, struct tw__redis_
 /* ---- matching -------------------------------------------------------------------------------------------- */
 
 /* Moves the bits on for one byte. Returns whether any is left. */
-static bool step(const struct tw__redis_pattern *pattern, uint64_t *at, unsigned char byte)
+static bool step_along(const struct tw__redis_pattern *pattern, uint64_t *at, unsigned char byte)
 {
     uint64_t carry = 0, any = 0;
     for (uint32_t i = 0; i <= pattern->positions / 64; i++) {
@@ -130,7 +130,7 @@ bool tw__redis_pattern_matches(const struct tw__redis_pattern *pattern, struct t
     for (size_t i = 0; i < id.size; i++) {
         if (ends_with_star && bit_is_set(at, pattern->positions))
             return true;
-        if (!step(pattern, at, (unsigned char)id.at[i]))
+        if (!step_along(pattern, at, (unsigned char)id.at[i]))
             return false;
     }
     return bit_is_set(at, pattern->positions);

@@ -117,8 +117,8 @@ void tw__redis_place_file_overdue(struct tw__redis_schedules *schedules, struct 
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
-static void file(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
-                 uint64_t now_ms)
+static void file_task(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
+                      uint64_t now_ms)
 {
     TW_ASSERT(!tw__redis_task_filed(task));
     task->order = schedules->order++;
@@ -139,7 +139,7 @@ static void file(struct tw__redis_schedules *schedules, struct tw__redis_task *t
 void tw__redis_place_file(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
                           uint64_t now_ms)
 {
-    file(schedules, task, due_ms, now_ms);
+    file_task(schedules, task, due_ms, now_ms);
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
@@ -279,7 +279,7 @@ void tw__redis_place_refile(struct tw__redis_schedules *schedules, struct tw__re
         fits(tw_wheel_move_at(schedules->wheel, &task->timer, due_ms));
     } else {
         tw__redis_place_unfile(schedules, task);
-        file(schedules, task, due_ms, now_ms);
+        file_task(schedules, task, due_ms, now_ms);
     }
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
