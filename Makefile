@@ -10,7 +10,8 @@ PORT ?= 7379
 REDISMODULE_DIR ?= build/redismodule
 export JOBS PREFIX DESTDIR REDISMODULE_DIR
 
-# After a target that needs root: what it has made in build/ belongs to whoever the tree belongs to, who will build again.
+# After a target that needs root: what it has made in build/ belongs to whoever the tree belongs to, who will
+# build again.
 give_back = [ "$$(id -u)" -ne 0 ] || [ ! -d build ] || chown -hR --reference=. build
 
 help: ## this list

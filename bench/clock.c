@@ -61,7 +61,8 @@ static int real_clock(clockid_t id, struct timespec *time)
     return real(id, time);
 }
 
-/* The kernel's clocks differ in price and in resolution, so the one that is asked for is read; all show the same time. */
+/* The kernel's clocks differ in price and in resolution, so the one that is asked for is read; all show the
+ * same time. */
 int clock_gettime(clockid_t id, struct timespec *time)
 {
     int error = 0;

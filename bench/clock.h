@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the benchmarks that run event loops share: time as the loops see it, the true time, memory. A program with
- * clock.c has clock_gettime() and gettimeofday() of its own, found before the C library's: its loops live in virtual
- * time, tick by tick, without a change to them.
+ * What the benchmarks that run event loops share: time as the loops see it, the true time, memory. A program
+ * with clock.c has clock_gettime() and gettimeofday() of its own, found before the C library's: its loops live
+ * in virtual time, tick by tick, without a change to them.
  */
 #ifndef TW_BENCH_CLOCK_H
 #define TW_BENCH_CLOCK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random numbers for benchmarks: splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
- * The same seed gives the same load on every machine.
+ * Random numbers for benchmarks: splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+ * generators", 2014). The same seed gives the same load on every machine.
  */
 #ifndef TW_BENCH_RANDOM_H
 #define TW_BENCH_RANDOM_H

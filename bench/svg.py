@@ -7,12 +7,16 @@ FONT = "font-family='Helvetica, Arial, sans-serif'"
 
 def luminance(channels):
     """The relative luminance of WCAG 2."""
-    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in (channel / 255 for channel in channels)]
+    linear = [
+        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055)**2.4
+        for c in (channel / 255 for channel in channels)
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def legible(colour):
-    """The colour, as much darker as letters on white need (4.5 to 1): a hue that does for a line may be too light for words."""
+    """The colour, as much darker as letters on white need (4.5 to 1): a hue that does for a line may be too
+    light for words."""
     digits = colour.lstrip("#")
     digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
     channels = [int(digits[i:i + 2], 16) for i in (0, 2, 4)]
@@ -24,8 +28,9 @@ def legible(colour):
 
 
 def text(x, y, words, size=11, anchor="start", fill="#333", weight="normal"):
-    return (f"<text x='{x:.1f}' y='{y:.1f}' {FONT} font-size='{size}' text-anchor='{anchor}' fill='{legible(fill)}' "
-            f"font-weight='{weight}'>{escape(words)}</text>")
+    return (
+        f"<text x='{x:.1f}' y='{y:.1f}' {FONT} font-size='{size}' text-anchor='{anchor}' fill='{legible(fill)}' "
+        f"font-weight='{weight}'>{escape(words)}</text>")
 
 
 def line(x1, y1, x2, y2, stroke, width=1.0, dash=""):

@@ -1,5 +1,5 @@
-# C++, which the tests, the benchmark and the example of tickwheel.hpp need and nothing else does. Where there is no
-# compiler they are left out. It is that of the C compiler's maker: sanitizers of two do not go together.
+# C++, which the tests, the benchmark and the example of tickwheel.hpp need and nothing else does. Where there
+# is no compiler they are left out. It is that of the C compiler's maker: sanitizers of two do not go together.
 include(CheckLanguage)
 if(CMAKE_C_COMPILER_ID STREQUAL "Clang" AND NOT CMAKE_CXX_COMPILER)
     string(REGEX REPLACE "clang([^/]*)$" "clang++\\1" CMAKE_CXX_COMPILER "${CMAKE_C_COMPILER}")

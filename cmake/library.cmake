@@ -1,4 +1,5 @@
-# What is installed of each library: an archive and a shared object, a pkg-config file, a place in the CMake package.
+# What is installed of each library: an archive and a shared object, a pkg-config file, a place in the CMake
+# package.
 #
 #   tickwheel_library(NAME DESCRIPTION "..." SOURCES FILE... [OBJECTS TARGET]
 #                     [NEEDS LIBRARY...]      other libraries of ours, e.g. tickwheel_sched
@@ -6,9 +7,10 @@
 #                     [REQUIRES MODULE...])   their pkg-config names, for static linking
 #
 # makes the targets NAME_static and NAME_shared. Other projects call them tickwheel::PART_static and
-# tickwheel::PART_shared, and the shared one tickwheel::PART too: PART is NAME without tickwheel_. The library that has
-# nothing but that name is tickwheel::static, tickwheel::shared and tickwheel::tickwheel. These names are the same in the
-# installed package (package.cmake.in), and here for a project that adds this one as a part of its own.
+# tickwheel::PART_shared, and the shared one tickwheel::PART too: PART is NAME without tickwheel_. The library
+# that has nothing but that name is tickwheel::static, tickwheel::shared and tickwheel::tickwheel. These names
+# are the same in the installed package (package.cmake.in), and here for a project that adds this one as a part
+# of its own.
 if(TICKWHEEL_INSTALL)
     include(GNUInstallDirs)
 endif()

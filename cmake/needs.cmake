@@ -1,4 +1,5 @@
-# Looks for all that the slices need, and decides which of them are built. src/loops looks for the library of each loop itself.
+# Looks for all that the slices need, and decides which of them are built. src/loops looks for the library of
+# each loop itself.
 include(CheckIncludeFile)
 find_package(PkgConfig QUIET)
 set_property(GLOBAL PROPERTY tickwheel_built "the wheel")

@@ -9,9 +9,9 @@ endfunction()
 
 #   tickwheel_needs(SLICE [FOUND "name" "where from"]...)
 #
-# decides whether the slice is built and sets TICKWHEEL_BUILDS_<SLICE>. Each need is three words: a variable that is true
-# when the need is met, its name for people, and where it comes from. With AUTO the slice is built when all its needs are
-# met; with ON the configuration ends when one is not, and names it.
+# decides whether the slice is built and sets TICKWHEEL_BUILDS_<SLICE>. Each need is three words: a variable
+# that is true when the need is met, its name for people, and where it comes from. With AUTO the slice is built
+# when all its needs are met; with ON the configuration ends when one is not, and names it.
 function(tickwheel_needs slice)
     set(missing)
     set(needs ${ARGN})

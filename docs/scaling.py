@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The arithmetic of docs/scaling.md: from what was measured of one server to what a million, or a billion, tasks need.
+"""The arithmetic of docs/scaling.md: from what was measured of one server to what a million, or a billion,
+tasks need.
 
 usage: scaling.py TABLE          prints a table in Markdown; TABLE is one of: measured assumed sizes failover waits keys spread grow
        scaling.py TABLE --tasks N --wait SECONDS --share N
@@ -20,17 +21,21 @@ import re
 import sys
 
 RESULTS = pathlib.Path(__file__).resolve().parent.parent / "bench" / "results"
-MARKED = re.compile(r"(?<=^<!-- computed: docs/scaling\.py )(?P<table>\w+) -->\n(?P<text>.*?)(?=^<!-- end of table -->$)",
-                    re.MULTILINE | re.DOTALL)
+MARKED = re.compile(
+    r"(?<=^<!-- computed: docs/scaling\.py )(?P<table>\w+) -->\n(?P<text>.*?)(?=^<!-- end of table -->$)",
+    re.MULTILINE | re.DOTALL)
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
-# ---- what was measured ------------------------------------------------------------------------------------------
+# ---- what was measured ---------------------------------------------------------------------------------------
 
 
 def read(name, *keys):
     """A table of results as {(key, ...): median}."""
     with open(RESULTS / name, encoding="utf-8", newline="") as file:
-        return {tuple(row[key] for key in keys): float(row["median"]) for row in csv.DictReader(file, delimiter="\t")}
+        return {
+            tuple(row[key] for key in keys): float(row["median"])
+            for row in csv.DictReader(file, delimiter="\t")
+        }
 
 
 class Measured:
@@ -60,11 +65,11 @@ class Assumed:
     pages = 10         # of 4 KiB, that a task changes in its life while a snapshot is written
     backlog_s = 600    # what is delivered and not read yet
     argument = 2**29   # proto-max-bulk-len, Redis' default: bytes of one argument, as which a schedule moves
-    full = 0.5         # of that, for schedules are not equally large; and the module warns from three quarters on
+    full = 0.5  # of that, for schedules are not equally large; and the module warns from three quarters on
     gentle = 10000     # tasks of a schedule whose move nobody notices
 
 
-# ---- what follows -------------------------------------------------------------------------------------------------
+# ---- what follows --------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -174,7 +179,7 @@ class Plan:
         return self.rate_each * Assumed.lag_s
 
 
-# ---- numbers for people ---------------------------------------------------------------------------------------------
+# ---- numbers for people --------------------------------------------------------------------------------------
 
 
 def count(number):
@@ -212,7 +217,7 @@ def share(part):
     return f"{two(part * 100)} %"
 
 
-# ---- tables -----------------------------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------------------
 
 
 def table(head, rows):
@@ -232,30 +237,52 @@ def measured(_):
     return table(["of one task", "", "from"], [
         ["memory", f"{count(m.memory)} bytes", f"{redis}: memory"],
         ["in a snapshot", f"{count(m.snapshot)} bytes", f"{footprint}: snapshot"],
-        ["in the append-only file, and to each replica", f"{count(m.add_log)} bytes filed, {count(m.deliver_log)} delivered",
-         f"{footprint}: add, deliver"],
+        [
+            "in the append-only file, and to each replica",
+            f"{count(m.add_log)} bytes filed, {count(m.deliver_log)} delivered", f"{footprint}: add, deliver"
+        ],
         ["its entry in the Stream", f"{count(m.entry)} bytes", f"{footprint}: entry"],
-        ["filing it, one command at a time, append-only file on", us(m.add_us), f"{redis}: aof_add, pipeline 1"],
+        [
+            "filing it, one command at a time, append-only file on",
+            us(m.add_us), f"{redis}: aof_add, pipeline 1"
+        ],
         ["delivering it", us(m.deliver_us), f"{redis}: drain"],
-        ["XREADGROUP and XACK, 100 entries at a time", us(m.consume_us), f"{footprint}: consume"],
+        ["XREADGROUP and XACK, 100 entries at a time",
+         us(m.consume_us), f"{footprint}: consume"],
         ["writing it to a snapshot", us(m.save_us), f"{footprint}: snapshot"],
-        ["loading it from a snapshot of 5,000,000", us(m.load_us), f"{redis}: load_rdb"],
-        ["DUMP and RESTORE of its schedule", us(m.dump_us + m.restore_us), f"{footprint}: dump, restore"],
+        ["loading it from a snapshot of 5,000,000",
+         us(m.load_us), f"{redis}: load_rdb"],
+        ["DUMP and RESTORE of its schedule",
+         us(m.dump_us + m.restore_us), f"{footprint}: dump, restore"],
     ])
 
 
 def assumed(_):
     a = Assumed
     return table(["assumption", "value", "why"], [
-        ["tasks on one primary, at most", count(a.share), "a snapshot then loads in well under a minute; see the table"],
+        [
+            "tasks on one primary, at most",
+            count(a.share), "a snapshot then loads in well under a minute; see the table"
+        ],
         ["its thread is busy at most", share(a.busy), "peaks; other commands"],
         ["network", f"{size(a.link)}/s", "a gigabit"],
-        ["until a primary counts as dead", time(a.window_s), "`cluster-node-timeout`, Redis' default"],
-        ["until its replica is elected", time(a.election_s), "half a second to one by Redis' cluster specification, and as much again"],
+        ["until a primary counts as dead",
+         time(a.window_s), "`cluster-node-timeout`, Redis' default"],
+        [
+            "until its replica is elected",
+            time(a.election_s), "half a second to one by Redis' cluster specification, and as much again"
+        ],
         ["a replica is behind by", time(a.lag_s), "one data centre, an idle link"],
-        ["pages of 4 KiB changed by a task's life", count(a.pages), "task, table, two neighbours, Stream; filed and delivered; no two share one"],
-        ["delivered and not yet read", time(a.backlog_s), "consumers that are restarted"],
-        ["one argument of a command, at most", f"{a.argument >> 20} MiB", "`proto-max-bulk-len`, Redis' default"],
+        [
+            "pages of 4 KiB changed by a task's life",
+            count(a.pages), "task, table, two neighbours, Stream; filed and delivered; no two share one"
+        ],
+        ["delivered and not yet read",
+         time(a.backlog_s), "consumers that are restarted"],
+        [
+            "one argument of a command, at most", f"{a.argument >> 20} MiB",
+            "`proto-max-bulk-len`, Redis' default"
+        ],
     ])
 
 
@@ -296,10 +323,15 @@ def waits(plans):
     spans = [MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, DAY, 30 * DAY]
     tasks, per = max(plan.tasks for plan in plans), max(plan.share for plan in plans)
     made = [Plan(tasks, span, per) for span in spans]
-    return table([f"{count(tasks)} tasks, each pending for", "filed in a second", "for the memory", "for the rate", "primaries",
-                  "thread of each busy"],
-                 [[time(p.wait_s), count(p.rate), str(p.by_memory), str(p.by_rate), str(p.primaries), share(p.busy_each)]
-                  for p in made])
+    return table([
+        f"{count(tasks)} tasks, each pending for", "filed in a second", "for the memory", "for the rate",
+        "primaries", "thread of each busy"
+    ], [[time(p.wait_s),
+         count(p.rate),
+         str(p.by_memory),
+         str(p.by_rate),
+         str(p.primaries),
+         share(p.busy_each)] for p in made])
 
 
 def move_s(tasks):
@@ -320,7 +352,10 @@ def keys(_):
 
 def spread(plans):
     return across(plans, [
-        ["schedules, so that each can be moved", lambda p: count(math.ceil(p.tasks / (movable() * Assumed.full)))],
+        [
+            "schedules, so that each can be moved",
+            lambda p: count(math.ceil(p.tasks / (movable() * Assumed.full)))
+        ],
         ["- so that nobody notices", lambda p: count(math.ceil(p.tasks / Assumed.gentle))],
     ])
 
@@ -333,8 +368,10 @@ def grow(plans):
     ])
 
 
-TABLES = {"measured": measured, "assumed": assumed, "sizes": sizes, "failover": failover, "waits": waits, "keys": keys, "spread": spread,
-          "grow": grow}
+TABLES = {
+    "measured": measured, "assumed": assumed, "sizes": sizes, "failover": failover, "waits": waits,
+    "keys": keys, "spread": spread, "grow": grow
+}
 
 
 def plans_of(options):
@@ -342,7 +379,7 @@ def plans_of(options):
     return [Plan(each, options.wait, options.share) for each in tasks]
 
 
-# ---- documents --------------------------------------------------------------------------------------------------------
+# ---- documents -----------------------------------------------------------------------------------------------
 
 
 def filled(text, name, plans):
@@ -384,7 +421,8 @@ def main():
     if options.write:
         path.write_text(right, encoding="utf-8")
     elif text != right:
-        sys.exit(f"{path}: a table is not what docs/scaling.py computes; docs/scaling.py --write {path} mends it")
+        sys.exit(
+            f"{path}: a table is not what docs/scaling.py computes; docs/scaling.py --write {path} mends it")
     elif not MARKED.search(text):
         sys.exit(f"{path}: no table between markers: the document has lost them, or scaling.py its pattern")
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * A TCP server that sends back what it receives, and closes connections that have been idle for too long: epoll, one
- * thread, one timer in each connection.
+ * A TCP server that sends back what it receives, and closes connections that have been idle for too long:
+ * epoll, one thread, one timer in each connection.
  *
  *     echo-server [--listen ADDRESS] [--port N] [--idle SECONDS] [--max N] [--quiet]
  *
- * Bytes that come in push the connection's timer back: two stores, no system call. The clock is read once for all
- * connections of a turn of the loop, when all have been read: so no timer counts from before its bytes. A connection is
- * read only when all of its bytes have been sent back: a peer that does not take its output stops its own input, and in
- * the end is idle; at the end of input nothing is left to send.
+ * Bytes that come in push the connection's timer back: two stores, no system call. The clock is read once for
+ * all connections of a turn of the loop, when all have been read: so no timer counts from before its bytes. A
+ * connection is read only when all of its bytes have been sent back: a peer that does not take its output stops
+ * its own input, and in the end is idle; at the end of input nothing is left to send.
  */
 #include <err.h>
 #include <errno.h>
@@ -65,7 +65,7 @@ static int watch(int operation, int fd, uint32_t events, void *owner)
     return epoll_ctl(epoll_fd, operation, fd, &event);
 }
 
-/* ---- connections -------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------------------- */
 
 static void accept_more(bool more)
 {
@@ -133,7 +133,7 @@ static void on_writable(struct connection *connection)
         watch(EPOLL_CTL_MOD, connection->fd, EPOLLIN, connection);
 }
 
-/* ---- accepting ------------------------------------------------------------------------------------------------ */
+/* ---- accepting ------------------------------------------------------------------------------------------- */
 
 static void welcome(int fd)
 {
@@ -153,8 +153,8 @@ static void welcome(int fd)
     tw_loop_add_at(loop, &connection->idle, connection->heard_ns + options.idle_ns);
 }
 
-/* Without descriptors the listener stays readable, and the loop would spin: it is left alone until a connection ends,
- * or for a moment. Peers wait in the backlog. */
+/* Without descriptors the listener stays readable, and the loop would spin: it is left alone until a connection
+ * ends, or for a moment. Peers wait in the backlog. */
 static void on_listener(void)
 {
     for (int i = 0; i < ACCEPTS && count < options.most; i++) {
@@ -172,7 +172,7 @@ static void on_listener(void)
     accept_more(count < options.most);
 }
 
-/* ---- timers --------------------------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------------------- */
 
 static void reap(struct connection *connection)
 {
@@ -210,10 +210,10 @@ static void on_due(void *arg, struct tw_timer *timer)
         on_idle(TW_CONTAINER(timer, struct connection, idle));
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------------------- */
 
-/* A connection is waited for either to be readable or to be writable, so there is one event of it in a turn; an error is
- * found by the call that follows. */
+/* A connection is waited for either to be readable or to be writable, so there is one event of it in a turn; an
+ * error is found by the call that follows. */
 static void on_event(void *owner)
 {
     struct connection *connection = owner;
@@ -227,8 +227,8 @@ static void on_event(void *owner)
         on_readable(connection);
 }
 
-/* Reaping is done while it waits, never between two events: one that is reaped has no event left that would find its
- * memory gone. */
+/* Reaping is done while it waits, never between two events: one that is reaped has no event left that would
+ * find its memory gone. */
 static void turn(void)
 {
     struct epoll_event events[EVENTS];
@@ -288,7 +288,7 @@ static void start_listening(void)
            (double)options.idle_ns / ns_per_s);
 }
 
-/* ---- arguments and end ---------------------------------------------------------------------------------------- */
+/* ---- arguments and end ----------------------------------------------------------------------------------- */
 
 static double number(const char *name, const char *word, double least, double most, bool whole)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Skill cool-downs and buffs of a game, in frames: a tick of the wheel is a frame, sixty a second. A buff that is cast
- * again lasts longer instead of ending twice; a poison hurts every second, five times.
+ * Skill cool-downs and buffs of a game, in frames: a tick of the wheel is a frame, sixty a second. A buff that
+ * is cast again lasts longer instead of ending twice; a poison hurts every second, five times.
  */
 #include <stdio.h>
 #include <tickwheel/wheel.h>

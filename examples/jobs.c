@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Periodic jobs, and what becomes of those that were missed while the machine slept: a report must not be left out, a
- * cleaning need not be made up for, and of a hundred missed samples one will do.
+ * Periodic jobs, and what becomes of those that were missed while the machine slept: a report must not be left
+ * out, a cleaning need not be made up for, and of a hundred missed samples one will do.
  */
 #include <stdio.h>
 #include <tickwheel/sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A million timers, on the real clock: each is filed with a random delay of 1 to 3 s, none may fire early, all must fire.
- * What it prints is how long the filing took, what a timer costs in memory, and how late they were.
+ * A million timers, on the real clock: each is filed with a random delay of 1 to 3 s, none may fire early, all
+ * must fire. What it prints is how long the filing took, what a timer costs in memory, and how late they were.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Order timeout and reward notice: an order that is not paid within half an hour is cancelled; whoever pays is sent a
- * voucher a day later. On a virtual clock, so that a day takes no time.
+ * Order timeout and reward notice: an order that is not paid within half an hour is cancelled; whoever pays is
+ * sent a voucher a day later. On a virtual clock, so that a day takes no time.
  */
 #include <stdio.h>
 #include <string.h>

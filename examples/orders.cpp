@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * orders.c in C++: an order that is not paid within half an hour is cancelled; whoever pays is sent a voucher a day
- * later. It prints the same.
+ * orders.c in C++: an order that is not paid within half an hour is cancelled; whoever pays is sent a voucher a
+ * day later. It prints the same.
  */
 #include <cstdio>
 #include <string>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Oversell re-check: a flash sale creates two million orders in a burst; half an hour later each one is checked against
- * the stock, and what was sold twice is given back. The time in between is virtual, the work is not.
+ * Oversell re-check: a flash sale creates two million orders in a burst; half an hour later each one is checked
+ * against the stock, and what was sold twice is given back. The time in between is virtual, the work is not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@ static const uint64_t minute = UINT64_C(60000000000);
 static int sold, given_back;
 static uint64_t earliest = UINT64_MAX, latest;
 
-/* The order's number is its argument. The stock is for the orders that are checked first; the last quarter is too many. */
+/* The order's number is its argument. The stock is for the orders that are checked first; the last quarter is
+ * too many. */
 static void check(struct tw_sched *sched, const struct tw_task *task)
 {
     uint64_t now_ns = tw_sched_now(sched),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Idle-connection reaping with heartbeats: each connection is closed 30 s after it was last heard of. A heartbeat only
- * pushes the timer back, two stores to a line that the connection owns. The wheel alone, in virtual time, without a
- * network: echo-server.c is the same in a server.
+ * Idle-connection reaping with heartbeats: each connection is closed 30 s after it was last heard of. A
+ * heartbeat only pushes the timer back, two stores to a line that the connection owns. The wheel alone, in
+ * virtual time, without a network: echo-server.c is the same in a server.
  */
 #include <stdio.h>
 #include <tickwheel/wheel.h>

@@ -1,11 +1,10 @@
-# SPDX-License-Identifier: MIT
-# A minimal Debian 12 in a scratch folder, for scripts that prove something in it; they read this with `.`, after having set
-# `command`, the name that they have for people. It gives them
+# SPDX-License-Identifier: MIT A minimal Debian 12 in a scratch folder, for scripts that prove something in it;
+# they read this with `.`, after having set `command`, the name that they have for people. It gives them
 #   root       the folder; removed in the end with all that is in it and files named $root.*, whatever happens, unless KEEP=1
 #   say, step  what goes on, and a step of it: its output in a log, the end of which is shown when the step fails
 #   inside     runs a command there
-# Needs root, for debootstrap and chroot. Debian comes from the mirror that this machine's apt uses (tools/mirror), or from
-# MIRROR= in the environment.
+# Needs root, for debootstrap and chroot. Debian comes from the mirror that this machine's apt uses
+# (tools/mirror), or from MIRROR= in the environment.
 
 if [ "$(id -u)" -ne 0 ]; then
     echo "$command: needs root, to make a Debian in a folder and to go into it: sudo $command" >&2
@@ -38,7 +37,8 @@ say() {
     printf '%s  %s\n' "$(date +%T)" "$*"
 }
 
-# The end of a log: the output of the tests that failed, if there were tests (tools/run-tests), and else some lines.
+# The end of a log: the output of the tests that failed, if there were tests (tools/run-tests), and else some
+# lines.
 end_of() {
     grep -q '^==== ' "$1" && sed -n '/^==== /,$p' "$1" || tail -n 60 "$1"
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The C++ interface, as a C++ program uses it: timers that cancel themselves, or, with TIMER defined as tw_timer, raw
- * ones.
+ * The C++ interface, as a C++ program uses it: timers that cancel themselves, or, with TIMER defined as
+ * tw_timer, raw ones.
  */
 #ifndef TIMER
 #define TIMER tickwheel::timer

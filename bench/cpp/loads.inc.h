@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loads, which are C and C++ at once. An engine's file includes this after it has defined RUN, the name of the
- * function,
+ * The loads, which are C and C++ at once. An engine's file includes this after it has defined RUN, the name of
+ * the function,
  *
  *     struct object                          with the members id, task and whatever its timer is
  *     wheel_begin() wheel_end()              an empty wheel of milliseconds, its clock at 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cpp_bench ROUNDS OPERATIONS TIMERS...: every load in C and in C++, in turns, round after round; a line for each
- * figure: `round engine timers load ns`. Whoever does not fire what the others did voids the run.
+ * cpp_bench ROUNDS OPERATIONS TIMERS...: every load in C and in C++, in turns, round after round; a line for
+ * each figure: `round engine timers load ns`. Whoever does not fire what the others did voids the run.
  */
 #include "bench.h"
 

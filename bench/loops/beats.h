@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the engines and main.c share. An engine is an event loop with its idle timeouts, and the turns of turns.inc.h
- * compiled around it. The plan says which connection is read when; every engine gets the same one.
+ * What the engines and main.c share. An engine is an event loop with its idle timeouts, and the turns of
+ * turns.inc.h compiled around it. The plan says which connection is read when; every engine gets the same one.
  */
 #ifndef TW_BENCH_BEATS_H
 #define TW_BENCH_BEATS_H
@@ -77,7 +77,8 @@ int steer_pace_fd(void);
 void steer_on(uint64_t ms);
 /* The milliseconds of virtual time. They stand while time is live. */
 uint64_t steer_ms(void);
-/* From now on time passes as it does, and the network brings something every PACE_MS; or it is virtual again. */
+/* From now on time passes as it does, and the network brings something every PACE_MS; or it is virtual
+ * again. */
 void steer_live(bool live);
 /* Live: how many times PACE_MS have passed since the last call. */
 uint64_t steer_paces(void);

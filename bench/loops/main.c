@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * loops_bench [--quick] ENGINE CONNECTIONS SEED: what a heartbeat costs in one event loop, once, as lines `load metric
- * value`; `run` is the way in. docs/benchmark-loops.md says what the loads are. An engine whose timers do not run out
- * when they have to ends the program with an error.
+ * loops_bench [--quick] ENGINE CONNECTIONS SEED: what a heartbeat costs in one event loop, once, as lines `load
+ * metric value`; `run` is the way in. docs/benchmark-loops.md says what the loads are. An engine whose timers
+ * do not run out when they have to ends the program with an error.
  */
 #include "beats.h"
 
@@ -41,7 +41,7 @@ _Noreturn void bench_fail(const char *format, ...)
     exit(1);
 }
 
-/* ---- the plan ---------------------------------------------------------------------------------------------- */
+/* ---- the plan -------------------------------------------------------------------------------------------- */
 
 static uint32_t *permutation(uint32_t n)
 {
@@ -63,8 +63,8 @@ static uint32_t *draw_accepting(const struct plan *plan, uint32_t *order)
     return order;
 }
 
-/* Reads of those who have not fallen silent yet. The last one does so when nine tenths of the warm turns are over, and
- * all of them run out in the timed turns. */
+/* Reads of those who have not fallen silent yet. The last one does so when nine tenths of the warm turns are
+ * over, and all of them run out in the timed turns. */
 static void draw_reads(const struct plan *plan, uint32_t *order)
 {
     uint32_t left = plan->connections, silent = 0;
@@ -111,7 +111,7 @@ static void *make_arena(uint32_t connections)
     return arena;
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------ */
+/* ---- results --------------------------------------------------------------------------------------------- */
 
 static void print(const char *load, const char *metric, double value)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Virtual time for loops that really wait. A descriptor that is always readable keeps a loop turning, and between two
- * turns the clock goes on. A timer descriptor knows nothing of that time: timerfd_settime() is found here first, passes
- * the call on, with a time that never comes, and when the virtual time has come sets it to ring at once. So a loop pays
- * for arming what that costs, and one system call more when it rings.
+ * Virtual time for loops that really wait. A descriptor that is always readable keeps a loop turning, and
+ * between two turns the clock goes on. A timer descriptor knows nothing of that time: timerfd_settime() is
+ * found here first, passes the call on, with a time that never comes, and when the virtual time has come sets
+ * it to ring at once. So a loop pays for arming what that costs, and one system call more when it rings.
  */
 #include "beats.h"
 
@@ -48,7 +48,8 @@ static uint64_t ns_of(struct timespec time)
     return (uint64_t)time.tv_sec * ns_per_s + (uint64_t)time.tv_nsec;
 }
 
-/* Sets the kernel's side to when it has to ring as things are: live time is the kernel's, but for the distance. */
+/* Sets the kernel's side to when it has to ring as things are: live time is the kernel's, but for the
+ * distance. */
 static int pass_on(void)
 {
     struct itimerspec at = {.it_value = {0, 0}};
@@ -94,7 +95,7 @@ uint64_t steer_arms(void)
     return arms;
 }
 
-/* ---- the network ------------------------------------------------------------------------------------------- */
+/* ---- the network ----------------------------------------------------------------------------------------- */
 
 static void set_ready(bool ready)
 {

@@ -10,7 +10,8 @@
  *     engine_beat(connection)       pushes the timer back
  *     engine_run(), engine_stop()   runs the loop until it is stopped
  *
- * and which calls reap() when a timer has run out. So the reads of all are the same text, and each call is direct.
+ * and which calls reap() when a timer has run out. So the reads of all are the same text, and each call is
+ * direct.
  */
 static const struct plan *plan;
 static bool bare; /* no timers: the same turns and reads */
@@ -108,7 +109,7 @@ static double run_reads(const uint32_t *order, uint64_t count)
     return run_turns(order, count, (count + plan->per_turn - 1) / plan->per_turn);
 }
 
-/* ---- live ------------------------------------------------------------------------------------------------- */
+/* ---- live ------------------------------------------------------------------------------------------------ */
 
 static void on_pace(void)
 {
@@ -128,7 +129,8 @@ static long sleeps(void)
     return used.ru_nvcsw;
 }
 
-/* True time, in which the loop sleeps when the network brings nothing: what the timers take of the processor. */
+/* True time, in which the loop sleeps when the network brings nothing: what the timers take of the
+ * processor. */
 static void run_live(struct outcome *outcome)
 {
     reads = plan->order + plan->accept_reads + plan->warm_reads; /* of those who are there still */
@@ -147,7 +149,7 @@ static void run_live(struct outcome *outcome)
     steer_live(false);
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------------------- */
 
 static void expect_reaped(uint32_t wanted, const char *when)
 {

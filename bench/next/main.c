@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cost of asking a wheel for its next deadline in each turn of a loop: each load runs three times in a round, asking
- * for nothing, for tw_wheel_next_bound() and for tw_wheel_next_exact(), on the same wheel of TW_DEFAULT, with the same
- * choices. The cost of a question is the difference to the run that asks nothing, divided by the turns. A fourth run times
- * every exact question by itself, for the longest one.
+ * The cost of asking a wheel for its next deadline in each turn of a loop: each load runs three times in a
+ * round, asking for nothing, for tw_wheel_next_bound() and for tw_wheel_next_exact(), on the same wheel of
+ * TW_DEFAULT, with the same choices. The cost of a question is the difference to the run that asks nothing,
+ * divided by the turns. A fourth run times every exact question by itself, for the longest one.
  *
  *   next_bench [--timers N] [--rounds N] [--quick]      a line for each load and round, tab-separated
  */
@@ -74,7 +74,7 @@ static void fill(uint32_t first, uint32_t count)
         tw_wheel_add_in(wheel, &objects[i].timer, first + random_below(count));
 }
 
-/* ---- the loads --------------------------------------------------------------------------------------------- */
+/* ---- the loads ------------------------------------------------------------------------------------------- */
 
 static void prepare_spread(void)
 {
@@ -112,7 +112,8 @@ static uint64_t run_churn(uint64_t turns)
     return run_refiling(turns, 1, SPREAD);
 }
 
-/* Idle timeouts of 30 s, each pushed back about once a second: filed anywhere in the next 29 s some time ago. */
+/* Idle timeouts of 30 s, each pushed back about once a second: filed anywhere in the next 29 s some time
+ * ago. */
 static void prepare_beats(void)
 {
     fill(1, BEAT - PERIOD);
@@ -154,8 +155,8 @@ static uint64_t run_each(uint64_t turns)
     return clock_ns() - begin;
 }
 
-/* Each in its turn, all of them once in ten seconds, as by clients that ping at a fixed interval: always the earliest
- * deadline of all is pushed back. A turn is one of these. */
+/* Each in its turn, all of them once in ten seconds, as by clients that ping at a fixed interval: always the
+ * earliest deadline of all is pushed back. A turn is one of these. */
 static uint64_t run_in_order(uint64_t turns)
 {
     uint64_t per_tick = timers / 10000 > 0 ? timers / 10000 : 1, begin = clock_ns();
@@ -205,7 +206,7 @@ static const struct load loads[] = {
     {"far, equal", prepare_equal, run_equal, 2000000, 300000},
 };
 
-/* ---- main --------------------------------------------------------------------------------------------------- */
+/* ---- main ------------------------------------------------------------------------------------------------ */
 
 /* The time that two looks at the clock take. */
 static double clock_cost_ns(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The client for what redis-benchmark cannot do: ids that are known afterwards, due times spread over a span, payloads
- * that do not compress, a request a millisecond whatever the server does.
+ * The client for what redis-benchmark cannot do: ids that are known afterwards, due times spread over a span,
+ * payloads that do not compress, a request a millisecond whatever the server does.
  *
  *     client PORT send [-c CONNECTIONS] [-P PIPELINE] [-n COUNT] [-f FIRST] [-s SPACE] [-d DUE] [-w WIDTH] [-b BYTES]
  *                      [-S SEED] [-z] -- WORD...
@@ -64,7 +64,7 @@ static int dial(uint16_t port)
     return fd;
 }
 
-/* ---- answers ----------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------------------- */
 
 /* Where a connection stands in what it reads. */
 struct reader {
@@ -131,7 +131,7 @@ static unsigned take(struct reader *reader, const char *data, size_t length)
     return ended;
 }
 
-/* ---- commands ---------------------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------------------- */
 
 static struct {
     unsigned connections, pipeline;
@@ -162,7 +162,8 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Steps of about 0.618 of the space reach each of its ids once, wherever they are when it has no divisor in common. */
+/* Steps of about 0.618 of the space reach each of its ids once, wherever they are when it has no divisor in
+ * common. */
 static void choose_stride(void)
 {
     if (asked.space == 0)
@@ -217,7 +218,7 @@ static size_t command_room(void)
     return room;
 }
 
-/* ---- sending ----------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------------------- */
 
 struct connection {
     struct reader reader;
@@ -291,7 +292,7 @@ static int do_send(uint16_t port)
     return errors == 0 ? 0 : 1;
 }
 
-/* ---- probing ----------------------------------------------------------------------------------------------- */
+/* ---- probing --------------------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t stopped;
 
@@ -347,7 +348,7 @@ static int do_probe(uint16_t port)
     return answered == sent ? 0 : 1;
 }
 
-/* ---- arguments --------------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------------------- */
 
 static int usage(void)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * No scheduler at all, only what each has to do as well: to add, read the clock and write the task's cache line under a
- * mutex; to cancel, look the handle up and write that line under the mutex; by key, read the key, one place of a table and
- * the line. Nothing ever fires. What this takes is mostly waiting for memory, one address after the other. It is a measure
- * of the machine, no lower bound: it visits a task's line for the add too, where we give out a line that is at hand.
+ * No scheduler at all, only what each has to do as well: to add, read the clock and write the task's cache line
+ * under a mutex; to cancel, look the handle up and write that line under the mutex; by key, read the key, one
+ * place of a table and the line. Nothing ever fires. What this takes is mostly waiting for memory, one address
+ * after the other. It is a measure of the machine, no lower bound: it visits a task's line for the add too,
+ * where we give out a line that is at hand.
  */
 #include "peer.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * libuv's timers behind a mutex. A loop may be touched by its own thread only, so a request is noted in the job, the
- * job queued under the mutex, and the loop woken by uv_async_send() when the queue was empty. A job that has several
- * requests before the loop comes round is in the queue once: the last request holds.
+ * libuv's timers behind a mutex. A loop may be touched by its own thread only, so a request is noted in the
+ * job, the job queued under the mutex, and the loop woken by uv_async_send() when the queue was empty. A job
+ * that has several requests before the loop comes round is in the queue once: the last request holds.
  */
 #include "peer.h"
 
@@ -52,7 +52,8 @@ static void apply(struct self *self, struct job *job, uint64_t due_ns)
         uv_timer_stop(&job->timer);
         return;
     }
-    /* libuv counts in milliseconds from the start of this turn of the loop: rounded up, so as not to be early */
+    /* libuv counts in milliseconds from the start of this turn of the loop: rounded up, so as not to be
+     * early */
     uint64_t base_ns = uv_now(&self->loop) * NS_PER_MS;
     uint64_t delay_ns = due_ns > base_ns ? due_ns - base_ns : 0;
     uv_timer_start(&job->timer, on_due, (delay_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
@@ -81,8 +82,8 @@ static size_t take(struct self *self, struct asked *asked, size_t most)
     return taken;
 }
 
-/* Carries out as many requests as there are now; for those that come meanwhile there is another turn of the loop, so that
- * timers get their turn too. */
+/* Carries out as many requests as there are now; for those that come meanwhile there is another turn of the
+ * loop, so that timers get their turn too. */
 static void on_async(uv_async_t *async)
 {
     struct self *self = async->data;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * sched_bench PEER PENDING PRODUCERS SEED: runs every load on one scheduler, once, and prints a line for each figure:
- * `load metric value`. SchedBench.java and main.go do the same in their languages; docs/benchmark-sched.md says what the
- * loads are.
+ * sched_bench PEER PENDING PRODUCERS SEED: runs every load on one scheduler, once, and prints a line for each
+ * figure: `load metric value`. SchedBench.java and main.go do the same in their languages;
+ * docs/benchmark-sched.md says what the loads are.
  */
 #include "peer.h"
 
@@ -168,7 +168,8 @@ static uint64_t join(void)
     return ended_ns - begun_ns;
 }
 
-/* Runs a load and prints what an operation took: on the clock, and of all processors' time once all has been done. */
+/* Runs a load and prints what an operation took: on the clock, and of all processors' time once all has been
+ * done. */
 static void measure(const char *load, void *self, void (*work)(struct producer *), size_t operations)
 {
     uint64_t cpu = cpu_ns();
@@ -235,7 +236,7 @@ static void key_move(struct producer *p)
         peer->key_move(p->self, p->first + draw(&p->random) % p->count, far_ns(&p->random));
 }
 
-/* ---- firing and lateness ---------------------------------------------------------------------------------- */
+/* ---- firing and lateness --------------------------------------------------------------------------------- */
 
 static size_t expected; /* firings; the last of which ends the wait */
 static _Atomic size_t seen;
@@ -356,7 +357,7 @@ static void firing(void)
     peer->close(self);
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------------------- */
 
 static void without_keys(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the loads ask of a scheduler, ours or another. Jobs have numbers; a peer keeps whatever it needs for each.
+ * What the loads ask of a scheduler, ours or another. Jobs have numbers; a peer keeps whatever it needs for
+ * each.
  */
 #ifndef BENCH_SCHED_PEER_H
 #define BENCH_SCHED_PEER_H

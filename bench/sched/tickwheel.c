@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Our scheduler as it is by default: one shard, ticks of a millisecond, callbacks on the timer thread. And the same with
- * as many shards as there are producers.
+ * Our scheduler as it is by default: one shard, ticks of a millisecond, callbacks on the timer thread. And the
+ * same with as many shards as there are producers.
  */
 #include "peer.h"
 

@@ -2,8 +2,9 @@
  *
  * What the engines, the loads and the report share.
  *
- * A load is one workload at one size with all its random choices made: every engine gets the same one. An engine is
- * a timer structure with the workload loops compiled around it (workloads.inc.h), so that each is called directly.
+ * A load is one workload at one size with all its random choices made: every engine gets the same one. An
+ * engine is a timer structure with the workload loops compiled around it (workloads.inc.h), so that each is
+ * called directly.
  */
 #ifndef TW_BENCH_H
 #define TW_BENCH_H
@@ -84,8 +85,8 @@ static inline uint64_t load_done(const struct load *load, uint64_t tick)
     return tick * load->ops / load->ticks;
 }
 
-/* The delay with which a timer adds itself again: a function of object and tick, so that what has to happen can be
- * worked out without a timer structure. */
+/* The delay with which a timer adds itself again: a function of object and tick, so that what has to happen can
+ * be worked out without a timer structure. */
 static inline uint64_t rearm_delay(enum rearm rearm, uint32_t id, uint64_t tick)
 {
     static const uint32_t classes[] = {1000, 5000, 30000, 60000};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The event loops' epoll finds nothing and costs nothing, so no system call is charged to a timer. These definitions
- * come before the C library's.
+ * The event loops' epoll finds nothing and costs nothing, so no system call is charged to a timer. These
+ * definitions come before the C library's.
  */
 #include "bench.h"
 

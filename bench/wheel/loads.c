@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loads: which object, which delay, in which order, and what must have fired at the end. Every choice is made
- * before an engine starts, so no engine pays for random numbers, and all get the same. What must fire is worked out
- * object by object, which takes no timer structure: a structure's mistake cannot hide in the expectation.
+ * The loads: which object, which delay, in which order, and what must have fired at the end. Every choice is
+ * made before an engine starts, so no engine pays for random numbers, and all get the same. What must fire is
+ * worked out object by object, which takes no timer structure: a structure's mistake cannot hide in the
+ * expectation.
  */
 #include "bench.h"
 
@@ -96,8 +97,9 @@ static void make_churn(struct load *load, bool quick)
     load->first = uniform_array(load->timers, 1, SPREAD_TICKS);
 }
 
-/* In a system that has run for a while, a timer has been pushed back many times since it was filed, and was beaten
- * last within the period: first it is filed anywhere in the next 30 s, then it is moved to where it stands now. */
+/* In a system that has run for a while, a timer has been pushed back many times since it was filed, and was
+ * beaten last within the period: first it is filed anywhere in the next 30 s, then it is moved to where it
+ * stands now. */
 static void make_heartbeat(struct load *load, bool quick)
 {
     uint64_t per_tick =
@@ -255,8 +257,8 @@ static int compare_ticks(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Up to TAIL_EXACT timers: for each deadline a stop on the tick before, where it must not fire, and one on it. More
- * timers: one stop behind all. */
+/* Up to TAIL_EXACT timers: for each deadline a stop on the tick before, where it must not fire, and one on it.
+ * More timers: one stop behind all. */
 static void make_stops(struct load *load, const uint64_t *deadline)
 {
     bool exact = load->timers <= TAIL_EXACT;

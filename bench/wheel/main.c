@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * wheel_bench: every workload on every engine, in rounds. Within a round the engines take turns on the same load, so
- * that what disturbs the machine for a while disturbs all; the order rotates from round to round. An engine that did
- * not fire what it had to voids the whole run.
+ * wheel_bench: every workload on every engine, in rounds. Within a round the engines take turns on the same
+ * load, so that what disturbs the machine for a while disturbs all; the order rotates from round to round. An
+ * engine that did not fire what it had to voids the whole run.
  */
 #include "bench.h"
 #include "results.h"
@@ -71,7 +71,7 @@ static void *arena;
 static float tick_ns[STEADY_TICKS_MAX];
 static uint64_t began_ns;
 
-/* ---- what is run ------------------------------------------------------------------------------------------- */
+/* ---- what is run ----------------------------------------------------------------------------------------- */
 
 /* True when the comma-separated list names it, or when there is no list. */
 static bool listed(const char *list, const char *name)
@@ -128,7 +128,7 @@ static bool applies(const struct engine *engine, enum workload workload)
            (floor || listed(options.engines, engine->name));
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------------------- */
 
 static void progress(int round, const struct load *load, const struct engine *engine)
 {
@@ -243,10 +243,10 @@ static int run_rounds(void)
     return round;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------------------- */
 
-/* One piece of memory holds every engine's objects in turn: the same pages for all, and no page faults after the
- * first. On 4 KiB pages, as malloc gives them, unless asked otherwise. */
+/* One piece of memory holds every engine's objects in turn: the same pages for all, and no page faults after
+ * the first. On 4 KiB pages, as malloc gives them, unless asked otherwise. */
 static void make_arena(void)
 {
     size_t largest = 0;
@@ -262,7 +262,7 @@ static void make_arena(void)
     madvise(arena, size, options.huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------------------------------- */
 
 static void fail(const char *what, const char *value)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Medians and ratios. Ratios are taken within a round, where both sides met the same weather, and then their median.
+ * Medians and ratios. Ratios are taken within a round, where both sides met the same weather, and then their
+ * median.
  */
 #include "results.h"
 

@@ -44,8 +44,8 @@ double cell_ratio(const struct cell *cell, const struct cell *to, enum field fie
 
 /* Takes what each tick of a steady run took. */
 void cell_take_ticks(struct cell *cell, const float *tick_ns, uint64_t ticks);
-/* The slowest tick. Every round does the same work on the same tick; of each tick the best round counts, so that
- * interrupts and other processes do not. NAN where that was not measured. */
+/* The slowest tick. Every round does the same work on the same tick; of each tick the best round counts, so
+ * that interrupts and other processes do not. NAN where that was not measured. */
 double cell_worst_us(const struct cell *cell);
 
 /* The peer with the lowest median; -1 where no peer was measured. */

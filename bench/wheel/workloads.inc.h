@@ -10,8 +10,8 @@
  *     engine_next()                     the next event, in whatever form the structure gives it
  *     engine_close()                    ends it; timers may be pending
  *
- * and optionally ENGINE_REFILED() and ENGINE_REFILE_SPAN for wheels that count what they refile. So all loops are the
- * same text, and every call is direct. What lies outside the timed parts is set-up and checking.
+ * and optionally ENGINE_REFILED() and ENGINE_REFILE_SPAN for wheels that count what they refile. So all loops
+ * are the same text, and every call is direct. What lies outside the timed parts is set-up and checking.
  */
 static struct object *objects;
 static const struct load *load;
@@ -89,7 +89,7 @@ static void note_bytes(struct outcome *outcome, size_t before)
     outcome->bytes_per_timer = (double)sizeof objects->timer + (double)own / load->timers;
 }
 
-/* ---- the workloads ----------------------------------------------------------------------------------------- */
+/* ---- the workloads --------------------------------------------------------------------------------------- */
 
 static double run_adds(void)
 {
@@ -156,7 +156,8 @@ static void note_span(void)
     span_begin = tally.fired;
 }
 
-/* Notes what was refiled on a tick. A slot's population is at most what fires in its span, as nothing is cancelled. */
+/* Notes what was refiled on a tick. A slot's population is at most what fires in its span, as nothing is
+ * cancelled. */
 static void note_refiled(struct outcome *outcome, uint64_t before)
 {
     uint64_t refiled = ENGINE_REFILED() - before;

@@ -4,9 +4,10 @@ from sheet import Sheet
 
 
 def never_early(facts):
-    sheet = Sheet("never-early", 300, "Never early: a due time is rounded up to its tick",
-                  "Six tasks with due times between ticks of a millisecond. Each runs on the first tick that is not "
-                  "before its due time: at the latest one tick after it.")
+    sheet = Sheet(
+        "never-early", 300, "Never early: a due time is rounded up to its tick",
+        "Six tasks with due times between ticks of a millisecond. Each runs on the first tick that is not "
+        "before its due time: at the latest one tick after it.")
     rows = [(int(due) / 1e6, int(ran) / 1e6) for due, ran in facts["due"]]
     left, right, top = 24, 456, 48
     last = max(ran for _, ran in rows)
@@ -50,10 +51,11 @@ PEERS = [("tickwheel", "Tickwheel", "ours"), ("go", "Go", "blue"), ("libuv", "li
 
 
 def lateness(facts, bench):
-    sheet = Sheet("lateness", 404, "How late is a task?",
-                  "Above, the lateness that rounding up alone gives 100,000 tasks with random due times: evenly "
-                  "from nothing to a tick. Below, measured on idle schedulers with a million tasks pending: median, "
-                  "99 percent and the worst of Tickwheel, Go, libuv, Netty and the JDK's executor.")
+    sheet = Sheet(
+        "lateness", 404, "How late is a task?",
+        "Above, the lateness that rounding up alone gives 100,000 tasks with random due times: evenly "
+        "from nothing to a tick. Below, measured on idle schedulers with a million tasks pending: median, "
+        "99 percent and the worst of Tickwheel, Go, libuv, Netty and the JDK's executor.")
     counts = [int(timers) for _, timers in facts["late"]]
     left, right, scale = 92, 448, 5.2  # milliseconds across
 
@@ -67,7 +69,8 @@ def lateness(facts, bench):
         height = (bottom - top - 8) * tasks / most
         if tasks:
             sheet.rect(at(tenth / 10) + .5, bottom - height, at(.1) - at(0) - 1, height, "ours")
-    sheet.lines(at(1) + 12, top + 26, ["never below 0,", "never a whole tick,", "half a tick on average"], "ours bold")
+    sheet.lines(
+        at(1) + 12, top + 26, ["never below 0,", "never a whole tick,", "half a tick on average"], "ours bold")
     sheet.text(left - 10, bottom - 26, "tasks", "soft small", "end")
     sheet.text(8, 164, "Measured, idle, 1,000,000 pending: median, 99 % and the worst", "soft small")
     axis = 372

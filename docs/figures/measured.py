@@ -34,9 +34,10 @@ def panel(sheet, bench, workload, box, y_range):
 
 
 def benchmark(bench):
-    sheet = Sheet("benchmark", 330, "Cost of a timer operation, in nanoseconds",
-                  "Nanoseconds for an operation of a network server's mix, 98 percent cancelled, against the number "
-                  "of pending timers, both logarithmic: Tickwheel, an array heap, libev, libuv and libevent.")
+    sheet = Sheet(
+        "benchmark", 330, "Cost of a timer operation, in nanoseconds",
+        "Nanoseconds for an operation of a network server's mix, 98 percent cancelled, against the number "
+        "of pending timers, both logarithmic: Tickwheel, an array heap, libev, libuv and libevent.")
     sheet.text(8, 43, "a network server's mix: add, move, cancel, fire; 98 % cancelled", "soft small")
     panel(sheet, bench, "mix", (56, 58, 346, 280), (5, 2000))
     sheet.text(204, 320, "timers pending", "soft small", "middle")
@@ -67,18 +68,21 @@ COMMANDS = [("add", "TW.ADD"), ("cancel", "TW.CANCEL"), ("move", "TW.MOVE"), ("g
 
 
 def times_theirs(raw, load):
-    """How many times theirs our rate is: the median over the rounds of what it is within each, as in the tables."""
+    """How many times theirs our rate is: the median over the rounds of what it is within each, as in the
+    tables."""
     found = {(row["side"], row["round"]): float(row["value"]) for row in raw
              if (row["pending"], row["pipeline"], row["metric"], row["load"]) == ("5000000", "64", "rps", load)}
-    return statistics.median(rate / found["lua", of] for (side, of), rate in found.items() if side == "tickwheel")
+    return statistics.median(rate / found["lua", of] for (side, of), rate in found.items()
+                             if side == "tickwheel")
 
 
 def redis(bench, raw):
     rates = {(row["side"], row["load"]): float(row["median"]) for row in bench
              if (row["pending"], row["pipeline"], row["metric"]) == ("5000000", "64", "rps")}
-    sheet = Sheet("redis", 336, "The module beside a sorted set and a hash",
-                  "Requests a second with five million tasks pending: TW.ADD, TW.CANCEL and TW.GET, each beside the same "
-                  "in a Lua script on a sorted set and a hash, and TW.MOVE beside ZADD XX.")
+    sheet = Sheet(
+        "redis", 336, "The module beside a sorted set and a hash",
+        "Requests a second with five million tasks pending: TW.ADD, TW.CANCEL and TW.GET, each beside the same "
+        "in a Lua script on a sorted set and a hash, and TW.MOVE beside ZADD XX.")
     sheet.text(8, 43, "requests a second, 5,000,000 pending, pipeline 64; median ratios", "soft small")
     longest = max(rates[side, load] for side in ("tickwheel", "lua") for load, _ in COMMANDS)
     left, across = 106, 246

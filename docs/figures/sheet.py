@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The sheet that the figures are drawn on: one style, light and dark, and no text over another.
 
-A sheet is 480 units wide and shown from 360 to 1,000 pixels, so nothing is set smaller than 12 units. Colours are names
-of the style sheet below, which has each twice; the ground is transparent.
+A sheet is 480 units wide and shown from 360 to 1,000 pixels, so nothing is set smaller than 12 units. Colours
+are names of the style sheet below, which has each twice; the ground is transparent.
 """
 import math
 import os
@@ -16,9 +16,9 @@ WIDTH = 480
 SIZE, SMALL, LARGE = 13.5, 12, 16
 ADVANCE = 0.56  # of a letter, on average, in the sizes of a sans serif: a little more than it is
 
-# Hues after Okabe and Ito, which people who see colours differently can tell apart; each as dark as white paper asks
-# for, or as light as a dark page does: at least 4.5 to 1 (WCAG 2.1), as they colour words too. Lines of the grid may be
-# fainter.
+# Hues after Okabe and Ito, which people who see colours differently can tell apart; each as dark as white paper
+# asks for, or as light as a dark page does: at least 4.5 to 1 (WCAG 2.1), as they colour words too. Lines of
+# the grid may be fainter.
 LIGHT = {"ink": "#1f2328", "soft": "#57606a", "grid": "#d0d7de", "ours": "#b8420b", "blue": "#0969b0",
          "green": "#00704e", "pink": "#99407a", "gold": "#7d6100"}
 DARK = {"ink": "#e6edf3", "soft": "#a2acb6", "grid": "#3d444d", "ours": "#ff9a5c", "blue": "#6cb6ff",
@@ -30,14 +30,17 @@ def variables(colours):
     return "".join(f"--{name}:{value};" for name, value in colours.items())
 
 
-# A picture that is opened alone says that it knows both schemes, else the paper behind it stays white in the dark.
-STYLE = (f".tw{{color-scheme:light dark;{variables(LIGHT)}"
-         f"font-family:system-ui,sans-serif;font-size:{SIZE}px;font-weight:400}}"
-         f"@media (prefers-color-scheme:dark){{.tw{{{variables(DARK)}}}}}"
-         ".tw text{fill:var(--ink)}"
-         + "".join(f".tw .{name}{{fill:var(--{name})}}.tw .{name}-line{{stroke:var(--{name});fill:none}}"
-                   for name in LIGHT)
-         + f".tw .small{{font-size:{SMALL}px}}.tw .large{{font-size:{LARGE}px}}.tw .bold,.tw .large{{font-weight:600}}")
+# A picture that is opened alone says that it knows both schemes, else the paper behind it stays white in the
+# dark.
+STYLE = (
+    f".tw{{color-scheme:light dark;{variables(LIGHT)}"
+    f"font-family:system-ui,sans-serif;font-size:{SIZE}px;font-weight:400}}"
+    f"@media (prefers-color-scheme:dark){{.tw{{{variables(DARK)}}}}}"
+    ".tw text{fill:var(--ink)}" +
+    "".join(f".tw .{name}{{fill:var(--{name})}}.tw .{name}-line{{stroke:var(--{name});fill:none}}"
+            for name in LIGHT) +
+    f".tw .small{{font-size:{SMALL}px}}.tw .large{{font-size:{LARGE}px}}.tw .bold,.tw .large{{font-weight:600}}"
+)
 
 
 def place(value):
@@ -107,8 +110,9 @@ class Sheet:
     def rect(self, x, y, width, height, colour, round_=0.0, outline=""):
         more = f' rx="{place(round_)}"' if round_ else ""
         kind = f"{outline}-line" if outline else colour
-        self.body.append(f'<rect x="{place(x)}" y="{place(y)}" width="{place(width)}" height="{place(height)}"{more} '
-                         f'class="{kind}"/>')
+        self.body.append(
+            f'<rect x="{place(x)}" y="{place(y)}" width="{place(width)}" height="{place(height)}"{more} '
+            f'class="{kind}"/>')
 
     def dot(self, x, y, radius, colour):
         self.body.append(f'<circle cx="{place(x)}" cy="{place(y)}" r="{place(radius)}" class="{colour}"/>')

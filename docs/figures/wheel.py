@@ -9,7 +9,8 @@ TEXTBOOK_NAME = "textbook"
 
 def duration(ticks):
     """A number of milliseconds, in words."""
-    for unit, length in [("years", 31557600000), ("days", 86400000), ("h", 3600000), ("min", 60000), ("s", 1000)]:
+    for unit, length in [("years", 31557600000), ("days", 86400000), ("h", 3600000), ("min", 60000),
+                         ("s", 1000)]:
         if ticks >= (1 if unit == "s" else 2) * length:
             return f"{ticks / length:.3g} {unit}"
     return f"{ticks:.3g} ms"
@@ -51,9 +52,10 @@ def ring(sheet, level, rows, draining):
 
 
 def rings(facts):
-    sheet = Sheet("wheel", 508, "The default wheel with real timers in it",
-                  "Four rings of slots. The outermost has a slot for each millisecond, the inner ones wider slots. "
-                  "Bars are slots that hold timers. A slot of level 2 that is being refiled into level 1 is marked.")
+    sheet = Sheet(
+        "wheel", 508, "The default wheel with real timers in it",
+        "Four rings of slots. The outermost has a slot for each millisecond, the inner ones wider slots. "
+        "Bars are slots that hold timers. A slot of level 2 that is being refiled into level 1 is marked.")
     levels = {}
     for row in facts["wheel"]:
         values = tuple(map(int, row))
@@ -77,9 +79,10 @@ def rings(facts):
 
 
 def filing(facts):
-    sheet = Sheet("filing", 316, "Which level takes which delay",
-                  "For each level of the default wheel the delays that it takes, on a logarithmic scale, ticks of a "
-                  "millisecond. Neighbours overlap: where the clock stands in its slot decides.")
+    sheet = Sheet(
+        "filing", 316, "Which level takes which delay",
+        "For each level of the default wheel the delays that it takes, on a logarithmic scale, ticks of a "
+        "millisecond. Neighbours overlap: where the clock stands in its slot decides.")
     plot = LogLog(sheet, (64, 46, 456, 258), (1, 4e12), (1, 10))
     names = {1: "1 ms", 1000: "1 s", 60000: "1 min", 3600000: "1 h", 86400000: "1 d", 31557600000: "1 y",
              3155760000000: "100 y"}
@@ -126,9 +129,10 @@ def stretches(worst):
 
 
 def lookahead(facts):
-    sheet = Sheet("lookahead", 336, "Timers refiled on each tick",
-                  "Two wheels under the same load, 200,000 timers. The textbook's refiles 512 timers on every 256th "
-                  "tick and 131,072 on one; the default wheel, which has one slot of lookahead, never more than 5.")
+    sheet = Sheet(
+        "lookahead", 336, "Timers refiled on each tick",
+        "Two wheels under the same load, 200,000 timers. The textbook's refiles 512 timers on every 256th "
+        "tick and 131,072 on one; the default wheel, which has one slot of lookahead, never more than 5.")
     old, new = bins(facts, TEXTBOOK_NAME), bins(facts, "default")
     first, last = min(new), max(new)
     plot = LogLog(sheet, (64, 60, 464, 280), (1, 10), (1, 200000))
@@ -167,9 +171,10 @@ def bow(sheet, x1, x2, y, colour, width, opacity=1.0):
 
 
 def draining(facts):
-    sheet = Sheet("draining", 308, "Draining a slot with hints",
-                  "The list of one slot, its first timer on the left. It is refiled from the tail. Each timer names "
-                  "the one 16 places nearer the head, which is fetched while the timers between are refiled.")
+    sheet = Sheet(
+        "draining", 308, "Draining a slot with hints",
+        "The list of one slot, its first timer on the left. It is refiled from the tail. Each timer names "
+        "the one 16 places nearer the head, which is fetched while the timers between are refiled.")
     hints = [None if name == "-" else int(name) for _, name in facts["hint"]]
     reach = next(place_ - name for place_, name in enumerate(hints) if name is not None)
     step, width, top = 19, 15, 148

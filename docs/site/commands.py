@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The tickwheel command's own help, read into parts. What a command does is written down there and nowhere else."""
+"""The tickwheel command's own help, read into parts. What a command does is written down there and nowhere
+else."""
 import dataclasses
 import re
 import subprocess
@@ -58,7 +59,8 @@ def block_of(lines):
 
 
 def listed(text):
-    """[(name, brief)] of the commands in `tickwheel help`; the brief of a long usage stands in the line below it."""
+    """[(name, brief)] of the commands in `tickwheel help`; the brief of a long usage stands in the line below
+    it."""
     rows = re.findall(r"^  ([a-z]\S*)(?: .*?)?(?:  +|\n {10,})(\S.*)$", text, re.MULTILINE)
     return [(name, brief) for name, brief in rows if name != "help"]
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Which documents there are, and in which order: docs/README.md says so, and no other place.
 
-Each item of its list is a group, named by its bold beginning; the documents are those that it names, in that order.
-What lies in docs/ or at the root and is not named there comes last, and tests/docs/site/test_links complains.
+Each item of its list is a group, named by its bold beginning; the documents are those that it names, in that
+order. What lies in docs/ or at the root and is not named there comes last, and tests/docs/site/test_links
+complains.
 """
 import os
 import pathlib
@@ -35,7 +36,9 @@ def unnamed(source):
 
 def manual_pages(source):
     """The documents that become pages of section 7."""
-    return [path for label, paths in groups(source) if label in MANUAL for path in paths if path.name != "README.md"]
+    return [
+        path for label, paths in groups(source) if label in MANUAL for path in paths if path.name != "README.md"
+    ]
 
 
 def title_of(path):

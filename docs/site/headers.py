@@ -2,9 +2,9 @@
 """Reads public headers: what each declares, and the comment that documents it.
 
 No C parser: the headers keep to one style (a comment stands right above what it documents; sections are ruled
-comments), and this reads that style. A declaration that follows another without an empty line and without a comment of
-its own shares the comment above. tests/docs/site/test_reference fails on what has none, and on an exported symbol that is
-not found here.
+comments), and this reads that style. A declaration that follows another without an empty line and without a
+comment of its own shares the comment above. tests/docs/site/test_reference fails on what has none, and on an
+exported symbol that is not found here.
 """
 import dataclasses
 import pathlib
@@ -199,7 +199,8 @@ def code_end(text, start):
 def is_function(head):
     """Whether what stands before a brace is the head of a function, not of a type."""
     plain = re.sub(r"template\s*<[^{;]*?>\s*(?=(class|struct|enum|union)\b)", "", head.strip())
-    return "(" in head and not re.match(r"(class|struct|enum|union|typedef)\b(?!.*\()", plain.replace("\n", " "))
+    return "(" in head and not re.match(r"(class|struct|enum|union|typedef)\b(?!.*\()", plain.replace(
+        "\n", " "))
 
 
 def names_of(code):
@@ -348,7 +349,8 @@ class Reader:
             True,
             not re.match(r"(template.*?>\s*)?class\b", text, re.DOTALL),
         )
-        entry = Entry(kind, names, [re.sub(r"\s+", " ", without_comments(text[: start - 1])).strip()], self.doc, line)
+        entry = Entry(kind, names, [re.sub(r"\s+", " ", without_comments(text[:start - 1])).strip()], self.doc,
+                      line)
         entry.inner = [one for _, entries in inner.sections for one in entries]
         for one in entry.inner:
             one.owner = one.owner or names[0]
@@ -425,26 +427,23 @@ def is_forward(entry):
 def read_all(folder):
     """Reads every header of a folder.
 
-    A type that is announced in one and defined in another stands there alone; one that is announced and has not our
-    prefix is of another library, and left to its manual.
+    A type that is announced in one and defined in another stands there alone; one that is announced and has not
+    our prefix is of another library, and left to its manual.
     """
     paths = sorted([*folder.glob("*.h"), *folder.glob("*.hpp")], key=lambda path: (path.suffix, path.name))
     headers = [read_header(path) for path in paths]
     defined = {
-        name for header in headers for entry in header.entries() if not is_forward(entry) for name in entry.names
+        name
+        for header in headers for entry in header.entries() if not is_forward(entry) for name in entry.names
     }
     for header in headers:
-        header.sections = [
-            (
-                title,
-                [
-                    entry
-                    for entry in entries
-                    if not is_forward(entry) or (entry.names[0] not in defined and entry.names[0].startswith("tw_"))
-                ],
-            )
-            for title, entries in header.sections
-        ]
+        header.sections = [(
+            title,
+            [
+                entry for entry in entries
+                if not is_forward(entry) or (entry.names[0] not in defined and entry.names[0].startswith("tw_"))
+            ],
+        ) for title, entries in header.sections]
         for title, entries in header.sections:
             defined |= {entry.names[0] for entry in entries if is_forward(entry) and entry.doc}
         header.sections = [section for section in header.sections if section[1]]
@@ -460,8 +459,8 @@ def labels_of(doc):
 def faults_of(headers):
     """Yields a sentence for each thing in the headers that nothing documents.
 
-    A member of a C++ class may do without a comment, as the class has one: what it does is said at the C function of
-    its name, and must not be said twice.
+    A member of a C++ class may do without a comment, as the class has one: what it does is said at the C
+    function of its name, and must not be said twice.
     """
     for header in headers:
         if not header.brief:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Markdown to HTML and to manual pages, by lowdown; and what both the site and the link test ask about Markdown."""
+"""Markdown to HTML and to manual pages, by lowdown; and what both the site and the link test ask about
+Markdown."""
 import html
 import re
 import subprocess
 
-# As GitHub reads it: no superscripts, no typographic quotes, underscores inside words are letters. Ids are made here.
+# As GitHub reads it: no superscripts, no typographic quotes, underscores inside words are letters. Ids are made
+# here.
 INPUT = ["--parse-no-super", "--parse-no-intraemph", "--parse-no-metadata", "--out-no-smarty"]
 FENCE = re.compile(
     r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)\n(?P<body>.*?)^ {0,3}(?P=fence)[`~]*[ ]*$",
@@ -19,7 +21,8 @@ TAG = re.compile(r"<[^>]*>")
 
 def lowdown(text, *options):
     """Runs lowdown over a text."""
-    return subprocess.run(["lowdown", *options, *INPUT], input=text, text=True, capture_output=True, check=True).stdout
+    return subprocess.run(["lowdown", *options, *INPUT], input=text, text=True, capture_output=True,
+                          check=True).stdout
 
 
 def slug(words):
@@ -80,4 +83,5 @@ def escape(words):
     parts = words.split("`")
     if len(parts) % 2 == 0:
         return re.sub(r"([\\`*_<>\[\]|~#])", r"\\\1", words)
-    return "`".join(part if i % 2 else re.sub(r"([\\*_<>\[\]|~#])", r"\\\1", part) for i, part in enumerate(parts))
+    return "`".join(part if i % 2 else re.sub(r"([\\*_<>\[\]|~#])", r"\\\1", part)
+                    for i, part in enumerate(parts))

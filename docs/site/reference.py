@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The reference as Markdown, from what headers.py has read: a page for a header, and the pages of the manual."""
+"""The reference as Markdown, from what headers.py has read: a page for a header, and the pages of the
+manual."""
 import re
 import textwrap
 
@@ -50,7 +51,8 @@ class Index:
     def functions(self):
         """Every function that is declared, whatever the header."""
         return {
-            name for name, (_, entry, _) in self.entries.items() if entry.kind == "function" and name in entry.names
+            name
+            for name, (_, entry, _) in self.entries.items() if entry.kind == "function" and name in entry.names
         }
 
 
@@ -71,7 +73,8 @@ class Writer:
             if ticks == 1:
                 continue
             linked = None if match.group(1) in own else self.link(match.group(1), name)
-            if linked is None and ticks == 0 and not match.group(2) and words[match.end() : match.end() + 1] == "*":
+            if linked is None and ticks == 0 and not match.group(2) and words[match.end():match.end() +
+                                                                              1] == "*":
                 continue  # TW_E*
             out += [escape(words[at : match.start()]), linked or f"`{name}`"]
             at = match.end()
@@ -106,9 +109,8 @@ class Writer:
 
     def terms(self, pairs, own=()):
         """A list of terms and what they mean."""
-        return "\n\n".join(
-            f"{term}\n: {self.paragraphs(text, own) or 'see above'}".replace("\n\n", "\n\n    ") for term, text in pairs
-        )
+        return "\n\n".join(f"{term}\n: {self.paragraphs(text, own) or 'see above'}".replace("\n\n", "\n\n    ")
+                           for term, text in pairs)
 
     def members(self, entry, what):
         """Members as a table."""
@@ -171,7 +173,8 @@ def declaration(entry):
 
 def shows_code(entry):
     """Whether the code of an entry says what its table does not."""
-    return not (entry.members and entry.kind in ("struct", "enum")) and not (entry.kind == "macro" and entry.members)
+    return not (entry.members and entry.kind in ("struct", "enum")) and not (entry.kind == "macro"
+                                                                             and entry.members)
 
 
 def bare_members(entry, index, writer):
@@ -179,7 +182,8 @@ def bare_members(entry, index, writer):
     prefixes = (f"tw_{entry.owner}_", f"tw_{entry.owner[:5]}_")
     named = [prefix + name for name in dict.fromkeys(entry.names) for prefix in prefixes]
     found = [name for name in dict.fromkeys(named) if name in index.entries]
-    see = "As " + ", ".join(filter(None, (writer.link(name, name + "()") for name in found))) + "." if found else ""
+    see = "As " + ", ".join(filter(None,
+                                   (writer.link(name, name + "()") for name in found))) + "." if found else ""
     return "\n\n".join(filter(None, [declaration(entry), see]))
 
 
@@ -193,7 +197,8 @@ def entry_page(entry, index, writer, level):
     if shows_code(entry):
         out.append(declaration(entry))
     if text:
-        out.append(writer.paragraphs(text[:1].upper() + text[1:] if entry.kind == "constant" else text, entry.names))
+        out.append(
+            writer.paragraphs(text[:1].upper() + text[1:] if entry.kind == "constant" else text, entry.names))
     if entry.members and entry.kind != "constant":
         out.append(writer.members(entry, {"struct": "member", "union": "member"}.get(entry.kind, "value")))
     if labels:
@@ -247,7 +252,8 @@ def header_page(header, index, source_link):
             + " |"
             for title, entries in header.sections
         ]
-        out.append("\n".join(["## Names", "| section | |\n|---|---|", *rows]).replace("## Names\n", "## Names\n\n"))
+        out.append("\n".join(["## Names", "| section | |\n|---|---|",
+                              *rows]).replace("## Names\n", "## Names\n\n"))
     for title, entries in header.sections:
         out.append(f"## {title[:1].upper() + title[1:]}" if title else "## Types")
         out += [entry_page(entry, index, writer, 3) for entry in entries]

@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: MIT
 """Lets unpaid orders expire: a consumer of the Stream that Tickwheel delivers timeouts to (shop.py files them).
 
-Run as many as you like, each with a --name of its own: they share the work as a consumer group. A consumer that dies
-leaves the entries that it had read and not acknowledged; another one takes them over when they are --idle ms old. So
-an entry may come twice, and after a failover so may a task, as two entries. What a task has brought about is therefore
-noted under its tw.id and tw.due, in the transaction that brings it about: what comes again finds the note, and does
-nothing.
+Run as many as you like, each with a --name of its own: they share the work as a consumer group. A consumer that
+dies leaves the entries that it had read and not acknowledged; another one takes them over when they are --idle
+ms old. So an entry may come twice, and after a failover so may a task, as two entries. What a task has brought
+about is therefore noted under its tw.id and tw.due, in the transaction that brings it about: what comes again
+finds the note, and does nothing.
 
-An entry whose work fails stays in the group's list of pending entries, and comes again when it is --idle ms old. The group
-counts how often each entry was handed out (XPENDING tells; the entry's own tw.attempt is another count, the server's). When
-the work has failed --tries times, the entry goes to the Stream of failures, {shop}:failed, with the last error, and is
-acknowledged: one bad entry neither stops a consumer nor comes back for ever. The same holds for work that kills its consumer.
-Therefore a consumer takes one entry at a time. With ten at once, the first of which kills each consumer, the other nine would
-be counted as handed out as well, and would be given up though nobody had tried them.
+An entry whose work fails stays in the group's list of pending entries, and comes again when it is --idle ms
+old. The group counts how often each entry was handed out (XPENDING tells; the entry's own tw.attempt is another
+count, the server's). When the work has failed --tries times, the entry goes to the Stream of failures,
+{shop}:failed, with the last error, and is acknowledged: one bad entry neither stops a consumer nor comes back
+for ever. The same holds for work that kills its consumer. Therefore a consumer takes one entry at a time. With
+ten at once, the first of which kills each consumer, the other nine would be counted as handed out as well, and
+would be given up though nobody had tried them.
 """
 import argparse
 import re
@@ -24,17 +25,20 @@ import time
 try:
     import redis
 except ImportError:
-    sys.exit(f"{sys.executable} has no redis client: install it (Debian: python3-redis; elsewhere: pip install redis)")
+    sys.exit(
+        f"{sys.executable} has no redis client: install it (Debian: python3-redis; elsewhere: pip install redis)"
+    )
 
 STREAM, GROUP, FAILURES = "{shop}:unpaid", "expiry", "{shop}:failed"
 REMEMBER_S = 24 * 3600  # How long after a task its second coming is recognised.
 
-# A server that is full, or has lost its disk or its replicas, takes no writes for a while: that is not the entry's fault.
-# Some of these errors are classes of the client, the others begin so.
-NO_WRITES = re.compile(r"^(OutOfMemory|ReadOnly|ExecAbort)Error|: (OOM|MISCONF|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|EXECABORT)\b")
+# A server that is full, or has lost its disk or its replicas, takes no writes for a while: that is not the
+# entry's fault. Some of these errors are classes of the client, the others begin so.
+NO_WRITES = re.compile(
+    r"^(OutOfMemory|ReadOnly|ExecAbort)Error|: (OOM|MISCONF|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|EXECABORT)\b")
 
-# A script is all or nothing here: XACK comes last, so a failure that cannot be written leaves the entry where it is. An entry
-# that another consumer has finished meanwhile is not pending any more, and is no failure.
+# A script is all or nothing here: XACK comes last, so a failure that cannot be written leaves the entry where
+# it is. An entry that another consumer has finished meanwhile is not pending any more, and is no failure.
 GIVE_UP = """
 if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1) == 0 then return 0 end
 redis.call('XADD', KEYS[2], '*', unpack(ARGV, 3))
@@ -79,7 +83,8 @@ def give_up(r, entry, task, tries, error):
 
 
 def handle(r, entry, task, tried, tries):
-    """Does the work of an entry that was handed out `tried` times, and gives it up when that was the last of `tries`."""
+    """Does the work of an entry that was handed out `tried` times, and gives it up when that was the last of
+    `tries`."""
     if tried > tries:  # by consumers that did not live to say so
         give_up(r, entry, task, tried - 1, "no consumer has finished it")
         return
@@ -102,10 +107,12 @@ def handle(r, entry, task, tried, tries):
 
 
 def entries(r, name, idle):
-    """(entry, its fields, how often it was handed out), for ever: those that were left or have failed, then a new one."""
+    """(entry, its fields, how often it was handed out), for ever: those that were left or have failed, then a
+    new one."""
     while True:
         for left in r.xpending_range(STREAM, GROUP, "-", "+", 100, idle=idle):
-            for entry, task in r.xclaim(STREAM, GROUP, name, idle, [left["message_id"]]):  # none when another was faster
+            for entry, task in r.xclaim(STREAM, GROUP, name, idle,
+                                        [left["message_id"]]):  # none when another was faster
                 yield entry, task, left["times_delivered"] + 1
         answer = r.xreadgroup(GROUP, name, {STREAM: ">"}, count=1, block=1000)
         for entry, task in answer[0][1] if answer else []:

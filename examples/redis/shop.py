@@ -6,9 +6,9 @@
     shop.py extend 42 --within 60000   it has a minute from now instead
     shop.py pay 42                     it is paid, and will not expire
 
-What changes in the order and what changes in its timeout is one transaction: there is no moment, and no crash, between
-the two. All keys have the tag {shop}, so that in a cluster they lie in one slot, as a transaction wants them to.
-What happens when the time is up: consumer.py and consumer.js.
+What changes in the order and what changes in its timeout is one transaction: there is no moment, and no crash,
+between the two. All keys have the tag {shop}, so that in a cluster they lie in one slot, as a transaction wants
+them to. What happens when the time is up: consumer.py and consumer.js.
 """
 import argparse
 import sys
@@ -16,7 +16,9 @@ import sys
 try:
     import redis
 except ImportError:
-    sys.exit(f"{sys.executable} has no redis client: install it (Debian: python3-redis; elsewhere: pip install redis)")
+    sys.exit(
+        f"{sys.executable} has no redis client: install it (Debian: python3-redis; elsewhere: pip install redis)"
+    )
 
 SCHEDULE, TARGET = "{shop}:timeouts", "{shop}:unpaid"
 
@@ -24,7 +26,8 @@ SCHEDULE, TARGET = "{shop}:timeouts", "{shop}:unpaid"
 def place(r, order, within):
     with r.pipeline(transaction=True) as both:
         both.hset(f"{{shop}}:order:{order}", "state", "placed")
-        both.execute_command("TW.ADD", SCHEDULE, TARGET, f"order:{order}", "IN", within, "PAYLOAD", "order", order)
+        both.execute_command("TW.ADD", SCHEDULE, TARGET, f"order:{order}", "IN", within, "PAYLOAD", "order",
+                             order)
         both.execute()
     return f"order {order} is placed; it expires in {within} ms unless it is paid"
 
@@ -48,7 +51,11 @@ def main():
     parser = argparse.ArgumentParser(description="orders that expire unless they are paid")
     parser.add_argument("action", choices=["place", "pay", "extend"])
     parser.add_argument("order")
-    parser.add_argument("--within", type=int, default=5000, metavar="MS", help="time to pay, in ms (default: 5000)")
+    parser.add_argument("--within",
+                        type=int,
+                        default=5000,
+                        metavar="MS",
+                        help="time to pay, in ms (default: 5000)")
     parser.add_argument("--port", type=int, default=7379)
     options = parser.parse_args()
     r = redis.Redis(host="127.0.0.1", port=options.port, decode_responses=True)

@@ -17,9 +17,9 @@ enum tw__redis_aof_end {
     TW__REDIS_AOF_FOREIGN /* it is no file of whole commands, or cannot be read */
 };
 
-/* Reads a file of commands from where it stands to its end; with TW__REDIS_AOF_OPEN, `at` is how far from there the
- * first MULTI without an EXEC after it begins. Cost: all of the file is read, about 1 GB a second if it is in
- * memory. */
+/* Reads a file of commands from where it stands to its end; with TW__REDIS_AOF_OPEN, `at` is how far from there
+ * the first MULTI without an EXEC after it begins. Cost: all of the file is read, about 1 GB a second if it is
+ * in memory. */
 enum tw__redis_aof_end tw__redis_aof_end(FILE *file, uint64_t *at);
 
 /* Reads the manifest: the name of the file that is loaded last, which is that to which commands are appended,

@@ -10,8 +10,8 @@
 
 enum { TW__REDIS_BATCH_LEAVING = 8 };
 
-/* A batch lies on the stack of the tick, or on that of TW.DRAIN. While it is open tw__redis_shared.batch leads to it,
- * for those whom the server calls in the middle of a delivery. */
+/* A batch lies on the stack of the tick, or on that of TW.DRAIN. While it is open tw__redis_shared.batch leads
+ * to it, for those whom the server calls in the middle of a delivery. */
 struct tw__redis_batch {
     RedisModuleCtx *ctx;
     struct tw__redis_schedule *touched; /* the schedules that have part in it, linked by their `touched` */

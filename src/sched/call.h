@@ -13,8 +13,9 @@ bool tw__sched_inside_task(const struct tw__sched_shard *shard, uint64_t id);
 /* True inside a callback of this scheduler, on this thread. No lock is held. */
 bool tw__sched_inside(const struct tw_sched *sched);
 
-/* A call of the scheduler that may last, as it waits or hands tasks over, has begun, or has ended: tw_sched_free() must
- * meet none, but for those made in callbacks, which it waits for. They are counted with TW_DEBUG. No lock is held. */
+/* A call of the scheduler that may last, as it waits or hands tasks over, has begun, or has ended:
+ * tw_sched_free() must meet none, but for those made in callbacks, which it waits for. They are counted with
+ * TW_DEBUG. No lock is held. */
 #if TW_DEBUG > 0
 void tw__sched_guest_comes(struct tw_sched *sched);
 void tw__sched_guest_goes(struct tw_sched *sched);

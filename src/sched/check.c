@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The invariants of a shard, each with the words that name it. With TW_DEBUG 2 they are checked whenever a thread lets
- * go of the shard's lock (lock.h), so after every change; the tests call them after every operation.
+ * The invariants of a shard, each with the words that name it. With TW_DEBUG 2 they are checked whenever a
+ * thread lets go of the shard's lock (lock.h), so after every change; the tests call them after every
+ * operation.
  */
 #include "check.h"
 
@@ -162,7 +163,8 @@ static bool counts_agree(const struct tw__sched_shard *shard, const struct censu
            stats->added + stats->again == stats->fired + stats->cancelled + stats->handed + stats->pending;
 }
 
-/* Whether no PENDING task is due before the tick until which the timer thread sleeps; a stopped shard lets it sleep. */
+/* Whether no PENDING task is due before the tick until which the timer thread sleeps; a stopped shard lets it
+ * sleep. */
 static bool wakes_in_time(const struct tw__sched_shard *shard)
 {
     if (shard->wake == 0 || shard->stopped)

@@ -15,7 +15,8 @@ static inline void tw__sched_lock(struct tw__sched_shard *shard)
     (void)error;
 }
 
-/* With TW_DEBUG 2 checks the shard: after every change while it has one chunk of tasks, of n chunks after every n-th. */
+/* With TW_DEBUG 2 checks the shard: after every change while it has one chunk of tasks, of n chunks after every
+ * n-th. */
 static inline bool tw__sched_sound(struct tw__sched_shard *shard)
 {
     bool due = TW_DEBUG > 1 && ++shard->unchecked >= shard->chunk_count;

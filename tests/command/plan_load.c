@@ -55,7 +55,7 @@ static struct tw_wheel *make(const char *overflow, const char *levels, uint64_t 
     return wheel;
 }
 
-/* ---- where ------------------------------------------------------------------------------------------------- */
+/* ---- where ----------------------------------------------------------------------------------------------- */
 
 static void print_place(const char *overflow, const char *levels, uint64_t now, uint64_t delay)
 {
@@ -72,7 +72,7 @@ static void print_place(const char *overflow, const char *levels, uint64_t now, 
     tw_wheel_free(wheel);
 }
 
-/* ---- run --------------------------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------------------------------------- */
 
 struct load {
     const char *mode;

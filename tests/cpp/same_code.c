@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a C programmer writes. same_code.cpp has the same functions in C++; tests/cpp/same_code compares what becomes of
- * them.
+ * What a C programmer writes. same_code.cpp has the same functions in C++; tests/cpp/same_code compares what
+ * becomes of them.
  */
 #include <tickwheel/sched.h>
 

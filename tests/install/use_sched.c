@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A stranger's program on the installed scheduler, in what C11 and C++17 have in common: a task on the real clock, and
- * one that is too far away to run. Prints the version of the header.
+ * A stranger's program on the installed scheduler, in what C11 and C++17 have in common: a task on the real
+ * clock, and one that is too far away to run. Prints the version of the header.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures: `fleet` starts servers for one test; `server` is a fresh one with the module (a start takes 20 ms), and `r`
-a client of it. harness.py says what a server is."""
+"""Fixtures: `fleet` starts servers for one test; `server` is a fresh one with the module (a start takes 20 ms),
+and `r` a client of it. harness.py says what a server is."""
 import os
 import sys
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Real servers for the tests of the Redis module: started on free loopback ports, each with a folder of its own, and
-stopped by process id.
+"""Real servers for the tests of the Redis module: started on free loopback ports, each with a folder of its
+own, and stopped by process id.
 
     fleet = Fleet()
     server = fleet.server(appendonly="yes", appendfsync="always")     # a redis-server with the module, ready for clients
@@ -10,14 +10,16 @@ stopped by process id.
     server.kill()                                                     # SIGKILL; server.restart() starts it again
     fleet.close()                                                     # stops what runs, reads every log for crashes
 
-The options of Fleet.server are lines of redis.conf, with underscores for hyphens; a list makes several lines. What
-Server does not take as an option of its own (module, module_args, cluster, replicaof, env, preload) is such a line.
+The options of Fleet.server are lines of redis.conf, with underscores for hyphens; a list makes several lines.
+What Server does not take as an option of its own (module, module_args, cluster, replicaof, env, preload) is
+such a line.
 
-A server that dies without having been stopped or killed through its Server object fails the test, and so does a line
-in a log that tells of a crash: see CRASH_MARKS.
+A server that dies without having been stopped or killed through its Server object fails the test, and so does a
+line in a log that tells of a crash: see CRASH_MARKS.
 
-From the environment: TICKWHEEL_MODULE (the module; build/tickwheel.so of this repository if unset), REDIS_SERVER,
-REDIS_CLI (the programs), TICKWHEEL_PRELOAD (LD_PRELOAD of each server that loads the module: ASan needs its library).
+From the environment: TICKWHEEL_MODULE (the module; build/tickwheel.so of this repository if unset),
+REDIS_SERVER, REDIS_CLI (the programs), TICKWHEEL_PRELOAD (LD_PRELOAD of each server that loads the module: ASan
+needs its library).
 """
 import atexit
 import contextlib
@@ -56,7 +58,8 @@ DEFAULTS = {
     "shutdown-timeout": "10",
 }
 
-# Lives as long as the tests' process and a moment longer: servers and folders do not outlive a run that was killed.
+# Lives as long as the tests' process and a moment longer: servers and folders do not outlive a run that was
+# killed.
 GUARD = """
 import os, shutil, signal, sys
 left = set()
@@ -99,7 +102,8 @@ class Broken(AssertionError):
 def program(variable, name):
     path = os.environ.get(variable) or shutil.which(name)
     if not path or not os.access(path, os.X_OK):
-        raise Broken(f"{name} is missing: install it (Debian: redis-server, redis-tools), or name it in {variable}")
+        raise Broken(
+            f"{name} is missing: install it (Debian: redis-server, redis-tools), or name it in {variable}")
     return path
 
 
@@ -111,7 +115,8 @@ def module_path():
 
 
 def wait_until(condition, timeout=PATIENCE, message="it did not come about", every=0.01):
-    """Polls until condition() is true, and answers what it answered. message may be a function that tells more."""
+    """Polls until condition() is true, and answers what it answered. message may be a function that tells
+    more."""
     end = time.monotonic() + timeout
     while True:
         value = condition()
@@ -138,8 +143,8 @@ def bindable(port):
 
 
 def free_port():
-    """A port that nobody has, nor the one 10000 above it, which a cluster's node takes for its bus. Below those that
-    the kernel gives to outgoing connections, so that it is free still when the server binds it."""
+    """A port that nobody has, nor the one 10000 above it, which a cluster's node takes for its bus. Below those
+    that the kernel gives to outgoing connections, so that it is free still when the server binds it."""
     while True:
         port = random.SystemRandom().randrange(11000, 22000)
         if bindable(port) and bindable(port + 10000):
@@ -199,8 +204,13 @@ class Server:
         if self.preload:
             environment["LD_PRELOAD"] = self.preload
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(self.command(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, env=environment, start_new_session=True)
+            self.process = subprocess.Popen(self.command(),
+                                            cwd=self.folder,
+                                            stdin=subprocess.DEVNULL,
+                                            stdout=log,
+                                            stderr=log,
+                                            env=environment,
+                                            start_new_session=True)
         self.expected_to_die = False
         Guard.tell("+", self.pid)
 
@@ -213,7 +223,8 @@ class Server:
             mark = len(self.log())
             self.spawn()
             try:
-                wait_until(lambda: not self.alive() or self.answers(), message=lambda: f"no answer\n{self.tail()}")
+                wait_until(lambda: not self.alive() or self.answers(),
+                           message=lambda: f"no answer\n{self.tail()}")
             except AssertionError:
                 self.kill()
                 raise
@@ -266,7 +277,8 @@ class Server:
         return self.start(wait)
 
     def expect_end(self, timeout=PATIENCE):
-        """Waits for an end that a command has asked for (SHUTDOWN, DEBUG SEGFAULT ...); answers the exit status."""
+        """Waits for an end that a command has asked for (SHUTDOWN, DEBUG SEGFAULT ...); answers the exit
+        status."""
         self.process.wait(timeout)
         self.close_clients()
         return self.reap()
@@ -324,8 +336,8 @@ class Server:
         wait_until(loaded, timeout, lambda: f"it did not load its data\n{self.tail()}")
 
     def info(self, section="everything"):
-        """INFO section as a dict: numbers are int. A sentinel that gives a server another role ends the connections of
-        all its clients, this one too: a server that lives is asked again."""
+        """INFO section as a dict: numbers are int. A sentinel that gives a server another role ends the
+        connections of all its clients, this one too: a server that lives is asked again."""
         for last in (False, False, True):
             try:
                 with contextlib.closing(Raw(self)) as raw:
@@ -342,7 +354,8 @@ class Server:
         return {name[len("tickwheel_"):]: value for name, value in self.info("tickwheel").items()}
 
     def log(self):
-        with contextlib.suppress(FileNotFoundError), open(self.log_path, encoding="utf-8", errors="replace") as file:
+        with contextlib.suppress(FileNotFoundError), open(self.log_path, encoding="utf-8",
+                                                          errors="replace") as file:
             return file.read()
         return ""
 
@@ -370,9 +383,17 @@ class Server:
 
 
 class Sentinel(Server):
-    """A sentinel that watches one primary, by the name of `name`. It writes its own configuration after the first."""
+    """A sentinel that watches one primary, by the name of `name`. It writes its own configuration after the
+    first."""
 
-    def __init__(self, folder, master, name="tw", quorum=1, down_after_ms=1000, failover_timeout_ms=10000, **options):
+    def __init__(self,
+                 folder,
+                 master,
+                 name="tw",
+                 quorum=1,
+                 down_after_ms=1000,
+                 failover_timeout_ms=10000,
+                 **options):
         super().__init__(folder, module=False, **options)
         self.master, self.name = master, name
         self.watch = [f"monitor {name} {HOST} {master.port} {quorum}",
@@ -429,8 +450,10 @@ class Fleet:
         return server.start(wait) if start else server
 
     def cluster(self, primaries=3, replicas=0, **options):
-        """A cluster with its slots evenly spread, and so many replicas for each primary; the answer is a Cluster."""
-        return Cluster([self.server(cluster=True, **options) for _ in range(primaries * (1 + replicas))], primaries)
+        """A cluster with its slots evenly spread, and so many replicas for each primary; the answer is a
+        Cluster."""
+        return Cluster([self.server(cluster=True, **options) for _ in range(primaries * (1 + replicas))],
+                       primaries)
 
     def trouble(self):
         return [text for text in (server.trouble() for server in self.servers) if text]
@@ -439,7 +462,8 @@ class Fleet:
         return "\n".join(server.tail() for server in self.servers)
 
     def close(self):
-        """Stops all; then raises Broken if a server died by itself, did not stop, or its log tells of a crash."""
+        """Stops all; then raises Broken if a server died by itself, did not stop, or its log tells of a
+        crash."""
         wrong = self.trouble()
         for server in self.servers:
             try:
@@ -457,7 +481,8 @@ class Fleet:
     def soft_stop(server):
         """SIGTERM would save an RDB nobody reads and wait for replicas; SHUTDOWN NOSAVE NOW runs all else."""
         with contextlib.suppress(redis.exceptions.RedisError):
-            Raw(server, timeout=5).send("SHUTDOWN", *([] if isinstance(server, Sentinel) else ["NOSAVE", "NOW", "FORCE"]))
+            Raw(server, timeout=5).send("SHUTDOWN",
+                                        *([] if isinstance(server, Sentinel) else ["NOSAVE", "NOW", "FORCE"]))
             with contextlib.suppress(subprocess.TimeoutExpired):
                 server.process.wait(20)
         if server.alive():
@@ -469,7 +494,8 @@ class Fleet:
 
 
 class Cluster:
-    """Nodes that know each other. nodes[:primaries] began as primaries, the others as their replicas in turn."""
+    """Nodes that know each other. nodes[:primaries] began as primaries, the others as their replicas in
+    turn."""
 
     def __init__(self, nodes, primaries):
         self.nodes, self.first_primaries = nodes, nodes[:primaries]
@@ -527,15 +553,22 @@ class Cluster:
                     state = parse_info(raw("CLUSTER", "INFO"))
                 if state["cluster_state"] != "ok" or state["cluster_slots_ok"] != SLOTS:
                     return False
-            views = {tuple(sorted((row[0], *row[8:]) for row in self.known(node) if "master" in row[2] and len(row) > 8))
-                     for node in self.alive()}
+            views = {
+                tuple(
+                    sorted((row[0], *row[8:]) for row in self.known(node)
+                           if "master" in row[2] and len(row) > 8))
+                for node in self.alive()
+            }
             return len(views) == 1 or self.migrating(views)
         wait_until(settled, timeout, "the cluster does not settle")
 
     @staticmethod
     def migrating(views):
         """A slot on the move is told of by its two nodes alone, in brackets."""
-        plain = {tuple((row[0], *(slot for slot in row[1:] if not slot.startswith("["))) for row in view) for view in views}
+        plain = {
+            tuple((row[0], *(slot for slot in row[1:] if not slot.startswith("["))) for row in view)
+            for view in views
+        }
         return len(plain) == 1
 
     def owner(self, key):
@@ -543,7 +576,8 @@ class Cluster:
         slot = self.alive()[0].once("CLUSTER", "KEYSLOT", key)
         for node in self.alive():
             for row in self.known(node):
-                if "myself" in row[2] and "master" in row[2] and any(self.holds(part, slot) for part in row[8:]):
+                if "myself" in row[2] and "master" in row[2] and any(
+                        self.holds(part, slot) for part in row[8:]):
                     return node
         raise AssertionError(f"nobody serves slot {slot}")
 
@@ -563,19 +597,24 @@ class Cluster:
         raise AssertionError(f"no replica of the node on {primary.port}")
 
     def cli(self, *arguments, timeout=300):
-        """redis-cli --cluster ARGUMENTS, for what it alone does: reshard, rebalance, check. Answers its output."""
-        done = subprocess.run([program("REDIS_CLI", "redis-cli"), "--cluster", *map(str, arguments)], timeout=timeout,
-                              capture_output=True, text=True, check=False)
+        """redis-cli --cluster ARGUMENTS, for what it alone does: reshard, rebalance, check. Answers its
+        output."""
+        done = subprocess.run([program("REDIS_CLI", "redis-cli"), "--cluster", *map(str, arguments)],
+                              timeout=timeout,
+                              capture_output=True,
+                              text=True,
+                              check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
 
 class Raw:
-    """A connection that speaks the protocol itself: RESP3, answers that come later, several commands in one write.
+    """A connection that speaks the protocol itself: RESP3, answers that come later, several commands in one
+    write.
 
-    Answers: str, int, float, bool, None, list, dict (a map), set, Error for an error. A connection that the server has
-    refused or ended is redis-py's ConnectionError, whether it ends between two words, in the middle of one, or by a
-    reset."""
+    Answers: str, int, float, bool, None, list, dict (a map), set, Error for an error. A connection that the
+    server has refused or ended is redis-py's ConnectionError, whether it ends between two words, in the middle
+    of one, or by a reset."""
 
     class Error(str):
         """What the server answered instead."""
@@ -627,7 +666,8 @@ class Raw:
         with self.loss_told():
             data = self.file.read(size)
         if len(data) < size:
-            raise redis.exceptions.ConnectionError(f"the server has closed the connection, {size - len(data)} bytes short")
+            raise redis.exceptions.ConnectionError(
+                f"the server has closed the connection, {size - len(data)} bytes short")
         return data
 
     def read(self):
@@ -660,9 +700,11 @@ class Raw:
 
 
 class Tap(Raw):
-    """A replica that only listens: the commands that the server replicates, which are those it writes to its AOF.
+    """A replica that only listens: the commands that the server replicates, which are those it writes to its
+    AOF.
 
-    After it is closed the server goes on counting its replication offset, and sends no pings that would move it."""
+    After it is closed the server goes on counting its replication offset, and sends no pings that would move
+    it."""
 
     def __init__(self, server, timeout=PATIENCE):
         super().__init__(server, timeout=timeout)
@@ -674,7 +716,8 @@ class Tap(Raw):
         self.exactly(int(line[1:]))
 
     def commands(self):
-        """All that was replicated since the last call, as lists of words; SELECT and PING left out, MULTI and EXEC not."""
+        """All that was replicated since the last call, as lists of words; SELECT and PING left out, MULTI and
+        EXEC not."""
         self.markers += 1
         marker = ["SET", "tap:marker", str(self.markers)]
         self.server.once(*marker)

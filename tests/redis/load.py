@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Load on servers, and the books that say afterwards whether a task was lost, doubled or early.
 
-A client that is cut off does not know how far its commands got, but it knows one thing: they ran in the order it sent
-them. What a crash or a failover leaves must therefore be the state after some first part of each client's history, and
-that part must contain all that was promised to last.
+A client that is cut off does not know how far its commands got, but it knows one thing: they ran in the order
+it sent them. What a crash or a failover leaves must therefore be the state after some first part of each
+client's history, and that part must contain all that was promised to last.
 
     sent       a1  a2  m1  a3  c2  a4  m3          history of one client (a Line): positions 0 to 6
     promised   ---------------|                    acknowledged under appendfsync always, or by WAIT
     kept       -------------------|                the cut: found, not known. It may lie anywhere from | to the end
 
-For each task the Line keeps what its state may be after each of its commands: a set of Worlds. A World says where the
-task may be seen: pending with a due time from lo to hi, or delivered as often as it has fallen due, never both. A cut
-is possible if every task, as it is found, fits one of its Worlds at that cut. If no cut fits, or only ones before what
-was promised, something was lost; a task that was delivered twice, or is pending and delivered, fits no World at all.
+For each task the Line keeps what its state may be after each of its commands: a set of Worlds. A World says
+where the task may be seen: pending with a due time from lo to hi, or delivered as often as it has fallen due,
+never both. A cut is possible if every task, as it is found, fits one of its Worlds at that cut. If no cut fits,
+or only ones before what was promised, something was lost; a task that was delivered twice, or is pending and
+delivered, fits no World at all.
 
-Books collects what the server holds in one transaction, so that no task is between schedule and target meanwhile.
+Books collects what the server holds in one transaction, so that no task is between schedule and target
+meanwhile.
 """
 import collections
 import contextlib
@@ -45,8 +47,8 @@ def seeded():
 
 
 def fits(world, pending, dues):
-    """Whether a task that is due at pending (None: not there), and was delivered with these due times, can be in world.
-    A List does not tell due times; they are None then."""
+    """Whether a task that is due at pending (None: not there), and was delivered with these due times, can be
+    in world. A List does not tell due times; they are None then."""
     count = len(dues)
     if world.state == "absent":
         return pending is None and count == 0
@@ -122,7 +124,8 @@ class Line:
                 self.promised = max(self.promised, position + 1)
 
     def histories(self):
-        """For each task its Worlds: [(position from which they hold, Worlds)], the first before all of its commands."""
+        """For each task its Worlds: [(position from which they hold, Worlds)], the first before all of its
+        commands."""
         found = {name: [(0, self.worlds.get(name, {ABSENT}))] for name in self.mine}
         for position, op in enumerate(self.ops):
             states = found[op.name]
@@ -131,8 +134,8 @@ class Line:
         return found
 
     def settle(self, books):
-        """Finds the cut; what the tasks are known to be from here on starts a new history. Answers how many commands
-        of the old one are gone though they had been acknowledged, with the time of the earliest."""
+        """Finds the cut; what the tasks are known to be from here on starts a new history. Answers how many
+        commands of the old one are gone though they had been acknowledged, with the time of the earliest."""
         histories, end = self.histories(), len(self.ops)
         wrong = [0] * (end + 2)
         for name, states in histories.items():
@@ -152,7 +155,8 @@ class Line:
         return len(gone), min(gone, default=None)
 
     def restart(self, histories, books, cut):
-        """Only tasks that are pending still can change; of the others Books knows for good how often they came."""
+        """Only tasks that are pending still can change; of the others Books knows for good how often they
+        came."""
         self.worlds, self.live = {}, []
         for name, states in histories.items():
             pending, dues = books.pending.get(name), books.dues(name)
@@ -176,12 +180,14 @@ class Line:
             pending, dues = books.pending.get(name), books.dues(name)
             if not any(fits(world, pending, dues) for world in set().union(*worlds)) and len(lines) < 8:
                 told = [(op.words, op.reply, op.sent, op.acked) for op in self.ops if op.name == name]
-                lines.append(f"  {name}: pending {pending}, delivered {dues}; may be {set().union(*worlds)}; {told}")
+                lines.append(
+                    f"  {name}: pending {pending}, delivered {dues}; may be {set().union(*worlds)}; {told}")
         return "\n".join(lines)
 
 
 class Books:
-    """What schedules and targets of one keyspace hold, read in one transaction, and all that was ever delivered."""
+    """What schedules and targets of one keyspace hold, read in one transaction, and all that was ever
+    delivered."""
 
     def __init__(self, schedules, streams=(), lists=()):
         self.schedules, self.streams, self.lists = list(schedules), list(streams), list(lists)
@@ -246,7 +252,8 @@ class Books:
 
     def take_entries(self, stream, entries, length):
         self.count[stream] += len(entries)
-        assert length == self.count[stream], f"{stream}: {length} entries, but {self.count[stream]} have been read"
+        assert length == self.count[
+            stream], f"{stream}: {length} entries, but {self.count[stream]} have been read"
         for entry, fields in entries:
             name, due = fields["tw.id"], int(fields["tw.due"])
             assert int(entry.split("-")[0]) >= due, f"{name} came early: entry {entry}, due {due}"
@@ -262,7 +269,8 @@ class Books:
             self.delivered[name].append(None)
 
     def settle(self):
-        """Every Line finds its cut. Answers how many acknowledged commands are gone, and the time of the earliest."""
+        """Every Line finds its cut. Answers how many acknowledged commands are gone, and the time of the
+        earliest."""
         known = set(self.closed).union(*(line.mine for line in self.lines))
         strange = (set(self.pending) | set(self.delivered)) - known
         assert not strange, f"nobody added {sorted(strange)[:5]}"
@@ -277,7 +285,8 @@ class Books:
         """Until nothing is pending but what is due in hours."""
         end, before = time.monotonic() + timeout, now_ms() + FAR_MS // 2
         while self.read(client).overdue(before):
-            assert time.monotonic() < end, f"still pending: {self.overdue(before)[:5]} of {len(self.overdue(before))}"
+            assert time.monotonic(
+            ) < end, f"still pending: {self.overdue(before)[:5]} of {len(self.overdue(before))}"
             time.sleep(0.1)
 
 
@@ -291,7 +300,9 @@ class Maker:
     def go_on(self):
         """After the Line has settled: what is pending still is what may be moved and cancelled."""
         self.where = {name: self.where[name] for name in self.line.live}
-        self.candidates = [name for name in self.line.live if all(world.times == 1 for world in self.line.worlds[name])]
+        self.candidates = [
+            name for name in self.line.live if all(world.times == 1 for world in self.line.worlds[name])
+        ]
 
     def when(self, delay):
         """Half relative, half absolute; the due time that this makes of the server's clock."""
@@ -351,7 +362,8 @@ class Maker:
 
 
 class Worker(threading.Thread):
-    """A client that keeps sending until it is stopped or its server is gone. It takes note of what was acknowledged.
+    """A client that keeps sending until it is stopped or its server is gone. It takes note of what was
+    acknowledged.
 
     wait: (replicas, ms) for a WAIT after each batch; what it confirms is promised to outlive a failover."""
 
@@ -417,8 +429,8 @@ class Worker(threading.Thread):
 
 
 class Reader(threading.Thread):
-    """A consumer: reads a Stream as it grows, and remembers what it saw and when. It follows a function that names the
-    server, so that it survives a failover."""
+    """A consumer: reads a Stream as it grows, and remembers what it saw and when. It follows a function that
+    names the server, so that it survives a failover."""
 
     def __init__(self, server, stream):
         super().__init__(daemon=True)
@@ -446,7 +458,8 @@ class Reader(threading.Thread):
         return self.seen
 
     def doubles(self):
-        """How many deliveries came more often than once, as a consumer tells them apart: by task and due time."""
+        """How many deliveries came more often than once, as a consumer tells them apart: by task and due
+        time."""
         return len(self.seen) - len({(name, due) for _, name, due, _ in self.seen})
 
 
@@ -463,7 +476,8 @@ class Shards:
         """A new history."""
         self.number += 1
         books = self.books[tag]
-        places = [(books.schedules[0], books.streams[0], "stream"), (books.schedules[1], books.streams[0], "stream"),
+        places = [(books.schedules[0], books.streams[0], "stream"),
+                  (books.schedules[1], books.streams[0], "stream"),
                   (books.schedules[1], books.lists[0], "list")]
         return Maker(books.line(f"{tag}.{self.number}"), type(self.rng)(self.rng.randrange(1 << 32)), places)
 
@@ -483,8 +497,9 @@ class Shards:
         return self.cluster.owner(f"{{{tag}}}").client()
 
     def judge(self, promise=lambda tag: True):
-        """Reads the books at each slot's owner. promise(tag): whether all that was acknowledged must have lasted; else
-        only what WAIT confirmed. Waits for what is due soon, and judges again. Answers how many commands are gone."""
+        """Reads the books at each slot's owner. promise(tag): whether all that was acknowledged must have
+        lasted; else only what WAIT confirmed. Waits for what is due soon, and judges again. Answers how many
+        commands are gone."""
         gone = 0
         for tag, books in self.books.items():
             client = self.client(tag)
@@ -505,7 +520,8 @@ class Shards:
 
 
 class ClusterWorker(threading.Thread):
-    """A client of a cluster: asks the node it knows of, goes where it is sent, and asks again when told to wait."""
+    """A client of a cluster: asks the node it knows of, goes where it is sent, and asks again when told to
+    wait."""
 
     def __init__(self, shards, tags, wait):
         super().__init__(daemon=True)
@@ -530,7 +546,8 @@ class ClusterWorker(threading.Thread):
                 link.close()
 
     def lose(self, tag):
-        """Nobody knows whether the last command ran, and the next one may run elsewhere: another history begins."""
+        """Nobody knows whether the last command ran, and the next one may run elsewhere: another history
+        begins."""
         port = self.where.pop(tag, None)
         if port in self.links:
             self.links.pop(port).close()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A module that does what others may: when it is told of a change of the kind it waits for, it calls a command in the
- * middle of that.
+ * A module that does what others may: when it is told of a change of the kind it waits for, it calls a command
+ * in the middle of that.
  *
  *     MEDDLE event skip times command [argument ...]   when the event has come after the next `skip`, and that often
  *     MEDDLE.DONE                                      how often it has, and what the last one answered

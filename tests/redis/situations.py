@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What the tests of life cycle, pitfalls, persistence and memory share beyond harness.py: many tasks at once, a
-wall clock that can be pushed, the append-only file's commands, the checksum of DUMP, and a clock of the schedule's own.
+wall clock that can be pushed, the append-only file's commands, the checksum of DUMP, and a clock of the
+schedule's own.
 
-`let_pass` is how a test knows that a task will not be delivered any more without waiting for long: tasks are delivered
-in the order of their due times, whatever schedule they are in, so when a task that is due later has arrived, all
-earlier ones have had their turn."""
+`let_pass` is how a test knows that a task will not be delivered any more without waiting for long: tasks are
+delivered in the order of their due times, whatever schedule they are in, so when a task that is due later has
+arrived, all earlier ones have had their turn."""
 import contextlib
 import itertools
 import os
@@ -31,10 +32,12 @@ def add(client, schedule, target, name, at, *options, payload=("n", "v")):
 
 
 def fill(client, schedule, target, count, at, first=0, step=0, options=(), payload=("n", "v"), prefix="t"):
-    """Adds tasks t0, t1 ... that are due at `at`, `step` ms apart, ten thousand in one script. Answers their ids."""
+    """Adds tasks t0, t1 ... that are due at `at`, `step` ms apart, ten thousand in one script. Answers their
+    ids."""
     for low in range(first, first + count, 10000):
         high = min(low + 10000, first + count) - 1
-        client.eval(FILL, 2, schedule, target, low, high, prefix, at, first, step, *options, "PAYLOAD", *payload)
+        client.eval(FILL, 2, schedule, target, low, high, prefix, at, first, step, *options, "PAYLOAD",
+                    *payload)
     return [f"{prefix}{i}" for i in range(first, first + count)]
 
 
@@ -56,7 +59,8 @@ def in_time(due):
 
 
 def let_pass(client, due):
-    """Waits until all that is due at `due` or before has had its turn, in all schedules of a server that delivers."""
+    """Waits until all that is due at `due` or before has had its turn, in all schedules of a server that
+    delivers."""
     mark = f"let-pass:{next(MARKS)}"
     add(client, f"{mark}:schedule", f"{mark}:target", "mark", max(due + 1, now_ms()))
     wait_until(lambda: client.xlen(f"{mark}:target") == 1, message=f"a task due at {due + 1} was not delivered")
@@ -65,7 +69,8 @@ def let_pass(client, due):
 
 def wait_delivered(client, stream, count, timeout=60):
     """Waits for so many entries, and answers the ids of their tasks."""
-    wait_until(lambda: client.xlen(stream) >= count, timeout, lambda: f"{client.xlen(stream)} of {count} in {stream}")
+    wait_until(lambda: client.xlen(stream) >= count, timeout,
+               lambda: f"{client.xlen(stream)} of {count} in {stream}")
     return delivered(client, stream)
 
 
@@ -79,12 +84,14 @@ class Counters:
         return self.server.tw()[name] - self.before[name]
 
     def wait(self, name, least=1):
-        wait_until(lambda: self[name] >= least, message=lambda: f"{name} went on by {self[name]}, not by {least}")
+        wait_until(lambda: self[name] >= least,
+                   message=lambda: f"{name} went on by {self[name]}, not by {least}")
 
 
 def deferred(server, why):
     """Waits until the server has put off a delivery for this reason."""
-    wait_until(lambda: server.tw()[f"deferred_{why}"] > 0, message=lambda: f"nothing was deferred: {server.tw()}")
+    wait_until(lambda: server.tw()[f"deferred_{why}"] > 0,
+               message=lambda: f"nothing was deferred: {server.tw()}")
 
 
 @contextlib.contextmanager
@@ -103,7 +110,8 @@ def digest(server):
 
 
 def stays(condition, seconds, message):
-    """Fails if the condition ceases to hold within some seconds: for what has no end that could be waited for."""
+    """Fails if the condition ceases to hold within some seconds: for what has no end that could be waited
+    for."""
     end = now_ms() + seconds * 1000
     while now_ms() < end:
         assert condition(), message
@@ -148,7 +156,8 @@ class WallClock:
         """Sets the wall clock."""
         self.offset_ms += ms
         with open(self.path, "r+b" if os.path.exists(self.path) else "wb", buffering=0) as file:
-            file.write(struct.pack("qq", self.offset_ms, self.passed_ms))  # In place and in one go: the server has it mapped.
+            file.write(struct.pack("qq", self.offset_ms,
+                                   self.passed_ms))  # In place and in one go: the server has it mapped.
 
     def push_monotonic(self, ms):
         """Has so much time pass for all that measures time, as lateness of the past minute does."""
@@ -175,10 +184,11 @@ class FullDisk:
 
 
 def ignoring_signal_xfsz(monkeypatch):
-    """A file at its limit is an error of write then, as on a full disk, and no signal. Python ignores SIGXFSZ, and what
-    it starts would not."""
+    """A file at its limit is an error of write then, as on a full disk, and no signal. Python ignores SIGXFSZ,
+    and what it starts would not."""
     plain = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda *words, **options: plain(*words, **options, restore_signals=False))
+    monkeypatch.setattr(subprocess, "Popen",
+                        lambda *words, **options: plain(*words, **options, restore_signals=False))
 
 
 # Processes that a server has forked
@@ -253,7 +263,8 @@ def last_transaction(path, has):
 
 
 def transactions(commands):
-    """The commands between each MULTI and its EXEC, and those outside, as one list each: in the order of the file."""
+    """The commands between each MULTI and its EXEC, and those outside, as one list each: in the order of the
+    file."""
     result, inside = [], None
     for _, words in commands:
         name = words[0].upper()
@@ -273,7 +284,8 @@ def transactions(commands):
 # The checksum at the end of what DUMP answers
 
 def crc64_table():
-    """Of CRC-64 as Redis has it: Jones' polynomial, both input and output reflected, from zero, nothing added."""
+    """Of CRC-64 as Redis has it: Jones' polynomial, both input and output reflected, from zero, nothing
+    added."""
     reflected = int(f"{0xad93d23594c935a9:064b}"[::-1], 2)
     table = []
     for byte in range(256):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cmocka with what it wants included before it, and the one thing nearly every wheel test needs: a wheel for each of
- * a list of geometries.
+ * cmocka with what it wants included before it, and the one thing nearly every wheel test needs: a wheel for
+ * each of a list of geometries.
  */
 #ifndef TW_TESTS_CMOCKA_H
 #define TW_TESTS_CMOCKA_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mistakes of the caller that end the program: each is made in a child, whose last words are read. The rooms that such a
- * test links are compiled with TW_DEBUG 2 (audited_room() in tests/CMakeLists.txt). After cmocka.h.
+ * Mistakes of the caller that end the program: each is made in a child, whose last words are read. The rooms
+ * that such a test links are compiled with TW_DEBUG 2 (audited_room() in tests/CMakeLists.txt). After cmocka.h.
  */
 #ifndef TW_TESTS_DIES_H
 #define TW_TESTS_DIES_H
@@ -40,7 +40,8 @@ static inline bool dying_fork(struct dying *dying)
     return dying->child == 0;
 }
 
-/* Waits for the child. Returns whether an assertion ended it whose text contains `assertion`; if not, says how it ended. */
+/* Waits for the child. Returns whether an assertion ended it whose text contains `assertion`; if not, says how
+ * it ended. */
 static inline bool dying_of(const struct dying *dying, const char *assertion)
 {
     char said[2000];
@@ -59,8 +60,8 @@ static inline bool dying_of(const struct dying *dying, const char *assertion)
     return false;
 }
 
-/* The statement `mistake` fails an assertion. `assertion` is a part of its condition as the compiler has it after macros,
- * so without NULL. */
+/* The statement `mistake` fails an assertion. `assertion` is a part of its condition as the compiler has it
+ * after macros, so without NULL. */
 #define assert_dies(mistake, assertion)                                                                        \
     do {                                                                                                       \
         struct dying dying_;                                                                                   \

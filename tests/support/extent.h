@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much a long test does: least where TICKWHEEL_LIGHT is set, as by sanitizers and coverage, most where TICKWHEEL_LONG
- * is, as by `make rounds`.
+ * How much a long test does: least where TICKWHEEL_LIGHT is set, as by sanitizers and coverage, most where
+ * TICKWHEEL_LONG is, as by `make rounds`.
  */
 #ifndef TW_TESTS_EXTENT_H
 #define TW_TESTS_EXTENT_H

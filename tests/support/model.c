@@ -167,8 +167,8 @@ static bool overtakes(struct model *model, struct object *object)
     return false;
 }
 
-/* The earliest that was filed for now, after all that is due. At the end of time an object that was filed on the last tick
- * waits for ever, and does not count. */
+/* The earliest that was filed for now, after all that is due. At the end of time an object that was filed on
+ * the last tick waits for ever, and does not count. */
 static const char *judge_now(struct model *model, struct object *object)
 {
     uint64_t earliest = earliest_in_tree(model);

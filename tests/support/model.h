@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The reference that the wheel is compared with: a sorted list of deadlines, kept in a library's red-black tree.
+ * The reference that the wheel is compared with: a sorted list of deadlines, kept in a library's red-black
+ * tree.
  *
- * The model knows the contract and nothing of wheels. It is told what was filed, moved and cancelled, and judges each
- * firing: it must be the earliest deadline of all, not after now, and among equal deadlines no timer filed before it
- * may still wait, unless one of the two was moved while pending (its turn among equals is not promised). Objects that are
- * filed for now are in two queues: `soon` fires when no other object is due, `held` was filed inside the drain.
+ * The model knows the contract and nothing of wheels. It is told what was filed, moved and cancelled, and
+ * judges each firing: it must be the earliest deadline of all, not after now, and among equal deadlines no
+ * timer filed before it may still wait, unless one of the two was moved while pending (its turn among equals is
+ * not promised). Objects that are filed for now are in two queues: `soon` fires when no other object is due,
+ * `held` was filed inside the drain.
  */
 #ifndef TW_TESTS_MODEL_H
 #define TW_TESTS_MODEL_H
@@ -50,13 +52,15 @@ struct object *model_first(struct model *model);
 uint64_t model_earliest(struct model *model);
 /* Copies a pending object over one that is not, spoils the old place, and tells the wheel. */
 void model_relocate(struct model *model, struct object *from, struct object *to);
-/* Judges tw_wheel_visit_until(): each timer due by then is met once, and no other. Returns NULL, or what is wrong. */
+/* Judges tw_wheel_visit_until(): each timer due by then is met once, and no other. Returns NULL, or what is
+ * wrong. */
 const char *model_visit_until(struct model *model, const struct tw_wheel *wheel, uint64_t tick);
 /* Judges a firing and takes the object out. Returns NULL, or the mistake. */
 const char *model_fire(struct model *model, struct object *object);
 /* A poll wanted to be called again. */
 void model_more(struct model *model);
-/* A poll said that nothing more is due. Returns whether that is so; the last tick of all is exempt for timers filed on it. */
+/* A poll said that nothing more is due. Returns whether that is so; the last tick of all is exempt for timers
+ * filed on it. */
 bool model_idle(struct model *model);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random numbers for tests: xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators",
- * 2016). The same seed gives the same test on every machine.
+ * Random numbers for tests: xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
+ * generators", 2016). The same seed gives the same test on every machine.
  */
 #ifndef TW_TESTS_RANDOM_H
 #define TW_TESTS_RANDOM_H

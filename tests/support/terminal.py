@@ -35,14 +35,19 @@ class Terminal:
         self.socket = os.path.join(folder, "tmux")
         script = os.path.join(folder, "script")
         with open(script, "w", encoding="ascii") as file:
-            file.write(f"trap : INT QUIT\nstty -g > {folder}/before\nTERM={term} {shlex.join(words)}\necho $? > {folder}/status\nstty -g > {folder}/after\n"
-                       f"echo the end\nread line\n")
+            file.write(
+                f"trap : INT QUIT\nstty -g > {folder}/before\nTERM={term} {shlex.join(words)}\necho $? > {folder}/status\nstty -g > {folder}/after\n"
+                f"echo the end\nread line\n")
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(cols), "-y", str(rows), f"/bin/sh {script}")
 
     def tmux(self, *words):
         environment = {**os.environ, "LC_ALL": "C.UTF-8", "TMUX": ""}
-        return subprocess.run(["tmux", "-u", "-S", self.socket, *words], capture_output=True, text=True, timeout=PATIENCE,
-                              check=True, env=environment).stdout
+        return subprocess.run(["tmux", "-u", "-S", self.socket, *words],
+                              capture_output=True,
+                              text=True,
+                              timeout=PATIENCE,
+                              check=True,
+                              env=environment).stdout
 
     def screen(self):
         return self.tmux("capture-pane", "-p")
@@ -72,7 +77,8 @@ class Terminal:
         self.tmux("kill-server")
 
     def ended_well(self, status="0"):
-        """The command has left the terminal as it was: its modes, the screen that was there before, the cursor."""
+        """The command has left the terminal as it was: its modes, the screen that was there before, the
+        cursor."""
         self.sees("the end")
         assert self.file("status") == status, self.screen()
         assert self.file("after") == self.file("before")

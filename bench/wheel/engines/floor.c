@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The floor: what it costs to touch the objects at all. One random read-modify-write of one cache line, or of two,
- * over the same 64-byte objects and in the same order as churn. The accesses do not depend on each other, so that
- * the processor overlaps them as well as it can. And one line through a call: the least that a library could cost.
+ * The floor: what it costs to touch the objects at all. One random read-modify-write of one cache line, or of
+ * two, over the same 64-byte objects and in the same order as churn. The accesses do not depend on each other,
+ * so that the processor overlaps them as well as it can. And one line through a call: the least that a library
+ * could cost.
  */
 #include "../bench.h"
 

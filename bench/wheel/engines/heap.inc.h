@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * An array heap of HEAP_WAYS children a node. Each node holds the deadline beside the pointer, so that sifting reads
- * the array alone, and a timer knows its place, so that it can be cancelled. The array is reserved before the clock
- * runs: growing it is not charged.
+ * An array heap of HEAP_WAYS children a node. Each node holds the deadline beside the pointer, so that sifting
+ * reads the array alone, and a timer knows its place, so that it can be cancelled. The array is reserved before
+ * the clock runs: growing it is not charged.
  */
 #include "object.inc.h"
 

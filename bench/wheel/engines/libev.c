@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * libev through its public calls: ev_timer_start, ev_timer_stop, ev_timer_again and ev_run without waiting. Its
- * clock is ours (bench/clock.c). A timer that is set to half a millisecond less than its ticks comes due on its tick,
- * when the clock says x.5 ms: doubles cannot put it on a neighbour. libev has no call that tells the next event.
+ * clock is ours (bench/clock.c). A timer that is set to half a millisecond less than its ticks comes due on its
+ * tick, when the clock says x.5 ms: doubles cannot put it on a neighbour. libev has no call that tells the next
+ * event.
  */
 #include "object.inc.h"
 

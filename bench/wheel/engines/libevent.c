@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * libevent through its public calls: evtimer_add, evtimer_del and event_base_loop without waiting. Its clock is ours
- * (bench/clock.c). A struct event takes 128 bytes, so an object is three cache lines. Its queues for common timeouts
- * are not used, as no other workload than add_constant could. libevent has no call that tells the next event.
+ * libevent through its public calls: evtimer_add, evtimer_del and event_base_loop without waiting. Its clock is
+ * ours (bench/clock.c). A struct event takes 128 bytes, so an object is three cache lines. Its queues for
+ * common timeouts are not used, as no other workload than add_constant could. libevent has no call that tells
+ * the next event.
  */
 #include "object.inc.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * libuv through its public calls: uv_timer_start, uv_timer_stop, uv_run without waiting, uv_backend_timeout. Its clock
- * is ours (bench/clock.c), in whole milliseconds. A uv_timer_t takes 152 bytes, so an object is three cache lines.
+ * libuv through its public calls: uv_timer_start, uv_timer_stop, uv_run without waiting, uv_backend_timeout.
+ * Its clock is ours (bench/clock.c), in whole milliseconds. A uv_timer_t takes 152 bytes, so an object is three
+ * cache lines.
  */
 #include "object.inc.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A plain hierarchical wheel of linked lists, without prefetching and without pacing: what Tickwheel would be without
- * its hints. It is no peer (nobody ships it), it tells what the hints are worth.
+ * A plain hierarchical wheel of linked lists, without prefetching and without pacing: what Tickwheel would be
+ * without its hints. It is no peer (nobody ships it), it tells what the hints are worth.
  *
- * The shape is that of Tickwheel's lower levels, 1024/512, 256/128, 256/128 and so on: a level holds the current and
- * the next slot of the level above, and a slot is refiled as a whole when it becomes the next one. The textbook's
- * 256 x 4, in which a slot is refiled when it becomes the current one, was measured beside it and was weaker. An
- * occupancy bitmap finds the next slot, so that empty time costs little.
+ * The shape is that of Tickwheel's lower levels, 1024/512, 256/128, 256/128 and so on: a level holds the
+ * current and the next slot of the level above, and a slot is refiled as a whole when it becomes the next one.
+ * The textbook's 256 x 4, in which a slot is refiled when it becomes the current one, was measured beside it
+ * and was weaker. An occupancy bitmap finds the next slot, so that empty time costs little.
  */
 #include "object.inc.h"
 

@@ -11,9 +11,9 @@
  * when the clock has caught up. Rejected: filing all tasks again in a new wheel, which would stop the server
  * for a second at ten million tasks.
  *
- * Invariants
- * P1 A task of a schedule is in one wheel or one queue, unless tw__redis_place_take() has taken it.
- * P2 Its flags say where: none in the main wheel, TW__REDIS_TASK_BEHIND in the second one, TW__REDIS_TASK_QUEUED in the
+ * Invariants P1 A task of a schedule is in one wheel or one queue, unless tw__redis_place_take() has taken it.
+ * P2 Its flags say where: none in the main wheel, TW__REDIS_TASK_BEHIND in the second one,
+ * TW__REDIS_TASK_QUEUED in the
  *    queues of overdue and of past tasks, TW__REDIS_TASK_HELD besides in the queue of its own route.
  * P3 A route whose queue is not empty either waits for its retry or is in the list of turns; one whose queue is
  *    empty, neither.

@@ -54,8 +54,8 @@ void tw__redis_place_hold(struct tw__redis_schedules *schedules, struct tw__redi
  * it is filed nowhere. */
 void tw__redis_place_hold_first(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
                                 uint64_t retry_ms);
-/* A route's wait is over: the first of its queue is what tw__redis_place_take() gives next, and then the others.
- * Requires: the queue is not empty. */
+/* A route's wait is over: the first of its queue is what tw__redis_place_take() gives next, and then the
+ * others. Requires: the queue is not empty. */
 void tw__redis_place_give_turn(struct tw__redis_route *route);
 /* A route's queue is empty: it waits for nothing. */
 void tw__redis_place_rest(struct tw__redis_route *route);

@@ -14,8 +14,9 @@
  * without effect; a removed key's schedule is detached first and reaped later, a few tasks at a time, on the
  * server's thread.
  *
- * Everything hangs on one struct tw__redis_schedules. A schedule knows it, a route knows its schedule, and a task has
- * the number of its route: so a function that takes a task alone needs struct tw__redis_schedules beside it.
+ * Everything hangs on one struct tw__redis_schedules. A schedule knows it, a route knows its schedule, and a
+ * task has the number of its route: so a function that takes a task alone needs struct tw__redis_schedules
+ * beside it.
  *
  * Threads: one at a time, but for tw__redis_grave_bury().
  */

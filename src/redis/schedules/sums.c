@@ -14,8 +14,8 @@
 /* ---- schedules that are too large to be moved ------------------------------------------------------------ */
 
 /* A task has its block and a cell of the table of ids in memory, and in a dump the number of its route, its due
- * time, flags and sizes instead. A chunk ends after TW__REDIS_CHUNK_BYTES: if the definitions of all routes take less
- * than half of that, tasks fill the other half. */
+ * time, flags and sizes instead. A chunk ends after TW__REDIS_CHUNK_BYTES: if the definitions of all routes
+ * take less than half of that, tasks fill the other half. */
 uint64_t tw__redis_sums_dump_most(const struct tw__redis_schedule *schedule)
 {
     enum { ROUTE = 5, NUMBER = 2, DUE = 5, FLAGS = 1, SIZE = 3, REPEAT = 2, CHUNK = 24, SNAPSHOT = 64 };
@@ -30,8 +30,8 @@ uint64_t tw__redis_sums_dump_most(const struct tw__redis_schedule *schedule)
 }
 
 /* Keeps `too_large` right, so that INFO need not go through all schedules. A task or a route that comes or goes
- * changes the bytes, so count_bytes() is the function to weigh in; tw__redis_sums_schedule() is, for schedules that
- * come or go. */
+ * changes the bytes, so count_bytes() is the function to weigh in; tw__redis_sums_schedule() is, for schedules
+ * that come or go. */
 static void weigh(struct tw__redis_schedule *schedule)
 {
     struct tw__redis_schedules *schedules = schedule->schedules;

@@ -25,8 +25,8 @@
  * cost of a split. A join never looks at entries: the bits that it brings back into the tags are those of the
  * segments' numbers.
  *
- * A cursor of tw__redis_table_scan is a position in the order of the hashes read backwards, lowest bit first, itself
- * written backwards. In that order a segment is an interval, and a split or a join only makes or removes
+ * A cursor of tw__redis_table_scan is a position in the order of the hashes read backwards, lowest bit first,
+ * itself written backwards. In that order a segment is an interval, and a split or a join only makes or removes
  * borders, so what is before the cursor has been seen whatever the table has become since.
  *
  * T1  An entry is in the segment that the low bits of its hash name, once.

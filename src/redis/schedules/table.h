@@ -6,11 +6,12 @@
  * The table neither makes nor frees entries; it keeps their addresses, which must fit in 48 bits. An entry must
  * stay readable, and its id the same, while it is in.
  *
- * Threads: a table is one thread's at a time. Only tw__redis_table_find, tw__redis_table_insert and tw__redis_table_check read
- * entries, so tw__redis_table_pop and tw__redis_table_fini may run where entries must not be looked at.
+ * Threads: a table is one thread's at a time. Only tw__redis_table_find, tw__redis_table_insert and
+ * tw__redis_table_check read entries, so tw__redis_table_pop and tw__redis_table_fini may run where entries
+ * must not be looked at.
  *
- * Memory: that of the table's type. If it answers NULL, only tw__redis_table_insert fails; what else could not be had
- * is done without.
+ * Memory: that of the table's type. If it answers NULL, only tw__redis_table_insert fails; what else could not
+ * be had is done without.
  */
 #ifndef TW_REDIS_TABLE_H
 #define TW_REDIS_TABLE_H

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Schedules over a cluster: which node takes what, and what becomes of tasks when a primary dies or hands over."""
+"""Schedules over a cluster: which node takes what, and what becomes of tasks when a primary dies or hands
+over."""
 import time
 
 import pytest
@@ -19,16 +20,20 @@ def test_both_keys_in_one_slot(fleet):
     other = next(node for node in cluster.nodes if node is not owner)
     due = now_ms() + 3600000
     raw = Raw(owner)
-    assert raw("TW.ADD", "{a}:timeouts", "{b}:unpaid", "x", "AT", due, "PAYLOAD", "f", "v").startswith("CROSSSLOT")
+    assert raw("TW.ADD", "{a}:timeouts", "{b}:unpaid", "x", "AT", due, "PAYLOAD", "f",
+               "v").startswith("CROSSSLOT")
     assert raw("TW.ADD", "{a}:timeouts", "{a}:unpaid", "x", "AT", due, "PAYLOAD", "f", "v") == "x"
     slot = owner.once("CLUSTER", "KEYSLOT", "{a}")
     away = Raw(other)
-    for words in (["TW.ADD", "{a}:timeouts", "{a}:unpaid", "y", "AT", due, "PAYLOAD", "f", "v"],
-                  ["TW.CANCEL", "{a}:timeouts", "x"], ["TW.MOVE", "{a}:timeouts", "x", "AT", due],
-                  ["TW.LEN", "{a}:timeouts"], ["TW.GET", "{a}:timeouts", "x"], ["TW.NEXT", "{a}:timeouts"],
-                  ["TW.SCAN", "{a}:timeouts", 0],
-                  ["TW.RANGE", "{a}:timeouts", "-", "+"], ["TW.FORECAST", "{a}:timeouts"], ["TW.DRAIN", "{a}:timeouts"],
-                  ["TW.INFO", "{a}:timeouts"]):
+    for words in (["TW.ADD", "{a}:timeouts", "{a}:unpaid", "y", "AT", due, "PAYLOAD", "f",
+                   "v"], ["TW.CANCEL", "{a}:timeouts",
+                          "x"], ["TW.MOVE", "{a}:timeouts", "x", "AT",
+                                 due], ["TW.LEN", "{a}:timeouts"], ["TW.GET", "{a}:timeouts",
+                                                                    "x"], ["TW.NEXT", "{a}:timeouts"],
+                  ["TW.SCAN", "{a}:timeouts",
+                   0], ["TW.RANGE", "{a}:timeouts", "-",
+                        "+"], ["TW.FORECAST", "{a}:timeouts"], ["TW.DRAIN",
+                                                                "{a}:timeouts"], ["TW.INFO", "{a}:timeouts"]):
         assert away(*words) == f"MOVED {slot} {HOST}:{owner.port}", words
     assert raw("TW.LEN", "{a}:timeouts") == 1
     raw.close()
@@ -40,7 +45,8 @@ def test_one_client_library_finds_all_schedules(fleet):
     cluster = fleet.cluster(3)
     client = redis.RedisCluster(host=HOST, port=cluster.nodes[0].port, decode_responses=True)
     for tag in TAGS:
-        client.execute_command("TW.ADD", f"{{{tag}}}:timeouts", f"{{{tag}}}:unpaid", tag, "IN", 50, "PAYLOAD", "f", "v")
+        client.execute_command("TW.ADD", f"{{{tag}}}:timeouts", f"{{{tag}}}:unpaid", tag, "IN", 50, "PAYLOAD",
+                               "f", "v")
     for tag in TAGS:
         wait_until(lambda tag=tag: client.xlen(f"{{{tag}}}:unpaid") == 1, message=f"{tag} did not come")
     assert sum(node.tw()["fired"] for node in cluster.nodes) == len(TAGS)
@@ -88,7 +94,8 @@ def test_a_primary_is_killed(loaded):
 
     # The old one comes back with what it had in its file, and takes itself for a primary until it is told.
     old.start()
-    wait_until(lambda: old.info("replication").get("master_link_status") == "up", message="the old one does not follow")
+    wait_until(lambda: old.info("replication").get("master_link_status") == "up",
+               message="the old one does not follow")
     wait_replica_in_sync(replica, old)
     assert old.tw()["fired"] == 0
     for tag in TAGS:
@@ -96,9 +103,10 @@ def test_a_primary_is_killed(loaded):
             same(replica, old, shards.books[tag])
     for reader in consumers:
         reader.finish()
-    print(f"{shards.deliveries()} deliveries; {gone} commands that were acknowledged without WAIT are gone; consumers "
-          f"saw {sum(reader.doubles() for reader in consumers)} deliveries twice; the cluster served again "
-          f"{now_ms() - killed_at} ms after the kill, at the latest")
+    print(
+        f"{shards.deliveries()} deliveries; {gone} commands that were acknowledged without WAIT are gone; consumers "
+        f"saw {sum(reader.doubles() for reader in consumers)} deliveries twice; the cluster served again "
+        f"{now_ms() - killed_at} ms after the kill, at the latest")
 
 
 def same(new, old, books):
@@ -115,17 +123,19 @@ def same(new, old, books):
 
 
 def hand_over(cluster, old, new):
-    """The primary does not listen to a node that it does not know as its replica yet; the request then times out."""
+    """The primary does not listen to a node that it does not know as its replica yet; the request then times
+    out."""
     mine = cluster.id(old)
     wait_until(lambda: any(row[0] == cluster.id(new) and row[3] == mine for row in cluster.known(old)),
                message="the primary does not know its replica")
     new.once("CLUSTER", "FAILOVER")
-    wait_until(lambda: new.info("replication")["role"] == "master", message=lambda: f"no failover\n{new.tail()}")
+    wait_until(lambda: new.info("replication")["role"] == "master",
+               message=lambda: f"no failover\n{new.tail()}")
 
 
 def test_handing_over_under_load(loaded):
-    """CLUSTER FAILOVER: the primary stops writing until its replica has everything. Nothing is lost, even of what was
-    acknowledged without WAIT, and nothing comes twice, even for a consumer that changes over."""
+    """CLUSTER FAILOVER: the primary stops writing until its replica has everything. Nothing is lost, even of
+    what was acknowledged without WAIT, and nothing comes twice, even for a consumer that changes over."""
     cluster, shards, owners = loaded
     old = owners[TAGS[0]]
     tags, new = [tag for tag in TAGS if owners[tag] is old], cluster.replica_of(old)
@@ -134,7 +144,8 @@ def test_handing_over_under_load(loaded):
         time.sleep(0.3)
         hand_over(cluster, old, new)
         cluster.wait_ok()
-        wait_until(lambda old=old: old.info("replication").get("master_link_status") == "up", message="no replica")
+        wait_until(lambda old=old: old.info("replication").get("master_link_status") == "up",
+                   message="no replica")
         for reader in consumers:
             reader.server = lambda new=new: new
         time.sleep(0.3)

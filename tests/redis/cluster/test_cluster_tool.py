@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""tools/cluster, which `make cluster` calls: a small run of it, one that is interrupted, and its bookkeeping."""
+"""tools/cluster, which `make cluster` calls: a small run of it, one that is interrupted, and its
+bookkeeping."""
 import importlib.machinery
 import importlib.util
 import os
@@ -82,7 +83,8 @@ def test_it_stops_what_it_has_started_when_it_is_interrupted(start, tmp_path, nu
     nothing_left(tmp_path)
 
 
-@pytest.mark.parametrize("options", [["--tasks", "0"], ["--schedules", "-1"], ["--seconds", "x"], ["--nonsense"]])
+@pytest.mark.parametrize("options",
+                         [["--tasks", "0"], ["--schedules", "-1"], ["--seconds", "x"], ["--nonsense"]])
 def test_options_that_are_none(start, options):
     process = start(*options)
     _, errors = process.communicate(timeout=PATIENCE)
@@ -118,8 +120,9 @@ def test_the_account_counts(tool, capsys):
 def test_what_is_lost_or_early_or_strange_fails(tool):
     fine = part_with(tool, {"z": 100}, {"z": [(100, 100)]})
     tool.report([fine], fine)
-    for seen, why in (({}, "1 tasks were lost"), ({"a": [(100, 99)]}, "1 tasks were delivered before their time"),
-                      ({"a": [(101, 101)]}, "not what was added"),
+    for seen, why in (({}, "1 tasks were lost"), ({"a": [
+        (100, 99)
+    ]}, "1 tasks were delivered before their time"), ({"a": [(101, 101)]}, "not what was added"),
                       ({"a": [(100, 100)], "x": [(1, 1)]}, "not what was added")):
         with pytest.raises(Broken, match=why):
             tool.report([fine, part_with(tool, {"a": 100}, seen)], fine)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Slots on the move in a real cluster.
 
-Redis 7 moves a slot key by key. Meanwhile its schedule may be here and its target there; each node then refuses to
-write a key that it has not, so a delivery has to wait until both are on one node and the slot is that node's.
+Redis 7 moves a slot key by key. Meanwhile its schedule may be here and its target there; each node then refuses
+to write a key that it has not, so a delivery has to wait until both are on one node and the slot is that
+node's.
 """
 import random
 import time
@@ -24,8 +25,8 @@ def tags_below(slot, count):
 
 
 def test_reshard_under_load(fleet):
-    """redis-cli --cluster reshard there and back, while clients add, move and cancel and tasks come due. No node dies,
-    so all that was acknowledged has to be there, and consumers see each delivery once."""
+    """redis-cli --cluster reshard there and back, while clients add, move and cancel and tasks come due. No
+    node dies, so all that was acknowledged has to be there, and consumers see each delivery once."""
     slots = 300
     tags = tags_below(slots, 12) + [f"t{k}" for k in range(6)]
     cluster = fleet.cluster(3, **{"appendonly": "yes"})
@@ -50,19 +51,21 @@ def test_reshard_under_load(fleet):
     assert told["MOVED"], "no client noticed"
     for tag, reader in consumers.items():
         stream = shards.books[tag].streams[0]
-        wait_until(lambda reader=reader, tag=tag, stream=stream: len(reader.seen) >= shards.client(tag).xlen(stream),
-                   message="a consumer does not see all")
+        wait_until(
+            lambda reader=reader, tag=tag, stream=stream: len(reader.seen) >= shards.client(tag).xlen(stream),
+            message="a consumer does not see all")
         seen = reader.finish()
         assert reader.doubles() == 0
         assert [entry for entry, *_ in seen] == [entry for entry, _ in entries(shards.client(tag), stream)]
-    print(f"{sum(worker.done for worker in crew)} commands, {shards.deliveries()} deliveries; told {dict(told)}; put "
-          f"off because of a slot {sum(node.tw()['deferred_slot'] for node in cluster.nodes)} times")
+    print(
+        f"{sum(worker.done for worker in crew)} commands, {shards.deliveries()} deliveries; told {dict(told)}; put "
+        f"off because of a slot {sum(node.tw()['deferred_slot'] for node in cluster.nodes)} times")
 
 
 def reshard(cluster, here, there, slots, tag):
     """Moves a node's first slots: those of the tags; on the way back they are in front of the other's own."""
-    cluster.cli("reshard", f"{HOST}:{here.port}", "--cluster-from", cluster.id(here), "--cluster-to", cluster.id(there),
-                "--cluster-slots", slots, "--cluster-yes")
+    cluster.cli("reshard", f"{HOST}:{here.port}", "--cluster-from", cluster.id(here), "--cluster-to",
+                cluster.id(there), "--cluster-slots", slots, "--cluster-yes")
     cluster.wait_ok()
     assert cluster.owner(f"{{{tag}}}") is there
 
@@ -135,7 +138,8 @@ def once_in_order(move, client, expected):
 
 
 def one_delivered_two_to_come(move):
-    """A Stream that is there, two tasks that fall due while the slot moves, one much later. Answers the due times."""
+    """A Stream that is there, two tasks that fall due while the slot moves, one much later. Answers the due
+    times."""
     move.add("before", 0)
     wait_until(lambda: move.client.xlen(move.stream) == 1, message="the first did not come")
     first = int(entries(move.client, move.stream)[0][1]["tw.due"])
@@ -233,7 +237,8 @@ def test_what_is_not_due_keeps_everything(move):
     assert move.there.execute_command("DEBUG", "DIGEST-VALUE", move.schedule) == digest
     assert move.client.execute_command("CLUSTER", "COUNTKEYSINSLOT", move.slot) == 0
     drained = 0
-    while drained < 603 and (some := move.there.execute_command("TW.DRAIN", move.schedule, "LIMIT", 603 - drained)):
+    while drained < 603 and (some := move.there.execute_command("TW.DRAIN", move.schedule, "LIMIT",
+                                                                603 - drained)):
         drained += some
     assert drained == 603
     assert delivered(move.there, move.stream)[:601] == names[:601]
@@ -251,7 +256,8 @@ MEGABYTE = 1 << 20  # The least that proto-max-bulk-len may be.
 
 
 class Growing:
-    """A schedule that grows by tasks whose payloads no server compresses, on one of two servers with that limit."""
+    """A schedule that grows by tasks whose payloads no server compresses, on one of two servers with that
+    limit."""
 
     def __init__(self, fleet, payload):
         self.source, self.target = (fleet.server(appendonly="yes", proto_max_bulk_len="1mb") for _ in range(2))
@@ -261,8 +267,8 @@ class Growing:
     def grow(self, count):
         pipe = self.client.pipeline(transaction=False)
         for i in range(self.count, self.count + count):
-            pipe.execute_command("TW.ADD", "s", "out", f"{i:012}", "IN", FAR + self.rng.randrange(FAR), "PAYLOAD", "p",
-                                 self.rng.randbytes(self.payload - 1))
+            pipe.execute_command("TW.ADD", "s", "out", f"{i:012}", "IN", FAR + self.rng.randrange(FAR),
+                                 "PAYLOAD", "p", self.rng.randbytes(self.payload - 1))
         pipe.execute()
         self.count += count
 
@@ -289,13 +295,15 @@ def test_a_schedule_that_is_too_large_to_be_moved_is_warned_of(fleet, payload):
     assert 0.77 * MEGABYTE < len(below) <= MEGABYTE  # A schedule that was not warned of can be moved.
     if payload < 20000:  # Steps of that size lead past the limit, where the server's allocator rounds up by little.
         assert len(growing.dump()) <= MEGABYTE
-    growing.client.execute_command("TW.CANCEL", "s", *(f"{i:012}" for i in range(growing.count - step, growing.count)))
+    growing.client.execute_command("TW.CANCEL", "s",
+                                   *(f"{i:012}" for i in range(growing.count - step, growing.count)))
     growing.count -= step
     assert not growing.warned()
     assert growing.migrate(growing.source, growing.target) == "OK"
     assert growing.migrate(growing.target, growing.source) == "OK"
     while len(growing.dump()) <= MEGABYTE:
-        assert growing.migrate(growing.source, growing.target) == growing.migrate(growing.target, growing.source) == "OK"
+        assert growing.migrate(growing.source, growing.target) == growing.migrate(
+            growing.target, growing.source) == "OK"
         growing.grow(step)
     assert growing.warned()
     with pytest.raises(redis.exceptions.ResponseError):
@@ -323,4 +331,5 @@ def test_what_endangers_tasks_is_warned_of_first(fleet):
     server.once("TW.ADD", "s", "out", "a", "IN", FAR, "PAYLOAD", "p", "x" * 900000)
     server.once("TW.ADD", "s", "out", "b", "IN", FAR, "PAYLOAD", "p", "x" * 900000)
     found = server.tw()
-    assert found["unmovable"] == 1 and "nothing is saved" in found["warning"] and "proto-max-bulk-len" in found["warning"]
+    assert found["unmovable"] == 1 and "nothing is saved" in found["warning"] and "proto-max-bulk-len" in found[
+        "warning"]

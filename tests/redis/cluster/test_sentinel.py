@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Failover by Sentinel while tasks are added and fall due: a primary, two replicas, three sentinels.
 
-What a client had confirmed by WAIT 2 has reached both replicas, so it must outlive the primary, whichever of them is
-promoted. The new primary's Stream holds every delivery once: removal and delivery reach a replica in one transaction.
-A consumer that had read from the old primary may see a delivery again whose transaction did not get across; it is
-counted, and told apart by tw.id and tw.due.
+What a client had confirmed by WAIT 2 has reached both replicas, so it must outlive the primary, whichever of
+them is promoted. The new primary's Stream holds every delivery once: removal and delivery reach a replica in
+one transaction. A consumer that had read from the old primary may see a delivery again whose transaction did
+not get across; it is counted, and told apart by tw.id and tw.due.
 """
 import os
 import signal
@@ -21,14 +21,18 @@ STREAM = "unpaid"
 PLACES = [("timeouts", STREAM, "stream"), ("retries", "mails", "list")]
 SCHEDULES = ["timeouts", "retries"]
 LIMIT = 90  # Seconds for what sentinels do: elections are repeated after failover-timeout.
-# A sentinel that gives a server its role ends the connections of all its clients, and each of the three may do it.
+# A sentinel that gives a server its role ends the connections of all its clients, and each of the three may do
+# it.
 AGAIN = {"retry": Retry(NoBackoff(), 3), "retry_on_error": [redis.exceptions.ConnectionError]}
-OPTIONS = {"appendonly": "yes", "appendfsync": "everysec", "min-replicas-to-write": 1, "min-replicas-max-lag": 10}
+OPTIONS = {
+    "appendonly": "yes", "appendfsync": "everysec", "min-replicas-to-write": 1, "min-replicas-max-lag": 10
+}
 
 
 class Watched:
-    """The servers, the sentinels and the load, in `with`. Sentinels that a busy machine keeps waiting may take the new
-    primary for dead as well, and replace it: what the tests say holds for one failover, so they begin again then."""
+    """The servers, the sentinels and the load, in `with`. Sentinels that a busy machine keeps waiting may take
+    the new primary for dead as well, and replace it: what the tests say holds for one failover, so they begin
+    again then."""
 
     def __init__(self, fleet, **options):
         self.rng, options = seeded(), {**OPTIONS, **options}
@@ -36,7 +40,8 @@ class Watched:
         self.replicas = [fleet.server(replicaof=self.master, **options) for _ in range(2)]
         for replica in self.replicas:
             wait_replica_in_sync(self.master, replica)
-        wait_until(lambda: self.master.info("replication")["min_slaves_good_slaves"] == 2, message="no good replicas")
+        wait_until(lambda: self.master.info("replication")["min_slaves_good_slaves"] == 2,
+                   message="no good replicas")
         self.sentinels = [fleet.sentinel(self.master, quorum=2, failover_timeout_ms=5000) for _ in range(3)]
         for sentinel in self.sentinels:
             sentinel.wait_sees(replicas=2, sentinels=2)
@@ -54,7 +59,8 @@ class Watched:
         made = {line.split()[-1] for sentinel in self.sentinels for line in sentinel.log().splitlines()
                 if "+switch-master" in line}
         if error and len(made) > 1:
-            raise TooSlow(f"the sentinels have made primaries of {len(made)} servers, one after the other") from error
+            raise TooSlow(
+                f"the sentinels have made primaries of {len(made)} servers, one after the other") from error
 
     def load(self, server, clients=3):
         """Clients, each with a history of its own, that have all got something confirmed."""
@@ -76,18 +82,21 @@ class Watched:
             return ports != {self.master.port} and len(ports) == 1 and ports
         port = wait_until(agreed, LIMIT, lambda: "no promotion\n" + self.sentinels[0].tail())
         new = next(replica for replica in self.replicas if {replica.port} == port)
-        wait_until(lambda: new.info("replication")["role"] == "master", LIMIT, "the promoted one does not know of it")
+        wait_until(lambda: new.info("replication")["role"] == "master", LIMIT,
+                   "the promoted one does not know of it")
         return new
 
     def wait_follows(self, server, new):
         def follows():
             state = server.info("replication")
-            return state["role"] == "slave" and state["master_port"] == new.port and state["master_link_status"] == "up"
+            return state["role"] == "slave" and state["master_port"] == new.port and state[
+                "master_link_status"] == "up"
         wait_until(follows, LIMIT, lambda: f"it does not follow the new primary\n{server.tail()}")
         wait_replica_in_sync(new, server)
 
     def judge(self, new, crew):
-        """Every history must hold up to its last WAIT, at once and when everything near has come; then all is still."""
+        """Every history must hold up to its last WAIT, at once and when everything near has come; then all is
+        still."""
         for worker in crew:
             worker.finish()
         client = new.client()
@@ -122,8 +131,8 @@ def test_the_primary_is_killed(fleet):
         time.sleep(0.5)
         watched.judge(new, more)
 
-        # The old one comes back. Until the sentinels find it, it takes itself for a primary with all its overdue tasks;
-        # that it has no replicas keeps it from delivering them.
+        # The old one comes back. Until the sentinels find it, it takes itself for a primary with all its
+        # overdue tasks; that it has no replicas keeps it from delivering them.
         old.start()
         overdue = old.tw()["overdue"]
         watched.wait_follows(old, new)
@@ -131,15 +140,17 @@ def test_the_primary_is_killed(fleet):
         for server in (old, other):
             same(new, server)
         watched.reader.finish()
-        print(f"{promised} commands confirmed by WAIT 2, {sum(map(len, watched.books.delivered.values()))} deliveries; "
-              f"a consumer saw {watched.reader.doubles()} of them twice; {overdue} overdue on the old primary at its "
-              "return")
+        print(
+            f"{promised} commands confirmed by WAIT 2, {sum(map(len, watched.books.delivered.values()))} deliveries; "
+            f"a consumer saw {watched.reader.doubles()} of them twice; {overdue} overdue on the old primary at its "
+            "return")
         assert other.tw()["fired"] == 0 and new.tw()["fired"] > 0
 
 
 def test_the_primary_hangs_and_wakes_up(fleet):
-    """It goes on as a primary for a moment after it wakes, since nobody has told it yet. What it does then is thrown
-    away when it becomes a replica: at the end all three hold the same, and every delivery is in the Stream once."""
+    """It goes on as a primary for a moment after it wakes, since nobody has told it yet. What it does then is
+    thrown away when it becomes a replica: at the end all three hold the same, and every delivery is in the
+    Stream once."""
     with Watched(fleet) as watched:
         old = watched.master
         crew = watched.load(old)

@@ -25,10 +25,11 @@ def refuses(client, *words):
         client.execute_command(*words)
 
 
-@pytest.mark.parametrize("words", [
-    ("TW.ADD", "s", "q", "a", *DUE), ("TW.CANCEL", "s", "a"), ("TW.MOVE", "s", "a", "IN", "5"), ("TW.GET", "s", "a"),
-    ("TW.LEN", "s"), ("TW.NEXT", "s"), ("TW.SCAN", "s", 0), ("TW.RANGE", "s", "-", "+"), ("TW.FORECAST", "s"),
-    ("TW.DRAIN", "s"), ("TW.INFO", "s")], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [("TW.ADD", "s", "q", "a", *DUE), ("TW.CANCEL", "s", "a"),
+                                   ("TW.MOVE", "s", "a", "IN", "5"), ("TW.GET", "s", "a"), ("TW.LEN", "s"),
+                                   ("TW.NEXT", "s"), ("TW.SCAN", "s", 0), ("TW.RANGE", "s", "-", "+"),
+                                   ("TW.FORECAST", "s"), ("TW.DRAIN", "s"), ("TW.INFO", "s")],
+                         ids=lambda words: words[0])
 def test_a_command_has_to_be_allowed(server, words):
     server.client().execute_command("TW.ADD", "s", "q", "old", *DUE)
     refuses(user(server, "~*", "+@all", f"-{words[0]}"), *words)
@@ -58,7 +59,8 @@ def test_the_target_needs_the_right_to_write(server):
 def test_the_schedule_needs_the_right_to_write(server, r):
     r.execute_command("TW.ADD", "s", "q", "a", *DUE)
     client = user(server, "+@all", "%R~s", "%RW~q")
-    for words in (("TW.ADD", "s", "q", "b", *DUE), ("TW.CANCEL", "s", "a"), ("TW.MOVE", "s", "a", "IN", "5"), ("TW.DRAIN", "s")):
+    for words in (("TW.ADD", "s", "q", "b", *DUE), ("TW.CANCEL", "s", "a"), ("TW.MOVE", "s", "a", "IN", "5"),
+                  ("TW.DRAIN", "s")):
         refuses(client, *words)
     assert list(tasks(r, "s")) == ["a"]
 
@@ -86,21 +88,26 @@ def test_rules_hold_in_transactions_and_scripts(server, r):
     with pytest.raises(redis.exceptions.RedisError):
         pipe.execute()
     with pytest.raises(redis.exceptions.RedisError):
-        client.eval("return redis.call('TW.ADD', KEYS[1], 'q', 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')", 1, "s")
+        client.eval("return redis.call('TW.ADD', KEYS[1], 'q', 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')", 1,
+                    "s")
     assert r.dbsize() == 0
 
 
-@pytest.mark.parametrize("words,allowed", [
-    (("TW.ADD", "s", "q", "a", *DUE), True), (("TW.ADD", "s", "other", "a", *DUE), False),
-    (("TW.ADD", "other", "q", "a", *DUE), False), (("TW.LEN", "s"), True), (("TW.LEN", "q"), True),
-    (("TW.LEN", "other"), False)], ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else str(value))
+@pytest.mark.parametrize("words,allowed", [(("TW.ADD", "s", "q", "a", *DUE), True),
+                                           (("TW.ADD", "s", "other", "a", *DUE), False),
+                                           (("TW.ADD", "other", "q", "a", *DUE), False),
+                                           (("TW.LEN", "s"), True), (("TW.LEN", "q"), True),
+                                           (("TW.LEN", "other"), False)],
+                         ids=lambda value: " ".join(map(str, value))
+                         if isinstance(value, tuple) else str(value))
 def test_dry_run(server, r, words, allowed):
     user(server, "+tw.add", "+tw.len", "~s", "~q")
     answer = r.execute_command("ACL", "DRYRUN", "someone", *words)
     assert (answer == "OK") == allowed, answer
 
 
-# Targets that stand in the tasks: a delivery has all rights, so they count when a task is filed, moved or drained
+# Targets that stand in the tasks: a delivery has all rights, so they count when a task is filed, moved or
+# drained
 
 CALLS = {"plain": lambda client, *words: client.execute_command(*words),
          "MULTI": lambda client, *words: in_transaction(client, *words),
@@ -132,10 +139,12 @@ def denied(r, run, client, key, *words):
     """It is refused, the error names the key, and nothing has changed."""
     before = state(r, "q", "secret")
     r.acl_log_reset()
-    with pytest.raises(redis.exceptions.RedisError, match=f"the target of a task is '{key}': expected a key that the user may write"):
+    with pytest.raises(redis.exceptions.RedisError,
+                       match=f"the target of a task is '{key}': expected a key that the user may write"):
         run(client, *words)
     assert state(r, "q", "secret") == before
-    assert [(entry["object"], entry["username"], entry["reason"]) for entry in r.acl_log()] == [(key, "someone", "key")]
+    assert [(entry["object"], entry["username"], entry["reason"])
+            for entry in r.acl_log()] == [(key, "someone", "key")]
 
 
 @pytest.mark.parametrize("rules", [("~s", "~q"), ("~s", "%R~secret"), ("%RW~s", "~q", "%R~*")], ids=" ".join)
@@ -157,8 +166,8 @@ def test_draining_needs_the_right_to_write_each_target(server, r, call):
     """With one that he may not write nothing is delivered, wherever it stands among those that would be."""
     for i in range(30):
         target = "secret" if i == 20 else "q"
-        r.execute_command("TW.ADD", "s", target, f"a{i}", "IN", HOUR + 1000 * i, *(("LIST",) if i % 2 else ()), "PAYLOAD",
-                          *(("v",) if i % 2 else ("f", "v")))
+        r.execute_command("TW.ADD", "s", target, f"a{i}", "IN", HOUR + 1000 * i, *(("LIST", ) if i % 2 else ()),
+                          "PAYLOAD", *(("v", ) if i % 2 else ("f", "v")))
     client = user(server, "+@all", "~s", "~q")
     denied(r, call, client, "secret", "TW.DRAIN", "s")
     denied(r, call, client, "secret", "TW.DRAIN", "s", "LIMIT", 21)
@@ -183,7 +192,8 @@ def test_draining_looks_further_only_where_he_may_write(server, r):
 def test_a_target_for_each_task(server, r):
     """Each is asked for."""
     for i in range(1000):
-        r.execute_command("TW.ADD", "s", f"mine:{i}" if i != 700 else "secret", f"a{i}", "IN", HOUR + i, "PAYLOAD", "f", "v")
+        r.execute_command("TW.ADD", "s", f"mine:{i}" if i != 700 else "secret", f"a{i}", "IN", HOUR + i,
+                          "PAYLOAD", "f", "v")
     client = user(server, "+@all", "~s", "~mine:*")
     denied(r, CALLS["plain"], client, "secret", "TW.DRAIN", "s", "LIMIT", 1000)
     for i in (0, 699, 999):
@@ -192,7 +202,8 @@ def test_a_target_for_each_task(server, r):
 
 
 def test_who_goes_on_with_anothers_drain_is_asked_for_the_targets_himself(server, r):
-    """A DRAIN that meets only refusals for 20 ms leaves it to the next one to go on behind them, whoever calls that."""
+    """A DRAIN that meets only refusals for 20 ms leaves it to the next one to go on behind them, whoever calls
+    that."""
     r.eval("""for i = 1, 60000 do
                   redis.call('SET', 'wrong' .. i, 'a string')
                   redis.call('TW.ADD', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
@@ -354,21 +365,24 @@ def test_the_dead_letters_are_written_without_a_rule_for_them(server, r):
 
 
 def test_the_tasks_of_a_removed_user_are_found_as_in_the_document(server, r):
-    """The two blocks of docs/redis.md: what he could have filed is found and cancelled, everything else stays."""
+    """The two blocks of docs/redis.md: what he could have filed is found and cancelled, everything else
+    stays."""
     with open(os.path.join(ROOT, "docs", "redis.md"), encoding="utf-8") as file:
         recipe, steps = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
     client = user(server, "+tw.add", "~mine:*", "%W~open")
     for i in range(500):
-        client.execute_command("TW.ADD", f"mine:{i % 3}", "open" if i % 2 else "mine:q", f"a{i}", "IN", HOUR, "EVERY", 1, "PAYLOAD",
-                               "f", "v")
+        client.execute_command("TW.ADD", f"mine:{i % 3}", "open" if i % 2 else "mine:q", f"a{i}", "IN", HOUR,
+                               "EVERY", 1, "PAYLOAD", "f", "v")
     for schedule, target in (("mine:0", "secret"), ("theirs", "open"), ("theirs", "mine:q")):
         r.execute_command("TW.ADD", schedule, target, f"stays:{target}", *DUE)
     names = {"r": r, "user": "someone"}
     exec(recipe, names)  # pylint: disable=exec-used
     found = list(names["tasks_of"](r, "someone"))
-    assert sorted(found) == sorted((f"mine:{i % 3}", f"a{i}", "open" if i % 2 else "mine:q") for i in range(500))
+    assert sorted(found) == sorted(
+        (f"mine:{i % 3}", f"a{i}", "open" if i % 2 else "mine:q") for i in range(500))
     exec(steps, names)  # pylint: disable=exec-used
-    assert [sorted(tasks(r, name)) for name in ("mine:0", "theirs")] == [["stays:secret"], ["stays:mine:q", "stays:open"]]
+    assert [sorted(tasks(r, name)) for name in ("mine:0", "theirs")] == [["stays:secret"],
+                                                                         ["stays:mine:q", "stays:open"]]
     assert "someone" not in r.acl_users() and r.exists("mine:1", "mine:2") == 0
     refused = server.client(username="someone", password="secret")
     with pytest.raises(redis.exceptions.RedisError):

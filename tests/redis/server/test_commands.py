@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The commands that write, as docs/redis.md has them, but for what happens when a task comes due (test_firing.py), for
-errors (test_errors.py) and for the commands that only read (test_queries.py)."""
+"""The commands that write, as docs/redis.md has them, but for what happens when a task comes due
+(test_firing.py), for errors (test_errors.py) and for the commands that only read (test_queries.py)."""
 import re
 
 import pytest
@@ -114,7 +114,20 @@ def test_a_delay_up_to_the_end_of_time(r):
 # TW.ADD: replacing
 
 def test_add_replaces_the_whole_task(r):
-    add(r, "a", "AT", now_ms() + HOUR, "EVERY", 5000, "TIMES", 7, "MAXLEN", 9, "LATE", "DROP", 11, payload=("old", "1"))
+    add(r,
+        "a",
+        "AT",
+        now_ms() + HOUR,
+        "EVERY",
+        5000,
+        "TIMES",
+        7,
+        "MAXLEN",
+        9,
+        "LATE",
+        "DROP",
+        11,
+        payload=("old", "1"))
     due = now_ms() + 2 * HOUR
     assert add(r, "a", "AT", due, "LIST", target="other", payload=("new",)) == "a"
     assert length(r) == 1
@@ -202,8 +215,11 @@ def test_gt_and_lt_add_what_is_not_there(r, word):
 def test_defaults(r):
     add(r, "a")
     found = task(r, "s", "a")
-    assert {name: found[name] for name in ("every", "times", "target", "kind", "maxlen", "late", "attempt")} == {
-        "every": 0, "times": 1, "target": "q", "kind": "stream", "maxlen": 0, "late": "fire", "attempt": 1}
+    assert {name: found[name]
+            for name in ("every", "times", "target", "kind", "maxlen", "late", "attempt")} == {
+                "every": 0, "times": 1, "target": "q", "kind": "stream", "maxlen": 0, "late": "fire",
+                "attempt": 1
+            }
 
 
 @pytest.mark.parametrize("every", [1, 1000, END_OF_TIME])
@@ -284,7 +300,10 @@ def test_options_may_come_in_any_order(r):
 
 
 def test_options_in_small_letters(r):
-    words = ["tw.add", "s", "q", "a", "in", HOUR, "nx", "every", 7, "times", 3, "list", "late", "coalesce", "payload", "x"]
+    words = [
+        "tw.add", "s", "q", "a", "in", HOUR, "nx", "every", 7, "times", 3, "list", "late", "coalesce",
+        "payload", "x"
+    ]
     assert r.execute_command(*words) == "a"
     found = task(r, "s", "a")
     assert (found["kind"], found["late"], found["times"]) == ("list", "coalesce", 3)
@@ -484,7 +503,8 @@ def test_drain_goes_past_what_it_cannot_deliver(r, limit):
 
 
 def test_drain_ends_when_its_time_is_over(r):
-    """10,000 entries of 100 fields take many times 20 ms; those that are left come with the next calls, in order."""
+    """10,000 entries of 100 fields take many times 20 ms; those that are left come with the next calls, in
+    order."""
     fill = """local payload = {}
               for i = 1, 200 do payload[i] = 'f' .. i end
               for i = 0, 9999 do
@@ -526,7 +546,8 @@ def test_drain_takes_10000_though_more_are_allowed_in_a_tick(r):
 
 
 def test_drain_ends_when_its_time_is_over_though_all_are_refused(r):
-    """So many wrong targets cannot be tried in 20 ms. An error says so, and the next calls go on behind them."""
+    """So many wrong targets cannot be tried in 20 ms. An error says so, and the next calls go on behind
+    them."""
     fill = """for i = 1, 60000 do
                   redis.call('SET', 'wrong' .. i, 'a string')
                   redis.call('TW.ADD', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')

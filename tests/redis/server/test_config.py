@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Configuration: module arguments, redis.conf, MODULE LOADEX, CONFIG SET and GET; and the fields of INFO tickwheel."""
+"""Configuration: module arguments, redis.conf, MODULE LOADEX, CONFIG SET and GET; and the fields of INFO
+tickwheel."""
 import os
 import re
 
@@ -32,7 +33,10 @@ def test_defaults(r):
 
 def test_the_reference_has_the_same_settings():
     rows = re.findall(r"^\| `(tickwheel\.[a-z-]+)` \| (\d+) \| (\S+) to (\S+) \|", REFERENCE, re.MULTILINE)
-    found = {name: tuple(END_OF_TIME if text == "2^63-1" else int(text) for text in rest) for name, *rest in rows}
+    found = {
+        name: tuple(END_OF_TIME if text == "2^63-1" else int(text) for text in rest)
+        for name, *rest in rows
+    }
     assert found == SETTINGS
 
 
@@ -75,7 +79,8 @@ def test_settings_survive_config_rewrite_and_restart(fleet):
     r.config_rewrite()
     with open(os.path.join(server.folder, "redis.conf"), encoding="utf-8") as file:
         assert re.search(r"^tickwheel\.retry-ms 77$", file.read(), re.MULTILINE)
-    server.options["tickwheel.retry-ms"] = 77  # The harness writes the file anew; this is the line that was in it.
+    server.options[
+        "tickwheel.retry-ms"] = 77  # The harness writes the file anew; this is the line that was in it.
     assert config(server.restart().client())["tickwheel.retry-ms"] == 77
 
 
@@ -84,17 +89,21 @@ def test_settings_survive_config_rewrite_and_restart(fleet):
 @pytest.mark.parametrize("prefix", ["tickwheel.", ""])
 def test_module_arguments(fleet, prefix):
     """By the full name, or by what comes after the module's name."""
-    words = [word for name in SETTINGS for word in (prefix + name.removeprefix("tickwheel."), SETTINGS[name][1])]
+    words = [
+        word for name in SETTINGS for word in (prefix + name.removeprefix("tickwheel."), SETTINGS[name][1])
+    ]
     server = fleet.server(module_args=words)
     assert config(server.client()) == {name: least for name, (_, least, _) in SETTINGS.items()}
 
 
-@pytest.mark.parametrize("words,fragments", [
-    (("tickwheel.retry-ms", 0), ("retry-ms", "1", "5000")), (("tickwheel.retry-ms", 5001), ("retry-ms", "1", "5000")),
-    (("tickwheel.retry-ms", "soon"), ("retry-ms", "soon")), (("tickwheel.retry-ms",), ("retry-ms",)),
-    (("tickwheel.colour", "red"), ("colour",)),
-    (("tickwheel.tasks-per-tick", 5, "tickwheel.us-per-tick", 99), ("us-per-tick", "100", "1000000"))],
-    ids=lambda value: " ".join(map(str, value)))
+@pytest.mark.parametrize("words,fragments", [(("tickwheel.retry-ms", 0), ("retry-ms", "1", "5000")),
+                                             (("tickwheel.retry-ms", 5001), ("retry-ms", "1", "5000")),
+                                             (("tickwheel.retry-ms", "soon"), ("retry-ms", "soon")),
+                                             (("tickwheel.retry-ms", ), ("retry-ms", )),
+                                             (("tickwheel.colour", "red"), ("colour", )),
+                                             (("tickwheel.tasks-per-tick", 5, "tickwheel.us-per-tick", 99),
+                                              ("us-per-tick", "100", "1000000"))],
+                         ids=lambda value: " ".join(map(str, value)))
 def test_wrong_module_arguments_keep_the_server_from_starting(fleet, words, fragments):
     """The log names the argument, and the range."""
     server = fleet.server(start=False, module_args=words)
@@ -122,7 +131,8 @@ def test_loadex_with_args(fleet):
 
 
 def use_all_events(r):
-    """All that a module may have asked to be told of: keys that change, flushes, swaps, configuration, the cron, forks."""
+    """All that a module may have asked to be told of: keys that change, flushes, swaps, configuration, the
+    cron, forks."""
     r.set("a", 1)
     r.rename("a", "b")
     r.pexpire("b", 1)
@@ -140,7 +150,8 @@ def use_all_events(r):
     ("ARGS", "tickwheel.retry-ms", 0), ("ARGS", "tickwheel.colour", "red"), ("ARGS", "tickwheel.retry-ms")],
     ids=lambda words: " ".join(map(str, words)))
 def test_loadex_with_something_wrong_leaves_the_server_without_the_module(fleet, words):
-    """And sound: nothing of the module is called any more; and it can be loaded, rightly this time, afterwards."""
+    """And sound: nothing of the module is called any more; and it can be loaded, rightly this time,
+    afterwards."""
     r = fleet.server(module=False).client()
     others = r.module_list()  # Redis 8 has one of its own
     for _ in range(3):
@@ -157,8 +168,9 @@ def test_loadex_with_something_wrong_leaves_the_server_without_the_module(fleet,
 
 
 def test_loadex_with_a_setting_that_there_is_not(fleet):
-    """The server says no, but only after the module was loaded. One that has a data type Redis 7.0 cannot unload, and
-    Redis 8 unloads by force; Valkey dies of it, whatever module it is (valkey-io/valkey issue 4630)."""
+    """The server says no, but only after the module was loaded. One that has a data type Redis 7.0 cannot
+    unload, and Redis 8 unloads by force; Valkey dies of it, whatever module it is (valkey-io/valkey issue
+    4630)."""
     server = fleet.server(module=False)
     if server.is_valkey():
         pytest.skip("Valkey has a fault here: its issue 4630")
@@ -213,7 +225,10 @@ def test_info_is_in_these_sections(server, section):
 def test_a_fresh_server_counts_from_0(server):
     found = server.tw()
     settings = ("budget_tasks", "budget_us", "bytes", "tick_us_max")
-    numbers = {name: value for name, value in found.items() if name not in ("version", "durability", "warning", *settings)}
+    numbers = {
+        name: value
+        for name, value in found.items() if name not in ("version", "durability", "warning", *settings)
+    }
     assert numbers == {name: 0 for name in numbers}
     assert (found["budget_tasks"], found["budget_us"]) == (1000, 1200)
 
@@ -225,8 +240,11 @@ def counted(server, run):
     before = server.tw()
     run(server.client())
     after = server.tw()
-    return {name: after[name] - before[name] for name in after if isinstance(after[name], int) and after[name] != before[name]
-            and name not in ("bytes", "reaping", "tick_us_max") and not name.startswith("lateness")}
+    return {
+        name: after[name] - before[name]
+        for name in after if isinstance(after[name], int) and after[name] != before[name] and name not in (
+            "bytes", "reaping", "tick_us_max") and not name.startswith("lateness")
+    }
 
 
 def add(r, name, *words):
@@ -253,7 +271,9 @@ def test_a_task_that_is_replaced_is_pending_once(server):
 def test_cancelled(server, r):
     add(r, "a")
     add(r, "b")
-    assert counted(server, lambda r: r.execute_command("TW.CANCEL", "s", "a", "nobody")) == {"cancelled": 1, "pending": -1}
+    assert counted(server, lambda r: r.execute_command("TW.CANCEL", "s", "a", "nobody")) == {
+        "cancelled": 1, "pending": -1
+    }
 
 
 def test_moved(server, r):
@@ -356,10 +376,12 @@ def test_budgets_stay_within_an_eighth_and_the_setting(server, r):
 
 # INFO: durability and warning
 
-@pytest.mark.parametrize("options,durability,mentions", [
-    ({"appendonly": "yes"}, "aof", None), ({"save": "3600 1"}, "rdb-only", "appendonly"), ({}, "none", "appendonly"),
-    ({"appendonly": "yes", "maxmemory": "1gb", "maxmemory-policy": "allkeys-lru"}, "aof", "maxmemory-policy"),
-    ({"appendonly": "yes", "maxmemory": "1gb", "maxmemory-policy": "noeviction"}, "aof", None)],
+@pytest.mark.parametrize(
+    "options,durability,mentions",
+    [({"appendonly": "yes"}, "aof", None), ({"save": "3600 1"}, "rdb-only", "appendonly"),
+     ({}, "none", "appendonly"),
+     ({"appendonly": "yes", "maxmemory": "1gb", "maxmemory-policy": "allkeys-lru"}, "aof", "maxmemory-policy"),
+     ({"appendonly": "yes", "maxmemory": "1gb", "maxmemory-policy": "noeviction"}, "aof", None)],
     ids=lambda value: str(value)[:60])
 def test_durability_and_warning(fleet, options, durability, mentions):
     """The warning is in INFO, and in the log when the module is loaded."""

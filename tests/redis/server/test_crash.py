@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """A server that is killed while clients add, move and cancel tasks and many fall due: what is there afterwards?
 
-load.py says how that is judged: the state must be the one after some first part of each client's history, with every
-task pending or delivered, once. How long that part is at least depends on appendfsync.
+load.py says how that is judged: the state must be the one after some first part of each client's history, with
+every task pending or delivered, once. How long that part is at least depends on appendfsync.
 
-SIGKILL ends the process, not the machine: what Redis has handed to the kernel stays. It seldom comes in the middle of a
-write; there a limit to the size of files ends it. A power cut is played by cutting the file back to a length that it had
-up to a second earlier, which is more than `everysec` would lose on a sound disk.
+SIGKILL ends the process, not the machine: what Redis has handed to the kernel stays. It seldom comes in the
+middle of a write; there a limit to the size of files ends it. A power cut is played by cutting the file back to
+a length that it had up to a second earlier, which is more than `everysec` would lose on a sound disk.
 
 TICKWHEEL_CRASH_ROUNDS: rounds of the test with `always` (15; 50 in `make rounds`); the others do a tenth as
 many each. TICKWHEEL_SEED: the random choices, printed by a test that fails; the moments of the kills are the
@@ -43,9 +43,11 @@ class Crash:
         self.done = self.rewrites = 0
 
     def round(self, least, most, rewrite=None, killed=None, torn=False):
-        """Load, then SIGKILL, or an end in the middle of a write. Answers what a consumer saw, and when that was."""
+        """Load, then SIGKILL, or an end in the middle of a write. Answers what a consumer saw, and when that
+        was."""
         for maker in self.makers:
-            maker.rng = type(self.rng)(self.rng.randrange(1 << 32))  # Its own: threads take turns as they please.
+            maker.rng = type(self.rng)(
+                self.rng.randrange(1 << 32))  # Its own: threads take turns as they please.
         crew = [Worker(self.server, maker) for maker in self.makers]
         reader = Reader(lambda: self.server, STREAM)
         for thread in [*crew, reader]:
@@ -71,7 +73,8 @@ class Crash:
         return reader.finish(), at
 
     def tear(self):
-        """Ends the server in the middle of a write: it gets no further than some byte of its append-only file."""
+        """Ends the server in the middle of a write: it gets no further than some byte of its append-only
+        file."""
         room = os.path.getsize(aof_path(self.server)) + self.rng.randrange(1000, 20000)
         self.server.expected_to_die = True
         resource.prlimit(self.server.pid, resource.RLIMIT_FSIZE, (room, room))
@@ -90,7 +93,8 @@ class Crash:
         client = self.server.client()
         client.config_set("rdb-key-save-delay", 5000000)
         client.bgrewriteaof()
-        wait_until(lambda: self.server.info("persistence")["aof_rewrite_in_progress"], message="no rewrite began")
+        wait_until(lambda: self.server.info("persistence")["aof_rewrite_in_progress"],
+                   message="no rewrite began")
         time.sleep(self.rng.uniform(0, 0.1))
         assert self.server.info("persistence")["aof_rewrite_in_progress"] == 1
         self.rewrites += 1
@@ -107,7 +111,8 @@ class Crash:
 
 @pytest.mark.long
 def test_always_loses_nothing_and_doubles_nothing(fleet):
-    """One folder through all rounds: tasks outlive many crashes, and rewrites that were cut off or completed."""
+    """One folder through all rounds: tasks outlive many crashes, and rewrites that were cut off or
+    completed."""
     crash = Crash(fleet, seeded(), appendfsync="always")
     books = crash.books
     for number in range(ROUNDS):
@@ -125,9 +130,10 @@ def test_always_loses_nothing_and_doubles_nothing(fleet):
         crash.go_on()
     books.wait_delivered(crash.server.client())
     books.settle()
-    print(f"{ROUNDS} kills, {crash.rewrites} in or after a rewrite; {crash.done} commands acknowledged, "
-          f"{sum(map(len, books.delivered.values()))} deliveries, {len(books.pending)} pending; the file ended within "
-          f"a command {crash.server.log().count('Truncating the AOF')} times")
+    print(
+        f"{ROUNDS} kills, {crash.rewrites} in or after a rewrite; {crash.done} commands acknowledged, "
+        f"{sum(map(len, books.delivered.values()))} deliveries, {len(books.pending)} pending; the file ended within "
+        f"a command {crash.server.log().count('Truncating the AOF')} times")
     assert crash.rewrites >= ROUNDS // 5 * 2 and books.pending and len(books.closed) > ROUNDS
 
 
@@ -151,7 +157,8 @@ class Lengths(threading.Thread):
         self.join()
 
     def cut_back(self, rng, most_ms):
-        """Cuts the file to a length it had at most so long ago, or into the command there; answers when that was."""
+        """Cuts the file to a length it had at most so long ago, or into the command there; answers when that
+        was."""
         self.finish()
         since = now_ms() - most_ms
         at, length = rng.choice([taken for taken in self.taken if taken[0] >= since] or self.taken[-1:])
@@ -162,14 +169,17 @@ class Lengths(threading.Thread):
 @pytest.mark.long
 @pytest.mark.parametrize("power_cut", [False, True], ids=["killed", "file-cut-back"])
 def test_everysec_loses_the_last_two_seconds_at_most(fleet, power_cut):
-    """What is gone is the end of each client's history, never something from its middle, and nothing comes twice in the
-    Stream. A consumer may have seen what is gone; it then sees it again, with the same tw.id and tw.due."""
+    """What is gone is the end of each client's history, never something from its middle, and nothing comes
+    twice in the Stream. A consumer may have seen what is gone; it then sees it again, with the same tw.id and
+    tw.due."""
     rng, worst, gone, again, done = seeded(), 0, 0, 0, 0
     for _ in range(max(2, ROUNDS // 10)):
         crash = Crash(fleet, rng, appendfsync="everysec")
         books, lengths, cut = crash.books, Lengths(crash.server.folder), []
         lengths.start()
-        seen, at = crash.round(0.3, 2.5, killed=lambda: cut.append(lengths.cut_back(rng, 1000) if power_cut else NEVER))
+        seen, at = crash.round(0.3,
+                               2.5,
+                               killed=lambda: cut.append(lengths.cut_back(rng, 1000) if power_cut else NEVER))
         lengths.finish()
         since = min(cut[0], at) - HELD_BACK_MS
         crash.revive()
@@ -184,14 +194,16 @@ def test_everysec_loses_the_last_two_seconds_at_most(fleet, power_cut):
         books.wait_delivered(crash.server.client())
         books.settle()
         crash.server.kill()
-    print(f"{done} commands acknowledged; {gone} of them gone, from {worst} ms before the kill on; {again} deliveries "
-          "that a consumer had seen were gone")
+    print(
+        f"{done} commands acknowledged; {gone} of them gone, from {worst} ms before the kill on; {again} deliveries "
+        "that a consumer had seen were gone")
     if power_cut:
         assert gone, "no cut took anything: this test proves nothing"
 
 
 def test_snapshots_alone_go_back_to_the_last_one(fleet):
-    """Without an append-only file, a crash undoes all that was added, cancelled or delivered since the snapshot."""
+    """Without an append-only file, a crash undoes all that was added, cancelled or delivered since the
+    snapshot."""
     server = fleet.server(save="3600 1")
     client = server.client()
     due, add = now_ms() + 1500, ["TW.ADD", "timeouts", STREAM]
@@ -212,7 +224,8 @@ def test_snapshots_alone_go_back_to_the_last_one(fleet):
 
 
 def test_consumers_as_in_the_document(server, r):
-    """The recipe of docs/durability.md: a delivery that comes twice is worked on once, the next period again."""
+    """The recipe of docs/durability.md: a delivery that comes twice is worked on once, the next period
+    again."""
     with open(os.path.join(ROOT, "docs", "durability.md"), encoding="utf-8") as file:
         recipe = re.search(r"```python\n(.*?)```", file.read(), re.DOTALL).group(1)
     names = {}

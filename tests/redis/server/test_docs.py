@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the server says about the commands: COMMAND INFO, DOCS and GETKEYS, key specs, arity, ACL categories; and that
-docs/redis.md says the same."""
+"""What the server says about the commands: COMMAND INFO, DOCS and GETKEYS, key specs, arity, ACL categories;
+and that docs/redis.md says the same."""
 import os
 import re
 
@@ -16,8 +16,10 @@ FAST = {"tw.add", "tw.cancel", "tw.move", "tw.get", "tw.len"}
 DENY_OOM = {"tw.add", "tw.move", "tw.drain"}
 ALL = sorted(WRITES | READS)
 PUBLIC = sorted((WRITES | READS) - {"tw.fired", "tw.load"})
-ARITY = {"tw.add": -8, "tw.cancel": -3, "tw.move": -5, "tw.get": -3, "tw.len": 2, "tw.next": 2, "tw.scan": -3, "tw.range": -4,
-         "tw.forecast": -2, "tw.drain": -2, "tw.info": 2, "tw.top": -1}
+ARITY = {
+    "tw.add": -8, "tw.cancel": -3, "tw.move": -5, "tw.get": -3, "tw.len": 2, "tw.next": 2, "tw.scan": -3,
+    "tw.range": -4, "tw.forecast": -2, "tw.drain": -2, "tw.info": 2, "tw.top": -1
+}
 
 
 def keys_of(name):
@@ -30,7 +32,8 @@ with open(os.path.join(ROOT, "CHANGELOG.md"), encoding="utf-8") as file:
 
 
 def command_info(server, name):
-    """COMMAND INFO of one: name, arity, flags, first key, last key, step, categories, tips, key specs, subcommands."""
+    """COMMAND INFO of one: name, arity, flags, first key, last key, step, categories, tips, key specs,
+    subcommands."""
     return Raw(server)("COMMAND", "INFO", name)[0]
 
 
@@ -53,7 +56,10 @@ def test_the_module_has_these_commands_and_no_others(r):
 
 
 def test_the_reference_has_these_commands_and_no_others():
-    found = {name.lower() for line in re.findall(r"^### (.*)$", REFERENCE, re.MULTILINE) for name in re.findall(r"TW\.\w+", line)}
+    found = {
+        name.lower()
+        for line in re.findall(r"^### (.*)$", REFERENCE, re.MULTILINE) for name in re.findall(r"TW\.\w+", line)
+    }
     assert found == set(ALL)
 
 
@@ -78,7 +84,8 @@ def test_the_reference_tells_the_flags(name):
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_arity(server, name):
-    """What COMMAND DOCS tells clients of the least number of words; what is refused with fewer is in test_errors.py."""
+    """What COMMAND DOCS tells clients of the least number of words; what is refused with fewer is in
+    test_errors.py."""
     assert command_info(server, name)[1] in (ARITY[name], -1), "a server that keeps its own says -1"
     raw = Raw(server)
     if name in KEYLESS:
@@ -110,12 +117,13 @@ def test_key_specs(server, name):
         assert "insert" in specs[1]["flags"]
 
 
-@pytest.mark.parametrize("words,keys", [
-    (("TW.ADD", "s", "q", "a", "IN", "5", "PAYLOAD", "f", "v"), ["s", "q"]),
-    (("TW.ADD", "s", "q", "*", "AT", "5", "EVERY", "5", "LIST", "PAYLOAD", "v"), ["s", "q"]),
-    (("TW.CANCEL", "s", "a", "b"), ["s"]), (("TW.MOVE", "s", "a", "IN", "5"), ["s"]), (("TW.GET", "s", "a", "b"), ["s"]),
-    (("TW.LEN", "s"), ["s"]), (("TW.NEXT", "s"), ["s"]), (("TW.SCAN", "s", "0"), ["s"]), (("TW.RANGE", "s", "-", "+"), ["s"]),
-    (("TW.FORECAST", "s"), ["s"]), (("TW.DRAIN", "s"), ["s"]), (("TW.INFO", "s"), ["s"])],
+@pytest.mark.parametrize(
+    "words,keys", [(("TW.ADD", "s", "q", "a", "IN", "5", "PAYLOAD", "f", "v"), ["s", "q"]),
+                   (("TW.ADD", "s", "q", "*", "AT", "5", "EVERY", "5", "LIST", "PAYLOAD", "v"), ["s", "q"]),
+                   (("TW.CANCEL", "s", "a", "b"), ["s"]), (("TW.MOVE", "s", "a", "IN", "5"), ["s"]),
+                   (("TW.GET", "s", "a", "b"), ["s"]), (("TW.LEN", "s"), ["s"]), (("TW.NEXT", "s"), ["s"]),
+                   (("TW.SCAN", "s", "0"), ["s"]), (("TW.RANGE", "s", "-", "+"), ["s"]),
+                   (("TW.FORECAST", "s"), ["s"]), (("TW.DRAIN", "s"), ["s"]), (("TW.INFO", "s"), ["s"])],
     ids=lambda value: " ".join(value))
 def test_getkeys(server, words, keys):
     raw = Raw(server)
@@ -138,7 +146,10 @@ def test_categories(server, r):
             assert found <= {"@write" if name in WRITES else "@read", "@fast" if name in FAST else "@slow"}
         else:
             assert found >= {"@write" if name in WRITES else "@read", "@fast" if name in FAST else "@slow"}
-            assert name in [command.lower() for command in r.execute_command("ACL", "CAT", "write" if name in WRITES else "read")]
+            assert name in [
+                command.lower()
+                for command in r.execute_command("ACL", "CAT", "write" if name in WRITES else "read")
+            ]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -167,7 +178,8 @@ def test_docs_tell_the_same_options_as_the_reference(server, name):
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_docs_tell_which_arguments_are_keys(server, name):
-    keys = [(one["name"], one["key_spec_index"]) for one in arguments(docs(server, name)["arguments"]) if one["type"] == "key"]
+    keys = [(one["name"], one["key_spec_index"]) for one in arguments(docs(server, name)["arguments"])
+            if one["type"] == "key"]
     assert keys == [("schedule", 0), ("target", 1)][:keys_of(name)]
 
 

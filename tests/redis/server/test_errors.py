@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A command that answers with an error has changed nothing, and the error names the argument, and the range it must be in."""
+"""A command that answers with an error has changed nothing, and the error names the argument, and the range it
+must be in."""
 import re
 
 import pytest
@@ -17,7 +18,8 @@ PAYLOAD = ("PAYLOAD", "f", "v")
 
 @pytest.fixture(scope="module")
 def shared():
-    """One server for all tests of this file, which show that they change nothing; its replication offset counts."""
+    """One server for all tests of this file, which show that they change nothing; its replication offset
+    counts."""
     fleet = Fleet()
     server = fleet.server()
     Tap(server).close()
@@ -36,19 +38,22 @@ def raw(server):
     connection = Raw(server)
     connection("CONFIG", "SET", "maxmemory", 0)
     connection("FLUSHALL")
-    for words in (("TW.ADD", "s", "q", "old", "AT", now_ms() + HOUR, "EVERY", 1000, "TIMES", 5, "PAYLOAD", "f", "v"),
-                  ("TW.ADD", "s", "list", "older", "AT", now_ms() + 2 * HOUR, "LIST", "PAYLOAD", "v"),
-                  ("XADD", "q", "*", "f", "v"), ("RPUSH", "list", "v"), ("SET", "string", "v"), ("SADD", "set", "v")):
+    for words in (("TW.ADD", "s", "q", "old", "AT", now_ms() + HOUR, "EVERY", 1000, "TIMES", 5, "PAYLOAD", "f",
+                   "v"), ("TW.ADD", "s", "list", "older", "AT", now_ms() + 2 * HOUR, "LIST", "PAYLOAD", "v"),
+                  ("XADD", "q", "*", "f", "v"), ("RPUSH", "list", "v"), ("SET", "string", "v"), ("SADD", "set",
+                                                                                                 "v")):
         assert not isinstance(connection(*words), Raw.Error)
     return connection
 
 
 def state(server, raw):
-    """All that a command could have changed: the data, what was replicated, the counters. `remaining` alone moves on."""
+    """All that a command could have changed: the data, what was replicated, the counters. `remaining` alone
+    moves on."""
     found = [[name, one] for name in ("old", "older", "new") for one in raw("TW.GET", "s", name)]
-    return (raw("DEBUG", "DIGEST"), sorted(raw("KEYS", "*")), raw("TW.LEN", "s"), raw("TW.RANGE", "s", "-", "+"),
-            [[name, one and one[:3:2] + one[4:]] for name, one in found],
-            server.info("replication")["master_repl_offset"], {name: server.tw()[name] for name in COUNTERS})
+    return (raw("DEBUG", "DIGEST"), sorted(raw("KEYS", "*")), raw("TW.LEN", "s"),
+            raw("TW.RANGE", "s", "-", "+"), [[name, one and one[:3:2] + one[4:]] for name, one in found],
+            server.info("replication")["master_repl_offset"], {name: server.tw()[name]
+                                                               for name in COUNTERS})
 
 
 def refused(server, raw, words, *fragments, code="ERR"):
@@ -71,8 +76,13 @@ def case(words, *fragments):
 # Numbers out of their range: the option's name, and both ends of the range
 
 def numbers(before, after, name, low, high=None):
-    """A case for each number that is none, or is out of range. high None: what is left until the end of time."""
-    wrong = ["ten", "", "1.5", "1e3", " 5", "5 ", "0x10", str(low - 1), str(int(high or MAX) + 1), "99999999999999999999"]
+    """A case for each number that is none, or is out of range. high None: what is left until the end of
+    time."""
+    wrong = [
+        "ten", "", "1.5", "1e3", " 5", "5 ", "0x10",
+        str(low - 1),
+        str(int(high or MAX) + 1), "99999999999999999999"
+    ]
     return [case((*before, value, *after), name, str(low), *([high] if high else [])) for value in wrong]
 
 
@@ -204,15 +214,17 @@ def test_a_refused_command_makes_no_schedule(server, raw):
 # Keys that hold something else
 
 @pytest.mark.parametrize("key", ["string", "set", "q", "list"])
-@pytest.mark.parametrize("words", [
-    ("TW.ADD", "q2", "a", "IN", "5", *PAYLOAD), ("TW.CANCEL", "a"), ("TW.MOVE", "a", "IN", "5"), ("TW.GET", "a"), ("TW.LEN",),
-    ("TW.NEXT",), ("TW.SCAN", "0"), ("TW.RANGE", "-", "+"), ("TW.FORECAST",), ("TW.DRAIN",), ("TW.INFO",)],
-    ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [("TW.ADD", "q2", "a", "IN", "5", *PAYLOAD), ("TW.CANCEL", "a"),
+                                   ("TW.MOVE", "a", "IN", "5"), ("TW.GET", "a"), ("TW.LEN", ), ("TW.NEXT", ),
+                                   ("TW.SCAN", "0"), ("TW.RANGE", "-", "+"), ("TW.FORECAST", ), ("TW.DRAIN", ),
+                                   ("TW.INFO", )],
+                         ids=lambda words: words[0])
 def test_a_key_of_another_type(server, raw, key, words):
     refused(server, raw, (words[0], key, *words[1:]), code="WRONGTYPE")
 
 
-@pytest.mark.parametrize("words", [("GET", "s"), ("XADD", "s", "*", "f", "v"), ("LPUSH", "s", "v"), ("HGETALL", "s")],
+@pytest.mark.parametrize("words", [("GET", "s"), ("XADD", "s", "*", "f", "v"), ("LPUSH", "s", "v"),
+                                   ("HGETALL", "s")],
                          ids=lambda words: words[0])
 def test_other_commands_on_a_schedule(server, raw, words):
     refused(server, raw, words, code="WRONGTYPE")
@@ -221,10 +233,16 @@ def test_other_commands_on_a_schedule(server, raw, words):
 # Too few words, or too many
 
 @pytest.mark.parametrize("words,fragments", [
-    case(("TW.SCAN", "s", "0", "MATCH"), "MATCH"), case(("TW.SCAN", "s", "0", "MATCH", "a", "COUNT"), "COUNT"),
-    case(("TW.RANGE", "s", "-", "+", "LIMIT"), "LIMIT"), case(("TW.RANGE", "s", "-", "+", "AFTER"), "AFTER"), case(("TW.FORECAST", "s", "STEP"), "STEP"),
-    case(("TW.FORECAST", "s", "STEP", "5", "COUNT"), "COUNT"), case((*IN, "PAYLOAD"), "PAYLOAD"),
-    case((*IN, "EVERY"), "EVERY"), case(("TW.DRAIN", "s", "LIMIT"), "LIMIT")])
+    case(("TW.SCAN", "s", "0", "MATCH"), "MATCH"),
+    case(("TW.SCAN", "s", "0", "MATCH", "a", "COUNT"), "COUNT"),
+    case(("TW.RANGE", "s", "-", "+", "LIMIT"), "LIMIT"),
+    case(("TW.RANGE", "s", "-", "+", "AFTER"), "AFTER"),
+    case(("TW.FORECAST", "s", "STEP"), "STEP"),
+    case(("TW.FORECAST", "s", "STEP", "5", "COUNT"), "COUNT"),
+    case((*IN, "PAYLOAD"), "PAYLOAD"),
+    case((*IN, "EVERY"), "EVERY"),
+    case(("TW.DRAIN", "s", "LIMIT"), "LIMIT")
+])
 def test_an_option_without_its_value(server, raw, words, fragments):
     """The error names it, or says that the number of arguments is wrong."""
     before, answer = state(server, raw), raw(*words)
@@ -233,12 +251,15 @@ def test_an_option_without_its_value(server, raw, words, fragments):
     assert state(server, raw) == before
 
 
-@pytest.mark.parametrize("words", [
-    ("TW.ADD",), ("TW.ADD", "s"), ("TW.ADD", "s", "q", "a"), ("TW.ADD", "s", "q", "a", "IN", "5"),
-    ("TW.CANCEL",), ("TW.CANCEL", "s"), ("TW.MOVE",), ("TW.MOVE", "s", "old", "IN"), ("TW.MOVE", "s", "old", "IN", "5", "GT", "LT"),
-    ("TW.GET",), ("TW.GET", "s"),
-    ("TW.LEN",), ("TW.LEN", "s", "x"), ("TW.NEXT",), ("TW.NEXT", "s", "x"), ("TW.SCAN",), ("TW.SCAN", "s"),
-    ("TW.RANGE",), ("TW.RANGE", "s", "-"), ("TW.FORECAST",), ("TW.DRAIN",), ("TW.INFO",), ("TW.INFO", "s", "x")], ids=" ".join)
+@pytest.mark.parametrize("words", [("TW.ADD", ), ("TW.ADD", "s"), ("TW.ADD", "s", "q", "a"),
+                                   ("TW.ADD", "s", "q", "a", "IN", "5"), ("TW.CANCEL", ), ("TW.CANCEL", "s"),
+                                   ("TW.MOVE", ), ("TW.MOVE", "s", "old", "IN"),
+                                   ("TW.MOVE", "s", "old", "IN", "5", "GT", "LT"), ("TW.GET", ),
+                                   ("TW.GET", "s"), ("TW.LEN", ), ("TW.LEN", "s", "x"), ("TW.NEXT", ),
+                                   ("TW.NEXT", "s", "x"), ("TW.SCAN", ), ("TW.SCAN", "s"), ("TW.RANGE", ),
+                                   ("TW.RANGE", "s", "-"), ("TW.FORECAST", ), ("TW.DRAIN", ), ("TW.INFO", ),
+                                   ("TW.INFO", "s", "x")],
+                         ids=" ".join)
 def test_a_wrong_number_of_arguments(server, raw, words):
     refused(server, raw, words, "wrong number of arguments", words[0])
 
@@ -258,8 +279,8 @@ def test_an_error_within_a_transaction_leaves_the_rest(server, raw):
 
 def test_what_is_refused_is_not_replicated(server, raw):
     tap = Tap(server)
-    for words in ((*ADD, "IN", "-1", *PAYLOAD), ("TW.MOVE", "s", "old", "IN", "x"), ("TW.DRAIN", "s", "LIMIT", "0"),
-                  ("TW.FIRED", "s", "old"), ("TW.LOAD", "s", "q", "x")):
+    for words in ((*ADD, "IN", "-1", *PAYLOAD), ("TW.MOVE", "s", "old", "IN", "x"),
+                  ("TW.DRAIN", "s", "LIMIT", "0"), ("TW.FIRED", "s", "old"), ("TW.LOAD", "s", "q", "x")):
         assert isinstance(raw(*words), Raw.Error)
     assert tap.commands() == []
     tap.close()
@@ -289,6 +310,7 @@ def test_over_the_limit_of_memory_what_needs_some_is_refused(server, raw):
 def test_a_replica_refuses_what_writes(fleet, server, raw):
     replica = fleet.server(replicaof=server)
     other = Raw(replica)
-    for words in ((*IN, *PAYLOAD), ("TW.CANCEL", "s", "old"), ("TW.MOVE", "s", "old", "IN", "5"), ("TW.DRAIN", "s")):
+    for words in ((*IN, *PAYLOAD), ("TW.CANCEL", "s", "old"), ("TW.MOVE", "s", "old", "IN", "5"), ("TW.DRAIN",
+                                                                                                   "s")):
         answer = other(*words)
         assert isinstance(answer, Raw.Error) and answer.startswith("READONLY"), answer

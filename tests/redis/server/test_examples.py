@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The shop of examples/redis, with its consumers in Python and Node, against a real server; and the README's tour."""
+"""The shop of examples/redis, with its consumers in Python and Node, against a real server; and the README's
+tour."""
 import os
 import pathlib
 import re
@@ -32,8 +33,13 @@ def command_of(program):
 
 
 def shop(server, *words):
-    done = subprocess.run([*command_of("shop.py"), *map(str, words), "--port", str(server.port)], capture_output=True,
-                          text=True, timeout=PATIENCE, env=environment(), check=False)
+    done = subprocess.run([*command_of("shop.py"), *map(str, words), "--port",
+                           str(server.port)],
+                          capture_output=True,
+                          text=True,
+                          timeout=PATIENCE,
+                          env=environment(),
+                          check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -44,7 +50,11 @@ def consumer(request, server):
     running = []
 
     def start(count, *options):
-        line = [*command_of(request.param), "--port", str(server.port), "--count", str(count), *map(str, options)]
+        line = [
+            *command_of(request.param), "--port",
+            str(server.port), "--count",
+            str(count), *map(str, options)
+        ]
         running.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env=environment()))
         return running[-1]
@@ -68,7 +78,8 @@ def state(r, order):
 
 
 def test_an_order_that_is_not_paid_expires(server, r, consumer):
-    assert shop(server, "place", 1, "--within", 200) == "order 1 is placed; it expires in 200 ms unless it is paid"
+    assert shop(server, "place", 1, "--within",
+                200) == "order 1 is placed; it expires in 200 ms unless it is paid"
     assert lines_of(consumer(1)) == ["order 1 was not paid: expired"]
     assert state(r, 1) == "expired"
     assert r.xpending(STREAM, GROUP)["pending"] == 0
@@ -131,7 +142,8 @@ WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
 
 def a_bad_order(r, order=1):
-    """Puts an entry into the Stream whose work fails each time, as the order is no hash. Answers the entry's id."""
+    """Puts an entry into the Stream whose work fails each time, as the order is no hash. Answers the entry's
+    id."""
     r.set(f"{{shop}}:order:{order}", "not a hash")
     return r.xadd(STREAM, {"tw.id": f"order:{order}", "tw.due": 1, "tw.attempt": 1, "order": order})
 
@@ -149,7 +161,10 @@ def test_an_entry_whose_work_fails_each_time_is_given_up(server, r, consumer):
     assert r.xpending(STREAM, GROUP)["pending"] == 0
     failure, = failures(r)
     assert failure.pop("failed.error").endswith(f": {WRONG_TYPE}")
-    assert failure == {"failed.entry": bad, "failed.tries": "3", "tw.id": "order:1", "tw.due": "1", "tw.attempt": "1", "order": "1"}
+    assert failure == {
+        "failed.entry": bad, "failed.tries": "3", "tw.id": "order:1", "tw.due": "1", "tw.attempt": "1",
+        "order": "1"
+    }
 
 
 def test_others_are_served_while_an_entry_fails(server, r, consumer):
@@ -158,7 +173,8 @@ def test_others_are_served_while_an_entry_fails(server, r, consumer):
     shop(server, "place", 2, "--within", 1)
     wait_until(lambda: delivered(r, STREAM)[-1] == "order:2")
     lines = lines_of(consumer(3, "--idle", MINUTE))
-    assert [line.split(":")[0] for line in lines[:2]] == [f"entry {bad} failed, try 1 of 3", f"entry {r.xrange(STREAM)[1][0]} failed, try 1 of 3"]
+    assert [line.split(":")[0] for line in lines[:2]
+            ] == [f"entry {bad} failed, try 1 of 3", f"entry {r.xrange(STREAM)[1][0]} failed, try 1 of 3"]
     assert lines[2] == "order 2 was not paid: expired"
     assert (failures(r), r.xpending(STREAM, GROUP)["pending"]) == ([], 2)
 
@@ -178,7 +194,8 @@ def test_an_entry_that_kills_each_consumer_is_given_up(server, r, consumer):
     r.xgroup_create(STREAM, GROUP, id="0")
     entry = r.xreadgroup(GROUP, "dead 1", {STREAM: ">"})[0][1][0][0]
     r.xclaim(STREAM, GROUP, "dead 2", 0, [entry])
-    assert lines_of(consumer(1, "--idle", 0, "--tries", 2)) == [f"entry {entry} is given up after 2 tries: no consumer has finished it"]
+    assert lines_of(consumer(1, "--idle", 0, "--tries",
+                             2)) == [f"entry {entry} is given up after 2 tries: no consumer has finished it"]
     assert state(r, 1) == "placed"
     assert [failure["failed.entry"] for failure in failures(r)] == [entry]
     assert r.xpending(STREAM, GROUP)["pending"] == 0
@@ -191,7 +208,8 @@ def test_an_entry_that_ends_each_consumer_uses_up_the_tries_of_no_other(server, 
         wait_until(lambda: delivered(r, STREAM)[-1] == f"order:{order}")  # pylint: disable=cell-var-from-loop
     for _ in range(3):
         lines_of(consumer(1, "--idle", 0))  # It ends after the bad entry.
-    assert lines_of(consumer(2, "--idle", 0)) == ["order 2 was not paid: expired", "order 3 was not paid: expired"]
+    assert lines_of(consumer(2, "--idle",
+                             0)) == ["order 2 was not paid: expired", "order 3 was not paid: expired"]
     assert [failure["order"] for failure in failures(r)] == ["1"]
 
 
@@ -269,7 +287,13 @@ def test_the_tour_of_the_readme(server, r):
         wait = "timeout --preserve-status 2 " if "consumer" in line else ""
         script = re.sub(r"(python3|node) ", rf"{wait}\1 ", line, count=1) + f" --port {server.port}"
         path = f"{folder}:{os.environ['PATH']}"
-        done = subprocess.run(script, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
+        done = subprocess.run(script,
+                              shell=True,
+                              cwd=ROOT,
+                              capture_output=True,
+                              text=True,
+                              timeout=PATIENCE,
+                              check=False,
                               env={**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"})
         assert done.returncode in ((0, 130, 143) if wait else (0,)), done.stderr
         assert done.stderr == ""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What happens when a task comes due: what is delivered, in which order, how often, never early; targets that refuse;
-and a million tasks in one second."""
+"""What happens when a task comes due: what is delivered, in which order, how often, never early; targets that
+refuse; and a million tasks in one second."""
 import os
 import threading
 import time
@@ -123,14 +123,16 @@ def test_default_maxlen_is_for_tasks_that_give_none(r):
 # When
 
 def test_never_early(r):
-    """The server's own clock, in the ids of the entries, against the due times; delays of every length up to a second."""
+    """The server's own clock, in the ids of the entries, against the due times; delays of every length up to a
+    second."""
     pipe = r.pipeline(transaction=False)
     for i in range(1000):
         add(pipe, i, "IN", i)
         add(pipe, f"at{i}", "AT", now_ms() + 1000 - i)
     pipe.execute()
     wait_until(lambda: r.xlen("q") == 2000)
-    early = [(name, fields) for name, fields in entries(r, "q") if int(name.split("-")[0]) < int(fields["tw.due"])]
+    early = [(name, fields) for name, fields in entries(r, "q")
+             if int(name.split("-")[0]) < int(fields["tw.due"])]
     assert early == []
 
 
@@ -174,7 +176,8 @@ def test_equal_due_times_are_delivered_in_the_order_of_filing(r):
 
 def test_what_has_become_overdue_is_delivered_in_order(r):
     base = now_ms() + 100
-    paused(r, 500, *(("s", "q", i * 7 % 100, "AT", base + i * 7 % 100, "PAYLOAD", "f", "v") for i in range(100)))
+    paused(r, 500,
+           *(("s", "q", i * 7 % 100, "AT", base + i * 7 % 100, "PAYLOAD", "f", "v") for i in range(100)))
     wait_until(lambda: r.xlen("q") == 100)
     assert delivered(r, "q") == [str(i) for i in range(100)]
 
@@ -191,7 +194,8 @@ def test_what_came_due_while_the_server_was_down_is_delivered_in_order(fleet, pe
     server = fleet.server(**persistence)
     r = server.client()
     base = now_ms() + 100
-    paused(r, 60000, *(("s", "q", i * 7 % 100, "AT", base + i * 7 % 100 // 2, "PAYLOAD", "f", "v") for i in range(100)))
+    paused(r, 60000,
+           *(("s", "q", i * 7 % 100, "AT", base + i * 7 % 100 // 2, "PAYLOAD", "f", "v") for i in range(100)))
     if "save" in persistence:
         r.save()
     server.kill()
@@ -268,7 +272,8 @@ def test_a_list_may_repeat(r):
 # Late
 
 def test_fire_delivers_what_is_late(r):
-    paused(r, 300, ("s", "q", "a", "IN", 10, "PAYLOAD", "f", "v"), ("s", "q", "b", "IN", 20, "LATE", "FIRE", "PAYLOAD", "f", "v"))
+    paused(r, 300, ("s", "q", "a", "IN", 10, "PAYLOAD", "f", "v"),
+           ("s", "q", "b", "IN", 20, "LATE", "FIRE", "PAYLOAD", "f", "v"))
     wait_until(lambda: delivered(r, "q") == ["a", "b"])
 
 
@@ -299,7 +304,8 @@ def test_what_is_in_time_is_not_dropped(server, r):
 def test_a_repeating_task_goes_on_after_it_was_dropped(server, r):
     """Missed periods that were dropped do not count for TIMES, and the phase is kept."""
     base = now_ms() + 10
-    paused(r, 1000, ("s", "q", "a", "AT", base, "EVERY", 250, "TIMES", 3, "LATE", "DROP", 100, "PAYLOAD", "f", "v"))
+    paused(r, 1000,
+           ("s", "q", "a", "AT", base, "EVERY", 250, "TIMES", 3, "LATE", "DROP", 100, "PAYLOAD", "f", "v"))
     wait_until(lambda: r.xlen("q") == 3)
     wait_until(lambda: r.exists("s") == 0)
     assert all((due - base) % 250 == 0 for due in dues(r))
@@ -310,7 +316,8 @@ def test_a_repeating_task_goes_on_after_it_was_dropped(server, r):
 
 def test_coalesce_delivers_the_latest_of_missed_periods(server, r):
     base = now_ms() + 10
-    paused(r, 1000, ("s", "q", "a", "AT", base, "EVERY", 100, "TIMES", 3, "LATE", "COALESCE", "PAYLOAD", "f", "v"))
+    paused(r, 1000,
+           ("s", "q", "a", "AT", base, "EVERY", 100, "TIMES", 3, "LATE", "COALESCE", "PAYLOAD", "f", "v"))
     wait_until(lambda: r.xlen("q") == 3)
     wait_until(lambda: r.exists("s") == 0)
     found = entries(r, "q")
@@ -324,7 +331,8 @@ def test_coalesce_delivers_the_latest_of_missed_periods(server, r):
 
 @pytest.mark.parametrize("late", [("DROP", 50), ("COALESCE",)], ids=lambda late: late[0])
 def test_two_thousand_milliards_of_missed_periods_are_passed_over_at_once(server, r, late):
-    """A period of a ms since 1970; the task goes on with the present ones. No client is kept waiting for the others."""
+    """A period of a ms since 1970; the task goes on with the present ones. No client is kept waiting for the
+    others."""
     add(r, "a", "AT", 0, "EVERY", 1, "TIMES", 20, "LATE", *late)
     wait_until(lambda: r.exists("q"))
     wait_until(lambda: r.exists("s") == 0)
@@ -344,7 +352,8 @@ def test_late_is_what_a_server_that_was_down_makes_of_it(fleet):
     r = server.client()
     base = now_ms() + HOUR
     with r.pipeline(transaction=True) as pipe:
-        for name, late in (("fire", ("FIRE",)), ("drop", ("DROP", 200)), ("in time", ("DROP", HOUR)), ("coalesce", ("COALESCE",))):
+        for name, late in (("fire", ("FIRE", )), ("drop", ("DROP", 200)), ("in time", ("DROP", HOUR)),
+                           ("coalesce", ("COALESCE", ))):
             words = ("EVERY", 100, "TIMES", 5) if name == "coalesce" else ()
             add(pipe, name, "AT", base, *words, "LATE", *late)
         for name in ("fire", "drop", "in time", "coalesce"):
@@ -464,7 +473,8 @@ def test_a_target_that_refused_in_another_task_is_tried_from_the_first_wait_agai
     r.set("wrong", "a string")
     add(r, "stays", "IN", HOUR, target="wrong")
     add(r, "a", "IN", 0, target="wrong")
-    wait_until(lambda: task(r, "s", "a")["attempt"] >= 6)  # 100 + 200 + 400 + 800 + 1600 ms; then 3.2 s, then 5 s.
+    wait_until(
+        lambda: task(r, "s", "a")["attempt"] >= 6)  # 100 + 200 + 400 + 800 + 1600 ms; then 3.2 s, then 5 s.
     r.execute_command("TW.CANCEL", "s", "a")
     start = now_ms()
     add(r, "b", "IN", 0, target="wrong")
@@ -478,7 +488,8 @@ def test_so_many_tries(r, tries):
     r.config_set("tickwheel.dead-letter-tries", tries)
     r.set("wrong", "a string")
     add(r, "a", "IN", 0, target="wrong")
-    wait_until(lambda: r.exists("s:dead"), timeout=120)  # 15 tries from 1 ms on: doubled up to 5 s, some 18 s in all.
+    wait_until(lambda: r.exists("s:dead"),
+               timeout=120)  # 15 tries from 1 ms on: doubled up to 5 s, some 18 s in all.
     assert r.xrange("s:dead")[0][1]["tw.attempt"] == str(tries)
 
 
@@ -517,7 +528,8 @@ def test_all_for_a_target_that_never_accepts_go_to_the_dead_letters_in_order(ser
     r.set("wrong", "a string")
     for i in range(30):
         add(r, i, "AT", 1000 + i, target="wrong")
-    wait_until(lambda: r.xlen("s:dead") == 30)  # Each begins with the first wait again: a tenth of a second for all.
+    wait_until(
+        lambda: r.xlen("s:dead") == 30)  # Each begins with the first wait again: a tenth of a second for all.
     assert delivered(r, "s:dead") == [str(i) for i in range(30)]
     assert r.exists("s") == 0
     assert server.tw()["dead"] == 30
@@ -551,8 +563,8 @@ def test_a_held_task_may_be_cancelled_moved_and_replaced(r):
 
 
 def test_a_repeating_task_that_is_refused_goes_on_elsewhere(r):
-    """Each of its deliveries that is given up goes to the dead letters; what is left of it goes with it or goes on, but
-    nothing is delivered twice and the due times are its own."""
+    """Each of its deliveries that is given up goes to the dead letters; what is left of it goes with it or goes
+    on, but nothing is delivered twice and the due times are its own."""
     r.config_set("tickwheel.retry-ms", 1)
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("wrong", "a string")
@@ -727,7 +739,8 @@ def test_drained_tasks_are_no_part_of_lateness(server, r):
 
 def test_overdue_and_oldest_are_in_info(server, r):
     base = now_ms()
-    paused(r, 60000, ("s", "q", "a", "AT", base - 5000, "PAYLOAD", "f", "v"), ("s", "q", "b", "AT", base, "PAYLOAD", "f", "v"))
+    paused(r, 60000, ("s", "q", "a", "AT", base - 5000, "PAYLOAD", "f", "v"),
+           ("s", "q", "b", "AT", base, "PAYLOAD", "f", "v"))
     found = server.tw()
     assert found["overdue"] == 2
     assert 5000 <= found["oldest_overdue_ms"] < 65000
@@ -739,11 +752,13 @@ def test_overdue_and_oldest_are_in_info(server, r):
 
 def overdue_in_the_wheel(r, count):
     """What INFO makes of tasks that come due within a transaction: no tick comes in between."""
-    # What has come due and was removed is known to its schedule alone, by addresses that a leak checker does not know;
-    # and those that are not freed yet are looked at as well.
+    # What has come due and was removed is known to its schedule alone, by addresses that a leak checker does
+    # not know; and those that are not freed yet are looked at as well.
     wait_until(lambda: r.info("tickwheel")["tickwheel_reaping"] == 0)
     with r.pipeline(transaction=True) as pipe:
-        pipe.eval("for i = 1, ARGV[1] do redis.call('TW.ADD', 's', 'q', i, 'IN', 2000, 'LIST', 'PAYLOAD', i) end", 2, "s", "q", count)
+        pipe.eval(
+            "for i = 1, ARGV[1] do redis.call('TW.ADD', 's', 'q', i, 'IN', 2000, 'LIST', 'PAYLOAD', i) end", 2,
+            "s", "q", count)
         pipe.execute_command("DEBUG", "SLEEP", "2.5")
         pipe.info("tickwheel")
         pipe.delete("s")
@@ -756,7 +771,8 @@ def test_overdue_is_counted_up_to_a_point(r):
 
 
 def test_a_server_whose_next_task_is_an_hour_away_sleeps(server, r):
-    """Though its timer was set anew: Redis 7.0 looks without a pause at one that is further away than 35 minutes."""
+    """Though its timer was set anew: Redis 7.0 looks without a pause at one that is further away than 35
+    minutes."""
     add(r, "stays", "IN", HOUR)
     add(r, "goes", "IN", HOUR, schedule="emptied")
     r.execute_command("TW.CANCEL", "emptied", "goes")
@@ -823,7 +839,8 @@ def test_a_million_tasks_in_the_same_second(fleet):
 # What one task may not do to the others
 
 def test_a_repeating_task_that_is_an_age_behind_does_not_keep_others_waiting(r):
-    """A time in seconds where milliseconds were meant: a milliard of missed periods, each of which is delivered."""
+    """A time in seconds where milliseconds were meant: a milliard of missed periods, each of which is
+    delivered."""
     add(r, "x", "AT", now_ms() // 1000, "EVERY", 1000, "MAXLEN", 10, schedule="behind", target="flood")
     wait_until(lambda: r.exists("flood"))
     add(r, "a", "IN", 50)

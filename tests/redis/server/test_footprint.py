@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""bench/redis/footprint, on which docs/scaling.md rests: the bytes that a task takes are still those that are committed.
-What a server of another sort, or with another allocator, takes in memory is not compared."""
+"""bench/redis/footprint, on which docs/scaling.md rests: the bytes that a task takes are still those that are
+committed. What a server of another sort, or with another allocator, takes in memory is not compared."""
 import csv
 import io
 import os
@@ -14,7 +14,8 @@ FOOTPRINT = os.path.join(ROOT, "bench", "redis", "footprint")
 
 
 def medians(text):
-    return {(row["load"], row["metric"]): float(row["median"]) for row in csv.DictReader(io.StringIO(text), delimiter="\t")}
+    return {(row["load"], row["metric"]): float(row["median"])
+            for row in csv.DictReader(io.StringIO(text), delimiter="\t")}
 
 
 def footprint(*options):
@@ -23,7 +24,8 @@ def footprint(*options):
 
 
 def test_a_task_takes_the_bytes_that_scaling_counts():
-    """In fewer tasks than were measured tables are filled otherwise: a twentieth more or less. Times are not compared."""
+    """In fewer tasks than were measured tables are filled otherwise: a twentieth more or less. Times are not
+    compared."""
     done = footprint("--tasks", 30000, "--rounds", 1)
     assert (done.returncode, done.stderr) == (0, "")
     with open(COMMITTED, encoding="utf-8") as file:
@@ -48,7 +50,9 @@ def test_the_defaults_of_redis_that_scaling_names(server, r):
         return
     defaults = {name: r.config_get(name)[name] for name in ("cluster-node-timeout", "repl-backlog-size",
                                                            "auto-aof-rewrite-percentage", "proto-max-bulk-len")}
-    assert defaults == {"cluster-node-timeout": "15000", "repl-backlog-size": "1048576", "auto-aof-rewrite-percentage": "100",
-                        "proto-max-bulk-len": str(512 << 20)}
+    assert defaults == {
+        "cluster-node-timeout": "15000", "repl-backlog-size": "1048576", "auto-aof-rewrite-percentage": "100",
+        "proto-max-bulk-len": str(512 << 20)
+    }
     limits = r.config_get("client-output-buffer-limit")["client-output-buffer-limit"]
     assert f"slave {256 << 20} {64 << 20} 60" in limits.replace("replica", "slave")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Other modules' handlers at odd moments: when a key expires in the middle of a batch, when a schedule is empty for an
-instant, when it has just been made, when memory is short. As in test_meddling.py: the server lives and starts again, what
-was delivered does not come twice, and nobody differs from the master."""
+"""Other modules' handlers at odd moments: when a key expires in the middle of a batch, when a schedule is empty
+for an instant, when it has just been made, when memory is short. As in test_meddling.py: the server lives and
+starts again, what was delivered does not come twice, and nobody differs from the master."""
 import pytest
 
 from harness import now_ms, wait_replica_in_sync, wait_until
@@ -40,7 +40,11 @@ def wait_quiet(r):
 
 
 def schedules(r):
-    return {key: sorted(map(str, r.execute_command("TW.SCAN", key, 0, "COUNT", 1000)[1])) for key in KEYS if r.exists(key)}
+    return {
+        key: sorted(map(str,
+                        r.execute_command("TW.SCAN", key, 0, "COUNT", 1000)[1]))
+        for key in KEYS if r.exists(key)
+    }
 
 
 def ids(r):
@@ -52,7 +56,8 @@ def lua(words):
 
 
 @pytest.mark.parametrize("command", [("TW.CANCEL", "s", "id0"), ("TW.LEN", "s"),
-                                     ("TW.ADD", "s", "t", "id0", "AT", FAR, "PAYLOAD", "n", "again")], ids=lambda c: c[0])
+                                     ("TW.ADD", "s", "t", "id0", "AT", FAR, "PAYLOAD", "n", "again")],
+                         ids=lambda c: c[0])
 def test_a_schedule_expires_in_the_middle_of_a_batch(fleet, command):
     """Its handler meets tasks of another one that have been delivered."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
@@ -81,8 +86,10 @@ def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet):
     r, due = server.client(), now_ms() + SOON
     add(r, "b", "x", due)
     add(r, "a", "y", due)
-    meddle(r, "tw.fired", 0, "EVAL", """
-        for _, s in ipairs({'a', 'b'}) do redis.call('TW.ADD', s, 't', 'x', 'AT', ARGV[1], 'PAYLOAD', 'n', 1) end""", 0, FAR)
+    meddle(
+        r, "tw.fired", 0, "EVAL", """
+        for _, s in ipairs({'a', 'b'}) do redis.call('TW.ADD', s, 't', 'x', 'AT', ARGV[1], 'PAYLOAD', 'n', 1) end""",
+        0, FAR)
     wait_meddled(r)
     wait_quiet(r)
     wait_replica_in_sync(server, replica)
@@ -97,7 +104,8 @@ def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet):
                                      lua("redis.call('tw.len', 'a'); return redis.call('rename', 'a', 'c')")],
                          ids=lambda c: c[0] if c[0] != "EVAL" else c[1][-20:-2])
 def test_a_schedule_that_has_just_been_emptied(fleet, command):
-    """Its last task has been delivered, another one's is at hand: it is there still, for everybody or for nobody."""
+    """Its last task has been delivered, another one's is at hand: it is there still, for everybody or for
+    nobody."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
     if command[0] == "MOVE" and server.is_valkey():
         pytest.skip("Valkey has a fault here, with replicas: its pull request 4024")
@@ -118,7 +126,8 @@ def test_a_schedule_that_has_just_been_emptied(fleet, command):
 
 
 @pytest.mark.parametrize("event", ["tw.cancel", "tw.fired"])
-@pytest.mark.parametrize("command", [("SAVE",), ("BGSAVE",), ("RENAME", "s", "s2"), ("COPY", "s", "s2"), ("MOVE", "s", 1)],
+@pytest.mark.parametrize("command", [("SAVE", ), ("BGSAVE", ), ("RENAME", "s", "s2"), ("COPY", "s", "s2"),
+                                     ("MOVE", "s", 1)],
                          ids=lambda c: c[0])
 def test_an_empty_schedule_does_not_stay(alone, event, command):
     """A handler may save one, or give it another name, before it is removed. The file is good nevertheless."""
@@ -139,14 +148,18 @@ def test_an_empty_schedule_does_not_stay(alone, event, command):
     assert schedules(r) == {} and r.exists("s2") == 0 and alone.client(db=1).dbsize() == 0
 
 
-SEEN = {"copy": ("COPY", "s", "s2"), "restore": lua("return redis.call('restore', 's2', 0, redis.call('dump', 's'))"),
-        "save": ("SAVE",), "info": lua("return string.match(redis.call('info', 'tickwheel'), 'pending:%d+')"),
-        "digest": ("DEBUG", "DIGEST-VALUE", "s")}
+SEEN = {
+    "copy": ("COPY", "s", "s2"),
+    "restore": lua("return redis.call('restore', 's2', 0, redis.call('dump', 's'))"), "save": ("SAVE", ),
+    "info": lua("return string.match(redis.call('info', 'tickwheel'), 'pending:%d+')"),
+    "digest": ("DEBUG", "DIGEST-VALUE", "s")
+}
 
 
 @pytest.mark.parametrize("command", SEEN)
 def test_what_has_been_delivered_is_in_no_copy(alone, command):
-    """Seven are delivered when the eighth is written. That one is in the copy, and comes from there once more."""
+    """Seven are delivered when the eighth is written. That one is in the copy, and comes from there once
+    more."""
     r, due = alone.client(), now_ms() + SOON
     for i in range(10):
         add(r, "s", f"id{i}", due)
@@ -207,8 +220,8 @@ def test_draining_says_what_it_has_delivered(alone):
 @pytest.mark.parametrize("command", [("TW.ADD", "s", "t", "a", "AT", FAR, "PAYLOAD", "n", "other"), ("SAVE",)],
                          ids=lambda c: c[0])
 def test_a_schedule_that_has_just_been_made(alone, command):
-    """Its first task is in it when others are told that there is a new key. (They must not remove it: of that the server
-    itself dies, whatever makes the key.)"""
+    """Its first task is in it when others are told that there is a new key. (They must not remove it: of that
+    the server itself dies, whatever makes the key.)"""
     r = alone.client()
     meddle(r, "new", 0, *command)
     assert add(r, "s", "a", FAR) == "a"
@@ -256,7 +269,8 @@ def test_the_same_within_draining(alone):
     r.config_set("maxmemory", "40mb")
     for i in range(20):
         add(r, "s", f"id{i}", FAR)
-    meddle(r, "xadd", 3, *lua("redis.call('set', 'big', string.rep('x', 50000000)); return redis.call('del', 's')"))
+    meddle(r, "xadd", 3,
+           *lua("redis.call('set', 'big', string.rep('x', 50000000)); return redis.call('del', 's')"))
     assert r.execute_command("TW.DRAIN", "s") == 4
     r.config_set("maxmemory", 0)
     wait_quiet(r)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What becomes of a schedule's tasks when its key is deleted, renamed, moved, copied, flushed, swapped, restored,
-expired or evicted: everything that Redis does to keys, done to schedules that have tasks about to fall due. The table
-of all situations is at the head of test_pitfalls.py.
+"""What becomes of a schedule's tasks when its key is deleted, renamed, moved, copied, flushed, swapped,
+restored, expired or evicted: everything that Redis does to keys, done to schedules that have tasks about to
+fall due. The table of all situations is at the head of test_pitfalls.py.
 
-Wherever tasks must not be delivered any more, `let_pass` waits until the server has delivered something that was due
-later than they were."""
+Wherever tasks must not be delivered any more, `let_pass` waits until the server has delivered something that
+was due later than they were."""
 import pytest
 import redis
 from harness import Raw, delivered, now_ms, task, tasks, wait_replica_in_sync, wait_until
@@ -48,7 +48,8 @@ WAYS_TO_GO = {
     "DEL in a script": lambda client, key: client.eval("return redis.call('DEL', KEYS[1])", 1, key),
     "UNLINK": lambda client, key: client.unlink(key),
     "SET over it": lambda client, key: client.set(key, "text"),
-    "SUNIONSTORE over it": lambda client, key: client.sadd("a-set", "member") and client.sunionstore(key, "a-set"),
+    "SUNIONSTORE over it": lambda client, key: client.sadd("a-set", "member") and client.sunionstore(
+        key, "a-set"),
     "RESTORE REPLACE of a string over it": restore_a_string,
     "RENAME of a string over it": rename_a_string,
     "COPY REPLACE of a string over it": copy_a_string,
@@ -58,7 +59,8 @@ WAYS_TO_GO = {
     "FLUSHDB ASYNC": lambda client, key: client.flushdb(asynchronous=True),
     "FLUSHALL": lambda client, key: client.flushall(),
     "FLUSHALL ASYNC": lambda client, key: client.flushall(asynchronous=True),
-    "TW.CANCEL of all": lambda client, key: client.execute_command("TW.CANCEL", key, *(f"t{i}" for i in range(100))),
+    "TW.CANCEL of all": lambda client, key: client.execute_command("TW.CANCEL", key,
+                                                                   *(f"t{i}" for i in range(100))),
 }
 
 
@@ -300,7 +302,8 @@ def test_a_schedule_is_renamed_while_its_tasks_wait_for_another_try(r):
 def test_move_to_another_database_and_the_target_is_looked_for_there(server, r):
     due = now_ms() + AHEAD
     names = fill(r, "s", "out", 10, due)
-    assert server.once("MOVE", "s", 5) == 1  # Valkey 8.1 leaves the connection in the other database: its pull request 4024
+    assert server.once("MOVE", "s",
+                       5) == 1  # Valkey 8.1 leaves the connection in the other database: its pull request 4024
     in_time(due)
     let_pass(r, due)
     assert r.exists("out", "s") == 0
@@ -517,7 +520,8 @@ def test_restore_with_an_expiry_that_has_passed_leaves_nothing_behind(server, r)
     r.restore("s", 1000, dump, replace=True, absttl=True)
     r.restore("s2", 1000, dump, absttl=True)
     assert r.exists("s", "s2") == 0
-    wait_until(lambda: (server.tw()["pending"], server.tw()["schedules"]) == (0, 0), message=lambda: str(server.tw()))
+    wait_until(lambda: (server.tw()["pending"], server.tw()["schedules"]) == (0, 0),
+               message=lambda: str(server.tw()))
     in_time(due)
     let_pass(r, due)
     assert r.exists("out") == 0
@@ -567,7 +571,8 @@ def test_commands_for_all_keys_are_harmless(server, r):
     assert r.type("s") == "tickwheel"
     assert [key for key in r.scan_iter(_type="tickwheel")] == ["s"]
     assert (r.exists("s"), r.dbsize(), r.randomkey(), r.touch("s")) == (1, 1, "s", 1)
-    assert (r.object("ENCODING", "s"), r.object("REFCOUNT", "s"), r.object("IDLETIME", "s") >= 0) == ("raw", 1, True)
+    assert (r.object("ENCODING", "s"), r.object("REFCOUNT",
+                                                "s"), r.object("IDLETIME", "s") >= 0) == ("raw", 1, True)
     assert "serializedlength" in str(r.debug_object("s"))
     assert r.execute_command("DEBUG", "DIGEST-VALUE", "s") != ["0" * 40]
     assert (r.ttl("s"), r.persist("s")) == (-1, 0)
@@ -587,9 +592,9 @@ def test_commands_for_all_keys_are_harmless(server, r):
 def test_the_commands_of_schedules_refuse_other_types(r):
     r.set("text", "text")
     for words in (("TW.ADD", "text", "out", "a", "IN", 5, "PAYLOAD", "f", "v"), ("TW.CANCEL", "text", "a"),
-                  ("TW.MOVE", "text", "a", "IN", 5), ("TW.GET", "text", "a"), ("TW.LEN", "text"), ("TW.NEXT", "text"),
-                  ("TW.SCAN", "text", 0), ("TW.RANGE", "text", "-", "+"), ("TW.FORECAST", "text"), ("TW.DRAIN", "text"),
-                  ("TW.INFO", "text")):
+                  ("TW.MOVE", "text", "a", "IN", 5), ("TW.GET", "text", "a"), ("TW.LEN", "text"),
+                  ("TW.NEXT", "text"), ("TW.SCAN", "text", 0), ("TW.RANGE", "text", "-", "+"),
+                  ("TW.FORECAST", "text"), ("TW.DRAIN", "text"), ("TW.INFO", "text")):
         with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
             r.execute_command(*words)
     assert r.get("text") == "text"
@@ -602,7 +607,8 @@ RESYNCS = [("yes", "disabled"), ("yes", "on-empty-db"), ("yes", "swapdb"), ("no"
 
 @pytest.mark.parametrize("diskless_sync,diskless_load", RESYNCS)
 def test_full_resync(fleet, diskless_sync, diskless_load):
-    """What the replica had before is gone and never fires; what it got fires when it is promoted, and not before."""
+    """What the replica had before is gone and never fires; what it got fires when it is promoted, and not
+    before."""
     master = fleet.server(repl_diskless_sync=diskless_sync)
     replica = fleet.server(repl_diskless_load=diskless_load)
     old_due, due = now_ms() + 1500, now_ms() + 3600000
@@ -616,8 +622,10 @@ def test_full_resync(fleet, diskless_sync, diskless_load):
     copy.replicaof("127.0.0.1", master.port)
     in_time(old_due)
     wait_replica_in_sync(master, replica)
-    # Loading beside the old data (swapdb) would be two data sets in one wheel: the server knows that it must not.
-    assert ("master to parser" in replica.log() or "EOF to parser" in replica.log()) == (diskless_load == "on-empty-db")
+    # Loading beside the old data (swapdb) would be two data sets in one wheel: the server knows that it must
+    # not.
+    assert ("master to parser" in replica.log()
+            or "EOF to parser" in replica.log()) == (diskless_load == "on-empty-db")
     assert digest(replica) == digest(master)
     assert (replica.tw()["pending"], replica.tw()["schedules"]) == (5101, 2)
     assert tasks(copy, "s") == tasks(r, "s")
@@ -633,8 +641,12 @@ def test_full_resync(fleet, diskless_sync, diskless_load):
 
 
 def test_a_primary_that_dies_in_the_middle_of_a_full_resync(fleet):
-    """The replica has loaded a part of the data straight from the link: that is given up, and comes whole later."""
-    master = fleet.server(repl_diskless_sync="yes", rdb_key_save_delay=4000, appendonly="yes", appendfsync="always",
+    """The replica has loaded a part of the data straight from the link: that is given up, and comes whole
+    later."""
+    master = fleet.server(repl_diskless_sync="yes",
+                          rdb_key_save_delay=4000,
+                          appendonly="yes",
+                          appendfsync="always",
                           aof_use_rdb_preamble="no")
     replica = fleet.server(repl_diskless_load="on-empty-db", loading_process_events_interval_bytes=1024)
     r, due = master.client(), now_ms() + 3600000
@@ -692,11 +704,12 @@ def test_life_cycle_commands_reach_replicas(fleet):
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
     r, due = master.client(), now_ms() + 3600000
-    for i, act in enumerate([lambda key: r.delete(key), lambda key: r.unlink(key), lambda key: r.rename(key, "renamed"),
-                             lambda key: master.is_valkey() or master.once("MOVE", key, 3), lambda key: r.copy(key, "copied"),
-                             lambda key: r.set(key, "text"),
-                             lambda key: r.pexpire(key, 1), lambda key: r.swapdb(0, 7),
-                             lambda key: r.execute_command("TW.CANCEL", key, "t3", "t4")]):
+    for i, act in enumerate([
+            lambda key: r.delete(key), lambda key: r.unlink(key), lambda key: r.rename(key, "renamed"),
+            lambda key: master.is_valkey() or master.once("MOVE", key, 3), lambda key: r.copy(key, "copied"),
+            lambda key: r.set(key, "text"), lambda key: r.pexpire(key, 1), lambda key: r.swapdb(0, 7),
+            lambda key: r.execute_command("TW.CANCEL", key, "t3", "t4")
+    ]):
         fill(r, f"s{i}", "out", 10, due + i)
         act(f"s{i}")
         wait_replica_in_sync(master, replica)

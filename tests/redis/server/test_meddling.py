@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Other modules may call commands in the middle of a delivery or of a command, when the server tells them of a change. The
-server lives, each task is delivered as often as it was due, and a replica and the log end up with what the master has.
-meddler.c is such a module."""
+"""Other modules may call commands in the middle of a delivery or of a command, when the server tells them of a
+change. The server lives, each task is delivered as often as it was due, and a replica and the log end up with
+what the master has. meddler.c is such a module."""
 import pytest
 
 from harness import now_ms, wait_replica_in_sync, wait_until
@@ -22,7 +22,8 @@ def pair(fleet):
 def add_many(r, due, **options):
     pipe = r.pipeline(transaction=False)
     for i in range(MANY):
-        pipe.execute_command("TW.ADD", "s", "t", f"id{i}", "AT", due, *options.get("words", ()), "PAYLOAD", "n", i)
+        pipe.execute_command("TW.ADD", "s", "t", f"id{i}", "AT", due, *options.get("words", ()), "PAYLOAD", "n",
+                             i)
     pipe.execute()
 
 
@@ -102,7 +103,8 @@ def test_cancelling_those_to_come(pair, after):
 @pytest.mark.parametrize("after", AFTER)
 @pytest.mark.parametrize("back", [0, 5])
 def test_filing_a_delivered_task_again(pair, after, back):
-    """The usual thing to do: a task that came is filed once more, under its id. It must not be taken for the old one."""
+    """The usual thing to do: a task that came is filed once more, under its id. It must not be taken for the
+    old one."""
     again = f"id{max(0, after - back)}"
     r = meddle(pair, after, 1, "TW.ADD", "s", "t", again, "AT", FAR, "PAYLOAD", "n", "again")
     wait_delivered(r, MANY)
@@ -134,8 +136,8 @@ def test_the_schedule_is_removed_meanwhile(pair, after, command):
     wait_until(lambda: r.info("tickwheel")["tickwheel_overdue"] == 0)
     if command[0] == "SET":
         r.delete("s")
-    # What a handler does is logged before what it was told of: after FLUSHALL, master and replica differ by an entry,
-    # whatever module does it.
+    # What a handler does is logged before what it was told of: after FLUSHALL, master and replica differ by an
+    # entry, whatever module does it.
     if command[0] != "FLUSHALL":
         assert ids_of(settled(pair)) == ALL[:after + 1]
     r = pair[0].client()
@@ -179,7 +181,8 @@ def test_looking_within_a_delivery(pair):
     assert r.execute_command("MEDDLE.DONE")[1] == f":{MANY - 9}\r\n"
 
 
-@pytest.mark.parametrize("command", [("TW.CANCEL", "s", *ALL), ("UNLINK", "s"), ("TW.CANCEL", "s", "id20", "id21"),
+@pytest.mark.parametrize("command", [("TW.CANCEL", "s", *ALL), ("UNLINK", "s"),
+                                     ("TW.CANCEL", "s", "id20", "id21"),
                                      ("TW.ADD", "s", "t", "id3", "AT", FAR, "PAYLOAD", "n", "again"),
                                      ("TW.MOVE", "s", "id30", "AT", FAR)])
 @pytest.mark.parametrize("after", AFTER)
@@ -211,8 +214,9 @@ CHANGES = {
     "tw.cancel": ["TW.CANCEL", "s", "last"],
     "tw.fired": ["TW.DRAIN", "s"],
 }
-MEDDLING = [("UNLINK", "s"), ("FLUSHALL",), ("TW.CANCEL", "s", "last"), ("RENAME", "s", "s2"),
-            ("TW.ADD", "s", "t2", "new", "AT", FAR, "PAYLOAD", "n", "2"), ("TW.DRAIN", "s"), ("RENAME", "other", "s")]
+MEDDLING = [("UNLINK", "s"), ("FLUSHALL", ), ("TW.CANCEL", "s", "last"), ("RENAME", "s", "s2"),
+            ("TW.ADD", "s", "t2", "new", "AT", FAR, "PAYLOAD", "n", "2"), ("TW.DRAIN", "s"),
+            ("RENAME", "other", "s")]
 
 
 @pytest.mark.parametrize("meddling", MEDDLING, ids=lambda words: "_".join(map(str, words[:3])))

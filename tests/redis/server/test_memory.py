@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Sizes: big payloads, all bytes and none, a million tasks that are due in the same second, and what the server knows
-of the memory that schedules take.
+"""Sizes: big payloads, all bytes and none, a million tasks that are due in the same second, and what the server
+knows of the memory that schedules take.
 
-Active defragmentation works with one allocator alone, which Debian's redis-server does not have. Its test is there when
-REDIS_SERVER_DEFRAG names a server that has it (tests/redis/make_server jemalloc builds one), and absent otherwise."""
+Active defragmentation works with one allocator alone, which Debian's redis-server does not have. Its test is
+there when REDIS_SERVER_DEFRAG names a server that has it (tests/redis/make_server jemalloc builds one), and
+absent otherwise."""
 import os
 import random
 import threading
@@ -72,7 +73,12 @@ def test_payloads_ids_and_names_of_all_bytes(fleet):
     r, due = binary(server), now_ms() + 3000
     with r.pipeline(transaction=True) as all_at_once:
         for i in range(256):
-            add(all_at_once, b"s" + every, b"out" + every, every[i:] + every[:i], due, payload=(every[:i], every[i:]))
+            add(all_at_once,
+                b"s" + every,
+                b"out" + every,
+                every[i:] + every[:i],
+                due,
+                payload=(every[:i], every[i:]))
         all_at_once.execute()
     in_time(due)
     for preamble in ("yes", "no"):
@@ -96,10 +102,12 @@ def test_payloads_and_ids_of_no_bytes(r):
     add(r, "s", "", "to the empty name", due, payload=("", "v"))
     assert task(r, "s", "")["payload"] == ["", ""]
     let_pass(r, due)
-    assert [fields for _, fields in r.xrange("out")] == [{"tw.id": "", "tw.due": str(due), "tw.attempt": "1", "": ""}]
+    assert [fields
+            for _, fields in r.xrange("out")] == [{"tw.id": "", "tw.due": str(due), "tw.attempt": "1", "": ""}]
     assert r.lrange("list", 0, -1) == [""]
     assert delivered(r, "out2") == ["of the empty name"]
-    # That schedule is empty now, so its key is free for a Stream; at the second try if it was not yet at the first.
+    # That schedule is empty now, so its key is free for a Stream; at the second try if it was not yet at the
+    # first.
     assert wait_delivered(r, "", 1) == ["to the empty name"]
     wait_until(lambda: r.exists("s") == 0)
 
@@ -152,7 +160,8 @@ def test_memory_usage_is_plausible(server, r):
 
 
 def test_what_info_counts_is_what_the_server_gives(server, r):
-    """used_memory grows by about as much as the module says that it has, and shrinks when the tasks are gone."""
+    """used_memory grows by about as much as the module says that it has, and shrinks when the tasks are
+    gone."""
     before = server.info("memory")["used_memory"]
     fill(r, "s", "out", 200000, now_ms() + HOUR, payload=("n", "x" * 100))
     r.script_flush()
@@ -165,7 +174,8 @@ def test_what_info_counts_is_what_the_server_gives(server, r):
 
 
 def test_memory_comes_back_over_and_over(server, r):
-    """Delivered, cancelled, replaced, deleted, flushed and expired: after five rounds it is as after the second."""
+    """Delivered, cancelled, replaced, deleted, flushed and expired: after five rounds it is as after the
+    second."""
     sizes = []
     for _ in range(5):
         due = now_ms() + HOUR
@@ -218,7 +228,8 @@ class Pings:
 
 @pytest.mark.long
 def test_a_million_due_in_one_second(fleet):
-    """All arrive, once, in order, on primary and replica; meanwhile the server answers. (How fast: see bench/.)"""
+    """All arrive, once, in order, on primary and replica; meanwhile the server answers. (How fast: see
+    bench/.)"""
     master = fleet.server(appendonly="yes", appendfsync="everysec", save="")
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
@@ -263,8 +274,8 @@ def assert_in_order(client, count):
 
 if os.environ.get("REDIS_SERVER_DEFRAG"):
     def test_defragmentation_moves_tasks_and_harms_none(fleet, monkeypatch):
-        """Two of three tasks are cancelled, so that the allocator's pages are mostly holes; then the rest is moved
-        together while more are added and delivered."""
+        """Two of three tasks are cancelled, so that the allocator's pages are mostly holes; then the rest is
+        moved together while more are added and delivered."""
         monkeypatch.setenv("REDIS_SERVER", os.environ["REDIS_SERVER_DEFRAG"])
         server = fleet.server(active_defrag_ignore_bytes="1", active_defrag_threshold_lower=0,
                               active_defrag_cycle_min=50, active_defrag_cycle_max=75)

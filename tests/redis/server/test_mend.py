@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """An append-only file that was cut off within a transaction, and what is acknowledged after it has been loaded.
 
-Servers cut such a file back to its last whole command, and so leave a MULTI without EXEC in it: what they write from then
-on is lost or done wrongly at the next start, unless the module mends it (mend.c). So all tests here start a server twice.
-Servers to come may mend it themselves: only the tests of what the module says look at the log.
+Servers cut such a file back to its last whole command, and so leave a MULTI without EXEC in it: what they write
+from then on is lost or done wrongly at the next start, unless the module mends it (mend.c). So all tests here
+start a server twice. Servers to come may mend it themselves: only the tests of what the module says look at the
+log.
 """
 import glob
 import os
@@ -23,7 +24,8 @@ COMPLAINED = "mended"  # In all else that is said of it.
 
 
 def cuts(path, has, count, seed):
-    """Where to cut the file off: at bytes within that transaction, the first and the last, and its commands' ends."""
+    """Where to cut the file off: at bytes within that transaction, the first and the last, and its commands'
+    ends."""
     begin, behind, starts = last_transaction(path, has)
     edges = sorted({at + step for at in starts[1:] for step in (-1, 0, 1)})
     rng = random.Random(seed)
@@ -38,7 +40,8 @@ def set_one_and_two(client, one=1):
 
 
 def with_a_transaction(server):
-    """Leaves a folder whose file ends with a transaction of a client's; answers where that file is, and a copy of it."""
+    """Leaves a folder whose file ends with a transaction of a client's; answers where that file is, and a copy
+    of it."""
     r = server.client()
     r.set("before", 1)
     add(r, "s", "out", "kept", now_ms() + HOUR)
@@ -67,7 +70,8 @@ def start_again(server):
 
 
 def leave_to(log, at):
-    """Skips a test of what the module says and keeps, where the server has cut all of the transaction off by itself."""
+    """Skips a test of what the module says and keeps, where the server has cut all of the transaction off by
+    itself."""
     if f"at offset {at} " in log:
         pytest.skip("this server mends such a file by itself")
 
@@ -136,7 +140,8 @@ def test_a_script_that_was_cut_off(fleet):
 
 def command(*words):
     """As it lies in the file."""
-    return b"".join([b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(word), word.encode()) for word in words)])
+    return b"".join(
+        [b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(word), word.encode()) for word in words)])
 
 
 def kept_of(path):
@@ -187,7 +192,8 @@ def test_a_file_that_cannot_be_mended_is_warned_of_and_left(fleet):
     _, log = start_again(server)
     leave_to(log, begin)
     assert "cannot be mended (File name too long)" in log and "BGREWRITEAOF" in log
-    assert [words[0] for _, words in aof_commands(path) if words[0] in (b"MULTI", b"SET")] == [b"MULTI", b"SET", b"SET"]
+    assert [words[0] for _, words in aof_commands(path)
+            if words[0] in (b"MULTI", b"SET")] == [b"MULTI", b"SET", b"SET"]
 
 
 @pytest.mark.parametrize("complete", [True, False], ids=["completed", "cut-off"])
@@ -219,7 +225,8 @@ def test_during_and_after_a_rewrite_it_is_the_last_file_that_is_mended(fleet, co
 
 
 def test_the_one_file_of_an_older_server(fleet):
-    """As Redis 6 wrote it: it becomes a base file, and another is written to. Left alone, the server would not start."""
+    """As Redis 6 wrote it: it becomes a base file, and another is written to. Left alone, the server would not
+    start."""
     server = fleet.server(**ALWAYS)
     server.kill()
     shutil.rmtree(os.path.join(server.folder, "appendonlydir"))
@@ -235,7 +242,8 @@ def test_the_one_file_of_an_older_server(fleet):
 
 
 def test_the_one_file_of_an_older_server_with_an_rdb_preamble_is_warned_of(fleet):
-    """It is not read, so nothing is known about its end. That server refuses the next start, unless it is rewritten."""
+    """It is not read, so nothing is known about its end. That server refuses the next start, unless it is
+    rewritten."""
     server = fleet.server(**ALWAYS)
     r = server.client()
     r.set("before", 1)
@@ -244,7 +252,9 @@ def test_the_one_file_of_an_older_server_with_an_rdb_preamble_is_warned_of(fleet
     shutil.copy(aof_path(server, "base"), os.path.join(server.folder, "appendonly.aof"))
     shutil.rmtree(os.path.join(server.folder, "appendonlydir"))
     with open(os.path.join(server.folder, "appendonly.aof"), "ab") as file:
-        file.write(command("SELECT", "0") + command("MULTI") + command("SET", "one", "1") + command("SET", "two", "2")[:-1])
+        file.write(
+            command("SELECT", "0") + command("MULTI") + command("SET", "one", "1") +
+            command("SET", "two", "2")[:-1])
     r, log = start_again(server)
     assert "cannot be mended (not a file of commands alone)" in log
     r.set("after", 1)
@@ -316,7 +326,8 @@ def test_nothing_is_done_when_something_else_has_been_loaded(fleet):
 
 @pytest.mark.parametrize("another", [False, True], ids=["commands", "commands-and-a-transaction"])
 def test_what_servers_without_the_module_wrote_into_an_open_transaction_is_kept(fleet, another):
-    """They acknowledged it, and did not load it again either; once it is cut off, no server ever will by itself."""
+    """They acknowledged it, and did not load it again either; once it is cut off, no server ever will by
+    itself."""
     server = fleet.server(**ALWAYS)
     path, kept = with_a_transaction(server)
     begin, _, starts = last_transaction(path, b"TW.ADD")

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Random commands against a reference of schedules in Python, with restarts, crashes, promotions and rewrites between.
+"""Random commands against a reference of schedules in Python, with restarts, crashes, promotions and rewrites
+between.
 
-Each command goes in a transaction of its own, between two looks at the targets and at its schedule, so that nothing can
-fire unseen: what had fired before is applied to the reference first, and from there the answer, and what is there
-afterwards, must be exactly the reference's.
+Each command goes in a transaction of its own, between two looks at the targets and at its schedule, so that
+nothing can fire unseen: what had fired before is applied to the reference first, and from there the answer, and
+what is there afterwards, must be exactly the reference's.
 
     MULTI  TIME  targets  TW.RANGE  -- the command --  targets  TW.RANGE  TIME  EXEC
 
-Schedules `far:*` hold tasks that are due in hours, many of them at the same time: order, queries, TW.DRAIN. Schedules
-`near:*` hold tasks that are due at once or soon, and repeat: none may come early, twice, with another due time than its
-own, or not at all; LATE decides what may be left out, and only when it was late indeed.
+Schedules `far:*` hold tasks that are due in hours, many of them at the same time: order, queries, TW.DRAIN.
+Schedules `near:*` hold tasks that are due at once or soon, and repeat: none may come early, twice, with another
+due time than its own, or not at all; LATE decides what may be left out, and only when it was late indeed.
 
-TICKWHEEL_SEED repeats the commands of a run that failed (the moments are the machine's own). TICKWHEEL_MODEL_SECONDS:
-how long (35). Everything is appendfsync always, so a crash may lose nothing.
+TICKWHEEL_SEED repeats the commands of a run that failed (the moments are the machine's own).
+TICKWHEEL_MODEL_SECONDS: how long (35). Everything is appendfsync always, so a crash may lose nothing.
 """
 import dataclasses
 import fnmatch
@@ -49,13 +50,16 @@ class Task:
     order: int
 
     def as_get_tells(self):
-        return {"due": self.due, "every": self.every, "times": self.times, "target": self.target, "kind": self.kind,
-                "maxlen": self.maxlen, "late": self.late, "late-ms": self.late_ms, "attempt": 1,
-                "payload": self.payload}
+        return {
+            "due": self.due, "every": self.every, "times": self.times, "target": self.target, "kind": self.kind,
+            "maxlen": self.maxlen, "late": self.late, "late-ms": self.late_ms, "attempt": 1,
+            "payload": self.payload
+        }
 
 
 class Reference:
-    """What the schedules should hold. Every filing takes the next number of a count: equals stand in that order."""
+    """What the schedules should hold. Every filing takes the next number of a count: equals stand in that
+    order."""
 
     def __init__(self):
         self.schedules = {name: {} for name in FAR + NEAR}
@@ -159,7 +163,8 @@ class Pair:
 
     def failover(self):
         self.settle()
-        wait_until(lambda: "online" in str(self.primary.info("replication").get("slave0")), message="no replica")
+        wait_until(lambda: "online" in str(self.primary.info("replication").get("slave0")),
+                   message="no replica")
         self.primary.client().execute_command("FAILOVER", "TO", HOST, self.replica.port)
         wait_until(lambda: self.replica.info("replication")["role"] == "master", message="no failover")
         wait_until(lambda: self.primary.info("replication")["role"] == "slave", message="no failover")
@@ -207,7 +212,8 @@ class Play:
                 ["LRANGE", LIST, self.listed, -1]]
 
     def do(self, schedule, words, judge):
-        """judge(reply) compares with the reference, and changes it as the command should have changed the schedule."""
+        """judge(reply) compares with the reference, and changes it as the command should have changed the
+        schedule."""
         if words[0] != "EVAL" and self.rng.random() < 0.15:
             words = ["EVAL", "return redis.call(unpack(ARGV))", 0, *words]
         whole = [["TIME"], *self.looks(), ["TW.RANGE", schedule, "-", "+", "LIMIT", 10000]]
@@ -281,18 +287,21 @@ class Play:
             if task.late == "coalesce" and task.every and at is not None:
                 assert due + task.every > at - SLACK, f"a later period should have come: {task} at {at}"
             return
-        assert due == task.due or (task.every and due > task.due and (due - task.due) % task.every == 0), (task, due)
+        assert due == task.due or (task.every and due > task.due and (due - task.due) % task.every == 0), (task,
+                                                                                                           due)
         bound = self.now[0] if at is None else at
         if due != task.due:
             assert task.late != "fire", f"left out: {task}, delivered {due}"
             patience = task.late_ms if task.late == "drop" else task.every - 1
-            assert bound - (due - task.every) > patience, f"left out though not late: {task}, delivered {due} at {at}"
+            assert bound - (due -
+                            task.every) > patience, f"left out though not late: {task}, delivered {due} at {at}"
             self.skipped += 1
         if task.late == "drop" and at is not None:
             assert at - due <= task.late_ms + SLACK, f"too late to be delivered: {task} at {at}"
 
     def catch_up(self, schedule, rows):
-        """What the looks cannot tell: tasks that were dropped, periods that were left out, and due times of Lists."""
+        """What the looks cannot tell: tasks that were dropped, periods that were left out, and due times of
+        Lists."""
         found, now = dict(rows), self.now[0]
         for task in list(self.reference.schedules[schedule].values()):
             due = found.get(task.name)
@@ -311,10 +320,12 @@ class Play:
     @staticmethod
     def check_left_out(task, due, now):
         """A repeating task stands at a later period, without a delivery."""
-        assert task.every and task.late != "fire" and due > task.due and (due - task.due) % task.every == 0, (task, due)
+        assert task.every and task.late != "fire" and due > task.due and (due - task.due) % task.every == 0, (
+            task, due)
         assert task.late == "drop" or task.kind == "list", (task, due)
         late = now - (due - task.every)
-        assert late >= 0 and (task.kind == "list" or late > task.late_ms), f"left out though not late: {task}, at {due}"
+        assert late >= 0 and (task.kind == "list"
+                              or late > task.late_ms), f"left out though not late: {task}, at {due}"
 
     # Commands that write
 
@@ -333,13 +344,15 @@ class Play:
         if self.rng.random() < 0.5:
             delay = self.rng.randrange(5000000, 9000000) if schedule in FAR else self.rng.randrange(0, 500)
             return ["IN", delay], lambda now: now + delay
-        at = now_ms() + (self.rng.randrange(5000000, 9000000) if schedule in FAR else self.rng.randrange(-200, 500))
+        at = now_ms() + (self.rng.randrange(5000000, 9000000) if schedule in FAR else self.rng.randrange(
+            -200, 500))
         return ["AT", at], lambda now: at
 
     def some_options(self, schedule):
         """Options in any order, and the task they make."""
         rng, near = self.rng, schedule in NEAR
-        every = rng.choice([0, 0, rng.randrange(100, 300) if near else rng.randrange(1, 10 ** rng.randrange(1, 13))])
+        every = rng.choice(
+            [0, 0, rng.randrange(100, 300) if near else rng.randrange(1, 10**rng.randrange(1, 13))])
         times = rng.choice([rng.randrange(1, 5), -1 if not near or rng.random() < 0.2 else 3]) if every else 1
         kind, maxlen = rng.choice(["stream", "stream", "list"]), rng.choice([0, 0, 0, 5000, 100000])
         late, late_ms = rng.choice(["fire", "fire", "drop", "coalesce"]), rng.randrange(0, 400)
@@ -353,7 +366,9 @@ class Play:
             parts.append([kind.upper()])
         if maxlen:
             parts.append(["MAXLEN", maxlen])
-        return parts, {"every": every, "times": times, "kind": kind, "maxlen": maxlen, "late": late, "late_ms": late_ms}
+        return parts, {
+            "every": every, "times": times, "kind": kind, "maxlen": maxlen, "late": late, "late_ms": late_ms
+        }
 
     def some_payload(self, kind, number):
         rng = self.rng
@@ -365,7 +380,8 @@ class Play:
         return ["n", str(number), *more]
 
     def condition(self, schedule, name, new, word):
-        """Whether TW.ADD or TW.MOVE with this condition changes things; None: it depends on the server's clock."""
+        """Whether TW.ADD or TW.MOVE with this condition changes things; None: it depends on the server's
+        clock."""
         old = self.reference.schedules[schedule].get(name)
         if word in ("NX", "XX"):
             return (old is None) == (word == "NX")
@@ -395,13 +411,21 @@ class Play:
 
         def judge(reply):
             if name == "*" and word != "XX":
-                assert re.fullmatch(r"\d+-\d+", reply) and reply not in self.reference.schedules[schedule], reply
+                assert re.fullmatch(r"\d+-\d+",
+                                    reply) and reply not in self.reference.schedules[schedule], reply
             expected = self.condition(schedule, name, new, word)
             if expected is not None:
                 assert (reply is not None) == expected and reply in (None, name) or name == "*", reply
             if reply is not None:
-                self.reference.file(schedule, Task(reply, self.due_of(reply, new), target=target, payload=payload,
-                                                   number=number, order=0, **options))
+                self.reference.file(
+                    schedule,
+                    Task(reply,
+                         self.due_of(reply, new),
+                         target=target,
+                         payload=payload,
+                         number=number,
+                         order=0,
+                         **options))
         self.do(schedule, ["TW.ADD", schedule, target, name, *flat, "PAYLOAD", *payload], judge)
 
     def move(self, schedule):
@@ -493,7 +517,9 @@ class Play:
             rows = [row for row in self.reference.rows(schedule)
                     if (low == "-" or row[1] >= low) and (high == "+" or row[1] <= high)][:limit]
             assert (reply if schedule in FAR else sorted(reply)) == (rows if schedule in FAR else sorted(rows))
-        self.do(schedule, ["TW.RANGE", schedule, low, high, *([] if limit == 1000 else ["LIMIT", limit])], judge)
+
+        self.do(schedule, ["TW.RANGE", schedule, low, high, *([] if limit == 1000 else ["LIMIT", limit])],
+                judge)
 
     def forecast(self, schedule):
         step, count = (self.rng.choice([1000, 7777, 60000, 5000000]), self.rng.choice([1, 60, 5000]))
@@ -548,8 +574,9 @@ class Play:
     def swap(self, schedule):
         """Two schedules exchange their names."""
         other = next(name for name in (FAR if schedule in FAR else NEAR) if name != schedule)
-        script = ("local function move(a, b) if redis.call('EXISTS', a) == 1 then redis.call('RENAME', a, b) end end "
-                  "move(KEYS[1], 'spare') move(KEYS[2], KEYS[1]) move('spare', KEYS[2]) return 'done'")
+        script = (
+            "local function move(a, b) if redis.call('EXISTS', a) == 1 then redis.call('RENAME', a, b) end end "
+            "move(KEYS[1], 'spare') move(KEYS[2], KEYS[1]) move('spare', KEYS[2]) return 'done'")
         self.length(other)  # What has fired there is applied; more may until the swap, and shows then.
 
         def judge(reply):
@@ -591,23 +618,23 @@ class Play:
 
     def nonsense(self, schedule):
         name, stream = self.some_id(schedule), STREAMS[0]
-        words = self.rng.choice([
-            ["TW.ADD", schedule, stream, name, "IN", -1, "PAYLOAD", "n", "0"],
-            ["TW.ADD", schedule, stream, name, "IN", "soon", "PAYLOAD", "n", "0"],
-            ["TW.ADD", schedule, stream, name, "IN", 2 ** 63 - 1, "PAYLOAD", "n", "0"],
-            ["TW.ADD", schedule, stream, name, "IN", 1, "AT", 1, "PAYLOAD", "n", "0"],
-            ["TW.ADD", schedule, stream, name, "IN", 1, "NX", "XX", "PAYLOAD", "n", "0"],
-            ["TW.ADD", schedule, stream, name, "IN", 1, "EVERY", 0, "PAYLOAD", "n", "0"],
-            ["TW.ADD", schedule, stream, name, "IN", 1, "MAXLEN", 0, "PAYLOAD", "n", "0"],
-            ["TW.ADD", schedule, stream, name, "IN", 1, "PAYLOAD", "n"],
-            ["TW.ADD", schedule, stream, name, "IN", 1, "PAYLOAD", "tw.id", "0"],
-            ["TW.ADD", schedule, LIST, name, "IN", 1, "LIST", "PAYLOAD", "n", "0"],
-            ["TW.ADD", schedule, stream, name, "PAYLOAD", "n", "0"],
-            ["TW.ADD", stream, stream, name, "IN", 1, "PAYLOAD", "n", "0"],
-            ["TW.MOVE", schedule, name, "IN", 1, "GT", "LT"], ["TW.MOVE", schedule, name], ["TW.CANCEL", schedule],
-            ["TW.DRAIN", schedule, "LIMIT", 0], ["TW.RANGE", schedule, "-", "+", "LIMIT", 0],
-            ["TW.RANGE", schedule, "x", "+"], ["TW.FORECAST", schedule, "STEP", 0], ["TW.SCAN", schedule, "x"],
-            ["TW.FIRED", schedule, name], ["TW.LOAD", schedule, "x"]])
+        words = self.rng.choice([["TW.ADD", schedule, stream, name, "IN", -1, "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", schedule, stream, name, "IN", "soon", "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", schedule, stream, name, "IN", 2**63 - 1, "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", schedule, stream, name, "IN", 1, "AT", 1, "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", schedule, stream, name, "IN", 1, "NX", "XX", "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", schedule, stream, name, "IN", 1, "EVERY", 0, "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", schedule, stream, name, "IN", 1, "MAXLEN", 0, "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", schedule, stream, name, "IN", 1, "PAYLOAD", "n"],
+                                 ["TW.ADD", schedule, stream, name, "IN", 1, "PAYLOAD", "tw.id", "0"],
+                                 ["TW.ADD", schedule, LIST, name, "IN", 1, "LIST", "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", schedule, stream, name, "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", stream, stream, name, "IN", 1, "PAYLOAD", "n", "0"],
+                                 ["TW.MOVE", schedule, name, "IN", 1, "GT", "LT"], ["TW.MOVE", schedule, name],
+                                 ["TW.CANCEL", schedule], ["TW.DRAIN", schedule, "LIMIT", 0],
+                                 ["TW.RANGE", schedule, "-", "+", "LIMIT", 0], ["TW.RANGE", schedule, "x", "+"],
+                                 ["TW.FORECAST", schedule, "STEP", 0], ["TW.SCAN", schedule, "x"],
+                                 ["TW.FIRED", schedule, name], ["TW.LOAD", schedule, "x"]])
         if words[1] == stream:
             self.raw("XADD", "other", "*", "f", "v")
             words[1] = "other"
@@ -616,8 +643,8 @@ class Play:
         self.length(schedule)
 
     COMMANDS = [(40, add), (12, move), (10, cancel), (4, drain), (6, get), (1, get_all), (2, length), (3, next),
-                (3, range), (3, forecast), (2, info), (1, scan), (0.5, swap), (0.3, copy), (0.5, dump), (0.5, remove),
-                (3, nonsense)]
+                (3, range), (3, forecast), (2, info), (1, scan), (0.5, swap), (0.3, copy), (0.5, dump),
+                (0.5, remove), (3, nonsense)]
 
     def step(self):
         weights, commands = zip(*self.COMMANDS)

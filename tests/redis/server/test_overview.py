@@ -21,7 +21,8 @@ def add(r, schedule, *dues, every=None):
     pipe, now = r.pipeline(transaction=False), now_ms()
     for i, due in enumerate(dues):
         again = ("EVERY", every) if every else ()
-        pipe.execute_command("TW.ADD", schedule, f"{schedule}:out", f"{due}:{i}", "AT", now + due, *again, "PAYLOAD", "f", "v")
+        pipe.execute_command("TW.ADD", schedule, f"{schedule}:out", f"{due}:{i}", "AT", now + due, *again,
+                             "PAYLOAD", "f", "v")
     pipe.execute()
 
 
@@ -111,23 +112,26 @@ def test_of_very_many_it_is_an_estimate(r, schedules):
         for quarter, weight in enumerate(weights):
             for i in range(per * weight):
                 due = now + quarter * HOUR // 4 + HOUR // 8
-                pipe.execute_command("TW.ADD", f"s{s}", "out", f"{quarter}:{i}", "AT", due, "LIST", "PAYLOAD", "v")
+                pipe.execute_command("TW.ADD", f"s{s}", "out", f"{quarter}:{i}", "AT", due, "LIST", "PAYLOAD",
+                                     "v")
         pipe.execute()
     found = top(r, "STEP", HOUR // 4, "COUNT", 5)
     assert found["exact"] == 0
     for count, weight in zip(found["forecast"], weights):
         expected = per * weight * schedules
-        assert abs(count - expected) < 6 * (expected * 6) ** 0.5 + 100, found  # six standard deviations of a sample of a sixth
+        assert abs(count - expected
+                   ) < 6 * (expected * 6)**0.5 + 100, found  # six standard deviations of a sample of a sixth
     assert found["forecast"][4] == 0
     few = top(r, "STEP", 1000, "COUNT", 60)
     assert (few["forecast"], few["exact"]) == ([0] * 60, 1)
 
 
 def test_an_estimate_is_as_good_for_schedules_that_have_the_same_ids(r):
-    """Their tables have them in the same order: if some places of it were never begun at, or more often than others, the
-    same tasks would be left out in all of them, and asking again would not help."""
+    """Their tables have them in the same order: if some places of it were never begun at, or more often than
+    others, the same tasks would be left out in all of them, and asking again would not help."""
     groups, schedules, times, step = 15, 200, 10, 200000
-    r.eval("""for s = 1, ARGV[1] do for i = 0, ARGV[2] - 1 do
+    r.eval(
+        """for s = 1, ARGV[1] do for i = 0, ARGV[2] - 1 do
                   redis.call('TW.ADD', 's' .. s, 'out', i, 'AT', string.format('%d', ARGV[3] + (i % ARGV[4] + 0.5) * ARGV[5]),
                              'LIST', 'PAYLOAD', 'v') end end""", 0, schedules, 600, now_ms(), groups, step)
     found = [0] * (groups + 1)
@@ -135,7 +139,8 @@ def test_an_estimate_is_as_good_for_schedules_that_have_the_same_ids(r):
         found = [a + b for a, b in zip(found, top(r, "STEP", step, "COUNT", groups + 1)["forecast"])]
     expected = times * schedules * 600 / groups
     off = math.sqrt(sum((count / expected - 1) ** 2 for count in found[:groups]) / groups)
-    # 0.003 to 0.037 for 6,000 keys of the hash, as segments differ in size; with places left out 0.066, 0.045 in one of 25.
+    # 0.003 to 0.037 for 6,000 keys of the hash, as segments differ in size; with places left out 0.066, 0.045
+    # in one of 25.
     assert off < 0.045 and found[groups] == 0, found
 
 
@@ -156,7 +161,8 @@ def test_an_estimate_of_schedules_that_have_the_same_ids(r):
     for s in range(6000):
         pipe = r.pipeline(transaction=False)
         for i in range(8):
-            pipe.execute_command("TW.ADD", f"s{s}", "out", i, "AT", now + (2 * i + 1) * HOUR // 2, "LIST", "PAYLOAD", "v")
+            pipe.execute_command("TW.ADD", f"s{s}", "out", i, "AT", now + (2 * i + 1) * HOUR // 2, "LIST",
+                                 "PAYLOAD", "v")
         pipe.execute()
     found = top(r, "STEP", HOUR, "COUNT", 8)
     assert found["exact"] == 0 and sum(found["forecast"]) == pytest.approx(48000, abs=8)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Schedules on disk: the append-only file with its rewrites and its broken ends, RDB files of this and of earlier
-versions, values that are corrupt, and what a server owes to its tasks after the time that it was down."""
+"""Schedules on disk: the append-only file with its rewrites and its broken ends, RDB files of this and of
+earlier versions, values that are corrupt, and what a server owes to its tasks after the time that it was
+down."""
 import glob
 import hashlib
 import os
@@ -10,7 +11,8 @@ import struct
 
 import pytest
 import redis
-from harness import (Broken, Raw, as_map, delivered, in_order, now_ms, task, tasks, wait_replica_in_sync, wait_until)
+from harness import (Broken, Raw, as_map, delivered, in_order, now_ms, task, tasks, wait_replica_in_sync,
+                     wait_until)
 from situations import (add, aof_commands, aof_path, digest, fill, in_time, last_transaction, let_pass, rewrite,
                         transactions, wait_delivered, wait_rewritten, with_checksum)
 
@@ -184,7 +186,8 @@ def test_the_append_only_file_says_absolute_times_alone(fleet):
 
 
 def test_the_append_only_file_holds_delivery_and_removal_in_one_transaction(fleet):
-    """Each XADD and RPUSH of a tick lies between a MULTI and its EXEC, before the TW.FIRED that takes the tasks out."""
+    """Each XADD and RPUSH of a tick lies between a MULTI and its EXEC, before the TW.FIRED that takes the tasks
+    out."""
     server = fleet.server(**ALWAYS)
     r, due = server.client(), now_ms() + 400
     names = fill(r, "s", "out", 500, due, step=1)
@@ -215,7 +218,8 @@ def test_a_transaction_with_a_task_is_one_in_the_file(fleet):
         both.execute()
     server.kill()
     found = transactions(aof_commands(aof_path(server)))
-    names = [[words[0].upper() for words in one if words[0].upper() != b"SELECT"] for one in found]  # Redis 8 says SELECT here
+    names = [[words[0].upper() for words in one if words[0].upper() != b"SELECT"]
+             for one in found]  # Redis 8 says SELECT here
     assert [one for one in names if len(one) > 1] == [[b"SET", b"TW.ADD"]]
 
 
@@ -313,8 +317,9 @@ def test_a_server_without_aof_warns_of_it(fleet):
 
 @pytest.fixture
 def server(fleet):
-    """The server itself asks for as much memory as a length says, and is content to get none. AddressSanitizer, where
-    it is, has to be told that this is no mistake; and as it warns all the same, what it says is kept out of the log."""
+    """The server itself asks for as much memory as a length says, and is content to get none. AddressSanitizer,
+    where it is, has to be told that this is no mistake; and as it warns all the same, what it says is kept out
+    of the log."""
     said = os.path.join(fleet.folder, "asan")
     options = (os.environ.get("ASAN_OPTIONS"), "allocator_may_return_null=1", f"log_path={said}")
     yield fleet.server(env={"ASAN_OPTIONS": ":".join(filter(None, options))})
@@ -487,7 +492,8 @@ def shortened(word):
 
 
 def describe(server):
-    """All schedules of a server as text: a line for each task, in the order of delivery; a long payload by its hash."""
+    """All schedules of a server as text: a line for each task, in the order of delivery; a long payload by its
+    hash."""
     lines = []
     for db in range(16):
         client = server.client(db=db, encoding_errors="surrogateescape")
@@ -517,7 +523,8 @@ def test_digests_agree_after_random_commands(fleet):
     connection = Raw(master)
     for _ in range(20):
         commands = [anything(chance) for _ in range(200)]
-        if master.is_valkey():  # After MOVE connections stand in the other database, that of replicas too: its pull request 4024
+        if master.is_valkey(
+        ):  # After MOVE connections stand in the other database, that of replicas too: its pull request 4024
             commands = [words for words in commands if words[0] != "MOVE"]
         connection.send_all(commands)
         for words in commands:
@@ -526,7 +533,8 @@ def test_digests_agree_after_random_commands(fleet):
     # No key is about to go, nor gone and still in memory: those are in DEBUG DIGEST, and in no list of keys.
     def lasting(r):
         return (all(r.pttl(key) == -1 or r.pttl(key) > 10000 for key in r.keys("*"))
-                and r.dbsize() == len(r.keys("*")))  # last: one that was about to go would be gone and in memory by now
+                and r.dbsize() == len(r.keys("*"))
+                )  # last: one that was about to go would be gone and in memory by now
     wait_until(lambda: all(lasting(master.client(db=db)) for db in (0, 1)))
     assert same_digest(master, replica)
     master.client().execute_command("CLIENT", "PAUSE", 60000, "WRITE")
@@ -551,7 +559,8 @@ def anything(chance):
     key, other = (f"s{chance.randrange(6)}" for _ in range(2))
     name, now = f"t{chance.randrange(40)}", now_ms()
     when = chance.choice([("IN", chance.choice([0, 5, 500, HOUR])), ("AT", now + chance.randint(-1000, 3000))])
-    repeat = () if chance.random() < 0.8 else ("EVERY", chance.choice([100, 700, HOUR]), "TIMES", chance.randint(1, 4))
+    repeat = () if chance.random() < 0.8 else ("EVERY", chance.choice([100, 700, HOUR]), "TIMES",
+                                               chance.randint(1, 4))
     late = chance.choice([(), (), ("LATE", "DROP", 10), ("LATE", "COALESCE")])
     adds = ("TW.ADD", key, f"out{chance.randrange(3)}", chance.choice([name, "*"]), *when, *repeat, *late,
             *chance.choice([(), ("NX",), ("XX",), ("GT",), ("LT",), ("MAXLEN", 50)]), "PAYLOAD", "f",
@@ -564,7 +573,8 @@ def anything(chance):
 
 
 def test_a_value_that_is_far_too_long_to_be_true(server):
-    """Lengths of up to 2^63 in every place of the value: no memory is asked for by a number that nobody has checked."""
+    """Lengths of up to 2^63 in every place of the value: no memory is asked for by a number that nobody has
+    checked."""
     specimen(server.client())
     r = raw(server)
     good = r.dump("s")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The situations in which a module that writes by itself kills its server, loses tasks or doubles them, each as a test.
+"""The situations in which a module that writes by itself kills its server, loses tasks or doubles them, each as
+a test.
 
-Where each situation is tested; L is test_lifecycle.py, M is test_memory.py, R is test_persistence.py, P is this file.
-`name...` stands for all tests whose names begin so, after test_.
+Where each situation is tested; L is test_lifecycle.py, M is test_memory.py, R is test_persistence.py, P is this
+file. `name...` stands for all tests whose names begin so, after test_.
 
   A key's life
     deleted, written over, given an expiry that has passed   L tasks_go_with_their_schedule, a_name_is_as_new...
@@ -67,8 +68,8 @@ import time
 import pytest
 import redis
 from harness import Raw, as_map, delivered, now_ms, parse_info, task, tasks, version, wait_replica_in_sync, wait_until
-from situations import (Counters, FullDisk, WallClock, add, deferred, digest, fill, frozen, ignoring_signal_xfsz,
-                        in_time, let_pass, rewrite, stays, wait_delivered)
+from situations import (Counters, FullDisk, WallClock, add, deferred, digest, fill, frozen,
+                        ignoring_signal_xfsz, in_time, let_pass, rewrite, stays, wait_delivered)
 
 
 def entry_ms(client, stream):
@@ -141,7 +142,8 @@ def test_client_pause_of_a_primary_with_a_replica(fleet):
     in_time(due)
     offset = master.info("replication")["master_repl_offset"]
     deferred(master, "pause")
-    stays(lambda: master.info("replication")["master_repl_offset"] == offset, 1, "something was written in a pause")
+    stays(lambda: master.info("replication")["master_repl_offset"] == offset, 1,
+          "something was written in a pause")
     r.execute_command("CLIENT", "UNPAUSE")
     assert wait_delivered(r, "out", 100) == names
     wait_replica_in_sync(master, replica)
@@ -151,7 +153,8 @@ def test_client_pause_of_a_primary_with_a_replica(fleet):
 # Failover, demotion, promotion
 
 def fail_over(master, replica, begun=lambda: None):
-    """The FAILOVER command, with the replica at a standstill until the primary has put deliveries off for its sake."""
+    """The FAILOVER command, with the replica at a standstill until the primary has put deliveries off for its
+    sake."""
     wait_until(lambda: "online" in str(master.info("replication").get("slave0")))
     with frozen(replica):
         master.once("FAILOVER", "TO", "127.0.0.1", replica.port, "TIMEOUT", 60000)
@@ -161,7 +164,8 @@ def fail_over(master, replica, begun=lambda: None):
 
 
 def test_failover_with_tasks_due_meanwhile(fleet):
-    """Those that are due while the primary waits for its replica, and after that while it is a replica: once each."""
+    """Those that are due while the primary waits for its replica, and after that while it is a replica: once
+    each."""
     master, replica = pair(fleet, appendonly="yes")
     r, start = master.client(), now_ms() + 500
     names = fill(r, "s", "out", 4000, start, step=1)
@@ -219,7 +223,8 @@ def test_cluster_failover_with_tasks_due_meanwhile(fleet):
 
 
 def test_a_replica_never_fires(fleet):
-    """It gets its entries through the link: with the primary at a standstill none come, though tasks are due."""
+    """It gets its entries through the link: with the primary at a standstill none come, though tasks are
+    due."""
     master, replica = pair(fleet)
     r, copy = master.client(), replica.client()
     due = now_ms() + 1500
@@ -268,7 +273,8 @@ def test_a_replica_without_its_primary_does_not_fire(fleet):
 
 
 def test_demotion_with_timers_armed(fleet):
-    """By REPLICAOF, to a primary that keeps it waiting: nothing is delivered until it is told to be a primary again."""
+    """By REPLICAOF, to a primary that keeps it waiting: nothing is delivered until it is told to be a primary
+    again."""
     server, other = fleet.server(), fleet.server()
     r, due = server.client(), now_ms() + 1500
     names = fill(r, "s", "out", 400, due, step=1)
@@ -379,7 +385,8 @@ def test_a_graceful_shutdown_and_restart_with_overdue_tasks(fleet):
 
 @pytest.mark.parametrize("form", ["rdb", "aof", "aof with preamble"])
 def test_nothing_fires_before_loading_ends(fleet, form):
-    """Many keys, each of which takes a moment to load; what is overdue comes afterwards, in the order of due times."""
+    """Many keys, each of which takes a moment to load; what is overdue comes afterwards, in the order of due
+    times."""
     keys, each = 300, 20
     server = fleet.server(appendonly="no" if form == "rdb" else "yes", appendfsync="always",
                           aof_use_rdb_preamble="yes" if "preamble" in form else "no")
@@ -467,7 +474,8 @@ def test_too_few_replicas_put_delivery_off(fleet):
 
 
 def test_snapshots_that_fail_put_delivery_off(fleet):
-    """MISCONF: a folder lies where the snapshot is to be. (A folder without the right to write does not stop root.)"""
+    """MISCONF: a folder lies where the snapshot is to be. (A folder without the right to write does not stop
+    root.)"""
     server = fleet.server(save="3600 1", stop_writes_on_bgsave_error="yes")
     r, due = server.client(), now_ms() + 1500
     names = fill(r, "s", "out", 100, due)
@@ -635,8 +643,9 @@ def test_a_user_who_may_only_read(server, r):
 def test_internal_commands_are_refused_from_clients(server, r):
     fill(r, "s", "out", 3, now_ms() + 3600000)
     before = digest(server)
-    for words in (("TW.FIRED", "s", "t0"), ("TW.FIRED", "s"), ("TW.FIRED",), ("TW.LOAD", "s"),
-                  ("TW.LOAD", "s", "x", "y"), ("TW.FIRED", "s", "t0", 1), ("TW.FIRED", "s", 1, "t0"), ("TW.LOAD",)):
+    for words in (("TW.FIRED", "s", "t0"), ("TW.FIRED", "s"), ("TW.FIRED", ), ("TW.LOAD", "s"),
+                  ("TW.LOAD", "s", "x", "y"), ("TW.FIRED", "s", "t0", 1), ("TW.FIRED", "s", 1,
+                                                                           "t0"), ("TW.LOAD", )):
         with pytest.raises(redis.ResponseError):
             r.execute_command(*words)
         with pytest.raises(redis.ResponseError):
@@ -712,7 +721,8 @@ def test_a_tight_loop_of_clients_does_not_keep_tasks_from_arriving(server, r):
 # Slots
 
 def test_a_slot_on_the_move_puts_delivery_off(fleet):
-    """The target has been moved already, the schedule has not: it stays, is moved, fires at the slot's new owner."""
+    """The target has been moved already, the schedule has not: it stays, is moved, fires at the slot's new
+    owner."""
     cluster = fleet.cluster(primaries=2)
     source = cluster.owner("{s}")
     goal = next(node for node in cluster.nodes if node is not source)
@@ -841,11 +851,12 @@ def test_the_wall_clock_before_and_after_a_restart(fleet):
 
 def test_info_is_complete_and_in_numbers(server, r):
     fields = parse_info(Raw(server)("INFO", "tickwheel"))
-    for name in ("pending schedules bytes overdue oldest_overdue_ms held reaping added cancelled moved fired dropped "
-                 "coalesced dead expired_tasks evicted_tasks deferred_pause deferred_role deferred_oom deferred_slot "
-                 "deferred_replicas deferred_disk deferred_refused lateness_us_p50 lateness_us_p99 lateness_us_p999 "
-                 "lateness_us_max lateness_minute_us_p50 lateness_minute_us_p99 lateness_minute_us_p999 "
-                 "lateness_minute_us_max tick_us_max budget_tasks budget_us clock_jumps").split():
+    for name in (
+            "pending schedules bytes overdue oldest_overdue_ms held reaping added cancelled moved fired dropped "
+            "coalesced dead expired_tasks evicted_tasks deferred_pause deferred_role deferred_oom deferred_slot "
+            "deferred_replicas deferred_disk deferred_refused lateness_us_p50 lateness_us_p99 lateness_us_p999 "
+            "lateness_us_max lateness_minute_us_p50 lateness_minute_us_p99 lateness_minute_us_p999 "
+            "lateness_minute_us_max tick_us_max budget_tasks budget_us clock_jumps").split():
         assert isinstance(fields[f"tickwheel_{name}"], int), name
     assert fields["tickwheel_version"] == version()
     assert fields["tickwheel_durability"] in ("aof", "rdb-only", "none")
@@ -856,7 +867,9 @@ def test_info_is_complete_and_in_numbers(server, r):
 
 def test_the_table_of_situations_names_tests_that_are_there():
     folder = os.path.dirname(os.path.abspath(__file__))
-    files = {"L": "test_lifecycle.py", "M": "test_memory.py", "P": "test_pitfalls.py", "R": "test_persistence.py"}
+    files = {
+        "L": "test_lifecycle.py", "M": "test_memory.py", "P": "test_pitfalls.py", "R": "test_persistence.py"
+    }
     there = {}
     for letter, name in files.items():
         with open(os.path.join(folder, name), encoding="utf-8") as file:
@@ -866,4 +879,5 @@ def test_the_table_of_situations_names_tests_that_are_there():
     for row in rows:
         for letter, names in re.findall(r"([LMPR]) ((?:[a-z0-9_.]+(?:, )?)+)", row):
             for name in names.rstrip(", ").split(", "):
-                assert any(re.fullmatch(name.replace("...", r"\w*"), one) for one in there[letter]), (letter, name)
+                assert any(re.fullmatch(name.replace("...", r"\w*"), one)
+                           for one in there[letter]), (letter, name)

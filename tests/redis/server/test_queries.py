@@ -8,7 +8,9 @@ import redis
 from harness import PAGE, Raw, as_map, in_order, now_ms, task, tasks, wait_replica_in_sync, wait_until
 
 HOUR = 3600 * 1000
-GET_NAMES = ["due", "remaining", "every", "times", "target", "kind", "maxlen", "late", "late-ms", "attempt", "payload"]
+GET_NAMES = [
+    "due", "remaining", "every", "times", "target", "kind", "maxlen", "late", "late-ms", "attempt", "payload"
+]
 INFO_NAMES = ["tasks", "overdue", "next-due", "routes", "held", "bytes", "fired", "dead"]
 
 
@@ -205,7 +207,8 @@ def test_one_call_looks_at_fewer_tasks_with_long_ids(r):
 
 
 def test_no_pattern_is_hostile(r):
-    """A matcher that goes back would look at each byte of these ids 255 times, and without a bound on patterns as often as it likes."""
+    """A matcher that goes back would look at each byte of these ids 255 times, and without a bound on patterns
+    as often as it likes."""
     base = now_ms() + HOUR
     for i in range(20):
         add(r, "a" * (1000000 + i), base)
@@ -219,14 +222,17 @@ def test_no_pattern_is_hostile(r):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_pattern_means_the_same_as_in_keys(r, server, seed):
     choose, base, keys = random.Random(seed), now_ms() + HOUR, server.client(db=1)
-    names = sorted({"".join(choose.choice("aab-^]!\\*?[\0c") for _ in range(choose.randrange(1, 8))) for _ in range(300)}
-                   - {"*"})  # TW.ADD makes an id of that one
+    names = sorted(
+        {"".join(choose.choice("aab-^]!\\*?[\0c") for _ in range(choose.randrange(1, 8)))
+         for _ in range(300)} - {"*"})  # TW.ADD makes an id of that one
     pipe, other = r.pipeline(transaction=False), keys.pipeline(transaction=False)
     for name in names:
         add(pipe, name, base)
         other.set(name, "v")
     other.execute()
-    patterns = ["".join(choose.choice("aab**?[[]]^-!\\c\0") for _ in range(choose.randrange(1, 9))) for _ in range(3000)]
+    patterns = [
+        "".join(choose.choice("aab**?[[]]^-!\\c\0") for _ in range(choose.randrange(1, 9))) for _ in range(3000)
+    ]
     for pattern in patterns:
         pipe.execute_command("TW.SCAN", "s", 0, "COUNT", 1000, "MATCH", pattern)
         other.keys(pattern)
@@ -237,8 +243,8 @@ def test_a_pattern_means_the_same_as_in_keys(r, server, seed):
     assert matched > 500
 
 
-@pytest.mark.parametrize("pattern,count", [("t1*", 1 + 10 + 100 + 1000), ("*", 2001), ("t1[0-4]", 5), ("t199?", 10), ("nobody*", 0),
-                                           ("t\\?", 1), ("T1", 0)])
+@pytest.mark.parametrize("pattern,count", [("t1*", 1 + 10 + 100 + 1000), ("*", 2001), ("t1[0-4]", 5),
+                                           ("t199?", 10), ("nobody*", 0), ("t\\?", 1), ("T1", 0)])
 def test_match(r, pattern, count):
     base = now_ms() + HOUR
     fill(r, [base] * 2000)
@@ -328,13 +334,14 @@ def test_range_is_in_order_of_due_times(r):
 def test_both_ends_of_a_range_belong_to_it(r):
     base = now_ms() + HOUR
     fill(r, [base + i for i in range(10)])
-    assert [name for name, _ in r.execute_command("TW.RANGE", "s", base + 3, base + 6)] == ["t3", "t4", "t5", "t6"]
+    assert [name
+            for name, _ in r.execute_command("TW.RANGE", "s", base + 3, base + 6)] == ["t3", "t4", "t5", "t6"]
     assert r.execute_command("TW.RANGE", "s", base + 4, base + 4) == [["t4", base + 4]]
     assert r.execute_command("TW.RANGE", "s", base + 5, base + 4) == []
 
 
-@pytest.mark.parametrize("low,high,expected", [("-", 4, 5), (5, "+", 5), ("-", "+", 10), ("+", "-", 0), ("+", "+", 0),
-                                               ("-", "-", 0)])
+@pytest.mark.parametrize("low,high,expected", [("-", 4, 5), (5, "+", 5), ("-", "+", 10), ("+", "-", 0),
+                                               ("+", "+", 0), ("-", "-", 0)])
 def test_the_ends_of_time(r, low, high, expected):
     base = now_ms() + HOUR
     fill(r, [base + i for i in range(10)])
@@ -378,7 +385,8 @@ def test_a_range_page_by_page_gives_each_task_once(r, limit):
 def test_after_leaves_out_what_comes_before_and_the_task_itself(r):
     base = now_ms() + HOUR
     fill(r, [base, base, base, base + 1, base + 1])
-    assert r.execute_command("TW.RANGE", "s", base, "+", "AFTER", "t1", "LIMIT", 2) == [["t2", base], ["t3", base + 1]]
+    assert r.execute_command("TW.RANGE", "s", base, "+", "AFTER", "t1", "LIMIT", 2) == [["t2", base],
+                                                                                        ["t3", base + 1]]
     assert r.execute_command("TW.RANGE", "s", base, base, "LIMIT", 5, "AFTER", "t1") == [["t2", base]]
     assert r.execute_command("TW.RANGE", "s", base + 1, "+", "after", "t4") == []
 
@@ -433,7 +441,10 @@ def forecast(r, *words, schedule="s"):
 def test_forecast_counts_what_falls_due_in_each_step(r):
     base = now_ms()
     middle = HOUR // 2  # Half a step from each border, however long the test takes to get there.
-    fill(r, [base + middle, base + middle + HOUR, base + middle + HOUR, base + middle + 3 * HOUR, base + middle + 4 * HOUR])
+    fill(r, [
+        base + middle, base + middle + HOUR, base + middle + HOUR, base + middle + 3 * HOUR,
+        base + middle + 4 * HOUR
+    ])
     assert forecast(r, "STEP", HOUR, "COUNT", 4) == [1, 2, 0, 1]
     assert forecast(r, "COUNT", 2, "STEP", HOUR) == [1, 2]
 
@@ -447,7 +458,8 @@ def test_forecast_has_60_steps_of_a_second(r):
 
 
 def test_the_end_of_a_step_belongs_to_it(server):
-    """Added and asked for in one script: now is the same ms, or one later, and then the end of the step is later too."""
+    """Added and asked for in one script: now is the same ms, or one later, and then the end of the step is
+    later too."""
     script = """
         redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 5000, 'PAYLOAD', 'f', 'v')
         local found = redis.call('TW.FORECAST', KEYS[1], 'STEP', 5000, 'COUNT', 2)
@@ -578,7 +590,8 @@ def test_info_tells_of_what_is_overdue(r):
 
 # What all of them have in common
 
-QUERIES = [("TW.GET", "a"), ("TW.LEN",), ("TW.NEXT",), ("TW.SCAN", 0), ("TW.RANGE", "-", "+"), ("TW.FORECAST",), ("TW.INFO",)]
+QUERIES = [("TW.GET", "a"), ("TW.LEN", ), ("TW.NEXT", ), ("TW.SCAN", 0), ("TW.RANGE", "-", "+"),
+           ("TW.FORECAST", ), ("TW.INFO", )]
 
 
 @pytest.mark.parametrize("words", QUERIES, ids=lambda words: words[0])
@@ -600,7 +613,10 @@ def test_queries_are_answered_by_replicas(fleet, server, r, words):
         if words[0] == "TW.GET":
             return {**as_map(found[0]), "remaining": 0} if found[0] else None
         if words[0] == "TW.INFO":
-            return {name: value for name, value in as_map(found).items() if name not in ("fired", "dead", "bytes")}
+            return {
+                name: value
+                for name, value in as_map(found).items() if name not in ("fired", "dead", "bytes")
+            }
         if words[0] == "TW.SCAN":
             return sorted(zip(found[1][::2], found[1][1::2]))
         return found

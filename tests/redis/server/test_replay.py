@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Clients that come while a server replays its append-only file, and end its `loading` flag with DEBUG RELOAD.
 
-A server serves clients now and then during the replay. It answers most commands with LOADING, but DEBUG RELOAD loads a
-snapshot, and when that load has ended the server takes all loading for ended. The replay goes on; the server accepts every
-command meanwhile, and what the file says comes from a client that no flag tells from others.
+A server serves clients now and then during the replay. It answers most commands with LOADING, but DEBUG RELOAD
+loads a snapshot, and when that load has ended the server takes all loading for ended. The replay goes on; the
+server accepts every command meanwhile, and what the file says comes from a client that no flag tells from
+others.
 
-The file of these tests has gates: a gate is a long row of commands that spin until a key is there. The snapshot that DEBUG
-RELOAD merges has the key of the first gate, and a client sets the key of the second: so a test does what it does between the
-two, however slow the machine is.
+The file of these tests has gates: a gate is a long row of commands that spin until a key is there. The snapshot
+that DEBUG RELOAD merges has the key of the first gate, and a client sets the key of the second: so a test does
+what it does between the two, however slow the machine is.
 """
 import os
 
@@ -45,7 +46,8 @@ def delivery(name):
 
 
 def between_the_gates(server, before, after, end=b""):
-    """Has an empty server replay `before`, two gates and `after`; answers a client, after DEBUG RELOAD between the gates."""
+    """Has an empty server replay `before`, two gates and `after`; answers a client, after DEBUG RELOAD between
+    the gates."""
     r = server.client()
     r.set("reloaded", 1)
     r.execute_command("DEBUG", "RELOAD")  # Leaves the snapshot.
@@ -74,12 +76,13 @@ def open_gate(server, r):
 
 @pytest.fixture(scope="module", autouse=True)
 def server_that_survives(tmp_path_factory):
-    """Redis 8.0.2 ends at the end of such a replay, with an assertion of its own (aof.c, server.aof_fd == -1), also without
-    the module."""
+    """Redis 8.0.2 ends at the end of such a replay, with an assertion of its own (aof.c, server.aof_fd == -1),
+    also without the module."""
     server = Server(str(tmp_path_factory.mktemp("server")), module=False, **ALWAYS).start()
     r = between_the_gates(server, b"", b"")
     r.set("open", 1)
-    wait_until(lambda: not server.alive() or "Ready to accept connections" in server.log().rpartition("DEBUG RELOAD")[2])
+    wait_until(lambda: not server.alive() or "Ready to accept connections" in server.log().rpartition(
+        "DEBUG RELOAD")[2])
     if server.alive():
         server.kill()
     else:
@@ -135,11 +138,12 @@ def refusal(r, *words):
 ADD = ("TW.ADD", "s", "out", "x", "IN", 1, "PAYLOAD", "n", "v")
 
 
-@pytest.mark.parametrize("words", [ADD, ("TW.MOVE", "s", "a", "IN", 1), ("TW.CANCEL", "s", "a"), ("TW.DRAIN", "s"),
-                                   ("EVAL", "return redis.call(unpack(ARGV))", 0, *ADD),
-                                   ("EVAL", "return redis.call('TW.MOVE', 's', 'a', 'IN', 1)", 0),
-                                   ("EVAL", "return redis.call('TW.CANCEL', 's', 'a')", 0),
-                                   ("EVAL", "return redis.call('TW.DRAIN', 's')", 0)],
+@pytest.mark.parametrize("words", [
+    ADD, ("TW.MOVE", "s", "a", "IN", 1), ("TW.CANCEL", "s", "a"), ("TW.DRAIN", "s"),
+    ("EVAL", "return redis.call(unpack(ARGV))", 0, *ADD),
+    ("EVAL", "return redis.call('TW.MOVE', 's', 'a', 'IN', 1)", 0),
+    ("EVAL", "return redis.call('TW.CANCEL', 's', 'a')", 0), ("EVAL", "return redis.call('TW.DRAIN', 's')", 0)
+],
                          ids=lambda words: " ".join(map(str, words[:2])))
 def test_clients_change_nothing_until_the_replay_has_ended(fleet, words):
     """What a client adds now the server would not log."""
@@ -154,7 +158,8 @@ def test_clients_change_nothing_until_the_replay_has_ended(fleet, words):
     wait_delivered(r, "out", 2)
 
 
-@pytest.mark.parametrize("words", [("TW.FIRED", "s", "ONCE", "a"), ("TW.LOAD", "s", "x")], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [("TW.FIRED", "s", "ONCE", "a"), ("TW.LOAD", "s", "x")],
+                         ids=lambda words: words[0])
 def test_clients_cannot_speak_for_the_file_while_it_is_replayed(fleet, words):
     server = fleet.server(**ALWAYS)
     r = between_the_gates(server, filed("a"), replayed(b""))

@@ -22,7 +22,8 @@ SERVE = [sys.executable, os.path.join(ROOT, "tools", "serve")]
 
 @pytest.fixture(autouse=True)
 def path(tmp_path, monkeypatch):
-    """tools/serve takes the redis-server that it finds first; the tests may be about another one than the machine's."""
+    """tools/serve takes the redis-server that it finds first; the tests may be about another one than the
+    machine's."""
     (tmp_path / "first").mkdir()
     (tmp_path / "first" / "redis-server").symlink_to(program("REDIS_SERVER", "redis-server"))
     monkeypatch.setenv("PATH", str(tmp_path / "first"), prepend=os.pathsep)
@@ -33,7 +34,10 @@ class Serving:
 
     def __init__(self, port, folder, **options):
         line = [*SERVE, "--port", str(port), "--data", str(folder), "--module", module_path()]
-        self.process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        self.process = subprocess.Popen(line,
+                                        stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE,
+                                        start_new_session=True,
                                         **options)
         self.port, self.welcome = port, ""
 
@@ -83,7 +87,10 @@ def test_the_three_commands_show_a_task_arriving(serve):
     commands = re.findall(r"^ +(redis-cli .*)$", serving.welcome, re.MULTILINE)
     assert len(commands) == 3
     began = now_ms()
-    added, following, arrived = (subprocess.run(shlex.split(line), capture_output=True, text=True, timeout=PATIENCE,
+    added, following, arrived = (subprocess.run(shlex.split(line),
+                                                capture_output=True,
+                                                text=True,
+                                                timeout=PATIENCE,
                                                 check=True).stdout.split("\n") for line in commands)
     assert added[0] == "order:42"
     assert following[0] == "order:42" and int(following[1]) >= began + 5000
@@ -182,7 +189,11 @@ def test_data_that_another_one_uses(serve):
 
 @pytest.mark.parametrize("port", ["0", "65536", "99999999", "-1", "x", "", "7379x", "73 79"])
 def test_a_port_that_is_none(port):
-    done = subprocess.run([*SERVE, "--port", port], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run([*SERVE, "--port", port],
+                          capture_output=True,
+                          text=True,
+                          timeout=PATIENCE,
+                          check=False)
     assert done.returncode == 2
     assert re.search("expected (a port from 1 to 65535|one argument)", done.stderr), done.stderr
 
@@ -207,8 +218,15 @@ def test_a_folder_that_cannot_be_written(serve, tmp_path):
 def test_a_module_that_is_none(serve, tmp_path):
     fake = tmp_path / "fake.so"
     fake.write_text("this is no library")
-    done = subprocess.run([*SERVE, "--port", str(free_port()), "--data", str(tmp_path / "v"), "--module", str(fake)],
-                          capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        [*SERVE, "--port",
+         str(free_port()), "--data",
+         str(tmp_path / "v"), "--module",
+         str(fake)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False)
     assert done.returncode == 1
     assert "the server has stopped with exit status 1" in done.stderr
     assert "fake.so" in done.stderr

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Tasks that are too big. A Stream takes entries of up to 2^30 bytes: TW.ADD refuses what the longest form of a delivery,
-the dead letter, could not carry, and what comes from elsewhere all the same does not stand in the way of others.
+"""Tasks that are too big. A Stream takes entries of up to 2^30 bytes: TW.ADD refuses what the longest form of a
+delivery, the dead letter, could not carry, and what comes from elsewhere all the same does not stand in the way
+of others.
 
 Sizes are real, so each test takes seconds and up to five gigabytes of memory."""
 import os
@@ -31,7 +32,8 @@ def test_what_no_delivery_could_carry_is_refused(big):
     value = b"x" * PART
     with pytest.raises(redis.exceptions.ResponseError) as refused:
         r.execute_command("TW.ADD", "s", "q", "a", "IN", 0, "PAYLOAD", "f1", value, "f2", value, "f3", value)
-    assert str(refused.value) == f"id, target and payload are {3 * PART + 8} bytes together: expected at most {MOST}"
+    assert str(
+        refused.value) == f"id, target and payload are {3 * PART + 8} bytes together: expected at most {MOST}"
     assert r.dbsize() == 0 and big.tw()["added"] == 0
 
 
@@ -107,9 +109,14 @@ def test_a_big_task_from_a_file_goes_to_the_dead_letters_with_its_sizes(fleet):
     assert delivered(server.client(), "q") == ["small"]
     [[_, fields]] = Raw(server)("XRANGE", "s:dead", "-", "+")
     bytes_ = 3 * PART + 6
-    assert fields == ["tw.id", "big", "tw.due", "1000", "tw.attempt", "1", "tw.target", "q", "tw.error",
-                      f"ERR the entry would be {bytes_ + 29} bytes: a Stream takes at most {ENTRY}", "tw.bytes", str(bytes_),
-                      "f1", str(PART), "f2", str(PART), "f3", str(PART)]
+    assert fields == [
+        "tw.id", "big", "tw.due", "1000", "tw.attempt", "1", "tw.target", "q", "tw.error",
+        f"ERR the entry would be {bytes_ + 29} bytes: a Stream takes at most {ENTRY}", "tw.bytes",
+        str(bytes_), "f1",
+        str(PART), "f2",
+        str(PART), "f3",
+        str(PART)
+    ]
     found = server.tw()
     assert (found["dead"], found["dropped"], found["deferred_refused"], found["fired"]) == (1, 0, 0, 1)
     server.restart()
@@ -118,7 +125,8 @@ def test_a_big_task_from_a_file_goes_to_the_dead_letters_with_its_sizes(fleet):
 
 def test_one_whose_fields_alone_are_too_big_is_dropped_once(fleet):
     """Though it repeats: it will never be delivered."""
-    server = loaded(fleet, add("big", 1000, "EVERY", "1", "PAYLOAD", PART, "v", PART + 1, "v", PART + 2, "v"), small(1001))
+    server = loaded(fleet, add("big", 1000, "EVERY", "1", "PAYLOAD", PART, "v", PART + 1, "v", PART + 2, "v"),
+                    small(1001))
     wait_until(lambda: server.client().exists("s") == 0, MINUTES)
     assert delivered(server.client(), "q") == ["small"]
     found = server.tw()
@@ -129,7 +137,8 @@ def test_one_whose_fields_alone_are_too_big_is_dropped_once(fleet):
 @pytest.mark.long(only=True)
 def test_a_big_one_for_a_list_is_delivered(fleet):
     """No Stream takes it, but a List does; and when the List refuses, the dead letter has its size."""
-    server = loaded(fleet, ("SET", "q", "not a list"), add("big", 1000, "EVERY", "9" * 15, "LIST", "PAYLOAD", 3 * PART))
+    server = loaded(fleet, ("SET", "q", "not a list"),
+                    add("big", 1000, "EVERY", "9" * 15, "LIST", "PAYLOAD", 3 * PART))
     r = server.client(socket_timeout=MINUTES)
     wait_until(lambda: r.exists("s:dead"), MINUTES)
     [(_, fields)] = entries(r, "s:dead")

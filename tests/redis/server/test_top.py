@@ -22,9 +22,19 @@ HOUR = 3600 * 1000
 
 
 def run(server, *arguments, env=None):
-    words = [COMMAND, "top", "--redis", f"127.0.0.1:{server.port}" if hasattr(server, "port") else server, *arguments]
-    bare = {name: value for name, value in os.environ.items() if name not in ("TICKWHEEL_TOP_PASSWORD", "REDISCLI_AUTH")}
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+    words = [
+        COMMAND, "top", "--redis", f"127.0.0.1:{server.port}" if hasattr(server, "port") else server, *arguments
+    ]
+    bare = {
+        name: value
+        for name, value in os.environ.items() if name not in ("TICKWHEEL_TOP_PASSWORD", "REDISCLI_AUTH")
+    }
+    return subprocess.run(words,
+                          capture_output=True,
+                          text=True,
+                          timeout=60,
+                          check=False,
+                          stdin=subprocess.DEVNULL,
                           env={**bare, "LC_ALL": "C.UTF-8", **(env or {})})
 
 
@@ -43,7 +53,8 @@ def fails(server, *arguments, says, **options):
 def add(r, schedule, *dues, target=None):
     pipe, now = r.pipeline(transaction=False), now_ms()
     for i, due in enumerate(dues):
-        pipe.execute_command("TW.ADD", schedule, target or f"{schedule}:out", f"{due}:{i}", "AT", now + due, "PAYLOAD", "f", "v")
+        pipe.execute_command("TW.ADD", schedule, target or f"{schedule}:out", f"{due}:{i}", "AT", now + due,
+                             "PAYLOAD", "f", "v")
     pipe.execute()
 
 
@@ -58,13 +69,15 @@ def test_json_says_what_was_filed(server, r):
     assert (found["source"], found["address"]) == ("redis", f"127.0.0.1:{server.port}")
     assert re.fullmatch(r"(redis|valkey) \d+\.\d+\.\d+", found["version"]) and found["state"] == "primary"
     counts = found["counts"]
-    assert [counts[name] for name in ("pending", "schedules", "added", "cancelled", "overdue", "held")] == [42, 2, 43, 1, 0, 0]
+    assert [counts[name] for name in ("pending", "schedules", "added", "cancelled", "overdue", "held")
+            ] == [42, 2, 43, 1, 0, 0]
     assert counts["memory"] == server.info("tickwheel")["tickwheel_bytes"]
     forecast = found["forecast"]["counts"]
     assert (len(forecast), sum(forecast), found["forecast"]["exact"]) == (60, 40, True)
     first = next(i for i, count in enumerate(forecast) if count)
     assert 15 <= first <= 20 and (forecast[first], forecast[first + 20]) == (30, 10)
-    assert found["deferred"] == dict.fromkeys(("pause", "role", "oom", "slot", "replicas", "disk", "refused"), 0)
+    assert found["deferred"] == dict.fromkeys(("pause", "role", "oom", "slot", "replicas", "disk", "refused"),
+                                              0)
     assert [(one["name"], one["tasks"]) for one in found["schedules"]] == [("a", 41), ("b", 1)]
     assert "nothing is saved" in found["warning"] and found["durability"] == "none"
 
@@ -72,7 +85,8 @@ def test_json_says_what_was_filed(server, r):
 def test_rates_and_lateness(server, r):
     pipe = r.pipeline(transaction=False)
     for i in range(10):
-        pipe.execute_command("TW.ADD", "s", "q", f"r{i}", "IN", 1, "EVERY", 100, "MAXLEN", 10, "PAYLOAD", "f", "v")
+        pipe.execute_command("TW.ADD", "s", "q", f"r{i}", "IN", 1, "EVERY", 100, "MAXLEN", 10, "PAYLOAD", "f",
+                             "v")
     pipe.execute()
     wait_until(lambda: server.info("tickwheel")["tickwheel_fired"] > 50)
     found = as_json(server, interval="1s")
@@ -96,7 +110,8 @@ def test_a_frame(server, r):
     assert lines[0] == f" tickwheel top  127.0.0.1:{server.port}"
     assert all(len(line) <= 80 for line in lines)
     for words in (r"pending 41\b", r"schedules 2\b", r"the coming minute 40 due, at most 30 in a second", "█",
-                  r"put off because of pause 0", r"orders:timeouts +40 +0 +0 +0 +0", r"db2 bad\?\[31m\?name +1 "):
+                  r"put off because of pause 0", r"orders:timeouts +40 +0 +0 +0 +0",
+                  r"db2 bad\?\[31m\?name +1 "):
         assert re.search(words, done.stdout), (words, done.stdout)
     assert "\x1b" not in done.stdout
 
@@ -113,7 +128,11 @@ def test_schedules_whose_names_look_alike(server, r):
 def test_a_server_that_starts_anew_between_two_looks(server, r):
     """It had a rate, of what it has fired since then."""
     words = [COMMAND, "top", "--redis", f"127.0.0.1:{server.port}", "--json", "--interval", "6s"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(words,
+                          stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL,
+                          text=True) as process:
         wait_until(lambda: r.info("commandstats").get("cmdstat_tw.top"))
         server.stop()
         server.start()
@@ -156,7 +175,8 @@ def test_an_estimate_says_so(server, r):
     found = as_json(server)
     assert found["forecast"]["exact"] is False
     assert abs(sum(found["forecast"]["counts"]) - 40000) < 1000
-    assert re.search(r"the coming minute ~[\d,]+ due, .* \(estimated\)", run(server, "--once", "--interval", "100ms").stdout)
+    assert re.search(r"the coming minute ~[\d,]+ due, .* \(estimated\)",
+                     run(server, "--once", "--interval", "100ms").stdout)
 
 
 def test_why_deliveries_were_put_off(server, r):
@@ -207,11 +227,16 @@ def test_a_server_that_closes_idle_connections(fleet):
 
 
 def test_a_server_that_goes_between_two_looks(fleet, tmp_path):
-    """The second look killed us, without a word: writing to a socket of which the other end is gone is a signal."""
+    """The second look killed us, without a word: writing to a socket of which the other end is gone is a
+    signal."""
     path = str(tmp_path / "socket")
     server = fleet.server(unixsocket=path)
     words = [COMMAND, "top", "--redis", f"unix:{path}", "--once", "--interval", "3s"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(words,
+                          stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL,
+                          text=True) as process:
         wait_until(lambda: server.client().info("commandstats").get("cmdstat_tw.top"))
         server.stop()
         out, error = process.communicate(timeout=60)
@@ -246,7 +271,8 @@ def test_a_password(fleet):
         for name in ("TICKWHEEL_TOP_PASSWORD", "REDISCLI_AUTH"):
             assert as_json(server, env={name: "right"})["counts"]["pending"] == 0
             fails(server, env={name: "wrong"}, says="the password of user default is wrong")
-        assert as_json(server, env={"TICKWHEEL_TOP_PASSWORD": "right", "REDISCLI_AUTH": "wrong"})["counts"]["pending"] == 0
+        assert as_json(server, env={"TICKWHEEL_TOP_PASSWORD": "right",
+                                    "REDISCLI_AUTH": "wrong"})["counts"]["pending"] == 0
     finally:
         r.execute_command("CONFIG", "SET", "requirepass", "")
     fails(server, env={"REDISCLI_AUTH": "any"}, says="AUTH: ERR")
@@ -260,16 +286,35 @@ def test_users(server, r):
         r.execute_command("ACL", "SETUSER", "watch", "reset", "on", ">secret", *words)
     rules("+info", "+tw.top")
     assert as_json(server, "--user", "watch", env=password)["counts"]["pending"] == 1
-    fails(server, "--user", "watch", env={"TICKWHEEL_TOP_PASSWORD": "wrong"}, says="the password of user watch is wrong")
+    fails(server,
+          "--user",
+          "watch",
+          env={"TICKWHEEL_TOP_PASSWORD": "wrong"},
+          says="the password of user watch is wrong")
     fails(server, "--user", "nobody", env=password, says="user nobody is wrong, or there is no such user")
     rules("+info")
     fails(server, "--user", "watch", env=password, says="user watch has no permission for TW.TOP: NOPERM")
     rules("+tw.top")
     fails(server, "--user", "watch", env=password, says="user watch has no permission for INFO: NOPERM")
     rules("+info", "+tw.forecast", "+tw.info", "%R~mine:*")
-    assert as_json(server, "--user", "watch", "--schedule", "mine:s", env=password)["schedules"][0]["tasks"] == 1
-    fails(server, "--user", "watch", "--schedule", "theirs:s", env=password, says="no permission for TW.FORECAST: NOPERM")
-    fails(server, "--user", "watch", "--schedule", "s", "--db", "3", env=password, says="no permission for SELECT")
+    assert as_json(server, "--user", "watch", "--schedule", "mine:s",
+                   env=password)["schedules"][0]["tasks"] == 1
+    fails(server,
+          "--user",
+          "watch",
+          "--schedule",
+          "theirs:s",
+          env=password,
+          says="no permission for TW.FORECAST: NOPERM")
+    fails(server,
+          "--user",
+          "watch",
+          "--schedule",
+          "s",
+          "--db",
+          "3",
+          env=password,
+          says="no permission for SELECT")
 
 
 def test_a_database_that_there_is_not(server):
@@ -293,20 +338,25 @@ def answering(text):
     return f"127.0.0.1:{listener.getsockname()[1]}", (listener, kept)
 
 
-@pytest.mark.parametrize("text,says", [
-    (b"HTTP/1.1 400 Bad Request\r\n\r\n", "what listens there is not a Redis server"), (b"", "Server closed the connection"),
-    (b"-LOADING Redis is loading\r\n", "INFO: LOADING Redis is loading"), (None, "there was no answer for 3 s"),
-    (b"$18\r\ntickwheel_pendin:1\r\n-ERR unknown command 'TW.TOP'\r\n", "has not loaded"),
-    (b"$19\r\ntickwheel_pending:1\r\n-ERR unknown command 'TW.TOP'\r\n", "it has no TW.TOP: its Tickwheel module is older"),
-    (b"$19\r\ntickwheel_pending:1\r\n*0\r\n", "the answer is not a forecast of 60 steps"),
-    (b"$19\r\ntickwheel_pending:1\r\n+OK\r\n", "the answer is not a forecast of 60 steps"),
-    (b"*0\r\n*0\r\n", "has not loaded"), (b"-ERR \x1b[31m\r\n", "ERR ?[31m")], ids=str)
+@pytest.mark.parametrize(
+    "text,says", [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "what listens there is not a Redis server"),
+                  (b"", "Server closed the connection"),
+                  (b"-LOADING Redis is loading\r\n", "INFO: LOADING Redis is loading"),
+                  (None, "there was no answer for 3 s"),
+                  (b"$18\r\ntickwheel_pendin:1\r\n-ERR unknown command 'TW.TOP'\r\n", "has not loaded"),
+                  (b"$19\r\ntickwheel_pending:1\r\n-ERR unknown command 'TW.TOP'\r\n",
+                   "it has no TW.TOP: its Tickwheel module is older"),
+                  (b"$19\r\ntickwheel_pending:1\r\n*0\r\n", "the answer is not a forecast of 60 steps"),
+                  (b"$19\r\ntickwheel_pending:1\r\n+OK\r\n", "the answer is not a forecast of 60 steps"),
+                  (b"*0\r\n*0\r\n", "has not loaded"), (b"-ERR \x1b[31m\r\n", "ERR ?[31m")],
+    ids=str)
 def test_others(text, says):
     address, _kept = answering(text)
     fails(address, says=says)
 
 
-@pytest.mark.parametrize("beginning,more,pause", [(b"$100000\r\n", b"x", 0.1), (b"+", b"x" * 65536, 0)], ids=["slowly", "fast"])
+@pytest.mark.parametrize("beginning,more,pause", [(b"$100000\r\n", b"x", 0.1), (b"+", b"x" * 65536, 0)],
+                         ids=["slowly", "fast"])
 def test_an_answer_without_an_end(beginning, more, pause):
     """Each byte was waited for anew, and all of them were kept."""
     def serve():

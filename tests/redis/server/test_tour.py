@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""docs/durable-tasks.md is a session, and is held here: each ```console block is run, in order, against one server, and
-what comes back is compared with what stands there. So are the commands for Redis in the README.
+"""docs/durable-tasks.md is a session, and is held here: each ```console block is run, in order, against one
+server, and what comes back is compared with what stands there. So are the commands for Redis in the README.
 
-In a block a line that begins with `$ ` is a command, what follows is its output. There `...` stands for anything within a
-line and, alone in a line, for any number of lines. Between blocks `<!-- tour: kill -->` kills the server (SIGKILL) and starts
-it again. 7379, the port of `make serve`, is replaced by the server's.
+In a block a line that begins with `$ ` is a command, what follows is its output. There `...` stands for
+anything within a line and, alone in a line, for any number of lines. Between blocks `<!-- tour: kill -->` kills
+the server (SIGKILL) and starts it again. 7379, the port of `make serve`, is replaced by the server's.
 """
 import os
 import pathlib
@@ -41,17 +41,25 @@ def same(expected, printed):
 
 @pytest.fixture
 def shell(server, tmp_path):
-    """run(command) as a reader would type it: redis-cli answers as it does on a terminal, python3 is the one of the tests."""
+    """run(command) as a reader would type it: redis-cli answers as it does on a terminal, python3 is the one of
+    the tests."""
     short = tmp_path / "bin"
     short.mkdir()
-    for name, line in (("redis-cli", [program("REDIS_CLI", "redis-cli"), "--no-raw"]), ("python3", [sys.executable, "-B"])):
+    for name, line in (("redis-cli", [program("REDIS_CLI", "redis-cli"),
+                                      "--no-raw"]), ("python3", [sys.executable, "-B"])):
         (short / name).write_text(f'#!/bin/sh\nexec {shlex.join(line)} "$@"\n', encoding="utf-8")
         (short / name).chmod(0o755)
 
     def run(command):
-        done = subprocess.run(["bash", "-c", command.replace("7379", str(server.port))], cwd=ROOT, timeout=2 * PATIENCE,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
-                              env={**os.environ, "PATH": f"{short}:{os.environ['PATH']}"}, check=False)
+        done = subprocess.run(["bash", "-c", command.replace("7379", str(server.port))],
+                              cwd=ROOT,
+                              timeout=2 * PATIENCE,
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT,
+                              stdin=subprocess.DEVNULL,
+                              text=True,
+                              env={**os.environ, "PATH": f"{short}:{os.environ['PATH']}"},
+                              check=False)
         return done.stdout.replace("\r\n", "\n").replace(str(server.port), "7379")
 
     return run
@@ -80,7 +88,8 @@ def test_the_tour(server, shell):
 
 def test_the_durable_task_of_the_readme(shell):
     readme = pathlib.Path(ROOT, "README.md").read_text(encoding="utf-8")
-    found = re.search(r"^```sh\n((?:redis-cli -p 7379 .*\n)+)```\n\n```text\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    found = re.search(r"^```sh\n((?:redis-cli -p 7379 .*\n)+)```\n\n```text\n(.*?)^```$", readme,
+                      re.MULTILINE | re.DOTALL)
     assert found, "the README has lost its durable task, or this test its pattern"
     lines = found[1].splitlines()
     assert [line.split()[3] for line in lines] == ["TW.ADD", "BLPOP"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A business write and its timeout are one transaction: MULTI, WATCH, scripts, functions; and what is replicated of them."""
+"""A business write and its timeout are one transaction: MULTI, WATCH, scripts, functions; and what is
+replicated of them."""
 import time
 
 import pytest
@@ -23,15 +24,19 @@ def test_all_commands_in_one_transaction(r):
     pipe.set("order:1", "unpaid")
     add(pipe, "a", "AT", due)
     add(pipe, "b", "AT", due + 1)
-    for words in (("TW.MOVE", "s", "a", "AT", due + 2), ("TW.LEN", "s"), ("TW.NEXT", "s"), ("TW.CANCEL", "s", "b"),
-                  ("TW.RANGE", "s", "-", "+"), ("TW.SCAN", "s", 0), ("TW.DRAIN", "s"), ("XLEN", "q"), ("EXISTS", "s")):
+    for words in (("TW.MOVE", "s", "a", "AT", due + 2), ("TW.LEN", "s"), ("TW.NEXT", "s"),
+                  ("TW.CANCEL", "s", "b"), ("TW.RANGE", "s", "-", "+"), ("TW.SCAN", "s", 0), ("TW.DRAIN", "s"),
+                  ("XLEN", "q"), ("EXISTS", "s")):
         pipe.execute_command(*words)
-    assert pipe.execute() == [True, "a", "b", 1, 2, ["b", due + 1], 1, [["a", due + 2]], ["0", ["a", due + 2]], 1, 1, 0]
+    assert pipe.execute() == [
+        True, "a", "b", 1, 2, ["b", due + 1], 1, [["a", due + 2]], ["0", ["a", due + 2]], 1, 1, 0
+    ]
 
 
 def test_a_discarded_transaction_adds_nothing(server):
     raw = Raw(server)
-    for words in (("MULTI",), ("SET", "order:1", "unpaid"), ("TW.ADD", "s", "q", "a", "IN", HOUR, *PAYLOAD), ("DISCARD",)):
+    for words in (("MULTI", ), ("SET", "order:1", "unpaid"), ("TW.ADD", "s", "q", "a", "IN", HOUR, *PAYLOAD),
+                  ("DISCARD", )):
         raw(*words)
     assert raw("DBSIZE") == 0
     assert server.tw()["pending"] == 0
@@ -210,7 +215,8 @@ def test_nothing_is_delivered_in_the_middle_of_a_script(r):
 
 def test_drain_in_a_script_delivers_there(r):
     add(r, "a")
-    assert r.eval("return {redis.call('TW.DRAIN', KEYS[1]), redis.call('XLEN', KEYS[2])}", 2, "s", "q") == [1, 1]
+    assert r.eval("return {redis.call('TW.DRAIN', KEYS[1]), redis.call('XLEN', KEYS[2])}", 2, "s",
+                  "q") == [1, 1]
 
 
 def test_a_script_that_may_only_read(r):
@@ -291,8 +297,9 @@ def test_a_transaction_is_replicated_as_one(server, r):
 
 def test_a_script_is_replicated_as_one_transaction(server, r):
     tap = Tap(server)
-    r.eval("redis.call('SET', KEYS[1], 'x'); redis.call('TW.ADD', KEYS[2], KEYS[3], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')",
-           3, "order:1", "s", "q")
+    r.eval(
+        "redis.call('SET', KEYS[1], 'x'); redis.call('TW.ADD', KEYS[2], KEYS[3], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')",
+        3, "order:1", "s", "q")
     commands = tap.commands()
     assert [words[0] for words in commands[:2]] == ["MULTI", "SET"] and commands[-1] == ["EXEC"]
     assert "IN" not in flat(commands)
@@ -338,7 +345,8 @@ def test_a_replica_has_the_same_tasks(fleet, server, r):
     for i in range(20):
         add(r, f"{i}", "IN", HOUR + i)
     add(r, "*", "IN", HOUR, "EVERY", 7, "TIMES", 3, "MAXLEN", 5, "LATE", "DROP", 9)
-    r.execute_command("TW.ADD", "s", "l", "list", "IN", HOUR, "LIST", "LATE", "COALESCE", "EVERY", 9, "PAYLOAD", "\x00v\r\n")
+    r.execute_command("TW.ADD", "s", "l", "list", "IN", HOUR, "LIST", "LATE", "COALESCE", "EVERY", 9, "PAYLOAD",
+                      "\x00v\r\n")
     r.execute_command("TW.MOVE", "s", "3", "IN", 2 * HOUR)
     r.execute_command("TW.CANCEL", "s", "4", "5", "nobody")
     r.execute_command("TW.ADD", "s", "other", "6", "IN", 9 * HOUR, "PAYLOAD", "g", "w")
@@ -362,7 +370,8 @@ def test_the_append_only_file_has_the_same_tasks(fleet, transaction):
     for i in range(20):
         add(pipe, f"{i}", "IN", HOUR + i)
     add(pipe, "*", "IN", HOUR, "EVERY", 7, "TIMES", 3, "MAXLEN", 5, "LATE", "DROP", 9)
-    pipe.execute_command("TW.ADD", "s", "l", "list", "IN", HOUR, "LIST", "LATE", "COALESCE", "PAYLOAD", "\x00v\r\n")
+    pipe.execute_command("TW.ADD", "s", "l", "list", "IN", HOUR, "LIST", "LATE", "COALESCE", "PAYLOAD",
+                         "\x00v\r\n")
     pipe.execute_command("TW.MOVE", "s", "3", "IN", 2 * HOUR)
     pipe.execute_command("TW.CANCEL", "s", "4", "5")
     pipe.execute_command("TW.DRAIN", "s", "LIMIT", 3)
@@ -377,7 +386,8 @@ def test_the_append_only_file_has_the_same_tasks(fleet, transaction):
 
 
 def test_commands_of_one_script_agree_about_now(r):
-    """Two tasks IN the same delay, added by one script of no length, are not far apart; added first is due no later."""
+    """Two tasks IN the same delay, added by one script of no length, are not far apart; added first is due no
+    later."""
     script = """
         redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
         redis.call('TW.ADD', KEYS[1], KEYS[2], 'b', 'IN', 3600000, 'PAYLOAD', 'f', 'v')

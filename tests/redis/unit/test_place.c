@@ -9,7 +9,7 @@
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/schedule.h>
 
-/* ---- what tw__redis_place_take() promises, one by one ---------------------------------------------------------- */
+/* ---- what tw__redis_place_take() promises, one by one ---------------------------------------------------- */
 
 static void assert_take(uint64_t now, enum tw__redis_taken expected, const struct tw__redis_task *wanted)
 {
