@@ -130,8 +130,8 @@ static uint64_t fire(struct load *load, struct tw_wheel *wheel, uint64_t now)
         return 0;
     load->wakes++;
     for (struct tw_timer *timer; (timer = tw_wheel_poll(wheel, now)) != NULL; fired++) {
-        if (timer->deadline != now) {
-            fprintf(stderr, "plan_load: fired at %" PRIu64 ", due at %" PRIu64 "\n", now, timer->deadline);
+        if (tw_timer_deadline(timer) != now) {
+            fprintf(stderr, "plan_load: fired at %" PRIu64 ", due at %" PRIu64 "\n", now, tw_timer_deadline(timer));
             exit(1);
         }
         if (load->mode[0] != 't')
