@@ -1,5 +1,4 @@
 # Tickwheel: the commands for people. The build itself is in CMakeLists.txt; all it makes lies under build/.
-.DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -10,19 +9,19 @@ PORT ?= 7379
 REDISMODULE_DIR ?= build/redismodule
 export JOBS PREFIX DESTDIR REDISMODULE_DIR
 
-# After a target that needs root: what it has made in build/ belongs to whoever the tree belongs to, who will
-# build again.
+# After a target that needs root: what it made in build/ belongs to the tree's owner, who will build again.
 give_back = [ "$$(id -u)" -ne 0 ] || [ ! -d build ] || chown -hR --reference=. build
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
 run: build ## ten seconds of a shop whose orders are placed, paid, moved and time out
-	@echo "Ten seconds of a shop, as told in examples/orders.tasks. What is printed came due: time, lateness in us, key, text."
-	@build/tickwheel run examples/orders.tasks
-	@echo
+	@echo "Ten seconds of a shop, as told in examples/orders.tasks. What is printed came due:" \
+	    "time, lateness in us, key, text."
+	@build/tickwheel run examples/orders.tasks && echo
 	@echo "Next: make replay (half a million timers of a real kernel, every firing checked, the wheel drawn),"
-	@echo "build/tickwheel run --help, the programs in build/examples/, make test. And for tasks that outlive their server:"
+	@echo "build/tickwheel run --help, the programs in build/examples/, make test." \
+	    "And for tasks that outlive their server:"
 	@echo "make serve (Redis with delayed tasks as a data type, on port $(PORT))."
 
 replay: build ## replay a trace of real timers, check every firing, draw the wheel
@@ -57,29 +56,28 @@ cluster: module ## six servers; 100,000 tasks fall due, a primary is killed: wha
 	@tools/setup serve
 	@TICKWHEEL_MODULE=build/tickwheel.so tools/cluster
 
-bench: ## the benchmarks beside others, an hour and more; QUICK=1: minutes; PART=wheel, next, sched, loops, redis or cpp
+bench: ## the benchmarks, an hour and more; QUICK=1: minutes; PART=wheel, next, sched, loops, redis or cpp
 	@bench/run $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) $(PART)
 
-# One check after the other; what each does is in tools/check.
 check: ## all of rounds to coverage
 	@FOR_SECONDS=$(SECONDS) tools/check rounds format lint sanitize redis servers races audit amalgamation coverage
 rounds: ## the long rounds of the tests: crashes, a million tasks at once, gigabytes, larger wheels
 format-check: ## fails where clang-format would change something
 lint: ## clang-tidy over the library and the command
 sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
-check-redis: ## the module's tests under the same, in a redis-server that is built so; defragmentation in another
+check-redis: ## the module's tests under the same, in a redis-server built so; defragmentation in another
 check-servers: ## the module's tests with the Redis and the Valkey of a newer Debian
 races: ## the scheduler's storm under ThreadSanitizer, for SECONDS=60
 audit: ## the behaviour tests with the whole wheel checked after every call
-check-amalgamation: amalgamation ## the wheel's two files, by gcc and clang, for 64 and 32 bits, through its own tests
+check-amalgamation: amalgamation ## the two files by gcc and clang, 64 and 32 bits, through the wheel's tests
 coverage: ## 100 % of the lines; 100 % of the branches of src/wheel, 95 % of src/sched and src/loops
 coverage-redis: ## which lines of src/redis no test takes; servers that are killed do not tell theirs
 valgrind: ## the contract tests under valgrind
 fuzz: ## libFuzzer with the model inside, for SECONDS=60
 soak: ## random operations against the model, for SECONDS=60
-CHECKS = rounds format-check lint sanitize check-redis check-servers races audit check-amalgamation coverage coverage-redis valgrind fuzz soak
-$(CHECKS):
-	@FOR_SECONDS=$(SECONDS) tools/check $(patsubst check-%,%,$(@:format-check=format))
+CHECKS = rounds format-check lint sanitize check-redis check-servers races audit check-amalgamation coverage \
+    coverage-redis valgrind fuzz soak
+$(CHECKS): ; @FOR_SECONDS=$(SECONDS) tools/check $(patsubst check-%,%,$(@:format-check=format))
 
 format: ## let clang-format lay out the sources
 	@tools/setup check
@@ -118,4 +116,5 @@ fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
 clean: ## remove build/
 	@rm -rf build
 
-.PHONY: $(CHECKS) help run replay test build docs module serve cluster bench check format figures generate install uninstall deb check-deb amalgamation fresh clean
+.PHONY: $(CHECKS) help run replay test build docs module serve cluster bench check format figures \
+    generate install uninstall deb check-deb amalgamation fresh clean

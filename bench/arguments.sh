@@ -2,7 +2,11 @@
 # Sourced by the `run` of each part: takes PROGRAM DIR [--quick] [--keep NAME] apart.
 # Before: part is its folder's name, program what PROGRAM is called in the usage (or nothing).
 # After: bench, dir, quick (0 or 1), keep (a name or nothing), here.
-usage() { echo "usage: bench/$part/run ${program:-$(echo "${part}_bench" | tr a-z A-Z)} DIR [--quick] [--keep NAME]" >&2; exit 2; }
+usage() {
+    program=${program:-$(echo "${part}_bench" | tr a-z A-Z)}
+    echo "usage: bench/$part/run $program DIR [--quick] [--keep NAME]" >&2
+    exit 2
+}
 [ $# -ge 2 ] || usage
 bench=$1 dir=$2 quick=0 keep=
 shift 2

@@ -29,8 +29,8 @@ def legible(colour):
 
 def text(x, y, words, size=11, anchor="start", fill="#333", weight="normal"):
     return (
-        f"<text x='{x:.1f}' y='{y:.1f}' {FONT} font-size='{size}' text-anchor='{anchor}' fill='{legible(fill)}' "
-        f"font-weight='{weight}'>{escape(words)}</text>")
+        f"<text x='{x:.1f}' y='{y:.1f}' {FONT} font-size='{size}' text-anchor='{anchor}' "
+        f"fill='{legible(fill)}' font-weight='{weight}'>{escape(words)}</text>")
 
 
 def line(x1, y1, x2, y2, stroke, width=1.0, dash=""):

@@ -39,14 +39,16 @@ function(tickwheel_library name)
         target_include_directories(${library} PUBLIC
             $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
         list(TRANSFORM is_NEEDS APPEND _${kind} OUTPUT_VARIABLE needs)
-        target_link_libraries(${library} PUBLIC ${needs} PRIVATE $<BUILD_INTERFACE:tickwheel_options> ${is_LINKS})
+        target_link_libraries(${library}
+            PUBLIC ${needs} PRIVATE $<BUILD_INTERFACE:tickwheel_options> ${is_LINKS})
         if(TICKWHEEL_INSTALL)
             install(TARGETS ${library} EXPORT tickwheel)
         endif()
     endforeach()
     add_library(tickwheel::${short} ALIAS ${name}_shared)
     set(map ${CMAKE_CURRENT_SOURCE_DIR}/${name}.map)
-    set_target_properties(${name}_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    set_target_properties(${name}_shared PROPERTIES
+        VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
         LINK_DEPENDS ${map})
     if(is_NEEDS) # below a prefix of its own, a library finds the others of ours beside it
         set_target_properties(${name}_shared PROPERTIES INSTALL_RPATH $ORIGIN)

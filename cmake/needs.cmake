@@ -27,19 +27,22 @@ if(TICKWHEEL_COMMAND)
     endif()
 endif()
 tickwheel_needs(COMMAND TICKWHEEL_BUILDS_SCHED "the scheduler" TICKWHEEL_SCHED ${pkgconfig} ${bsd}
-    ZLIB_FOUND zlib "Debian: zlib1g-dev" ZSTD_FOUND libzstd "Debian: libzstd-dev" JANSSON_FOUND jansson "Debian: libjansson-dev"
+    ZLIB_FOUND zlib "Debian: zlib1g-dev" ZSTD_FOUND libzstd "Debian: libzstd-dev"
+    JANSSON_FOUND jansson "Debian: libjansson-dev"
     HIREDIS_FOUND hiredis "Debian: libhiredis-dev" NCURSES_FOUND ncurses "Debian: libncurses-dev")
 
 # The header of the server's module API is not part of this repository.
 if(TICKWHEEL_REDIS)
     unset(REDISMODULE_INCLUDE CACHE)
-    find_path(REDISMODULE_INCLUDE redismodule.h HINTS ${REDISMODULE_DIR} ${PROJECT_SOURCE_DIR}/build/redismodule)
+    find_path(REDISMODULE_INCLUDE redismodule.h
+        HINTS ${REDISMODULE_DIR} ${PROJECT_SOURCE_DIR}/build/redismodule)
 endif()
 tickwheel_needs(REDIS ${sodium} REDISMODULE_INCLUDE redismodule.h
     "tools/redismodule build/redismodule fetches it, or say where it lies with -DREDISMODULE_DIR=FOLDER")
 
 if(TICKWHEEL_TESTS)
-    find_program(TICKWHEEL_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH) # Debian's own has the modules that tests use
+    # Debian's own has the modules that tests use
+    find_program(TICKWHEEL_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
     find_program(TICKWHEEL_PYTHON python3)
     if(PKG_CONFIG_FOUND)
         pkg_check_modules(CMOCKA QUIET IMPORTED_TARGET cmocka)

@@ -2,7 +2,8 @@
 
 # Makes the option TICKWHEEL_<SLICE>: ON, OFF or AUTO.
 function(tickwheel_slice slice title default)
-    set(TICKWHEEL_${slice} ${default} CACHE STRING "Build ${title}: ON, OFF, or AUTO, which is when all that it needs is found")
+    set(TICKWHEEL_${slice} ${default} CACHE STRING
+        "Build ${title}: ON, OFF, or AUTO, which is when all that it needs is found")
     set_property(CACHE TICKWHEEL_${slice} PROPERTY STRINGS AUTO ON OFF)
     set_property(GLOBAL PROPERTY tickwheel_title_${slice} "${title}")
 endfunction()
@@ -32,7 +33,8 @@ function(tickwheel_needs slice)
     elseif(TICKWHEEL_${slice} STREQUAL "AUTO")
         tickwheel_left_out("${title}: missing ${missing}")
     else()
-        message(FATAL_ERROR "TICKWHEEL_${slice} is ${TICKWHEEL_${slice}}, but ${title} cannot be built. Missing: ${missing}.")
+        message(FATAL_ERROR "TICKWHEEL_${slice} is ${TICKWHEEL_${slice}}, but ${title} cannot be built. "
+            "Missing: ${missing}.")
     endif()
     set(TICKWHEEL_BUILDS_${slice} ${builds} PARENT_SCOPE)
 endfunction()

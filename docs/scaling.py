@@ -3,11 +3,12 @@
 """The arithmetic of docs/scaling.md: from what was measured of one server to what a million, or a billion,
 tasks need.
 
-usage: scaling.py TABLE          prints a table in Markdown; TABLE is one of: measured assumed sizes failover waits keys spread grow
+usage: scaling.py TABLE          prints a table in Markdown; TABLE is one of: measured assumed sizes failover
+                                 waits keys spread grow
        scaling.py TABLE --tasks N --wait SECONDS --share N
                                  the same for N tasks, each pending for so long on average, N on each primary
-       scaling.py --write FILE   fills in each table of a document, between `<!-- computed: docs/scaling.py TABLE -->`
-                                 and `<!-- end of table -->`
+       scaling.py --write FILE   fills in each table of a document, between
+                                 `<!-- computed: docs/scaling.py TABLE -->` and `<!-- end of table -->`
        scaling.py --check FILE   fails if a table in it is not what --write would fill in
 
 What was measured is read from bench/results; what is assumed stands below, by name.

@@ -4,7 +4,8 @@
  *
  *     struct connection             from BENCH_CONNECTION(type of its timer)
  *     engine_open(), engine_close() the loop
- *     engine_watch(fd, ready)       calls ready() in each turn in which the descriptor is readable; at most two of them
+ *     engine_watch(fd, ready)       calls ready() in each turn in which the descriptor is readable; at most two
+ *                                   of them
  *     engine_start(connection)      makes the timer and starts it
  *     engine_turn()                 what is done once a turn, before the reads
  *     engine_beat(connection)       pushes the timer back

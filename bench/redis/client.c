@@ -3,16 +3,17 @@
  * The client for what redis-benchmark cannot do: ids that are known afterwards, due times spread over a span,
  * payloads that do not compress, a request a millisecond whatever the server does.
  *
- *     client PORT send [-c CONNECTIONS] [-P PIPELINE] [-n COUNT] [-f FIRST] [-s SPACE] [-d DUE] [-w WIDTH] [-b BYTES]
- *                      [-S SEED] [-z] -- WORD...
- *         sends COUNT commands made of WORDs. In them, {id} is a 12-digit id: FIRST, FIRST + 1, and so on, or, of
- *         SPACE ids from FIRST on, each once and far from the one before; {due} is at least DUE and less than
- *         DUE + WIDTH, {payload} BYTES letters, {now} the Unix time in ms. -z: one after the other until an answer
- *         is 0. Each connection sends PIPELINE commands and waits for their answers, as redis-benchmark does.
- *         Prints: answers, seconds, the sum of the integers answered, errors.
+ *     client PORT send [-c CONNECTIONS] [-P PIPELINE] [-n COUNT] [-f FIRST] [-s SPACE] [-d DUE] [-w WIDTH]
+ *                      [-b BYTES] [-S SEED] [-z] -- WORD...
+ *         sends COUNT commands made of WORDs. In them, {id} is a 12-digit id: FIRST, FIRST + 1, and so on,
+ *         or, of SPACE ids from FIRST on, each once and far from the one before; {due} is at least DUE and
+ *         less than DUE + WIDTH, {payload} BYTES letters, {now} the Unix time in ms. -z: one after the other
+ *         until an answer is 0. Each connection sends PIPELINE commands and waits for their answers, as
+ *         redis-benchmark does. Prints: answers, seconds, the sum of the integers answered, errors.
  *     client PORT probe
  *         sends PING each millisecond, until SIGTERM. Prints for each: Unix time in us, us until the answer.
- *         It does not wait for an answer before it sends the next: a server that stands still is seen by all of them.
+ *         It does not wait for an answer before it sends the next: a server that stands still is seen by all
+ *         of them.
  */
 #define _GNU_SOURCE /* ppoll */
 #include <arpa/inet.h>

@@ -84,7 +84,8 @@ class Sheet:
         """Words that leave the sheet, and pairs that lie over each other."""
         for k, (left, top, right, bottom, words) in enumerate(self.boxes):
             if left < 0 or top < 0 or right > WIDTH or bottom > self.height:
-                yield f"{self.name}: {words!r} leaves the sheet: {left:.0f} to {right:.0f}, {top:.0f} to {bottom:.0f}"
+                yield f"{self.name}: {words!r} leaves the sheet: " \
+                      f"{left:.0f} to {right:.0f}, {top:.0f} to {bottom:.0f}"
             for left2, top2, right2, bottom2, words2 in self.boxes[:k]:
                 if left < right2 and left2 < right and top < bottom2 and top2 < bottom:
                     yield f"{self.name}: {words!r} lies over {words2!r}"

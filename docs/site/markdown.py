@@ -57,7 +57,9 @@ def to_html(text):
         inner, *given = GIVEN.split(inner)
         names = given[0].split() if given else [anchors.of(plain(inner))]
         headings.append((level, names[0], inner))
-        here = "" if level == 1 else f'<a class="here" href="#{html.escape(names[0])}" aria-label="This place">#</a>'
+        here = ""
+        if level > 1:
+            here = f'<a class="here" href="#{html.escape(names[0])}" aria-label="This place">#</a>'
         further = "".join(f'<a id="{html.escape(name)}"></a>' for name in names[1:])
         return f'<h{level} id="{html.escape(names[0])}">{further}{inner}{here}</h{level}>'
 

@@ -26,7 +26,8 @@ try:
     import redis
 except ImportError:
     sys.exit(
-        f"{sys.executable} has no redis client: install it (Debian: python3-redis; elsewhere: pip install redis)"
+        f"{sys.executable} has no redis client: "
+        "install it (Debian: python3-redis; elsewhere: pip install redis)"
     )
 
 STREAM, GROUP, FAILURES = "{shop}:unpaid", "expiry", "{shop}:failed"
@@ -55,7 +56,8 @@ def make_group(r):
 
 
 def expire(r, entry, task):
-    """What is to be done with one task, once: looks, then changes all at once; looks again if something has moved."""
+    """What is to be done with one task, once: looks, then changes all at once; if something has moved, looks
+    again."""
     order = f"{{shop}}:order:{task['order']}"
     note = f"{{shop}}:done:{task['tw.id']}:{task['tw.due']}"
 

@@ -17,7 +17,8 @@ try:
     import redis
 except ImportError:
     sys.exit(
-        f"{sys.executable} has no redis client: install it (Debian: python3-redis; elsewhere: pip install redis)"
+        f"{sys.executable} has no redis client: "
+        "install it (Debian: python3-redis; elsewhere: pip install redis)"
     )
 
 SCHEDULE, TARGET = "{shop}:timeouts", "{shop}:unpaid"

@@ -12,8 +12,8 @@ void tw__redis_drain_start(void);
 
 enum tw__redis_drained {
     TW__REDIS_DRAINED,          /* *delivered says how many; 0: none can be */
-    TW__REDIS_DRAINED_NONE_YET, /* the time was over while each was refused: the next call goes on behind these */
-    TW__REDIS_DRAIN_FORBIDDEN /* the caller may not write the target of one: none was delivered, the error was sent */
+    TW__REDIS_DRAINED_NONE_YET, /* time ran out while each was refused: the next call goes on behind these */
+    TW__REDIS_DRAIN_FORBIDDEN   /* the caller may not write a target: none was delivered, the error was sent */
 };
 
 /* Delivers up to `limit` of a schedule's tasks, for about 20 ms. Requires: no batch is open. */

@@ -18,8 +18,8 @@ void tw__redis_place_fini(struct tw__redis_schedules *schedules);
 enum tw__redis_taken {
     TW__REDIS_TAKEN_NONE,
     TW__REDIS_TAKEN_TASK,
-    TW__REDIS_TAKEN_PROBE, /* a task whose target had refused it: it is tried once more, before others that are held */
-    TW__REDIS_TAKEN_MORE /* nothing, as the budget is used up */
+    TW__REDIS_TAKEN_PROBE, /* a task whose target had refused it: tried again, before others that are held */
+    TW__REDIS_TAKEN_MORE   /* nothing, as the budget is used up */
 };
 
 /* ---- filing ---------------------------------------------------------------------------------------------- */
