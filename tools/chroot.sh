@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT A minimal Debian 12 in a scratch folder, for scripts that prove something in it;
 # they read this with `.`, after having set `command`, the name that they have for people. It gives them
-#   root       the folder; removed in the end with all that is in it and files named $root.*, whatever happens, unless KEEP=1
-#   say, step  what goes on, and a step of it: its output in a log, the end of which is shown when the step fails
+#   root       the folder; removed in the end with all that is in it and files named $root.*, whatever happens,
+#              unless KEEP=1
+#   say, step  what goes on, and a step of it: its output in a log, the end of which is shown when the step
+#              fails
 #   inside     runs a command there
 # Needs root, for debootstrap and chroot. Debian comes from the mirror that this machine's apt uses
 # (tools/mirror), or from MIRROR= in the environment.
@@ -57,7 +59,8 @@ step() {
 }
 
 inside() {
-    chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    chroot "$root" /usr/bin/env -i \
+        HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive ${http_proxy:+http_proxy="$http_proxy"} \
         ${https_proxy:+https_proxy="$https_proxy"} "$@"
 }
@@ -73,5 +76,6 @@ make_debian() {
     for setting in /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf; do
         [ -f "$setting" ] && cp "$setting" "$root/etc/apt/apt.conf.d/90host" || true
     done
-    printf 'deb %s %s main\ndeb %s %s-updates main\n' "$mirror" "$suite" "$mirror" "$suite" >"$root/etc/apt/sources.list"
+    printf 'deb %s %s main\ndeb %s %s-updates main\n' "$mirror" "$suite" "$mirror" "$suite" \
+        >"$root/etc/apt/sources.list"
 }

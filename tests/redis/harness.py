@@ -3,12 +3,12 @@
 own, and stopped by process id.
 
     fleet = Fleet()
-    server = fleet.server(appendonly="yes", appendfsync="always")     # a redis-server with the module, ready for clients
-    r = server.client()                                               # redis-py; answers are str
+    server = fleet.server(appendonly="yes", appendfsync="always")   # a redis-server with the module, ready
+    r = server.client()                                             # redis-py; answers are str
     replica = fleet.server(replicaof=server)
     wait_replica_in_sync(server, replica)
-    server.kill()                                                     # SIGKILL; server.restart() starts it again
-    fleet.close()                                                     # stops what runs, reads every log for crashes
+    server.kill()                                                   # SIGKILL; server.restart() starts it again
+    fleet.close()                                                   # stops what runs, looks for crashes in logs
 
 The options of Fleet.server are lines of redis.conf, with underscores for hyphens; a list makes several lines.
 What Server does not take as an option of its own (module, module_args, cluster, replicaof, env, preload) is
@@ -372,7 +372,8 @@ class Server:
         mark = CRASH_MARKS.search(text, self.log_read)
         self.log_read = len(text)
         if mark:
-            return f"crash mark {mark.group(0)!r} in its log\n{text[max(0, mark.start() - 1000):mark.start() + 4000]}"
+            end = text[max(0, mark.start() - 1000):mark.start() + 4000]
+            return f"crash mark {mark.group(0)!r} in its log\n{end}"
         return None
 
     def __enter__(self):

@@ -7,7 +7,7 @@ client's history, and that part must contain all that was promised to last.
 
     sent       a1  a2  m1  a3  c2  a4  m3          history of one client (a Line): positions 0 to 6
     promised   ---------------|                    acknowledged under appendfsync always, or by WAIT
-    kept       -------------------|                the cut: found, not known. It may lie anywhere from | to the end
+    kept       -------------------|                the cut: found, not known. It may lie from | to the end
 
 For each task the Line keeps what its state may be after each of its commands: a set of Worlds. A World says
 where the task may be seen: pending with a due time from lo to hi, or delivered as often as it has fallen due,
@@ -239,7 +239,8 @@ class Books:
             self.take_elements(key, next(answers), next(answers))
         for name, count in self.closed.items():
             assert len(self.dues(name)) == count and name not in self.pending, \
-                f"{name} was over after {count} deliveries; now: {self.dues(name)}, pending {self.pending.get(name)}"
+                (f"{name} was over after {count} deliveries; "
+                 f"now: {self.dues(name)}, pending {self.pending.get(name)}")
         return self
 
     def take_schedule(self, schedule, rows, length):

@@ -3,9 +3,11 @@
  * A module that does what others may: when it is told of a change of the kind it waits for, it calls a command
  * in the middle of that.
  *
- *     MEDDLE event skip times command [argument ...]   when the event has come after the next `skip`, and that often
+ *     MEDDLE event skip times command [argument ...]   when the event has come after the next `skip`, and that
+ *                                                      often
  *     MEDDLE.DONE                                      how often it has, and what the last one answered
- *     MEDDLE.CALL USER|SERVER command [argument ...]   calls a command at once, with the rights of the user or with all
+ *     MEDDLE.CALL USER|SERVER command [argument ...]   calls a command at once, with the rights of the user or
+ *                                                      with all
  */
 #include <redismodule.h>
 #include <stdbool.h>

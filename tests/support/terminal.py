@@ -36,7 +36,8 @@ class Terminal:
         script = os.path.join(folder, "script")
         with open(script, "w", encoding="ascii") as file:
             file.write(
-                f"trap : INT QUIT\nstty -g > {folder}/before\nTERM={term} {shlex.join(words)}\necho $? > {folder}/status\nstty -g > {folder}/after\n"
+                f"trap : INT QUIT\nstty -g > {folder}/before\nTERM={term} {shlex.join(words)}\n"
+                f"echo $? > {folder}/status\nstty -g > {folder}/after\n"
                 f"echo the end\nread line\n")
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(cols), "-y", str(rows), f"/bin/sh {script}")
 

@@ -104,7 +104,8 @@ def test_a_primary_is_killed(loaded):
     for reader in consumers:
         reader.finish()
     print(
-        f"{shards.deliveries()} deliveries; {gone} commands that were acknowledged without WAIT are gone; consumers "
+        f"{shards.deliveries()} deliveries; "
+        f"{gone} commands that were acknowledged without WAIT are gone; consumers "
         f"saw {sum(reader.doubles() for reader in consumers)} deliveries twice; the cluster served again "
         f"{now_ms() - killed_at} ms after the kill, at the latest")
 

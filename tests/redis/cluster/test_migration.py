@@ -58,7 +58,8 @@ def test_reshard_under_load(fleet):
         assert reader.doubles() == 0
         assert [entry for entry, *_ in seen] == [entry for entry, _ in entries(shards.client(tag), stream)]
     print(
-        f"{sum(worker.done for worker in crew)} commands, {shards.deliveries()} deliveries; told {dict(told)}; put "
+        f"{sum(worker.done for worker in crew)} commands, {shards.deliveries()} deliveries; "
+        f"told {dict(told)}; put "
         f"off because of a slot {sum(node.tw()['deferred_slot'] for node in cluster.nodes)} times")
 
 
@@ -293,7 +294,8 @@ def test_a_schedule_that_is_too_large_to_be_moved_is_warned_of(fleet, payload):
         below = growing.dump() if growing.count else b""
         growing.grow(step)
     assert 0.77 * MEGABYTE < len(below) <= MEGABYTE  # A schedule that was not warned of can be moved.
-    if payload < 20000:  # Steps of that size lead past the limit, where the server's allocator rounds up by little.
+    # Steps of that size lead past the limit, where the server's allocator rounds up by little.
+    if payload < 20000:
         assert len(growing.dump()) <= MEGABYTE
     growing.client.execute_command("TW.CANCEL", "s",
                                    *(f"{i:012}" for i in range(growing.count - step, growing.count)))

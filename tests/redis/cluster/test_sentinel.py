@@ -141,9 +141,10 @@ def test_the_primary_is_killed(fleet):
             same(new, server)
         watched.reader.finish()
         print(
-            f"{promised} commands confirmed by WAIT 2, {sum(map(len, watched.books.delivered.values()))} deliveries; "
-            f"a consumer saw {watched.reader.doubles()} of them twice; {overdue} overdue on the old primary at its "
-            "return")
+            f"{promised} commands confirmed by WAIT 2, "
+            f"{sum(map(len, watched.books.delivered.values()))} deliveries; "
+            f"a consumer saw {watched.reader.doubles()} of them twice; "
+            f"{overdue} overdue on the old primary at its return")
         assert other.tw()["fired"] == 0 and new.tw()["fired"] > 0
 
 

@@ -132,7 +132,8 @@ def test_always_loses_nothing_and_doubles_nothing(fleet):
     books.settle()
     print(
         f"{ROUNDS} kills, {crash.rewrites} in or after a rewrite; {crash.done} commands acknowledged, "
-        f"{sum(map(len, books.delivered.values()))} deliveries, {len(books.pending)} pending; the file ended within "
+        f"{sum(map(len, books.delivered.values()))} deliveries, {len(books.pending)} pending; "
+        "the file ended within "
         f"a command {crash.server.log().count('Truncating the AOF')} times")
     assert crash.rewrites >= ROUNDS // 5 * 2 and books.pending and len(books.closed) > ROUNDS
 
@@ -195,8 +196,8 @@ def test_everysec_loses_the_last_two_seconds_at_most(fleet, power_cut):
         books.settle()
         crash.server.kill()
     print(
-        f"{done} commands acknowledged; {gone} of them gone, from {worst} ms before the kill on; {again} deliveries "
-        "that a consumer had seen were gone")
+        f"{done} commands acknowledged; {gone} of them gone, from {worst} ms before the kill on; "
+        f"{again} deliveries that a consumer had seen were gone")
     if power_cut:
         assert gone, "no cut took anything: this test proves nothing"
 

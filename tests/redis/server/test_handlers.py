@@ -88,7 +88,9 @@ def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet):
     add(r, "a", "y", due)
     meddle(
         r, "tw.fired", 0, "EVAL", """
-        for _, s in ipairs({'a', 'b'}) do redis.call('TW.ADD', s, 't', 'x', 'AT', ARGV[1], 'PAYLOAD', 'n', 1) end""",
+        for _, s in ipairs({'a', 'b'}) do
+            redis.call('TW.ADD', s, 't', 'x', 'AT', ARGV[1], 'PAYLOAD', 'n', 1)
+        end""",
         0, FAR)
     wait_meddled(r)
     wait_quiet(r)

@@ -94,7 +94,8 @@ def test_what_is_acknowledged_after_a_cut_transaction_is_there_at_the_next_start
             server.kill()
             r, log = start_again(server)
             assert state(r) == expected, f"cut off at {at}"
-            assert MENDED not in log and "Truncating" not in log, f"cut off at {at}: the file was not whole after it"
+            assert MENDED not in log and "Truncating" not in log, \
+                f"cut off at {at}: the file was not whole after it"
         server.kill()
     assert "Truncating" in server.log()
 

@@ -663,7 +663,8 @@ def difference(rows, mine):
     """Where two lists part."""
     for k, (row, other) in enumerate(itertools.zip_longest(rows, mine)):
         if row != other:
-            return f"{len(rows)} found, {len(mine)} expected; at {k}: {rows[k:k + 4]} instead of {mine[k:k + 4]}"
+            return f"{len(rows)} found, {len(mine)} expected; " \
+                   f"at {k}: {rows[k:k + 4]} instead of {mine[k:k + 4]}"
     return "none"
 
 

@@ -132,7 +132,8 @@ def test_an_estimate_is_as_good_for_schedules_that_have_the_same_ids(r):
     groups, schedules, times, step = 15, 200, 10, 200000
     r.eval(
         """for s = 1, ARGV[1] do for i = 0, ARGV[2] - 1 do
-                  redis.call('TW.ADD', 's' .. s, 'out', i, 'AT', string.format('%d', ARGV[3] + (i % ARGV[4] + 0.5) * ARGV[5]),
+                  redis.call('TW.ADD', 's' .. s, 'out', i,
+                             'AT', string.format('%d', ARGV[3] + (i % ARGV[4] + 0.5) * ARGV[5]),
                              'LIST', 'PAYLOAD', 'v') end end""", 0, schedules, 600, now_ms(), groups, step)
     found = [0] * (groups + 1)
     for _ in range(times):

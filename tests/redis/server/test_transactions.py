@@ -172,7 +172,8 @@ def test_a_script_gets_answers_and_errors(r):
         local kept = redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 5, 'NX', 'PAYLOAD', 'f', 'v')
         local wrong = redis.pcall('TW.ADD', KEYS[1], KEYS[2], 'b', 'IN', -1, 'PAYLOAD', 'f', 'v')
         local found = redis.call('TW.GET', KEYS[1], 'a', 'nobody')
-        return {added, tostring(kept), wrong.err, found[1][1], tostring(found[2]), redis.call('TW.LEN', KEYS[1])}
+        return {added, tostring(kept), wrong.err, found[1][1], tostring(found[2]),
+                redis.call('TW.LEN', KEYS[1])}
     """
     added, kept, wrong, first, nobody, count = r.eval(script, 2, "s", "q")
     assert (added, kept, first, nobody, count) == ("a", "false", "due", "false", 1)
@@ -206,7 +207,8 @@ def test_nothing_is_delivered_in_the_middle_of_a_script(r):
         local start = redis.call('TIME')
         repeat
             local now = redis.call('TIME')
-        until (now[1] - start[1]) * 1000000 + (now[2] - start[2]) > 30000 or redis.call('INCR', 'turns') >= 100000
+        until (now[1] - start[1]) * 1000000 + (now[2] - start[2]) > 30000
+            or redis.call('INCR', 'turns') >= 100000
         return redis.call('XLEN', KEYS[2])
     """
     assert r.eval(script, 2, "s", "q") == 0
@@ -298,7 +300,8 @@ def test_a_transaction_is_replicated_as_one(server, r):
 def test_a_script_is_replicated_as_one_transaction(server, r):
     tap = Tap(server)
     r.eval(
-        "redis.call('SET', KEYS[1], 'x'); redis.call('TW.ADD', KEYS[2], KEYS[3], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')",
+        "redis.call('SET', KEYS[1], 'x'); "
+        "redis.call('TW.ADD', KEYS[2], KEYS[3], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')",
         3, "order:1", "s", "q")
     commands = tap.commands()
     assert [words[0] for words in commands[:2]] == ["MULTI", "SET"] and commands[-1] == ["EXEC"]
