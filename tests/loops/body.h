@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The test of every loop against its real library: its parts share a loop with a wheel in it, and the counts of
+ * the system calls in which that loop sleeps.
+ */
+#ifndef TW_TESTS_LOOPS_BODY_H
+#define TW_TESTS_LOOPS_BODY_H
+
+#include "kind.h"
+#include "tests/support/cmocka.h"
+
+#include <pthread.h>
+#include <src/loops/internal.h>
+
+enum { US = 1000, MS = 1000000, NS_PER_S = 1000000000 };
+enum { CROWD = 800, BUDGET = 16 };
+
+uint64_t clock_now(void);
+
+/* Made anew for each test. */
+extern void *base;
+extern struct tw_wheel *wheel;
+extern struct tw_loop *loop;
+extern int wake_fd; /* an eventfd, to wake the loop with */
+
+/* On the loop's thread: the calls in which it sleeps, and those that set a timerfd. */
+extern pthread_t loop_thread;
+extern unsigned waits, sets;
+
+extern struct tw_timer far, near;
+extern struct tw_timer crowd[CROWD];
+
+/* Of callbacks: all, those since the loop has last served the descriptor, and the most of these. */
+extern unsigned calls, since, since_max;
+
+void *__real_calloc(size_t n, size_t size);
+
+/* Puts the wheel into the loop. */
+void attach(tw_due_fn *due, uint32_t budget);
+
+/* Nothing is pending any more: the loops that end by themselves must do so. */
+void done(void);
+
+/* Due callback of a timer that is too far to fire. */
+void never(void *arg, struct tw_timer *timer);
+
+/* Makes the descriptor readable for ever, and counts from 0. */
+void watch_always(void);
+
+/* Runs the loop for a third of a second, in which it should sleep. */
+void sleep_in_loop(void);
+
+void test_timers_are_not_early_not_missed_and_in_order(void **state);
+void test_a_turn_is_bounded_and_other_events_come_in_between(void **state);
+void test_the_rest_follows_at_once_when_nothing_else_happens(void **state);
+void test_an_earlier_timer_comes_first(void **state);
+void test_after_a_long_callback_nothing_is_early_or_late_or_spins(void **state);
+void test_a_timer_of_the_loops_own_that_takes_too_long_lets_events_in(void **state);
+void test_far_deadlines_let_the_loop_sleep(void **state);
+void test_a_loop_ends_when_nothing_is_pending(void **state);
+void test_a_wheel_is_taken_out_in_a_callback_and_put_in_again(void **state);
+void test_a_wheel_is_taken_out_with_timers_pending(void **state);
+void test_a_callback_runs_the_loop(void **state);
+void test_bad_options_are_refused(void **state);
+void test_a_wheel_that_cannot_be_attached_leaves_nothing(void **state);
+void test_an_executor_that_cannot_be_made_leaves_nothing(void **state);
+void test_a_schedulers_callbacks_run_on_the_loops_thread(void **state);
+void test_a_schedulers_callbacks_are_bounded_and_in_order(void **state);
+void test_an_idle_executor_lets_the_loop_sleep(void **state);
+
+#endif

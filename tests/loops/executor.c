@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every loop: a scheduler's callbacks run on its thread, bounded and in order, and it sleeps between them.
+ */
+#include "body.h"
+#include "tests/support/random.h"
+#include "tests/support/run.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tickwheel/sched.h>
+#include <time.h>
+
+enum { THREADS = 4 };
+static struct tw_sched *sched;
+static struct tw_executor *executor;
+static atomic_uint tasks_left;
+static unsigned task_count;
+
+static void make_sched(uint32_t budget)
+{
+    struct tw_sched_options options = {.clock = TW_SCHED_MONOTONIC};
+    assert_int_equal(kind.executor(&executor, base, budget, &options), 0);
+    assert_int_equal(tw_sched_new(&sched, &options), 0);
+    kind.owner(loop, executor);
+}
+
+static void end_sched(void)
+{
+    tw_sched_free(sched);
+    tw_executor_free(executor);
+    kind.owner(loop, NULL);
+    if (kind.ends)
+        kind.run(base); /* nothing keeps it */
+}
+
+static void on_task(struct tw_sched *of, const struct tw_task *task)
+{
+    assert_ptr_equal(of, sched);
+    assert_true(pthread_equal(pthread_self(), loop_thread));
+    assert_true(clock_now() >= task->due_ns);
+    if (atomic_fetch_sub(&tasks_left, 1) == 1)
+        kind.stop(base);
+}
+
+static void *add_tasks(void *arg)
+{
+    struct rng rng;
+    rng_init(&rng, (uintptr_t)arg);
+    for (unsigned i = 0; i < task_count; i++)
+        if (tw_sched_after(sched, rng_below(&rng, 300 * MS), on_task, NULL, NULL) != 0)
+            return sched;
+    return NULL;
+}
+
+void test_a_schedulers_callbacks_run_on_the_loops_thread(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    void *result;
+    task_count = run_scaled(5000);
+    make_sched(0);
+    atomic_store(&tasks_left, THREADS * task_count);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, add_tasks, (void *)(i + 1)), 0);
+    kind.run(base);
+    assert_int_equal(atomic_load(&tasks_left), 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], &result);
+        assert_null(result);
+    }
+    end_sched();
+}
+
+static void on_crowd_task(struct tw_sched *of, const struct tw_task *task)
+{
+    (void)of;
+    assert_int_equal((uintptr_t)task->arg, calls);
+    calls++;
+    since++;
+    since_max = since > since_max ? since : since_max;
+    if (calls == CROWD) {
+        kind.unwatch(base);
+        kind.stop(base);
+    }
+}
+
+void test_a_schedulers_callbacks_are_bounded_and_in_order(void **state)
+{
+    (void)state;
+    const struct timespec delay = {.tv_nsec = 50 * MS};
+    make_sched(BUDGET);
+    watch_always();
+    uint64_t due_ns = tw_sched_now(sched) + 10 * MS;
+    for (uintptr_t i = 0; i < CROWD; i++)
+        assert_int_equal(tw_sched_at(sched, due_ns, on_crowd_task, (void *)i, NULL), 0);
+    nanosleep(&delay, NULL); /* so that they wait for the loop, all of them */
+    kind.run(base);
+    assert_int_equal(calls, CROWD);
+    assert_in_range(since_max, 1, 2 * BUDGET);
+    end_sched();
+}
+
+static void stop_loop(void *arg, struct tw_timer *timer)
+{
+    (void)arg;
+    (void)timer;
+    kind.stop(base);
+}
+
+/* After a timer and a task, so that both have rung. */
+void test_an_idle_executor_lets_the_loop_sleep(void **state)
+{
+    (void)state;
+    memset(&near, 0, sizeof near);
+    make_sched(0);
+    attach(stop_loop, 0);
+    kind.owner(loop, executor);
+    assert_int_equal(tw_loop_add_in(loop, &near, MS), 0);
+    kind.run(base);
+    atomic_store(&tasks_left, 1);
+    assert_int_equal(tw_sched_after(sched, MS, on_task, NULL, NULL), 0);
+    kind.run(base);
+    sleep_in_loop();
+    end_sched();
+}

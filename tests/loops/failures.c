@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every loop: bad options, and calls that fail while a wheel is attached or an executor is made.
+ */
+#include "body.h"
+
+#include <dirent.h>
+#include <tickwheel/sched.h>
+
+static unsigned descriptors(void)
+{
+    unsigned n = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (readdir(folder) != NULL)
+        n++;
+    closedir(folder);
+    return n;
+}
+
+static bool is_empty(void)
+{
+    return kind.empty == NULL || kind.empty(base);
+}
+
+static void nothing(void *arg, struct tw_sched *sched, uint64_t id)
+{
+    (void)arg;
+    (void)sched;
+    (void)id;
+}
+
+void test_bad_options_are_refused(void **state)
+{
+    (void)state;
+    struct tw_loop_options options = {.due = never, .tick_ns = 999};
+    struct tw_sched_options given = {.workers = 1};
+    struct tw_executor *executor = NULL;
+    unsigned before = descriptors();
+    assert_int_equal(kind.attach(&loop, base, wheel, &options), TW_EINVAL);
+    assert_null(loop);
+    assert_int_equal(descriptors(), before);
+    assert_int_equal(kind.executor(&executor, base, 0, &given), TW_EINVAL);
+    given.execute = nothing;
+    given.workers = 0;
+    assert_int_equal(kind.executor(&executor, base, 0, &given), TW_EINVAL);
+    assert_null(executor);
+    assert_true(given.execute == nothing);
+    assert_true(is_empty());
+}
+
+static bool is_failure(int error)
+{
+    return error == TW_ENOMEM || error == TW_ESYSTEM;
+}
+
+/* With a timer in the wheel, which sets the loop's timer at once. */
+void test_a_wheel_that_cannot_be_attached_leaves_nothing(void **state)
+{
+    (void)state;
+    struct tw_loop_options options = {.due = never};
+    unsigned before = descriptors(), failures = 0;
+    memset(&far, 0, sizeof far);
+    tw_wheel_add_in(wheel, &far, 1000000);
+    for (int error = TW_ENOMEM; error != 0; failures++) {
+        fail_at = failures + 1;
+        error = kind.attach(&loop, base, wheel, &options);
+        assert_true(error == 0 || is_failure(error));
+        assert_true((error == 0) == (loop != NULL));
+        assert_true(error == 0 || (descriptors() == before && is_empty()));
+    }
+    assert_true(failures > 1 && fail_at > 0);
+    fail_at = 0;
+    assert_true(tw_timer_pending(&far));
+}
+
+void test_an_executor_that_cannot_be_made_leaves_nothing(void **state)
+{
+    (void)state;
+    struct tw_sched_options options = {0};
+    struct tw_executor *executor = NULL;
+    assert_int_equal(kind.executor(&executor, base, 0, &options), 0); /* what a loop opens once stays open */
+    tw_executor_free(executor);
+    if (kind.ends)
+        kind.run(base); /* now it is gone from libuv as well */
+    executor = NULL;
+    options.execute = NULL;
+    unsigned before = descriptors(), failures = 0;
+    for (int error = TW_ENOMEM; error != 0; failures++) {
+        fail_at = failures + 1;
+        error = kind.executor(&executor, base, 0, &options);
+        assert_true(error == 0 || is_failure(error));
+        assert_true((error == 0) == (executor != NULL) && (error == 0) == (options.execute != NULL));
+        assert_true(error == 0 || (descriptors() == before && is_empty()));
+    }
+    assert_true(failures > 1 && fail_at > 0);
+    fail_at = 0;
+    tw_executor_free(executor);
+}

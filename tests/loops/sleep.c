@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every loop: its own timer is set for the timer that is due first, and until then it sleeps.
+ */
+#include "body.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t near_ns;
+
+static void add_near(void)
+{
+    uint64_t taken;
+    assert_int_equal(read(wake_fd, &taken, sizeof taken), sizeof taken);
+    kind.unwatch(base);
+    near_ns = clock_now() + 20 * MS;
+    assert_int_equal(tw_loop_add_at(loop, &near, near_ns), 0);
+}
+
+static void on_near(void *arg, struct tw_timer *timer)
+{
+    (void)arg;
+    assert_ptr_equal(timer, &near);
+    assert_true(clock_now() >= near_ns);
+    assert_true(tw_loop_cancel(loop, &far));
+    done();
+}
+
+void test_an_earlier_timer_comes_first(void **state)
+{
+    (void)state;
+    const uint64_t one = 1;
+    memset(&far, 0, sizeof far);
+    memset(&near, 0, sizeof near);
+    attach(on_near, 0);
+    assert_int_equal(tw_loop_add_in(loop, &far, UINT64_C(300000000000)), 0);
+    assert_int_equal(write(wake_fd, &one, sizeof one), sizeof one);
+    kind.watch(base, wake_fd, add_near);
+    kind.run(base);
+    assert_int_equal(tw_wheel_count(wheel), 0);
+}
+
+static uint64_t late_min_ns;
+
+/* The loops note the time when a turn begins: a timer that is counted from there after a long callback is
+ * early, and a sleep that is counted from there ends too late. */
+static void after_long(void *arg, struct tw_timer *timer)
+{
+    (void)arg;
+    uint64_t now_ns = clock_now();
+    assert_true(now_ns >= near_ns);
+    if (calls > 0 && now_ns - near_ns < late_min_ns)
+        late_min_ns = now_ns - near_ns;
+    if (++calls == 8) {
+        done();
+        return;
+    }
+    for (uint64_t end_ns = clock_now() + 15 * MS; clock_now() < end_ns;)
+        ;
+    near_ns = clock_now() + 3 * MS + 700 * US;
+    assert_int_equal(tw_loop_add_at(loop, timer, near_ns), 0);
+}
+
+void test_after_a_long_callback_nothing_is_early_or_late_or_spins(void **state)
+{
+    (void)state;
+    memset(&near, 0, sizeof near);
+    calls = 0;
+    attach(after_long, 0);
+    near_ns = clock_now();
+    assert_int_equal(tw_loop_add_in(loop, &near, 0), 0);
+    late_min_ns = UINT64_MAX;
+    waits = 0;
+    kind.run(base);
+    assert_int_equal(calls, 8);
+    assert_in_range(late_min_ns, 0, 10 * MS); /* of seven, as the machine has other things to do */
+    assert_in_range(waits, 7, 8 + 5);         /* one for each, with some for the loop itself */
+}
+
+static void stop_watching(void)
+{
+    uint64_t taken;
+    assert_int_equal(read(wake_fd, &taken, sizeof taken), sizeof taken);
+    kind.unwatch(base);
+    kind.stop(base);
+}
+
+static unsigned events_seen;
+
+static void see_event(void)
+{
+    events_seen += calls > 0;
+}
+
+/* Takes longer than until it is to be called again, and sets the loop's timer anew. */
+static bool overworked(void)
+{
+    for (uint64_t end_ns = clock_now() + 2 * MS; clock_now() < end_ns;)
+        ;
+    tw_loop_cancel(loop, &far);
+    assert_int_equal(tw_loop_add_in(loop, &far, UINT64_C(5000000000)), 0);
+    if (++calls < 20)
+        return true;
+    kind.unwatch(base);
+    tw_loop_cancel(loop, &far);
+    return false;
+}
+
+void test_a_timer_of_the_loops_own_that_takes_too_long_lets_events_in(void **state)
+{
+    (void)state;
+    const uint64_t one = 1;
+    if (kind.often == NULL)
+        return;
+    memset(&far, 0, sizeof far);
+    calls = events_seen = 0;
+    attach(never, 0);
+    assert_int_equal(write(wake_fd, &one, sizeof one), sizeof one);
+    kind.watch(base, wake_fd, see_event);
+    kind.often(base, overworked);
+    kind.run(base);
+    assert_int_equal(calls, 20);
+    assert_true(events_seen >= 10); /* between two calls, which are always due */
+}
+
+static void *raise_later(void *arg)
+{
+    const uint64_t one = 1;
+    const struct timespec delay = {.tv_nsec = 300 * MS};
+    (void)arg;
+    nanosleep(&delay, NULL);
+    return write(wake_fd, &one, sizeof one) == sizeof one ? NULL : &wake_fd;
+}
+
+/* Runs the loop for a third of a second, in which it should sleep. */
+void sleep_in_loop(void)
+{
+    pthread_t thread;
+    void *result;
+    kind.watch(base, wake_fd, stop_watching);
+    assert_int_equal(pthread_create(&thread, NULL, raise_later, NULL), 0);
+    waits = 0;
+    kind.run(base);
+    pthread_join(thread, &result);
+    assert_null(result);
+    assert_in_range(waits, 1, 6);
+}
+
+void test_far_deadlines_let_the_loop_sleep(void **state)
+{
+    (void)state;
+    const uint64_t day_ns = UINT64_C(86400000000000);
+    const uint64_t far_ns[] = {UINT64_MAX,  UINT64_MAX / 2, 365 * 100 * day_ns,
+                               50 * day_ns, 25 * day_ns,    day_ns / 24};
+    static struct tw_timer timers[sizeof far_ns / sizeof far_ns[0]];
+    attach(never, 0);
+    for (size_t i = 0; i < sizeof far_ns / sizeof far_ns[0]; i++) {
+        assert_int_equal(tw_loop_add_in(loop, &timers[i], far_ns[i]), 0);
+        if (i == 2 || i == 5)
+            sleep_in_loop();
+    }
+    assert_int_equal(tw_wheel_count(wheel), sizeof far_ns / sizeof far_ns[0]);
+}

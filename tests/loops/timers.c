@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every loop: 100,000 timers at random, of which some are cancelled, moved and filed again. None is early, none
+ * is missed, and they come in order.
+ */
+#include "body.h"
+#include "tests/support/random.h"
+#include "tests/support/run.h"
+
+struct one {
+    struct tw_timer timer;
+    uint64_t due_ns; /* not before this */
+    uint64_t filed;  /* the number of its filing */
+    enum { WAITS, FIRED, CANCELLED } state;
+    bool moved;
+};
+
+static struct {
+    struct one *ones;
+    unsigned n, waiting, fired, cancelled, again;
+    uint64_t filings, soonest_ns, until_ns, last_tick, last_filed, late_max_ns;
+    bool fresh; /* the last one that fired was not moved */
+    struct rng rng;
+} storm;
+
+static void file_one(struct one *one)
+{
+    uint64_t now_ns = clock_now(), from_ns = now_ns > storm.soonest_ns ? now_ns : storm.soonest_ns;
+    uint64_t ns = from_ns - now_ns + rng_below(&storm.rng, storm.until_ns - from_ns);
+    one->due_ns = now_ns + ns;
+    one->filed = ++storm.filings;
+    one->state = WAITS;
+    one->moved = false;
+    storm.waiting++;
+    if (rng_below(&storm.rng, 2) == 0)
+        assert_int_equal(tw_loop_add_at(loop, &one->timer, one->due_ns), 0);
+    else
+        assert_int_equal(tw_loop_add_in(loop, &one->timer, ns), 0);
+    assert_null(tw__loop_check(loop));
+}
+
+static void cancel_one(struct one *one)
+{
+    assert_true(tw_loop_cancel(loop, &one->timer));
+    assert_null(tw__loop_check(loop));
+    one->state = CANCELLED;
+    storm.waiting--;
+    storm.cancelled++;
+}
+
+static void move_one(struct one *one)
+{
+    uint64_t now_ns = clock_now();
+    one->moved = true;
+    one->due_ns = now_ns + rng_below(&storm.rng, storm.until_ns - now_ns);
+    assert_int_equal(tw_loop_move_at(loop, &one->timer, one->due_ns), 0);
+    assert_null(tw__loop_check(loop));
+}
+
+/* Does something to one of them, as long as there is time. */
+static void meddle(void)
+{
+    struct one *one = &storm.ones[rng_below(&storm.rng, storm.n)];
+    if (clock_now() + MS >= storm.until_ns)
+        return;
+    unsigned what = (unsigned)rng_below(&storm.rng, 10);
+    if (one->state == WAITS && what == 0)
+        cancel_one(one);
+    else if (one->state == WAITS && what <= 3)
+        move_one(one);
+    else if (one->state != WAITS && what == 4) {
+        storm.again++;
+        file_one(one);
+    }
+}
+
+/* Ticks never go back; of those that were not moved, equal ticks come in the order of filing. */
+static void check_order(const struct one *one)
+{
+    uint64_t tick = tw_timer_deadline(&one->timer);
+    assert_true(tick >= storm.last_tick);
+    if (tick > storm.last_tick)
+        storm.last_filed = 0;
+    storm.last_tick = tick;
+    if (one->moved)
+        return;
+    assert_true(one->filed > storm.last_filed);
+    storm.last_filed = one->filed;
+}
+
+static void on_one(void *arg, struct tw_timer *timer)
+{
+    struct one *one = TW_CONTAINER(timer, struct one, timer);
+    uint64_t now_ns = clock_now();
+    assert_ptr_equal(arg, NULL);
+    assert_int_equal(one->state, WAITS);
+    assert_null(tw__loop_check(loop));
+    assert_true(now_ns >= one->due_ns);
+    check_order(one);
+    storm.late_max_ns = now_ns - one->due_ns > storm.late_max_ns ? now_ns - one->due_ns : storm.late_max_ns;
+    one->state = FIRED;
+    storm.fired++;
+    storm.waiting--;
+    meddle();
+    if (storm.waiting == 0)
+        done();
+}
+
+void test_timers_are_not_early_not_missed_and_in_order(void **state)
+{
+    (void)state;
+    memset(&storm, 0, sizeof storm);
+    storm.n = run_scaled(100000);
+    rng_init(&storm.rng, run_seed());
+    storm.ones = __real_calloc(storm.n, sizeof *storm.ones);
+    attach(on_one, 0);
+    storm.soonest_ns = clock_now() + 200 * MS; /* while they are filed, none comes due */
+    storm.until_ns = storm.soonest_ns + UINT64_C(2000000000);
+    for (unsigned i = 0; i < storm.n; i++)
+        file_one(&storm.ones[i]);
+    kind.run(base);
+    assert_int_equal(storm.waiting, 0);
+    assert_int_equal(tw_wheel_count(wheel), 0);
+    assert_int_equal(storm.fired + storm.cancelled, storm.n + storm.again);
+    for (unsigned i = 0; i < storm.n; i++)
+        assert_int_not_equal(storm.ones[i].state, WAITS);
+    print_message("%s: %u fired, %u cancelled; the latest came %.3f ms late\n", kind.name, storm.fired,
+                  storm.cancelled, (double)storm.late_max_ns / 1e6);
+    assert_true(waits > 0);
+    free(storm.ones);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every loop: a turn calls at most so many, other events come in between, and the rest follows at once.
+ */
+#include "body.h"
+
+#include <unistd.h>
+
+struct tw_timer crowd[CROWD];
+unsigned calls, since, since_max;
+static unsigned served;
+static bool watched;
+
+/* The descriptor stays readable: every turn of the loop comes here. */
+static void on_served(void)
+{
+    served++;
+    since = 0;
+}
+
+static void on_crowd(void *arg, struct tw_timer *timer)
+{
+    (void)arg;
+    assert_ptr_equal(timer, &crowd[calls]);
+    calls++;
+    since++;
+    since_max = since > since_max ? since : since_max;
+    if (calls == CROWD) {
+        if (watched)
+            kind.unwatch(base);
+        done();
+    }
+}
+
+void watch_always(void)
+{
+    const uint64_t one = 1;
+    assert_int_equal(write(wake_fd, &one, sizeof one), sizeof one);
+    calls = since = since_max = served = 0;
+    watched = true;
+    kind.watch(base, wake_fd, on_served);
+}
+
+static void file_crowd(void)
+{
+    memset(crowd, 0, sizeof crowd);
+    uint64_t due_ns = tw_loop_now(loop) + 20 * MS;
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(tw_loop_add_at(loop, &crowd[i], due_ns), 0);
+}
+
+void test_a_turn_is_bounded_and_other_events_come_in_between(void **state)
+{
+    (void)state;
+    attach(on_crowd, BUDGET);
+    watch_always();
+    file_crowd();
+    kind.run(base);
+    assert_int_equal(calls, CROWD);
+    assert_in_range(since_max, 1, 2 * BUDGET); /* twice: when a loop changes whom it calls first */
+    assert_true(served >= CROWD / BUDGET / 2);
+}
+
+/* The loop does not sleep between two turns either: each wait returns at once, and there is one for each
+ * turn. */
+void test_the_rest_follows_at_once_when_nothing_else_happens(void **state)
+{
+    (void)state;
+    attach(on_crowd, BUDGET);
+    calls = 0;
+    watched = false;
+    file_crowd();
+    waits = sets = 0;
+    kind.run(base);
+    assert_int_equal(calls, CROWD);
+    assert_in_range(waits, CROWD / BUDGET - 1, 2 * CROWD / BUDGET + 8);
+    assert_in_range(sets, 0, 4); /* not one for each turn */
+}
