@@ -5,7 +5,7 @@
 #ifndef COMMAND_REPORT_H
 #define COMMAND_REPORT_H
 
-#include "histogram.h"
+#include "bins.h"
 #include "lateness.h"
 #include "model.h"
 #include "shape.h"

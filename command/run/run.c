@@ -5,7 +5,7 @@
  */
 #include "calendar.h"
 #include "command.h"
-#include "histogram.h"
+#include "bins.h"
 #include "job.h"
 #include "lines.h"
 #include "rest.h"

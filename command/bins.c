@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "histogram.h"
+#include "bins.h"
 
 #include "figures.h"
 
