@@ -7,18 +7,18 @@
 
 enum { BAR = 28 };
 
-void histogram_add(struct histogram *histogram, uint64_t value)
+void bins_add(struct bins *bins, uint64_t value)
 {
-    histogram->step[63 - __builtin_clzll(value)]++;
-    histogram->total++;
+    bins->count[63 - __builtin_clzll(value)]++;
+    bins->total++;
 }
 
-static uint64_t most_in_a_step(const struct histogram *h)
+static uint64_t most_in_a_bin(const struct bins *bins)
 {
     uint64_t most = 0;
-    for (int k = 0; k < HISTOGRAM_STEPS; k++)
-        if (h->step[k] > most)
-            most = h->step[k];
+    for (int k = 0; k < BINS; k++)
+        if (bins->count[k] > most)
+            most = bins->count[k];
     return most;
 }
 
@@ -32,30 +32,30 @@ static void print_bar(uint64_t count, uint64_t most, FILE *out)
     fputc('\n', out);
 }
 
-static void print_step(const struct histogram *h, int k, double unit_ns, FILE *out)
+static void print_bin(const struct bins *bins, int k, double unit_ns, FILE *out)
 {
     uint64_t low = (uint64_t)1 << k, high = low + (low - 1);
     fprintf(out, "  %11s", figure_short(low).text);
     fprintf(out, high > low ? " - %-11s" : "   %11s", high > low ? figure_short(high).text : "");
     if (unit_ns > 0)
         fprintf(out, " %10s", figure_time(low, unit_ns).text);
-    fprintf(out, " %12s %5.1f%% ", figure_count(h->step[k]).text,
-            100.0 * (double)h->step[k] / (double)h->total);
+    fprintf(out, " %12s %5.1f%% ", figure_count(bins->count[k]).text,
+            100.0 * (double)bins->count[k] / (double)bins->total);
 }
 
-void histogram_print(const struct histogram *h, const char *values, const char *of, double unit_ns, FILE *out)
+void bins_print(const struct bins *bins, const char *values, const char *of, double unit_ns, FILE *out)
 {
-    uint64_t most = most_in_a_step(h);
+    uint64_t most = most_in_a_bin(bins);
     int last = -1;
     fprintf(out, "  %15s%10s%s %12s\n", values, "", unit_ns > 0 ? "       from" : "", of);
-    for (int k = 0; k < HISTOGRAM_STEPS; k++) {
-        if (h->step[k] == 0)
+    for (int k = 0; k < BINS; k++) {
+        if (bins->count[k] == 0)
             continue;
         /* A gap is shown as one, however wide it is. */
         if (last >= 0 && k > last + 1)
             fprintf(out, "  %13s\n", "...");
         last = k;
-        print_step(h, k, unit_ns, out);
-        print_bar(h->step[k], most, out);
+        print_bin(bins, k, unit_ns, out);
+        print_bar(bins->count[k], most, out);
     }
 }

@@ -104,8 +104,7 @@ static void survey_applied(void *arg, const struct record *record, bool was_pend
     if (pending > r->findings.pending_peak)
         r->findings.pending_peak = pending;
     if (record->what != RECORD_CANCEL)
-        histogram_add(&r->findings.delays,
-                      record->deadline > record->tick ? record->deadline - record->tick : 1);
+        bins_add(&r->findings.delays, record->deadline > record->tick ? record->deadline - record->tick : 1);
 }
 
 /* The first pass. It fails if the wheel refuses a timer, so the later ones need not look. */

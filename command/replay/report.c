@@ -138,7 +138,7 @@ void findings_print(const struct findings *f, FILE *out)
     print_counts(f, out);
     if (f->delays.total > 0) {
         fprintf(out, "\ndelays         how far ahead each timer was filed or moved\n");
-        histogram_print(&f->delays, "ticks", "timers", f->trace->tick_ns, out);
+        bins_print(&f->delays, "ticks", "timers", f->trace->tick_ns, out);
     }
     if (f->recorded.fired > 0)
         print_recorded(f, out);

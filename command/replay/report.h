@@ -21,7 +21,7 @@ struct findings {
     double ns_per_op;
     bool checked; /* the verdict stands */
     struct verdict verdict;
-    struct histogram delays;
+    struct bins delays;
     struct lateness recorded;
 };
 

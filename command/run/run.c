@@ -40,7 +40,7 @@ static int wake_pipe[2]; /* signals and the last callbacks write a byte */
 static volatile sig_atomic_t signalled;
 static _Atomic bool input_ended;
 static pthread_mutex_t tally_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct histogram late_us;
+static struct bins late_us;
 static uint64_t failed_jobs, good_jobs;
 static struct {
     uint64_t bad_lines, unknown_keys;
@@ -92,7 +92,7 @@ static void tally(uint64_t late_ns)
     uint64_t late = late_ns / 1000;
     stats_note(late_ns);
     pthread_mutex_lock(&tally_lock);
-    histogram_add(&late_us, late > 0 ? late : 1);
+    bins_add(&late_us, late > 0 ? late : 1);
     pthread_mutex_unlock(&tally_lock);
 }
 
@@ -410,7 +410,7 @@ static void print_summary(FILE *out)
         return;
     fprintf(out, "late by %.0f us (median), %.0f us (99 %%), %.0f us (most)\n", (double)stats.late_p50_ns / 1e3,
             (double)stats.late_p99_ns / 1e3, (double)stats.late_max_ns / 1e3);
-    histogram_print(&late_us, "us late", "calls", 0, out);
+    bins_print(&late_us, "us late", "calls", 0, out);
 }
 
 /* Behind a rest on standard error, lines are comments: the whole is an input file. */
