@@ -2,20 +2,24 @@
 # each loop itself.
 include(CheckIncludeFile)
 find_package(PkgConfig QUIET)
+set(pkgconfig PKG_CONFIG_FOUND pkg-config "Debian: pkg-config")
 set_property(GLOBAL PROPERTY tickwheel_built "the wheel")
 find_path(TICKWHEEL_SODIUM_INCLUDE sodium.h)
 set(sodium TICKWHEEL_SODIUM_INCLUDE libsodium "Debian: libsodium-dev")
 tickwheel_needs(SCHED ${sodium})
 
 check_include_file(sys/epoll.h TICKWHEEL_HAS_EPOLL)
-tickwheel_needs(LOOPS TICKWHEEL_HAS_EPOLL sys/epoll.h Linux)
+if(TICKWHEEL_LOOPS STREQUAL "AUTO") # epoll alone will do
+    tickwheel_needs(LOOPS TICKWHEEL_HAS_EPOLL sys/epoll.h Linux)
+else()
+    tickwheel_needs(LOOPS TICKWHEEL_HAS_EPOLL sys/epoll.h Linux ${pkgconfig})
+endif()
 
 # libbsd gives the model's tree and is needed for its header alone.
-if(TICKWHEEL_COMMAND OR TICKWHEEL_TESTS)
+if(TICKWHEEL_COMMAND OR TICKWHEEL_TESTS OR TICKWHEEL_FUZZ)
     find_path(BSD_TREE_INCLUDE bsd/sys/tree.h)
 endif()
 set(bsd BSD_TREE_INCLUDE libbsd "Debian: libbsd-dev")
-set(pkgconfig PKG_CONFIG_FOUND pkg-config "Debian: pkg-config")
 
 if(TICKWHEEL_COMMAND)
     find_package(ZLIB QUIET)

@@ -44,7 +44,7 @@ function(tickwheel_left_out text)
     set_property(GLOBAL APPEND PROPERTY tickwheel_left_out "${text}")
 endfunction()
 
-# Tells what is built and what is left out.
+# Prints the slices that are built, and each one that is left out with the reason.
 function(tickwheel_summary)
     get_property(built GLOBAL PROPERTY tickwheel_built)
     get_property(left_out GLOBAL PROPERTY tickwheel_left_out)
