@@ -3,7 +3,8 @@
 # after having set `command`, the name that they have for people. It gives them
 #   root       the folder; removed in the end with all that is in it and files named $root.*, whatever
 #              happens, unless KEEP=1
-#   say, step  what goes on, and a step of it: its output in a log, the end of which is shown when the step fails
+#   say, step  what goes on, and a step of it: its output in a log, the end of which is shown when the step
+#              fails
 #   inside     runs a command there
 # Needs root, for debootstrap and chroot. Debian comes from the mirror that this machine's apt uses
 # (tools/mirror), or from MIRROR= in the environment.

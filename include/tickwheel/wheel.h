@@ -12,7 +12,7 @@
  *             is filed becomes now + 1: a timer that re-arms itself at once cannot keep a drain alive. Only
  *             tw_wheel_add_now() files a timer that is due at once.
  *   Order     Earlier deadlines first; equal deadlines in the order of filing. A timer that was moved without
- *             being refiled (later, or inside its slot) takes its turn among equals when its old place comes
+ *             being refiled (later, or inside its slot) takes its place among equals when its old place comes
  *             up, or tw_wheel_next_exact() meets it; several of these have no order among themselves.
  *   Between   Between two polls anything is allowed: add, cancel, move any timer (one due in the same batch
  *             too), free a timer that is not pending, poll again, let go of the whole wheel.
@@ -73,7 +73,7 @@ enum { TW_SLOTS_MAX = 1 << 18 }; /* slots on one level */
 /* What happens to a deadline that the top level cannot reach. */
 enum tw_overflow {
     TW_OVERFLOW_REJECT, /* refuse it: TW_ERANGE */
-    TW_OVERFLOW_ROUNDS, /* file it in the slot it will have turns later; the deadline decides, no counter */
+    TW_OVERFLOW_ROUNDS, /* file it in the slot it will have rounds later; the deadline decides, no counter */
     TW_OVERFLOW_GROW /* put another level on top, with memory from the grow hook; TW_ENOMEM when it has none */
 };
 
@@ -85,7 +85,7 @@ struct tw_level {
 
 /* The shape of a wheel. Level l keeps a timer when the timer's slot on level l+1 is the current one or one of
  * the next `a`, with a = slots(l) * span(l) / span(l+1) - 1, rounded down: 0 is the textbook wheel, which
- * refiles a whole slot at each turn; 1 leaves one slot of lookahead, in which the refiling is spread out. */
+ * refiles a whole slot at each round; 1 leaves one slot of lookahead, in which the refiling is spread out. */
 struct tw_geometry {
     uint32_t levels; /* 1 to TW_LEVELS_MAX */
     enum tw_overflow overflow;
@@ -99,7 +99,7 @@ struct tw_geometry tw_geometry_default(void);
 struct tw_geometry tw_geometry_small(void);
 /* One ring of n slots that refuses delays above n ticks. The simple wheel of the textbooks. */
 struct tw_geometry tw_geometry_simple(uint32_t slots);
-/* One ring of n slots; far timers wait several turns. The hashed wheel of Netty. */
+/* One ring of n slots; far timers wait several rounds. The hashed wheel of Netty. */
 struct tw_geometry tw_geometry_hashed(uint32_t slots);
 /* n slots a level, upper levels made when first needed. The overflow wheels of Kafka. */
 struct tw_geometry tw_geometry_growing(uint32_t slots);
@@ -248,7 +248,7 @@ int tw_wheel_add_in(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t del
 void tw_wheel_add_now(struct tw_wheel *wheel, struct tw_timer *timer);
 
 /* Gives a timer a new deadline, whether it is pending or not. Later than before is two stores to its own cache
- * line: it is filed again when its old place comes up. When the old deadline is less than a turn of level 0
+ * line: it is filed again when its old place comes up. When the old deadline is less than a round of level 0
  * after now, or after the latest answer of tw_wheel_next_exact(), the timer is filed again at once, as by
  * cancel and add. Requires: the timer, if pending, is pending in this wheel. Returns: as tw_wheel_add_at(); a
  * refused timer keeps its old deadline. Cost: O(1). In callback: yes. */
@@ -287,7 +287,7 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32
 
 /* The next tick at which the wheel has work: a timer to fire or some to refile. Never later than the earliest
  * deadline; sleep until then, poll, ask again. On wheels that reach the end of time a far timer costs at most
- * one such wake-up for each level; on others one for each turn of the top besides (docs/wheel.md). Returns: a
+ * one such wake-up for each level; on others one for each round of the top besides (docs/wheel.md). Returns: a
  * tick; `now` when something is due already; TW_NEVER when the wheel is empty, or when all its timers are due
  * at TW_NEVER, the end of time. Cost: O(levels). */
 uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);
@@ -334,7 +334,7 @@ int tw_wheel_visit(const struct tw_wheel *wheel, tw_visit_fn *visit, void *arg);
 
 /* Visits every pending timer with deadline <= tick, and no other, in no particular order. Returns: 0, or what
  * `visit` returned. Cost: O(levels + occupied slots that start at or before `tick` + the timers in these,
- * pushed back or waiting for a later turn among them), however many there are beyond. */
+ * pushed back or waiting for a later round among them), however many there are beyond. */
 int tw_wheel_visit_until(const struct tw_wheel *wheel, uint64_t tick, tw_visit_fn *visit, void *arg);
 
 /* As tw_wheel_visit_until(), looking at no more than *budget timers, those that turn out to be due later among

@@ -143,7 +143,7 @@ int tw_loop_epoll_wait_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel 
 }
 
 /* Fires what is due. Returns whether anything may have been; *gone tells whether the loop is. */
-static bool fire(struct tw_loop *loop, struct waiter *waiter, bool *gone)
+static bool ring(struct tw_loop *loop, struct waiter *waiter, bool *gone)
 {
     bool *outer = waiter->gone;
     *gone = false;
@@ -176,11 +176,11 @@ int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int roo
     bool gone;
     TW_ASSERT(waiter->driver == &waiter_driver);
     int epoll_fd = waiter->epoll_fd;
-    if (fire(loop, waiter, &gone))
+    if (ring(loop, waiter, &gone))
         return epoll_wait(epoll_fd, events, room, 0);
     int n = epoll_wait(epoll_fd, events, room, timeout_of(loop, waiter, timeout_ms));
     if (n == 0)
-        fire(loop, waiter, &gone);
+        ring(loop, waiter, &gone);
     return n;
 }
 

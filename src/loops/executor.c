@@ -23,7 +23,7 @@
 
 #pragma weak tw_sched_run_some
 
-enum { BUDGET = 256 };
+enum { CALLBACKS_BUDGET = 256 };
 
 struct tw_executor {
     uint32_t budget;
@@ -71,7 +71,7 @@ int tw_executor_new(struct tw_executor **made, uint32_t budget, struct tw_sched_
     struct tw_executor *executor = calloc(1, sizeof *executor);
     if (executor == NULL)
         return TW_ENOMEM;
-    executor->budget = budget != 0 ? budget : BUDGET;
+    executor->budget = budget != 0 ? budget : CALLBACKS_BUDGET;
     executor->thread = pthread_self();
     executor->driver = *driver;
     executor->driver_arg = arg;

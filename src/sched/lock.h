@@ -10,8 +10,7 @@
 static inline void tw__sched_lock(struct tw__sched_shard *shard)
 {
     int error = pthread_mutex_lock(&shard->lock);
-    TW_ASSERT(error ==
-              0); /* else this thread has it already: it calls the scheduler from its memory function */
+    TW_ASSERT(error == 0); /* not EDEADLK: a memory function that calls the scheduler has the lock already */
     (void)error;
 }
 

@@ -161,8 +161,8 @@ static uint64_t run_sent(struct tw__sched_shard *shard, uint64_t limit, bool *ag
     return taken;
 }
 
-/* The shards take turns, also as to who is first, so that one with much to do does not keep the others
- * waiting. */
+/* The shards are served one after the other, each time from another one on, so that one with much to do does
+ * not keep the others waiting. */
 uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit)
 {
     TW_ASSERT(tw__sched_usable(sched));
@@ -183,7 +183,7 @@ uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit)
 
 /* ---- workers -------------------------------------------------------------------------------------------- */
 
-/* Runs ready tasks of a shard, some before the next one has its turn. True when there were any. */
+/* Runs ready tasks of a shard, some before the next shard's. True when there were any. */
 static bool work_through(struct tw__sched_shard *shard)
 {
     unsigned limit = QUANTUM;

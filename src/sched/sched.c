@@ -222,6 +222,9 @@ void tw_sched_free(struct tw_sched *sched)
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(!tw__sched_inside(sched));
     TW_ASSERT(atomic_load(&sched->guests) == 0);
+    bool advancing = atomic_load(&sched->advancing);
+    TW_ASSERT(!advancing);
+    (void)advancing;
     tw_sched_stop(sched, 0, NULL, NULL);
     tw__sched_threads_end(sched);
     end(sched, sched->options.shards);

@@ -89,11 +89,11 @@ void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(stats != NULL);
-    uint64_t late[TW__HISTOGRAM_BUCKETS];
+    uint64_t buckets[TW__HISTOGRAM_BUCKETS];
     *stats = counts(sched);
-    histogram(sched, late);
-    stats->late_p50_ns = tw__histogram_percentile(late, 0.5, stats->late_max_ns);
-    stats->late_p99_ns = tw__histogram_percentile(late, 0.99, stats->late_max_ns);
+    histogram(sched, buckets);
+    stats->late_p50_ns = tw__histogram_percentile(buckets, 0.5, stats->late_max_ns);
+    stats->late_p99_ns = tw__histogram_percentile(buckets, 0.99, stats->late_max_ns);
     stats->memory = atomic_load(&sched->memory);
 }
 
@@ -101,9 +101,9 @@ uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(share >= 0 && share <= 1);
-    uint64_t late[TW__HISTOGRAM_BUCKETS];
-    histogram(sched, late);
-    return tw__histogram_percentile(late, share, UINT64_MAX);
+    uint64_t buckets[TW__HISTOGRAM_BUCKETS];
+    histogram(sched, buckets);
+    return tw__histogram_percentile(buckets, share, UINT64_MAX);
 }
 
 uint64_t tw_sched_pending(const struct tw_sched *sched)
@@ -147,11 +147,11 @@ static void put_lateness(const struct output *out, const struct tw_sched *sched,
     static const double shares[] = {0.5, 0.9, 0.99, 0.999};
     put_text(out, "# HELP tickwheel_lateness_seconds From the due time to the start of the callback.\n"
                   "# TYPE tickwheel_lateness_seconds summary\n");
-    uint64_t late[TW__HISTOGRAM_BUCKETS];
-    histogram(sched, late);
+    uint64_t buckets[TW__HISTOGRAM_BUCKETS];
+    histogram(sched, buckets);
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
         put_text(out, "tickwheel_lateness_seconds{quantile=\"%g\"} %.9f\n", shares[i],
-                 (double)tw__histogram_percentile(late, shares[i], UINT64_MAX) / 1e9);
+                 (double)tw__histogram_percentile(buckets, shares[i], UINT64_MAX) / 1e9);
     put_text(out, "tickwheel_lateness_seconds_count %" PRIu64 "\n", fired);
 }
 

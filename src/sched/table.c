@@ -158,7 +158,7 @@ static bool double_directory(struct tw__sched_shard *shard)
     return true;
 }
 
-/* Moves what has the next bit set. What shifts back into a cell that was just left is looked at in its turn. */
+/* Moves what has the next bit set. What shifts back into a cell that was just left is looked at later. */
 static void divide_segment(struct tw__sched_segment *from, struct tw__sched_segment *to)
 {
     uint32_t bit = UINT32_C(1) << (32 - to->depth);

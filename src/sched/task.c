@@ -23,7 +23,7 @@
 /* ---- adding --------------------------------------------------------------------------------------------- */
 
 /* The shard that this thread adds to. */
-static struct tw__sched_shard *home_of(struct tw_sched *sched)
+static struct tw__sched_shard *shard_of_thread(struct tw_sched *sched)
 {
     static _Atomic uint32_t threads;
     static _Thread_local uint32_t thread; /* from 1 */
@@ -100,7 +100,7 @@ static int add_task(struct tw_sched *sched, const struct addition *addition)
     int error = tw__sched_ready(sched);
     if (error != 0)
         return error;
-    struct tw__sched_shard *home = home_of(sched);
+    struct tw__sched_shard *home = shard_of_thread(sched);
     error = add_to(home, addition);
     for (uint32_t i = 0; error == TW_ENOMEM && i < sched->options.shards; i++)
         if (&sched->shard[i] != home)

@@ -36,7 +36,7 @@
  * back; its old place would have come up later, and cost the same. And timers around the answer (`near`) are
  * not pushed back but filed again at once.
  *
- * A wheel whose top does not reach the end of time keeps timers of later turns in a slot. Their bounds lie far
+ * A wheel whose top does not reach the end of time keeps timers of later rounds in a slot. Their bounds lie far
  * behind the slot's first tick, so that a look through the bounds ends late: O(slots).
  *
  * Bounds are kept from the first call on. To keep filing as fast as it is for programs that never ask, the

@@ -296,8 +296,8 @@ void tw__wheel_relate(struct tw_wheel *w)
 
 /* ---- init ---------------------------------------------------------------------------------------------- */
 
-/* The ticks of one turn of the top; UINT64_MAX when it reaches the end of time. */
-static uint64_t top_turn(const struct tw_geometry *g)
+/* The ticks of one round of the top; UINT64_MAX when it reaches the end of time. */
+static uint64_t top_round(const struct tw_geometry *g)
 {
     const struct tw_level *top = &g->level[g->levels - 1];
     return tw__mul_saturating(top->span, top->slots);
@@ -319,9 +319,9 @@ int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const stru
     w->event_known = true;
     w->levels = (uint8_t)g->levels;
     w->overflow = (uint8_t)g->overflow;
-    w->range = g->overflow == TW_OVERFLOW_REJECT ? top_turn(g) : UINT64_MAX;
-    w->turn = g->overflow == TW_OVERFLOW_GROW || top_turn(g) == UINT64_MAX ? 0 : top_turn(g);
-    w->door = w->overflow == TW_OVERFLOW_GROW || w->turn != 0;
+    w->range = g->overflow == TW_OVERFLOW_REJECT ? top_round(g) : UINT64_MAX;
+    w->round = g->overflow == TW_OVERFLOW_GROW || top_round(g) == UINT64_MAX ? 0 : top_round(g);
+    w->door = w->overflow == TW_OVERFLOW_GROW || w->round != 0;
     tw__wheel_set_now(w, now);
     tw__wheel_list_init(&w->due, TW__WHEEL_ID_DUE);
     tw__wheel_list_init(&w->soon, TW__WHEEL_ID_DUE);

@@ -45,8 +45,8 @@ static bool starts_in_time(const struct tour *tour, const struct tw__wheel_ring 
 }
 
 /* Goes through the occupied slots of a ring in the order of time. A slot holds no deadline before its first
- * tick: a timer may be pushed back beyond its slot, or wait there for a later turn, but never the other way. It
- * is the places in the ring that are counted: after the last slot of all time there is no next number. */
+ * tick: a timer may be pushed back beyond its slot, or wait there for a later round, but never the other way.
+ * It is the places in the ring that are counted: after the last slot of all time there is no next number. */
 static int tour_ring(struct tour *tour, uint32_t level)
 {
     const struct tw__wheel_ring *ring = &tour->wheel->ring[level];

@@ -118,8 +118,8 @@ struct tw_wheel {
     uint64_t boundary; /* the next tick at which a window moves */
     uint64_t refiled;
     uint64_t near;       /* a timer that is due before this is not pushed back but filed again (exact.c) */
-    uint64_t turn;       /* ticks of a whole turn of a top that does not reach the end of time, else 0 */
-    uint64_t turn_end;   /* when the turn that is being watched ends */
+    uint64_t round;      /* ticks of a whole round of a top that does not reach the end of time, else 0 */
+    uint64_t round_end;  /* when the round that is being watched ends */
     uint64_t turn_first; /* the earliest deadline filed or put back in it */
     uint64_t range;      /* REJECT: the longest delay accepted */
     struct tw__wheel_list due;
@@ -130,7 +130,7 @@ struct tw_wheel {
     uint8_t phase;
     bool event_known;
     bool nested;   /* every window ends before the one above: enter() needs one term */
-    bool door;     /* every deadline is looked at: the wheel may refuse, or watches its turns */
+    bool door;     /* every deadline is looked at: the wheel may refuse, or watches its rounds */
     bool asked;    /* tw_wheel_next_exact() has been called: bounds are kept */
     bool in_drain; /* the latest poll did not say that nothing more is due */
     tw_grow_fn *grow;

@@ -6,7 +6,7 @@
  * slots, a slot a list of timers. Level 0 has a slot for each tick, an upper level has wider slots. A timer
  * waits far out and moves inwards as its time comes near:
  *
- *     level 2   |        k        |       k+1       |      k+2 ...    one slot = one half turn of level 1
+ *     level 2   |        k        |       k+1       |      k+2 ...    one slot = one half round of level 1
  *     level 1   | | | | | | | | |#| | | | | | | | | |                 '#' is being refiled into level 0
  *     level 0   ................>................                     '>' the tick the wheel stands on: cur
  *                                          ^ end of level 0's window
@@ -34,8 +34,8 @@
  * place comes up. An idle timeout that is pushed back a thousand times is filed once. Only on level 0, where
  * its tick is near and there is no time left to spread the work over, it is filed again at once.
  *
- * One-level wheels have no level to wait on, so a slot holds timers of several turns; when its tick comes it is
- * sorted into due and not yet, the same way: from the tail, to the front. The top of any wheel that does not
+ * One-level wheels have no level to wait on, so a slot holds timers of several rounds; when its tick comes it
+ * is sorted into due and not yet, the same way: from the tail, to the front. The top of any wheel that does not
  * reach the end of time works alike, and REJECT is a check at the door: it compares with `now`, while the wheel
  * may still stand some ticks back in the middle of a jump.
  *
@@ -137,19 +137,19 @@ static void list_splice(struct tw__wheel_list *from, struct tw__wheel_list *to)
     tw__list_move_all(&from->link, &to->link);
 }
 
-/* ---- turns --------------------------------------------------------------------------------------------- */
+/* ---- rounds --------------------------------------------------------------------------------------------- */
 
-/* On a top that does not reach the end of time a far timer is met, and put back, once a turn. A jump over many
- * turns must not pay for each of them. So the earliest deadline met in a turn is noted, and the place of each
- * timer that is pushed back: when a whole turn has passed in which nothing fired, nothing can be due before
+/* On a top that does not reach the end of time a far timer is met, and put back, once a round. A jump over many
+ * rounds must not pay for each of them. So the earliest deadline met in a round is noted, and the place of each
+ * timer that is pushed back: when a whole round has passed in which nothing fired, nothing can be due before
  * that. */
-static void restart_turn(struct tw_wheel *w)
+static void restart_round(struct tw_wheel *w)
 {
-    w->turn_end = tw__add_saturating(w->cur, w->turn);
+    w->round_end = tw__add_saturating(w->cur, w->round);
     w->turn_first = TW_NEVER;
 }
 
-/* Remembers the earliest deadline of the turn. */
+/* Remembers the earliest deadline of the round. */
 static void note_deadline(struct tw_wheel *w, uint64_t deadline)
 {
     if (deadline < w->turn_first)
@@ -454,14 +454,14 @@ static inline uint64_t known_event(struct tw_wheel *w)
     return w->event;
 }
 
-/* The tick to go to when a whole turn has brought nothing: where the slot of the earliest deadline starts. */
-static uint64_t skip_turns(struct tw_wheel *w, uint64_t event)
+/* The tick to go to when a whole round has brought nothing: where the slot of the earliest deadline starts. */
+static uint64_t skip_rounds(struct tw_wheel *w, uint64_t event)
 {
     uint32_t level = w->levels - 1;
     const struct tw__wheel_ring *top = &w->ring[level];
     if (w->turn_first <= w->cur)
-        restart_turn(w); /* that one was cancelled */
-    if (w->cur < w->turn_end || w->active != 0 || w->occupied != (uint64_t)1 << level)
+        restart_round(w); /* that one was cancelled */
+    if (w->cur < w->round_end || w->active != 0 || w->occupied != (uint64_t)1 << level)
         return event;
     uint64_t start = w->turn_first / top->span * top->span;
     uint64_t first = level == 0 ? start : tw__wheel_enter(w, level - 1, start);
@@ -472,7 +472,7 @@ static uint64_t skip_turns(struct tw_wheel *w, uint64_t event)
 static uint64_t next_stop(struct tw_wheel *w)
 {
     uint64_t event = known_event(w);
-    return w->turn == 0 ? event : skip_turns(w, event);
+    return w->round == 0 ? event : skip_rounds(w, event);
 }
 
 uint64_t tw_wheel_next_bound(const struct tw_wheel *w)
@@ -626,7 +626,7 @@ static bool start_due_slots(struct tw_wheel *w, uint64_t *budget)
 
 /* ---- firing ---------------------------------------------------------------------------------------------- */
 
-/* Opens the slot of tick `cur`. On one-level wheels it may hold timers of later turns. */
+/* Opens the slot of tick `cur`. On one-level wheels it may hold timers of later rounds. */
 static void open_tick(struct tw_wheel *w)
 {
     struct tw__wheel_ring *ring = &w->ring[0];
@@ -709,8 +709,8 @@ static struct tw_timer *take_due(struct tw_wheel *w, uint64_t *budget)
             unlink_pending(w, timer);
             --*budget;
             w->count--;
-            if (w->turn != 0)
-                restart_turn(w);
+            if (w->round != 0)
+                restart_round(w);
             return timer;
         }
         tw__wheel_refile(w, timer);

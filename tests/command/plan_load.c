@@ -131,7 +131,8 @@ static uint64_t fire(struct load *load, struct tw_wheel *wheel, uint64_t now)
     load->wakes++;
     for (struct tw_timer *timer; (timer = tw_wheel_poll(wheel, now)) != NULL; fired++) {
         if (tw_timer_deadline(timer) != now) {
-            fprintf(stderr, "plan_load: fired at %" PRIu64 ", due at %" PRIu64 "\n", now, tw_timer_deadline(timer));
+            fprintf(stderr, "plan_load: fired at %" PRIu64 ", due at %" PRIu64 "\n", now,
+                    tw_timer_deadline(timer));
             exit(1);
         }
         if (load->mode[0] != 't')

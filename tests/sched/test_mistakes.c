@@ -277,10 +277,18 @@ static void advance_in_execute(void *arg, struct tw_sched *sched, uint64_t id)
     tw_sched_advance(sched, 5 * ms);
 }
 
+static void free_in_execute(void *arg, struct tw_sched *sched, uint64_t id)
+{
+    (void)arg, (void)id;
+    tw_sched_free(sched);
+}
+
 static void one_thread_at_a_time_advances(void **state)
 {
     (void)state;
     struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL, .execute = advance_in_execute};
+    assert_dies(run_one(sched_of(options), nop), "!advancing");
+    options.execute = free_in_execute;
     assert_dies(run_one(sched_of(options), nop), "!advancing");
 }
 
