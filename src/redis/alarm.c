@@ -126,7 +126,7 @@ void tw__redis_alarm_start(RedisModuleCtx *ctx, tw__redis_alarm_fn *ring)
     timer.ctx = RedisModule_GetDetachedThreadSafeContext(ctx);
     timer.ring = ring;
     timer.paused = (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_LOADING) != 0;
+    /* The event loop takes no end of -1; then tw__redis_alarm_soon() sets the timer instead. */
     if (pipe2(timer.pipe, O_CLOEXEC) == 0 && write(timer.pipe[1], "", 1) != 1)
-        timer.pipe[0] =
-            -1; /* the event loop takes no such end: tw__redis_alarm_soon() sets the timer instead */
+        timer.pipe[0] = -1;
 }

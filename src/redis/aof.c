@@ -79,7 +79,7 @@ static bool skip_bytes(struct aof_reader *from, uint64_t size)
     return size == 0;
 }
 
-static bool read_argument(struct aof_reader *from, struct name *name)
+static bool read_bulk(struct aof_reader *from, struct name *name)
 {
     uint64_t kept = 0;
     if (!read_header(from, '$', &name->size))
@@ -93,10 +93,10 @@ static bool read_command(struct aof_reader *from, struct name *name)
 {
     uint64_t count;
     struct name other;
-    if (!read_header(from, '*', &count) || count == 0 || !read_argument(from, name))
+    if (!read_header(from, '*', &count) || count == 0 || !read_bulk(from, name))
         return false;
     while (--count > 0)
-        if (!read_argument(from, &other))
+        if (!read_bulk(from, &other))
             return false;
     return true;
 }
@@ -114,10 +114,10 @@ static bool is(const struct name *name, const char *word)
     return name->size == strlen(word) && strncasecmp(name->first, word, strlen(word)) == 0;
 }
 
-enum tw__redis_aof_end tw__redis_aof_end(FILE *file, uint64_t *at)
+enum tw__redis_aof_ends tw__redis_aof_end(FILE *file, uint64_t *at)
 {
     struct aof_reader from = {.file = file, .at = from.some, .end = from.some};
-    enum tw__redis_aof_end end = TW__REDIS_AOF_WHOLE;
+    enum tw__redis_aof_ends end = TW__REDIS_AOF_WHOLE;
     while (more(&from)) {
         struct name name = {0};
         uint64_t begin = where(&from);

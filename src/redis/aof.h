@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 /* How a file of commands ends. */
-enum tw__redis_aof_end {
+enum tw__redis_aof_ends {
     TW__REDIS_AOF_WHOLE,  /* each MULTI has its EXEC */
     TW__REDIS_AOF_OPEN,   /* a MULTI has none */
     TW__REDIS_AOF_FOREIGN /* it is no file of whole commands, or cannot be read */
@@ -20,7 +20,7 @@ enum tw__redis_aof_end {
 /* Reads a file of commands from where it stands to its end; with TW__REDIS_AOF_OPEN, `at` is how far from there
  * the first MULTI without an EXEC after it begins. Cost: all of the file is read, about 1 GB a second if it is
  * in memory. */
-enum tw__redis_aof_end tw__redis_aof_end(FILE *file, uint64_t *at);
+enum tw__redis_aof_ends tw__redis_aof_end(FILE *file, uint64_t *at);
 
 /* Reads the manifest: the name of the file that is loaded last, which is that to which commands are appended,
  * if there is one of that sort. False: it names no file, or one whose name has no room. */

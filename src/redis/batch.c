@@ -12,9 +12,10 @@
  * Replicas do not remove an emptied schedule by themselves: what a handler does with it meanwhile is logged
  * between TW.FIRED and DEL, as it happened here.
  *
- * Invariants, of an open batch
- * B1 A schedule with `in_batch` is attached, and in the list of touched ones; others have nothing to replicate.
- * B2 A leaving task is filed nowhere, is in the table of its schedule, and that has `left`.
+ * Invariants of an open batch
+ *   B1  A schedule with `in_batch` is attached, and in the list of touched schedules; all others have nothing
+ *       to replicate.
+ *   B2  A leaving task is filed nowhere and is in the table of its schedule, which has `left`.
  */
 #include "batch.h"
 
@@ -31,16 +32,20 @@
 /* Names the invariant that is broken, or NULL. */
 static const char *broken(const struct tw__redis_batch *batch)
 {
+    uint64_t touched = 0;
     for (const struct tw__redis_schedule *schedule = batch->touched; schedule != NULL;
-         schedule = schedule->touched)
+         schedule = schedule->touched, touched++)
         if (!schedule->in_batch || !schedule->attached)
             return "B1: a touched schedule has no part in the batch, or is detached";
     struct tw__link *attached = &tw__redis_shared.schedules->attached;
     for (struct tw__link *link = attached->next; link != attached; link = link->next) {
         const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
+        touched -= schedule->in_batch;
         if (!schedule->in_batch && (schedule->left || schedule->once.count > 0 || schedule->next.count > 0))
             return "B1: a schedule without part in the batch has something to replicate";
     }
+    if (touched != 0)
+        return "B1: a schedule with part in the batch is not in the list of touched ones";
     for (uint32_t i = 0; i < batch->leaving_count; i++) {
         const struct tw__redis_leaving *leaving = &batch->leaving[i];
         if (tw__redis_task_filed(leaving->task) || !leaving->schedule->left ||
@@ -51,7 +56,7 @@ static const char *broken(const struct tw__redis_batch *batch)
     return NULL;
 }
 
-static void check(const struct tw__redis_batch *batch)
+static void expect_sound(const struct tw__redis_batch *batch)
 {
     const char *fault = broken(batch);
     if (fault != NULL)
@@ -59,7 +64,7 @@ static void check(const struct tw__redis_batch *batch)
     TW_ASSERT(fault == NULL);
 }
 #else
-#define check(batch) ((void)(batch))
+#define expect_sound(batch) ((void)(batch))
 #endif
 
 /* ---- what is replicated ---------------------------------------------------------------------------------- */
@@ -114,7 +119,7 @@ void tw__redis_batch_leave(struct tw__redis_batch *batch, struct tw__redis_sched
     tw__redis_batch_touch(batch, schedule);
     schedule->left = true;
     tw__redis_vector_add(&schedule->once, tw__redis_string_new(id), &tw__redis_shared.schedules->memory);
-    check(batch);
+    expect_sound(batch);
 }
 
 void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule,
@@ -137,7 +142,7 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_sched
     tw__redis_task_set_times(task, times);
     tw__redis_task_set_tries(task, 0);
     tw__redis_place_file(tw__redis_shared.schedules, task, due, now_ms);
-    check(batch);
+    expect_sound(batch);
 }
 
 /* ---- from beginning to end ------------------------------------------------------------------------------- */
@@ -158,7 +163,7 @@ static void log_left(struct tw__redis_batch *batch)
     for (struct tw__redis_schedule *schedule = batch->touched; schedule != NULL; schedule = schedule->touched)
         replicate_left(batch->ctx, schedule);
     RedisModule_SelectDb(batch->ctx, db);
-    check(batch);
+    expect_sound(batch);
 }
 
 struct tw__redis_told *tw__redis_batch_release(struct tw__redis_batch *batch)
@@ -199,6 +204,7 @@ void tw__redis_batch_forget(struct tw__redis_schedule *schedule)
     if (!schedule->in_batch)
         return;
     TW_ASSERT(tw__redis_shared.batch != NULL);
+    TW_ASSERT(tw__redis_shared.batch->leaving_count == 0); /* keys.c has settled it */
     struct tw__redis_schedule **link = &tw__redis_shared.batch->touched;
     while (*link != schedule)
         link = &(*link)->touched;

@@ -113,8 +113,8 @@ static enum drain_step drain_task(struct drain *drain, struct tw__redis_delivery
     return next ? NEXT : STOP;
 }
 
-/* Delivers these tasks in turn. One that is too big stays until it is due, and nothing waits behind it, as it
- * will never be delivered. */
+/* Delivers these tasks, one after the other. One that is too big stays until it is due, and nothing waits
+ * behind it, as it will never be delivered. */
 static enum drain_step drain_tasks(struct drain *drain, struct tw__redis_task **task, uint64_t count,
                                    uint64_t now_ms)
 {

@@ -52,13 +52,13 @@ uint64_t tw__redis_lateness_us_max(void)
 static struct tw__redis_lateness sum_of(const struct tw__recent *recent, uint64_t step)
 {
     uint64_t sum[TW__HISTOGRAM_BUCKETS];
-    struct tw__redis_lateness late;
-    late.fired = tw__recent_sum(recent, step, sum, &late.max_us);
-    late.p50_us = tw__histogram_percentile(sum, 0.5, late.max_us);
-    late.p90_us = tw__histogram_percentile(sum, 0.9, late.max_us);
-    late.p99_us = tw__histogram_percentile(sum, 0.99, late.max_us);
-    late.p999_us = tw__histogram_percentile(sum, 0.999, late.max_us);
-    return late;
+    struct tw__redis_lateness lateness;
+    lateness.fired = tw__recent_sum(recent, step, sum, &lateness.max_us);
+    lateness.p50_us = tw__histogram_percentile(sum, 0.5, lateness.max_us);
+    lateness.p90_us = tw__histogram_percentile(sum, 0.9, lateness.max_us);
+    lateness.p99_us = tw__histogram_percentile(sum, 0.99, lateness.max_us);
+    lateness.p999_us = tw__histogram_percentile(sum, 0.999, lateness.max_us);
+    return lateness;
 }
 
 struct tw__redis_lateness tw__redis_lateness_recent(void)

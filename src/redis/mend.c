@@ -113,7 +113,7 @@ static void mend(RedisModuleCtx *ctx, FILE *file)
 {
     char rest[sizeof path + 40];
     uint64_t at = 0;
-    enum tw__redis_aof_end end = file == NULL ? TW__REDIS_AOF_FOREIGN : tw__redis_aof_end(file, &at);
+    enum tw__redis_aof_ends end = file == NULL ? TW__REDIS_AOF_FOREIGN : tw__redis_aof_end(file, &at);
     bool failed = file == NULL || ferror(file) || end == TW__REDIS_AOF_OPEN;
     snprintf(rest, sizeof rest, "%s.cut-%" PRIu64, path, tw__redis_now_ms());
     if (end == TW__REDIS_AOF_OPEN && cut(file, at, rest))

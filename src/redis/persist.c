@@ -212,7 +212,10 @@ static int defrag(RedisModuleDefragCtx *context, RedisModuleString *name, void *
     RedisModule_DefragCursorGet(context, &cursor);
     defrag_context = context;
     uint64_t segment = cursor;
-    while (defrag_segment(*value, &segment))
+    struct tw__redis_schedule *schedule = tw__redis_keys_value(*value);
+    if (tw__redis_shared.batch != NULL)
+        return 0; /* the open batch and the delivery under way keep addresses of tasks */
+    while (defrag_segment(schedule, &segment))
         if (RedisModule_DefragShouldStop(context) &&
             RedisModule_DefragCursorSet(context, segment) == REDISMODULE_OK)
             return 1;

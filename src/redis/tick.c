@@ -101,7 +101,7 @@ static void give_another_try(uint64_t monotonic_ms)
 {
     struct tw_timer *retry;
     while ((retry = tw_wheel_poll(tw__redis_shared.schedules->retries, monotonic_ms)) != NULL)
-        tw__redis_place_give_turn(TW_CONTAINER(retry, struct tw__redis_route, retry));
+        tw__redis_place_make_ready(TW_CONTAINER(retry, struct tw__redis_route, retry));
 }
 
 /* Takes what is due off the wheel, though it may not be delivered. Returns whether there is more. */

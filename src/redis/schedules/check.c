@@ -14,7 +14,7 @@ enum { OF_PLACE = TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD | TW__REDIS_TASK_B
 
 struct places {
     const struct tw__redis_schedules *schedules;
-    uint64_t queued, held, waiting; /* tasks in queues; routes in the list of turns or the wheel of retries */
+    uint64_t queued, held, waiting; /* tasks in queues; routes that are ready or wait for a retry */
     uint8_t flags;                  /* that tasks have where the checker looks */
     const char *fault;
 };
@@ -59,10 +59,10 @@ static uint64_t check_queue(struct places *places, const struct tw__link *queue,
 static void check_route_queue(struct places *places, const struct tw__redis_route *route)
 {
     uint64_t held = check_queue(places, &route->queue, route);
-    bool retries = tw_timer_pending(&route->retry), has_turn = tw__link_listed(&route->turn);
+    bool retries = tw_timer_pending(&route->retry), is_ready = tw__link_listed(&route->ready);
     places->held += held;
-    places->waiting += retries + has_turn;
-    if (places->fault == NULL && retries + has_turn != (held > 0))
+    places->waiting += retries + is_ready;
+    if (places->fault == NULL && retries + is_ready != (held > 0))
         places->fault = "P3: a queue that waits for nothing, or twice, or a wait for no queue";
 }
 
@@ -70,8 +70,8 @@ static const char *check_waiting(const struct places *places)
 {
     const struct tw__redis_schedules *schedules = places->schedules;
     uint64_t waiting = tw_wheel_count(schedules->retries);
-    const struct tw__link *link = schedules->turns.next;
-    for (; link != &schedules->turns; link = link->next)
+    const struct tw__link *link = schedules->ready.next;
+    for (; link != &schedules->ready; link = link->next)
         waiting++;
     return waiting == places->waiting ? NULL : "P3: a wait of a route that there is not";
 }
@@ -257,8 +257,11 @@ static const char *check_list(struct tw__redis_schedules *schedules, const struc
             fault = tw__redis_table_check(&schedule->routes);
         if (fault == NULL && !is_buried(schedules, schedule))
             fault = tw__redis_check_routes(schedule);
+        uint64_t before = filed->queued;
         while (tw__redis_table_walk(&schedule->tasks, &segment, count_filed, filed))
             ;
+        if (fault == NULL && filed->queued - before != schedule->queued + schedule->held)
+            fault = "P4: another number of tasks in queues than is counted";
     }
     return fault;
 }

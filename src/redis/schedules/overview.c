@@ -206,10 +206,10 @@ static int look_into_route(void *arg, struct tw_timer *timer)
 static void look_into_routes(struct overdue *overdue)
 {
     const struct tw__redis_schedules *schedules = overdue->schedules;
-    uint32_t turns = QUEUE_MAX, retries = QUEUE_MAX;
-    for (const struct tw__link *link = schedules->turns.next; link != &schedules->turns && turns > 0;
-         link = link->next, turns--)
-        look_into_queue(overdue, &TW_CONTAINER(link, const struct tw__redis_route, turn)->queue, 1);
+    uint32_t ready = QUEUE_MAX, retries = QUEUE_MAX;
+    for (const struct tw__link *link = schedules->ready.next; link != &schedules->ready && ready > 0;
+         link = link->next, ready--)
+        look_into_queue(overdue, &TW_CONTAINER(link, const struct tw__redis_route, ready)->queue, 1);
     tw_wheel_visit_budget(schedules->retries, TW_NEVER - 1, &retries, look_into_route, overdue);
 }
 

@@ -11,13 +11,14 @@
  * when the clock has caught up. Rejected: filing all tasks again in a new wheel, which would stop the server
  * for a second at ten million tasks.
  *
- * Invariants P1 A task of a schedule is in one wheel or one queue, unless tw__redis_place_take() has taken it.
- * P2 Its flags say where: none in the main wheel, TW__REDIS_TASK_BEHIND in the second one,
- * TW__REDIS_TASK_QUEUED in the
- *    queues of overdue and of past tasks, TW__REDIS_TASK_HELD besides in the queue of its own route.
- * P3 A route whose queue is not empty either waits for its retry or is in the list of turns; one whose queue is
- *    empty, neither.
- * P4 Each schedule counts its tasks that are in queues.
+ * Invariants (check.c names the first that does not hold)
+ *   P1  A task of a schedule is in one wheel or one queue, unless tw__redis_place_take() has taken it.
+ *   P2  Its flags say where: none in the main wheel; TW__REDIS_TASK_BEHIND in the second one;
+ *       TW__REDIS_TASK_QUEUED in the queues of overdue and of past tasks; TW__REDIS_TASK_HELD besides in the
+ *       queue of its own route.
+ *   P3  A route whose queue is not empty either waits for its retry or is in the list of ready routes. A route
+ *       whose queue is empty does neither.
+ *   P4  Each schedule counts its tasks that are in queues.
  */
 #include "place.h"
 
@@ -34,7 +35,7 @@ int tw__redis_place_init(struct tw__redis_schedules *schedules, uint64_t now_ms,
     struct tw_geometry big = TW_DEFAULT, small = TW_SMALL;
     tw__list_init(&schedules->overdue);
     tw__list_init(&schedules->past);
-    tw__list_init(&schedules->turns);
+    tw__list_init(&schedules->ready);
     if (tw_wheel_new(&schedules->wheel, &big, now_ms) == 0 &&
         tw_wheel_new(&schedules->retries, &small, monotonic_ms) == 0)
         return 0;
@@ -160,8 +161,8 @@ uint32_t tw__redis_place_tries(const struct tw__redis_schedules *schedules, cons
 void tw__redis_place_rest(struct tw__redis_route *route)
 {
     tw_wheel_cancel(route->schedule->schedules->retries, &route->retry);
-    if (tw__link_listed(&route->turn))
-        tw__list_remove(&route->turn);
+    if (tw__link_listed(&route->ready))
+        tw__list_remove(&route->ready);
 }
 
 static void hold(struct tw__redis_schedules *schedules, struct tw__redis_task *task, struct tw__link *next)
@@ -179,7 +180,7 @@ bool tw__redis_place_is_blocked(const struct tw__redis_schedules *schedules, con
 
 bool tw__redis_place_any_waiting(const struct tw__redis_schedules *schedules)
 {
-    return schedules->queued > 0 || !tw__list_empty(&schedules->turns);
+    return schedules->queued > 0 || !tw__list_empty(&schedules->ready);
 }
 
 void tw__redis_place_hold(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
@@ -200,11 +201,11 @@ void tw__redis_place_hold_first(struct tw__redis_schedules *schedules, struct tw
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
-void tw__redis_place_give_turn(struct tw__redis_route *route)
+void tw__redis_place_make_ready(struct tw__redis_route *route)
 {
     TW_ASSERT(!tw__list_empty(&route->queue));
-    if (!tw__link_listed(&route->turn))
-        tw__list_append(&route->schedule->schedules->turns, &route->turn);
+    if (!tw__link_listed(&route->ready))
+        tw__list_append(&route->schedule->schedules->ready, &route->ready);
 }
 
 void tw__redis_place_put_back(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
@@ -214,7 +215,7 @@ void tw__redis_place_put_back(struct tw__redis_schedules *schedules, struct tw__
     TW_ASSERT(taken == TW__REDIS_TAKEN_TASK || taken == TW__REDIS_TAKEN_PROBE);
     if (taken == TW__REDIS_TAKEN_PROBE) {
         hold(schedules, task, route->queue.next);
-        tw__redis_place_give_turn(route);
+        tw__redis_place_make_ready(route);
     } else {
         enqueue(schedules, task, schedules->overdue.next);
     }
@@ -331,7 +332,7 @@ static struct tw__redis_task *first_due(const struct tw__link *queue, uint64_t n
 /* Takes the first task of the first route whose wait is over. */
 static struct tw__redis_task *take_probe(struct tw__redis_schedules *schedules, uint32_t *budget)
 {
-    struct tw__redis_route *route = TW_CONTAINER(schedules->turns.next, struct tw__redis_route, turn);
+    struct tw__redis_route *route = TW_CONTAINER(schedules->ready.next, struct tw__redis_route, ready);
     struct tw__redis_task *task = tw__redis_task_of_link(route->queue.next);
     tw__redis_place_unfile(schedules, task);
     --*budget;
@@ -343,7 +344,7 @@ static struct tw__redis_task *take_probe(struct tw__redis_schedules *schedules, 
 static enum tw__redis_taken take_first(struct tw__redis_schedules *schedules, uint64_t now_ms, uint32_t *budget,
                                        struct tw__redis_task **task)
 {
-    if (!tw__list_empty(&schedules->turns)) {
+    if (!tw__list_empty(&schedules->ready)) {
         *task = take_probe(schedules, budget);
         return TW__REDIS_TAKEN_PROBE;
     }

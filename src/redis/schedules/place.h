@@ -56,7 +56,7 @@ void tw__redis_place_hold_first(struct tw__redis_schedules *schedules, struct tw
                                 uint64_t retry_ms);
 /* A route's wait is over: the first of its queue is what tw__redis_place_take() gives next, and then the
  * others. Requires: the queue is not empty. */
-void tw__redis_place_give_turn(struct tw__redis_route *route);
+void tw__redis_place_make_ready(struct tw__redis_route *route);
 /* A route's queue is empty: it waits for nothing. */
 void tw__redis_place_rest(struct tw__redis_route *route);
 /* Tries to deliver a task that failed. A wait for the target counts for all that are held by it. */

@@ -48,7 +48,7 @@ struct tw__redis_route {
     struct tw__redis_schedule *schedule;
     struct tw__link queue; /* tasks held back because the target refused the first of them */
     struct tw_timer retry; /* pending while the queue waits for another try */
-    struct tw__link turn;  /* in the list of routes whose wait is over, while the queue gets its try */
+    struct tw__link ready; /* in the list of routes whose wait is over, while the queue gets its try */
     uint64_t wait_ms;      /* the last wait before a retry; 0: none yet */
     uint32_t waits;        /* for the target, counted; a held task's tries are told by it */
     void *target;          /* the target's name as the server wants it, made when first used */
@@ -95,7 +95,7 @@ struct tw__redis_schedules {
     struct tw_wheel *wheel;   /* by the wall clock's milliseconds */
     struct tw_wheel *behind;  /* for times that `wheel` has passed because the clock was set back; else NULL */
     struct tw_wheel *retries; /* of routes, by a monotonic clock's */
-    struct tw__link turns;    /* routes whose wait is over and whose queue is not empty */
+    struct tw__link ready;    /* routes whose wait is over and whose queue is not empty */
     struct tw__link overdue;  /* tasks, in the order in which they came due */
     struct tw__link past;     /* tasks whose time had passed when they were filed, in the order of filing */
     uint32_t order;

@@ -423,7 +423,7 @@ static void tag_by_number(struct tw__redis_segment *segment, uint32_t number, ui
 }
 
 /* Puts the cells of both into the first, which has room, from the end on; the other is empty then. */
-static void merge(struct tw__redis_segment *into, struct tw__redis_segment *from)
+static void merge_segments(struct tw__redis_segment *into, struct tw__redis_segment *from)
 {
     uint32_t end = into->count + from->count;
     uint32_t left = into->count;
@@ -450,7 +450,7 @@ static bool join(struct tw__redis_table *table)
         tag_by_number(from, last, depth);
         tag_by_number(into, number, depth);
     }
-    merge(into, from);
+    merge_segments(into, from);
     give_back_room(table, from);
     table->segments--;
     table->level = depth;

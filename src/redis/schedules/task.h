@@ -25,8 +25,7 @@ enum {
     TW__REDIS_TASK_QUEUED = 2,  /* in a queue: that of overdue tasks, or that of its route */
     TW__REDIS_TASK_HELD = 4,    /* the queue is its route's */
     TW__REDIS_TASK_BEHIND = 8,  /* in the wheel for times that the main one has passed (see place.c) */
-    TW__REDIS_TASK_TRIES =
-        16 /* the upper four bits count the tries that failed (place.h has tw__redis_place_tries) */
+    TW__REDIS_TASK_TRIES = 16   /* the upper four bits count the tries that failed; see place.h */
 };
 enum { TW__REDIS_TRIES_MAX = 15 };
 

@@ -37,7 +37,7 @@ struct ref {
 /* What waits for one target. */
 struct line {
     uint64_t retry_ms; /* TW_NEVER: no */
-    int64_t turn;      /* 0: none */
+    int64_t ready;     /* when its route was made ready; 0: it is not */
 };
 
 struct room {
@@ -53,9 +53,9 @@ struct model {
     struct room room[ROOMS];
     struct ref ref[REFS];
     uint64_t now, monotonic, order;
-    int64_t front, back, turns; /* positions and turns given so far */
-    uint64_t graves, buried;    /* schedules, and their tasks */
-    struct ref *probe;          /* the task that was taken last, if it was a probe */
+    int64_t front, back, made_ready; /* positions given so far, and routes made ready */
+    uint64_t graves, buried;         /* schedules, and their tasks */
+    struct ref *probe;               /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
 };

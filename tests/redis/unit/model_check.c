@@ -57,18 +57,18 @@ static void check_ref(const struct room *room, const struct ref *ref)
     assert_bytes_equal(plan.target, wanted->target);
 }
 
-/* F3, and where the line stands. */
+/* P3, and where the line stands. */
 static void check_line(const struct room *room, const struct ref *ref)
 {
     const struct tw__redis_route *route = tw__redis_route_of(all, ref->task);
     const struct line *line = &room->line[ref->plan];
     assert_int_equal(tw_timer_pending(&route->retry), line->retry_ms != TW_NEVER);
-    assert_int_equal(route->turn.next != NULL, line->turn > 0);
+    assert_int_equal(route->ready.next != NULL, line->ready > 0);
     if (line->retry_ms != TW_NEVER)
         assert_true(tw_timer_deadline(&route->retry) == line->retry_ms);
     bool held = held_of(room, ref->plan) > 0;
     assert_int_equal(route->queue.next != &route->queue, held);
-    assert_int_equal(held, (line->turn > 0) + (line->retry_ms != TW_NEVER));
+    assert_int_equal(held, (line->ready > 0) + (line->retry_ms != TW_NEVER));
     assert_int_equal(tw__redis_place_is_blocked(all, ref->task), held);
 }
 

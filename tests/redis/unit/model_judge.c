@@ -17,17 +17,17 @@
 #include <src/redis/schedules/sums.h>
 #include <stdlib.h>
 
-static void judge_turn(const struct room *its_room, const struct ref *taken)
+static void judge_ready(const struct room *its_room, const struct ref *taken)
 {
-    int64_t turn = its_room->line[taken->plan].turn;
-    assert_true(turn > 0);
+    int64_t ready = its_room->line[taken->plan].ready;
+    assert_true(ready > 0);
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         if (ref->room->attached && ref->place == HELD && ref != taken) {
-            int64_t other = ref->room->line[ref->plan].turn;
+            int64_t other = ref->room->line[ref->plan].ready;
             if (ref->room == its_room && ref->plan == taken->plan)
                 assert_true(ref->position > taken->position);
             else
-                assert_true(other == 0 || other > turn);
+                assert_true(other == 0 || other > ready);
         }
 }
 
@@ -87,7 +87,7 @@ static void judge(const struct room *room, const struct ref *taken, bool queued,
     assert_int_equal(probe, taken->place == HELD);
     if (probe) {
         assert_true(queued);
-        judge_turn(room, taken);
+        judge_ready(room, taken);
         return;
     }
     assert_true(taken->due <= reach(taken));
@@ -99,7 +99,7 @@ static void judge(const struct room *room, const struct ref *taken, bool queued,
         return;
     judge_queued(taken);
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
-        assert_false(ref->room->attached && ref->place == HELD && ref->room->line[ref->plan].turn > 0);
+        assert_false(ref->room->attached && ref->place == HELD && ref->room->line[ref->plan].ready > 0);
 }
 
 static void judge_none(bool queued)
@@ -109,7 +109,7 @@ static void judge_none(bool queued)
             continue;
         assert_false(is_filed(ref) && ref->due <= model.now);
         if (queued)
-            assert_false(ref->place == HELD && ref->room->line[ref->plan].turn > 0);
+            assert_false(ref->place == HELD && ref->room->line[ref->plan].ready > 0);
     }
     if (queued)
         assert_true(is_stuck(&all->overdue) && is_stuck(&all->past));

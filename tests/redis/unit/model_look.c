@@ -149,7 +149,7 @@ static void look_for_overdue(void)
     assert_int_equal(tw__redis_place_next_work(all) == TW_NEVER, next == TW_NEVER);
     bool waiting = all->queued > 0;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
-        waiting |= ref->place == HELD && ref->room->line[ref->plan].turn > 0;
+        waiting |= ref->place == HELD && ref->room->line[ref->plan].ready > 0;
     assert_int_equal(tw__redis_place_any_waiting(all), waiting);
 }
 

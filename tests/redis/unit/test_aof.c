@@ -18,15 +18,15 @@ static FILE *file_of(const char *text, size_t size)
     return file;
 }
 
-static enum tw__redis_aof_end end_of(const char *text, size_t size, uint64_t *at)
+static enum tw__redis_aof_ends end_of(const char *text, size_t size, uint64_t *at)
 {
     FILE *file = file_of(text, size);
-    enum tw__redis_aof_end end = tw__redis_aof_end(file, at);
+    enum tw__redis_aof_ends end = tw__redis_aof_end(file, at);
     fclose(file);
     return end;
 }
 
-static void is(const char *text, enum tw__redis_aof_end expected, size_t where)
+static void is(const char *text, enum tw__redis_aof_ends expected, size_t where)
 {
     uint64_t at = 0;
     assert_int_equal(end_of(text, strlen(text), &at), expected);
@@ -194,7 +194,7 @@ static void files_cut_at_any_byte(void **state)
             while (whole < COMMANDS && model.begins[whole + 1] <= size)
                 whole++;
             bool open = model_open(&model, whole, &open_at);
-            enum tw__redis_aof_end end = end_of(model.text, size, &at);
+            enum tw__redis_aof_ends end = end_of(model.text, size, &at);
             assert_int_equal(end, model.begins[whole] != size ? TW__REDIS_AOF_FOREIGN
                                   : open                      ? TW__REDIS_AOF_OPEN
                                                               : TW__REDIS_AOF_WHOLE);

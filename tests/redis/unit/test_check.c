@@ -108,11 +108,11 @@ static void a_queue_that_waits_for_nothing_is_seen(void **state)
     open_places();
     tw_wheel_cancel(all->retries, &refused->retry);
     assert_fault("P3: a queue");
-    tw__list_append(&all->turns, &refused->turn);
+    tw__list_append(&all->ready, &refused->ready);
     assert_null(tw__redis_check_all(all));
     assert_int_equal(tw_wheel_add_at(all->retries, &refused->retry, 7000), 0); /* twice */
     assert_fault("P3: a queue");
-    tw__list_remove(&refused->turn);
+    tw__list_remove(&refused->ready);
     assert_int_equal(tw_wheel_add_at(all->retries, &other->retry, 7000), 0); /* for no queue */
     assert_fault("P3: a queue");
     tw_wheel_cancel(all->retries, &other->retry);

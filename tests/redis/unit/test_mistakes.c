@@ -130,10 +130,10 @@ static void hold_first_what_is_filed(void *arg)
     tw__redis_place_hold_first(all, one, 6000);
 }
 
-static void give_a_turn_to_nobody(void *arg)
+static void make_an_empty_queue_ready(void *arg)
 {
     (void)arg;
-    tw__redis_place_give_turn(tw__redis_route_of(all, one));
+    tw__redis_place_make_ready(tw__redis_route_of(all, one));
 }
 
 static void set_the_clock_back_to_the_future(void *arg)
@@ -254,7 +254,7 @@ static const struct {
     {put_back_what_is_filed, "!tw__redis_task_filed(task)"},
     {hold_behind_nobody, "!tw__list_empty(queue)"},
     {hold_first_what_is_filed, "!tw__redis_task_filed(task)"},
-    {give_a_turn_to_nobody, "!tw__list_empty(&route->queue)"},
+    {make_an_empty_queue_ready, "!tw__list_empty(&route->queue)"},
     {set_the_clock_back_to_the_future, "now_ms < tw_wheel_now(schedules->wheel)"},
     {break_places, "check(schedules) =="},
     {break_sums, "check(schedules) =="},

@@ -122,7 +122,8 @@ static void overdue_tasks_are_counted_wherever_they_wait(void **state)
     }
     assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
     assert_true(oldest == START + 10);
-    tw__redis_place_give_turn(tw__redis_route_of(all, task)); /* from then on its queue is found by its turn */
+    /* From then on its queue is found in the list of ready routes. */
+    tw__redis_place_make_ready(tw__redis_route_of(all, task));
     tw_wheel_cancel(all->retries, &tw__redis_route_of(all, task)->retry);
     assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
     assert_true(oldest == START + 10);

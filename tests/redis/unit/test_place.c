@@ -101,12 +101,12 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
     for (uint32_t tries = 1; tries < 8; tries++) {
         assert_int_equal(tw__redis_place_tries(all, first), tries);
         assert_int_equal(tw__redis_place_tries(all, second), tries - 1);
-        tw__redis_place_give_turn(route);
+        tw__redis_place_make_ready(route);
         assert_take(START + 2, TW__REDIS_TAKEN_PROBE, first);
         assert_int_equal(tw__redis_task_tries(first), tries);
         assert_int_equal(tw__redis_place_tries(all, first), tries);
         tw__redis_place_hold_first(all, first, 6000);
-        assert_null(route->turn.next);
+        assert_null(route->ready.next);
         route->waits++;
     }
     tw__redis_place_unfile(all, first);

@@ -111,11 +111,11 @@ static void hold(struct room *room, struct ref *ref)
 
 static void put_back(struct room *room, struct ref *ref)
 {
-    bool turn = model.probe == ref;
-    tw__redis_place_put_back(all, ref->task, turn ? TW__REDIS_TAKEN_PROBE : TW__REDIS_TAKEN_TASK);
-    model_enqueue(ref, turn ? HELD : OVERDUE, true);
-    if (turn && room->line[ref->plan].turn == 0)
-        room->line[ref->plan].turn = ++model.turns;
+    bool probe = model.probe == ref;
+    tw__redis_place_put_back(all, ref->task, probe ? TW__REDIS_TAKEN_PROBE : TW__REDIS_TAKEN_TASK);
+    model_enqueue(ref, probe ? HELD : OVERDUE, true);
+    if (probe && room->line[ref->plan].ready == 0)
+        room->line[ref->plan].ready = ++model.made_ready;
 }
 
 /* What is done with a task that was taken. */
@@ -163,9 +163,9 @@ static void end_waits(uint64_t ms)
             struct ref *ref = ref_of(tw__redis_task_of_link(route->queue.next), &its);
             struct line *line = &room->line[ref->plan];
             assert_true(line->retry_ms <= model.monotonic);
-            *line = (struct line){TW_NEVER, ++model.turns};
+            *line = (struct line){TW_NEVER, ++model.made_ready};
         }
-        tw__redis_place_give_turn(route);
+        tw__redis_place_make_ready(route);
     }
     for (struct room *room = model.room; room < model.room + ROOMS; room++)
         for (unsigned i = 0; i < PLANS; i++)
