@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -259,10 +260,17 @@ def test_consumers_share_the_work(server, r, consumer):
     wait_until(lambda: r.info("clients")["blocked_clients"] == 2)  # both wait for entries
     for order in range(20):
         shop(server, "place", order, "--within", 100)
+    printed = []  # a consumer says so after the order has expired, and a signal ends it at once
+    readers = [threading.Thread(target=lambda of=process: printed.extend(line.strip() for line in of.stdout))
+               for process in two]
+    for reader in readers:
+        reader.start()
     wait_until(lambda: [state(r, order) for order in range(20)] == ["expired"] * 20)
-    for process in two:
+    wait_until(lambda: len(printed) >= 20)
+    for process, reader in zip(two, readers):
         process.send_signal(signal.SIGTERM)
-    printed = [line for process in two for line in process.communicate(timeout=PATIENCE)[0].splitlines()]
+        process.wait(timeout=PATIENCE)
+        reader.join()
     assert sorted(printed) == sorted(f"order {order} was not paid: expired" for order in range(20))
 
 
