@@ -7,6 +7,8 @@
 #ifndef TW_BASE_LIST_H
 #define TW_BASE_LIST_H
 
+#include "assert.h"
+
 #include <tickwheel/wheel.h>
 
 static inline void tw__list_init(struct tw__link *list)
@@ -43,9 +45,11 @@ static inline void tw__list_prepend(struct tw__link *list, struct tw__link *link
     list->next = link;
 }
 
-/* Takes a link out of the list that it is in. Afterwards tw__link_listed() says that it is in none. */
+/* Takes a link out of the list that it is in. Requires: it is in one. Afterwards tw__link_listed() says that it
+ * is in none. */
 static inline void tw__list_remove(struct tw__link *link)
 {
+    TW_ASSERT(link->next != NULL && link->prev != NULL);
     link->prev->next = link->next;
     link->next->prev = link->prev;
     link->next = link->prev = NULL;

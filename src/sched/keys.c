@@ -43,6 +43,7 @@ static struct tw__sched_task *find(const struct target *target)
     while ((cell = tw__sched_probe_next(&probe)) != NULL) {
         struct tw__sched_task *task = tw__sched_task_at(target->shard, cell->index);
         __builtin_prefetch(task, 1);
+        TW_ASSERT(cell->details->key_size > 0); /* the table has no task without a key */
         if (cell->details->key_size == target->key.size &&
             memcmp(tw__sched_key_bytes(cell->details), target->key.bytes, target->key.size) == 0)
             return task;

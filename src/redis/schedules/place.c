@@ -334,7 +334,8 @@ static struct tw__redis_task *take_probe(struct tw__redis_schedules *schedules, 
 {
     struct tw__redis_route *route = TW_CONTAINER(schedules->ready.next, struct tw__redis_route, ready);
     struct tw__redis_task *task = tw__redis_task_of_link(route->queue.next);
-    tw__redis_place_unfile(schedules, task);
+    let_go(schedules, task);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
     --*budget;
     return task;
 }
