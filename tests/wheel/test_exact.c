@@ -160,6 +160,34 @@ static void many_due_on_one_tick_are_not_looked_at_one_by_one(void **state)
     expect_looks(wheel, TIMERS, 1);
 }
 
+/* All timers of a slot but one are pushed back while the slot is refiled. The earliest is the one that stays.
+ * The wheel was asked last when another timer came first: timers near the answer would be filed again at
+ * once. */
+static void a_slot_that_is_refiled_is_looked_through(void **state)
+{
+    (void)state;
+    enum { SLOT = 5120, SPAN = 512, LATER = 9000 };
+    struct tw_timer early = {0};
+    struct tw_wheel *wheel = filled_wheel(SLOT, SPAN);
+    uint64_t kept = TW_NEVER;
+    tw_wheel_add_at(wheel, &early, 1);
+    assert_int_equal(tw_wheel_next_exact(wheel), 1);
+    assert_ptr_equal(tw_wheel_poll(wheel, 1), &early);
+    for (uint64_t now = 1; tw_wheel_level(wheel, 1).draining == 0; now++)
+        assert_null(tw_wheel_poll(wheel, now));
+    for (int i = 0; i < TIMERS; i++) {
+        if (tw__wheel_filed_on(&timers[i]) == 0)
+            tw_wheel_cancel(wheel, &timers[i]);
+        else if (kept == TW_NEVER && timers[i].deadline > SLOT + SPAN / 2)
+            kept = timers[i].deadline;
+        else
+            tw_wheel_move_at(wheel, &timers[i], LATER);
+    }
+    assert_int_equal(tw_wheel_level(wheel, 1).draining, tw_wheel_count(wheel));
+    assert_int_equal(tw_wheel_next_exact(wheel), kept);
+    expect_looks(wheel, TIMERS, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +197,7 @@ int main(void)
         cmocka_unit_test(heartbeats_in_order_look_at_few),
         cmocka_unit_test(an_answer_of_never_does_not_make_all_timers_near),
         cmocka_unit_test(many_due_on_one_tick_are_not_looked_at_one_by_one),
+        cmocka_unit_test(a_slot_that_is_refiled_is_looked_through),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
