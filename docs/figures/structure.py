@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""How Tickwheel is built: the layers, the threads of the scheduler, the way of a task in the Redis module."""
+from sheet import Sheet
+
+
+def room(sheet, box, name, lines, colour="soft"):
+    """A rounded box with a name in it and small lines below the name. box is (left, top, right, bottom)."""
+    left, top, right, bottom = box
+    sheet.rect(left, top, right - left, bottom - top, "", 5, outline=colour)
+    sheet.text((left + right) / 2, top + 19, name, f"bold {colour}" if colour != "soft" else "bold", "middle")
+    sheet.lines((left + right) / 2, top + 37, lines, "soft small", "middle", 16)
+
+
+def layers(_):
+    sheet = Sheet(
+        "layers", 310, "The layers",
+        "An arrow means: uses. The wheel and the base below it carry everything. The scheduler and "
+        "the Redis module stand on the wheel, the event loops on the wheel and, for a scheduler's "
+        "callbacks, on the scheduler. The command stands on the scheduler and the wheel.")
+    sheet.text(8, 44, "An arrow means: includes and calls. No arrow points up.", "soft small")
+    room(sheet, (8, 58, 164, 124), "redis", ["the server's memory,", "clock and thread"], "pink")
+    room(sheet, (184, 58, 320, 124), "command", ["run, top, plan,", "replay, draw"], "gold")
+    room(sheet, (336, 58, 472, 124), "loops", ["epoll, libuv, libev,", "libevent, GLib"], "green")
+    room(sheet, (8, 152, 164, 202), "redis/schedules", ["knows no server"], "pink")
+    room(sheet, (184, 152, 420, 202), "sched", ["clock, threads, keys"], "blue")
+    room(sheet, (8, 230, 472, 260), "wheel: no malloc, no clock, no threads", [], "ours")
+    room(sheet, (8, 276, 472, 306), "base: assertions, lists, sums", [])
+    for x, top, bottom in [(86, 124, 150), (252, 124, 150), (370, 124, 150), (446, 124, 228), (86, 202, 228),
+                           (302, 202, 228), (240, 260, 274)]:
+        sheet.arrow(x, top, x, bottom, "soft")
+    sheet.text(362, 142, "executors", "soft small", "end")
+    return sheet
+
+
+def threads(_):
+    sheet = Sheet(
+        "threads", 332, "The threads of the scheduler",
+        "Any thread files a task in a shard, under that shard's lock. The timer thread sleeps until a "
+        "shard has work, and moves the tasks that are due from the wheel to the ready list. A worker, "
+        "the timer thread or your own executor takes each task from the ready list and runs its "
+        "callback without a lock.")
+    room(sheet, (8, 44, 130, 148), "your threads",
+         ["add, move, cancel", "from anywhere,", "also from inside", "a callback"], "green")
+    room(sheet, (166, 44, 320, 148), "shard 0",
+         ["one lock around", "a wheel, its tasks,", "their keys and", "the ready list"], "ours")
+    room(sheet, (166, 164, 320, 194), "shard 1, 2, ...", [], "ours")
+    room(sheet, (356, 44, 472, 194), "timer thread",
+         ["sleeps until", "there is work;", "moves due tasks", "to ready lists"], "blue")
+    sheet.arrow(130, 84, 164, 84, "soft")
+    sheet.arrow(130, 136, 164, 176, "soft")
+    sheet.arrow(356, 84, 322, 84, "soft")
+    sheet.arrow(356, 178, 322, 178, "soft")
+    sheet.arrow(243, 194, 243, 230, "soft")
+    sheet.text(252, 216, "in order, shard by shard", "soft small")
+    room(sheet, (8, 232, 472, 326), "your callback, without a lock, on one of", [
+        "the timer thread: no workers, the default",
+        "a worker: options.workers threads share the ready lists",
+        "a thread of yours: options.execute hands the task over"], "pink")
+    return sheet
+
+
+def delivery(_):
+    sheet = Sheet(
+        "delivery", 512, "From TW.ADD to a consumer",
+        "TW.ADD files a task in its schedule, which is a key, and in the wheel of the process. The "
+        "server's timer rings at the next tick that has work. The tick hands each task that is due to "
+        "the delivery, which writes it to its target by XADD or RPUSH and removes it from the "
+        "schedule in the same transaction. A refused delivery waits or becomes a dead letter.")
+    for box, name, lines, colour in [
+            ((8, 44, 232, 94), "client", ["TW.ADD, TW.MOVE, TW.CANCEL"], "green"),
+            ((8, 118, 232, 184), "commands.c, add.c",
+             ["the task joins its schedule,", "a key, and the one wheel"], "pink"),
+            ((8, 208, 232, 274), "the wheel",
+             ["alarm.c sets the server's timer", "to the next tick with work"], "ours"),
+            ((8, 298, 232, 348), "tick.c", ["takes the tasks that are due"], "pink"),
+            ((8, 372, 232, 438), "deliver.c, call.c",
+             ["XADD or RPUSH, and the task", "leaves: one transaction"], "pink"),
+            ((280, 372, 472, 438), "the target", ["a Stream or a List;", "XREADGROUP or BLPOP"], "green"),
+            ((280, 282, 472, 348), "batch.c",
+             ["TW.FIRED, to the AOF and", "the replicas: all or nothing"], "pink"),
+            ((280, 192, 472, 258), "replica",
+             ["has a wheel too; delivers", "only once it is promoted"], "blue"),
+            ((8, 462, 472, 510), "refused?",
+             ["the route waits and tries again; at last letter.c writes a dead letter"],
+             "soft")]:
+        room(sheet, box, name, lines, colour)
+    for top, bottom in [(94, 116), (184, 206), (274, 296), (348, 370), (438, 460)]:
+        sheet.arrow(120, top, 120, bottom, "soft")
+    sheet.arrow(232, 405, 278, 405, "soft")
+    sheet.arrow(232, 380, 278, 334, "soft")
+    sheet.arrow(376, 282, 376, 260, "soft")
+    return sheet
