@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * What has been delivered stays in its schedule while a few more are delivered, so that what taking it out
- * needs is fetched meanwhile. At the end of the batch TW.FIRED names what has left, one for each schedule.
+ * A delivered task stays in its schedule while a few more tasks are delivered. Meanwhile the memory that its
+ * removal touches is prefetched. At the end of the batch TW.FIRED names the tasks that have left (ONCE) and
+ * the tasks that are due again (NEXT), schedule by schedule.
  *
- * While the server does what it is called for, other modules may be told of it, and may call commands of ours,
- * or remove keys: so may they when a key is opened whose time to live is over, and when they are told of what
- * we did. So before they see or change anything, what has been delivered leaves, in the log too: keys.c, the
- * one way to a schedule, settles the open batch. A task that is not what it was when a call returns is left
- * alone, and of a schedule nothing but its name is kept while anybody is told.
+ * RedisModule_Call() can run other modules' keyspace handlers, and so can opening an expired key or sending
+ * our own notifications. Such a handler may call our commands or delete any key. So before a handler sees or
+ * changes a schedule, the delivered tasks leave it, in the AOF too: keys.c, the only way to a schedule,
+ * settles the open batch. If a task was changed or removed during a call, the delivery leaves it alone. While
+ * notifications are sent, the batch keeps the names of schedules and nothing else of them.
  *
- * Replicas do not remove an emptied schedule by themselves: what a handler does with it meanwhile is logged
- * between TW.FIRED and DEL, as it happened here.
+ * A replica does not remove an emptied schedule by itself; it waits for DEL. Commands that a handler runs on
+ * the emptied schedule are replicated after TW.FIRED and before DEL, in the order in which they ran here.
+ * Example: a handler of tw.fired adds a task to the emptied schedule. The replica then gets TW.FIRED, TW.ADD
+ * and no DEL.
  *
  * Invariants of an open batch
- *   B1  A schedule with `in_batch` is attached, and in the list of touched schedules; all others have nothing
- *       to replicate.
- *   B2  A leaving task is filed nowhere and is in the table of its schedule, which has `left`.
+ *   B1  A schedule with `in_batch` is attached, and is in the list of touched schedules. All other schedules
+ *       have nothing to replicate.
+ *   B2  A leaving task is filed nowhere. It is in the table of its schedule, and that schedule has `left`.
  */
 #include "batch.h"
 
@@ -29,7 +32,7 @@
 /* ---- checking -------------------------------------------------------------------------------------------- */
 
 #if TW_DEBUG > 1
-/* Names the invariant that is broken, or NULL. */
+/* Returns the name of the first broken invariant, or NULL. */
 static const char *broken(const struct tw__redis_batch *batch)
 {
     uint64_t touched = 0;
@@ -67,7 +70,7 @@ static void expect_sound(const struct tw__redis_batch *batch)
 #define expect_sound(batch) ((void)(batch))
 #endif
 
-/* ---- what is replicated ---------------------------------------------------------------------------------- */
+/* ---- replication ----------------------------------------------------------------------------------------- */
 
 void tw__redis_batch_touch(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule)
 {
@@ -204,7 +207,7 @@ void tw__redis_batch_forget(struct tw__redis_schedule *schedule)
     if (!schedule->in_batch)
         return;
     TW_ASSERT(tw__redis_shared.batch != NULL);
-    TW_ASSERT(tw__redis_shared.batch->leaving_count == 0); /* keys.c has settled it */
+    TW_ASSERT(tw__redis_shared.batch->leaving_count == 0); /* keys.c has settled the batch */
     struct tw__redis_schedule **link = &tw__redis_shared.batch->touched;
     while (*link != schedule)
         link = &(*link)->touched;

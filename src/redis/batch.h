@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A batch of deliveries: which tasks leave their schedules, which are filed again, and how the log and the
- * replicas come to know.
+ * A batch of deliveries. It collects which tasks leave their schedules and which tasks are filed again, and
+ * writes both to the AOF and to the replicas.
  */
 #ifndef TW_REDIS_BATCH_H
 #define TW_REDIS_BATCH_H
@@ -10,15 +10,16 @@
 
 enum { TW__REDIS_BATCH_LEAVING = 8 };
 
-/* A batch lies on the stack of the tick, or on that of TW.DRAIN. While it is open tw__redis_shared.batch leads
- * to it, for those whom the server calls in the middle of a delivery. */
+/* A batch lives on the stack of the tick, or on the stack of TW.DRAIN. While it is open,
+ * tw__redis_shared.batch points to it, so that callbacks that the server runs in the middle of a delivery
+ * find it. */
 struct tw__redis_batch {
     RedisModuleCtx *ctx;
-    struct tw__redis_schedule *touched; /* the schedules that have part in it, linked by their `touched` */
+    struct tw__redis_schedule *touched; /* the schedules in this batch, linked by their `touched` */
     uint32_t settled;                   /* how often others were about to look at the schedules */
     uint32_t leaving_count;
-    /* Tasks that have been delivered and are in their schedules still, so that what taking them out needs is
-     * fetched while others are delivered. */
+    /* Delivered tasks that are still in their schedules. Their removal waits a little, so that the memory it
+     * touches is prefetched while other tasks are delivered. */
     struct tw__redis_leaving {
         struct tw__redis_schedule *schedule;
         struct tw__redis_task *task;
@@ -29,41 +30,42 @@ struct tw__redis_batch {
 /* Opens a batch. Requires: none is open. */
 void tw__redis_batch_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx);
 
-/* A name that has to be told of: a schedule was there that tasks have left. */
+/* The name of a key that a keyspace notification is due for. When the batch was released, the value of the
+ * key was a schedule that tasks had left. */
 struct tw__redis_told {
     struct tw__redis_told *following;
     RedisModuleString *name;
     int db;
 };
 
-/* Logs which tasks have left, and has all schedules leave the batch. Returns the names of the schedules that
- * tasks have left; the caller frees them. It returns names, as a handler that is told of one may remove any
- * schedule. */
+/* Replicates which tasks have left, and takes all schedules out of the batch. Returns the names of the
+ * schedules that tasks have left; the caller frees them. The result has names instead of pointers, because a
+ * handler that is notified of one schedule may remove any other. */
 struct tw__redis_told *tw__redis_batch_release(struct tw__redis_batch *batch);
 
-/* Closes a batch. Requires: no schedule has part in it any more. */
+/* Closes a batch. Requires: no schedule is in the batch any more. */
 void tw__redis_batch_end(struct tw__redis_batch *batch);
 
-/* The schedule has part in the batch. */
+/* Puts a schedule into the batch, if it is not there yet. */
 void tw__redis_batch_touch(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule);
 
-/* A task leaves its schedule for good. Requires: it is filed nowhere. */
+/* The task leaves its schedule for good. Requires: the task is filed nowhere. */
 void tw__redis_batch_leave(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule,
                            struct tw__redis_task *task);
 
-/* A task is due again at `due`, `times` times; unless that is never, or past the end of time: then it leaves.
- * Requires: it is filed nowhere. */
+/* Files a repeating task again, due at `due` and with `times` deliveries left. If `times` is 0, or `due` is
+ * later than TW__REDIS_TIME_MAX, the task leaves its schedule instead. Requires: the task is filed nowhere. */
 void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule,
                            struct tw__redis_task *task, uint64_t due, uint64_t times, uint64_t now_ms);
 
-/* A schedule will be removed: the open batch, if any, has nothing to do with it any more. */
+/* Takes a schedule that will be detached out of the open batch, if there is one. */
 void tw__redis_batch_forget(struct tw__redis_schedule *schedule);
 
-/* Somebody is about to look at the schedules, or to change them, in the middle of a delivery: the tasks that
- * have been delivered leave, in the log too. */
+/* Removes the delivered tasks from their schedules, and replicates that. To be called in the middle of a
+ * delivery, before anybody else looks at the schedules or changes them. */
 void tw__redis_batch_settle_open(struct tw__redis_batch *batch);
 
-/* The same if a batch is open. keys.c calls it for all who come to a schedule by its key, or to all
+/* The same if a batch is open. keys.c calls it for every caller that gets at a schedule by its key, or at all
  * schedules. */
 static inline void tw__redis_batch_settle(void)
 {

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * The server's own XADD and RPUSH do the work, called with the flags `!` (replicate), `S` (refuse as in a
- * script: too few replicas, disk errors) and `E` (errors as replies): so slots, types, blocked consumers and
- * events are right by themselves.
+ * The server's own XADD and RPUSH do the work. So slots, types, blocked consumers and keyspace notifications
+ * are handled as for any client. RedisModule_Call() gets these flags:
  *
- * `M` (refuse when memory is short) is not asked for: it goes by what the last command of a client found, which
- * on a quiet server may be long ago. The memory itself is looked at before each batch.
+ *     !   replicate the command
+ *     S   refuse it as in a script: too few replicas, disk errors
+ *     E   return errors as replies
  *
- * Whatever the server does for us, it may tell other modules of it, and these may call commands of ours. They
- * come to schedules by keys.c, which settles the batch: so its count tells whether anybody came, and
- * `delivering`, which is cleared when that task is changed or removed, whether the task is the same.
+ * The flag `M` (refuse when memory is short) is not used. It goes by the state that the last command of a
+ * client found, which on a quiet server may be long ago. The tick looks at the memory itself before each
+ * batch.
+ *
+ * While the server runs a call for us, it may notify other modules, and these modules may call our commands.
+ * Their way to the schedules is keys.c, which settles the batch. So `settled` of the batch tells whether
+ * anybody came. `delivering`, which is cleared when that task is changed or removed, tells whether the task
+ * is the same.
  */
 #include "call.h"
 
@@ -31,10 +36,10 @@ const char *const tw__redis_word_text[TW__REDIS_WORDS] = {
     [TW__REDIS_WORD_VALUE] = "value",
 };
 
-/* Strings that calls have in common. */
+/* Strings that many calls contain. */
 struct tw__redis_calls {
     RedisModuleString *word[TW__REDIS_WORDS];
-    RedisModuleString *due; /* `due_ms`: tasks that come due together have the same time to say */
+    RedisModuleString *due; /* `due_ms` as a string: tasks that are due together share it */
     uint64_t due_ms;
 };
 
@@ -123,9 +128,10 @@ void tw__redis_call_add_payload(struct tw__redis_call *call, const struct tw__re
         tw__redis_call_add_own(call, tw__redis_string_new(tw__redis_payload_next(&payload)));
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------------------- */
 
-/* Notes the server's answer: TW__REDIS_DEFER_NONE, or why not, and the text of the error. */
+/* Stores the server's reply in the delivery: TW__REDIS_DEFER_NONE, or why the server refused, and the text of
+ * the error. */
 static void note_answer(struct tw__redis_delivery *delivery, RedisModuleCallReply *reply)
 {
     static const struct {
@@ -177,7 +183,8 @@ void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__red
     delivery->now_ms = now_ms;
 }
 
-/* From here on, until meanwhile(), whatever happens to the task is noted. Returns what meanwhile() wants. */
+/* Begins to watch the task: until meanwhile(), a change or removal of the task clears `delivering`. Returns
+ * the count of settles, which the caller passes to meanwhile(). */
 static uint32_t watch(const struct tw__redis_delivery *delivery)
 {
     TW_ASSERT(tw__redis_shared.batch == delivery->batch && tw__redis_shared.schedules->delivering == NULL);
@@ -185,6 +192,7 @@ static uint32_t watch(const struct tw__redis_delivery *delivery)
     return delivery->batch->settled;
 }
 
+/* Ends watch(). Returns how other modules may have changed the schedules since. */
 static enum tw__redis_meanwhile meanwhile(const struct tw__redis_delivery *delivery, uint32_t settled)
 {
     bool same = tw__redis_shared.schedules->delivering == delivery->task && delivery->schedule->attached;

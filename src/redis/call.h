@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A delivery, and the calls of the server that it makes.
+ * A delivery, and the commands that it calls on the server.
  */
 #ifndef TW_REDIS_CALL_H
 #define TW_REDIS_CALL_H
@@ -15,34 +15,34 @@ struct tw__redis_delivery {
     struct tw__redis_task *task;
     struct tw__redis_route *route;
     struct tw__redis_schedule *schedule;
-    struct tw__redis_plan plan; /* the route's, unpacked */
+    struct tw__redis_plan plan; /* the route's plan, unpacked */
     uint64_t now_ms;
-    enum tw__redis_defer why; /* the last answer of the server: TW__REDIS_DEFER_NONE, or why it refused */
+    enum tw__redis_defer why;        /* the server's last reply: TW__REDIS_DEFER_NONE, or why it refused */
     char error[TW__REDIS_ERROR_MAX]; /* the text of that refusal */
 };
 void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__redis_batch *batch,
                              struct tw__redis_task *task, uint64_t now_ms);
 
-/* What other modules did while the server did something for a delivery. */
+/* How other modules may have changed the schedules while the server did something for a delivery. */
 enum tw__redis_meanwhile {
-    TW__REDIS_UNSEEN, /* none of them was about to look at a schedule */
-    TW__REDIS_SEEN,   /* one was. The task is the same; others may have been changed or removed */
+    TW__REDIS_UNSEEN, /* no other module was about to look at a schedule */
+    TW__REDIS_SEEN,   /* a module was. The task is the same; other tasks may have been changed or removed */
     TW__REDIS_GONE    /* the task was changed or removed, or its schedule detached: the delivery is over */
 };
 
-/* Finds out whether the task's schedule is still the value of its key; if not, TW__REDIS_GONE. */
+/* Checks whether the task's schedule is still the value of its key. Returns TW__REDIS_GONE if it is not. */
 enum tw__redis_meanwhile tw__redis_call_key(struct tw__redis_delivery *delivery);
 
 /* ---- a call ---------------------------------------------------------------------------------------------- */
 
-/* The arguments of a call, one by one. */
+/* The arguments of one call. */
 struct tw__redis_call {
     RedisModuleString **at, *small[TW__REDIS_CALL_SMALL];
     bool *is_own, small_own[TW__REDIS_CALL_SMALL]; /* is_own: the argument is freed after the call */
     size_t count, room;
 };
 
-/* Words that calls have in common, and the names of the fields that a delivery adds. */
+/* Words that many calls contain, and the names of the fields that a delivery adds. */
 enum tw__redis_word {
     TW__REDIS_WORD_MAXLEN,
     TW__REDIS_WORD_ABOUT, /* MAXLEN ~ */
@@ -59,23 +59,24 @@ enum tw__redis_word {
 };
 extern const char *const tw__redis_word_text[TW__REDIS_WORDS];
 
-/* Makes the words: to be called when the module is loaded. */
+/* Creates the strings of these words. To be called when the module is loaded. */
 void tw__redis_call_start(void);
 
-/* A call without arguments, with room for `most`. */
+/* Starts a call without arguments and with room for `most` of them. */
 void tw__redis_call_init(struct tw__redis_call *call, size_t most);
 
-/* Adds an argument. One that is kept belongs to somebody else, and outlives the call. */
+/* Adds an argument. The call frees its own strings (add_own). A kept string (add_kept) belongs to somebody
+ * else and outlives the call. */
 void tw__redis_call_add_kept(struct tw__redis_call *call, RedisModuleString *string);
 void tw__redis_call_add_own(struct tw__redis_call *call, RedisModuleString *string);
 void tw__redis_call_add_word(struct tw__redis_call *call, enum tw__redis_word word);
 
-/* Adds the fields tw.id, tw.due and tw.attempt; the strings of the payload. */
+/* Adds the fields tw.id, tw.due and tw.attempt; adds the strings of the payload. */
 void tw__redis_call_add_about(struct tw__redis_call *call, const struct tw__redis_task *task);
 void tw__redis_call_add_payload(struct tw__redis_call *call, const struct tw__redis_task *task);
 
-/* Calls the server and frees the arguments. `why` and `error` of the delivery have the answer afterwards,
- * whatever became of the task. */
+/* Calls the server and frees the arguments. Afterwards `why` and `error` of the delivery hold the server's
+ * reply, also if the task is gone. */
 enum tw__redis_meanwhile tw__redis_call_send(struct tw__redis_call *call, const char *command,
                                              struct tw__redis_delivery *delivery);
 

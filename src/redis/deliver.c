@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: MIT
  *
- * A task on its way. The tick takes it and hands it over once; all that is decided about it is decided here:
+ * The way of a task to its target. The tick takes the task and hands it over once. This file makes all
+ * further decisions about it:
  *
- *     tick.c      place.c: the next due task          it is filed nowhere from here on
+ *     tick.c      place.c: the next due task          the task is filed nowhere from here on
  *        |
- *     deliver.c   others of its target are held? ---- yes: it is held behind them
- *        |        its schedule is still a key? ------ no: the schedule is detached by now, with this task
+ *     deliver.c   are tasks of its target held? ----- yes: the task is held behind them
+ *        |        is its schedule still a key? ------ no: the schedule is detached by now, with this task
  *        |        too late for LATE DROP? ----------- yes: done
  *        v
- *     call.c      XADD, RPUSH: the server's answer
+ *     call.c      XADD, RPUSH: the server's reply
  *        |
- *     deliver.c   taken ----------------------------- done
- *        |        a refusal of the whole server ----- back to the tick, which puts it back
- *        |        a refusal of this key ------------- it is held, and its route waits
+ *     deliver.c   accepted -------------------------- done
+ *        |        a refusal of the whole server ----- back to the tick, which puts the task back
+ *        |        a refusal of this key ------------- the task is held, and its route waits
  *        |        the last try was refused ---------- letter.c: a dead letter, and done
  *        v
  *     batch.c     done: the task leaves, or is filed for its next time; TW.FIRED will name it
  *
- * What a batch has taken out of a schedule follows as TW.FIRED; the server wraps all that a timer's callback
- * replicates into one MULTI/EXEC, so a delivery and the removal stand or fall together.
+ * TW.FIRED replicates which tasks a batch has removed from a schedule. The server wraps everything that a
+ * timer callback replicates into one MULTI/EXEC, so a delivery and the removal of its task stand or fall
+ * together.
  *
- * A refusal is one of three: of the whole server, and it will pass (memory, replicas, disk): nothing else is
- * tried for a while; of this key, and it will pass (a slot on the move): its route waits; for good: the route
- * waits, the try is counted, and after some tries the task goes to the dead-letter stream.
+ * There are three kinds of refusals:
+ * - Server-wide and temporary (out of memory, too few replicas, disk error): nothing else is tried for a
+ *   while.
+ * - This key and temporary (its slot is migrating): only its route waits.
+ * - Permanent (a wrong type, for example): its route waits, and the try is counted. After the configured
+ *   number of tries (dead-letter-tries) the task goes to the dead-letter stream.
  */
 #include "deliver.h"
 
@@ -75,7 +80,7 @@ void tw__redis_deliver_finish(struct tw__redis_batch *batch)
 
 /* ---- done ------------------------------------------------------------------------------------------------ */
 
-/* One delivery less to make: the task leaves, or is filed for its next time. */
+/* Ends a delivery: the task leaves, or is filed for its next time. */
 static void done(struct tw__redis_delivery *delivery)
 {
     uint64_t every = tw__redis_task_every(delivery->task), times = tw__redis_task_times(delivery->task);
@@ -87,7 +92,7 @@ static void done(struct tw__redis_delivery *delivery)
                               times == TW__REDIS_FOR_EVER ? times : times - 1, delivery->now_ms);
 }
 
-/* A delivery was given up. A task that no Stream will ever take leaves, though it repeats. */
+/* Ends a delivery that was given up. A task that no Stream will ever take leaves, even if it repeats. */
 static void gave_up(struct tw__redis_delivery *delivery)
 {
     if (tw__redis_letter_is_too_big(delivery))
@@ -96,7 +101,7 @@ static void gave_up(struct tw__redis_delivery *delivery)
         done(delivery);
 }
 
-/* The target has the task. */
+/* Ends a delivery that the target has accepted. */
 static void delivered(struct tw__redis_delivery *delivery)
 {
     delivery->route->wait_ms = 0;
@@ -107,7 +112,9 @@ static void delivered(struct tw__redis_delivery *delivery)
 
 /* ---- being late ------------------------------------------------------------------------------------------ */
 
-/* LATE DROP: passes over the times that are too long ago. Returns whether the task is done. */
+/* LATE DROP: skips the periods that are too late. Returns whether it skipped any; the task is then done.
+ * Example: EVERY 1000 and LATE DROP 500, due at 0, and now it is 2600. The periods 0, 1000 and 2000 are
+ * skipped. */
 static bool drop_late(struct tw__redis_delivery *delivery)
 {
     struct tw__redis_task *task = delivery->task;
@@ -126,7 +133,8 @@ static bool drop_late(struct tw__redis_delivery *delivery)
     return true;
 }
 
-/* LATE COALESCE: of the periods that were missed the latest counts. Returns how many come before it. */
+/* LATE COALESCE: only the latest of the missed periods is delivered. Returns how many missed periods come
+ * before it. */
 static uint64_t missed_periods(const struct tw__redis_delivery *delivery)
 {
     uint64_t due = tw__redis_task_due(delivery->task), every = tw__redis_task_every(delivery->task);
@@ -164,7 +172,7 @@ static enum tw__redis_meanwhile call_xadd(struct tw__redis_delivery *delivery)
     return tw__redis_call_send(&call, "XADD", delivery);
 }
 
-/* Makes the call; `missed` periods are passed over. */
+/* Calls XADD or RPUSH for the task, with its due time moved on by `missed` periods. */
 static enum tw__redis_meanwhile call_target(struct tw__redis_delivery *delivery, uint64_t missed)
 {
     struct tw__redis_task *task = delivery->task;
@@ -176,7 +184,7 @@ static enum tw__redis_meanwhile call_target(struct tw__redis_delivery *delivery,
     if (others == TW__REDIS_GONE)
         tw__redis_shared.counts.fired += delivery->why == TW__REDIS_DEFER_NONE;
     else if (missed > 0 && delivery->why != TW__REDIS_DEFER_NONE)
-        tw__redis_task_set_due(task, due); /* nothing has happened: the task is what replicas have */
+        tw__redis_task_set_due(task, due); /* not delivered: replicas have the task with this time */
     else
         tw__redis_shared.counts.coalesced += missed;
     return others;
@@ -184,7 +192,8 @@ static enum tw__redis_meanwhile call_target(struct tw__redis_delivery *delivery,
 
 /* ---- refusals -------------------------------------------------------------------------------------------- */
 
-/* The route waits, and this task first of all that are held by it. */
+/* Holds the task as the first in the queue of its route, and lets the route wait. The wait doubles with each
+ * refusal, up to `most_ms`. */
 static void make_wait(struct tw__redis_delivery *delivery, uint64_t most_ms)
 {
     struct tw__redis_route *route = delivery->route;
@@ -196,7 +205,7 @@ static void make_wait(struct tw__redis_delivery *delivery, uint64_t most_ms)
                                RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms);
 }
 
-/* Not even the dead letters can say which task it was: that leaves the count, and the server's log. */
+/* Drops a task that is too big even for a dead letter. It is only counted, and logged by the server. */
 static void drop_too_big(struct tw__redis_delivery *delivery)
 {
     tw__redis_letter_log_none(delivery);
@@ -204,7 +213,8 @@ static void drop_too_big(struct tw__redis_delivery *delivery)
     gave_up(delivery);
 }
 
-/* The last try was refused, with `error`. */
+/* The last try was refused with `error`: sends the task to the dead-letter stream. Returns as
+ * tw__redis_deliver(). */
 static enum tw__redis_defer give_up(struct tw__redis_delivery *delivery)
 {
     enum tw__redis_letter letter = tw__redis_letter_of(delivery);
@@ -219,7 +229,7 @@ static enum tw__redis_defer give_up(struct tw__redis_delivery *delivery)
     switch (delivery->why) {
     case TW__REDIS_DEFER_NONE:
         delivery->schedule->dead++;
-        delivery->route->wait_ms = 0; /* the next task's tries begin with the first wait */
+        delivery->route->wait_ms = 0; /* the tries of the next task begin with the first wait */
         gave_up(delivery);
         return TW__REDIS_DEFER_NONE;
     case TW__REDIS_DEFER_REFUSED:
@@ -231,20 +241,20 @@ static enum tw__redis_defer give_up(struct tw__redis_delivery *delivery)
     }
 }
 
-/* A refusal for good: one try more, of this task and of all that are held behind it. */
+/* A permanent refusal: one more try is counted, for this task and for all tasks that are held behind it. */
 static enum tw__redis_defer refused(struct tw__redis_delivery *delivery)
 {
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.schedules, delivery->task);
     if (tries + 1 >= (uint32_t)tw__redis_config.dead_letter_tries)
         return give_up(delivery);
     if (tries == 0)
-        delivery->route->wait_ms = 0; /* what was waited for another task does not count */
+        delivery->route->wait_ms = 0; /* the wait of another task does not count */
     make_wait(delivery, WAIT_MAX_MS);
     delivery->route->waits++;
     return TW__REDIS_DEFER_NONE;
 }
 
-/* What becomes of the task, by the target's answer. */
+/* Decides by the target's reply how the task goes on. Returns as tw__redis_deliver(). */
 static enum tw__redis_defer decide(struct tw__redis_delivery *delivery)
 {
     switch (delivery->why) {
@@ -264,13 +274,13 @@ static enum tw__redis_defer decide(struct tw__redis_delivery *delivery)
 
 /* ---- delivery -------------------------------------------------------------------------------------------- */
 
-/* The schedule joins the batch. False: it is not a key's value any more. */
+/* Puts the schedule into the batch. Returns false if it is no longer the value of a key. */
 static bool join_held(struct tw__redis_delivery *delivery)
 {
     if (delivery->schedule->in_batch)
         return true;
     if (tw__redis_call_key(delivery) == TW__REDIS_GONE)
-        return false; /* its time to live was over: the schedule is detached by now, with this task */
+        return false; /* the key had expired: the schedule is detached by now, with this task */
     tw__redis_batch_touch(delivery->batch, delivery->schedule);
     return true;
 }
@@ -282,7 +292,7 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
     TW_ASSERT(!tw__redis_task_filed(task));
     if (taken != TW__REDIS_TAKEN_PROBE && tw__redis_place_is_blocked(tw__redis_shared.schedules, task)) {
         tw__redis_place_hold(tw__redis_shared.schedules,
-                             task); /* behind the one that was refused, so that their order holds */
+                             task); /* behind the refused task, so that their order holds */
         return TW__REDIS_DEFER_NONE;
     }
     tw__redis_delivery_init(&delivery, batch, task, now_ms);

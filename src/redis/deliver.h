@@ -8,23 +8,24 @@
 #include "call.h"
 #include "schedules/place.h"
 
-/* Whether deliveries may be made at all: TW__REDIS_DEFER_NONE, or why not. */
+/* Returns TW__REDIS_DEFER_NONE if the server may deliver now, or why it may not. */
 enum tw__redis_defer tw__redis_deliver_allowed(RedisModuleCtx *ctx);
 
-/* Begins a batch of deliveries, and finishes it: logs which tasks have left their schedules, tells of it, and
- * removes the schedules that are empty. */
+/* tw__redis_deliver_begin() opens a batch of deliveries. tw__redis_deliver_finish() replicates which tasks
+ * have left their schedules, sends keyspace notifications, removes the schedules that are empty, and closes
+ * the batch. */
 void tw__redis_deliver_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx);
 void tw__redis_deliver_finish(struct tw__redis_batch *batch);
 
-/* Delivers a due task that was taken out, and is filed nowhere; afterwards it is gone, filed again, or held by
- * its route. Returns TW__REDIS_DEFER_NONE, or why nothing at all can be delivered now: then the task is filed
- * nowhere still. */
+/* Delivers a due task that was taken out and is filed nowhere. Returns TW__REDIS_DEFER_NONE: the task is then
+ * gone, filed again, or held by its route. Otherwise returns why the server can deliver nothing at all now;
+ * the task is then still filed nowhere. */
 enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task *task,
                                        enum tw__redis_taken taken, uint64_t now_ms);
 
-/* Delivers a task whatever its time, for TW.DRAIN: if the target takes it (`why` is TW__REDIS_DEFER_NONE), it
- * is gone or filed again; if not, it stays where it is filed, and the try does not count. Requires: it is
- * filed. */
+/* Delivers a task regardless of its due time, for TW.DRAIN. If the target takes the task (`why` is
+ * TW__REDIS_DEFER_NONE), the task is gone or filed again. Otherwise the task stays where it is filed, and the
+ * try does not count. Requires: the task is filed. */
 enum tw__redis_meanwhile tw__redis_deliver_early(struct tw__redis_delivery *delivery);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A refusal does not count as a try of the task, as the task may not be due; it stays filed meanwhile, so that
- * it keeps its place among the tasks that are due with it.
+ * A refusal does not count as a try of the task, because the task may not be due. The task stays filed
+ * meanwhile, so that it keeps its place among the tasks that are due together.
  *
- * A call that met only tasks whose targets refuse, until its time was over, is the first of a series: the next
- * call goes on behind these tasks. TW.DRAIN calls are counted, and a route notes the call that it refused, so
- * that a series is told by the number of its first call.
+ * A call may meet only tasks whose targets refuse, until its time is over. It is then the first call of a
+ * series: the next call goes on after these tasks. TW.DRAIN calls are numbered, and a route notes the number
+ * of the call that it refused. So the number of the first call tells which routes refused in this series.
  */
 #include "drain.h"
 
@@ -20,17 +20,18 @@
 
 enum {
     DRAIN_US = 20000,          /* for the deliveries of one TW.DRAIN */
-    DRAIN_SERIES_US = 1000000, /* a call that comes later begins anew: targets may be mended by then */
-    DRAIN_LOOK = 100,          /* tries between two looks at the clock: so many are made in any case */
-    DRAIN_BIG = 4096           /* bytes of a task after which one is due too */
+    DRAIN_SERIES_US = 1000000, /* a later call begins anew: targets may be repaired by then */
+    DRAIN_LOOK = 100,          /* tries between two looks at the clock: a call makes at least so many */
+    DRAIN_BIG = 4096           /* after a task of more bytes the call looks at the clock too */
 };
 
-/* What the calls leave for the calls to come. */
+/* The state that TW.DRAIN calls leave for the next calls. */
 struct tw__redis_drains {
-    uint64_t number; /* of the last call, which takes two numbers: see struct tw__redis_route */
-    uint64_t series; /* the number of the first of the calls that went on behind each other */
-    /* The schedule in which the last call met only tasks that were refused, until its time was over: the next
-     * call there is of the same series. Else NULL. It may have been removed: it is compared only. */
+    uint64_t number; /* of the last call; each call takes two numbers, see struct tw__redis_route */
+    uint64_t series; /* the number of the first call of the present series */
+    /* The schedule in which the last call met only refused tasks until its time was over; else NULL. The next
+     * call there belongs to the same series. The schedule may have been removed: the pointer is only
+     * compared. */
     const struct tw__redis_schedule *goes_on;
     uint64_t ended_us;
 };
@@ -41,8 +42,8 @@ struct drain {
     struct tw__redis_schedule *schedule;
     uint64_t number, series; /* see above */
     uint64_t limit, delivered, tried;
-    uint64_t until_us; /* 0 before the first try: finding the tasks takes the time that it takes */
-    bool over;         /* its time is */
+    uint64_t until_us; /* 0 before the first try: the time to find the tasks does not count */
+    bool over;         /* its time is over */
 };
 
 void tw__redis_drain_start(void)
@@ -66,10 +67,10 @@ static bool may_deliver_all(const struct drain *drain, struct tw__redis_caller *
     return true;
 }
 
-/* Whether the caller may write the targets of all these tasks; if not, sends the error. Each route is asked for
- * once in a TW.DRAIN, so that the cost is that of the different targets among the tasks that are looked at,
- * however many the schedule has. The user is looked up anew each time: a handler may have removed it while a
- * delivery was tried. */
+/* Returns whether the caller may write the targets of all these tasks. If not, replies with an error. Each
+ * route is checked once in a TW.DRAIN. So the cost depends on the number of different targets among these
+ * tasks, not on the size of the schedule. The user is looked up anew each time, because a handler may have
+ * removed the user while a delivery was tried. */
 static bool is_allowed(const struct drain *drain, struct tw__redis_task **task, uint64_t count)
 {
     struct tw__redis_caller caller;
@@ -83,7 +84,7 @@ static bool is_allowed(const struct drain *drain, struct tw__redis_task **task, 
 
 /* ---- deliveries ------------------------------------------------------------------------------------------ */
 
-/* How it goes on. */
+/* How the drain goes on after a task. */
 enum drain_step { NEXT, STOP, FORBIDDEN };
 
 static void look_at_clock(struct drain *drain, bool big)
@@ -92,7 +93,7 @@ static void look_at_clock(struct drain *drain, bool big)
         drain->over = RedisModule_MonotonicMicroseconds() >= drain->until_us;
 }
 
-/* Delivers a task, if its target takes it. */
+/* Delivers a task if its target takes it. */
 static enum drain_step drain_task(struct drain *drain, struct tw__redis_delivery *delivery)
 {
     if (tw__redis_place_is_blocked(tw__redis_shared.schedules, delivery->task) ||
@@ -107,14 +108,14 @@ static enum drain_step drain_task(struct drain *drain, struct tw__redis_delivery
         delivery->route->drain = drain->number;
     }
     if (others == TW__REDIS_SEEN)
-        return STOP; /* other tasks may not be what they were, either */
+        return STOP; /* other tasks may have changed too */
     bool next = delivery->why == TW__REDIS_DEFER_NONE || delivery->why == TW__REDIS_DEFER_REFUSED ||
                 delivery->why == TW__REDIS_DEFER_SLOT;
     return next ? NEXT : STOP;
 }
 
-/* Delivers these tasks, one after the other. One that is too big stays until it is due, and nothing waits
- * behind it, as it will never be delivered. */
+/* Delivers these tasks, one after the other. A task that is too big for a Stream stays until it is due. No
+ * task waits behind it, because it will never be delivered. */
 static enum drain_step drain_tasks(struct drain *drain, struct tw__redis_task **task, uint64_t count,
                                    uint64_t now_ms)
 {
@@ -124,15 +125,15 @@ static enum drain_step drain_tasks(struct drain *drain, struct tw__redis_task **
         bool big = tw__redis_shared.schedules->memory.usable(task[i]) > DRAIN_BIG;
         tw__redis_delivery_init(&delivery, &drain->batch, task[i], now_ms);
         if (tw__redis_letter_is_too_big(&delivery))
-            continue; /* without a look at the clock: the next call would not go on behind it */
+            continue; /* without a look at the clock: the next call would not go on after this task */
         step = drain_task(drain, &delivery);
         look_at_clock(drain, big);
     }
     return step;
 }
 
-/* Delivers of the `want` tasks that are due first, without held tasks and tasks refused in this series. *found:
- * how many there were. */
+/* Delivers some of the `want` tasks that are due first; held tasks and tasks that were refused in this series
+ * do not count. Sets *found to the number of such tasks, at most `want`. */
 static enum drain_step drain_first(struct drain *drain, uint64_t want, uint64_t *found)
 {
     uint64_t now_ms = tw__redis_now_ms();
@@ -147,8 +148,8 @@ static enum drain_step drain_first(struct drain *drain, uint64_t want, uint64_t 
     return step;
 }
 
-/* While nothing at all could be delivered, further tasks are looked at. When fewer than `want` were found,
- * there are none. */
+/* While no task at all could be delivered, looks at more tasks. If fewer than `want` were found, there are no
+ * more. */
 static enum tw__redis_drained drain_some(struct drain *drain)
 {
     struct tw__redis_schedule *schedule = drain->schedule;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * TW.DRAIN: tasks are delivered whatever their time.
+ * TW.DRAIN: delivers tasks regardless of their due times.
  */
 #ifndef TW_REDIS_DRAIN_H
 #define TW_REDIS_DRAIN_H
@@ -11,9 +11,9 @@
 void tw__redis_drain_start(void);
 
 enum tw__redis_drained {
-    TW__REDIS_DRAINED,          /* *delivered says how many; 0: none can be */
-    TW__REDIS_DRAINED_NONE_YET, /* time ran out while each was refused: the next call goes on behind these */
-    TW__REDIS_DRAIN_FORBIDDEN   /* the caller may not write a target: none was delivered, the error was sent */
+    TW__REDIS_DRAINED,          /* *delivered is their number; 0: no task can be delivered */
+    TW__REDIS_DRAINED_NONE_YET, /* time ran out, each task so far was refused: the next call goes on */
+    TW__REDIS_DRAIN_FORBIDDEN   /* the caller may not write a target: none delivered, error sent */
 };
 
 /* Delivers up to `limit` of a schedule's tasks, for about 20 ms. Requires: no batch is open. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * On a replica, or while the append-only file is loaded, these commands repeat what has happened already: they
- * deliver nothing. TW.FIRED leaves an emptied schedule in place, as DEL follows in the log.
+ * These commands run on a replica, or while the AOF is loaded. They repeat changes that were made before, and
+ * deliver nothing. TW.FIRED leaves an emptied schedule in place, because DEL follows in the AOF.
  */
 #include "fired.h"
 
@@ -19,7 +19,7 @@
 
 enum { ERROR_MAX = 256 };
 
-/* Whether the file or the primary sends the command; if not, sends the error. */
+/* Returns whether the AOF or the primary sends the command. If not, replies with an error. */
 static bool is_internal(RedisModuleCtx *ctx, const char *name)
 {
     char error[ERROR_MAX];
@@ -31,7 +31,7 @@ static bool is_internal(RedisModuleCtx *ctx, const char *name)
     return false;
 }
 
-/* A repeating task was delivered: it is due again at `due`. */
+/* NEXT: a repeating task was delivered, and is due again. Returns false after an error reply. */
 static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_schedule *schedule, RedisModuleString **argv,
                        uint64_t now_ms)
 {
@@ -86,7 +86,7 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     }
     if (good)
         RedisModule_ReplicateVerbatim(ctx);
-    RedisModule_SignalModifiedKey(ctx, argv[1]); /* if nothing is left, DEL follows */
+    RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */
     return good ? RedisModule_ReplyWithSimpleString(ctx, "OK") : REDISMODULE_OK;
 }
 

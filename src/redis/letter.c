@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The most that a Stream takes in one entry, fields and values together, is 2^30 bytes. TW.ADD refuses earlier;
- * but a task may come from a file, from RESTORE, or from a version that refused nothing. To try it costs the
- * server seconds, so sizes are summed.
+ * A Stream takes at most 2^30 bytes in one entry, fields and values together. TW.ADD refuses smaller tasks
+ * already (TW__REDIS_TASK_BYTES_MAX). But a task may come from a file, from RESTORE, or from a version that
+ * refused no size. Trying such an entry would cost the server seconds, so the sizes are summed.
  */
 #include "letter.h"
 
@@ -46,8 +46,8 @@ static uint64_t entry_bytes(const struct tw__redis_task *task)
     return about_bytes(task) + tw__redis_payload_bytes(tw__redis_task_payload(task));
 }
 
-/* The id and the payload lie in the task's block, so the size of the block alone clears every task that TW.ADD
- * took: their payloads are not summed at each delivery. */
+/* The id and the payload lie in the task's block. So the size of the block alone clears every task that
+ * TW.ADD accepted, and its payload is not summed at each delivery. */
 bool tw__redis_letter_is_too_big(const struct tw__redis_delivery *delivery)
 {
     return tw__redis_shared.schedules->memory.usable(delivery->task) > TW__REDIS_TASK_BYTES_MAX &&
@@ -77,7 +77,8 @@ enum tw__redis_letter tw__redis_letter_of(const struct tw__redis_delivery *deliv
 
 /* ---- letters --------------------------------------------------------------------------------------------- */
 
-/* Whether a name has a hash tag: then what is added to it stays in its slot. */
+/* Returns whether a name has a hash tag: a longer name then stays in the same slot. Example: {a}:mails and
+ * {a}:mails:dead. */
 static bool has_tag(const char *name, size_t size)
 {
     const char *open = memchr(name, '{', size);

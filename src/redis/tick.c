@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tick turns the wheel when the timer rings (alarm.c).
+ * The tick is the callback of the module's timer (alarm.c). It turns the wheel.
  *
- * Each tick does a little of everything that waits: it frees tasks of removed schedules, gives targets that
- * refused another try, and delivers what is due, until the budget of tasks or of time is used up. The server
- * then serves its clients, and the next tick follows. While the gap between two ticks shows that clients had to
- * wait, the budget shrinks, to an eighth at least.
+ * Each tick does a little of all pending work:
+ * - It frees tasks of removed schedules.
+ * - It gives targets that refused another try.
+ * - It delivers due tasks, until the budget of tasks or of time is used up.
  *
- * When nothing may be delivered (a pause, another role, no memory), due tasks are still taken off the wheel,
- * into the queue of overdue ones: so the wheel never falls behind, and INFO can say how many wait.
+ * The server then serves its clients, and the next tick follows. A long gap between two ticks shows that
+ * clients had to wait. While that is so, the budget shrinks, but not below one eighth.
  *
- * Writing while the server is paused for a failover or a shutdown ends the server with a failed assertion. So
- * each tick asks, immediately before its first write, whether replicas must not be written to; nothing else
- * runs until it ends.
+ * When nothing may be delivered (a pause, another role, no memory), the tick still moves due tasks from the
+ * wheel to the queue of overdue tasks. So the wheel never falls behind, and INFO can say how many tasks wait.
+ *
+ * A write while the server is paused for a failover or a shutdown ends the server with a failed assertion. So
+ * immediately before its first write each tick calls RedisModule_AvoidReplicaTraffic(). Nothing else runs
+ * until the tick ends, so the result holds for the whole tick.
  */
 #include "tick.h"
 
@@ -26,13 +29,13 @@
 enum {
     SHARES = 8,            /* parts of the budget */
     BUSY_US = 2000,        /* a gap between two ticks that shows that clients wait */
-    LOOK_AT_CLOCK = 8,     /* tasks between two looks */
-    BIG = 4096,            /* bytes of a task after which one is due too */
-    REAP_TASKS = 1000,     /* freed in one tick */
-    COLLECT_TASKS = 10000, /* taken off the wheel in one tick when nothing may be delivered */
-    REFILE_FACTOR = 8,     /* the wheel's own work for each task */
-    PAUSE_MS = 10,         /* between two looks whether a pause is over */
-    BACK_OFF_MS = 100,     /* the first wait for memory, replicas, disks; then it doubles */
+    LOOK_AT_CLOCK = 8,     /* tasks between two looks at the clock */
+    BIG = 4096,            /* after a task of more bytes the tick looks at the clock too */
+    REAP_TASKS = 1000,     /* tasks freed in one tick */
+    COLLECT_TASKS = 10000, /* tasks taken off the wheel in one tick when nothing may be delivered */
+    REFILE_FACTOR = 8,     /* steps of the wheel's own work for each task */
+    PAUSE_MS = 10,         /* between two checks whether a pause is over */
+    BACK_OFF_MS = 100,     /* the first wait for memory, replicas or disks; then it doubles */
     BACK_OFF_MAX_MS = 5000,
     JUMP_US = 1000000,
     NOTICE_US = 20000,
@@ -40,16 +43,16 @@ enum {
 };
 
 static struct {
-    uint32_t share;    /* of the budget, in SHARES */
-    uint64_t ended_us; /* monotonic: when the last tick ended that left work behind; else 0 */
+    uint32_t share;    /* the present part of the budget, in SHARES */
+    uint64_t ended_us; /* monotonic: the end of the last tick if it left work behind; else 0 */
     uint64_t back_off_ms;
     uint64_t wall_us, monotonic_us;        /* at the last look at the clocks */
     unsigned long long (*server_us)(void); /* Redis 7.2 and later, else NULL */
 } ticks = {.share = SHARES};
 
-/* From Redis 7.2 on, time stands still for the server while it does one thing, and so it does for the id of an
- * entry that the tick adds. What is due by the clock and not by that one waits until the server's has moved on:
- * else an entry would say that it is older than its task's due time. */
+/* From Redis 7.2 on, the server's own time stands still while it runs one command or callback. The ids of
+ * entries that the tick adds come from that time. So a task is due only when it is due by both clocks.
+ * Otherwise an entry could have an id that is older than the due time of its task. */
 static uint64_t now_of_tick(void)
 {
     uint64_t now_ms = tw__redis_now_ms(),
@@ -75,7 +78,7 @@ uint32_t tw__redis_tick_budget_us(void)
 
 /* ---- the clock ------------------------------------------------------------------------------------------- */
 
-/* The wall clock may be set; the monotonic one beside it tells by how much. Returns whether it was. */
+/* Finds out by the monotonic clock whether the wall clock was set. Returns whether it was. */
 static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
 {
     uint64_t wall = now_ms * 1000, monotonic = now_us();
@@ -104,7 +107,8 @@ static void give_another_try(uint64_t monotonic_ms)
         tw__redis_place_make_ready(TW_CONTAINER(retry, struct tw__redis_route, retry));
 }
 
-/* Takes what is due off the wheel, though it may not be delivered. Returns whether there is more. */
+/* Moves due tasks from the wheel to the queue of overdue tasks, although they may not be delivered. Returns
+ * whether there are more. */
 static bool take_off_the_wheel(uint64_t now_ms)
 {
     uint32_t budget = COLLECT_TASKS;
@@ -116,7 +120,8 @@ static bool take_off_the_wheel(uint64_t now_ms)
     return taken == TW__REDIS_TAKEN_MORE;
 }
 
-/* Delivers what is due. *more: the budget ended first. Returns why it had to stop. */
+/* Delivers due tasks. Sets *more if the budget ended first. Returns TW__REDIS_DEFER_NONE, or why it had to
+ * stop. */
 static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, bool *more)
 {
     uint32_t tasks = tw__redis_tick_budget_tasks(), us = tw__redis_tick_budget_us();
@@ -144,7 +149,8 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, 
     return why;
 }
 
-/* Shrinks or widens the budget by what the gap since the last tick says; only while there is a backlog. */
+/* Shrinks the budget if the gap since the last tick was long, otherwise widens it; only while there is a
+ * backlog. */
 static void adapt(uint64_t started_us)
 {
     if (ticks.ended_us == 0)
@@ -155,7 +161,7 @@ static void adapt(uint64_t started_us)
         ticks.share += ticks.share < SHARES;
 }
 
-/* When to look again after deliveries had to stop; TW_NEVER when an event will tell. */
+/* Returns when to look again after deliveries had to stop, or TW_NEVER if a server event will tell. */
 static uint64_t look_again(enum tw__redis_defer why, uint64_t now_ms)
 {
     if (why == TW__REDIS_DEFER_ROLE)
@@ -168,8 +174,8 @@ static uint64_t look_again(enum tw__redis_defer why, uint64_t now_ms)
     return now_ms + ticks.back_off_ms;
 }
 
-/* Delivers the due tasks. Returns why it could not, or had to stop; else *next says when the next tick has to
- * come. */
+/* Delivers the due tasks. Returns TW__REDIS_DEFER_NONE and sets *next to the time of the next tick. Otherwise
+ * returns why it could not deliver, or had to stop. */
 static enum tw__redis_defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us,
                                         uint64_t *next)
 {
@@ -185,14 +191,14 @@ static enum tw__redis_defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, ui
     if (why != TW__REDIS_DEFER_NONE)
         return why;
     ticks.back_off_ms = 0;
-    /* What is left in a queue came due once already, before the clock was set back. */
+    /* A task that is left in a queue came due once already, before the clock was set back. */
     *next = more                                                      ? now_ms
             : tw__redis_place_any_waiting(tw__redis_shared.schedules) ? now_ms + PAUSE_MS
                                                                       : TW_NEVER;
     return TW__REDIS_DEFER_NONE;
 }
 
-/* Collects the due tasks, which cannot be delivered now. Returns when the next tick has to come. */
+/* Moves the due tasks to a queue, because they cannot be delivered now. Returns the time of the next tick. */
 static uint64_t postpone(uint64_t now_ms, enum tw__redis_defer why)
 {
     bool more = take_off_the_wheel(now_ms);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tick: what the module does when its timer rings.
+ * The tick: the work of the module's timer callback.
  */
 #ifndef TW_REDIS_TICK_H
 #define TW_REDIS_TICK_H
 
 #include "shared.h"
 
-/* From now on the timer rings. */
+/* Starts the timer. */
 void tw__redis_tick_start(RedisModuleCtx *ctx);
 
-/* Ten times a second: steps of the clock, removed schedules that came from another thread. */
+/* Called ten times a second: looks for steps of the clock, and for removed schedules that came from another
+ * thread. */
 void tw__redis_tick_cron(RedisModuleCtx *ctx);
 
-/* How much one tick may do at present. */
+/* The present budget of one tick: a number of tasks, and microseconds. */
 uint32_t tw__redis_tick_budget_tasks(void);
 uint32_t tw__redis_tick_budget_us(void);
 
