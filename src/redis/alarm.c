@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The server's timers do not come sooner than a millisecond after the last one has ended, which would leave a
- * third of the time unused while there is a backlog. So then the next tick is asked for through the event loop,
- * by a pipe that is always readable. What has come while a tick ran is read in the next round of the loop, and
- * answered at the end of that round, after the timers: so the tick leaves out a round, or each answer would
- * wait for a second tick. In the round after it the timer, set to no time at all, comes at its end.
+ * A server timer cannot expire sooner than a millisecond after the last timer callback has ended. This would
+ * leave a third of the time unused while there is a backlog. So with a backlog the next tick is scheduled
+ * through the event loop, by a pipe that is always readable.
  *
- *     round 1 of the event loop:  timers: tick, tw__redis_alarm_soon()
- *     round 2:                    reads, timers: nothing
- *     round 3:                    reads, timers: tick
+ * Requests that arrive during a tick are read in the next event-loop iteration, and answered at its end,
+ * after timers have run. If the next tick ran in that iteration, each reply would wait for a second tick. So
+ * we skip one iteration, and arm a zero-delay timer that expires at the end of the iteration after it.
+ *
+ *     iteration 1:  timers: tick, tw__redis_alarm_soon()
+ *     iteration 2:  reads, timers: nothing
+ *     iteration 3:  reads, timers: tick
  */
 #include "alarm.h"
 
@@ -21,17 +23,17 @@
 
 enum {
     SLEEP_MAX_MS = 1800 * 1000, /* past 35 minutes Redis 7.0 spins: it counts microseconds in an int */
-    ROUNDS = 2                  /* of the event loop from a tick to the next, while there is a backlog */
+    ROUNDS = 2                  /* event-loop iterations from a tick to the next, while there is a backlog */
 };
 
 static struct {
     RedisModuleCtx *ctx;
     tw__redis_alarm_fn *ring;
     RedisModuleTimerID id;
-    bool set, paused; /* set: the timer is, and rings at `ms` */
+    bool set, paused; /* set: the timer is armed, and expires at `ms` */
     uint64_t ms;
-    uint32_t rounds; /* of the event loop to come before the timer is asked for; 0: it is not */
-    int pipe[2]; /* there is a byte in it: while the event loop watches it, it calls on_round() in each round */
+    uint32_t rounds; /* event-loop iterations left before the timer is armed; 0: no count is running */
+    int pipe[2];     /* holds a byte: while the event loop watches the pipe, each iteration calls on_round() */
 } timer = {.pipe = {-1, -1}};
 
 static void on_alarm(RedisModuleCtx *ctx, void *data)
@@ -85,7 +87,7 @@ void tw__redis_alarm_soon(void)
 uint64_t tw__redis_alarm_work(uint64_t now_ms)
 {
     if (tw__redis_grave_reaping(tw__redis_shared.schedules))
-        return now_ms + 1; /* not at once: a schedule may be with the thread that frees, and not be here yet */
+        return now_ms + 1; /* not at once: the background thread may not have handed a schedule over yet */
     uint64_t next = tw__redis_place_next_work(tw__redis_shared.schedules),
              retry = tw_wheel_next_bound(tw__redis_shared.schedules->retries);
     if (retry == TW_NEVER)
@@ -108,8 +110,8 @@ void tw__redis_alarm_renew(uint64_t now_ms, bool clock_set)
 {
     if (!timer.set || timer.paused || !(clock_set || now_ms > timer.ms))
         return;
-    /* The server's timers sleep by the monotonic clock and are due by the wall clock: after a step either way
-     * ours would come too late. */
+    /* The server sleeps by the monotonic clock until a timer is due, but compares timers with the wall clock.
+     * After a step in either direction our timer would expire too late. */
     disarm();
     tw__redis_alarm_at(now_ms);
 }
@@ -126,7 +128,7 @@ void tw__redis_alarm_start(RedisModuleCtx *ctx, tw__redis_alarm_fn *ring)
     timer.ctx = RedisModule_GetDetachedThreadSafeContext(ctx);
     timer.ring = ring;
     timer.paused = (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_LOADING) != 0;
-    /* The event loop takes no end of -1; then tw__redis_alarm_soon() sets the timer instead. */
+    /* The event loop refuses a pipe end of -1; then tw__redis_alarm_soon() arms the timer instead. */
     if (pipe2(timer.pipe, O_CLOEXEC) == 0 && write(timer.pipe[1], "", 1) != 1)
         timer.pipe[0] = -1;
 }

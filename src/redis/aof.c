@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads the server's append-only files: each command as the array of its arguments in RESP, and
- * comments between them,
+ * Reads the server's append-only files. A file has each command as the array of its arguments in RESP, and
+ * comments between the commands:
  *
  *     #TS:1795312608\r\n *2\r\n $3\r\n GET\r\n $1\r\n k\r\n ...
  *
- * and the manifest, a line of names and values for each file, in the order in which they are loaded:
+ * The manifest has a line of names and values for each file, in the order in which the server loads the
+ * files:
  *
  *     file appendonly.aof.3.base.rdb seq 3 type b
  *     file "an appendonly.aof.7.incr.aof" seq 7 type i
  *
- * Sources: the servers' own files, of Redis 7.0 and 8.0 and Valkey 8.1; RESP,
+ * Sources: the files of Redis 7.0 and 8.0 and of Valkey 8.1; RESP,
  * https://redis.io/docs/latest/develop/reference/protocol-spec/
  */
 #include "aof.h"
@@ -22,18 +23,18 @@
 
 struct aof_reader {
     FILE *file;
-    uint64_t read; /* from the file, so far */
+    uint64_t read; /* bytes read from the file so far */
     const char *at, *end;
     char some[16384];
 };
 
-/* A string, as much of it as tells MULTI and EXEC from all others. */
+/* The size and the first bytes of a string: enough to tell MULTI and EXEC from all other commands. */
 struct name {
     uint64_t size;
     char first[5];
 };
 
-/* Reads on. False: that was all. */
+/* Reads the next bytes of the file. Returns false at its end. */
 static bool read_some(struct aof_reader *from)
 {
     size_t size = fread(from->some, 1, sizeof from->some, from->file);
@@ -58,7 +59,7 @@ static bool take_byte(struct aof_reader *from, char expected)
     return more(from) && *from->at++ == expected;
 }
 
-/* Reads a line: this letter, and a number. */
+/* Reads a line of this letter and a number. */
 static bool read_header(struct aof_reader *from, char letter, uint64_t *number)
 {
     *number = 0;
@@ -140,7 +141,7 @@ static int hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Reads what stands for one character between quotes, as the servers write it. */
+/* Reads one character of a quoted name, with the servers' escapes. Example: \x20 is a space. */
 static char read_quoted(const char **at)
 {
     static const char letters[] = "nrtab", meant[] = "\n\r\t\a\b";
@@ -156,7 +157,7 @@ static char read_quoted(const char **at)
     return letter == NULL ? c : meant[letter - letters];
 }
 
-/* Reads a word of a line, quoted or not. False: there is none, or it has no room. */
+/* Reads a word of a line, quoted or not. Returns false if there is none, or if it does not fit in `room`. */
 static bool read_word(const char **at, char *word, size_t room)
 {
     size_t size = 0;
@@ -186,7 +187,8 @@ bool tw__redis_aof_last(FILE *manifest, char *name, size_t room)
                 snprintf(file, sizeof file, "%s", value);
             else if (strcmp(key, "type") == 0)
                 type = value[0];
-        /* Of the sorts b, h and i those of i come last; h is history, and not loaded. */
+        /* The types are b (base), i (increment) and h (history). The server loads i after b, and does not
+         * load h. */
         if ((type == 'b' || type == 'i') && type >= last && file[0] != '\0' && strlen(file) < room) {
             snprintf(name, room, "%s", file);
             last = type;

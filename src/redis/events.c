@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * What happens to keys and to the server, and what the schedules have to do then.
+ * Handlers of keyspace notifications and of server events, and how the schedules react to them.
  *
- *     a key goes (DEL, UNLINK, SET over it, expired, evicted, RENAME or MOVE away):  unlink: detach
- *     RENAME, MOVE (the value lives on under a new name):  rename_to, move_to: attach again, before a tick
- *     FLUSHDB, FLUSHALL:  no unlink is called; FlushDB START: detach all of that database
- *     SWAPDB:             the schedules of two databases trade numbers
- *     loading:            no ticks; at its end, what is overdue is sorted, and the append-only file mended
- *     CONFIG SET:         the settings that INFO warns by are read again
- *     a replica is made a master:  what is overdue is delivered at once
+ *     DEL, UNLINK, SET over a key, expiry, eviction:  no event, but the callback unlink: detach
+ *     RENAME or MOVE away:                            unlink as well: detach
+ *     RENAME, MOVE (the value has its new name):      rename_to, move_to: attach again, before a tick
+ *     FLUSHDB, FLUSHALL:                              no unlink, but FlushDB START: detach all of that database
+ *     SWAPDB:                                         the schedules of two databases swap their numbers
+ *     loading starts:                                 no ticks
+ *     loading ends:                                   sort the overdue tasks, and mend the append-only file
+ *     CONFIG SET:                                     read the settings again that INFO warns by
+ *     a replica is promoted:                          deliver overdue tasks at once
  *
- * Loads may nest. While the server replays an append-only file it serves a client now and then, and the
- * client's DEBUG RELOAD is a load within that load:
+ * Loads may nest. While the server replays an AOF, it serves clients from time to time. A client's DEBUG
+ * RELOAD is then a load within that load:
  *
  *     TW.ADD s out a .. | SET .. | SET ..                   SET .. | TW.FIRED s ONCE a      the file
  *                                  client: DEBUG RELOAD
  *     loading:1 -------------------------------------- 0 ---------------------------------  the server's flag
  *     depth:  1 ------------------ 2 ----------------- 1 -------------------------------- 0 ours
  *
- * The server's flag ends with the inner load. So the module counts, and loading ends with the outermost load.
+ * The server clears its flag when the inner load ends. So the module counts, and loading ends with the
+ * outermost load.
  */
 #include "events.h"
 
@@ -32,8 +35,8 @@
 #include "schedules/place.h"
 #include "tick.h"
 
-/* A bit for each load that has begun and not ended, the innermost lowest: whether it replays an append-only
- * file. */
+/* One bit for each load that has begun and not ended, the innermost load lowest. A bit is set if its load
+ * replays an AOF. */
 static uint64_t replays;
 
 /* ---- keys ------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What happens to keys and to the server.
+ * Handlers of keyspace notifications and of server events.
  */
 #ifndef TW_REDIS_EVENTS_H
 #define TW_REDIS_EVENTS_H

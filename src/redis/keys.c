@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A schedule is removed with its last task, as the server does it with its own types: commands and batches do
- * so when they have told of their changes, and the tick does it for schedules that another module's handler has
- * left without tasks.
+ * A schedule is removed with its last task, as the server does it with its own types. Commands and batches
+ * remove the schedule after they have sent their notifications. The tick removes schedules that another
+ * module's handler has left without tasks.
  */
 #include "keys.h"
 
@@ -15,7 +15,7 @@
 
 enum { EMPTY_MAX = 8 }; /* removed in one tick */
 
-/* The schedule that was unlinked last: an event that follows may say why. */
+/* The schedule that was unlinked last. A later notification may say why: it expired, or was evicted. */
 static struct {
     RedisModuleString *name;
     uint64_t tasks;
@@ -23,7 +23,8 @@ static struct {
 
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
-/* The schedule that is the value of a key; NULL: there is none. False: the key has another type. */
+/* Finds the schedule that is the value of a key; NULL if there is none. Returns false if the key has another
+ * type. */
 static bool look_up(RedisModuleKey *key, struct tw__redis_schedule **schedule)
 {
     *schedule = NULL;
@@ -178,7 +179,7 @@ void tw__redis_keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name
     RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_GENERIC, "del", name);
 }
 
-/* The first that has no tasks, or NULL. */
+/* Returns the first schedule without tasks, or NULL. */
 static const struct tw__redis_schedule *first_empty(void)
 {
     struct tw__link *attached = &tw__redis_shared.schedules->attached;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mends what a server leaves of an append-only file that was cut off within a transaction.
+ * Mends an append-only file that was cut off within a transaction, after a server has loaded the file.
  *
- * Deliveries are transactions, and the last write before a crash may be half of one:
+ * Deliveries are transactions, so the last write before a crash may be half of one:
  *
  *     SET x 0 | MULTI | XADD ... | TW.FI          the file as the crash left it
  *     SET x 0 | MULTI | XADD ...                  as the server loads it: nothing of the transaction is done,
  *                                                 and the file is cut back to the last whole command
- *     SET x 0 | MULTI | XADD ... | TW.ADD ...     what is written from then on is within that transaction
+ *     SET x 0 | MULTI | XADD ... | TW.ADD ...     later commands are written within that transaction
  *
- * At the next start all of it waits for an EXEC: if none comes, acknowledged commands are lost; if one comes,
- * deliveries that were undone are done, twice. Redis 7.0.15 and 8.0.2 and Valkey 8.1.1 do so with any
- * transaction or script; they see to it only if the cut is between two commands. Valkey's releases since August
- * 2026 cut all of the transaction off (its pull request 4342). So do we, when a file has become shorter by
- * being loaded and leaves a transaction open.
+ * At the next start all these commands wait for an EXEC. If no EXEC follows, acknowledged commands are lost.
+ * If an EXEC follows, deliveries that had been undone are made, so that they happen twice. Redis 7.0.15,
+ * Redis 8.0.2 and Valkey 8.1.1 do so with any transaction or script. They handle a cut between two commands
+ * only. Valkey's releases since August 2026 cut off the whole transaction (its pull request 4342). We do the
+ * same when a file has become shorter by being loaded and leaves a transaction open.
  *
- * What we cut off is kept in a file of its own. If a server without this module went on after an earlier crash,
- * what it acknowledged since then is in there: it has not been loaded, and nobody can tell it from the
- * transaction.
+ * The part that we cut off is kept in a file of its own. A server without this module may have gone on after
+ * an earlier crash. Then this part also has all commands that the server has acknowledged since: they were
+ * not loaded, and nobody can tell them from the transaction.
  */
 #include "mend.h"
 
@@ -34,7 +34,7 @@
 #include "config.h"
 #include "shared.h"
 
-/* The file that is loaded last, as it was before; size -1: there is none. */
+/* The file that the server loads last, and its size before that; -1: there is no such file. */
 static char path[PATH_MAX];
 static off_t size_before = -1;
 
@@ -46,7 +46,7 @@ static off_t size_of(const char *name)
 
 /* ---- which file ------------------------------------------------------------------------------------------ */
 
-/* Finds the file; the server's folder is its working directory. */
+/* Finds the file and sets `path`. The server's folder is its working directory. */
 static bool find_file(RedisModuleCtx *ctx)
 {
     char folder[NAME_MAX + 1], name[NAME_MAX + 1];
@@ -71,9 +71,9 @@ void tw__redis_mend_begin(RedisModuleCtx *ctx)
                         "no append-only file was found by %s: if one is cut off, it is not mended", path);
 }
 
-/* ---- what is open at its end ----------------------------------------------------------------------------- */
+/* ---- the open transaction -------------------------------------------------------------------------------- */
 
-/* Creates a file, for the same users as another. */
+/* Creates a file with the access rights of another file. Returns NULL on failure. */
 static FILE *create(const char *name, FILE *like)
 {
     struct stat status;
@@ -83,7 +83,7 @@ static FILE *create(const char *name, FILE *like)
     return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
-/* Copies what follows in a file into another. */
+/* Copies the rest of a file into another file. Returns whether all of it is on the disk. */
 static bool copy_rest(FILE *from, FILE *to)
 {
     char some[4096];
@@ -94,7 +94,8 @@ static bool copy_rest(FILE *from, FILE *to)
     return !ferror(from) && fflush(to) == 0 && fsync(fileno(to)) == 0;
 }
 
-/* Cuts the file off there, and keeps the rest. False: errno says why not, and nothing has changed. */
+/* Cuts the file off at `at`, and keeps the rest in a new file. Returns false on failure: errno says why, and
+ * nothing has changed. */
 static bool cut(FILE *file, uint64_t at, const char *rest)
 {
     FILE *copy = fseeko(file, (off_t)at, SEEK_SET) == 0 ? create(rest, file) : NULL;

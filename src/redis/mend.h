@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mends an append-only file that was cut off: to be called before the file is loaded, and after that.
+ * Mends an append-only file that was cut off. To be called before the server loads the file (begin), and
+ * after that (finish).
  */
 #ifndef TW_REDIS_MEND_H
 #define TW_REDIS_MEND_H

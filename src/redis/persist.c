@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The data type: how a schedule is saved, loaded, logged, copied, digested, defragmented, freed.
+ * The data type: how a schedule is saved, loaded, written to the AOF, copied, digested, defragmented and
+ * freed.
  *
- *     RDB, encoding 1:  number of tasks, then chunks (chunk.c), each a string, until there are that many
+ *     RDB, encoding 1:  number of tasks, then chunks (chunk.c), each a string, until there are that many tasks
  *     AOF:              TW.LOAD schedule chunk, for each chunk
  *
- * A loaded schedule is attached at once: during RESTORE the key exists when the call returns, and while a data
- * set is loaded no tick runs. What was due before goes to the queue of overdue tasks, which is sorted at the
- * end of loading.
+ * A loaded schedule is attached at once. After RESTORE the key exists when the call returns, and while a data
+ * set is loaded no tick runs. Tasks whose due time has passed wait in a queue, which is sorted at the end of
+ * loading.
  *
- * The server frees values on whatever thread it likes; a value that was a key's is detached by then (events.c).
+ * The server may free a value on any thread. A value that belonged to a key is detached by then (events.c).
  */
 #include "persist.h"
 
@@ -39,7 +40,8 @@ static void rdb_save(RedisModuleIO *rdb, void *value)
     tw__redis_chunks_fini(&chunks);
 }
 
-/* Loads chunks until there are `count` tasks. */
+/* Loads chunks until there are `count` tasks. Returns false if the file cannot be read, or if a chunk is
+ * damaged. */
 static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_schedule *schedule, uint64_t count)
 {
     uint64_t now_ms = tw__redis_now_ms();
@@ -70,7 +72,8 @@ static void *rdb_load(RedisModuleIO *rdb, int encoding)
         return NULL;
     struct tw__redis_schedule *schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
     tw__redis_keys_name(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
-    /* A file has an empty one if another module's handler had it written: such a file has to be loaded. */
+    /* A file has an empty schedule if another module's handler had the file written. The server must be able
+     * to load such a file. */
     bool good = count > 0 || (RedisModule_GetContextFlags(NULL) & TW__REDIS_LOADING) != 0;
     if (!good || !load_chunks(rdb, schedule, count)) {
         RedisModule_LogIOError(rdb, "warning", "tickwheel: a schedule is damaged");
@@ -150,9 +153,8 @@ static size_t memory_usage(RedisModuleKeyOptCtx *context, const void *value, siz
     return tw__redis_schedule_bytes(value);
 }
 
-/* What frees a value of more than a few parts on another thread is told that there is one part when memory is
- * short: then it comes to free_value() on the server's thread, and the memory is there when the call
- * returns. */
+/* The server frees values with a high effort on a background thread. When memory is short we report an effort
+ * of 1. Then free_value() runs on the server's thread, and the memory is available when the call returns. */
 static size_t free_effort(RedisModuleKeyOptCtx *context, const void *value)
 {
     (void)context;
@@ -169,16 +171,16 @@ static void free_value(void *value)
     bool ours = pthread_equal(pthread_self(), server_thread) != 0;
     if (ours)
         tw__redis_schedule_detach(
-            schedule); /* was never a key's value: RESTORE with a time to live that is over, say */
+            schedule); /* never a key's value, for example from RESTORE with an expiry in the past */
     tw__redis_grave_bury(schedule);
-    /* Evicting, the server goes on until memory is free: so not later, but now. */
+    /* While the server evicts keys, it goes on until memory is free. So the tasks are freed now, not later. */
     if (ours && RedisModule_GetUsedMemoryRatio() >= 1)
         tw__redis_grave_reap_all(tw__redis_shared.schedules);
 }
 
 /* ---- defragmentation ------------------------------------------------------------------------------------- */
 
-static RedisModuleDefragCtx *defrag_context; /* of the call under way: what moves memory is not told it */
+static RedisModuleDefragCtx *defrag_context; /* of the current call, for move_block() */
 
 static void *move_block(void *block)
 {
@@ -190,7 +192,7 @@ static void gather_task(void *entry, void *arg)
     tw__redis_vector_add(arg, entry, &tw__redis_shared.schedules->memory);
 }
 
-/* Moves the tasks of one segment of the table, and its memory. False: past the end. */
+/* Moves the tasks of one segment of the table, and the segment's memory. Returns false past the end. */
 static bool defrag_segment(struct tw__redis_schedule *schedule, uint64_t *segment)
 {
     struct tw__redis_vector few = {NULL, 0, 0};
@@ -214,7 +216,7 @@ static int defrag(RedisModuleDefragCtx *context, RedisModuleString *name, void *
     uint64_t segment = cursor;
     struct tw__redis_schedule *schedule = tw__redis_keys_value(*value);
     if (tw__redis_shared.batch != NULL)
-        return 0; /* the open batch and the delivery under way keep addresses of tasks */
+        return 0; /* the open batch and the current delivery keep addresses of tasks */
     while (defrag_segment(schedule, &segment))
         if (RedisModule_DefragShouldStop(context) &&
             RedisModule_DefragCursorSet(context, segment) == REDISMODULE_OK)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The data type: how a schedule is saved, loaded, logged, copied, digested, defragmented, freed.
+ * The data type: how a schedule is saved, loaded, written to the AOF, copied, digested, defragmented and
+ * freed.
  */
 #ifndef TW_REDIS_PERSIST_H
 #define TW_REDIS_PERSIST_H
