@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * TW.ADD reads all its arguments first, so that an error has changed nothing. It is replicated with the task's
- * id and an absolute time, and without a condition; when the arguments say that already, they are passed on as
- * they are.
+ * TW.ADD reads all its arguments first, so that an error changes nothing. The command is replicated with the
+ * task's id, with an absolute time and without a condition. Arguments that have this form already are passed
+ * on unchanged. Example: TW.ADD s t * IN 500 NX PAYLOAD f v is replicated as TW.ADD s t 1795312608000-0 AT
+ * 1795312608500 PAYLOAD f v.
  */
 #include "add.h"
 
@@ -19,26 +20,26 @@
 
 enum { ERROR_MAX = 256, ID_MAX = 48, SMALL_ARGUMENTS = 64 };
 
-/* The last id that was made: the time, and a number that starts anew with each millisecond. */
+/* The last id that was made: its time, and a number that starts anew with each millisecond. */
 static struct {
     uint64_t ms, number;
 } last_id;
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
-/* TW.ADD, read. */
+/* The arguments of one TW.ADD. */
 struct request {
     RedisModuleString *schedule, *target, *id;
     uint64_t now_ms, due, every, times;
     bool absolute, new_id;
     enum tw__redis_condition condition;
-    int condition_at; /* its place among the arguments; 0: none */
+    int condition_at; /* its index among the arguments; 0: none */
     struct tw__redis_plan plan;
     RedisModuleString **payload;
     int payload_count;
 };
 
-/* Options that were given already, so that none is given twice. */
+/* Options that were given already, so that no option is given twice. */
 enum option { CONDITION = 1, EVERY = 2, TIMES = 4, KIND = 8, MAXLEN = 16, LATE = 32 };
 
 static bool read_late(RedisModuleCtx *ctx, struct request *add, RedisModuleString **argv, int argc, int *at)
@@ -91,7 +92,8 @@ static enum option option_of(RedisModuleString *argument, enum tw__redis_conditi
     return 0;
 }
 
-/* Reads the option at argv[*at], and its values. */
+/* Reads the option at argv[*at] and its values. Moves *at to the last of them. Returns false after an error
+ * reply. */
 static bool read_option(RedisModuleCtx *ctx, struct request *add, RedisModuleString **argv, int argc, int *at,
                         unsigned *seen)
 {
@@ -164,8 +166,8 @@ static bool read_payload(RedisModuleCtx *ctx, struct request *add, RedisModuleSt
     return true;
 }
 
-/* Whether each form of delivery can carry the task, the dead letter too. An acknowledged task is not refused:
- * deliver.c knows how to deal with it. */
+/* Returns whether each form of delivery can carry the task, a dead letter too. If not, replies with an error.
+ * A task that was acknowledged before is not refused here; deliver.c handles it. */
 static bool size_fits(RedisModuleCtx *ctx, const struct request *add)
 {
     char error[ERROR_MAX];
@@ -218,7 +220,7 @@ static struct tw__redis_bytes payload_string(void *arg, uint32_t i)
 
 /* ---- adding ---------------------------------------------------------------------------------------------- */
 
-/* An id that is not in use. */
+/* Returns a new id that is not in use. */
 static RedisModuleString *make_id(const struct tw__redis_schedule *schedule, uint64_t now_ms)
 {
     char text[ID_MAX];
@@ -249,7 +251,7 @@ static struct tw__redis_task *make_task(const struct request *add, struct tw__re
     return tw__redis_task_new(&plan, &tw__redis_shared.schedules->memory);
 }
 
-/* Replicates TW.ADD as it came, but for the id, the time and the condition. */
+/* Replicates TW.ADD as it came, except for the id, the time and the condition. */
 static void replicate_add(RedisModuleCtx *ctx, const struct request *add, RedisModuleString **argv, int argc)
 {
     if (add->absolute && !add->new_id && add->condition_at == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Arguments of commands: reading them, and saying what is wrong with them.
+ * Reads the arguments of commands, and replies with an error that names a wrong argument.
  */
 #include "arguments.h"
 
@@ -16,7 +16,7 @@ bool tw__redis_argument_is(RedisModuleString *argument, const char *word)
 {
     size_t size;
     const char *text = RedisModule_StringPtrLen(argument, &size);
-    /* Most words are told apart by their first letters. The words here are capital letters and dots. */
+    /* Most words differ in their first letter. The words here are capital letters and dots. */
     return size > 0 && (text[0] & 0x5F) == (word[0] & 0x5F) && strncasecmp(text, word, size) == 0 &&
            word[size] == '\0';
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Arguments of commands: reading them, and saying what is wrong with them.
+ * Reads the arguments of commands, and replies with an error that names a wrong argument.
  */
 #ifndef TW_REDIS_ARGUMENTS_H
 #define TW_REDIS_ARGUMENTS_H
@@ -11,35 +11,36 @@
 
 #include "schedules/task.h"
 
-/* Whether an argument is this word, without regard to case. */
+/* Returns whether an argument is this word, without regard to case. */
 bool tw__redis_argument_is(RedisModuleString *argument, const char *word);
 
-/* A number within bounds; false: an error that names the argument has been sent. */
+/* Reads a number from min to max. Returns false after an error reply that names the argument. */
 bool tw__redis_argument_number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,
                                long long min, long long max, uint64_t *number);
 
-/* Answers with an error: `what` is this argument, and something else was expected. */
+/* Replies with an error: this argument stands for `what`, and `expected` was expected. */
 int tw__redis_argument_error(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,
                              const char *expected);
 
 /* An option with one value. */
 struct tw__redis_option {
     const char *word;
-    RedisModuleString *value; /* NULL: it was not given */
+    RedisModuleString *value; /* NULL: the caller did not give it */
 };
 
-/* Reads options in any order, each at most once; the list ends with a NULL word. `expected` names them all.
- * False: the error has been sent. */
+/* Reads options in any order, each at most once. The list ends with a NULL word. `expected` names all
+ * options. Returns false after an error reply. */
 bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                                 struct tw__redis_option *options, const char *expected);
 
-/* Reads the value of an option, if it was given. False: the error has been sent. */
+/* Reads the value of an option, if the caller gave it. Returns false after an error reply. */
 bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redis_option *option, long long min,
                                       long long max, uint64_t *number);
 
 /* ---- times and conditions -------------------------------------------------------------------------------- */
 
-/* Reads IN ms or AT unix-ms: two arguments. *absolute: it was AT. False: the error has been sent. */
+/* Reads IN ms or AT unix-ms, two arguments. Sets *absolute to whether it was AT. Returns false after an error
+ * reply. */
 bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t now_ms, uint64_t *due,
                              bool *absolute);
 
@@ -55,7 +56,7 @@ enum tw__redis_condition {
 /* Reads a condition. Returns whether the argument is one. */
 bool tw__redis_argument_condition(RedisModuleString *argument, enum tw__redis_condition *condition);
 
-/* Whether a task that is due at `due` may be put in the place of `old`, which may be NULL. */
+/* Returns whether a task that is due at `due` may replace `old`, which may be NULL. */
 bool tw__redis_condition_allows(enum tw__redis_condition condition, const struct tw__redis_task *old,
                                 uint64_t due);
 

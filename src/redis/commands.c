@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands that write: TW.ADD, TW.CANCEL, TW.MOVE, TW.DRAIN, and the two that only the log and the
+ * The commands that write: TW.ADD, TW.CANCEL, TW.MOVE and TW.DRAIN, and the two that only the AOF and the
  * replication link may send, TW.FIRED and TW.LOAD. docs/redis.md describes them.
  *
- * Each reads all its arguments first, so that an error has changed nothing. What is replicated is the effect:
- * absolute times, final ids, no conditions. When the arguments say that already, they are passed on as they
- * are.
+ * Each command reads all its arguments first, so that an error changes nothing. The effect is replicated:
+ * absolute times, final ids, no conditions. Arguments that have this form already are passed on unchanged.
  */
 #include "commands.h"
 
@@ -30,8 +29,7 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     long long cancelled = 0;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
-    struct tw__redis_task *found =
-        NULL; /* taken out one step later, when what lies beside it has been fetched */
+    struct tw__redis_task *found = NULL; /* removed one step later, when its neighbours have been fetched */
     uint64_t found_hash = 0,
              hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
     if (!tw__redis_keys_open(ctx, argv[1], &key, &schedule))
@@ -77,7 +75,7 @@ static void replicate_move(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     RedisModule_FreeString(NULL, time);
 }
 
-/* Whether the caller may write the target of the task. False: the error has been sent. */
+/* Returns whether the caller may write the target of the task. If not, replies with an error. */
 static bool may_move(RedisModuleCtx *ctx, const struct tw__redis_task *task)
 {
     struct tw__redis_caller caller;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The module's configuration: CONFIG GET and SET tickwheel.*, and name value pairs where the module is loaded.
+ * The module's configuration: CONFIG GET and SET tickwheel.*, and the pairs of a name and a value in
+ * loadmodule.
  */
 #include "config.h"
 
@@ -34,7 +35,7 @@ static long long get_number(const char *name, void *arg)
 static int set_number(const char *name, long long value, void *arg, RedisModuleString **error)
 {
     (void)name;
-    (void)error; /* the server has looked at the range */
+    (void)error; /* the server has checked the range */
     *((const struct setting *)arg)->value = value;
     return REDISMODULE_OK;
 }
@@ -46,7 +47,7 @@ static int register_setting(RedisModuleCtx *ctx, const struct setting *setting)
                                              (struct setting *)(uintptr_t)setting);
 }
 
-/* A pair of module arguments. */
+/* Reads a pair of module arguments. Returns false after logging an error. */
 static bool read_argument(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString *value)
 {
     size_t i = 0, size;
@@ -88,7 +89,7 @@ int tw__redis_config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int
     return REDISMODULE_OK;
 }
 
-/* ---- the server's ---------------------------------------------------------------------------------------- */
+/* ---- settings of the server ------------------------------------------------------------------------------ */
 
 void tw__redis_config_of_server(RedisModuleCtx *ctx, const char *name, const char *usual, char *value,
                                 size_t room)

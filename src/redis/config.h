@@ -13,10 +13,10 @@ struct tw__redis_config {
 };
 extern struct tw__redis_config tw__redis_config;
 
-/* Has the server know the settings, and reads the arguments that the module was loaded with. */
+/* Registers the settings with the server, and reads the arguments that the module was loaded with. */
 int tw__redis_config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
-/* Reads a setting of the server's; `usual` where CONFIG has been renamed. */
+/* Reads a setting of the server, or takes `usual` where CONFIG has been renamed. */
 void tw__redis_config_of_server(RedisModuleCtx *ctx, const char *name, const char *usual, char *value,
                                 size_t room);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What COMMAND DOCS, COMMAND INFO and the ACL know of the commands: summaries, arguments, which arguments are
- * keys and what is done with them. docs/redis.md says the same in sentences.
+ * The description of the commands for COMMAND DOCS, COMMAND INFO and the ACL: summaries, arguments, and how a
+ * command uses its keys. docs/redis.md says the same in sentences.
  */
 #include "docs.h"
 
-#define SINCE "1.0.0" /* the first release, which has all of these; a command that comes later names its own */
+#define SINCE "1.0.0" /* the first release, which has all these commands; a later command names its own */
 #define O1 "O(1)"
 
 /* ---- arguments ------------------------------------------------------------------------------------------- */
@@ -242,7 +242,7 @@ static const struct {
 
 int tw__redis_docs_register(RedisModuleCtx *ctx)
 {
-    /* Redis 7.2 and later: Redis 7.0 puts the commands of modules into no category. */
+    /* Redis 7.2 and later. Redis 7.0 puts the commands of modules into no category. */
     int (*set_categories)(RedisModuleCommand *, const char *) = NULL;
     RedisModule_GetApi("RedisModule_SetCommandACLCategories", (void **)&set_categories);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {

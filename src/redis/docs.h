@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What COMMAND DOCS, COMMAND INFO and the ACL know of the commands.
+ * The description of the commands for COMMAND DOCS, COMMAND INFO and the ACL.
  */
 #ifndef TW_REDIS_DOCS_H
 #define TW_REDIS_DOCS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * INFO tickwheel, and what endangers tasks with the server's present configuration.
+ * INFO tickwheel, and its warning of configurations that endanger tasks.
  */
 #include "info.h"
 
@@ -43,8 +43,8 @@ enum { WARNING_MAX = 512 };
 
 /* ---- schedules that are too large ------------------------------------------------------------------------ */
 
-/* proto-max-bulk-len is the most that a client, and so MIGRATE, may send as one argument. A schedule moves as
- * one argument of RESTORE. */
+/* A client may send at most proto-max-bulk-len bytes as one argument, and so may MIGRATE. MIGRATE sends a
+ * schedule as one argument of RESTORE. */
 void tw__redis_info_settings(RedisModuleCtx *ctx)
 {
     char value[32];
@@ -55,7 +55,7 @@ void tw__redis_info_settings(RedisModuleCtx *ctx)
 static const char too_large[] = "a schedule may be too large for MIGRATE and RESTORE, by proto-max-bulk-len; "
                                 "spread its tasks over more schedules";
 
-/* All that there is to be warned of. */
+/* Adds all warnings as one field. */
 static void add_warning(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
 {
     char text[WARNING_MAX];

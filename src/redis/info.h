@@ -9,10 +9,10 @@
 
 int tw__redis_info_register(RedisModuleCtx *ctx);
 
-/* Takes note of the server's settings that INFO warns by. */
+/* Reads the server's settings that INFO warns by. */
 void tw__redis_info_settings(RedisModuleCtx *ctx);
 
-/* What endangers tasks with the server's present configuration; "none" if nothing does. */
+/* Returns how the server's present configuration endangers tasks, or "none". */
 const char *tw__redis_info_warning(RedisModuleCtx *ctx);
 
 #endif

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * How late tasks were delivered: after their due time, in microseconds.
+ * How late tasks were delivered, in microseconds after their due time.
  */
 #ifndef TW_REDIS_LATENESS_H
 #define TW_REDIS_LATENESS_H
 
 #include <stdint.h>
 
-/* Makes the counts: to be called when the module is loaded. */
+/* Creates the counts. To be called when the module is loaded. */
 void tw__redis_lateness_start(void);
 
 /* Counts a delivery that was made just now. */
 void tw__redis_lateness_count(uint64_t due_ms);
 
-/* Since the server started: the lateness that `share` of all do not exceed, and the greatest. */
+/* Since the server started: the lateness that a `share` of all deliveries does not exceed, and the greatest
+ * lateness. Example: tw__redis_lateness_us(0.99) is the 99th percentile. */
 uint64_t tw__redis_lateness_us(double share);
 uint64_t tw__redis_lateness_us_max(void);
 

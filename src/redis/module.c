@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel.so: delayed tasks as a data type of Redis and Valkey. docs/redis.md is what users read.
+ * tickwheel.so: delayed tasks as a data type of Redis and Valkey. Users read docs/redis.md.
  *
  *     TW.ADD -> commands.c -> schedule.c: the task is in its schedule, a key, and filed in the wheel
  *                                  |
@@ -8,12 +8,13 @@
  *                                  v
  *                             deliver.c -> XADD or RPUSH, and TW.FIRED: one MULTI/EXEC in AOF and replication
  *
- * One wheel and one timer for all schedules of the process. The timer is armed to the next tick with work, so
- * an idle server sleeps. Only a master delivers; a replica's wheel turns too, but what comes due waits in a
- * queue until TW.FIRED takes it out, or the replica is made a master. What is logged and replicated carries
+ * All schedules of the process share one wheel and one timer. The timer is armed for the next tick with work,
+ * so an idle server sleeps. Only a primary delivers. A replica's wheel turns too, but its due tasks wait in a
+ * queue until TW.FIRED takes them out, or until the replica is promoted. The AOF and the replicas get
  * absolute times and final ids.
  *
- * This file loads the module: it checks the server, hands over its memory, and has the other files register.
+ * This file loads the module: it checks the server, passes on the server's memory functions, and calls the
+ * registration of the other files.
  */
 #include <string.h>
 #include <tickwheel/version.h>
@@ -32,7 +33,7 @@
 #include "shared.h"
 #include "tick.h"
 
-/* As MODULE LIST has it: 10203 is 1.2.3. */
+/* As MODULE LIST shows it: 10203 is 1.2.3. */
 enum { MODULE_VERSION = TW_VERSION_MAJOR * 10000 + TW_VERSION_MINOR * 100 + TW_VERSION_PATCH };
 
 static void forget_string(void *string)
@@ -40,7 +41,8 @@ static void forget_string(void *string)
     RedisModule_FreeString(NULL, string);
 }
 
-/* The oldest server that has all we call. Newer calls are asked for one by one. */
+/* Returns whether the server has all functions that we always call. Newer functions are looked up one by
+ * one. */
 static bool server_is_new_enough(void)
 {
     return RMAPI_FUNC_SUPPORTED(RedisModule_SetCommandInfo) && RMAPI_FUNC_SUPPORTED(RedisModule_LoadConfigs) &&
@@ -49,7 +51,7 @@ static bool server_is_new_enough(void)
            RMAPI_FUNC_SUPPORTED(RedisModule_MonotonicMicroseconds);
 }
 
-/* Returns 0 or -1: no memory. */
+/* Returns 0, or -1 if there is no memory. */
 static int make_schedules(void)
 {
     const struct tw__redis_memory memory = {RedisModule_Alloc, RedisModule_Realloc, RedisModule_Free,
@@ -59,7 +61,7 @@ static int make_schedules(void)
     return tw__redis_shared.schedules == NULL ? -1 : 0;
 }
 
-/* What deliveries need. */
+/* Creates the objects that all deliveries share. */
 static void make_deliveries(void)
 {
     tw__redis_call_start();
@@ -91,8 +93,8 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     }
     RedisModule_SetModuleOptions(ctx, REDISMODULE_OPTIONS_HANDLE_IO_ERRORS |
                                           REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
-    /* The arguments first: a server takes back settings and commands of a module that fails to load, but not
-     * what it asked to be told of. */
+    /* Read the arguments first. If a module fails to load, the server removes its settings and commands, but
+     * not its subscriptions to events. */
     if (tw__redis_config_register(ctx, argv, argc) != REDISMODULE_OK || make_schedules() != 0)
         return REDISMODULE_ERR;
     make_deliveries();

@@ -27,7 +27,7 @@ enum {
     STEPS_MAX = 10000,
     SCAN_USUAL = 10,
     SCAN_MOST = 20000, /* tasks that one call looks at: about ten milliseconds */
-    SCAN_BYTES = 256,  /* of an id, which count as one more task */
+    SCAN_BYTES = 256,  /* so many bytes of an id count as one more task */
     LARGEST_USUAL = 10,
     LARGEST_MAX = 100
 };
@@ -141,7 +141,8 @@ static int command_next(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
-/* An end of a range: a time, or an end of time. */
+/* Reads one end of a range: a time, or - or + for the first or the last time. Returns false after an error
+ * reply. */
 static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, uint64_t *time)
 {
     bool first = tw__redis_argument_is(argument, "-");
@@ -151,7 +152,8 @@ static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const cha
     return true;
 }
 
-/* AFTER: the task that it names, if that is due at `from` still; else NULL, and nothing is left out. */
+/* AFTER: returns the named task if it is still due at `from`. Otherwise returns NULL, and no task is left
+ * out. */
 static struct tw__redis_task *find_after(const struct tw__redis_schedule *schedule,
                                          const struct tw__redis_option *option, uint64_t from)
 {
@@ -198,7 +200,7 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
 
 /* ---- TW.SCAN --------------------------------------------------------------------------------------------- */
 
-/* What one call has found. */
+/* The result of one call. */
 struct scan {
     bool match; /* only ids that match the pattern */
     struct tw__redis_pattern pattern;
@@ -216,7 +218,7 @@ static void scan_task(void *entry, void *arg)
         tw__redis_vector_add(&scan->found, entry, &tw__redis_shared.schedules->memory);
 }
 
-/* Looks at about `count` tasks from the cursor on, or at as many as one call may look at. Returns the next
+/* Looks at about `count` tasks from the cursor on, but at no more than one call may look at. Returns the next
  * cursor. */
 static uint64_t scan_some(struct scan *scan, const struct tw__redis_schedule *schedule, uint64_t cursor,
                           uint64_t count)
@@ -240,7 +242,7 @@ static void reply_scan(RedisModuleCtx *ctx, const struct scan *scan, uint64_t cu
     }
 }
 
-/* Reads MATCH, if it was given. */
+/* Reads MATCH, if the caller gave it. Returns false after an error reply. */
 static bool read_match(RedisModuleCtx *ctx, const struct tw__redis_option *option, struct scan *scan)
 {
     char error[ERROR_MAX];

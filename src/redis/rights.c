@@ -2,18 +2,18 @@
  *
  * Whether the caller of a command may write a key that stands in a task and not among the arguments.
  *
- * Tasks are delivered with all rights, at a time when nobody is there to ask. So rights count when a task is
- * filed or moved: the server itself asks for the target of TW.ADD, which is an argument; we ask for those of
- * TW.MOVE and TW.DRAIN.
+ * The server delivers tasks with all rights, at a time when nobody is there to ask. So the rights count at
+ * which a task is filed or moved. The target of TW.ADD is an argument, which the server itself checks. We
+ * check the targets of TW.MOVE and TW.DRAIN.
  *
- * A command from the server itself has all rights: the log, the replication link, another module that calls us
- * as nobody. In a script the caller is the one who called the script.
+ * A command from the server itself has all rights: from the AOF, from the replication link, or from another
+ * module that calls us without a user. In a script the caller is the user who called the script.
  *
- * Redis 7.0 aborts when it is asked for the name of a user where there is none. So a client is looked up by its
- * number, which is safe; and where that finds nothing, as the client is a script's or a module's,
- * RedisModule_Call() is asked to act for the user, with a call that has too few arguments and is not carried
- * out: it says so if there is no user. No decision is kept from one command to the next, as any command between
- * them may have changed the user, or the rules.
+ * Redis 7.0 aborts when a module asks for the name of a user and there is none. So we look a client up by its
+ * id, which is safe. The look-up finds nothing if the client belongs to a script or to a module. Then we make
+ * a RedisModule_Call() that acts for the user: it fails with ENOTSUP if there is no user. The call has too
+ * few arguments, so the server does not execute it. No decision is kept from one command to the next, because
+ * any command between them may have changed the user or the rules.
  */
 #include "rights.h"
 
@@ -31,7 +31,7 @@ static RedisModuleUser *default_user; /* its handle, once it has called */
 
 /* ---- who calls ------------------------------------------------------------------------------------------- */
 
-/* Whether a context whose client is none of the server's connections has a user. */
+/* Returns whether there is a user, for a context whose client is not one of the server's connections. */
 static bool has_user(RedisModuleCtx *ctx)
 {
     if (!RMAPI_FUNC_SUPPORTED(RedisModule_SetContextUser)) /* before 7.0.6 a call cannot act for a user */
@@ -43,7 +43,7 @@ static bool has_user(RedisModuleCtx *ctx)
     return errno != ENOTSUP;
 }
 
-/* The name of the user, or NULL: it is the server. */
+/* Returns the name of the user, or NULL if the server itself calls. */
 static RedisModuleString *name_of_caller(RedisModuleCtx *ctx)
 {
     unsigned long long client = RedisModule_GetClientId(ctx);
@@ -56,8 +56,8 @@ static RedisModuleString *name_of_caller(RedisModuleCtx *ctx)
     return has_user(ctx) ? RedisModule_GetCurrentUserName(ctx) : NULL;
 }
 
-/* The user by this name. The server never removes its user `default`, also not by ACL LOAD, so that one's
- * handle is made once; its rules are looked at each time. */
+/* Returns the user with this name. The server never removes its user `default`, not even by ACL LOAD, so the
+ * handle of that user is made once. The rules of the user are still checked each time. */
 static RedisModuleUser *user_of(RedisModuleString *name)
 {
     struct tw__redis_bytes bytes = tw__redis_string_bytes(name);
@@ -68,7 +68,7 @@ static RedisModuleUser *user_of(RedisModuleString *name)
     return default_user;
 }
 
-/* Whether nobody calls: the log, the replication link, another module that calls as nobody. */
+/* Returns whether the call has no user: it comes from the AOF, the replication link, or another module. */
 static bool is_server(RedisModuleCtx *ctx)
 {
     RedisModuleString *name = name_of_caller(ctx);
@@ -113,7 +113,7 @@ bool tw__redis_caller_may_write(struct tw__redis_caller *caller, RedisModuleStri
 {
     if (caller->is_server)
         return true;
-    /* A user that was removed, or that another module made, is not found: it may nothing. */
+    /* A user that was removed, or that another module made, is not found and may write nothing. */
     if (caller->user != NULL &&
         RedisModule_ACLCheckKeyPermissions(caller->user, key, REDISMODULE_CMD_KEY_INSERT) == REDISMODULE_OK)
         return true;
@@ -122,8 +122,8 @@ bool tw__redis_caller_may_write(struct tw__redis_caller *caller, RedisModuleStri
     return false;
 }
 
-/* A target's name is kept for the deliveries to come, but not beside each task of a schedule where each has its
- * own. */
+/* The string of a target is kept for later deliveries. But a schedule where each task has its own target does
+ * not keep one string for each task. */
 enum { TASKS_TO_KEEP_TARGET = 8 };
 
 bool tw__redis_caller_may_deliver(struct tw__redis_caller *caller, struct tw__redis_route *route)

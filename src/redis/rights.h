@@ -9,30 +9,32 @@
 
 /* Who called a command, for as long as the command runs. */
 struct tw__redis_caller {
-    RedisModuleUser *user;     /* NULL: the server, or a user that there is not */
-    RedisModuleString *denied; /* the first key that it may not write */
+    RedisModuleUser *user;     /* NULL: the server, or a user that does not exist */
+    RedisModuleString *denied; /* the first key that the user may not write */
     bool is_server;
 };
 void tw__redis_caller_init(struct tw__redis_caller *caller, RedisModuleCtx *ctx);
 void tw__redis_caller_fini(struct tw__redis_caller *caller);
 
-/* Whether the append-only file or the primary says it. The server's loading flag does not tell: a client's
- * DEBUG RELOAD may have ended it while the file is replayed (events.c). */
+/* Returns whether the AOF or the primary sends the command. The server's loading flag cannot tell: a client's
+ * DEBUG RELOAD may have cleared it while the AOF is replayed (events.c). */
 bool tw__redis_caller_is_log(RedisModuleCtx *ctx);
 
-/* Whether a client's command comes while a data set is loaded, in a script as well. The server lets none
- * through, unless a client's DEBUG RELOAD has ended its loading flag (events.c). It would not log the command,
- * and later commands of the file would undo it. Commands of the file, of the primary, and calls of another
- * module while a command of the file is replayed, are no client's. */
+/* Returns whether a client calls the command, directly or in a script, while a data set is loaded. The server
+ * refuses such commands, unless a client's DEBUG RELOAD has cleared its loading flag (events.c). It would not
+ * log the command, and later commands of the AOF would undo it. These callers are not clients:
+ * - the AOF
+ * - the primary
+ * - another module, while a command of the AOF is replayed */
 bool tw__redis_caller_is_early(RedisModuleCtx *ctx);
 
-/* Whether it may write a key. If not, the key is remembered for the error. */
+/* Returns whether the caller may write a key. If not, remembers the key for the error. */
 bool tw__redis_caller_may_write(struct tw__redis_caller *caller, RedisModuleString *key);
 
-/* The same for the target of tasks. */
+/* The same for the target of a route. */
 bool tw__redis_caller_may_deliver(struct tw__redis_caller *caller, struct tw__redis_route *route);
 
-/* Answers with the error that names the key, and notes it in ACL LOG. */
+/* Replies with an error that names the key, and notes the key in ACL LOG. */
 int tw__redis_caller_error(const struct tw__redis_caller *caller, RedisModuleCtx *ctx);
 
 #endif

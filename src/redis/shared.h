@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What all files of the module share: its state, which is one object, and the reasons why deliveries wait.
+ * Shared by all files of the module: its state, which is one object, and the reasons why deliveries wait.
  */
 #ifndef TW_REDIS_SHARED_H
 #define TW_REDIS_SHARED_H
@@ -12,14 +12,14 @@
 
 #include "schedules/state.h"
 
-/* The longest time, in ms: what a Redis integer can say. */
+/* The latest time, in ms: the largest integer that Redis can reply with. */
 #define TW__REDIS_TIME_MAX ((uint64_t)INT64_MAX)
 
-/* The most that id, target and payload of a task take together. A Stream refuses an entry of more than 2^30
- * bytes; the rest is for the fields that a delivery adds, to a dead letter too. */
+/* The most bytes that id, target and payload of a task take together. A Stream refuses an entry of more than
+ * 2^30 bytes. The difference is room for the fields that a delivery adds, and a dead letter too. */
 #define TW__REDIS_TASK_BYTES_MAX UINT64_C(1000000000)
 
-/* Of a context's flags: the data set is being loaded, in either way. */
+/* The flags of a context while a data set is loaded, in either way. */
 enum { TW__REDIS_LOADING = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_ASYNC_LOADING };
 
 /* Why a delivery was put off. */
@@ -43,21 +43,22 @@ struct tw__redis_counts {
     uint64_t tick_us_max;
 };
 
-/* The state of the module. What it points at is made when the module is loaded, but for the open batch. */
+/* The state of the module. All objects that it points at are created when the module is loaded, except for
+ * the open batch. */
 struct tw__redis_shared {
     struct tw__redis_schedules *schedules;
     RedisModuleType *type; /* of a key whose value is a schedule */
     struct tw__redis_counts counts;
-    RedisModuleString *at;                      /* "AT": what commands replicate says it often */
-    struct tw__redis_calls *calls;              /* strings that deliveries have in common (call.c) */
+    RedisModuleString *at;                      /* "AT", which replicated commands often contain */
+    struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */
     struct tw__redis_lateness_counts *lateness; /* lateness.c */
     struct tw__redis_drains *drains;            /* TW.DRAIN calls (drain.c) */
-    struct tw__redis_batch *batch; /* the open batch of deliveries, or NULL: then the server itself calls us */
-    uint32_t loads;                /* of a data set that have begun and not ended: they may nest (events.c) */
+    struct tw__redis_batch *batch;              /* the open batch; NULL: the server itself calls us */
+    uint32_t loads; /* loads of a data set that have begun and not ended; they may nest (events.c) */
 };
 extern struct tw__redis_shared tw__redis_shared;
 
-/* Whether a data set is being loaded, whatever the server's flag says. */
+/* Returns whether a data set is being loaded, regardless of the server's flag. */
 static inline bool tw__redis_loading(void)
 {
     return tw__redis_shared.loads > 0;

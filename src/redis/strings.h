@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * Strings of the server: made of bytes and numbers, without a context, and read.
+ * Strings of the server: creates them from bytes and numbers, without a context, and reads them.
  */
 #ifndef TW_REDIS_STRINGS_H
 #define TW_REDIS_STRINGS_H
 
 #include "shared.h"
 
-/* New strings, which the caller frees. */
+/* Return new strings, which the caller frees. */
 RedisModuleString *tw__redis_string_new(struct tw__redis_bytes bytes);
 RedisModuleString *tw__redis_string_of_number(uint64_t number);
 
-/* The name of a route's target. It is made when it is first asked for, and belongs to the route. */
+/* Returns the name of a route's target. The string is made at the first call, and belongs to the route. */
 RedisModuleString *tw__redis_string_of_target(struct tw__redis_route *route);
 
-/* The bytes of a string, for as long as it lives. */
+/* Returns the bytes of a string, which last as long as the string lives. */
 struct tw__redis_bytes tw__redis_string_bytes(const RedisModuleString *string);
 
-/* A string as an error or the log may show it: short, and without bytes that would end the line. Writes it to
- * `text`, which has room for TW__REDIS_SHOWN_MAX, and returns that. */
+/* Writes a string to `text` as an error or the log may show it: short, and without bytes that would end the
+ * line. `text` has room for TW__REDIS_SHOWN_MAX bytes. Returns `text`. */
 enum { TW__REDIS_SHOWN_MAX = 68 };
 const char *tw__redis_string_shown(const RedisModuleString *string, char *text);
 
