@@ -59,7 +59,8 @@ static bool read_late(RedisModuleCtx *ctx, struct request *add, RedisModuleStrin
     if (add->plan.late != TW__REDIS_LATE_DROP)
         return true;
     if (*at + 1 >= argc) {
-        RedisModule_ReplyWithError(ctx, "ERR LATE DROP has no value: expected ms");
+        RedisModule_ReplyWithError(
+            ctx, "ERR LATE DROP has no value: expected an integer from 0 to 9223372036854775807");
         return false;
     }
     return tw__redis_argument_number(ctx, argv[++*at], "LATE DROP", 0, INT64_MAX, &add->plan.late_ms);
@@ -104,7 +105,7 @@ static bool read_option(RedisModuleCtx *ctx, struct request *add, RedisModuleStr
         return false;
     }
     if (*seen & option) {
-        tw__redis_argument_error(ctx, argv[*at], "the option", "each kind of option once");
+        tw__redis_argument_error(ctx, argv[*at], "the option", "each kind of option at most once");
         return false;
     }
     *seen |= option;
@@ -130,9 +131,9 @@ static bool options_agree(RedisModuleCtx *ctx, struct request *add, unsigned see
 {
     const char *error = NULL;
     if ((seen & TIMES) && !(seen & EVERY))
-        error = "ERR TIMES needs EVERY";
+        error = "ERR TIMES needs the option EVERY";
     else if ((seen & MAXLEN) && add->plan.kind == TW__REDIS_LIST)
-        error = "ERR MAXLEN is for a STREAM, not for a LIST";
+        error = "ERR MAXLEN is an option for a STREAM, not for a LIST";
     if (error != NULL)
         RedisModule_ReplyWithError(ctx, error);
     return error == NULL;
@@ -145,11 +146,11 @@ static bool read_payload(RedisModuleCtx *ctx, struct request *add, RedisModuleSt
     if (add->plan.kind == TW__REDIS_LIST) {
         if (argc == 1)
             return true;
-        RedisModule_ReplyWithError(ctx, "ERR PAYLOAD of a LIST is one value");
+        RedisModule_ReplyWithError(ctx, "ERR PAYLOAD of a LIST has to be one value");
         return false;
     }
     if (argc == 0 || argc % 2 != 0) {
-        RedisModule_ReplyWithError(ctx, "ERR PAYLOAD of a STREAM is field value [field value ...]");
+        RedisModule_ReplyWithError(ctx, "ERR PAYLOAD of a STREAM has to be field value [field value ...]");
         return false;
     }
     for (int i = 0; i < argc; i += 2) {
@@ -159,7 +160,7 @@ static bool read_payload(RedisModuleCtx *ctx, struct request *add, RedisModuleSt
         if (tw__redis_argument_is(argv[i], "tw.id") || tw__redis_argument_is(argv[i], "tw.due") ||
             tw__redis_argument_is(argv[i], "tw.attempt")) {
             tw__redis_argument_error(ctx, argv[i], "a PAYLOAD field",
-                                     "another name: this one is the module's own");
+                                     "another name, because the module itself adds a field with this name");
             return false;
         }
     }
@@ -196,7 +197,7 @@ static bool read_add(RedisModuleCtx *ctx, struct request *add, RedisModuleString
     struct tw__redis_bytes id = tw__redis_string_bytes(add->id);
     add->new_id = id.size == 1 && *id.at == '*';
     if (RedisModule_StringCompare(add->schedule, add->target) == 0) {
-        tw__redis_argument_error(ctx, add->target, "the target", "another key than the schedule");
+        tw__redis_argument_error(ctx, add->target, "the target", "a key other than the schedule");
         return false;
     }
     if (!tw__redis_argument_time(ctx, argv + 4, add->now_ms, &add->due, &add->absolute))

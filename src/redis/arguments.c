@@ -54,7 +54,7 @@ bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, i
             option++;
         if (option->word == NULL || option->value != NULL) {
             tw__redis_argument_error(ctx, argv[at], "the option",
-                                     option->word == NULL ? expected : "each option once");
+                                     option->word == NULL ? expected : "each option at most once");
             return false;
         }
         if (at + 1 == argc) {

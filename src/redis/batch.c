@@ -39,22 +39,22 @@ static const char *broken(const struct tw__redis_batch *batch)
     for (const struct tw__redis_schedule *schedule = batch->touched; schedule != NULL;
          schedule = schedule->touched, touched++)
         if (!schedule->in_batch || !schedule->attached)
-            return "B1: a touched schedule has no part in the batch, or is detached";
+            return "B1: a touched schedule is not in the batch, or is detached";
     struct tw__link *attached = &tw__redis_shared.schedules->attached;
     for (struct tw__link *link = attached->next; link != attached; link = link->next) {
         const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
         touched -= schedule->in_batch;
         if (!schedule->in_batch && (schedule->left || schedule->once.count > 0 || schedule->next.count > 0))
-            return "B1: a schedule without part in the batch has something to replicate";
+            return "B1: a schedule outside the batch has something to replicate";
     }
     if (touched != 0)
-        return "B1: a schedule with part in the batch is not in the list of touched ones";
+        return "B1: a schedule in the batch is not in the list of touched schedules";
     for (uint32_t i = 0; i < batch->leaving_count; i++) {
         const struct tw__redis_leaving *leaving = &batch->leaving[i];
         if (tw__redis_task_filed(leaving->task) || !leaving->schedule->left ||
             tw__redis_schedule_find(leaving->schedule, leaving->hash, tw__redis_task_id(leaving->task)) !=
                 leaving->task)
-            return "B2: a leaving task is filed, or not in its schedule, or that has not `left`";
+            return "B2: a leaving task is filed, or not in its schedule, or its schedule has not `left`";
     }
     return NULL;
 }

@@ -151,7 +151,7 @@ static void note_answer(struct tw__redis_delivery *delivery, RedisModuleCallRepl
     delivery->error[0] = '\0';
     if (reply != NULL && RedisModule_CallReplyType(reply) != REDISMODULE_REPLY_ERROR)
         return;
-    struct tw__redis_bytes text = {"the command is not there", strlen("the command is not there")},
+    struct tw__redis_bytes text = {"the server has no such command", strlen("the server has no such command")},
                            given = {NULL, 0};
     if (reply != NULL)
         given.at = RedisModule_CallReplyStringPtr(reply, &given.size);

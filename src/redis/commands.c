@@ -147,16 +147,17 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     if (tw__redis_loading())
         return tw__redis_keys_reply_loading(ctx);
     if (tw__redis_shared.batch != NULL)
-        return RedisModule_ReplyWithError(ctx, "ERR TW.DRAIN within a delivery: expected a call after it");
+        return RedisModule_ReplyWithError(ctx,
+                                          "ERR TW.DRAIN within a delivery: expected a call after the delivery");
     enum tw__redis_drained drained =
         schedule == NULL ? TW__REDIS_DRAINED : tw__redis_drain(ctx, schedule, limit, &delivered);
     tw__redis_alarm_next();
     if (drained == TW__REDIS_DRAIN_FORBIDDEN)
         return REDISMODULE_OK;
     if (drained == TW__REDIS_DRAINED_NONE_YET)
-        return RedisModule_ReplyWithError(ctx,
-                                          "ERR TW.DRAIN met only targets that refuse, so far: expected another "
-                                          "call, which goes on behind them");
+        return RedisModule_ReplyWithError(
+            ctx, "ERR TW.DRAIN ran out of time and met only targets that refused: expected "
+                 "another call, which continues after their tasks");
     return RedisModule_ReplyWithLongLong(ctx, (long long)delivered);
 }
 

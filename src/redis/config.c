@@ -58,7 +58,7 @@ static bool read_argument(RedisModuleCtx *ctx, RedisModuleString *name, RedisMod
     if (i == SETTINGS) {
         RedisModule_Log(
             ctx, "warning",
-            "tickwheel: no setting is called '%s': expected tasks-per-tick, us-per-tick, dead-letter-tries, "
+            "tickwheel: no setting has the name '%s': expected tasks-per-tick, us-per-tick, dead-letter-tries, "
             "default-maxlen or retry-ms",
             RedisModule_StringPtrLen(name, NULL));
         return false;

@@ -90,7 +90,7 @@ static const struct {
     {"tw.add",
      "write fast",
      {
-         .summary = "Files a delayed task, or replaces the one with this id.",
+         .summary = "Adds a delayed task, or replaces the task with this id.",
          .complexity = O1,
          .arity = -8,
          .key_specs = SPECS(SPEC(1, RW(UPDATE)), SPEC(2, RW(INSERT))),
@@ -112,7 +112,7 @@ static const struct {
     {"tw.cancel",
      "write fast",
      {
-         .summary = "Takes tasks out of a schedule.",
+         .summary = "Cancels tasks of a schedule.",
          .complexity = "O(1) for each id",
          .arity = -3,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
@@ -121,7 +121,7 @@ static const struct {
     {"tw.move",
      "write fast",
      {
-         .summary = "Gives a task another due time.",
+         .summary = "Changes the due time of a task.",
          .complexity = O1,
          .arity = -5,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
@@ -131,8 +131,9 @@ static const struct {
     {"tw.drain",
      "write slow",
      {
-         .summary = "Delivers the tasks that are due first, now.",
-         .complexity = "O(N), N the tasks delivered, for 20 ms at most, besides finding them as TW.RANGE does",
+         .summary = "Delivers the tasks of a schedule that are due first, regardless of their due times.",
+         .complexity = "O(N) with N the number of delivered tasks, for at most 20 ms, plus the cost of finding "
+                       "them as TW.RANGE",
          .arity = -2,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("schedule", 0), MAYBE("n", "LIMIT", INTEGER)),
@@ -140,7 +141,7 @@ static const struct {
     {"tw.get",
      "read fast",
      {
-         .summary = "Describes tasks.",
+         .summary = "Returns the details of tasks.",
          .complexity = "O(1) for each id",
          .arity = -3,
          .key_specs = SPECS(SPEC(1, RO)),
@@ -158,9 +159,9 @@ static const struct {
     {"tw.next",
      "read slow",
      {
-         .summary = "Names the task that is due first.",
-         .complexity = "O(N), N the tasks of all schedules that are due before it, or those of this one if "
-                       "they are fewer",
+         .summary = "Returns the id and the due time of the task that is due first.",
+         .complexity = "O(N) with N the number of tasks of all schedules that are due before it, or of all "
+                       "tasks of this schedule if they are fewer",
          .arity = 2,
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("schedule", 0)),
@@ -168,8 +169,8 @@ static const struct {
     {"tw.scan",
      "read slow",
      {
-         .summary = "Lists the tasks of a schedule, some at a time.",
-         .complexity = "O(n) for each call, n the COUNT, at most about 20,000; O(N) for all",
+         .summary = "Lists the tasks of a schedule in several calls, with a cursor.",
+         .complexity = "O(n) for each call with n the COUNT, at most about 20,000; O(N) for all N tasks",
          .arity = -3,
          .tips = "nondeterministic_output",
          .key_specs = SPECS(SPEC(1, RO)),
@@ -180,7 +181,8 @@ static const struct {
      "read slow",
      {
          .summary = "Lists the tasks that are due between two times, in order.",
-         .complexity = "O(N log n), N as for TW.NEXT up to the last one listed, n the tasks listed",
+         .complexity =
+             "O(N log n) with N as for TW.NEXT up to the last listed task, and n the number of listed tasks",
          .arity = -4,
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("schedule", 0), ARG("from", UNIX_TIME), ARG("to", UNIX_TIME),
@@ -190,7 +192,8 @@ static const struct {
      "read slow",
      {
          .summary = "Counts the tasks that fall due in each coming step of time.",
-         .complexity = "O(N), N the tasks within the horizon, or those of the schedule if they are fewer",
+         .complexity = "O(N) with N the number of tasks within the horizon, or of all tasks of the schedule if "
+                       "they are fewer",
          .arity = -2,
          .tips = "nondeterministic_output",
          .key_specs = SPECS(SPEC(1, RO)),
@@ -199,7 +202,7 @@ static const struct {
     {"tw.info",
      "read slow",
      {
-         .summary = "Describes a schedule.",
+         .summary = "Returns the size, the next due time and the counters of a schedule.",
          .complexity = "as TW.NEXT",
          .arity = 2,
          .tips = "nondeterministic_output",
@@ -209,9 +212,9 @@ static const struct {
     {"tw.top",
      "admin slow dangerous",
      {
-         .summary =
-             "Looks at all schedules: what falls due when, how late deliveries were, which have most tasks.",
-         .complexity = "O(S), S the schedules, at most 20,000, and as many tasks at most",
+         .summary = "Returns a forecast for all schedules, the lateness of recent deliveries, and the largest "
+                    "schedules.",
+         .complexity = "O(S + N) with S schedules and N tasks, at most 20,000 of each",
          .arity = -1,
          .tips = "nondeterministic_output",
          .args = ARGS(MAYBE("ms", "STEP", INTEGER), MAYBE("n", "COUNT", INTEGER),
@@ -220,7 +223,7 @@ static const struct {
     {"tw.fired",
      "write slow",
      {
-         .summary = "Internal: takes delivered tasks out, in the append-only file and on replicas.",
+         .summary = "Internal: removes delivered tasks, in the append-only file and on replicas.",
          .complexity = "O(1) for each id",
          .arity = -4,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
@@ -232,7 +235,7 @@ static const struct {
     {"tw.load",
      "write slow",
      {
-         .summary = "Internal: puts tasks in, in the append-only file.",
+         .summary = "Internal: adds tasks, in the append-only file.",
          .complexity = "O(1) for each task",
          .arity = 3,
          .key_specs = SPECS(SPEC(1, RW(INSERT))),

@@ -25,7 +25,7 @@ static bool is_internal(RedisModuleCtx *ctx, const char *name)
     char error[ERROR_MAX];
     if (tw__redis_caller_is_log(ctx))
         return true;
-    snprintf(error, sizeof error, "ERR %s is taken from the append-only file and the replication link only",
+    snprintf(error, sizeof error, "ERR %s is accepted only from the append-only file and the replication link",
              name);
     RedisModule_ReplyWithError(ctx, error);
     return false;

@@ -31,7 +31,7 @@ const char *tw__redis_info_warning(RedisModuleCtx *ctx)
     int flags = RedisModule_GetContextFlags(ctx);
     const int evicting = REDISMODULE_CTX_FLAGS_MAXMEMORY | REDISMODULE_CTX_FLAGS_EVICT;
     if ((flags & evicting) == evicting)
-        return "maxmemory-policy may evict schedules, and their tasks with them; use noeviction";
+        return "maxmemory-policy allows the server to evict schedules with their tasks; use noeviction";
     if (!(flags & REDISMODULE_CTX_FLAGS_AOF))
         return flags & REDISMODULE_CTX_FLAGS_RDB
                    ? "tasks added since the last snapshot are lost in a crash; use appendonly yes"
@@ -52,8 +52,9 @@ void tw__redis_info_settings(RedisModuleCtx *ctx)
     tw__redis_sums_limit_dump(tw__redis_shared.schedules, strtoull(value, NULL, 10));
 }
 
-static const char too_large[] = "a schedule may be too large for MIGRATE and RESTORE, by proto-max-bulk-len; "
-                                "spread its tasks over more schedules";
+static const char too_large[] =
+    "a schedule may be larger than proto-max-bulk-len, so that MIGRATE and RESTORE refuse it; "
+    "spread its tasks over more schedules";
 
 /* Adds all warnings as one field. */
 static void add_warning(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)

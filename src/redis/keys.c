@@ -50,7 +50,8 @@ bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw
 
 int tw__redis_keys_reply_loading(RedisModuleCtx *ctx)
 {
-    return RedisModule_ReplyWithError(ctx, "LOADING the data set is being loaded: expected a call after it");
+    return RedisModule_ReplyWithError(
+        ctx, "LOADING the data set is being loaded: expected a call after loading has ended");
 }
 
 bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,

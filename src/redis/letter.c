@@ -141,10 +141,9 @@ enum tw__redis_meanwhile tw__redis_letter_send(struct tw__redis_delivery *delive
 void tw__redis_letter_log_none(const struct tw__redis_delivery *delivery)
 {
     char name[TW__REDIS_SHOWN_MAX];
-    RedisModule_Log(
-        delivery->batch->ctx, "warning",
-        "tickwheel: a task of the schedule '%s' is dropped: with %llu bytes it is too big to be delivered, "
-        "and too big for the dead letters without its values",
-        tw__redis_string_shown(delivery->schedule->name, name),
-        (unsigned long long)entry_bytes(delivery->task));
+    RedisModule_Log(delivery->batch->ctx, "warning",
+                    "tickwheel: a task of the schedule '%s' is dropped: its %llu bytes are too many to be "
+                    "delivered, and without its values it is still too big for the dead-letter stream",
+                    tw__redis_string_shown(delivery->schedule->name, name),
+                    (unsigned long long)entry_bytes(delivery->task));
 }

@@ -68,7 +68,7 @@ void tw__redis_mend_begin(RedisModuleCtx *ctx)
     size_before = found ? size_of(path) : -1;
     if (!found)
         RedisModule_Log(ctx, "warning",
-                        "no append-only file was found by %s: if one is cut off, it is not mended", path);
+                        "no append-only file was found by %s: a file that was cut off cannot be mended", path);
 }
 
 /* ---- the open transaction -------------------------------------------------------------------------------- */
@@ -120,13 +120,13 @@ static void mend(RedisModuleCtx *ctx, FILE *file)
     if (end == TW__REDIS_AOF_OPEN && cut(file, at, rest))
         RedisModule_Log(ctx, "warning",
                         "%s ended within a transaction, and is cut back to %" PRIu64
-                        " bytes, where it began; what followed is in %s",
+                        " bytes, where the transaction began; the rest of the file is in %s",
                         path, at, rest);
     else if (end != TW__REDIS_AOF_WHOLE)
         RedisModule_Log(
             ctx, "warning",
-            "%s was cut off and cannot be mended (%s): the next start may be refused, or lose what is "
-            "written from now on; BGREWRITEAOF prevents it",
+            "%s was cut off and cannot be mended (%s): the server may refuse to start the next time, or lose "
+            "commands that are written from now on; use BGREWRITEAOF to prevent that",
             path, failed ? strerror(errno) : "not a file of commands alone");
 }
 

@@ -63,8 +63,10 @@ static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_schedule *schedule,
 static void *rdb_load(RedisModuleIO *rdb, int encoding)
 {
     if (encoding != ENCODING) {
-        RedisModule_LogIOError(rdb, "warning", "tickwheel: encoding %d of a schedule: this version knows %d",
-                               encoding, ENCODING);
+        RedisModule_LogIOError(
+            rdb, "warning",
+            "tickwheel: a schedule has encoding %d: expected %d, the only encoding that this version reads",
+            encoding, ENCODING);
         return NULL;
     }
     uint64_t count = RedisModule_LoadUnsigned(rdb);

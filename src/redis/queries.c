@@ -267,7 +267,8 @@ static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64
         *cursor = value;
         return true;
     }
-    RedisModule_ReplyWithError(ctx, "ERR invalid cursor: expected 0, or what the call before answered");
+    RedisModule_ReplyWithError(
+        ctx, "ERR invalid cursor: expected 0, or the cursor that the previous call replied with");
     return false;
 }
 

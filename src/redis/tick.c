@@ -86,7 +86,8 @@ static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
         ticks.wall_us == 0 ? 0 : (int64_t)(wall - ticks.wall_us) - (int64_t)(monotonic - ticks.monotonic_us);
     if (jump > JUMP_US || jump < -JUMP_US) {
         tw__redis_shared.counts.clock_jumps++;
-        RedisModule_Log(ctx, "warning", "tickwheel: the clock was set by %lld ms", (long long)(jump / 1000));
+        RedisModule_Log(ctx, "warning", "tickwheel: the wall clock was set by %lld ms",
+                        (long long)(jump / 1000));
     }
     ticks.wall_us = wall;
     ticks.monotonic_us = monotonic;

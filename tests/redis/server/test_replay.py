@@ -163,7 +163,7 @@ def test_clients_change_nothing_until_the_replay_has_ended(fleet, words):
 def test_clients_cannot_speak_for_the_file_while_it_is_replayed(fleet, words):
     server = fleet.server(**ALWAYS)
     r = between_the_gates(server, filed("a"), replayed(b""))
-    assert "taken from the append-only file and the replication link only" in str(refusal(r, *words))
+    assert "accepted only from the append-only file and the replication link" in str(refusal(r, *words))
     open_gate(server, r)
     assert wait_delivered(r, "out", 1) == ["a"]
 
