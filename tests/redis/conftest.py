@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures: `fleet` starts servers for one test; `server` is a fresh one with the module (a start takes 20 ms),
-and `r` a client of it. harness.py says what a server is."""
+"""Fixtures: `fleet` starts servers for one test; `server` is a fresh server with the module (a start takes 20
+ms), and `r` is a client of it. harness.py explains the servers."""
 import os
 import sys
 
@@ -12,7 +12,7 @@ from harness import Fleet  # noqa: E402  (the folder has to be on the path first
 
 
 def pytest_collection_modifyitems(items):
-    """Leaves the tests that `make rounds` alone runs to it."""
+    """Skips the tests that only `make rounds` runs."""
     for item in items:
         mark = item.get_closest_marker("long")
         if mark and mark.kwargs.get("only") and not os.environ.get("TICKWHEEL_LONG"):
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(tryfirst=True, hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Leaves the outcome where a fixture's end finds it."""
+    """Stores the outcome where the end of a fixture finds it."""
     report = (yield).get_result()
     if report.when == "call":
         item.outcome_of_call = report.outcome
@@ -29,7 +29,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def fleet(request):
-    """Starts servers; at the test's end they are stopped, and their logs are read for crashes."""
+    """Starts servers. At the end of the test they are stopped, and their logs are read for crashes."""
     made = Fleet()
     yield made
     if getattr(request.node, "outcome_of_call", "failed") == "failed":
@@ -39,7 +39,7 @@ def fleet(request):
 
 @pytest.fixture
 def server(fleet):
-    """A server with the module and nothing in it."""
+    """A server with the module and without data."""
     return fleet.server()
 
 

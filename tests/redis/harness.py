@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""Real servers for the tests of the Redis module: started on free loopback ports, each with a folder of its
-own, and stopped by process id.
+"""Real servers for the tests of the Redis module. They are started on free loopback ports, each with a folder
+of its own, and stopped by process id.
 
     fleet = Fleet()
     server = fleet.server(appendonly="yes", appendfsync="always")   # a redis-server with the module, ready
-    r = server.client()                                             # redis-py; answers are str
+    r = server.client()                                             # redis-py; replies are str
     replica = fleet.server(replicaof=server)
     wait_replica_in_sync(server, replica)
     server.kill()                                                   # SIGKILL; server.restart() starts it again
-    fleet.close()                                                   # stops what runs, looks for crashes in logs
+    fleet.close()                                                   # stops all servers, reads logs for crashes
 
-The options of Fleet.server are lines of redis.conf, with underscores for hyphens; a list makes several lines.
-What Server does not take as an option of its own (module, module_args, cluster, replicaof, env, preload) is
-such a line.
+Server takes some options itself: module, module_args, cluster, replicaof, env, preload. All other options of
+Fleet.server are lines of redis.conf, with underscores for hyphens; a list makes several lines.
 
-A server that dies without having been stopped or killed through its Server object fails the test, and so does a
-line in a log that tells of a crash: see CRASH_MARKS.
+A test fails if a server dies without having been stopped or killed through its Server object. It also fails
+if a line in a log tells of a crash: see CRASH_MARKS.
 
-From the environment: TICKWHEEL_MODULE (the module; build/tickwheel.so of this repository if unset),
-REDIS_SERVER, REDIS_CLI (the programs), TICKWHEEL_PRELOAD (LD_PRELOAD of each server that loads the module: ASan
-needs its library).
+From the environment:
+
+- TICKWHEEL_MODULE: the module; build/tickwheel.so of this repository if unset
+- REDIS_SERVER, REDIS_CLI: the programs
+- TICKWHEEL_PRELOAD: LD_PRELOAD of each server that loads the module, because ASan needs its library
 """
 import atexit
 import contextlib
@@ -44,7 +45,7 @@ PATIENCE = 60  # Seconds that anything is waited for: the machine may be busy, a
 CRASH_MARKS = re.compile(r"ASSERTION FAILED|REDIS BUG REPORT|VALKEY BUG REPORT|AddressSanitizer|LeakSanitizer|"
                          r"ThreadSanitizer|runtime error:|=== CRASH|Guru Meditation")
 
-# Short waits, loopback alone, and the commands that tests need and that a server refuses unless told.
+# Short waits, loopback only, and the commands that tests need and that a server refuses by default.
 DEFAULTS = {
     "bind": HOST,
     "protected-mode": "no",
@@ -58,7 +59,7 @@ DEFAULTS = {
     "shutdown-timeout": "10",
 }
 
-# Lives as long as the tests' process and a moment longer: servers and folders do not outlive a run that was
+# This process lives a moment longer than the tests. So servers and folders do not outlive a test run that was
 # killed.
 GUARD = """
 import os, shutil, signal, sys
@@ -115,8 +116,7 @@ def module_path():
 
 
 def wait_until(condition, timeout=PATIENCE, message="it did not come about", every=0.01):
-    """Polls until condition() is true, and answers what it answered. message may be a function that tells
-    more."""
+    """Polls until condition() is true, and returns its value. message may be a function that tells more."""
     end = time.monotonic() + timeout
     while True:
         value = condition()
@@ -128,7 +128,7 @@ def wait_until(condition, timeout=PATIENCE, message="it did not come about", eve
 
 
 def now_ms():
-    """Unix time, as server and module on this machine see it."""
+    """Returns the Unix time, as server and module on this machine see it."""
     return time.time_ns() // 1000000
 
 
@@ -143,8 +143,9 @@ def bindable(port):
 
 
 def free_port():
-    """A port that nobody has, nor the one 10000 above it, which a cluster's node takes for its bus. Below those
-    that the kernel gives to outgoing connections, so that it is free still when the server binds it."""
+    """Returns a port that is free together with the port 10000 above it, which a node of a cluster uses for
+    its bus. It is below the ports that the kernel gives to outgoing connections, so that it is still free
+    when the server binds it."""
     while True:
         port = random.SystemRandom().randrange(11000, 22000)
         if bindable(port) and bindable(port + 10000):
@@ -158,13 +159,13 @@ def config_lines(options):
 
 
 def parse_info(text):
-    """INFO's answer as a dict; numbers as int."""
+    """Returns the reply of INFO as a dict; numbers are int."""
     pairs = (line.split(":", 1) for line in text.splitlines() if ":" in line and not line.startswith("#"))
     return {name: int(value) if re.fullmatch(r"-?\d+", value) else value for name, value in pairs}
 
 
 class Server:
-    """One redis-server. start() before use; Fleet.server does both."""
+    """One redis-server. Call start() before use; Fleet.server does that."""
 
     def __init__(self, folder, port=None, module=True, module_args=(), cluster=False, replicaof=None, env=None,
                  preload=None, **options):
@@ -177,7 +178,7 @@ class Server:
         self.log_path = os.path.join(folder, "log")
         os.makedirs(folder, exist_ok=True)
 
-    # What it is started with
+    # Its configuration
 
     def config(self):
         options = {**DEFAULTS, "port": self.port, "dir": self.folder}
@@ -215,7 +216,7 @@ class Server:
         Guard.tell("+", self.pid)
 
     def start(self, wait=True):
-        """Starts it, and returns when it answers and has loaded its data (unless wait is False)."""
+        """Starts the server, and returns when it replies and has loaded its data (unless wait is False)."""
         if self.alive():
             raise Broken(f"the server on {self.port} runs already")
         for attempt in range(5):
@@ -233,20 +234,20 @@ class Server:
             self.reap()
             if "Address already in use" not in self.log()[mark:] or attempt == 4:
                 raise Broken(f"the server did not start (exit status {self.process.returncode})\n{self.tail()}")
-            self.port = free_port()  # Somebody was faster than we were.
+            self.port = free_port()  # Another process has taken the port meanwhile.
         if wait:
             self.wait_loaded()
         return self
 
     def reap(self):
-        """Takes note of its end."""
+        """Notes that the server has ended, and returns its exit status."""
         status = self.process.wait(PATIENCE)
         self.expected_to_die = True
         Guard.tell("-", self.pid)
         return status
 
     def stop(self, timeout=PATIENCE, sig=signal.SIGTERM):
-        """An orderly end: what SIGTERM does. Nothing if it does not run."""
+        """Stops the server in an orderly way, by SIGTERM. Does nothing if it does not run."""
         self.close_clients()
         if self.process is None or self.expected_to_die:
             return
@@ -272,13 +273,13 @@ class Server:
             self.reap()
 
     def restart(self, wait=True):
-        """Stops it if it runs, and starts it again with the same folder, port and options."""
+        """Stops the server if it runs, and starts it again with the same folder, port and options."""
         self.stop()
         return self.start(wait)
 
     def expect_end(self, timeout=PATIENCE):
-        """Waits for an end that a command has asked for (SHUTDOWN, DEBUG SEGFAULT ...); answers the exit
-        status."""
+        """Waits until the server ends after a command that asked for it (SHUTDOWN, DEBUG SEGFAULT ...);
+        returns the exit status."""
         self.process.wait(timeout)
         self.close_clients()
         return self.reap()
@@ -296,7 +297,7 @@ class Server:
     # Talking to it
 
     def client(self, **options):
-        """A redis-py client of its own connection pool, closed with the server."""
+        """Returns a redis-py client with its own connection pool, which is closed with the server."""
         settings = {"host": HOST, "port": self.port, "decode_responses": True, "socket_timeout": PATIENCE,
                     "socket_connect_timeout": PATIENCE, **options}
         client = redis.Redis(**settings)
@@ -309,7 +310,7 @@ class Server:
         self.clients = []
 
     def once(self, *command, **options):
-        """One command on a connection of its own."""
+        """Sends one command on a connection of its own."""
         with contextlib.closing(redis.Redis(host=HOST, port=self.port, decode_responses=True,
                                             socket_timeout=PATIENCE, **options)) as client:
             return client.execute_command(*command)
@@ -322,7 +323,7 @@ class Server:
         except redis.exceptions.ConnectionError:
             return False
         except redis.exceptions.ResponseError:
-            return True  # MASTERDOWN, NOAUTH: it is up.
+            return True  # MASTERDOWN, NOAUTH: the server is up.
         return True
 
     def wait_loaded(self, timeout=PATIENCE):
@@ -336,8 +337,8 @@ class Server:
         wait_until(loaded, timeout, lambda: f"it did not load its data\n{self.tail()}")
 
     def info(self, section="everything"):
-        """INFO section as a dict: numbers are int. A sentinel that gives a server another role ends the
-        connections of all its clients, this one too: a server that lives is asked again."""
+        """Returns INFO section as a dict: numbers are int. A sentinel that gives a server another role ends
+        the connections of all its clients, this connection too. So a server that is alive is asked again."""
         for last in (False, False, True):
             try:
                 with contextlib.closing(Raw(self)) as raw:
@@ -350,7 +351,7 @@ class Server:
         return self.info("server").get("server_name") == "valkey"
 
     def tw(self):
-        """INFO tickwheel, without the prefix of its names."""
+        """Returns INFO tickwheel, without the prefix of its names."""
         return {name[len("tickwheel_"):]: value for name, value in self.info("tickwheel").items()}
 
     def log(self):
@@ -363,7 +364,7 @@ class Server:
         return f"--- log of the server on port {self.port}\n" + "\n".join(self.log().splitlines()[-lines:])
 
     def trouble(self):
-        """What is wrong with it: None, or a text. Each piece of trouble is told once."""
+        """Returns the trouble with this server: None, or a text. Each piece of trouble is told once."""
         if self.process is not None and not self.expected_to_die and not self.alive():
             why = self.why()
             self.reap()
@@ -384,8 +385,8 @@ class Server:
 
 
 class Sentinel(Server):
-    """A sentinel that watches one primary, by the name of `name`. It writes its own configuration after the
-    first."""
+    """A sentinel that watches one primary under the name `name`. After the first start the sentinel writes
+    its own configuration."""
 
     def __init__(self,
                  folder,
@@ -417,11 +418,11 @@ class Sentinel(Server):
         """A sentinel has nothing to load."""
 
     def master_port(self):
-        """The port of the primary, as this sentinel believes."""
+        """Returns the port of the primary, as this sentinel believes."""
         return int(self.once("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.name)[1])
 
     def wait_sees(self, replicas=1, sentinels=0):
-        """Until it knows so many replicas, and so many other sentinels."""
+        """Waits until the sentinel knows so many replicas, and so many other sentinels."""
         def sees():
             flat = self.once("SENTINEL", "MASTER", self.name)
             state = flat if isinstance(flat, dict) else as_map(flat)
@@ -430,7 +431,7 @@ class Sentinel(Server):
 
 
 class Fleet:
-    """All servers of a test: what it starts it stops, and it says what went wrong with them."""
+    """All servers of a test. The fleet stops the servers that it has started, and reports trouble with them."""
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="tickwheel-redis-")
@@ -451,7 +452,7 @@ class Fleet:
         return server.start(wait) if start else server
 
     def cluster(self, primaries=3, replicas=0, **options):
-        """A cluster with its slots evenly spread, and so many replicas for each primary; the answer is a
+        """Starts a cluster with its slots evenly spread, and so many replicas for each primary. Returns a
         Cluster."""
         return Cluster([self.server(cluster=True, **options) for _ in range(primaries * (1 + replicas))],
                        primaries)
@@ -463,8 +464,8 @@ class Fleet:
         return "\n".join(server.tail() for server in self.servers)
 
     def close(self):
-        """Stops all; then raises Broken if a server died by itself, did not stop, or its log tells of a
-        crash."""
+        """Stops all servers. Raises Broken if a server died by itself, did not stop, or has a log that tells
+        of a crash."""
         wrong = self.trouble()
         for server in self.servers:
             try:
@@ -480,7 +481,8 @@ class Fleet:
 
     @staticmethod
     def soft_stop(server):
-        """SIGTERM would save an RDB nobody reads and wait for replicas; SHUTDOWN NOSAVE NOW runs all else."""
+        """SIGTERM would save an RDB that nobody reads, and wait for replicas. SHUTDOWN NOSAVE NOW runs
+        everything else."""
         with contextlib.suppress(redis.exceptions.RedisError):
             Raw(server, timeout=5).send("SHUTDOWN",
                                         *([] if isinstance(server, Sentinel) else ["NOSAVE", "NOW", "FORCE"]))
@@ -495,7 +497,7 @@ class Fleet:
 
 
 class Cluster:
-    """Nodes that know each other. nodes[:primaries] began as primaries, the others as their replicas in
+    """Nodes that know each other. nodes[:primaries] began as primaries, the other nodes as their replicas in
     turn."""
 
     def __init__(self, nodes, primaries):
@@ -525,7 +527,7 @@ class Cluster:
         try:
             return node.once("CLUSTER", "REPLICATE", master)
         except redis.exceptions.ResponseError:
-            return False  # It has not heard yet that this one is a primary.
+            return False  # The node has not heard yet that the other node is a primary.
 
     @staticmethod
     def id(node):
@@ -533,7 +535,7 @@ class Cluster:
 
     @staticmethod
     def known(node):
-        """The lines of CLUSTER NODES, split, without nodes that are being met or are gone."""
+        """Returns the lines of CLUSTER NODES, split, without nodes that are being met or are gone."""
         with contextlib.closing(Raw(node)) as raw:
             rows = [line.split() for line in raw("CLUSTER", "NODES").splitlines()]
         return [row for row in rows if "handshake" not in row[2] and "noaddr" not in row[2]]
@@ -542,12 +544,12 @@ class Cluster:
         return [node for node in self.nodes if node.alive()]
 
     def primaries(self):
-        """The nodes that run and say of themselves that they are primaries with slots."""
+        """Returns the nodes that run and report themselves as primaries with slots."""
         return [node for node in self.alive()
                 for row in self.known(node) if "myself" in row[2] and "master" in row[2] and len(row) > 8]
 
     def wait_ok(self, timeout=PATIENCE):
-        """Until every node that runs finds all slots served, and the nodes agree who serves them."""
+        """Waits until every running node reports all slots as served, and the nodes agree who serves them."""
         def settled():
             for node in self.alive():
                 with contextlib.closing(Raw(node)) as raw:
@@ -565,7 +567,7 @@ class Cluster:
 
     @staticmethod
     def migrating(views):
-        """A slot on the move is told of by its two nodes alone, in brackets."""
+        """Only its two nodes report a slot that is migrating, in brackets."""
         plain = {
             tuple((row[0], *(slot for slot in row[1:] if not slot.startswith("["))) for row in view)
             for view in views
@@ -573,7 +575,7 @@ class Cluster:
         return len(plain) == 1
 
     def owner(self, key):
-        """The node that serves the key's slot now."""
+        """Returns the node that serves the key's slot now."""
         slot = self.alive()[0].once("CLUSTER", "KEYSLOT", key)
         for node in self.alive():
             for row in self.known(node):
@@ -590,7 +592,7 @@ class Cluster:
         return int(low) <= slot <= int(high or low)
 
     def replica_of(self, primary):
-        """A node that runs and replicates this primary."""
+        """Returns a node that runs and replicates this primary."""
         mine = self.id(primary)
         for node in self.alive():
             if any("myself" in row[2] and "slave" in row[2] and row[3] == mine for row in self.known(node)):
@@ -598,8 +600,8 @@ class Cluster:
         raise AssertionError(f"no replica of the node on {primary.port}")
 
     def cli(self, *arguments, timeout=300):
-        """redis-cli --cluster ARGUMENTS, for what it alone does: reshard, rebalance, check. Answers its
-        output."""
+        """Runs redis-cli --cluster ARGUMENTS, for tasks that only redis-cli does: reshard, rebalance, check.
+        Returns its output."""
         done = subprocess.run([program("REDIS_CLI", "redis-cli"), "--cluster", *map(str, arguments)],
                               timeout=timeout,
                               capture_output=True,
@@ -610,15 +612,15 @@ class Cluster:
 
 
 class Raw:
-    """A connection that speaks the protocol itself: RESP3, answers that come later, several commands in one
+    """A connection that speaks the protocol itself: RESP3, replies that come later, several commands in one
     write.
 
-    Answers: str, int, float, bool, None, list, dict (a map), set, Error for an error. A connection that the
-    server has refused or ended is redis-py's ConnectionError, whether it ends between two words, in the middle
-    of one, or by a reset."""
+    Replies are str, int, float, bool, None, list, dict (a map), set, or Error for an error. If the server has
+    refused or ended the connection, redis-py's ConnectionError is raised, whether the connection ends between
+    two words, in the middle of a word, or by a reset."""
 
     class Error(str):
-        """What the server answered instead."""
+        """An error that the server replied with."""
 
     class Push(list):
         """A message that no command asked for."""
@@ -651,12 +653,12 @@ class Raw:
         self.send_all([words])
 
     def send_all(self, commands):
-        """Many commands in one write; read() each answer."""
+        """Sends many commands in one write; read() each reply."""
         with self.loss_told():
             self.socket.sendall(b"".join(map(self.encoded, commands)))
 
     def line(self):
-        """The next line, without its end."""
+        """Reads the next line, without its end."""
         with self.loss_told():
             line = self.file.readline()
         if not line.endswith(b"\n"):
@@ -701,11 +703,11 @@ class Raw:
 
 
 class Tap(Raw):
-    """A replica that only listens: the commands that the server replicates, which are those it writes to its
-    AOF.
+    """A replica that only listens. It gets the commands that the server replicates, which are the commands
+    that the server writes to its AOF.
 
-    After it is closed the server goes on counting its replication offset, and sends no pings that would move
-    it."""
+    After the tap is closed the server goes on counting its replication offset, and sends no pings that would
+    move it."""
 
     def __init__(self, server, timeout=PATIENCE):
         super().__init__(server, timeout=timeout)
@@ -717,8 +719,8 @@ class Tap(Raw):
         self.exactly(int(line[1:]))
 
     def commands(self):
-        """All that was replicated since the last call, as lists of words; SELECT and PING left out, MULTI and
-        EXEC not."""
+        """Returns all commands that were replicated since the last call, as lists of words; SELECT and PING
+        left out, MULTI and EXEC included."""
         self.markers += 1
         marker = ["SET", "tap:marker", str(self.markers)]
         self.server.once(*marker)
@@ -730,37 +732,37 @@ class Tap(Raw):
         return found
 
 
-# What tests ask for most
+# Helpers that tests use most
 
 def version():
-    """Of the source, as include/tickwheel/version.h has it."""
+    """Returns the version of the source, as include/tickwheel/version.h has it."""
     with open(os.path.join(ROOT, "include", "tickwheel", "version.h"), encoding="utf-8") as file:
         return re.search(r'TW_VERSION "(.+?)"', file.read())[1]
 
 
 def as_map(flat):
-    """A flat array of names and values as a dict; a dict as it is."""
+    """Returns a flat array of names and values as a dict; returns a dict as it is."""
     return flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2]))
 
 
 def entries(client, stream):
-    """The entries of a Stream as [(entry id, {field: value})], first to last."""
+    """Returns the entries of a Stream as [(entry id, {field: value})], first to last."""
     return client.xrange(stream)
 
 
 def delivered(client, stream):
-    """The ids of the tasks that were delivered to a Stream, in order."""
+    """Returns the ids of the tasks that were delivered to a Stream, in order."""
     return [fields["tw.id"] for _, fields in entries(client, stream)]
 
 
 def task(client, schedule, name):
-    """TW.GET of one id as a dict, payload included; None if there is none."""
+    """Returns TW.GET of one id as a dict, payload included; None if there is no such task."""
     found = client.execute_command("TW.GET", schedule, name)[0]
     return None if found is None else as_map(found)
 
 
 def tasks(client, schedule):
-    """{id: due} of all tasks of a schedule, by TW.SCAN."""
+    """Returns {id: due} of all tasks of a schedule, by TW.SCAN."""
     found, cursor = {}, "0"
     while True:
         cursor, flat = client.execute_command("TW.SCAN", schedule, cursor, "COUNT", 1000)
@@ -769,11 +771,12 @@ def tasks(client, schedule):
             return found
 
 
-PAGE = 10000  # The most that TW.RANGE gives at once.
+PAGE = 10000  # The most rows that TW.RANGE returns at once.
 
 
 def in_order(execute, schedule, limit=PAGE):
-    """[[id, due], ...] of all tasks of a schedule, by TW.RANGE, page by page. `execute` sends a command."""
+    """Returns [[id, due], ...] of all tasks of a schedule, by TW.RANGE, page by page. `execute` sends a
+    command."""
     rows, words = [], ("-", "+")
     while True:
         page = execute("TW.RANGE", schedule, *words, "LIMIT", limit)
@@ -796,7 +799,7 @@ return rows
 
 
 def wait_replica_in_sync(master, replica, timeout=PATIENCE):
-    """Until the replica has applied all that the master had written when this was called."""
+    """Waits until the replica has applied all that the master had written when this was called."""
     offset = None
 
     def in_sync():

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""Load on servers, and the books that say afterwards whether a task was lost, doubled or early.
+"""Load on servers, and the books that show afterwards whether a task was lost, doubled or early.
 
-A client that is cut off does not know how far its commands got, but it knows one thing: they ran in the order
-it sent them. What a crash or a failover leaves must therefore be the state after some first part of each
-client's history, and that part must contain all that was promised to last.
+A client that is cut off does not know how many of its commands ran, but it knows that they ran in the order
+in which it sent them. So the state after a crash or a failover must be the state after some first part of
+each client's history. That part must contain all commands that were promised to last.
 
     sent       a1  a2  m1  a3  c2  a4  m3          history of one client (a Line): positions 0 to 6
     promised   ---------------|                    acknowledged under appendfsync always, or by WAIT
     kept       -------------------|                the cut: found, not known. It may lie from | to the end
 
-For each task the Line keeps what its state may be after each of its commands: a set of Worlds. A World says
+For each task the Line keeps the possible states after each of its commands, as a set of Worlds. A World says
 where the task may be seen: pending with a due time from lo to hi, or delivered as often as it has fallen due,
-never both. A cut is possible if every task, as it is found, fits one of its Worlds at that cut. If no cut fits,
-or only ones before what was promised, something was lost; a task that was delivered twice, or is pending and
-delivered, fits no World at all.
+never both. A cut is possible if every task, as it is found, fits one of its Worlds at that cut.
 
-Books collects what the server holds in one transaction, so that no task is between schedule and target
+A command was lost if no cut fits, or only cuts before the promised part. A task that was delivered twice, or
+is both pending and delivered, fits no World at all.
+
+Books reads the contents of the server in one transaction, so that no task is between schedule and target
 meanwhile.
 """
 import collections
@@ -32,7 +33,7 @@ from harness import IN_ORDER, Raw, now_ms
 NEVER = 1 << 62  # Later than any time of a test.
 FAR_MS = 3600000  # Tasks that no test waits for are due in more than this.
 
-# What a server says that is no primary any more, or may not write: for a client, the end of this connection.
+# Errors of a server that is no primary any more, or may not write: a client ends its connection then.
 OUT_OF_OFFICE = ("NOREPLICAS", "READONLY", "LOADING", "MASTERDOWN", "UNBLOCKED", "EXECABORT")
 
 World = collections.namedtuple("World", "state lo hi every times")
@@ -47,8 +48,8 @@ def seeded():
 
 
 def fits(world, pending, dues):
-    """Whether a task that is due at pending (None: not there), and was delivered with these due times, can be
-    in world. A List does not tell due times; they are None then."""
+    """Returns whether a task can be in world. The task is due at pending (None: it is not there), and was
+    delivered with the due times in dues. A List does not tell due times; they are None then."""
     count = len(dues)
     if world.state == "absent":
         return pending is None and count == 0
@@ -72,7 +73,7 @@ def after_add(due, every, times):
 
 
 def after_move(due):
-    """reply: 1, None (no such task), or Ellipsis when there was no answer."""
+    """reply: 1, None (no such task), or Ellipsis when there was no reply."""
     def step(world, reply, clock):
         if world.state != "filed":
             return {world} if reply in (None, ...) else set()
@@ -92,7 +93,7 @@ def after_cancel():
 
 
 class Op:
-    """One command, or one transaction, and what became of it."""
+    """One command, or one transaction, and its outcome."""
     __slots__ = ("words", "name", "step", "sent", "acked", "reply")
 
     def __init__(self, words, name, step):
@@ -100,7 +101,7 @@ class Op:
         self.sent, self.acked, self.reply = None, None, ...
 
     def clock(self):
-        """Between which times the server has read its clock, in ms."""
+        """Returns the times between which the server has read its clock, in ms."""
         return (self.sent, NEVER if self.acked is None else self.acked)
 
 
@@ -118,14 +119,14 @@ class Line:
         op.acked, op.reply = now_ms(), reply
 
     def promise_acked(self, before=NEVER):
-        """All that was acknowledged before this time shall have lasted."""
+        """Promises that all commands that were acknowledged before this time have lasted."""
         for position, op in enumerate(self.ops):
             if op.acked is not None and op.acked < before:
                 self.promised = max(self.promised, position + 1)
 
     def histories(self):
-        """For each task its Worlds: [(position from which they hold, Worlds)], the first before all of its
-        commands."""
+        """Returns for each task its Worlds: [(position from which they hold, Worlds)], the first item before
+        all of the task's commands."""
         found = {name: [(0, self.worlds.get(name, {ABSENT}))] for name in self.mine}
         for position, op in enumerate(self.ops):
             states = found[op.name]
@@ -134,8 +135,9 @@ class Line:
         return found
 
     def settle(self, books):
-        """Finds the cut; what the tasks are known to be from here on starts a new history. Answers how many
-        commands of the old one are gone though they had been acknowledged, with the time of the earliest."""
+        """Finds the cut, and starts a new history with the states of the tasks that are known now. Returns
+        how many commands of the old history are gone though they had been acknowledged, with the time of the
+        earliest."""
         histories, end = self.histories(), len(self.ops)
         wrong = [0] * (end + 2)
         for name, states in histories.items():
@@ -155,8 +157,8 @@ class Line:
         return len(gone), min(gone, default=None)
 
     def restart(self, histories, books, cut):
-        """Only tasks that are pending still can change; of the others Books knows for good how often they
-        came."""
+        """Only tasks that are still pending can change. For all other tasks Books knows for good how often
+        they were delivered."""
         self.worlds, self.live = {}, []
         for name, states in histories.items():
             pending, dues = books.pending.get(name), books.dues(name)
@@ -171,7 +173,7 @@ class Line:
         self.ops, self.promised, self.mine = [], 0, set(self.worlds)
 
     def explain(self, histories, books, cuts):
-        """What does not fit at the cut that was promised, or at any."""
+        """Describes the tasks that do not fit at the promised cut, or at any cut."""
         lines = [f"{self.name}: {len(self.ops)} commands, promised {self.promised}, "
                  f"possible cuts {cuts[-1:] or 'none'}"]
         for name, states in histories.items():
@@ -186,8 +188,8 @@ class Line:
 
 
 class Books:
-    """What schedules and targets of one keyspace hold, read in one transaction, and all that was ever
-    delivered."""
+    """The contents of the schedules and targets of one keyspace, read in one transaction, and all deliveries
+    so far."""
 
     def __init__(self, schedules, streams=(), lists=()):
         self.schedules, self.streams, self.lists = list(schedules), list(streams), list(lists)
@@ -195,7 +197,7 @@ class Books:
         self.forget()
 
     def forget(self):
-        """Read everything again: another server, or one that was allowed to lose something."""
+        """Reads everything again: from another server, or from a server that was allowed to lose something."""
         self.delivered = collections.defaultdict(list)
         self.entry_of, self.last, self.count = {}, {key: "-" for key in self.streams}, collections.Counter()
 
@@ -210,7 +212,7 @@ class Books:
         self.closed[name] = len(self.dues(name))
 
     def read(self, client, again=True):
-        """One look at everything."""
+        """Reads everything once."""
         pipe = client.pipeline(transaction=True)
         pipe.time()
         for schedule in self.schedules:
@@ -224,7 +226,7 @@ class Books:
             pipe.llen(key)
         try:
             answers = iter(pipe.execute())
-        except redis.ConnectionError:  # Sentinel has clients connect anew when it has promoted their server
+        except redis.ConnectionError:  # Sentinel makes clients connect again when it has promoted their server
             if not again:
                 raise
             return self.read(client, again=False)
@@ -270,7 +272,7 @@ class Books:
             self.delivered[name].append(None)
 
     def settle(self):
-        """Every Line finds its cut. Answers how many acknowledged commands are gone, and the time of the
+        """Has every Line find its cut. Returns how many acknowledged commands are gone, and the time of the
         earliest."""
         known = set(self.closed).union(*(line.mine for line in self.lines))
         strange = (set(self.pending) | set(self.delivered)) - known
@@ -283,7 +285,7 @@ class Books:
         return [name for name, due in self.pending.items() if due <= before]
 
     def wait_delivered(self, client, timeout=120):
-        """Until nothing is pending but what is due in hours."""
+        """Waits until the only pending tasks are due in hours."""
         end, before = time.monotonic() + timeout, now_ms() + FAR_MS // 2
         while self.read(client).overdue(before):
             assert time.monotonic(
@@ -292,21 +294,23 @@ class Books:
 
 
 class Maker:
-    """Makes random commands for a Line: half of the tasks fall due at once or soon, so that firing goes on."""
+    """Makes random commands for a Line. Half of the tasks are due at once or soon, so that deliveries go on."""
 
     def __init__(self, line, rng, places, soon_ms=400, repeating=True):
         self.line, self.rng, self.places, self.soon_ms, self.repeating = line, rng, places, soon_ms, repeating
         self.made, self.where, self.candidates = 0, {}, []
 
     def go_on(self):
-        """After the Line has settled: what is pending still is what may be moved and cancelled."""
+        """To be called after the Line has settled: only tasks that are still pending may be moved and
+        cancelled."""
         self.where = {name: self.where[name] for name in self.line.live}
         self.candidates = [
             name for name in self.line.live if all(world.times == 1 for world in self.line.worlds[name])
         ]
 
     def when(self, delay):
-        """Half relative, half absolute; the due time that this makes of the server's clock."""
+        """Returns a time, half of them relative and half absolute, and a function from the server's clock to
+        the due time."""
         if self.rng.random() < 0.5:
             return ["IN", delay], lambda clock: (clock[0] + delay, clock[1] + delay)
         at = now_ms() + delay
@@ -344,7 +348,7 @@ class Maker:
         return Op(["TW.CANCEL", self.where[name], name], name, after_cancel())
 
     def pick(self):
-        """A task that was added not long ago, or any; each is changed a few times at most."""
+        """Picks a task that was added not long ago, or any task. Each task is changed a few times at most."""
         low = 0 if self.rng.random() < 0.5 else max(0, len(self.candidates) - 50)
         at = self.rng.randrange(low, len(self.candidates))
         name = self.candidates[at]
@@ -354,7 +358,7 @@ class Maker:
         return name
 
     def next(self):
-        """The next command, already in the Line's history."""
+        """Returns the next command, which is already in the Line's history."""
         chance = self.rng.random()
         one = self.add if chance < 0.6 or not self.candidates else self.move if chance < 0.8 else self.cancel
         op = one()
@@ -363,10 +367,11 @@ class Maker:
 
 
 class Worker(threading.Thread):
-    """A client that keeps sending until it is stopped or its server is gone. It takes note of what was
+    """A client that sends commands until it is stopped or its server is gone. It notes which commands were
     acknowledged.
 
-    wait: (replicas, ms) for a WAIT after each batch; what it confirms is promised to outlive a failover."""
+    wait: (replicas, ms) for a WAIT after each batch. Commands that WAIT confirms are promised to outlive a
+    failover."""
 
     def __init__(self, server, maker, batch=16, wait=None):
         super().__init__(daemon=True)
@@ -379,7 +384,7 @@ class Worker(threading.Thread):
                 while not self.halt.is_set():
                     self.one_batch(raw)
         except (OSError, redis.exceptions.ConnectionError):
-            pass  # The server was killed: that is what this is for.
+            pass  # The server was killed, as the tests intend.
         except BaseException as failure:  # pylint: disable=broad-except  (told by finish())
             self.failure = failure
 
@@ -430,8 +435,8 @@ class Worker(threading.Thread):
 
 
 class Reader(threading.Thread):
-    """A consumer: reads a Stream as it grows, and remembers what it saw and when. It follows a function that
-    names the server, so that it survives a failover."""
+    """A consumer that reads a Stream as it grows, and remembers each entry and its time. A function names the
+    server that the consumer reads from, so that it survives a failover."""
 
     def __init__(self, server, stream):
         super().__init__(daemon=True)
@@ -459,13 +464,14 @@ class Reader(threading.Thread):
         return self.seen
 
     def doubles(self):
-        """How many deliveries came more often than once, as a consumer tells them apart: by task and due
-        time."""
+        """Returns how many deliveries came more often than once. A consumer tells deliveries apart by task
+        and due time."""
         return len(self.seen) - len({(name, due) for _, name, due, _ in self.seen})
 
 
 class Shards:
-    """The clients and the books of a cluster: one Books for each hash tag, as each lies in one slot."""
+    """The clients and the books of a cluster. Each hash tag has a Books of its own, because it lies in one
+    slot."""
 
     def __init__(self, cluster, tags, rng):
         self.cluster, self.rng, self.number = cluster, rng, 0
@@ -474,7 +480,7 @@ class Shards:
         self.crew = []
 
     def maker(self, tag):
-        """A new history."""
+        """Returns a Maker with a new history."""
         self.number += 1
         books = self.books[tag]
         places = [(books.schedules[0], books.streams[0], "stream"),
@@ -483,7 +489,7 @@ class Shards:
         return Maker(books.line(f"{tag}.{self.number}"), type(self.rng)(self.rng.randrange(1 << 32)), places)
 
     def start(self, clients=3, wait=None):
-        """Clients that share the tags out among them. wait as for Worker."""
+        """Starts clients that share the tags out among them. wait as for Worker."""
         tags = list(self.books)
         self.crew = [ClusterWorker(self, tags[k::clients], wait) for k in range(clients)]
         for worker in self.crew:
@@ -498,9 +504,9 @@ class Shards:
         return self.cluster.owner(f"{{{tag}}}").client()
 
     def judge(self, promise=lambda tag: True):
-        """Reads the books at each slot's owner. promise(tag): whether all that was acknowledged must have
-        lasted; else only what WAIT confirmed. Waits for what is due soon, and judges again. Answers how many
-        commands are gone."""
+        """Reads the books at each slot's owner. promise(tag) tells whether all acknowledged commands must
+        have lasted; otherwise only the commands that WAIT confirmed must. Then waits for the tasks that are
+        due soon, and judges again. Returns how many commands are gone."""
         gone = 0
         for tag, books in self.books.items():
             client = self.client(tag)
@@ -521,8 +527,8 @@ class Shards:
 
 
 class ClusterWorker(threading.Thread):
-    """A client of a cluster: asks the node it knows of, goes where it is sent, and asks again when told to
-    wait."""
+    """A client of a cluster. It asks the node that it knows of, follows redirections, and asks again when
+    told to wait."""
 
     def __init__(self, shards, tags, wait):
         super().__init__(daemon=True)
@@ -547,8 +553,8 @@ class ClusterWorker(threading.Thread):
                 link.close()
 
     def lose(self, tag):
-        """Nobody knows whether the last command ran, and the next one may run elsewhere: another history
-        begins."""
+        """Nobody knows whether the last command ran, and the next command may run elsewhere. So another
+        history begins."""
         port = self.where.pop(tag, None)
         if port in self.links:
             self.links.pop(port).close()
@@ -573,7 +579,7 @@ class ClusterWorker(threading.Thread):
         return self.links[port]
 
     def ask(self, tag, words):
-        """One command, to wherever its slot is."""
+        """Sends one command to the node that has its slot."""
         end, asking = time.monotonic() + 60, None
         while True:
             port = asking or self.where.setdefault(tag, self.rng.choice(self.shards.cluster.alive()).port)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * A module that does what others may: when it is told of a change of the kind it waits for, it calls a command
- * in the middle of that.
+ * A module that does what other modules may do. When the server notifies it of an awaited event, it calls a
+ * command in the middle of the event.
  *
- *     MEDDLE event skip times command [argument ...]   when the event has come after the next `skip`, and that
- *                                                      often
- *     MEDDLE.DONE                                      how often it has, and what the last one answered
- *     MEDDLE.CALL USER|SERVER command [argument ...]   calls a command at once, with the rights of the user or
- *                                                      with all
+ * MEDDLE event skip times command [argument ...]
+ *     Ignores the next `skip` events of this name, then calls the command at the next `times` events.
+ * MEDDLE.DONE
+ *     Replies with the number of calls, and with the reply of the last call.
+ * MEDDLE.CALL USER|SERVER command [argument ...]
+ *     Calls a command at once, with the rights of the user or with all rights.
  */
 #include <redismodule.h>
 #include <stdbool.h>
@@ -44,7 +45,7 @@ static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleS
     skip = 0;
     times--;
     done++;
-    meddling = true; /* what it writes is told to it too */
+    meddling = true; /* it is notified of its own writes too */
     RedisModuleCallReply *reply =
         RedisModule_Call(ctx, RedisModule_StringPtrLen(word[0], NULL), "!Ev", word + 1, (size_t)words - 1);
     remember(reply);

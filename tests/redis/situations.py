@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of life cycle, pitfalls, persistence and memory share beyond harness.py: many tasks at once, a
-wall clock that can be pushed, the append-only file's commands, the checksum of DUMP, and a clock of the
-schedule's own.
+"""Shared by several test files, beyond harness.py:
 
-`let_pass` is how a test knows that a task will not be delivered any more without waiting for long: tasks are
-delivered in the order of their due times, whatever schedule they are in, so when a task that is due later has
-arrived, all earlier ones have had their turn."""
+- many tasks at once
+- a wall clock that can be pushed
+- the commands in the append-only file
+- the checksum of DUMP
+- a clock of the schedule's own
+
+With `let_pass` a test makes sure, without a long wait, that a task will not be delivered any more. Tasks of
+all schedules are delivered in the order of their due times. So when a task that is due later has arrived, all
+earlier tasks have had their turn."""
 import contextlib
 import itertools
 import os
@@ -32,7 +36,7 @@ def add(client, schedule, target, name, at, *options, payload=("n", "v")):
 
 
 def fill(client, schedule, target, count, at, first=0, step=0, options=(), payload=("n", "v"), prefix="t"):
-    """Adds tasks t0, t1 ... that are due at `at`, `step` ms apart, ten thousand in one script. Answers their
+    """Adds tasks t0, t1 ... that are due at `at`, `step` ms apart, ten thousand in one script. Returns their
     ids."""
     for low in range(first, first + count, 10000):
         high = min(low + 10000, first + count) - 1
@@ -42,25 +46,26 @@ def fill(client, schedule, target, count, at, first=0, step=0, options=(), paylo
 
 
 def extent(light, usual, full):
-    """How much a long test does: least with TICKWHEEL_LIGHT, most with TICKWHEEL_LONG (make rounds)."""
+    """Returns how much a long test does: least with TICKWHEEL_LIGHT, most with TICKWHEEL_LONG (make rounds)."""
     if os.environ.get("TICKWHEEL_LIGHT"):
         return light
     return full if os.environ.get("TICKWHEEL_LONG") else usual
 
 
 class TooSlow(AssertionError):
-    """What a test wanted to see could not come about; pytest.ini has it begin again."""
+    """The machine was too slow for the event that a test wanted to see; pytest.ini has the test begin again."""
 
 
 def in_time(due):
-    """Gives the test up if the machine was so slow that what was to happen before `due` came after it."""
+    """Gives the test up if `due` has passed already: on a slow machine an event that had to happen before
+    `due` may have come after it."""
     if now_ms() >= due:
         raise TooSlow("this machine is too slow for the test's times")
 
 
 def let_pass(client, due):
-    """Waits until all that is due at `due` or before has had its turn, in all schedules of a server that
-    delivers."""
+    """Waits until all tasks that are due at `due` or before have had their turn, in all schedules of a server
+    that delivers."""
     mark = f"let-pass:{next(MARKS)}"
     add(client, f"{mark}:schedule", f"{mark}:target", "mark", max(due + 1, now_ms()))
     wait_until(lambda: client.xlen(f"{mark}:target") == 1, message=f"a task due at {due + 1} was not delivered")
@@ -68,14 +73,14 @@ def let_pass(client, due):
 
 
 def wait_delivered(client, stream, count, timeout=60):
-    """Waits for so many entries, and answers the ids of their tasks."""
+    """Waits for `count` entries, and returns the ids of their tasks."""
     wait_until(lambda: client.xlen(stream) >= count, timeout,
                lambda: f"{client.xlen(stream)} of {count} in {stream}")
     return delivered(client, stream)
 
 
 class Counters:
-    """How far INFO tickwheel's counters went on since this was made: counters["fired"]."""
+    """How far the counters of INFO tickwheel went on since this object was made: counters["fired"]."""
 
     def __init__(self, server):
         self.server, self.before = server, server.tw()
@@ -96,7 +101,7 @@ def deferred(server, why):
 
 @contextlib.contextmanager
 def frozen(server):
-    """The server's process stands still in here."""
+    """Suspends the server's process within this context."""
     os.kill(server.pid, signal.SIGSTOP)
     try:
         yield
@@ -105,13 +110,12 @@ def frozen(server):
 
 
 def digest(server):
-    """DEBUG DIGEST: of all keys, their values and expiries."""
+    """DEBUG DIGEST of all keys, their values and expiries."""
     return server.once("DEBUG", "DIGEST")
 
 
 def stays(condition, seconds, message):
-    """Fails if the condition ceases to hold within some seconds: for what has no end that could be waited
-    for."""
+    """Fails if the condition ceases to hold within some seconds. For a state whose end cannot be waited for."""
     end = now_ms() + seconds * 1000
     while now_ms() < end:
         assert condition(), message
@@ -130,7 +134,7 @@ def meddled(fleet, **options):
 # The wall clock
 
 def preload_library(folder):
-    """Compiles wallclock.c; answers the shared object."""
+    """Compiles wallclock.c; returns the path of the shared object."""
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wallclock.c")
     library = os.path.join(folder, "wallclock.so")
     done = subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", source, "-o", library],
@@ -157,10 +161,10 @@ class WallClock:
         self.offset_ms += ms
         with open(self.path, "r+b" if os.path.exists(self.path) else "wb", buffering=0) as file:
             file.write(struct.pack("qq", self.offset_ms,
-                                   self.passed_ms))  # In place and in one go: the server has it mapped.
+                                   self.passed_ms))  # In place and in one write: the server has it mapped.
 
     def push_monotonic(self, ms):
-        """Has so much time pass for all that measures time, as lateness of the past minute does."""
+        """Lets so much time pass for all measurements of time, such as the lateness of the past minute."""
         self.passed_ms += ms
         self.push(0)
 
@@ -171,7 +175,7 @@ class WallClock:
 # Disks that are full
 
 class FullDisk:
-    """A server's files cannot grow in here: a limit on their size, lifted at the end."""
+    """Within this context the files of a server cannot grow beyond a size limit, which is lifted at the end."""
 
     def __init__(self, server, size):
         self.pid, self.size = server.pid, size
@@ -184,8 +188,8 @@ class FullDisk:
 
 
 def ignoring_signal_xfsz(monkeypatch):
-    """A file at its limit is an error of write then, as on a full disk, and no signal. Python ignores SIGXFSZ,
-    and what it starts would not."""
+    """Makes a write to a file at its limit fail with an error, as on a full disk, instead of a signal. Python
+    ignores SIGXFSZ, and without this change the processes that it starts would not."""
     plain = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen",
                         lambda *words, **options: plain(*words, **options, restore_signals=False))
@@ -199,7 +203,7 @@ def children(pid):
 
 
 def end(pid):
-    """A rewriting child outlives its parent's SIGKILL."""
+    """Kills a child that rewrites a file: it outlives the SIGKILL of its parent."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -209,7 +213,7 @@ def end(pid):
 # The append-only file
 
 def aof_path(server, kind="incr"):
-    """The file of this kind that the manifest names last."""
+    """Returns the last file of this kind in the manifest."""
     folder = os.path.join(server.folder, "appendonlydir")
     letter = {"base": "b", "incr": "i"}[kind]
     with open(os.path.join(folder, "appendonly.aof.manifest"), encoding="ascii") as manifest:
@@ -218,7 +222,7 @@ def aof_path(server, kind="incr"):
 
 
 def rewrite(server):
-    """BGREWRITEAOF, to its end."""
+    """Runs BGREWRITEAOF and waits for its end."""
     server.client().bgrewriteaof()
     wait_rewritten(server)
 
@@ -230,7 +234,7 @@ def wait_rewritten(server):
 
 
 def aof_commands(path):
-    """[(offset, [word, ...])] of a file of commands; words are bytes."""
+    """Returns [(offset, [word, ...])] of a file of commands; words are bytes."""
     with open(path, "rb") as file:
         data = file.read()
     found, at = [], 0
@@ -253,7 +257,8 @@ def number_line(data, at, kind):
 
 
 def last_transaction(path, has):
-    """Where the last transaction with such a command begins and ends, and where each of its commands does."""
+    """Returns where the last transaction with such a command begins and ends, and where each of its commands
+    begins."""
     commands = aof_commands(path)
     inside = max(i for i, (_, words) in enumerate(commands) if words[0].upper() == has)
     first = max(i for i in range(inside) if commands[i][1] == [b"MULTI"])
@@ -263,8 +268,8 @@ def last_transaction(path, has):
 
 
 def transactions(commands):
-    """The commands between each MULTI and its EXEC, and those outside, as one list each: in the order of the
-    file."""
+    """Returns the commands between each MULTI and its EXEC as one list, and each command outside as a list of
+    its own, in the order of the file."""
     result, inside = [], None
     for _, words in commands:
         name = words[0].upper()
@@ -281,11 +286,11 @@ def transactions(commands):
     return result
 
 
-# The checksum at the end of what DUMP answers
+# The checksum at the end of a reply of DUMP
 
 def crc64_table():
-    """Of CRC-64 as Redis has it: Jones' polynomial, both input and output reflected, from zero, nothing
-    added."""
+    """The table of CRC-64 as Redis uses it: Jones' polynomial, both input and output reflected, start value
+    zero, nothing added."""
     reflected = int(f"{0xad93d23594c935a9:064b}"[::-1], 2)
     table = []
     for byte in range(256):
@@ -307,5 +312,6 @@ def crc64(data):
 
 
 def with_checksum(body_and_version):
-    """What RESTORE takes: a serialised value with its two bytes of version, and the right checksum behind."""
+    """Returns an argument for RESTORE: a serialised value with its two bytes of version, followed by the
+    right checksum."""
     return body_and_version + struct.pack("<Q", crc64(body_and_version))

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* Clocks that a test can push, to preload into redis-server.
  *
- * The file named by WALLCLOCK_FILE holds two signed 64-bit numbers, the milliseconds to add to the wall clock
- * and to the monotonic clock; a test writes other ones while the server runs. When an administrator or NTP sets
- * the time, the wall clock alone is moved. The processor's time stays true. Valkey has a module look for
- * functions in the C library first: a function that the module calls by itself, not through the server, tells
- * the true time there.
+ * The file named by WALLCLOCK_FILE holds two signed 64-bit numbers: the milliseconds to add to the wall clock
+ * and to the monotonic clock. A test writes other numbers while the server runs. Only the wall clock moves
+ * when an administrator or NTP sets the time. The processor's time stays true. Valkey has a module look for
+ * functions in the C library first. So a function that the module calls by itself, not through the server,
+ * returns the true time there.
  *
- * (libfaketime would do, but its set-up allocates, and the allocator that Debian's redis-server is linked with
- * asks for the time while it sets itself up: neither gets anywhere.)
- */
+ * (libfaketime would do the same, but its set-up allocates memory. The allocator of Debian's redis-server
+ * asks for the time during its own set-up, so that neither set-up ends.) */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -46,8 +45,8 @@ static int64_t offset_of(clockid_t clock)
     return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE ? offset_ms[MONOTONIC] : 0;
 }
 
-/* The system call, not the C library's function: that one is us. It needs no set-up, so it works in
- * anybody's. */
+/* The system call, not the C library's function, which this function replaces. The system call needs no
+ * set-up, so it works during the set-up of any library. */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     int result = (int)syscall(SYS_clock_gettime, clock, now);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Schedules over a cluster: which node takes what, and what becomes of tasks when a primary dies or hands
+"""Schedules in a cluster: which node accepts a command, and how tasks survive when a primary dies or hands
 over."""
 import time
 
@@ -14,7 +14,7 @@ TAGS = [f"t{k}" for k in range(24)]
 
 
 def test_both_keys_in_one_slot(fleet):
-    """Schedule and target must share a slot, and a node serves none but its own."""
+    """Schedule and target must share a slot, and a node serves only its own slots."""
     cluster = fleet.cluster(3)
     owner = cluster.owner("{a}:timeouts")
     other = next(node for node in cluster.nodes if node is not owner)
@@ -41,7 +41,7 @@ def test_both_keys_in_one_slot(fleet):
 
 
 def test_one_client_library_finds_all_schedules(fleet):
-    """redis-py's cluster client knows from COMMAND where the keys are."""
+    """redis-py's cluster client finds the keys by COMMAND."""
     cluster = fleet.cluster(3)
     client = redis.RedisCluster(host=HOST, port=cluster.nodes[0].port, decode_responses=True)
     for tag in TAGS:
@@ -67,7 +67,7 @@ def loaded(fleet):
 
 
 def readers(shards, tags, node):
-    """Consumers of three Streams of a node."""
+    """Starts consumers of three Streams of a node."""
     found = [Reader(lambda: node, shards.books[tag].streams[0]) for tag in tags[:3]]
     for reader in found:
         reader.start()
@@ -92,7 +92,8 @@ def test_a_primary_is_killed(loaded):
     came_late = replica.tw()["fired"]
     assert came_late > 0
 
-    # The old one comes back with what it had in its file, and takes itself for a primary until it is told.
+    # The old primary comes back with the data of its file, and behaves as a primary until it hears of the new
+    # one.
     old.start()
     wait_until(lambda: old.info("replication").get("master_link_status") == "up",
                message="the old one does not follow")
@@ -111,7 +112,7 @@ def test_a_primary_is_killed(loaded):
 
 
 def same(new, old, books):
-    """Replica and primary hold the same."""
+    """Asserts that replica and primary hold the same data."""
     def held(node):
         with_replica = Raw(node)
         with_replica("READONLY")
@@ -124,8 +125,7 @@ def same(new, old, books):
 
 
 def hand_over(cluster, old, new):
-    """The primary does not listen to a node that it does not know as its replica yet; the request then times
-    out."""
+    """The primary ignores a node that it does not know as its replica yet, and the request then times out."""
     mine = cluster.id(old)
     wait_until(lambda: any(row[0] == cluster.id(new) and row[3] == mine for row in cluster.known(old)),
                message="the primary does not know its replica")
@@ -135,8 +135,9 @@ def hand_over(cluster, old, new):
 
 
 def test_handing_over_under_load(loaded):
-    """CLUSTER FAILOVER: the primary stops writing until its replica has everything. Nothing is lost, even of
-    what was acknowledged without WAIT, and nothing comes twice, even for a consumer that changes over."""
+    """CLUSTER FAILOVER: the primary stops writing until its replica has everything. Nothing is lost, not even
+    commands that were acknowledged without WAIT. Nothing comes twice, not even for a consumer that changes
+    over."""
     cluster, shards, owners = loaded
     old = owners[TAGS[0]]
     tags, new = [tag for tag in TAGS if owners[tag] is old], cluster.replica_of(old)

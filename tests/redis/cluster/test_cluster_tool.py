@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/cluster, which `make cluster` calls: a small run of it, one that is interrupted, and its
-bookkeeping."""
+"""tools/cluster, which `make cluster` calls: a small run, a run that is interrupted, and its bookkeeping."""
 import importlib.machinery
 import importlib.util
 import os
@@ -19,7 +18,7 @@ ROW = r"(?m)^{} +" + r" +".join([r"([\d,]+)"] * 8) + "$"
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Starts it; its servers have their folders below tmp_path."""
+    """Starts the tool; its servers have their folders below tmp_path."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("TICKWHEEL_MODULE", module_path())
     running = []
@@ -37,7 +36,8 @@ def start(tmp_path, monkeypatch):
 
 
 def servers_below(folder):
-    """The processes that work in a folder below this one; what is deleted meanwhile counts too."""
+    """Returns the processes that work in a folder below this folder; a folder that was deleted meanwhile
+    counts too."""
     found = []
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -101,7 +101,7 @@ def tool():
 
 
 def part_with(tool, due, seen):
-    """A part that never had a server: `seen` is {id: [(due, at)]}."""
+    """Makes a part that never had a server: `seen` is {id: [(due, at)]}."""
     part = tool.Part(None, None, [])
     part.due.update(due)
     part.seen.update({task: [tool.Entry(*entry) for entry in entries] for task, entries in seen.items()})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Slots on the move in a real cluster.
+"""Slots that migrate in a real cluster.
 
-Redis 7 moves a slot key by key. Meanwhile its schedule may be here and its target there; each node then refuses
-to write a key that it has not, so a delivery has to wait until both are on one node and the slot is that
-node's.
+Redis 7 moves a slot key by key. Meanwhile a schedule may be on one node and its target on the other. Each
+node refuses to write a key that it does not have. So a delivery has to wait until both keys are on one node
+and that node owns the slot.
 """
 import random
 import time
@@ -19,14 +19,14 @@ FAR = 3600000
 
 
 def tags_below(slot, count):
-    """Hash tags whose slots lie below this one: redis-cli takes a node's first slots."""
+    """Returns hash tags whose slots lie below this slot, because redis-cli takes a node's first slots."""
     found = (f"m{k}" for k in range(1 << 20) if key_slot(f"m{k}".encode()) < slot)
     return [next(found) for _ in range(count)]
 
 
 def test_reshard_under_load(fleet):
     """redis-cli --cluster reshard there and back, while clients add, move and cancel and tasks come due. No
-    node dies, so all that was acknowledged has to be there, and consumers see each delivery once."""
+    node dies, so no acknowledged command may be lost, and consumers see each delivery once."""
     slots = 300
     tags = tags_below(slots, 12) + [f"t{k}" for k in range(6)]
     cluster = fleet.cluster(3, **{"appendonly": "yes"})
@@ -64,7 +64,8 @@ def test_reshard_under_load(fleet):
 
 
 def reshard(cluster, here, there, slots, tag):
-    """Moves a node's first slots: those of the tags; on the way back they are in front of the other's own."""
+    """Moves a node's first slots, which are the slots of the tags. On the way back they come before the other
+    node's own slots."""
     cluster.cli("reshard", f"{HOST}:{here.port}", "--cluster-from", cluster.id(here), "--cluster-to",
                 cluster.id(there), "--cluster-slots", slots, "--cluster-yes")
     cluster.wait_ok()
@@ -97,13 +98,13 @@ class Move:
         assert self.client.execute_command("MIGRATE", HOST, self.target.port, key, 0, 10000) == "OK"
 
     def end(self):
-        """The slot is the target's."""
+        """Makes the target the owner of the slot."""
         for node in (self.target, self.source, *self.cluster.nodes):
             node.once("CLUSTER", "SETSLOT", self.slot, "NODE", self.cluster.id(self.target))
         self.cluster.wait_ok()
 
     def stay(self):
-        """The move is called off."""
+        """Calls the move off."""
         for client in (self.client, self.there):
             client.execute_command("CLUSTER", "SETSLOT", self.slot, "STABLE")
 
@@ -111,7 +112,7 @@ class Move:
         return sorted(node.once("CLUSTER", "GETKEYSINSLOT", self.slot, 100))
 
     def put_off(self, node):
-        """Until the node has found something due that it may not deliver."""
+        """Waits until the node has found a due task that it may not deliver."""
         wait_until(lambda: node.tw()["deferred_slot"] > 0, message=lambda: f"nothing was put off: {node.tw()}")
 
     def asked(self, node, *words):
@@ -129,7 +130,8 @@ def move(fleet):
 
 
 def once_in_order(move, client, expected):
-    """All were delivered, each once, in order, not before their times, and none is left."""
+    """Asserts that all tasks were delivered, each once, in order, not before their times, and that none is
+    left."""
     wait_until(lambda: client.xlen(move.stream) >= len(expected),
                message=lambda: f"delivered {delivered(client, move.stream)}")
     assert delivered(client, move.stream) == list(expected)
@@ -139,8 +141,8 @@ def once_in_order(move, client, expected):
 
 
 def one_delivered_two_to_come(move):
-    """A Stream that is there, two tasks that fall due while the slot moves, one much later. Answers the due
-    times."""
+    """Makes a Stream, two tasks that fall due while the slot moves, and one task that is due much later.
+    Returns the due times."""
     move.add("before", 0)
     wait_until(lambda: move.client.xlen(move.stream) == 1, message="the first did not come")
     first = int(entries(move.client, move.stream)[0][1]["tw.due"])
@@ -151,7 +153,7 @@ def one_delivered_two_to_come(move):
 
 
 def test_the_schedule_goes_first(move):
-    """Its tasks fall due on the new node while the Stream is on the old one still."""
+    """Its tasks fall due on the new node while the Stream is still on the old node."""
     due = one_delivered_two_to_come(move)
     move.carry(move.schedule)
     move.put_off(move.target)
@@ -165,7 +167,7 @@ def test_the_schedule_goes_first(move):
 
 
 def test_the_stream_goes_first(move):
-    """Tasks fall due on the old node while their Stream is on the new one already."""
+    """Tasks fall due on the old node while their Stream is already on the new node."""
     due = one_delivered_two_to_come(move)
     move.carry(move.stream)
     move.put_off(move.source)
@@ -179,7 +181,7 @@ def test_the_stream_goes_first(move):
 
 
 def test_a_new_stream_in_a_slot_that_moves(move):
-    """The old node may not make a key in a slot that it gives away: it would be left behind."""
+    """The old node may not create a key in a slot that it gives away: the key would be left behind."""
     due = {"a": move.add("a", 500), "b": move.add("b", 500)}
     move.begin()
     move.put_off(move.source)
@@ -193,7 +195,7 @@ def test_a_new_stream_in_a_slot_that_moves(move):
 
 
 def test_both_are_across_but_the_slot_is_not(move):
-    """The new node has everything, and is not the owner yet."""
+    """The new node has everything, but is not the owner yet."""
     due = {"a": move.add("a", 500)}
     move.add("far", FAR)
     move.client.xadd(move.stream, {"tw.id": "mine", "tw.due": "0", "tw.attempt": "1"})
@@ -219,7 +221,7 @@ def test_a_move_that_is_called_off(move):
 
 
 def test_what_is_not_due_keeps_everything(move):
-    """A schedule goes over whole: order of equals, repetition, options, payloads."""
+    """A whole schedule moves: the order of equal due times, repetition, options, payloads."""
     at, add = move.add("first", FAR), ["TW.ADD", move.schedule]
     for k in range(600):
         move.client.execute_command(*add, move.stream, f"equal{k}", "AT", at, "PAYLOAD", "of", f"{k}")
@@ -246,19 +248,19 @@ def test_what_is_not_due_keeps_everything(move):
 
 
 def all_of(client, schedule, names):
-    """TW.GET's answers without `remaining`, which runs."""
+    """Returns the replies of TW.GET without `remaining`, which changes with time."""
     return [[part for k, part in enumerate(flat) if k // 2 != 1]
             for flat in client.execute_command("TW.GET", schedule, *names)]
 
 
 # Schedules that are too large to be moved
 
-MEGABYTE = 1 << 20  # The least that proto-max-bulk-len may be.
+MEGABYTE = 1 << 20  # The least value that proto-max-bulk-len may have.
 
 
 class Growing:
-    """A schedule that grows by tasks whose payloads no server compresses, on one of two servers with that
-    limit."""
+    """A schedule that grows by tasks whose payloads no server compresses. It is on one of two servers with
+    that limit."""
 
     def __init__(self, fleet, payload):
         self.source, self.target = (fleet.server(appendonly="yes", proto_max_bulk_len="1mb") for _ in range(2))
@@ -287,7 +289,8 @@ class Growing:
 
 @pytest.mark.parametrize("payload", [100, 1000, 20000])
 def test_a_schedule_that_is_too_large_to_be_moved_is_warned_of(fleet, payload):
-    """From four fifths of the limit on, and not later than at the limit. Below it moves."""
+    """The warning comes from four fifths of the limit on, and not later than at the limit. Below the limit
+    the schedule moves."""
     growing = Growing(fleet, payload)
     step = MEGABYTE // (payload + 60) // 50 + 1
     while not growing.warned():

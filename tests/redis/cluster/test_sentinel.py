@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Failover by Sentinel while tasks are added and fall due: a primary, two replicas, three sentinels.
 
-What a client had confirmed by WAIT 2 has reached both replicas, so it must outlive the primary, whichever of
-them is promoted. The new primary's Stream holds every delivery once: removal and delivery reach a replica in
-one transaction. A consumer that had read from the old primary may see a delivery again whose transaction did
-not get across; it is counted, and told apart by tw.id and tw.due.
+Commands that WAIT 2 has confirmed to a client have reached both replicas. So they must outlive the primary,
+whichever replica is promoted. The new primary's Stream holds every delivery once, because removal and
+delivery reach a replica in one transaction.
+
+The transaction of a delivery may fail to reach the replica. A consumer that had read this delivery from the
+old primary sees it again from the new primary. Such deliveries are counted, and recognized by tw.id and
+tw.due.
 """
 import os
 import signal
@@ -20,9 +23,9 @@ from situations import TooSlow
 STREAM = "unpaid"
 PLACES = [("timeouts", STREAM, "stream"), ("retries", "mails", "list")]
 SCHEDULES = ["timeouts", "retries"]
-LIMIT = 90  # Seconds for what sentinels do: elections are repeated after failover-timeout.
-# A sentinel that gives a server its role ends the connections of all its clients, and each of the three may do
-# it.
+LIMIT = 90  # Seconds for the sentinels' work: elections are repeated after failover-timeout.
+# A sentinel that gives a server its role ends the connections of all its clients, and each of the three
+# sentinels may do so.
 AGAIN = {"retry": Retry(NoBackoff(), 3), "retry_on_error": [redis.exceptions.ConnectionError]}
 OPTIONS = {
     "appendonly": "yes", "appendfsync": "everysec", "min-replicas-to-write": 1, "min-replicas-max-lag": 10
@@ -30,8 +33,8 @@ OPTIONS = {
 
 
 class Watched:
-    """The servers, the sentinels and the load, in `with`. Sentinels that a busy machine keeps waiting may take
-    the new primary for dead as well, and replace it: what the tests say holds for one failover, so they begin
+    """The servers, the sentinels and the load, in `with`. On a busy machine, sentinels that have to wait may
+    take the new primary for dead as well, and replace it. The tests hold for one failover, so they begin
     again then."""
 
     def __init__(self, fleet, **options):
@@ -63,7 +66,8 @@ class Watched:
                 f"the sentinels have made primaries of {len(made)} servers, one after the other") from error
 
     def load(self, server, clients=3):
-        """Clients, each with a history of its own, that have all got something confirmed."""
+        """Starts clients, each with a history of its own, and returns when WAIT has confirmed something to
+        all of them."""
         crew = []
         for number in range(len(self.crew) + 1, len(self.crew) + clients + 1):
             maker = Maker(self.books.line(f"c{number}"), type(self.rng)(self.rng.randrange(1 << 32)), PLACES)
@@ -76,7 +80,7 @@ class Watched:
         return crew
 
     def wait_promoted(self):
-        """The replica that the sentinels agree to have promoted."""
+        """Returns the replica that the sentinels agree to have promoted."""
         def agreed():
             ports = {sentinel.master_port() for sentinel in self.sentinels}
             return ports != {self.master.port} and len(ports) == 1 and ports
@@ -95,8 +99,8 @@ class Watched:
         wait_replica_in_sync(new, server)
 
     def judge(self, new, crew):
-        """Every history must hold up to its last WAIT, at once and when everything near has come; then all is
-        still."""
+        """Checks that every history holds up to its last WAIT, at once and again when all near tasks have
+        come; then nothing moves."""
         for worker in crew:
             worker.finish()
         client = new.client()
@@ -108,7 +112,8 @@ class Watched:
 
 
 def same(first, second):
-    """Two servers hold the same. The schedules hold far tasks only, so nothing moves meanwhile."""
+    """Asserts that two servers hold the same data. The schedules hold far tasks only, so nothing moves
+    meanwhile."""
     def held(server):
         client = server.client(**AGAIN)
         return ([in_order(client.execute_command, schedule) for schedule in SCHEDULES],
@@ -131,8 +136,8 @@ def test_the_primary_is_killed(fleet):
         time.sleep(0.5)
         watched.judge(new, more)
 
-        # The old one comes back. Until the sentinels find it, it takes itself for a primary with all its
-        # overdue tasks; that it has no replicas keeps it from delivering them.
+        # The old primary comes back. Until the sentinels find it, it behaves as a primary with all its
+        # overdue tasks. It does not deliver them, because it has no replicas.
         old.start()
         overdue = old.tw()["overdue"]
         watched.wait_follows(old, new)
@@ -149,9 +154,9 @@ def test_the_primary_is_killed(fleet):
 
 
 def test_the_primary_hangs_and_wakes_up(fleet):
-    """It goes on as a primary for a moment after it wakes, since nobody has told it yet. What it does then is
-    thrown away when it becomes a replica: at the end all three hold the same, and every delivery is in the
-    Stream once."""
+    """The old primary goes on as a primary for a moment after it wakes, since nobody has told it yet. Its
+    writes during that time are discarded when it becomes a replica. At the end all three servers hold the
+    same data, and every delivery is in the Stream once."""
     with Watched(fleet) as watched:
         old = watched.master
         crew = watched.load(old)
