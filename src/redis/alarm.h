@@ -8,7 +8,7 @@
 
 #include "shared.h"
 
-/* Called each time the timer expires, once, on the server's thread while nothing else runs there. */
+/* Called once each time the timer expires, on the server's thread while nothing else runs there. */
 typedef void tw__redis_alarm_fn(RedisModuleCtx *ctx);
 
 void tw__redis_alarm_start(RedisModuleCtx *ctx, tw__redis_alarm_fn *ring);
@@ -30,7 +30,7 @@ uint64_t tw__redis_alarm_work(uint64_t now_ms);
 /* Called ten times a second: sets the timer again if it should have expired by now, or if the clock was set. */
 void tw__redis_alarm_renew(uint64_t now_ms, bool clock_set);
 
-/* Stops the timer while a data set is loaded, and allows it again. */
+/* Stops the timer while a data set is loaded (true), and allows it again (false). */
 void tw__redis_alarm_pause(bool pause);
 
 #endif

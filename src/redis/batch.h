@@ -30,7 +30,7 @@ struct tw__redis_batch {
 /* Opens a batch. Requires: none is open. */
 void tw__redis_batch_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx);
 
-/* The name of a key that a keyspace notification is due for. When the batch was released, the value of the
+/* The name of a key for which a keyspace notification is due. When the batch was released, the value of the
  * key was a schedule that tasks had left. */
 struct tw__redis_told {
     struct tw__redis_told *following;
@@ -65,8 +65,8 @@ void tw__redis_batch_forget(struct tw__redis_schedule *schedule);
  * delivery, before anybody else looks at the schedules or changes them. */
 void tw__redis_batch_settle_open(struct tw__redis_batch *batch);
 
-/* The same if a batch is open. keys.c calls it for every caller that gets at a schedule by its key, or at all
- * schedules. */
+/* The same if a batch is open. keys.c calls it for every caller that reaches a schedule by its key, or
+ * reaches all schedules. */
 static inline void tw__redis_batch_settle(void)
 {
     if (tw__redis_shared.batch != NULL)

@@ -4,17 +4,17 @@
  * are handled as for any client. RedisModule_Call() gets these flags:
  *
  *     !   replicate the command
- *     S   refuse it as in a script: too few replicas, disk errors
+ *     S   refuse the command where a script is refused: too few replicas, disk errors
  *     E   return errors as replies
  *
  * The flag `M` (refuse when memory is short) is not used. It goes by the state that the last command of a
- * client found, which on a quiet server may be long ago. The tick looks at the memory itself before each
- * batch.
+ * client found, which on a quiet server may be long ago. Instead the tick looks at the memory itself before
+ * each batch.
  *
  * While the server runs a call for us, it may notify other modules, and these modules may call our commands.
- * Their way to the schedules is keys.c, which settles the batch. So `settled` of the batch tells whether
- * anybody came. `delivering`, which is cleared when that task is changed or removed, tells whether the task
- * is the same.
+ * All commands reach the schedules through keys.c, which settles the batch. So `settled` of the batch tells
+ * whether any caller came. `delivering`, which is cleared when that task is changed or removed, tells whether
+ * the task is the same.
  */
 #include "call.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands that write: TW.ADD, TW.CANCEL, TW.MOVE and TW.DRAIN, and the two that only the AOF and the
- * replication link may send, TW.FIRED and TW.LOAD. docs/redis.md describes them.
+ * The commands that write: TW.ADD, TW.CANCEL, TW.MOVE and TW.DRAIN, and the two commands that only the AOF
+ * and the replication link may send, TW.FIRED and TW.LOAD. docs/redis.md describes them.
  *
  * Each command reads all its arguments first, so that an error changes nothing. The effect is replicated:
  * absolute times, final ids, no conditions. Arguments that have this form already are passed on unchanged.

@@ -5,7 +5,8 @@
  *
  * A call may meet only tasks whose targets refuse, until its time is over. It is then the first call of a
  * series: the next call goes on after these tasks. TW.DRAIN calls are numbered, and a route notes the number
- * of the call that it refused. So the number of the first call tells which routes refused in this series.
+ * of the call that it refused last. So the number of the first call tells which routes have refused in this
+ * series.
  */
 #include "drain.h"
 
@@ -30,8 +31,8 @@ struct tw__redis_drains {
     uint64_t number; /* of the last call; each call takes two numbers, see struct tw__redis_route */
     uint64_t series; /* the number of the first call of the present series */
     /* The schedule in which the last call met only refused tasks until its time was over; else NULL. The next
-     * call there belongs to the same series. The schedule may have been removed: the pointer is only
-     * compared. */
+     * call for this schedule belongs to the same series. The schedule may have been removed: the pointer is
+     * only compared. */
     const struct tw__redis_schedule *goes_on;
     uint64_t ended_us;
 };

@@ -2,15 +2,15 @@
  *
  * Handlers of keyspace notifications and of server events, and how the schedules react to them.
  *
- *     DEL, UNLINK, SET over a key, expiry, eviction:  no event, but the callback unlink: detach
- *     RENAME or MOVE away:                            unlink as well: detach
- *     RENAME, MOVE (the value has its new name):      rename_to, move_to: attach again, before a tick
- *     FLUSHDB, FLUSHALL:                              no unlink, but FlushDB START: detach all of that database
- *     SWAPDB:                                         the schedules of two databases swap their numbers
- *     loading starts:                                 no ticks
- *     loading ends:                                   sort the overdue tasks, and mend the append-only file
- *     CONFIG SET:                                     read the settings again that INFO warns by
- *     a replica is promoted:                          deliver overdue tasks at once
+ *     DEL, UNLINK, SET over a key, expiry, eviction   unlink callback: detach
+ *     RENAME or MOVE away                             unlink callback: detach
+ *     RENAME or MOVE to the new name                  rename_to, move_to: attach again, before a tick
+ *     FLUSHDB, FLUSHALL                               FlushDB START: detach all of that database (no unlink)
+ *     SWAPDB                                          swap the numbers of the two databases
+ *     loading starts                                  stop the ticks
+ *     loading ends                                    sort the overdue tasks, and mend the append-only file
+ *     CONFIG SET                                      read the settings again that INFO warns by
+ *     a replica is promoted                           deliver overdue tasks at once
  *
  * Loads may nest. While the server replays an AOF, it serves clients from time to time. A client's DEBUG
  * RELOAD is then a load within that load:

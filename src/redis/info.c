@@ -43,7 +43,7 @@ enum { WARNING_MAX = 512 };
 
 /* ---- schedules that are too large ------------------------------------------------------------------------ */
 
-/* A client may send at most proto-max-bulk-len bytes as one argument, and so may MIGRATE. MIGRATE sends a
+/* A client may send at most proto-max-bulk-len bytes as one argument. This limits MIGRATE too, which sends a
  * schedule as one argument of RESTORE. */
 void tw__redis_info_settings(RedisModuleCtx *ctx)
 {

@@ -68,8 +68,8 @@ uint64_t tw__redis_keys_take_unlinked(RedisModuleString *name);
 void tw__redis_keys_changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event);
 
 /* Removes the key if its value is a schedule without tasks, and sends a keyspace notification. With
- * `replicate`, replicas get a DEL. They need it unless the command that they get otherwise has the same
- * effect. Example: TW.CANCEL removes an emptied schedule on the replica too, TW.FIRED does not. */
+ * `replicate`, replicas get a DEL. The replicas need it unless another replicated command has the same effect
+ * there. Example: TW.CANCEL removes an emptied schedule on the replica too, TW.FIRED does not. */
 void tw__redis_keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool replicate);
 
 /* The same for some of all schedules. */

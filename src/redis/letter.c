@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A Stream takes at most 2^30 bytes in one entry, fields and values together. TW.ADD refuses smaller tasks
- * already (TW__REDIS_TASK_BYTES_MAX). But a task may come from a file, from RESTORE, or from a version that
- * refused no size. Trying such an entry would cost the server seconds, so the sizes are summed.
+ * A Stream takes at most 2^30 bytes in one entry, fields and values together. The limit of TW.ADD is lower
+ * (TW__REDIS_TASK_BYTES_MAX). But a task may come from a file, from RESTORE, or from a version that refused
+ * no size. To try such an entry would cost the server seconds, so the sizes are summed instead.
  */
 #include "letter.h"
 

@@ -2,7 +2,7 @@
  *
  * Mends an append-only file that was cut off within a transaction, after a server has loaded the file.
  *
- * Deliveries are transactions, so the last write before a crash may be half of one:
+ * Deliveries are transactions, so the last write before a crash may be half a transaction:
  *
  *     SET x 0 | MULTI | XADD ... | TW.FI          the file as the crash left it
  *     SET x 0 | MULTI | XADD ...                  as the server loads it: nothing of the transaction is done,
@@ -11,12 +11,12 @@
  *
  * At the next start all these commands wait for an EXEC. If no EXEC follows, acknowledged commands are lost.
  * If an EXEC follows, deliveries that had been undone are made, so that they happen twice. Redis 7.0.15,
- * Redis 8.0.2 and Valkey 8.1.1 do so with any transaction or script. They handle a cut between two commands
- * only. Valkey's releases since August 2026 cut off the whole transaction (its pull request 4342). We do the
- * same when a file has become shorter by being loaded and leaves a transaction open.
+ * Redis 8.0.2 and Valkey 8.1.1 do so with any transaction or script. They handle the cut only if it is
+ * between two commands. Valkey's releases since August 2026 cut off the whole transaction (its pull request
+ * 4342). We do the same when loading has made a file shorter and the file ends with an open transaction.
  *
  * The part that we cut off is kept in a file of its own. A server without this module may have gone on after
- * an earlier crash. Then this part also has all commands that the server has acknowledged since: they were
+ * an earlier crash. Then this part also holds the commands that the server has acknowledged since. They were
  * not loaded, and nobody can tell them from the transaction.
  */
 #include "mend.h"

@@ -218,8 +218,8 @@ static void scan_task(void *entry, void *arg)
         tw__redis_vector_add(&scan->found, entry, &tw__redis_shared.schedules->memory);
 }
 
-/* Looks at about `count` tasks from the cursor on, but at no more than one call may look at. Returns the next
- * cursor. */
+/* Looks at about `count` tasks from the cursor on, but at no more tasks than one call may look at
+ * (SCAN_MOST). Returns the next cursor. */
 static uint64_t scan_some(struct scan *scan, const struct tw__redis_schedule *schedule, uint64_t cursor,
                           uint64_t count)
 {

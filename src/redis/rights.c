@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether the caller of a command may write a key that stands in a task and not among the arguments.
+ * Checks whether the caller of a command may write a key that stands in a task and not among the arguments.
  *
- * The server delivers tasks with all rights, at a time when nobody is there to ask. So the rights count at
- * which a task is filed or moved. The target of TW.ADD is an argument, which the server itself checks. We
- * check the targets of TW.MOVE and TW.DRAIN.
+ * The server delivers tasks with all rights, at a time when nobody is there to ask. So the rights count when
+ * a task is filed or moved. The server itself checks the target of TW.ADD, which is an argument. We check the
+ * targets of TW.MOVE and TW.DRAIN.
  *
  * A command from the server itself has all rights: from the AOF, from the replication link, or from another
  * module that calls us without a user. In a script the caller is the user who called the script.
  *
- * Redis 7.0 aborts when a module asks for the name of a user and there is none. So we look a client up by its
- * id, which is safe. The look-up finds nothing if the client belongs to a script or to a module. Then we make
- * a RedisModule_Call() that acts for the user: it fails with ENOTSUP if there is no user. The call has too
- * few arguments, so the server does not execute it. No decision is kept from one command to the next, because
- * any command between them may have changed the user or the rules.
+ * Redis 7.0 aborts when a module asks for the name of the user and there is no user. So we look a client up
+ * by its id, which is safe. The look-up finds nothing if the client belongs to a script or to a module. Then
+ * we make a RedisModule_Call() that acts for the user: it fails with ENOTSUP if there is no user. The call
+ * has too few arguments, so the server does not execute it.
+ *
+ * No decision is kept from one command to the next, because any command between them may have changed the
+ * user or the rules.
  */
 #include "rights.h"
 

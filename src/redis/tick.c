@@ -4,7 +4,7 @@
  *
  * Each tick does a little of all pending work:
  * - It frees tasks of removed schedules.
- * - It gives targets that refused another try.
+ * - It tries a target again whose wait after a refusal is over.
  * - It delivers due tasks, until the budget of tasks or of time is used up.
  *
  * The server then serves its clients, and the next tick follows. A long gap between two ticks shows that
@@ -14,7 +14,7 @@
  * wheel to the queue of overdue tasks. So the wheel never falls behind, and INFO can say how many tasks wait.
  *
  * A write while the server is paused for a failover or a shutdown ends the server with a failed assertion. So
- * immediately before its first write each tick calls RedisModule_AvoidReplicaTraffic(). Nothing else runs
+ * each tick calls RedisModule_AvoidReplicaTraffic() immediately before its first write. Nothing else runs
  * until the tick ends, so the result holds for the whole tick.
  */
 #include "tick.h"
@@ -78,7 +78,8 @@ uint32_t tw__redis_tick_budget_us(void)
 
 /* ---- the clock ------------------------------------------------------------------------------------------- */
 
-/* Finds out by the monotonic clock whether the wall clock was set. Returns whether it was. */
+/* Compares the wall clock with the monotonic clock, which shows whether the wall clock was set and by how
+ * much. Returns whether it was set. */
 static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
 {
     uint64_t wall = now_ms * 1000, monotonic = now_us();
@@ -150,8 +151,8 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, 
     return why;
 }
 
-/* Shrinks the budget if the gap since the last tick was long, otherwise widens it; only while there is a
- * backlog. */
+/* Shrinks the budget if the gap since the last tick was long, otherwise widens it. Without a backlog the
+ * budget is full. */
 static void adapt(uint64_t started_us)
 {
     if (ticks.ended_us == 0)
