@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bytes that lie somewhere else: an id, a target, a string of a payload.
+ * A reference to bytes that lie elsewhere: an id, a target, a string of a payload.
  */
 #ifndef TW_REDIS_BYTES_H
 #define TW_REDIS_BYTES_H

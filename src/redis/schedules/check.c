@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Checkers of the named invariants. They look at everything.
+ * Checkers of the named invariants. They look at all schedules, tasks and routes.
  */
 #include "check.h"
 
@@ -15,7 +15,7 @@ enum { OF_PLACE = TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD | TW__REDIS_TASK_B
 struct places {
     const struct tw__redis_schedules *schedules;
     uint64_t queued, held, waiting; /* tasks in queues; routes that are ready or wait for a retry */
-    uint8_t flags;                  /* that tasks have where the checker looks */
+    uint8_t flags;                  /* the flags of tasks in the place that is being checked */
     const char *fault;
 };
 
@@ -37,7 +37,7 @@ static void check_wheel(struct places *places, const struct tw_wheel *wheel, uin
         tw_wheel_visit(wheel, check_in_wheel, places);
 }
 
-/* Returns how many tasks are in the queue; `route`: whose it is, or NULL. */
+/* Returns how many tasks are in the queue. `route` is the route to which the queue belongs, or NULL. */
 static uint64_t check_queue(struct places *places, const struct tw__link *queue,
                             const struct tw__redis_route *route)
 {
@@ -76,7 +76,7 @@ static const char *check_waiting(const struct places *places)
     return waiting == places->waiting ? NULL : "P3: a wait of a route that there is not";
 }
 
-/* Adds up what the schedules of a list have in queues. */
+/* Adds up the counts of tasks in queues over the schedules of a list. */
 static void add_up(const struct tw__link *list, uint64_t *queued, uint64_t *held)
 {
     for (struct tw__link *link = list->next; link != list; link = link->next) {
@@ -244,7 +244,7 @@ static bool is_buried(struct tw__redis_schedules *schedules, const struct tw__re
     return grave != NULL;
 }
 
-/* Checks the schedules of a list, and counts their tasks by where they are. */
+/* Checks the schedules of a list, and counts their tasks by the place where they are filed. */
 static const char *check_list(struct tw__redis_schedules *schedules, const struct tw__link *list,
                               struct filed *filed)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Checkers of the named invariants: of places (P, head of place.c), of sums (C, head of sums.c), of routes (R,
- * head of route.c), of tables (T, head of table.c). Each returns NULL, or which invariant does not hold.
+ * Checkers of the named invariants. Each returns NULL, or the invariant that does not hold.
+ *   P  places, head of place.c
+ *   C  sums, head of sums.c
+ *   R  routes, head of route.c
+ *   T  tables, head of table.c
  */
 #ifndef TW_REDIS_CHECK_H
 #define TW_REDIS_CHECK_H
@@ -12,12 +15,13 @@
 
 const char *tw__redis_check_places(const struct tw__redis_schedules *schedules);
 const char *tw__redis_check_sums(const struct tw__redis_schedules *schedules);
-/* The routes of one schedule. Requires: no chunk is being read into it, and it has not been buried. */
+/* Checks the routes of one schedule. Requires: no chunk is being read into the schedule, and the schedule has
+ * not been buried. */
 const char *tw__redis_check_routes(const struct tw__redis_schedule *schedule);
-/* All of these, and all tables. Requires: no chunk is being read. */
+/* Checks places, sums, all routes and all tables. Requires: no chunk is being read. */
 const char *tw__redis_check_all(struct tw__redis_schedules *schedules);
 
-/* What is changed is checked at once with TW_DEBUG 2, as long as there are few tasks. */
+/* With TW_DEBUG 2, each change is checked at once, as long as there are few tasks. */
 enum { TW__REDIS_CHECK_TASKS = 1000 };
 static inline void tw__redis_check_changed(const struct tw__redis_schedules *schedules,
                                            const char *(*check)(const struct tw__redis_schedules *schedules))

@@ -2,18 +2,22 @@
  *
  * Tasks as bytes. All numbers are varints (varint.h).
  *
- *     chunk:  version 1, tasks to the end
- *     task:   route, due - due of the task before (the first: due), flags, [every, times], id size, id,
- *             payload size, payload as it is packed in memory
- *     route:  its number in this chunk; a new number is one more than the last, and its definition follows:
- *             kind, late, maxlen, late_ms, target size, target
- *     flags:  1 it repeats; from bit 4 on the tries that failed
+ *     chunk:  version 1, then tasks to the end
+ *
+ *     task:   route, due - due of the task before (the first task: due), flags, [every, times], id size, id,
+ *     task:   payload size, payload as it is packed in memory
+ *
+ *     route:  its number in this chunk. A new number is one more than the last number, and the definition of
+ *     route:  the route follows: kind, late, maxlen, late_ms, target size, target.
+ *
+ *     flags:  1 the task repeats; from bit 4 on the number of failed tries
+ *
  *     times:  0 means for ever
  *
- * Tasks are in the order in which they will fire, so differences are small and equals keep their order. A chunk
- * stands for itself: it can be read without the ones before it.
+ * Tasks are in the order in which they will be delivered. So the differences of due times are small, and
+ * tasks with equal due times keep their order. A chunk can be read without the chunks before it.
  *
- * What is read may come from a file that was damaged, or from RESTORE: every size is checked.
+ * The bytes may come from a damaged file, or from RESTORE, so the reader checks every size.
  */
 #include "chunk.h"
 
@@ -172,7 +176,7 @@ static struct tw__redis_route *take_route(struct reader *reader)
     return reader->route[reader->routes++] = route;
 }
 
-/* Whether a payload is what its target takes: one value for a List, pairs for a Stream. */
+/* Whether a payload fits its target: one value for a List, pairs for a Stream. */
 static bool payload_fits(const struct tw__redis_route *route, struct tw__redis_bytes packed)
 {
     uint64_t count;

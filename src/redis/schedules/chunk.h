@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tasks as bytes, a few hundred at a time: what RDB and AOF keep, and what a copy is made of.
+ * Tasks as bytes, a few hundred at a time: for RDB, for AOF, and to copy a schedule.
  */
 #ifndef TW_REDIS_CHUNK_H
 #define TW_REDIS_CHUNK_H
 
 #include "state.h"
 
-/* Makes chunks of a schedule's tasks, in their order:
+/* Makes chunks of a schedule's tasks, in the order of delivery:
  *     tw__redis_chunks_init(&chunks, schedule);
  *     while (tw__redis_chunks_next(&chunks, &bytes)) ...      the bytes are good until the next call
  *     tw__redis_chunks_fini(&chunks); */
@@ -22,8 +22,8 @@ void tw__redis_chunks_init(struct tw__redis_chunks *chunks, const struct tw__red
 bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_bytes *bytes);
 void tw__redis_chunks_fini(struct tw__redis_chunks *chunks);
 
-/* Puts a chunk's tasks into a schedule. A task that is there already is replaced. Returns false when the bytes
- * are not a chunk; then some of its tasks may be in. */
+/* Puts the tasks of a chunk into a schedule. A task of the chunk replaces a task with the same id. Returns
+ * false if the bytes are not a chunk; then some of the chunk's tasks may be in the schedule. */
 bool tw__redis_chunk_read(struct tw__redis_schedule *schedule, struct tw__redis_bytes bytes, uint64_t now_ms);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The server may free a value on a background thread (UNLINK, FLUSHALL ASYNC). Tasks are linked into the wheel
- * with tasks of other schedules, so that thread must not touch them: it puts the schedule on the list of
- * graves, the one thing here that has a lock, and the server's own thread takes the tasks out, a few at a time.
+ * The server may free a value on a background thread (UNLINK, FLUSHALL ASYNC). That thread must not touch the
+ * tasks, as they are linked into the wheel together with tasks of other schedules. So the background thread
+ * puts the schedule on the list of graves, which alone has a lock here. The server's own thread then takes
+ * the tasks out, a few at a time.
  */
 #include "grave.h"
 
@@ -34,7 +35,7 @@ static struct tw__redis_schedule *first_grave(struct tw__redis_schedules *schedu
     return schedule;
 }
 
-/* Takes the first grave off the list. A newer one may have come before it meanwhile. */
+/* Takes a grave off the list. Another thread may have put a newer grave before it meanwhile. */
 static void close_grave(struct tw__redis_schedule *schedule)
 {
     struct tw__redis_schedules *schedules = schedule->schedules;
@@ -46,7 +47,7 @@ static void close_grave(struct tw__redis_schedule *schedule)
     pthread_mutex_unlock(&schedules->graves_lock);
 }
 
-/* Frees up to `limit` tasks of one schedule; then, when none are left, the schedule. */
+/* Frees up to `limit` tasks of one schedule, and the schedule too if it then has no tasks. */
 static uint64_t reap_one(struct tw__redis_schedule *schedule, uint64_t limit)
 {
     uint64_t freed = tw__redis_schedule_drop(schedule, limit);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking for some of a schedule's tasks: through the wheel, as far ahead as need be, or through the table of
- * the schedule, whichever is less work.
+ * Looking for some of the tasks of a schedule: through the wheel, as far ahead as necessary, or through the
+ * table of the schedule, whichever is less work.
  */
 #include "look.h"
 
@@ -11,22 +11,24 @@
 
 #include "place.h"
 
-/* A task with the members that decide the order, so that comparing two does not fetch them again. */
+/* A task with copies of the members that decide the order, so that comparing two tasks does not read the
+ * tasks again. */
 struct candidate {
     uint64_t due;
     uint32_t order;
     struct tw__redis_task *task;
 };
 
-/* Tasks are looked at through the wheel, in the order of its slots, or through the table of the schedule. */
+/* One search. It looks at tasks through the wheel, in the order of its slots, or through the table of the
+ * schedule. */
 struct look {
     const struct tw__redis_schedule *schedule;
     uint64_t from, to;
-    uint64_t seen, most; /* tasks looked at through the wheel; more than `most` are not */
+    uint64_t seen, most; /* tasks looked at through the wheel: at most `most` */
     void (*each)(struct look *look, struct tw__redis_task *task);
     const struct tw__redis_wanted *wanted; /* tw__redis_look_wanted */
     struct candidate after;
-    struct candidate *candidate; /* a heap, its latest on top */
+    struct candidate *candidate; /* a heap with the latest candidate on top */
     size_t limit, count;
     uint64_t now_ms, step; /* tw__redis_look_forecast */
     uint64_t *counts;
@@ -50,7 +52,7 @@ static void look_through_table(struct look *look)
         ;
 }
 
-/* Looks at a task of any schedule. Returns 1: enough have been seen. */
+/* Looks at a task of any schedule. Returns 1 when more than `most` tasks have been seen. */
 static int look_if_own(struct look *look, struct tw__redis_task *task)
 {
     if (tw__redis_schedule_of(look->schedule->schedules, task) == look->schedule)
@@ -84,8 +86,8 @@ static void look_in_route(void *entry, void *arg)
         queues->enough = look_in_queue(queues->look, &route->queue);
 }
 
-/* Looks at the tasks that are due up to `to` wherever they wait. Returns whether that was done before `most`
- * had been seen. */
+/* Looks at the tasks that are due up to `to`, in all places where they wait. Returns false if it gave up
+ * after seeing more than `most` tasks. */
 static bool look_through_wheel(struct look *look)
 {
     const struct tw__redis_schedules *schedules = look->schedule->schedules;
@@ -160,15 +162,16 @@ static void keep_if_wanted(struct look *look, struct tw__redis_task *task)
 
 enum { NEAR_MS = 1000, FURTHER = 4, FEW = 256, WHEEL_SHARE = 16 };
 
-/* How many tasks may be looked at through the wheel before all of a schedule are looked at through its table.
- * In the wheel the tasks have to be fetched one after the other, so each takes some times as long. */
+/* How many tasks a search may look at through the wheel before it goes through the table of the schedule
+ * instead. The tasks of the wheel have to be fetched one after the other, so each takes a few times as long.
+ * Example: for a schedule of 16,000 tasks the limit is 16,000 / 16 + 256 = 1,256. */
 static uint64_t most_in_wheel(const struct tw__redis_schedule *schedule)
 {
     uint64_t all = tw__redis_table_count(&schedule->tasks);
     return all > FEW ? all / WHEEL_SHARE + FEW : 0;
 }
 
-/* From when on there is anything to find, perhaps. */
+/* The earliest time from which there may be a task to find. */
 static uint64_t first_look(const struct look *look, uint64_t now_ms)
 {
     uint64_t start = now_ms > look->from ? now_ms : look->from,
@@ -176,8 +179,8 @@ static uint64_t first_look(const struct look *look, uint64_t now_ms)
     return next != TW_NEVER && next > start ? next : start;
 }
 
-/* Looks further and further ahead until enough have been found; through the table as soon as that is less
- * work. */
+/* Looks further and further ahead until it has found enough tasks, and goes through the table as soon as that
+ * is less work. */
 static void find_earliest(struct look *look, uint64_t now_ms)
 {
     uint64_t to = look->to, start = first_look(look, now_ms);

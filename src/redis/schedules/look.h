@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking for some of a schedule's tasks.
+ * Looking for some of the tasks of a schedule.
  */
 #ifndef TW_REDIS_LOOK_H
 #define TW_REDIS_LOOK_H
@@ -10,24 +10,27 @@
 /* Which tasks of a schedule are looked for. */
 struct tw__redis_wanted {
     uint64_t from, to;            /* from <= due <= to */
-    struct tw__redis_task *after; /* if not NULL: in the order of delivery behind this one */
-    uint64_t drain; /* if not 0: no held tasks, and none whose route refused this TW.DRAIN or a later one */
+    struct tw__redis_task *after; /* if not NULL: only tasks that are delivered after this task */
+    uint64_t drain; /* if not 0: no held tasks, and no tasks whose route refused this TW.DRAIN or a later one */
 };
 
-/* Up to `limit` of the tasks that are wanted, in the order of delivery, into `task`. Returns how many. Cost: a
- * look at the tasks of all schedules that are due before the last one, or at all tasks of this schedule,
- * whichever are fewer. */
+/* Writes up to `limit` of the wanted tasks to `task`, in the order of delivery. Returns how many. Cost: a
+ * look at the tasks of all schedules that are due before the last task written, or at all tasks of this
+ * schedule, whichever are fewer. */
 size_t tw__redis_look_wanted(const struct tw__redis_schedule *schedule, const struct tw__redis_wanted *wanted,
                              uint64_t now_ms, size_t limit, struct tw__redis_task **task);
-/* The same of the tasks with from <= due <= to. */
+/* The same for the tasks with from <= due <= to. */
 size_t tw__redis_look_earliest(const struct tw__redis_schedule *schedule, uint64_t from, uint64_t to,
                                uint64_t now_ms, size_t limit, struct tw__redis_task **task);
 
-/* Counts a schedule's tasks that are due up to now_ms + step * count, by step. Requires: neither is 0. */
+/* Counts the tasks of a schedule that are due up to now_ms + step * count: counts[i] is the number for step
+ * i. Example: with a step of 1000, a task due at now_ms + 1500 counts in counts[1]. Requires: neither `step`
+ * nor `count` is 0. */
 void tw__redis_look_forecast(const struct tw__redis_schedule *schedule, uint64_t now_ms, uint64_t step,
                              size_t count, uint64_t *counts);
 
-/* All tasks of a schedule in order, in a block of memory that the caller frees. NULL: there are none. */
+/* Returns all tasks of a schedule in the order of delivery, in a block of memory that the caller frees; NULL
+ * if the schedule has no tasks. */
 struct tw__redis_task **tw__redis_look_sorted(const struct tw__redis_schedule *schedule);
 
 #endif

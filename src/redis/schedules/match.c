@@ -5,20 +5,22 @@
  *     pattern   u s e r : * 7           positions   0   1   2   3   4   5
  *                                       take     u   s   e   r   :   7, and a star stands before position 5
  *
- * A bit for each position tells whether the bytes so far may have led there. A byte moves each bit whose
- * position takes the byte on to the next position; a bit that has a star before its position stays as well. The
- * id matches if its end finds the bit behind the last position set. So each byte of an id costs a few
- * operations for 64 positions at once, and no pattern costs more than another of its length. The idea is that
- * of Baeza-Yates and Gonnet ("A new approach to text searching", 1992), with the stars of Wu and Manber (1992).
+ * Each position has a bit: it is set if the bytes read so far may have led to this position. For each byte of
+ * the id, a set bit moves on to the next position if its position takes the byte. A bit with a star before
+ * its position stays as well. The id matches if the bit behind the last position is set at the end. So each
+ * byte of an id costs a few operations for 64 positions at once, and no pattern costs more than another of
+ * its length. The idea is from Baeza-Yates and Gonnet ("A new approach to text searching", 1992), the stars
+ * are from Wu and Manber (1992).
  *
- * Rejected: going back to the last star when a byte does not fit, as fnmatch() does. That needs pattern times
- * id in the worst case. "*aaaa...b", a hundred thousand bytes of it, and an id of a million times "a" kept a
- * server busy for minutes; with a pattern of 255 bytes each such id would take a third of a second still, and
- * here it takes some milliseconds.
+ * Rejected: going back to the last star when a byte does not fit, as fnmatch() does. In the worst case that
+ * takes the size of the pattern times the size of the id. A pattern "*aaaa...b" of a hundred thousand bytes
+ * and an id of a million times "a" kept a server busy for minutes. With a pattern of 255 bytes each such id
+ * would still take a third of a second, and here it takes some milliseconds.
  *
- * Which patterns match which ids is meant to be the same as in the server, with two exceptions. Bytes above 127
- * are numbers above 127, so [a-\xff] has all of them, where a signed char would be negative. A star matches an
- * id without bytes.
+ * A pattern is meant to match the same ids as in the server, with two exceptions:
+ *   - Bytes above 127 count as numbers above 127, so [a-\xff] contains all of them. As signed chars they
+ *     would be negative.
+ *   - A star matches an id without bytes.
  */
 #include "match.h"
 
@@ -63,7 +65,7 @@ static void read_element(struct text *text, bool *in_class)
     in_class[*text->at++] = true;
 }
 
-/* Reads a class behind its bracket. The end of the pattern ends a class too. */
+/* Reads a class after its bracket. The end of the pattern also ends a class. */
 static void read_class(struct text *text, bool *takes)
 {
     bool in_class[256] = {false}, not = left(text) > 0 && *text->at == '^';

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * All schedules at once, for those who watch a server: how many tasks fall due when, and which schedules have
- * most.
+ * All schedules at once, for operators who watch a server: how many tasks are due when, and which schedules
+ * have the most tasks.
  *
- * The forecast is read from the wheel that all schedules share, as far as a budget goes, for the server does
- * nothing else meanwhile. If more is due than that, it is estimated from a sample: of all tasks, one schedule's
- * after the other's, every so-manyth is wanted, and each schedule gives as many as fall to it. The tables of
- * ids are in the order of a keyed hash, so what lies from anywhere in a table on is a fair sample of its
- * schedule. Where it begins is drawn anew for each: schedules that have the same ids have them in the same
- * order. Rejected: the first tasks of the wheel alone, which say nothing of the seconds after them; some of the
- * largest schedules alone, which say nothing of a million small ones.
+ * The forecast reads the wheel that all schedules share. It reads as far as a budget goes, because the server
+ * does nothing else meanwhile. If more tasks are due than that, the forecast is an estimate from a sample. Of
+ * all tasks, counted schedule by schedule, every n-th counts for the sample, and each schedule gives as many
+ * tasks as count in it. Example: a sample of 20,000 out of 1,000,000 tasks makes n 50, so a schedule with
+ * 5,000 tasks gives 100.
+ *
+ * The tables of ids are in the order of a keyed hash, so neighbours in a table, from any position on, are a
+ * fair sample of its schedule. The position is drawn anew for each schedule, because schedules that have the
+ * same ids have them in the same order.
+ *
+ * Rejected:
+ *   - the first tasks of the wheel alone, as they say nothing about the seconds after them;
+ *   - some of the largest schedules alone, as they say nothing about a million small schedules.
  */
 #include "overview.h"
 
@@ -17,11 +23,11 @@
 #include <string.h>
 
 enum {
-    AHEAD_MAX = 20000,     /* tasks in the wheel, and tasks of a sample: a millisecond or two each */
-    SCHEDULES_MAX = 20000, /* looked at, to find the largest and for a sample */
-    SAMPLED_MAX = 4000,    /* schedules that give a sample of a task each: some misses of the cache for each */
-    QUEUE_MAX = 1000, /* tasks of a queue, looked at for the oldest, as they are about in order; and queues */
-    PAST_MAX = 20000  /* tasks in the wheels, counted: a millisecond or two */
+    AHEAD_MAX = 20000,     /* tasks read in the wheel, or tasks of a sample: a millisecond or two each */
+    SCHEDULES_MAX = 20000, /* schedules looked at, to find the largest and to take a sample */
+    SAMPLED_MAX = 4000,    /* schedules that give one task each to a sample: some cache misses for each */
+    QUEUE_MAX = 1000, /* tasks looked at in a queue for the oldest, as they are about in order; and queues */
+    PAST_MAX = 20000  /* tasks counted in the wheels: a millisecond or two */
 };
 
 struct ahead {
@@ -33,7 +39,7 @@ struct ahead {
 
 /* ---- the largest ----------------------------------------------------------------------------------------- */
 
-/* Puts a schedule among the largest so far. */
+/* Inserts a schedule among the largest so far, if it is one of them. */
 static size_t insert(const struct tw__redis_schedule **largest, size_t count, size_t limit,
                      const struct tw__redis_schedule *schedule)
 {
@@ -100,7 +106,8 @@ static void count_in_sample(void *entry, void *arg)
         count_task(ahead, task);
 }
 
-/* Looks at `share` more tasks of a schedule, which has so many, from anywhere on. */
+/* Adds `share` tasks of a schedule to the sample, from a random position on. The schedule has at least
+ * `share` tasks. */
 static void take_sample(struct ahead *ahead, const struct tw__redis_schedule *schedule, uint64_t share)
 {
     struct tw__redis_schedules *schedules = ahead->schedules;
@@ -114,7 +121,7 @@ static void take_sample(struct ahead *ahead, const struct tw__redis_schedule *sc
         cursor = tw__redis_table_scan(&schedule->tasks, cursor, count_in_sample, ahead);
 }
 
-/* How many schedules are looked at, and how many tasks they have. */
+/* Returns how many schedules a sample looks at; *tasks is the number of their tasks. */
 static uint32_t schedules_looked_at(const struct tw__redis_schedules *schedules, uint64_t *tasks)
 {
     uint32_t count = 0;
@@ -124,8 +131,8 @@ static uint32_t schedules_looked_at(const struct tw__redis_schedules *schedules,
     return count;
 }
 
-/* Takes a sample of `wanted` tasks out of `all` that the schedules have which are looked at. Requires: wanted
- * <= all, so that no schedule is to give more tasks than it has. */
+/* Takes a sample of `wanted` tasks. `all` is the number of tasks of the schedules that it looks at. Requires:
+ * wanted <= all, so that no schedule has to give more tasks than it has. */
 static void sample_all(struct ahead *ahead, uint64_t wanted, uint64_t all)
 {
     uint64_t passed = 0, given = 0;
@@ -147,7 +154,7 @@ static void estimate(struct ahead *ahead, size_t steps)
     uint64_t wanted = schedules_looked_at(ahead->schedules, &all) > SAMPLED_MAX ? SAMPLED_MAX : AHEAD_MAX;
     memset(ahead->counts, 0, steps * sizeof *ahead->counts);
     if (all == 0)
-        return; /* what is pending belongs to schedules that were not looked at, or that go */
+        return; /* the pending tasks belong to schedules that were not looked at */
     sample_all(ahead, wanted < all ? wanted : all, all);
     double weight = (double)ahead->schedules->pending / (double)ahead->seen;
     for (size_t i = 0; i < steps; i++)
@@ -202,7 +209,7 @@ static int look_into_route(void *arg, struct tw_timer *timer)
     return 0;
 }
 
-/* The first of the queues of routes, which are where P3 says (place.c). */
+/* Looks at the first task of each route's queue. P3 (place.c) says where to find the routes with a queue. */
 static void look_into_routes(struct overdue *overdue)
 {
     const struct tw__redis_schedules *schedules = overdue->schedules;
@@ -217,7 +224,7 @@ uint64_t tw__redis_overview_overdue(const struct tw__redis_schedules *schedules,
                                     uint64_t *oldest)
 {
     struct overdue overdue = {schedules, 0, TW_NEVER};
-    uint32_t budget = PAST_MAX; /* due or not: there may be any number in the slots of the past that are not */
+    uint32_t budget = PAST_MAX; /* also for tasks that are not due: past slots may hold any number of them */
     look_into_queue(&overdue, &schedules->overdue, QUEUE_MAX);
     look_into_queue(&overdue, &schedules->past, QUEUE_MAX);
     look_into_routes(&overdue);

@@ -7,17 +7,19 @@
 
 #include "state.h"
 
-/* Counts the tasks of all schedules that are due up to now_ms + step * count, by step; a task that waits in a
+/* Counts the tasks of all schedules that are due up to now_ms + step * count, by step. A task that waits in a
  * queue counts in the first step. Returns whether the counts are exact; if not, they are estimated from a
  * sample. Requires: neither `step` nor `count` is 0. */
 bool tw__redis_overview_forecast(struct tw__redis_schedules *schedules, uint64_t now_ms, uint64_t step,
                                  size_t count, uint64_t *counts);
 
-/* Up to `limit` of the attached schedules that have most tasks, most first. Returns how many. */
+/* Writes up to `limit` of the attached schedules with the most tasks to `largest`, the largest first. Returns
+ * how many. */
 size_t tw__redis_overview_largest(const struct tw__redis_schedules *schedules,
                                   const struct tw__redis_schedule **largest, size_t limit);
 
-/* Overdue tasks of all attached schedules, and the earliest due time among them, TW_NEVER if there are none. */
+/* Returns the number of overdue tasks of all attached schedules. *oldest is the earliest due time among them,
+ * or TW_NEVER if there are none. */
 uint64_t tw__redis_overview_overdue(const struct tw__redis_schedules *schedules, uint64_t now_ms,
                                     uint64_t *oldest);
 

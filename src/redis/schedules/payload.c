@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Payloads: reading them, and judging bytes that may be one.
+ * Payloads: reading them, and validating bytes that may be a payload.
  */
 #include "payload.h"
 

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where tasks wait. state.h has the overview.
+ * The places where tasks wait. state.h has the overview.
  *
- * The wheel counts milliseconds of the wall clock, as the server's own expiries do. A task whose time the wheel
- * has passed cannot be filed there with that time, so it goes to the queue of tasks whose time had passed when
- * they were filed, which keeps it. Its moment comes when nothing is left that was due before it was filed.
+ * The wheel counts milliseconds of the wall clock, as the server's own expiry does. A task whose due time the
+ * wheel has passed cannot be filed in the wheel with that time. It goes to the queue of past tasks, which
+ * keeps its due time, and it is delivered when no task is left that was due before this task was filed.
+ * Example: at 12:00 a client adds a task for 11:00. It is delivered after all tasks that are due by 12:00,
+ * and before a task for 12:01.
  *
- * The wheel's time never goes back; the wall clock may. Then there are times that the wheel has passed and that
- * are yet to come: tasks for these go to a second wheel, `behind`, which stands at the true time. It is dropped
- * when the clock has caught up. Rejected: filing all tasks again in a new wheel, which would stop the server
+ * The time of the wheel never goes back, but the wall clock may. Then some times are yet to come that the
+ * wheel has already passed. Tasks for these times go to a second wheel, `behind`, which stands at the true
+ * time. It is freed when the clock has caught up. Example: the clock is set back from 12:00 to 11:50, and a
+ * client adds a task for 11:55. Rejected: filing all tasks again in a new wheel, which would stop the server
  * for a second at ten million tasks.
  *
  * Invariants (check.c names the first that does not hold)
  *   P1  A task of a schedule is in one wheel or one queue, unless tw__redis_place_take() has taken it.
- *   P2  Its flags say where: none in the main wheel; TW__REDIS_TASK_BEHIND in the second one;
- *       TW__REDIS_TASK_QUEUED in the queues of overdue and of past tasks; TW__REDIS_TASK_HELD besides in the
- *       queue of its own route.
+ *   P2  The flags of a task say where it is:
+ *         - no flag in the main wheel;
+ *         - TW__REDIS_TASK_BEHIND in the second wheel;
+ *         - TW__REDIS_TASK_QUEUED in the queues of overdue and of past tasks;
+ *         - TW__REDIS_TASK_QUEUED and TW__REDIS_TASK_HELD in the queue of its own route.
  *   P3  A route whose queue is not empty either waits for its retry or is in the list of ready routes. A route
  *       whose queue is empty does neither.
  *   P4  Each schedule counts its tasks that are in queues.
@@ -50,14 +55,15 @@ void tw__redis_place_fini(struct tw__redis_schedules *schedules)
     tw_wheel_free(schedules->retries);
 }
 
-/* The wheels' geometries have no end, so no time is out of their range. */
+/* Asserts that a wheel took a timer: the wheels' geometries have no end, so no time is out of range. */
 static inline void fits(int result)
 {
     TW_ASSERT(result == 0);
     (void)result;
 }
 
-/* From the timer of a task that is filed nowhere to its place in a queue, before `next`; and back. */
+/* Puts a task that is filed nowhere into a queue, before `next`: the place in the queue overwrites the timer.
+ * unpark() does the reverse. */
 static void park(struct tw__redis_task *task, uint8_t flags, struct tw__link *next)
 {
     TW_ASSERT(!tw__redis_task_filed(task));
@@ -73,15 +79,15 @@ static void unpark(struct tw__redis_task *task)
     tw_timer_init_at(&task->timer, task->parked.due);
 }
 
-/* Puts a task into the queue of overdue tasks or that of past ones, before `next`. */
+/* Puts a task into the queue of overdue or of past tasks, before `next`. */
 static void enqueue(struct tw__redis_schedules *schedules, struct tw__redis_task *task, struct tw__link *next)
 {
     park(task, 0, next);
     tw__redis_sums_queued(tw__redis_schedule_of(schedules, task), 1);
 }
 
-/* Files a task of one wheel for times to come in another one; what came due meanwhile, and was not taken, in
- * the queue. */
+/* Files a task of the old second wheel in a new one. A task that became due meanwhile, and was not taken,
+ * goes to the queue of overdue tasks. */
 static void file_behind(struct tw__redis_schedules *schedules, struct tw_wheel *behind,
                         struct tw__redis_task *task, uint64_t now_ms)
 {
@@ -100,9 +106,9 @@ void tw__redis_place_clock_back(struct tw__redis_schedules *schedules, uint64_t 
     struct tw_wheel *behind;
     TW_ASSERT(now_ms < tw_wheel_now(schedules->wheel));
     if (tw_wheel_new(&behind, &small, now_ms) != 0)
-        return; /* what is filed meanwhile waits in the queue, where nothing leaves before its time either */
+        return; /* tasks filed meanwhile wait in the queue of past tasks, and leave it no earlier than due */
     if (schedules->behind != NULL) {
-        /* Set back once more: what waits here is what was filed since the last time. */
+        /* The clock was set back once more: this wheel holds the tasks filed since the last time. */
         struct tw_timer *timer;
         while ((timer = tw_wheel_drain(schedules->behind)) != NULL)
             file_behind(schedules, behind, tw__redis_task_of_timer(timer), now_ms);
@@ -146,8 +152,10 @@ void tw__redis_place_file(struct tw__redis_schedules *schedules, struct tw__redi
 
 /* ---- targets that refuse --------------------------------------------------------------------------------- */
 
-/* While a task is held, its upper bits are the waits that its route had counted before: so a wait counts for
- * all that are held, whatever their number. */
+/* While a task is held, the upper bits of its flags hold the waits that its route had counted before, minus
+ * the task's own tries. So one wait counts as a try of every held task, however many there are. Example: a
+ * task with one failed try is held when its route has counted 5 waits, so it stores 4. After 2 more waits its
+ * tries are 7 - 4 = 3. */
 static uint32_t held_tries(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task)
 {
     return (tw__redis_route_of(schedules, task)->waits - tw__redis_task_tries(task)) & TW__REDIS_TRIES_MAX;
@@ -299,7 +307,7 @@ static enum tw__redis_taken take_from(struct tw_wheel *wheel, uint64_t now_ms, u
     return TW__REDIS_TAKEN_TASK;
 }
 
-/* The second wheel is not needed any more when the clock has caught up and it is empty. */
+/* Frees the second wheel once the clock has caught up and this wheel is empty. */
 static void drop_behind(struct tw__redis_schedules *schedules, uint64_t now_ms)
 {
     if (now_ms < tw_wheel_now(schedules->wheel) || tw_wheel_count(schedules->behind) > 0)
@@ -320,7 +328,7 @@ static enum tw__redis_taken take_filed(struct tw__redis_schedules *schedules, ui
     return take_from(schedules->wheel, now_ms, budget, task);
 }
 
-/* The first of a queue, if its time has come: it may not have when the clock was set back. */
+/* The first task of a queue if it is due, else NULL. It may not be due when the clock was set back. */
 static struct tw__redis_task *first_due(const struct tw__link *queue, uint64_t now_ms)
 {
     if (tw__list_empty(queue))
@@ -340,8 +348,9 @@ static struct tw__redis_task *take_probe(struct tw__redis_schedules *schedules, 
     return task;
 }
 
-/* Takes what is due first of the queues and the wheel. A task of the queue of past ones goes by when it was
- * filed, whatever its due time; else a task that repeats and is an age behind would keep all others waiting. */
+/* Takes the task that is due first, from the queues and the wheels. For a past task the time of its filing
+ * counts, not its due time. Otherwise a task that repeats every second and is a day late would be delivered
+ * 86,400 times while all other tasks wait. */
 static enum tw__redis_taken take_first(struct tw__redis_schedules *schedules, uint64_t now_ms, uint32_t *budget,
                                        struct tw__redis_task **task)
 {
@@ -365,7 +374,7 @@ static enum tw__redis_taken take_first(struct tw__redis_schedules *schedules, ui
     }
     tw__redis_place_unfile(schedules, past);
     *task = past;
-    *budget -= *budget > 0; /* what was taken off the wheel before may have been the last of it */
+    *budget -= *budget > 0; /* taking a task off the wheel above may have used it up */
     return TW__REDIS_TAKEN_TASK;
 }
 
@@ -402,7 +411,8 @@ uint64_t tw__redis_place_next_work(const struct tw__redis_schedules *schedules)
 
 /* ---- order ----------------------------------------------------------------------------------------------- */
 
-/* Merges two lists that are linked by `next` alone, equals from the first. */
+/* Merges two sorted lists that are linked by `next` alone. If due times are equal, the tasks of the first
+ * list come first. */
 static struct tw__link *merge(struct tw__link *a, struct tw__link *b)
 {
     struct tw__link head, *tail = &head;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Routes are numbered, and a task keeps the number: four bytes instead of a pointer.
+ * Routes are numbered, and a task keeps the number of its route: four bytes instead of a pointer.
  *
  * Invariants
- * R1 A route of a schedule is the one with its number. The number of a task is that of a route of its schedule.
+ * R1 The list of all routes has a route of a schedule at its number. The number in a task is that of a route of
+ *    its schedule.
  * R2 A route counts its tasks, and one more for each tw__redis_route_keep() that was not released yet.
- * R3 A route that counts none is the one that was used last.
+ * R3 A route that counts no tasks is the route that was used last.
  * R4 `longest_route` of the schedule is no less than the size of any route.
  */
 #include "route.h"
@@ -63,7 +64,7 @@ static bool plan_is_of(const struct tw__redis_plan *plan, const struct tw__redis
 
 static const uint32_t NO_INDEX = UINT32_MAX;
 
-/* An unused number for a route. */
+/* Returns an unused number for a route. */
 static uint32_t new_index(struct tw__redis_schedules *schedules)
 {
     if (schedules->routes > 0 && schedules->route_free != NO_INDEX) {
@@ -102,7 +103,7 @@ static void free_route(struct tw__redis_route *route)
     schedules->memory.free(route);
 }
 
-/* Frees a route that has no tasks. The one that was used last stays: the next task may want it. */
+/* Frees a route that has no tasks. The route that was used last stays, as the next task may want it. */
 static void free_if_unused(struct tw__redis_route *route)
 {
     struct tw__redis_schedule *schedule = route->schedule;

@@ -7,41 +7,44 @@
 
 #include "state.h"
 
-/* An empty, detached schedule. */
+/* Makes an empty, detached schedule. */
 struct tw__redis_schedule *tw__redis_schedule_new(struct tw__redis_schedules *schedules);
-/* Frees a schedule. Requires: it is detached and has no tasks. */
+/* Frees a schedule. Requires: the schedule is detached and has no tasks. */
 void tw__redis_schedule_free(struct tw__redis_schedule *schedule);
-/* It is the value of a key, or will be: its tasks count, and come due. */
+/* Attaches a schedule that is the value of a key, or will be: from now on its tasks count, and are delivered
+ * when they are due. */
 void tw__redis_schedule_attach(struct tw__redis_schedule *schedule);
-/* And no longer. */
+/* Detaches a schedule that is no longer the value of a key. */
 void tw__redis_schedule_detach(struct tw__redis_schedule *schedule);
 
-/* The bytes that it takes in memory. */
+/* The bytes that a schedule takes in memory. */
 size_t tw__redis_schedule_bytes(const struct tw__redis_schedule *schedule);
 
-/* The hash of an id: what the functions below want. */
+/* The hash of an id, for the parameter `hash` of the functions below. */
 uint64_t tw__redis_schedule_hash(const struct tw__redis_schedules *schedules, struct tw__redis_bytes id);
-/* Finding a task takes three fetches from memory, each after the other. A command tells beforehand which id it
- * will look for, does something else, and tells once more: if it turns out to mean the same schedule as the
- * last one, what it needs is there. Returns the hash of the id. */
+/* Prefetch the memory that tw__redis_schedule_find() will read. Finding a task takes three cache misses, each
+ * after the other. So a command passes its id to tw__redis_schedule_foresee(), which returns the hash, then
+ * parses its other arguments, and then calls tw__redis_schedule_foresee_task(). If the command addresses the
+ * same schedule as the command before it, the cache lines have arrived when it looks the id up. */
 uint64_t tw__redis_schedule_foresee(const struct tw__redis_schedules *schedules, struct tw__redis_bytes id);
 void tw__redis_schedule_foresee_task(const struct tw__redis_schedules *schedules, uint64_t hash);
 
 struct tw__redis_task *tw__redis_schedule_find(const struct tw__redis_schedule *schedule, uint64_t hash,
                                                struct tw__redis_bytes id);
-/* Puts a task in and files it; `old`, if not NULL, is the one with this id, which it replaces. Requires: the
- * route is the schedule's; the task is filed nowhere; `old` is what tw__redis_schedule_find() finds. */
+/* Puts a task into a schedule and files it. The task replaces `old`, the task with the same id, and frees it;
+ * `old` is NULL if there is none. Requires: the route belongs to the schedule; the task is filed nowhere;
+ * tw__redis_schedule_find() returns `old` for this id. */
 void tw__redis_schedule_put(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
                             struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
                             uint64_t now_ms);
-/* Takes a task out, wherever it is filed, and frees it. Requires: it is a task of this schedule, with this
- * hash. */
+/* Takes a task out of the schedule and of the place where it is filed, if any, and frees it. Requires: the
+ * task belongs to this schedule and has this hash. */
 void tw__redis_schedule_remove(struct tw__redis_schedule *schedule, struct tw__redis_task *task, uint64_t hash);
-/* Takes out and frees up to `limit` tasks. Returns how many. Requires: the schedule is detached and about to be
- * freed: its own counts are not kept. */
+/* Takes out and frees up to `limit` tasks. Returns how many. Requires: the schedule is detached and about to
+ * be freed, because its own counts are not kept. */
 uint64_t tw__redis_schedule_drop(struct tw__redis_schedule *schedule, uint64_t limit);
 
-/* The task's block has been moved: `old` is where it was. */
+/* Corrects the schedule after the block of a task has been moved from `old`. */
 void tw__redis_schedule_moved(struct tw__redis_schedule *schedule, const struct tw__redis_task *old,
                               struct tw__redis_task *task);
 /* For defragmentation: tw__redis_table_relocate() of the table of tasks. */

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * Schedules, the routes of their tasks, and all that the schedules of a process share. Times and memory come
- * from outside; nothing here knows a server.
+ * Schedules, the routes of their tasks, and the state that all schedules of a process share. The caller
+ * passes in the time and the functions for memory; nothing here knows a server.
  *
  *     schedule:  id -> task                task -> route -> schedule
  *                (target, options) -> route
  *
- * A task waits in one of four places: in the wheel that all schedules share; in the queue of overdue tasks,
- * when it came due and could not be delivered yet; in the queue of past ones, when its time had passed before
- * it was filed; in the queue of its route, when its target refused it or one before it.
+ * A task waits in one of four places:
+ *   - the wheel that all schedules share;
+ *   - the queue of overdue tasks, if the task became due and could not be delivered yet;
+ *   - the queue of past tasks, if its time had passed before it was filed;
+ *   - the queue of its route, if the target refused this task, or a task before it.
  *
- * A schedule is attached while it is the value of a key. Detached, it keeps its tasks, which then come due
- * without effect; a removed key's schedule is detached first and reaped later, a few tasks at a time, on the
- * server's thread.
+ * A schedule is attached while it is the value of a key. A detached schedule keeps its tasks, which then
+ * expire without effect. When a key is removed, its schedule is first detached, and reaped later: the
+ * server's thread frees a few tasks at a time.
  *
- * Everything hangs on one struct tw__redis_schedules. A schedule knows it, a route knows its schedule, and a
- * task has the number of its route: so a function that takes a task alone needs struct tw__redis_schedules
- * beside it.
+ * All state hangs on one struct tw__redis_schedules. A schedule points to that struct, a route points to its
+ * schedule, and a task holds the number of its route. So a function that starts from a task alone needs
+ * struct tw__redis_schedules to find the task's route and schedule.
  *
- * Threads: one at a time, but for tw__redis_grave_bury().
+ * Threads: one at a time, except that any thread may call tw__redis_grave_bury().
  */
 #ifndef TW_REDIS_STATE_H
 #define TW_REDIS_STATE_H
@@ -43,17 +45,18 @@ struct tw__redis_plan {
 struct tw__redis_schedule;
 struct tw__redis_schedules;
 
-/* What all tasks of a schedule with the same plan share. */
+/* Shared by all tasks of a schedule that have the same plan. */
 struct tw__redis_route {
     struct tw__redis_schedule *schedule;
     struct tw__link queue; /* tasks held back because the target refused the first of them */
     struct tw_timer retry; /* pending while the queue waits for another try */
     struct tw__link ready; /* in the list of routes whose wait is over, while the queue gets its try */
     uint64_t wait_ms;      /* the last wait before a retry; 0: none yet */
-    uint32_t waits;        /* for the target, counted; a held task's tries are told by it */
-    void *target;          /* the target's name as the server wants it, made when first used */
-    uint64_t tasks;        /* and one more for each tw__redis_route_keep() */
-    /* Even: the TW.DRAIN that it refused last; odd: one more is the one that found its target allowed. */
+    uint32_t waits;        /* counts the waits for the target; gives the tries of a held task (place.c) */
+    void *target;          /* the target's name as a string of the server's, made on first use */
+    uint64_t tasks;        /* their number, plus one for each tw__redis_route_keep() */
+    /* Even: the number of the last TW.DRAIN that this route refused. Odd: the number, minus 1, of the TW.DRAIN
+     * that found the target allowed. */
     uint64_t drain;
     uint64_t chunk; /* the chunk that numbered it last, and its number there (chunk.c) */
     uint32_t number;
@@ -67,29 +70,29 @@ struct tw__redis_schedule {
     struct tw__redis_table tasks, routes;
     struct tw__redis_route *last;       /* the route that was used last */
     struct tw__link all;                /* in the list of attached schedules, or of detached ones */
-    struct tw__redis_schedule *grave;   /* the next of those to be reaped */
-    struct tw__redis_schedule *touched; /* the next of those that the present batch has touched */
-    void *name;                         /* of its key, as the server wants it */
+    struct tw__redis_schedule *grave;   /* the next schedule to be reaped */
+    struct tw__redis_schedule *touched; /* the next schedule that the present batch has touched */
+    void *name;                         /* of its key, as a string of the server's */
     int db;
-    bool attached, in_batch, left; /* left: tasks of it, in this batch */
-    bool too_large;                /* counted in the sum of these */
-    uint32_t longest_route;        /* the longest key of a route that it has had */
-    uint64_t queued, held;         /* tasks in the queues of overdue and past ones; in those of its routes */
-    uint64_t bytes;                /* all its memory: of tasks, routes and the tables of them */
+    bool attached, in_batch, left; /* left: tasks have left it in this batch, or were filed again */
+    bool too_large;                /* the schedule counts in the sum `too_large` */
+    uint32_t longest_route;        /* the longest key of a route that this schedule has had */
+    uint64_t queued, held;         /* tasks in the queues of overdue and past tasks; in its routes' queues */
+    uint64_t bytes;                /* all memory of this schedule: its tasks, its routes, the tables of both */
     uint64_t fired, dead;
-    /* Strings, as the server wants them: those that the present batch has to replicate. */
+    /* Strings of the server's, which the present batch has to replicate. */
     struct tw__redis_vector once, next;
 };
 
-/* What all schedules share. */
+/* The state that all schedules share. */
 struct tw__redis_schedules {
     struct tw__redis_memory memory;
     void (*forget)(void *string); /* frees a string of the server's: a route's target, a schedule's name */
     struct tw__redis_table_type of_tasks, of_routes;
     struct tw__link attached, detached;
-    /* The schedule that a command looked into last, or NULL: where the next will look, mostly. */
+    /* The schedule that the last command looked into, or NULL. The next command mostly looks there again. */
     struct tw__redis_schedule *recent;
-    struct tw__redis_task *delivering; /* NULL: none, or it has been changed meanwhile */
+    struct tw__redis_task *delivering; /* NULL: no task, or this task has been changed meanwhile */
 
     /* Places (place.c). */
     struct tw_wheel *wheel;   /* by the wall clock's milliseconds */
@@ -102,8 +105,8 @@ struct tw__redis_schedules {
 
     /* Sums of attached schedules (sums.c). */
     uint64_t count, pending, queued, held, bytes;
-    uint64_t empty;   /* schedules without tasks: there are none but in the middle of commands, mostly */
-    uint64_t reaping; /* tasks of detached ones */
+    uint64_t empty;   /* schedules without tasks: mostly there are some only in the middle of a command */
+    uint64_t reaping; /* tasks of detached schedules */
     uint64_t dump_limit, too_large; /* schedules whose dump may take more than dump_limit bytes */
 
     struct tw__redis_route **route; /* by number; unused numbers are a list, see tw__redis_route_at() */
@@ -115,7 +118,7 @@ struct tw__redis_schedules {
     struct tw__redis_schedule *graves;
 };
 
-/* The route with a number, or NULL. An unused number has, instead of one, twice the next unused number plus 1,
+/* The route with a number, or NULL. The entry of an unused number holds twice the next unused number plus 1,
  * which no pointer is. */
 static inline struct tw__redis_route *tw__redis_route_at(const struct tw__redis_schedules *schedules,
                                                          uint32_t i)
@@ -135,7 +138,7 @@ static inline struct tw__redis_schedule *tw__redis_schedule_of(const struct tw__
     return tw__redis_route_of(schedules, task)->schedule;
 }
 
-/* The schedule at a link of the lists of attached and of detached ones. */
+/* The schedule at a link in the list of attached or of detached schedules. */
 static inline struct tw__redis_schedule *tw__redis_schedule_at(struct tw__link *link)
 {
     return TW_CONTAINER(link, struct tw__redis_schedule, all);

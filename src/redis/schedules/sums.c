@@ -3,8 +3,8 @@
  * Counts of a schedule, and their sums.
  *
  * Invariants
- * C1 A schedule is in the list of attached ones or in that of detached ones, as it says.
- * C2 Each sum is that of the counts of all attached schedules; `reaping` counts the tasks of detached ones.
+ * C1 A schedule is in the list of attached or of detached schedules, as its member `attached` says.
+ * C2 Each sum adds up the counts of all attached schedules; `reaping` counts the tasks of detached schedules.
  * C3 The bytes of an attached schedule are those of its block, its tables, and the blocks of its tasks and
  *    routes.
  * C4 A schedule is too large if it is attached and its dump may take more than dump_limit bytes.
@@ -13,9 +13,9 @@
 
 /* ---- schedules that are too large to be moved ------------------------------------------------------------ */
 
-/* A task has its block and a cell of the table of ids in memory, and in a dump the number of its route, its due
- * time, flags and sizes instead. A chunk ends after TW__REDIS_CHUNK_BYTES: if the definitions of all routes
- * take less than half of that, tasks fill the other half. */
+/* In memory a task has its block and a cell of the table of ids. In a dump it has the number of its route,
+ * its due time, flags and sizes instead. A chunk ends after TW__REDIS_CHUNK_BYTES. If the definitions of all
+ * routes take no more than half of that, tasks fill the other half. */
 uint64_t tw__redis_sums_dump_most(const struct tw__redis_schedule *schedule)
 {
     enum { ROUTE = 5, NUMBER = 2, DUE = 5, FLAGS = 1, SIZE = 3, REPEAT = 2, CHUNK = 24, SNAPSHOT = 64 };
@@ -29,9 +29,9 @@ uint64_t tw__redis_sums_dump_most(const struct tw__redis_schedule *schedule)
            definitions * definition + chunks * CHUNK + SNAPSHOT;
 }
 
-/* Keeps `too_large` right, so that INFO need not go through all schedules. A task or a route that comes or goes
- * changes the bytes, so count_bytes() is the function to weigh in; tw__redis_sums_schedule() is, for schedules
- * that come or go. */
+/* Keeps `too_large` correct, so that INFO does not have to go through all schedules. A task or a route that
+ * comes or goes changes the bytes, so count_bytes() calls this function. tw__redis_sums_schedule() calls it
+ * for schedules that come or go. */
 static void weigh(struct tw__redis_schedule *schedule)
 {
     struct tw__redis_schedules *schedules = schedule->schedules;

@@ -10,37 +10,43 @@
  *                  v                          tag:     [ top 12 bits of the hash | the 4 bits for splits ]
  *                  [ 0071.. | 03a2.. | 9f10.. | e4c8.. ]
  *
- * Linear hashing (Litwin, 1980): the table grows by splitting one segment in two, whenever there are more than
- * GROW_AT entries for each segment, in a fixed order; the other direction is joining the last segment with the
- * one it came from. So no insertion costs more than a split, microseconds, and no directory is copied but the
- * first chunk of it.
+ * Linear hashing (Litwin, 1980): whenever there are more than GROW_AT entries for each segment, the table
+ * grows by splitting one segment in two, in a fixed order. It shrinks by joining the last segment with the
+ * segment that it was split from. So no insertion costs more than a split, which takes microseconds, and of
+ * the directory only the first chunk is copied.
  *
- * As hashes are spread evenly, a tag says about where in its segment it lies: a search begins there
- * (interpolation) and ends a few cells beside it. Nearly always one cell has the tag, and its entry is the one
- * looked for. Cells without gaps are why the table is small: 8 bytes for an entry, plus what its allocation was
- * rounded up by, plus 16 bytes for about 128 of them. One entry takes one small block.
+ * Hashes are spread evenly, so a tag tells roughly where in its segment it lies. A search begins there
+ * (interpolation) and ends a few cells away. Example: in a segment of 100 cells the search for tag 0x8000
+ * begins at cell 50. Nearly always one cell has the tag, and its entry is the right one.
  *
- * A split needs one more bit of each hash. The tag has the next ones, so that only every fourth doubling has to
- * look at the entries and hash their ids again; all are fetched ahead, as a miss for each in turn would be the
- * cost of a split. A join never looks at entries: the bits that it brings back into the tags are those of the
- * segments' numbers.
+ * The table is small because cells have no gaps. An entry takes 8 bytes, plus its share of the bytes by which
+ * the allocator rounds up, and about 128 entries share 16 bytes more. A table of one entry takes one small
+ * block.
  *
- * A cursor of tw__redis_table_scan is a position in the order of the hashes read backwards, lowest bit first,
- * itself written backwards. In that order a segment is an interval, and a split or a join only makes or removes
- * borders, so what is before the cursor has been seen whatever the table has become since.
+ * A split needs one more bit of each hash. The tag holds the next four bits, so that only every fourth
+ * doubling has to look at the entries and hash their ids again. Such a split prefetches all its entries
+ * first, because a cache miss for each entry in turn would be its main cost. A join never looks at entries:
+ * the bits that it brings back into the tags are the bits of the segments' numbers.
+ *
+ * A cursor of tw__redis_table_scan is a position in the order of the hashes read backwards, lowest bit first.
+ * The cursor itself is written backwards too. In that order a segment is an interval, and a split or a join
+ * only makes or removes borders. So everything before the cursor has been visited, even if the table has grown
+ * or shrunk since.
  *
  * T1  An entry is in the segment that the low bits of its hash name, once.
- * T2  The tag beside its address is that of its hash, for its segment's depth.
+ * T2  The tag beside the address of an entry is the tag of its hash, at the depth of its segment.
  * T3  The cells of a segment are in the order of their tags.
- * T4  A segment has room for its cells; one without cells has no memory.
- * T5  The directory has room for its segments, and no chunk more than that takes.
- * T6  `count` is the number of cells; `bytes` is what the allocator says that all blocks have.
+ * T4  A segment has room for its cells. A segment without cells has no memory.
+ * T5  The directory has room for its segments, and no chunk more than they need.
+ * T6  `count` is the number of cells. `bytes` is the size of all blocks, as the allocator reports it.
  *
- * Rejected: links through the entries (a miss for each link, 8 bytes and the bucket); open addressing in one
- * array (it grows all at once: a stall of milliseconds at a million entries, and three times the memory during
- * it); segments with empty cells between (src/sched/table.c: faster to search, but an eighth to a half of the
- * memory is empty; and 64 KiB for one task); the server's own dictionary (24 bytes for each entry and 8 to 16
- * for its bucket).
+ * Rejected:
+ *   - links through the entries: a miss for each link, and 8 bytes and the bucket for each entry;
+ *   - open addressing in one array: the array grows all at once, which stalls the server for milliseconds at
+ *     a million entries and needs three times the memory meanwhile;
+ *   - segments with empty cells between (src/sched/table.c): faster to search, but an eighth to a half of the
+ *     memory is empty, and one task takes 64 KiB;
+ *   - the server's own dictionary: 24 bytes for each entry, and 8 to 16 for its bucket.
  */
 #include "table.h"
 
@@ -50,15 +56,15 @@
 
 enum {
     LINE = 64,
-    NEAR = 6,       /* cells by which a guess is wrong, about */
-    AHEAD = 12,     /* entries that are fetched before they are visited */
-    GROW_AT = 128,  /* entries for each segment: more, and one is split */
-    SHRINK_AT = 64, /* fewer, and two are joined. Far from GROW_AT, so that they do not take turns */
-    ROUNDING = 2,   /* cells that allocators add to small blocks; else one would grow and shrink in turns */
+    NEAR = 6,       /* about how many cells a guess is off */
+    AHEAD = 12,     /* how many entries ahead of the visit are prefetched */
+    GROW_AT = 128,  /* entries for each segment: with more, one segment is split */
+    SHRINK_AT = 64, /* with fewer, two are joined; far from GROW_AT, or splits and joins would alternate */
+    ROUNDING = 2,   /* cells that allocators add to small blocks, or blocks would grow and shrink in turns */
     CHUNK_SHIFT = 12,
     CHUNK = 1 << CHUNK_SHIFT, /* segments in a chunk of the directory */
     TAG_SHIFT = 48,
-    AHEAD_BITS = 4, /* bits of a tag that are for splits */
+    AHEAD_BITS = 4, /* bits of a tag that are for splits to come */
     ORDER_SHIFT = 64 - 16 + AHEAD_BITS,
     LEVEL_MAX = 31
 };
@@ -98,7 +104,7 @@ static uint64_t hash_of(const struct tw__redis_table *table, const void *entry)
     return tw__redis_table_hash(table->type, bytes, size);
 }
 
-/* The first of the bits that tags of this depth have for splits. */
+/* The position in the hash of the first bit that tags of this depth hold for splits. */
 static uint32_t ahead_of(uint32_t depth)
 {
     return depth & ~(AHEAD_BITS - 1u);
@@ -123,7 +129,8 @@ static struct tw__redis_segment *segment_at(const struct tw__redis_table *table,
     return &table->chunk[number >> CHUNK_SHIFT][number & (CHUNK - 1)];
 }
 
-/* How many low bits of a hash name its segment: one more if that has been split in this round. */
+/* How many low bits of a hash name its segment: one bit more if the segment has been split in this round. A
+ * round doubles the number of segments. */
 static uint32_t depth_of(const struct tw__redis_table *table, uint64_t hash)
 {
     uint64_t round = UINT64_C(1) << table->level;
@@ -150,7 +157,8 @@ static void release(struct tw__redis_table *table, void *block)
     table->type->memory->free(block);
 }
 
-/* Another size for a block, or for none. NULL: no memory, and the block is as it was. */
+/* Gives a block another size, or allocates it if it is NULL. Returns NULL without memory; then the block is
+ * unchanged. */
 static void *resize(struct tw__redis_table *table, void *block, size_t size)
 {
     size_t before = usable(table, block);
@@ -161,7 +169,7 @@ static void *resize(struct tw__redis_table *table, void *block, size_t size)
     return resized;
 }
 
-/* Gives a segment room for so many cells, and for those that the allocator adds by rounding up. */
+/* Gives a segment room for `cells` cells, and uses the room that the allocator adds by rounding up. */
 static bool make_room(struct tw__redis_table *table, struct tw__redis_segment *segment, uint32_t cells)
 {
     uint64_t *cell = resize(table, segment->cell, cells * sizeof *cell);
@@ -172,13 +180,14 @@ static bool make_room(struct tw__redis_table *table, struct tw__redis_segment *s
     return true;
 }
 
-/* Allocators round up by a quarter at most, so small steps suffice; and a small table stays small. */
+/* Allocators round up by a quarter at most, so small steps suffice, and a small table stays small. */
 static uint32_t step_of(uint32_t cells)
 {
     return cells < 8 ? 2 : cells < 32 ? 4 : 8;
 }
 
-/* Gives back what is much more than needed: so much that the allocator has a smaller size for what is kept. */
+/* Gives back room if it is much more than needed: so much that the allocator has a smaller size for the cells
+ * that stay. */
 static void give_back_room(struct tw__redis_table *table, struct tw__redis_segment *segment)
 {
     uint32_t spare = segment->capacity - segment->count;
@@ -198,7 +207,7 @@ static uint32_t guess(const struct tw__redis_segment *segment, uint64_t tag)
     return (uint32_t)(tag * segment->count >> (64 - TAG_SHIFT));
 }
 
-/* The first cell whose tag is not lower. */
+/* The first cell whose tag is not lower than `tag`. */
 static uint32_t first_with(const struct tw__redis_segment *segment, uint64_t tag)
 {
     uint64_t lowest = tag << TAG_SHIFT;
@@ -210,7 +219,7 @@ static uint32_t first_with(const struct tw__redis_segment *segment, uint64_t tag
     return at;
 }
 
-/* Where an entry is that is in. */
+/* The position of an entry's cell. Requires: the entry is in the segment. */
 static uint32_t cell_of(const struct tw__redis_segment *segment, uint64_t tag, const void *entry)
 {
     uint32_t at = first_with(segment, tag);
@@ -234,7 +243,8 @@ static void take_out(struct tw__redis_segment *segment, uint32_t at)
     memmove(&segment->cell[at], &segment->cell[at + 1], (segment->count - at) * sizeof segment->cell[0]);
 }
 
-/* What is nearly in order already: of equal upper parts of the tags the lower parts may be new. */
+/* Sorts cells that are nearly in order: among cells with equal upper parts of the tags, the lower parts may
+ * be new. */
 static void put_in_order(struct tw__redis_segment *segment)
 {
     for (uint32_t i = 1; i < segment->count; i++) {
@@ -267,7 +277,7 @@ static bool begin_directory(struct tw__redis_table *table)
     return true;
 }
 
-/* And back. The second segment is empty. */
+/* From a directory back to the one segment inside the table. Requires: the second segment is empty. */
 static void end_directory(struct tw__redis_table *table)
 {
     struct tw__redis_segment **chunk = table->chunk;
@@ -300,7 +310,7 @@ static bool add_chunk(struct tw__redis_table *table)
     return true;
 }
 
-/* Room for one segment more. */
+/* Makes room in the directory for one more segment. */
 static bool extend_directory(struct tw__redis_table *table)
 {
     if (table->segments == 1)
@@ -312,7 +322,8 @@ static bool extend_directory(struct tw__redis_table *table)
     return table->segments < table->chunks * CHUNK || add_chunk(table);
 }
 
-/* Gives back what more segments would need; of the first chunk a half when a quarter is used. */
+/* Gives back the room in the directory that only more segments would need. The first chunk shrinks by half
+ * when a quarter of it is used. */
 static void trim_directory(struct tw__redis_table *table)
 {
     if (table->segments == 1) {
@@ -327,7 +338,7 @@ static void trim_directory(struct tw__redis_table *table)
 
 /* ---- growing --------------------------------------------------------------------------------------------- */
 
-/* An id may lie across two lines. */
+/* Fetches two cache lines, as an id may lie across both. */
 static void fetch_entry(const char *entry)
 {
     __builtin_prefetch(entry);
@@ -340,7 +351,7 @@ static void fetch_entries(const struct tw__redis_segment *segment)
         fetch_entry(entry_of(segment->cell[i]));
 }
 
-/* New tags from the entries' ids. */
+/* Makes new tags from the ids of the entries. */
 static void hash_again(const struct tw__redis_table *table, struct tw__redis_segment *segment, uint32_t depth)
 {
     for (uint32_t i = 0; i < segment->count; i++) {
@@ -372,7 +383,8 @@ static void divide(struct tw__redis_segment *from, struct tw__redis_segment *to,
     from->count = kept;
 }
 
-/* Moves to the new segment, which is empty, what is to be in it from this depth on. False: no memory. */
+/* Moves the cells that belong in the new segment from this depth on. The new segment is empty before. Returns
+ * false without memory. */
 static bool fill_new_segment(struct tw__redis_table *table, struct tw__redis_segment *from,
                              struct tw__redis_segment *to, uint32_t depth)
 {
@@ -387,7 +399,7 @@ static bool fill_new_segment(struct tw__redis_table *table, struct tw__redis_seg
     return true;
 }
 
-/* Splits the segment that is next. Without memory the table stays as it is, and is denser. */
+/* Splits the segment whose turn it is. Without memory the table stays as it is, and becomes denser. */
 static void split(struct tw__redis_table *table)
 {
     uint32_t depth = table->level, last = table->segments, number = last - (1u << depth);
@@ -413,7 +425,8 @@ static void split(struct tw__redis_table *table)
 
 /* ---- shrinking ------------------------------------------------------------------------------------------- */
 
-/* For a lower depth the tags get bits back that are, in all of a segment, those of its number. */
+/* Rewrites the tags for a lower depth. The bits that come back are the same in all cells of a segment: they
+ * are bits of its number. */
 static void tag_by_number(struct tw__redis_segment *segment, uint32_t number, uint32_t depth)
 {
     for (uint32_t i = 0; i < segment->count; i++) {
@@ -422,7 +435,8 @@ static void tag_by_number(struct tw__redis_segment *segment, uint32_t number, ui
     }
 }
 
-/* Puts the cells of both into the first, which has room, from the end on; the other is empty then. */
+/* Merges the cells of both segments into `into`, which has room, beginning at the end. `from` is empty
+ * afterwards. */
 static void merge_segments(struct tw__redis_segment *into, struct tw__redis_segment *from)
 {
     uint32_t end = into->count + from->count;
@@ -435,7 +449,8 @@ static void merge_segments(struct tw__redis_segment *into, struct tw__redis_segm
             into->cell[--end] = from->cell[--from->count];
 }
 
-/* Joins the last segment with the one it was split from. False: no memory; the table stays as it is. */
+/* Joins the last segment with the segment that it was split from. Returns false without memory; then the
+ * table stays as it is. */
 static bool join(struct tw__redis_table *table)
 {
     uint32_t last = table->segments - 1;
@@ -522,7 +537,7 @@ void tw__redis_table_prefetch_entry(const struct tw__redis_table *table, uint64_
 }
 
 #if TW_DEBUG > 0
-/* Whether an entry with the id of this one is in. */
+/* Whether the table has an entry with the id of `entry`. */
 static bool has_id_of(const struct tw__redis_table *table, uint64_t hash, const void *entry)
 {
     const char *id;
@@ -576,7 +591,8 @@ void tw__redis_table_replace(struct tw__redis_table *table, uint64_t hash, const
     segment->cell[cell_of(segment, tag, old)] = with_tag((uintptr_t)entry, tag);
 }
 
-/* From the last segment, so that the segments go one by one, with no more than a moment's extra memory. */
+/* Takes entries from the last segment, so that the segments go one by one. Extra memory is needed for no more
+ * than a moment. */
 void *tw__redis_table_pop(struct tw__redis_table *table)
 {
     if (table->count == 0)
@@ -597,7 +613,7 @@ void *tw__redis_table_pop(struct tw__redis_table *table)
 
 /* ---- going through it ------------------------------------------------------------------------------------ */
 
-/* The entries lie anywhere: a few of them are fetched while one is visited. */
+/* Visits all entries of a segment. They lie anywhere in memory, so it prefetches AHEAD entries. */
 static void visit(const struct tw__redis_segment *segment, tw__redis_each_fn *each, void *arg)
 {
     for (uint32_t i = 0; i < segment->count + AHEAD; i++) {
@@ -630,7 +646,7 @@ uint64_t tw__redis_table_scan_size(const struct tw__redis_table *table, uint64_t
     return segment_at(table, number_of(cursor, depth_of(table, cursor)))->count;
 }
 
-/* Adds one to the upper `depth` bits of the position, and drops the others. */
+/* Visits one segment, then adds one to the upper `depth` bits of the position, and drops the other bits. */
 uint64_t tw__redis_table_scan(const struct tw__redis_table *table, uint64_t cursor, tw__redis_each_fn *each,
                               void *arg)
 {
@@ -642,7 +658,7 @@ uint64_t tw__redis_table_scan(const struct tw__redis_table *table, uint64_t curs
     return backwards((position + 1) << (64 - depth));
 }
 
-/* Where a block of the table's is after it has been offered. */
+/* Offers a block of the table to `move`. Returns the address that the block has afterwards. */
 static void *offer(struct tw__redis_table *table, void *block, void *(*move)(void *old))
 {
     size_t before = usable(table, block);

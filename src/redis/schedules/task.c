@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The bytes of a task. task.h has the picture.
+ * The bytes of a task: how they are written and read. task.h has the picture.
  */
 #include "task.h"
 

@@ -5,8 +5,8 @@
  *     [ timer, or place in a queue, 32 | route 4 | order 4 | flags 1 | every 8, times 8 if it repeats
  *       | id size, id | count, size, bytes ... ]
  *
- * Sizes are varints (varint.h). So a task costs 43 bytes beside its id and payload, and a byte or two for each
- * string of the payload.
+ * Sizes are varints (varint.h). So a task costs 43 bytes besides its id and payload, and a byte or two for
+ * each string of the payload.
  */
 #ifndef TW_REDIS_TASK_H
 #define TW_REDIS_TASK_H
@@ -21,11 +21,11 @@
 #include "payload.h"
 
 enum {
-    TW__REDIS_TASK_REPEATS = 1, /* every and times are there */
-    TW__REDIS_TASK_QUEUED = 2,  /* in a queue: that of overdue tasks, or that of its route */
-    TW__REDIS_TASK_HELD = 4,    /* the queue is its route's */
-    TW__REDIS_TASK_BEHIND = 8,  /* in the wheel for times that the main one has passed (see place.c) */
-    TW__REDIS_TASK_TRIES = 16   /* the upper four bits count the tries that failed; see place.h */
+    TW__REDIS_TASK_REPEATS = 1, /* the task has `every` and `times` */
+    TW__REDIS_TASK_QUEUED = 2,  /* in the queue of overdue tasks, of past tasks, or of its route */
+    TW__REDIS_TASK_HELD = 4,    /* the queue is that of its route */
+    TW__REDIS_TASK_BEHIND = 8,  /* in the wheel for times that the main wheel has passed (place.c) */
+    TW__REDIS_TASK_TRIES = 16   /* the upper four bits count the failed tries (place.h) */
 };
 enum { TW__REDIS_TRIES_MAX = 15 };
 
@@ -35,34 +35,34 @@ enum { TW__REDIS_TRIES_MAX = 15 };
 struct tw__redis_parked {
     struct tw__link link;
     uint64_t due;
-    uint64_t filed_ms; /* in the queue of past tasks: when it was filed */
+    uint64_t filed_ms; /* in the queue of past tasks: when the task was filed */
 };
 
 struct tw__redis_task {
     union {
-        struct tw_timer timer;          /* in a wheel, or nowhere: then it still carries the due time */
+        struct tw_timer timer;          /* in a wheel or nowhere; nowhere, it still carries the due time */
         struct tw__redis_parked parked; /* in a queue: TW__REDIS_TASK_QUEUED */
     };
     uint32_t route; /* index in the list of all routes */
-    uint32_t order; /* when it was filed, among tasks that are due together; it may wrap */
+    uint32_t order; /* the order of filing among tasks that are due at the same time; it may wrap */
     uint8_t flags;
     char rest[];
 };
 
-/* What a task is made of. */
+/* The parts from which a task is made. */
 struct tw__redis_task_plan {
     struct tw__redis_bytes id;
     uint64_t due;          /* Unix ms */
     uint64_t every, times; /* every 0: once; times TW__REDIS_FOR_EVER: no end */
-    uint32_t tries;        /* that failed so far */
-    /* The payload, in one of two forms: packed already, or `count` strings that `string` gives. */
+    uint32_t tries;        /* tries that have failed so far */
+    /* The payload, in one of two forms: packed already, or `count` strings that `string` returns. */
     struct tw__redis_bytes packed;
     uint32_t count;
     struct tw__redis_bytes (*string)(void *arg, uint32_t i);
     void *arg;
 };
 
-/* A task in a block of memory of its own, filed nowhere. */
+/* Makes a task in a block of memory of its own, filed nowhere. */
 struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan,
                                           const struct tw__redis_memory *memory);
 
@@ -71,7 +71,7 @@ uint64_t tw__redis_task_every(const struct tw__redis_task *task);
 uint64_t tw__redis_task_times(const struct tw__redis_task *task);
 /* Requires: the task repeats. */
 void tw__redis_task_set_times(struct tw__redis_task *task, uint64_t times);
-/* The upper four bits of the flags. */
+/* The upper four bits of the flags: the failed tries, unless the task is held (place.c). */
 uint32_t tw__redis_task_tries(const struct tw__redis_task *task);
 void tw__redis_task_set_tries(struct tw__redis_task *task, uint32_t tries);
 
@@ -86,14 +86,14 @@ static inline bool tw__redis_task_filed(const struct tw__redis_task *task)
     return task->flags & TW__REDIS_TASK_QUEUED || tw_timer_pending(&task->timer);
 }
 
-/* Gives a task another due time. Requires: it is filed nowhere. */
+/* Gives a task another due time. Requires: the task is filed nowhere. */
 static inline void tw__redis_task_set_due(struct tw__redis_task *task, uint64_t due)
 {
     TW_ASSERT(!tw__redis_task_filed(task));
     tw_timer_init_at(&task->timer, due);
 }
 
-/* The task of a timer in a wheel, and that of a link in a queue. */
+/* The task of a timer in a wheel, and the task of a link in a queue. */
 static inline struct tw__redis_task *tw__redis_task_of_timer(struct tw_timer *timer)
 {
     return TW_CONTAINER(timer, struct tw__redis_task, timer);
@@ -105,7 +105,7 @@ static inline struct tw__redis_task *tw__redis_task_of_link(struct tw__link *lin
 }
 
 struct tw__redis_payload tw__redis_task_payload(const struct tw__redis_task *task);
-/* The payload with its sizes, as it is packed. */
+/* The payload in its packed form, with its sizes. */
 struct tw__redis_bytes tw__redis_task_packed(const struct tw__redis_task *task);
 
 #endif

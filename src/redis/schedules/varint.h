@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers in as few bytes as they need: seven bits a byte, the lowest first. And strings with such a number
- * before them, their size.
+ * Numbers in as few bytes as they need: seven bits a byte, the lowest first. Example: 300 is the bytes 0xAC,
+ * 0x02. Strings have such a number, their size, before them.
  */
 #ifndef TW_REDIS_VARINT_H
 #define TW_REDIS_VARINT_H
@@ -42,7 +42,7 @@ static inline const char *tw__redis_varint_get(const char *at, uint64_t *value)
     return at;
 }
 
-/* Reads a number that may be cut short, too long or too large. Returns its end, or NULL: it is one of these. */
+/* Reads a number. Returns its end, or NULL if the number is cut short, too long or too large. */
 static inline const char *tw__redis_varint_take(const char *at, const char *end, uint64_t *value)
 {
     uint64_t sum = 0;
@@ -68,7 +68,7 @@ static inline char *tw__redis_varint_put_bytes(char *at, struct tw__redis_bytes 
     return at + bytes.size;
 }
 
-/* Reads a string that is known to be whole. It ends where the bytes do. */
+/* Reads a string that is known to be whole. The string ends where its bytes end. */
 static inline struct tw__redis_bytes tw__redis_varint_get_bytes(const char *at)
 {
     uint64_t size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A vector that doubles.
+ * A vector doubles its room when it is full.
  */
 #include "vector.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pointers, gathered one by one in a block of memory. The block belongs to the owner of the vector, who frees
- * it.
+ * A vector of pointers, which are added one by one. Its block of memory belongs to the owner of the vector,
+ * who frees it.
  */
 #ifndef TW_REDIS_VECTOR_H
 #define TW_REDIS_VECTOR_H
@@ -10,13 +10,13 @@
 
 #include "memory.h"
 
-/* All zero is an empty one. */
+/* All zero is an empty vector. */
 struct tw__redis_vector {
     void **at;
     size_t count, capacity;
 };
 
-/* Requires: memory never answers NULL. */
+/* Adds a pointer. Requires: allocations never return NULL. */
 void tw__redis_vector_add(struct tw__redis_vector *vector, void *pointer,
                           const struct tw__redis_memory *memory);
 
