@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory that is counted, schedules, ids and tasks to put in.
+ * Counted memory, schedules, and ids and tasks to put into them.
  */
 #include "fixture.h"
 
@@ -73,7 +73,7 @@ void *counted_realloc(void *old, size_t size)
 
 const struct tw__redis_memory counted = {counted_alloc, counted_realloc, counted_free, counted_usable};
 
-/* What routes and schedules keep for the server, and give back. */
+/* The strings that routes and schedules keep for the server, and give back. */
 long targets_out;
 
 void *new_target(void)
@@ -104,7 +104,7 @@ void close_schedule(struct tw__redis_schedule *schedule)
     tw__redis_grave_bury(schedule);
 }
 
-/* All schedules have been buried. */
+/* Requires: all schedules have been buried. */
 void close_all(void)
 {
     tw__redis_grave_reap_all(all);
@@ -139,7 +139,7 @@ void close_one(struct tw__redis_schedule *schedule)
     close_all();
 }
 
-/* The key of the tables too comes of the seed, so that a run can be had again. */
+/* The secret of the tables comes from the seed too, so that a run can be repeated. */
 static const char *name_of_bytes(void)
 {
     return "seeded";
@@ -175,9 +175,9 @@ void assert_bytes_equal(struct tw__redis_bytes a, struct tw__redis_bytes b)
         assert_memory_equal(a.at, b.at, a.size);
 }
 
-/* ---- what tests put in ----------------------------------------------------------------------------------- */
+/* ---- strings, plans, ids and tasks ----------------------------------------------------------------------- */
 
-/* Strings of many lengths, their contents told by their number. */
+/* Strings of many lengths. The number of a string decides its contents. */
 char letters[20000];
 
 struct tw__redis_bytes string_of(void *arg, uint32_t i)
@@ -203,7 +203,7 @@ const struct tw__redis_plan plan_of[PLANS] = {
     {TW__REDIS_LIST, TW__REDIS_LATE_FIRE, 0, 0, {"b", 1}},
 };
 
-/* Ids of many lengths, the empty one too. */
+/* Ids of many lengths, the empty id too. */
 struct tw__redis_bytes id_of(unsigned i)
 {
     static char id[64];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The start and the end of a test of schedules: memory that is counted, and things to put in.
+ * The start and the end of a test of schedules: counted memory, and ids, strings and tasks to put into
+ * schedules.
  */
 #ifndef TW_TESTS_REDIS_FIXTURE_H
 #define TW_TESTS_REDIS_FIXTURE_H
@@ -17,7 +18,8 @@ void counted_free(void *old);
 void *counted_alloc(size_t size);
 void *counted_realloc(void *old, size_t size);
 
-/* A string as routes and schedules keep it for the server; and how many they have not given back. */
+/* Makes a string such as routes and schedules keep for the server; and counts the strings that they have not
+ * given back. */
 extern long targets_out;
 void *new_target(void);
 
@@ -27,14 +29,14 @@ void *new_target(void);
 
 extern struct tw__redis_schedules *all;
 void open_all(void);
-/* Requires: all schedules have been buried. Checks that nothing is left of them. */
+/* Checks that nothing is left of the schedules. Requires: all schedules have been buried. */
 void close_all(void);
 void close_schedule(struct tw__redis_schedule *schedule);
 /* For a test of one schedule, which is attached. */
 struct tw__redis_schedule *open_one(void);
 void close_one(struct tw__redis_schedule *schedule);
 
-/* The secret of the tables comes of the seed too, so that a run can be had again. */
+/* Derives the secret of the tables from the seed too, so that a run can be repeated. */
 void use_seed(void);
 
 /* ---- things to put in ------------------------------------------------------------------------------------ */
@@ -42,18 +44,18 @@ void use_seed(void);
 struct tw__redis_bytes text(const char *string);
 void assert_bytes_equal(struct tw__redis_bytes a, struct tw__redis_bytes b);
 
-/* Strings of many lengths, their contents told by their number; *arg is added to it. */
+/* Strings of many lengths. The number of a string, to which *arg is added, decides its contents. */
 extern char letters[20000];
 void fill_letters(void);
 struct tw__redis_bytes string_of(void *arg, uint32_t i);
 
-/* Ids of many lengths, the empty one too. Good until the next call. */
+/* Ids of many lengths, the empty id too. An id is valid until the next call. */
 struct tw__redis_bytes id_of(unsigned i);
 
 enum { PLANS = 7 };
 extern const struct tw__redis_plan plan_of[PLANS];
 
-/* Puts a task to a List in, filed at `now`. */
+/* Puts a task for a List into a schedule, filed at `now`. */
 struct tw__redis_task *put_one(struct tw__redis_schedule *schedule, const char *id, uint64_t due, uint64_t now);
 
 #endif

@@ -17,7 +17,7 @@
 #include <src/redis/schedules/sums.h>
 #include <stdlib.h>
 
-/* Small ones are looked at in another way than large ones. */
+/* Looking for tasks works in another way in small schedules than in large ones. */
 static const unsigned room_size[ROOMS] = {3, 20, 90, 600};
 
 struct model model;
@@ -42,7 +42,7 @@ struct ref *ref_of(const struct tw__redis_task *task, struct room **room)
             assert_ptr_equal((*room)->ref[i].task, task);
             return &(*room)->ref[i];
         }
-    return NULL; /* of one that was buried */
+    return NULL; /* a task of a buried schedule */
 }
 
 uint64_t hash_of_ref(const struct room *room, const struct ref *ref)
@@ -68,7 +68,7 @@ void open_model(void)
     memset(&model, 0, sizeof model);
     rng_init(&model.rng, run_seed());
     open_all();
-    all->order = UINT32_MAX - 5000; /* it wraps soon */
+    all->order = UINT32_MAX - 5000; /* so that it wraps soon */
     model.order = all->order;
     model.now = START;
     model.monotonic = 5000;
@@ -119,7 +119,7 @@ void model_enqueue(struct ref *ref, enum place place, bool first)
     ref->position = first ? --model.front : ++model.back;
 }
 
-/* The first of a queue, as far as the model knows; `due`: of those whose time has come. */
+/* The first task of a queue according to the model; with `due`, the first task that is due. */
 struct ref *first_of(enum place place, bool due)
 {
     struct ref *first = NULL;
@@ -130,19 +130,22 @@ struct ref *first_of(enum place place, bool due)
     return first;
 }
 
-/* Whether a queue gives nothing now: the clock was set back, and its first waits once more. */
+/* Whether no task can be taken from a queue now. It is empty, or the clock was set back and its first task is
+ * no longer due. */
 bool is_stuck(const struct tw__link *queue)
 {
     return queue->next == queue || tw__redis_task_due(tw__redis_task_of_link(queue->next)) > model.now;
 }
 
-/* Whether none of a detached schedule stands before it: such a one takes its turn, and is passed over. */
+/* Whether the task is the first of its queue. Otherwise a task of a detached schedule may stand before it,
+ * which takes its turn and is passed over. */
 bool is_next(const struct tw__link *queue, const struct ref *ref)
 {
     return ref != NULL && queue->next == &ref->task->parked.link;
 }
 
-/* Up to when tasks are due there: what the wheel has passed is due, though the clock was set back since. */
+/* The time up to which tasks are due in the place of `ref`. A task is due if the wheel has passed its time,
+ * even if the clock was set back since. */
 uint64_t reach(const struct ref *ref)
 {
     uint64_t now = model.now;
@@ -153,7 +156,7 @@ uint64_t reach(const struct ref *ref)
     return now > model.now ? now : model.now;
 }
 
-/* A take may move tasks from the wheel to the front of the overdue ones. */
+/* A take may move tasks from the wheel to the front of the queue of overdue tasks. */
 void see_what_was_moved_to_the_front(void)
 {
     struct ref *moved[REFS];
@@ -174,7 +177,7 @@ void see_what_was_moved_to_the_front(void)
         model_enqueue(moved[--count], OVERDUE, true);
 }
 
-/* And it passes over tasks of detached schedules. */
+/* A take passes over tasks of detached schedules. */
 void see_what_was_passed_over(void)
 {
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A model of all schedules: an array that knows where each task should be, when it is due and which comes next.
+ * A model of all schedules: an array that says where each task should be, when it is due, and which task
+ * comes next.
  *
- * Rooms stand for schedules, refs for tasks by the number of their id, lines for queues of routes.
+ * A room stands for a schedule, a ref for a task (by the number of its id), and a line for the queue of a
+ * route.
  */
 #ifndef TW_TESTS_REDIS_MODEL_H
 #define TW_TESTS_REDIS_MODEL_H
@@ -14,7 +16,7 @@ enum { ROOMS = 4, REFS = 3 + 20 + 90 + 600, ROOM_MAX = 600 };
 
 enum place {
     ABSENT,
-    NOWHERE, /* taken, and nothing done with it yet */
+    NOWHERE, /* taken, and not filed again yet */
     WHEEL,
     BEHIND,
     OVERDUE,
@@ -27,17 +29,17 @@ struct ref {
     struct tw__redis_task *task;
     uint64_t due, every, times;
     uint64_t order;    /* the number of its filing */
-    uint64_t filed_ms; /* past ones: when they were filed */
+    uint64_t filed_ms; /* of a past task: when it was filed */
     int64_t position;  /* in a queue */
     unsigned tries, plan;
     enum place place;
-    bool moved; /* its turn among equals is not promised */
+    bool moved; /* its turn among tasks with the same due time is not promised */
 };
 
-/* What waits for one target. */
+/* The tasks that wait for one target. */
 struct line {
-    uint64_t retry_ms; /* TW_NEVER: no */
-    int64_t ready;     /* when its route was made ready; 0: it is not */
+    uint64_t retry_ms; /* TW_NEVER: no retry */
+    int64_t ready;     /* the number of the time that its route was made ready; 0: it is not ready */
 };
 
 struct room {
@@ -54,7 +56,7 @@ struct model {
     struct ref ref[REFS];
     uint64_t now, monotonic, order;
     int64_t front, back, made_ready; /* positions given so far, and routes made ready */
-    uint64_t graves, buried;         /* schedules, and their tasks */
+    uint64_t graves, buried;         /* buried schedules, and their tasks */
     struct ref *probe;               /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
@@ -79,17 +81,17 @@ uint64_t reach(const struct ref *ref);
 void see_what_was_moved_to_the_front(void);
 void see_what_was_passed_over(void);
 
-/* model_judge.c: whether the task that is taken is the right one */
+/* model_judge.c: whether tw__redis_place_take() took the right task */
 struct ref *take(bool queued, uint32_t budget, struct room **room);
 
-/* model_check.c: whether everything is as the model says */
+/* model_check.c: whether the schedules are as the model says */
 void check_queue(const struct tw__link *queue, enum place place);
 void check_sums(void);
 void check_wheels(void);
 void check_invariants(void);
 void check_all(void);
 
-/* model_look.c: whether looking finds what the model has */
+/* model_look.c: whether looking finds the tasks of the model */
 uint64_t some_time(void);
 void file_again(struct ref *ref);
 void look(struct room *room);

@@ -57,7 +57,7 @@ static void check_ref(const struct room *room, const struct ref *ref)
     assert_bytes_equal(plan.target, wanted->target);
 }
 
-/* P3, and where the line stands. */
+/* P3, and the state of the line. */
 static void check_line(const struct room *room, const struct ref *ref)
 {
     const struct tw__redis_route *route = tw__redis_route_of(all, ref->task);
@@ -72,7 +72,7 @@ static void check_line(const struct room *room, const struct ref *ref)
     assert_int_equal(tw__redis_place_is_blocked(all, ref->task), held);
 }
 
-/* A queue's order; tasks of buried schedules may stand in it too. */
+/* The order of a queue. Tasks of buried schedules may stand in it too. */
 void check_queue(const struct tw__link *queue, enum place place)
 {
     int64_t before = INT64_MIN;
@@ -149,8 +149,8 @@ void check_sums(void)
         return;
     uint64_t behind = all->behind == NULL ? 0 : tw_wheel_count(all->behind);
     assert_int_equal(tw_wheel_count(all->wheel) + behind, sums.filed);
-    /* All memory is some schedule's, but for its name, what all share, the list of routes and what was made for
-     * routes. */
+    /* All memory belongs to a schedule, except for names of schedules, the state that all share, the list of
+     * routes, and the strings of routes. */
     size_t more =
         (size_t)targets_out + (all->route == NULL ? 0 : counted_usable(all->route)) + counted_usable(all);
     assert_int_equal(bytes_out, sums.taken_up + more);

@@ -31,8 +31,8 @@ static void judge_ready(const struct room *its_room, const struct ref *taken)
         }
 }
 
-/* The wheels' earliest of those whose time has come. The second wheel's are taken first: the main one has only
- * what it had not given yet when the clock was set back. */
+/* The earliest task in the wheels that is due. Tasks of the second wheel are taken first: in the main wheel
+ * only tasks can be due that nobody had taken yet when the clock was set back. */
 static const struct ref *first_filed(void)
 {
     const struct ref *first = NULL;
@@ -57,7 +57,7 @@ static void judge_filed(const struct ref *taken)
             assert_true(ref->order >= taken->order || taken->moved);
 }
 
-/* A late one takes its turn when nothing is left that was due before it was filed. */
+/* A past task takes its turn when no task is left that was due before the past task was filed. */
 static void judge_queued(const struct ref *taken)
 {
     const struct ref *late = first_of(PAST, true), *overdue = first_of(OVERDUE, true);

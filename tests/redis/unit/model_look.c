@@ -25,7 +25,7 @@ static int compare_refs(const void *a, const void *b)
     return one->order < two->order ? -1 : 1;
 }
 
-/* The tasks of a room in order. */
+/* Sorts the tasks of a room in the order of delivery. */
 static size_t sort_refs(struct room *room, const struct ref **sorted)
 {
     size_t count = 0;
@@ -36,7 +36,7 @@ static size_t sort_refs(struct room *room, const struct ref **sorted)
     return count;
 }
 
-/* A time that is near others, or one of the ends. */
+/* A time near the other times, or one of the two ends of the range. */
 uint64_t some_time(void)
 {
     static const uint64_t scale[] = {1, 50, 2000, 100000, 10000000};
@@ -65,7 +65,7 @@ static void look_for_earliest(struct room *room)
     assert_true(got == limit || first + got == count || sorted[first + got]->due > to);
 }
 
-/* The same behind one of the tasks, and without the tasks that a TW.DRAIN cannot deliver. */
+/* The same for the tasks after a given task, and without the tasks that a TW.DRAIN cannot deliver. */
 static void look_for_wanted(struct room *room)
 {
     static uint64_t drain;
@@ -77,7 +77,7 @@ static void look_for_wanted(struct room *room)
     if (count > 0 && below(2) == 0)
         wanted.after = sorted[at]->task;
     if (below(2) == 0)
-        wanted.drain = drain += 2; /* even: refused */
+        wanted.drain = drain += 2; /* an even number stands for a refusal */
     for (size_t i = 0; i < count; i++)
         if (below(4) == 0)
             tw__redis_route_of(all, sorted[i]->task)->drain = drain;
@@ -120,7 +120,8 @@ static void look_at_all(struct room *room)
     all->memory.free(task);
 }
 
-/* When the wheel has to tell of a task: when it is due, or at once if that is past. */
+/* The time that the wheel has to give as the next work because of a task: its due time, or now if that time
+ * is past. */
 static uint64_t next_of(const struct ref *ref)
 {
     uint64_t now = tw_wheel_now(ref->place == BEHIND ? all->behind : all->wheel);
@@ -181,7 +182,7 @@ void look(struct room *room)
     look_for_overdue();
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
         if (ref->place == NOWHERE)
-            file_again(ref); /* what is nowhere is found or not, as it happens */
+            file_again(ref); /* a task that is nowhere may be found or not */
     look_for_earliest(room);
     look_for_wanted(room);
     look_ahead(room);

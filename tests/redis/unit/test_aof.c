@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an append-only file ends with, for files cut off at every byte, against the list of commands that they
- * were made of.
+ * The end of an append-only file, for files cut off at every byte, compared with the list of commands from
+ * which they were made.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
@@ -84,7 +84,7 @@ static void what_is_no_such_file_is_said_to_be_none(void **state)
         "*1\r\n$\r\n\r\n",
         "*1\r\n$-1\r\n",
         "*1\r\n$18446744073709551615\r\nGET\r\n",
-        "*1\r\n$18446744073709551619\r\nGET\r\n", /* 3, in 64 bits */
+        "*1\r\n$18446744073709551619\r\nGET\r\n", /* 2^64 + 3, which is 3 if it overflows */
         "*1\r\n$3\r\nGET\n\r",
         "*1\r\n$3\r\nGET*1",
         "*1\r\n$999999999999999999\r\nGET\r\n",
@@ -95,7 +95,8 @@ static void what_is_no_such_file_is_said_to_be_none(void **state)
         is(others[i], TW__REDIS_AOF_FOREIGN, 0);
 }
 
-/* Whatever lies where the reader's buffer ends. */
+/* Arguments of all sizes around the reader's buffer, so that each part of a command comes to lie at its
+ * end. */
 static void arguments_longer_than_a_buffer(void **state)
 {
     (void)state;
@@ -131,7 +132,7 @@ static void write_text(struct model *model, const char *text)
     model->size += strlen(text);
 }
 
-/* One of one to three arguments, any bytes, those of RESP more often than others. */
+/* Writes a command of one to three arguments of any bytes. The bytes that RESP uses are more frequent. */
 static void write_other(struct model *model, struct rng *rng)
 {
     static const char often[] = "\r\n$*#1MULTIEXEC";
@@ -147,7 +148,7 @@ static void write_other(struct model *model, struct rng *rng)
             model->text[model->size++] =
                 rng_below(rng, 4) == 0 ? (char)rng_below(rng, 256) : often[rng_below(rng, sizeof often - 1)];
         if (i == 0 && strchr("ci", model->text[model->size - 1] | 0x20) != NULL)
-            model->text[model->size - 1] = '#'; /* neither MULTI nor EXEC, then */
+            model->text[model->size - 1] = '#'; /* so that it is neither MULTI nor EXEC */
         write_text(model, "\r\n");
     }
 }
@@ -166,7 +167,7 @@ static void write_model(struct model *model, struct rng *rng)
     model->begins[COMMANDS] = model->size;
 }
 
-/* Whether the first so many commands leave one open, and where. */
+/* Whether a transaction is open after the first `commands` commands, and where it begins. */
 static bool model_open(const struct model *model, int commands, uint64_t *at)
 {
     bool open = false;

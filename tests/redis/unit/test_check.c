@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The checkers see each fault, and name the invariant that is broken. test_table.c has those of tables.
+ * The checkers find each fault, and name the broken invariant. test_table.c has the faults of tables.
  */
 #include "fixture.h"
 
@@ -12,7 +12,8 @@
 #include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
 
-/* Schedules with a task in each place: the attached one has all but a detached one's, which is in the wheel. */
+/* Two schedules, with a task in each place. All tasks belong to the attached schedule, except one task in the
+ * wheel, which belongs to the detached schedule. */
 static struct tw__redis_schedule *schedule, *detached;
 static struct tw__redis_task *filed, *behind, *overdue, *past, *held;
 static struct tw__redis_route *refused, *other;
@@ -65,7 +66,7 @@ static void assert_fault(const char *name)
     assert_memory_equal(fault, name, strlen(name));
 }
 
-/* Breaks an invariant by another value of a member, and mends it again. */
+/* Breaks an invariant with another value of a member, and restores the value afterwards. */
 #define BREAK(member, value, name)                                                                             \
     do {                                                                                                       \
         __auto_type before_ = (member);                                                                        \
@@ -110,10 +111,10 @@ static void a_queue_that_waits_for_nothing_is_seen(void **state)
     assert_fault("P3: a queue");
     tw__list_append(&all->ready, &refused->ready);
     assert_null(tw__redis_check_all(all));
-    assert_int_equal(tw_wheel_add_at(all->retries, &refused->retry, 7000), 0); /* twice */
+    assert_int_equal(tw_wheel_add_at(all->retries, &refused->retry, 7000), 0); /* waits, and is ready */
     assert_fault("P3: a queue");
     tw__list_remove(&refused->ready);
-    assert_int_equal(tw_wheel_add_at(all->retries, &other->retry, 7000), 0); /* for no queue */
+    assert_int_equal(tw_wheel_add_at(all->retries, &other->retry, 7000), 0); /* a retry without a queue */
     assert_fault("P3: a queue");
     tw_wheel_cancel(all->retries, &other->retry);
     struct tw_timer nobody;
@@ -128,7 +129,7 @@ static void a_wrong_count_is_seen(void **state)
 {
     (void)state;
     open_places();
-    detached->queued++; /* of no sum */
+    detached->queued++; /* no sum counts it */
     assert_fault("P4");
     detached->queued--;
     detached->held++;

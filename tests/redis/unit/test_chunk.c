@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tasks as bytes: there and back, foretold sizes, and damaged bytes.
+ * Tasks as bytes: writing and reading them, predicted sizes, and damaged bytes.
  */
 #include "fixture.h"
 
@@ -22,7 +22,7 @@
 enum { BIG = 70000 };
 static char big[BIG];
 
-/* A task that is unlike its neighbours, several due together. */
+/* Puts tasks that differ from their neighbours. Several are due at the same time. */
 static void put_many(struct tw__redis_schedule *schedule, unsigned from, unsigned to)
 {
     for (unsigned i = from; i < to; i++) {
@@ -76,7 +76,7 @@ static struct tw__redis_schedule *copy_through_chunks(const struct tw__redis_sch
     uint64_t before = 0;
     tw__redis_chunks_init(&chunks, schedule);
     for (*chunks_made = 0; tw__redis_chunks_next(&chunks, &bytes); ++*chunks_made) {
-        char *exact = counted_alloc(bytes.size); /* so that a read past the end is seen */
+        char *exact = counted_alloc(bytes.size); /* so that a sanitizer sees a read past the end */
         memcpy(exact, bytes.at, bytes.size);
         assert_true(tw__redis_chunk_read(copy, (struct tw__redis_bytes){exact, bytes.size}, START));
         counted_free(exact);
@@ -114,7 +114,8 @@ static void a_schedule_comes_back_from_its_chunks(void **state)
     }
 }
 
-/* What is there already is replaced; and tasks that are held keep the tries that they have by now. */
+/* A chunk replaces the tasks that are in the schedule already. Held tasks keep the tries that they have by
+ * now. */
 static void reading_a_chunk_twice_changes_nothing_more(void **state)
 {
     (void)state;
@@ -147,8 +148,8 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
     close_all();
 }
 
-/* The bytes of DUMP for a schedule, uncompressed: for each chunk a mark of one byte and its size in five; some
- * bytes around. */
+/* The bytes of DUMP for a schedule, uncompressed: for each chunk its bytes, one byte as a mark and five for its
+ * size, and 40 bytes around all chunks. */
 static uint64_t bytes_of_chunks(const struct tw__redis_schedule *schedule)
 {
     struct tw__redis_chunks chunks;
@@ -161,7 +162,8 @@ static uint64_t bytes_of_chunks(const struct tw__redis_schedule *schedule)
     return sum;
 }
 
-/* Tasks to so many targets in turn, with names and payloads of so many bytes. */
+/* Puts `count` tasks for `targets` targets in turn. The names of targets have `name` bytes, the payloads have
+ * `payload` bytes. */
 static void put_like(struct tw__redis_schedule *schedule, unsigned count, unsigned targets, size_t name,
                      size_t payload)
 {
@@ -188,7 +190,7 @@ static void a_schedule_takes_no_more_bytes_than_is_foretold(void **state)
     static const struct {
         unsigned count, targets;
         size_t name, payload;
-        double factor; /* by which it may be foretold too high; 0: by any */
+        double factor; /* by which the prediction may be too high; 0: any factor */
     } shapes[] = {{0, 1, 20, 1, 0},          {1, 1, 20, 100, 0},       {513, 1, 20, 1, 2.2},
                   {20000, 1, 20, 100, 1.15}, {3000, 1, 20, 1000, 1.1}, {200, 1, 20, 60000, 1.1},
                   {20000, 500, 40, 100, 2},  {5000, 5000, 40, 100, 0}, {1000, 2, 60000, 10, 1.1},
@@ -238,7 +240,7 @@ static void a_chunk_is_not_much_larger_than_its_size(void **state)
 
 /* ---- chunks that are damaged ----------------------------------------------------------------------------- */
 
-/* What was read of a chunk, damaged or not: it must be in order, whatever it is. */
+/* Checks that the tasks read from a chunk are valid, even if the chunk was damaged. */
 static void check_what_was_read(struct tw__redis_schedule *schedule, bool good)
 {
     unsigned chunks;
@@ -268,7 +270,7 @@ static void check_what_was_read(struct tw__redis_schedule *schedule, bool good)
     close_schedule(copy);
 }
 
-/* Reads bytes into a schedule of their own; returns how many tasks came of it, or -1: refused. */
+/* Reads bytes into a new schedule. Returns how many tasks it then has, or -1 if the bytes were refused. */
 static int read_bytes(const char *bytes, size_t size)
 {
     struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
@@ -286,7 +288,7 @@ static int read_bytes(const char *bytes, size_t size)
     return good ? count : -1;
 }
 
-/* A chunk of a few small tasks, with all that a chunk can have. */
+/* Writes a chunk of a few small tasks that has every part that a chunk can have. */
 static size_t small_chunk(char *into)
 {
     struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
@@ -299,7 +301,7 @@ static size_t small_chunk(char *into)
                                            .times = i == 1 ? TW__REDIS_FOR_EVER : 3,
                                            .tries = i,
                                            .packed = text(i == 1 ? "\1\5value" : "\2\5field\5value")};
-        unsigned target = i == 4 ? 0 : i; /* the fifth has the first one's */
+        unsigned target = i == 4 ? 0 : i; /* the fifth task has the target of the first */
         tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
                                tw__redis_route_for(schedule, &plan_of[target]),
                                tw__redis_schedule_hash(all, plan.id), NULL, START);
@@ -327,7 +329,7 @@ static void a_chunk_that_was_cut_is_refused_but_between_tasks(void **state)
         assert_true(count == -1 || count == whole);
         whole += count >= 0;
     }
-    assert_int_equal(whole, 6); /* none to five tasks */
+    assert_int_equal(whole, 6); /* the cuts that leave zero to five tasks */
     assert_int_equal(read_bytes(bytes, size), 5);
     bytes[size] = 0;
     assert_int_equal(read_bytes(bytes, size + 1), -1);
@@ -376,7 +378,7 @@ static void garbage_is_refused_or_read_as_something_in_order(void **state)
     close_all();
 }
 
-/* A chunk of one task as its numbers, and then one number after another made wrong. */
+/* A chunk of one task as a list of its numbers. Each case makes one of the numbers wrong. */
 enum {
     VERSION,
     ROUTE,
@@ -414,7 +416,7 @@ static const uint64_t good[FIELDS] = {1, 0, TW__REDIS_STREAM, TW__REDIS_LATE_FIR
 static const struct {
     unsigned field;
     uint64_t value;
-    int count; /* that is read; -1: refused */
+    int count; /* tasks read; -1: refused */
 } cases[] = {
     {VERSION, 0, -1},
     {VERSION, 2, -1},
@@ -468,7 +470,8 @@ static void every_number_of_a_chunk_has_its_limits(void **state)
     close_all();
 }
 
-/* Strings that fit the size, but not the target; two tasks whose times add up to too much. */
+/* Two cases: strings that fit the size but not the target, and two tasks whose times add up to too large a
+ * time. */
 static void numbers_of_a_chunk_have_to_fit_each_other(void **state)
 {
     (void)state;

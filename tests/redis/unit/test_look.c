@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking for tasks of a schedule. The model of test_schedules.c looks for them too.
+ * Looking for tasks of a schedule. The model of test_schedules.c looks for tasks too.
  */
 #include "fixture.h"
 
@@ -10,7 +10,7 @@
 #include <src/redis/schedules/schedule.h>
 #include <stdio.h>
 
-/* A large schedule is looked at through the wheel, further and further ahead. */
+/* The search in a large schedule goes through the wheel, further and further ahead. */
 static void the_earliest_are_found_however_far_apart_they_are(void **state)
 {
     enum { MANY = 300 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Patterns of ids: against a reference that tries everything, and long ones, which make other matchers go back
- * again and again. That the server means the same by a pattern is test_queries.py's to show.
+ * Patterns of ids: compared with a reference that tries everything, and long patterns, which make other
+ * matchers go back again and again. test_queries.py shows that the server means the same by a pattern.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
@@ -58,7 +58,7 @@ static void bytes_that_are_no_letters_are_bytes(void **state)
 
 /* ---- a reference ----------------------------------------------------------------------------------------- */
 
-/* Of patterns without classes: each star is tried with each length. */
+/* A reference for patterns without classes: it tries each star with each length. */
 static bool tries_everything(const char *pattern, const char *id)
 {
     if (*pattern == '*')
@@ -94,9 +94,9 @@ static void random_patterns_match_what_the_reference_says(void **state)
     assert_in_range(matched, count / 50, count / 2);
 }
 
-/* ---- long ones ------------------------------------------------------------------------------------------- */
+/* ---- long patterns --------------------------------------------------------------------------------------- */
 
-/* The places go over the borders of all words, with and without a star there. */
+/* The positions cross the borders of all words, with and without a star there. */
 static void every_length_of_pattern_matches_the_id_that_it_spells(void **state)
 {
     char id[TW__REDIS_PATTERN_MAX + 1], pattern[TW__REDIS_PATTERN_MAX];

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mistakes of the caller of the schedules end the program where assertions are compiled in. Not seen: entries
- * of a table that change while they are in it, a table that changes while it is walked, bytes that are said to
- * be a whole varint or payload and are not, a schedule that another thread uses.
+ * Mistakes of the caller of the schedules end the program where assertions are compiled in. The assertions do
+ * not see these mistakes:
+ *   - an entry of a table that changes while it is in the table;
+ *   - a table that changes while a caller walks through it;
+ *   - bytes that are passed as a whole varint or payload and are not;
+ *   - a schedule that another thread uses.
  */
 #include "fixture.h"
 
@@ -142,7 +145,7 @@ static void set_the_clock_back_to_the_future(void *arg)
     tw__redis_place_clock_back(all, START + 1);
 }
 
-/* What breaks an invariant is seen by the next call that changes anything. */
+/* The next call that changes anything sees a broken invariant. */
 static void break_places(void *arg)
 {
     (void)arg;
@@ -240,7 +243,7 @@ static void overview_without_steps(void *arg)
 
 static const struct {
     void (*mistake)(void *arg);
-    const char *assertion; /* a part of it */
+    const char *assertion; /* a part of its text */
 } mistakes[] = {
     {due_of_a_filed_task, "!tw__redis_task_filed(task)"},
     {times_of_a_task_that_does_not_repeat, "flags & TW__REDIS_TASK_REPEATS"},

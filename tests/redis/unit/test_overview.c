@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * All schedules at once: the largest, what is overdue, and the forecast, exact and from a sample.
+ * All schedules at once: the largest schedules, the overdue tasks, and the forecast, exact and from a sample.
  */
 #include "fixture.h"
 
@@ -11,7 +11,7 @@
 #include <src/redis/schedules/schedule.h>
 #include <stdio.h>
 
-/* An attached schedule with so many tasks, the k-th due k * step after START. */
+/* Makes an attached schedule with `tasks` tasks. They are due at START + step, START + 2 * step and so on. */
 static struct tw__redis_schedule *schedule_of(unsigned tasks, uint64_t step)
 {
     struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
@@ -59,7 +59,7 @@ static void few_tasks_are_counted_one_by_one(void **state)
     tw__redis_schedule_detach(gone);
     put_one(two, "past", START - 1, START);
     assert_true(tw__redis_overview_forecast(all, START, 1000, 5, counts));
-    assert_int_equal(counts[0], 100 + 2 + 1); /* what waits in a queue is due in the first step */
+    assert_int_equal(counts[0], 100 + 2 + 1); /* a task in a queue counts in the first step */
     for (unsigned i = 1; i < 5; i++)
         assert_int_equal(counts[i], 100 + 2);
     assert_true(tw__redis_overview_forecast(all, START, UINT64_MAX, 1, counts));
@@ -70,8 +70,8 @@ static void few_tasks_are_counted_one_by_one(void **state)
     close_all();
 }
 
-/* 50,000 tasks are more than are looked at: half of them, in a schedule of their own, in the first step of
- * four, the others spread evenly over the other three. */
+/* 50,000 tasks are more than the forecast looks at. Half of them, in a schedule of their own, are due in the
+ * first of four steps. The other half is spread evenly over the other three steps. */
 static void many_tasks_are_estimated_from_a_fair_sample(void **state)
 {
     enum { HALF = 25000, STEP = 30000 };
@@ -122,7 +122,7 @@ static void overdue_tasks_are_counted_wherever_they_wait(void **state)
     }
     assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
     assert_true(oldest == START + 10);
-    /* From then on its queue is found in the list of ready routes. */
+    /* From now on the overview finds the queue of its route in the list of ready routes. */
     tw__redis_place_make_ready(tw__redis_route_of(all, task));
     tw_wheel_cancel(all->retries, &tw__redis_route_of(all, task)->retry);
     assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Places where tasks wait, one promise after the other. test_schedules.c has the model.
+ * The places where tasks wait, one promise after the other. test_schedules.c has the model.
  */
 #include "fixture.h"
 
@@ -9,7 +9,7 @@
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/schedule.h>
 
-/* ---- what tw__redis_place_take() promises, one by one ---------------------------------------------------- */
+/* ---- the promises of tw__redis_place_take() -------------------------------------------------------------- */
 
 static void assert_take(uint64_t now, enum tw__redis_taken expected, const struct tw__redis_task *wanted)
 {
@@ -63,7 +63,8 @@ static void what_is_filed_while_the_clock_is_back_comes_at_its_time(void **state
     close_one(schedule);
 }
 
-/* Due in the second wheel when the clock is set back once more, but not taken yet. */
+/* The tasks are due in the second wheel when the clock is set back once more, but nobody has taken them
+ * yet. */
 static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
 {
     uint32_t budget = 1;
@@ -83,7 +84,8 @@ static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
     close_one(schedule);
 }
 
-/* Tries are four bits, and are told while it is held by the waits of its route, which wrap. */
+/* A task has four bits for its tries. While it is held, its tries are derived from the waits of its route,
+ * and the waits wrap. */
 static void each_wait_is_a_try_of_all_that_are_held(void **state)
 {
     (void)state;

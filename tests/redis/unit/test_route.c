@@ -46,9 +46,9 @@ static void a_route_stays_while_it_is_kept_or_was_used_last(void **state)
     kept->target = new_target();
     tw__redis_route_keep(kept);
     struct tw__redis_route *last = tw__redis_route_for(schedule, &plan_of[1]);
-    assert_int_equal(tw__redis_route_count(schedule), 1); /* the last has no tasks */
+    assert_int_equal(tw__redis_route_count(schedule), 1); /* the last route has no tasks */
     assert_int_equal(tw__redis_table_count(&schedule->routes), 2);
-    tw__redis_route_release(kept); /* nobody wants it: it is freed, and its target is forgotten */
+    tw__redis_route_release(kept); /* frees the unused route, and forgets its target */
     assert_int_equal(targets_out, 0);
     assert_int_equal(tw__redis_table_count(&schedule->routes), 1);
     assert_null(tw__redis_route_at(all, index));

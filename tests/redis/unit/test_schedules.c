@@ -67,7 +67,7 @@ static void move_block(struct room *room, struct ref *ref)
     counted_free(old);
 }
 
-/* Something happens to a task, perhaps while it is being delivered. */
+/* Changes a task in some way, perhaps while it is being delivered. */
 static void change(struct room *room, struct ref *ref)
 {
     bool delivering = ref->place == NOWHERE && below(2) == 0, gone = true;
@@ -118,7 +118,7 @@ static void put_back(struct room *room, struct ref *ref)
         room->line[ref->plan].ready = ++model.made_ready;
 }
 
-/* What is done with a task that was taken. */
+/* Does one of several things with a task that was taken. */
 static void deal_with(struct room *room, struct ref *ref)
 {
     uint64_t what = below(20);
@@ -133,7 +133,7 @@ static void deal_with(struct room *room, struct ref *ref)
     } else if (what < 18) {
         tw__redis_place_file_overdue(all, ref->task);
         model_enqueue(ref, OVERDUE, false);
-    } /* else it stays nowhere for a while */
+    } /* else the task stays nowhere for a while */
 }
 
 static void take_some(void)
@@ -186,8 +186,8 @@ static void clock_forward(void)
     end_waits(below(60));
 }
 
-/* Whether a task of the second wheel is due by then: such go to the queue when the clock is set back twice,
- * which has a test of its own. */
+/* Whether a task of the second wheel is due by `now`. When the clock is set back twice, such a task goes to a
+ * queue; that case has a test of its own. */
 static bool is_due_behind(uint64_t now)
 {
     bool due = false;
@@ -196,7 +196,8 @@ static bool is_due_behind(uint64_t now)
     return due;
 }
 
-/* As tick.c does: a step of a few milliseconds is waited for. */
+/* Sets the clock back as tick.c does: after a step of a few milliseconds it waits until the clock has caught
+ * up. */
 static void clock_back(void)
 {
     static const uint64_t scale[] = {9, 40, 3000, 1000000};
@@ -211,7 +212,7 @@ static void clock_back(void)
     assert_non_null(all->behind);
     assert_int_equal(tw_wheel_now(all->behind), now);
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
-        ref->moved |= ref->place == BEHIND; /* filed there once more, in any order */
+        ref->moved |= ref->place == BEHIND; /* filed once more in a new second wheel, in any order */
 }
 
 static int compare_positions(const void *a, const void *b)
@@ -309,7 +310,7 @@ static void operate(void)
         rare_operation(room);
 }
 
-/* Lets everything come due that is left: nothing is lost. */
+/* Lets all remaining tasks become due: none is lost. */
 static void drain(void)
 {
     struct room *room;
@@ -354,7 +355,7 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
     }
     assert_true(model.taken > operations / 20);
     assert_true(model.passed > 0);
-    assert_true(all->routes < 20 * ROOMS * PLANS); /* their numbers are used again */
+    assert_true(all->routes < 20 * ROOMS * PLANS); /* unused numbers are used again */
     drain();
     check_all();
     for (struct room *room = model.room; room < model.room + ROOMS; room++)

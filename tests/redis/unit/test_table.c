@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The module's table of ids, against an array that knows what should be in it, and an allocator that knows what
- * is out.
+ * The module's table of ids, compared with an array that knows the entries that should be in it, and with an
+ * allocator that knows the blocks that are in use.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
@@ -16,8 +16,8 @@
 
 static size_t bytes_out, largest;
 static long blocks_out, requests;
-static long good_requests = -1; /* so many more succeed; -1: all */
-static bool once;               /* only one fails */
+static long good_requests = -1; /* how many more requests succeed; -1: all */
+static bool once;               /* only one request fails */
 
 static bool refused(size_t size)
 {
@@ -86,8 +86,8 @@ static void key_of_item(const void *entry, const char **bytes, size_t *size)
     *size = it->size;
 }
 
-/* Ids of many lengths, the empty one too, with all kinds of bytes, none the start of another but the empty
- * one. */
+/* Makes items whose ids have many lengths, the empty id too, and all kinds of bytes. No id except the empty
+ * id is the start of another id. */
 static struct item *new_item(unsigned n)
 {
     unsigned size = n == 0 ? 0 : 4 + n % (LONGEST - 4);
@@ -147,7 +147,8 @@ static void take_out(struct item *it)
     it->in = false;
 }
 
-/* Another address for an item that is in. The old one is no longer an entry when the table hears of it. */
+/* Moves an item that is in the table to another address. The old item is overwritten before the table learns
+ * the new address. */
 static void move_item(unsigned i)
 {
     struct item *old = item[i];
@@ -159,7 +160,7 @@ static void move_item(unsigned i)
     free(old);
 }
 
-/* ---- what is in is found --------------------------------------------------------------------------------- */
+/* ---- entries are found ----------------------------------------------------------------------------------- */
 
 static void step(struct rng *rng, unsigned most)
 {
@@ -194,14 +195,14 @@ static void what_goes_in_is_found_until_it_is_taken_out(void **state)
             if (item[i]->in)
                 take_out(item[i]);
         check_table();
-        assert_int_equal(bytes_out, 0); /* empty is nothing at all */
+        assert_int_equal(bytes_out, 0); /* an empty table holds no memory */
         close_table();
     }
 }
 
 /* ---- sizes ----------------------------------------------------------------------------------------------- */
 
-/* Millions of entries: numbers in an array, which are their own ids. */
+/* Millions of entries: numbers in an array. Each number is its own id. */
 static uint64_t *number;
 
 static void key_of_number(const void *entry, const char **bytes, size_t *size)
@@ -272,7 +273,8 @@ static void an_entry_costs_less_than_eleven_bytes(void **state)
     close_numbers();
 }
 
-/* As entries come and go in equal numbers, room for the most that a segment ever had must not pile up. */
+/* Entries come and go in equal numbers. The segments must not keep room for the largest number of entries
+ * that they ever had. */
 static void coming_and_going_does_not_add_up(void **state)
 {
     unsigned n = run_scaled(400000);
@@ -289,8 +291,8 @@ static void coming_and_going_does_not_add_up(void **state)
     close_numbers();
 }
 
-/* Half of the entries go, too few for segments to be joined: then the segments themselves must give room
- * back. */
+/* Half of the entries can go before any segments are joined. Until then the segments themselves must give back
+ * room. */
 static void what_is_left_after_many_have_gone_is_small(void **state)
 {
     unsigned n = 40000;
@@ -305,7 +307,7 @@ static void what_is_left_after_many_have_gone_is_small(void **state)
     close_numbers();
 }
 
-/* One entry that comes and goes, at any size, does not make it ask for memory again and again. */
+/* At any size of the table, one entry that comes and goes does not make it request memory again and again. */
 static void at_no_size_does_it_grow_and_shrink_in_turns(void **state)
 {
     enum { MANY = 1500, TURNS = 20 };
@@ -325,7 +327,8 @@ static void at_no_size_does_it_grow_and_shrink_in_turns(void **state)
     close_numbers();
 }
 
-/* No call asks for a large block, asks often, or looks at many entries, however many there are. */
+/* However many entries the table has, no call requests a large block, requests memory often, or looks at many
+ * entries. */
 static void it_grows_and_shrinks_a_little_at_a_time(void **state)
 {
     unsigned n = run_scaled(1000000);
@@ -340,7 +343,7 @@ static void it_grows_and_shrinks_a_little_at_a_time(void **state)
         else
             remove_numbers(k, k + 1);
         assert_true(requests <= 5);
-        assert_true(keys_read <= 400); /* about 256 in a segment that splits; each run has a hash of its own */
+        assert_true(keys_read <= 400); /* about 256 in a segment that splits; each run has another hash */
         if (i % (n / 3) == n / 4) {
             check_table();
             find_numbers(0, i < n ? i + 1 : k);
@@ -378,8 +381,8 @@ static void popping_gives_back_everything_on_the_way(void **state)
 
 /* ---- tags that collide ----------------------------------------------------------------------------------- */
 
-/* Hundreds of entries with one tag, in one segment of several: all guesses are far off, and no tag tells them
- * apart. */
+/* Hundreds of entries with the same tag, in one of several segments. All guesses are far off, and no tag
+ * tells the entries apart. */
 static void equal_tags_are_told_apart(void **state)
 {
     enum { SAME = 300, OTHERS = 1500 };
@@ -453,7 +456,8 @@ static void everything_is_walked_and_scanned_once_while_nothing_changes(void **s
     }
 }
 
-/* Lets some of those come or go that need not stay, so that the table becomes much larger or smaller. */
+/* Puts in or takes out some of the items that do not have to stay, so that the table becomes much larger or
+ * smaller. */
 static void let_change(struct rng *rng, unsigned stay, bool grow)
 {
     uint64_t n = rng_below(rng, 1500);
@@ -492,7 +496,7 @@ static void a_scan_sees_what_stays_while_the_table_grows_and_shrinks(void **stat
         } while (cursor != 0);
         for (unsigned i = 0; i < stay; i++)
             assert_true(item[i]->seen);
-        for (int k = 0; k < 3; k++) { /* cursors that nobody gave */
+        for (int k = 0; k < 3; k++) { /* cursors that no scan returned */
             cursor = rng_next(&rng);
             visits = 0;
             tw__redis_table_scan(&table, cursor, see, &visits);
@@ -540,7 +544,7 @@ static void all_its_blocks_can_be_moved(void **state)
 
 /* ---- no memory ------------------------------------------------------------------------------------------- */
 
-/* Random operations while requests fail, all from the n-th on, or that one alone. */
+/* Random operations while requests for memory fail: all from the n-th on, or the n-th alone. */
 static void operate_without_memory(struct rng *rng, unsigned most, unsigned steps)
 {
     for (unsigned s = 0; s < steps; s++) {
@@ -585,7 +589,7 @@ static void every_request_for_memory_may_fail(void **state)
     }
 }
 
-/* The same where the directory gets its second chunk: 64 entries for each of 4,096 segments. */
+/* The same while the directory gets its second chunk: 64 entries for each of 4,096 segments. */
 static void a_chunk_that_cannot_be_had_is_done_without(void **state)
 {
     enum { FULL = 64 * 4096, MORE = 2000 };
@@ -637,7 +641,7 @@ static void the_check_sees_each_fault(void **state)
         assert_true(put_in(item[i]));
     struct tw__redis_segment *one = &table.chunk[0][0], *two = &table.chunk[0][1], whole = *one;
     check_table();
-    table.chunk[0][0] = *two; /* each other's places */
+    table.chunk[0][0] = *two; /* the two segments have changed places */
     *two = whole;
     assert_fault("T1");
     *two = *one;
