@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Users who may not do everything. Schedule and target are both keys, and ACL rules apply to both."""
+"""Users with limited rights. Schedule and target are both keys, and ACL rules apply to both."""
 import contextlib
 import os
 import re
@@ -15,7 +15,7 @@ DUE = ("IN", HOUR, "PAYLOAD", "f", "v")
 
 
 def user(server, *rules):
-    """A client of a user with these rules."""
+    """Returns a client that is logged in as a user with these rules."""
     server.client().execute_command("ACL", "SETUSER", "someone", "reset", "on", ">secret", *rules)
     return server.client(username="someone", password="secret")
 
@@ -44,7 +44,7 @@ def test_both_keys_have_to_be_allowed(server):
 
 
 def test_a_user_cannot_write_where_he_may_not_by_way_of_a_task(server, r):
-    """The delivery has all rights; so it is the adding that is refused."""
+    """The delivery has all rights, so the server refuses TW.ADD."""
     client = user(server, "+tw.add", "+tw.drain", "~mine:*")
     refuses(client, "TW.ADD", "mine:s", "theirs:q", "a", "IN", 0, "PAYLOAD", "f", "v")
     client.execute_command("TW.ADD", "mine:s", "mine:q", "b", "IN", 0, "PAYLOAD", "f", "v")
@@ -106,8 +106,8 @@ def test_dry_run(server, r, words, allowed):
     assert (answer == "OK") == allowed, answer
 
 
-# Targets that stand in the tasks: a delivery has all rights, so they count when a task is filed, moved or
-# drained
+# Targets named in tasks. A delivery has all rights, so the module checks the right to the target when a task
+# is filed, moved or drained.
 
 CALLS = {"plain": lambda client, *words: client.execute_command(*words),
          "MULTI": lambda client, *words: in_transaction(client, *words),
@@ -126,7 +126,7 @@ def in_transaction(client, *words):
 
 @pytest.fixture(params=CALLS)
 def call(r, request):
-    """Has a client call a command in one of the ways that there are."""
+    """A function with which a client calls a command: plain, in MULTI, from a script or from a function."""
     r.function_load(FUNCTION)
     return CALLS[request.param]
 
@@ -136,7 +136,7 @@ def state(r, *keys):
 
 
 def denied(r, run, client, key, *words):
-    """It is refused, the error names the key, and nothing has changed."""
+    """Asserts that the command is refused, that the error names the key, and that nothing has changed."""
     before = state(r, "q", "secret")
     r.acl_log_reset()
     with pytest.raises(redis.exceptions.RedisError,
@@ -163,7 +163,8 @@ def test_moving_what_is_not_there_tells_nothing(server, r):
 
 
 def test_draining_needs_the_right_to_write_each_target(server, r, call):
-    """With one that he may not write nothing is delivered, wherever it stands among those that would be."""
+    """If the user may not write the target of one task, nothing is delivered. The position of this task among
+    the tasks to be delivered does not matter."""
     for i in range(30):
         target = "secret" if i == 20 else "q"
         r.execute_command("TW.ADD", "s", target, f"a{i}", "IN", HOUR + 1000 * i, *(("LIST", ) if i % 2 else ()),
@@ -171,7 +172,7 @@ def test_draining_needs_the_right_to_write_each_target(server, r, call):
     client = user(server, "+@all", "~s", "~q")
     denied(r, call, client, "secret", "TW.DRAIN", "s")
     denied(r, call, client, "secret", "TW.DRAIN", "s", "LIMIT", 21)
-    r.execute_command("TW.CANCEL", "s", *[f"a{i}" for i in range(1, 20, 2)])  # A key is of one type.
+    r.execute_command("TW.CANCEL", "s", *[f"a{i}" for i in range(1, 20, 2)])  # A key has one type.
     assert call(client, "TW.DRAIN", "s", "LIMIT", 10) == 10
     denied(r, call, client, "secret", "TW.DRAIN", "s", "LIMIT", 1)
     assert call(user(server, "+@all", "~s", "~q", "%W~secret"), "TW.DRAIN", "s", "LIMIT", 1) == 1
@@ -179,7 +180,7 @@ def test_draining_needs_the_right_to_write_each_target(server, r, call):
 
 
 def test_draining_looks_further_only_where_he_may_write(server, r):
-    """What refuses is passed over, and the tasks behind it are asked for as well."""
+    """TW.DRAIN passes over a target that refuses, and also checks the rights to the targets behind it."""
     r.set("q", "not a stream")
     r.execute_command("TW.ADD", "s", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
     r.execute_command("TW.ADD", "s", "secret", "b", "IN", 2 * HOUR, "PAYLOAD", "f", "v")
@@ -190,7 +191,7 @@ def test_draining_looks_further_only_where_he_may_write(server, r):
 
 
 def test_a_target_for_each_task(server, r):
-    """Each is asked for."""
+    """The rights to each target are checked."""
     for i in range(1000):
         r.execute_command("TW.ADD", "s", f"mine:{i}" if i != 700 else "secret", f"a{i}", "IN", HOUR + i,
                           "PAYLOAD", "f", "v")
@@ -202,8 +203,8 @@ def test_a_target_for_each_task(server, r):
 
 
 def test_who_goes_on_with_anothers_drain_is_asked_for_the_targets_himself(server, r):
-    """A DRAIN that meets only refusals for 20 ms leaves it to the next one to go on behind them, whoever calls
-    that."""
+    """A TW.DRAIN that meets only refusals for 20 ms ends, and the next TW.DRAIN goes on behind them, even if
+    another user calls it."""
     r.eval("""for i = 1, 60000 do
                   redis.call('SET', 'wrong' .. i, 'a string')
                   redis.call('TW.ADD', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
@@ -216,7 +217,7 @@ def test_who_goes_on_with_anothers_drain_is_asked_for_the_targets_himself(server
 
 
 def test_replacing_a_task_needs_the_right_to_write_the_new_target_alone(server, r):
-    """The old one is cancelled by it, which writes no target."""
+    """Replacing cancels the old task, which writes no target."""
     r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
     client = user(server, "+@all", "~s", "~q")
     refuses(client, "TW.ADD", "s", "secret", "a", *DUE)
@@ -235,7 +236,7 @@ def test_the_keys_of_each_selector_count_whatever_commands_it_allows(server, r):
 
 
 def test_rules_that_change_count_at_once(server, r):
-    """Within a connection, and within a transaction."""
+    """New rules apply within an open connection, and within a transaction."""
     r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
     client = user(server, "+@all", "~s", "~secret")
     assert client.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
@@ -249,7 +250,7 @@ def test_rules_that_change_count_at_once(server, r):
 
 
 def test_rules_of_the_default_user_that_change_count_at_once(fleet, tmp_path):
-    """By command, and by a file that is read anew, which makes all users anew but this one."""
+    """Rules change by command, and by ACL LOAD, which creates all users anew except the default user."""
     rules = tmp_path / "users.acl"
     rules.write_text("user default on nopass ~* &* +@all\n")
     server = fleet.server(aclfile=str(rules))
@@ -267,7 +268,7 @@ def test_rules_of_the_default_user_that_change_count_at_once(fleet, tmp_path):
 
 
 def test_the_server_itself_has_all_rights(fleet):
-    """What the log and the replication link say was allowed where it was said first."""
+    """Commands in the log or from the replication link were allowed when the server first ran them."""
     rules = "default on nopass resetkeys +@all"
     server = fleet.server(appendonly="yes", appendfsync="always")
     r = server.client()
@@ -289,7 +290,7 @@ def test_the_server_itself_has_all_rights(fleet):
 
 @pytest.mark.parametrize("run", ["plain", "script"])
 def test_other_modules_have_the_rights_of_whom_they_call_for(fleet, run):
-    """Nobody is the server; a module can also call as the user who called it."""
+    """A call without a user counts as the server's own. A module can also call as the user who called it."""
     server = meddled(fleet)
     r = server.client()
     r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
@@ -311,7 +312,7 @@ def test_internal_commands_are_refused_from_clients(server, r):
 
 @contextlib.contextmanager
 def filed(r):
-    """A task for `secret` that comes due after what is done in here."""
+    """Files a task for `secret` that is due only after the body of the `with` statement."""
     due = now_ms() + 500
     r.execute_command("TW.ADD", "s", "secret", "a", "AT", due, "PAYLOAD", "f", "v")
     try:
@@ -365,8 +366,8 @@ def test_the_dead_letters_are_written_without_a_rule_for_them(server, r):
 
 
 def test_the_tasks_of_a_removed_user_are_found_as_in_the_document(server, r):
-    """The two blocks of docs/redis.md: what he could have filed is found and cancelled, everything else
-    stays."""
+    """Runs the two blocks of docs/redis.md. They find and cancel all tasks that the user could have filed,
+    and all other tasks stay."""
     with open(os.path.join(ROOT, "docs", "redis.md"), encoding="utf-8") as file:
         recipe, steps = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
     client = user(server, "+tw.add", "~mine:*", "%W~open")

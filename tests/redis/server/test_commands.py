@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The commands that write, as docs/redis.md has them, but for what happens when a task comes due
-(test_firing.py), for errors (test_errors.py) and for the commands that only read (test_queries.py)."""
+"""The commands that write, as docs/redis.md describes them. Other files test the rest:
+  - test_firing.py: tasks that become due
+  - test_errors.py: errors
+  - test_queries.py: the commands that only read
+"""
 import re
 
 import pytest
@@ -13,7 +16,7 @@ END_OF_TIME = 2**63 - 1
 
 
 def add(r, name, *words, schedule="s", target="q", payload=("f", "v")):
-    """A task an hour from now, unless words say otherwise."""
+    """Adds a task that is due in an hour, unless `words` say otherwise."""
     when = () if {"IN", "AT"} & set(map(str, words)) else ("IN", HOUR)
     return r.execute_command("TW.ADD", schedule, target, name, *when, *words, "PAYLOAD", *payload)
 
@@ -61,7 +64,7 @@ def test_star_makes_another_id_each_time(r):
 
 
 def test_star_makes_no_id_that_is_in_use(r):
-    """The ids that it would make in the next second are taken; those that it makes are new all the same."""
+    """All ids that `*` would make in the next second are taken. The ids that it makes are new nevertheless."""
     pipe = r.pipeline(transaction=True)
     now, count = now_ms(), int(add(r, "*").split("-")[1])
     r.delete("s")
@@ -76,7 +79,7 @@ def test_star_makes_no_id_that_is_in_use(r):
 
 
 def test_star_keeps_to_its_condition(r):
-    """A new id is one that is not there: XX adds nothing, GT and LT add."""
+    """A task with a new id is not in the schedule yet, so XX adds nothing, while GT and LT add it."""
     assert add(r, "*", "XX") is None
     assert length(r) == 0
     assert all(add(r, "*", word) for word in ("NX", "GT", "LT"))
@@ -147,7 +150,7 @@ def test_a_replaced_payload_may_be_larger_or_smaller(r, old, new):
 
 
 def test_what_was_replaced_is_not_delivered(r):
-    with r.pipeline() as pipe:  # One transaction: nothing comes due in the middle, however slow the machine.
+    with r.pipeline() as pipe:  # In one transaction, so that no task fires in between, even on a slow machine.
         add(pipe, "a", "IN", 100, payload=("f", "old"))
         add(pipe, "a", "IN", 300, payload=("f", "new"), target="other")
         pipe.execute()
@@ -489,7 +492,8 @@ def test_what_drain_cannot_deliver_stays(r):
 
 @pytest.mark.parametrize("limit", [1, 5, 100])
 def test_drain_goes_past_what_it_cannot_deliver(r, limit):
-    """Called until it answers 0, as the reference says, it has delivered all that can be."""
+    """Called until it replies with 0, as the reference says, TW.DRAIN has delivered all tasks that can be
+    delivered."""
     r.config_set("tickwheel.retry-ms", 5000)
     r.set("wrong", "a string")
     base = now_ms() + HOUR
@@ -503,7 +507,7 @@ def test_drain_goes_past_what_it_cannot_deliver(r, limit):
 
 
 def test_drain_ends_when_its_time_is_over(r):
-    """10,000 entries of 100 fields take many times 20 ms; those that are left come with the next calls, in
+    """10,000 entries of 100 fields take many times 20 ms. The next calls deliver the remaining tasks, in
     order."""
     fill = """local payload = {}
               for i = 1, 200 do payload[i] = 'f' .. i end
@@ -523,7 +527,7 @@ def test_drain_ends_when_its_time_is_over(r):
 
 
 def test_a_drain_of_a_hundred_small_tasks_is_not_cut_short(r):
-    """Whatever the machine does meanwhile: so a transaction can count on it."""
+    """The promise holds even on a busy machine, so a transaction can rely on it."""
     for i in range(150):
         add(r, i)
     with r.pipeline() as pipe:
@@ -546,8 +550,8 @@ def test_drain_takes_10000_though_more_are_allowed_in_a_tick(r):
 
 
 def test_drain_ends_when_its_time_is_over_though_all_are_refused(r):
-    """So many wrong targets cannot be tried in 20 ms. An error says so, and the next calls go on behind
-    them."""
+    """60,000 wrong targets cannot be tried in 20 ms. TW.DRAIN replies with an error that says so, and the
+    next calls go on behind the targets that were tried."""
     fill = """for i = 1, 60000 do
                   redis.call('SET', 'wrong' .. i, 'a string')
                   redis.call('TW.ADD', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
@@ -568,7 +572,7 @@ def test_drain_ends_when_its_time_is_over_though_all_are_refused(r):
 
 
 def test_drain_delivers_what_was_to_be_dropped_if_late(r):
-    """What is drained early is not late."""
+    """A task that is drained before its due time is not late."""
     add(r, "a", "LATE", "DROP", 0)
     add(r, "b", "EVERY", 1000, "LATE", "COALESCE")
     assert r.execute_command("TW.DRAIN", "s") == 2
@@ -590,7 +594,7 @@ def test_expire_cancels_all_that_is_left_by_then(r):
     r.pexpire("s", 50)
     wait_until(lambda: r.exists("s") == 0)
     assert r.execute_command("TW.GET", "s", "b") == [None]
-    add(r, "b", "IN", 1)  # The name is free again, and nothing of the old schedule is left in it.
+    add(r, "b", "IN", 1)  # The name is free again, and no task of the old schedule is left.
     wait_until(lambda: delivered(r, "q") == ["a", "b"])
 
 
@@ -609,7 +613,7 @@ def test_a_removed_schedule_delivers_nothing(r, removal):
 # Keyspace events
 
 def events_of(r, run):
-    """The events on schedule s while run() runs."""
+    """Returns the keyspace notifications for schedule s while run() runs."""
     r.config_set("notify-keyspace-events", "Kdg")
     listener = r.pubsub()
     listener.subscribe("__keyspace@0__:s")
@@ -675,7 +679,7 @@ def test_internal_commands_are_refused_from_clients(r, words):
 
 
 def error_of(r, words):
-    """The error that a command ends with; None if it does not."""
+    """Returns the error of a command, or None if the command succeeds."""
     pipe = r.pipeline(transaction=False)
     pipe.execute_command(*words)
     answer = pipe.execute(raise_on_error=False)[0]

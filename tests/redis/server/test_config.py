@@ -80,7 +80,7 @@ def test_settings_survive_config_rewrite_and_restart(fleet):
     with open(os.path.join(server.folder, "redis.conf"), encoding="utf-8") as file:
         assert re.search(r"^tickwheel\.retry-ms 77$", file.read(), re.MULTILINE)
     server.options[
-        "tickwheel.retry-ms"] = 77  # The harness writes the file anew; this is the line that was in it.
+        "tickwheel.retry-ms"] = 77  # The harness writes the file anew; this line was in it.
     assert config(server.restart().client())["tickwheel.retry-ms"] == 77
 
 
@@ -88,7 +88,7 @@ def test_settings_survive_config_rewrite_and_restart(fleet):
 
 @pytest.mark.parametrize("prefix", ["tickwheel.", ""])
 def test_module_arguments(fleet, prefix):
-    """By the full name, or by what comes after the module's name."""
+    """An argument has the full name of a setting, or the part of the name after the module's name."""
     words = [
         word for name in SETTINGS for word in (prefix + name.removeprefix("tickwheel."), SETTINGS[name][1])
     ]
@@ -105,7 +105,7 @@ def test_module_arguments(fleet, prefix):
                                               ("us-per-tick", "100", "1000000"))],
                          ids=lambda value: " ".join(map(str, value)))
 def test_wrong_module_arguments_keep_the_server_from_starting(fleet, words, fragments):
-    """The log names the argument, and the range."""
+    """The log names the argument and its range."""
     server = fleet.server(start=False, module_args=words)
     with pytest.raises(Broken, match="did not start"):
         server.start()
@@ -131,7 +131,7 @@ def test_loadex_with_args(fleet):
 
 
 def use_all_events(r):
-    """All that a module may have asked to be told of: keys that change, flushes, swaps, configuration, the
+    """Causes all events to which a module can subscribe: changed keys, flushes, swaps, configuration, the
     cron, forks."""
     r.set("a", 1)
     r.rename("a", "b")
@@ -150,10 +150,10 @@ def use_all_events(r):
     ("ARGS", "tickwheel.retry-ms", 0), ("ARGS", "tickwheel.colour", "red"), ("ARGS", "tickwheel.retry-ms")],
     ids=lambda words: " ".join(map(str, words)))
 def test_loadex_with_something_wrong_leaves_the_server_without_the_module(fleet, words):
-    """And sound: nothing of the module is called any more; and it can be loaded, rightly this time,
-    afterwards."""
+    """The server is sound: it calls no function of the module any more. Afterwards the module can be loaded
+    with correct arguments."""
     r = fleet.server(module=False).client()
-    others = r.module_list()  # Redis 8 has one of its own
+    others = r.module_list()  # Redis 8 has a module of its own
     for _ in range(3):
         with pytest.raises(redis.ResponseError):
             r.execute_command("MODULE", "LOADEX", module_path(), *words)
@@ -168,9 +168,11 @@ def test_loadex_with_something_wrong_leaves_the_server_without_the_module(fleet,
 
 
 def test_loadex_with_a_setting_that_there_is_not(fleet):
-    """The server says no, but only after the module was loaded. One that has a data type Redis 7.0 cannot
-    unload, and Redis 8 unloads by force; Valkey dies of it, whatever module it is (valkey-io/valkey issue
-    4630)."""
+    """The server refuses the setting, but only after it has loaded the module. If the module has a data type,
+      - Redis 7.0 cannot unload it;
+      - Redis 8 unloads it by force;
+      - Valkey crashes, with any module (valkey-io/valkey issue 4630).
+    """
     server = fleet.server(module=False)
     if server.is_valkey():
         pytest.skip("Valkey has a fault here: its issue 4630")
@@ -197,10 +199,11 @@ def test_it_is_not_loaded_twice(r):
     wait_until(lambda: r.xlen("q") == 1)
 
 
-# INFO: which fields, and of what kind
+# INFO: the fields and their kinds
 
 def info_names_of_the_reference():
-    """The names in the table of INFO tickwheel, those written `_p99` with what they stand for."""
+    """Returns the names in the table of INFO tickwheel. A short form such as `_p99` is expanded to its whole
+    name."""
     table = re.search(r"^## INFO tickwheel\n(.*?)^## ", REFERENCE, re.MULTILINE | re.DOTALL)[1]
     names = []
     for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE):
@@ -236,7 +239,7 @@ def test_a_fresh_server_counts_from_0(server):
 # INFO: each counter
 
 def counted(server, run):
-    """What run() added to each counter that it changed."""
+    """Returns how much run() added to each counter that it changed."""
     before = server.tw()
     run(server.client())
     after = server.tw()
@@ -351,7 +354,7 @@ def test_tick_time_is_told(server, r):
 
 
 def test_budgets_stay_within_an_eighth_and_the_setting(server, r):
-    """Whatever clients do meanwhile; and afterwards they grow back."""
+    """The budgets stay in this range while clients keep the server busy. Afterwards they grow back."""
     r.config_set("tickwheel.tasks-per-tick", 80, "tickwheel.us-per-tick", 8000)
     pipe = r.pipeline(transaction=False)
     due = now_ms() + 1000
@@ -384,7 +387,7 @@ def test_budgets_stay_within_an_eighth_and_the_setting(server, r):
      ({"appendonly": "yes", "maxmemory": "1gb", "maxmemory-policy": "noeviction"}, "aof", None)],
     ids=lambda value: str(value)[:60])
 def test_durability_and_warning(fleet, options, durability, mentions):
-    """The warning is in INFO, and in the log when the module is loaded."""
+    """The warning is in INFO, and in the log when the server loads the module."""
     server = fleet.server(**options)
     found = server.tw()
     assert found["durability"] == durability

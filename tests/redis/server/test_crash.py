@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""A server that is killed while clients add, move and cancel tasks and many fall due: what is there afterwards?
+"""A server is killed while clients add, move and cancel tasks and many tasks become due. Which state does it
+have afterwards?
 
-load.py says how that is judged: the state must be the one after some first part of each client's history, with
-every task pending or delivered, once. How long that part is at least depends on appendfsync.
+load.py says how the tests judge that. The state must be the state after some first part of each client's
+history, with every task pending or delivered, once. How long that part is at least depends on appendfsync.
 
-SIGKILL ends the process, not the machine: what Redis has handed to the kernel stays. It seldom comes in the
-middle of a write; there a limit to the size of files ends it. A power cut is played by cutting the file back to
-a length that it had up to a second earlier, which is more than `everysec` would lose on a sound disk.
+SIGKILL ends the process, not the machine, so bytes that Redis has handed to the kernel stay. A kill seldom
+comes in the middle of a write. To end the server there, the tests limit the size of its files. To imitate a
+power cut, they cut the file back to a length that it had up to a second earlier. That is more than `everysec`
+would lose on a sound disk.
 
-TICKWHEEL_CRASH_ROUNDS: rounds of the test with `always` (15; 50 in `make rounds`); the others do a tenth as
-many each. TICKWHEEL_SEED: the random choices, printed by a test that fails; the moments of the kills are the
-machine's own.
+TICKWHEEL_CRASH_ROUNDS: rounds of the test with `always` (15; 50 in `make rounds`). The other tests do a tenth
+    as many each.
+
+TICKWHEEL_SEED: the seed of the random choices, which a test that fails prints. The moments of the kills are
+    the machine's own.
 """
 import os
 import re
@@ -29,11 +33,11 @@ CLIENTS = 3
 STREAM = "unpaid"
 PLACES = [("timeouts", STREAM, "stream"), ("timeouts", "mails", "list"), ("retries", STREAM, "stream")]
 SCHEDULES, STREAMS, LISTS = ["timeouts", "retries"], [STREAM], ["mails"]
-HELD_BACK_MS = 2000  # So long Redis may keep writes of everysec to itself while the disk is slow.
+HELD_BACK_MS = 2000  # Redis may hold back writes of everysec for this time while the disk is slow.
 
 
 class Crash:
-    """A server, its clients and the books, round after round."""
+    """A server, its clients and the books about them, round after round."""
 
     def __init__(self, fleet, rng, **options):
         self.rng = rng
@@ -43,11 +47,11 @@ class Crash:
         self.done = self.rewrites = 0
 
     def round(self, least, most, rewrite=None, killed=None, torn=False):
-        """Load, then SIGKILL, or an end in the middle of a write. Answers what a consumer saw, and when that
-        was."""
+        """Puts load on the server, and ends it by SIGKILL or in the middle of a write. Returns the entries
+        that a consumer saw, and the time of the end."""
         for maker in self.makers:
             maker.rng = type(self.rng)(
-                self.rng.randrange(1 << 32))  # Its own: threads take turns as they please.
+                self.rng.randrange(1 << 32))  # One for each, as the order of the threads is not fixed.
         crew = [Worker(self.server, maker) for maker in self.makers]
         reader = Reader(lambda: self.server, STREAM)
         for thread in [*crew, reader]:
@@ -73,7 +77,7 @@ class Crash:
         return reader.finish(), at
 
     def tear(self):
-        """Ends the server in the middle of a write: it gets no further than some byte of its append-only
+        """Ends the server in the middle of a write: it cannot write beyond a random byte of its append-only
         file."""
         room = os.path.getsize(aof_path(self.server)) + self.rng.randrange(1000, 20000)
         self.server.expected_to_die = True
@@ -89,7 +93,8 @@ class Crash:
             maker.go_on()
 
     def start_rewrite(self):
-        """A rewrite that is under way for sure: it waits at each key, longer than a busy machine takes."""
+        """Starts a rewrite that is certainly still running at the kill: it waits at each key for longer than
+        a busy machine needs."""
         client = self.server.client()
         client.config_set("rdb-key-save-delay", 5000000)
         client.bgrewriteaof()
@@ -100,7 +105,7 @@ class Crash:
         self.rewrites += 1
 
     def finish_rewrite(self):
-        """A rewrite under load that ends before the kill."""
+        """Runs a rewrite under load that ends before the kill."""
         before = self.server.log().count("Background AOF rewrite finished successfully")
         self.server.client().bgrewriteaof()
         wait_until(lambda: self.server.log().count("Background AOF rewrite finished successfully") > before,
@@ -111,7 +116,7 @@ class Crash:
 
 @pytest.mark.long
 def test_always_loses_nothing_and_doubles_nothing(fleet):
-    """One folder through all rounds: tasks outlive many crashes, and rewrites that were cut off or
+    """All rounds use the same folder, so tasks outlive many crashes, and rewrites that were cut off or
     completed."""
     crash = Crash(fleet, seeded(), appendfsync="always")
     books = crash.books
@@ -139,7 +144,7 @@ def test_always_loses_nothing_and_doubles_nothing(fleet):
 
 
 class Lengths(threading.Thread):
-    """Takes note of how long the append-only file is, all the time."""
+    """Records the length of the append-only file, all the time."""
 
     def __init__(self, folder):
         super().__init__(daemon=True)
@@ -158,8 +163,8 @@ class Lengths(threading.Thread):
         self.join()
 
     def cut_back(self, rng, most_ms):
-        """Cuts the file to a length it had at most so long ago, or into the command there; answers when that
-        was."""
+        """Cuts the file back to a length that it had at most `most_ms` ago, or into the command at that
+        place. Returns the time at which the file had this length."""
         self.finish()
         since = now_ms() - most_ms
         at, length = rng.choice([taken for taken in self.taken if taken[0] >= since] or self.taken[-1:])
@@ -170,9 +175,9 @@ class Lengths(threading.Thread):
 @pytest.mark.long
 @pytest.mark.parametrize("power_cut", [False, True], ids=["killed", "file-cut-back"])
 def test_everysec_loses_the_last_two_seconds_at_most(fleet, power_cut):
-    """What is gone is the end of each client's history, never something from its middle, and nothing comes
-    twice in the Stream. A consumer may have seen what is gone; it then sees it again, with the same tw.id and
-    tw.due."""
+    """Only the end of each client's history may be gone, never a part of its middle, and the Stream has no
+    entry twice. A consumer may have seen a delivery that is gone; it then sees the delivery again, with the
+    same tw.id and tw.due."""
     rng, worst, gone, again, done = seeded(), 0, 0, 0, 0
     for _ in range(max(2, ROUNDS // 10)):
         crash = Crash(fleet, rng, appendfsync="everysec")
@@ -203,7 +208,7 @@ def test_everysec_loses_the_last_two_seconds_at_most(fleet, power_cut):
 
 
 def test_snapshots_alone_go_back_to_the_last_one(fleet):
-    """Without an append-only file, a crash undoes all that was added, cancelled or delivered since the
+    """Without an append-only file, a crash undoes all additions, cancellations and deliveries since the
     snapshot."""
     server = fleet.server(save="3600 1")
     client = server.client()
@@ -225,8 +230,8 @@ def test_snapshots_alone_go_back_to_the_last_one(fleet):
 
 
 def test_consumers_as_in_the_document(server, r):
-    """The recipe of docs/durability.md: a delivery that comes twice is worked on once, the next period
-    again."""
+    """Runs the recipe of docs/durability.md. A delivery that comes twice is processed once, and the delivery
+    of the next period is processed too."""
     with open(os.path.join(ROOT, "docs", "durability.md"), encoding="utf-8") as file:
         recipe = re.search(r"```python\n(.*?)```", file.read(), re.DOTALL).group(1)
     names = {}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the server says about the commands: COMMAND INFO, DOCS and GETKEYS, key specs, arity, ACL categories;
-and that docs/redis.md says the same."""
+"""The server's information about the commands: COMMAND INFO, DOCS and GETKEYS, key specs, arity and ACL
+categories. docs/redis.md has to say the same."""
 import os
 import re
 
@@ -32,8 +32,8 @@ with open(os.path.join(ROOT, "CHANGELOG.md"), encoding="utf-8") as file:
 
 
 def command_info(server, name):
-    """COMMAND INFO of one: name, arity, flags, first key, last key, step, categories, tips, key specs,
-    subcommands."""
+    """Returns COMMAND INFO of one command: name, arity, flags, first key, last key, step, categories, tips,
+    key specs, subcommands."""
     return Raw(server)("COMMAND", "INFO", name)[0]
 
 
@@ -42,7 +42,7 @@ def docs(server, name):
 
 
 def described(name):
-    """What the reference says below the command's headline."""
+    """Returns the text of the reference below the headline of a command."""
     return re.search(rf"^### {name.upper()}\b.*?\n(.*?)(?=^#)", REFERENCE, re.MULTILINE | re.DOTALL)[1]
 
 
@@ -71,7 +71,7 @@ def test_flags(server, name):
     assert ("denyoom" in flags) == (name in DENY_OOM)
     assert ("fast" in flags) == (name in FAST)
     assert "module" in flags
-    assert ("admin" in flags) == (name in KEYLESS)  # it tells of all keys
+    assert ("admin" in flags) == (name in KEYLESS)  # its reply covers all keys
     assert not flags & {"noscript", "blocking", "loading", "no_multi"}
 
 
@@ -84,12 +84,12 @@ def test_the_reference_tells_the_flags(name):
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_arity(server, name):
-    """What COMMAND DOCS tells clients of the least number of words; what is refused with fewer is in
-    test_errors.py."""
+    """The least number of words, as COMMAND INFO gives it to clients. test_errors.py tests the commands that
+    are refused with fewer words."""
     assert command_info(server, name)[1] in (ARITY[name], -1), "a server that keeps its own says -1"
     raw = Raw(server)
     if name in KEYLESS:
-        return  # all that it takes is optional
+        return  # all its arguments are optional
     short = raw(name, *["x"] * (abs(ARITY[name]) - 2))
     assert isinstance(short, Raw.Error) and "wrong number of arguments" in short
     enough = raw(name, *["x"] * (abs(ARITY[name]) - 1))
@@ -135,7 +135,8 @@ def test_getkeys(server, words, keys):
 
 
 def test_categories(server, r):
-    """Redis 7.0 gives modules no say in categories, and puts none of their commands into one; later ones do."""
+    """In Redis 7.0 modules cannot choose categories, and no command of a module is in a category. In later
+    versions they can."""
     major, minor = map(int, server.info("server")["redis_version"].split(".")[:2])
     for name in ALL:
         found = set(command_info(server, name)[6])
@@ -163,7 +164,7 @@ def test_docs_have_summary_complexity_and_arguments(server, name):
 
 
 def arguments(found):
-    """All arguments of COMMAND DOCS, those within others too."""
+    """Yields all arguments of COMMAND DOCS, including arguments nested in other arguments."""
     for one in found:
         one = as_map(one)
         yield one
@@ -202,7 +203,7 @@ def test_the_server_lists_the_module(r):
 
 
 def test_the_module_cannot_be_unloaded_while_it_has_a_type(r):
-    """The server refuses that of any module with a data type; it goes on."""
+    """The server refuses to unload any module with a data type. The module goes on working."""
     r.execute_command("TW.ADD", "s", "q", "a", "IN", 1000000, "PAYLOAD", "f", "v")
     with pytest.raises(redis.ResponseError):
         r.execute_command("MODULE", "UNLOAD", "tickwheel")

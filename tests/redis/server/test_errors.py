@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A command that answers with an error has changed nothing, and the error names the argument, and the range it
-must be in."""
+"""A command that replies with an error has changed nothing. The error names the argument, and the range in
+which it must be."""
 import re
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from harness import Fleet, Raw, Tap, now_ms
 
 HOUR = 3600 * 1000
-MAX = "9223372036854775807"  # May be written 2^63-1 just as well.
+MAX = "9223372036854775807"  # A message may also write it as 2^63-1.
 COUNTERS = ("added", "cancelled", "moved", "fired", "dropped", "coalesced", "dead", "pending", "schedules")
 
 ADD = ("TW.ADD", "s", "q", "new")
@@ -18,8 +18,8 @@ PAYLOAD = ("PAYLOAD", "f", "v")
 
 @pytest.fixture(scope="module")
 def shared():
-    """One server for all tests of this file, which show that they change nothing; its replication offset
-    counts."""
+    """One server for all tests of this file, which show that they change nothing. A replication link has been
+    opened once, so that the server counts its replication offset."""
     fleet = Fleet()
     server = fleet.server()
     Tap(server).close()
@@ -34,7 +34,7 @@ def server(shared):
 
 @pytest.fixture
 def raw(server):
-    """A connection to a server with a schedule, a stream, a list, a string and a set, and nothing else."""
+    """A connection to a server that has a schedule, a stream, a list, a string and a set, and no other key."""
     connection = Raw(server)
     connection("CONFIG", "SET", "maxmemory", 0)
     connection("FLUSHALL")
@@ -47,8 +47,8 @@ def raw(server):
 
 
 def state(server, raw):
-    """All that a command could have changed: the data, what was replicated, the counters. `remaining` alone
-    moves on."""
+    """Returns everything that a command could have changed: the data, the replication offset, the counters.
+    It leaves out `remaining`, which changes with time."""
     found = [[name, one] for name in ("old", "older", "new") for one in raw("TW.GET", "s", name)]
     return (raw("DEBUG", "DIGEST"), sorted(raw("KEYS", "*")), raw("TW.LEN", "s"),
             raw("TW.RANGE", "s", "-", "+"), [[name, one and one[:3:2] + one[4:]] for name, one in found],
@@ -57,7 +57,8 @@ def state(server, raw):
 
 
 def refused(server, raw, words, *fragments, code="ERR"):
-    """The command is refused with an error of this code that tells all fragments, and nothing has changed."""
+    """Asserts that the command is refused with an error of this code that contains all fragments, and that
+    nothing has changed."""
     before = state(server, raw)
     answer = raw(*words)
     assert isinstance(answer, Raw.Error), f"{words} was not refused: {answer!r}"
@@ -76,8 +77,8 @@ def case(words, *fragments):
 # Numbers out of their range: the option's name, and both ends of the range
 
 def numbers(before, after, name, low, high=None):
-    """A case for each number that is none, or is out of range. high None: what is left until the end of
-    time."""
+    """Returns a case for each text that is no number, and for each number out of range. If `high` is None,
+    the upper end of the range is the time left until 2^63-1."""
     wrong = [
         "ten", "", "1.5", "1e3", " 5", "5 ", "0x10",
         str(low - 1),
@@ -244,7 +245,7 @@ def test_other_commands_on_a_schedule(server, raw, words):
     case(("TW.DRAIN", "s", "LIMIT"), "LIMIT")
 ])
 def test_an_option_without_its_value(server, raw, words, fragments):
-    """The error names it, or says that the number of arguments is wrong."""
+    """The error names the option, or says that the number of arguments is wrong."""
     before, answer = state(server, raw), raw(*words)
     assert isinstance(answer, Raw.Error)
     assert "wrong number of arguments" in answer or all(fragment in answer for fragment in fragments), answer
@@ -264,7 +265,7 @@ def test_a_wrong_number_of_arguments(server, raw, words):
     refused(server, raw, words, "wrong number of arguments", words[0])
 
 
-# Errors where they must not leave half of something
+# Errors that must not leave half of an action behind
 
 def test_an_error_within_a_transaction_leaves_the_rest(server, raw):
     raw("MULTI")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The shop of examples/redis, with its consumers in Python and Node, against a real server; and the README's
-tour."""
+"""The shop of examples/redis, with its consumers in Python and Node, against a real server; and the tour of
+the README."""
 import os
 import pathlib
 import re
@@ -20,13 +20,13 @@ MINUTE = 60000
 
 
 def environment():
-    """Debian's package of npm's redis lies where node looks only when told."""
+    """The environment for node, which finds Debian's package of npm's redis only with NODE_PATH."""
     path = os.pathsep.join(filter(None, [os.environ.get("NODE_PATH"), "/usr/share/nodejs"]))
     return {**os.environ, "NODE_PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def command_of(program):
-    """The command line of an example; a missing interpreter fails the test."""
+    """Returns the command line of an example. A missing interpreter fails the test."""
     interpreter = sys.executable if program.endswith(".py") else shutil.which("node") or shutil.which("nodejs")
     if interpreter is None:
         raise Broken("node is missing: tools/setup redis installs it")
@@ -47,7 +47,8 @@ def shop(server, *words):
 
 @pytest.fixture(params=["consumer.py", "consumer.js"])
 def consumer(request, server):
-    """start(COUNT, option ...) starts one in the background; what is left of them is killed."""
+    """start(COUNT, option ...) starts a consumer in the background. At the end of the test the consumers that
+    still run are killed."""
     running = []
 
     def start(count, *options):
@@ -68,7 +69,7 @@ def consumer(request, server):
 
 
 def lines_of(process):
-    """What a consumer printed, once it has had its number of entries."""
+    """Returns the lines that a consumer has printed, after it has processed its number of entries."""
     output, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (0, "")
     return output.splitlines()
@@ -143,8 +144,8 @@ WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
 
 def a_bad_order(r, order=1):
-    """Puts an entry into the Stream whose work fails each time, as the order is no hash. Answers the entry's
-    id."""
+    """Adds an entry to the Stream that always fails to be processed, as its order is no hash. Returns the id
+    of the entry."""
     r.set(f"{{shop}}:order:{order}", "not a hash")
     return r.xadd(STREAM, {"tw.id": f"order:{order}", "tw.due": 1, "tw.attempt": 1, "order": order})
 
@@ -208,7 +209,7 @@ def test_an_entry_that_ends_each_consumer_uses_up_the_tries_of_no_other(server, 
         shop(server, "place", order, "--within", 1)
         wait_until(lambda: delivered(r, STREAM)[-1] == f"order:{order}")  # pylint: disable=cell-var-from-loop
     for _ in range(3):
-        lines_of(consumer(1, "--idle", 0))  # It ends after the bad entry.
+        lines_of(consumer(1, "--idle", 0))  # The consumer ends after the bad entry.
     assert lines_of(consumer(2, "--idle",
                              0)) == ["order 2 was not paid: expired", "order 3 was not paid: expired"]
     assert [failure["order"] for failure in failures(r)] == ["1"]
@@ -260,7 +261,7 @@ def test_consumers_share_the_work(server, r, consumer):
     wait_until(lambda: r.info("clients")["blocked_clients"] == 2)  # both wait for entries
     for order in range(20):
         shop(server, "place", order, "--within", 100)
-    printed = []  # a consumer says so after the order has expired, and a signal ends it at once
+    printed = []  # a consumer prints after the order has expired, and a signal ends it at once
     readers = [threading.Thread(target=lambda of=process: printed.extend(line.strip() for line in of.stdout))
                for process in two]
     for reader in readers:
@@ -283,7 +284,7 @@ def test_without_a_server_the_programs_say_so():
 
 
 def test_the_tour_of_the_readme(server, r):
-    """Each line of the README that calls the shop or a consumer, as it stands there but for the port."""
+    """Runs each line of the README that calls the shop or a consumer, unchanged except for the port."""
     readme = pathlib.Path(ROOT, "README.md").read_text(encoding="utf-8")
     lines = re.findall(r"^((?:NODE_PATH=\S+ )?(?:python3|node) examples/redis/[^#\n]*)", readme, re.MULTILINE)
     consumers = [line for line in lines if "consumer" in line]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What happens when a task comes due: what is delivered, in which order, how often, never early; targets that
-refuse; and a million tasks in one second."""
+"""Tasks that become due: what is delivered, in which order, how often, and never early? Also targets that
+refuse, and a million tasks in one second."""
 import os
 import threading
 import time
@@ -20,7 +20,7 @@ def add(r, name, *words, schedule="s", target="q", payload=("f", "v")):
 
 
 def paused(r, ms, *adds):
-    """Adds tasks, and from then on nothing is written for so long: what comes due meanwhile is late."""
+    """Adds tasks, and pauses writes for `ms` from then on, so that tasks that become due meanwhile are late."""
     with r.pipeline(transaction=True) as pipe:
         for words in adds:
             pipe.execute_command("TW.ADD", *words)
@@ -32,7 +32,7 @@ def dues(r, stream="q"):
     return [int(fields["tw.due"]) for _, fields in entries(r, stream)]
 
 
-# What is delivered
+# The entries that are delivered
 
 def test_the_first_fields_are_id_due_time_and_attempt(server, r):
     due = now_ms() + 20
@@ -123,8 +123,8 @@ def test_default_maxlen_is_for_tasks_that_give_none(r):
 # When
 
 def test_never_early(r):
-    """The server's own clock, in the ids of the entries, against the due times; delays of every length up to a
-    second."""
+    """Compares the server's own clock, in the ids of the entries, with the due times, for delays of every
+    length up to a second."""
     pipe = r.pipeline(transaction=False)
     for i in range(1000):
         add(pipe, i, "IN", i)
@@ -137,14 +137,14 @@ def test_never_early(r):
 
 
 def test_it_comes_by_itself(r):
-    """Nothing but the server's timer delivers: no command comes in meanwhile."""
+    """The server's timer alone delivers, as no command arrives meanwhile."""
     add(r, "a", "IN", 300)
     time.sleep(1)
     assert delivered(r, "q") == ["a"]
 
 
 def test_a_task_that_is_due_sooner_than_the_next_is_not_late(r):
-    """The timer is armed for the far one, then for the near one."""
+    """The timer is armed for the far task first, and then for the near task."""
     add(r, "far", "IN", HOUR)
     add(r, "near", "IN", 30)
     wait_until(lambda: delivered(r, "q") == ["near"])
@@ -331,8 +331,8 @@ def test_coalesce_delivers_the_latest_of_missed_periods(server, r):
 
 @pytest.mark.parametrize("late", [("DROP", 50), ("COALESCE",)], ids=lambda late: late[0])
 def test_two_thousand_milliards_of_missed_periods_are_passed_over_at_once(server, r, late):
-    """A period of a ms since 1970; the task goes on with the present ones. No client is kept waiting for the
-    others."""
+    """The task has a period of one millisecond since 1970. It goes on with the present periods, and no client
+    has to wait for the missed periods."""
     add(r, "a", "AT", 0, "EVERY", 1, "TIMES", 20, "LATE", *late)
     wait_until(lambda: r.exists("q"))
     wait_until(lambda: r.exists("s") == 0)
@@ -372,7 +372,7 @@ def test_late_is_what_a_server_that_was_down_makes_of_it(fleet):
 # Consumers
 
 def waiting(server, *words):
-    """A connection that waits in a blocking command."""
+    """Returns a connection that waits in a blocking command."""
     raw = Raw(server)
     before = server.info("clients")["blocked_clients"]
     raw.send(*words)
@@ -389,7 +389,7 @@ def test_a_blocked_xread_wakes_up(server, r):
 
 @pytest.mark.parametrize("apart", [0, 20])
 def test_blocked_consumers_of_a_group_wake_up(server, r, apart):
-    """One each, whether the tasks are delivered one by one or all in one tick."""
+    """Each consumer gets one entry, whether the tasks are delivered one by one or all in one tick."""
     r.xgroup_create("q", "g", mkstream=True)
     raws = [waiting(server, "XREADGROUP", "GROUP", "g", f"c{i}", "COUNT", 1, "BLOCK", 0, "STREAMS", "q", ">")
             for i in range(3)]
@@ -426,7 +426,8 @@ def test_drain_wakes_consumers(server, r):
 # Targets that refuse
 
 def test_the_dead_letter(server, r):
-    """All its fields, in order, after all tries, each of them later than the one before."""
+    """The dead letter has all its fields, in order. It comes after all tries, and each try is later than the
+    try before."""
     r.set("wrong", "a string")
     due = now_ms() + 20
     add(r, "a", "AT", due, target="wrong", payload=("f", "v", "g", "w"))
@@ -468,7 +469,7 @@ def test_another_schedule_is_no_target(r):
 
 
 def test_a_target_that_refused_in_another_task_is_tried_from_the_first_wait_again(r):
-    """What has been waited for a task that was cancelled since is not waited for the next one."""
+    """The waits for a task that was cancelled do not lengthen the waits for the next task."""
     r.config_set("tickwheel.dead-letter-tries", 15)
     r.set("wrong", "a string")
     add(r, "stays", "IN", HOUR, target="wrong")
@@ -489,12 +490,12 @@ def test_so_many_tries(r, tries):
     r.set("wrong", "a string")
     add(r, "a", "IN", 0, target="wrong")
     wait_until(lambda: r.exists("s:dead"),
-               timeout=120)  # 15 tries from 1 ms on: doubled up to 5 s, some 18 s in all.
+               timeout=120)  # 15 tries, with waits from 1 ms, doubled up to 5 s: some 18 s in all.
     assert r.xrange("s:dead")[0][1]["tw.attempt"] == str(tries)
 
 
 def test_attempts_are_told(server, r):
-    """A task whose target is mended meanwhile is delivered, and says how many tries it took."""
+    """A task whose target is repaired meanwhile is delivered, and the entry says how many tries it took."""
     r.config_set("tickwheel.dead-letter-tries", 15)
     r.set("wrong", "a string")
     add(r, "a", "IN", 0, target="wrong")
@@ -529,7 +530,7 @@ def test_all_for_a_target_that_never_accepts_go_to_the_dead_letters_in_order(ser
     for i in range(30):
         add(r, i, "AT", 1000 + i, target="wrong")
     wait_until(
-        lambda: r.xlen("s:dead") == 30)  # Each begins with the first wait again: a tenth of a second for all.
+        lambda: r.xlen("s:dead") == 30)  # Each begins with the first wait again: some 0.1 s for all.
     assert delivered(r, "s:dead") == [str(i) for i in range(30)]
     assert r.exists("s") == 0
     assert server.tw()["dead"] == 30
@@ -563,8 +564,8 @@ def test_a_held_task_may_be_cancelled_moved_and_replaced(r):
 
 
 def test_a_repeating_task_that_is_refused_goes_on_elsewhere(r):
-    """Each of its deliveries that is given up goes to the dead letters; what is left of it goes with it or goes
-    on, but nothing is delivered twice and the due times are its own."""
+    """Each delivery that is given up goes to the dead letters. The remaining periods of the task go with it
+    or go on. No delivery comes twice, and the due times are the task's own."""
     r.config_set("tickwheel.retry-ms", 1)
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("wrong", "a string")
@@ -611,7 +612,7 @@ def test_memory_and_replicas_are_not_tries(server, r):
         pipe.execute()
     wait_until(lambda: server.tw()["deferred_oom"] >= 3)
     assert (r.exists("q"), task(r, "s", "a")["attempt"]) == (0, 1)
-    r.config_set("min-replicas-to-write", 1, "maxmemory", 0)  # Both at once.
+    r.config_set("min-replicas-to-write", 1, "maxmemory", 0)  # One cause replaces the other at once.
     wait_until(lambda: server.tw()["deferred_replicas"] >= 3)
     assert (r.exists("q"), task(r, "s", "a")["attempt"]) == (0, 1)
     r.config_set("min-replicas-to-write", 0)
@@ -620,10 +621,10 @@ def test_memory_and_replicas_are_not_tries(server, r):
     assert r.exists("s:dead") == 0
 
 
-# How much in one go
+# How many deliveries in one tick
 
 def groups(commands):
-    """How many deliveries each replicated transaction has."""
+    """Returns how many deliveries each replicated transaction has."""
     counts, inside = [], None
     for words in commands:
         if words == ["MULTI"]:
@@ -652,7 +653,7 @@ def test_at_most_so_many_deliveries_in_one_go(server, r, limit):
 
 
 def test_a_go_ends_when_its_time_is_used_up(server, r):
-    """A hundred microseconds are soon used up by payloads of this size."""
+    """Payloads of this size soon use up a hundred microseconds."""
     r.config_set("tickwheel.us-per-tick", 100)
     tap = Tap(server)
     paused(r, 200, *(("s", "q", i, "AT", 1000 + i, "PAYLOAD", "f", "x" * 100000) for i in range(300)))
@@ -685,7 +686,7 @@ def test_lateness_tells_of_a_pause(server, r):
 
 
 def test_lateness_of_the_past_minute_recovers(fleet):
-    """What an alarm goes by; the figures since the start keep the worst for ever."""
+    """An alarm should use these figures. The figures since the start keep the worst lateness for ever."""
     clock = WallClock(os.path.join(fleet.folder, "clock"))
     server = fleet.server(**clock.options)
     r = server.client()
@@ -705,7 +706,7 @@ def test_lateness_of_the_past_minute_recovers(fleet):
         add(r, f"in-time{i}", "AT", now_ms() + 5)
     wait_until(lambda: r.xlen("q") == 11)
     found = of("minute_us")
-    in_time(begun + 14000)  # Of the past 54 seconds.
+    in_time(begun + 14000)  # The figures are of the past 54 seconds.
     assert found[1] >= 500000000 > found[0]
     clock.push_monotonic(20000)
     assert 0 < of("minute_us")[0] <= of("minute_us")[3] < 500000000 <= of("us")[1]
@@ -715,8 +716,9 @@ def test_lateness_of_the_past_minute_recovers(fleet):
 
 
 def test_drained_tasks_are_no_part_of_lateness(server, r):
-    """Neither what is far from due, up to the last time there is, nor what is overdue when it is drained."""
-    with r.pipeline(transaction=True) as pipe:  # No tick comes in between.
+    """A drained task does not count, neither far from its due time, up to the last time there is, nor overdue
+    when it is drained."""
+    with r.pipeline(transaction=True) as pipe:  # No tick runs in between.
         for name, due in (("never", 2**63 - 1), ("soon", now_ms() + HOUR), ("overdue", 1000)):
             pipe.execute_command("TW.ADD", "s", "q", name, "AT", due, "PAYLOAD", "f", "v")
         pipe.execute_command("TW.ADD", "s", "q", "again", "AT", 2000, "EVERY", 2**62, "PAYLOAD", "f", "v")
@@ -751,9 +753,10 @@ def test_overdue_and_oldest_are_in_info(server, r):
 
 
 def overdue_in_the_wheel(r, count):
-    """What INFO makes of tasks that come due within a transaction: no tick comes in between."""
-    # What has come due and was removed is known to its schedule alone, by addresses that a leak checker does
-    # not know; and those that are not freed yet are looked at as well.
+    """Returns how many overdue tasks INFO counts if `count` tasks become due within a transaction, where no
+    tick runs."""
+    # A task that became due and was removed is known only to its schedule, by an address that a leak checker
+    # does not know. Also, INFO looks at tasks that are not freed yet.
     wait_until(lambda: r.info("tickwheel")["tickwheel_reaping"] == 0)
     with r.pipeline(transaction=True) as pipe:
         pipe.eval(
@@ -771,8 +774,8 @@ def test_overdue_is_counted_up_to_a_point(r):
 
 
 def test_a_server_whose_next_task_is_an_hour_away_sleeps(server, r):
-    """Though its timer was set anew: Redis 7.0 looks without a pause at one that is further away than 35
-    minutes."""
+    """The server sleeps although its timer was set anew. Redis 7.0 checks a timer without a pause if it is
+    further away than 35 minutes."""
     add(r, "stays", "IN", HOUR)
     add(r, "goes", "IN", HOUR, schedule="emptied")
     r.execute_command("TW.CANCEL", "emptied", "goes")
@@ -788,7 +791,7 @@ def processor_seconds(server):
 
 # Many at once
 
-HERD = 100000 if os.environ.get("TICKWHEEL_LIGHT") else 1000000  # Light: under sanitizers.
+HERD = 100000 if os.environ.get("TICKWHEEL_LIGHT") else 1000000  # Fewer tasks under sanitizers.
 FILL = """
     for i = ARGV[1], ARGV[2] - 1 do
         redis.call('TW.ADD', KEYS[1], KEYS[2], i, 'AT', ARGV[3] + math.floor(i / 1000), 'LIST', 'PAYLOAD', i)
@@ -797,7 +800,7 @@ FILL = """
 
 
 def fill_a_second(r, server):
-    """A thousand tasks for each ms of one second, filed before it begins."""
+    """Files a thousand tasks for each millisecond of one second, before that second begins."""
     for ahead in (15000, 45000, 135000):
         base = now_ms() + ahead
         for start in range(0, HERD, 50000):
@@ -809,7 +812,7 @@ def fill_a_second(r, server):
 
 
 def test_a_million_tasks_in_the_same_second(fleet):
-    """All are delivered, each once, in order; clients are answered meanwhile."""
+    """All tasks are delivered, each once, in order. Meanwhile the server replies to clients."""
     server = fleet.server(appendonly="yes", appendfsync="everysec")
     r = server.client()
     fill_a_second(r, server)
@@ -836,11 +839,11 @@ def test_a_million_tasks_in_the_same_second(fleet):
     assert (found["fired"], found["pending"], found["overdue"]) == (HERD, 0, 0)
 
 
-# What one task may not do to the others
+# No task may harm the others
 
 def test_a_repeating_task_that_is_an_age_behind_does_not_keep_others_waiting(r):
-    """A time in seconds where milliseconds were meant: a milliard of missed periods, each of which is
-    delivered."""
+    """A client passes a time in seconds instead of milliseconds. The task has missed more than a billion
+    periods, and each of them is delivered."""
     add(r, "x", "AT", now_ms() // 1000, "EVERY", 1000, "MAXLEN", 10, schedule="behind", target="flood")
     wait_until(lambda: r.exists("flood"))
     add(r, "a", "IN", 50)
@@ -850,7 +853,8 @@ def test_a_repeating_task_that_is_an_age_behind_does_not_keep_others_waiting(r):
 
 
 def test_draining_into_a_target_that_refuses_leaves_tasks_that_are_not_due(r):
-    """Neither a try nor a reason to deliver: when the target is repaired, they wait for their time."""
+    """A drain that is refused does not count as a try, and does not make tasks due. When the target is
+    repaired, they wait for their time."""
     r.set("q", "not a stream")
     add(r, "a", "IN", HOUR)
     before = task(r, "s", "a")
@@ -877,7 +881,8 @@ def test_draining_into_a_target_that_refuses_keeps_the_order_of_what_is_due_toge
 
 
 def test_a_drain_that_comes_later_begins_anew(fleet):
-    """Behind the tasks that were refused it goes on for a second; then their targets may have been mended."""
+    """For one second, the next TW.DRAIN goes on behind the refused tasks. Later their targets may have been
+    repaired, so it begins anew."""
     clock = WallClock(os.path.join(fleet.folder, "clock"))
     r = fleet.server(**clock.options).client()
     r.eval("""for i = 1, 60000 do

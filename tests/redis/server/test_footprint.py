@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""bench/redis/footprint, on which docs/scaling.md rests: the bytes that a task takes are still those that are
-committed. What a server of another sort, or with another allocator, takes in memory is not compared."""
+"""Tests bench/redis/footprint, on which docs/scaling.md rests. A task must still take as many bytes as in the
+committed results. The memory of another server, or with another allocator, is not compared."""
 import csv
 import io
 import os
@@ -24,8 +24,8 @@ def footprint(*options):
 
 
 def test_a_task_takes_the_bytes_that_scaling_counts():
-    """In fewer tasks than were measured tables are filled otherwise: a twentieth more or less. Times are not
-    compared."""
+    """With fewer tasks than in the measurement, tables are filled differently. So the bytes may differ by a
+    twentieth. Times are not compared."""
     done = footprint("--tasks", 30000, "--rounds", 1)
     assert (done.returncode, done.stderr) == (0, "")
     with open(COMMITTED, encoding="utf-8") as file:
@@ -45,7 +45,7 @@ def test_numbers_that_are_out_of_range():
 
 
 def test_the_defaults_of_redis_that_scaling_names(server, r):
-    """docs/scaling.md says of each what it is when nobody has set it. Valkey may choose others."""
+    """docs/scaling.md gives the default of each of these settings. Valkey may choose other defaults."""
     if server.is_valkey():
         return
     defaults = {name: r.config_get(name)[name] for name in ("cluster-node-timeout", "repl-backlog-size",

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Other modules' handlers at odd moments: when a key expires in the middle of a batch, when a schedule is empty
-for an instant, when it has just been made, when memory is short. As in test_meddling.py: the server lives and
-starts again, what was delivered does not come twice, and nobody differs from the master."""
+"""Handlers of other modules run at odd moments:
+  - when a key expires in the middle of a batch;
+  - when a schedule is empty for an instant;
+  - when a schedule has just been made;
+  - when memory is short.
+
+As in test_meddling.py, the server lives and starts again, no delivery comes twice, and the replica and the
+log agree with the primary."""
 import pytest
 
 from harness import now_ms, wait_replica_in_sync, wait_until
@@ -14,7 +19,7 @@ KEYS = ("s", "s2", "a", "b", "c", "c2")
 
 @pytest.fixture
 def alone(fleet):
-    """A server with the other module, without a file."""
+    """A server with the other module, without an append-only file."""
     return meddled(fleet)
 
 
@@ -27,7 +32,7 @@ def meddle(r, event, skip, *command):
 
 
 def wait_meddled(r):
-    """What the command answered that the handler called."""
+    """Waits for the handler, and returns the reply to the command that the handler called."""
     wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == 1)
     return r.execute_command("MEDDLE.DONE")[1]
 
@@ -59,7 +64,7 @@ def lua(words):
                                      ("TW.ADD", "s", "t", "id0", "AT", FAR, "PAYLOAD", "n", "again")],
                          ids=lambda c: c[0])
 def test_a_schedule_expires_in_the_middle_of_a_batch(fleet, command):
-    """Its handler meets tasks of another one that have been delivered."""
+    """The handler of the expiry meets tasks of another schedule that have already been delivered."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
     replica = fleet.server(replicaof=server)
     r, due = server.client(), now_ms() + SOON
@@ -80,7 +85,7 @@ def test_a_schedule_expires_in_the_middle_of_a_batch(fleet, command):
 
 
 def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet):
-    """Both have delivered in one batch: neither may undo what comes after it in the log."""
+    """Both schedules have delivered in one batch. The log entry of neither may undo the commands after it."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
     replica = fleet.server(replicaof=server)
     r, due = server.client(), now_ms() + SOON
@@ -106,8 +111,8 @@ def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet):
                                      lua("redis.call('tw.len', 'a'); return redis.call('rename', 'a', 'c')")],
                          ids=lambda c: c[0] if c[0] != "EVAL" else c[1][-20:-2])
 def test_a_schedule_that_has_just_been_emptied(fleet, command):
-    """Its last task has been delivered, another one's is at hand: it is there still, for everybody or for
-    nobody."""
+    """The last task of the schedule has been delivered, and a task of another schedule is next. The emptied
+    schedule still exists for all commands, or for none."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
     if command[0] == "MOVE" and server.is_valkey():
         pytest.skip("Valkey has a fault here, with replicas: its pull request 4024")
@@ -132,7 +137,8 @@ def test_a_schedule_that_has_just_been_emptied(fleet, command):
                                      ("MOVE", "s", 1)],
                          ids=lambda c: c[0])
 def test_an_empty_schedule_does_not_stay(alone, event, command):
-    """A handler may save one, or give it another name, before it is removed. The file is good nevertheless."""
+    """A handler may save an empty schedule, or rename it, before it is removed. The file is good
+    nevertheless."""
     r = alone.client()
     add(r, "s", "a", FAR if event == "tw.cancel" else now_ms() + SOON)
     meddle(r, event, 0, *command)
@@ -160,8 +166,8 @@ SEEN = {
 
 @pytest.mark.parametrize("command", SEEN)
 def test_what_has_been_delivered_is_in_no_copy(alone, command):
-    """Seven are delivered when the eighth is written. That one is in the copy, and comes from there once
-    more."""
+    """Seven tasks have been delivered when the eighth is written. The eighth task is in the copy, and the
+    copy delivers it once more."""
     r, due = alone.client(), now_ms() + SOON
     for i in range(10):
         add(r, "s", f"id{i}", due)
@@ -195,7 +201,7 @@ def test_draining_in_the_middle_of_a_rename(alone, event):
 
 
 def test_draining_while_databases_are_swapped(alone):
-    """Each task goes to the database that its schedule is in."""
+    """Each task goes to the database of its schedule."""
     r = alone.client()
     for i in range(10):
         add(r, "s", f"id{i}", FAR)
@@ -222,8 +228,8 @@ def test_draining_says_what_it_has_delivered(alone):
 @pytest.mark.parametrize("command", [("TW.ADD", "s", "t", "a", "AT", FAR, "PAYLOAD", "n", "other"), ("SAVE",)],
                          ids=lambda c: c[0])
 def test_a_schedule_that_has_just_been_made(alone, command):
-    """Its first task is in it when others are told that there is a new key. (They must not remove it: of that
-    the server itself dies, whatever makes the key.)"""
+    """The first task is in the schedule when other modules receive the event `new` for its key. (They must
+    not remove the key, as the server itself then crashes, for every command that makes a key.)"""
     r = alone.client()
     meddle(r, "new", 0, *command)
     assert add(r, "s", "a", FAR) == "a"
@@ -239,7 +245,7 @@ def test_a_schedule_that_has_just_been_made(alone, command):
 @pytest.mark.parametrize("event, skip", [("xadd", 3), ("tw.fired", 0)])
 @pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",)], ids=lambda c: c[0])
 def test_a_schedule_is_freed_at_once_when_memory_is_short(alone, event, skip, command):
-    """Then it is gone when the call returns, and not a tick later."""
+    """The schedule is gone when the call returns, and not a tick later."""
     r, due = alone.client(), now_ms() + SOON
     r.config_set("maxmemory-policy", "volatile-lru")
     for i in range(20):

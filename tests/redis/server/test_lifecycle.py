@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What becomes of a schedule's tasks when its key is deleted, renamed, moved, copied, flushed, swapped,
-restored, expired or evicted: everything that Redis does to keys, done to schedules that have tasks about to
-fall due. The table of all situations is at the head of test_pitfalls.py.
+"""The tasks of a schedule when its key is deleted, renamed, moved, copied, flushed, swapped, restored,
+expired or evicted. The tests do everything that Redis does to keys, to schedules whose tasks are about to be
+due. The table of all situations is at the head of test_pitfalls.py.
 
-Wherever tasks must not be delivered any more, `let_pass` waits until the server has delivered something that
-was due later than they were."""
+If tasks must not be delivered any more, `let_pass` waits until the server has delivered another task that was
+due later."""
 import pytest
 import redis
 from harness import Raw, delivered, now_ms, task, tasks, wait_replica_in_sync, wait_until
 from situations import Counters, add, digest, fill, frozen, in_time, let_pass, wait_delivered
 
-AHEAD = 1500  # Milliseconds to what falls due in these tests: long enough for what is to be done before.
+AHEAD = 1500  # Milliseconds until tasks of these tests are due: long enough for the steps before that.
 
 
 def restore_a_string(client, key):
@@ -117,7 +117,7 @@ def test_a_schedule_that_expires_takes_its_tasks_with_it_and_they_are_counted(se
     fill(r, "s", "out", 100, due)
     r.pexpire("s", 200)
     in_time(due)
-    counters.wait("expired_tasks", 100)  # By the server's own cycle: nobody touches the key.
+    counters.wait("expired_tasks", 100)  # The server's own cycle expires the key: no command touches it.
     let_pass(r, due)
     assert (r.exists("out"), server.tw()["pending"], counters["fired"]) == (0, 0, 1)
 
@@ -196,7 +196,7 @@ def test_the_warning_follows_the_configuration(server, r):
 # Another name, another database
 
 def renamed(r, due, new, *before):
-    """Adds tasks and renames their schedule in one go, so that none can fire between."""
+    """Adds tasks and renames their schedule in one transaction, so that no task can fire in between."""
     with r.pipeline(transaction=True) as all_at_once:
         for words in before:
             all_at_once.execute_command(*words)
@@ -467,7 +467,7 @@ def test_restore_brings_back_what_dump_took(r):
 
 
 def raw_dump(client, key):
-    """DUMP's answer as bytes, whatever the client makes of other answers."""
+    """Returns the reply to DUMP as bytes, even if the client decodes other replies."""
     options = {**client.connection_pool.connection_kwargs, "decode_responses": False}
     with redis.Redis(**options) as binary:
         return binary.dump(key)
@@ -496,7 +496,7 @@ def test_restore_is_refused_where_the_name_is_taken_and_leaves_no_task_behind(se
 
 
 def test_restore_replace_over_a_live_schedule(server, r):
-    """The new value is loaded before the old one is unlinked."""
+    """The server loads the new value before it unlinks the old value."""
     due = now_ms() + AHEAD
     names = fill(r, "s", "out", 10, due)
     dump = raw_dump(r, "s")
@@ -513,7 +513,7 @@ def test_restore_replace_over_a_live_schedule(server, r):
 
 
 def test_restore_with_an_expiry_that_has_passed_leaves_nothing_behind(server, r):
-    """The value is loaded and freed again without ever having been unlinked."""
+    """The server loads the value and frees it again, and never unlinks it."""
     due = now_ms() + AHEAD
     fill(r, "s", "out", 10, due)
     dump = raw_dump(r, "s")
@@ -607,8 +607,8 @@ RESYNCS = [("yes", "disabled"), ("yes", "on-empty-db"), ("yes", "swapdb"), ("no"
 
 @pytest.mark.parametrize("diskless_sync,diskless_load", RESYNCS)
 def test_full_resync(fleet, diskless_sync, diskless_load):
-    """What the replica had before is gone and never fires; what it got fires when it is promoted, and not
-    before."""
+    """The replica's old tasks are gone and never fire. The tasks that it gets from the primary fire when it
+    is promoted, and not before."""
     master = fleet.server(repl_diskless_sync=diskless_sync)
     replica = fleet.server(repl_diskless_load=diskless_load)
     old_due, due = now_ms() + 1500, now_ms() + 3600000
@@ -622,8 +622,8 @@ def test_full_resync(fleet, diskless_sync, diskless_load):
     copy.replicaof("127.0.0.1", master.port)
     in_time(old_due)
     wait_replica_in_sync(master, replica)
-    # Loading beside the old data (swapdb) would be two data sets in one wheel: the server knows that it must
-    # not.
+    # Loading beside the old data (swapdb) would put two data sets into one wheel. The server knows that it
+    # must not do that.
     assert ("master to parser" in replica.log()
             or "EOF to parser" in replica.log()) == (diskless_load == "on-empty-db")
     assert digest(replica) == digest(master)
@@ -641,8 +641,8 @@ def test_full_resync(fleet, diskless_sync, diskless_load):
 
 
 def test_a_primary_that_dies_in_the_middle_of_a_full_resync(fleet):
-    """The replica has loaded a part of the data straight from the link: that is given up, and comes whole
-    later."""
+    """The replica has loaded a part of the data directly from the link. It drops that part, and later loads
+    the whole data set."""
     master = fleet.server(repl_diskless_sync="yes",
                           rdb_key_save_delay=4000,
                           appendonly="yes",
@@ -656,7 +656,8 @@ def test_a_primary_that_dies_in_the_middle_of_a_full_resync(fleet):
     wait_until(lambda: replica.info("persistence")["loading"] == 1)
     master.kill()
     wait_until(lambda: replica.info("persistence")["loading"] == 0)
-    # Redis 8 may have it all nevertheless, by a connection to the child that saves, which lives on.
+    # A replica with Redis 8 may have all data nevertheless: it is connected to the saving child, which lives
+    # on.
     found = replica.tw()["pending"], replica.tw()["schedules"], replica.once("DBSIZE")
     assert found in ((0, 0, 0), (15000, 300, 300))
     master.start()
@@ -713,7 +714,7 @@ def test_life_cycle_commands_reach_replicas(fleet):
         fill(r, f"s{i}", "out", 10, due + i)
         act(f"s{i}")
         wait_replica_in_sync(master, replica)
-        # asked again: between two digests a key may expire
+        # compared again and again, as a key may expire between two digests
         wait_until(lambda: digest(replica) == digest(master), message=f"step {i}: the replica holds other keys")
         wait_until(lambda: replica.tw()["pending"] == master.tw()["pending"],
                    message=lambda: f"{replica.tw()} {master.tw()}")

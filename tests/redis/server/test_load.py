@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The judge of load.py, judged: it must find each kind of wrong, and pass what is right. No server needed."""
+"""Tests of the judge in load.py: it must find each kind of fault, and accept a correct state. They need no
+server."""
 import itertools
 import os
 import pathlib
@@ -26,7 +27,8 @@ def added(name, due=150, acked=True):
 
 
 def judged(ops, pending, delivered, promised=None):
-    """A client's history, and what is found. Answers how many acknowledged commands are gone."""
+    """Judges a client's history against the pending tasks and the deliveries. Returns how many acknowledged
+    commands are gone."""
     books = Books(["s"], ["q"])
     line = books.line("c")
     for one in ops:
@@ -134,7 +136,7 @@ def test_entries_that_are_gone_again():
 
 
 class Answers:
-    """What Books asks for in one transaction."""
+    """Stands for a client: its replies to the transaction in which Books reads a server."""
 
     def __init__(self, answers):
         self.answers = answers
@@ -147,7 +149,7 @@ class Answers:
 
 
 def test_the_document_names_tests_that_are_there():
-    """docs/durability.md says which test shows what."""
+    """docs/durability.md says which test shows which promise."""
     with open(os.path.join(ROOT, "docs", "durability.md"), encoding="utf-8") as file:
         named = set(re.findall(r"`(test_\w+(?:\.py)?)`", file.read()))
     there = set()

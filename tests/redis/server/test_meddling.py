@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Other modules may call commands in the middle of a delivery or of a command, when the server tells them of a
-change. The server lives, each task is delivered as often as it was due, and a replica and the log end up with
-what the master has. meddler.c is such a module."""
+"""Other modules may call commands in the middle of a delivery or of a command, when they receive a keyspace
+notification. The server must live, each task is delivered as often as it was due, and a replica and the log
+end up with the data of the primary. meddler.c is such a module."""
 import pytest
 
 from harness import now_ms, wait_replica_in_sync, wait_until
 from situations import meddled
 
-MANY = 40       # more than leave their schedule together
-AFTER = [0, 8, MANY - 1]  # deliveries before the one that is meddled with
+MANY = 40       # more tasks than leave their schedule together
+AFTER = [0, 8, MANY - 1]  # deliveries before the delivery in which the handler acts
 FAR = now_ms() + 3600 * 1000
 
 
 @pytest.fixture
 def pair(fleet):
-    """A master with the other module, and a replica; the append-only file is on."""
+    """A primary with the other module, and a replica. The append-only file is on."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
     return server, fleet.server(replicaof=server)
 
@@ -28,7 +28,7 @@ def add_many(r, due, **options):
 
 
 def held(r):
-    """All that is in the keys of the tests."""
+    """Returns the contents of the keys of the tests."""
     found = {}
     for name in ("s", "s2"):
         if r.exists(name):
@@ -40,7 +40,8 @@ def held(r):
 
 
 def settled(pair):
-    """What the master has, once replica and log have been found to have the same."""
+    """Asserts that the replica and the log have the same contents as the primary, and returns these
+    contents."""
     server, replica = pair
     r = server.client()
     wait_replica_in_sync(server, replica)
@@ -52,7 +53,7 @@ def settled(pair):
 
 
 def meddle(pair, skip, times, *command, words=()):
-    """Delivers MANY tasks; the handler calls the command when `skip` of them have been."""
+    """Delivers MANY tasks. The handler calls the command after `skip` deliveries."""
     r = pair[0].client()
     due = now_ms() + 200
     add_many(r, due, words=words)
@@ -74,7 +75,7 @@ def wait_delivered(r, count):
 
 @pytest.mark.parametrize("after", AFTER)
 def test_cancelling_the_task_that_is_being_delivered(pair, after):
-    """It is in the stream already; cancelling it is possible, and it does not come again."""
+    """The task is in the stream already. Cancelling it is possible, and it is not delivered again."""
     r = meddle(pair, after, 1, "TW.CANCEL", "s", f"id{after}")
     wait_delivered(r, MANY)
     assert r.execute_command("MEDDLE.DONE") == [1, ":1\r\n"]
@@ -103,8 +104,8 @@ def test_cancelling_those_to_come(pair, after):
 @pytest.mark.parametrize("after", AFTER)
 @pytest.mark.parametrize("back", [0, 5])
 def test_filing_a_delivered_task_again(pair, after, back):
-    """The usual thing to do: a task that came is filed once more, under its id. It must not be taken for the
-    old one."""
+    """A usual handler: it adds a delivered task once more, under the same id. The module must not mistake the
+    new task for the old task."""
     again = f"id{max(0, after - back)}"
     r = meddle(pair, after, 1, "TW.ADD", "s", "t", again, "AT", FAR, "PAYLOAD", "n", "again")
     wait_delivered(r, MANY)
@@ -136,8 +137,8 @@ def test_the_schedule_is_removed_meanwhile(pair, after, command):
     wait_until(lambda: r.info("tickwheel")["tickwheel_overdue"] == 0)
     if command[0] == "SET":
         r.delete("s")
-    # What a handler does is logged before what it was told of: after FLUSHALL, master and replica differ by an
-    # entry, whatever module does it.
+    # The server logs the commands of a handler before the command that notified the handler. So after
+    # FLUSHALL primary and replica differ by an entry, with any module.
     if command[0] != "FLUSHALL":
         assert ids_of(settled(pair)) == ALL[:after + 1]
     r = pair[0].client()
@@ -147,7 +148,8 @@ def test_the_schedule_is_removed_meanwhile(pair, after, command):
 
 @pytest.mark.parametrize("after", AFTER)
 def test_another_schedule_takes_its_place(pair, after):
-    """The tasks of the old one are gone, those of the new one are not taken for them."""
+    """The tasks of the old schedule are gone, and the module does not mistake tasks of the new schedule for
+    them."""
     server, _ = pair
     r = server.client()
     r.execute_command("TW.ADD", "s2", "t2", f"id{after}", "AT", FAR, "PAYLOAD", "n", "new")
@@ -175,7 +177,7 @@ def test_draining_within_a_delivery_is_refused(pair):
 
 
 def test_looking_within_a_delivery(pair):
-    """It finds what is still to come, and the one that is being delivered."""
+    """TW.LEN counts the tasks that are still to be delivered, and the task that is being delivered."""
     r = meddle(pair, 9, 1, "TW.LEN", "s")
     wait_delivered(r, MANY)
     assert r.execute_command("MEDDLE.DONE")[1] == f":{MANY - 9}\r\n"
@@ -187,7 +189,7 @@ def test_looking_within_a_delivery(pair):
                                      ("TW.MOVE", "s", "id30", "AT", FAR)])
 @pytest.mark.parametrize("after", AFTER)
 def test_draining_is_meddled_with(pair, after, command):
-    """TW.DRAIN has its list of tasks when it begins; it must not deliver what has changed since."""
+    """TW.DRAIN makes its list of tasks when it begins. It must not deliver tasks that have changed since."""
     r = pair[0].client()
     add_many(r, FAR)
     r.execute_command("MEDDLE", "xadd", after, 1, *command)
@@ -206,7 +208,7 @@ def test_draining_is_meddled_with(pair, after, command):
         assert set(came) == set(ALL)
 
 
-# Commands, told of with the schedule changed already
+# Commands whose notification comes after the schedule has changed
 
 CHANGES = {
     "tw.add": ["TW.ADD", "s", "t", "last", "AT", FAR, "PAYLOAD", "n", "1"],
@@ -233,6 +235,7 @@ def test_commands_are_meddled_with(pair, event, meddling):
     if "new" in meddling or "other" in meddling:
         assert r.execute_command("TW.GET", "s", "new") != [None]
     assert r.exists("s") == 0 or r.execute_command("TW.LEN", "s") > 0
-    # What a handler does may be logged before the command that it was told of: that is the server's.
+    # The server may log the commands of a handler before the command that notified the handler. So the
+    # contents are not compared here.
     wait_replica_in_sync(server, replica)
     server.restart()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Sizes: big payloads, all bytes and none, a million tasks that are due in the same second, and what the server
-knows of the memory that schedules take.
+"""Sizes: big payloads, all bytes and none, a million tasks that are due in the same second, and the server's
+figures about the memory of schedules.
 
-Active defragmentation works with one allocator alone, which Debian's redis-server does not have. Its test is
-there when REDIS_SERVER_DEFRAG names a server that has it (tests/redis/make_server jemalloc builds one), and
-absent otherwise."""
+Active defragmentation works only with one allocator, which Debian's redis-server does not have. Its test
+exists if REDIS_SERVER_DEFRAG names a server with this allocator (tests/redis/make_server jemalloc builds
+one), and is absent otherwise."""
 import os
 import random
 import threading
@@ -28,7 +28,7 @@ def binary(server):
 
 @pytest.mark.parametrize("megabytes", [1, 64])
 def test_payloads_of_many_megabytes(fleet, megabytes):
-    """Through AOF and replication link, once by time and once after a crash."""
+    """The payloads go through AOF and replication link, once when they are due and once after a crash."""
     master = fleet.server(appendonly="yes", appendfsync="always", client_query_buffer_limit="1gb")
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
@@ -106,8 +106,8 @@ def test_payloads_and_ids_of_no_bytes(r):
             for _, fields in r.xrange("out")] == [{"tw.id": "", "tw.due": str(due), "tw.attempt": "1", "": ""}]
     assert r.lrange("list", 0, -1) == [""]
     assert delivered(r, "out2") == ["of the empty name"]
-    # That schedule is empty now, so its key is free for a Stream; at the second try if it was not yet at the
-    # first.
+    # The schedule with the empty name has no tasks now, so its key is free for a Stream. If it was not free
+    # at the first try, it is at the second.
     assert wait_delivered(r, "", 1) == ["to the empty name"]
     wait_until(lambda: r.exists("s") == 0)
 
@@ -131,7 +131,7 @@ def test_ids_targets_and_fields_of_many_bytes(fleet, size):
 
 
 def test_many_targets_of_one_schedule(server, r):
-    """As many routes as tasks: each goes its way, and their memory comes back."""
+    """There are as many routes as tasks. Each task goes its way, and the memory of the routes is freed."""
     due = now_ms() + 1500
     for low in range(0, 20000, 1000):
         with r.pipeline(transaction=False) as some:
@@ -160,8 +160,7 @@ def test_memory_usage_is_plausible(server, r):
 
 
 def test_what_info_counts_is_what_the_server_gives(server, r):
-    """used_memory grows by about as much as the module says that it has, and shrinks when the tasks are
-    gone."""
+    """used_memory grows by about as many bytes as the module reports, and shrinks when the tasks are gone."""
     before = server.info("memory")["used_memory"]
     fill(r, "s", "out", 200000, now_ms() + HOUR, payload=("n", "x" * 100))
     r.script_flush()
@@ -174,8 +173,8 @@ def test_what_info_counts_is_what_the_server_gives(server, r):
 
 
 def test_memory_comes_back_over_and_over(server, r):
-    """Delivered, cancelled, replaced, deleted, flushed and expired: after five rounds it is as after the
-    second."""
+    """Tasks are delivered, cancelled, replaced, deleted, flushed and expired. After five rounds the server
+    uses as much memory as after the second."""
     sizes = []
     for _ in range(5):
         due = now_ms() + HOUR
@@ -202,7 +201,7 @@ def test_memory_comes_back_over_and_over(server, r):
 # A million
 
 class Pings:
-    """PINGs the server all the time, and keeps the longest wait."""
+    """Sends PING to the server all the time, and keeps the longest wait."""
 
     def __init__(self, server):
         self.connection, self.stop, self.longest, self.count = Raw(server), threading.Event(), 0.0, 0
@@ -228,8 +227,8 @@ class Pings:
 
 @pytest.mark.long
 def test_a_million_due_in_one_second(fleet):
-    """All arrive, once, in order, on primary and replica; meanwhile the server answers. (How fast: see
-    bench/.)"""
+    """All tasks arrive, once, in order, on primary and replica. Meanwhile the server replies to clients.
+    (bench/ shows how fast.)"""
     master = fleet.server(appendonly="yes", appendfsync="everysec", save="")
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
@@ -252,7 +251,7 @@ def test_a_million_due_in_one_second(fleet):
 
 
 def how_long_it_takes(client, count):
-    """About how many milliseconds fill() takes for so many tasks on this machine now."""
+    """Returns about how many milliseconds fill() takes for `count` tasks on this machine now."""
     before = now_ms()
     fill(client, "trial", "out", count // 20, before + HOUR, step=0.001, payload=("n", "v"))
     client.delete("trial")
@@ -260,7 +259,7 @@ def how_long_it_takes(client, count):
 
 
 def assert_in_order(client, count):
-    """t0, t1 ... and no other; read in pieces."""
+    """Asserts that the stream has t0, t1 ... and no other entry. Reads it in pieces."""
     at, seen = "-", 0
     while seen < count:
         piece = client.xrange("out", at, "+", count=50000)
@@ -275,8 +274,8 @@ def assert_in_order(client, count):
 
 if os.environ.get("REDIS_SERVER_DEFRAG"):
     def test_defragmentation_moves_tasks_and_harms_none(fleet, monkeypatch):
-        """Two of three tasks are cancelled, so that the allocator's pages are mostly holes; then the rest is
-        moved together while more are added and delivered."""
+        """Two of three tasks are cancelled, so that the allocator's pages are mostly holes. Then the server
+        moves the other tasks together, while more tasks are added and delivered."""
         monkeypatch.setenv("REDIS_SERVER", os.environ["REDIS_SERVER_DEFRAG"])
         server = fleet.server(active_defrag_ignore_bytes="1", active_defrag_threshold_lower=0,
                               active_defrag_cycle_min=50, active_defrag_cycle_max=75)
@@ -302,6 +301,6 @@ if os.environ.get("REDIS_SERVER_DEFRAG"):
         assert r.exists("s") == 0
 else:
     def test_a_server_that_cannot_defragment_says_so(r):
-        """Why there is no test of it here: this server was not built with the allocator for it."""
+        """Shows why there is no test here: this server was not built with the allocator for it."""
         with pytest.raises(redis.ResponseError, match="activedefrag|DEFRAG|Jemalloc"):
             r.config_set("activedefrag", "yes")

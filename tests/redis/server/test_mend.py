@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""An append-only file that was cut off within a transaction, and what is acknowledged after it has been loaded.
+"""An append-only file that was cut off within a transaction, and the commands that are acknowledged after the
+server has loaded it.
 
-Servers cut such a file back to its last whole command, and so leave a MULTI without EXEC in it: what they write
-from then on is lost or done wrongly at the next start, unless the module mends it (mend.c). So all tests here
-start a server twice. Servers to come may mend it themselves: only the tests of what the module says look at the
-log.
+Servers cut such a file back to its last whole command, and so leave a MULTI without EXEC in the file. The
+commands that they write from then on are lost or executed wrongly at the next start, unless the module mends
+the file (mend.c). So all tests here start a server twice. Future servers may mend the file themselves, so
+only the tests of the module's messages look at the log.
 """
 import glob
 import os
@@ -20,12 +21,12 @@ from situations import (add, aof_commands, aof_path, children, end, fill, ignori
 HOUR = 3600000
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 MENDED = "ended within a transaction"
-COMPLAINED = "mended"  # In all else that is said of it.
+COMPLAINED = "mended"  # In all other messages about such a file.
 
 
 def cuts(path, has, count, seed):
-    """Where to cut the file off: at bytes within that transaction, the first and the last, and its commands'
-    ends."""
+    """Returns the places at which to cut the file off: the first and the last byte of the transaction, ends
+    of its commands, and random bytes in it."""
     begin, behind, starts = last_transaction(path, has)
     edges = sorted({at + step for at in starts[1:] for step in (-1, 0, 1)})
     rng = random.Random(seed)
@@ -34,14 +35,14 @@ def cuts(path, has, count, seed):
 
 
 def set_one_and_two(client, one=1):
-    """In a transaction."""
+    """Sets two keys in a transaction."""
     with client.pipeline(transaction=True) as both:
         both.set("one", one).set("two", 2).execute()
 
 
 def with_a_transaction(server):
-    """Leaves a folder whose file ends with a transaction of a client's; answers where that file is, and a copy
-    of it."""
+    """Makes an append-only file that ends with a transaction of a client. Returns the path of that file, and
+    the path of a copy."""
     r = server.client()
     r.set("before", 1)
     add(r, "s", "out", "kept", now_ms() + HOUR)
@@ -57,7 +58,7 @@ def with_a_transaction(server):
 
 
 def start_cut(server, path, kept, at):
-    """Starts the server with the file cut off there; answers a client, and what the log said."""
+    """Starts the server with the file cut off at byte `at`. Returns a client, and the new part of the log."""
     shutil.copy(kept, path)
     os.truncate(path, at)
     return start_again(server)
@@ -70,8 +71,8 @@ def start_again(server):
 
 
 def leave_to(log, at):
-    """Skips a test of what the module says and keeps, where the server has cut all of the transaction off by
-    itself."""
+    """Skips a test of the module's messages and kept files if the server itself has cut off the whole
+    transaction."""
     if f"at offset {at} " in log:
         pytest.skip("this server mends such a file by itself")
 
@@ -101,7 +102,8 @@ def test_what_is_acknowledged_after_a_cut_transaction_is_there_at_the_next_start
 
 
 def test_a_delivery_that_was_cut_off_is_made_once(fleet):
-    """Made again after the first start; the second must not find the one that was cut off as well."""
+    """The delivery is made again after the first start. The second start must not also find the delivery that
+    was cut off."""
     server = fleet.server(**ALWAYS)
     r, due = server.client(), now_ms() + 1500
     names = fill(r, "s", "out", 7, due)
@@ -140,13 +142,14 @@ def test_a_script_that_was_cut_off(fleet):
 
 
 def command(*words):
-    """As it lies in the file."""
+    """Returns the bytes of a command in the append-only file."""
     return b"".join(
         [b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(word), word.encode()) for word in words)])
 
 
 def kept_of(path):
-    """What was cut off and kept: the bytes of each such file, in the order in which they were written."""
+    """Returns the bytes of each file with a part that was cut off and kept, in the order in which these files
+    were written."""
     found = []
     for name in sorted(glob.glob(glob.escape(path) + ".cut-*")):
         with open(name, "rb") as file:
@@ -175,7 +178,7 @@ def test_the_file_is_found_and_read_whatever_the_settings(fleet, options):
 
 
 def test_a_file_that_cannot_be_found_is_warned_of(fleet):
-    """Without CONFIG, and under another name than usual, nobody tells the module."""
+    """Without CONFIG, and if the name is not the default, the module cannot learn the name."""
     server = fleet.server(**ALWAYS, rename_command='CONFIG ""', appendfilename="other.aof")
     server.kill()
     _, log = start_again(server)
@@ -183,7 +186,7 @@ def test_a_file_that_cannot_be_found_is_warned_of(fleet):
 
 
 def test_a_file_that_cannot_be_mended_is_warned_of_and_left(fleet):
-    """What is cut off cannot be kept, as the name for it would be too long."""
+    """The part to be cut off cannot be kept, as the name of its file would be too long."""
     server = fleet.server(**ALWAYS, appendfilename="x" * 235)
     set_one_and_two(server.client())
     server.kill()
@@ -226,8 +229,8 @@ def test_during_and_after_a_rewrite_it_is_the_last_file_that_is_mended(fleet, co
 
 
 def test_the_one_file_of_an_older_server(fleet):
-    """As Redis 6 wrote it: it becomes a base file, and another is written to. Left alone, the server would not
-    start."""
+    """The file is as Redis 6 wrote it. It becomes a base file, and the server writes to another file. Without
+    the module the server would not start."""
     server = fleet.server(**ALWAYS)
     server.kill()
     shutil.rmtree(os.path.join(server.folder, "appendonlydir"))
@@ -243,8 +246,8 @@ def test_the_one_file_of_an_older_server(fleet):
 
 
 def test_the_one_file_of_an_older_server_with_an_rdb_preamble_is_warned_of(fleet):
-    """It is not read, so nothing is known about its end. That server refuses the next start, unless it is
-    rewritten."""
+    """The module does not read this file, so it knows nothing about the end of the file. The server refuses
+    the next start, unless the file is rewritten."""
     server = fleet.server(**ALWAYS)
     r = server.client()
     r.set("before", 1)
@@ -288,7 +291,8 @@ def test_what_cannot_be_kept_whole_is_not_cut_off(fleet, monkeypatch):
 
 
 def test_a_file_that_is_whole_is_left_alone(fleet):
-    """Or cut off where no transaction is, or cut off between two commands of one, which servers see to."""
+    """The module also leaves a file alone that is cut off outside of a transaction, or between two commands
+    of a transaction, as servers handle that."""
     server = fleet.server(**ALWAYS)
     path, kept = with_a_transaction(server)
     begin, behind, starts = last_transaction(path, b"TW.ADD")
@@ -299,14 +303,14 @@ def test_a_file_that_is_whole_is_left_alone(fleet):
         assert left is None or os.path.getsize(path) == left
     shutil.copy(kept, path)
     with open(path, "ab") as file:
-        file.write(b"#TS:17")  # What a server takes for a comment, and a reader of whole lines for nothing.
+        file.write(b"#TS:17")  # A comment for the server, and no whole line for a reader.
     _, log = start_again(server)
     assert COMPLAINED not in log and MENDED not in log
     assert not kept_of(path)
 
 
 def test_nothing_is_done_when_something_else_has_been_loaded(fleet):
-    """The file of the start is gone by then, and another is there."""
+    """The file of the start is gone by then, and there is another file."""
     server = fleet.server(**ALWAYS, enable_debug_command="yes")
     with_a_transaction(server)
     r, _ = start_again(server)
@@ -327,12 +331,12 @@ def test_nothing_is_done_when_something_else_has_been_loaded(fleet):
 
 @pytest.mark.parametrize("another", [False, True], ids=["commands", "commands-and-a-transaction"])
 def test_what_servers_without_the_module_wrote_into_an_open_transaction_is_kept(fleet, another):
-    """They acknowledged it, and did not load it again either; once it is cut off, no server ever will by
-    itself."""
+    """These servers acknowledged the commands, but did not load them again either. After the part is cut off,
+    no server loads it by itself."""
     server = fleet.server(**ALWAYS)
     path, kept = with_a_transaction(server)
     begin, _, starts = last_transaction(path, b"TW.ADD")
-    acknowledged = command("SET", "acknowledged", "1" * 10000)  # More than is copied at a time.
+    acknowledged = command("SET", "acknowledged", "1" * 10000)  # More than one copied block.
     with open(kept, "rb") as file:
         text = file.read()
     opened = text[begin:starts[2]]

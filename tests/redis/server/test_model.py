@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Random commands against a reference of schedules in Python, with restarts, crashes, promotions and rewrites
-between.
+"""Random commands, compared with a reference of schedules in Python, with restarts, crashes, promotions and
+rewrites in between.
 
 Each command goes in a transaction of its own, between two looks at the targets and at its schedule, so that
-nothing can fire unseen: what had fired before is applied to the reference first, and from there the answer, and
-what is there afterwards, must be exactly the reference's.
+no task can fire unseen. First, the deliveries before the command are applied to the reference. From there the
+reply and the state after the command must be exactly those of the reference.
 
     MULTI  TIME  targets  TW.RANGE  -- the command --  targets  TW.RANGE  TIME  EXEC
 
-Schedules `far:*` hold tasks that are due in hours, many of them at the same time: order, queries, TW.DRAIN.
-Schedules `near:*` hold tasks that are due at once or soon, and repeat: none may come early, twice, with another
-due time than its own, or not at all; LATE decides what may be left out, and only when it was late indeed.
+Schedules `far:*` hold tasks that are due in hours, many of them at the same time. They test order, queries
+and TW.DRAIN.
 
-TICKWHEEL_SEED repeats the commands of a run that failed (the moments are the machine's own).
-TICKWHEEL_MODEL_SECONDS: how long (35). Everything is appendfsync always, so a crash may lose nothing.
+Schedules `near:*` hold tasks that are due at once or soon, and repeat. No task may come early, twice, with
+another due time than its own, or not at all. LATE decides which deliveries may be left out, and only if they
+were really late.
+
+TICKWHEEL_SEED: repeats the commands of a run that failed (the moments are the machine's own).
+
+TICKWHEEL_MODEL_SECONDS: how long the test runs (35).
+
+All servers have appendfsync always, so a crash may lose nothing.
 """
 import dataclasses
 import fnmatch
@@ -31,7 +37,7 @@ FAR, NEAR = ["far:0", "far:1"], ["near:0", "near:1"]
 STREAMS, LIST = ["stream:0", "stream:1"], "list"
 GRID = (now_ms() // 1000 + 7200) * 1000  # Far tasks are due at 40 seconds from here on.
 SLACK = 1000  # From the decision to deliver to the entry's own time, when the machine is busy, in ms.
-OVERDUE = 30000  # Nothing that can be delivered waits so long.
+OVERDUE = 30000  # No task that can be delivered waits for this time, in ms.
 
 
 @dataclasses.dataclass
@@ -58,8 +64,8 @@ class Task:
 
 
 class Reference:
-    """What the schedules should hold. Every filing takes the next number of a count: equals stand in that
-    order."""
+    """The tasks that the schedules should hold. Each filing takes the next number of a counter, and tasks
+    with equal due times are in the order of these numbers."""
 
     def __init__(self):
         self.schedules = {name: {} for name in FAR + NEAR}
@@ -79,7 +85,7 @@ class Reference:
         return [[task.name, task.due] for task in self.sorted(schedule)]
 
     def after_delivery(self, schedule, task, due):
-        """A delivery with this due time has been made."""
+        """Changes the reference after a delivery with this due time."""
         if task.every == 0 or task.times == 1:
             del self.schedules[schedule][task.name]
             return
@@ -88,7 +94,7 @@ class Reference:
         self.refile(task, due + task.every)
 
     def find(self, number):
-        """The near task with this number: (schedule, task)."""
+        """Returns the near task with this number, as (schedule, task)."""
         for schedule in NEAR:
             for task in self.schedules[schedule].values():
                 if task.number == number:
@@ -110,7 +116,7 @@ class Pair:
         wait_replica_in_sync(self.primary, self.replica)
 
     def confirm(self):
-        """Whatever happened until now has reached the replica."""
+        """Waits until all writes so far have reached the replica."""
         raw = Raw(self.primary)
         raw("INCR", "marker")
         wait_until(lambda: raw("WAIT", 1, 1000) == 1, message="the replica does not follow")
@@ -120,13 +126,13 @@ class Pair:
         self.primary, self.replica = self.replica, self.primary
         self.primary.replicaof, self.replica.replicaof = None, self.primary
 
-    # What happens to them; each by the name that is printed.
+    # The events of a pair. Their names are printed.
 
     def restart(self):
         self.primary.restart()
 
     def crash(self):
-        """And some time without a server, for tasks to be late."""
+        """A crash, and some time without a server, so that tasks are late."""
         self.primary.kill()
         time.sleep(self.rng.choice([0, 0, 0.3, 1.6]))
         self.primary.start()
@@ -171,14 +177,14 @@ class Pair:
         self.exchange()
 
     def resync(self):
-        """The replica forgets everything, and gets it whole."""
+        """The replica drops its data, and gets the whole data set again."""
         self.replica.client().execute_command("REPLICAOF", "NO", "ONE")
         self.replica.client().flushall()
         self.replica.client().execute_command("REPLICAOF", HOST, self.primary.port)
         self.settle()
 
     def compare(self):
-        """While writes are paused, and with them deliveries, both hold the same."""
+        """In a pause of writes, which is a pause of deliveries too, both servers hold the same data."""
         client = self.primary.client()
         client.execute_command("CLIENT", "PAUSE", 30000, "WRITE")
         try:
@@ -212,8 +218,8 @@ class Play:
                 ["LRANGE", LIST, self.listed, -1]]
 
     def do(self, schedule, words, judge):
-        """judge(reply) compares with the reference, and changes it as the command should have changed the
-        schedule."""
+        """Runs one command between two looks. judge(reply) compares the reply with the reference, and changes
+        the reference as the command should have changed the schedule."""
         if words[0] != "EVAL" and self.rng.random() < 0.15:
             words = ["EVAL", "return redis.call(unpack(ARGV))", 0, *words]
         whole = [["TIME"], *self.looks(), ["TW.RANGE", schedule, "-", "+", "LIMIT", 10000]]
@@ -239,14 +245,14 @@ class Play:
 
     def check_rows(self, schedule, rows):
         mine = self.reference.rows(schedule)
-        if schedule in NEAR:  # Several were filed between two looks; in which order cannot be seen.
+        if schedule in NEAR:  # Several tasks may have been filed between two looks, in unknown order.
             mine, rows = sorted(mine), sorted(rows)
         assert rows == mine, f"{schedule}: {difference(rows, mine)}"
 
-    # What was delivered
+    # Deliveries
 
     def take(self, looks, drained):
-        """Deliveries since the last look: they have fired, or (drained is a list) a command has made them."""
+        """Takes the deliveries since the last look. If `drained` is a list, a command has made them."""
         for stream, found in zip(STREAMS, looks):
             for entry, flat in found:
                 fields = dict(zip(flat[::2], flat[1::2]))
@@ -278,11 +284,12 @@ class Play:
         self.reference.after_delivery(schedule, task, due)
 
     def likely(self, task):
-        """A List does not tell the due time; what is left out of it shows in the schedule (catch_up)."""
+        """Returns the likely due time, as a List does not give it. Periods that are left out show in the
+        schedule (catch_up)."""
         return task.due
 
     def check_late(self, task, due, at):
-        """Whether the periods before this one could be left out, and this one could be delivered."""
+        """Checks that the periods before this delivery could be left out, and that it could be made."""
         if due == task.due and task.late != "drop":
             if task.late == "coalesce" and task.every and at is not None:
                 assert due + task.every > at - SLACK, f"a later period should have come: {task} at {at}"
@@ -300,8 +307,8 @@ class Play:
             assert at - due <= task.late_ms + SLACK, f"too late to be delivered: {task} at {at}"
 
     def catch_up(self, schedule, rows):
-        """What the looks cannot tell: tasks that were dropped, periods that were left out, and due times of
-        Lists."""
+        """Applies the changes that the looks do not show: dropped tasks, periods that were left out, and due
+        times of Lists."""
         found, now = dict(rows), self.now[0]
         for task in list(self.reference.schedules[schedule].values()):
             due = found.get(task.name)
@@ -319,7 +326,7 @@ class Play:
 
     @staticmethod
     def check_left_out(task, due, now):
-        """A repeating task stands at a later period, without a delivery."""
+        """Checks a repeating task that is at a later period, without a delivery."""
         assert task.every and task.late != "fire" and due > task.due and (due - task.due) % task.every == 0, (
             task, due)
         assert task.late == "drop" or task.kind == "list", (task, due)
@@ -330,14 +337,14 @@ class Play:
     # Commands that write
 
     def some_id(self, schedule):
-        """A name that is there, or may be."""
+        """Returns the id of a pending task, or an id that may be pending."""
         names = list(self.reference.schedules[schedule])
         if names and self.rng.random() < 0.5:
             return self.rng.choice(names)
         return f"{self.rng.randrange(150)}"
 
     def some_due(self, schedule):
-        """Words, and a function from the server's time to the due time."""
+        """Returns words of a command, and a function from the server's time to the due time."""
         if schedule in FAR and self.rng.random() < 0.8:
             at = GRID + self.rng.randrange(40) * 1000
             return ["AT", at], lambda now: at
@@ -349,7 +356,7 @@ class Play:
         return ["AT", at], lambda now: at
 
     def some_options(self, schedule):
-        """Options in any order, and the task they make."""
+        """Returns options in any order, and the members of the task that they make."""
         rng, near = self.rng, schedule in NEAR
         every = rng.choice(
             [0, 0, rng.randrange(100, 300) if near else rng.randrange(1, 10**rng.randrange(1, 13))])
@@ -380,8 +387,8 @@ class Play:
         return ["n", str(number), *more]
 
     def condition(self, schedule, name, new, word):
-        """Whether TW.ADD or TW.MOVE with this condition changes things; None: it depends on the server's
-        clock."""
+        """Returns whether TW.ADD or TW.MOVE with this condition changes the schedule, or None if that depends
+        on the server's clock."""
         old = self.reference.schedules[schedule].get(name)
         if word in ("NX", "XX"):
             return (old is None) == (word == "NX")
@@ -391,7 +398,8 @@ class Play:
         return low if low == high else None
 
     def due_of(self, name, new):
-        """The due time that a command has given; IN counts from the server's clock, so it is read."""
+        """Returns the due time that a command has given to a task. IN counts from the server's clock, so the
+        due time is read from the server."""
         due = dict(self.rows)[name]
         assert new(self.now[0]) <= due <= new(self.now[1]), f"{name}: due {due}, {self.now}"
         return due
@@ -456,7 +464,7 @@ class Play:
 
         def judge(reply):
             first = self.reference.sorted(schedule)[:limit]
-            assert min(len(first), 100) <= reply <= len(first)  # On a slow machine its time is over first.
+            assert min(len(first), 100) <= reply <= len(first)  # On a slow machine TW.DRAIN ends earlier.
             first = first[:reply]
             for target in (*STREAMS, LIST):
                 expected = [(task.number, task.due if target != LIST else None) for task in first
@@ -555,7 +563,7 @@ class Play:
         self.do(schedule, ["TW.INFO", schedule], judge)
 
     def scan(self, schedule):
-        """Only where nothing fires meanwhile: then all are seen."""
+        """Scans far schedules only: no task fires meanwhile, so the scan must return all tasks."""
         if schedule in NEAR:
             return
         glob, count = self.rng.choice(["*", "*", "1*", "?", "[0-4]?", "*-*"]), self.rng.choice([1, 10, 100])
@@ -577,7 +585,7 @@ class Play:
         script = (
             "local function move(a, b) if redis.call('EXISTS', a) == 1 then redis.call('RENAME', a, b) end end "
             "move(KEYS[1], 'spare') move(KEYS[2], KEYS[1]) move('spare', KEYS[2]) return 'done'")
-        self.length(other)  # What has fired there is applied; more may until the swap, and shows then.
+        self.length(other)  # Applies its deliveries so far; later ones show after the swap.
 
         def judge(reply):
             assert reply == "done"
@@ -588,7 +596,7 @@ class Play:
         self.do(schedule, ["EVAL", script, 2, schedule, other], judge)
 
     def copy(self, schedule):
-        """Far schedules only: of twins nobody could tell whose delivery it was."""
+        """Copies far schedules only: in near schedules a delivery could come from either of two twins."""
         if schedule in FAR:
             other = next(name for name in FAR if name != schedule)
             there = self.reference.schedules
@@ -651,7 +659,7 @@ class Play:
         command = self.rng.choices(commands, weights)[0]
         schedule = self.rng.choice(FAR + NEAR + NEAR)
         if schedule in FAR and command is Play.add and len(self.reference.schedules[schedule]) > 120:
-            command = Play.cancel  # Small enough to look at all of it every time.
+            command = Play.cancel  # The schedule stays small enough to look at all of it each time.
         command(self, schedule)
 
     def check_all(self):
@@ -660,7 +668,7 @@ class Play:
 
 
 def difference(rows, mine):
-    """Where two lists part."""
+    """Describes the first difference between two lists."""
     for k, (row, other) in enumerate(itertools.zip_longest(rows, mine)):
         if row != other:
             return f"{len(rows)} found, {len(mine)} expected; " \

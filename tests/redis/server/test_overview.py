@@ -17,7 +17,7 @@ def top(r, *words):
 
 
 def add(r, schedule, *dues, every=None):
-    """Tasks that fall due so many ms from now."""
+    """Adds tasks that are due in these numbers of milliseconds."""
     pipe, now = r.pipeline(transaction=False), now_ms()
     for i, due in enumerate(dues):
         again = ("EVERY", every) if every else ()
@@ -45,7 +45,7 @@ def test_only_the_next_time_of_a_repeating_task_counts(r):
 
 
 def test_tasks_of_a_removed_schedule_do_not_count(r):
-    """They are taken out of the wheel only later, a few at a time."""
+    """The server takes these tasks out of the wheel only later, a few at a time."""
     add(r, "a", *[HOUR // 2] * 50)
     add(r, "b", HOUR // 2)
     pipe = r.pipeline(transaction=True)
@@ -104,7 +104,7 @@ def test_lateness_of_the_past_seconds(r):
 
 @pytest.mark.parametrize("schedules", [1, 5, 200])
 def test_of_very_many_it_is_an_estimate(r, schedules):
-    """120,000 tasks over an hour, twice as many in each quarter of an hour as in the one before."""
+    """120,000 tasks over an hour, with twice as many in each quarter of an hour as in the quarter before."""
     weights = (1, 2, 4, 8)
     per, now = 120000 // schedules // 15, now_ms()
     for s in range(schedules):
@@ -127,8 +127,9 @@ def test_of_very_many_it_is_an_estimate(r, schedules):
 
 
 def test_an_estimate_is_as_good_for_schedules_that_have_the_same_ids(r):
-    """Their tables have them in the same order: if some places of it were never begun at, or more often than
-    others, the same tasks would be left out in all of them, and asking again would not help."""
+    """The tables of these schedules have the ids in the same order. If samples never began at some places of
+    it, or began there too often, they would leave out the same tasks in all tables. Then repeated forecasts
+    would not help either."""
     groups, schedules, times, step = 15, 200, 10, 200000
     r.eval(
         """for s = 1, ARGV[1] do for i = 0, ARGV[2] - 1 do
@@ -140,13 +141,14 @@ def test_an_estimate_is_as_good_for_schedules_that_have_the_same_ids(r):
         found = [a + b for a, b in zip(found, top(r, "STEP", step, "COUNT", groups + 1)["forecast"])]
     expected = times * schedules * 600 / groups
     off = math.sqrt(sum((count / expected - 1) ** 2 for count in found[:groups]) / groups)
-    # 0.003 to 0.037 for 6,000 keys of the hash, as segments differ in size; with places left out 0.066, 0.045
-    # in one of 25.
+    # With 6,000 keys of the hash it was 0.003 to 0.037, as segments differ in size. With places left out it
+    # was 0.066, and 0.045 in one of 25 runs.
     assert off < 0.045 and found[groups] == 0, found
 
 
 def test_an_estimate_does_not_overlook_small_schedules(r):
-    """64 schedules that are larger and due later said that nothing would be due."""
+    """A past bug: with 64 schedules that were larger and due later, the forecast said that no task would be
+    due."""
     for s in range(64):
         add(r, f"large{s}", *[3 * HOUR] * 100)
     for s in range(1500):
@@ -157,7 +159,8 @@ def test_an_estimate_does_not_overlook_small_schedules(r):
 
 
 def test_an_estimate_of_schedules_that_have_the_same_ids(r):
-    """All tables have them in the same order: a look at the first of each would be at the same id each time."""
+    """All tables have the ids in the same order. If the forecast looked at the first task of each table, it
+    would look at the same id each time."""
     now = now_ms()
     for s in range(6000):
         pipe = r.pipeline(transaction=False)
@@ -171,7 +174,7 @@ def test_an_estimate_of_schedules_that_have_the_same_ids(r):
 
 
 def info_us(r):
-    """How long INFO takes, at best."""
+    """Returns the shortest time that INFO took."""
     found = []
     for _ in range(9):
         r.config_resetstat()
@@ -181,7 +184,8 @@ def info_us(r):
 
 
 def test_info_takes_no_longer_with_many_schedules(server, r):
-    """It went through all schedules for their bytes and, while a task was held, through all targets."""
+    """A past bug: INFO went through all schedules for their bytes and, while a task was held, through all
+    targets."""
     r.config_set("tickwheel.retry-ms", 5000)
     r.set("held:out", "not a stream")
     add(r, "held", 1)

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Schedules on disk: the append-only file with its rewrites and its broken ends, RDB files of this and of
-earlier versions, values that are corrupt, and what a server owes to its tasks after the time that it was
-down."""
+"""Schedules on disk:
+  - the append-only file with its rewrites and its broken ends;
+  - RDB files of this and of earlier versions;
+  - corrupt values;
+  - the tasks that became due while the server was down.
+"""
 import glob
 import hashlib
 import os
@@ -19,16 +22,16 @@ from situations import (add, aof_commands, aof_path, digest, fill, in_time, last
 HOUR = 3600000
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
-HELD_BACK = {"maxmemory": 1}  # A server that starts with this delivers nothing: its tasks can be looked at.
+HELD_BACK = {"maxmemory": 1}  # A server with this option delivers nothing, so a test can look at its tasks.
 
 
 def order(client, schedule):
-    """The ids of a schedule in the order in which they will be delivered."""
+    """Returns the ids of a schedule in the order in which their tasks will be delivered."""
     return [name for name, _ in in_order(client.execute_command, schedule)]
 
 
 def everything(client, schedule):
-    """{id: what TW.GET says} of a whole schedule."""
+    """Returns {id: reply of TW.GET} for a whole schedule, without the remaining time."""
     names = sorted(tasks(client, schedule))
     found = [as_map(one) for one in client.execute_command("TW.GET", schedule, *names)]
     for one in found:
@@ -37,7 +40,8 @@ def everything(client, schedule):
 
 
 def variety(client, due):
-    """A schedule of every kind of task there is; equals in no order of their names."""
+    """Fills a schedule with every kind of task. The order of tasks with equal due times is not the order of
+    their names."""
     for i in range(300):
         add(client, "s", "out", f"t{i * 113 % 307}", due)
     for i in range(50):
@@ -58,7 +62,8 @@ def variety(client, due):
 
 @pytest.mark.parametrize("preamble", ["yes", "no"])
 def test_aof_rewrite_and_crash(fleet, preamble):
-    """The same tasks, the same order of equals, what is added afterwards included."""
+    """The server has the same tasks, and tasks with equal due times are in the same order. A task that is
+    added afterwards takes its place in this order."""
     server = fleet.server(aof_use_rdb_preamble=preamble, **ALWAYS)
     r, due = server.client(), now_ms() + HOUR
     variety(r, due)
@@ -103,7 +108,8 @@ def test_aof_rewrite_keeps_phase_and_times_of_repeating_tasks(fleet, preamble):
 
 @pytest.mark.parametrize("preamble", ["yes", "no"])
 def test_aof_rewrite_keeps_tries_and_dead_letters_come_after_as_many(fleet, preamble):
-    """A task whose target refused it twice has one try left after a crash, or all of them: it is never lost."""
+    """A task whose target refused it twice has one try left after a crash, or all its tries. It is never
+    lost."""
     server = fleet.server(aof_use_rdb_preamble=preamble, module_args=("retry-ms", 400), **ALWAYS)
     r = server.client()
     r.set("out", "text")
@@ -118,7 +124,7 @@ def test_aof_rewrite_keeps_tries_and_dead_letters_come_after_as_many(fleet, prea
 
 
 def test_aof_rewrite_under_load(fleet):
-    """Adds, cancels and deliveries go on while the child writes; nothing comes twice or is lost."""
+    """Adds, cancels and deliveries go on while the child writes. No delivery comes twice or is lost."""
     server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
     r, start = server.client(), now_ms() + 300
     fill(r, "still", "never", 30000, start + HOUR)
@@ -186,8 +192,8 @@ def test_the_append_only_file_says_absolute_times_alone(fleet):
 
 
 def test_the_append_only_file_holds_delivery_and_removal_in_one_transaction(fleet):
-    """Each XADD and RPUSH of a tick lies between a MULTI and its EXEC, before the TW.FIRED that takes the tasks
-    out."""
+    """Each XADD and RPUSH of a tick lies between a MULTI and its EXEC, before the TW.FIRED that removes the
+    tasks."""
     server = fleet.server(**ALWAYS)
     r, due = server.client(), now_ms() + 400
     names = fill(r, "s", "out", 500, due, step=1)
@@ -219,7 +225,7 @@ def test_a_transaction_with_a_task_is_one_in_the_file(fleet):
     server.kill()
     found = transactions(aof_commands(aof_path(server)))
     names = [[words[0].upper() for words in one if words[0].upper() != b"SELECT"]
-             for one in found]  # Redis 8 says SELECT here
+             for one in found]  # Redis 8 has a SELECT here
     assert [one for one in names if len(one) > 1] == [[b"SET", b"TW.ADD"]]
 
 
@@ -245,7 +251,7 @@ def test_rdb_restart(fleet, end):
 
 
 def test_downtime_counts_and_each_task_says_what_becomes_of_it(fleet):
-    """LATE FIRE, DROP and COALESCE after the server was down while their times passed."""
+    """LATE FIRE, DROP and COALESCE, after the server was down while the tasks became due."""
     server = fleet.server(**ALWAYS)
     r, due = server.client(), now_ms() + 1500
     add(r, "s", "fire", "fire", due)
@@ -279,7 +285,7 @@ def test_downtime_counts_and_each_task_says_what_becomes_of_it(fleet):
 
 
 def test_overdue_tasks_keep_their_order_over_restarts(fleet):
-    """Overdue tasks that could not be delivered yet are saved with the others; twice over."""
+    """Overdue tasks that could not be delivered yet are saved with the other tasks, two times in a row."""
     server = fleet.server(**ALWAYS)
     r, due = server.client(), now_ms() + 3000
     names = []
@@ -317,9 +323,9 @@ def test_a_server_without_aof_warns_of_it(fleet):
 
 @pytest.fixture
 def server(fleet):
-    """The server itself asks for as much memory as a length says, and is content to get none. AddressSanitizer,
-    where it is, has to be told that this is no mistake; and as it warns all the same, what it says is kept out
-    of the log."""
+    """A server for corrupt values. The server itself requests as much memory as a corrupt length says, and
+    accepts it if it gets none. An option tells AddressSanitizer, where it is used, that this is no error. As
+    it warns nevertheless, its messages go to a file and not to the log."""
     said = os.path.join(fleet.folder, "asan")
     options = (os.environ.get("ASAN_OPTIONS"), "allocator_may_return_null=1", f"log_path={said}")
     yield fleet.server(env={"ASAN_OPTIONS": ":".join(filter(None, options))})
@@ -329,12 +335,13 @@ def server(fleet):
 
 
 def raw(server):
-    """A client whose answers are bytes."""
+    """Returns a client whose replies are bytes."""
     return server.client(decode_responses=False)
 
 
 def specimen(r):
-    """A bit of everything, small enough to try each byte of; not compressed, so that each byte counts."""
+    """Makes a schedule with a few tasks of each kind, small enough to try each byte of its value. The value
+    is not compressed, so each byte counts."""
     r.config_set("rdbcompression", "no")
     due = now_ms() + HOUR
     for i in range(4):
@@ -345,7 +352,8 @@ def specimen(r):
 
 
 def restore_or_refuse(server, client, value):
-    """RESTORE of what may be anything: either it is refused, or it makes a schedule that can be used."""
+    """Runs RESTORE with a value that may be corrupt. Either the server refuses it, or it makes a usable
+    schedule. Returns whether the server refused it."""
     try:
         client.restore("c", 0, value)
     except redis.ResponseError as error:
@@ -361,7 +369,7 @@ def restore_or_refuse(server, client, value):
 
 
 def look_and_cancel(client):
-    """In transactions: what was changed may be due, and gone a moment later."""
+    """Reads the schedule in a transaction, as a changed task may be due, and gone a moment later."""
     with client.pipeline(transaction=True) as both:
         both.execute_command("TW.RANGE", "c", "-", "+")
         both.execute_command("TW.LEN", "c")
@@ -370,7 +378,7 @@ def look_and_cancel(client):
         rows, count, _, dump = both.execute()
     names = [name for name, _ in rows]
     assert count == len(names)
-    assert names or not client.exists("c")  # all were due, and gone
+    assert names or not client.exists("c")  # all tasks were due, and are gone
     client.execute_command("TW.GET", "c", *(names or ["none"]))
     if dump is not None:
         client.restore("c2", 0, dump)
@@ -383,7 +391,8 @@ def check_untouched(server, client, before):
 
 
 def a_dump_and_chance(server):
-    """What is to be spoilt, by which chance; a client that does not decode."""
+    """Returns the random numbers with which a test corrupts a value, a client that does not decode replies,
+    and the value."""
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     specimen(server.client())
@@ -392,7 +401,7 @@ def a_dump_and_chance(server):
 
 
 def test_corrupt_values_are_refused(server):
-    """One to three bits of a DUMP turned, its checksum made right again: 600 times."""
+    """Flips one to three bits of a DUMP, and corrects its checksum, 600 times."""
     chance, r, good = a_dump_and_chance(server)
     refusals = 0
     for _ in range(600):
@@ -401,7 +410,7 @@ def test_corrupt_values_are_refused(server):
             body[chance.randrange(1, len(body) - 2)] ^= 1 << chance.randrange(8)
         refusals += restore_or_refuse(server, r, with_checksum(bytes(body)))
     check_untouched(server, r, good)
-    assert refusals >= 100  # Some turned bits are in payloads, and make another payload.
+    assert refusals >= 100  # Some flipped bits are in payloads, and make another valid payload.
 
 
 def test_corrupt_values_with_bytes_left_out_put_in_or_replaced(server):
@@ -420,13 +429,13 @@ def test_truncated_values_are_refused_at_each_byte(server):
     specimen(server.client())
     r = raw(server)
     good = r.dump("s")
-    for size in range(len(good) - 21):  # The ten bytes behind the value could pass for the last ones of it.
+    for size in range(len(good) - 21):  # The ten bytes after the value could look like its last ten bytes.
         assert restore_or_refuse(server, r, with_checksum(good[:size] + good[-10:-8])), size
     check_untouched(server, r, good)
 
 
 def test_values_of_a_version_to_come_are_refused(server):
-    """The version is in the low bits of the type's number, which follows the byte of the kind of value."""
+    """The version is in the low bits of the type's number, which follows the byte with the kind of value."""
     specimen(server.client())
     r = raw(server)
     good = r.dump("s")
@@ -440,7 +449,8 @@ def test_values_of_a_version_to_come_are_refused(server):
 
 
 def test_a_corrupt_rdb_file_ends_the_start_with_a_message(fleet):
-    """Redis' own rule for every type: better no server than one with other data. It ends; it does not crash."""
+    """This is Redis' own rule for every type: rather no server than a server with other data. The server
+    exits, and does not crash."""
     server = fleet.server(save="3600 1000000", rdbchecksum="no")
     specimen(server.client())
     server.stop()
@@ -462,13 +472,13 @@ def test_a_corrupt_rdb_file_ends_the_start_with_a_message(fleet):
 # Files of earlier versions
 
 def golden():
-    """The RDB files there are: one for each version of the encoding."""
+    """Returns the names of the RDB files: there is one for each version of the encoding."""
     return sorted(name for name in os.listdir(GOLDEN) if name.endswith(".rdb"))
 
 
 @pytest.mark.parametrize("name", golden())
 def test_golden_rdb_files_load(fleet, name):
-    """Exactly what golden/make put in, whatever version wrote it."""
+    """The server has exactly the tasks that golden/make put in, for the file of each version."""
     server = fleet.server(start=False, **{**HELD_BACK, "dbfilename": name})
     shutil.copy(os.path.join(GOLDEN, name), server.folder)
     server.start()
@@ -492,8 +502,8 @@ def shortened(word):
 
 
 def describe(server):
-    """All schedules of a server as text: a line for each task, in the order of delivery; a long payload by its
-    hash."""
+    """Returns all schedules of a server as text: a line for each task, in the order of delivery. A long
+    payload is shown by its hash."""
     lines = []
     for db in range(16):
         client = server.client(db=db, encoding_errors="surrogateescape")
@@ -524,17 +534,18 @@ def test_digests_agree_after_random_commands(fleet):
     for _ in range(20):
         commands = [anything(chance) for _ in range(200)]
         if master.is_valkey(
-        ):  # After MOVE connections stand in the other database, that of replicas too: its pull request 4024
+        ):  # After MOVE a connection is in the other database, that of a replica too: its pull request 4024
             commands = [words for words in commands if words[0] != "MOVE"]
         connection.send_all(commands)
         for words in commands:
             answer = connection.read()
             assert not isinstance(answer, Raw.Error) or answer in ALLOWED, (words, answer)
-    # No key is about to go, nor gone and still in memory: those are in DEBUG DIGEST, and in no list of keys.
+    # Waits until no key is about to expire, or has expired and is still in memory. DEBUG DIGEST contains such
+    # keys, and no list of keys does.
     def lasting(r):
         return (all(r.pttl(key) == -1 or r.pttl(key) > 10000 for key in r.keys("*"))
                 and r.dbsize() == len(r.keys("*"))
-                )  # last: one that was about to go would be gone and in memory by now
+                )  # checked last, as a key about to expire may have expired by now
     wait_until(lambda: all(lasting(master.client(db=db)) for db in (0, 1)))
     assert same_digest(master, replica)
     master.client().execute_command("CLIENT", "PAUSE", 60000, "WRITE")
@@ -547,7 +558,7 @@ def test_digests_agree_after_random_commands(fleet):
 
 
 def same_digest(master, replica):
-    """Deliveries go on, so the two are compared until they are found at the same point."""
+    """Compares both servers until they are at the same point, as deliveries go on."""
     def same():
         wait_replica_in_sync(master, replica)
         return digest(master) == digest(replica)
@@ -555,7 +566,7 @@ def same_digest(master, replica):
 
 
 def anything(chance):
-    """A command of any sort, on one of a few keys."""
+    """Returns a command of any kind, for one of a few keys."""
     key, other = (f"s{chance.randrange(6)}" for _ in range(2))
     name, now = f"t{chance.randrange(40)}", now_ms()
     when = chance.choice([("IN", chance.choice([0, 5, 500, HOUR])), ("AT", now + chance.randint(-1000, 3000))])
@@ -573,8 +584,8 @@ def anything(chance):
 
 
 def test_a_value_that_is_far_too_long_to_be_true(server):
-    """Lengths of up to 2^63 in every place of the value: no memory is asked for by a number that nobody has
-    checked."""
+    """Puts lengths of up to 2^63 into every place of the value. The module requests no memory for a length
+    that it has not checked."""
     specimen(server.client())
     r = raw(server)
     good = r.dump("s")
@@ -586,7 +597,8 @@ def test_a_value_that_is_far_too_long_to_be_true(server):
 
 
 def test_tasks_survive_both_forms_one_after_the_other(fleet):
-    """From AOF to RDB and back, as an administrator changes his mind while tasks wait and fall due."""
+    """The server goes from AOF to RDB and back, as if an administrator changed his mind, while tasks wait and
+    become due."""
     server = fleet.server(**ALWAYS)
     r, due = server.client(), now_ms() + 4000
     names = fill(r, "s", "out", 100, due)

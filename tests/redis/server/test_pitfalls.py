@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The situations in which a module that writes by itself kills its server, loses tasks or doubles them, each as
-a test.
+"""A test for each situation in which a module that writes by itself kills its server, loses tasks or doubles
+them.
 
-Where each situation is tested; L is test_lifecycle.py, M is test_memory.py, R is test_persistence.py, P is this
-file. `name...` stands for all tests whose names begin so, after test_.
+The table says where each situation is tested. L is test_lifecycle.py, M is test_memory.py, R is
+test_persistence.py, P is this file. `name...` stands for all tests whose names begin with it, after test_.
 
   A key's life
     deleted, written over, given an expiry that has passed   L tasks_go_with_their_schedule, a_name_is_as_new...
@@ -28,27 +28,27 @@ file. `name...` stands for all tests whose names begin so, after test_.
     a replica, writable, without its primary                 P a_replica..., a_writable_replica...
     demotion with timers armed, promotion                    P demotion..., promotion..., a_repeating_task...
     loading an RDB file, an AOF                              P nothing_fires_before_loading_ends
-    time that was missed; LATE                               R downtime...
+    due times while the server was down; LATE                R downtime...
     users with few rights; internal commands                 P a_user..., internal_commands...
-  The world's refusals
+  Reasons why a delivery is refused
     out of memory                                            P out_of_memory..., drain_delivers_nothing...
     too few replicas                                         P too_few_replicas...
     snapshots fail; the AOF cannot be written                P snapshots_that_fail..., an_append_only_file...
     a target of the wrong type, repaired, used up            P a_target..., a_refused..., a_stream_whose_ids...
     a dead-letter stream of the wrong type                   P a_dead_letter_stream...
-    a slot that is not ours, one on the move                 P a_slot_on_the_move...
-  Other modules, told of what is going on
-    they change or remove what is being delivered            test_meddling.py
-    a key expires in a batch, a schedule is empty or new,
-    it is freed at once as memory is short                   test_handlers.py
+    a slot of another node, a slot on the move               P a_slot_on_the_move...
+  Handlers of other modules
+    they change or remove the task being delivered           test_meddling.py
+    a key expires in a batch, a schedule is empty or new     test_handlers.py
+    a schedule is freed at once as memory is short           test_handlers.py
   The clock
     steps forward and back                                   P the_wall_clock...
     a million tasks due in one second                        M a_million...
     the server or its clients are busy                       P tasks_fall_due_in..., a_tight..., a_task_filed...
-  What is stored
+  Stored data
     rewriting the AOF with and without preamble              R aof_rewrite...
     an AOF cut within its last transaction                   R a_task_whose_delivery_was_cut_off...
-    one started twice after that                             test_mend.py
+    the server starts twice after such a cut                 test_mend.py
     only absolute times, deliveries in transactions          R the_append_only_file...
     restarts from RDB; both forms one after the other        R rdb_restart, tasks_survive_both_forms...
     RDB files of each version                                R golden..., there_is_a_golden_file...
@@ -74,12 +74,12 @@ from situations import (Counters, FullDisk, WallClock, add, deferred, digest, fi
 
 
 def entry_ms(client, stream):
-    """When the first entry was added, by its server's clock."""
+    """Returns when the first entry was added, by the clock of its server."""
     return int(client.xrange(stream, count=1)[0][0].split("-")[0])
 
 
 def pair(fleet, **options):
-    """A primary and its replica in sync."""
+    """Returns a primary and its replica, in sync."""
     master = fleet.server(**options)
     replica = fleet.server(replicaof=master, **options)
     wait_replica_in_sync(master, replica)
@@ -91,7 +91,7 @@ def role(server):
 
 
 def never_early(client, stream):
-    """No entry was added before its task was due."""
+    """Asserts that no entry was added before its task was due."""
     for entry, fields in client.xrange(stream):
         assert int(entry.split("-")[0]) >= int(fields["tw.due"]), (entry, fields)
 
@@ -117,7 +117,7 @@ def test_client_pause_all_puts_delivery_off(server, r):
     r.execute_command("CLIENT", "PAUSE", 3000, "ALL")
     paused = now_ms()
     in_time(due)
-    assert wait_delivered(r, "out", 100) == names  # The first answer comes when the pause is over.
+    assert wait_delivered(r, "out", 100) == names  # The first reply comes when the pause is over.
     assert now_ms() >= paused + 2900
     assert entry_ms(r, "out") >= paused + 2900
     assert counters["deferred_pause"] > 0
@@ -134,7 +134,7 @@ def test_client_pause_while_tasks_wait_for_another_try(server, r):
 
 
 def test_client_pause_of_a_primary_with_a_replica(fleet):
-    """The replication link stays still in a pause, whatever falls due."""
+    """Nothing is replicated in a pause, even if tasks become due."""
     master, replica = pair(fleet)
     r, due = master.client(), now_ms() + 1500
     names = fill(r, "s", "out", 100, due)
@@ -154,8 +154,8 @@ def test_client_pause_of_a_primary_with_a_replica(fleet):
 # Failover, demotion, promotion
 
 def fail_over(master, replica, begun=lambda: None):
-    """The FAILOVER command, with the replica at a standstill until the primary has put deliveries off for its
-    sake."""
+    """Runs the FAILOVER command. The replica is frozen until the primary has put off deliveries because of
+    it."""
     wait_until(lambda: "online" in str(master.info("replication").get("slave0")))
     with frozen(replica):
         master.once("FAILOVER", "TO", "127.0.0.1", replica.port, "TIMEOUT", 60000)
@@ -165,8 +165,8 @@ def fail_over(master, replica, begun=lambda: None):
 
 
 def test_failover_with_tasks_due_meanwhile(fleet):
-    """Those that are due while the primary waits for its replica, and after that while it is a replica: once
-    each."""
+    """Tasks are due while the primary waits for its replica, and later while it is a replica. Each is
+    delivered once."""
     master, replica = pair(fleet, appendonly="yes")
     r, start = master.client(), now_ms() + 500
     names = fill(r, "s", "out", 4000, start, step=1)
@@ -224,8 +224,8 @@ def test_cluster_failover_with_tasks_due_meanwhile(fleet):
 
 
 def test_a_replica_never_fires(fleet):
-    """It gets its entries through the link: with the primary at a standstill none come, though tasks are
-    due."""
+    """A replica gets its entries through the replication link. While the primary is frozen no entries come,
+    although tasks are due."""
     master, replica = pair(fleet)
     r, copy = master.client(), replica.client()
     due = now_ms() + 1500
@@ -274,8 +274,8 @@ def test_a_replica_without_its_primary_does_not_fire(fleet):
 
 
 def test_demotion_with_timers_armed(fleet):
-    """By REPLICAOF, to a primary that keeps it waiting: nothing is delivered until it is told to be a primary
-    again."""
+    """REPLICAOF makes the server a replica of a primary that keeps it waiting. It delivers nothing until
+    REPLICAOF NO ONE makes it a primary again."""
     server, other = fleet.server(), fleet.server()
     r, due = server.client(), now_ms() + 1500
     names = fill(r, "s", "out", 400, due, step=1)
@@ -336,7 +336,7 @@ def test_a_repeating_task_goes_on_after_a_promotion(fleet):
 # The end of a server
 
 def test_shutdown_with_a_lagging_replica(fleet):
-    """It pauses writes while it waits; tasks fall due meanwhile."""
+    """The server pauses writes while it waits for the replica. Meanwhile tasks become due."""
     master = fleet.server(appendonly="yes", appendfsync="always", shutdown_timeout=3)
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
@@ -386,7 +386,7 @@ def test_a_graceful_shutdown_and_restart_with_overdue_tasks(fleet):
 
 @pytest.mark.parametrize("form", ["rdb", "aof", "aof with preamble"])
 def test_nothing_fires_before_loading_ends(fleet, form):
-    """Many keys, each of which takes a moment to load; what is overdue comes afterwards, in the order of due
+    """Many keys, and each takes a moment to load. Overdue tasks are delivered afterwards, in the order of due
     times."""
     keys, each = 300, 20
     server = fleet.server(appendonly="no" if form == "rdb" else "yes", appendfsync="always",
@@ -401,7 +401,7 @@ def test_nothing_fires_before_loading_ends(fleet, form):
     elif "preamble" in form:
         rewrite(server)
     server.kill()
-    server.options["key-load-delay"] = 100 if form == "aof" else 4000  # Of each command, or of each key.
+    server.options["key-load-delay"] = 100 if form == "aof" else 4000  # For each command, or for each key.
     server.options["loading-process-events-interval-bytes"] = 1024
     server.start(wait=False)
     seen = Raw(server)
@@ -417,7 +417,8 @@ def test_nothing_fires_before_loading_ends(fleet, form):
 
 
 def move_to_the_past(r, keys, each):
-    """All at once, in a pause that lasts until the server is killed: none is delivered before."""
+    """Moves all tasks at once, and begins a pause that lasts until the server is killed, so that no task is
+    delivered before."""
     past = now_ms() - 100000
     with r.pipeline(transaction=True) as moves:
         for i, j in itertools.product(range(keys), range(each)):
@@ -427,7 +428,7 @@ def move_to_the_past(r, keys, each):
         moves.execute()
 
 
-# The world's refusals
+# Reasons why a delivery is refused
 
 def test_out_of_memory_puts_delivery_off_and_keeps_the_order(server, r):
     counters, due = Counters(server), now_ms() + 1500
@@ -475,8 +476,8 @@ def test_too_few_replicas_put_delivery_off(fleet):
 
 
 def test_snapshots_that_fail_put_delivery_off(fleet):
-    """MISCONF: a folder lies where the snapshot is to be. (A folder without the right to write does not stop
-    root.)"""
+    """MISCONF: a folder has the name that the snapshot should have. (A folder without the right to write does
+    not stop root.)"""
     server = fleet.server(save="3600 1", stop_writes_on_bgsave_error="yes")
     r, due = server.client(), now_ms() + 1500
     names = fill(r, "s", "out", 100, due)
@@ -598,7 +599,8 @@ def test_a_repeating_task_goes_on_after_a_dead_letter(r):
 
 
 def test_a_target_that_is_the_schedule_itself(server, r):
-    """Not by TW.ADD, which refuses it, but by a RENAME: a target of the wrong type like any other."""
+    """TW.ADD refuses such a target, but RENAME can make one. It then is a target of the wrong type, like any
+    other."""
     r.config_set("tickwheel.retry-ms", 1)
     with pytest.raises(redis.ResponseError, match="target"):
         add(r, "s", "s", "a", now_ms())
@@ -670,7 +672,7 @@ def test_the_module_cannot_be_unloaded(server, r):
 # Transactions and scripts
 
 def test_tasks_fall_due_in_a_slow_transaction(r):
-    """Nothing is delivered within it; afterwards all are."""
+    """No task is delivered within the transaction, and all are delivered after it."""
     due = now_ms() + 1500
     names = fill(r, "s", "out", 100, due, step=1)
     in_time(due)
@@ -682,7 +684,7 @@ def test_tasks_fall_due_in_a_slow_transaction(r):
 
 
 def test_a_task_filed_overdue_does_not_overtake_a_backlog(server, r):
-    """It is due later than thousands that wait for their turn, so it comes after them."""
+    """The task is due later than thousands of tasks that wait for their turn, so it comes after them."""
     r.config_set("tickwheel.tasks-per-tick", 1)
     r.config_set("tickwheel.us-per-tick", 100)
     due = now_ms() + 4000
@@ -722,8 +724,8 @@ def test_a_tight_loop_of_clients_does_not_keep_tasks_from_arriving(server, r):
 # Slots
 
 def test_a_slot_on_the_move_puts_delivery_off(fleet):
-    """The target has been moved already, the schedule has not: it stays, is moved, fires at the slot's new
-    owner."""
+    """The target has been moved already, but not the schedule. The schedule keeps its tasks, is moved, and
+    fires at the new owner of the slot."""
     cluster = fleet.cluster(primaries=2)
     source = cluster.owner("{s}")
     goal = next(node for node in cluster.nodes if node is not source)
@@ -748,7 +750,7 @@ def test_a_slot_on_the_move_puts_delivery_off(fleet):
 # The wall clock
 
 def test_the_wall_clock_steps_forward(fleet):
-    """All that has fallen due by the new time is delivered soon, and nothing that has not."""
+    """All tasks that are due by the new time are delivered soon, and no other task is."""
     clock = WallClock(os.path.join(fleet.folder, "clock"))
     server = fleet.server(**clock.options)
     r, due = server.client(), clock.now() + 3600000
@@ -763,7 +765,8 @@ def test_the_wall_clock_steps_forward(fleet):
 
 
 def test_the_wall_clock_steps_back(fleet):
-    """What was about to fall due waits until it is that late again; what is added goes by the new time."""
+    """Tasks that were about to be due wait until the clock shows their time again. New tasks use the new
+    time."""
     clock = WallClock(os.path.join(fleet.folder, "clock"))
     server = fleet.server(**clock.options)
     r, due = server.client(), clock.now() + 2000
@@ -783,7 +786,7 @@ def test_the_wall_clock_steps_back(fleet):
 
 
 def test_the_wall_clock_steps_back_while_a_target_is_given_another_try(fleet):
-    """The wait for the target is over when it is over, whatever the wall clock says."""
+    """The wall clock does not change the wait for the target."""
     clock = WallClock(os.path.join(fleet.folder, "clock"))
     server = fleet.server(**clock.options)
     r = server.client()
@@ -797,7 +800,7 @@ def test_the_wall_clock_steps_back_while_a_target_is_given_another_try(fleet):
 
 
 def test_the_wall_clock_of_a_replica_steps_back_before_it_is_promoted(fleet):
-    """What was overdue there is due again a little later, and something wakes it then."""
+    """A task that was overdue there is due again a little later, and then the timer wakes the server."""
     clock = WallClock(os.path.join(fleet.folder, "clock"))
     master = fleet.server()
     replica = fleet.server(replicaof=master, **clock.options)
@@ -816,7 +819,7 @@ def test_the_wall_clock_of_a_replica_steps_back_before_it_is_promoted(fleet):
 
 
 def test_the_wall_clock_steps_to_and_fro_with_a_repeating_task(fleet):
-    """Its due times keep their phase, and none comes twice."""
+    """The due times of the task keep their phase, and no delivery comes twice."""
     clock = WallClock(os.path.join(fleet.folder, "clock"))
     server = fleet.server(appendonly="yes", **clock.options)
     r, due = server.client(), clock.now() + 500
@@ -824,7 +827,7 @@ def test_the_wall_clock_steps_to_and_fro_with_a_repeating_task(fleet):
     add(r, "s", "in-a-year", "later", due + 366 * 86400000)
     for ms in (61000, -30000, 500000, -100000, 1200, -1300, 700000, -86400000, 86400000 + 900000):
         clock.push(ms)
-        time.sleep(0.3)  # So that the server is in the middle of something, now of this and now of that.
+        time.sleep(0.3)  # So that the clock steps at different moments of the server's work.
     wait_until(lambda: r.xlen("out") == 200, message=lambda: f"{r.xlen('out')} {server.tw()}")
     dues = [int(fields["tw.due"]) for _, fields in r.xrange("out")]
     assert dues == [due + 10000 * i for i in range(200)]
@@ -833,7 +836,7 @@ def test_the_wall_clock_steps_to_and_fro_with_a_repeating_task(fleet):
 
 
 def test_the_wall_clock_before_and_after_a_restart(fleet):
-    """The machine comes up with its clock an hour slow, and is set right later."""
+    """The machine starts with its clock an hour slow, and the clock is corrected later."""
     clock = WallClock(os.path.join(fleet.folder, "clock"))
     server = fleet.server(appendonly="yes", appendfsync="always", **clock.options)
     due = clock.now() + 1500

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The commands that read, as docs/redis.md has them: GET, LEN, NEXT, SCAN, RANGE, FORECAST, INFO."""
+"""The commands that read, as docs/redis.md describes them: GET, LEN, NEXT, SCAN, RANGE, FORECAST, INFO."""
 import random
 
 import pytest
@@ -19,7 +19,7 @@ def add(r, name, due, *words, schedule="s", target="q", payload=("f", "v")):
 
 
 def fill(r, dues, schedule="s"):
-    """Tasks t0, t1 ... with these due times."""
+    """Adds tasks t0, t1 ... with these due times."""
     pipe = r.pipeline(transaction=False)
     for i, due in enumerate(dues):
         add(pipe, f"t{i}", due, schedule=schedule)
@@ -27,7 +27,8 @@ def fill(r, dues, schedule="s"):
 
 
 def pausing(pipe, ms):
-    """Within a transaction: from its end, nothing is written for so long, so that what is due stays overdue."""
+    """In a transaction: pauses writes for `ms` from the end of the transaction on, so that due tasks stay
+    overdue."""
     pipe.execute_command("CLIENT", "PAUSE", ms, "WRITE")
 
 
@@ -129,7 +130,7 @@ def test_next_sees_what_is_overdue(r):
 
 @pytest.mark.parametrize("mine,others", [(3, 2000), (2000, 3), (1, 0), (500, 500)])
 def test_next_among_other_schedules(r, mine, others):
-    """Whichever of the two walks is shorter, the answer is the same."""
+    """The search may go through the wheel or through the schedule's table. The reply is the same."""
     base = now_ms() + HOUR
     fill(r, [base + 1000 + i for i in reversed(range(mine))])
     fill(r, [base + i for i in range(others)], schedule="others")
@@ -144,7 +145,7 @@ def test_next_far_away(r):
 # TW.SCAN
 
 def scan_all(r, *words, during=None, schedule="s"):
-    """[(id, due)] of a scan from first to last call; during() runs between calls."""
+    """Returns [(id, due)] of a scan from the first to the last call. during() runs between calls."""
     found, cursor, calls = [], "0", 0
     while True:
         cursor, flat = r.execute_command("TW.SCAN", schedule, cursor, *words)
@@ -194,7 +195,7 @@ def test_one_call_looks_at_some_20000_tasks_whatever_count_says(r):
 
 
 def test_one_call_looks_at_fewer_tasks_with_long_ids(r):
-    """256 bytes of an id are as much work as another task."""
+    """256 bytes of an id count as much work as another task."""
     base = now_ms() + HOUR
     names = {f"{i:01024}" for i in range(10000)}
     pipe = r.pipeline(transaction=False)
@@ -207,8 +208,8 @@ def test_one_call_looks_at_fewer_tasks_with_long_ids(r):
 
 
 def test_no_pattern_is_hostile(r):
-    """A matcher that goes back would look at each byte of these ids 255 times, and without a bound on patterns
-    as often as it likes."""
+    """A matcher that goes back would look at each byte of these ids 255 times. Without a limit on patterns
+    there would be no limit on that number either."""
     base = now_ms() + HOUR
     for i in range(20):
         add(r, "a" * (1000000 + i), base)
@@ -224,7 +225,7 @@ def test_a_pattern_means_the_same_as_in_keys(r, server, seed):
     choose, base, keys = random.Random(seed), now_ms() + HOUR, server.client(db=1)
     names = sorted(
         {"".join(choose.choice("aab-^]!\\*?[\0c") for _ in range(choose.randrange(1, 8)))
-         for _ in range(300)} - {"*"})  # TW.ADD makes an id of that one
+         for _ in range(300)} - {"*"})  # TW.ADD would make an id for "*"
     pipe, other = r.pipeline(transaction=False), keys.pipeline(transaction=False)
     for name in names:
         add(pipe, name, base)
@@ -260,7 +261,7 @@ def test_scan_options_in_any_order_and_in_small_letters(r):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_there_from_first_to_last_call_is_returned(r, seed):
-    """Others come and go meanwhile, so many that the table has to grow and may shrink."""
+    """So many other tasks come and go meanwhile that the table has to grow and may shrink."""
     choose, base = random.Random(seed), now_ms() + HOUR
     stay = {f"stay{i}" for i in range(choose.choice([10, 300, 2000]))}
     pipe = r.pipeline(transaction=False)
@@ -374,7 +375,7 @@ def test_range_with_a_limit(r):
 
 @pytest.mark.parametrize("limit", [1, 7, 100, PAGE])
 def test_a_range_page_by_page_gives_each_task_once(r, limit):
-    """Many of them are due together, more than a page holds."""
+    """Many tasks are due at the same time, more than a page holds."""
     choose, base = random.Random(limit), now_ms() + HOUR
     dues = [base + choose.choice([0, 0, 1, 2, 50000]) for _ in range(700 if limit < 100 else 25000)]
     fill(r, dues)
@@ -392,7 +393,7 @@ def test_after_leaves_out_what_comes_before_and_the_task_itself(r):
 
 
 def test_after_a_task_that_is_not_there_any_more_leaves_out_nothing(r):
-    """A reader that goes on misses none, though it may see some again."""
+    """A reader that continues with AFTER misses no task, but may see some tasks again."""
     base = now_ms() + HOUR
     fill(r, [base, base, base])
     all_three = [[f"t{i}", base] for i in range(3)]
@@ -409,7 +410,8 @@ def test_range_of_nothing(r):
 
 @pytest.mark.parametrize("mine,others", [(5, 3000), (3000, 5)])
 def test_range_among_other_schedules(r, mine, others):
-    """Whichever of the two walks is shorter, the answer is the same, in RANGE as in FORECAST."""
+    """The search may go through the wheel or through the schedule's table. The reply is the same, in RANGE as
+    in FORECAST."""
     base = now_ms() + HOUR
     fill(r, [base + 10 * i for i in range(mine)])
     fill(r, [base + 10 * i for i in range(others)], schedule="others")
@@ -418,7 +420,7 @@ def test_range_among_other_schedules(r, mine, others):
 
 
 def test_range_against_a_sorted_list(r):
-    """Due times of all distances, so that every level of the wheel is looked through."""
+    """The due times have all distances, so that the search goes through every level of the wheel."""
     choose, base = random.Random(7), now_ms() + HOUR
     dues = [base + int(10 ** choose.uniform(0, 15)) for _ in range(2000)]
     fill(r, dues)
@@ -440,7 +442,7 @@ def forecast(r, *words, schedule="s"):
 
 def test_forecast_counts_what_falls_due_in_each_step(r):
     base = now_ms()
-    middle = HOUR // 2  # Half a step from each border, however long the test takes to get there.
+    middle = HOUR // 2  # Half a step from each border, so the test may take long to get there.
     fill(r, [
         base + middle, base + middle + HOUR, base + middle + HOUR, base + middle + 3 * HOUR,
         base + middle + 4 * HOUR
@@ -458,8 +460,8 @@ def test_forecast_has_60_steps_of_a_second(r):
 
 
 def test_the_end_of_a_step_belongs_to_it(server):
-    """Added and asked for in one script: now is the same ms, or one later, and then the end of the step is
-    later too."""
+    """The task is added and counted in one script. For the count, now is the same millisecond, or one later,
+    and then the end of the step is later too."""
     script = """
         redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 5000, 'PAYLOAD', 'f', 'v')
         local found = redis.call('TW.FORECAST', KEYS[1], 'STEP', 5000, 'COUNT', 2)
@@ -588,7 +590,7 @@ def test_info_tells_of_what_is_overdue(r):
     assert (found["tasks"], found["overdue"], found["next-due"]) == (4, 3, base - 2)
 
 
-# What all of them have in common
+# Promises of all commands that read
 
 QUERIES = [("TW.GET", "a"), ("TW.LEN", ), ("TW.NEXT", ), ("TW.SCAN", 0), ("TW.RANGE", "-", "+"),
            ("TW.FORECAST", ), ("TW.INFO", )]

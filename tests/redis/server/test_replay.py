@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Clients that come while a server replays its append-only file, and end its `loading` flag with DEBUG RELOAD.
+"""Clients that end the `loading` flag with DEBUG RELOAD while a server replays its append-only file.
 
-A server serves clients now and then during the replay. It answers most commands with LOADING, but DEBUG RELOAD
-loads a snapshot, and when that load has ended the server takes all loading for ended. The replay goes on; the
-server accepts every command meanwhile, and what the file says comes from a client that no flag tells from
-others.
+During the replay a server serves clients from time to time. It replies to most commands with LOADING. But
+DEBUG RELOAD loads a snapshot, and when that load has ended, the server assumes that all loading has ended.
+The replay goes on, and the server accepts every command meanwhile. The commands of the file come from a
+client that no flag distinguishes from other clients.
 
-The file of these tests has gates: a gate is a long row of commands that spin until a key is there. The snapshot
-that DEBUG RELOAD merges has the key of the first gate, and a client sets the key of the second: so a test does
-what it does between the two, however slow the machine is.
+The file of these tests has gates. A gate is a long row of commands that spin until a key exists. The snapshot
+that DEBUG RELOAD merges has the key of the first gate, and a client sets the key of the second gate. So a
+test can act between the two gates, even on a slow machine.
 """
 import os
 
@@ -20,18 +20,18 @@ from situations import TooSlow, aof_path, wait_delivered
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 PAST = 1000
 ROUND = 1024  # Commands between two looks of the server at its clients.
-ROUNDS = 600  # Of some 50 ms each: much longer than any test needs.
+ROUNDS = 600  # Each takes some 50 ms, which is much longer than any test needs.
 SPIN = "if redis.call('EXISTS', KEYS[1]) == 0 then for i = 1, 1e7 do end end"
 
 
 def command(*words):
-    """As it lies in the file."""
+    """Returns the bytes of a command in the append-only file."""
     words = [str(word).encode() for word in words]
     return b"".join([b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)])
 
 
 def gate(key):
-    """Stays shut until the key is there."""
+    """Returns the commands of a gate, which stays shut until the key exists."""
     return (command("PING") * (ROUND - 1) + command("EVAL", SPIN, 1, key)) * ROUNDS
 
 
@@ -40,14 +40,14 @@ def filed(name, due=PAST):
 
 
 def delivery(name):
-    """What the file has of a delivery."""
+    """Returns the commands of a delivery in the file."""
     return command("MULTI") + command("XADD", "out", "1-1", "tw.id", name, "tw.due", PAST) \
         + command("TW.FIRED", "s", "ONCE", name) + command("EXEC")
 
 
 def between_the_gates(server, before, after, end=b""):
-    """Has an empty server replay `before`, two gates and `after`; answers a client, after DEBUG RELOAD between
-    the gates."""
+    """Makes an empty server replay `before`, two gates and `after`. Returns a client, after DEBUG RELOAD
+    between the gates."""
     r = server.client()
     r.set("reloaded", 1)
     r.execute_command("DEBUG", "RELOAD")  # Leaves the snapshot.
@@ -68,7 +68,7 @@ def between_the_gates(server, before, after, end=b""):
 
 
 def open_gate(server, r):
-    """Has the replay go on to its end."""
+    """Opens the second gate, so that the replay goes on to its end."""
     assert not r.exists("replayed"), "the replay did not wait"
     r.set("open", 1)
     wait_until(lambda: r.exists("replayed"), message=lambda: f"the replay did not end\n{server.tail()}")
@@ -76,8 +76,8 @@ def open_gate(server, r):
 
 @pytest.fixture(scope="module", autouse=True)
 def server_that_survives(tmp_path_factory):
-    """Redis 8.0.2 ends at the end of such a replay, with an assertion of its own (aof.c, server.aof_fd == -1),
-    also without the module."""
+    """Skips the tests if the server does not survive. Redis 8.0.2 exits at the end of such a replay, with an
+    assertion of its own (aof.c, server.aof_fd == -1), also without the module."""
     server = Server(str(tmp_path_factory.mktemp("server")), module=False, **ALWAYS).start()
     r = between_the_gates(server, b"", b"")
     r.set("open", 1)
@@ -91,7 +91,7 @@ def server_that_survives(tmp_path_factory):
 
 
 def start_again(server):
-    """Crashes the server, and starts it with the file as it is, but for the gates."""
+    """Crashes the server, and starts it with the same file, but without the gates."""
     server.kill()
     with open(aof_path(server), "r+b") as file:
         whole = file.read()
@@ -107,7 +107,8 @@ def replayed(after):
 
 
 def test_a_file_is_replayed_to_its_end_when_a_reload_comes_in_between(fleet):
-    """What was delivered is taken out; what is pending is delivered once, after the replay."""
+    """Tasks that the file delivers are taken out of the schedule. Pending tasks are delivered once, after the
+    replay."""
     server = fleet.server(**ALWAYS)
     r = between_the_gates(server, filed("a") + filed("b"), replayed(delivery("a") + filed("c")))
     assert delivered(r, "out") == []
@@ -121,7 +122,7 @@ def test_a_file_is_replayed_to_its_end_when_a_reload_comes_in_between(fleet):
 @pytest.mark.long(only=True)
 @pytest.mark.skipif(bool(os.environ.get("TICKWHEEL_LIGHT")), reason="sizes are real")
 def test_a_big_task_of_the_file_is_taken_when_a_reload_comes_in_between(fleet):
-    """It was acknowledged once: test_size.py."""
+    """The task was acknowledged once, so it is accepted from the file (test_size.py)."""
     server = fleet.server(**ALWAYS)
     big = command("TW.ADD", "s", "out", "big", "IN", 10**9, "PAYLOAD", "n", b"x" * 10**9)
     r = between_the_gates(server, b"", replayed(big))
@@ -146,7 +147,7 @@ ADD = ("TW.ADD", "s", "out", "x", "IN", 1, "PAYLOAD", "n", "v")
 ],
                          ids=lambda words: " ".join(map(str, words[:2])))
 def test_clients_change_nothing_until_the_replay_has_ended(fleet, words):
-    """What a client adds now the server would not log."""
+    """The server would not log a task that a client adds now."""
     server = fleet.server(**ALWAYS)
     r = between_the_gates(server, filed("a"), replayed(b""))
     assert "being loaded" in str(refusal(r, *words))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/serve, which `make serve` calls: started, used by what it prints, stopped, started again."""
+"""tools/serve, which `make serve` calls: started, used as its output says, stopped, started again."""
 import contextlib
 import os
 import re
@@ -22,7 +22,7 @@ SERVE = [sys.executable, os.path.join(ROOT, "tools", "serve")]
 
 @pytest.fixture(autouse=True)
 def path(tmp_path, monkeypatch):
-    """tools/serve takes the redis-server that it finds first; the tests may be about another one than the
+    """tools/serve takes the first redis-server in PATH. The tests may be for another server than the
     machine's."""
     (tmp_path / "first").mkdir()
     (tmp_path / "first" / "redis-server").symlink_to(program("REDIS_SERVER", "redis-server"))
@@ -30,7 +30,7 @@ def path(tmp_path, monkeypatch):
 
 
 class Serving:
-    """A tools/serve in the background, with what it prints."""
+    """A tools/serve in the background, with its output."""
 
     def __init__(self, port, folder, **options):
         line = [*SERVE, "--port", str(port), "--data", str(folder), "--module", module_path()]
@@ -118,7 +118,8 @@ def test_a_restart_finds_every_pending_task(serve, number):
 
 
 def test_tasks_are_counted_when_all_are_loaded(serve):
-    """The welcome told how many there were when the server first answered, in the middle of loading."""
+    """A past bug: the welcome gave the number of tasks when the server first replied, in the middle of
+    loading."""
     serving = serve().ready()
     r = serving.client()
     for low in range(0, 300000, 10000):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Tasks that are too big. A Stream takes entries of up to 2^30 bytes: TW.ADD refuses what the longest form of a
-delivery, the dead letter, could not carry, and what comes from elsewhere all the same does not stand in the way
-of others.
+"""Tasks that are too big. A Stream takes entries of up to 2^30 bytes. TW.ADD refuses a task that the longest
+form of a delivery, the dead letter, could not carry. A task may be too big nevertheless, for example from the
+file of an older version. It must not block other tasks.
 
 Sizes are real, so each test takes seconds and up to five gigabytes of memory."""
 import os
@@ -48,7 +48,7 @@ def test_a_list_is_refused_likewise_as_its_dead_letters_are_a_stream(fleet):
 
 @pytest.mark.long(only=True)
 def test_the_biggest_that_is_taken_fits_into_each_form(big):
-    """It is delivered; and when its target refuses it, the dead letter has all of it."""
+    """The biggest task is delivered. If its target refuses it, the dead letter has the whole payload."""
     r = big.client(socket_timeout=MINUTES)
     r.config_set("tickwheel.dead-letter-tries", 1)
     half = b"x" * (MOST // 2 - 3)
@@ -66,7 +66,7 @@ def test_the_biggest_that_is_taken_fits_into_each_form(big):
 # Commands that an older version wrote into its file
 
 def write(file, *words):
-    """A command for the append-only file; a number among the words is a string of so many bytes."""
+    """Writes a command to the append-only file. A number among the words is a string of that many bytes."""
     file.write(b"*%d\r\n" % len(words))
     for word in words:
         size = word if isinstance(word, int) else len(word)
@@ -80,7 +80,7 @@ def write(file, *words):
 
 
 def loaded(fleet, *commands):
-    """A server that has loaded a file with these commands."""
+    """Returns a server that has loaded a file with these commands."""
     server = fleet.server(appendonly="yes", appendfsync="no", module_args=("dead-letter-tries", 1))
     server.stop()
     folder = os.path.join(server.folder, "appendonlydir")
@@ -103,7 +103,7 @@ def small(due, target="q"):
 
 
 def test_a_big_task_from_a_file_goes_to_the_dead_letters_with_its_sizes(fleet):
-    """And what comes after it is delivered."""
+    """The task after it is delivered."""
     server = loaded(fleet, add("big", 1000, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART), small(1001))
     wait_until(lambda: server.client().exists("s") == 0, MINUTES)
     assert delivered(server.client(), "q") == ["small"]
@@ -124,7 +124,7 @@ def test_a_big_task_from_a_file_goes_to_the_dead_letters_with_its_sizes(fleet):
 
 
 def test_one_whose_fields_alone_are_too_big_is_dropped_once(fleet):
-    """Though it repeats: it will never be delivered."""
+    """The task is dropped although it repeats, as it can never be delivered."""
     server = loaded(fleet, add("big", 1000, "EVERY", "1", "PAYLOAD", PART, "v", PART + 1, "v", PART + 2, "v"),
                     small(1001))
     wait_until(lambda: server.client().exists("s") == 0, MINUTES)
@@ -136,7 +136,7 @@ def test_one_whose_fields_alone_are_too_big_is_dropped_once(fleet):
 
 @pytest.mark.long(only=True)
 def test_a_big_one_for_a_list_is_delivered(fleet):
-    """No Stream takes it, but a List does; and when the List refuses, the dead letter has its size."""
+    """No Stream takes such a task, but a List does. If the List refuses it, the dead letter has its size."""
     server = loaded(fleet, ("SET", "q", "not a list"),
                     add("big", 1000, "EVERY", "9" * 15, "LIST", "PAYLOAD", 3 * PART))
     r = server.client(socket_timeout=MINUTES)
@@ -150,7 +150,7 @@ def test_a_big_one_for_a_list_is_delivered(fleet):
 
 
 def test_draining_passes_a_big_one_by(fleet):
-    """It stays until it is due, and what comes after it is delivered."""
+    """The big task stays until it is due, and the task after it is delivered."""
     far = now_ms() + 3600 * 1000
     server = loaded(fleet, add("big", far, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART), small(far + 1))
     r = server.client()
@@ -164,7 +164,8 @@ def test_draining_passes_a_big_one_by(fleet):
 
 @pytest.mark.long(only=True)
 def test_draining_passes_a_big_one_by_though_finding_what_follows_takes_long(fleet):
-    """A million tasks that are due together take longer to be looked through than one TW.DRAIN delivers for."""
+    """To look through a million tasks that are due at the same time takes longer than one TW.DRAIN
+    delivers."""
     far = now_ms() + 3600 * 1000
     server = loaded(fleet, add("big", far, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART))
     r = server.client()

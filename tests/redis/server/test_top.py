@@ -58,7 +58,7 @@ def add(r, schedule, *dues, target=None):
     pipe.execute()
 
 
-# What is shown
+# The output
 
 
 def test_json_says_what_was_filed(server, r):
@@ -117,7 +117,7 @@ def test_a_frame(server, r):
 
 
 def test_schedules_whose_names_look_alike(server, r):
-    """The one had fired what the other had fired before."""
+    """A past bug: one schedule was shown with the fired tasks of the other."""
     add(r, "\u00e9", *[HOUR] * 5)
     add(r, "\u00fc", *[HOUR] * 3, *range(1, 21))
     wait_until(lambda: r.xlen("\u00fc:out") == 20)
@@ -126,7 +126,7 @@ def test_schedules_whose_names_look_alike(server, r):
 
 
 def test_a_server_that_starts_anew_between_two_looks(server, r):
-    """It had a rate, of what it has fired since then."""
+    """A past bug: the server had a rate, of the tasks that it has fired since the restart."""
     words = [COMMAND, "top", "--redis", f"127.0.0.1:{server.port}", "--json", "--interval", "6s"]
     with subprocess.Popen(words,
                           stdout=subprocess.PIPE,
@@ -159,7 +159,7 @@ def test_one_schedule(server, r):
 
 
 def test_a_schedule_with_an_empty_name(server, r):
-    """It had none, and was taken for all of them."""
+    """A past bug: an empty name counted as no name, so the schedule was taken for all schedules."""
     add(r, "", 5500)
     add(r, "a", 5500, 5500)
     assert sorted(one["name"] for one in as_json(server)["schedules"]) == ["", "a"]
@@ -223,12 +223,12 @@ def test_a_server_that_closes_idle_connections(fleet):
     assert as_json(fleet.server(timeout=1), interval="4s")["rates"]["fired"] == 0
 
 
-# What goes wrong
+# Errors
 
 
 def test_a_server_that_goes_between_two_looks(fleet, tmp_path):
-    """The second look killed us, without a word: writing to a socket of which the other end is gone is a
-    signal."""
+    """A past bug: the second look killed the command without a message, because a write to a closed socket
+    raises a signal."""
     path = str(tmp_path / "socket")
     server = fleet.server(unixsocket=path)
     words = [COMMAND, "top", "--redis", f"unix:{path}", "--once", "--interval", "3s"]
@@ -322,7 +322,7 @@ def test_a_database_that_there_is_not(server):
 
 
 def answering(text):
-    """Somebody who answers so to anything; his address."""
+    """Starts a server that replies with `text` to anything. Returns its address."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve():
@@ -358,7 +358,7 @@ def test_others(text, says):
 @pytest.mark.parametrize("beginning,more,pause", [(b"$100000\r\n", b"x", 0.1), (b"+", b"x" * 65536, 0)],
                          ids=["slowly", "fast"])
 def test_an_answer_without_an_end(beginning, more, pause):
-    """Each byte was waited for anew, and all of them were kept."""
+    """A past bug: the wait began anew with each byte, and the command kept all bytes."""
     def serve():
         one, _ = listener.accept()
         with one, contextlib.suppress(OSError):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""docs/durable-tasks.md is a session, and is held here: each ```console block is run, in order, against one
-server, and what comes back is compared with what stands there. So are the commands for Redis in the README.
+"""docs/durable-tasks.md is a session, which this test runs. It runs each ```console block, in order, against
+one server, and compares the output with the page. It does the same with the commands for Redis in the README.
 
-In a block a line that begins with `$ ` is a command, what follows is its output. There `...` stands for
-anything within a line and, alone in a line, for any number of lines. Between blocks `<!-- tour: kill -->` kills
-the server (SIGKILL) and starts it again. 7379, the port of `make serve`, is replaced by the server's.
+In a block, a line that begins with `$ ` is a command, and the lines after it are its output. Special marks:
+  - `...` stands for any text within a line and, alone in a line, for any number of lines.
+  - Between blocks, `<!-- tour: kill -->` kills the server (SIGKILL) and starts it again.
+  - 7379, the port of `make serve`, is replaced by the port of the server.
 """
 import os
 import pathlib
@@ -29,7 +30,7 @@ def commands_of(session):
 
 
 def pattern_of(expected):
-    """The output of a document as a regular expression."""
+    """Returns the output in a document as a regular expression."""
     def line(text):
         return r"(?:.*\n)*?" if text == "..." else ".+".join(map(re.escape, text.split("..."))) + r"\n"
     return "".join(map(line, expected.splitlines()))
@@ -41,8 +42,8 @@ def same(expected, printed):
 
 @pytest.fixture
 def shell(server, tmp_path):
-    """run(command) as a reader would type it: redis-cli answers as it does on a terminal, python3 is the one of
-    the tests."""
+    """run(command) runs a command as a reader would type it. redis-cli prints as on a terminal, and python3
+    is the interpreter of the tests."""
     short = tmp_path / "bin"
     short.mkdir()
     for name, line in (("redis-cli", [program("REDIS_CLI", "redis-cli"),
@@ -67,7 +68,7 @@ def shell(server, tmp_path):
 
 @pytest.fixture
 def server(fleet):
-    """As `make serve` starts it."""
+    """A server as `make serve` starts it."""
     return fleet.server(appendonly="yes", appendfsync="everysec")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A business write and its timeout are one transaction: MULTI, WATCH, scripts, functions; and what is
-replicated of them."""
+"""A business write and its timeout are one transaction: MULTI, WATCH, scripts and functions, and their
+replication."""
 import time
 
 import pytest
@@ -56,7 +56,7 @@ def test_nothing_is_delivered_in_the_middle_of_a_transaction(r):
 
 
 def test_a_transaction_that_cancels_in_time(r):
-    """Added, due, and cancelled before anybody could see it."""
+    """The task is added, becomes due, and is cancelled before anybody could see it."""
     pipe = r.pipeline(transaction=True)
     add(pipe, "a", "IN", 0)
     pipe.execute_command("DEBUG", "SLEEP", "0.02")
@@ -111,7 +111,7 @@ NO_CHANGES = {
 
 
 def watched(r, key, change):
-    """Whether a transaction that watched the key still ran after the change."""
+    """Returns whether a transaction that watched the key still ran after the change."""
     pipe = r.pipeline(transaction=True)
     pipe.watch(key)
     change(r)
@@ -191,7 +191,7 @@ def test_a_script_gets_maps_in_resp3(r):
 
 
 def test_a_script_that_fails_keeps_what_it_did(r):
-    """As with Redis's own commands: there is no rolling back."""
+    """There is no rollback, as with Redis's own commands."""
     script = """
         redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
         redis.call('TW.ADD', KEYS[1], KEYS[2], 'b', 'IN', -1, 'PAYLOAD', 'f', 'v')
@@ -254,7 +254,7 @@ def test_a_function(r):
     assert r.fcall_ro("count", 1, "s") == 1
 
 
-# What is replicated
+# Replication
 
 def flat(commands):
     return [word for words in commands for word in words]
@@ -274,7 +274,7 @@ def test_times_are_replicated_absolute_and_ids_final(server, r):
 
 
 def test_a_condition_is_not_left_to_the_replica(server, r):
-    """What has been decided is replicated as decided."""
+    """The primary decides the condition, and replicates the decision."""
     tap = Tap(server)
     add(r, "a", "IN", HOUR, "NX")
     add(r, "a", "IN", 2 * HOUR, "XX")
@@ -337,7 +337,7 @@ def test_a_drain_is_replicated_by_what_it_delivered(server, r):
 
 
 def full(client, schedule):
-    """All that TW.GET tells of each task, but what is left of its time."""
+    """Returns the reply of TW.GET for each task, without the remaining time."""
     return {name: {**task(client, schedule, name), "remaining": 0} for name in tasks(client, schedule)}
 
 
@@ -389,8 +389,8 @@ def test_the_append_only_file_has_the_same_tasks(fleet, transaction):
 
 
 def test_commands_of_one_script_agree_about_now(r):
-    """Two tasks IN the same delay, added by one script of no length, are not far apart; added first is due no
-    later."""
+    """One short script adds two tasks IN the same delay. They are due close together, and the task added
+    first is due no later."""
     script = """
         redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
         redis.call('TW.ADD', KEYS[1], KEYS[2], 'b', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
