@@ -5,13 +5,12 @@
  *     chunk:  version 1, then tasks to the end
  *
  *     task:   route, due - due of the task before (the first task: due), flags, [every, times], id size, id,
- *     task:   payload size, payload as it is packed in memory
+ *             payload size, payload as it is packed in memory
  *
- *     route:  its number in this chunk. A new number is one more than the last number, and the definition of
- *     route:  the route follows: kind, late, maxlen, late_ms, target size, target.
+ *     route:  its number in this chunk; a new number is one more than the last number, and the definition of
+ *             the route follows it: kind, late, maxlen, late_ms, target size, target
  *
- *     flags:  1 the task repeats; from bit 4 on the number of failed tries
- *
+ *     flags:  1 if the task repeats; from bit 4 on the number of failed tries
  *     times:  0 means for ever
  *
  * Tasks are in the order in which they will be delivered. So the differences of due times are small, and

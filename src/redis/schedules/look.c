@@ -24,7 +24,7 @@ struct candidate {
 struct look {
     const struct tw__redis_schedule *schedule;
     uint64_t from, to;
-    uint64_t seen, most; /* tasks looked at through the wheel: at most `most` */
+    uint64_t seen, most; /* tasks looked at through the wheel; the search stops after `most` */
     void (*each)(struct look *look, struct tw__redis_task *task);
     const struct tw__redis_wanted *wanted; /* tw__redis_look_wanted */
     struct candidate after;

@@ -4,9 +4,9 @@
  *
  * The wheel counts milliseconds of the wall clock, as the server's own expiry does. A task whose due time the
  * wheel has passed cannot be filed in the wheel with that time. It goes to the queue of past tasks, which
- * keeps its due time, and it is delivered when no task is left that was due before this task was filed.
- * Example: at 12:00 a client adds a task for 11:00. It is delivered after all tasks that are due by 12:00,
- * and before a task for 12:01.
+ * keeps its due time. It is delivered when no task is left that was due before it was filed. Example: at
+ * 12:00 a client adds a task for 11:00. It is delivered after all tasks that are due by 12:00, and before a
+ * task for 12:01.
  *
  * The time of the wheel never goes back, but the wall clock may. Then some times are yet to come that the
  * wheel has already passed. Tasks for these times go to a second wheel, `behind`, which stands at the true

@@ -11,8 +11,7 @@
 struct tw__redis_schedule *tw__redis_schedule_new(struct tw__redis_schedules *schedules);
 /* Frees a schedule. Requires: the schedule is detached and has no tasks. */
 void tw__redis_schedule_free(struct tw__redis_schedule *schedule);
-/* Attaches a schedule that is the value of a key, or will be: from now on its tasks count, and are delivered
- * when they are due. */
+/* Attaches a schedule that is the value of a key, or will be: from now on its tasks count, and become due. */
 void tw__redis_schedule_attach(struct tw__redis_schedule *schedule);
 /* Detaches a schedule that is no longer the value of a key. */
 void tw__redis_schedule_detach(struct tw__redis_schedule *schedule);
@@ -31,9 +30,9 @@ void tw__redis_schedule_foresee_task(const struct tw__redis_schedules *schedules
 
 struct tw__redis_task *tw__redis_schedule_find(const struct tw__redis_schedule *schedule, uint64_t hash,
                                                struct tw__redis_bytes id);
-/* Puts a task into a schedule and files it. The task replaces `old`, the task with the same id, and frees it;
- * `old` is NULL if there is none. Requires: the route belongs to the schedule; the task is filed nowhere;
- * tw__redis_schedule_find() returns `old` for this id. */
+/* Puts a task into a schedule and files it. Takes out and frees `old`, the task that it replaces; NULL if
+ * there is none. Requires: the route belongs to the schedule; the task is filed nowhere;
+ * tw__redis_schedule_find() returns `old` for the task's id. */
 void tw__redis_schedule_put(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
                             struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
                             uint64_t now_ms);

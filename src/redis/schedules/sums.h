@@ -8,15 +8,16 @@
 
 #include "state.h"
 
-/* Adds the counts of a schedule to the sums when it is attached (`sign` 1), or subtracts them (-1). */
+/* Adds the counts of a schedule to the sums as it is attached (`sign` 1), or subtracts them as it is detached
+ * (-1). */
 void tw__redis_sums_schedule(struct tw__redis_schedule *schedule, int sign);
 /* Counts a task that is about to be put into the table of a schedule (`sign` 1), or that has been taken out
  * of it (-1). Requires: the task is not in the table. */
 void tw__redis_sums_task(struct tw__redis_schedule *schedule, int sign);
 /* Counts a block of memory that becomes part of a schedule (`sign` 1), or leaves it (-1). */
 void tw__redis_sums_block(struct tw__redis_schedule *schedule, void *block, int sign);
-/* The bytes of a schedule's tables. Before you change a table, take this number; after the change, pass it as
- * `before` to tw__redis_sums_tables(). */
+/* The bytes of a schedule's tables. The caller takes this number before it changes a table, and passes it to
+ * tw__redis_sums_tables() after the change. */
 size_t tw__redis_sums_table_bytes(const struct tw__redis_schedule *schedule);
 void tw__redis_sums_tables(struct tw__redis_schedule *schedule, size_t before);
 /* Count `more` tasks, which may be negative, in the queues of overdue and past tasks; and in the queues of
