@@ -31,7 +31,7 @@ static void judge_ready(const struct room *its_room, const struct ref *taken)
         }
 }
 
-/* The earliest task in the wheels that is due. Tasks of the second wheel are taken first: in the main wheel
+/* The earliest task in the wheels that is due. Tasks of the second wheel are taken first. In the main wheel
  * only tasks can be due that nobody had taken yet when the clock was set back. */
 static const struct ref *first_filed(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The module's table of ids, compared with an array that knows the entries that should be in it, and with an
- * allocator that knows the blocks that are in use.
+ * The module's table of ids. The tests compare it with an array that knows the entries that should be in it,
+ * and with an allocator that knows the blocks in use.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
