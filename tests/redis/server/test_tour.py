@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""docs/durable-tasks.md is a session, which this test runs. It runs each ```console block, in order, against
-one server, and compares the output with the page. It does the same with the commands for Redis in the README.
+"""docs/durable-tasks.md and docs/redis.md have ```console blocks. This test runs the blocks of each page, in order,
+against one server, and compares the output with the page. It does the same with the commands for Redis in the
+README.
 
 In a block, a line that begins with `$ ` is a command, and the lines after it are its output. Special marks:
   - `...` stands for any text within a line and, alone in a line, for any number of lines.
@@ -18,7 +19,7 @@ import pytest
 
 from harness import PATIENCE, ROOT, program
 
-TOUR = pathlib.Path(ROOT, "docs", "durable-tasks.md")
+TOURS = [pathlib.Path(ROOT, "docs", name) for name in ("durable-tasks.md", "redis.md")]
 STEP = re.compile(r"^<!-- tour: (?P<act>.*?) -->$|^```console\n(?P<session>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -72,9 +73,10 @@ def server(fleet):
     return fleet.server(appendonly="yes", appendfsync="everysec")
 
 
-def test_the_tour(server, shell):
+@pytest.mark.parametrize("tour", TOURS, ids=lambda tour: tour.stem)
+def test_the_tour(server, shell, tour):
     ran = 0
-    for step in STEP.finditer(TOUR.read_text(encoding="utf-8")):
+    for step in STEP.finditer(tour.read_text(encoding="utf-8")):
         if step["act"]:
             assert step["act"] == "kill", f"unknown: {step[0]}"
             server.kill()
@@ -82,7 +84,7 @@ def test_the_tour(server, shell):
             continue
         for command, expected in commands_of(step["session"]):
             printed = shell(command)
-            assert same(expected, printed), f"$ {command}\nin {TOUR.name}:\n{expected}\nprinted:\n{printed}"
+            assert same(expected, printed), f"$ {command}\nin {tour.name}:\n{expected}\nprinted:\n{printed}"
             ran += 1
     assert ran >= 20, "the tour has lost its commands, or this test its pattern"
 
