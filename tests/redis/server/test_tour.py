@@ -89,6 +89,24 @@ def test_the_tour(server, shell, tour):
     assert ran >= 20, "the tour has lost its commands, or this test its pattern"
 
 
+def test_the_retry_of_the_tour(r):
+    """A task whose work fails twice comes three times, with the number of the try; the entries are
+    acknowledged."""
+    block = re.search(r"^```python\n(.*?)^```$", TOURS[0].read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    names = {}
+    exec(block[1], names)  # pylint: disable=exec-used
+    schedule, stream, group = "{shop}:jobs", "{shop}:mail", "workers"
+    r.xgroup_create(stream, group, id="0", mkstream=True)
+    r.execute_command("TW.ADD", schedule, stream, "mail:7", "IN", 0, "PAYLOAD", "to", "ann")
+    seen = []
+    for least in (500, 1000, 2000):
+        [[_, [[entry, fields]]]] = r.xreadgroup(group, "me", {stream: ">"}, block=PATIENCE * 1000)
+        seen.append((fields["tw.id"], fields["to"], fields.get("try")))
+        assert least <= names["retry_later"](r, schedule, stream, group, entry, fields) <= 2 * least
+        assert r.xpending(stream, group)["pending"] == 0
+    assert seen == [("mail:7", "ann", None), ("mail:7", "ann", "2"), ("mail:7", "ann", "3")]
+
+
 def test_the_durable_task_of_the_readme(shell):
     readme = pathlib.Path(ROOT, "README.md").read_text(encoding="utf-8")
     found = re.search(r"^```sh\n((?:redis-cli -p 7379 .*\n)+)```\n\n```text\n(.*?)^```$", readme,
