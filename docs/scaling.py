@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The arithmetic of docs/scaling.md: from what was measured of one server to what a million, or a billion,
-tasks need.
+"""The arithmetic of docs/scaling.md: from the measurements of one server to the needs of a million, or a
+billion, tasks.
 
 usage: scaling.py TABLE          prints a table in Markdown; TABLE is one of: measured assumed sizes failover
                                  waits keys spread grow
@@ -9,9 +9,9 @@ usage: scaling.py TABLE          prints a table in Markdown; TABLE is one of: me
                                  the same for N tasks, each pending for so long on average, N on each primary
        scaling.py --write FILE   fills in each table of a document, between
                                  `<!-- computed: docs/scaling.py TABLE -->` and `<!-- end of table -->`
-       scaling.py --check FILE   fails if a table in it is not what --write would fill in
+       scaling.py --check FILE   fails if --write would change a table in it
 
-What was measured is read from bench/results; what is assumed stands below, by name.
+The measurements are read from bench/results. The assumptions are below, by name.
 """
 import argparse
 import csv
@@ -27,11 +27,11 @@ MARKED = re.compile(
     re.MULTILINE | re.DOTALL)
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
-# ---- what was measured ---------------------------------------------------------------------------------------
+# ---- measurements --------------------------------------------------------------------------------------------
 
 
 def read(name, *keys):
-    """A table of results as {(key, ...): median}."""
+    """Returns a table of results as {(key, ...): median}."""
     with open(RESULTS / name, encoding="utf-8", newline="") as file:
         return {
             tuple(row[key] for key in keys): float(row["median"])
@@ -40,7 +40,7 @@ def read(name, *keys):
 
 
 class Measured:
-    """What one task costs one server; us are of its one thread."""
+    """The costs of one task for one server; us are time of the server's one thread."""
     rates = read("2026-11-21-redis/redis.tsv", "side", "pending", "load", "pipeline", "metric")
     marks = read("2026-11-21-footprint/footprint.tsv", "load", "metric")
 
@@ -56,26 +56,26 @@ class Measured:
 
 
 class Assumed:
-    """What was not measured here."""
+    """Values that were not measured here."""
     share = 50e6       # tasks on one primary, at most
-    busy = 0.5         # of a primary's thread; the rest is for peaks, and for what else it does
+    busy = 0.5         # of a primary's thread; the rest is for peaks and for other commands
     link = 100e6       # bytes a second: a gigabit
     window_s = 15      # cluster-node-timeout, Redis' default
     election_s = 2     # until a replica has asked for votes and got them
     lag_s = 0.01       # by which a replica is behind
     pages = 10         # of 4 KiB, that a task changes in its life while a snapshot is written
-    backlog_s = 600    # what is delivered and not read yet
-    argument = 2**29   # proto-max-bulk-len, Redis' default: bytes of one argument, as which a schedule moves
-    full = 0.5  # of that, for schedules are not equally large; and the module warns from three quarters on
+    backlog_s = 600    # between the delivery of an entry and its reading
+    argument = 2**29   # proto-max-bulk-len, Redis' default: bytes of one argument; a schedule moves as one
+    full = 0.5  # of that, because schedules are not equally large, and the module warns from three quarters on
     gentle = 10000     # tasks of a schedule whose move nobody notices
 
 
-# ---- what follows --------------------------------------------------------------------------------------------
+# ---- conclusions ---------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
 class Plan:
-    """So many tasks pending, each for `wait_s` on average, at most `share` of them on one primary."""
+    """`tasks` are pending, each for `wait_s` on average, at most `share` of them on one primary."""
     tasks: float
     wait_s: float = DAY
     share: float = Assumed.share
@@ -87,7 +87,7 @@ class Plan:
 
     @property
     def life_us(self):
-        """Of a primary's thread for one task from beginning to end."""
+        """Time of a primary's thread for one task, from beginning to end."""
         return Measured.add_us + Measured.deliver_us + Measured.consume_us
 
     @property
@@ -100,7 +100,7 @@ class Plan:
 
     @property
     def primaries(self):
-        """A cluster has at least three; what one server can do needs none."""
+        """A cluster has at least three. If one server is enough, there is no cluster."""
         needed = max(self.by_memory, self.by_rate)
         return needed if needed == 1 else max(needed, 3)
 
@@ -138,12 +138,12 @@ class Plan:
 
     @property
     def resync_s(self):
-        """A new replica: written, sent, loaded, one after the other."""
+        """Time until a new replica has the data: its snapshot is written, then sent, then loaded."""
         return self.save_s + self.snapshot_each / Assumed.link + self.load_s
 
     @property
     def copied_each(self):
-        """Memory that a snapshot's fork doubles: pages that change meanwhile, at most all."""
+        """Memory that exists twice during a snapshot: the pages that change meanwhile, at most all."""
         return min(self.memory_each, self.rate_each * self.save_s * Assumed.pages * 4096)
 
     @property
@@ -165,18 +165,18 @@ class Plan:
 
     @property
     def catch_up_s(self):
-        """What has fallen due is delivered while as much goes on falling due."""
+        """Time to deliver the overdue tasks, while further tasks fall due at the same rate."""
         spare = 1e6 / Measured.deliver_us - self.rate_each
         return self.overdue / spare
 
     @property
     def moved(self):
-        """To one primary more, so that all have as many."""
+        """Tasks that move to one more primary, so that all primaries have the same number."""
         return self.tasks / (self.primaries + 1)
 
     @property
     def unsafe(self):
-        """Commands and deliveries that the replica had not got."""
+        """Commands and deliveries that the replica had not received."""
         return self.rate_each * Assumed.lag_s
 
 
@@ -227,7 +227,7 @@ def table(head, rows):
 
 
 def across(plans, rows):
-    """A column for each plan, a row for each (name, its value of a plan)."""
+    """Returns a table with a column for each plan, and a row for each (name, function of a plan)."""
     return table(["tasks pending", *(count(plan.tasks) for plan in plans)],
                  [[name, *(value(plan) for plan in plans)] for name, value in rows])
 
@@ -336,12 +336,12 @@ def waits(plans):
 
 
 def move_s(tasks):
-    """MIGRATE of so many tasks: taken down, sent, put up; both servers wait meanwhile."""
+    """Time of MIGRATE for so many tasks: DUMP, sending, RESTORE. Both servers wait meanwhile."""
     return tasks * ((Measured.dump_us + Measured.restore_us) / 1e6 + Measured.snapshot / Assumed.link)
 
 
 def movable():
-    """Tasks of the largest schedule that MIGRATE can carry."""
+    """Number of tasks in the largest schedule that MIGRATE can carry."""
     return int(Assumed.argument / Measured.snapshot)
 
 
@@ -384,7 +384,7 @@ def plans_of(options):
 
 
 def filled(text, name, plans):
-    """The document with each table as it should be."""
+    """Returns the document with each table as it should be."""
     def one(match):
         if match["table"] not in TABLES:
             sys.exit(f"scaling.py: {name}: table '{match['table']}': expected one of {' '.join(TABLES)}")
