@@ -1,21 +1,22 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: MIT
-// Lets unpaid orders expire: consumer.py in JavaScript, with npm's `redis` 4; both can work side by side. Debian's
-// package of it is node-redis, found with NODE_PATH=/usr/share/nodejs. What is done about entries that come twice, or
-// whose work fails, and why: there.
+// Lets unpaid orders expire: consumer.py in JavaScript, with npm's `redis` 4. Both can work side by side.
+// Debian's package of the client is node-redis, found with NODE_PATH=/usr/share/nodejs. The text at the head of
+// consumer.py says how entries are handled that come twice, or whose work fails, and why.
 //   consumer.js [--port 7379] [--name node] [--idle 60000] [--tries 3] [--count 0]
 "use strict";
 const { parseArgs } = require("util");
 const { createClient, WatchError } = require("redis");
 
 const STREAM = "{shop}:unpaid", GROUP = "expiry", FAILURES = "{shop}:failed";
-const REMEMBER_S = 24 * 3600; // How long after a task its second coming is recognised.
+const REMEMBER_S = 24 * 3600; // For so long a note recognises a task that comes again.
 
-// A server that is full, or has lost its disk or its replicas, takes no writes for a while: that is not the entry's fault.
+// A server whose memory is full, or which has lost its disk or its replicas, refuses writes for a while. This
+// does not count as a try of the entry.
 const NO_WRITES = /^(OOM|READONLY|MISCONF|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|EXECABORT)\b/;
 
-// XACK comes last, so a failure that cannot be written leaves the entry where it is. An entry that another consumer has
-// finished meanwhile is not pending any more, and is no failure.
+// XACK comes last. So if XADD fails, the entry stays pending. If another consumer has finished the entry
+// meanwhile, the entry is no longer pending, and the script does nothing.
 const GIVE_UP = `
 if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1) == 0 then return 0 end
 redis.call('XADD', KEYS[2], '*', unpack(ARGV, 3))
@@ -36,11 +37,12 @@ async function makeGroup(client) {
     try {
         await client.xGroupCreate(STREAM, GROUP, "0", { MKSTREAM: true });
     } catch (error) {
-        if (!error.message.startsWith("BUSYGROUP")) throw error; // which says that it is there already
+        if (!error.message.startsWith("BUSYGROUP")) throw error; // the group exists already
     }
 }
 
-// One look and one change, all at once; the change fails with WatchError if something has moved since the look.
+// Reads the note and the order, then changes both in one transaction. Fails with WatchError if either has
+// changed between the two.
 async function tryOnce(client, entry, task) {
     if (task.order === undefined) throw new Error("there is no field order");
     const order = `{shop}:order:${task.order}`;
@@ -56,7 +58,7 @@ async function tryOnce(client, entry, task) {
 async function expire(client, entry, task) {
     for (;;) {
         try {
-            // On a connection of its own, as what is watched is watched for a whole connection.
+            // On a connection of its own, because WATCH holds for a whole connection.
             const outcome = await client.executeIsolated((own) => tryOnce(own, entry, task));
             console.log(`order ${task.order} ${outcome}`);
             return;
@@ -66,7 +68,7 @@ async function expire(client, entry, task) {
     }
 }
 
-// Moves an entry to the failures, for somebody to look at.
+// Moves an entry to the Stream of failures, for a person to look at.
 async function giveUp(client, entry, task, tries, error) {
     const failure = { "failed.entry": entry, "failed.tries": String(tries), "failed.error": error };
     const fields = [...Object.entries(failure), ...Object.entries(task)].flat();
@@ -75,9 +77,10 @@ async function giveUp(client, entry, task, tries, error) {
         : `entry ${entry} failed, and another consumer has finished it`);
 }
 
-// Does the work of an entry that was handed out `tried` times, and gives it up when that was the last of `tries`.
+// Does the work of an entry that was handed out `tried` times. If the work fails and `tried` is `tries`,
+// gives the entry up.
 async function handle(client, { id, message, tried }, tries) {
-    if (tried > tries) { // by consumers that did not live to say so
+    if (tried > tries) { // the consumers before this one died during the work
         await giveUp(client, id, message, tried - 1, "no consumer has finished it");
         return;
     }
@@ -86,7 +89,7 @@ async function handle(client, { id, message, tried }, tries) {
             await expire(client, id, message);
             return;
         } catch (error) {
-            if (!client.isReady) throw error; // the server is away: that is not the entry's fault
+            if (!client.isReady) throw error; // the server is away: this is no try
             const reason = `${error.name}: ${error.message}`;
             if (NO_WRITES.test(error.message)) {
                 console.log(`entry ${id} waits, as the server takes no writes: ${reason}`);
@@ -100,12 +103,13 @@ async function handle(client, { id, message, tried }, tries) {
     }
 }
 
-// Those that were left or have failed, then a new one, for ever, and one at a time, for the reason that consumer.py gives;
-// `tried` is how often the group has handed an entry out. The reader waits, so it is a connection of its own.
+// Yields entries for ever: first the pending entries that are `idle` ms old, left by a consumer or failed,
+// then a new entry. It takes one entry at a time, for the reason that consumer.py gives. `tried` is how often
+// the group has handed the entry out. The reader waits for entries, so it needs a connection of its own.
 async function* entries(client, reader, { name, idle }) {
     for (;;) {
         for (const left of await client.xPendingRange(STREAM, GROUP, "-", "+", 100, { IDLE: idle })) {
-            // None when another consumer was faster.
+            // None if another consumer was faster.
             const claimed = await client.xClaim(STREAM, GROUP, name, idle, left.id);
             for (const entry of claimed) yield { ...entry, tried: left.deliveriesCounter + 1 };
         }

@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: MIT
 """Lets unpaid orders expire: a consumer of the Stream that Tickwheel delivers timeouts to (shop.py files them).
 
-Run as many as you like, each with a --name of its own: they share the work as a consumer group. A consumer that
-dies leaves the entries that it had read and not acknowledged; another one takes them over when they are --idle
-ms old. So an entry may come twice, and after a failover so may a task, as two entries. What a task has brought
-about is therefore noted under its tw.id and tw.due, in the transaction that brings it about: what comes again
-finds the note, and does nothing.
+Run as many consumers as you like, each with its own --name: they share the work as a consumer group. A
+consumer that dies leaves entries that it has read and not acknowledged. Another consumer takes an entry over
+when it is --idle ms old. So an entry may come twice. After a failover a task may come twice, too, as two
+entries. Therefore the transaction that changes the order also writes a note with the task's tw.id and tw.due.
+If the task comes again, the consumer finds the note, and does nothing.
 
 An entry whose work fails stays in the group's list of pending entries, and comes again when it is --idle ms
-old. The group counts how often each entry was handed out (XPENDING tells; the entry's own tw.attempt is another
-count, the server's). When the work has failed --tries times, the entry goes to the Stream of failures,
-{shop}:failed, with the last error, and is acknowledged: one bad entry neither stops a consumer nor comes back
-for ever. The same holds for work that kills its consumer. Therefore a consumer takes one entry at a time. With
-ten at once, the first of which kills each consumer, the other nine would be counted as handed out as well, and
-would be given up though nobody had tried them.
+old. The group counts how often it has handed out each entry; XPENDING tells that count. The entry's own
+tw.attempt is another count: the server's tries to write the entry. When the work has failed --tries times,
+the consumer writes the entry to the Stream of failures, {shop}:failed, with the last error, and acknowledges
+it. So a bad entry (a poison message) does not stop a consumer, and does not come back for ever. The same
+holds for work that kills its consumer.
+
+A consumer takes one entry at a time. Suppose that it took ten, and that the first kills each consumer. The
+group would count the other nine as handed out as well, and they would be given up though nobody had tried
+them.
 """
 import argparse
 import re
@@ -31,15 +34,16 @@ except ImportError:
     )
 
 STREAM, GROUP, FAILURES = "{shop}:unpaid", "expiry", "{shop}:failed"
-REMEMBER_S = 24 * 3600  # How long after a task its second coming is recognised.
+REMEMBER_S = 24 * 3600  # For so long a note recognises a task that comes again.
 
-# A server that is full, or has lost its disk or its replicas, takes no writes for a while: that is not the
-# entry's fault. Some of these errors are classes of the client, the others begin so.
+# A server whose memory is full, or which has lost its disk or its replicas, refuses writes for a while. This
+# does not count as a try of the entry. Some of these errors are classes of the client; for the others the
+# message begins with the word.
 NO_WRITES = re.compile(
     r"^(OutOfMemory|ReadOnly|ExecAbort)Error|: (OOM|MISCONF|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|EXECABORT)\b")
 
-# A script is all or nothing here: XACK comes last, so a failure that cannot be written leaves the entry where
-# it is. An entry that another consumer has finished meanwhile is not pending any more, and is no failure.
+# XACK comes last. So if XADD fails, the entry stays pending. If another consumer has finished the entry
+# meanwhile, the entry is no longer pending, and the script does nothing.
 GIVE_UP = """
 if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1) == 0 then return 0 end
 redis.call('XADD', KEYS[2], '*', unpack(ARGV, 3))
@@ -51,13 +55,13 @@ def make_group(r):
     try:
         r.xgroup_create(STREAM, GROUP, id="0", mkstream=True)
     except redis.exceptions.ResponseError as error:
-        if not str(error).startswith("BUSYGROUP"):  # which says that it is there already
+        if not str(error).startswith("BUSYGROUP"):  # the group exists already
             raise
 
 
 def expire(r, entry, task):
-    """What is to be done with one task, once: looks, then changes all at once; if something has moved, looks
-    again."""
+    """Does the work of one task, once. Reads the note and the order, then changes both in one transaction. If
+    either has changed meanwhile, starts again."""
     order = f"{{shop}}:order:{task['order']}"
     note = f"{{shop}}:done:{task['tw.id']}:{task['tw.due']}"
 
@@ -75,7 +79,7 @@ def expire(r, entry, task):
 
 
 def give_up(r, entry, task, tries, error):
-    """Moves an entry to the failures, for somebody to look at."""
+    """Moves an entry to the Stream of failures, for a person to look at."""
     failure = {"failed.entry": entry, "failed.tries": tries, "failed.error": error}
     fields = [text for pair in (*failure.items(), *task.items()) for text in pair]
     if r.eval(GIVE_UP, 2, STREAM, FAILURES, GROUP, entry, *fields):
@@ -85,9 +89,9 @@ def give_up(r, entry, task, tries, error):
 
 
 def handle(r, entry, task, tried, tries):
-    """Does the work of an entry that was handed out `tried` times, and gives it up when that was the last of
-    `tries`."""
-    if tried > tries:  # by consumers that did not live to say so
+    """Does the work of an entry that was handed out `tried` times. If the work fails and `tried` is `tries`,
+    gives the entry up."""
+    if tried > tries:  # the consumers before this one died during the work
         give_up(r, entry, task, tried - 1, "no consumer has finished it")
         return
     while True:
@@ -95,8 +99,8 @@ def handle(r, entry, task, tried, tries):
             expire(r, entry, task)
             return
         except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
-            raise  # the server is away: that is not the entry's fault
-        except Exception as error:  # whatever the work may raise
+            raise  # the server is away: this does not count as a try of the entry
+        except Exception as error:  # any error of the work
             reason = f"{type(error).__name__}: {error}"
             if not NO_WRITES.search(reason):
                 break
@@ -109,12 +113,12 @@ def handle(r, entry, task, tried, tries):
 
 
 def entries(r, name, idle):
-    """(entry, its fields, how often it was handed out), for ever: those that were left or have failed, then a
-    new one."""
+    """Yields (entry, fields, how often it was handed out), for ever: first the pending entries that are `idle`
+    ms old, left by a consumer or failed, then a new entry."""
     while True:
         for left in r.xpending_range(STREAM, GROUP, "-", "+", 100, idle=idle):
             for entry, task in r.xclaim(STREAM, GROUP, name, idle,
-                                        [left["message_id"]]):  # none when another was faster
+                                        [left["message_id"]]):  # none if another consumer was faster
                 yield entry, task, left["times_delivered"] + 1
         answer = r.xreadgroup(GROUP, name, {STREAM: ">"}, count=1, block=1000)
         for entry, task in answer[0][1] if answer else []:
@@ -124,11 +128,11 @@ def entries(r, name, idle):
 def main():
     parser = argparse.ArgumentParser(description="lets unpaid orders expire")
     parser.add_argument("--port", type=int, default=7379)
-    parser.add_argument("--name", default="python", help="of this consumer in its group (default: python)")
+    parser.add_argument("--name", default="python", help="name of this consumer in its group (default: python)")
     parser.add_argument("--idle", type=int, default=60000, metavar="MS",
-                        help="when to take over what was left, or try again what has failed (default: 60000)")
+                        help="take over or retry an entry that has been pending for so long (default: 60000)")
     parser.add_argument("--tries", type=int, default=3, metavar="N",
-                        help="give an entry up when it has failed so often (default: 3)")
+                        help="give an entry up after so many tries (default: 3)")
     parser.add_argument("--count", type=int, default=0, help="stop after so many entries (default: never)")
     options = parser.parse_args()
     if options.tries < 1:

@@ -3,12 +3,13 @@
 """A shop that gives its customers some time to pay.
 
     shop.py place 42 --within 5000     order 42 is placed, and expires in 5 s unless it is paid
-    shop.py extend 42 --within 60000   it has a minute from now instead
-    shop.py pay 42                     it is paid, and will not expire
+    shop.py extend 42 --within 60000   order 42 has a minute from now instead
+    shop.py pay 42                     order 42 is paid, and will not expire
 
-What changes in the order and what changes in its timeout is one transaction: there is no moment, and no crash,
-between the two. All keys have the tag {shop}, so that in a cluster they lie in one slot, as a transaction wants
-them to. What happens when the time is up: consumer.py and consumer.js.
+The order and its timeout change in one transaction, so no crash can come between the two changes. The braces in
+{shop} are part of each key's name. In a cluster, keys with the same text in braces lie in one slot, as a
+transaction needs them to; on one server they have no effect. consumer.py and consumer.js do the work when the
+time is up.
 """
 import argparse
 import sys
@@ -42,7 +43,8 @@ def pay(r, order, _):
 
 
 def extend(r, order, within):
-    """GT: the time to pay becomes longer, never shorter. 1: moved; 0: it had longer still; None: no timeout."""
+    """GT makes the time to pay longer, never shorter. 1: moved; 0: the order has longer still; None: no
+    timeout."""
     moved = r.execute_command("TW.MOVE", SCHEDULE, f"order:{order}", "IN", within, "GT")
     return {1: f"order {order} has {within} ms from now", 0: f"order {order} has longer than that",
             None: f"order {order} waits for no payment"}[moved]
