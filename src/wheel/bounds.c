@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The bound of each slot, a tick before which no timer in it is due, kept as timers are filed. What bounds are
- * for, the essay in exact.c says.
+ * Keeps the bound of each slot as timers are filed: a tick before which no timer in the slot is due. The
+ * essay in exact.c says why the wheel needs bounds.
  */
 #include "internal.h"
 
-/* Whether a list stays in order when a timer with this deadline comes to its front or end. */
+/* Whether a list stays in order when a timer with this deadline is put to its front or end. */
 static bool keeps_order(const struct tw__wheel_list *list, uint64_t deadline, bool front)
 {
     const struct tw_timer *beside = tw__wheel_timer_of(front ? list->link.next : list->link.prev);
@@ -37,6 +37,6 @@ void tw__wheel_bound_lowered(struct tw_wheel *w, uint32_t level, uint64_t deadli
     uint32_t index = tw__wheel_slot_index(ring, tw__wheel_slot_number(ring, deadline));
     tw__wheel_lower(&w->exact, deadline);
     tw__wheel_lower(&ring->bound[index], deadline);
-    tw__wheel_lower(&ring->drain_bound, deadline); /* it may wait there; if not, the bound is no less true */
+    tw__wheel_lower(&ring->drain_bound, deadline); /* it may be on `drain`; if not, this stays a bound */
     tw__wheel_slot_at(ring, index)->list.in_order = ring->drain.in_order = false;
 }

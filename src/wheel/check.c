@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The invariants W1 to W11: which of them a wheel breaks. They are told in the essay of wheel.c, W10 in that of
- * exact.c.
+ * Checks the invariants W1 to W11 and names the first that a wheel breaks. The essay in wheel.c lists them;
+ * the essay in exact.c explains W10.
  */
 #include "window.h"
 
 /* ---- W1 to W9, and W11 ----------------------------------------------------------------------------------- */
 
-/* W1, counting the timers of a list; false when a link is broken. */
+/* W1. Adds the number of timers in a list to *count. Returns false when a link is broken. */
 static bool links_agree(const struct tw__wheel_list *list, uint64_t *count)
 {
     const struct tw__link *link = &list->link;
@@ -46,7 +46,7 @@ static bool bits_agree(const struct tw_wheel *w, uint32_t level)
     return (w->occupied >> level & 1) == (ring->top != 0);
 }
 
-/* A check of the timers of one list: which list it is, and the first invariant that a timer breaks. */
+/* A check of one list's timers: the list's level and index, and the first invariant that is broken. */
 struct inspection {
     const struct tw_wheel *wheel;
     uint32_t level, index;
@@ -138,7 +138,8 @@ static bool now_agrees(const struct tw_wheel *w)
 
 /* ---- W10 ------------------------------------------------------------------------------------------------- */
 
-/* One list: lowers *first to its earliest deadline. False where its bound or its order is wrong. */
+/* W10 for one list. Lowers *first to the list's earliest deadline. Returns false when the list's bound or its
+ * order is wrong. */
 static bool list_agrees(const struct tw__wheel_list *list, uint64_t bound, uint64_t *first)
 {
     uint64_t earliest = TW_NEVER, before = 0;

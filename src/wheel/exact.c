@@ -1,61 +1,74 @@
 /* SPDX-License-Identifier: MIT
  *
- * The earliest deadline: how tw_wheel_next_exact() answers without looking at every timer.
+ * The earliest deadline: how tw_wheel_next_exact() finds it without looking at every timer.
  *
- * A slot of an upper level holds timers of many ticks in no order, so its earliest deadline is found by looking
- * at all of them. A program that asks in each turn of its loop cannot pay for that each time. So three things
- * are remembered:
+ * A slot of an upper level holds timers of many ticks in no order. To find its earliest deadline, the wheel
+ * must look at all of them. A program that asks in each iteration of its event loop cannot pay for that each
+ * time. So the wheel remembers three values:
  *
- *     exact      the answer itself. A timer that is filed earlier becomes the answer. When a timer with that
- *                deadline goes, or is moved later, the answer is not known any more. Everything else leaves it
- *                as it is.
- *     bound      for each slot, a tick before which no timer in it is due. It is exact after the slot was
- *                looked through, and stays a bound when timers go or are pushed back, since the rest is only
- *                later. Only a timer that is filed, or moved earlier inside the slot, lowers it.
- *     in_order   for each list, that no timer in it is due before one that comes first and was not pushed back,
- *                as with equal timeouts: then the first one is the earliest, but for timers that were pushed
- *                back, which are passed over.
+ *     exact      the earliest deadline itself. A timer that is filed for an earlier tick replaces it. When a
+ *                timer with this deadline leaves the wheel, or is moved later, the value is forgotten (0).
+ *                Everything else leaves it as it is.
+ *     bound      for each slot, a tick before which no timer in the slot is due. It is exact after the wheel
+ *                has looked through the slot. It stays a bound when timers leave or are pushed back, because
+ *                the timers that stay are not due earlier. Only a timer that is filed, or moved earlier
+ *                inside the slot, lowers it.
+ *     in_order   for each list, that no timer in it is due before a timer ahead of it that was not pushed
+ *                back. So it is with equal timeouts. The first timer then has the earliest deadline, except
+ *                for timers that were pushed back: the search passes over them.
  *
- * When the answer is not known, the list with the earliest bound is looked through, which gives a deadline and
- * a new bound for this list; then the next list whose bound is earlier than that deadline; until there is none:
+ * When `exact` is not known, the wheel looks through the list with the earliest bound. This gives a deadline,
+ * and a new bound for the list. The wheel goes on with the next list whose bound is earlier than the best
+ * deadline so far, until no list has an earlier bound. Example:
  *
  *     level 1, slots of 512 ticks     2560 | 3072 | 3584 | 4096 |     the first tick of each slot
- *     the bounds                      4700 | 3100 | 3620 |   .  |     the first slot's timers were pushed back
+ *     the bounds before               4700 | 3100 | 3620 |   .  |
+ *     after the first look            4700 | 3700 | 3620 |   .  |     best so far: 3700
+ *     after the second look           4700 | 3700 | 3650 |   .  |     best so far: 3650
  *
- *     3100 is the earliest bound: look. The earliest timer there is 3700, so that is the bound now.
- *     3620 is earlier: look. The earliest timer there is 3650. No bound is earlier: 3650 is the answer.
+ * The earliest bound is 3100, so the wheel looks through that slot. Its timers have been pushed back since
+ * the bound was set, and the earliest of them is due at 3700 now. The bound 3620 is earlier than 3700, so the
+ * wheel looks through that slot too and finds a timer due at 3650. No bound is earlier than 3650, so 3650 is
+ * the earliest deadline. The slot at 2560 was not looked at: an earlier look found that all its timers had
+ * been pushed back, to 4700 and later.
  *
- * A slot is looked through when it becomes the earliest, and again only when the timer that made its bound is
- * gone and the answer has come up to that bound. With a million timers that are moved, cancelled or fired at
- * random the earliest of a slot of n timers is hit once in n times, so that a call costs O(1) on average. When
- * timers go in the order in which they were filed, in_order makes it O(1) as well. The worst case is a slot of
- * timers that were filed in no order and go in the order of time.
+ * Cost. A slot is looked through when it becomes the earliest. It is looked through again only when the timer
+ * that made its bound is gone and the search has come up to that bound.
+ *   - A million timers are moved, cancelled or fired at random. The earliest timer of a slot of n timers is
+ *     hit once in n times, so a call costs O(1) on average.
+ *   - Timers leave in the order in which they were filed. in_order makes a call O(1) here as well.
+ *   - The worst case: timers of one slot were filed in no order, and leave in the order of their deadlines.
+ *     Then each call looks at the whole slot.
  *
- * Timers that were pushed back would spoil both: a slot may hold nothing else, and none of them tells when it
- * is due. So each that is met in a look through is filed where it belongs, once for each time it was pushed
- * back; its old place would have come up later, and cost the same. And timers around the answer (`near`) are
+ * Timers that were pushed back would spoil the first two cases. A slot may hold no other timers, and the
+ * place of a pushed-back timer does not tell when it is due. So a look through a list files each pushed-back
+ * timer that it meets where it belongs, once for each time the timer was pushed back. This costs the same as
+ * filing it later, when its old place comes up. And a timer near the earliest deadline (due before `near`) is
  * not pushed back but filed again at once.
  *
- * A wheel whose top does not reach the end of time keeps timers of later rounds in a slot. Their bounds lie far
- * behind the slot's first tick, so that a look through the bounds ends late: O(slots).
+ * A wheel whose top does not reach the end of time keeps timers of later rounds in a slot. The bounds of such
+ * slots lie far after the slot's first tick, so a search over the bounds ends late. It costs O(slots).
  *
- * Bounds are kept from the first call on. To keep filing as fast as it is for programs that never ask, the
- * wheel sends all filing past the door from then on (`asked`), where a few instructions more are not missed.
+ * Bounds are kept from the first call of tw_wheel_next_exact() on. Programs that never call it must not pay
+ * for them when they file timers. So from that call on (`asked`) the wheel sends all filing past the door,
+ * where a few more instructions do not matter.
  *
- * Rejected: sorting a slot when it is looked through (a stall of a second for a million timers); a heap of the
- * slots' bounds (the slots of a ring are in the order of time already, and mostly a look through the bounds
- * ends early); filing every timer that is moved later again at once (a heartbeat of a million timers then takes
- * twice as long).
+ * Rejected
+ *   - Sorting a slot when it is looked through. A million timers would stall for a second.
+ *   - A heap of the slots' bounds. The slots of a ring are in the order of time already, and a search over
+ *     the bounds ends early in most cases.
+ *   - Filing every timer that is moved later again at once. A heartbeat of a million timers then takes twice
+ *     as long.
  */
 #include "internal.h"
 
 /* ---- looking through ------------------------------------------------------------------------------------- */
 
-enum { SKIP_MAX = 64 }; /* timers that were pushed back, at the front of a list that is in order */
+enum { SKIP_MAX = 64 }; /* pushed-back timers to pass over at the front of a list that is in order */
 
-/* The deadline of the first timer that was not pushed back, or an earlier one of a timer before it. In a list
- * that is in order it is the earliest of all: a timer that was pushed back and stands behind it is due later
- * still. 0: too many timers were pushed back. */
+/* The earliest deadline among the first timer that was not pushed back and the timers ahead of it. In a list
+ * that is in order no timer is due earlier: a pushed-back timer behind that first timer is due later still.
+ * Returns 0 when more than SKIP_MAX timers at the front were pushed back. */
 static uint64_t first_earliest(const struct tw__wheel_list *list)
 {
     uint64_t earliest = TW_NEVER;
@@ -72,7 +85,7 @@ static uint64_t first_earliest(const struct tw__wheel_list *list)
     return earliest;
 }
 
-/* Whether a timer that was pushed back belongs in the list in which it is. */
+/* Whether a pushed-back timer with this deadline belongs in the list that it is in. */
 static bool belongs_here(const struct tw_wheel *w, const struct tw__wheel_list *list, uint64_t deadline)
 {
     uint32_t level = list->id >> TW__WHEEL_ID_BITS, index = list->id & TW__WHEEL_ID_DRAIN;
@@ -83,10 +96,10 @@ static bool belongs_here(const struct tw_wheel *w, const struct tw__wheel_list *
     return deadline <= ring->last && tw__wheel_slot_index(ring, number) == index;
 }
 
-/* Looks through a list in which no timer is due before `bound`: a timer that is due then ends the search. From
- * the tail, as that is the direction in which hints point on upper levels. A timer that was pushed back stays
- * if it belongs into the slot, and is in order there; the others are moved to `pushed`. Returns the earliest
- * deadline of the timers that stay. */
+/* Looks through a list in which no timer is due before `bound`, so a timer that is due at `bound` ends the
+ * search. It walks from the tail, because on upper levels hints point in that direction. A pushed-back timer
+ * stays if it belongs in the slot and is in order there; other pushed-back timers are moved to `pushed`.
+ * Returns the earliest deadline of the timers that stay. */
 static uint64_t look_through(struct tw_wheel *w, struct tw__wheel_list *list, uint64_t bound,
                              struct tw__wheel_list *pushed)
 {
@@ -112,9 +125,9 @@ static uint64_t look_through(struct tw_wheel *w, struct tw__wheel_list *list, ui
     return earliest;
 }
 
-/* The earliest deadline of the timers of a list, which is the list's bound from then on. Timers that were
- * pushed back are filed where they belong, in the order in which they were in the list, so that each is met
- * here once. */
+/* Finds the earliest deadline of a list's timers, and sets the list's bound to the earliest of the timers
+ * that stay in it. Pushed-back timers are filed where they belong, in the order in which they were in the
+ * list, so that each is met here once. Returns the earliest deadline, the timers filed elsewhere included. */
 static uint64_t list_earliest(struct tw_wheel *w, struct tw__wheel_list *list, uint64_t bound, uint64_t *kept)
 {
     uint64_t first = first_earliest(list);
@@ -131,14 +144,15 @@ static uint64_t list_earliest(struct tw_wheel *w, struct tw__wheel_list *list, u
     return best;
 }
 
-/* A list, and where its bound is kept. */
+/* A list with its bound. */
 struct bounded_list {
-    struct tw__wheel_list *list; /* NULL: none was found yet */
-    uint64_t *kept;
+    struct tw__wheel_list *list; /* NULL: no list was found yet */
+    uint64_t *kept;              /* where the bound is kept */
     uint64_t bound;
 };
 
-/* Takes the list if its bound is earlier than that of the one before. No timer in it is due before `start`. */
+/* Makes the list the candidate if its bound is earlier than the candidate's. Requires: no timer in the list
+ * is due before `start`. */
 static void consider(struct bounded_list *candidate, struct tw__wheel_list *list, uint64_t *kept,
                      uint64_t start)
 {
@@ -147,7 +161,7 @@ static void consider(struct bounded_list *candidate, struct tw__wheel_list *list
         *candidate = (struct bounded_list){list, kept, bound};
 }
 
-/* The slots of a ring in the order of time, as long as they start before the earliest bound that was found. */
+/* Considers the slots of a ring in the order of time, as long as they start before the candidate's bound. */
 static void consider_ring(const struct tw_wheel *w, uint32_t level, struct bounded_list *candidate)
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
@@ -163,7 +177,7 @@ static void consider_ring(const struct tw_wheel *w, uint32_t level, struct bound
     }
 }
 
-/* The list with the earliest bound of all that have one before `best`. */
+/* The list with the earliest bound before `best`; `list` is NULL when no list has a bound before `best`. */
 static struct bounded_list earliest_bound(struct tw_wheel *w, uint64_t best)
 {
     struct bounded_list candidate = {.list = NULL, .bound = best};
@@ -178,7 +192,8 @@ static struct bounded_list earliest_bound(struct tw_wheel *w, uint64_t best)
     return candidate;
 }
 
-/* The earliest deadline on level 0 under other levels, where a slot is one tick. */
+/* The earliest deadline on level 0 under other levels, where a slot is one tick. TW_NEVER: no timer is there,
+ * or level 0 keeps bounds. */
 static uint64_t earliest_near(const struct tw_wheel *w)
 {
     const struct tw__wheel_ring *ring = &w->ring[0];
@@ -199,7 +214,7 @@ static uint64_t earliest(struct tw_wheel *w)
     }
 }
 
-/* The deadline of the first in a list of timers that were filed for now, which is the earliest in it. */
+/* The deadline of the first timer in a list of timers that were filed for now; it is the earliest there. */
 static uint64_t first_of(const struct tw__wheel_list *list)
 {
     return tw__wheel_list_empty(list) ? TW_NEVER : tw__wheel_timer_of(list->link.next)->deadline;

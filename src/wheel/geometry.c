@@ -1,10 +1,34 @@
 /* SPDX-License-Identifier: MIT
  *
- * The shape of a wheel: the presets, what makes a geometry valid, and the memory it takes.
+ * The shape of a wheel: the presets, the rules for a valid geometry, and the memory that it takes.
  *
- * The caller's memory holds, in this order, the wheel, its levels, and level by level the slots and the
- * bitmaps. A growing wheel starts with one level and room for the descriptors of sixty-four; the slots of a
- * grown level come from the hook, in a block of the same layout.
+ * A geometry is a list of levels, from level 0 up. `slots` is the number of slots in the level's ring, `span`
+ * the number of ticks per slot. From these follow, for each level below the top:
+ *
+ *     upper    the span one level up: ticks per slot of the next level
+ *     steps    upper / span: slots of this level in one slot of the next level
+ *     ahead    slots / steps - 1, rounded down: upper slots in the window besides the current one
+ *
+ *     TW_DEFAULT   level   slots    span    upper   steps   ahead
+ *                      0    1024       1      512     512       1
+ *                      1     256     512    65536     128       1
+ *                      2     256   65536  8388608     128       1
+ *
+ * So a span must be at least two slots of the level below (steps >= 2), at most its whole ring (steps <=
+ * slots), and a multiple of the span below. With steps == slots, ahead is 0: that is the textbook wheel, as
+ * in TW_CLOCK. With steps == slots / 2, ahead is 1: one slot of lookahead, as above.
+ *
+ * The caller's memory holds these parts, one after the other:
+ *
+ *     struct tw_wheel | ring[0] ring[1] ... | level 0: slots, bitmaps, bounds | level 1: slots, bitmaps, ...
+ *
+ * The wheel starts on a cache line, and so do the slots of each level. Level 0 keeps bounds only on a
+ * one-level wheel that does not grow (exact.c). A growing wheel starts with the levels of its geometry and
+ * has room for the descriptors (`ring`) of 64 levels. The slots of a grown level come from the grow hook, in
+ * a block of the same layout.
+ *
+ * Rejected: a geometry fixed at compile time. With powers of two a geometry in a table measured as fast: the
+ * slot of a tick is one rotation and one mask away (tw__wheel_slot_for()). Other geometries divide.
  */
 #include "internal.h"
 #include "text.h"
@@ -14,7 +38,7 @@ enum { SLOT_ALIGNMENT = 64 }; /* slots start on a cache line */
 
 /* ---- presets ------------------------------------------------------------------------------------------- */
 
-/* Puts a level on top of a geometry: `step` slots of the level below make one of its own. */
+/* Puts a level on top of a geometry: `step` slots of the level below make one slot of the new level. */
 static void stack(struct tw_geometry *g, uint32_t slots, uint32_t step)
 {
     struct tw_level *level = &g->level[g->levels];
@@ -80,7 +104,7 @@ struct tw_geometry tw_geometry_clock(void)
 
 /* ---- validity ------------------------------------------------------------------------------------------ */
 
-/* Writes "`what` `value` on level `l`: must be `low` to `high`" and returns the error. */
+/* Writes "`what` `value` on level `level`: must be `low` to `high`". Returns TW_EGEOMETRY. */
 static int out_of_range(struct tw__wheel_text *text, const char *what, uint64_t value, uint32_t level,
                         uint64_t low, uint64_t high)
 {
@@ -98,7 +122,8 @@ static int out_of_range(struct tw__wheel_text *text, const char *what, uint64_t 
     return TW_EGEOMETRY;
 }
 
-/* A span is a multiple of the span below, at least two of its slots and at most its whole ring. */
+/* A span is a multiple of the span below: at least two slots of that level, and at most its whole ring. On
+ * level 0 it is 1. Returns: 0; TW_EGEOMETRY, and the reason in `text`. */
 static int check_span(const struct tw_geometry *g, uint32_t level, struct tw__wheel_text *text)
 {
     uint64_t span = g->level[level].span;
@@ -179,13 +204,13 @@ size_t tw__wheel_ring_size(uint32_t level, uint32_t slots, bool bounded)
                     SLOT_ALIGNMENT);
 }
 
-/* Whether a slot of this level may hold timers of different ticks, so that a bound is remembered for it. */
+/* Whether a slot of this level may hold timers of different ticks, so that the wheel keeps a bound for it. */
 static bool is_bounded(const struct tw_geometry *g, uint32_t level)
 {
     return level > 0 || (g->levels == 1 && g->overflow != TW_OVERFLOW_GROW);
 }
 
-/* The descriptors that fit into a wheel's memory: a growing wheel may need them all. */
+/* The number of level descriptors in a wheel's memory: a growing wheel may need all TW_LEVELS_MAX. */
 static uint32_t room_for(const struct tw_geometry *g)
 {
     return g->overflow == TW_OVERFLOW_GROW ? TW_LEVELS_MAX : g->levels;
@@ -206,7 +231,7 @@ size_t tw_wheel_size(const struct tw_geometry *g)
     return size;
 }
 
-/* log2 of a power of two, TW__WHEEL_NO_SHIFT of anything else. */
+/* log2 of a power of two; TW__WHEEL_NO_SHIFT for any other number. */
 static uint8_t shift_of(uint64_t span)
 {
     return (span & (span - 1)) == 0 ? (uint8_t)__builtin_ctzll(span) : TW__WHEEL_NO_SHIFT;
@@ -230,7 +255,8 @@ void *tw__wheel_ring_init(struct tw__wheel_ring *ring, uint32_t level, const str
     ring->level = (uint8_t)level;
     ring->trail = (level == 0 ? TW__WHEEL_TRAIL_NEAR : TW__WHEEL_TRAIL_FAR) - 1;
     if (ring->mask != 0 && ring->shift != TW__WHEEL_NO_SHIFT) {
-        /* a ring longer than the rest of time would let the low bits in that the rotation brings to the top */
+        /* The rotation brings low bits to the top. In a ring longer than the rest of time the mask would let
+         * them in, so it is cut. */
         ring->reach = (uint32_t)(ring->mask & UINT64_MAX >> ring->shift) << ring->stride;
         ring->rotate = (ring->shift - ring->stride) & 63;
     }
@@ -242,7 +268,7 @@ void *tw__wheel_ring_init(struct tw__wheel_ring *ring, uint32_t level, const str
 
 /* ---- how the levels relate ------------------------------------------------------------------------------- */
 
-/* The span that the level above has or, on a growing top, will have; 0 where no window is needed. */
+/* The span of the level above; on a growing top, the span that it will have. 0: no window is needed. */
 static uint64_t upper_span(const struct tw_wheel *w, uint32_t level)
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
@@ -255,7 +281,7 @@ static uint64_t upper_span(const struct tw_wheel *w, uint32_t level)
     return span == UINT64_MAX ? 0 : span;
 }
 
-/* True when each window ends at or before the end of the one above it wherever the wheel stands. */
+/* True when, at each tick, each window ends at or before the end of the window above it. */
 static bool windows_nest(const struct tw_wheel *w)
 {
     for (uint32_t level = 0; level < w->levels; level++) {
@@ -269,7 +295,7 @@ static bool windows_nest(const struct tw_wheel *w)
     return true;
 }
 
-/* guess[h]: the lowest level whose window, at its widest, holds a delay of 2^h ticks. */
+/* Sets guess[h] to the lowest level whose window, at its widest, holds a delay of 2^h ticks. */
 static void make_guesses(struct tw_wheel *w)
 {
     uint32_t level = 0;
@@ -296,7 +322,7 @@ void tw__wheel_relate(struct tw_wheel *w)
 
 /* ---- init ---------------------------------------------------------------------------------------------- */
 
-/* The ticks of one round of the top; UINT64_MAX when it reaches the end of time. */
+/* The ticks of one round of the top; UINT64_MAX when the top reaches the end of time. */
 static uint64_t top_round(const struct tw_geometry *g)
 {
     const struct tw_level *top = &g->level[g->levels - 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The wheel on malloc, for those who want it: the only file of the wheel that knows malloc, in an archive of
- * its own.
+ * The wheel on malloc, for programs that want it. This is the only file of the wheel that uses malloc, so it
+ * has an archive of its own.
  */
 #include "internal.h"
 
@@ -9,7 +9,7 @@
 
 enum { CACHE_LINE = 64 };
 
-/* The grow hook on malloc. */
+/* The grow hook, on malloc. */
 static void *grow_on_heap(void *arg, void *old, size_t size)
 {
     (void)arg;
@@ -24,7 +24,8 @@ int tw_wheel_new(struct tw_wheel **wheel, const struct tw_geometry *geometry, ui
     size_t size = tw_wheel_size(geometry);
     if (size == 0)
         return TW_EGEOMETRY;
-    /* On a cache line the wheel starts at the first byte, so the wheel's address is the block's. */
+    /* In memory that starts on a cache line, the wheel starts at the first byte. So free(wheel) frees the
+     * block. */
     void *memory = aligned_alloc(CACHE_LINE, (size + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
     if (memory == NULL)
         return TW_ENOMEM;
@@ -39,7 +40,7 @@ void tw_wheel_free(struct tw_wheel *wheel)
     if (wheel == NULL)
         return;
     TW_ASSERT(wheel->on_heap);
-    wheel->on_heap = false; /* what tw_wheel_fini() requires */
+    wheel->on_heap = false; /* tw_wheel_fini() requires this */
     tw_wheel_fini(wheel);
     free(wheel);
 }

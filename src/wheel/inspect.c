@@ -17,9 +17,8 @@ int tw__wheel_list_visit(const struct tw__wheel_list *list, tw_visit_fn *visit, 
     return 0;
 }
 
-/* A visit of the timers that are due at `until` or before. What is called may lower it, to see fewer. Each
- * timer that is looked at is taken off the budget, also one that lies in a slot of the time and is due
- * later. */
+/* A visit of the timers that are due at `until` or before. Each timer that the visit looks at costs one unit
+ * of the budget, also a timer that lies in a slot which starts in time but is due later. */
 struct tour {
     const struct tw_wheel *wheel;
     uint64_t until;
@@ -32,21 +31,22 @@ static int visit_due(void *arg, struct tw_timer *timer)
 {
     struct tour *tour = arg;
     if (tour->budget == 0)
-        return 1; /* of tw_wheel_visit_budget(), which asks no further; no other budget is ever used up */
+        return 1; /* only tw_wheel_visit_budget() comes here: the other calls have an endless budget */
     tour->budget--;
     return timer->deadline <= tour->until ? tour->visit(tour->arg, timer) : 0;
 }
 
-/* False where slot `number` starts too late for the tour, and with it all that come after. A slot that holds
- * timers starts before time ends, so nothing overflows here. */
+/* Whether slot `number` starts early enough for the tour. If not, neither does any later slot. A slot that
+ * holds timers starts before time ends, so the product does not overflow. */
 static bool starts_in_time(const struct tour *tour, const struct tw__wheel_ring *ring, uint64_t number)
 {
     return number * ring->span <= tour->until;
 }
 
-/* Goes through the occupied slots of a ring in the order of time. A slot holds no deadline before its first
- * tick: a timer may be pushed back beyond its slot, or wait there for a later round, but never the other way.
- * It is the places in the ring that are counted: after the last slot of all time there is no next number. */
+/* Goes through the occupied slots of a ring in the order of time. No timer in a slot is due before the slot's
+ * first tick: a timer may be pushed back beyond its slot, or wait there for a later round, but it is never
+ * due earlier. The loop counts places in the ring and not slot numbers: after the last slot of all time there
+ * is no next number. */
 static int tour_ring(struct tour *tour, uint32_t level)
 {
     const struct tw__wheel_ring *ring = &tour->wheel->ring[level];
@@ -55,7 +55,7 @@ static int tour_ring(struct tour *tour, uint32_t level)
     for (uint32_t seen = 0; ring->top != 0 && seen < ring->count; seen++) {
         seen += tw__wheel_distance(ring, (from + seen) % ring->count);
         if (seen >= ring->count || !starts_in_time(tour, ring, first + seen))
-            return 0; /* round once, or far enough */
+            return 0; /* once round the ring, or at a slot that starts after `until` */
         int result =
             tw__wheel_list_visit(&tw__wheel_slot_at(ring, (from + seen) % ring->count)->list, visit_due, tour);
         if (result != 0)
@@ -73,7 +73,7 @@ static int tour_level(struct tour *tour, uint32_t level)
     return result != 0 ? result : tour_ring(tour, level);
 }
 
-/* Counts the visits under way, in which nothing may change the wheel: by 1 or -1. */
+/* Adds 1 or -1 to the number of visits under way. During a visit nothing may change the wheel. */
 static void note_visit(const struct tw_wheel *w, int change)
 {
 #if TW_DEBUG > 0

@@ -24,9 +24,9 @@
 enum {
     TW__WHEEL_TRAIL_NEAR =
         8, /* how many timers ahead a hint points on level 0, where timers were touched lately */
-    TW__WHEEL_TRAIL_FAR = 16,  /* and above, where they come from memory; both powers of two */
+    TW__WHEEL_TRAIL_FAR = 16,  /* and on upper levels, where timers come from memory; both powers of two */
     TW__WHEEL_STRIDE_NEAR = 6, /* log2 of the bytes of a slot on level 0: one cache line */
-    TW__WHEEL_STRIDE_FAR = 7,  /* and above: two */
+    TW__WHEEL_STRIDE_FAR = 7,  /* and on upper levels: two cache lines */
     TW__WHEEL_SMALL_SLOT = 32, /* a slot with no more timers than this is refiled at once */
     TW__WHEEL_WAKE_CHUNK = 64, /* a sleeping caller is woken for about this many timers to refile */
     TW__WHEEL_ID_BITS = 20,    /* a list's id is its level and its index */
@@ -34,10 +34,14 @@ enum {
 };
 #define TW__WHEEL_ID_DUE UINT32_MAX
 
-/* The low byte of a hint tells where the timer was filed: its level, or that its deadline was pushed past it.
- * Above it is the line of another timer: its address in cache lines, as far as 32 bits go. The rest is taken
- * from the timer's own address, so that hints work among objects that lie within 256 GiB of each other; beyond,
- * they miss. */
+/* The hint of a timer is one word:
+ *
+ *     bit 40   bits 8 to 39                               bits 0 to 7
+ *     now      line: another timer's address / 64         the level it was filed on, or PUSHED
+ *
+ * PUSHED means that the timer's deadline was pushed back. Only the low 32 bits of the line are kept; the
+ * upper bits are taken from the timer's own address. So hints work among objects in the same 256 GiB of
+ * addresses; among other objects they miss. */
 enum { TW__WHEEL_HINT_LINE = 8, TW__WHEEL_LINE_SHIFT = 6, TW__WHEEL_LINE_BITS = 32 };
 #define TW__WHEEL_PUSHED 0xFFu
 #define TW__WHEEL_HINT_NOW                                                                                     \
@@ -49,13 +53,13 @@ struct tw__wheel_list {
     uint64_t filed; /* timers filed since the list was last empty: an upper bound of its length */
     uint32_t
         id; /* level << TW__WHEEL_ID_BITS | index of the slot, or TW__WHEEL_ID_DRAIN, or TW__WHEEL_ID_DUE */
-    bool in_order; /* no timer is due before one that comes first and was not pushed back (exact.c) */
+    bool in_order; /* no timer is due before one ahead of it that was not pushed back (exact.c) */
 };
 
 /* A slot. Its list and the start of the trail share a cache line. */
 struct tw__wheel_slot {
     struct tw__wheel_list list;
-    uint32_t trail[]; /* the lines of the timers filed here last: where hints come from, never followed */
+    uint32_t trail[]; /* the lines of the timers filed here last: the source of hints, never followed */
 };
 _Static_assert((TW__WHEEL_TRAIL_NEAR & (TW__WHEEL_TRAIL_NEAR - 1)) == 0 &&
                    (TW__WHEEL_TRAIL_FAR & (TW__WHEEL_TRAIL_FAR - 1)) == 0,
@@ -72,12 +76,12 @@ struct tw__wheel_ring {
     _Alignas(64) uint64_t last; /* the last tick whose timers are filed here or below: the window's end */
     char *slots;                /* the ring: 1 << stride bytes a slot */
     uint32_t reach;   /* bytes of the ring less one slot when slots and span are powers of two, else 0 */
-    uint8_t rotate;   /* then a tick rotated right by this and masked with reach is where the slot starts */
+    uint8_t rotate;   /* if so, a tick rotated right by this and masked with reach is the slot's offset */
     uint8_t level;    /* its number, from 0 up */
     uint8_t trail;    /* length of a slot's trail - 1 */
     uint8_t stride;   /* log2 of the bytes of a slot */
     uint8_t shift;    /* log2 of span, or TW__WHEEL_NO_SHIFT */
-    uint32_t mask;    /* slots - 1 when that is a power of two, else 0 */
+    uint32_t mask;    /* slots - 1 when slots is a power of two, else 0 */
     uint32_t count;   /* slots in the ring */
     uint32_t ahead;   /* a: upper slots in the window besides the current one */
     uint64_t span;    /* ticks per slot */
@@ -85,65 +89,64 @@ struct tw__wheel_ring {
     uint64_t *bits;   /* a bit for each slot that holds timers */
     uint64_t *sums;   /* a bit for each word of bits that is not 0 */
     uint64_t top;     /* a bit for each word of sums that is not 0 */
-    uint64_t *bound;  /* for each slot a tick before which no timer in it is due (exact.c); NULL: not needed */
+    uint64_t *bound;  /* for each slot, a tick before which no timer in it is due (exact.c); NULL: not needed */
     uint64_t head;    /* the first slot number that the window below does not hold yet */
     uint64_t started; /* the first slot number whose refiling has not started: at most head */
-    struct tw__wheel_list drain; /* the slot that is being refiled, taken off the ring */
-    uint64_t draining;           /* its slot number */
-    uint64_t drain_bound;        /* its bound */
-    uint64_t finish;             /* the tick at which it must be empty */
+    struct tw__wheel_list drain; /* the timers of the slot that is being refiled, taken off the ring */
+    uint64_t draining;           /* the number of that slot */
+    uint64_t drain_bound;        /* the bound of that slot */
+    uint64_t finish;             /* the tick at which `drain` must be empty */
     uint64_t pace;               /* timers to refile per tick until then */
-    uint64_t quota;              /* what the ticks passed so far have allowed */
-    void *block;                 /* the memory of a grown level, for the hook */
+    uint64_t quota;              /* timers that may be refiled now, for the ticks that have passed */
+    void *block;                 /* the memory of a grown level, for the grow hook */
 };
 enum { TW__WHEEL_NO_SHIFT = 255 };
 
 enum tw__wheel_phase {
-    TW__WHEEL_SETTLED,  /* tick `cur` is done: what was due on it is in the due list, or out already */
+    TW__WHEEL_SETTLED,  /* tick `cur` is done: its timers are in the due list, or were handed out already */
     TW__WHEEL_REFILING, /* tick `cur` was reached, its refiling is not finished */
     TW__WHEEL_OPENED /* tick `cur` is refiled; its slot is being sorted into due and later (one-level wheels) */
 };
 
 struct tw_wheel {
-    uint64_t cur;   /* the tick that the wheel stands on: behind now only in the middle of a jump */
-    uint64_t now;   /* the latest tick that the caller gave */
-    uint64_t count; /* timers pending */
-    uint64_t open;  /* delays from 1 to this need no look at the door: up to the end of time, or none */
-    uint64_t exact; /* the earliest deadline on the rings and in `due`; 0 when it is not known (exact.c) */
-    uint64_t
-        quiet; /* before this tick a poll has nothing to do but to note the time; 0 when that is not known */
+    uint64_t cur;      /* the tick that the wheel stands on: behind now only in the middle of a jump */
+    uint64_t now;      /* the latest tick that the caller gave */
+    uint64_t count;    /* timers pending */
+    uint64_t open;     /* delays from 1 to this need no check at the door: up to the end of time, or none */
+    uint64_t exact;    /* the earliest deadline on the rings and in `due`; 0: not known (exact.c) */
+    uint64_t quiet;    /* before this tick a poll only has to note the time; 0: not known */
     uint64_t occupied; /* a bit for each level whose ring holds timers */
     uint64_t active;   /* a bit for each level with a slot being refiled */
     uint64_t event;    /* the next tick with work, when event_known */
     uint64_t boundary; /* the next tick at which a window moves */
     uint64_t refiled;
-    uint64_t near;       /* a timer that is due before this is not pushed back but filed again (exact.c) */
+    uint64_t near;       /* a timer that is due before this tick is not pushed back but filed again (exact.c) */
     uint64_t round;      /* ticks of a whole round of a top that does not reach the end of time, else 0 */
-    uint64_t round_end;  /* when the round that is being watched ends */
-    uint64_t turn_first; /* the earliest deadline filed or put back in it */
+    uint64_t round_end;  /* the tick at which the round that is being watched ends */
+    uint64_t turn_first; /* the earliest deadline filed or put back in that round */
     uint64_t range;      /* REJECT: the longest delay accepted */
     struct tw__wheel_list due;
-    struct tw__wheel_list soon;       /* timers filed for now: they fire when nothing in `due` is left */
-    struct tw__wheel_list next_drain; /* timers filed for now inside a drain: `soon` of the next one */
+    struct tw__wheel_list soon;       /* timers filed for now: they fire when `due` is empty */
+    struct tw__wheel_list next_drain; /* timers filed for now inside a drain: `soon` of the next drain */
     uint8_t levels;
     uint8_t overflow;
     uint8_t phase;
     bool event_known;
-    bool nested;   /* every window ends before the one above: enter() needs one term */
-    bool door;     /* every deadline is looked at: the wheel may refuse, or watches its rounds */
+    bool nested;   /* no window ends after the window above: tw__wheel_enter() needs one term */
+    bool door;     /* every deadline is checked: the wheel may refuse it, or watches its rounds */
     bool asked;    /* tw_wheel_next_exact() has been called: bounds are kept */
-    bool in_drain; /* the latest poll did not say that nothing more is due */
+    bool in_drain; /* the latest poll returned a timer, or TW_POLL_MORE */
     tw_grow_fn *grow;
     void *grow_arg;
     uint8_t guess[64]; /* bit length of the delay -> the lowest level that could hold it */
     bool on_heap;      /* tw_wheel_new() made it */
-    uint8_t visiting;  /* visits under way, one inside the other; counted for assertions only */
+    uint8_t visiting;  /* nested visits under way; counted for assertions only */
     struct tw__wheel_ring ring[];
 };
 
 /* ---- arithmetic ---------------------------------------------------------------------------------------- */
 
-/* The slot number of a tick: ticks divided by the span. */
+/* The slot number of a tick: the tick divided by the span. */
 static inline uint64_t tw__wheel_slot_number(const struct tw__wheel_ring *ring, uint64_t tick)
 {
     return ring->shift != TW__WHEEL_NO_SHIFT ? tick >> ring->shift : tick / ring->span;
@@ -161,8 +164,9 @@ static inline struct tw__wheel_slot *tw__wheel_slot_at(const struct tw__wheel_ri
     return (struct tw__wheel_slot *)(void *)(ring->slots + ((size_t)index << ring->stride));
 }
 
-/* The slot of a tick. A rotation to the right, by a number that may be below 0, does the division by the span
- * and the multiplication by the bytes of a slot at once. */
+/* The slot of a tick. One rotation to the right does two steps at once: the division by the span and the
+ * multiplication by the bytes of a slot. Its distance may be negative. Example: span 512 (shift 9), slots of
+ * 128 bytes (stride 7): the tick is rotated by 9 - 7 = 2. */
 static inline struct tw__wheel_slot *tw__wheel_slot_for(const struct tw__wheel_ring *ring, uint64_t tick)
 {
     if (TW__WHEEL_UNLIKELY(ring->reach == 0))
@@ -171,8 +175,9 @@ static inline struct tw__wheel_slot *tw__wheel_slot_for(const struct tw__wheel_r
     return (struct tw__wheel_slot *)(void *)(ring->slots + (rotated & ring->reach));
 }
 
-/* The ring of the lowest level whose window holds the deadline. Requires: some level does. Most timers are on
- * the lowest two; to the others the length of the delay leads. */
+/* The ring of the lowest level whose window holds the deadline. Requires: some level's window does. Most
+ * timers are on the lowest two levels; for the others, `guess` gives the level at which to start, by the
+ * length of the delay. */
 static inline struct tw__wheel_ring *tw__wheel_ring_for(struct tw_wheel *w, uint64_t deadline)
 {
     struct tw__wheel_ring *ring = w->ring;
@@ -202,7 +207,7 @@ static inline void tw__wheel_list_init(struct tw__wheel_list *list, uint32_t id)
     list->id = id;
 }
 
-/* Whether timers are pending that were filed for now. */
+/* Whether any timer that was filed for now is pending. */
 static inline bool tw__wheel_any_now(const struct tw_wheel *w)
 {
     return !tw__wheel_list_empty(&w->soon) || !tw__wheel_list_empty(&w->next_drain);
@@ -213,14 +218,14 @@ static inline struct tw_timer *tw__wheel_timer_of(struct tw__link *link)
     return (struct tw_timer *)link;
 }
 
-/* Prefetches a line in the neighbourhood of a timer. */
+/* Prefetches a cache line. The line's upper address bits are those of the timer `near`. */
 static inline void tw__wheel_prefetch_line(const struct tw_timer *near, uint32_t line)
 {
     uint64_t far = (uint64_t)(uintptr_t)near >> TW__WHEEL_LINE_SHIFT >> TW__WHEEL_LINE_BITS;
     TW__WHEEL_PREFETCH((uintptr_t)((far << TW__WHEEL_LINE_BITS | line) << TW__WHEEL_LINE_SHIFT));
 }
 
-/* The line of another timer that a timer's hint names. */
+/* The line that a timer's hint names. */
 static inline uint32_t tw__wheel_hint_line(const struct tw_timer *timer)
 {
     return (uint32_t)(timer->hint >> TW__WHEEL_HINT_LINE);
@@ -231,15 +236,16 @@ static inline void tw__wheel_prefetch_hint(const struct tw_timer *timer)
     tw__wheel_prefetch_line(timer, tw__wheel_hint_line(timer));
 }
 
-/* Forgets the earliest deadline when a timer that has it goes, or gets a later one. Programs that never ask for
- * it pay for a look at the wheel, and none at the timer, whose line may not be there yet. */
+/* Forgets the earliest deadline when a timer with that deadline leaves the wheel or is moved later. In
+ * programs that never ask for the earliest deadline, this reads the wheel and not the timer, whose cache line
+ * may not have arrived yet. */
 static inline void tw__wheel_exact_left(struct tw_wheel *w, uint64_t deadline)
 {
     if (TW__WHEEL_UNLIKELY(w->exact != 0) && deadline == w->exact)
         w->exact = 0;
 }
 
-/* Required by each call that changes a wheel: that there is one, and no visit of it under way. */
+/* Asserts the duties of each call that changes a wheel: it is not NULL, and no visit of it is under way. */
 static inline void tw__wheel_may_change(const struct tw_wheel *w)
 {
     (void)w;
@@ -283,7 +289,8 @@ static inline uint64_t tw__wheel_bits_above(uint64_t word, uint32_t i)
     return i == 63 ? 0 : word & ~(uint64_t)0 << (i + 1);
 }
 
-/* How many slots after slot `from` the next occupied one is, going round. Requires: the ring holds timers. */
+/* The distance from slot `from` to the next occupied slot, going round the ring; 0 if `from` is occupied.
+ * Requires: the ring holds timers. */
 static inline uint32_t tw__wheel_distance(const struct tw__wheel_ring *ring, uint32_t from)
 {
     uint32_t word = from >> 6, sum = from >> 12;
@@ -292,7 +299,7 @@ static inline uint32_t tw__wheel_distance(const struct tw__wheel_ring *ring, uin
         return (uint32_t)__builtin_ctzll(found);
     if ((found = tw__wheel_bits_above(ring->sums[sum], word & 63)) == 0) {
         if ((found = tw__wheel_bits_above(ring->top, sum)) == 0)
-            found = ring->top; /* none up to the end: go round */
+            found = ring->top; /* no occupied slot up to the end: go round */
         sum = (uint32_t)__builtin_ctzll(found);
         found = ring->sums[sum];
     }
@@ -303,14 +310,15 @@ static inline uint32_t tw__wheel_distance(const struct tw__wheel_ring *ring, uin
 
 /* ---- bounds ---------------------------------------------------------------------------------------------- */
 
-/* Makes a bound no later than a deadline. */
+/* Lowers a bound to a deadline, if the deadline is earlier. */
 static inline void tw__wheel_lower(uint64_t *bound, uint64_t deadline)
 {
     if (deadline < *bound)
         *bound = deadline;
 }
 
-/* The earliest deadline in the due list: that of the first timer that was not pushed back. */
+/* The earliest deadline in the due list. If a timer in it is due by `cur`, the first such timer has it:
+ * timers that were pushed back are due later. */
 static inline uint64_t tw__wheel_earliest_due(const struct tw_wheel *w)
 {
     uint64_t earliest = TW_NEVER;
@@ -328,17 +336,18 @@ void *tw__wheel_ring_init(struct tw__wheel_ring *ring, uint32_t level, const str
                           bool bounded, void *memory);
 /* Bytes for the slots, bitmaps and bounds of a level. */
 size_t tw__wheel_ring_size(uint32_t level, uint32_t slots, bool bounded);
-/* Fixes what depends on the levels around: lookahead, upper spans, nesting, guesses. */
+/* Computes lookahead, upper spans, nesting, guesses and windows from the levels that there are. */
 void tw__wheel_relate(struct tw_wheel *wheel);
 /* Moves a timer from its list to the front of another one. */
 void tw__wheel_list_move(struct tw_wheel *wheel, struct tw_timer *timer, struct tw__wheel_list *to);
 /* Takes a timer that was pushed back out of its list and files it where it belongs now. */
 void tw__wheel_refile(struct tw_wheel *wheel, struct tw_timer *timer);
-/* A timer with this deadline is about to be linked to the front, or to the end, of the slot of its deadline. */
+/* Updates bounds for a timer with this deadline, which is about to be linked to the front, or to the end, of
+ * the slot of its deadline. */
 void tw__wheel_bound_filed(struct tw_wheel *wheel, uint64_t deadline, bool front);
-/* A timer that waits on a level was moved to an earlier deadline in its slot. */
+/* Updates bounds for a timer on this level that was moved to an earlier deadline in its slot. */
 void tw__wheel_bound_lowered(struct tw_wheel *wheel, uint32_t level, uint64_t deadline);
-/* Visits the timers of one list, until a visit returns another number than 0, which it returns. */
+/* Visits the timers of one list until a visit returns a value other than 0. Returns that value, or 0. */
 int tw__wheel_list_visit(const struct tw__wheel_list *list, tw_visit_fn *visit, void *arg);
 /* Whether a timer is pending in this wheel. Cost: O(timers + slots); for assertions. */
 bool tw__wheel_has(const struct tw_wheel *wheel, const struct tw_timer *timer);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Text into a fixed buffer, for messages and dumps: the core has no stdio. What does not fit is cut off.
+ * Writes text into a fixed buffer, for messages and dumps: the core has no stdio. Text that does not fit is
+ * cut off.
  */
 #ifndef TW_WHEEL_TEXT_H
 #define TW_WHEEL_TEXT_H
@@ -13,7 +14,7 @@ struct tw__wheel_text {
     size_t size, length;
 };
 
-/* Empties the text. A buffer of size 0 takes nothing, not even the end mark. */
+/* Empties the text. Nothing is written to a buffer of size 0, not even the terminating zero. */
 static inline void tw__wheel_text_init(struct tw__wheel_text *text, char *buffer, size_t size)
 {
     text->at = buffer;

@@ -2,63 +2,89 @@
  *
  * The wheel: filing, refiling, firing.
  *
- * The idea (Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987). A level is a ring of
- * slots, a slot a list of timers. Level 0 has a slot for each tick, an upper level has wider slots. A timer
- * waits far out and moves inwards as its time comes near:
+ * The idea is from Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987. A level is a ring
+ * of slots, and a slot is a list of timers. Level 0 has a slot for each tick; each upper level has wider
+ * slots. A timer starts far out and moves inwards as its deadline comes near. This is the default geometry at
+ * tick 2,100:
  *
- *     level 2   |        k        |       k+1       |      k+2 ...    one slot = one half round of level 1
- *     level 1   | | | | | | | | |#| | | | | | | | | |                 '#' is being refiled into level 0
- *     level 0   ................>................                     '>' the tick the wheel stands on: cur
- *                                          ^ end of level 0's window
+ *     level 2   |   0 ...                                                   |   1 ...   slot: 65,536 ticks
+ *     level 1   |   0   |   1   |  ...  |   4   |###5###|   6   | ... | 127 | 128 ...   slot: 512 ticks
+ *     level 0                           |.>.............|                               slot: 1 tick
+ *                                         ^ cur = 2,100 ^ level 0's window ends at 3,071
  *
- * Windows. Level l holds the deadlines up to `last`: those whose slot one level up is the current one or one of
- * the next `ahead`, and never more than the level above holds. A timer is filed on the lowest level that holds
- * it. When a window moves over the start of an upper slot, that slot is taken off its ring and refiled
- * downwards. With one slot of lookahead there is a whole slot's time for that, so it is done a few timers per
- * tick: `pace`. Without lookahead (the textbook wheel) it must be done at once.
+ * Example: at tick 1,000 a caller files timer A for tick 3,000. Level 0's window then ends at 1,535, so A
+ * goes to level 1, slot 3,000 / 512 = 5. At tick 2,048 the window moves on to 3,071 and holds all of slot 5
+ * (#). The wheel now takes slot 5 off its ring and has until tick 2,560 to refile its timers into level 0. If
+ * slot 5 holds 10,000 timers, it refiles 10,000 / 512 + 1 = 20 of them per tick. A goes to level 0, slot
+ * 3,000 mod 1,024 = 952, and fires when the wheel comes to tick 3,000.
  *
- * Order. For equal deadlines, a timer on an upper level was always filed before one on a lower level, and a
- * list is in filing order. So a slot is refiled from its tail, each timer going to the FRONT of its new slot:
- * both facts stay true however the work is cut up and whatever is filed in between. For this a slot must be
- * empty before any part of it comes into the window two levels down: `finish`. Then every timer of the slot
- * goes exactly one way.
+ * Windows. The window of a level ends at `last`: no later deadline is filed on it. It covers the current slot
+ * one level up and the next `ahead` slots, and never more than the window of the level above. A timer is
+ * filed on the lowest level whose window holds its deadline. When a window comes to hold an upper slot, the
+ * wheel takes that slot off its ring and refiles its timers downwards. With one slot of lookahead (`ahead` is
+ * 1, as above) there is a whole slot's time for that, so the wheel refiles a few timers per tick: `pace`.
+ * Without lookahead (the textbook wheel) it must refile the whole slot at once.
  *
- * Prefetch. Walking a list costs a cache miss per timer, one after the other. So a timer remembers the cache
- * line of the timer some places further on in the direction in which its list will be walked, and the walk
- * prefetches it. Appended timers are walked from the tail: the hint is the timer appended that many places
- * before, kept in the slot's `trail`. Timers pushed to the front of level 0 are walked from the front: the same
- * trail serves. Only on a push to the front of an upper level must the hint be written to an older timer. Hints
- * are never followed.
+ * Order. Two facts hold for timers with equal deadlines. A timer on an upper level was always filed before a
+ * timer on a lower level, and each list is in filing order. So the wheel refiles a slot from its tail and
+ * puts each timer at the FRONT of its new slot. Both facts then stay true, however the work is cut up and
+ * however many timers are filed in between. Example: A and, behind it, B are the oldest of the 10,000 timers
+ * in slot 5, both due at tick 3,000. At tick 2,050 the caller files C for 3,000, straight into level 0. Later
+ * the wheel refiles B in front of C, then A in front of B. They fire in the order A, B, C.
  *
- * Pushing back. Moving a timer later stores the deadline and marks the timer; it is filed again when its old
- * place comes up. An idle timeout that is pushed back a thousand times is filed once. Only on level 0, where
- * its tick is near and there is no time left to spread the work over, it is filed again at once.
+ * For this, a slot must be empty before any part of it comes into the window two levels down; `finish` is the
+ * tick by which it must be empty. Then each timer of the slot has exactly one level to go to, and the tick at
+ * which it is refiled makes no difference.
  *
- * One-level wheels have no level to wait on, so a slot holds timers of several rounds; when its tick comes it
- * is sorted into due and not yet, the same way: from the tail, to the front. The top of any wheel that does not
- * reach the end of time works alike, and REJECT is a check at the door: it compares with `now`, while the wheel
- * may still stand some ticks back in the middle of a jump.
+ * Prefetch. A walk along a list costs a cache miss per timer, one after the other. So each timer has a hint:
+ * the cache line of the timer some places further on, in the direction in which its list will be walked. The
+ * walk prefetches that line. A slot's `trail` keeps the lines of the timers filed there last. There are three
+ * cases:
+ *   - A timer is appended. Slots are refiled from the tail, so its hint is the timer that was appended that
+ *     many places before it: the trail has its line.
+ *   - A timer is pushed to the front of level 0. That list is walked from the front, so the same trail
+ *     serves.
+ *   - A timer is pushed to the front of an upper level. Here the hint must be written to an older timer.
+ * Hints are never followed: a wrong hint costs a useless prefetch.
  *
- * Invariants (tw_wheel_check names the first that does not hold)
- *   W1  lists are circular, their links agree both ways
- *   W2  a slot's bit is set when it holds timers, and the summaries say the same of the words
+ * Pushing back. To move a timer later, the wheel stores the new deadline and marks the timer. It files the
+ * timer again when the timer's old place comes up. Example: an idle timeout on level 1 that is pushed back a
+ * thousand times is filed again once. Level 0 under other levels is the exception: there the timer's tick is
+ * near and no time is left to spread the work over, so the wheel files the timer again at once. The same goes
+ * for a timer near the earliest deadline, once a caller has asked for that deadline (exact.c).
+ *
+ * One-level wheels have no upper level to wait on, so a slot holds timers of several rounds. When the slot's
+ * tick comes, the wheel sorts its timers into due and not yet due in the same way: from the tail, to the
+ * front. Example: with 8 slots, timers due at ticks 3, 11 and 19 share slot 3; tick 3 fires the first timer
+ * and puts the two others back. The top of any wheel that does not reach the end of time works alike. REJECT
+ * is a check at the door, when a timer is filed: it compares the deadline with `now`, while `cur` may still
+ * be some ticks back in the middle of a jump.
+ *
+ * Invariants (tw_wheel_check() names the first that does not hold; W3 to W6 do not ask where a pushed-back
+ * timer is)
+ *   W1  lists are circular, and their links agree both ways
+ *   W2  a slot's bit is set exactly when the slot holds timers, and the summaries say the same of the words
  *   W3  a timer that was not pushed back is in the slot of its deadline, and its hint names the level
- *   W4  nothing on a ring lies below the window's end one level down; nothing lies above its own window's end
- *   W5  nothing on level 0 is filed at or before cur, unless time has ended
- *   W6  a level is active exactly while its drain list holds timers, and these are of the slot it names
+ *   W4  no timer on a ring lies below the end of the window one level down, slots that wait to be refiled
+ *       aside; no timer lies above the end of its own level's window
+ *   W5  once tick cur is settled, no timer on level 0 is filed at or before cur, unless time has ended
+ *   W6  a level is active exactly while its drain list holds timers, and these are of the slot in `draining`
  *   W7  count is the number of timers in all lists
- *   W8  a known event is what computing it again gives
+ *   W8  a remembered event equals the event computed afresh
  *   W9  cur is not after now, and the windows are those of cur
- *   W10 no timer is due before the bound of its list, and an earliest deadline that is known is the earliest
- *       (exact.c)
- *   W11 a timer that was filed for now is due, and only inside a drain does one wait for the next drain
+ *   W10 no timer is due before the bound of its list, a list marked as in order is in order, and a remembered
+ *       earliest deadline is the earliest (exact.c)
+ *   W11 a timer that was filed for now is due, and timers wait for the next drain only inside a drain
  *
- * Rejected: the aligned rule, level = highest bit in which deadline and cur differ (a carry refiles everything
- * beyond it in one tick, and loses the filing order); slots as arrays of pointers (1.4 to 1.9 times faster at a
- * million timers, but memory must be reserved; docs/wheel.md has the numbers); marking a timer that is pushed
- * back on level 0 too (a tick from which a million were pushed back looks at all of them); a heap of buckets
- * (Kafka: the bitmaps answer the same question in O(levels)); a round counter per timer (Netty: the deadline
- * says it all).
+ * Rejected
+ *   - The aligned rule: level = highest bit in which deadline and cur differ. A carry refiles every timer
+ *     beyond it in one tick, and loses the filing order.
+ *   - Slots as arrays of pointers: 1.4 to 1.9 times faster at a million timers, but memory must be reserved.
+ *     docs/wheel.md has the numbers.
+ *   - Marking a timer that is pushed back on level 0 too. A tick from which a million timers were pushed back
+ *     would look at all of them.
+ *   - A heap of buckets (Kafka). The bitmaps answer the same question in O(levels).
+ *   - A round counter per timer (Netty). The deadline says it all.
  */
 #include "window.h"
 
@@ -76,17 +102,17 @@
 
 /* ---- lists --------------------------------------------------------------------------------------------- */
 
-/* What is known of the next event may no longer hold. */
+/* The remembered next event may no longer hold: it is computed afresh when it is needed. */
 static inline void forget_event(struct tw_wheel *w)
 {
     w->event_known = false;
     w->quiet = 0;
 }
 
-/* The two rare cases below come last in what calls them and return its value: a call in the middle would make
- * the hot path save registers, and stores are what bounds it. */
+/* The next two functions handle rare cases. Their callers call them last and return their value: a call in
+ * the middle would make the hot path save registers, and stores are the limit of that path. */
 
-/* A list has become empty: whatever remembers that it was not is told. Returns true. */
+/* A list has become empty: clears each note in the wheel that says it holds timers. Returns true. */
 static TW__WHEEL_COLD bool list_emptied(struct tw_wheel *w, struct tw__wheel_list *list)
 {
     if (list->id == TW__WHEEL_ID_DUE)
@@ -105,7 +131,7 @@ static TW__WHEEL_COLD bool list_emptied(struct tw_wheel *w, struct tw__wheel_lis
     return true;
 }
 
-/* A slot has got its first timer. Returns 0. */
+/* A slot has received its first timer: sets its bits. Returns 0. */
 static TW__WHEEL_COLD int slot_occupied(struct tw_wheel *w, const struct tw__wheel_slot *slot)
 {
     uint32_t level = slot->list.id >> TW__WHEEL_ID_BITS;
@@ -115,7 +141,8 @@ static TW__WHEEL_COLD int slot_occupied(struct tw_wheel *w, const struct tw__whe
     return 0;
 }
 
-/* Closes the gap that a timer leaves. A list of one has its head on both sides. Returns true. */
+/* Closes the gap that a timer leaves. If it was the only timer of its list, the list's head is on both sides
+ * of the gap. Returns true. */
 static inline bool unlink_between(struct tw_wheel *w, struct tw__link *prev, struct tw__link *next)
 {
     prev->next = next;
@@ -130,7 +157,7 @@ static inline bool unlink_timer(struct tw_wheel *w, struct tw_timer *timer)
     return unlink_between(w, timer->link.prev, timer->link.next);
 }
 
-/* Moves all timers of one list to another, empty one. */
+/* Moves all timers of one list to another list. Requires: `to` is empty. */
 static void list_splice(struct tw__wheel_list *from, struct tw__wheel_list *to)
 {
     to->in_order = from->in_order;
@@ -139,10 +166,11 @@ static void list_splice(struct tw__wheel_list *from, struct tw__wheel_list *to)
 
 /* ---- rounds --------------------------------------------------------------------------------------------- */
 
-/* On a top that does not reach the end of time a far timer is met, and put back, once a round. A jump over many
- * rounds must not pay for each of them. So the earliest deadline met in a round is noted, and the place of each
- * timer that is pushed back: when a whole round has passed in which nothing fired, nothing can be due before
- * that. */
+/* On a top that does not reach the end of time, the wheel meets a far timer once a round and puts it back. A
+ * jump over many rounds must not pay for each round. So `turn_first` notes the earliest deadline met in a
+ * round, and the old deadline of each timer that is pushed back. When a whole round has passed in which no
+ * timer fired, no timer can be due before `turn_first`. Example: 8 slots, one timer due at tick 1,000,000.
+ * After one round without a timer that fires, the wheel goes straight to tick 1,000,000. */
 static void restart_round(struct tw_wheel *w)
 {
     w->round_end = tw__add_saturating(w->cur, w->round);
@@ -168,7 +196,8 @@ static inline uint64_t hint_of(uint32_t line, uint32_t filed_on)
     return (uint64_t)line << TW__WHEEL_HINT_LINE | filed_on;
 }
 
-/* Leaves the timer in the slot's trail; returns the line of the timer a trail's length before it. */
+/* Puts the timer's line into the slot's trail. Returns the line of the timer that was filed a trail's length
+ * before it. */
 static inline uint32_t leave_trail(const struct tw__wheel_ring *ring, struct tw__wheel_slot *slot,
                                    const struct tw_timer *timer)
 {
@@ -177,8 +206,8 @@ static inline uint32_t leave_trail(const struct tw__wheel_ring *ring, struct tw_
     return before;
 }
 
-/* Appends a timer to the slot of its deadline, by hand: the old tail tells whether the slot was empty. Returns
- * 0. */
+/* Appends a timer to the slot of its deadline. The links are set here and not by tw__list_append(), because
+ * the old tail tells whether the slot was empty. Returns 0. */
 static inline int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     const struct tw__wheel_ring *ring = tw__wheel_ring_for(w, deadline);
@@ -193,8 +222,8 @@ static inline int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t dead
     return TW__WHEEL_UNLIKELY(tail == head) ? slot_occupied(w, slot) : 0;
 }
 
-/* On an upper level a list is walked from the tail, so the hint belongs to the timer a trail's length behind
- * the new front. The walk touches linked timers only. */
+/* On an upper level a list is walked from the tail. So the hint to the new front belongs to the timer a
+ * trail's length behind it. The search for that timer touches linked timers only. */
 static void hint_from_behind(struct tw__wheel_list *list, const struct tw_timer *front)
 {
     struct tw__link *link = front->link.next;
@@ -206,7 +235,7 @@ static void hint_from_behind(struct tw__wheel_list *list, const struct tw_timer 
     }
 }
 
-/* Puts a timer to the front of the slot of its deadline: it was filed before all that are there. */
+/* Puts a timer to the front of the slot of its deadline: it was filed before all timers that are there. */
 static void file_front(struct tw_wheel *w, struct tw_timer *timer)
 {
     const struct tw__wheel_ring *ring = tw__wheel_ring_for(w, timer->deadline);
@@ -223,7 +252,8 @@ static void file_front(struct tw_wheel *w, struct tw_timer *timer)
 
 /* ---- growing and the door ------------------------------------------------------------------------------- */
 
-/* Puts one level on top. The window that the old top had already counted on it, so no timer has to move. */
+/* Puts one level on top. The old top's window was computed as if that level existed, so no timer has to move.
+ * Returns false, with nothing changed, when the grow hook has no memory. */
 static bool grow_level(struct tw_wheel *w)
 {
     struct tw__wheel_ring *top = &w->ring[w->levels - 1];
@@ -240,7 +270,7 @@ static bool grow_level(struct tw_wheel *w)
     return true;
 }
 
-/* Takes levels off again that no timer has come to. */
+/* Takes levels off the top again. Requires: no timer was filed on them. */
 static void shrink_to(struct tw_wheel *w, uint32_t levels)
 {
     while (w->levels > levels)
@@ -254,7 +284,8 @@ static inline uint64_t next_tick_at_least(const struct tw_wheel *w, uint64_t dea
     return deadline > w->now ? deadline : tw__add_saturating(w->now, 1);
 }
 
-/* Decides about a deadline after now: 0, or why the wheel cannot take it. */
+/* Checks a deadline that lies after now, and grows the wheel if it has to. Returns: 0; TW_ERANGE (REJECT);
+ * TW_ENOMEM (GROW), with the levels as they were. */
 static int check_reach(struct tw_wheel *w, uint64_t deadline)
 {
     if (deadline - w->now > w->range)
@@ -270,7 +301,8 @@ static int check_reach(struct tw_wheel *w, uint64_t deadline)
     return 0;
 }
 
-/* True where a deadline needs no look at the door: it is after now, the wheel takes any and keeps no bounds. */
+/* True when a deadline needs no check at the door: it lies after now, and the wheel accepts any deadline and
+ * keeps no bounds. */
 static inline bool door_open(const struct tw_wheel *w, uint64_t deadline)
 {
     return deadline - w->now - 1 < w->open;
@@ -311,7 +343,7 @@ int tw_wheel_add_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
     return tw_wheel_add_at(w, timer, tw__add_saturating(w->now, delay));
 }
 
-/* True when the timer, not pushed back, stays in the slot it is in. */
+/* True when a timer on an upper level was not pushed back, and its new deadline lies in its slot. */
 static bool same_slot(const struct tw_wheel *w, const struct tw_timer *timer, uint64_t deadline)
 {
     uint32_t level = tw__wheel_filed_on(timer);
@@ -336,9 +368,9 @@ static TW__WHEEL_COLD int move_earlier(struct tw_wheel *w, struct tw_timer *time
     return file(w, timer, deadline);
 }
 
-/* Later, from level 0 or the due list: the timer is filed again at once. Were it only marked, a tick on which a
- * million timers had been pushed back would have to look at each of them. On a ring without levels above it
- * waits all the same: there a slot is looked through whole anyway. */
+/* Moves a timer on level 0 or in the due list to a later deadline: the timer is filed again at once. If it
+ * were only marked, a tick on which a million timers had been pushed back would have to look at each of them.
+ * On a one-level wheel the timer is marked all the same: such a slot is looked through whole anyway. */
 static TW__WHEEL_COLD int move_near(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     if (w->ring[0].upper == 0 && !(timer->hint & TW__WHEEL_HINT_NOW) && timer->deadline >= w->near) {
@@ -352,7 +384,7 @@ static TW__WHEEL_COLD int move_near(struct tw_wheel *w, struct tw_timer *timer, 
     return file(w, timer, deadline);
 }
 
-/* Gives a pending timer a deadline that the wheel can take. */
+/* Gives a pending timer a new deadline. Requires: the wheel can take the deadline. */
 static inline int move_pending(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     if (deadline <= timer->deadline)
@@ -364,7 +396,7 @@ static inline int move_pending(struct tw_wheel *w, struct tw_timer *timer, uint6
     return 0;
 }
 
-/* True for a timer near the earliest deadline that is moved later: it is not pushed back (exact.c). */
+/* True when a timer near the earliest deadline is moved later: it is filed again at once (exact.c). */
 static inline bool leaves_the_front(const struct tw_wheel *w, const struct tw_timer *timer, uint64_t deadline)
 {
     return timer->deadline < w->near && timer->deadline < deadline;
@@ -374,7 +406,7 @@ static TW__WHEEL_COLD int move_checked(struct tw_wheel *w, struct tw_timer *time
 {
     deadline = next_tick_at_least(w, deadline);
     int error = check_reach(w, deadline);
-    note_deadline(w, timer->deadline); /* its place: a timer pushed back must still be met there */
+    note_deadline(w, timer->deadline); /* a timer that is pushed back must still be met at its old place */
     if (error != 0)
         return error;
     return leaves_the_front(w, timer, deadline) ? move_near(w, timer, deadline)
@@ -408,8 +440,8 @@ int tw_wheel_move_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
     return tw_wheel_move_at(w, timer, tw__add_saturating(w->now, delay));
 }
 
-/* Hints are for long walks from far memory; timers that are filed for now were touched just now, and have
- * none. */
+/* Hints are for long walks through far memory. Timers that are filed for now were touched a moment ago, and
+ * have no hint. */
 void tw_wheel_add_now(struct tw_wheel *w, struct tw_timer *timer)
 {
     tw__wheel_may_change(w);
@@ -454,13 +486,14 @@ static inline uint64_t known_event(struct tw_wheel *w)
     return w->event;
 }
 
-/* The tick to go to when a whole round has brought nothing: where the slot of the earliest deadline starts. */
+/* The tick to go to next. When a whole round has passed in which no timer fired, this is the tick at which
+ * the slot of the earliest deadline is opened or starts to be refiled; otherwise it is `event`. */
 static uint64_t skip_rounds(struct tw_wheel *w, uint64_t event)
 {
     uint32_t level = w->levels - 1;
     const struct tw__wheel_ring *top = &w->ring[level];
     if (w->turn_first <= w->cur)
-        restart_round(w); /* that one was cancelled */
+        restart_round(w); /* the timer with this deadline was cancelled */
     if (w->cur < w->round_end || w->active != 0 || w->occupied != (uint64_t)1 << level)
         return event;
     uint64_t start = w->turn_first / top->span * top->span;
@@ -468,7 +501,7 @@ static uint64_t skip_rounds(struct tw_wheel *w, uint64_t event)
     return first > event ? first : event;
 }
 
-/* Where the wheel goes next if time allows. */
+/* The tick to which the wheel goes next, if `now` is that far. */
 static uint64_t next_stop(struct tw_wheel *w)
 {
     uint64_t event = known_event(w);
@@ -479,10 +512,10 @@ uint64_t tw_wheel_next_bound(const struct tw_wheel *w)
 {
     TW_ASSERT(w != NULL);
     if (w->count == 0)
-        return TW_NEVER; /* a poll that was cut short has left its tick half done: the next one goes on */
+        return TW_NEVER; /* if the budget ended in the middle of a tick, the next poll finishes the tick */
     if (!tw__wheel_list_empty(&w->due) || tw__wheel_any_now(w) || w->phase != TW__WHEEL_SETTLED)
         return w->now;
-    /* What is remembered of events is no part of what a caller can see of a wheel. */
+    /* Remembering the event changes nothing that a caller can see, so the wheel is const for the caller. */
     uint64_t event = next_stop((struct tw_wheel *)(uintptr_t)w);
     return event > w->now ? event : w->now;
 }
@@ -504,7 +537,7 @@ void tw__wheel_refile(struct tw_wheel *w, struct tw_timer *timer)
     w->refiled++;
 }
 
-/* Takes the last timer off a level's drain list and puts it where it belongs now. */
+/* Moves the last timer of a level's drain list to where it belongs now: the due list, or a slot. */
 static void refile_one(struct tw_wheel *w, struct tw__wheel_ring *ring)
 {
     struct tw__link *tail = ring->drain.link.prev;
@@ -525,7 +558,7 @@ static void refile_one(struct tw_wheel *w, struct tw__wheel_ring *ring)
         file_front(w, timer);
 }
 
-/* Refiles up to `limit` timers of a level, as far as the budget goes; returns how many. */
+/* Refiles up to `limit` timers of a level, as far as the budget goes. Returns the number refiled. */
 static uint64_t refile(struct tw_wheel *w, struct tw__wheel_ring *ring, uint64_t limit, uint64_t *budget)
 {
     if (limit > *budget)
@@ -537,7 +570,7 @@ static uint64_t refile(struct tw_wheel *w, struct tw__wheel_ring *ring, uint64_t
     return done;
 }
 
-/* Goes on with the slots being refiled, top level first. False when the budget ended first. */
+/* Goes on with the slots being refiled, top level first. Returns false when the budget ended first. */
 static bool refile_active(struct tw_wheel *w, uint64_t *budget)
 {
     for (uint64_t levels = w->active; levels != 0;) {
@@ -553,8 +586,9 @@ static bool refile_active(struct tw_wheel *w, uint64_t *budget)
     return true;
 }
 
-/* By when slot `slot` of a level must be empty: before any of it comes into the window two levels down, and
- * before the next slot of its own level starts. Level 1 may go on until its first tick is opened. */
+/* The tick by which slot `slot` of a level must be empty: before any of it comes into the window two levels
+ * down, and before the next slot of its own level starts. On level 1 there is time until the slot's first
+ * tick is opened. Example: by default, slot 5 of level 1 must be empty at tick 2,560. */
 static uint64_t finish_for(const struct tw_wheel *w, uint32_t level, uint64_t slot)
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
@@ -569,7 +603,7 @@ static uint64_t finish_for(const struct tw_wheel *w, uint32_t level, uint64_t sl
     return finish;
 }
 
-/* The timers that are walked first have no hint that points at them, but they are in the trail. */
+/* No hint points at the timers that the walk meets first, but the trail has their lines. */
 static inline void prefetch_trail(const struct tw__wheel_ring *ring, const struct tw__wheel_slot *slot)
 {
     const struct tw_timer *tail = tw__wheel_timer_of(slot->list.link.prev);
@@ -577,7 +611,7 @@ static inline void prefetch_trail(const struct tw__wheel_ring *ring, const struc
         tw__wheel_prefetch_line(tail, slot->trail[i]);
 }
 
-/* Takes a slot off its ring to be refiled, at a pace that empties it just in time. */
+/* Takes a slot off its ring and sets the pace that empties it in time. A small slot is refiled at once. */
 static void start_slot(struct tw_wheel *w, uint32_t level, uint64_t number)
 {
     struct tw__wheel_ring *ring = &w->ring[level];
@@ -597,7 +631,7 @@ static void start_slot(struct tw_wheel *w, uint32_t level, uint64_t number)
         ring->pace = filed / (ring->finish - w->cur) + 1;
 }
 
-/* Starts the slots of a level that the window below has come to hold. False when the budget ended first. */
+/* Starts the slots that the window below has come to hold. Returns false when the budget ended first. */
 static bool start_level(struct tw_wheel *w, uint32_t level, uint64_t *budget)
 {
     struct tw__wheel_ring *ring = &w->ring[level];
@@ -626,7 +660,8 @@ static bool start_due_slots(struct tw_wheel *w, uint64_t *budget)
 
 /* ---- firing ---------------------------------------------------------------------------------------------- */
 
-/* Opens the slot of tick `cur`. On one-level wheels it may hold timers of later rounds. */
+/* Opens the slot of tick `cur`: its timers go to the due list. On a one-level wheel the slot may hold timers
+ * of later rounds, so it is refiled instead. */
 static void open_tick(struct tw_wheel *w)
 {
     struct tw__wheel_ring *ring = &w->ring[0];
@@ -643,7 +678,7 @@ static void open_tick(struct tw_wheel *w)
     list_emptied(w, &slot->list);
 }
 
-/* Finishes the tick that the wheel stands on. False when the budget ended first. */
+/* Finishes the tick that the wheel stands on. Returns false when the budget ended first. */
 static bool settle(struct tw_wheel *w, uint64_t *budget)
 {
     if (!refile_active(w, budget))
@@ -660,8 +695,8 @@ static bool settle(struct tw_wheel *w, uint64_t *budget)
     return true;
 }
 
-/* Moves the windows. What they have come to hold is still to be started; slots that have passed are not looked
- * at again, as their places in the ring belong to later slots now. */
+/* Moves the windows to tick `cur`. Slots that a window has come to hold are still to be started. Slots that
+ * have passed are not looked at again, because their places in the ring belong to later slots now. */
 static void move_windows(struct tw_wheel *w)
 {
     for (uint32_t level = 1; level < w->levels; level++) {
@@ -671,14 +706,14 @@ static void move_windows(struct tw_wheel *w)
     tw__wheel_windows(w);
 }
 
-/* Lets the time up to `tick` pass: no event lies before it. */
+/* Moves the wheel to `tick`. Requires: no event lies before it. */
 static void pass_time(struct tw_wheel *w, uint64_t tick)
 {
     uint64_t elapsed = tick - w->cur;
     for (uint64_t levels = w->active; levels != 0; levels &= levels - 1) {
         struct tw__wheel_ring *ring = &w->ring[__builtin_ctzll(levels)];
         ring->quota = tw__add_saturating(ring->quota, tw__mul_saturating(ring->pace, elapsed));
-        w->event_known = false; /* the next chunk is due that much later */
+        w->event_known = false; /* the next chunk of refiling is due that much later */
     }
     w->event_known = w->event_known && tick < w->event;
     w->cur = tick;
@@ -686,7 +721,7 @@ static void pass_time(struct tw_wheel *w, uint64_t tick)
         move_windows(w);
 }
 
-/* Goes to the next event, at most to `now`. False when nothing is left to do. */
+/* Goes to the next event, at most to `now`. Returns false when the wheel stands at `now` already. */
 static bool step(struct tw_wheel *w)
 {
     if (w->cur == w->now)
@@ -698,7 +733,8 @@ static bool step(struct tw_wheel *w)
     return true;
 }
 
-/* Hands out the first timer of the due list; those that were pushed back are filed again. */
+/* Takes the first due timer out of the due list, and files the pushed-back timers before it again. Returns
+ * NULL when the list is empty or the budget has ended. */
 static struct tw_timer *take_due(struct tw_wheel *w, uint64_t *budget)
 {
     for (; *budget > 0 && !tw__wheel_list_empty(&w->due); --*budget) {
@@ -718,7 +754,7 @@ static struct tw_timer *take_due(struct tw_wheel *w, uint64_t *budget)
     return NULL;
 }
 
-/* Nothing else is due: hands out the first of the timers that were filed for now. */
+/* Takes out the first timer that was filed for now. Requires: no other timer is due. */
 static enum tw_polled take_soon(struct tw_wheel *w, uint64_t *budget, struct tw_timer **timer)
 {
     if (tw__wheel_list_empty(&w->soon))
@@ -753,11 +789,11 @@ static enum tw_polled advance(struct tw_wheel *w, uint64_t now, uint64_t *budget
     enum tw_polled polled = take_next(w, budget, timer);
     w->in_drain = polled != TW_POLL_IDLE;
     if (!w->in_drain && !tw__wheel_list_empty(&w->next_drain))
-        list_splice(&w->next_drain, &w->soon); /* filed in the drain that ends here, they are the next one's */
+        list_splice(&w->next_drain, &w->soon); /* filed in the drain that ends here, due in the next drain */
     return polled;
 }
 
-/* Remembers how long an idle wheel has nothing to do but to note the time. */
+/* Notes the tick before which a poll of an idle wheel only has to note the time. */
 static void note_quiet(struct tw_wheel *w)
 {
     uint64_t event = known_event(w);
@@ -818,7 +854,7 @@ uint64_t tw_wheel_refiled(const struct tw_wheel *w)
     return w->refiled;
 }
 
-/* Some list that holds timers. Requires: there is one. */
+/* Some list that holds timers. Requires: the wheel holds a timer. */
 static struct tw__wheel_list *any_list(struct tw_wheel *w)
 {
     if (!tw__wheel_list_empty(&w->due))

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Windows and events: what each level holds as the wheel stands, and on which tick there is work next. Both
- * follow from the rings alone. The essay is in wheel.c.
+ * Windows and events: which deadlines each level holds while the wheel stands on `cur`, and the next tick
+ * with work. Both follow from the rings alone. The essay is in wheel.c.
  */
 #ifndef TW_WHEEL_WINDOW_H
 #define TW_WHEEL_WINDOW_H
 
 #include "internal.h"
 
-/* The end of a level's own window, leaving the levels above out of account: its upper slots from the current
- * one to `ahead` further on. */
+/* The end of a level's own window, without the levels above: the window covers the current upper slot and the
+ * next `ahead` upper slots. Example: level 0 of the default geometry (upper 512, ahead 1) at tick 2,100: the
+ * current upper slot is 4, so the window ends at (4 + 1 + 1) * 512 - 1 = 3,071. */
 static inline uint64_t tw__wheel_window_end(const struct tw_wheel *w, uint32_t level)
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
@@ -37,8 +38,8 @@ static inline void tw__wheel_windows(struct tw_wheel *w)
     w->boundary = unit == 0 ? UINT64_MAX : tw__mul_saturating(w->cur / unit + 1, unit);
 }
 
-/* The first tick at which a level's window holds `tick`, leaving the levels above out of account. `tick` is the
- * start of an upper slot. */
+/* The first tick at which a level's own window, without the levels above, holds `tick`. Requires: `tick` is
+ * the start of an upper slot. Example: by default, level 0 holds tick 2,560 from tick 2,048 on. */
 static inline uint64_t tw__wheel_enter_own(const struct tw__wheel_ring *ring, uint64_t tick)
 {
     if (ring->upper == 0)
@@ -66,14 +67,15 @@ static inline uint64_t tw__wheel_ring_event(const struct tw_wheel *w, uint32_t l
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
     if (level == 0 && w->cur == UINT64_MAX)
-        return TW_NEVER; /* what waits there was filed after the last tick */
+        return TW_NEVER; /* the timers there were filed when time had ended already */
     uint64_t from = level == 0 ? w->cur + 1 : ring->head;
     uint64_t slot = from + tw__wheel_distance(ring, tw__wheel_slot_index(ring, from));
     TW_ASSERT(slot >= from && slot <= UINT64_MAX / ring->span);
     return level == 0 ? slot : tw__wheel_enter(w, level - 1, slot * ring->span);
 }
 
-/* When a slot being refiled wants the next wake-up: for its next chunk, and at last when it must be empty. */
+/* The tick at which a slot that is being refiled needs the next wake-up: for its next chunk of about
+ * TW__WHEEL_WAKE_CHUNK timers, and at the latest when it must be empty. */
 static inline uint64_t tw__wheel_drain_event(const struct tw_wheel *w, const struct tw__wheel_ring *ring)
 {
     uint64_t ticks = TW__WHEEL_WAKE_CHUNK / ring->pace;
