@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A histogram of durations, for percentiles. It has 32 steps to each doubling (as HdrHistogram does it, Gil
- * Tene), so a percentile is at most 1/32 too high and never too low, from one unit to 2^64, in 15 KiB. The unit
- * is the caller's.
+ * A histogram of durations, for percentiles, in units of the caller's choice. Each doubling has 32 steps, as
+ * in HdrHistogram (Gil Tene). So a percentile is at most 1/32 too high and never too low, from one unit to
+ * 2^64, in 15 KiB. Example: the values 1,024 to 1,055 share a bucket, so a percentile of 1,030 may be
+ * reported as 1,055.
  */
 #ifndef TW_BASE_HISTOGRAM_H
 #define TW_BASE_HISTOGRAM_H
@@ -34,7 +35,8 @@ static inline uint64_t tw__histogram_end(uint32_t bucket)
     return (step << doubling) + (((uint64_t)1 << doubling) - 1);
 }
 
-/* The value that `share` of all counts do not exceed; `most` is the largest value that was counted. */
+/* The value that a `share` (0 to 1) of all counted values do not exceed; 0 when no value was counted. `most`
+ * is the largest value that was counted. */
 static inline uint64_t tw__histogram_percentile(const uint64_t *buckets, double share, uint64_t most)
 {
     uint64_t total = 0, below = 0;

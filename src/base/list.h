@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Circular lists. A list is a head, which is a link like the others: an empty one points at itself. An object
- * that waits in a list contains a link, so nothing here allocates. The link's structure stands in wheel.h,
- * because a timer contains one and that header stands alone.
+ * Circular lists. The head of a list is a link like the links in the list; the head of an empty list points
+ * at itself. An object that waits in a list contains a link, so nothing here allocates. `struct tw__link` is
+ * declared in wheel.h, because a timer contains a link and wheel.h includes no other header of the library.
  */
 #ifndef TW_BASE_LIST_H
 #define TW_BASE_LIST_H
@@ -21,7 +21,7 @@ static inline bool tw__list_empty(const struct tw__link *list)
     return list->next == list;
 }
 
-/* Puts a link before another one; before the head: at the list's end. */
+/* Puts a link before another link. Before the head means at the list's end. */
 static inline void tw__list_insert(struct tw__link *link, struct tw__link *next)
 {
     link->next = next;
@@ -45,8 +45,8 @@ static inline void tw__list_prepend(struct tw__link *list, struct tw__link *link
     list->next = link;
 }
 
-/* Takes a link out of the list that it is in. Requires: it is in one. Afterwards tw__link_listed() says that it
- * is in none. */
+/* Takes a link out of its list. Requires: the link is in a list. After that it is in no list, and
+ * tw__link_listed() returns false. */
 static inline void tw__list_remove(struct tw__link *link)
 {
     TW_ASSERT(link->next != NULL && link->prev != NULL);
@@ -55,21 +55,21 @@ static inline void tw__list_remove(struct tw__link *link)
     link->next = link->prev = NULL;
 }
 
-/* Whether a link is in a list. Requires: it was zeroed at first. */
+/* Whether a link is in a list. Requires: the link was zeroed before its first use. */
 static inline bool tw__link_listed(const struct tw__link *link)
 {
     return link->next != NULL;
 }
 
-/* Tells the neighbours of a link that it has been copied to other memory. Requires: `link` is the new place,
- * and the old one was in a list. */
+/* Points the neighbours of a link at its new place, after the caller has copied it to other memory. Requires:
+ * `link` is the new place, and the link was in a list when it was copied. */
 static inline void tw__link_relocated(struct tw__link *link)
 {
     link->next->prev = link;
     link->prev->next = link;
 }
 
-/* Moves all that is in one list to the end of another one. */
+/* Moves all links of one list to the end of another list. */
 static inline void tw__list_move_all(struct tw__link *from, struct tw__link *to)
 {
     if (tw__list_empty(from))

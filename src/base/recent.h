@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A histogram of the past ten seconds, for percentiles that are alive: one of base/histogram.h for each second,
- * on a ring. Seconds are whole ones of the caller's clock, so it covers nine to ten, and no second that has not
- * been reached.
+ * A histogram of the past ten seconds, for live percentiles. It is a ring of ten histograms (histogram.h),
+ * one for each second of the caller's clock. The current second has only begun, so the ring covers nine to
+ * ten seconds. Seconds that the clock has not reached are not counted.
  *
- * A caller that counts longer steps instead of seconds has a histogram of ten of those: of a minute, by steps
- * of six seconds.
+ * A caller may count longer steps instead of seconds. Example: with steps of six seconds, the histogram
+ * covers the past minute.
  */
 #ifndef TW_BASE_RECENT_H
 #define TW_BASE_RECENT_H
@@ -15,9 +15,9 @@
 
 enum { TW__RECENT_SECONDS = 10 };
 
-/* All zero is an empty one. */
+/* Zeroed memory is an empty histogram. */
 struct tw__recent {
-    uint64_t second[TW__RECENT_SECONDS]; /* that the histogram beside it is of */
+    uint64_t second[TW__RECENT_SECONDS]; /* the second that most[i] and count[i] belong to */
     uint64_t most[TW__RECENT_SECONDS];
     uint32_t count[TW__RECENT_SECONDS][TW__HISTOGRAM_BUCKETS];
 };
@@ -35,8 +35,8 @@ static inline void tw__recent_add(struct tw__recent *recent, uint64_t second, ui
         recent->most[i] = value;
 }
 
-/* Adds up what was counted in the seconds that end with this one. Returns how many; *most is the largest of
- * them. */
+/* Adds up the histograms of the ten seconds that end with `second`, into `sum`. Returns the number of values
+ * counted in them; *most is the largest of these values. */
 static inline uint64_t tw__recent_sum(const struct tw__recent *recent, uint64_t second,
                                       uint64_t sum[TW__HISTOGRAM_BUCKETS], uint64_t *most)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sums and products that stop at UINT64_MAX instead of starting at 0 again. All times end there: it means
- * "never".
+ * Sums and products that saturate: they stop at UINT64_MAX instead of starting at 0 again. UINT64_MAX is the
+ * end of time and means "never".
  */
 #ifndef TW_BASE_SATURATE_H
 #define TW_BASE_SATURATE_H
