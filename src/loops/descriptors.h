@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The two descriptors of Linux that a loop can wait for: one that is readable from a time on, one that another
- * thread makes readable. For the loops that watch descriptors.
+ * The two Linux descriptors that a loop can wait for. A timerfd is readable from a set time on; an eventfd is
+ * made readable by another thread. For the loops that watch descriptors: epoll and libevent.
  */
 #ifndef TW_LOOPS_DESCRIPTORS_H
 #define TW_LOOPS_DESCRIPTORS_H
@@ -18,9 +18,9 @@ static inline int tw__loop_timer_new(void)
     return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 }
 
-/* Has it readable from a time on; UINT64_MAX: never. *set_ns is what it was told before, UINT64_MAX at first.
- * Setting it anew makes it unreadable, so nobody has to read it; and one that is to be readable at once and is,
- * stays so. */
+/* Makes a timerfd readable from `at_ns` on; UINT64_MAX: never. *set_ns is the time of the call before,
+ * UINT64_MAX at first. Setting a timerfd again makes it unreadable, so no caller has to read it. If it is
+ * readable already and is to be readable at once, the call leaves it as it is. */
 static inline void tw__loop_timer_arm(int fd, uint64_t *set_ns, uint64_t at_ns, uint64_t now_ns)
 {
     if (at_ns <= now_ns && *set_ns <= now_ns)
@@ -40,7 +40,8 @@ static inline int tw__loop_event_new(void)
     return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 }
 
-/* From any thread. It is readable afterwards in any case, so what write() says does not matter. */
+/* Makes an eventfd readable, from any thread. It is readable afterwards in any case, so the result of write()
+ * does not matter. */
 static inline void tw__loop_event_raise(int fd)
 {
     uint64_t one = 1;
@@ -48,7 +49,7 @@ static inline void tw__loop_event_raise(int fd)
         ;
 }
 
-/* Makes it unreadable. */
+/* Makes an eventfd unreadable. */
 static inline void tw__loop_event_lower(int fd)
 {
     uint64_t count;

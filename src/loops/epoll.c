@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * epoll: a timerfd in the caller's set, watched level by level; or, where the program calls us instead of
- * epoll_wait(), that call's timeout.
+ * epoll. There are two ways to attach a wheel:
+ *   - tw_loop_epoll_new(): a timerfd in the caller's epoll set, level-triggered.
+ *   - tw_loop_epoll_wait_new(): no descriptor. The program calls tw_loop_epoll_wait() instead of
+ *     epoll_wait(), and the wheel's next work shortens the timeout.
  *
- * The timerfd is never read. Setting it to another time takes back that it has rung; while it has and more is
- * due, it is left alone, and the next epoll_wait() reports it again, with whatever else there is. So a wake-up
- * costs one system call besides the epoll_wait() itself, and one of several in which a crowd is served costs
- * none.
+ * The timerfd is never read. Setting it to another time makes it unreadable. When a pass ends while more
+ * timers are due, the timerfd is left alone: it stays readable, and the next epoll_wait() reports it again,
+ * with all other events. So a wake-up costs one system call besides the epoll_wait() itself. A wake-up that
+ * leaves due timers for the next one costs none.
  */
 #include <tickwheel/loop_epoll.h>
 #include <tickwheel/sched.h>
@@ -17,10 +19,10 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-/* A descriptor of ours in somebody's set. */
+/* A descriptor of this adapter in the caller's epoll set. */
 struct epoll_descriptor {
     int epoll_fd, fd;
-    uint64_t set_ns; /* of a timerfd: the time */
+    uint64_t set_ns; /* of a timerfd: the time for which it is set */
 };
 
 static void watched_close(void *arg)
@@ -31,7 +33,9 @@ static void watched_close(void *arg)
     free(watched);
 }
 
-/* Makes one that is not in the set yet. Returns: 0; TW_ENOMEM; TW_ESYSTEM. Takes the descriptor in any case. */
+/* Wraps a descriptor, which is not in the epoll set yet. Takes the descriptor over in any case: a failure
+ * closes it. Returns: 0; TW_ENOMEM; TW_ESYSTEM: `fd` is negative, because the system had no descriptor
+ * left. */
 static int watched_new(struct epoll_descriptor **made, int epoll_fd, int fd)
 {
     if (fd < 0)
@@ -46,8 +50,8 @@ static int watched_new(struct epoll_descriptor **made, int epoll_fd, int fd)
     return 0;
 }
 
-/* Puts it into the set, its events to be known by `owner`. What is no epoll set is the caller's fault, a full
- * one is not. */
+/* Puts a descriptor into the epoll set. Its events carry `owner`. Returns: 0; TW_EINVAL: `epoll_fd` is not an
+ * epoll set, the caller's mistake; TW_ESYSTEM: any other failure, such as a full set. */
 static int watched_start(const struct epoll_descriptor *watched, void *owner)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = owner};
@@ -105,10 +109,10 @@ bool tw_loop_epoll_handle(struct tw_loop *loop, const struct epoll_event *event)
 /* ---- a wheel, by timeout --------------------------------------------------------------------------------- */
 
 struct waiter {
-    const struct tw_loop_driver *driver; /* tells it from what other loops hand to their drivers */
+    const struct tw_loop_driver *driver; /* tells a waiter from the driver arguments of other loops */
     int epoll_fd;
     uint64_t at_ns;
-    bool *gone; /* of the innermost wait under way: the loop was freed */
+    bool *gone; /* of the innermost wait under way: set to true when the loop is freed */
 };
 
 static int waiter_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
@@ -142,7 +146,8 @@ int tw_loop_epoll_wait_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel 
     return error;
 }
 
-/* Fires what is due. Returns whether anything may have been; *gone tells whether the loop is. */
+/* Runs a pass if its time has come. Returns whether it ran one, so timers may have fired; sets *gone to
+ * whether a callback has freed the loop. */
 static bool ring(struct tw_loop *loop, struct waiter *waiter, bool *gone)
 {
     bool *outer = waiter->gone;
@@ -158,7 +163,8 @@ static bool ring(struct tw_loop *loop, struct waiter *waiter, bool *gone)
     return true;
 }
 
-/* The earlier of a timeout and the time for the wheel, rounded up. */
+/* The shorter of the caller's timeout and the time until the wheel's next work, in milliseconds, rounded up.
+ * The latter is a day at most. */
 static int timeout_of(const struct tw_loop *loop, const struct waiter *waiter, int timeout_ms)
 {
     enum { NS_PER_MS = 1000000 };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * libev: a timer, and a check watcher for as long as more is due than one turn takes.
+ * libev: a timer, and a check watcher that is active while more timers are due than one pass fires.
  *
- * libev counts a delay from the time that it noted at the beginning of its turn, which nobody can ask it for on
- * the monotonic clock; so it is told to note the time anew. A timer that is started with a delay of 0 makes it
- * sleep for a millisecond nevertheless. So the check watcher fires, which is called once in each turn after
- * other events were asked for, and an idle watcher that does nothing keeps the loop from sleeping. (An idle
- * watcher alone would be called only when there are no other events.)
+ * libev counts a delay from the time that it noted at the beginning of its iteration. The adapter cannot read
+ * that time on the monotonic clock, so it has libev note the time again (ev_now_update()).
+ *
+ * A timer that is started with a delay of 0 still makes libev sleep for a millisecond. So the check watcher
+ * runs the pass: libev calls it once in each iteration, after it has polled for other events. An idle watcher
+ * that does nothing keeps the loop from sleeping meanwhile. (An idle watcher alone would be called only when
+ * there are no other events.)
  */
 #include <tickwheel/loop_ev.h>
 
@@ -40,7 +42,8 @@ static void on_check(struct ev_loop *ev, ev_check *check, int events)
     tw_loop_turn(watchers->loop);
 }
 
-/* While it is on, the loop does not wait. The check comes before it, and stops it or sets it anew.
+/* While the idle watcher is active, the loop does not sleep. The check watcher is called before it, and stops
+ * it or starts it again.
  * GCOVR_EXCL_START */
 static void on_idle(struct ev_loop *ev, ev_idle *idle, int events)
 {
@@ -68,7 +71,7 @@ static int watchers_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
         ev_idle_start(watchers->ev, &watchers->idle);
         return 0;
     }
-    const uint64_t rounding_ns = 1000; /* what a double of seconds may lack */
+    const uint64_t rounding_ns = 1000; /* a double of seconds may be this much too small */
     ev_now_update(watchers->ev);
     ev_timer_set(&watchers->timer, (ev_tstamp)(at_ns - now_ns + rounding_ns) / 1e9, 0);
     ev_timer_start(watchers->ev, &watchers->timer);

@@ -2,12 +2,13 @@
  *
  * libevent: an event on a timerfd.
  *
- * libevent's own timeouts are measured on CLOCK_MONOTONIC_COARSE unless the base was made otherwise, which
- * nobody can ask it, and from the time that it noted at the beginning of its turn: up to a jiffy, four
- * milliseconds and more, early or late. A timerfd says exactly when. As in epoll.c it is never read: setting it
- * takes back that it has rung.
+ * libevent's own timeouts can be early or late by up to a jiffy (four milliseconds or more), for two reasons.
+ * libevent measures them on CLOCK_MONOTONIC_COARSE unless the base was made otherwise, and the adapter cannot
+ * ask a base how it was made. And libevent counts them from the time that it noted at the beginning of its
+ * iteration. A timerfd is exact. As in epoll.c it is never read: setting it to another time makes it
+ * unreadable.
  *
- * An event that is added keeps the base running, so it is added only while the timer is set.
+ * An event that is added keeps the base running, so the event is added only while the timer is set.
  */
 #include <tickwheel/loop_event.h>
 
@@ -17,11 +18,11 @@
 #include <event2/event.h>
 #include <stdlib.h>
 
-/* An event on a descriptor of ours. */
+/* An event on a descriptor of this adapter. */
 struct event_descriptor {
     struct event *event;
     int fd;
-    uint64_t set_ns; /* of a timerfd: the time */
+    uint64_t set_ns; /* of a timerfd: the time for which it is set */
     bool added;
     struct tw_loop *loop;
     struct tw_executor *executor;
@@ -36,7 +37,8 @@ static void watched_close(void *arg)
     free(watched);
 }
 
-/* Returns: 0; TW_ENOMEM; TW_ESYSTEM. Takes the descriptor in any case. */
+/* Makes an event that is not added yet. Takes the descriptor over in any case: a failure closes it. Returns:
+ * 0; TW_ENOMEM; TW_ESYSTEM: `fd` is negative, because the system had no descriptor left. */
 static int watched_new(struct event_descriptor **made, struct event_base *base, int fd,
                        event_callback_fn called)
 {

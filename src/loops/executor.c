@@ -3,15 +3,16 @@
  * A scheduler's callbacks on a loop's thread.
  *
  *     timer thread:  execute hook, once a task  -- the first since the last turn -->  driver: wakes the loop
- *     loop:          tw_executor_turn()  -->  tw_sched_run_some(), at most `budget` callbacks
+ *     loop thread:   tw_executor_turn()  -->  tw_sched_run_some(), at most `budget` callbacks
  *
- * There is no queue: the scheduler keeps the tasks that the hook was given in a list of its own, in order. The
- * hook only says that there are some, and `woken` that this was said already. It is lowered before the list is
- * looked at: a task that comes after the look finds it low, and wakes the loop again.
+ * There is no queue here: the scheduler keeps the tasks that it gave to the hook in a list of its own, in
+ * order. The hook only wakes the loop, and sets `woken` so that later tasks do not wake it again.
+ * tw_executor_turn() clears `woken` before it looks at the list. So a task that comes after the look finds
+ * `woken` clear, and wakes the loop again.
  *
- * A program with a wheel in its loop needs no scheduler, and its adapter shall not bring one along, with
- * libsodium behind it. So the one call of the scheduler is a weak reference: who has a scheduler to hand over
- * has linked it.
+ * A program that has only a wheel in its loop needs no scheduler, and its adapter must not bring one along,
+ * with libsodium behind it. So the one call of the scheduler, tw_sched_run_some(), is a weak reference: a
+ * program with a scheduler to hand over has linked it.
  */
 #include <tickwheel/loop.h>
 #include <tickwheel/sched.h>
@@ -27,17 +28,17 @@ enum { CALLBACKS_BUDGET = 256 };
 
 struct tw_executor {
     uint32_t budget;
-    uint32_t turns;    /* calls of tw_executor_turn() under way, one inside the other */
-    pthread_t thread;  /* that runs the loop */
-    atomic_bool woken; /* a turn will come */
-    bool freed;        /* with TW_DEBUG 2: the memory is kept, so that a call that comes too late is told */
+    uint32_t turns;    /* nested calls of tw_executor_turn() under way */
+    pthread_t thread;  /* the thread that runs the loop */
+    atomic_bool woken; /* the driver was woken: a call of tw_executor_turn() will come */
+    bool freed;        /* with TW_DEBUG 2 the memory is kept, so that an assertion catches a call too late */
     _Atomic(struct tw_sched *) sched;
     struct tw_executor_driver driver;
     void *driver_arg;
 };
 
-/* Required by each call but a wake-up: that there is an executor, and that the call comes from the thread of
- * its loop. */
+/* Asserts the duties of each call but a wake-up: the executor is not NULL, and the call comes from the thread
+ * of its loop. */
 static inline void may_call(const struct tw_executor *executor)
 {
     (void)executor;
@@ -51,7 +52,7 @@ static void wake(struct tw_executor *executor)
         executor->driver.wake(executor->driver_arg);
 }
 
-/* The execute hook. Which task it is, the scheduler knows. */
+/* The execute hook. It does not need the task's id: the scheduler has the task in its list. */
 static void execute(void *arg, struct tw_sched *sched, uint64_t id)
 {
     struct tw_executor *executor = arg;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * GLib: a source with a ready time, on the clock that the wheel is on, in microseconds.
+ * GLib: a source with a ready time, in microseconds on the wheel's clock.
  *
- * A ready time that has passed makes the source ready in each turn, with the others of its priority. It may be
- * set from another thread, which wakes the loop: an executor needs no more. The source is not dispatched inside
- * its own callback: GLib would wake the loop once more then for each time that is set.
+ * A ready time that has passed makes the source ready in each iteration, with the other sources of its
+ * priority. Another thread may set the ready time, and this wakes the loop: an executor needs no more. The
+ * source is not dispatched inside its own callback. If it were, GLib would wake the loop once more for each
+ * time that is set.
  */
 #include <tickwheel/loop_glib.h>
 

@@ -1,38 +1,53 @@
 /* SPDX-License-Identifier: MIT
  *
- * A wheel in a loop: what is the same for every loop.
+ * A wheel in an event loop: the part that is the same for every loop.
  *
- *     the program  -- add, move, cancel -->  tw_loop  -- at what time? -->  driver: one timer of the loop
+ *     the program  -- add, move, cancel -->  tw_loop  --- arm(at_ns) --->  driver: one timer of the loop
  *          ^                                  |   ^                                   |
  *          +-------- due(arg, timer) ---------+   +---------- tw_loop_turn() ---------+
  *
+ * The program files timers. tw_loop arms the driver, which is one timer of the event loop (a timerfd, a
+ * uv_timer_t), for the wheel's next work. When that time comes, the driver calls tw_loop_turn(), which hands
+ * the due timers to the program and arms the driver again. One call of tw_loop_turn() is a pass.
+ *
  * Ticks. The tick at which the wheel stands when it is attached begins at that moment. A deadline becomes the
- * first tick that does not begin before it (the ceiling), the present becomes the tick that has begun (the
- * floor). A timer fires when floor(now) has reached ceiling(deadline), so now >= deadline: never early. The
- * wheel is never polled at the last tick there is, so what sums saturate to never fires.
+ * first tick that does not begin before it (the ceiling). The present becomes the tick that has begun (the
+ * floor). A timer fires when floor(now) has reached ceiling(deadline), so now >= deadline: never early.
+ * Example, with ticks of 1 ms and a wheel attached at tick 0 at the time 100 ms: a timer for 103.2 ms is due
+ * on tick 4, which begins at 104 ms. A pass at 103.9 ms polls for tick 3 and fires nothing; a pass at 104 ms
+ * fires the timer.
+ *
+ * The wheel is never polled at TW_NEVER, the last tick there is. So a timer whose deadline has saturated
+ * never fires.
  *
  * Invariants (tw__loop_check() in check.c names the first that does not hold)
- *   L1  Outside of tw_loop_turn() no timer of the wheel is due before the tick `armed`, and the driver will
- *       call by the time that tick begins, or a day from when it was told, and is told anew then.
- *   L2  `armed` is 0 while a turn is under way or is to come next: nothing is earlier, so nothing is set. Only
- *       when a callback has run the loop, the turn inside has set `armed` for the rest of the turn around it.
- *   L3  A turn does at most `budget` units of work, all for one tick: a timer that its callback files again
- *       comes due on a later one.
+ *   L1  Outside of tw_loop_turn() no timer of the wheel is due before the tick `armed`. The driver will call
+ *       by the time that tick begins, or a day after it was armed if that is earlier; then it is armed again.
+ *   L2  `armed` is 0 while a pass is under way or comes in the next iteration. No tick is earlier than 0, so
+ *       filing a timer does not arm the driver. The exception is a callback that has run the loop: the inner
+ *       pass has set `armed` for the rest of the outer pass.
+ *   L3  A pass does at most `budget` units of work, all for one tick. A timer that its callback files again
+ *       is due on a later tick.
  *
- * The bound is enough. L1 speaks of deadlines, while the wheel may want to refile a far timer sooner than
- * `armed`, when that was set before the timer was filed. Refiled late it still fires on its tick, and `armed`
- * is not past that.
+ * It is enough to wake at `armed`. L1 speaks of deadlines, but the wheel may want to refile a far timer
+ * earlier than `armed`, if `armed` was set before that timer was filed. Refiling the timer late is harmless:
+ * it still fires on its tick, and `armed` is not after that tick. Example, with the default geometry: A is
+ * due at tick 1,000, so `armed` is 1,000. Then B is filed for tick 1,030, and the wheel could refile B from
+ * tick 512 on. The loop sleeps until tick 1,000, refiles B then, and fires B at tick 1,030.
  *
- * A cancelled timer does not set the loop's timer later: that would be a system call for each, to save one
- * turn. Only a loop that would not end for it is told when the last one has gone.
+ * A cancel does not set the loop's timer later. That would be a system call for each cancel, and would save
+ * one wake-up. The exception is a loop that does not end while its timer is set (`lingers`): there the last
+ * cancel switches the timer off.
  *
- * The wheel of a loop that has slept stands in the past. Before the loop's timer is set for a new one, the
- * wheel is brought to the present (with no work done, by a budget of 0): filed from there, the timer needs no
- * refiling on its way that it would not need in a wheel that had ticked all the time.
+ * While a loop sleeps, its wheel stays at an old tick. Before the loop's timer is set for a new timer, the
+ * wheel is brought to the present, by a poll with a budget of 0 that does no work. Filed from there, the new
+ * timer is refiled no more often than in a wheel that had ticked all the time.
  *
- * Rejected: the loop's own notion of now (early by what callbacks have taken since); a timer of the loop for
- * each tick (wakes an idle machine); reading how far a callback has got to stop in time (a clock read for each
- * timer).
+ * Rejected
+ *   - The time that the loop noted at the beginning of its iteration. Timers would be early by the time that
+ *     callbacks have taken since.
+ *   - A timer of the loop for each tick. It wakes an idle machine.
+ *   - A time limit for a pass instead of a budget. It would read the clock once for each timer.
  */
 #include "internal.h"
 
@@ -44,15 +59,18 @@
 #include <time.h>
 
 static const uint64_t loop_tick_min_ns = 1000, loop_tick_max_ns = UINT64_C(3600000000000);
-/* The budget: a million timers due at once cost 39 ns each with 256 in a turn of epoll, 31 ns with 4,096, 90 ns
- * with 16. With callbacks of a microsecond 256 keep other events waiting for a quarter of a millisecond. */
+/* The default budget. A million timers that are due at once cost, each, in an epoll loop: 90 ns with a budget
+ * of 16, 39 ns with 256, 31 ns with 4,096. With callbacks of a microsecond, a budget of 256 keeps other
+ * events waiting for a quarter of a millisecond. */
 enum { TICK_NS = 1000000, BUDGET = 256 };
-/* The farthest that a driver is told: within an int of milliseconds, exact in a double of seconds. */
+/* A driver is armed for at most a day ahead: a day fits in an int of milliseconds, and is exact in a double
+ * of seconds. */
 static const uint64_t day_ns = UINT64_C(86400000000000);
 
 #if TW_DEBUG > 1
-/* What a call returns that changes the loop, after which each invariant still holds. It need not have held
- * before: the program may have filed timers behind the loop's back, and not called tw_loop_update() yet. */
+/* Makes a call that changes the loop, asserts that each invariant still holds, and has the value of the call.
+ * An invariant need not have held before: the program may have filed timers in the wheel itself, and not
+ * called tw_loop_update() yet. Then nothing is asserted. */
 #define TW__LOOP_AUDITED(loop, result)                                                                         \
     __extension__({                                                                                            \
         bool held_ = tw__loop_check(loop) == NULL;                                                             \
@@ -64,8 +82,8 @@ static const uint64_t day_ns = UINT64_C(86400000000000);
 #define TW__LOOP_AUDITED(loop, result) (result)
 #endif
 
-/* Required by each call that changes a loop: that there is one, and that the call comes from the thread that
- * runs it. */
+/* Asserts the duties of each call that changes a loop: the loop is not NULL, and the call comes from the
+ * thread that runs it. */
 static inline void may_change(const struct tw_loop *loop)
 {
     (void)loop;
@@ -121,7 +139,7 @@ uint64_t tw_loop_time(const struct tw_loop *loop, uint64_t tick)
     return tw__loop_tick_start(loop, tick);
 }
 
-/* The tick that has begun at a time; never the last one there is. Requires: the driver's clock does not go
+/* The tick that has begun at a time, never TW_NEVER (the last). Requires: the driver's clock does not go
  * back. */
 static uint64_t tick_begun(const struct tw_loop *loop, uint64_t now_ns)
 {
@@ -132,7 +150,8 @@ static uint64_t tick_begun(const struct tw_loop *loop, uint64_t now_ns)
 
 /* ---- the loop's timer ------------------------------------------------------------------------------------ */
 
-/* Tells the driver. Requires: it refuses only when its timer was off. */
+/* Arms the driver for a time and notes the time. Returns: 0, or the driver's error. Requires: the driver
+ * refuses only when its timer was off. */
 static int tell(struct tw_loop *loop, uint64_t at_ns, uint64_t now_ns)
 {
     int error = loop->driver.arm(loop->driver_arg, at_ns, now_ns);
@@ -142,7 +161,8 @@ static int tell(struct tw_loop *loop, uint64_t at_ns, uint64_t now_ns)
     return error;
 }
 
-/* Has the driver call when a tick begins, or in a day. */
+/* Arms the driver for the beginning of a tick, or for a day ahead if that is earlier; TW_NEVER: switches its
+ * timer off. Returns: 0, or the driver's error. */
 static int arm(struct tw_loop *loop, uint64_t tick)
 {
     uint64_t at_ns = UINT64_MAX, now_ns = tw_loop_now(loop);
@@ -231,7 +251,7 @@ struct tw_wheel *tw_loop_wheel(const struct tw_loop *loop)
 
 typedef int file_fn(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 
-/* Brings a wheel that has slept to the present; what is due stays in it. */
+/* Brings a wheel that has slept to the present. Timers that are due stay in it. */
 static void note_time(struct tw_loop *loop)
 {
     uint32_t none = 0;
@@ -239,8 +259,10 @@ static void note_time(struct tw_loop *loop)
     tw_wheel_poll_budget(loop->wheel, tick_begun(loop, tw_loop_now(loop)), &none, &timer);
 }
 
-/* The same for a wheel that refuses, or grows, and measures from what it has done: as far as nothing is due.
- * One in which something is due already is left where it is, as a poll would take that out. */
+/* Brings a wheel to the present after it has refused a timer. A wheel that refuses or grows measures a
+ * deadline from the tick up to which it has done its work. So the work is done here, up to the present or to
+ * the tick before the first deadline: a poll at that deadline would take a due timer out. A wheel with a
+ * timer that is due already is left where it is. */
 static void catch_up(struct tw_loop *loop)
 {
     uint64_t tick = tick_begun(loop, tw_loop_now(loop)), first = tw_wheel_next_exact(loop->wheel);
@@ -263,7 +285,7 @@ static int file_timer(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_
     }
     if (error == 0 && tw_timer_deadline(timer) < loop->armed) {
         error = tw_loop_update(loop);
-        if (error != 0 && moved) /* from where it would never fire: the driver was off */
+        if (error != 0 && moved) /* the driver's timer is off, so this timer would never fire */
             tw_wheel_move_at(loop->wheel, timer, old);
         else if (error != 0)
             tw_wheel_cancel(loop->wheel, timer);
@@ -309,8 +331,8 @@ bool tw_loop_cancel(struct tw_loop *loop, struct tw_timer *timer)
 
 /* ---- firing ---------------------------------------------------------------------------------------------- */
 
-/* Fires what is due, as far as the budget goes. *done: whether that was all. False when a callback has freed
- * the loop. */
+/* Fires the timers that are due, as far as the budget goes; sets *done to whether no more are due. Returns
+ * false when a callback has freed the loop. */
 static bool fire(struct tw_loop *loop, struct tw__loop_pass *pass, bool *done)
 {
     struct tw_timer *timer;
@@ -343,6 +365,6 @@ void tw_loop_turn(struct tw_loop *loop)
     if (done)
         arm(loop, tw_wheel_next_bound(loop->wheel));
     else
-        tell(loop, 0, now_ns); /* the next turn */
+        tell(loop, 0, now_ns); /* in the next iteration */
     TW_ASSERT_WALK(tw__loop_check(loop) == NULL);
 }

@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * libuv: a timer, and an idle handle for as long as more is due than one turn takes.
+ * libuv: a timer, and an idle handle that is active while more timers are due than one pass fires.
  *
- * libuv's timers are in whole milliseconds of a time noted at the beginning of its turn, which comes from
- * CLOCK_MONOTONIC. Asked for the whole millisecond after `at_ns`, however long ago the time was noted, it does
- * not call before that has come. But it sleeps for what is left of it from the time noted, and so too long by
- * what callbacks have taken since. Therefore it is asked for what is left from the present. If it turns for
- * something else in between, and notes the time, it calls too early by as much: then nothing is due, and the
- * timer is set again.
+ * libuv's timers count whole milliseconds from a time that libuv noted at the beginning of its iteration.
+ * This time comes from CLOCK_MONOTONIC, but it is old by the time that callbacks have taken since. There are
+ * two ways to count the delay to the whole millisecond after `at_ns`:
+ *   - From the time noted. libuv does not call before `at_ns`, however old the time is. But it sleeps for the
+ *     whole delay from now on, and so too long by the time that callbacks have taken.
+ *   - From the present, as we do. libuv sleeps as long as it should. But if other events make it run an
+ *     iteration in between, it notes the time again and calls too early, by as much. Then no timer is due,
+ *     and the adapter sets the timer again.
+ * Example: libuv has noted 1,000 ms, and a callback that has taken 40 ms files a timer for 1,100 ms. Counted
+ * from the time noted, the delay is 100 ms, and libuv sleeps until 1,140. Counted from the present it is 60
+ * ms, and libuv sleeps until 1,100. If an event wakes libuv at 1,050, it calls at 1,000 + 60 = 1,060, and the
+ * adapter sets the timer again, for 40 ms.
  *
- * Rejected: uv_update_time(). In a callback of a timer of the program's own that takes longer than its period
- * it makes that timer due again, and libuv 1.44 would call nothing else any more.
+ * Rejected: uv_update_time(). Suppose a callback of the program's own repeating timer takes longer than the
+ * timer's period. If it then files a timer here, uv_update_time() makes the program's timer due again, and
+ * libuv 1.44 would call nothing else any more.
  *
- * A timer that is started with 0 inside a timer's callback is called at once, before anything else has its turn
- * (libuv 1.44 takes from its heap for as long as something in it is due). So it is the idle handle that fires:
- * it is called once in each turn, and while it is active the loop does not sleep, but asks for other events in
- * between.
+ * A timer that is started with 0 inside a timer's callback is called at once, before any other event: libuv
+ * 1.44 takes timers from its heap as long as one is due. So the idle handle runs the passes. libuv calls it
+ * once in each iteration; while it is active the loop does not sleep, but polls for other events in between.
  *
- * What was put into a loop of libuv goes only in the loop's next turn. So handles are put in when nothing can
- * fail any more: who is refused may close his loop.
+ * A handle that was put into a libuv loop leaves it only in the loop's next iteration. So handles are put in
+ * when nothing can fail any more: a caller whose call has failed may close the loop.
  */
 #include <tickwheel/loop_uv.h>
 #include <tickwheel/sched.h>
@@ -33,7 +39,7 @@ struct handles {
     uv_timer_t timer;
     uv_idle_t idle;
     struct tw_loop *loop;
-    uint64_t first_ns; /* what was asked for before they were in the loop */
+    uint64_t first_ns; /* the time that was asked for before the handles were in the loop */
     unsigned open;
 };
 
@@ -117,7 +123,7 @@ int tw_loop_uv_new(struct tw_loop **made, uv_loop_t *uv, struct tw_wheel *wheel,
 struct uv_waker {
     uv_async_t handle;
     struct tw_executor *executor;
-    bool open; /* it is in the loop */
+    bool open; /* the handle is in the loop */
 };
 
 static void on_async(uv_async_t *handle)
