@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bytes as operations, the model inside. With libFuzzer (make fuzz) it searches; without, it runs the files it
- * is given, which is how ctest replays the corpus.
+ * Fuzzes the wheel: bytes are operations, and the model judges each of them. With libFuzzer (make fuzz) the
+ * program searches for failing inputs. Without libFuzzer it runs the files named on its command line; ctest
+ * replays the corpus in this way.
  *
- * The first byte chooses the geometry, the second the start tick and, by its top bit, whether the exact next
- * deadline is asked for, after which a wheel keeps bounds; then each operation takes one byte for its kind and
- * its timer, and one to three for how far.
+ * The first byte chooses the geometry, the second the start tick. The top bit of the second byte decides
+ * whether the run calls tw_wheel_next_exact(), after which a wheel keeps bounds. Then each operation takes
+ * one byte for its kind and its timer, and one to three bytes for its delay.
  */
 #include "../support/model.h"
 
@@ -112,11 +113,11 @@ static void fire(struct run *run, struct tw_timer *timer, struct input *input)
     struct object *object = TW_CONTAINER(timer, struct object, timer);
     const char *wrong = model_fire(&run->model, object);
     require(wrong == NULL, wrong);
-    if (input->left > 0 && (*input->at & 3) == 2) { /* the callback files it for now */
+    if (input->left > 0 && (*input->at & 3) == 2) { /* the callback files the timer for now */
         take(input);
         tw_wheel_add_now(run->wheel, timer);
         model_add_now(&run->model, object);
-    } else if (input->left > 0 && (*input->at & 1)) { /* the callback re-arms it */
+    } else if (input->left > 0 && (*input->at & 1)) { /* the callback re-arms the timer */
         uint64_t deadline = later(run->model.now, take_delay(input));
         if (taken(run, tw_wheel_add_at(run->wheel, timer, deadline), deadline))
             model_add(&run->model, object, deadline);
@@ -149,7 +150,7 @@ static void poll(struct run *run, struct input *input, uint32_t budget_each)
     require(model_idle(&run->model), "a timer was due and did not fire");
 }
 
-/* The plain poll, on the clock or before it: a clock that goes back is held. */
+/* The plain poll, at a later tick or an earlier one: a clock that goes back is held. */
 static void poll_plainly(struct run *run, struct input *input, bool back)
 {
     uint64_t now = back ? run->model.now - run->model.now / 3 : later(run->model.now, take_delay(input));
@@ -162,7 +163,7 @@ static void poll_plainly(struct run *run, struct input *input, bool back)
     require(tw_wheel_now(run->wheel) == run->model.now, "the clock is another");
 }
 
-/* Without a budget nothing comes out. */
+/* A poll with a budget of 0 returns no timer. */
 static void poll_with_nothing(struct run *run)
 {
     struct tw_timer *timer;
@@ -175,7 +176,7 @@ static void poll_with_nothing(struct run *run)
         require(model_idle(&run->model), "a timer is due, and the poll says that none is");
 }
 
-/* Some calls that the others do not make. */
+/* Calls that the other operations do not make. */
 static void operate_rarely(struct run *run, struct object *object, struct input *input, uint8_t byte)
 {
     struct tw_timer *timer;
@@ -268,6 +269,6 @@ int main(int argc, char **argv)
         LLVMFuzzerTestOneInput(data, size);
     }
     printf("%d inputs\n", argc - 1);
-    return argc < 2; /* without a corpus this has tested nothing */
+    return argc < 2; /* without files nothing was tested */
 }
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * No tick refiles more than the pacing rule allows: counted, not timed, with a million timers pending.
+ * No tick refiles more timers than the pacing rule allows. The timers are counted, not timed, with a million
+ * pending.
  *
- * The bound is worked out here from what a caller can see: what waits in the slot of each level that comes
- * next.
+ * The bound is computed here from values that a caller can see: the population of each level's next slot.
  *     sum over levels of  population / slack + 1   (a slot of at most 32 timers: all of it at once)
- * The old way, a whole slot at once, must exceed the same bound in the same test, or the test could not fail.
+ * The old way, which refiles a whole slot at once, must exceed the same bound in the same test. Otherwise the
+ * test could not fail.
  */
 #include "tests/support/random.h"
 #include <tickwheel/wheel.h>
@@ -23,7 +24,7 @@ struct load {
     uint64_t ticks; /* polled one by one */
     uint64_t (*delay)(struct rng *rng);
     uint32_t each_tick;          /* timers filed on each tick; 0: all at the start */
-    uint64_t push_from, push_to; /* between these ticks each timer is once moved to 30,000 ticks later */
+    uint64_t push_from, push_to; /* between these ticks each timer is moved once, to 30,000 ticks later */
 };
 
 static uint64_t uniform(struct rng *rng)
@@ -37,7 +38,7 @@ static uint64_t constant(struct rng *rng)
     return 30000;
 }
 
-/* Median 4 seconds of milliseconds, sigma 1.5, by Box and Muller; cut at 20 minutes. */
+/* A log-normal delay in milliseconds: median 4 seconds, sigma 1.5, by Box and Muller, cut at 20 minutes. */
 static uint64_t lognormal(struct rng *rng)
 {
     double u = ((double)(rng_next(rng) >> 11) + 0.5) / 9007199254740992.0;
@@ -58,15 +59,15 @@ static uint64_t one_tick(struct rng *rng)
     return 10000000;
 }
 
-/* The span of a slot less what the level below must have first: the ticks in which a slot is refiled. */
+/* The ticks in which a slot is refiled: its span, less the ticks that the level below needs first. */
 static uint64_t slack(const struct tw_geometry *g, uint32_t l)
 {
     return l == 1 ? g->level[1].span : g->level[l].span - g->level[l - 1].span - 1;
 }
 
-/* What the rule allows. A slot starts to be refiled when the one before it becomes current; its population is
- * taken then. On that tick the slot before it may still refile its last share; a small one is refiled on that
- * tick whole. */
+/* The number of timers that the rule allows. A slot starts to be refiled when the slot before it becomes
+ * current; its population is counted then. On that tick the slot before it may still refile its last share. A
+ * small slot is refiled whole on that tick. */
 struct bound {
     const struct tw_geometry *g;
     uint64_t population[TW_LEVELS_MAX];
@@ -93,7 +94,7 @@ static uint64_t allowed(struct bound *bound, const struct tw_wheel *wheel, uint6
     return sum;
 }
 
-/* A share of the timers is pushed back on each tick of the time for it. */
+/* Pushes back a share of the timers on each tick from push_from to push_to. */
 static void push(const struct load *load, struct tw_wheel *wheel, struct tw_timer *timers, uint64_t tick)
 {
     if (tick < load->push_from || tick >= load->push_to)
@@ -115,7 +116,7 @@ static uint64_t fire_all(struct tw_wheel *wheel, uint64_t now)
     return fired;
 }
 
-/* Runs a load on a wheel, holding each tick against the bound of the default geometry. */
+/* Runs a load on a wheel and compares each tick with the bound of the default geometry. */
 static struct outcome run(const struct load *load, struct tw_geometry geometry, struct tw_timer *timers,
                           bool paced)
 {
@@ -145,7 +146,7 @@ static struct outcome run(const struct load *load, struct tw_geometry geometry, 
     return outcome;
 }
 
-/* The default geometry without lookahead: each ring is just one slot of the level above. */
+/* The default geometry without lookahead: each ring spans one slot of the level above. */
 static struct tw_geometry old_way(void)
 {
     struct tw_geometry g = TW_DEFAULT;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A checker that never complains proves nothing: each invariant is broken on purpose, and must be named.
+ * A checker that never complains proves nothing. So each invariant is broken on purpose, and the checker must
+ * name it.
  */
 #include "src/wheel/internal.h"
 #include "tests/support/cmocka.h"
@@ -8,14 +9,14 @@
 enum { BIG = 640, DUE = BIG, MIDDLE = BIG + 10, LAST = BIG + 39, COUNT = BIG + 40 };
 static struct tw_timer timers[COUNT];
 
-/* A wheel with timers on three levels, one slot of them being refiled, and the due list in use. */
+/* A wheel with timers on three levels and in the due list, while one slot is being refiled. */
 static struct tw_wheel *busy_wheel(void)
 {
     struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
     memset(timers, 0, sizeof timers);
     for (uint64_t i = 0; i < COUNT; i++)
         tw_wheel_add_at(wheel, &timers[i], i < BIG ? 1500 + i % 2 : (i - BIG + 60) * 1000);
-    for (int i = DUE; i < DUE + 2; i++) /* the second one is left waiting in the due list */
+    for (int i = DUE; i < DUE + 2; i++) /* leaves the second timer in the due list */
         tw_wheel_move_at(wheel, &timers[i], 800);
     assert_ptr_equal(tw_wheel_poll(wheel, 800), &timers[DUE]);
     assert_null(tw_wheel_check(wheel));
@@ -23,7 +24,7 @@ static struct tw_wheel *busy_wheel(void)
     return wheel;
 }
 
-/* The invariant named, and the wheel let go of. */
+/* Asserts that the checker names this invariant, and frees the wheel. */
 static void expect_broken(struct tw_wheel *wheel, const char *number)
 {
     const char *broken = tw_wheel_check(wheel);
@@ -89,7 +90,7 @@ static void w4_a_timer_outside_its_window_is_named(void **state)
     timers[LAST].deadline += 256ull * 512; /* the same place in the ring, a turn later */
     expect_broken(wheel, "W4");
     wheel = busy_wheel();
-    timers[MIDDLE].deadline -= 256ull * 512 - 200ull * 512; /* a slot that has passed: moved over by hand */
+    timers[MIDDLE].deadline -= 256ull * 512 - 200ull * 512; /* in a slot that is made to have passed */
     wheel->ring[1].started = 200;
     expect_broken(wheel, "W4");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Between two polls anything is allowed: a test for each clause, on every preset.
+ * Between two polls the caller may make any call: a test for each clause of that rule, on every preset.
  */
 #include "tests/support/cmocka.h"
 
@@ -184,7 +184,7 @@ static void poll_may_be_called_again_from_inside_the_loop(void **state)
         for (int i = 0; i < 6; i++)
             tw_wheel_add_in(wheel, &timers[i], 5);
         assert_ptr_equal(tw_wheel_poll(wheel, START + 5), &timers[0]);
-        for (int i = 1; i < 6; i++) /* the inner loop takes the rest, at a later now */
+        for (int i = 1; i < 6; i++) /* the inner loop takes the other timers, at a later `now` */
             assert_ptr_equal(tw_wheel_poll(wheel, START + 9), &timers[i]);
         assert_null(tw_wheel_poll(wheel, START + 9));
         assert_null(tw_wheel_poll(wheel, START + 5));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many timers tw_wheel_next_exact() looks at when it is asked in each turn of a loop. exact.c is compiled
- * into this test, with its prefetch, one for each timer that is looked at, replaced by a count; so the cost is
- * a number that is the same on any machine. The answers themselves are compared with the model in test_model.c.
+ * Counts the timers that tw_wheel_next_exact() looks at when a program calls it in each iteration of a loop.
+ * exact.c is compiled into this test, and its prefetch, one for each timer that it looks at, is replaced by a
+ * counter. So the cost is a number that is the same on any machine. test_model.c compares the returned
+ * deadlines with the model.
  */
 #include "src/wheel/internal.h"
 #include "tests/support/cmocka.h"
@@ -35,7 +36,7 @@ static struct tw_timer *any(void)
     return &timers[rng_below(&rng, TIMERS)];
 }
 
-/* At most so many timers were looked at in the mean turn; and the answers were not wrong. */
+/* Asserts that on average at most `most` timers were looked at per iteration; checks the invariants. */
 static void expect_looks(struct tw_wheel *wheel, uint64_t turns, double most)
 {
     double looks = (double)looked / (double)turns;
@@ -98,9 +99,9 @@ static void heartbeats_at_random_look_at_few(void **state)
     expect_looks(wheel, (uint64_t)BEAT * (TIMERS / PERIOD), 2);
 }
 
-/* The earliest is always the one that goes: pushed back, as a connection's timeout, or stopped and started
- * again. A connection sends one packet a turn, or another one a tick later: then nearly all timers have been
- * pushed back. */
+/* The earliest timer is always the next to change: it is pushed back, as a connection's timeout is, or
+ * stopped and started again. In each iteration a connection sends one packet; with `twice`, it sends another
+ * packet a tick later. Then nearly all timers have been pushed back. */
 static void beat_in_order(uint64_t delay, bool restart, bool twice)
 {
     enum { PER_TICK = 5, ROUNDS = 4 };
@@ -133,8 +134,8 @@ static void heartbeats_in_order_look_at_few(void **state)
     }
 }
 
-/* A loop asks first when nothing is pending. A timer that is filed after that is near its own earliest, not
- * near the end of time. */
+/* A loop calls tw_wheel_next_exact() for the first time when no timer is pending. A timer that is filed later
+ * is near the earliest deadline of its own time, not near the end of time. */
 static void an_answer_of_never_does_not_make_all_timers_near(void **state)
 {
     (void)state;
@@ -160,9 +161,9 @@ static void many_due_on_one_tick_are_not_looked_at_one_by_one(void **state)
     expect_looks(wheel, TIMERS, 1);
 }
 
-/* All timers of a slot but one are pushed back while the slot is refiled. The earliest is the one that stays.
- * The wheel was asked last when another timer came first: timers near the answer would be filed again at
- * once. */
+/* All timers of a slot but one are pushed back while the slot is refiled. The timer that stays has the
+ * earliest deadline. The last call of tw_wheel_next_exact() was made while another timer was the earliest:
+ * timers near the earliest deadline would be filed again at once. */
 static void a_slot_that_is_refiled_is_looked_through(void **state)
 {
     (void)state;

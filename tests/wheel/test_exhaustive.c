@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small geometries, all of them: every (now, delay) fires on its tick and is visited up to it and not before,
- * and of every pair of timers with one deadline the one filed first fires first, wherever it waited. A timer
- * that is filed for now fires after all due timers, at every (now, delay) of that.
+ * All small geometries, at every (now, delay):
+ *   - A timer fires on its tick.
+ *   - A visit up to its tick meets it, and no visit that ends before.
+ *   - Of two timers with one deadline, the timer that was filed first fires first. Its level does not matter.
+ *   - A timer that is filed for now fires after all due timers.
  */
 #include "tests/support/extent.h"
 
@@ -29,7 +31,7 @@ static void fail(const struct scope *scope, const char *what, uint64_t now, uint
     exit(1);
 }
 
-/* A wheel in the memory of the one before: no test here ends with a timer pending. */
+/* Makes a wheel in the memory of the wheel before. No test here ends with a timer pending. */
 static struct tw_wheel *wheel_at(const struct scope *scope, uint64_t now)
 {
     static char memory[1 << 16];
@@ -56,7 +58,7 @@ static int count_one(void *arg, struct tw_timer *timer)
     return 0;
 }
 
-/* The wheel's only timer is met by a visit up to its tick, and by none that ends before. */
+/* A visit up to its tick meets the wheel's only timer, and no visit that ends before does. */
 static void is_visited_from_its_tick_on(const struct scope *scope, const struct tw_wheel *wheel, uint64_t due)
 {
     int before = 0, then = 0;
@@ -90,7 +92,7 @@ static void fires_on_its_tick(struct scope *scope, uint64_t now, uint64_t delay,
     scope->cases++;
 }
 
-/* Two timers for one deadline, filed at `now` and `apart` ticks later, with polls between them tick by tick. */
+/* Two timers for one deadline, filed at `now` and `apart` ticks later, with a poll on each tick between. */
 static void fires_in_filing_order(struct scope *scope, uint64_t now, uint64_t delay, uint64_t apart)
 {
     struct tw_wheel *wheel = wheel_at(scope, now);
@@ -121,8 +123,8 @@ static void expect_next(const struct scope *scope, struct tw_wheel *wheel, uint6
         fail(scope, what, tick, 0, 0);
 }
 
-/* One timer for each (now, delay). On its tick, or the tick before, another one is filed for now, and a third
- * one when the first has fired. */
+/* One timer for each (now, delay). On its tick, or the tick before, a second timer is filed for now; a third
+ * timer is filed for now when the first has fired. */
 static void now_comes_after_what_is_due(struct scope *scope, uint64_t now, uint64_t delay, uint64_t before)
 {
     struct tw_wheel *wheel = wheel_at(scope, now);
@@ -148,8 +150,9 @@ enum { MOST = 90, BORDER = 4 };
 
 static void all_cases(struct scope *scope)
 {
-    /* Two turns of the top, and a bit, show everything. Where that is too much, the first 90 ticks do, and then
-     * every delay of two turns from around the border of a turn. */
+    /* Two turns of the top and a few ticks show everything. A top for which that takes too long gets a part:
+     * every delay on the first 90 ticks, and every delay of two turns on the ticks around the border of a
+     * turn. */
     uint64_t all = scope->turn * 2 + 3, span = all < MOST ? all : MOST;
     for (uint64_t now = 0; now < span; now++)
         for (uint64_t delay = 0; delay < span; delay++)
@@ -169,7 +172,7 @@ static void all_cases(struct scope *scope)
                 fires_in_filing_order(scope, now, delay, apart);
 }
 
-/* Puts every ring of 2 to `most` slots, at every step it allows, on top, and goes on from there. */
+/* Puts every ring of 2 to `most` slots on top, at every step that it allows, and goes on from there. */
 static void all_geometries(struct scope *scope, uint32_t levels, uint64_t span, uint32_t most)
 {
     struct tw_geometry *g = &scope->geometry;

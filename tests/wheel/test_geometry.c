@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which shapes are valid, and what is said of the others.
+ * Which shapes are valid, and the message for each invalid shape.
  */
 #include "tests/support/cmocka.h"
 

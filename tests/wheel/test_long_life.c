@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * After any uptime, up to the end of time: near timers beside far ones, and bugs that others had.
+ * The wheel is right after any uptime, up to the end of time: near timers beside far timers, and bugs of
+ * other libraries.
  */
 #include "tests/support/cmocka.h"
 
@@ -46,8 +47,8 @@ static void every_delay_fires_on_its_tick_from_any_start(void **state)
     }
 }
 
-/* tokio-rs/tokio#8334: after 2^30 ms (12.4 days), with a timer of more than 2^36 ms in the current slot of the
- * top level, timers due in milliseconds were put off for years. */
+/* tokio-rs/tokio#8334: after 2^30 ms (12.4 days), with a timer of more than 2^36 ms in the current slot of
+ * the top level, timers due in milliseconds were delayed for years. */
 static void near_timers_are_not_lost_after_12_days_as_in_tokio_8334(void **state)
 {
     (void)state;
@@ -65,7 +66,7 @@ static void near_timers_are_not_lost_after_12_days_as_in_tokio_8334(void **state
     }
 }
 
-/* netty/netty#7760: a huge delay overflowed and fired at once. */
+/* netty/netty#7760: a huge delay overflowed, and its timer fired at once. */
 static void a_huge_delay_does_not_fire_at_once_as_in_netty_7760(void **state)
 {
     (void)state;
@@ -96,7 +97,7 @@ static void a_jump_fires_in_order_of_deadline_unlike_wahern_timeout(void **state
     }
 }
 
-/* twitter/rpc-perf#180: a delay longer than the wheel fired early. */
+/* twitter/rpc-perf#180: a timer with a delay longer than the wheel fired early. */
 static void a_delay_longer_than_the_wheel_is_not_early_as_in_rpc_perf_180(void **state)
 {
     (void)state;
@@ -110,7 +111,7 @@ static void a_delay_longer_than_the_wheel_is_not_early_as_in_rpc_perf_180(void *
     }
 }
 
-/* ben-manes/caffeine#431: the next expiry was computed wrong across a level, and nothing fired for hours. */
+/* ben-manes/caffeine#431: the next expiry was computed wrong across a level, and no timer fired for hours. */
 static void the_next_event_is_right_across_levels_unlike_caffeine_431(void **state)
 {
     (void)state;

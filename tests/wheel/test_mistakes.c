@@ -38,7 +38,7 @@ static void a_pending_timer_cannot_be_added(void **state)
     assert_dies(tw_wheel_add_now(wheel, &timer), "!tw_timer_pending(timer)");
 }
 
-/* On several levels, and among the timers that were filed for now. */
+/* The timer is on one of several levels, or filed for now. */
 static void another_wheels_timer_cannot_be_moved_or_cancelled(void **state)
 {
     static const uint64_t deadlines[] = {1, 70, 600, 40000, UINT64_MAX};
@@ -66,8 +66,8 @@ static void a_timer_that_is_not_pending_belongs_to_no_wheel(void **state)
     assert_ptr_equal(tw_wheel_drain(other), &timer);
 }
 
-/* Two timers are copied, and the wheel is told of neither before the next call: its links lead to the old
- * places. */
+/* The caller copies two timers and calls tw_timer_relocated() for neither before the next call: the wheel's
+ * links lead to the old places. */
 static void the_wheel_has_to_be_told_of_a_copied_timer(void **state)
 {
     struct tw_timer old[2] = {0}, copied[2];
@@ -160,7 +160,7 @@ static void a_visit_must_not_change_the_wheel(void **state)
     }
 }
 
-/* It looks at this wheel and changes another one. */
+/* Looks at this wheel and changes another wheel. */
 static int visit_and_look(void *arg, struct tw_timer *visited)
 {
     uint64_t *seen = arg;

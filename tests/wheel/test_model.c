@@ -4,7 +4,7 @@
  *
  *   test_model [--seed N] [--operations N] [--seconds N]
  *
- * The seed is printed first and in every failure; the same seed does the same again.
+ * The test prints its seed first and in every failure. The same seed makes the same test again.
  */
 #include "../support/model.h"
 #include "../support/random.h"
@@ -26,10 +26,10 @@ struct world {
     struct rng rng;
     uint64_t seed, number;
     uint32_t size;       /* objects in use */
-    uint32_t scale;      /* how far deadlines reach: an index into the kinds of pick_delay() */
-    uint64_t operations; /* done in this world */
+    uint32_t scale;      /* the sizes of delays: an index into the kinds of pick_delay() */
+    uint64_t operations; /* operations done in this world */
     uint64_t audit;      /* operations between two checks of the whole wheel */
-    bool asks;           /* for the exact next deadline, after which the wheel keeps bounds */
+    bool asks;           /* calls tw_wheel_next_exact(), so the wheel keeps bounds */
 };
 
 static struct object objects[OBJECTS_MAX];
@@ -59,7 +59,7 @@ static void expect(const struct world *world, bool holds, const char *what)
 
 /* ---- worlds ---------------------------------------------------------------------------------------------- */
 
-/* One to four levels of two to thirteen slots: unequal, mostly no powers of two, with and without lookahead. */
+/* One to four levels of 2 to 13 slots: unequal, most not powers of two, with and without lookahead. */
 static struct tw_geometry random_geometry(struct rng *rng)
 {
     struct tw_geometry g = {.levels = (uint32_t)(1 + rng_below(rng, 4)),
@@ -133,7 +133,7 @@ static uint64_t later(uint64_t now, uint64_t delay)
     return delay > UINT64_MAX - now ? UINT64_MAX : now + delay;
 }
 
-/* Ticks of one turn of the top; the default's is 2^64, so the product must not wrap. */
+/* Ticks of one turn of the top. In the default geometry this is 2^64, so the product must not wrap. */
 static uint64_t top_turn(const struct tw_geometry *g)
 {
     const struct tw_level *top = &g->level[g->levels - 1];
@@ -151,9 +151,9 @@ static void begin(struct world *world, uint64_t seed, uint64_t number)
     world->size = number % 50 == 49 ? OBJECTS_MAX : (uint32_t)(1 + rng_below(&world->rng, 2000));
     if (rng_below(&world->rng, 3) == 0)
         world->size =
-            (uint32_t)(2 + rng_below(&world->rng, 30)); /* few: a mistake with one is not hidden by others */
+            (uint32_t)(2 + rng_below(&world->rng, 30)); /* few, so that no timer hides a mistake with another */
     if (top_turn(&world->geometry) < 20000 && world->size > 100)
-        world->size = 100; /* a small ring meets every far timer once a turn: that is its nature, and slow */
+        world->size = 100; /* a small ring meets every far timer once a turn: this is right, but slow */
     world->audit = world->size < 50 ? 8 : 20000;
     world->asks = rng_below(&world->rng, 3) != 0;
     world->objects = objects;
@@ -171,7 +171,7 @@ static struct object *any(struct world *world)
     return &world->objects[rng_below(&world->rng, world->size)];
 }
 
-/* A refusal must be one that the geometry allows. */
+/* Returns whether the wheel accepted the deadline. A refusal must be one that the geometry allows. */
 static bool accepted(struct world *world, int error, uint64_t deadline)
 {
     if (error == 0)
@@ -215,14 +215,14 @@ static void cancel(struct world *world, struct object *object)
         model_cancel(&world->model, object);
 }
 
-/* A pending object takes the place of one that is not. */
+/* Moves a pending object to the memory of an object that is not pending. */
 static void relocate(struct world *world, struct object *from, struct object *to)
 {
     if (from->pending && !to->pending)
         model_relocate(&world->model, from, to);
 }
 
-/* What a callback may do: re-arm, and touch any other timer. */
+/* Does things that a callback may do: re-arms the timer, and touches any other timer. */
 static void meddle(struct world *world, struct object *fired)
 {
     uint64_t what = rng_below(&world->rng, 10);
@@ -248,7 +248,7 @@ static void fired(struct world *world, struct tw_timer *timer)
     meddle(world, object);
 }
 
-/* Once in so many calls, in the worlds that ask. */
+/* Compares the exact next deadline with the model's, once in `seldom` calls, in worlds that ask for it. */
 static void check_exact(struct world *world, uint64_t seldom)
 {
     if (world->asks && rng_below(&world->rng, seldom) == 0)
@@ -282,7 +282,7 @@ static uint64_t pick_until(struct world *world)
     }
 }
 
-/* Now and then, and more rarely where there is much to visit. */
+/* Checks a visit now and then, and more rarely when there are many timers to visit. */
 static void check_visit(struct world *world)
 {
     if (rng_below(&world->rng, world->size <= 100 ? 16 : world->size) != 0)
@@ -375,7 +375,7 @@ static void drain(struct world *world)
     expect(world, world->model.count == 0, "drain left a timer behind");
 }
 
-/* Any object; now and then the earliest, since mistakes are in the memory of that one. */
+/* Any object; now and then the earliest, because mistakes are likely in the remembered earliest deadline. */
 static struct object *any_or_earliest(struct world *world)
 {
     struct object *first = rng_below(&world->rng, 6) == 0 ? model_first(&world->model) : NULL;

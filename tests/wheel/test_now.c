@@ -52,7 +52,7 @@ static void filed_inside_a_drain_it_waits_for_the_next_one(void **state)
         tw_wheel_add_in(wheel, &later, 7);
         assert_ptr_equal(tw_wheel_poll(wheel, START + 5), &due);
         tw_wheel_add_now(wheel, &inside);
-        assert_ptr_equal(tw_wheel_poll(wheel, START + 8), &later); /* a later tick is the same drain still */
+        assert_ptr_equal(tw_wheel_poll(wheel, START + 8), &later); /* a later tick, still the same drain */
         assert_null(tw_wheel_poll(wheel, START + 8));
         assert_int_equal(tw_wheel_next_bound(wheel), START + 8);
         assert_ptr_equal(tw_wheel_poll(wheel, START + 8), &inside);
@@ -128,7 +128,7 @@ static void it_may_be_moved_and_then_fires_on_its_tick(void **state)
 static int count_one(void *arg, struct tw_timer *timer)
 {
     (void)timer;
-    return ++*(int *)arg == 7; /* the seventh ends the visit */
+    return ++*(int *)arg == 7; /* the seventh timer ends the visit */
 }
 
 static void visits_and_next_see_it_and_a_drain_by_hand_takes_it_out(void **state)
@@ -177,8 +177,7 @@ static void a_budget_pays_for_it_too(void **state)
         assert_ptr_equal(timer, &timers[0]);
         assert_int_equal(budget, 0);
         assert_int_equal(tw_wheel_poll_budget(wheel, START, &budget, &timer), TW_POLL_MORE);
-        tw_wheel_add_now(wheel,
-                         &timers[0]); /* more was to come: the drain goes on, and this one is of the next */
+        tw_wheel_add_now(wheel, &timers[0]); /* the drain goes on: this timer is for the next drain */
         budget = 9;
         assert_int_equal(tw_wheel_poll_budget(wheel, START, &budget, &timer), TW_POLL_DUE);
         assert_ptr_equal(timer, &timers[1]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A plain test of the wheel, for a machine that has a compiler and nothing else: the sentences of the contract
- * one by one, then random operations of every preset against an array that is searched from end to end.
+ * A plain test of the wheel, for a machine that has a compiler and nothing else. It tests the sentences of
+ * the contract one by one. Then it compares random operations on every preset with an array that is searched
+ * from end to end.
  */
 #include "tests/support/random.h"
 
@@ -101,7 +102,7 @@ static void the_end_of_time_is_far_and_a_ring_may_refuse(void)
     struct tw_wheel *wheel = wheel_at(TW_DEFAULT, UINT64_MAX - 10);
     struct tw_timer timer;
     tw_timer_init(&timer);
-    CHECK(tw_wheel_add_in(wheel, &timer, UINT64_MAX) == 0); /* the sum stops at the end */
+    CHECK(tw_wheel_add_in(wheel, &timer, UINT64_MAX) == 0); /* the sum saturates */
     CHECK(tw_wheel_poll(wheel, UINT64_MAX - 1) == NULL && tw_wheel_drain(wheel) == &timer);
     tw_wheel_free(wheel);
 
@@ -121,8 +122,8 @@ static void the_end_of_time_is_far_and_a_ring_may_refuse(void)
 
 enum { OBJECTS = 48, STEPS = 20000 };
 
-/* What the array knows of a timer. `order` is the number of its filing; among equals a moved one has no
- * turn. */
+/* An entry of the array: one timer. `order` is the number of its filing. A moved timer has no place among
+ * equal deadlines. */
 struct known {
     struct tw_timer timer;
     uint64_t deadline, order;
@@ -131,8 +132,8 @@ struct known {
 
 static struct known known[OBJECTS];
 
-/* Returns whether a timer may fire now: none has an earlier deadline, and no equal that was filed before it
- * waits. */
+/* Returns whether a timer may fire now: no pending timer has an earlier deadline, and none with the same
+ * deadline was filed before it. */
 static bool may_fire(const struct known *fired, uint64_t now)
 {
     if (!fired->pending || fired->deadline > now)
@@ -183,7 +184,7 @@ static bool touch(struct tw_wheel *wheel, struct known *k, struct rng *rng, uint
     return (moves ? tw_wheel_move_in(wheel, &k->timer, delay) : tw_wheel_add_in(wheel, &k->timer, delay)) == 0;
 }
 
-/* Returns NULL, or the mistake. */
+/* Returns NULL, or the mistake that was found. */
 static const char *agrees(struct tw_wheel *wheel, struct rng *rng)
 {
     memset(known, 0, sizeof known);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What each call of wheel.h does.
+ * A test for each call of wheel.h.
  */
 #include "tests/support/cmocka.h"
 
@@ -153,13 +153,13 @@ static void moving_later_near_the_end_leaves_its_tick_no_work(void **state)
         tw_wheel_move_in(wheel, &timer, 100);
     }
     assert_null(tw_wheel_poll(wheel, 1098));
-    assert_true(tw_wheel_refiled(wheel) <= 3); /* when a window moves over it, not once for each move */
+    assert_true(tw_wheel_refiled(wheel) <= 3); /* once, when a window moves over it, and not at each move */
     assert_ptr_equal(tw_wheel_poll(wheel, 1099), &timer);
     tw_wheel_free(wheel);
 }
 
-/* On a ring alone the move waits for the old place to come up; then the timer goes behind those that were
- * there. */
+/* On a one-level wheel a moved timer waits until its old place comes up. Then it goes behind the timers that
+ * were there. */
 static void a_timer_pushed_back_takes_its_turn_when_its_old_place_comes_up(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void a_timer_pushed_back_takes_its_turn_when_its_old_place_comes_up(void 
     tw_wheel_add_at(wheel, &first, 10);
     tw_wheel_add_at(wheel, &pushed, 10);
     assert_ptr_equal(tw_wheel_poll(wheel, 10), &first);
-    tw_wheel_move_at(wheel, &pushed, 20); /* it is due, and waits in the batch */
+    tw_wheel_move_at(wheel, &pushed, 20); /* the timer is due, and waits in the batch */
     tw_wheel_add_at(wheel, &there, 20);
     assert_null(tw_wheel_poll(wheel, 19));
     assert_ptr_equal(tw_wheel_poll(wheel, 20), &there);
@@ -308,7 +308,7 @@ static void a_sleeper_is_not_woken_for_turn_after_turn(void **state)
     tw_wheel_free(wheel);
 }
 
-/* A hook that gives `left` blocks and counts those that are out. */
+/* A grow hook that gives `left` blocks and counts the blocks that are in use. */
 struct lender {
     int left, out;
 };
@@ -449,8 +449,8 @@ static void next_exact_sees_timers_that_were_pushed_back_when_due(void **state)
     tw_wheel_free(wheel);
 }
 
-/* A poll that was cut short leaves a tick half done. When all timers are cancelled then, an empty wheel has no
- * work. */
+/* A poll whose budget ended leaves a tick half done. If all timers are cancelled then, the wheel is empty and
+ * has no work. */
 static void next_bound_of_an_empty_wheel_is_never_although_a_budget_ended(void **state)
 {
     (void)state;
@@ -558,8 +558,8 @@ static void next_exact_sees_through_pushed_back_timers(void **state)
     }
 }
 
-/* A list that was out of order is not in order because the timer that was, is pushed back: it may still be due
- * before one that stands before it. */
+/* A list is out of order because of one timer. Pushing that timer back does not put the list in order: it may
+ * still be due before a timer ahead of it. */
 static void next_exact_sees_a_timer_that_was_pushed_back_out_of_order(void **state)
 {
     (void)state;
@@ -616,7 +616,7 @@ static void a_sleeper_is_woken_for_a_big_slot_in_chunks(void **state)
     }
     assert_true(worst <= 128);
     assert_true(wakes <=
-                COUNT / 40 + COUNT / 64 + 20); /* the share of a tick on level 1, chunks of 64 on level 2 */
+                COUNT / 40 + COUNT / 64 + 20); /* one tick's share on level 1, chunks of 64 on level 2 */
     free(timers);
     tw_wheel_free(wheel);
 }
@@ -632,7 +632,7 @@ static void empty_time_costs_nothing(void **state)
     }
 }
 
-/* The firing sequence of a fixed load, polled in steps, with a budget for each call (0: unbudgeted). */
+/* The firing sequence of a fixed load, polled in steps. Each call gets a budget; 0: no budget. */
 static uint32_t sequence(struct tw_geometry g, uint32_t budget_each, uint32_t *order)
 {
     enum { COUNT = 500 };
@@ -689,7 +689,7 @@ static void no_budget_does_no_work(void **state)
     }
 }
 
-/* The timers go out of scope before the wheel does. */
+/* Empties the wheel, because the timers go out of scope before the wheel does. */
 static void empty(struct tw_wheel *wheel)
 {
     while (tw_wheel_drain(wheel) != NULL)
@@ -828,7 +828,7 @@ static void visit_until_reaches_the_end_of_time(void **state)
     }
 }
 
-/* Timers on a page that can be closed: whoever reads one then dies of it. */
+/* Timers on a page that can be closed: code that reads a timer then gets a fault. */
 enum { PAGE_TIMERS = 100, PAGE_SIZE = 4096 };
 
 static struct tw_timer *open_page(void)
@@ -915,7 +915,7 @@ static void a_prefetch_changes_nothing(void **state)
     tw_wheel_free(wheel);
 }
 
-/* Copies a timer to memory of its own, spoils the old place and tells the wheel. */
+/* Copies a timer to memory of its own, spoils the old place and calls tw_timer_relocated(). */
 static void relocate(struct tw_timer **timer)
 {
     struct tw_timer *copy = malloc(sizeof *copy), *old = *timer;
@@ -926,7 +926,7 @@ static void relocate(struct tw_timer **timer)
     *timer = copy;
 }
 
-/* Timers of their own memory each, all for one tick. */
+/* Adds timers for one tick, each in memory of its own. */
 static void add_all(struct tw_wheel *wheel, struct tw_timer **timers, int count, uint64_t deadline)
 {
     for (int i = 0; i < count; i++) {
@@ -953,7 +953,7 @@ static void a_timer_may_be_copied_on_every_level_first_between_or_last(void **st
             for (int which = 0; which < 4; which++) {
                 struct tw_wheel *wheel = wheel_of(shapes[s], 0);
                 struct tw_timer *timers[3];
-                int count = which == 3 ? 1 : 3; /* the fourth time alone in its slot */
+                int count = which == 3 ? 1 : 3; /* at the fourth time the timer is alone in its slot */
                 uint64_t deadline = shapes[s].level[l].span * 2 + 5;
                 add_all(wheel, timers, count, deadline);
                 assert_int_equal(tw_wheel_level(wheel, l).filed, count);
@@ -992,7 +992,7 @@ static void timers_that_are_due_may_be_copied_between_two_polls(void **state)
         struct tw_timer *timers[5];
         add_all(wheel, timers, 5, 3);
         for (int next = 0; next < 5;
-             next++) { /* four wait, in the end one, and relocating the fired ones does nothing */
+             next++) { /* four timers wait, and one at the end; relocating a fired timer does nothing */
             assert_ptr_equal(tw_wheel_poll(wheel, 3), timers[next]);
             for (int i = 0; i < 5; i++)
                 relocate(&timers[i]);
@@ -1015,7 +1015,7 @@ static void a_copied_timer_can_be_cancelled_and_moved(void **state)
         assert_true(tw_wheel_cancel(wheel, timers[1]));
         assert_int_equal(tw_wheel_move_at(wheel, timers[0], 800), 0);
         assert_int_equal(tw_wheel_move_at(wheel, timers[2], 1000), 0);
-        relocate(&timers[2]); /* pushed back, and in its old place still */
+        relocate(&timers[2]); /* pushed back, and still in its old place */
         assert_null(tw_wheel_check(wheel));
         assert_ptr_equal(tw_wheel_poll(wheel, 999), timers[0]);
         assert_null(tw_wheel_poll(wheel, 999));
