@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The test of every loop against its real library. `kind` says which one it is.
+ * The test of every loop, against the loop's real library. `kind` says which loop it is.
  *
- * Time is real here. "Never early" is strict, and measured on the clock itself; that something comes at all is
- * bounded by a watchdog of a minute, so that a loaded machine fails nothing. How often a loop wakes up is
- * counted in the system calls in which it sleeps: they are defined here, before the C library's.
+ * Time is real here. "Never early" is strict, and measured on the clock itself. A watchdog of a minute bounds
+ * the wait for a timer, so that a loaded machine fails no test. The test counts how often a loop wakes up by
+ * the system calls in which the loop sleeps: they are defined here, ahead of the C library's.
  */
 #include "body.h"
 #include "tests/support/run.h"
@@ -35,7 +35,7 @@ static void count_wait(void)
         waits++;
 }
 
-/* A function pointer and what dlsym() gives are of different types in C. */
+/* In C a function pointer and the result of dlsym() have different types. */
 #define REAL(type, name)                                                                                       \
     static type *real;                                                                                         \
     count_wait();                                                                                              \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The test of every loop against its real library: its parts share a loop with a wheel in it, and the counts of
- * the system calls in which that loop sleeps.
+ * The test of every loop, against the loop's real library. The parts of the test share a loop with a wheel in
+ * it, and the counts of the system calls in which that loop sleeps.
  */
 #ifndef TW_TESTS_LOOPS_BODY_H
 #define TW_TESTS_LOOPS_BODY_H
@@ -17,20 +17,20 @@ enum { CROWD = 800, BUDGET = 16 };
 
 uint64_t clock_now(void);
 
-/* Made anew for each test. */
+/* Made again for each test. */
 extern void *base;
 extern struct tw_wheel *wheel;
 extern struct tw_loop *loop;
 extern int wake_fd; /* an eventfd, to wake the loop with */
 
-/* On the loop's thread: the calls in which it sleeps, and those that set a timerfd. */
+/* Calls made on the loop's thread: calls in which it sleeps, and calls that set a timerfd. */
 extern pthread_t loop_thread;
 extern unsigned waits, sets;
 
 extern struct tw_timer far, near;
 extern struct tw_timer crowd[CROWD];
 
-/* Of callbacks: all, those since the loop has last served the descriptor, and the most of these. */
+/* Counts of callbacks: all, since the loop last served the descriptor, and the most of that. */
 extern unsigned calls, since, since_max;
 
 void *__real_calloc(size_t n, size_t size);
@@ -38,10 +38,10 @@ void *__real_calloc(size_t n, size_t size);
 /* Puts the wheel into the loop. */
 void attach(tw_due_fn *due, uint32_t budget);
 
-/* Nothing is pending any more: the loops that end by themselves must do so. */
+/* No timer is pending any more: stops the loop, unless the loop must end by itself. */
 void done(void);
 
-/* Due callback of a timer that is too far to fire. */
+/* The due callback of a timer that is too far ahead to fire. */
 void never(void *arg, struct tw_timer *timer);
 
 /* Makes the descriptor readable for ever, and counts from 0. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every loop: it ends when nothing is pending, a wheel is taken out of it, and a callback runs it.
+ * Every loop: the loop ends when no timer is pending, a wheel can be taken out of it, and a callback can run
+ * it.
  */
 #include "body.h"
 
@@ -27,10 +28,10 @@ void test_a_loop_ends_when_nothing_is_pending(void **state)
     kind.run(base);
     assert_int_equal(tw_loop_add_in(loop, &far, UINT64_C(300000000000)), 0);
     assert_true(tw_loop_cancel(loop, &far));
-    kind.run(base); /* cancelled outside of the loop */
+    kind.run(base); /* the timer was cancelled outside of the loop */
     assert_int_equal(tw_loop_add_in(loop, &near, MS), 0);
     assert_int_equal(tw_loop_add_in(loop, &far, UINT64_C(300000000000)), 0);
-    kind.run(base); /* and it starts again */
+    kind.run(base); /* and the loop starts again */
     assert_false(tw_timer_pending(&near));
 }
 
@@ -86,7 +87,7 @@ void test_a_wheel_is_taken_out_with_timers_pending(void **state)
         kind.run(base);
 }
 
-/* The first callback runs the loop until the second one stops it; the third stops the outer one. */
+/* The first callback runs the loop until the second callback stops it; the third stops the outer run. */
 static void run_inside(void *arg, struct tw_timer *timer)
 {
     (void)arg;

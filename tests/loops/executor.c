@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every loop: a scheduler's callbacks run on its thread, bounded and in order, and it sleeps between them.
+ * Every loop: a scheduler's callbacks run on the loop's thread, bounded and in order, and the loop sleeps
+ * between them.
  */
 #include "body.h"
 #include "tests/support/random.h"
@@ -31,7 +32,7 @@ static void end_sched(void)
     tw_executor_free(executor);
     kind.owner(loop, NULL);
     if (kind.ends)
-        kind.run(base); /* nothing keeps it */
+        kind.run(base); /* nothing keeps the loop running */
 }
 
 static void on_task(struct tw_sched *of, const struct tw_task *task)
@@ -94,7 +95,7 @@ void test_a_schedulers_callbacks_are_bounded_and_in_order(void **state)
     uint64_t due_ns = tw_sched_now(sched) + 10 * MS;
     for (uintptr_t i = 0; i < CROWD; i++)
         assert_int_equal(tw_sched_at(sched, due_ns, on_crowd_task, (void *)i, NULL), 0);
-    nanosleep(&delay, NULL); /* so that they wait for the loop, all of them */
+    nanosleep(&delay, NULL); /* so that all tasks wait for the loop */
     kind.run(base);
     assert_int_equal(calls, CROWD);
     assert_in_range(since_max, 1, 2 * BUDGET);
@@ -108,7 +109,7 @@ static void stop_loop(void *arg, struct tw_timer *timer)
     kind.stop(base);
 }
 
-/* After a timer and a task, so that both have rung. */
+/* After a timer and a task have run, so that both descriptors were readable once. */
 void test_an_idle_executor_lets_the_loop_sleep(void **state)
 {
     (void)state;

@@ -53,7 +53,7 @@ static bool is_failure(int error)
     return error == TW_ENOMEM || error == TW_ESYSTEM;
 }
 
-/* With a timer in the wheel, which sets the loop's timer at once. */
+/* The wheel holds a timer, so the loop's timer is set at once. */
 void test_a_wheel_that_cannot_be_attached_leaves_nothing(void **state)
 {
     (void)state;
@@ -78,10 +78,10 @@ void test_an_executor_that_cannot_be_made_leaves_nothing(void **state)
     (void)state;
     struct tw_sched_options options = {0};
     struct tw_executor *executor = NULL;
-    assert_int_equal(kind.executor(&executor, base, 0, &options), 0); /* what a loop opens once stays open */
+    assert_int_equal(kind.executor(&executor, base, 0, &options), 0); /* a loop may open a descriptor once */
     tw_executor_free(executor);
     if (kind.ends)
-        kind.run(base); /* now it is gone from libuv as well */
+        kind.run(base); /* now libuv has closed it as well */
     executor = NULL;
     options.execute = NULL;
     unsigned before = descriptors(), failures = 0;

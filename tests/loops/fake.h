@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A loop made of variables: what its timer is set to, and the time. After cmocka.h.
+ * A loop made of variables: the time to which its timer is set, and the present. Include it after cmocka.h.
  */
 #ifndef TW_TESTS_LOOPS_FAKE_H
 #define TW_TESTS_LOOPS_FAKE_H
@@ -39,7 +39,7 @@ static inline uint64_t fake_now(void *arg)
 
 static const struct tw_loop_driver fake_driver = {.arm = fake_arm, .close = fake_close, .now = fake_now};
 
-/* A wheel at tick 100 in a loop at 5 s; `due` gets the fake. */
+/* A wheel at tick 100 in a loop at 5 s; `due` receives the fake. */
 static inline void fake_open(struct fake *fake, tw_due_fn *due, uint32_t budget)
 {
     struct tw_loop_options options = {.due = due, .budget = budget, .arg = fake};
@@ -54,7 +54,7 @@ static inline void fake_end(struct fake *fake)
     tw_wheel_free(fake->wheel);
 }
 
-/* A turn after some time. */
+/* Runs a pass after some time. */
 static inline void fake_turn(struct fake *fake, uint64_t ns)
 {
     fake->now_ns += ns;

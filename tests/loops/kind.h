@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the test of all loops has to know of the one that it is linked with.
+ * One loop, for the test of all loops: the calls that make, run and watch the loop that the test is linked
+ * with.
  */
 #ifndef TW_TESTS_LOOPS_KIND_H
 #define TW_TESTS_LOOPS_KIND_H
@@ -18,23 +19,23 @@ struct kind {
                   const struct tw_loop_options *options);
     int (*executor)(struct tw_executor **executor, void *base, uint32_t budget,
                     struct tw_sched_options *options);
-    /* Tells the kind whose events these are now, for the loops whose programs look at them. */
+    /* Tells the kind which loop and executor own the events, for loops whose programs look at events. */
     void (*owner)(struct tw_loop *loop, struct tw_executor *executor);
-    /* Has `readable` called in each turn in which the descriptor is; one at a time. */
+    /* Calls `readable` in each iteration in which the descriptor is readable. One descriptor at a time. */
     void (*watch)(void *base, int fd, void (*readable)(void));
     void (*unwatch)(void *base);
     void (*run)(void *base);
     void (*stop)(void *base);
-    /* Whether nothing is in it, so that it may be closed at once. NULL: it does not tell. */
+    /* Whether the loop holds nothing, so that it may be closed at once. NULL: the loop cannot tell. */
     bool (*empty)(void *base);
-    /* Has a timer of the loop's own call `called` every millisecond, until that returns false. NULL: not
+    /* Lets a timer of the loop's own call `called` every millisecond, until `called` returns false. NULL: not
      * tried. */
     void (*often)(void *base, bool (*called)(void));
 };
 
 extern const struct kind kind;
 
-/* The n-th call from now on that may fail does; 0: none. */
+/* The n-th call from now on that may fail does fail; 0: no call fails. */
 extern unsigned fail_at;
 bool failing(void);
 

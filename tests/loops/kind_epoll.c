@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loop of the test is a loop around epoll_wait(), as programs write them; with OWN_WAIT around
- * tw_loop_epoll_wait().
+ * epoll. The loop of the test is a loop around epoll_wait(), as programs write it; with OWN_WAIT, a loop
+ * around tw_loop_epoll_wait().
  */
 #include "kind.h"
 
@@ -74,7 +74,7 @@ static void unwatch(void *arg)
     epoll_ctl(base.fd, EPOLL_CTL_DEL, base.watched, NULL);
 }
 
-/* One wait. The loop is NULL after a callback has freed it. */
+/* One wait. base.loop is NULL after a callback has freed the loop. */
 static int wait_for(struct epoll_event *events, int room)
 {
 #ifdef OWN_WAIT
@@ -95,7 +95,7 @@ static void run(void *arg)
                 !tw_executor_epoll_handle(base.executor, &events[i]) && events[i].data.fd == base.watched)
                 base.readable();
     }
-    base.stopped = false; /* there may be one around it */
+    base.stopped = false; /* there may be an outer run */
 }
 
 static void stop(void *arg)

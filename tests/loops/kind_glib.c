@@ -9,7 +9,7 @@
 #include <tickwheel/loop_glib.h>
 
 static GMainContext *context;
-static GMainLoop *main_loop; /* the innermost */
+static GMainLoop *main_loop; /* the innermost main loop */
 static GSource *poll_source;
 static void (*on_readable)(void);
 

@@ -18,7 +18,7 @@ static void *base_open(void)
     return uv;
 }
 
-/* What is still open then was not closed: that aborts the test. */
+/* A handle that is still open was not closed: that aborts the test. */
 static void base_close(void *base)
 {
     uv_run(base, UV_RUN_DEFAULT);
@@ -76,7 +76,7 @@ static void stop(void *base)
     uv_stop(base);
 }
 
-/* What is being closed is in it still. */
+/* A handle that is being closed is still in the loop. */
 static bool empty(void *base)
 {
     return !uv_loop_alive(base);

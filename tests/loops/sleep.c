@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every loop: its own timer is set for the timer that is due first, and until then it sleeps.
+ * Every loop: its own timer is set for the wheel's earliest timer, and the loop sleeps until then.
  */
 #include "body.h"
 
@@ -44,8 +44,8 @@ void test_an_earlier_timer_comes_first(void **state)
 
 static uint64_t late_min_ns;
 
-/* The loops note the time when a turn begins: a timer that is counted from there after a long callback is
- * early, and a sleep that is counted from there ends too late. */
+/* The loops note the time when an iteration begins. After a long callback, a timer that is counted from the
+ * time noted is early, and a sleep that is counted from it ends too late. */
 static void after_long(void *arg, struct tw_timer *timer)
 {
     (void)arg;
@@ -75,8 +75,8 @@ void test_after_a_long_callback_nothing_is_early_or_late_or_spins(void **state)
     waits = 0;
     kind.run(base);
     assert_int_equal(calls, 8);
-    assert_in_range(late_min_ns, 0, 10 * MS); /* of seven, as the machine has other things to do */
-    assert_in_range(waits, 7, 8 + 5);         /* one for each, with some for the loop itself */
+    assert_in_range(late_min_ns, 0, 10 * MS); /* the least of seven, as the machine may be busy */
+    assert_in_range(waits, 7, 8 + 5);         /* one for each timer, and some for the loop itself */
 }
 
 static void stop_watching(void)
@@ -94,7 +94,7 @@ static void see_event(void)
     events_seen += calls > 0;
 }
 
-/* Takes longer than until it is to be called again, and sets the loop's timer anew. */
+/* A callback that takes longer than its timer's period, and sets the loop's timer again. */
 static bool overworked(void)
 {
     for (uint64_t end_ns = clock_now() + 2 * MS; clock_now() < end_ns;)
@@ -122,7 +122,7 @@ void test_a_timer_of_the_loops_own_that_takes_too_long_lets_events_in(void **sta
     kind.often(base, overworked);
     kind.run(base);
     assert_int_equal(calls, 20);
-    assert_true(events_seen >= 10); /* between two calls, which are always due */
+    assert_true(events_seen >= 10); /* events came between two calls, although a call is always due */
 }
 
 static void *raise_later(void *arg)

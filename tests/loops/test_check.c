@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tw__loop_check() names the invariant that is broken: each is broken here.
+ * tw__loop_check() names the invariant that is broken. Each invariant is broken here.
  */
 #include "tests/support/cmocka.h"
 
@@ -10,9 +10,9 @@
 
 static struct fake fake;
 static struct tw_timer timers[4];
-static const char *inside; /* the answer of the check in a callback */
+static const char *inside; /* the result of the check inside a callback */
 
-/* What a callback breaks. */
+/* The value that a callback spoils. */
 static enum { NOTHING, ARMED, BUDGET_GROWS, FIRES_TOO_MUCH, LATER_TICK, RUNS_LOOP } breaks;
 
 static void due(void *arg, struct tw_timer *timer)
@@ -67,7 +67,7 @@ static void test_l1_no_timer_is_earlier_than_the_loops_timer(void **state)
     (void)state;
     tw_loop_add_in(fake.loop, &timers[0], 50 * FAKE_MS);
     assert_null(tw__loop_check(fake.loop));
-    tw_wheel_add_in(fake.wheel, &timers[1], 20); /* behind its back */
+    tw_wheel_add_in(fake.wheel, &timers[1], 20); /* without the loop's knowledge */
     starts_with(tw__loop_check(fake.loop), "L1: a timer");
     assert_int_equal(tw_loop_update(fake.loop), 0);
     assert_null(tw__loop_check(fake.loop));
@@ -97,7 +97,7 @@ static void test_l1_allows_timers_that_were_overdue_when_the_wheel_was_attached(
     tw_loop_add_in(fake.loop, &timers[0], FAKE_MS);
     tw_loop_add_in(fake.loop, &timers[1], FAKE_MS);
     tw_loop_add_in(fake.loop, &timers[2], FAKE_MS);
-    fake_turn(&fake, 5 * FAKE_MS); /* two of them */
+    fake_turn(&fake, 5 * FAKE_MS); /* two of the timers */
     assert_null(tw__loop_check(fake.loop));
     tw_loop_free(fake.loop);
     struct tw_loop_options options = {.due = due, .arg = &fake};

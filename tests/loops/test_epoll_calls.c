@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What only epoll's adapter has: bad descriptors, events of others, and waits with a timeout, one inside
- * another.
+ * Cases that only epoll's adapter has: bad descriptors, events of other owners, and nested waits with a
+ * timeout.
  */
 #include "tests/support/cmocka.h"
 
@@ -94,15 +94,15 @@ static void test_a_wait_keeps_to_its_timeout(void **state)
     struct epoll_event event;
     assert_int_equal(tw_loop_epoll_wait_new(&loop, epoll_fd, wheel, &plain), 0);
     uint64_t start_ns = tw_loop_now(loop);
-    assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, 20), 0); /* nothing is pending */
+    assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, 20), 0); /* no timer is pending */
     assert_true(tw_loop_now(loop) - start_ns >= 19 * MS);
     tw_loop_add_in(loop, &timer, UINT64_C(300000000000));
-    assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, 20), 0); /* sooner than the timer */
+    assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, 20), 0); /* ends before the timer is due */
     assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, 0), 0);
     assert_int_equal(fired, 0);
     tw_loop_move_in(loop, &timer, 20 * MS);
     for (int i = 0; i < 3 && fired == 0; i++)
-        assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, 300000), 0); /* later than the timer */
+        assert_int_equal(tw_loop_epoll_wait(loop, &event, 1, 300000), 0); /* the timer comes first */
     assert_int_equal(fired, 1);
 }
 
@@ -122,7 +122,7 @@ static void test_what_is_due_comes_with_the_events(void **state)
     close(pipe_fds[1]);
 }
 
-/* The first callback waits, and the second, inside of that, frees the loop that both waits are in. */
+/* The first callback waits. Inside that wait, the second callback frees the loop, which both waits use. */
 static void wait_inside(void *arg, struct tw_timer *due)
 {
     struct epoll_event event;

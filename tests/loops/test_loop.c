@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A wheel in a loop, without a loop: the driver is a few variables, and so is time. What is true of every loop
- * is shown here: the mapping of time to ticks, and when the loop's timer is set.
+ * A wheel in a loop, without a real loop: the driver is a few variables, and so is time. These tests are
+ * about the parts that all loops share: the mapping of time to ticks, and when the loop's timer is set.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
@@ -16,7 +16,7 @@ static const uint64_t start_ns = UINT64_C(5000000000), day_ns = UINT64_C(8640000
 /* ---- a loop made of variables ---------------------------------------------------------------------------- */
 
 static struct {
-    uint64_t now_ns, at_ns; /* at_ns: what the timer is set to */
+    uint64_t now_ns, at_ns; /* at_ns: the time to which the timer is set */
     uint64_t arms, reads, closes;
     bool refuses;
 } fake;
@@ -92,7 +92,7 @@ static void detach(void)
     tw_wheel_free(wheel);
 }
 
-/* A turn at a time. */
+/* Runs a pass at a time. */
 static void turn_at(uint64_t now_ns)
 {
     fake.now_ns = now_ns;
@@ -228,7 +228,7 @@ static void test_only_an_earlier_timer_sets_the_loops_timer(void **state)
     assert_int_equal(fake.at_ns, start_ns + 50 * MS);
     assert_true(tw_loop_cancel(loop, &c));
     assert_false(tw_loop_cancel(loop, &c));
-    assert_int_equal(fake.arms, 2); /* one turn for nothing is cheaper than a system call for each cancel */
+    assert_int_equal(fake.arms, 2); /* an idle wake-up is cheaper than a system call for each cancel */
     turn_at(start_ns + 50 * MS);
     assert_int_equal(fired_count, 0);
     assert_int_equal(fake.at_ns, start_ns + 100 * MS);
@@ -239,7 +239,7 @@ static void test_only_an_earlier_timer_sets_the_loops_timer(void **state)
     assert_true(fake.at_ns == UINT64_MAX);
     tw_loop_add_in(loop, &a, 100 * MS);
     uint64_t arms = fake.arms;
-    assert_true(tw_loop_cancel(loop, &a)); /* nor does the last one that goes */
+    assert_true(tw_loop_cancel(loop, &a)); /* the last cancel does not set the loop's timer either */
     assert_int_equal(fake.arms, arms);
     detach();
 }
@@ -285,7 +285,7 @@ static void test_a_far_deadline_is_approached_by_days(void **state)
         turn_at(fake.at_ns);
     }
     assert_int_equal(fake.now_ns, due_ns);
-    assert_in_range(turns, 40, 50); /* and one for each level at most */
+    assert_in_range(turns, 40, 50); /* at most one more for each level */
     detach();
 }
 
@@ -327,7 +327,7 @@ static void test_a_loop_that_refuses_the_first_timer_can_be_asked_again(void **s
     detach();
 }
 
-/* The loop's timer is off while all that is pending never fires. */
+/* The loop's timer is off while the only pending timers never fire. */
 static void test_a_move_that_the_loop_refuses_changes_nothing(void **state)
 {
     (void)state;
@@ -372,7 +372,7 @@ static void test_a_wheel_may_have_timers_already(void **state)
     detach();
 }
 
-/* A wheel that has slept stands in the past; a timer filed from there would be refiled on its way. */
+/* A wheel that has slept stands in the past. A timer filed from there would be refiled on its way. */
 static void test_after_a_sleep_one_wake_up_is_enough(void **state)
 {
     (void)state;
@@ -393,13 +393,13 @@ static void test_a_wheel_that_refuses_measures_from_the_present(void **state)
     struct tw_timer first = {0}, second = {0}, third = {0};
     attach(TW_SIMPLE(100), 0, note);
     tw_loop_add_in(loop, &first, 90 * MS);
-    fake.now_ns += 80 * MS; /* nothing has rung yet: the wheel still stands at 0 */
+    fake.now_ns += 80 * MS; /* no pass has run yet: the wheel still stands at 0 */
     assert_int_equal(tw_loop_add_in(loop, &second, 100 * MS), 0);
     assert_int_equal(tw_loop_add_in(loop, &third, 101 * MS), TW_ERANGE);
     assert_false(tw_timer_pending(&third));
     assert_int_equal(tw_loop_move_in(loop, &second, 101 * MS), TW_ERANGE);
     assert_int_equal(tw_timer_deadline(&second), 180);
-    fake.now_ns += 20 * MS; /* the first one is overdue, and keeps the wheel where it is */
+    fake.now_ns += 20 * MS; /* the first timer is overdue, and keeps the wheel where it is */
     assert_int_equal(tw_loop_add_in(loop, &third, 100 * MS), TW_ERANGE);
     turn_at(fake.now_ns);
     assert_int_equal(tw_loop_add_in(loop, &third, 100 * MS), 0);
@@ -410,7 +410,7 @@ static void test_a_wheel_that_refuses_measures_from_the_present(void **state)
 
 static struct tw_timer refused;
 
-/* Asks for more than the wheel takes, with timers of the same tick still to come. */
+/* Files a timer beyond the wheel's range, while timers of the same tick have still to fire. */
 static void ask_too_much(void *arg, struct tw_timer *timer)
 {
     note(arg, timer);
@@ -428,7 +428,7 @@ static void test_a_refused_timer_loses_no_other(void **state)
     for (int i = 0; i < 3; i++)
         tw_loop_add_in(loop, &timers[i], 5 * MS);
     turn_at(start_ns + 5 * MS);
-    assert_int_equal(tw_loop_add_in(loop, &refused, 200 * MS), TW_ERANGE); /* and between two turns */
+    assert_int_equal(tw_loop_add_in(loop, &refused, 200 * MS), TW_ERANGE); /* and between two passes */
     while (fake.at_ns != UINT64_MAX)
         turn_at(fake.at_ns > fake.now_ns ? fake.at_ns : fake.now_ns);
     assert_int_equal(fired_count, 3);
@@ -467,7 +467,7 @@ static struct tw_timer again;
 static void file_again(void *arg, struct tw_timer *timer)
 {
     note(arg, timer);
-    assert_int_equal(tw_loop_add_at(loop, &again, 0), 0); /* long past: the next tick */
+    assert_int_equal(tw_loop_add_at(loop, &again, 0), 0); /* the time is long past: due on the next tick */
 }
 
 static void test_a_timer_that_files_itself_at_once_does_not_hold_the_loop(void **state)
@@ -507,7 +507,7 @@ static void test_a_callback_may_free_the_loop(void **state)
     tw_wheel_free(wheel);
 }
 
-/* Every callback but the third runs the loop; that one may free it. */
+/* Every callback but the third runs the loop; the third callback may free it. */
 static bool frees;
 static unsigned depth;
 
@@ -564,8 +564,7 @@ struct one {
 
 static uint64_t last_tick;
 
-/* Time goes from one setting of the loop's timer to the next, so that whatever fires, fires as its tick
- * begins. */
+/* Time goes from one setting of the loop's timer to the next. So each timer fires as its tick begins. */
 static void check_one(void *arg, struct tw_timer *timer)
 {
     struct one *one = TW_CONTAINER(timer, struct one, timer);

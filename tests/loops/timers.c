@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every loop: 100,000 timers at random, of which some are cancelled, moved and filed again. None is early, none
- * is missed, and they come in order.
+ * Every loop: 100,000 random timers, some of which are cancelled, moved and filed again. No timer is early,
+ * no timer is missed, and they fire in order.
  */
 #include "body.h"
 #include "tests/support/random.h"
@@ -9,7 +9,7 @@
 
 struct one {
     struct tw_timer timer;
-    uint64_t due_ns; /* not before this */
+    uint64_t due_ns; /* the timer must not fire before this time */
     uint64_t filed;  /* the number of its filing */
     enum { WAITS, FIRED, CANCELLED } state;
     bool moved;
@@ -19,7 +19,7 @@ static struct {
     struct one *ones;
     unsigned n, waiting, fired, cancelled, again;
     uint64_t filings, soonest_ns, until_ns, last_tick, last_filed, late_max_ns;
-    bool fresh; /* the last one that fired was not moved */
+    bool fresh; /* the timer that fired last was not moved */
     struct rng rng;
 } storm;
 
@@ -57,7 +57,7 @@ static void move_one(struct one *one)
     assert_null(tw__loop_check(loop));
 }
 
-/* Does something to one of them, as long as there is time. */
+/* Cancels, moves or files a random timer, as long as there is time. */
 static void meddle(void)
 {
     struct one *one = &storm.ones[rng_below(&storm.rng, storm.n)];
@@ -74,7 +74,7 @@ static void meddle(void)
     }
 }
 
-/* Ticks never go back; of those that were not moved, equal ticks come in the order of filing. */
+/* Ticks never go back. Timers that were not moved fire in the order of filing if their ticks are equal. */
 static void check_order(const struct one *one)
 {
     uint64_t tick = tw_timer_deadline(&one->timer);
@@ -114,7 +114,7 @@ void test_timers_are_not_early_not_missed_and_in_order(void **state)
     rng_init(&storm.rng, run_seed());
     storm.ones = __real_calloc(storm.n, sizeof *storm.ones);
     attach(on_one, 0);
-    storm.soonest_ns = clock_now() + 200 * MS; /* while they are filed, none comes due */
+    storm.soonest_ns = clock_now() + 200 * MS; /* no timer is due while the timers are filed */
     storm.until_ns = storm.soonest_ns + UINT64_C(2000000000);
     for (unsigned i = 0; i < storm.n; i++)
         file_one(&storm.ones[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every loop: a turn calls at most so many, other events come in between, and the rest follows at once.
+ * Every loop: one iteration makes at most `budget` calls, other events come in between, and the other calls
+ * follow at once.
  */
 #include "body.h"
 
@@ -11,7 +12,7 @@ unsigned calls, since, since_max;
 static unsigned served;
 static bool watched;
 
-/* The descriptor stays readable: every turn of the loop comes here. */
+/* The descriptor stays readable: every iteration of the loop comes here. */
 static void on_served(void)
 {
     served++;
@@ -57,12 +58,12 @@ void test_a_turn_is_bounded_and_other_events_come_in_between(void **state)
     file_crowd();
     kind.run(base);
     assert_int_equal(calls, CROWD);
-    assert_in_range(since_max, 1, 2 * BUDGET); /* twice: when a loop changes whom it calls first */
+    assert_in_range(since_max, 1, 2 * BUDGET); /* twice, when the loop reorders its callbacks */
     assert_true(served >= CROWD / BUDGET / 2);
 }
 
-/* The loop does not sleep between two turns either: each wait returns at once, and there is one for each
- * turn. */
+/* The loop does not sleep between two passes either: there is one wait for each pass, which returns at
+ * once. */
 void test_the_rest_follows_at_once_when_nothing_else_happens(void **state)
 {
     (void)state;
@@ -74,5 +75,5 @@ void test_the_rest_follows_at_once_when_nothing_else_happens(void **state)
     kind.run(base);
     assert_int_equal(calls, CROWD);
     assert_in_range(waits, CROWD / BUDGET - 1, 2 * CROWD / BUDGET + 8);
-    assert_in_range(sets, 0, 4); /* not one for each turn */
+    assert_in_range(sets, 0, 4); /* not one for each pass */
 }

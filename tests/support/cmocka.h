@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cmocka with what it wants included before it, and the one thing nearly every wheel test needs: a wheel for
- * each of a list of geometries.
+ * Includes cmocka, after the headers that it needs, and makes wheels: nearly every wheel test needs a wheel
+ * for each geometry of a list.
  */
 #ifndef TW_TESTS_CMOCKA_H
 #define TW_TESTS_CMOCKA_H
@@ -23,7 +23,7 @@ static inline struct tw_wheel *wheel_of(struct tw_geometry geometry, uint64_t no
     return wheel;
 }
 
-/* A geometry from `levels` pairs of slots and step: 4,2 3,3 is two levels, the lower with lookahead. */
+/* A geometry from `levels` pairs of slots and step. 4,2 3,3 is two levels, the lower with lookahead. */
 static inline struct tw_geometry shape(enum tw_overflow overflow, uint32_t levels, ...)
 {
     struct tw_geometry g = {.levels = levels, .overflow = overflow};
@@ -38,7 +38,7 @@ static inline struct tw_geometry shape(enum tw_overflow overflow, uint32_t level
     return g;
 }
 
-/* The geometries that behaviour is tested on: all presets, textbook and odd ones. */
+/* The geometries of the tests of behaviour: all presets, textbook geometries and odd geometries. */
 static inline uint32_t all_shapes(struct tw_geometry *g)
 {
     uint32_t n = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mistakes of the caller that end the program: each is made in a child, whose last words are read. The rooms
- * that such a test links are compiled with TW_DEBUG 2 (audited_room() in tests/CMakeLists.txt). After cmocka.h.
+ * Mistakes of the caller that end the program. Each mistake is made in a child process, and the test reads
+ * the child's standard error. The rooms that such a test links are compiled with TW_DEBUG 2 (audited_room()
+ * in tests/CMakeLists.txt). Include it after cmocka.h.
  */
 #ifndef TW_TESTS_DIES_H
 #define TW_TESTS_DIES_H
@@ -15,13 +16,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A child that is to make a mistake, and where its standard error arrives. */
+/* A child process that is to make a mistake, and the pipe on which its standard error arrives. */
 struct dying {
     pid_t child;
     int words;
 };
 
-/* Makes the child, which leaves no core file. Returns true in the child. */
+/* Forks the child, which leaves no core file. Returns true in the child. */
 static inline bool dying_fork(struct dying *dying)
 {
     static const struct rlimit no_core;
@@ -40,8 +41,8 @@ static inline bool dying_fork(struct dying *dying)
     return dying->child == 0;
 }
 
-/* Waits for the child. Returns whether an assertion ended it whose text contains `assertion`; if not, says how
- * it ended. */
+/* Waits for the child. Returns whether it was ended by an assertion whose text contains `assertion`; if not,
+ * prints how the child ended. */
 static inline bool dying_of(const struct dying *dying, const char *assertion)
 {
     char said[2000];
@@ -60,8 +61,8 @@ static inline bool dying_of(const struct dying *dying, const char *assertion)
     return false;
 }
 
-/* The statement `mistake` fails an assertion. `assertion` is a part of its condition as the compiler has it
- * after macros, so without NULL. */
+/* Asserts that the statement `mistake` fails an assertion. `assertion` is a part of that assertion's
+ * condition after macros are expanded, so it cannot contain NULL. */
 #define assert_dies(mistake, assertion)                                                                        \
     do {                                                                                                       \
         struct dying dying_;                                                                                   \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much a long test does: least where TICKWHEEL_LIGHT is set, as by sanitizers and coverage, most where
- * TICKWHEEL_LONG is, as by `make rounds`.
+ * The extent of a long test: smallest when TICKWHEEL_LIGHT is set, as by sanitizers and coverage, and largest
+ * when TICKWHEEL_LONG is set, as by `make rounds`.
  */
 #ifndef TW_TESTS_EXTENT_H
 #define TW_TESTS_EXTENT_H

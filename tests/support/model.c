@@ -157,7 +157,8 @@ const char *model_visit_until(struct model *model, const struct tw_wheel *wheel,
     return judge.met == 0 ? NULL : "a timer due by then was not visited";
 }
 
-/* Among equal deadlines: does a timer wait that was filed before this one, neither of them moved? */
+/* Whether a timer with the same deadline still waits that was filed before this timer, neither of them
+ * moved. */
 static bool overtakes(struct model *model, struct object *object)
 {
     struct object *other = RB_MIN(object_tree, &model->tree);
@@ -167,8 +168,9 @@ static bool overtakes(struct model *model, struct object *object)
     return false;
 }
 
-/* The earliest that was filed for now, after all that is due. At the end of time an object that was filed on
- * the last tick waits for ever, and does not count. */
+/* Judges the firing of an object that was filed for now: it must be the first of these objects, and no other
+ * object may be due. At the end of time an object that was filed on the last tick waits for ever, and does
+ * not count. */
 static const char *judge_now(struct model *model, struct object *object)
 {
     uint64_t earliest = earliest_in_tree(model);

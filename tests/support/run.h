@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How random tests are run: from which seed, which the environment may give, and how long. After cmocka.h.
+ * How random tests run: from which seed, which the environment may set, and for how long. Include it after
+ * cmocka.h.
  */
 #ifndef TW_TESTS_RUN_H
 #define TW_TESTS_RUN_H

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A terminal whose screen can be read: a tmux with one window, in which a shell runs a command.
+"""A terminal whose screen a test can read: a tmux with one window, in which a shell runs a command.
 
     terminal = Terminal(folder, "tickwheel", "top", cols=80, rows=24)     # a folder for its files
-    terminal.sees("pending 5")                                           # waits for it
+    terminal.sees("pending 5")                                           # waits for this text
     terminal.keys("q")
     terminal.ended_well()
     terminal.close()
@@ -14,11 +14,11 @@ import subprocess
 import tempfile
 import time
 
-PATIENCE = 30  # seconds that anything is waited for: the machine may be busy
+PATIENCE = 30  # seconds to wait for any condition: the machine may be busy
 
 
 def soon(condition, message="it did not come about"):
-    """Waits until something is so, and answers what it was."""
+    """Waits until the condition is true. Returns its value."""
     end = time.monotonic() + PATIENCE
     while True:
         found = condition()
@@ -78,8 +78,7 @@ class Terminal:
         self.tmux("kill-server")
 
     def ended_well(self, status="0"):
-        """The command has left the terminal as it was: its modes, the screen that was there before, the
-        cursor."""
+        """Asserts that the command has left the terminal as it was: its modes, its screen and its cursor."""
         self.sees("the end")
         assert self.file("status") == status, self.screen()
         assert self.file("after") == self.file("before")
