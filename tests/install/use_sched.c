@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A stranger's program on the installed scheduler, in what C11 and C++17 have in common: a task on the real
- * clock, and one that is too far away to run. Prints the version of the header.
+ * A stranger's program on the installed scheduler, valid in C11 and in C++17. It has a task on the real clock,
+ * and a task that is too far ahead to run. Prints the version of the header.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@ int main(void)
         tw_sched_stats(sched, &stats);
     while (stats.fired == 0 || stats.running > 0);
     int good = stats.pending == 1 && tw_sched_stop(sched, 0, NULL, NULL) == 1;
-    tw_sched_free(sched); /* waits for the callback: from here on ran_at is ours */
+    tw_sched_free(sched); /* waits for the callback, so no thread writes ran_at from here on */
     puts(TW_VERSION);
     return good && ran_at >= start + delay_ns ? 0 : 1;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A stranger's program on the installed wheel, in what C11 and C++17 have in common. Prints the version of the
- * header.
+ * A stranger's program on the installed wheel, valid in C11 and in C++17. Prints the version of the header.
  */
 #include <stdio.h>
 #include <tickwheel/version.h>
