@@ -10,8 +10,8 @@ import dataclasses
 import pathlib
 import re
 
-LABELS = ("Requires", "Returns", "Cost", "Threads", "In callback", "Ownership", "Source")
-LABEL = re.compile(r"(?:(?<=\s)|^)(" + "|".join(LABELS) + r"): ")
+LABELS = ("Requires", "Returns", "Cost", "Threads", "In callback", "Ownership", "Source", "Example")
+LABEL = re.compile(r"(?:(?<=\s)|^)(" + "|".join(LABELS) + r"):(?: |\n)")
 SECTION = re.compile(r"^-{3,} (.+?) -{3,}$", re.DOTALL)
 SPECIAL = re.compile(r"template\s*<.*?>\s*(struct|class)\s+[\w:]+<", re.DOTALL)  # a template's special case
 ERROR_ROW = re.compile(r'X\((\w+), (-?\d+), "([^"]*)"\)')
@@ -451,9 +451,12 @@ def read_all(folder):
 
 
 def labels_of(doc):
-    """Splits a comment into its text and its labelled sentences: (text, [(label, text)])."""
+    """Splits a comment into its text and its labelled sentences: (text, [(label, text)]).
+
+    The text of a label may begin on the next line, with a list or with code: its indentation is kept.
+    """
     parts = LABEL.split(doc)
-    return parts[0].strip("\n "), [(parts[i], parts[i + 1].strip()) for i in range(1, len(parts), 2)]
+    return parts[0].strip("\n "), [(parts[i], parts[i + 1].strip("\n").rstrip()) for i in range(1, len(parts), 2)]
 
 
 def faults_of(headers):

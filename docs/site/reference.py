@@ -7,6 +7,7 @@ import textwrap
 from headers import labels_of
 from markdown import escape, slug
 
+ITEM = re.compile(r"\s*- ")
 NAME = re.compile(r"`?\b((?:tickwheel::)?(?:tw|TW)_[A-Za-z0-9_]+)\b(\(\))?`?")
 
 
@@ -81,36 +82,61 @@ class Writer:
         return "".join(out) + escape(words[at:])
 
     def paragraphs(self, text, own=()):
-        """Paragraphs, and lines that are set in by four spaces as code."""
-        out, block, code = [], [], False
+        """Paragraphs, lists, tables, and lines that are set in by four spaces as code.
+
+        A line that begins with a hyphen is an item of a list; lines that are set in below it go on with it.
+        """
+        out, block, kind = [], [], "words"
 
         def flush():
-            if block and code:
-                margin = min(len(line) - len(line.lstrip()) for line in block if line.strip())
-                out.append("```c\n" + "\n".join(line[margin:] for line in block).rstrip() + "\n```")
-            elif block:
-                out.append(self.inline("\n".join(block), own))
+            if block:
+                out.append(self.block(kind, block, own))
             block.clear()
 
         for line in text.splitlines():
-            is_code = line.startswith("    ") and line.strip() != ""
             if not line.strip():
-                if code:
+                if kind == "code":
                     block.append("")
                 else:
                     flush()
+                    kind = "words"
                 continue
-            if is_code != code:
+            found = self.kind_of(line, kind)
+            if found != kind:
                 flush()
-                code = is_code
+                kind = found
             block.append(line)
         flush()
         return "\n\n".join(out)
 
+    @staticmethod
+    def kind_of(line, before):
+        """The kind of block that a line belongs to, after a line of the kind `before`."""
+        if ITEM.match(line) and before != "code" or line.startswith(" ") and before == "list":
+            return "list"
+        if line.startswith("    "):
+            return "code"
+        return "table" if line.startswith("|") else "words"
+
+    def block(self, kind, lines, own):
+        """A paragraph, list, table or piece of code as Markdown."""
+        if kind == "code":
+            margin = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
+            return "```c\n" + "\n".join(line[margin:] for line in lines).rstrip() + "\n```"
+        if kind == "list":
+            items = re.split(r"^\s*- ", "\n".join(lines), flags=re.MULTILINE)[1:]
+            return "\n".join("- " + self.inline(re.sub(r"\s+", " ", item.strip()), own) for item in items)
+        if kind == "table":
+            rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
+            return "\n".join("| " + " | ".join(cell if set(cell) == {"-"} else self.inline(cell, own)
+                                              for cell in row) + " |" for row in rows)
+        return self.inline("\n".join(lines), own)
+
     def terms(self, pairs, own=()):
         """A list of terms and what they mean."""
-        return "\n\n".join(f"{term}\n: {self.paragraphs(text, own) or 'see above'}".replace("\n\n", "\n\n    ")
-                           for term, text in pairs)
+        return "\n\n".join(
+            f"{term}\n: " + re.sub(r"\n(?=.)", "\n    ", self.paragraphs(text, own) or "see above")
+            for term, text in pairs)
 
     def members(self, entry, what):
         """Members as a table."""
@@ -130,7 +156,7 @@ def head_parts(header):
         elif title is not None and term:
             parts[-1][1].append([term.group(1), term.group(2)])
         elif title is not None and line.startswith("     ") and parts[-1][1]:
-            parts[-1][1][-1][1] += " " + line.strip()
+            parts[-1][1][-1][1] += ("\n" if ITEM.match(line) else " ") + line.strip()
         elif title is not None and not line.strip():
             continue
         else:
@@ -212,7 +238,7 @@ def first_sentence(entry):
     text, labels = labels_of(entry.doc)
     if not text and not labels:
         return "nothing is said about it"  # tests/docs/site/test_reference sees to it that this is never read
-    text = re.sub(r"\s+", " ", re.split(r"\n(?: {4}|\n)", text or labels[0][1])[0])
+    text = re.sub(r"\s+", " ", re.split(r"\n(?: {4}|\n|\s*- )", text or labels[0][1])[0])
     found = re.match(r"(.*?[.:;])(?= [A-Z`*]|$)", text)
     return (found.group(1) if found else text).rstrip(".:;")
 
