@@ -31,6 +31,7 @@
 #ifndef TICKWHEEL_LOOP_H
 #define TICKWHEEL_LOOP_H
 
+#include <tickwheel/duration.h>
 #include <tickwheel/wheel.h>
 
 #ifdef __cplusplus

@@ -23,6 +23,7 @@
 #ifndef TICKWHEEL_SCHED_H
 #define TICKWHEEL_SCHED_H
 
+#include <tickwheel/duration.h>
 #include <tickwheel/wheel.h>
 
 #ifdef __cplusplus

@@ -47,6 +47,12 @@ static_assert(detail::duration_of<milliseconds>(UINT64_MAX) == milliseconds::max
 static_assert(detail::duration_of<milliseconds>(INT64_MAX) == milliseconds::max());
 static_assert(detail::duration_of<duration<std::uint64_t, std::milli>>(UINT64_MAX).count() == UINT64_MAX);
 
+/* The macros of duration.h, for programs that call the C functions. */
+static_assert(TW_US(1) == 1'000 && TW_MS(1) == 1'000'000 && TW_SEC(1) == 1'000'000'000);
+static_assert(nanoseconds(1min).count() == TW_MIN(1) && nanoseconds(1h).count() == TW_HOUR(1));
+static_assert(std::is_same_v<decltype(TW_US(1)), std::uint64_t> &&
+              std::is_same_v<decltype(TW_HOUR(1u)), std::uint64_t>);
+
 __extension__ typedef unsigned __int128 wide;
 
 /* n * num / den in 128 bits, which is exact. */
