@@ -1,28 +1,70 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel/wheel.h - a timing wheel: add, move and cancel a timer in O(1), fire each on its tick.
+ * tickwheel/wheel.h - a timing wheel: add, move and cancel a timer in O(1), fire each timer on its tick.
+ *
+ * A complete program, in which a tick is a millisecond. Link it with libtickwheel:
+ * `cc first.c $(pkg-config --cflags --libs tickwheel)`.
+ *
+ *     #include <stdio.h>
+ *     #include <tickwheel/wheel.h>
+ *
+ *     struct order {
+ *         int number;
+ *         struct tw_timer unpaid; // pending while the order waits for its payment
+ *     };
+ *
+ *     int main(void)
+ *     {
+ *         struct order first = {.number = 1}, second = {.number = 2}; // zeroed timers are not pending
+ *         struct tw_geometry geometry = TW_DEFAULT;
+ *         struct tw_wheel *wheel;
+ *         if (tw_wheel_new(&wheel, &geometry, 0) != 0)
+ *             return 1;
+ *         tw_wheel_add_in(wheel, &first.unpaid, 1800000); // half an hour
+ *         tw_wheel_add_in(wheel, &second.unpaid, 1800000);
+ *         tw_wheel_cancel(wheel, &first.unpaid); // paid
+ *
+ *         struct tw_timer *timer; // this program has no clock: it jumps to the next tick with work
+ *         for (uint64_t now = 0; tw_wheel_count(wheel) > 0; now = tw_wheel_next_bound(wheel))
+ *             while ((timer = tw_wheel_poll(wheel, now)) != NULL)
+ *                 printf("order %d was not paid\n", TW_CONTAINER(timer, struct order, unpaid)->number);
+ *         tw_wheel_free(wheel);
+ *     }
  *
  * Conventions, stated once
- *   Time      A tick is a uint64_t that the caller counts (milliseconds, jiffies, frames: any unit). The wheel
- *             never reads a clock. `now` is the latest tick passed to a poll; a smaller one is held, not
- *             followed.
- *   Range     0 to 2^64-1 ticks. Sums saturate: a deadline past the end of time is the end of time, and fires
- *             when the wheel is polled at 2^64-1. A timer filed when `now` is already there waits for ever.
- *   Due       Given `now`, every timer with deadline <= now is due. A deadline that is not after `now` when it
- *             is filed becomes now + 1: a timer that re-arms itself at once cannot keep a drain alive. Only
+ *   Time      A tick is a uint64_t that the caller counts, in any unit: milliseconds, jiffies, frames. The
+ *             wheel never reads a clock. `now` is the latest tick that was passed to a poll. A poll with a
+ *             smaller tick leaves `now` as it is. Example: after a poll at 100, a poll at 90 returns the
+ *             timers that were due by 100. duration.h has a table of the units of all headers.
+ *   Range     0 to 2^64-1 ticks; 2^64-1 is the end of time. Sums saturate: a deadline past the end of time
+ *             becomes the end of time, and the timer fires when the caller polls the wheel at 2^64-1. A timer
+ *             that is filed when `now` is already 2^64-1 waits for ever, except by tw_wheel_add_now().
+ *   Due       At `now`, every timer with deadline <= now is due. A deadline that is not after `now` when the
+ *             timer is filed becomes now + 1, so a timer that re-arms itself at once cannot keep a drain
+ *             alive. Example: at now = 100, a timer that is filed for tick 7 gets the deadline 101. Only
  *             tw_wheel_add_now() files a timer that is due at once.
- *   Order     Earlier deadlines first; equal deadlines in the order of filing. A timer that was moved without
- *             being refiled (later, or inside its slot) takes its place among equals when its old place comes
- *             up, or tw_wheel_next_exact() meets it; several of these have no order among themselves.
- *   Between   Between two polls anything is allowed: add, cancel, move any timer (one due in the same batch
- *             too), free a timer that is not pending, poll again, let go of the whole wheel.
+ *   Order     Timers fire by deadline, the earliest first, and timers with equal deadlines fire in the order
+ *             of filing. The exception is a timer that was moved without being refiled (later, or inside its
+ *             slot). It takes its place among its equals when its old place comes up, or when
+ *             tw_wheel_next_exact() meets it. Several such timers have no order among themselves. Example: A
+ *             is due at 50,000. The caller moves A to 90,000, then adds B for 90,000, and at tick 60,000 adds
+ *             C for 90,000. They fire in the order B, A, C, because A took its place at about 50,000.
+ *   Between   Between two polls anything is allowed:
+ *             - add, cancel or move any timer, also a timer that is due in the same batch
+ *             - free a timer that is not pending
+ *             - poll again
+ *             - end the whole wheel
+ *   Callback  "In callback: yes" says that a call is allowed between two polls, and so in the callback of an
+ *             event loop that polls (loop.h). A tw_visit_fn has a rule of its own.
  *   Threads   One thread at a time per wheel. Wheels share nothing: no globals, no locks.
  *   NULL      Never a valid argument, except where a label says so.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
- *             asserts it, with 2 where it takes a walk; docs/guide.md lists the duties that no assertion can
- *             see, and why.
- *   Errors    Calls that can fail return 0 or a negative TW_E* code and then have changed nothing.
- *   Memory    The core never allocates. Timers live inside the caller's objects; 32 bytes each on 64-bit.
+ *             asserts it; an assertion that must walk through the wheel needs TICKWHEEL_DEBUG 2.
+ *             docs/guide.md lists the duties that no assertion can see, and why.
+ *   Errors    A call that can fail returns 0 or a negative TW_E* code. A call that failed has changed
+ *             nothing.
+ *   Memory    The core never allocates. Timers live inside the caller's objects, and take 32 bytes each on a
+ *             64-bit machine.
  */
 #ifndef TICKWHEEL_WHEEL_H
 #define TICKWHEEL_WHEEL_H
@@ -37,7 +79,7 @@ extern "C" {
 
 /* ---- errors ------------------------------------------------------------------------------------------- */
 
-/* Every error of the library: name, value, text. tw_strerror() is made from the same table. */
+/* Every error of the library: its name, value and text. tw_strerror() is made from the same table. */
 #define TW_ERROR_TABLE(X)                                                                                      \
     X(TW_EGEOMETRY, -1, "the geometry is not valid (tw_geometry_check says why)")                              \
     X(TW_ESIZE, -2, "the memory is smaller than tw_wheel_size() asks for")                                     \
@@ -50,7 +92,7 @@ extern "C" {
     X(TW_EDEADLK, -9, "a callback cannot wait for itself")                                                     \
     X(TW_ESYSTEM, -10, "the system has no thread or descriptor left")
 
-/* The codes of that table. */
+/* The codes of TW_ERROR_TABLE. 0 is success. */
 enum tw_error {
 #define TW__ENUM(name, value, text) name = value,
     TW_ERROR_TABLE(TW__ENUM)
@@ -58,55 +100,69 @@ enum tw_error {
 };
 
 /* The text of an error code.
- * Returns: a static string; "no error" for 0, "unknown error" for a code outside the table. */
+ * Returns: a static string. It is "no error" for 0, and "unknown error" for a code outside the table.
+ * Example: `tw_strerror(TW_ENOMEM)` is "no memory". */
 const char *tw_strerror(int error);
 
 /* ---- geometry ----------------------------------------------------------------------------------------- */
 
-/* The tick that means "never": tw_wheel_next_bound() and tw_wheel_next_exact() return it for an empty wheel. It
- * is a valid deadline too, the end of time: to learn whether a wheel is empty, ask tw_wheel_count(). */
+/* The tick that means "never": tw_wheel_next_bound() and tw_wheel_next_exact() return it for an empty wheel.
+ * It is also a valid deadline, the end of time. To learn whether a wheel is empty, call tw_wheel_count(). */
 #define TW_NEVER UINT64_MAX
 
 enum { TW_LEVELS_MAX = 64 };     /* levels in one geometry */
 enum { TW_SLOTS_MAX = 1 << 18 }; /* slots on one level */
 
-/* What happens to a deadline that the top level cannot reach. */
+/* How the wheel treats a deadline that its top level cannot reach. */
 enum tw_overflow {
-    TW_OVERFLOW_REJECT, /* refuse it: TW_ERANGE */
+    TW_OVERFLOW_REJECT, /* refuse the timer, with TW_ERANGE */
     TW_OVERFLOW_ROUNDS, /* file it in the slot it will have rounds later; the deadline decides, no counter */
-    TW_OVERFLOW_GROW /* put another level on top, with memory from the grow hook; TW_ENOMEM when it has none */
+    /* put another level on top, with memory from the grow hook; TW_ENOMEM if the hook has none */
+    TW_OVERFLOW_GROW
 };
 
-/* One ring. */
+/* One level of a wheel: a ring of slots. */
 struct tw_level {
-    uint32_t slots; /* 2 to TW_SLOTS_MAX */
-    uint64_t span;  /* ticks per slot: 1 on level 0, above it a multiple of the span below */
+    uint32_t slots; /* slots in the ring: 2 to TW_SLOTS_MAX */
+    /* ticks per slot: 1 on level 0; above it a multiple of the span one level below, at least 2 of its slots
+     * and at most its whole ring */
+    uint64_t span;
 };
 
-/* The shape of a wheel. Level l keeps a timer when the timer's slot on level l+1 is the current one or one of
- * the next `a`, with a = slots(l) * span(l) / span(l+1) - 1, rounded down: 0 is the textbook wheel, which
- * refiles a whole slot at each round; 1 leaves one slot of lookahead, in which the refiling is spread out. */
+/* The shape of a wheel. Level l keeps a timer when the timer's slot on level l+1 is the current slot or one
+ * of the next `a` slots, with a = slots(l) * span(l) / span(l+1) - 1, rounded down:
+ *   - a = 0 is the textbook wheel, which refiles a whole slot at each round.
+ *   - a = 1 leaves one slot of lookahead, over which the refiling is spread out.
+ *
+ * Example:
+ *     // a = 256 * 1 / 128 - 1 = 1: a slot of 128 ticks is refiled during the slot before it
+ *     struct tw_geometry geometry = {
+ *         .levels = 2, .overflow = TW_OVERFLOW_ROUNDS, .level = {{256, 1}, {64, 128}}};
+ */
 struct tw_geometry {
-    uint32_t levels; /* 1 to TW_LEVELS_MAX */
-    enum tw_overflow overflow;
-    struct tw_level level[TW_LEVELS_MAX];
+    uint32_t levels;                      /* levels in use: 1 to TW_LEVELS_MAX */
+    enum tw_overflow overflow;            /* for deadlines beyond the top level; 0: TW_OVERFLOW_REJECT */
+    struct tw_level level[TW_LEVELS_MAX]; /* from the finest level, 0, upwards */
 };
 
-/* Ten levels, 1024/512, 256/128, 256/128, 128/64 and so on, with lookahead: the whole 64-bit range in 256
- * KiB. */
+/* Ten levels with lookahead, which reach the whole 64-bit range in 256 KiB. Their slots, and how many of
+ * these make one slot of the next level, are 1024/512, 256/128, 256/128, 128/64 and so on. */
 struct tw_geometry tw_geometry_default(void);
-/* At most 16 KiB: 64/32, 32/16, 32/16 and 16 slots, with lookahead; rounds beyond 2^17 ticks. */
+/* Four levels with lookahead, 64/32, 32/16, 32/16 and 16 slots, in at most 16 KiB. Delays beyond 2^17 ticks
+ * wait for several rounds. */
 struct tw_geometry tw_geometry_small(void);
-/* One ring of n slots that refuses delays above n ticks. The simple wheel of the textbooks. */
+/* One ring of n slots, which refuses delays above n ticks with TW_ERANGE: the simple wheel of the
+ * textbooks. */
 struct tw_geometry tw_geometry_simple(uint32_t slots);
-/* One ring of n slots; far timers wait several rounds. The hashed wheel of Netty. */
+/* One ring of n slots, in which far timers wait for several rounds: the hashed wheel of Netty. */
 struct tw_geometry tw_geometry_hashed(uint32_t slots);
-/* n slots a level, upper levels made when first needed. The overflow wheels of Kafka. */
+/* n slots on each level; upper levels are made when they are first needed: the overflow wheels of Kafka. */
 struct tw_geometry tw_geometry_growing(uint32_t slots);
-/* 60, 60, 24 and 7 slots: seconds, minutes, hours, days. Rounds beyond the week. */
+/* Four levels of 60, 60, 24 and 7 slots, which are seconds, minutes, hours and days if a tick is a second.
+ * Delays beyond the week wait for several rounds. */
 struct tw_geometry tw_geometry_clock(void);
 
-/* The same, short: `struct tw_geometry geometry = TW_CLOCK;` */
+/* Short names of these geometries. Example: `struct tw_geometry geometry = TW_CLOCK;` */
 #define TW_DEFAULT tw_geometry_default()
 #define TW_SMALL tw_geometry_small()
 #define TW_SIMPLE(slots) tw_geometry_simple(slots)
@@ -114,29 +170,34 @@ struct tw_geometry tw_geometry_clock(void);
 #define TW_GROWING(slots) tw_geometry_growing(slots)
 #define TW_CLOCK tw_geometry_clock()
 
-/* Says whether a geometry is valid and, if not, what is wrong with it: the level, the value, the valid range.
- * `message` receives at most `size` bytes, always terminated.
- * Requires: `message` is not NULL, or `size` is 0. Returns: 0 or TW_EGEOMETRY. Cost: O(levels). */
+/* Checks whether a geometry is valid. If it is not, `message` names the level, the wrong value and the valid
+ * range. `message` receives at most `size` bytes, always terminated.
+ * Requires: `message` is not NULL, or `size` is 0.
+ * Returns: 0 or TW_EGEOMETRY.
+ * Cost: O(levels). */
 int tw_geometry_check(const struct tw_geometry *geometry, char *message, size_t size);
 
 /* ---- timers ------------------------------------------------------------------------------------------- */
 
-/* A place in a list. Private: it is here because a timer contains one; its functions are in src/base/list.h. */
+/* A place in a list. Private: it is here because a timer contains a link; its functions are in
+ * src/base/list.h. */
 struct tw__link {
     struct tw__link *next, *prev;
 };
 
-/* A timer, to be embedded in the caller's object. Zeroed memory is a timer that is not pending. The members are
- * private; use the functions. Requires: it was zeroed, or given to tw_timer_init(), before its first use, and
- * its memory stays while it is pending. */
+/* A timer, which the caller embeds in an object of its own. Zeroed memory is a timer that is not pending. The
+ * members are private; use the functions.
+ * Requires: the caller zeroes the timer, or passes it to tw_timer_init(), before its first use. Its memory
+ * stays while it is pending. */
 struct tw_timer {
     struct tw__link link;
     uint64_t deadline;
     uint64_t hint;
 };
 
-/* Makes a timer that is not pending, with a deadline for tw_timer_deadline() to give back: for objects that
- * wait somewhere else than in a wheel for a while. Requires: the timer is not pending in any wheel. */
+/* Makes a timer that is not pending, with a deadline (a tick) that tw_timer_deadline() returns. It is for
+ * objects that wait for a while in another place than a wheel.
+ * Requires: the timer is not pending in any wheel. */
 static inline void tw_timer_init_at(struct tw_timer *timer, uint64_t deadline)
 {
     timer->link.next = NULL;
@@ -145,29 +206,33 @@ static inline void tw_timer_init_at(struct tw_timer *timer, uint64_t deadline)
     timer->hint = 0;
 }
 
-/* Makes a timer that is not pending, its deadline 0. Requires: the timer is not pending in any wheel. */
+/* Makes a timer that is not pending, with the deadline 0.
+ * Requires: the timer is not pending in any wheel. */
 static inline void tw_timer_init(struct tw_timer *timer)
 {
     tw_timer_init_at(timer, 0);
 }
 
-/* True from the add until the timer fires, is cancelled or is drained. */
+/* Returns true from the add until the timer fires, is cancelled or is drained. */
 static inline bool tw_timer_pending(const struct tw_timer *timer)
 {
     return timer->link.next != NULL;
 }
 
-/* The tick on which the timer is due, or was due when it fired last, or what tw_timer_init_at() was given. */
+/* Returns the tick on which the timer is due, or was due when it last fired, or the deadline that
+ * tw_timer_init_at() received. */
 static inline uint64_t tw_timer_deadline(const struct tw_timer *timer)
 {
     return timer->deadline;
 }
 
-/* Tells the wheel that the caller has copied the timer to other memory (realloc, defragmentation). Does nothing
- * for one that is not pending. The old place is not touched: it may be gone already. Requires: `timer` is the
- * new place and holds the old one's bytes; since they were copied nothing has happened to the wheel, and no
- * other timer of it has been copied. Of several, each is told before the next one is copied. Cost: O(1), three
- * cache lines. */
+/* Tells the wheel that the caller has copied the timer to other memory (realloc, defragmentation). Does
+ * nothing for a timer that is not pending. The function does not touch the old memory, which may be freed
+ * already.
+ * Requires: `timer` is the new place and holds the bytes of the old place. Since the copy nothing has
+ * happened to the wheel, and the caller has copied no other timer of it. A caller that moves several timers
+ * copies and reports them one at a time.
+ * Cost: O(1), three cache lines. */
 static inline void tw_timer_relocated(struct tw_timer *timer)
 {
     if (!tw_timer_pending(timer))
@@ -176,9 +241,10 @@ static inline void tw_timer_relocated(struct tw_timer *timer)
     timer->link.prev->next = &timer->link;
 }
 
-/* Has the processor fetch the memory of the timer's neighbours, which tw_wheel_cancel() writes to: a caller
- * that knows some other work to do before it cancels does not wait for that memory afterwards. Changes nothing;
- * for a timer that is not pending, too. Cost: O(1), without a wait. */
+/* Prefetches the timer's neighbours, to which tw_wheel_cancel() writes. A caller that has other work to do
+ * before it cancels does not wait for that memory afterwards. Changes nothing, and may be called for a timer
+ * that is not pending.
+ * Cost: O(1), without a wait. */
 static inline void tw_timer_prefetch(const struct tw_timer *timer)
 {
 #if defined(__GNUC__)
@@ -189,188 +255,262 @@ static inline void tw_timer_prefetch(const struct tw_timer *timer)
 #endif
 }
 
-/* The object around its timer: TW_CONTAINER(timer, struct conn, idle). */
+/* The object around its timer: a `type *`, where `member` is the timer in it. Example: if `struct conn` has
+ * the member `struct tw_timer idle`, then `TW_CONTAINER(timer, struct conn, idle)` points to the connection
+ * whose `idle` is at `timer`. */
 #define TW_CONTAINER(timer, type, member) ((type *)(void *)((char *)(timer)-offsetof(type, member)))
 
 /* ---- a wheel ------------------------------------------------------------------------------------------ */
 
-/* A wheel. What is in it is known to the library alone. */
+/* A wheel. Its members are private. */
 struct tw_wheel;
 
-/* Bytes that tw_wheel_init() needs for this geometry, for memory of any alignment.
- * Returns: 0 when the geometry is not valid. */
+/* The number of bytes that tw_wheel_init() needs for this geometry, in memory of any alignment.
+ * Returns: the bytes, or 0 if the geometry is not valid. Example: 247,039 bytes for TW_DEFAULT on a
+ * 64-bit machine. */
 size_t tw_wheel_size(const struct tw_geometry *geometry);
 
-/* Makes an empty wheel inside the caller's memory, its clock at `now`.
- * Returns: 0, and the wheel in *wheel; TW_EGEOMETRY; TW_ESIZE.
- * Ownership: the memory stays the caller's and must outlive the wheel; do not move or copy it.
+/* Makes an empty wheel of `geometry` inside the caller's `memory` of `size` bytes, its clock at tick `now`.
+ * The geometry is copied.
+ * Returns:
+ *   - 0: the wheel is in *wheel.
+ *   - TW_EGEOMETRY: the geometry is not valid.
+ *   - TW_ESIZE: `size` is less than tw_wheel_size().
+ * Ownership: the memory stays the caller's and must outlive the wheel. Do not move or copy it.
  * Cost: O(slots). */
 int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const struct tw_geometry *geometry,
                   uint64_t now);
 
-/* Ends a wheel: gives grown levels back through the grow hook. Timers still pending are left as they are:
- * cancel nothing, poll nothing, only tw_timer_init() them or free them. Requires: tw_wheel_init() made the
- * wheel; no visit of it is under way. */
+/* Ends a wheel, and gives the memory of grown levels back through the grow hook. Timers that are still
+ * pending stay as they are. Do not cancel or poll afterwards: pass such a timer to tw_timer_init(), or free
+ * it.
+ * Requires: tw_wheel_init() made the wheel, and no visit of it is under way. */
 void tw_wheel_fini(struct tw_wheel *wheel);
 
-/* A source of memory for levels: `old` NULL asks for `size` bytes (aligned as malloc's are), and NULL in return
- * says that there are none; `old` not NULL gives that block back. */
+/* A source of memory for levels. `arg` is the argument of tw_wheel_on_grow().
+ *   - `old` is NULL: the hook returns a block of `size` bytes, aligned as malloc aligns, or NULL if there is
+ *     no memory.
+ *   - `old` is not NULL: the hook takes that block back. The wheel ignores its return value. */
 typedef void *tw_grow_fn(void *arg, void *old, size_t size);
 
-/* Sets the hook that TW_OVERFLOW_GROW asks for memory; without one, growing answers TW_ENOMEM. */
+/* Sets the hook from which TW_OVERFLOW_GROW gets its memory. Without a hook, an add that needs another level
+ * fails with TW_ENOMEM. A wheel from tw_wheel_new() has a hook that uses malloc. */
 void tw_wheel_on_grow(struct tw_wheel *wheel, tw_grow_fn *grow, void *arg);
 
-/* Makes a wheel with memory from malloc (in a file of its own: the core never refers to malloc).
- * Returns: 0, and the wheel in *wheel; TW_EGEOMETRY; TW_ENOMEM. */
+/* Makes an empty wheel with memory from malloc, its clock at tick `now`. This function is in a file of its
+ * own, because the core never refers to malloc.
+ * Returns:
+ *   - 0: the wheel is in *wheel.
+ *   - TW_EGEOMETRY: the geometry is not valid.
+ *   - TW_ENOMEM: malloc had no memory. */
 int tw_wheel_new(struct tw_wheel **wheel, const struct tw_geometry *geometry, uint64_t now);
 
-/* Ends and frees a wheel. `wheel` may be NULL. Requires: tw_wheel_new() made the wheel; no visit of it is under
- * way. */
+/* Ends and frees a wheel. `wheel` may be NULL. Timers that are still pending stay as they are: see
+ * tw_wheel_fini().
+ * Requires: tw_wheel_new() made the wheel, and no visit of it is under way. */
 void tw_wheel_free(struct tw_wheel *wheel);
 
 /* ---- filing ------------------------------------------------------------------------------------------- */
 
 /* Files a timer to fire at tick `deadline`, or at now + 1 if that is later.
  * Requires: the timer is not pending.
- * Returns: 0; TW_ERANGE (REJECT); TW_ENOMEM (GROW). Other presets cannot fail.
- * Cost: O(1), three cache lines. In callback: yes. */
+ * Returns: 0 or an error. With TW_DEFAULT, TW_SMALL, TW_HASHED and TW_CLOCK the call cannot fail.
+ *   - TW_ERANGE: the overflow is TW_OVERFLOW_REJECT, and the deadline is more than tw_wheel_range() after
+ *     now.
+ *   - TW_ENOMEM: the overflow is TW_OVERFLOW_GROW, and the hook had no memory for another level.
+ * Cost: O(1), three cache lines.
+ * In callback: yes. */
 int tw_wheel_add_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 
-/* As tw_wheel_add_at(), `delay` ticks after now. */
+/* As tw_wheel_add_at(), for the deadline now + `delay` ticks. `now` is the tick of the latest poll. A program
+ * that polls rarely passes its own clock to tw_wheel_add_at() instead. 
+ * Example: the latest poll was at 100, and the program's clock stands at 250. A delay of 50 gives the
+ * deadline 150, so the next poll returns the timer. A program that means tick 300 calls
+ * tw_wheel_add_at(wheel, timer, 300). */
 int tw_wheel_add_in(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t delay);
 
-/* Files a timer that is due now: it fires in the current poll, after everything else that is due then, in
- * filing order. Filed inside a drain it waits for the next drain: a timer that files itself again and again
- * fires once a drain, so no drain lasts for ever. A drain goes from the first poll that hands out a timer, or
- * answers TW_POLL_MORE, until a poll returns NULL or TW_POLL_IDLE. The timer's deadline is `now`. Example: at
- * tick 10, with A due at 12, the caller adds B now. A poll at 20 returns A, the next one B. Requires: the timer
- * is not pending. Cost: O(1), two cache lines. In callback: yes. */
+/* Files a timer that is due now. It fires in the current poll, after all other timers that are due then, in
+ * filing order. The timer's deadline is `now`.
+ *
+ * A drain goes from the first poll that returns a timer, or TW_POLL_MORE, to the poll that returns NULL or
+ * TW_POLL_IDLE. A timer that is filed inside a drain waits for the next drain. So a timer that files itself
+ * again and again fires once a drain, and no drain lasts for ever.
+ * Requires: the timer is not pending.
+ * Cost: O(1), two cache lines.
+ * In callback: yes.
+ * Example: at tick 10, with A due at 12, the caller adds B now. A poll at 20 returns A, the next poll returns
+ * B. If B's handler adds B now again, the next poll returns NULL, and the poll after it returns B. */
 void tw_wheel_add_now(struct tw_wheel *wheel, struct tw_timer *timer);
 
-/* Gives a timer a new deadline, whether it is pending or not. Later than before is two stores to its own cache
- * line: it is filed again when its old place comes up. When the old deadline is less than a round of level 0
- * after now, or after the latest answer of tw_wheel_next_exact(), the timer is filed again at once, as by
- * cancel and add. Requires: the timer, if pending, is pending in this wheel. Returns: as tw_wheel_add_at(); a
- * refused timer keeps its old deadline. Cost: O(1). In callback: yes. */
+/* Gives a timer a new deadline, whether it is pending or not. A move to a later tick costs two stores to the
+ * timer's own cache line, and the wheel refiles the timer when its old place comes up. The exception is a
+ * timer whose old deadline is near: less than a round of level 0 after now, or after the latest result of
+ * tw_wheel_next_exact(). The wheel refiles it at once, as by cancel and add.
+ * Requires: the timer, if pending, is pending in this wheel.
+ * Returns: as tw_wheel_add_at(). A timer that is refused keeps its old deadline.
+ * Cost: O(1).
+ * In callback: yes.
+ * Example: TW_DEFAULT at now = 0, where a round of level 0 is 1,024 ticks. Moving a timer from 30,000 to
+ * 60,000 is two stores. Moving a timer from 500 to 60,000 refiles it at once. */
 int tw_wheel_move_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 
-/* As tw_wheel_move_at(), `delay` ticks after now. */
+/* As tw_wheel_move_at(), for the deadline now + `delay` ticks. */
 int tw_wheel_move_in(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t delay);
 
-/* Takes a timer out. Its memory is the caller's again at once.
+/* Takes a timer out of the wheel. Its memory is the caller's again at once.
  * Requires: the timer, if pending, is pending in this wheel.
- * Returns: whether it was pending. Cost: O(1), three cache lines. In callback: yes. */
+ * Returns: true if the timer was pending.
+ * Cost: O(1), three cache lines.
+ * In callback: yes. */
 bool tw_wheel_cancel(struct tw_wheel *wheel, struct tw_timer *timer);
 
 /* ---- firing ------------------------------------------------------------------------------------------- */
 
-/* Moves the clock to `now` and takes out the next due timer:
+/* Moves the wheel's clock to tick `now`, and takes out the next due timer:
  *     while ((timer = tw_wheel_poll(wheel, now)) != NULL) ...
- * Returns: the timer, no longer pending; NULL when nothing more is due at `now`. Cost: O(1) for the timer, plus
- * refiling: at most, for each tick that has passed and each slot being refiled, the slot's population divided
- * by its slack, plus a constant (docs/wheel.md). Empty ticks cost nothing. */
+ * Returns: the timer, which is no longer pending, or NULL if nothing more is due at `now`.
+ * Cost: O(1) for the timer, plus refiling. For each tick that has passed and each slot that is being refiled,
+ * this is at most the slot's population divided by its slack, plus a constant (docs/wheel.md). Empty ticks
+ * cost nothing. */
 struct tw_timer *tw_wheel_poll(struct tw_wheel *wheel, uint64_t now);
 
-/* What a poll with a budget has come to. */
+/* The results of tw_wheel_poll_budget(). */
 enum tw_polled {
     TW_POLL_IDLE, /* nothing more is due at `now` */
-    TW_POLL_DUE,  /* *timer is due */
-    TW_POLL_MORE  /* the budget is used up: call again, with a new one */
+    TW_POLL_DUE,  /* *timer is due, and is no longer pending */
+    TW_POLL_MORE  /* the budget is used up: call again, with a new budget */
 };
 
-/* As tw_wheel_poll(), doing at most *budget units of work. Each timer handed out, refiled or passed over costs
- * one unit and is taken off *budget. Order and exactness are those of tw_wheel_poll(), however it is cut up. A
- * budget of 0 moves the clock to `now` and takes no timer out: tw_wheel_add_in() counts from `now` then.
- * Returns: what happened; *timer is NULL unless it is TW_POLL_DUE. */
+/* As tw_wheel_poll(), but does at most *budget units of work. Each timer that is returned, refiled or passed
+ * over costs one unit, which the call subtracts from *budget. Order and exactness are those of
+ * tw_wheel_poll(), however the work is cut up. A budget of 0 moves the clock to `now` and takes no timer out,
+ * so that tw_wheel_add_in() counts from `now`.
+ * Returns: one of enum tw_polled. *timer is NULL unless the result is TW_POLL_DUE.
+ * Example:
+ *     uint32_t budget = 1000; // of one iteration of the program's loop
+ *     enum tw_polled polled;
+ *     while ((polled = tw_wheel_poll_budget(wheel, now, &budget, &timer)) == TW_POLL_DUE)
+ *         fire(timer);
+ *     bool sleep = polled != TW_POLL_MORE; // more work: poll in the next iteration, without a sleep
+ */
 enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32_t *budget,
                                     struct tw_timer **timer);
 
-/* The next tick at which the wheel has work: a timer to fire or some to refile. Never later than the earliest
- * deadline; sleep until then, poll, ask again. On wheels that reach the end of time a far timer costs at most
- * one such wake-up for each level; on others one for each round of the top besides (docs/wheel.md). Returns: a
- * tick; `now` when something is due already; TW_NEVER when the wheel is empty, or when all its timers are due
- * at TW_NEVER, the end of time. Cost: O(levels). */
+/* The next tick at which the wheel has work: a timer to fire, or timers to refile. It is never later than the
+ * earliest deadline. The caller sleeps until then, polls, and calls this again. On wheels that reach the end
+ * of time, a far timer costs at most one such wake-up for each level. On other wheels it also costs one
+ * wake-up for each round of the top level (docs/wheel.md).
+ * Returns: a tick, which is `now` if something is due already. TW_NEVER if the wheel is empty, or if all its
+ * timers are due at TW_NEVER, the end of time.
+ * Cost: O(levels).
+ * Example: TW_DEFAULT at now = 0, with one timer at 100,000. The call returns 99,328, where the wheel refiles
+ * the timer. After a poll at 99,328 it returns 100,000. */
 uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);
 
-/* The earliest deadline itself. From the first call on the wheel remembers its findings, at a cost of a few
- * nanoseconds for each add and move. Timers that were pushed back may be filed again. Requires: no visit of the
- * wheel is under way. Returns: a tick (it may lie before `now` when due timers wait to be polled); TW_NEVER
- * when the wheel is empty, or when all its timers are due at TW_NEVER. Cost: O(1) while no timer with the
- * earliest deadline has gone or was moved later. After that, the timers of the slots that may hold the earliest
- * are looked at: on average O(1) a call when timers go at random, or in the order in which they were filed
- * (docs/wheel.md). Worst case: all timers of a slot in each call, where timers that were filed in no order go
- * in the order of their deadlines; with a million in one slot that is some ten milliseconds. The first call
- * looks at all slots up to the earliest deadline. On wheels that do not reach the end of time, O(slots)
- * besides. */
+/* The earliest deadline itself, where tw_wheel_next_bound() may return an earlier tick. From the first call
+ * on the wheel remembers its findings, which costs each add and move a few nanoseconds. The call may refile
+ * timers that were moved later.
+ * Requires: no visit of the wheel is under way.
+ * Returns: a tick, which may lie before `now` while due timers wait to be polled. TW_NEVER if the wheel is
+ * empty, or if all its timers are due at TW_NEVER.
+ * Cost:
+ *   - O(1) while no timer with the earliest deadline has left the wheel or was moved later.
+ *   - After that, a look at the timers of the slots that may hold the earliest deadline. This is O(1) a call
+ *     on average if timers leave at random, or in the order in which they were filed (docs/wheel.md).
+ *   - In the worst case, a look at all timers of a slot in each call. This happens when timers that were
+ *     filed in no order leave in the order of their deadlines. With a million timers in one slot that is some
+ *     ten milliseconds.
+ *   - The first call looks at all slots up to the earliest deadline.
+ *   - On wheels that do not reach the end of time, O(slots) in addition. */
 uint64_t tw_wheel_next_exact(struct tw_wheel *wheel);
 
 /* ---- looking ------------------------------------------------------------------------------------------ */
 
-/* Timers pending. Cost: O(1). */
+/* The number of pending timers.
+ * Cost: O(1). */
 uint64_t tw_wheel_count(const struct tw_wheel *wheel);
 
-/* The latest tick that was polled. Cost: O(1). */
+/* The latest tick that was polled, or the `now` with which the wheel was made.
+ * Cost: O(1). */
 uint64_t tw_wheel_now(const struct tw_wheel *wheel);
 
-/* The longest delay that tw_wheel_add_in() accepts: UINT64_MAX unless the overflow is REJECT. Cost: O(1). */
+/* The longest delay in ticks that tw_wheel_add_in() accepts. It is UINT64_MAX unless the overflow is
+ * TW_OVERFLOW_REJECT and the top level does not reach the end of time.
+ * Cost: O(1).
+ * Example: TW_SIMPLE(100) has the range 100. It accepts a delay of 100 ticks and refuses 101. */
 uint64_t tw_wheel_range(const struct tw_wheel *wheel);
 
-/* Timers refiled, level to level or pushed back, since the wheel was made: what the pacing rule bounds. */
+/* The number of refilings since the wheel was made, from level to level or of timers that were moved later.
+ * The pacing rule bounds this number. */
 uint64_t tw_wheel_refiled(const struct tw_wheel *wheel);
 
-/* Takes out some pending timer, in no particular order, whatever its deadline:
+/* Takes out one pending timer, with any deadline and in no particular order:
  *     while ((timer = tw_wheel_drain(wheel)) != NULL) ...
- * Returns: the timer, no longer pending; NULL when the wheel is empty. Cost: O(levels). */
+ * Returns: the timer, which is no longer pending, or NULL if the wheel is empty.
+ * Cost: O(levels). */
 struct tw_timer *tw_wheel_drain(struct tw_wheel *wheel);
 
-/* Called for a timer, whose object it may change; a value other than 0 ends the visit. Requires: it does not
- * change the wheel: no add, move, cancel, poll, drain, tw_wheel_next_exact() or end of the wheel. It may look
- * at it, visit it once more, and change other wheels. */
+/* Called for each timer of a visit. It may change the timer's object. A return value other than 0 ends the
+ * visit.
+ * Requires: it does not change the wheel, so it calls no add, move, cancel, poll, drain,
+ * tw_wheel_next_exact() or end of the wheel. It may look at the wheel, visit it once more, and change other
+ * wheels. */
 typedef int tw_visit_fn(void *arg, struct tw_timer *timer);
 
-/* Visits every pending timer, in no particular order.
- * Returns: 0, or what `visit` returned. Cost: O(timers + occupied slots). */
+/* Calls `visit(arg, timer)` for every pending timer, in no particular order.
+ * Returns: 0, or the value other than 0 with which `visit` ended the visit.
+ * Cost: O(timers + occupied slots). */
 int tw_wheel_visit(const struct tw_wheel *wheel, tw_visit_fn *visit, void *arg);
 
-/* Visits every pending timer with deadline <= tick, and no other, in no particular order. Returns: 0, or what
- * `visit` returned. Cost: O(levels + occupied slots that start at or before `tick` + the timers in these,
- * pushed back or waiting for a later round among them), however many there are beyond. */
+/* As tw_wheel_visit(), for every pending timer with deadline <= tick, and for no other timer.
+ * Returns: as tw_wheel_visit().
+ * Cost: O(levels + occupied slots that start at or before `tick` + the timers in these slots), however many
+ * timers are filed beyond. The timers in these slots include timers that were moved later, or wait for a
+ * later round. */
 int tw_wheel_visit_until(const struct tw_wheel *wheel, uint64_t tick, tw_visit_fn *visit, void *arg);
 
-/* As tw_wheel_visit_until(), looking at no more than *budget timers, those that turn out to be due later among
- * them; each is taken off *budget. Returns: true when all that are due by then were visited; false when the
- * budget was used up first, or `visit` has ended it. Cost: O(levels + occupied slots that start at or before
- * `tick` + *budget). */
+/* As tw_wheel_visit_until(), but looks at no more than *budget timers, and subtracts each from *budget.
+ * Timers that turn out to be due later count too.
+ * Returns: true if all timers that are due by `tick` were visited; false if the budget was used up first, or
+ * `visit` ended the visit.
+ * Cost: O(levels + occupied slots that start at or before `tick` + *budget). */
 bool tw_wheel_visit_budget(const struct tw_wheel *wheel, uint64_t tick, uint32_t *budget, tw_visit_fn *visit,
                            void *arg);
 
-/* What one level looks like from outside. */
+/* The state of one level, for tools and statistics. */
 struct tw_level_info {
     uint32_t slots;    /* slots in the ring */
     uint64_t span;     /* ticks per slot */
     uint32_t current;  /* index of the slot that holds the wheel's position */
-    uint32_t occupied; /* slots that hold timers, the one being refiled not among them */
+    uint32_t occupied; /* slots that hold timers, without the slot that is being refiled */
     uint64_t filed;    /* timers in the ring */
-    uint64_t draining; /* timers of the slot that is being refiled into the levels below */
+    uint64_t draining; /* timers left of the slot that is being refiled into the levels below */
 };
 
-/* Levels in use now (GROW: grown ones included). */
+/* The number of levels in use now. With TW_OVERFLOW_GROW it includes the grown levels. */
 uint32_t tw_wheel_levels(const struct tw_wheel *wheel);
 
-/* Describes one level. Requires: level < tw_wheel_levels(). Cost: O(slots of the level + timers on it). */
+/* Describes one level.
+ * Requires: level < tw_wheel_levels().
+ * Cost: O(slots of the level + timers on it). */
 struct tw_level_info tw_wheel_level(const struct tw_wheel *wheel, uint32_t level);
 
-/* Timers filed in one slot. Requires: level < tw_wheel_levels(), slot < slots of it. Cost: O(timers in it). */
+/* The number of timers filed in one slot.
+ * Requires: level < tw_wheel_levels(), and `slot` is less than the slots of that level.
+ * Cost: O(timers in the slot). */
 uint64_t tw_wheel_slot_count(const struct tw_wheel *wheel, uint32_t level, uint32_t slot);
 
-/* Checks every invariant (W1 to W11, in the essay at the head of wheel.c). Cost: O(timers + slots).
- * Returns: NULL, or the first invariant that does not hold, as a static string. */
+/* Checks every invariant (W1 to W11, in the essay at the head of wheel.c).
+ * Returns: NULL, or the first invariant that does not hold, as a static string.
+ * Cost: O(timers + slots). */
 const char *tw_wheel_check(const struct tw_wheel *wheel);
 
-/* Receives `length` bytes of text, not terminated. */
+/* Receives `length` bytes of text, which has no terminating 0. `arg` is the argument of the call that
+ * emits. */
 typedef void tw_emit_fn(void *arg, const char *text, size_t length);
 
-/* Writes the wheel for people: clock, counts, a line for each level. Cost: O(timers). */
+/* Writes the wheel for people to read: the clock, the counts, and a line for each level.
+ * Cost: O(timers). */
 void tw_wheel_dump(const struct tw_wheel *wheel, tw_emit_fn *emit, void *arg);
 
 #ifdef __cplusplus
