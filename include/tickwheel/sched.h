@@ -2,22 +2,55 @@
  *
  * tickwheel/sched.h - a scheduler: run a function later, once or again and again, from any thread.
  *
+ * A complete program. Link it with libtickwheel_sched: `cc first.c $(pkg-config --cflags --libs
+ * tickwheel_sched)`.
+ *
+ *     #include <stdio.h>
+ *     #include <threads.h>
+ *     #include <tickwheel/sched.h>
+ *
+ *     static void unpaid(struct tw_sched *sched, const struct tw_task *task)
+ *     {
+ *         (void)sched;
+ *         printf("%s was not paid\n", (const char *)task->arg);
+ *     }
+ *
+ *     int main(void)
+ *     {
+ *         struct tw_sched *sched;
+ *         uint64_t first;
+ *         if (tw_sched_new(&sched, NULL) != 0)
+ *             return 1;
+ *         tw_sched_after(sched, TW_MS(20), unpaid, "order 1", &first);
+ *         tw_sched_after(sched, TW_MS(20), unpaid, "order 2", NULL);
+ *         tw_sched_cancel(sched, first); // paid
+ *         thrd_sleep(&(struct timespec){.tv_nsec = 100000000}, NULL); // the program does something else
+ *         tw_sched_free(sched); // drops pending tasks, and waits for running callbacks
+ *     }
+ *
  * Conventions, stated once
- *   Time      Nanoseconds in a uint64_t, on the scheduler's own clock: tw_sched_now(). `_after` counts from the
- *             call, `_at` is a point on that clock. Sums saturate; a task due at the end of time (UINT64_MAX)
- *             never runs.
- *   Due       A task never runs before its due time, and is due at the latest one tick after it. Tasks due on
- *             different ticks start in that order, those of one tick in the order in which they were added;
- *             with more than one shard, those that one thread added. Workers take tasks in this order, and run
- *             them side by side; with more than one shard, shard by shard.
+ *   Time      Nanoseconds in a uint64_t, on the scheduler's own clock, which tw_sched_now() reads. `_after`
+ *             counts from the call, `_at` is a point on that clock. duration.h makes nanoseconds: TW_MS(20).
+ *             Sums saturate. A task due at the end of time (UINT64_MAX) never runs.
+ *   Due       A task never runs before its due time. It is due at the latest one tick after that time.
+ *             Example: the scheduler was made at 0 with a tick of 1 ms. A task for 12.3 ms is due at 13 ms.
+ *   Order     The order in which tasks start:
+ *             - Tasks due on different ticks start in the order of these ticks.
+ *             - Tasks due on one tick start in the order in which they were added.
+ *             - With more than one shard, these two hold for the tasks that one thread added.
+ *             - Workers take tasks in this order and run them side by side; with more than one shard, shard
+ *               by shard.
  *   Threads   Every call may come from any thread and from inside a callback, except where a label says
- *             otherwise. No lock is held while a callback runs. A task never runs on two threads at once.
- *   Ids       64 bits, never 0, never used twice: a stale id finds nothing.
- *   NULL      Never a valid argument, except where a label says so. An id may be any number.
+ *             otherwise. The scheduler holds no lock while a callback runs. A task never runs on two threads
+ *             at once.
+ *   Ids       An id has 64 bits. It is never 0 and is never used twice, so a stale id finds nothing.
+ *   NULL      Never a valid argument, except where a label says so. A pointer that the scheduler only hands
+ *             back (`arg`, `value`) may be NULL. An id may be any number.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
- *             asserts it; docs/guide.md lists the duties that no assertion can see, and why.
- *   Errors    0 or a negative TW_E* code (wheel.h has the texts); a call that fails has changed nothing.
- *   Fork      Every call requires that this process made the scheduler: a child of fork() must not use a
+ *             asserts it. docs/guide.md lists the duties that no assertion can see, and why.
+ *   Errors    0 or a negative TW_E* code, whose text tw_strerror() has (wheel.h). A call that fails has
+ *             changed nothing.
+ *   Fork      Every call requires that this process made the scheduler. A child of fork() must not use a
  *             scheduler of its parent, and must not free it.
  */
 #ifndef TICKWHEEL_SCHED_H
@@ -30,192 +63,255 @@
 extern "C" {
 #endif
 
-/* A scheduler. What is in it is known to the library alone. */
+/* A scheduler. Its members are private. */
 struct tw_sched;
 struct tw_task;
 
 /* ---- options ------------------------------------------------------------------------------------------- */
 
-/* The clock that due times are on. With a virtual clock tw_sched_advance() runs the due tasks itself, so
- * `workers` must be 0: with workers tw_sched_new() and tw_sched_check() answer TW_EINVAL. */
+/* The clock that measures due times. With a virtual clock tw_sched_advance() runs the due tasks itself, so
+ * `workers` must be 0: with workers tw_sched_new() and tw_sched_check() return TW_EINVAL. */
 enum tw_sched_clock {
-    TW_SCHED_BOOTTIME,  /* time since boot, sleep of the machine included */
-    TW_SCHED_MONOTONIC, /* the same without the sleep */
+    TW_SCHED_BOOTTIME,  /* time since boot, with the time that the machine sleeps */
+    TW_SCHED_MONOTONIC, /* time since boot, without the time that the machine sleeps */
     TW_SCHED_VIRTUAL    /* stands still until tw_sched_advance() moves it; for tests and simulations */
 };
 
-/* A callback. It may add tasks, cancel or move itself and others, and stop the scheduler.
+/* A callback. `task` describes the task, with the caller's argument in `task->arg`. The callback may add
+ * tasks, cancel or move its own task and others, and stop the scheduler.
  * Requires: it neither frees nor advances its scheduler. */
 typedef void tw_task_fn(struct tw_sched *sched, const struct tw_task *task);
 
-/* Hands a due task to the caller's own threads, any of which then calls tw_sched_run(sched, id), once, or, for
- * whatever was handed over so far, tw_sched_run_some(). May be called from the timer thread, without a lock
- * held. Requires: it does not block. */
+/* Hands a due task to the caller's own threads. One of these threads then calls tw_sched_run(sched, id) once,
+ * or calls tw_sched_run_some() for the tasks that were handed over so far. The scheduler may call the hook
+ * from the timer thread, and holds no lock. `arg` is execute_arg.
+ * Requires: it does not block. */
 typedef void tw_execute_fn(void *arg, struct tw_sched *sched, uint64_t id);
 
-/* A source of memory: `old` NULL asks for `size` bytes, aligned as malloc's are, and NULL in return says that
- * there are none; `old` not NULL gives that block of `size` bytes back. Called under a lock. Requires: it does
- * not call the scheduler. */
+/* A source of memory. The scheduler calls it under a lock. `arg` is memory_arg.
+ *   - `old` is NULL: the hook returns a block of `size` bytes, aligned as malloc aligns, or NULL if there is
+ *     no memory.
+ *   - `old` is not NULL: the hook takes that block of `size` bytes back. The scheduler ignores its return
+ *     value.
+ * Requires: it does not call the scheduler. */
 typedef void *tw_memory_fn(void *arg, void *old, size_t size);
 
-/* Told about a callback that started late or ran long. Called on the thread of the callback, after it and as
- * part of it: what a callback may not do, it may not either. */
+/* Receives a report of a callback that started late (on_late) or ran long (on_slow). `ns` is how late it
+ * started, or how long it ran, in nanoseconds. `arg` is hook_arg. The scheduler calls the hook on the thread
+ * of the callback, after the callback and as part of it: the hook must not do anything that a callback must
+ * not do. */
 typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
 
-/* Takes the argument of a task back, once, when nothing will use it any more: the last callback has returned,
- * the task was cancelled, its key removed or set anew, or it was drained or stopped and `hand` has seen it. No
- * lock is held. It is part of the callback, where there is one: what has waited for that, or for a stop, finds
- * it done. Else it is part of the call that ended the task: done when that returns on its thread, while others,
- * which find the task gone, do not wait for it. */
+/* Takes the argument of a task back, once, when nothing will use it any more:
+ *   - the last callback has returned
+ *   - the task was cancelled, or its key was removed or set anew
+ *   - the task was drained or stopped, and `hand` has seen it
+ *
+ * The scheduler holds no lock. `value` is the argument, `arg` is hook_arg.
+ *
+ * If a callback is under way with the argument, the hook is part of that callback. So it has returned when
+ * tw_sched_cancel_wait(), or a stop that waits, has waited for the callback. Otherwise the hook is part of
+ * the call that ended the task, and has returned when that call returns on its thread. Other threads may find
+ * the task gone before the hook has returned, and do not wait for it.
+ * Example: one thread cancels a task that is pending, so the hook runs inside its tw_sched_cancel(). A second
+ * thread that cancels the same task gets TW_GONE, perhaps before the hook has returned. */
 typedef void tw_release_fn(void *arg, void *value);
 
-/* All zero is the default. */
+/* The options of a scheduler. All members zero are the defaults.
+ * Example:
+ *     struct tw_sched_options options = {.tick_ns = TW_US(100), .workers = 4, .max_pending = 1000000};
+ */
 struct tw_sched_options {
-    uint64_t tick_ns;                   /* 1,000 to 3,600,000,000,000; 0: 1,000,000 (a millisecond) */
-    const struct tw_geometry *geometry; /* NULL: TW_DEFAULT; in ticks; copied */
-    uint32_t shards;        /* wheels with a lock each, 1 to 64; 0: 1. More let more threads add at once */
-    uint32_t workers;       /* threads for callbacks, 0 to 1,024; 0: they run on the timer thread */
-    tw_execute_fn *execute; /* not NULL: callbacks run where this brings them, and workers must be 0 */
-    void *execute_arg;
-    uint64_t max_pending; /* tasks pending at once; 0: no limit but memory (2^25 a shard) */
-    enum tw_sched_clock clock;
-    uint64_t start_ns;    /* TW_SCHED_VIRTUAL: where the clock starts */
-    tw_memory_fn *memory; /* NULL: malloc and free */
-    void *memory_arg;
-    uint64_t late_ns; /* on_late is told of callbacks that start more than this after they were due */
-    tw_slow_fn *on_late;
-    uint64_t slow_ns; /* on_slow is told of callbacks that run longer than this */
-    tw_slow_fn *on_slow;
-    void *hook_arg;
-    /* NULL: the caller frees arguments. Else the hook gets every one of them, also those that `old` and `value`
-     * tell. */
+    uint64_t tick_ns; /* nanoseconds a tick, 1,000 to 3,600,000,000,000; 0: 1,000,000 (a millisecond) */
+    const struct tw_geometry *geometry; /* of the wheels, in ticks; copied; NULL: TW_DEFAULT */
+    uint32_t shards;  /* wheels with a lock each, 1 to 64; 0: 1. More shards let more threads add at once */
+    uint32_t workers; /* threads for callbacks, 0 to 1,024; 0: callbacks run on the timer thread */
+    /* not NULL: callbacks run where this hook brings them, and `workers` must be 0 */
+    tw_execute_fn *execute;
+    void *execute_arg;         /* for `execute` */
+    uint64_t max_pending;      /* tasks pending at once; 0: no limit but memory (2^25 tasks a shard) */
+    enum tw_sched_clock clock; /* 0: TW_SCHED_BOOTTIME */
+    uint64_t start_ns;         /* TW_SCHED_VIRTUAL: the time at which the clock starts; other clocks: 0 */
+    tw_memory_fn *memory;      /* NULL: malloc and free */
+    void *memory_arg;          /* for `memory` */
+    /* nanoseconds: on_late receives callbacks that start more than this after they were due */
+    uint64_t late_ns;
+    tw_slow_fn *on_late; /* NULL: none */
+    uint64_t slow_ns;    /* nanoseconds: on_slow receives callbacks that run longer than this */
+    tw_slow_fn *on_slow; /* NULL: none */
+    void *hook_arg;      /* for `on_late`, `on_slow` and `release` */
+    /* NULL: the caller frees arguments. Otherwise the hook receives every argument, also the arguments that
+     * the scheduler reports through `old` and `value`. */
     tw_release_fn *release;
-    tw_task_fn *release_of; /* not NULL: only the arguments of tasks with this function are released */
+    /* NULL: the arguments of all tasks are released; else only of tasks with this function */
+    tw_task_fn *release_of;
 };
 
-/* Says whether options are valid and, if not, which value is wrong and what it may be. `message` receives at
- * most `size` bytes, always terminated. Requires: `message` is not NULL, or `size` is 0. Returns: 0, TW_EINVAL
- * or TW_EGEOMETRY. */
+/* Checks whether options are valid. If they are not, `message` names the wrong value and the values that are
+ * allowed. `message` receives at most `size` bytes, always terminated.
+ * Requires: `message` is not NULL, or `size` is 0.
+ * Returns: 0, TW_EINVAL or TW_EGEOMETRY. */
 int tw_sched_check(const struct tw_sched_options *options, char *message, size_t size);
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
-/* Makes a scheduler; its threads start with the first task. `options` may be NULL: all defaults.
- * Returns: 0, and the scheduler in *sched; TW_EINVAL; TW_EGEOMETRY; TW_ENOMEM; TW_ESYSTEM. */
+/* Makes a scheduler. Its threads start with the first task. `options` may be NULL, for all defaults, and is
+ * copied.
+ * Returns:
+ *   - 0: the scheduler is in *sched.
+ *   - TW_EINVAL, TW_EGEOMETRY: an option is not valid. tw_sched_check() says which.
+ *   - TW_ENOMEM: there is no memory.
+ *   - TW_ESYSTEM: the system has no descriptor left. */
 int tw_sched_new(struct tw_sched **sched, const struct tw_sched_options *options);
 
-/* Stops it (what is pending is dropped), waits for running callbacks, ends the threads and frees everything.
- * `sched` may be NULL. Requires: no other call is under way, but for those of running callbacks, and none comes
- * later. In callback: no, and not in a hook or a `hand` either. */
+/* Stops the scheduler, waits for running callbacks, ends the threads and frees everything. Pending tasks are
+ * dropped. `sched` may be NULL.
+ * Requires: no other call is under way, except calls from running callbacks, and no call comes later.
+ * In callback: no, and not in a hook or a tw_hand_fn either. */
 void tw_sched_free(struct tw_sched *sched);
 
-/* The time on the scheduler's clock. */
+/* The time on the scheduler's clock, in nanoseconds. */
 uint64_t tw_sched_now(const struct tw_sched *sched);
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-/* As many calls as there is time for: the `times` of a repeating task, and what is `left` of it. */
+/* No end to the calls: a value for the `times` of a repeating task, and for the calls `left` of it. */
 #define TW_FOREVER UINT64_MAX
 
-/* What becomes of periods that went by unserved, because the machine slept or callbacks were slow. The phase is
- * kept in any case: due times stay at first + n * period. */
+/* How a repeating task treats periods that passed without a call, because the machine slept or callbacks were
+ * slow. The phase is kept in any case: due times stay at first + n * period.
+ * Example: calls are due at 1, 2, 3, 4, 5 ... seconds, and nothing runs from 1.5 to 4.2 seconds. BURST makes
+ * the calls of 2, 3 and 4 at 4.2. SKIP makes none of them. COALESCE makes one call at 4.2, with `missed` 2.
+ * With each of them the next call is due at 5. */
 enum tw_missed {
-    TW_MISSED_BURST,   /* each is made up for, one after the other */
-    TW_MISSED_SKIP,    /* none is: the next call is at the next period that lies ahead */
-    TW_MISSED_COALESCE /* one call at once stands for all; `missed` tells how many besides itself */
+    TW_MISSED_BURST,   /* makes up for each period, one call after the other */
+    TW_MISSED_SKIP,    /* makes up for none: the next call is at the next period that lies ahead */
+    TW_MISSED_COALESCE /* makes one call at once for all; `missed` is how many it stands for besides itself */
 };
 
-/* A task, as its callback sees it, or whoever is handed it back. Valid during that call. */
+/* A task, as its callback or a tw_hand_fn sees it. It is valid during that call. Times are in nanoseconds. */
 struct tw_task {
-    uint64_t id;
-    tw_task_fn *fn;
-    void *arg;          /* what was given with it; the value of a keyed task */
-    uint64_t due_ns;    /* when it is, or was, due */
-    uint64_t late_ns;   /* in its callback: how long after that the callback started */
-    uint64_t period_ns; /* 0: it runs once */
-    uint64_t left;      /* calls that follow the one under way or, while it waits, the next one; TW_FOREVER */
-    uint64_t missed;    /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
-    enum tw_missed policy;
-    const void *key; /* NULL: it has none */
-    size_t key_size;
+    uint64_t id;           /* never 0 */
+    tw_task_fn *fn;        /* its callback */
+    void *arg;             /* the argument given with the task; the value of a keyed task */
+    uint64_t due_ns;       /* when the task is, or was, due, on the scheduler's clock */
+    uint64_t late_ns;      /* in its callback: how long after due_ns the callback started */
+    uint64_t period_ns;    /* 0: it runs once */
+    uint64_t left;         /* calls after the call under way or, while it waits, after the next; TW_FOREVER */
+    uint64_t missed;       /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
+    enum tw_missed policy; /* for missed periods, if it repeats */
+    const void *key;       /* NULL: the task has none */
+    size_t key_size;       /* bytes of the key; 0: none */
 };
 
-/* Runs fn(sched, task) once, `delay_ns` from now. *id, unless NULL, receives the id before the task can run.
- * Returns: 0; TW_EFULL (max_pending); TW_ENOMEM; TW_ESTOPPED; TW_ERANGE (a geometry that refuses); TW_ESYSTEM
- * (a thread could not be started). Cost: O(1). */
+/* Runs fn(sched, task) once, `delay_ns` nanoseconds from now, with `arg` in `task->arg`. If `id` is not NULL,
+ * *id receives the id before the task can run.
+ * Returns: 0 or an error.
+ *   - TW_EFULL: max_pending tasks are pending.
+ *   - TW_ENOMEM: there is no memory.
+ *   - TW_ESTOPPED: the scheduler has been stopped.
+ *   - TW_ERANGE: the geometry refuses such a long delay.
+ *   - TW_ESYSTEM: a thread could not be started.
+ * Cost: O(1). */
 int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id);
 
-/* The same, at a point in time; one that has passed means at once. */
+/* As tw_sched_after(), at the point `due_ns` of the scheduler's clock. A point that has passed means at
+ * once. */
 int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *arg, uint64_t *id);
 
-/* When a repeating task runs. */
+/* When a repeating task runs. Times are in nanoseconds.
+ * Example: ten calls, the first in 250 ms, then one a second:
+ *     struct tw_every every = {.first_ns = TW_MS(250), .period_ns = TW_SEC(1), .times = 10};
+ */
 struct tw_every {
-    uint64_t first_ns;  /* delay of the first call */
-    uint64_t at_ns;     /* or, unless 0, its point in time; first_ns does not count then */
-    uint64_t period_ns; /* at least the tick */
-    uint64_t times;     /* calls in all, however many periods are missed; 0 or TW_FOREVER: no end */
-    enum tw_missed missed;
+    uint64_t first_ns;     /* delay of the first call; 0: at once */
+    uint64_t at_ns;        /* not 0: the point in time of the first call, and first_ns does not count */
+    uint64_t period_ns;    /* from call to call, at least the tick */
+    uint64_t times;        /* calls in all, however many periods are missed; 0 or TW_FOREVER: no end */
+    enum tw_missed missed; /* 0: TW_MISSED_BURST */
 };
 
-/* Runs fn again and again. A call starts when the one before has returned.
- * Returns: as tw_sched_after(); TW_EINVAL: the period is shorter than a tick, or `missed` is none of the
+/* Runs fn again and again, as *every says. A call starts when the call before it has returned.
+ * Returns: as tw_sched_after(), or TW_EINVAL if the period is shorter than a tick, or `missed` is none of the
  * three. */
 int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
                    uint64_t *id);
 
-/* Makes room: until room for n more unkeyed tasks is used up, adding one cannot return TW_ENOMEM, but for a
- * geometry that grows, whose levels are not made beforehand. Returns: 0; TW_ENOMEM, and what room could be made
- * stays. Cost: O(n); 64 bytes a task, 112 for repeating ones. */
+/* Reserves room for n more tasks without keys. Until this room is used up, adding such a task cannot return
+ * TW_ENOMEM. The exception is a geometry that grows, whose levels are not made in advance.
+ * Returns: 0, or TW_ENOMEM; the room that could be made stays.
+ * Cost: O(n); 64 bytes a task, 112 bytes for a repeating task. */
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n);
 
-/* What cancelling has come to. */
+/* The result of cancelling a task. */
 enum tw_cancelled {
-    TW_CANCELLED, /* it will not run, and the scheduler has let go of its argument */
-    TW_RUNNING,   /* its callback is under way; if it repeats, this was the last call */
-    TW_GONE       /* no such task: it has run, was cancelled, or never was */
+    TW_CANCELLED, /* the task will not run, and the scheduler has let go of its argument */
+    TW_RUNNING,   /* its callback is under way; if the task repeats, this was the last call */
+    TW_GONE       /* there is no such task: it has run, was cancelled, or never was */
 };
 
-/* Cancels a task. Cost: O(1); its memory is free for another at once. */
+/* Cancels a task.
+ * Returns: one of enum tw_cancelled. After TW_RUNNING the callback may still use the argument: to free it,
+ * the caller waits with tw_sched_cancel_wait().
+ * Cost: O(1). The task's memory is free for another task at once. */
 enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id);
 
-/* Cancels a task and, if its callback is under way, waits until that has returned; then the argument is the
- * caller's. Returns: what was found, in *found unless NULL, and 0; TW_EDEADLK from inside the task's own
- * callback, which is not cancelled then. Requires: no callback waits for another one that waits for it; both
- * would wait for ever. */
+/* Cancels a task. If its callback is under way, waits until the callback has returned. Then the argument is
+ * the caller's. If `found` is not NULL, **found receives one of enum tw_cancelled.
+ * Requires: no callback waits for another callback that waits for it, because both would wait for ever.
+ * Returns: 0, or TW_EDEADLK from inside the task's own callback, and then the task is not cancelled. */
 int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found);
 
-/* Gives a pending task a new due time; of a repeating one, the next call's, from which the phase goes on. In
- * its own callback a task that runs once is filed again, under its id. Returns: 0; TW_EGONE: no such task (so
- * for any after a stop), or its last call is under way on another thread; TW_ESTOPPED: its own callback moves
- * it after a stop; TW_ERANGE and TW_ENOMEM (geometries that refuse, or grow); TW_EFULL (one that is under way,
- * as it waits again from then on). */
+/* Gives a pending task a new due time: `delay_ns` nanoseconds from now, or the point `due_ns`. For a
+ * repeating task this is the due time of the next call, and the phase goes on from there. A task that runs
+ * once may move itself in its own callback: it is filed again, under its id.
+ * Returns: 0 or an error.
+ *   - TW_EGONE: there is no such task, or its last call is under way on another thread. After a stop this
+ *     holds for every task whose callback is not under way.
+ *   - TW_ESTOPPED: the scheduler has been stopped, and a callback of the task is under way. Example: after a
+ *     stop, the callback moves its own task.
+ *   - TW_ERANGE: the geometry refuses such a long delay.
+ *   - TW_ENOMEM: the geometry grows, and there is no memory.
+ *   - TW_EFULL: the callback is under way, so the task would be pending once more, and max_pending tasks are
+ *     pending already. */
 int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns);
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns);
 
-/* Looks a task up; *task (but not its key) is filled in. Returns: 0; TW_EGONE: no such task, or its last call
- * is under way. */
+/* Looks a task up, and fills in *task, except for its key.
+ * Returns: 0, or TW_EGONE if there is no such task, or its last call is under way. */
 int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *task);
 
-/* Runs a task that the execute hook was given. One that was cancelled meanwhile is passed over. */
+/* Runs, on the calling thread, a task that the execute hook received. A task that was cancelled meanwhile is
+ * passed over. */
 void tw_sched_run(struct tw_sched *sched, uint64_t id);
 
-/* Runs tasks that the execute hook was given and nobody has run yet, at most `limit` of them: each shard's in
- * the order in which they were given. So a hook needs no queue: it wakes a thread, and that one calls this.
- * Returns: how many it took; fewer than `limit` when none was left. */
+/* Runs, on the calling thread, tasks that the execute hook received and nobody has run yet, at most `limit`
+ * of them. The tasks of each shard run in the order in which the hook received them. So a hook needs no
+ * queue: it wakes a thread, and that thread calls this function.
+ * Returns: how many tasks it took, fewer than `limit` if none was left. */
 uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit);
 
-/* Tasks that wait for their time or for a thread. */
+/* The number of tasks that wait for their due time or for a thread. */
 uint64_t tw_sched_pending(const struct tw_sched *sched);
 
 /* ---- keyed tasks --------------------------------------------------------------------------------------- */
 
-enum { TW_KEY_MAX = 65536 }; /* bytes; any bytes, at least one */
+enum { TW_KEY_MAX = 65536 }; /* bytes of a key, which has at least one, of any kind */
 
-/* Makes `key` name a task that calls fn with `value` in `delay_ns`. If it names one already, that one gets the
- * new function, value and time, keeps its id, and *old receives the value that it was to call with next (else
- * NULL); `old` may be NULL. If its callback is just under way, it runs once more, at the new time. The key is
- * copied. Requires: `key` is not NULL, or `key_size` is 0. Returns: as tw_sched_after(); TW_EINVAL: the key is
- * empty or too long. Cost: O(1) on average, in SipHash. */
+/* Makes `key` name a task that calls fn, with `value` in `task->arg`: `delay_ns` nanoseconds from now, at the
+ * point `due_ns`, or as *every says. The key is `key_size` bytes of any kind, and is copied. `old` may be
+ * NULL.
+ *   - The key names no task: the scheduler adds one, and *old becomes NULL.
+ *   - The key names a task: this task gets the new function, value and time, and keeps its id. *old receives
+ *     the value of the call that was to come next, or NULL if none was to come.
+ *   - The key names a task whose callback is under way: the same, and the task runs once more, at the new
+ *     time.
+ * Requires: `key` is not NULL, or `key_size` is 0.
+ * Returns: as tw_sched_after() and, for tw_sched_set_every(), tw_sched_every(). TW_EINVAL also if the key is
+ * empty or longer than TW_KEY_MAX bytes.
+ * Cost: O(1) on average, in SipHash.
+ * Example: a program calls tw_sched_set_after() with the key "save" and 500 ms at each keystroke. It saves
+ * once, 500 ms after the last keystroke. */
 int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns,
                        tw_task_fn *fn, void *value, void **old);
 int tw_sched_set_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns, tw_task_fn *fn,
@@ -223,72 +319,92 @@ int tw_sched_set_at(struct tw_sched *sched, const void *key, size_t key_size, ui
 int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
                        tw_task_fn *fn, void *value, void **old);
 
-/* Gives the task of a key a new due time: it fires once, at the latest one it was given, however often it is
- * moved. Requires: as tw_sched_set_after(). Returns: as tw_sched_move_after(); TW_EGONE: the key names no task
- * that is still to run. */
+/* Gives the task of a key a new due time: `delay_ns` nanoseconds from now, or the point `due_ns`. However
+ * often the task is moved, it fires once, at the due time that it received last.
+ * Requires: as tw_sched_set_after().
+ * Returns: as tw_sched_move_after(). TW_EGONE: the key names no task that is still to run. */
 int tw_sched_key_move_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns);
 int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns);
 
-/* Cancels the task of a key; *value, unless NULL, receives its value if it was cancelled. A key that was set
- * anew while its callback is under way is cancelled too: the new value is let go of, the callback goes on with
- * the old one. Requires: as tw_sched_set_after(). */
+/* Cancels the task of a key. If `value` is not NULL and the task was cancelled, *value receives the task's
+ * value. A key that was set anew while its callback is under way is cancelled too: the scheduler lets go of
+ * the new value, and the callback goes on with the old value.
+ * Requires: as tw_sched_set_after().
+ * Returns: as tw_sched_cancel(). */
 enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, size_t key_size, void **value);
 
-/* Looks a key up, as tw_sched_get() does an id. Requires: as tw_sched_set_after(). */
+/* Looks a key up, as tw_sched_get() looks an id up.
+ * Requires: as tw_sched_set_after().
+ * Returns: as tw_sched_get(). */
 int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task);
 
-/* Keys that name a task, those whose callback is under way included. */
+/* The number of keys that name a task, with the keys whose callback is under way. */
 uint64_t tw_sched_key_count(const struct tw_sched *sched);
 
 /* ---- handing over -------------------------------------------------------------------------------------- */
 
-/* Takes a task that was handed over. It is gone from the scheduler; no lock is held.
+/* Takes a task that the scheduler hands over. The task is gone from the scheduler, which holds no lock. `arg`
+ * is the argument of the drain or stop.
  * Requires: it does not free the scheduler. */
 typedef void tw_hand_fn(void *arg, const struct tw_task *task);
 
-/* Hands over everything that is pending now, in no particular order; the scheduler goes on. Tasks that are
- * added meanwhile, or come due, may or may not be among them. `hand` may be NULL: they are dropped. Returns:
- * how many, 0 when nothing was pending; TW_ESTOPPED when tw_sched_stop() was called, which hands them over. */
+/* Hands over all tasks that are pending now, in no particular order, and the scheduler goes on. Tasks that
+ * are added or become due meanwhile may or may not be among them. `hand` may be NULL: the tasks are dropped.
+ * Returns: how many tasks, 0 if none was pending. TW_ESTOPPED if tw_sched_stop() was called, which hands the
+ * tasks over itself. */
 int64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg);
 
 enum { TW_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under way */
 
-/* Ends it: when this returns no callback starts any more, those under way have returned (unless TW_STOP_NOWAIT,
- * or from inside a callback), and every task with calls left was handed to `hand`, once. `hand` may be NULL. A
- * second stop finds nothing to hand over. One whose callback is under way with an argument that the release
- * hook will get comes without it: `fn` and `arg` are NULL. Requires: `flags` is 0 or TW_STOP_NOWAIT. Returns:
- * how many were handed over. */
+/* Stops the scheduler. When the call returns:
+ *   - No callback starts any more.
+ *   - Callbacks that were under way have returned, unless `flags` is TW_STOP_NOWAIT, or the stop is called
+ *     from inside a callback.
+ *   - `hand` has received every task with calls left, once. `hand` may be NULL: the tasks are dropped.
+ *
+ * If a callback is under way with an argument that the release hook will receive, `hand` receives the task
+ * without the argument: `fn` and `arg` are NULL. A second stop finds nothing to hand over.
+ * Requires: `flags` is 0 or TW_STOP_NOWAIT.
+ * Returns: how many tasks were handed over.
+ * Example: with release set, the stop finds a repeating task in the middle of its third call of ten. `hand`
+ * receives the task with no argument and with `left` 6 (after the next call), and the hook receives the
+ * argument when the third call has returned. */
 uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand, void *arg);
 
 /* ---- virtual time -------------------------------------------------------------------------------------- */
 
-/* Moves a virtual clock to `now_ns`, running what comes due on the way, each task with the clock at its tick.
- * Requires: no other advance of the scheduler is under way. In callback: no.
- * Returns: 0; TW_EINVAL: the clock is not virtual, or would go back. */
+/* Moves a virtual clock to the point `now_ns`, and runs the tasks that become due on the way, each with the
+ * clock at its tick.
+ * Requires: no other advance of the scheduler is under way.
+ * Returns: 0, or TW_EINVAL if the clock is not virtual, or would go back.
+ * In callback: no.
+ * Example: `tw_sched_advance(sched, tw_sched_now(sched) + TW_MIN(30))` is half an hour in a test. */
 int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns);
 
-/* When there will next be work: never later than the tick on which the earliest task runs. TW_NEVER when
- * nothing is pending. */
+/* The point of the scheduler's clock, in nanoseconds, at which it has its next work. This is never later than
+ * the tick on which the earliest task runs.
+ * Returns: a point, or TW_NEVER if nothing is pending. */
 uint64_t tw_sched_next(const struct tw_sched *sched);
 
 /* ---- statistics ---------------------------------------------------------------------------------------- */
 
-/* Counts since the start. added + again = fired + cancelled + handed + pending */
+/* Numbers of a scheduler; all but the first three and `memory` count from the start.
+ * added + again = fired + cancelled + handed + pending */
 struct tw_sched_stats {
-    uint64_t pending, keys, running;
-    uint64_t added;     /* tasks */
+    uint64_t pending, keys, running; /* now: pending tasks, keys that name a task, callbacks under way */
+    uint64_t added;                  /* tasks added */
     uint64_t again;     /* further calls of repeating tasks, and tasks filed again in their own callback */
     uint64_t fired;     /* calls that have started */
-    uint64_t cancelled; /* also removed keys */
-    uint64_t moved;     /* also keys that were set anew while their task was pending */
-    uint64_t handed;    /* by drain and stop */
-    uint64_t refused;   /* TW_EFULL */
+    uint64_t cancelled; /* tasks; also removed keys */
+    uint64_t moved;     /* moves; also keys that were set anew while their task was pending */
+    uint64_t handed;    /* tasks handed over by drain and stop */
+    uint64_t refused;   /* tasks refused with TW_EFULL */
     uint64_t skipped;   /* periods that were skipped or coalesced */
-    uint64_t late;      /* calls that the late hook's limit counts */
-    uint64_t slow;      /* calls that the slow hook's limit counts */
+    uint64_t late;      /* calls that started more than late_ns after they were due; 0 without that limit */
+    uint64_t slow;      /* calls that ran longer than slow_ns; 0 without that limit */
     uint64_t late_p50_ns, late_p99_ns, late_max_ns; /* of the lateness of all calls; percentiles to 3 % */
-    uint64_t run_max_ns;                            /* the longest callback */
-    uint64_t memory;                                /* bytes held */
+    uint64_t run_max_ns;                            /* the longest callback, in nanoseconds */
+    uint64_t memory;                                /* bytes held now */
 };
 
 #if defined(__cplusplus) && defined(__GNUC__)
@@ -296,29 +412,38 @@ struct tw_sched_stats {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
-/* Fills in *stats. The counts of one shard are of one moment; the shards are asked one after the other. */
+/* Fills in *stats. The counts of one shard are from one moment, and the shards are read one after the
+ * other. */
 void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats);
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
 
-/* The lateness below which `share` (0 to 1) of all calls started; 0 when there were none. To 3 %.
- * Requires: share is a number from 0 to 1. */
+/* The lateness in nanoseconds below which `share` of all calls started, to 3 %.
+ * Requires: `share` is a number from 0 to 1.
+ * Returns: nanoseconds, or 0 if there were no calls.
+ * Example: with the share 0.99 it returns 1,020,000 if 99 of 100 calls were less than 1.02 ms late. */
 uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share);
 
-enum { TW_FORECAST_MAX = 10000 }; /* steps */
+enum { TW_FORECAST_MAX = 10000 }; /* steps of one forecast */
 
-/* Counts the calls to come: counts[i] receives how many are due in (now + i * step_ns, now + (i + 1) *
- * step_ns], the first also what is due already and has not started. Of a repeating task, each call within that
- * time counts, as long as it has any left, as if no callback took time; periods that have been missed count as
- * one call, with TW_MISSED_BURST each. What is added, moved, cancelled or started meanwhile may or may not be
- * counted. Requires: `counts` has room for `steps` numbers. Returns: 0; TW_EINVAL: step_ns is 0, or `steps` not
- * 1 to TW_FORECAST_MAX; *counts is not touched then. Cost: where few tasks are due by the end, O(these), read
- * from the wheel; else O(all tasks), a few thousand under each hold of a shard's lock, with a pause in between
- * in which others have it. O(steps) for each repeating task. */
+/* Counts the calls to come, in `steps` steps of `step_ns` nanoseconds. counts[i] receives how many calls are
+ * due in (now + i * step_ns, now + (i + 1) * step_ns].
+ *   - counts[0] also has the calls that are due already and have not started.
+ *   - A repeating task counts with each call within that time, as long as it has calls left, as if no
+ *     callback took time. Its missed periods count as one call, or as one call each with TW_MISSED_BURST.
+ *   - Tasks that are added, moved, cancelled or started meanwhile may or may not be counted.
+ * Requires: `counts` has room for `steps` numbers.
+ * Returns: 0, or TW_EINVAL if step_ns is 0 or `steps` is not 1 to TW_FORECAST_MAX, and then *counts is
+ * unchanged.
+ * Cost: if few tasks are due by the end, O(these tasks), which are read from the wheel. Otherwise O(all
+ * tasks): a few thousand tasks under each hold of a shard's lock, with a pause in between in which other
+ * threads have the lock. In addition O(steps) for each repeating task.
+ * Example: `uint64_t counts[60]` and `tw_sched_forecast(sched, TW_SEC(1), 60, counts)` are the calls in each
+ * second of the next minute. */
 int tw_sched_forecast(const struct tw_sched *sched, uint64_t step_ns, uint32_t steps, uint64_t *counts);
 
-/* Writes the statistics in Prometheus' text format, every name beginning with tickwheel_. */
+/* Writes the statistics in the text format of Prometheus. Every name begins with tickwheel_. */
 void tw_sched_prometheus(const struct tw_sched *sched, tw_emit_fn *emit, void *arg);
 
 #ifdef __cplusplus

@@ -57,7 +57,8 @@
  *   Callback  "In callback: yes" says that a call is allowed between two polls, and so in the callback of an
  *             event loop that polls (loop.h). A tw_visit_fn has a rule of its own.
  *   Threads   One thread at a time per wheel. Wheels share nothing: no globals, no locks.
- *   NULL      Never a valid argument, except where a label says so.
+ *   NULL      Never a valid argument, except where a label says so. A pointer that the library only hands
+ *             back (`arg`) may be NULL.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it; an assertion that must walk through the wheel needs TICKWHEEL_DEBUG 2.
  *             docs/guide.md lists the duties that no assertion can see, and why.
