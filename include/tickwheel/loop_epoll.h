@@ -2,23 +2,57 @@
  *
  * tickwheel/loop_epoll.h - a wheel in a loop around epoll_wait(). Linux.
  *
- * Where the loop is the program's own, the wheel's next work is the timeout of its epoll_wait(), to the
- * millisecond:
- *     tw_loop_epoll_wait_new(&loop, epoll_fd, wheel, &options);
- *     n = tw_loop_epoll_wait(loop, events, room, -1);
- *     for each of the n events: ...
- * It takes no system call more. Where the loop is somebody else's, or a tick is shorter, it is a timerfd in the
- * set:
+ * There are two ways:
+ *   - tw_loop_epoll_wait(), where the loop is the program's own. The wheel's next work is the timeout of its
+ *     epoll_wait(), to the millisecond. This takes no additional system call.
+ *   - tw_loop_epoll_handle(), where the loop is somebody else's, or a tick is shorter than a millisecond. The
+ *     wheel's next work is a timerfd in the epoll set.
+ *
+ * A complete program of the first way. Link it with libtickwheel_epoll:
+ * `cc first.c $(pkg-config --cflags --libs tickwheel_epoll)`.
+ *
+ *     #include <sys/epoll.h>
+ *     #include <tickwheel/loop_epoll.h>
+ *
+ *     static void due(void *arg, struct tw_timer *timer)
+ *     {
+ *         (void)timer;
+ *         *(int *)arg = 1;
+ *     }
+ *
+ *     int main(void)
+ *     {
+ *         int fired = 0, epoll_fd = epoll_create1(0); // the program's own descriptors are in this set, too
+ *         struct tw_geometry geometry = TW_DEFAULT;
+ *         struct tw_loop_options options = {.due = due, .arg = &fired};
+ *         struct tw_wheel *wheel;
+ *         struct tw_loop *loop;
+ *         struct tw_timer timer = {0};
+ *         if (tw_wheel_new(&wheel, &geometry, 0) != 0 ||
+ *             tw_loop_epoll_wait_new(&loop, epoll_fd, wheel, &options) != 0)
+ *             return 1;
+ *         tw_loop_add_in(loop, &timer, TW_MS(20));
+ *         for (struct epoll_event events[64]; !fired;)
+ *             tw_loop_epoll_wait(loop, events, 64, -1); // returns how many events are the program's own
+ *         tw_loop_free(loop);
+ *         tw_wheel_free(wheel);
+ *     }
+ *
+ * The second way:
+ *
  *     tw_loop_epoll_new(&loop, epoll_fd, wheel, &options);
  *     n = epoll_wait(epoll_fd, events, room, -1);
- *     for each of the n events:
- *         if (!tw_loop_epoll_handle(loop, &events[i])) ... it is one of the program's own
+ *     for (i = 0; i < n; i++)
+ *         if (!tw_loop_epoll_handle(loop, &events[i]))
+ *             ... // it is one of the program's own
  *
- * The event carries the tw_loop in data.ptr, and is told from others by that: the program's events may carry
- * pointers, or descriptors in a union that was zeroed before. A due callback that frees what an event still to
- * come points to, a connection that has been idle, must see to that: let the loop's event be the last that is
- * handled, or use tw_loop_epoll_wait(), which fires before it fetches events. The conventions are those of
- * loop.h.
+ * The event of the timerfd carries the tw_loop in data.ptr, by which the adapter recognizes it. So the
+ * program's own events may carry pointers, or descriptors in a union that the program zeroed before.
+ *
+ * A due callback may free an object to which an event still to come points. Example: it closes a connection
+ * that has been idle, and the next event of the same epoll_wait() is a read of that connection. The program
+ * must prevent that. Either it handles the loop's event last, or it uses tw_loop_epoll_wait(), which fires
+ * timers before it fetches events. The conventions are those of loop.h.
  */
 #ifndef TICKWHEEL_LOOP_EPOLL_H
 #define TICKWHEEL_LOOP_EPOLL_H
@@ -31,35 +65,44 @@ extern "C" {
 
 struct epoll_event;
 
-/* Attaches a wheel to an epoll set. tw_loop_free() takes it out again; do so before the set is closed. Returns:
- * 0, and the loop in *loop; TW_EINVAL (tw_loop_check() says why, or `epoll_fd` is no epoll set); TW_ENOMEM;
- * TW_ESYSTEM (no descriptor left, or the set takes no more). */
+/* Attaches a wheel to an epoll set. tw_loop_free() takes it out again; do so before the set is closed.
+ * Returns: 0, and the loop is in *loop, or an error.
+ *   - TW_EINVAL: an option is not valid (tw_loop_check() says why), or `epoll_fd` is not an epoll set.
+ *   - TW_ENOMEM: there is no memory.
+ *   - TW_ESYSTEM: the system has no descriptor left, or the set takes no more. */
 int tw_loop_epoll_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *wheel,
                       const struct tw_loop_options *options);
 
-/* If the event is the loop's, fires what is due. After tw_loop_free() the event may still be among those that
- * the program is going through: pass NULL as `loop` then, which owns no event. Returns: whether it was the
- * loop's. The loop may be gone then, as callbacks may free it. In callback: yes, from an epoll_wait() inside a
- * callback: due timers go on firing there. */
+/* If the event is the loop's, fires the timers that are due. After tw_loop_free() the event may still be
+ * among the events that the program is handling. The program then passes NULL as `loop`, which owns no event.
+ * Returns: true if the event was the loop's. The loop may be gone then, because a callback may free it.
+ * In callback: yes, with an event from an epoll_wait() inside a callback. Due timers go on firing there. */
 bool tw_loop_epoll_handle(struct tw_loop *loop, const struct epoll_event *event);
 
-/* Attaches a wheel to the program's own waits on an epoll set, in which nothing is put.
- * Returns: 0, and the loop in *loop; TW_EINVAL (tw_loop_check() says why); TW_ENOMEM. */
+/* Attaches a wheel to the program's own waits on an epoll set. Nothing is put into the set.
+ * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why) or TW_ENOMEM. */
 int tw_loop_epoll_wait_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *wheel,
                            const struct tw_loop_options *options);
 
-/* Waits as epoll_wait() does, and fires what is due: before it waits, and then it only asks for events, or when
- * none has come by the time. Requires: tw_loop_epoll_wait_new() made the loop. Returns: as epoll_wait(); 0 also
- * when the wheel had work and there are no events, be it that nothing fired: its timer was cancelled, or
- * refiled. The loop may be gone then, as callbacks may free it. In callback: yes. */
+/* Waits as epoll_wait() does, with room for `room` events and at most `timeout_ms` milliseconds (-1: no
+ * limit), and fires the timers that are due.
+ *   - The wheel has work at the call: it fires due timers first, and then fetches events without waiting.
+ *   - The wheel has no work yet: it waits for events, at most until the wheel's next work. If no event has
+ *     come by then, it fires due timers.
+ * Requires: tw_loop_epoll_wait_new() made the loop.
+ * Returns: as epoll_wait(). 0 also when the wheel had work and there are no events, even if no timer fired,
+ * because the timer was cancelled or refiled. The loop may be gone then, because a callback may free it.
+ * In callback: yes. */
 int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int room, int timeout_ms);
 
-/* Makes an executor for a scheduler whose callbacks are to run in this loop. Returns: as tw_loop_epoll_new();
- * TW_EINVAL also as tw_executor_new(). */
+/* Makes an executor for a scheduler whose callbacks are to run in this loop. `budget` is callbacks in an
+ * iteration; 0: 256.
+ * Returns: as tw_loop_epoll_new(), and TW_EINVAL also as tw_executor_new(). */
 int tw_executor_epoll_new(struct tw_executor **executor, int epoll_fd, uint32_t budget,
                           struct tw_sched_options *options);
 
-/* If the event is the executor's, runs what is due. `executor` may be NULL. Returns: whether it was. */
+/* If the event is the executor's, runs callbacks that are due. `executor` may be NULL.
+ * Returns: true if the event was the executor's. */
 bool tw_executor_epoll_handle(struct tw_executor *executor, const struct epoll_event *event);
 
 #ifdef __cplusplus

@@ -3,6 +3,37 @@
  * tickwheel/loop_event.h - a wheel in a libevent loop: an event on a timerfd, which is finer than libevent's
  * own timers. Linux.
  *
+ * A complete program. Link it with libtickwheel_event and libevent:
+ * `cc first.c $(pkg-config --cflags --libs tickwheel_event libevent_core)`.
+ *
+ *     #include <event2/event.h>
+ *     #include <tickwheel/loop_event.h>
+ *
+ *     static void due(void *arg, struct tw_timer *timer)
+ *     {
+ *         (void)timer;
+ *         *(int *)arg = 1;
+ *     }
+ *
+ *     int main(void)
+ *     {
+ *         struct event_base *base = event_base_new();
+ *         int fired = 0;
+ *         struct tw_geometry geometry = TW_DEFAULT;
+ *         struct tw_loop_options options = {.due = due, .arg = &fired};
+ *         struct tw_wheel *wheel;
+ *         struct tw_loop *loop;
+ *         struct tw_timer timer = {0};
+ *         if (tw_wheel_new(&wheel, &geometry, 0) != 0 || tw_loop_event_new(&loop, base, wheel, &options) != 0)
+ *             return 1;
+ *         tw_loop_add_in(loop, &timer, TW_MS(20));
+ *         event_base_dispatch(base); // returns when nothing is pending any more
+ *         tw_loop_free(loop);
+ *         tw_wheel_free(wheel);
+ *         event_base_free(base);
+ *         return !fired;
+ *     }
+ *
  * The base goes on by itself while timers are pending, as it does for timers of its own. The event has the
  * middle priority. Free loops and executors before the base. The conventions are those of loop.h.
  */
@@ -17,13 +48,16 @@ extern "C" {
 
 struct event_base; /* of libevent */
 
-/* Attaches a wheel to a loop; tw_loop_free() takes it out again. Returns: 0, and the loop in *loop; TW_EINVAL
- * (tw_loop_check() says why); TW_ENOMEM; TW_ESYSTEM. */
+/* Attaches a wheel to a loop. tw_loop_free() takes it out again.
+ * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why), TW_ENOMEM or
+ * TW_ESYSTEM. */
 int tw_loop_event_new(struct tw_loop **loop, struct event_base *base, struct tw_wheel *wheel,
                       const struct tw_loop_options *options);
 
-/* Makes an executor for a scheduler whose callbacks are to run in this loop. Returns: 0, and the executor in
- * *executor; TW_EINVAL (as tw_executor_new()); TW_ENOMEM; TW_ESYSTEM. */
+/* Makes an executor for a scheduler whose callbacks are to run in this loop. `budget` is callbacks in an
+ * iteration; 0: 256.
+ * Returns: 0, and the executor is in *executor. Otherwise TW_EINVAL (as tw_executor_new()), TW_ENOMEM or
+ * TW_ESYSTEM. */
 int tw_executor_event_new(struct tw_executor **executor, struct event_base *base, uint32_t budget,
                           struct tw_sched_options *options);
 

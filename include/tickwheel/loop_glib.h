@@ -2,9 +2,39 @@
  *
  * tickwheel/loop_glib.h - a wheel in a GLib main loop: a GSource with a ready time.
  *
- * The source has the default priority. A callback may run the main loop, for a dialogue; no timer of the wheel
- * fires in it, as is the way of GLib's sources. GLib counts milliseconds while it sleeps: a shorter tick fires
- * no sooner. The conventions are those of loop.h. `context` may be NULL: the default one.
+ * A complete program. Link it with libtickwheel_glib and GLib:
+ * `cc first.c $(pkg-config --cflags --libs tickwheel_glib glib-2.0)`.
+ *
+ *     #include <glib.h>
+ *     #include <tickwheel/loop_glib.h>
+ *
+ *     static void due(void *arg, struct tw_timer *timer)
+ *     {
+ *         (void)timer;
+ *         g_main_loop_quit(arg);
+ *     }
+ *
+ *     int main(void)
+ *     {
+ *         GMainLoop *main_loop = g_main_loop_new(NULL, FALSE);
+ *         struct tw_geometry geometry = TW_DEFAULT;
+ *         struct tw_loop_options options = {.due = due, .arg = main_loop};
+ *         struct tw_wheel *wheel;
+ *         struct tw_loop *loop;
+ *         struct tw_timer timer = {0};
+ *         if (tw_wheel_new(&wheel, &geometry, 0) != 0 || tw_loop_glib_new(&loop, NULL, wheel, &options) != 0)
+ *             return 1;
+ *         tw_loop_add_in(loop, &timer, TW_MS(20));
+ *         g_main_loop_run(main_loop);
+ *         tw_loop_free(loop);
+ *         tw_wheel_free(wheel);
+ *         g_main_loop_unref(main_loop);
+ *     }
+ *
+ * The source has the default priority. A callback may run the main loop, for a dialogue. No timer of the
+ * wheel fires in that inner loop, as is usual for GLib's sources. GLib counts milliseconds while it sleeps: a
+ * shorter tick fires no sooner. The conventions are those of loop.h. `context` may be NULL, for the default
+ * context.
  */
 #ifndef TICKWHEEL_LOOP_GLIB_H
 #define TICKWHEEL_LOOP_GLIB_H
@@ -17,13 +47,14 @@ extern "C" {
 
 struct _GMainContext; /* GMainContext */
 
-/* Attaches a wheel to a loop; tw_loop_free() takes it out again. Returns: 0, and the loop in *loop; TW_EINVAL
- * (tw_loop_check() says why); TW_ENOMEM. */
+/* Attaches a wheel to a loop. tw_loop_free() takes it out again.
+ * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why) or TW_ENOMEM. */
 int tw_loop_glib_new(struct tw_loop **loop, struct _GMainContext *context, struct tw_wheel *wheel,
                      const struct tw_loop_options *options);
 
-/* Makes an executor for a scheduler whose callbacks are to run in this loop. Returns: 0, and the executor in
- * *executor; TW_EINVAL (as tw_executor_new()); TW_ENOMEM. */
+/* Makes an executor for a scheduler whose callbacks are to run in this loop. `budget` is callbacks in an
+ * iteration; 0: 256.
+ * Returns: 0, and the executor is in *executor. Otherwise TW_EINVAL (as tw_executor_new()) or TW_ENOMEM. */
 int tw_executor_glib_new(struct tw_executor **executor, struct _GMainContext *context, uint32_t budget,
                          struct tw_sched_options *options);
 
