@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * A TCP server that sends back what it receives, and closes connections that have been idle for too long:
- * epoll, one thread, one timer in each connection.
+ * A TCP server that sends back each byte it receives, and closes connections that have been idle for too
+ * long: epoll, one thread, one timer in each connection.
  *
  *     echo-server [--listen ADDRESS] [--port N] [--idle SECONDS] [--max N] [--quiet]
  *
- * Bytes that come in push the connection's timer back: two stores, no system call. The clock is read once for
- * all connections of a turn of the loop, when all have been read: so no timer counts from before its bytes. A
- * connection is read only when all of its bytes have been sent back: a peer that does not take its output stops
- * its own input, and in the end is idle; at the end of input nothing is left to send.
+ * Bytes that arrive push the connection's timer back, with two stores and no system call. The server reads
+ * the clock once in each event-loop iteration, after it has read all sockets. So no timer counts from
+ * before its bytes arrived.
+ *
+ * The server reads a connection only when it has sent back all of the connection's bytes. So a peer that does
+ * not take its output stops its own input, and in the end is idle. At the end of input no byte is left to
+ * send.
  */
 #include <err.h>
 #include <errno.h>
@@ -28,14 +31,14 @@
 
 enum { BUFFER = 16384, EVENTS = 256, ACCEPTS = 64 };
 static const double ns_per_s = 1e9;
-static const uint64_t retry_ns = 100000000; /* after there were no descriptors left */
+static const uint64_t retry_ns = TW_MS(100); /* after there were no descriptors left */
 
 struct connection {
     struct tw_timer idle;
     int fd;
-    uint64_t heard_ns; /* when bytes came last; only to check the timer */
+    uint64_t heard_ns; /* the time of the latest bytes; only to check the timer */
     unsigned long long number, bytes;
-    size_t begin, end; /* what is still to be sent back lies in between */
+    size_t begin, end; /* the bytes in between are still to be sent back */
     char buffer[BUFFER];
 };
 
@@ -45,7 +48,7 @@ static struct {
     uint64_t idle_ns;
     size_t most;
     bool quiet;
-} options = {"127.0.0.1", "7007", 30000000000, 1000000, false};
+} options = {"127.0.0.1", "7007", TW_SEC(30), 1000000, false};
 
 static int epoll_fd, listen_fd, signal_fd;
 static struct tw_wheel *wheel;
@@ -53,12 +56,12 @@ static struct tw_loop *loop;
 static struct tw_timer retry; /* pending while there are no descriptors left */
 static bool accepting, ending;
 static size_t count;
-static struct connection *heard[EVENTS]; /* whose bytes have come in this turn of the loop */
+static struct connection *heard[EVENTS]; /* bytes of these came in this event-loop iteration */
 static int heard_count;
 static unsigned long long accepted, heartbeats, reaped, early;
 static uint64_t longest_ns;
 
-/* Which events of a descriptor the loop is to tell. */
+/* Sets the events of a descriptor that the epoll set reports. Returns 0, or -1 with errno. */
 static int watch(int operation, int fd, uint32_t events, void *owner)
 {
     struct epoll_event event = {.events = events, .data.ptr = owner};
@@ -77,13 +80,13 @@ static void accept_more(bool more)
 static void finish(struct connection *connection)
 {
     tw_loop_cancel(loop, &connection->idle);
-    close(connection->fd); /* which takes it out of the epoll set */
+    close(connection->fd); /* this takes it out of the epoll set */
     free(connection);
     count--;
     accept_more(!ending);
 }
 
-/* The heartbeats of a turn. */
+/* Pushes the timers back of all connections whose bytes came in this iteration. */
 static void push_back(void)
 {
     uint64_t now_ns = heard_count > 0 ? tw_loop_now(loop) : 0;
@@ -94,7 +97,7 @@ static void push_back(void)
     heard_count = 0;
 }
 
-/* Sends what it takes now. Returns false when the connection has gone. */
+/* Sends as many bytes as the socket takes now. Returns false when the connection was closed and freed. */
 static bool send_back(struct connection *connection)
 {
     ssize_t sent = send(connection->fd, connection->buffer + connection->begin,
@@ -112,7 +115,7 @@ static void on_readable(struct connection *connection)
     ssize_t got = recv(connection->fd, connection->buffer, BUFFER, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (got <= 0) { /* the end of input, or an error; all that came before has been sent back */
+    if (got <= 0) { /* the end of input, or an error; all bytes before it have been sent back */
         finish(connection);
         return;
     }
@@ -153,8 +156,8 @@ static void welcome(int fd)
     tw_loop_add_at(loop, &connection->idle, connection->heard_ns + options.idle_ns);
 }
 
-/* Without descriptors the listener stays readable, and the loop would spin: it is left alone until a connection
- * ends, or for a moment. Peers wait in the backlog. */
+/* When no descriptors are left, the listener stays readable, and the loop would spin. So the server ignores
+ * the listener until a connection ends, or for retry_ns. Peers wait in the backlog. */
 static void on_listener(void)
 {
     for (int i = 0; i < ACCEPTS && count < options.most; i++) {
@@ -167,7 +170,7 @@ static void on_listener(void)
             return;
         } else if (errno == EAGAIN) {
             return;
-        } /* else one that has gone while it waited */
+        } /* else the peer has gone while it waited */
     }
     accept_more(count < options.most);
 }
@@ -186,7 +189,7 @@ static void reap(struct connection *connection)
     finish(connection);
 }
 
-/* Whether bytes wait to be read: after a standstill they may have come in time. */
+/* Whether bytes wait to be read. After a standstill of the server they may have arrived in time. */
 static bool has_input(const struct connection *connection)
 {
     char byte;
@@ -212,8 +215,8 @@ static void on_due(void *arg, struct tw_timer *timer)
 
 /* ---- the loop -------------------------------------------------------------------------------------------- */
 
-/* A connection is waited for either to be readable or to be writable, so there is one event of it in a turn; an
- * error is found by the call that follows. */
+/* The epoll set watches a connection either for reading or for writing, so there is one event for each
+ * connection in an iteration. The recv() or send() that follows finds an error. */
 static void on_event(void *owner)
 {
     struct connection *connection = owner;
@@ -227,8 +230,8 @@ static void on_event(void *owner)
         on_readable(connection);
 }
 
-/* Reaping is done while it waits, never between two events: one that is reaped has no event left that would
- * find its memory gone. */
+/* One event-loop iteration. Idle connections are reaped inside the wait, never between two events. So no
+ * event is left for a reaped connection, whose memory is gone. */
 static void turn(void)
 {
     struct epoll_event events[EVENTS];
@@ -254,7 +257,7 @@ static void make_loop(void)
         errx(1, "%s", tw_strerror(error));
 }
 
-/* Signals that end the server arrive as events. */
+/* Makes the signals that end the server arrive as events. */
 static void watch_signals(void)
 {
     sigset_t ends;
@@ -276,7 +279,7 @@ static void start_listening(void)
     listen_fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (listen_fd < 0 || setsockopt(listen_fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
         bind(listen_fd, at->ai_addr, at->ai_addrlen) != 0 || listen(listen_fd, SOMAXCONN) != 0 ||
-        getsockname(listen_fd, at->ai_addr, &at->ai_addrlen) != 0 || /* the port, if any would do */
+        getsockname(listen_fd, at->ai_addr, &at->ai_addrlen) != 0 || /* the system's choice, if the port is 0 */
         getnameinfo(at->ai_addr, at->ai_addrlen, NULL, 0, options.port, sizeof options.port, NI_NUMERICSERV) !=
             0)
         err(1, "cannot listen on %s port %s", options.address, options.port);
@@ -300,7 +303,7 @@ static double number(const char *name, const char *word, double least, double mo
     return value;
 }
 
-/* As many descriptors as the system grants; what comes of having none left is on_listener()'s. */
+/* Asks for as many descriptors as the system grants. on_listener() deals with having none left. */
 static void raise_limit(void)
 {
     struct rlimit limit;
@@ -341,7 +344,7 @@ static void end(void)
 {
     struct tw_timer *timer;
     tw_loop_cancel(loop, &retry);
-    while ((timer = tw_wheel_drain(wheel)) != NULL) /* each connection has its timer there */
+    while ((timer = tw_wheel_drain(wheel)) != NULL) /* each connection has its timer in the wheel */
         finish(TW_CONTAINER(timer, struct connection, idle));
     tw_loop_free(loop);
     tw_wheel_free(wheel);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Skill cool-downs and buffs of a game, in frames: a tick of the wheel is a frame, sixty a second. A buff that
- * is cast again lasts longer instead of ending twice; a poison hurts every second, five times.
+ * Skill cool-downs and buffs of a game, in frames. A tick of the wheel is a frame, and a second has sixty
+ * frames. A buff that is cast again lasts longer instead of ending twice. A poison hurts every second, five
+ * times.
  */
 #include <stdio.h>
 #include <tickwheel/wheel.h>
@@ -10,7 +11,7 @@ enum { FPS = 60 };
 
 struct effect {
     const char *name, *ends;
-    int times; /* to come after this one */
+    int times; /* further ends after the next */
     struct tw_timer timer;
 };
 
@@ -46,9 +47,9 @@ int main(void)
         while ((timer = tw_wheel_poll(wheel, frame)) != NULL)
             end(TW_CONTAINER(timer, struct effect, timer));
         if (frame == 2 * FPS)
-            cast(&poison, 1); /* until it hurts first */
+            cast(&poison, 1); /* it hurts first after 1 s */
         if (frame == 3 * FPS + 30)
-            cast(&shield, 5); /* again: until 8.5 s */
+            cast(&shield, 5); /* again: it now lasts until 8.5 s */
     }
     tw_wheel_free(wheel);
     return 0;

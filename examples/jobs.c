@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Periodic jobs, and what becomes of those that were missed while the machine slept: a report must not be left
- * out, a cleaning need not be made up for, and of a hundred missed samples one will do.
+ * Periodic jobs, and the fate of the periods that were missed while the machine slept:
+ *
+ *     report    TW_MISSED_BURST      each report is needed, so each missed period is made up for
+ *     clean     TW_MISSED_SKIP       a missed cleaning is left out
+ *     sample    TW_MISSED_COALESCE   one sample stands for all that were missed
  */
 #include <stdio.h>
 #include <tickwheel/sched.h>
 
-static const uint64_t minute = UINT64_C(60000000000);
-
-/* An executor that sleeps with the machine: what is due waits in it. */
+/* An executor that sleeps with the machine: due tasks wait in it. */
 static uint64_t due[64];
 static int due_count;
 
@@ -28,7 +29,7 @@ static void run_due(struct tw_sched *sched)
 
 static void job(struct tw_sched *sched, const struct tw_task *task)
 {
-    printf("%3d min  %s", (int)(tw_sched_now(sched) / minute), (const char *)task->arg);
+    printf("%3d min  %s", (int)(tw_sched_now(sched) / TW_MIN(1)), (const char *)task->arg);
     if (task->missed > 0)
         printf(", standing for %d more", (int)task->missed);
     putchar('\n');
@@ -37,10 +38,10 @@ static void job(struct tw_sched *sched, const struct tw_task *task)
 static void awake(struct tw_sched *sched, int minutes)
 {
     for (int i = 0; i < minutes; i++) {
-        tw_sched_advance(sched, tw_sched_now(sched) + minute);
+        tw_sched_advance(sched, tw_sched_now(sched) + TW_MIN(1));
         while (due_count > 0) {
             run_due(sched);
-            tw_sched_advance(sched, tw_sched_now(sched)); /* what was made up for may be due again */
+            tw_sched_advance(sched, tw_sched_now(sched)); /* a task with missed periods may be due again */
         }
     }
 }
@@ -48,17 +49,17 @@ static void awake(struct tw_sched *sched, int minutes)
 int main(void)
 {
     struct tw_sched *sched;
-    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL, .tick_ns = 1000000000, .execute = enqueue};
+    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL, .tick_ns = TW_SEC(1), .execute = enqueue};
     if (tw_sched_new(&sched, &options) != 0)
         return 1;
-    struct tw_every report = {.first_ns = 20 * minute, .period_ns = 20 * minute, .missed = TW_MISSED_BURST};
-    struct tw_every clean = {.first_ns = 15 * minute, .period_ns = 15 * minute, .missed = TW_MISSED_SKIP};
-    struct tw_every sample = {.first_ns = 10 * minute, .period_ns = 10 * minute, .missed = TW_MISSED_COALESCE};
+    struct tw_every report = {.first_ns = TW_MIN(20), .period_ns = TW_MIN(20), .missed = TW_MISSED_BURST};
+    struct tw_every clean = {.first_ns = TW_MIN(15), .period_ns = TW_MIN(15), .missed = TW_MISSED_SKIP};
+    struct tw_every sample = {.first_ns = TW_MIN(10), .period_ns = TW_MIN(10), .missed = TW_MISSED_COALESCE};
     tw_sched_every(sched, &report, job, "report", NULL);
     tw_sched_every(sched, &clean, job, "clean", NULL);
     tw_sched_every(sched, &sample, job, "sample", NULL);
     awake(sched, 21);
-    tw_sched_advance(sched, 62 * minute); /* asleep */
+    tw_sched_advance(sched, TW_MIN(62)); /* asleep */
     puts("         (slept from 21 to 62 min)");
     awake(sched, 20);
     tw_sched_free(sched);

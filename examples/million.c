@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A million timers, on the real clock: each is filed with a random delay of 1 to 3 s, none may fire early, all
- * must fire. What it prints is how long the filing took, what a timer costs in memory, and how late they were.
+ * A million timers, on the real clock. Each timer has a random delay of 1 to 3 s. None may fire early, and
+ * all must fire. The program prints how long the filing took, how much memory a timer takes, and how late the
+ * timers were.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,8 @@
 #include <tickwheel/sched.h>
 
 enum { TIMERS = 1000000 };
-static const uint64_t ms = 1000000;
 
-static int fired, early; /* all callbacks run on the scheduler's one thread; main() looks when it has stopped */
+static int fired, early; /* all callbacks run on the scheduler's one thread; main() reads after the stop */
 
 static void fire(struct tw_sched *sched, const struct tw_task *task)
 {
@@ -28,7 +28,7 @@ static double seconds(uint64_t ns)
 static int file_all(struct tw_sched *sched)
 {
     for (int i = 0; i < TIMERS; i++) {
-        uint64_t delay_ns = 1000 * ms + (uint64_t)rand() % 2000 * ms;
+        uint64_t delay_ns = TW_MS(1000 + rand() % 2000);
         int error = tw_sched_after(sched, delay_ns, fire, NULL, NULL);
         if (error != 0)
             return error;
@@ -53,7 +53,7 @@ int main(void)
            (double)stats.memory / TIMERS);
 
     while (tw_sched_pending(sched) > 0) /* the program does something else */
-        thrd_sleep(&(struct timespec){.tv_nsec = 10 * (long)ms}, NULL);
+        thrd_sleep(&(struct timespec){.tv_nsec = (long)TW_MS(10)}, NULL);
     tw_sched_stop(sched, 0, NULL, NULL); /* waits for the last callback */
     printf("%d fired, %d early; half were at most %.1f ms late, 99 of 100 at most %.1f ms\n", fired, early,
            seconds(tw_sched_late_percentile(sched, 0.5)) * 1e3,

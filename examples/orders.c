@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Order timeout and reward notice: an order that is not paid within half an hour is cancelled; whoever pays is
- * sent a voucher a day later. On a virtual clock, so that a day takes no time.
+ * Order timeout and reward notice. An order that is not paid within half an hour is cancelled. A buyer who
+ * pays receives a voucher a day later. The clock is virtual, so that a day takes no time.
  */
 #include <stdio.h>
 #include <string.h>
 #include <tickwheel/sched.h>
 
-static const uint64_t minute = UINT64_C(60000000000);
-
 static void say(struct tw_sched *sched, const struct tw_task *task, const char *what)
 {
-    uint64_t minutes = tw_sched_now(sched) / minute;
+    uint64_t minutes = tw_sched_now(sched) / TW_MIN(1);
     printf("day %d %02d:%02d  %s %.*s\n", (int)(minutes / 1440), (int)(minutes / 60 % 24), (int)(minutes % 60),
            what, (int)task->key_size, (const char *)task->key);
 }
@@ -28,18 +26,18 @@ static void send_voucher(struct tw_sched *sched, const struct tw_task *task)
 
 static void place(struct tw_sched *sched, const char *order)
 {
-    tw_sched_set_after(sched, order, strlen(order), 30 * minute, cancel_order, NULL, NULL);
+    tw_sched_set_after(sched, order, strlen(order), TW_MIN(30), cancel_order, NULL, NULL);
 }
 
-/* The same key: the task of the unpaid order becomes that of the voucher, and cannot fire as well. */
+/* The same key: the voucher's task replaces the task of the unpaid order, which cannot fire any more. */
 static void pay(struct tw_sched *sched, const char *order)
 {
-    tw_sched_set_after(sched, order, strlen(order), 1440 * minute, send_voucher, NULL, NULL);
+    tw_sched_set_after(sched, order, strlen(order), TW_HOUR(24), send_voucher, NULL, NULL);
 }
 
 static void pass(struct tw_sched *sched, uint64_t minutes)
 {
-    tw_sched_advance(sched, tw_sched_now(sched) + minutes * minute);
+    tw_sched_advance(sched, tw_sched_now(sched) + TW_MIN(minutes));
 }
 
 int main(void)

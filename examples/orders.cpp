@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * orders.c in C++: an order that is not paid within half an hour is cancelled; whoever pays is sent a voucher a
- * day later. It prints the same.
+ * orders.c in C++. An order that is not paid within half an hour is cancelled. A buyer who pays receives a
+ * voucher a day later. The program prints the same lines as orders.c.
  */
 #include <cstdio>
 #include <string>
@@ -21,7 +21,8 @@ class shop
         clock_.set(order, 30min, [this](const tickwheel::task &task) { say(task, "unpaid, cancelled:"); });
     }
 
-    /* The same key: the task of the unpaid order becomes that of the voucher, and cannot fire as well. */
+    /* The same key: the voucher's task replaces the task of the unpaid order, which cannot fire any
+     * more. */
     void pay(const std::string &order)
     {
         clock_.set(order, 24h, [this](const tickwheel::task &task) { say(task, "voucher sent:"); });

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Idle-connection reaping with heartbeats: each connection is closed 30 s after it was last heard of. A
- * heartbeat only pushes the timer back, two stores to a line that the connection owns. The wheel alone, in
- * virtual time, without a network: echo-server.c is the same in a server.
+ * Idle-connection reaping with heartbeats. Each connection is closed 30 s after its last heartbeat. A
+ * heartbeat only pushes the timer back, which is two stores to a cache line of the connection. The program
+ * uses the wheel alone, in virtual time, without a network. echo-server.c does the same in a server.
  */
 #include <stdio.h>
 #include <tickwheel/wheel.h>
@@ -41,7 +41,7 @@ int main(void)
     }
     for (uint64_t now_ms = 1; now_ms <= 120000; now_ms++) {
         reap(now_ms);
-        for (int i = 1; i < CONNECTIONS; i++) /* connection i beats each second, for 15 i seconds */
+        for (int i = 1; i < CONNECTIONS; i++) /* connection i has a heartbeat each second, for 15 i seconds */
             if (now_ms % 1000 == 0 && now_ms <= (uint64_t)i * 15000)
                 heard_of(&connections[i]);
     }
