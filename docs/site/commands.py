@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tickwheel command's own help, read into parts. What a command does is written down there and nowhere
-else."""
+"""Reads the tickwheel command's own help, the only place where the commands are described, into parts."""
 import dataclasses
 import re
 import subprocess
@@ -21,12 +20,12 @@ class Command:
 
 
 def ask(program, *arguments):
-    """What the program prints."""
+    """Returns the text that the program prints."""
     return subprocess.run([program, *arguments], text=True, capture_output=True, check=True, timeout=20).stdout
 
 
 def rows_of(lines):
-    """[(term, text)] of a block of two columns, or None for one that is none."""
+    """Returns [(term, text)] of a block of two columns, or None for any other block."""
     rows = []
     margin = len(lines[0]) - len(lines[0].lstrip())
     for line in lines:
@@ -44,7 +43,8 @@ def rows_of(lines):
 
 
 def block_of(lines):
-    """One block of a help text: its kind (options, rows, code, exit or text) and its rows or its words."""
+    """Returns the kind of a block of a help text (options, rows, code, exit or text) and its rows or its
+    words."""
     rows = rows_of(lines)
     status = re.match(r"exit status:? +(.*)", " ".join(line.strip() for line in lines), re.IGNORECASE)
     if status:
@@ -59,14 +59,14 @@ def block_of(lines):
 
 
 def listed(text):
-    """[(name, brief)] of the commands in `tickwheel help`; the brief of a long usage stands in the line below
-    it."""
+    """Returns [(name, brief)] of the commands in `tickwheel help`. The brief of a long usage stands in the line
+    below it."""
     rows = re.findall(r"^  ([a-z]\S*)(?: .*?)?(?:  +|\n {10,})(\S.*)$", text, re.MULTILINE)
     return [(name, brief) for name, brief in rows if name != "help"]
 
 
 def read(program):
-    """Every command of the program, as it describes itself."""
+    """Returns every command of the program, as the program describes it."""
     commands = []
     for name, brief in listed(ask(program, "help")):
         text = ask(program, name, "--help").strip("\n")
@@ -77,12 +77,12 @@ def read(program):
 
 
 def terms(rows):
-    """Rows as a list of terms."""
+    """Returns rows as a list of terms in Markdown."""
     return "\n\n".join(f"`{term}`\n: {escape(text or ' ')}" for term, text in rows)
 
 
 def as_markdown(kind, content):
-    """A block as Markdown."""
+    """Returns a block as Markdown."""
     if kind in ("options", "rows"):
         return terms(content)
     if kind == "code":
@@ -91,7 +91,7 @@ def as_markdown(kind, content):
 
 
 def page(program):
-    """The commands as one page."""
+    """Returns the commands as one page in Markdown."""
     out = ["# The tickwheel command", "What each command says of itself with `--help`."]
     for command in read(program):
         out += [

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Which documents there are, and in which order: docs/README.md says so, and no other place.
+"""Which documents there are, and in which order. Only docs/README.md says so.
 
-Each item of its list is a group, named by its bold beginning; the documents are those that it names, in that
-order. What lies in docs/ or at the root and is not named there comes last, and tests/docs/site/test_links
-complains.
+Each item of its list is a group, named by its bold beginning. The documents of a group are the documents that
+the item names, in that order. A document in docs/ or at the root that docs/README.md does not name comes last,
+and tests/docs/site/test_links complains.
 """
 import os
 import pathlib
@@ -15,7 +15,8 @@ MANUAL = {"Learn", "Redis"}  # the groups whose documents become manual pages
 
 
 def groups(source):
-    """[(label, [path])] in the order of docs/README.md; last what is not named there."""
+    """Returns [(label, [path])] in the order of docs/README.md; the documents that it does not name come
+    last."""
     docs = source / "docs"
     out, seen = [], {docs / "README.md", source / "README.md"}
     for item in re.split(r"^- ", (docs / "README.md").read_text(), flags=re.MULTILINE)[1:]:
@@ -30,25 +31,25 @@ def groups(source):
 
 
 def unnamed(source):
-    """Documents that docs/README.md forgets."""
+    """Returns the documents that docs/README.md does not name."""
     return [path for label, paths in groups(source) if label == "More" for path in paths]
 
 
 def manual_pages(source):
-    """The documents that become pages of section 7."""
+    """Returns the documents that become manual pages of section 7."""
     return [
         path for label, paths in groups(source) if label in MANUAL for path in paths if path.name != "README.md"
     ]
 
 
 def title_of(path):
-    """The first heading of a document."""
+    """Returns the first heading of a document."""
     found = re.search(r"^# (.+)$", path.read_text(), re.MULTILINE)
     return found.group(1).replace("`", "") if found else path.stem
 
 
 def markdown_files(source):
-    """Every Markdown file that is ours."""
+    """Yields every Markdown file that is ours."""
     for folder, folders, files in os.walk(source):
         folders[:] = sorted(name for name in folders if name not in NOT_OURS and not name.startswith("."))
         yield from (pathlib.Path(folder, name) for name in sorted(files) if name.endswith(".md"))

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Reads public headers: what each declares, and the comment that documents it.
+"""Reads public headers: the declarations, and the comments that document them.
 
-No C parser: the headers keep to one style (a comment stands right above what it documents; sections are ruled
-comments), and this reads that style. A declaration that follows another without an empty line and without a
-comment of its own shares the comment above. tests/docs/site/test_reference fails on what has none, and on an
-exported symbol that is not found here.
+This is no C parser. The headers keep to one style, and this module reads that style:
+
+- A comment stands right above the declaration that it documents.
+- A declaration that follows another declaration without an empty line, and without a comment of its own, shares
+  the comment above.
+- Sections are ruled comments.
+
+tests/docs/site/test_reference fails on a declaration without a comment, and on an exported symbol that this
+module does not find.
 """
 import dataclasses
 import pathlib
@@ -13,13 +18,13 @@ import re
 LABELS = ("Requires", "Returns", "Cost", "Threads", "In callback", "Ownership", "Source", "Example")
 LABEL = re.compile(r"(?:(?<=\s)|^)(" + "|".join(LABELS) + r"):(?: |\n)")
 SECTION = re.compile(r"^-{3,} (.+?) -{3,}$", re.DOTALL)
-SPECIAL = re.compile(r"template\s*<.*?>\s*(struct|class)\s+[\w:]+<", re.DOTALL)  # a template's special case
+SPECIAL = re.compile(r"template\s*<.*?>\s*(struct|class)\s+[\w:]+<", re.DOTALL)  # a specialization
 ERROR_ROW = re.compile(r'X\((\w+), (-?\d+), "([^"]*)"\)')
 
 
 @dataclasses.dataclass
 class Entry:
-    """One documented thing: a declaration, or several that share a comment."""
+    """A declaration and its comment, or several declarations that share a comment."""
 
     kind: str  # function, callback, struct, enum, constant, macro; in C++ also class, alias
     names: list
@@ -28,12 +33,12 @@ class Entry:
     line: int
     members: list = dataclasses.field(default_factory=list)  # (declaration, comment)
     inner: list = dataclasses.field(default_factory=list)  # entries of a class
-    owner: str = ""  # the class that it is a member of
+    owner: str = ""  # the class of a member
 
 
 @dataclasses.dataclass
 class Header:
-    """A header: what its head says, then its sections, each a title and its entries."""
+    """A header: the text of its head, then its sections, each a title and its entries."""
 
     path: pathlib.Path
     brief: str
@@ -52,7 +57,7 @@ class Header:
 
 
 def comment_text(comment):
-    """The words of a comment, without its stars, with its indentation."""
+    """Returns the words of a comment, without its stars, with its indentation."""
     if comment.startswith("//"):
         return "\n".join(re.sub(r"^\s*///?<? ?", "", line) for line in comment.splitlines()).strip("\n")
     lines = re.sub(r"^/\*+<? ?|\s*\*+/$", "", comment).splitlines()
@@ -62,7 +67,7 @@ def comment_text(comment):
 
 
 def skip_string(text, at):
-    """The position after the string or character literal that begins at `at`."""
+    """Returns the position after the string or character literal that begins at `at`."""
     quote = text[at]
     at += 1
     while at < len(text) and text[at] != quote:
@@ -71,7 +76,7 @@ def skip_string(text, at):
 
 
 def comment_end(text, at):
-    """The position after the comment that begins at `at`, or `at` when none does."""
+    """Returns the position after the comment that begins at `at`, or `at` if no comment begins there."""
     if text.startswith("/*", at):
         return text.index("*/", at) + 2
     if text.startswith("//", at):
@@ -80,7 +85,7 @@ def comment_end(text, at):
 
 
 def closing(text, at):
-    """The position after the bracket that closes the one at `at`."""
+    """Returns the position after the bracket that closes the bracket at `at`."""
     depth = 0
     while at < len(text):
         if comment_end(text, at) != at:
@@ -97,7 +102,7 @@ def closing(text, at):
 
 
 def directive_end(text, at):
-    """The position of the line end that ends a preprocessor directive."""
+    """Returns the position of the line end that ends a preprocessor directive."""
     while True:
         end = text.find("\n", at) % (len(text) + 1)
         if not text[:end].endswith("\\"):
@@ -106,7 +111,7 @@ def directive_end(text, at):
 
 
 def without_comments(text):
-    """The code alone, its spaces as they are."""
+    """Returns the code alone, with its spaces unchanged."""
     out, at = [], 0
     while at < len(text):
         end = comment_end(text, at)
@@ -118,7 +123,7 @@ def without_comments(text):
 
 
 def tidy(code):
-    """A declaration without comments, empty lines and the indentation of its class."""
+    """Returns a declaration without comments, empty lines and the indentation of its class."""
     code = re.sub(
         r"(?<=[)\w])\s+:\s+\w+\s*[({].*;$", ";", without_comments(code).strip(), flags=re.DOTALL
     )  # constructors
@@ -136,9 +141,10 @@ def tidy(code):
 
 
 def items_of(text):
-    """Takes a header's text apart: (what, text, line, blank) with what one of comment, directive, code.
+    """Yields (kind, text, line, blank) for each part of a header's text.
 
-    `blank` says that an empty line stands before. Function bodies are left out; a body of a type is kept.
+    The kind is comment, trailing, directive, access or code. `blank` is true if an empty line stands before the
+    part. Function bodies are left out; the body of a type is kept.
     """
     at, blank = 0, False
     while at < len(text):
@@ -169,7 +175,8 @@ def items_of(text):
 
 
 def code_end(text, start):
-    """Where the declaration at `start` ends, and its text without the body of a function."""
+    """Returns the position where the declaration at `start` ends, and its text without the body of a
+    function."""
     at = start
     while at < len(text):
         if comment_end(text, at) != at:
@@ -186,7 +193,7 @@ def code_end(text, start):
             if is_function(head) and not re.search(r"[:,]\s*\w+\s*$", head):
                 return end, text[start:at].rstrip() + ";"
             at = end
-            if is_function(head):  # an initialiser list of a constructor: the body is still to come
+            if is_function(head):  # an initialiser list of a constructor; the body follows
                 head_end = head.find(") :") if ") :" in head else head.find(")\n")
                 rest = re.compile(r"\s*\{").match(text, at)
                 if rest:
@@ -197,14 +204,14 @@ def code_end(text, start):
 
 
 def is_function(head):
-    """Whether what stands before a brace is the head of a function, not of a type."""
+    """Returns whether the text before a brace is the head of a function, not of a type."""
     plain = re.sub(r"template\s*<[^{;]*?>\s*(?=(class|struct|enum|union)\b)", "", head.strip())
     return "(" in head and not re.match(r"(class|struct|enum|union|typedef)\b(?!.*\()", plain.replace(
         "\n", " "))
 
 
 def names_of(code):
-    """(kind, names) of a declaration in C or C++, the name of a type without `struct`."""
+    """Returns (kind, names) of a declaration in C or C++; the name of a type comes without `struct`."""
     plain = re.sub(r"\s+", " ", without_comments(code)).strip()
     bare = re.sub(r"^(template ?<.*?> )(?=class|struct|using|\w)", "", plain)
     found = re.match(r"(struct|class|union|enum(?: class)?)\s+(?:\[\[\w+\]\] ?)?(\w+)?[^(;{]*([;{])", bare)
@@ -230,7 +237,7 @@ def names_of(code):
 
 
 def members_of(code):
-    """(declaration, comment) of each member of a struct or enumerator of an enum."""
+    """Returns [(declaration, comment)] of the members of a struct or the enumerators of an enum."""
     start = code.index("{") + 1
     body = code[start : closing(code, start - 1) - 1]
     enum = re.match(r"\s*(typedef )?enum\b", code) is not None
@@ -240,7 +247,7 @@ def members_of(code):
         if end != at:
             words = re.sub(r"\s+", " ", comment_text(body[at:end]))
             same_line = last is not None and "\n" not in body[last:at]
-            if begin is not None and "\n" not in body[begin:at]:  # the last enumerator, which has no comma
+            if begin is not None and "\n" not in body[begin:at]:  # the last enumerator: it has no comma
                 members.append((body[begin:at].strip(), words))
                 begin, last = None, at
             elif same_line and begin is None:
@@ -273,9 +280,10 @@ class Reader:
         self.doc, self.last, self.last_line = "", None, 0
 
     def shares(self, entry, blank):
-        """Whether an entry without a comment belongs to the one before it.
+        """Returns whether an entry without a comment belongs to the entry before it.
 
-        In a header that is so when no empty line parts them; in a class all that have none are listed together.
+        In a header it does if no empty line parts the two entries. In a class all members without a comment are
+        listed together.
         """
         if entry.doc or self.last is None or entry.kind not in ("function", "macro", "callback", "alias"):
             return False
@@ -336,7 +344,7 @@ class Reader:
         self.add(entry, blank)
 
     def class_of(self, text, line, blank):
-        """A class of C++: its public part is read as a header of its own."""
+        """Reads the public part of a C++ class as a header of its own."""
         kind, names = names_of(text)
         if not names or SPECIAL.match(text) or self.private(names[0]):
             self.doc = ""
@@ -357,7 +365,7 @@ class Reader:
         self.add(entry, blank)
 
     def read(self, text, line, cplusplus, public=True):
-        """Reads a stretch of a header; of a class only what is public."""
+        """Reads a part of a header. Of a class it reads only the public members."""
         for what, part, offset, blank in items_of(text):
             at = line + offset - 1
             if what == "access":
@@ -384,7 +392,8 @@ class Reader:
 
 
 def is_private(name):
-    """Whether a name is not for users: two underscores, or a namespace or guard of our own."""
+    """Returns whether a name is not for users: it has two underscores, or is a namespace or guard of our
+    own."""
     return (
         name.lower().startswith("tw__")
         or name in ("detail", "internal", "impl", "std")
@@ -394,7 +403,7 @@ def is_private(name):
 
 
 def read_header(path):
-    """Reads one header."""
+    """Reads one header and returns it."""
     text = path.read_text()
     start = text.index("/*")
     end = comment_end(text, start)
@@ -403,7 +412,9 @@ def read_header(path):
     brief, _, rest = head.partition("\n\n")
     brief = re.sub(r"\s+", " ", brief)
     brief = re.sub(rf"^tickwheel/{re.escape(path.name)}\s+-\s+", "", brief)
-    # What only C++ sees (extern "C") says nothing to a reader; its lines stay, so that line numbers do.
+    # The part that only C++ sees (extern "C") is of no use to a reader. It becomes empty lines, which keep
+    # the line
+    # numbers.
     rest_of_text = re.sub(
         r"^#ifdef __cplusplus\n.*?^#endif$",
         lambda m: "\n" * m.group().count("\n"),
@@ -416,7 +427,7 @@ def read_header(path):
 
 
 def is_forward(entry):
-    """Whether an entry only announces a type."""
+    """Returns whether an entry only announces a type."""
     return (
         entry.kind in ("struct", "class", "union")
         and entry.declarations[0].endswith(";")
@@ -427,8 +438,8 @@ def is_forward(entry):
 def read_all(folder):
     """Reads every header of a folder.
 
-    A type that is announced in one and defined in another stands there alone; one that is announced and has not
-    our prefix is of another library, and left to its manual.
+    If one header announces a type and another header defines it, only the definition is kept. An announced type
+    without our prefix belongs to another library, and is left to the manual of that library.
     """
     paths = sorted([*folder.glob("*.h"), *folder.glob("*.hpp")], key=lambda path: (path.suffix, path.name))
     headers = [read_header(path) for path in paths]
@@ -451,19 +462,20 @@ def read_all(folder):
 
 
 def labels_of(doc):
-    """Splits a comment into its text and its labelled sentences: (text, [(label, text)]).
+    """Splits a comment into its text and its labelled sentences. Returns (text, [(label, text)]).
 
-    The text of a label may begin on the next line, with a list or with code: its indentation is kept.
+    The text of a label may begin on the next line, with a list or with code. Its indentation is kept.
     """
     parts = LABEL.split(doc)
-    return parts[0].strip("\n "), [(parts[i], parts[i + 1].strip("\n").rstrip()) for i in range(1, len(parts), 2)]
+    labels = [(parts[i], parts[i + 1].strip("\n").rstrip()) for i in range(1, len(parts), 2)]
+    return parts[0].strip("\n "), labels
 
 
 def faults_of(headers):
-    """Yields a sentence for each thing in the headers that nothing documents.
+    """Yields a sentence for each declaration in the headers that no comment documents.
 
-    A member of a C++ class may do without a comment, as the class has one: what it does is said at the C
-    function of its name, and must not be said twice.
+    A member of a C++ class needs no comment, because the class has a comment. The C function of the same name
+    describes the member, and the description must not be repeated.
     """
     for header in headers:
         if not header.brief:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Markdown to HTML and to manual pages, by lowdown; and what both the site and the link test ask about
-Markdown."""
+"""Turns Markdown into HTML and into manual pages, with lowdown. The site and the link test share the functions
+about Markdown."""
 import html
 import re
 import subprocess
 
-# As GitHub reads it: no superscripts, no typographic quotes, underscores inside words are letters. Ids are made
-# here.
+# As GitHub reads Markdown: no superscripts, no typographic quotes, underscores inside words are letters. This
+# module makes the ids.
 INPUT = ["--parse-no-super", "--parse-no-intraemph", "--parse-no-metadata", "--out-no-smarty"]
 FENCE = re.compile(
     r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)\n(?P<body>.*?)^ {0,3}(?P=fence)[`~]*[ ]*$",
@@ -15,7 +15,7 @@ FENCE = re.compile(
 HEADING = re.compile(r"<h([1-6])>(.*?)</h\1>", re.DOTALL)
 GIVEN = re.compile(
     r"\s*\(\(anchors: (.*?)\)\)$"
-)  # what generated pages give their headings, as names make better anchors
+)  # the anchors that generated pages give to their headings: names make better anchors than words
 TAG = re.compile(r"<[^>]*>")
 
 
@@ -26,17 +26,17 @@ def lowdown(text, *options):
 
 
 def slug(words):
-    """The anchor that GitHub gives a heading: lower case, no punctuation, a hyphen for each space."""
+    """Returns the anchor that GitHub gives a heading: lower case, no punctuation, a hyphen for each space."""
     return re.sub(r"[^\w\- ]", "", words.strip().lower()).replace(" ", "-")
 
 
 def plain(fragment):
-    """The text of a piece of HTML."""
+    """Returns the text of a piece of HTML."""
     return html.unescape(TAG.sub("", fragment))
 
 
 class Anchors:
-    """Gives each heading of a page its anchor, numbered where one comes again."""
+    """Gives each heading of a page its anchor, with a number if the same anchor exists already."""
 
     def __init__(self):
         self.seen = {}
@@ -49,7 +49,7 @@ class Anchors:
 
 
 def to_html(text):
-    """HTML of a Markdown text, and its headings: [(level, anchor, inner HTML)]."""
+    """Returns the HTML of a Markdown text, and its headings: [(level, anchor, inner HTML)]."""
     anchors, headings = Anchors(), []
 
     def with_id(match):
@@ -64,24 +64,24 @@ def to_html(text):
         return f'<h{level} id="{html.escape(names[0])}">{further}{inner}{here}</h{level}>'
 
     body = lowdown(text, "-thtml", "--html-no-head-ids", "--html-no-owasp", "--html-no-num-ent")
-    for match in HEADING.finditer(body):  # what is given comes before what is made
+    for match in HEADING.finditer(body):  # given anchors come before made anchors
         for names in GIVEN.findall(match.group(2).strip()):
             anchors.seen.update(dict.fromkeys(names.split(), 1))
     return HEADING.sub(with_id, body), headings
 
 
 def to_man(text):
-    """Roff (the man macros) of a Markdown text whose sections are headings of the first level."""
+    """Returns roff (the man macros) of a Markdown text whose sections are headings of the first level."""
     return lowdown(text, "-tman", "--nroff-nolinks")
 
 
 def without_fences(text):
-    """The text with what stands in fences taken out, line for line."""
+    """Returns the text with an empty line for each line inside a code fence."""
     return FENCE.sub(lambda match: "\n" * match.group().count("\n"), text)
 
 
 def escape(words):
-    """Plain words as Markdown. What stands in `...` is code already."""
+    """Returns plain words as Markdown. Text between backquotes is code already."""
     parts = words.split("`")
     if len(parts) % 2 == 0:
         return re.sub(r"([\\`*_<>\[\]|~#])", r"\\\1", words)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The reference as Markdown, from what headers.py has read: a page for a header, and the pages of the
-manual."""
+"""Makes Markdown of the headers that headers.py has read: a reference page for each header, and the parts of
+the manual pages."""
 import re
 import textwrap
 
@@ -12,7 +12,7 @@ NAME = re.compile(r"`?\b((?:tickwheel::)?(?:tw|TW)_[A-Za-z0-9_]+)\b(\(\))?`?")
 
 
 def shown(entry, name):
-    """A name as it stands in headings: types with the word that C wants before them."""
+    """Returns a name as it stands in headings. A type has the word that C requires before it."""
     return f"{entry.kind} {name}" if entry.kind in ("struct", "enum", "union", "class") else name
 
 
@@ -37,7 +37,7 @@ class Index:
 
     @staticmethod
     def unused(anchor, seen):
-        """The anchor, with a number if the page has it already (C++ overloads)."""
+        """Returns the anchor, with a number if the page has the anchor already (C++ overloads)."""
         seen[anchor] = seen.get(anchor, -1) + 1
         return f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor
 
@@ -50,7 +50,7 @@ class Index:
                 self.entries.setdefault(re.match(r"\w+", member).group(), (header, entry, anchor))
 
     def functions(self):
-        """Every function that is declared, whatever the header."""
+        """Returns every function that is declared in any of the headers."""
         return {
             name
             for name, (_, entry, _) in self.entries.items() if entry.kind == "function" and name in entry.names
@@ -58,17 +58,17 @@ class Index:
 
 
 class Writer:
-    """Writes comments as Markdown; `link` says what a name becomes."""
+    """Writes comments as Markdown. link(name, shown) returns the link for a name, or None."""
 
     def __init__(self, link):
         self.link = link
 
     def inline(self, words, own=()):
-        """A run of words: names become links, all else stays what it is."""
+        """Returns words with their names turned into links. The other words do not change."""
         out, at = [], 0
         for match in NAME.finditer(words):
             if words.count("`", 0, match.start()) % 2 and not match.group().startswith("`"):
-                continue  # inside code that is more than the name
+                continue  # inside code that has more than the name
             ticks = match.group().count("`")
             name = match.group(1) + (match.group(2) or "")
             if ticks == 1:
@@ -82,9 +82,9 @@ class Writer:
         return "".join(out) + escape(words[at:])
 
     def paragraphs(self, text, own=()):
-        """Paragraphs, lists, tables, and lines that are set in by four spaces as code.
+        """Returns the paragraphs, lists, tables and code of a text. Lines indented by four spaces become code.
 
-        A line that begins with a hyphen is an item of a list; lines that are set in below it go on with it.
+        A line that begins with a hyphen is an item of a list. Lines indented below it belong to the item.
         """
         out, block, kind = [], [], "words"
 
@@ -111,7 +111,7 @@ class Writer:
 
     @staticmethod
     def kind_of(line, before):
-        """The kind of block that a line belongs to, after a line of the kind `before`."""
+        """Returns the kind of block to which a line belongs, after a line of the kind `before`."""
         if ITEM.match(line) and before != "code" or line.startswith(" ") and before == "list":
             return "list"
         if line.startswith("    "):
@@ -119,7 +119,7 @@ class Writer:
         return "table" if line.startswith("|") else "words"
 
     def block(self, kind, lines, own):
-        """A paragraph, list, table or piece of code as Markdown."""
+        """Returns a paragraph, list, table or piece of code as Markdown."""
         if kind == "code":
             margin = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
             return "```c\n" + "\n".join(line[margin:] for line in lines).rstrip() + "\n```"
@@ -133,20 +133,20 @@ class Writer:
         return self.inline("\n".join(lines), own)
 
     def terms(self, pairs, own=()):
-        """A list of terms and what they mean."""
+        """Returns a list of terms with their texts."""
         return "\n\n".join(
             f"{term}\n: " + re.sub(r"\n(?=.)", "\n    ", self.paragraphs(text, own) or "see above")
             for term, text in pairs)
 
     def members(self, entry, what):
-        """Members as a table."""
+        """Returns the members of an entry as a table."""
         rows = [f"| {what} | |", "|---|---|"]
         rows += [f"| `{name}` | {self.inline(words, entry.names)} |" for name, words in entry.members]
         return "\n".join(rows).replace("\\|", "\\|")
 
 
 def head_parts(header):
-    """What the head of a header says: [(None, text) or (title, [(term, text)])]."""
+    """Returns the parts of a header's head: [(None, text) or (title, [(term, text)])]."""
     parts, title = [], None
     for line in header.head.splitlines():
         term = re.match(r"^ {2,3}(\S(?:.*?\S)?)(?: {2,}|  ?$)(.*)$", line) if title is not None else None
@@ -169,7 +169,7 @@ def head_parts(header):
 
 
 def folded(code):
-    """A prototype that is longer than a page is wide, with its parameters in lines of their own."""
+    """Returns a prototype; if it is wider than a page, its parameters stand in lines of their own."""
     if "(" not in code and "\n" not in code:  # the head of a class
         return textwrap.fill(code, 76, subsequent_indent="    ", break_long_words=False)
     found = re.fullmatch(r"([^(){}]*?\w\()(.*)(\)[^()]*;)", code.replace("\n", " "))
@@ -186,25 +186,26 @@ def folded(code):
 
 
 def capital(words):
-    """The words with a capital, unless the first one is a name or code."""
+    """Returns the words with a capital, unless the first word is a name or code."""
     return words[:1].upper() + words[1:] if re.match(r"[a-z]+(?![\w.(*])", words) else words
 
 
 def declaration(entry):
-    """The declarations of an entry, as code. Names that are ours alone are left out."""
+    """Returns the declarations of an entry as code. Private names are left out."""
     code = "\n".join(map(folded, entry.declarations))
     code = re.sub(r"^#(?!define (?!TW__)).*\n", "", code, flags=re.MULTILINE)
     return "```c\n" + re.sub(r"TW__\w+", "...", code) + "\n```"
 
 
 def shows_code(entry):
-    """Whether the code of an entry says what its table does not."""
+    """Returns whether the code of an entry has information that its table lacks."""
     return not (entry.members and entry.kind in ("struct", "enum")) and not (entry.kind == "macro"
                                                                              and entry.members)
 
 
 def bare_members(entry, index, writer):
-    """Members of a class that have no comment: what they do is said at the C functions of their names."""
+    """Returns the members of a class that have no comment, with a link to the C functions that describe
+    them."""
     prefixes = (f"tw_{entry.owner}_", f"tw_{entry.owner[:5]}_")
     named = [prefix + name for name in dict.fromkeys(entry.names) for prefix in prefixes]
     found = [name for name in dict.fromkeys(named) if name in index.entries]
@@ -214,7 +215,7 @@ def bare_members(entry, index, writer):
 
 
 def entry_page(entry, index, writer, level):
-    """One entry of a reference page."""
+    """Returns one entry of a reference page."""
     text, labels = labels_of(entry.doc)
     if entry.owner and not entry.doc:
         return bare_members(entry, index, writer)
@@ -234,17 +235,17 @@ def entry_page(entry, index, writer, level):
 
 
 def first_sentence(entry):
-    """The first sentence of a comment, in one line."""
+    """Returns the first sentence of a comment, in one line."""
     text, labels = labels_of(entry.doc)
     if not text and not labels:
-        return "nothing is said about it"  # tests/docs/site/test_reference sees to it that this is never read
+        return "nothing is said about it"  # never read: tests/docs/site/test_reference fails first
     text = re.sub(r"\s+", " ", re.split(r"\n(?: {4}|\n|\s*- )", text or labels[0][1])[0])
     found = re.match(r"(.*?[.:;])(?= [A-Z`*]|$)", text)
     return (found.group(1) if found else text).rstrip(".:;")
 
 
 def header_page(header, index, source_link):
-    """The page of a header."""
+    """Returns the page of a header."""
 
     def link(name, shown):
         if name not in index.entries:
