@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the figures show, asked of the library itself: tab-separated lines, the first word says which figure
- * they are for. No clock is read and the random numbers have a seed, so that the same library always says the
- * same.
+ * Asks the library for the facts that the figures show, and prints them as tab-separated lines. The first
+ * word of a line names its figure. The program reads no clock, and its random numbers have a seed, so that
+ * the same library always gives the same facts.
  *
  *     wheel      level slots span slot-from-now timers     a default wheel with real timers in it
  *     draining   level slots span timers                   the slot that it is refiling meanwhile
  *     filing     level shortest longest                    the delays that each level may take
- *     refiled    textbook|default tick timers              timers refiled on a tick, where there were any
- *     hint       place place|-                             a slot's list from its head: whom each hint names
+ *     refiled    textbook|default tick timers              timers refiled on a tick that refiled any
+ *     hint       place place|-                             a slot's list from its head: each hint's place
  *     due        due-ns ran-ns                             tasks of the scheduler in ticks of a millisecond
  *     late       tenth-of-a-tick tasks                     how late 100,000 tasks with random due times ran
  */
@@ -84,8 +84,8 @@ static void print_ring(const struct tw_wheel *wheel, uint32_t l)
                info.draining);
 }
 
-/* Timers come for ten minutes, at a pace that leaves some on each level; the clock stops in the middle of
- * things. */
+/* Prints the rings of a wheel to which timers have come for ten minutes, at a pace that leaves some on each
+ * level. The clock stops while a slot is being refiled. */
 static void tell_wheel(void)
 {
     struct tw_wheel *wheel = make(TW_DEFAULT, 86400000);
@@ -120,7 +120,7 @@ static uint32_t level_of(uint64_t now, uint64_t delay)
     return l;
 }
 
-/* The shortest delay that is filed on level l or above when the clock stands at `now`. */
+/* Returns the shortest delay that is filed on level l or above when the clock stands at `now`. */
 static uint64_t first_delay(uint64_t now, uint32_t l)
 {
     uint64_t low = 0, high = (uint64_t)1 << 50; /* too short, long enough */
@@ -134,7 +134,8 @@ static uint64_t first_delay(uint64_t now, uint32_t l)
     return high;
 }
 
-/* The windows are shortest at the end of the widest slots, and longest where these begin. */
+/* Prints the delays of each level. The windows are shortest at the end of the widest slots, and longest at
+ * their beginning. */
 static void tell_filing(void)
 {
     const uint64_t begin = (uint64_t)1 << 60, end = begin - 1;
@@ -154,7 +155,8 @@ static struct tw_geometry textbook(void)
     return g;
 }
 
-/* A steady load of timers of up to 100,000 ticks, watched where a slot of the textbook's level 2 ends. */
+/* Prints the refilings of a steady load of timers of up to 100,000 ticks, near the end of a slot of the
+ * textbook's level 2. */
 static void tell_refiled(const char *name, struct tw_geometry geometry)
 {
     enum { LONGEST = 100000, FROM = 65536 - 1024, UNTIL = 65536 + 1024 };
@@ -176,13 +178,14 @@ static void tell_refiled(const char *name, struct tw_geometry geometry)
 
 /* ---- hints ----------------------------------------------------------------------------------------------- */
 
-/* A list that is visited, from its head on. */
+/* The argument of a visit to a list, from its head on. */
 struct hints {
     const struct object *objects;
     int shown;
 };
 
-/* Objects are a line each. A line that is none of theirs is that of no timer: nobody was there yet. */
+/* Prints a timer's hint. Each object is one cache line. A line outside of the objects belongs to no timer, as
+ * no timer was in the trail yet. */
 static int print_hint(void *arg, struct tw_timer *timer)
 {
     struct hints *hints = arg;
@@ -194,7 +197,7 @@ static int print_hint(void *arg, struct tw_timer *timer)
     return 0;
 }
 
-/* Timers are filed in the order of their places in memory, so a line is a place in the list. */
+/* Timers are filed in the order of their places in memory, so a cache line is a place in the list. */
 static void tell_hints(void)
 {
     struct tw_wheel *wheel = make(TW_DEFAULT, 0);

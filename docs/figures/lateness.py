@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Time: due times, ticks, what is never early and how late it is."""
+"""Figures about time: due times, ticks, never early, lateness."""
 from sheet import Sheet
 
 
@@ -33,12 +33,12 @@ def never_early(facts):
     sheet.text(34, bottom + 46, "due", "blue bold")
     sheet.rect(78, bottom + 37, 10, 10, "ours")
     sheet.text(96, bottom + 46, "runs", "ours bold")
-    sheet.text(456, bottom + 46, "the line between: how late, less than a tick", "soft small", "end")
+    sheet.text(456, bottom + 46, "the line between: lateness, less than a tick", "soft small", "end")
     return sheet
 
 
 def percentile_rows(bench):
-    """{peer: (median, 99 %, most)} in milliseconds: idle, a million pending, one producer."""
+    """Returns {peer: (median, 99 %, most)} in milliseconds: idle, a million pending, one producer."""
     found = {}
     for row in bench:
         if (row["pending"], row["producers"], row["load"]) == ("1000000", "1", "idle"):
@@ -53,8 +53,8 @@ PEERS = [("tickwheel", "Tickwheel", "ours"), ("go", "Go", "blue"), ("libuv", "li
 def lateness(facts, bench):
     sheet = Sheet(
         "lateness", 404, "How late is a task?",
-        "Above, the lateness that rounding up alone gives 100,000 tasks with random due times: evenly "
-        "from nothing to a tick. Below, measured on idle schedulers with a million tasks pending: median, "
+        "Above, the lateness of 100,000 tasks with random due times by rounding up alone: spread evenly "
+        "from zero to a tick. Below, measured on idle schedulers with a million tasks pending: median, "
         "99 percent and the worst of Tickwheel, Go, libuv, Netty and the JDK's executor.")
     counts = [int(timers) for _, timers in facts["late"]]
     left, right, scale = 92, 448, 5.2  # milliseconds across

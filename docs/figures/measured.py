@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the benchmarks measured."""
+"""Figures of the benchmarks' results."""
 import statistics
 
 from sheet import LogLog, Sheet, number, spread
@@ -16,7 +16,7 @@ def series(bench, workload, engine):
 
 
 def panel(sheet, bench, workload, box, y_range):
-    """Lines with their names, and last values, at their ends."""
+    """Draws the engines' lines, with names and last values at their ends."""
     plot = LogLog(sheet, box, (min(SIZES), max(SIZES)), y_range)
     rows = [10 ** e for e in range(5) if y_range[0] <= 10 ** e <= y_range[1]]
     plot.rows(rows, lambda value: f"{value:,}")
@@ -68,8 +68,8 @@ COMMANDS = [("add", "TW.ADD"), ("cancel", "TW.CANCEL"), ("move", "TW.MOVE"), ("g
 
 
 def times_theirs(raw, load):
-    """How many times theirs our rate is: the median over the rounds of what it is within each, as in the
-    tables."""
+    """Returns our rate divided by the rate of the Lua script: the median of the ratios within each round, as in
+    the tables."""
     found = {(row["side"], row["round"]): float(row["value"]) for row in raw
              if (row["pending"], row["pipeline"], row["metric"], row["load"]) == ("5000000", "64", "rps", load)}
     return statistics.median(rate / found["lua", of] for (side, of), rate in found.items()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The sheet that the figures are drawn on: one style, light and dark, and no text over another.
+"""The sheet on which the figures are drawn: one style, light and dark, and no text over another text.
 
-A sheet is 480 units wide and shown from 360 to 1,000 pixels, so nothing is set smaller than 12 units. Colours
-are names of the style sheet below, which has each twice; the ground is transparent.
+A sheet is 480 units wide and is shown at 360 to 1,000 pixels, so no text is smaller than 12 units. Colours are
+names in the style sheet below, which has a light and a dark value for each name. The background is transparent.
 """
 import math
 import os
@@ -14,11 +14,13 @@ from svg import number, spread  # noqa: E402, F401
 
 WIDTH = 480
 SIZE, SMALL, LARGE = 13.5, 12, 16
-ADVANCE = 0.56  # of a letter, on average, in the sizes of a sans serif: a little more than it is
+ADVANCE = 0.56  # width of a letter in its size, rounded up a little: the average of a sans serif
 
-# Hues after Okabe and Ito, which people who see colours differently can tell apart; each as dark as white paper
-# asks for, or as light as a dark page does: at least 4.5 to 1 (WCAG 2.1), as they colour words too. Lines of
-# the grid may be fainter.
+# Hues after Okabe and Ito, which people who see colours differently can tell apart. The colours are used for
+# words
+# too, so each has a contrast of at least 4.5 to 1 (WCAG 2.1) with white paper, or with a dark page. Lines of
+# the
+# grid may be fainter.
 LIGHT = {"ink": "#1f2328", "soft": "#57606a", "grid": "#d0d7de", "ours": "#b8420b", "blue": "#0969b0",
          "green": "#00704e", "pink": "#99407a", "gold": "#7d6100"}
 DARK = {"ink": "#e6edf3", "soft": "#a2acb6", "grid": "#3d444d", "ours": "#ff9a5c", "blue": "#6cb6ff",
@@ -30,8 +32,9 @@ def variables(colours):
     return "".join(f"--{name}:{value};" for name, value in colours.items())
 
 
-# A picture that is opened alone says that it knows both schemes, else the paper behind it stays white in the
-# dark.
+# A picture that is opened alone declares both colour schemes. Otherwise the paper behind the picture stays
+# white in
+# the dark scheme.
 STYLE = (
     f".tw{{color-scheme:light dark;{variables(LIGHT)}"
     f"font-family:system-ui,sans-serif;font-size:{SIZE}px;font-weight:400}}"
@@ -44,7 +47,7 @@ STYLE = (
 
 
 def place(value):
-    """A coordinate: one decimal at most."""
+    """Returns a coordinate with one decimal at most."""
     text = f"{value:.1f}"
     text = text[:-2] if text.endswith(".0") else text
     return "0" if text == "-0" else text
@@ -73,7 +76,7 @@ class Sheet:
             self.text(x, y + gap * k, sentence, classes, anchor)
 
     def box(self, x, y, width, size, anchor, turned, words):
-        """Remembers where words are."""
+        """Remembers the place of words."""
         start = {"start": 0, "middle": width / 2, "end": width}[anchor]
         if turned:
             self.boxes.append((x - size * .75, y + start - width, x + size * .2, y + start, words))
@@ -81,7 +84,7 @@ class Sheet:
             self.boxes.append((x - start, y - size * .75, x - start + width, y + size * .2, words))
 
     def faults(self):
-        """Words that leave the sheet, and pairs that lie over each other."""
+        """Yields a sentence for words that leave the sheet, and for pairs that lie over each other."""
         for k, (left, top, right, bottom, words) in enumerate(self.boxes):
             if left < 0 or top < 0 or right > WIDTH or bottom > self.height:
                 yield f"{self.name}: {words!r} leaves the sheet: " \
@@ -119,7 +122,7 @@ class Sheet:
         self.body.append(f'<circle cx="{place(x)}" cy="{place(y)}" r="{place(radius)}" class="{colour}"/>')
 
     def arrow(self, x1, y1, x2, y2, colour, width=1.5):
-        """A line with a head at its end."""
+        """Draws a line with an arrowhead at its end."""
         self.line(x1, y1, x2, y2, colour, width)
         turn = math.atan2(y2 - y1, x2 - x1)
         sides = [(x2 - 8 * math.cos(turn + s), y2 - 8 * math.sin(turn + s)) for s in (-.45, .45)]
@@ -129,7 +132,7 @@ class Sheet:
     # ---- the whole ----
 
     def svg(self):
-        """The figure as a file's text."""
+        """Returns the figure as the text of a file."""
         ids = f"{self.name}-title", f"{self.name}-desc"
         head = (f'<svg xmlns="http://www.w3.org/2000/svg" class="tw" width="{WIDTH * 1.5:.0f}" '
                 f'height="{self.height * 1.5:.0f}" viewBox="0 0 {WIDTH} {self.height}" role="img" '
@@ -139,7 +142,7 @@ class Sheet:
 
 
 class LogLog:
-    """Two logarithmic axes: a place for (x, y)."""
+    """Two logarithmic axes, which give (x, y) a place on the sheet."""
 
     def __init__(self, sheet, box, x_range, y_range):
         self.sheet, (self.left, self.top, self.right, self.bottom) = sheet, box

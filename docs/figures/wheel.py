@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the wheel is and does: the rings, filing, lookahead, draining with hints."""
+"""Figures of the wheel: the rings, filing, lookahead, draining with hints."""
 import math
 
 from sheet import LogLog, Sheet, place
@@ -8,7 +8,7 @@ TEXTBOOK_NAME = "textbook"
 
 
 def duration(ticks):
-    """A number of milliseconds, in words."""
+    """Returns a number of milliseconds in words."""
     for unit, length in [("years", 31557600000), ("days", 86400000), ("h", 3600000), ("min", 60000),
                          ("s", 1000)]:
         if ticks >= (1 if unit == "s" else 2) * length:
@@ -19,7 +19,7 @@ def duration(ticks):
 # ---- the rings -----------------------------------------------------------------------------------------------
 
 CENTRE, OUTER, THICK, GAP = (244, 254), 196, 30, 13
-TURN = 0.75  # of a circle: the rest is for the names
+TURN = 0.75  # of a circle; the rest has room for the names
 
 
 def on_ring(radius, part):
@@ -34,7 +34,8 @@ def arc(radius, begin, end):
 
 
 def ring(sheet, level, rows, draining):
-    """Each slot with timers is a bar across the track; its shade tells how many on a logarithmic scale."""
+    """Draws a level. Each slot with timers is a bar across the track, whose shade shows their number on a
+    logarithmic scale."""
     slots, span = rows[0][1], rows[0][2]
     middle = OUTER - level * (THICK + GAP) - THICK / 2
     sheet.curve(arc(middle, 0, 1), "grid", THICK, .45)
@@ -71,7 +72,7 @@ def rings(facts):
         sheet.text(38, 474, f"being refiled from level {level} into level {level - 1}: {left:,} timers left",
                    "ours bold")
     sheet.rect(16, 484, 14, 14, "blue")
-    sheet.text(38, 496, "slots with timers: the fuller, the stronger", "soft small")
+    sheet.text(38, 496, "slots with timers: the more timers, the stronger", "soft small")
     return sheet
 
 
@@ -106,7 +107,7 @@ def filing(facts):
 
 # ---- lookahead -----------------------------------------------------------------------------------------------
 
-BIN = 8  # ticks that share a mark: it shows the worst of them
+BIN = 8  # ticks that share a mark, which shows the worst of them
 
 
 def bins(facts, name):
@@ -118,7 +119,7 @@ def bins(facts, name):
 
 
 def stretches(worst):
-    """Marks next to each other with the same value, as (first, one after the last, value)."""
+    """Returns runs of neighbouring marks with the same value, as (first, one after the last, value)."""
     found = []
     for mark, timers in sorted(worst.items()):
         if found and found[-1][1:] == (mark, timers):
@@ -173,8 +174,8 @@ def bow(sheet, x1, x2, y, colour, width, opacity=1.0):
 def draining(facts):
     sheet = Sheet(
         "draining", 308, "Draining a slot with hints",
-        "The list of one slot, its first timer on the left. It is refiled from the tail. Each timer names "
-        "the one 16 places nearer the head, which is fetched while the timers between are refiled.")
+        "The list of one slot, with its first timer on the left. The wheel refiles it from the tail. Each timer "
+        "names the timer 16 places nearer the head, which is fetched while the timers between are refiled.")
     hints = [None if name == "-" else int(name) for _, name in facts["hint"]]
     reach = next(place_ - name for place_, name in enumerate(hints) if name is not None)
     step, width, top = 19, 15, 148
@@ -201,11 +202,11 @@ def draining(facts):
     sheet.text(466, top + 46, "tail", "soft small", "end")
     sheet.arrow(middle(cursor), top + 42, middle(cursor) - 110, top + 42, "ours", 2)
     sheet.text(middle(cursor) - 118, top + 46, "the slot is refiled this way", "ours small", "end")
-    sheet.text(8, 46, f"Each timer remembers where the one {reach} places nearer the head lies.", "soft small")
+    sheet.text(8, 46, f"Each timer remembers the timer that is {reach} places nearer the head.", "soft small")
     for k, (colour, words) in enumerate([
-            ("ours", f"being refiled: asks memory for the one {reach} places on"),
-            ("blue", "asked for already: in the cache when its turn comes"),
-            ("grid", "not asked for yet"), ("", "refiled already")]):
+            ("ours", f"being refiled: prefetches the timer {reach} places on"),
+            ("blue", "prefetched already: in the cache when it is refiled"),
+            ("grid", "not prefetched yet"), ("", "refiled already")]):
         sheet.rect(14, 214 + 24 * k, 15, 15, colour, 2, outline="" if colour else "grid")
         sheet.text(38, 226 + 24 * k, words, "bold" if k == 0 else "")
     return sheet
