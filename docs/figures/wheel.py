@@ -174,8 +174,9 @@ def bow(sheet, x1, x2, y, colour, width, opacity=1.0):
 def draining(facts):
     sheet = Sheet(
         "draining", 308, "Draining a slot with hints",
-        "The list of one slot, with its first timer on the left. The wheel refiles it from the tail. Each timer "
-        "names the timer 16 places nearer the head, which is fetched while the timers between are refiled.")
+        "The list of one slot, with its first timer on the left. The wheel refiles it from the tail. "
+        "Each timer names the timer 16 places nearer the head, which is fetched while the timers between "
+        "are refiled.")
     hints = [None if name == "-" else int(name) for _, name in facts["hint"]]
     reach = next(place_ - name for place_, name in enumerate(hints) if name is not None)
     step, width, top = 19, 15, 148
