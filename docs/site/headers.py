@@ -412,9 +412,8 @@ def read_header(path):
     brief, _, rest = head.partition("\n\n")
     brief = re.sub(r"\s+", " ", brief)
     brief = re.sub(rf"^tickwheel/{re.escape(path.name)}\s+-\s+", "", brief)
-    # The part that only C++ sees (extern "C") is of no use to a reader. It becomes empty lines, which keep
-    # the line
-    # numbers.
+    # The part that only C++ sees (extern "C") is of no use to a reader. It becomes empty lines, which keep the
+    # line numbers.
     rest_of_text = re.sub(
         r"^#ifdef __cplusplus\n.*?^#endif$",
         lambda m: "\n" * m.group().count("\n"),
