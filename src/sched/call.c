@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * One call: from a task that is READY to its callback, and back again.
+ * One call: a READY task becomes RUNNING, its callback runs, and the task is filed again or ends (S1).
  *
- * A callback that has returned is finished and the next one begun under one hold of the shard's lock, which is
- * not held while a callback runs.
+ *     READY  --try_begin()-->  RUNNING  --callback, hooks-->  finish()  --no call is left--------->  FREE
+ *       |                                                        |------the next call is due------>  READY
+ *       |                                                        +------the next call is later---->  PENDING
+ *       +------the policy puts the call off------------------------------------------------------->  PENDING
+ *
+ * The lock is not held while a callback or a hook runs. A thread finishes one call and begins the next under
+ * one hold of the lock.
+ *
+ * Missed periods. A repeating task stays in phase: its due times are first + n * period. If a call starts
+ * late by a whole period or more, the policy of the task decides. Example: the period is 10 ms, and a call
+ * that was due at 100 ms can start no earlier than at 137 ms. It is three whole periods late.
+ *
+ *     policy      calls at 137 ms                              next call due at
+ *     BURST       four in a row: for 100, 110, 120, 130        140 ms
+ *     SKIP        none; 4 periods count as skipped             140 ms
+ *     COALESCE    one, with `missed` 3                         140 ms
+ *
+ * A call that is less than a period late is made under every policy.
  */
 #include "call.h"
 
@@ -53,7 +69,7 @@ void tw__sched_guest_goes(struct tw_sched *sched)
 
 /* ---- periods; the lock is held -------------------------------------------------------------------------- */
 
-/* Files a task that was filed before. */
+/* Files a task that was filed before. This cannot fail: see the essay in filing.c. */
 static void file_again(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
     int error = tw__sched_task_file(shard, task, due_ns);
@@ -70,7 +86,7 @@ static uint64_t periods_late(const struct tw__sched_shard *shard, const struct t
     return now_ns > from_ns ? (now_ns - from_ns) / details->period_ns : 0;
 }
 
-/* A call that comes a period or more late stands for several: notes it. */
+/* Notes the periods that a late call stands for besides its own. */
 static void coalesce(struct tw__sched_shard *shard, const struct tw__sched_task *task,
                      struct tw__sched_details *details, uint64_t now_ns)
 {
@@ -78,7 +94,8 @@ static void coalesce(struct tw__sched_shard *shard, const struct tw__sched_task 
     shard->stats.skipped += details->missed;
 }
 
-/* A call that comes a period or more late is not made: files the task for the next period ahead. */
+/* If the call is late by a period or more, files the task for the next period that lies ahead, and returns
+ * true. */
 static bool skip_periods(struct tw__sched_shard *shard, struct tw__sched_task *task,
                          const struct tw__sched_details *details, uint64_t now_ns)
 {
@@ -90,7 +107,7 @@ static bool skip_periods(struct tw__sched_shard *shard, struct tw__sched_task *t
     return true;
 }
 
-/* What a repeating task's policy says about a late call. True when there is none to make now. */
+/* Applies the policy of a repeating task to a late call. Returns true if the task has no call to make now. */
 static bool put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t now_ns)
 {
     struct tw__sched_details *details = tw__sched_task_details(task);
@@ -128,8 +145,8 @@ bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_ta
 
 /* ---- finishing; the lock is held ------------------------------------------------------------------------ */
 
-/* Files the next call of a repeating task. One that is due already goes behind those that are ready: there is
- * an end to them, as periods are not shorter than a tick. */
+/* Files the next call of a repeating task. A call that is due already goes to the end of the ready list. That
+ * comes to an end, because a period is not shorter than a tick. */
 static void file_next(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
     if (tw__sched_tick_due(shard->sched, due_ns) > tw_wheel_now(shard->wheel)) {
@@ -142,11 +159,14 @@ static void file_next(struct tw__sched_shard *shard, struct tw__sched_task *task
     shard->stats.pending++;
 }
 
-/* Files a task whose callback has returned once more, if there is more to come. When it was moved or set
- * meanwhile, the call to come is that one, and `left` counts those after it; it goes through the wheel, the
- * next tick being the earliest, so that a callback that keeps moving itself to now does not keep everything
- * else waiting. In a shard that is being stopped this goes on: the stop takes what waits after what runs, and
- * finds the task in the one place or the other. */
+/* Files a task whose callback has returned once more, if it has a call left. Returns whether it has.
+ *
+ * If the task was moved or set during its callback, that due time is its next call, and `left` counts the
+ * calls after it. Such a task goes through the wheel, so the next tick is the earliest. Otherwise a callback
+ * that keeps moving itself to now would keep all other tasks waiting.
+ *
+ * In a shard that is being stopped, tasks are still filed. The stop looks at the RUNNING tasks first and at
+ * the pending tasks after them, so it finds the task in one place or the other. */
 static bool go_on(struct tw__sched_shard *shard, struct tw__sched_task *task, const struct tw_task *seen)
 {
     struct tw__sched_details *details = tw__sched_task_details(task);
@@ -189,7 +209,7 @@ static bool finish(struct tw__sched_shard *shard, struct tw__sched_call *call)
 
 /* ---- calling -------------------------------------------------------------------------------------------- */
 
-/* Tells the hooks. No lock is held. */
+/* Calls the late and the slow hook if the call passed their limits. No lock is held. */
 static void tell_hooks(const struct tw_sched *sched, const struct tw__sched_call *call, uint64_t ended_ns)
 {
     const struct tw_sched_options *options = &sched->options;
@@ -200,8 +220,8 @@ static void tell_hooks(const struct tw_sched *sched, const struct tw__sched_call
         options->on_slow(options->hook_arg, &call->seen, ran_ns);
 }
 
-/* Makes the call, and tells the hooks, which count as part of it. No lock is held. Returns the time at its
- * end. */
+/* Runs the callback, and then the late and the slow hook, which count as part of it. No lock is held. Returns
+ * the time at the end of the callback. */
 static uint64_t call_back(struct tw_sched *sched, const struct tw__sched_call *call)
 {
     call->seen.fn(sched, &call->seen);
@@ -210,8 +230,9 @@ static uint64_t call_back(struct tw_sched *sched, const struct tw__sched_call *c
     return ended_ns;
 }
 
-/* Releases the value of a call that has returned, unless the next one has it. The lock is let go of meanwhile;
- * only a key that is set anew can have the task go on then, with another value. */
+/* Releases the value of a call that has returned, unless the next call has the same value. The lock is
+ * released meanwhile. During that time the task can go on only if its key is set anew, and then with another
+ * value. */
 static void release_called(struct tw__sched_shard *shard, const struct tw__sched_call *call)
 {
     const struct tw__sched_details *details = tw__sched_task_details(call->task);

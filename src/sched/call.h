@@ -7,15 +7,15 @@
 
 #include "internal.h"
 
-/* True inside a callback of this shard, on this thread: of the task with that id, or of any when id is 0. The
- * shard's lock is held. */
+/* Whether this thread is inside the callback of the task with this id, or inside any callback of the shard if
+ * id is 0. The caller holds the shard's lock. */
 bool tw__sched_inside_task(const struct tw__sched_shard *shard, uint64_t id);
-/* True inside a callback of this scheduler, on this thread. No lock is held. */
+/* Whether this thread is inside a callback of this scheduler. The caller holds no lock. */
 bool tw__sched_inside(const struct tw_sched *sched);
 
-/* A call of the scheduler that may last, as it waits or hands tasks over, has begun, or has ended:
- * tw_sched_free() must meet none, but for those made in callbacks, which it waits for. They are counted with
- * TW_DEBUG. No lock is held. */
+/* A guest is a call that may take long, because it waits or hands tasks over, and was not made in a callback.
+ * With TW_DEBUG guests are counted as they begin and end, and tw_sched_free() asserts that none is under way.
+ * It does wait for such calls made in callbacks. The caller holds no lock. */
 #if TW_DEBUG > 0
 void tw__sched_guest_comes(struct tw_sched *sched);
 void tw__sched_guest_goes(struct tw_sched *sched);
@@ -30,13 +30,14 @@ static inline void tw__sched_guest_goes(struct tw_sched *sched)
 }
 #endif
 
-/* Begins the call of a READY task, unless its policy puts that off: then the task is filed for later. The
- * shard's lock is held. Returns whether the call has begun. */
+/* Begins the call of a READY task. If the task's policy puts the call off, files the task for later instead.
+ * The caller holds the shard's lock. Returns whether the call has begun. */
 bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t now_ns,
                               struct tw__sched_call *call);
 
-/* Makes a call that has begun, and ends it; the shard's lock is let go of meanwhile. Returns the time at its
- * end; *ready tells whether the task is in the ready list again. */
+/* Makes a call that has begun, and ends it. The caller holds the shard's lock, which is released during the
+ * call. Returns the time at the end of the call. *ready receives whether the task is in the ready list
+ * again. */
 uint64_t tw__sched_call_make(struct tw__sched_shard *shard, struct tw__sched_call *call, bool *ready);
 
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The invariants of a shard, each with the words that name it. With TW_DEBUG 2 they are checked whenever a
- * thread lets go of the shard's lock (lock.h), so after every change; the tests call them after every
- * operation.
+ * The invariants S1 to S6 of a shard, each with the words that name it. With TW_DEBUG 2 they are checked when
+ * a thread releases the shard's lock: lock.h tells how often. The tests check them after every operation.
+ *
+ * Example: a task's state is READY but its link is in no list. count_states() counts one READY task, the
+ * ready, sent and aside lists have none, and the check returns "S1: a task is not in the one place of its
+ * state".
  */
 #include "check.h"
 
@@ -13,7 +16,7 @@
 
 /* ---- S1 -------------------------------------------------------------------------------------------------- */
 
-/* How many tasks are in each state, and of the FREE ones how many have had their last generation. */
+/* The number of tasks in each state, and the number of FREE tasks that have had their last generation. */
 struct census {
     uint64_t in[TW__SCHED_RUNNING + 1];
     uint64_t last_generation;
@@ -35,7 +38,7 @@ static struct census count_states(const struct tw__sched_shard *shard)
     return census;
 }
 
-/* Whether the links of a list agree; counts them. */
+/* Whether the links of a list agree in both directions. Adds the number of links to *count. */
 static bool is_linked(const struct tw__link *list, uint64_t *count)
 {
     const struct tw__link *link = list;
@@ -91,7 +94,7 @@ static int count_timer(void *arg, struct tw_timer *timer)
     return 0;
 }
 
-/* The wheel holds the PENDING tasks, and those that were cancelled just now. */
+/* Whether the wheel holds the PENDING tasks, the loose tasks, and no other. */
 static bool wheel_agrees(const struct tw__sched_shard *shard, uint64_t pending)
 {
     struct census filed = {{0}, 0};
@@ -100,7 +103,7 @@ static bool wheel_agrees(const struct tw__sched_shard *shard, uint64_t pending)
            filed.in[TW__SCHED_READY] == 0 && filed.in[TW__SCHED_RUNNING] == 0;
 }
 
-/* A FREE task that is not in the free list is loose, or had its last generation. */
+/* Whether every FREE task is in the free list, or loose, or has had its last generation. */
 static bool free_agrees(const struct tw__sched_shard *shard, const struct census *census)
 {
     uint64_t count = 0;
@@ -134,7 +137,8 @@ static bool key_finds(const struct tw__sched_shard *shard, const struct tw__sche
     return false;
 }
 
-/* Whether every task that is not FREE is found; counts those with a key. */
+/* Whether every task that is not FREE is found by its id and its key. Adds the number of tasks with a key to
+ * *keys. */
 static bool ids_and_keys_find(const struct tw__sched_shard *shard, uint64_t *keys)
 {
     for (uint32_t i = 0; i < lines_of(shard); i++) {
@@ -163,8 +167,8 @@ static bool counts_agree(const struct tw__sched_shard *shard, const struct censu
            stats->added + stats->again == stats->fired + stats->cancelled + stats->handed + stats->pending;
 }
 
-/* Whether no PENDING task is due before the tick until which the timer thread sleeps; a stopped shard lets it
- * sleep. */
+/* Whether no PENDING task is due before the tick until which the timer thread sleeps. A stopped shard may let
+ * the timer thread sleep longer. */
 static bool wakes_in_time(const struct tw__sched_shard *shard)
 {
     if (shard->wake == 0 || shard->stopped)
@@ -182,7 +186,8 @@ static bool stop_holds(const struct tw__sched_shard *shard)
     return !shard->stopped || shard->stats.added + shard->stats.fired == shard->at_stop;
 }
 
-/* Whether who asks the wheel will take the loose tasks out first. */
+/* Whether every loose task is FREE and `any_loose` tells of it, so that the next question to the wheel takes
+ * it out first. */
 static bool loose_are_known(const struct tw__sched_shard *shard)
 {
     for (uint32_t i = 0; i < TW__SCHED_LOOSE; i++)

@@ -7,14 +7,15 @@
 
 #include "internal.h"
 
-/* Checks a shard, whose lock is held. Cost: O(tasks that there is memory for + slots of the wheel).
- * Returns: NULL, or the first invariant that does not hold, as a static string. */
+/* Checks a shard. The caller holds its lock. Cost: O(tasks that the shard has memory for + slots of the
+ * wheel). Returns: NULL, or the first invariant that does not hold, as a static string. */
 const char *tw__sched_shard_check(const struct tw__sched_shard *shard);
 
-/* The same, for an assertion: says on standard error which invariant is broken. Returns whether none is. */
+/* Checks a shard for an assertion: writes the broken invariant to standard error. Returns true if none is
+ * broken. */
 bool tw__sched_expect_sound(const struct tw__sched_shard *shard);
 
-/* Checks all shards, one after the other. No lock is held. Returns: as above. */
+/* Checks all shards, one after the other. The caller holds no lock. Returns: as tw__sched_shard_check(). */
 const char *tw__sched_check(const struct tw_sched *sched);
 
 #endif

@@ -2,12 +2,25 @@
  *
  * Time for the scheduler: reading a clock, sleeping on it, being woken.
  *
- * Ticks. Tick 0 begins when the scheduler is made. A due time becomes the first tick that does not begin before
- * it (the ceiling), the current time becomes the tick that has begun (the floor). A task runs when floor(now)
- * has reached ceiling(due), so now >= due: never early, and less than a tick late.
+ * Ticks. Tick 0 begins when the scheduler is made. A due time becomes the first tick that does not begin
+ * before it (the ceiling). The current time becomes the tick that has begun (the floor). A task runs when
+ * floor(now) has reached ceiling(due), so now >= due: never early, and less than a tick late.
  *
- * Sleeping. A timerfd, because no other call of Linux sleeps on CLOCK_BOOTTIME, and an eventfd beside it to be
- * woken. Both remember: a wake-up that comes before the sleep ends it at once.
+ * Example: the tick is 1 ms and the scheduler was made at 5,000.0 ms. A task is due at 5,001.7 ms.
+ *
+ *     time       5,000.0   5,001.0   5,002.0     due: ceiling(1.7) = 2
+ *     tick       |0        |1     ^  |2
+ *     due                         5,001.7
+ *
+ * At 5,001.9 ms the floor is 1, so the task does not run yet. At 5,002.0 ms the floor is 2 and the task runs,
+ * 0.3 ms after its due time.
+ *
+ * Sleeping. The timer thread sleeps in poll() on two descriptors. A timerfd ends the sleep when the tick
+ * begins, also on CLOCK_BOOTTIME. An eventfd ends it when another thread calls tw__sched_clock_wake(). The
+ * eventfd remembers: if the wake-up comes before the sleep, the sleep ends at once.
+ *
+ * Rejected: a sleep with a timeout, as in poll() and pthread_cond_timedwait(), because no such timeout counts
+ * on CLOCK_BOOTTIME. clock_nanosleep() knows that clock, but only a signal can wake its thread.
  */
 #include "clock.h"
 
@@ -91,7 +104,7 @@ void tw__sched_clock_close(struct tw_sched *sched)
     sched->timer_fd = sched->event_fd = -1;
 }
 
-/* Sets the timer to a time; 0 and the end of time mean never. */
+/* Sets the timerfd to a time; 0, and any time from INT64_MAX on, mean never. */
 static void set_timer(const struct tw_sched *sched, uint64_t at_ns)
 {
     struct itimerspec when = {.it_value = {0, 0}};
@@ -102,7 +115,7 @@ static void set_timer(const struct tw_sched *sched, uint64_t at_ns)
     timerfd_settime(sched->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* Takes what a descriptor has counted. Whether there was anything does not matter. */
+/* Resets the count of a descriptor, so that poll() waits again. The count itself does not matter. */
 static void take_count(int fd)
 {
     uint64_t count;

@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * Filing: a shard's wheel, and how long its timer thread may sleep.
+ * Filing: a shard's wheel, and how long the timer thread may sleep.
  *
- * Filing a task again cannot fail: whether the wheel will take it was asked when it was added or moved
- * (tw__sched_every_reach(), tw__sched_task_probe()), where an error could still be returned; and a wheel that
- * has fallen behind is brought to the present first (tw__sched_catch_up()).
+ * Nothing is overslept (S4). `wake` of a shard is the tick until which the timer thread means to sleep. The
+ * timer thread writes it under the shard's lock before it sleeps. A thread that files a task for an earlier
+ * tick, under the same lock, sees that and wakes the timer thread. While the timer thread is awake, `wake` is
+ * 0 and nobody needs to wake it, because it looks at every shard again before it sleeps.
  *
- * Nothing is overslept. `wake` of a shard is the tick until which the timer thread means to sleep, written
- * under the shard's lock; whoever files an earlier task under that lock wakes it. While it is up `wake` is 0
- * and nobody needs to, because it looks at every shard again before it sleeps.
+ * Example: a shard has one task, due on tick 500, so its `wake` is 500. Three threads add tasks:
+ *
+ *     add for tick 900     900 >= 500: the timer thread sleeps on
+ *     add for tick 40      40 < 500: sets `wake` to 0 and wakes the timer thread
+ *     add for tick 30      30 >= 0: a second wake-up is not needed
+ *
+ * The timer thread looks at the shard, sets `wake` to 30 and sleeps until then.
+ *
+ * Filing a task again cannot fail. The shard asked the wheel when the task was added or moved, because an
+ * error could still be returned then: see tw__sched_every_reach() and tw__sched_task_probe(). If the wheel
+ * has fallen behind, it moves to the present first: see tw__sched_catch_up().
+ *
+ * Before the wheel is asked for due or next timers, the loose tasks are taken out of it (S6).
  */
 #include "filing.h"
 
@@ -17,7 +28,8 @@
 
 /* ---- waking --------------------------------------------------------------------------------------------- */
 
-/* The timer thread sleeps until `wake`; 0 means that it is up and will look again by itself. */
+/* Wakes the timer thread if a task is due before `wake`. If `wake` is 0, the timer thread is awake and will
+ * look at this shard again by itself. */
 static void wake_for(struct tw__sched_shard *shard, uint64_t tick)
 {
     if (tick >= shard->wake)
@@ -65,7 +77,7 @@ void tw__sched_catch_up(struct tw__sched_shard *shard)
         tw__sched_clock_wake(shard->sched);
 }
 
-/* Adds a timer to the wheel; one that will not take it is brought to the present and asked again. */
+/* Adds a timer to the wheel. If the wheel refuses, moves it to the present and tries once more. */
 static int add_timer(struct tw__sched_shard *shard, struct tw_timer *timer, uint64_t tick)
 {
     int error = tw_wheel_add_at(shard->wheel, timer, tick);
@@ -102,7 +114,7 @@ static int refile_ready(struct tw__sched_shard *shard, struct tw__sched_task *ta
     struct tw__link *before = task->link.prev;
     tw__sched_task_unfile(shard, task);
     int error = tw__sched_task_file(shard, task, due_ns);
-    if (error != 0) { /* back to where it was */
+    if (error != 0) { /* back to its old place */
         tw__list_insert(&task->link, before->next);
         shard->stats.pending++;
     }
@@ -115,7 +127,7 @@ int tw__sched_task_refile(struct tw__sched_shard *shard, struct tw__sched_task *
     uint64_t tick = tw__sched_tick_due(shard->sched, due_ns);
     int error = task->state == TW__SCHED_READY ? 0 : tw_wheel_move_at(shard->wheel, &task->timer, tick);
     if (error != 0)
-        tw__sched_catch_up(shard); /* which may make it ready */
+        tw__sched_catch_up(shard); /* may make the task READY */
     if (task->state == TW__SCHED_READY)
         return refile_ready(shard, task, due_ns);
     if (error != 0 && (error = tw_wheel_move_at(shard->wheel, &task->timer, tick)) != 0)
@@ -125,6 +137,7 @@ int tw__sched_task_refile(struct tw__sched_shard *shard, struct tw__sched_task *
     return 0;
 }
 
+/* Adds a timer to the wheel and takes it out again. Returns the error of the add. */
 static int probe(struct tw__sched_shard *shard, uint64_t tick)
 {
     struct tw_timer timer;
@@ -140,8 +153,8 @@ int tw__sched_task_probe(struct tw__sched_shard *shard, uint64_t due_ns)
     return probe(shard, tw__sched_tick_due(shard->sched, due_ns));
 }
 
-/* The next call lies a period after one that is due. A wheel that grows reaches at least half as far as it does
- * now, wherever it stands. */
+/* The next call lies one period after a call that is due. From any tick on which it may stand later, a wheel
+ * that grows will reach at least half as far as it reaches now. So the probe asks for two periods. */
 int tw__sched_every_reach(struct tw__sched_shard *shard, const struct tw_every *every)
 {
     TW_ASSERT(tw__sched_locked(shard));

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * The forecast: how many calls come due in each coming step of time.
+ * The forecast: how many calls come due in each coming step of time. There are two ways to count.
  *
- * It is read from the wheel: the slots up to the end of the time in question hold what is due by then, however
- * many tasks wait beyond. That is done under one hold of the shard's lock, so only while it is little work
- * (WHEEL tasks). Where more is due, the wheel cannot be left in the middle of a slot and found again as it was.
- * Then it is the tasks themselves that are gone through, where they lie in memory: they never move, so a place
- * among them is only a number, and the lock can be let go of after every SLICE of them. In memory they lie side
- * by side, so that a task costs a few nanoseconds there, and a hundred in the wheel.
+ *     few due by the end     read the wheel, under one hold of the shard's lock
+ *     many due by the end    go through the tasks in memory, SLICE of them under each hold of the lock
  *
- * Between two slices it sleeps for a moment: a mutex is not fair, and a thread that takes it again at once may
- * keep those that wait for it waiting for all slices together.
+ * From the wheel. The slots up to the end of the forecast hold the tasks that are due by then, however many
+ * tasks are due later. The lock must be held throughout, because a reader that left the wheel in the middle
+ * of a slot could not find its place again. So this way is taken only while it is little work: WHEEL tasks.
  *
- * Rejected: counts kept up to date by every add, move and cancel (they are what has to be fast); going on at a
- * tick or a slot (a million tasks may have the same one).
+ * From the tasks. A task never moves in memory, so a place among the tasks is only a number, and the lock can
+ * be released after every SLICE of them. The tasks lie side by side. So a task costs a few nanoseconds there,
+ * and a hundred in the wheel.
+ *
+ * Example: a million tasks are pending, and a caller asks for 60 steps of a second. If 500 tasks are due
+ * within the minute, the forecast looks at about 500 timers. If 50,000 are due, it gives up at the wheel and
+ * goes through the million tasks: 489 slices of 2,048.
+ *
+ * Between two slices the thread sleeps for a moment. A mutex is not fair, and a thread that takes it again at
+ * once may keep the waiting threads waiting until the last slice.
+ *
+ * Rejected
+ *   - Counts that every add, move and cancel keeps up to date: these calls have to be fast.
+ *   - Going on at a tick or a slot after the lock was released: a million tasks may have the same one.
  */
 #include "clock.h"
 #include "lock.h"
@@ -27,13 +36,13 @@ enum { WHEEL = 2048, SLICE = 2048 };
 struct forecast {
     uint64_t now_ns, step_ns, end_ns;
     uint32_t steps;
-    uint32_t work, most; /* under this hold: a task is one, and for each step one more if it repeats */
+    uint32_t work, most; /* under this hold of the lock: 1 for a task, and 1 for each step if it repeats */
     uint64_t *counts;
 };
 
 /* ---- one task -------------------------------------------------------------------------------------------- */
 
-/* A series of calls: the first, and how many there are. */
+/* A series of calls: the due time of the first call, the period, and the number of calls. */
 struct series {
     uint64_t due_ns, period_ns, calls;
 };
@@ -61,14 +70,14 @@ static void count_series(const struct forecast *forecast, const struct series *s
     for (uint32_t i = 0; i < forecast->steps && ns < UINT64_MAX - 1; i++) {
         ns = tw__add_saturating(ns, forecast->step_ns);
         if (ns == UINT64_MAX)
-            ns--; /* what is due at the end of time never runs */
+            ns--; /* a task that is due at the end of time never runs */
         uint64_t by = calls_by(series, ns);
         forecast->counts[i] += by - before;
         before = by;
     }
 }
 
-/* Periods that are over count as one call, but where each is made up for. */
+/* Counts all missed periods as one call. Only TW_MISSED_BURST makes up for each of them. */
 static void pass_over_missed(const struct forecast *forecast, const struct tw__sched_details *details,
                              struct series *series)
 {
@@ -81,7 +90,7 @@ static void count_repeating(struct forecast *forecast, const struct tw__sched_ta
                             const struct tw__sched_details *details)
 {
     struct series series = {task->due_ns, details->period_ns, tw__add_saturating(details->left, 1)};
-    if (task->state == TW__SCHED_RUNNING && !task->again) { /* the one under way has started */
+    if (task->state == TW__SCHED_RUNNING && !task->again) { /* the call under way has started already */
         series.due_ns = tw__sched_periods_after(task->due_ns, details->missed + 1, details->period_ns);
         series.calls = details->left;
     }
@@ -92,7 +101,7 @@ static void count_repeating(struct forecast *forecast, const struct tw__sched_ta
     forecast->work += forecast->steps;
 }
 
-/* Returns whether there has been enough work under this hold. */
+/* Counts the coming calls of a task. Returns true if this was enough work under one hold of the lock. */
 static bool count_calls(struct forecast *forecast, const struct tw__sched_task *task)
 {
     const struct tw__sched_details *details = tw__sched_task_details(task);
@@ -113,7 +122,7 @@ static int visit_timer(void *arg, struct tw_timer *timer)
     return count_calls(arg, (const struct tw__sched_task *)(const void *)timer);
 }
 
-/* False: there is too much. */
+/* Returns false if there is too much work for one hold of the lock. */
 static bool count_list(struct forecast *forecast, const struct tw__link *head)
 {
     for (struct tw__link *at = head->next; at != head; at = at->next)
@@ -172,7 +181,8 @@ static bool read_tasks(struct forecast *forecast, struct tw__sched_shard *shard)
 
 /* ---- all shards ------------------------------------------------------------------------------------------ */
 
-/* Counts the tasks of a shard, in one way or the other. False: it is too much for this one. */
+/* Counts the tasks of a shard, in one of the two ways. Returns false if there are too many tasks for this
+ * way. */
 typedef bool read_fn(struct forecast *forecast, struct tw__sched_shard *shard);
 
 static bool count_shard(struct forecast *forecast, struct tw__sched_shard *shard, read_fn *read)

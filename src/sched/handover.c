@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Handing over: a drain takes what is pending, a stop also the calls to come of tasks whose callbacks are under
- * way.
+ * Handing over: a drain and a stop give tasks back to the caller, one after the other, through its `hand`.
+ *
+ *     wheel, ready list, sent list  -- set_aside() -->  aside list  -- take_aside() -->  hand   drain, stop
+ *     busy list                     -- take_busy() ----------------------------------->  hand   stop only
+ *
+ * A drain hands over the pending tasks, and the scheduler goes on. A stop hands over the pending tasks and
+ * the calls that are still to come of tasks whose callbacks are under way. After it nothing is added or
+ * started (S5). The lock is not held while `hand` runs. A task that is set aside is READY, so other threads
+ * can still cancel or move it until take_aside() takes it (S1).
+ *
+ * Example: a shard has 100,000 pending tasks. A drain sets 64 of them aside under each hold of the lock, so
+ * in about 1,563 holds, and other threads get the lock in between. Then it hands over the 100,000 tasks.
  */
 #include "call.h"
 #include "clock.h"
@@ -11,7 +21,8 @@
 
 /* ---- aside ---------------------------------------------------------------------------------------------- */
 
-/* Moves what waits in lists, and some of the wheel, aside. False when nothing waits any more. */
+/* Sets aside the tasks of the ready and the sent list, and at most 64 tasks of the wheel. Returns false if
+ * the wheel is empty. */
 static bool set_aside(struct tw__sched_shard *shard)
 {
     tw__list_move_all(&shard->ready, &shard->aside);
@@ -28,9 +39,10 @@ static uint64_t ever_filed(const struct tw__sched_shard *shard)
     return shard->stats.added + shard->stats.again + shard->stats.moved;
 }
 
-/* Moves everything that is pending now aside, a little under each hold of the lock. What is filed meanwhile may
- * come first, so it goes on until as much was moved as there was and has come; that ends, as filing takes
- * longer than moving. */
+/* Sets aside all tasks that are pending now, a few under each hold of the lock. Tasks that are filed
+ * meanwhile may come out of the wheel before them. So it goes on until it has moved as many tasks as there
+ * were at the beginning and were filed since. That comes to an end, because filing a task takes longer than
+ * moving it. */
 static void set_all_aside(struct tw__sched_shard *shard)
 {
     tw__sched_lock(shard);
@@ -44,11 +56,11 @@ static void set_all_aside(struct tw__sched_shard *shard)
 
 /* ---- one task ------------------------------------------------------------------------------------------- */
 
-/* A task that is being handed over. Its details are kept until it was. */
+/* A task that is being handed over. Its details are kept until `hand` has returned. */
 struct handing {
     struct tw_task seen;
     struct tw__sched_details *details;
-    struct tw__sched_value value; /* which nothing uses after the hand-over */
+    struct tw__sched_value value; /* nothing uses this value after the hand-over */
 };
 
 /* Describes a task for its hand-over, and keeps its details. */
@@ -62,7 +74,7 @@ static void describe(const struct tw__sched_shard *shard, const struct tw__sched
         handing->details->holders++;
 }
 
-/* Takes a task out that was set aside. False when there is none. */
+/* Takes one task off the aside list and ends it. Returns false if the list is empty. */
 static bool take_aside(struct tw__sched_shard *shard, struct handing *handing)
 {
     if (tw__list_empty(&shard->aside))
@@ -75,8 +87,8 @@ static bool take_aside(struct tw__sched_shard *shard, struct handing *handing)
     return true;
 }
 
-/* The call under way may end, and its value be released, while the task is being handed over: it goes
- * without. */
+/* The call under way may end during the hand-over, and its value may then be released. So the task is handed
+ * over without this value. */
 static void withhold_value(const struct tw__sched_shard *shard, struct handing *handing)
 {
     if (handing->details != NULL && handing->details->fresh)
@@ -88,8 +100,8 @@ static void withhold_value(const struct tw__sched_shard *shard, struct handing *
     handing->value.fn = NULL;
 }
 
-/* Takes the calls that are still to come from a task whose callback is under way. False when there is none
- * such. */
+/* Takes the calls that are still to come from one task whose callback is under way. Returns false if no such
+ * task has calls to come. */
 static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
 {
     for (struct tw__link *at = shard->busy.next; at != &shard->busy; at = at->next) {
@@ -97,7 +109,7 @@ static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
         if (!tw__sched_task_goes_on(task))
             continue;
         describe(shard, task, handing);
-        if (!task->again) { /* the next call of one that repeats */
+        if (!task->again) { /* the task repeats: describe its next call */
             struct tw__sched_details *details = handing->details;
             handing->seen.due_ns =
                 tw__sched_periods_after(task->due_ns, details->missed + 1, details->period_ns);
@@ -106,7 +118,7 @@ static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
         }
         withhold_value(shard, handing);
         task->dead = 1;
-        shard->stats.again++; /* as if it had been filed just before */
+        shard->stats.again++; /* for S3: as if the task had been filed again before it was handed over */
         shard->stats.handed++;
         return true;
     }
@@ -115,7 +127,7 @@ static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
 
 typedef bool take_fn(struct tw__sched_shard *shard, struct handing *handing);
 
-/* Hands over, one by one, what `take` takes. Returns how many. */
+/* Hands over the tasks that `take` takes, one by one. Returns the number of tasks. */
 static uint64_t hand_over(struct tw__sched_shard *shard, take_fn *take, tw_hand_fn *hand, void *arg)
 {
     struct handing handing;
@@ -151,7 +163,7 @@ int64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg)
 {
     TW_ASSERT(tw__sched_usable(sched));
     uint64_t handed = 0;
-    if (is_stopped(&sched->shard[0])) /* a stop marks it first of all */
+    if (is_stopped(&sched->shard[0])) /* a stop marks this shard first */
         return TW_ESTOPPED;
     tw__sched_guest_comes(sched);
     for (uint32_t i = 0; i < sched->options.shards; i++) {
@@ -171,7 +183,7 @@ static void wait_until_idle(struct tw__sched_shard *shard)
     tw__sched_unlock(shard);
 }
 
-/* From here on nothing is added, and no callback starts. */
+/* From here on no task is added to the shard, and no callback starts in it (S5). */
 static void mark_stopped(struct tw__sched_shard *shard)
 {
     tw__sched_lock(shard);

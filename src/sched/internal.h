@@ -26,7 +26,7 @@ enum {
     TW__SCHED_COLLECT = 64, /* units of work under one hold of a shard's lock */
 };
 
-/* A function and its argument, which is to be released. `fn` NULL: none. */
+/* A task's function and its argument, which the release hook may be owed. `fn` is NULL if there is none. */
 struct tw__sched_value {
     tw_task_fn *fn;
     void *arg;
@@ -40,20 +40,20 @@ enum tw__sched_state {
     TW__SCHED_RUNNING  /* its callback is under way */
 };
 
-/* What a task has besides, when it repeats or has a key. */
+/* The details of a task that repeats or has a key; other tasks have none. */
 struct tw__sched_details {
     tw_task_fn *fn;
     void *arg;
     uint64_t period_ns; /* 0: once */
-    uint64_t left;      /* calls after the one that is filed or under way */
+    uint64_t left;      /* calls after the call that is filed or under way */
     uint64_t missed;    /* periods that the next call stands for besides its own */
-    uint32_t key_size;  /* 0: no key, and only these members */
+    uint32_t key_size;  /* 0: no key, and nothing follows these members; else see struct tw__sched_keyed */
     uint8_t policy;
-    bool fresh;      /* RUNNING: set anew meanwhile, so fn and arg are not those of the call under way */
-    uint8_t holders; /* the task, and a hand-over of a task whose callback is under way */
+    bool fresh;      /* RUNNING: the key was set anew during the call, so fn and arg are for the next call */
+    uint8_t holders; /* 1 for the task, 1 more while a hand-over uses the details */
 };
 
-/* One cache line. Which list or wheel it is in, its state tells. */
+/* A task is one cache line. Its state tells which list or wheel the task is in. */
 struct tw__sched_task {
     union {
         struct tw_timer timer;
@@ -61,16 +61,16 @@ struct tw__sched_task {
         uint32_t next_free;
     };
     tw_task_fn *fn;
-    void *arg; /* or its details */
+    void *arg; /* the argument; the details if `detailed` is set */
     uint64_t due_ns;
     uint32_t generation;
     uint32_t index : TW__SCHED_INDEX_BITS;
     uint32_t state : 2;
     uint32_t detailed : 1; /* arg is a struct tw__sched_details */
-    uint32_t again : 1;    /* RUNNING: to be filed at due_ns when the callback has returned */
-    uint32_t dead : 1;     /* RUNNING: not to be filed again */
-    uint32_t waited : 1;   /* RUNNING: somebody waits for the callback to return */
-    uint32_t counted : 1;  /* it counts towards max_pending */
+    uint32_t again : 1;    /* RUNNING: file the task at due_ns when the callback has returned */
+    uint32_t dead : 1;     /* RUNNING: do not file the task again */
+    uint32_t waited : 1;   /* RUNNING: a thread waits for the callback to return */
+    uint32_t counted : 1;  /* the task counts towards max_pending */
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct tw__sched_task) == 64, "a task is one cache line");
 
@@ -90,14 +90,14 @@ struct tw__sched_table {
     uint32_t depth;
 };
 
-/* What it holds of a key. */
+/* A cell of the table. There is one cell for each key. */
 struct tw__sched_cell {
-    uint32_t tag;   /* of the hash */
-    uint32_t index; /* of the task */
+    uint32_t tag;   /* the lower half of the key's hash */
+    uint32_t index; /* the index of the task */
     struct tw__sched_details *details;
 };
 
-/* A search in it. */
+/* A search in the table. */
 struct tw__sched_probe {
     const struct tw__sched_segment *segment;
     uint32_t tag, at;
@@ -114,25 +114,25 @@ struct tw__sched_shard {
     _Alignas(64) pthread_mutex_t lock;
     struct tw_sched *sched;
     struct tw_wheel *wheel;
-    uint64_t wake; /* a task due on a tick before this one must wake the timer thread; 0: it is awake */
+    uint64_t wake; /* who files a task for an earlier tick wakes the timer thread; 0: that thread is awake */
     struct tw__sched_task **chunks;
     uint32_t chunk_count, chunk_room;
     uint32_t free; /* the first free task, or NONE */
     uint32_t number;
     uint64_t room; /* free tasks */
     struct tw__sched_task *loose[TW__SCHED_LOOSE];
-    uint32_t loose_next; /* a count; the one there is taken out next */
+    uint32_t loose_next; /* tasks ever put into `loose`; modulo 8 it is the place that is emptied next */
     bool any_loose;
     struct tw__sched_blocks details;
     struct tw__link ready; /* due, in the order in which they start */
     struct tw__link sent;  /* with the caller's executor */
     struct tw__link busy;  /* the calls under way */
-    struct tw__link aside; /* a drain is about to hand them over */
-    uint64_t caught;       /* made ready by tw__sched_catch_up(), and no worker told yet */
+    struct tw__link aside; /* tasks that a drain or a stop is about to hand over */
+    uint64_t caught;       /* tasks that tw__sched_catch_up() made ready, and no worker was told yet */
     bool stopped;
     uint32_t unchecked;  /* TW_DEBUG 2: changes since the last check */
-    uint64_t at_stop;    /* calls added and begun, when it was stopped */
-    pthread_cond_t idle; /* a callback that somebody waits for has returned */
+    uint64_t at_stop;    /* stats.added + stats.fired at the moment of the stop */
+    pthread_cond_t idle; /* a callback that a thread waits for has returned */
     struct tw__sched_table table;
     struct tw_sched_stats stats;
     void *wheel_memory;
@@ -144,50 +144,49 @@ struct tw__sched_shard {
 struct tw_sched {
     struct tw_sched_options options;
     struct tw_geometry geometry;
-    pid_t process;    /* that made it */
+    pid_t process;    /* the process that made the scheduler */
     uint64_t base_ns; /* the clock at tick 0 */
     _Atomic uint64_t virtual_ns;
     _Atomic uint64_t counted; /* tasks that count towards max_pending */
     _Atomic uint64_t memory;  /* bytes */
     _Atomic bool started;     /* the threads run */
     _Atomic bool quit;
-    _Atomic bool advancing; /* tw_sched_advance() is under way */
-    _Atomic uint32_t
-        guests; /* TW_DEBUG 1: calls under way that wait, or hand tasks over, and were not made in a callback */
-    pthread_mutex_t life; /* starting threads */
+    _Atomic bool advancing;  /* tw_sched_advance() is under way */
+    _Atomic uint32_t guests; /* TW_DEBUG 1: calls from outside callbacks that wait or hand tasks over */
+    pthread_mutex_t life;    /* starting threads */
     pthread_t timer_thread;
     pthread_t *workers;
-    uint32_t worker_count; /* those that were started */
+    uint32_t worker_count; /* workers that were started */
     int timer_fd, event_fd;
     pthread_mutex_t pool_lock;
     pthread_cond_t pool_work;
     uint64_t told;               /* how often workers were told of work */
     _Atomic uint32_t next_shard; /* where tw_sched_run_some() begins */
     uint8_t secret[16];          /* of the hash of keys */
-    void *block;                 /* what memory() gave for this */
+    void *block;                 /* the block from memory() that this structure lies in */
     size_t block_size;
     struct tw__sched_shard *shard;
 };
 
-/* Whether a scheduler is there, and was made by this process, not by its parent. */
+/* Whether there is a scheduler, and this process made it, not the parent of this process. */
 static inline bool tw__sched_usable(const struct tw_sched *sched)
 {
     return sched != NULL && sched->process == getpid();
 }
 
-/* Whether this thread has the shard's lock. Only with TW_DEBUG, where a second lock is refused. */
+/* Whether this thread holds the shard's lock. For TW_DEBUG only: there a second lock fails with EDEADLK. */
 static inline bool tw__sched_locked(const struct tw__sched_shard *shard)
 {
     return pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&shard->lock) == EDEADLK;
 }
 
-/* The task that a link of the ready, the sent or the aside list is in. */
+/* The task that contains this link of the ready, the sent or the aside list. */
 static inline struct tw__sched_task *tw__sched_task_linked(struct tw__link *link)
 {
     return (struct tw__sched_task *)(void *)link;
 }
 
-/* The call that a link of the busy list is in. */
+/* The call that contains this link of the busy list. */
 static inline struct tw__sched_call *tw__sched_call_linked(struct tw__link *link)
 {
     return TW_CONTAINER(link, struct tw__sched_call, link);

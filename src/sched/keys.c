@@ -2,12 +2,18 @@
  *
  * Tasks with keys.
  *
- * The hash is SipHash (libsodium's crypto_shorthash) with a secret drawn for each scheduler, so that nobody who
- * chooses keys can make them collide. Its upper half chooses the shard, its lower half the cell in that shard's
- * table.
+ * The hash is SipHash (libsodium's crypto_shorthash). Each scheduler draws a secret for it, so that nobody
+ * who chooses keys can make them collide.
  *
- * A key names its task from the set until the end of the last call. So the calls of one key never overlap: a
- * key that is set while its callback is under way runs again when that has returned, not beside it.
+ *     hash, 64 bits    [ upper half: the shard, modulo `shards` | lower half: the tag, for its table ]
+ *
+ * A key names its task from the set until the end of the task's last call (S2). So the calls of one key never
+ * overlap. A key that is set during its callback runs again after that callback has returned, not beside it.
+ *
+ * Example: the callback of the key "cart:7" runs from 100 ms to 130 ms with value A. At 110 ms another thread
+ * sets "cart:7" to value B, due at 115 ms. The set returns at once, and `fresh` notes that the details hold B
+ * while the running call still uses A. The callback returns at 130 ms. The release hook, if there is one,
+ * receives A. Then the task is filed again and runs with B on the next tick, about 15 ms late.
  */
 #include "clock.h"
 #include "filing.h"
@@ -22,7 +28,7 @@
 
 /* ---- finding -------------------------------------------------------------------------------------------- */
 
-/* Where a key belongs. */
+/* A key, its hash, and the shard that it belongs to. */
 struct target {
     struct tw__sched_shard *shard;
     struct tw__sched_key key;
@@ -35,7 +41,7 @@ static struct target target_of(struct tw_sched *sched, const void *key, size_t s
     return (struct target){&sched->shard[(hash >> 32) % sched->options.shards], {key, size, (uint32_t)hash}};
 }
 
-/* The task that a key names, or NULL. It is fetched while its key is compared. */
+/* The task that a key names, or NULL. Prefetches the task while the keys are compared. */
 static struct tw__sched_task *find(const struct target *target)
 {
     struct tw__sched_probe probe = tw__sched_table_probe(&target->shard->table, target->key.tag);
@@ -95,7 +101,7 @@ static int set_new(const struct target *target, const struct assignment *wanted)
     return error;
 }
 
-/* A key whose callback is under way runs once more, whatever was planned for it. */
+/* Sets a key whose callback is under way: it runs once more, also if it was cancelled meanwhile. */
 static int set_running(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
     int error = tw__sched_task_again(shard, task, due_ns);
@@ -104,7 +110,7 @@ static int set_running(struct tw__sched_shard *shard, struct tw__sched_task *tas
     return error;
 }
 
-/* *replaced receives what nothing uses any more. */
+/* Sets a key that names a task. *replaced receives the value that nothing uses any more, if there is one. */
 static int set_existing(const struct target *target, struct tw__sched_task *task,
                         const struct assignment *wanted, struct tw__sched_value *replaced)
 {
@@ -117,7 +123,7 @@ static int set_existing(const struct target *target, struct tw__sched_task *task
     if (wanted->old != NULL && lives)
         *wanted->old = details->arg;
     if (lives &&
-        (task->state != TW__SCHED_RUNNING || details->fresh)) /* else the call under way uses it, to its end */
+        (task->state != TW__SCHED_RUNNING || details->fresh)) /* else the call under way uses the old value */
         *replaced = tw__sched_task_value(task);
     fill(details, wanted);
     details->fresh = task->state == TW__SCHED_RUNNING;
@@ -189,7 +195,8 @@ int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size,
 
 /* ---- moving, removing, looking -------------------------------------------------------------------------- */
 
-/* Finds a key; its shard is locked by this. */
+/* Locks the shard of a key and finds the key's task. Returns NULL if the key names no task; the shard is
+ * locked in either case. */
 static struct tw__sched_task *find_and_lock(struct tw_sched *sched, const void *key, size_t size,
                                             struct target *target)
 {

@@ -10,12 +10,12 @@
 static inline void tw__sched_lock(struct tw__sched_shard *shard)
 {
     int error = pthread_mutex_lock(&shard->lock);
-    TW_ASSERT(error == 0); /* not EDEADLK: a memory function that calls the scheduler has the lock already */
+    TW_ASSERT(error == 0); /* EDEADLK: the memory function has called the scheduler, which it must not */
     (void)error;
 }
 
-/* With TW_DEBUG 2 checks the shard: after every change while it has one chunk of tasks, of n chunks after every
- * n-th. */
+/* With TW_DEBUG 2 checks the invariants of the shard. A check is due after every n-th change if the shard has
+ * n chunks of tasks, so after every change of a small shard. */
 static inline bool tw__sched_sound(struct tw__sched_shard *shard)
 {
     bool due = TW_DEBUG > 1 && ++shard->unchecked >= shard->chunk_count;

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory: every byte comes from the memory function of the options, and is counted.
+ * Memory: every byte of a scheduler comes from the memory function of its options, and is counted.
+ *
+ *     a file of src/sched     tw__sched_alloc(1,000)         ->  memory(1,000)
+ *     the wheel, for a level  tw__sched_grow_level(1,000)    ->  memory(1,064)    [ 1,064 | level: 1,000 ]
+ *
+ * The count is the `memory` of tw_sched_stats(). To keep it, the scheduler must know the size of a block that
+ * it gives back. Its own files remember that size and pass it on. The wheel does not, so 64 bytes in front of
+ * each level hold the size of that block.
  */
 #include "memory.h"
 
@@ -30,7 +37,8 @@ void tw__sched_dealloc(struct tw_sched *sched, void *old, size_t size)
     sched->options.memory(sched->options.memory_arg, old, size);
 }
 
-/* The wheel's hook for levels: it does not say how much it gives back, so that stands before the block. */
+/* Allocates or frees a level of the wheel. The wheel does not pass the size of a level that it gives back, so
+ * the size of the block stands in front of the level. */
 void *tw__sched_grow_level(void *arg, void *old, size_t size)
 {
     enum { HEAD = 64 };

@@ -2,13 +2,28 @@
  *
  * The memory of tasks: their lines, their ids, their details.
  *
- * A task is one cache line in a chunk of a thousand that never moves; its id says which, and of which
- * generation. When a task ends its generation goes up, so the id finds nothing any more. Generations do not
- * start over: a line whose 2^32 are used up is left alone for good (64 bytes for each four thousand million
- * tasks).
+ * Lines and ids. A task is one cache line in a chunk of 1,024 lines, and a chunk never moves. An id says
+ * which line a task lies in, and which generation of tasks in that line it belongs to:
  *
- * A task that repeats has details, one of a thousand blocks in a chunk. A task with a key has them in a block
- * of its own, in front of the bytes of the key.
+ *     id, 64 bits     [ generation: 32 | 0 | shard: 6 | index of the line: 25 ]
+ *
+ * When a task ends, the generation of its line goes up by one, so the old id finds nothing any more (S2).
+ *
+ * Example: the first task of shard 0 lies in line 0 and is of generation 1. So its id is 1 * 2^32,
+ * 4294967296. The task runs and ends, and the line goes to the head of the free list. The next task takes the
+ * same line and is of generation 2, with the id 8589934592. If some thread now cancels the id 4294967296, it
+ * finds line 0 with another generation. The cancel returns TW_GONE and the new task is safe.
+ *
+ * Generations do not start over. A line that has had its last generation, 2^32 - 1, is left alone for good.
+ * That loses 64 bytes for every four billion tasks.
+ *
+ * Details. A task that repeats has details, in one of the 1,024 blocks of another kind of chunk. A task with
+ * a key has its details in a block of its own, in front of the bytes of the key.
+ *
+ * Loose tasks (S6). A task that is cancelled while it is PENDING ends at once, but its line stays in the
+ * wheel until a few more tasks were cancelled: see tw__sched_task_loosen().
+ *
+ * Rejected: an id that is an address. A stale address would find the next task in that line, a stranger's.
  */
 #include "pool.h"
 
@@ -48,7 +63,8 @@ static void push_free(struct tw__sched_shard *shard, struct tw__sched_task *task
 
 enum { CHUNK_BYTES = TW__SCHED_CHUNK * sizeof(struct tw__sched_task) + TW__SCHED_LINE };
 
-/* A chunk begins on a cache line; the bytes before say how far the block begins before it. */
+/* Adds a chunk. It begins on a cache line, 1 to 64 bytes into its block, and the byte before it holds that
+ * distance. Returns false if there is no memory, or the shard has all 2^25 tasks. */
 static bool grow_pool(struct tw__sched_shard *shard)
 {
     if (shard->chunk_count == 1u << (TW__SCHED_INDEX_BITS - TW__SCHED_CHUNK_SHIFT) || !widen_table(shard))
@@ -178,7 +194,7 @@ struct tw__sched_details *tw__sched_key_new(struct tw__sched_shard *shard, const
     return NULL;
 }
 
-/* Makes the table forget a key. The details stay. */
+/* Takes a key out of the table. Its details stay. */
 static void forget_key(struct tw__sched_shard *shard, struct tw__sched_details *details)
 {
     tw__sched_table_remove(shard, tw__sched_keyed_of(details)->tag, details);
@@ -213,7 +229,7 @@ void tw__sched_quota_give_back(struct tw__sched_shard *shard, struct tw__sched_t
 
 /* ---- the end of a task ---------------------------------------------------------------------------------- */
 
-/* The end of a task, though its memory is not yet free for the next one. */
+/* Ends a task, but does not yet free its line for the next task. */
 static void end_task(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
     tw__sched_quota_give_back(shard, task);
@@ -225,7 +241,7 @@ static void end_task(struct tw__sched_shard *shard, struct tw__sched_task *task)
     task->state = TW__SCHED_FREE;
 }
 
-/* Makes the memory of a task free for the next generation, of which there is one but for the last. */
+/* Frees the line of a task for the next generation, if there is one. */
 static void retire(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
     if (task->generation == UINT32_MAX)
@@ -243,6 +259,7 @@ void tw__sched_task_drop(struct tw__sched_shard *shard, struct tw__sched_task *t
 
 /* ---- loose tasks ---------------------------------------------------------------------------------------- */
 
+/* Takes a loose task out of the wheel and frees its line. */
 static void tighten(struct tw__sched_shard *shard, struct tw__sched_task **loose)
 {
     struct tw__sched_task *task = *loose;
@@ -253,9 +270,10 @@ static void tighten(struct tw__sched_shard *shard, struct tw__sched_task **loose
     retire(shard, task);
 }
 
-/* A cancelled task is at an end at once, but stays in its list in the wheel until a few more were cancelled:
- * its neighbours' cache lines, which taking it out will write to, are asked for now and have come by then. With
- * a million tasks pending that is a third of what a cancel costs. */
+/* A cancelled task ends at once, but stays in its list in the wheel until at most eight more tasks were
+ * cancelled. To take it out, the wheel will write to the cache lines of its neighbours. These lines are
+ * prefetched now and have arrived by then. With a million tasks pending, the cache misses that this avoids
+ * are a third of the cost of a cancel. */
 void tw__sched_task_loosen(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
     TW_ASSERT(tw__sched_locked(shard));

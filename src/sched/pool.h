@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The memory of tasks, their ids and details. The shard's lock is held, but where a comment says otherwise.
+ * The memory of tasks, their ids and details. The caller holds the shard's lock, unless a comment says
+ * otherwise.
  */
 #ifndef TW_SCHED_POOL_H
 #define TW_SCHED_POOL_H
@@ -24,14 +25,14 @@ static inline struct tw__sched_details *tw__sched_task_details(const struct tw__
     return task->detailed ? (struct tw__sched_details *)task->arg : NULL;
 }
 
-/* The shard of an id; NULL when there is none such. No lock is needed. */
+/* The shard that an id names, or NULL if there is no such shard. No lock is needed. */
 static inline struct tw__sched_shard *tw__sched_shard_of(const struct tw_sched *sched, uint64_t id)
 {
     uint32_t number = (uint32_t)id >> TW__SCHED_INDEX_BITS;
     return number < sched->options.shards ? &sched->shard[number] : NULL;
 }
 
-/* The task of an id, or NULL. */
+/* The task that an id names, or NULL if that task has ended. */
 static inline struct tw__sched_task *tw__sched_task_find(const struct tw__sched_shard *shard, uint64_t id)
 {
     TW_ASSERT(tw__sched_locked(shard));
@@ -44,24 +45,24 @@ static inline struct tw__sched_task *tw__sched_task_find(const struct tw__sched_
 
 /* ---- beginning and end ---------------------------------------------------------------------------------- */
 
-/* Makes room for n tasks, or details. False: no memory. */
+/* Makes room for n tasks, or for n details. Returns false if there is no memory. */
 bool tw__sched_tasks_reserve(struct tw__sched_shard *shard, uint64_t n);
 bool tw__sched_details_reserve(struct tw__sched_shard *shard, uint64_t n);
-/* Gives all memory back. Nobody else knows the shard any more. */
+/* Gives all memory back. The caller is the last that uses the shard, so no lock is needed. */
 void tw__sched_pool_end(struct tw__sched_shard *shard);
 
-/* A task to be filed: free no more, but in no list. NULL: no memory. */
+/* Takes a task from the free list. The task is then in no list, and the caller files it. NULL: no memory. */
 struct tw__sched_task *tw__sched_task_take(struct tw__sched_shard *shard);
-/* The end of a task: its id is stale from here, its key names it no more. Lets go of its details. */
+/* Ends a task: from here on its id is stale and its key does not name it. Drops its details. */
 void tw__sched_task_drop(struct tw__sched_shard *shard, struct tw__sched_task *task);
-/* The same for a PENDING task, which leaves the wheel a little later. */
+/* Ends a PENDING task in the same way, but takes it out of the wheel a little later. */
 void tw__sched_task_loosen(struct tw__sched_shard *shard, struct tw__sched_task *task);
-/* Takes cancelled tasks out of the wheel; before it is asked for what is due, or memory is wanted. */
+/* Takes the loose tasks out of the wheel. S6 tells before which calls this is needed. */
 void tw__sched_loose_settle(struct tw__sched_shard *shard);
 
 /* Details for a task without a key. NULL: no memory. */
 struct tw__sched_details *tw__sched_details_take(struct tw__sched_shard *shard);
-/* One holder less; the last one frees them. */
+/* Gives up one holder's claim to the details, and frees the details with the last claim. */
 void tw__sched_details_drop(struct tw__sched_shard *shard, struct tw__sched_details *details);
 
 /* ---- keys ----------------------------------------------------------------------------------------------- */
@@ -84,33 +85,33 @@ static inline const void *tw__sched_key_bytes(const struct tw__sched_details *de
     return tw__sched_keyed_of(details)->bytes;
 }
 
-/* A key and its hash, of which the tag is the lower half. */
+/* A key and its tag, which is the lower half of its hash. */
 struct tw__sched_key {
     const void *bytes;
     size_t size;
     uint32_t tag;
 };
 
-/* Makes a key name a task. Returns the details of that task, to be filled in; NULL: no memory. */
+/* Makes a key name a task. Returns new details for that task, which the caller fills in; NULL: no memory. */
 struct tw__sched_details *tw__sched_key_new(struct tw__sched_shard *shard, const struct tw__sched_task *task,
                                             const struct tw__sched_key *key);
 
 /* ---- the quota ------------------------------------------------------------------------------------------ */
 
-/* Counts a task towards max_pending. False: there are too many. */
+/* Counts a task towards max_pending. Returns false if there are too many tasks already. */
 bool tw__sched_quota_take(struct tw__sched_shard *shard, struct tw__sched_task *task);
 void tw__sched_quota_give_back(struct tw__sched_shard *shard, struct tw__sched_task *task);
 
 /* ---- looking -------------------------------------------------------------------------------------------- */
 
-/* True when a RUNNING task will be filed again as things stand. */
+/* Whether a RUNNING task will be filed again, unless a call changes that before the callback returns. */
 static inline bool tw__sched_task_goes_on(const struct tw__sched_task *task)
 {
     const struct tw__sched_details *details = tw__sched_task_details(task);
     return !task->dead && (task->again || (details != NULL && details->period_ns > 0 && details->left > 0));
 }
 
-/* What a task calls, and with what. */
+/* The function and the argument of a task. */
 static inline struct tw__sched_value tw__sched_task_value(const struct tw__sched_task *task)
 {
     const struct tw__sched_details *details = tw__sched_task_details(task);
@@ -124,7 +125,7 @@ void tw__sched_task_describe(const struct tw__sched_shard *shard, const struct t
 
 /* ---- arguments ------------------------------------------------------------------------------------------ */
 
-/* Whether the release hook is to be told of a value. */
+/* Whether the release hook is to receive a value. */
 static inline bool tw__sched_value_owned(const struct tw_sched *sched, const struct tw__sched_value *value)
 {
     const struct tw_sched_options *options = &sched->options;
@@ -132,7 +133,7 @@ static inline bool tw__sched_value_owned(const struct tw_sched *sched, const str
            (options->release_of == NULL || options->release_of == value->fn);
 }
 
-/* Tells it. No lock is held. */
+/* Passes a value to the release hook, if the hook is to receive it. The caller holds no lock. */
 static inline void tw__sched_value_release(const struct tw_sched *sched, const struct tw__sched_value *value)
 {
     if (tw__sched_value_owned(sched, value))

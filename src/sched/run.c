@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Firing: what is due comes from the wheel to the ready list, and there somebody runs it.
+ * Firing: the timer thread moves due tasks from the wheel to the ready list of their shard, in order, and
+ * sleeps until there is more work. Which thread runs the ready tasks depends on the options:
  *
- *     timer thread   collects what is due into each shard's ready list, in order; sleeps until there is more
- *     who runs it    the timer thread itself (no workers), a worker, or the caller's executor (tw_sched_run())
+ *     wheel  -- timer thread -->  ready list  -- timer thread -->  callback     no workers, no execute hook
+ *     wheel  -- timer thread -->  ready list  -- a worker ----->   callback     `workers` > 0
+ *     wheel  -- timer thread -->  ready list  -->  sent list  -->  callback     `execute`: tw_sched_run()
  *
- * The lock of a shard is held for TW__SCHED_COLLECT units of the wheel's work at a time, never while a callback
- * runs.
+ * A thread holds the lock of a shard for at most TW__SCHED_COLLECT units of the wheel's work at a time, and
+ * never while a callback runs. The thread that takes a task off its list, under the lock, alone runs it (S1).
+ *
+ * Example: 4 workers, and 1,000 tasks are due on tick 7. The timer thread moves up to 64 of them to the ready
+ * list, releases the lock, tells the workers, and takes the lock again: at least 16 times in all. So the
+ * first callbacks start after 64 tasks instead of after 1,000, and other threads can get the lock after every
+ * 64 tasks.
+ *
+ * A timer thread that comes late goes through the ticks in order, so that repeating tasks find their places
+ * among the other tasks: see serve_all(). With a virtual clock, tw_sched_advance() does the work of the timer
+ * thread.
  */
 #include "run.h"
 
@@ -20,8 +31,9 @@
 
 /* ---- from the wheel to the ready list ------------------------------------------------------------------- */
 
-/* Every tell has a number. A worker that found nothing sleeps until there is one newer than what it saw before
- * it looked, so that nothing that was told is slept over. */
+/* Tells the workers that n tasks are ready. `told` counts these calls. A worker that has found no task sleeps
+ * until `told` differs from the value it read before it looked, so a call that comes while it looks is not
+ * missed. */
 static void tell_workers(struct tw_sched *sched, uint64_t n)
 {
     if (n == 0 || sched->options.workers == 0)
@@ -35,7 +47,8 @@ static void tell_workers(struct tw_sched *sched, uint64_t n)
     pthread_mutex_unlock(&sched->pool_lock);
 }
 
-/* Moves what is due into the ready list. The lock is let go of now and then, and workers are told meanwhile. */
+/* Moves the tasks that are due on `tick` or before into the ready list. Releases the lock now and then, and
+ * tells the workers while it is released. */
 static void collect(struct tw__sched_shard *shard, uint64_t tick)
 {
     for (;;) {
@@ -58,7 +71,7 @@ static void collect(struct tw__sched_shard *shard, uint64_t tick)
     }
 }
 
-/* Collects what is due at a time, on ticks up to `until`. */
+/* Collects the tasks that are due at a time, on ticks up to `until`. */
 static void collect_due(struct tw__sched_shard *shard, uint64_t now_ns, uint64_t until)
 {
     uint64_t tick = tw__sched_tick_now(shard->sched, now_ns);
@@ -69,7 +82,7 @@ enum { QUANTUM = 64 }; /* calls of one shard before the next shard is served */
 
 /* ---- running on the timer thread ------------------------------------------------------------------------ */
 
-/* Runs what is due, at most `limit` calls. True when there may be more. */
+/* Collects and runs due tasks, at most `limit` calls. Returns true if more tasks are ready. */
 static bool run_inline(struct tw__sched_shard *shard, uint64_t until, unsigned limit)
 {
     uint64_t now_ns = tw__sched_clock_read(shard->sched);
@@ -116,8 +129,8 @@ static void send_ready(struct tw__sched_shard *shard, uint64_t until)
     }
 }
 
-/* Whether a task that an executor comes with is to run: it may have been moved since it was sent, and then set
- * aside by a drain before its time. */
+/* Whether a task that the executor wants to run is READY and due. It may not be due any more: a caller may
+ * have moved it since it was sent, and a drain may then have set it aside before its time. */
 static bool may_run(const struct tw__sched_shard *shard, const struct tw__sched_task *task, uint64_t now_ns)
 {
     const struct tw_sched *sched = shard->sched;
@@ -140,11 +153,11 @@ void tw_sched_run(struct tw_sched *sched, uint64_t id)
         tw__sched_call_make(shard, &call, &ready);
     tw__sched_unlock(shard);
     if (ready)
-        tw__sched_clock_wake(sched); /* the timer thread sends it */
+        tw__sched_clock_wake(sched); /* so that the timer thread sends the task once more */
 }
 
-/* Runs tasks of a shard that were sent, at most `limit`. Returns how many. *again: some are in the ready list
- * once more. */
+/* Runs sent tasks of a shard, at most `limit`. Returns the number of tasks taken. Sets *again if a task is in
+ * the ready list once more. */
 static uint64_t run_sent(struct tw__sched_shard *shard, uint64_t limit, bool *again)
 {
     uint64_t now_ns = tw__sched_clock_read(shard->sched), taken = 0;
@@ -161,8 +174,8 @@ static uint64_t run_sent(struct tw__sched_shard *shard, uint64_t limit, bool *ag
     return taken;
 }
 
-/* The shards are served one after the other, each time from another one on, so that one with much to do does
- * not keep the others waiting. */
+/* Serves the shards in turn, and each call begins with another shard. So a shard with much work does not keep
+ * the other shards waiting. */
 uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit)
 {
     TW_ASSERT(tw__sched_usable(sched));
@@ -177,13 +190,14 @@ uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit)
         taken += some;
     }
     if (again)
-        tw__sched_clock_wake(sched); /* the timer thread sends them */
+        tw__sched_clock_wake(sched); /* so that the timer thread sends the tasks once more */
     return taken;
 }
 
 /* ---- workers -------------------------------------------------------------------------------------------- */
 
-/* Runs ready tasks of a shard, some before the next shard's. True when there were any. */
+/* Runs ready tasks of a shard, at most QUANTUM before the worker serves the next shard. Returns whether there
+ * were any. */
 static bool work_through(struct tw__sched_shard *shard)
 {
     unsigned limit = QUANTUM;
@@ -219,7 +233,7 @@ static void *worker_main(void *arg)
 
 /* ---- the timer thread ----------------------------------------------------------------------------------- */
 
-/* Serves what is due in a shard on ticks up to `until`. True when there is more. */
+/* Serves the tasks of a shard that are due on ticks up to `until`. Returns true if more tasks are ready. */
 static bool serve(struct tw__sched_shard *shard, uint64_t until)
 {
     struct tw_sched *sched = shard->sched;
@@ -235,9 +249,9 @@ static bool serve(struct tw__sched_shard *shard, uint64_t until)
     return false;
 }
 
-/* Serves every shard, no further than the first tick on which one of them has work: a thread that comes late
- * goes through the ticks in order all the same, and repeating tasks find their places among the others. True
- * when there is more. */
+/* Serves every shard, but no further than the first tick on which any shard has work. So a thread that comes
+ * late still goes through the ticks in order, and repeating tasks find their places among the other tasks.
+ * Returns true if there is more work. */
 static bool serve_all(struct tw_sched *sched)
 {
     uint64_t first[1 << TW__SCHED_SHARD_BITS], until = TW_NEVER;
@@ -254,7 +268,7 @@ static bool serve_all(struct tw_sched *sched)
     return more || until < tw__sched_tick_now(sched, tw__sched_clock_read(sched));
 }
 
-/* The tick until which all shards let the timer thread sleep. */
+/* Sets each shard's `wake`. Returns the tick until which all shards let the timer thread sleep. */
 static uint64_t next_tick(struct tw_sched *sched)
 {
     uint64_t next = TW_NEVER;
@@ -267,7 +281,7 @@ static uint64_t next_tick(struct tw_sched *sched)
     return next;
 }
 
-/* From here on nobody needs to wake the timer thread. */
+/* Notes in each shard that the timer thread is awake, so nobody needs to wake it. */
 static void wake_up(struct tw_sched *sched)
 {
     for (uint32_t i = 0; i < sched->options.shards; i++) {
@@ -291,7 +305,7 @@ static void *timer_main(void *arg)
 
 /* ---- threads -------------------------------------------------------------------------------------------- */
 
-/* Starts a thread that takes no signals: they are the program's. */
+/* Starts a thread that takes no signals: signals are for the program's own threads. */
 static bool start_thread(pthread_t *thread, void *(*body)(void *), struct tw_sched *sched)
 {
     sigset_t all, before;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The threads.
+ * The threads of a scheduler.
  */
 #ifndef TW_SCHED_RUN_H
 #define TW_SCHED_RUN_H
@@ -11,8 +11,8 @@
 int tw__sched_threads_start(struct tw_sched *sched);
 void tw__sched_threads_end(struct tw_sched *sched);
 
-/* The check that comes before every add: the threads run, or are started. Returns: as
- * tw__sched_threads_start(). */
+/* Every add calls this first: it starts the threads, unless they run already.
+ * Returns: as tw__sched_threads_start(). */
 static inline int tw__sched_ready(struct tw_sched *sched)
 {
     return atomic_load_explicit(&sched->started, memory_order_acquire) ? 0 : tw__sched_threads_start(sched);

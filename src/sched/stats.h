@@ -7,7 +7,8 @@
 
 #include "internal.h"
 
-/* Notes a call that started `late_ns` after it was due and took `run_ns`. The shard's lock is held. */
+/* Counts a call that started `late_ns` after its due time and ran for `run_ns`. The caller holds the shard's
+ * lock. */
 void tw__sched_stats_call(struct tw__sched_shard *shard, uint64_t late_ns, uint64_t run_ns);
 
 #endif

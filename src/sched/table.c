@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of keys of a shard: from a hash to the tasks whose keys have it. It grows a little at a time.
+ * The table of a shard's keys: it finds the tasks whose keys have a given hash, and grows a little at a time.
  *
  *     tag:  32 bits of a key's SipHash     [ directory | ............ | cell in the segment ]
  *
@@ -8,18 +8,32 @@
  *                  |   |    \ /
  *                  A   B     C             C is half as deep: two entries name it
  *
- * A segment that is three quarters full is split in two by the next bit of the tags, which touches 4,096 cells
- * that lie together, tens of microseconds, however many keys there are; the directory doubles when a segment is
- * named by one entry only (extendible hashing: Fagin, Nievergelt, Pippenger, Strong, 1979). Inside a segment:
- * linear probing, and removal shifts back what follows, so that nothing is left over from keys that are gone
- * (Knuth, volume 3, 6.4, algorithm R). A tag is enough to split and to remove, so neither looks at a task. The
- * address of the details, in which the key is, would follow from the task's index; it is here so that the
- * processor fetches both at once.
+ * Searching. The first bits of the tag choose a directory entry, which names a segment. The last twelve bits
+ * choose a cell in it. From there the search walks through the cells (linear probing) until it meets an empty
+ * cell.
  *
- * Rejected: uthash, which was here before. It grows all at once, under the lock: 131 ms at 1.2 million keys, in
- * which nothing fires; and it follows four or five links to find a key where this looks at one cell.
+ * Example: the tag is 0xC0001005. Its first two bits are 11, so entry 3 names the segment, C. Its last twelve
+ * bits are 5, so the search begins at cell 5 of C.
  *
- * A segment never fills: one cell at least stays empty, where a search ends.
+ * Growing. A segment that is three quarters full is split in two by the next bit of the tags. That touches
+ * 4,096 cells that lie together and takes tens of microseconds, however many keys the table has. If only one
+ * entry names the segment, the directory doubles first. This is extendible hashing (Fagin, Nievergelt,
+ * Pippenger, Strong, 1979). In the example C has 3,072 keys when one more comes. Tags that begin with 10 stay
+ * in C, tags that begin with 11 move to a new segment D, and entry 3 now names D. The directory need not
+ * double, as two entries named C.
+ *
+ * Removing. The cells that follow shift back, so that removed keys leave nothing behind (Knuth, volume 3,
+ * 6.4, algorithm R). A segment never fills: at least one cell stays empty, and there a search ends.
+ *
+ * A tag is enough to split and to remove, so neither looks at a task. A cell holds the address of the
+ * details, in which the key is, although it would follow from the task's index. So the processor fetches both
+ * at once.
+ *
+ * The cell of a key stays in the table until the key's task has ended. That is S2 for keys.
+ *
+ * Rejected: uthash, which was here before. It grows all at once, under the lock: 131 ms at 1.2 million keys,
+ * and no task fires in that time. It also follows four or five links to find a key, where this table looks at
+ * one cell.
  */
 #include "table.h"
 
@@ -30,14 +44,14 @@
 enum {
     SEGMENT_SHIFT = 12,
     SEGMENT = 1 << SEGMENT_SHIFT, /* cells */
-    SPLIT_AT = SEGMENT / 4 * 3,   /* more are not put in one if it can be split */
+    SPLIT_AT = SEGMENT / 4 * 3,   /* a segment with this many keys is split, if it can be, before an add */
     DEPTH_MAX = 32 - SEGMENT_SHIFT
 };
 
 struct tw__sched_segment {
-    uint32_t depth; /* bits of the tags in it that agree */
+    uint32_t depth; /* all tags in the segment agree in this many first bits */
     uint32_t used;
-    struct tw__sched_cell cell[SEGMENT]; /* without details: empty */
+    struct tw__sched_cell cell[SEGMENT]; /* a cell without details is empty */
 };
 
 /* The first `bits` bits of a tag. */
@@ -94,13 +108,15 @@ static void put_cell(struct tw__sched_segment *segment, const struct tw__sched_c
     segment->used++;
 }
 
-/* Whether what is at `at` may move back to the hole: its home is not after the hole on the way. */
+/* Whether the cell at `at` may move back to the hole: its home must not lie after the hole on the way to
+ * `at`. */
 static bool may_fill(const struct tw__sched_segment *segment, uint32_t hole, uint32_t at)
 {
     uint32_t home = home_of(segment->cell[at].tag);
     return ((at - home) & (SEGMENT - 1)) >= ((at - hole) & (SEGMENT - 1));
 }
 
+/* Empties a cell, and fills the hole with the cells that follow it, so that every search still finds them. */
 static void take_cell(struct tw__sched_segment *segment, uint32_t hole)
 {
     for (uint32_t at = after(hole); segment->cell[at].details != NULL; at = after(at)) {
@@ -125,7 +141,7 @@ static struct tw__sched_segment *new_segment(struct tw__sched_shard *shard, uint
 
 /* ---- growing --------------------------------------------------------------------------------------------- */
 
-/* The directory that a table without one begins with. */
+/* Makes the first directory of a table: one entry, one segment. Returns false if there is no memory. */
 static bool begin(struct tw__sched_shard *shard)
 {
     struct tw__sched_table *table = &shard->table;
@@ -158,7 +174,8 @@ static bool double_directory(struct tw__sched_shard *shard)
     return true;
 }
 
-/* Moves what has the next bit set. What shifts back into a cell that was just left is looked at later. */
+/* Moves the cells whose tag has the next bit set. If another cell shifts back into the place that was just
+ * emptied, the inner loop looks at that place again. */
 static void divide_segment(struct tw__sched_segment *from, struct tw__sched_segment *to)
 {
     uint32_t bit = UINT32_C(1) << (32 - to->depth);
@@ -169,7 +186,7 @@ static void divide_segment(struct tw__sched_segment *from, struct tw__sched_segm
         }
 }
 
-/* Splits the segment of a tag. False: no memory, or no bit to split by. */
+/* Splits the segment of a tag. Returns false if there is no memory, or no further bit to split by. */
 static bool split_segment(struct tw__sched_shard *shard, uint32_t tag)
 {
     struct tw__sched_table *table = &shard->table;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of a shard's keys. The shard's lock is held.
+ * The table of a shard's keys. The caller holds the shard's lock.
  */
 #ifndef TW_SCHED_TABLE_H
 #define TW_SCHED_TABLE_H
 
 #include "internal.h"
 
-/* Finds, one by one, the keys that have a tag; NULL: no more. The table must not change meanwhile. */
+/* A search that finds the keys with a tag, one after the other. tw__sched_probe_next() returns the next key's
+ * cell, or NULL if there is none. Requires: the table does not change during the search. */
 struct tw__sched_probe tw__sched_table_probe(const struct tw__sched_table *table, uint32_t tag);
 const struct tw__sched_cell *tw__sched_probe_next(struct tw__sched_probe *probe);
-/* False: no memory. */
+/* Adds a key. Returns false if there is no memory. */
 bool tw__sched_table_add(struct tw__sched_shard *shard, const struct tw__sched_cell *cell);
-/* Requires: it is there. */
+/* Removes a key. Requires: the key is in the table. */
 void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag,
                             const struct tw__sched_details *details);
 void tw__sched_table_end(struct tw__sched_shard *shard);

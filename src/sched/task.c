@@ -2,14 +2,23 @@
  *
  * Tasks without keys: adding, cancelling, moving.
  *
- * What can be done with a task depends on where it is:
+ * A task is always in one of four states:
  *
  *     FREE -> PENDING -> READY -> RUNNING -> FREE
  *                ^          |        |
  *                +----------+--------+     moved; repeats
  *
- * While it is RUNNING nobody but the thread of its callback changes its place: others leave a note (again,
- * dead).
+ * A cancel or a move of a PENDING or READY task takes effect at once, under the lock (S1). While a task is
+ * RUNNING, only the thread of its callback changes the task's place. Other threads leave a note, which that
+ * thread reads when the callback has returned:
+ *
+ *     again    file the task once more, at due_ns
+ *     dead     do not file the task again
+ *
+ * Example: a task runs every 10 ms. The callback that was due at 20 ms is still running when another thread
+ * moves the task to 50 ms. The move sets `again` and due_ns. When the callback returns, its thread files the
+ * task for 50 ms instead of 30 ms. If a third thread cancels the task before that, it sets `dead`, and the
+ * task ends when the callback returns.
  */
 #include "task.h"
 
@@ -22,7 +31,7 @@
 
 /* ---- adding --------------------------------------------------------------------------------------------- */
 
-/* The shard that this thread adds to. */
+/* The shard that this thread adds to. Threads are numbered from 1, and thread n adds to shard n % shards. */
 static struct tw__sched_shard *shard_of_thread(struct tw_sched *sched)
 {
     static _Atomic uint32_t threads;
@@ -32,7 +41,7 @@ static struct tw__sched_shard *shard_of_thread(struct tw_sched *sched)
     return &sched->shard[thread % sched->options.shards];
 }
 
-/* What is to be added. */
+/* A task that is to be added. */
 struct addition {
     uint64_t due_ns;
     tw_task_fn *fn;
@@ -93,8 +102,8 @@ static int add_to(struct tw__sched_shard *shard, const struct addition *addition
     return error;
 }
 
-/* Adds to this thread's shard; one that has no memory passes the task on to the others, where some may be
- * reserved. */
+/* Adds a task to this thread's shard. If that shard has no memory, tries the other shards, where the caller
+ * may have reserved some. */
 static int add_task(struct tw_sched *sched, const struct addition *addition)
 {
     int error = tw__sched_ready(sched);
@@ -170,7 +179,8 @@ int tw_sched_reserve(struct tw_sched *sched, uint64_t n)
 
 /* ---- cancelling ----------------------------------------------------------------------------------------- */
 
-/* The value of a call under way is released at its end; one that was set meanwhile is not in use. */
+/* The value of a call under way is released when the call ends. But a value that was set during the call is
+ * not in use, so the caller of this function releases it. */
 enum tw_cancelled tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw__sched_task *task,
                                         struct tw__sched_value *value)
 {
@@ -182,7 +192,7 @@ enum tw_cancelled tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw
         task->dead = 1;
         if (!goes_on)
             return TW_RUNNING;
-        shard->stats.again++; /* as if it had been filed just before */
+        shard->stats.again++; /* for S3: as if the task had been filed again before it was cancelled */
         shard->stats.cancelled++;
         if (details == NULL || !details->fresh)
             return TW_RUNNING;
@@ -215,8 +225,8 @@ enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id)
     return found;
 }
 
-/* Waits until the callback under way has returned, which takes `waited` back; a call that comes after it does
- * not count. */
+/* Waits until the callback under way has returned. Its thread then clears `waited`, so the wait also ends if
+ * the task's next call has begun meanwhile. */
 static void wait_for(struct tw__sched_shard *shard, uint64_t id)
 {
     struct tw__sched_task *task = tw__sched_task_find(shard, id);
@@ -227,7 +237,8 @@ static void wait_for(struct tw__sched_shard *shard, uint64_t id)
         pthread_cond_wait(&shard->idle, &shard->lock);
 }
 
-/* Returns: 0, and what was found in *found; TW_EDEADLK. The lock is let go of while it waits. */
+/* Returns: 0, and the result of the cancel in *found, which stays as it is if there is no task; TW_EDEADLK.
+ * The lock is released during the wait. */
 static int cancel_and_wait(struct tw__sched_shard *shard, uint64_t id, enum tw_cancelled *found,
                            struct tw__sched_value *value)
 {
@@ -276,7 +287,8 @@ int tw__sched_task_again(struct tw__sched_shard *shard, struct tw__sched_task *t
     return 0;
 }
 
-/* Leaves a note for when the callback has returned. A task that runs once is moved by its own callback only. */
+/* Leaves a note that the callback's thread reads when the callback has returned. A task that runs once can be
+ * moved by its own callback only. */
 static int move_running(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
     struct tw__sched_details *details = tw__sched_task_details(task);
@@ -286,7 +298,7 @@ static int move_running(struct tw__sched_shard *shard, struct tw__sched_task *ta
         return TW_EGONE;
     int error = tw__sched_task_again(shard, task, due_ns);
     if (error == 0 && !noted && details != NULL && details->left > 0 && details->left != TW_FOREVER)
-        details->left--; /* the call that is filed now */
+        details->left--; /* `left` does not count the call that is filed now */
     return error;
 }
 
@@ -330,7 +342,7 @@ int tw__sched_task_look(const struct tw__sched_shard *shard, const struct tw__sc
     if (task == NULL || (task->state == TW__SCHED_RUNNING && !tw__sched_task_goes_on(task)))
         return TW_EGONE;
     tw__sched_task_describe(shard, task, seen);
-    seen->key = NULL; /* it may go as soon as the lock does */
+    seen->key = NULL; /* the key may be freed as soon as the lock is released */
     return 0;
 }
 
