@@ -6,30 +6,57 @@
  *     (each has a home)  -->  shard 1: lock, wheel, tasks, keys, ready list  <-->  workers or
  *     keys go by hash         ...                                                  the caller's executor
  *
- * A shard is a scheduler in small: everything that belongs to a task is under its shard's one lock, and no call
- * ever holds two. One shard is the default: then what starts, starts in order. More shards let more threads add
- * at once.
+ * A scheduler runs a function at its due time, once or again and again, and any thread may add, cancel or
+ * move tasks. It consists of shards, and each shard is a small scheduler: everything that belongs to a task
+ * is under the one lock of its shard, and no call ever holds the locks of two shards. With one shard, the
+ * default, tasks start in order. More shards let more threads add at the same time.
  *
- * The files stand on floors (README.md has them): a function calls only files on its own floor or below.
+ * There is no periodic tick. The wheel knows its next event, so the timer thread sleeps until then. A thread
+ * that adds a task puts it into the wheel itself, and wakes the timer thread only if that would sleep too
+ * long.
+ *
+ * Example: one shard, one worker, a tick of 1 ms. Tick 0 began at 5,000.0 ms on the clock. No task is
+ * pending, so the timer thread sleeps without limit.
+ *
+ *     5,000.2 ms   a caller    tw_sched_after(1.5 ms): due at 5,001.7 ms, so on tick 2
+ *     5,000.2 ms   a caller    free list -> wheel (PENDING); tick 2 is before `wake`: wakes the timer thread
+ *     5,000.3 ms   timer       finds nothing due, sets `wake` to 2, sleeps until tick 2 begins
+ *     5,002.0 ms   timer       wheel -> ready list (READY); tells the worker; sleeps again
+ *     5,002.1 ms   worker      ready list -> busy list (RUNNING); releases the lock; calls the function
+ *     5,002.4 ms   worker      takes the lock; busy list -> free list (FREE); the id is stale now
+ *
+ * Each line that moves the task does so under the shard's lock. At the end S3 reads 1 + 0 = 1 + 0 + 0 + 0.
+ *
+ * The files stand on floors, which README.md lists. A function calls only files on its own floor or below.
  *
  * Invariants
- *   S1  A task is in exactly one place: the free list, the wheel (PENDING), the ready, the sent or the aside
- *       list (READY), the busy list (RUNNING). Whoever takes it from there, under the lock, alone fires it,
- *       cancels it or hands it over.
- *   S2  An id, and a key, finds its task from the add until its last callback has returned, or it was cancelled
- *       or handed over.
+ *   S1  A task is in exactly one place, which its state names:
+ *
+ *           FREE      the free list
+ *           PENDING   the wheel
+ *           READY     the ready, the sent or the aside list
+ *           RUNNING   the busy list
+ *
+ *       The thread that takes the task from its place, under the lock, alone fires it, cancels it or hands it
+ *       over.
+ *   S2  An id or a key finds its task from the add until the task's last callback has returned, or the task
+ *       was cancelled or handed over.
  *   S3  added + again = fired + cancelled + handed + pending.
  *   S4  While the timer thread sleeps, no shard has a PENDING task due before that shard's `wake`.
- *   S5  Once a shard is `stopped`, nothing is added to it and no callback starts in it.
- *   S6  A cancelled task that is still in the wheel (`loose`, at most eight) is taken out before the wheel is
- *       asked what is due, or next, and before memory is asked for: nobody can tell.
+ *   S5  Once a shard is `stopped`, no task is added to it and no callback starts in it.
+ *   S6  A cancelled task may still be in the wheel (`loose`, at most eight tasks). The shard takes it out
+ *       before it asks the wheel for due tasks or for the next event, and before it asks for memory. So no
+ *       caller can tell.
  *
  * check.c names the first invariant that is broken.
  *
- * Rejected: a queue of requests between callers and the timer thread (Netty: cancelled tasks stay in memory
- * until their bucket comes round, and a move is a cancel and an add that can be seen apart); one lock for all
- * (two producers lose a third); ids that are addresses (a stale one hits a stranger); a heap of due buckets
- * (the wheel knows its next event).
+ * Rejected
+ *   - A queue of requests between the callers and the timer thread, as in Netty. Cancelled tasks then stay in
+ *     memory until their bucket comes round. A move is a cancel and an add, and other threads can see the
+ *     moment between them.
+ *   - One lock for all threads and all shards: with it two producers lose a third of their speed.
+ *   - Ids that are addresses: a stale address hits a stranger's task.
+ *   - A heap of due buckets: the wheel already knows its next event.
  */
 #include "call.h"
 #include "clock.h"
@@ -48,7 +75,7 @@
 static const uint64_t tick_min_ns = 1000, tick_max_ns = UINT64_C(3600000000000);
 enum { SHARDS_MAX = 1 << TW__SCHED_SHARD_BITS, WORKERS_MAX = 1024 };
 
-/* Says what is wrong with a value. Returns TW_EINVAL. */
+/* Writes the message for a value that is not valid. Returns TW_EINVAL. */
 static int refuse(char *message, size_t size, const char *name, uint64_t value, const char *expected)
 {
     snprintf(message, size, "%s is %" PRIu64 ": expected %s", name, value, expected);
@@ -62,19 +89,20 @@ int tw_sched_check(const struct tw_sched_options *options, char *message, size_t
         return refuse(message, size, "tick_ns", options->tick_ns,
                       "1,000 to 3,600,000,000,000, or 0 for a millisecond");
     if (options->shards > SHARDS_MAX)
-        return refuse(message, size, "shards", options->shards, "1 to 64, or 0 for one");
+        return refuse(message, size, "shards", options->shards, "1 to 64, or 0 for one shard");
     if (options->workers > WORKERS_MAX)
         return refuse(message, size, "workers", options->workers, "0 to 1,024");
     if (options->workers > 0 && options->execute != NULL)
         return refuse(message, size, "workers", options->workers,
-                      "0 with an execute hook, which has its own threads");
+                      "0 with an execute hook, because callbacks run on the caller's own threads");
     if (options->clock < TW_SCHED_BOOTTIME || options->clock > TW_SCHED_VIRTUAL)
-        return refuse(message, size, "clock", (uint64_t)options->clock, "one of enum tw_sched_clock, 0 to 2");
+        return refuse(message, size, "clock", (uint64_t)options->clock,
+                      "0 to 2, a value of enum tw_sched_clock");
     if (options->workers > 0 && options->clock == TW_SCHED_VIRTUAL)
         return refuse(message, size, "workers", options->workers,
-                      "0 with a virtual clock, which runs what is due itself");
+                      "0 with a virtual clock, because tw_sched_advance() runs the due tasks itself");
     if (options->start_ns > 0 && options->clock != TW_SCHED_VIRTUAL)
-        return refuse(message, size, "start_ns", options->start_ns, "0 with a clock that is not virtual");
+        return refuse(message, size, "start_ns", options->start_ns, "0 unless the clock is virtual");
     return options->geometry == NULL ? 0 : tw_geometry_check(options->geometry, message, size);
 }
 
@@ -104,7 +132,8 @@ static int make_wheel(struct tw__sched_shard *shard)
     return error;
 }
 
-/* Adaptive, as the work under it is short; one that asserts who has it must know that. */
+/* An adaptive lock, because the work under it is short. Assertions need a lock that knows which thread holds
+ * it. */
 enum { LOCK_KIND = TW_DEBUG > 0 ? PTHREAD_MUTEX_ERRORCHECK : PTHREAD_MUTEX_ADAPTIVE_NP };
 
 static int make_shard(struct tw_sched *sched, uint32_t number)
@@ -139,7 +168,7 @@ static void end_shard(struct tw__sched_shard *shard)
     pthread_mutex_destroy(&shard->lock);
 }
 
-/* Frees what was made; `shards` of the shards were. */
+/* Frees the scheduler, of which only the first `shards` shards were made. */
 static void end(struct tw_sched *sched, uint32_t shards)
 {
     while (shards > 0)
