@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the tests of the scheduler share.
+ * The helpers that the tests of the scheduler share.
  */
 #include "support.h"
 

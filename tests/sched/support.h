@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the tests of the scheduler share: a scheduler on a virtual clock, callbacks that note what they saw, a
- * memory that runs out, an executor that waits.
+ * The helpers that the tests of the scheduler share:
+ *
+ *   - a scheduler on a virtual clock
+ *   - callbacks that note their calls
+ *   - a source of memory that runs out
+ *   - an executor that waits
  */
 #ifndef TW_TESTS_SCHED_SUPPORT_H
 #define TW_TESTS_SCHED_SUPPORT_H
@@ -13,7 +17,7 @@
 
 static const uint64_t ms = 1000000;
 
-/* What callbacks have seen, in order. */
+/* The tasks that callbacks have seen, in order. */
 enum { LOG_MAX = 4096 };
 extern struct tw_task seen[LOG_MAX];
 extern uint64_t seen_at[LOG_MAX];
@@ -22,15 +26,15 @@ extern int calls;
 /* A callback that notes its call. */
 void log_call(struct tw_sched *sched, const struct tw_task *task);
 
-/* A scheduler with these options on a virtual clock; nothing is noted yet. */
+/* Makes a scheduler with these options on a virtual clock, and empties the log. */
 struct tw_sched *sched_of(struct tw_sched_options options);
 struct tw_sched *plain_sched(void);
-/* Moves its clock, and checks the invariants. */
+/* Moves the scheduler's clock, and checks the invariants. */
 void advance(struct tw_sched *sched, uint64_t ns);
-/* Its statistics, which add up. */
+/* The scheduler's statistics. Fails the test if they do not add up. */
 struct tw_sched_stats stats_of(const struct tw_sched *sched);
 
-/* A source of memory that fails at the n-th request, and knows what is out. */
+/* A source of memory that fails at the n-th request, and counts the blocks and bytes that it has lent. */
 extern int requests_left;
 extern long blocks_out;
 extern size_t bytes_out;
@@ -43,13 +47,13 @@ void send_later(void *arg, struct tw_sched *sched, uint64_t id);
 struct tw_sched *lazy_sched(void);
 void run_sent(struct tw_sched *sched);
 
-/* What callbacks were answered. */
+/* The results of calls that callbacks made. */
 extern enum tw_cancelled answer;
 extern int error_inside;
 void add_another(struct tw_sched *sched, const struct tw_task *task);
 void cancel_and_move_self(struct tw_sched *sched, const struct tw_task *task);
 
-/* A hand that counts. */
+/* A `hand` that counts the tasks it receives. */
 extern uint64_t handed;
 void hand_count(void *arg, const struct tw_task *task);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls of the scheduler inside its callbacks.
+ * Calls of the scheduler from inside its callbacks.
  */
 #include "support.h"
 
@@ -117,7 +117,7 @@ static void a_callback_may_stop_the_scheduler(void **state)
         tw_sched_after(sched, (uint64_t)(i / 5 + 1) * ms, log_call, NULL, NULL);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 1);
-    assert_int_equal(handed, 11); /* its own next call too */
+    assert_int_equal(handed, 11); /* the callback's own next call is among them */
     assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, NULL), TW_ESTOPPED);
     assert_int_equal(tw_sched_move_after(sched, seen[0].id, ms), TW_EGONE);
     tw_sched_free(sched);
@@ -146,7 +146,7 @@ static void drive_inner(struct tw_sched *sched, const struct tw_task *task)
     log_call(sched, task);
     tw_sched_advance(inner, tw_sched_now(inner) + 5 * ms);
     error_inside =
-        tw_sched_cancel_wait(sched, task->id, NULL); /* the outer frame is seen past the inner ones */
+        tw_sched_cancel_wait(sched, task->id, NULL); /* sees the outer callback behind the inner callbacks */
 }
 
 static void a_callback_may_drive_another_scheduler(void **state)

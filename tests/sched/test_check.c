@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A checker that never complains proves nothing: each invariant of the scheduler is broken on purpose, and must
- * be named.
+ * A checker that never complains proves nothing. So each test breaks an invariant of the scheduler on
+ * purpose, and the checker must name that invariant.
  */
 #include "support.h"
 
@@ -25,7 +25,7 @@ static struct busy busy_sched(void)
     struct busy busy = {.sched = lazy_sched()};
     uint64_t id[4];
     busy.shard = &busy.sched->shard[0];
-    for (int i = 0; i < 2; i++) { /* two are with the executor */
+    for (int i = 0; i < 2; i++) { /* the executor will have two tasks */
         tw_sched_after(busy.sched, ms, log_call, NULL, &id[1]);
         tw_sched_after(busy.sched, 1000 * ms, log_call, NULL, &id[0]);
     }
@@ -43,7 +43,8 @@ static struct busy busy_sched(void)
     return busy;
 }
 
-/* Makes a breach in an object, expects the invariant to be named, takes the breach back, and expects none. */
+/* Makes a breach in an object and expects the check to name the invariant. Then takes the breach back and
+ * expects no complaint. */
 #define EXPECT_BROKEN(busy, number, object, breach)                                                            \
     do {                                                                                                       \
         __typeof__(object) before_ = (object);                                                                 \
@@ -88,7 +89,7 @@ static void s1_broken_lists_are_named(void **state)
     tw_sched_free(busy.sched);
 }
 
-/* In a callback, whose task is RUNNING. */
+/* A callback: its task is RUNNING while it breaks the invariants. */
 static void break_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     struct busy busy = {.sched = sched, .shard = &sched->shard[0]};
@@ -152,7 +153,7 @@ static void s4_a_task_that_would_be_overslept_is_named(void **state)
 {
     (void)state;
     struct busy busy = busy_sched();
-    tw_sched_next(busy.sched); /* takes the cancelled task out */
+    tw_sched_next(busy.sched); /* takes the cancelled task out of the wheel */
     EXPECT_BROKEN(busy, "S4", busy.shard->wake, busy.shard->wake = 901);
     tw_sched_free(busy.sched);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one file that sleeps: the scheduler on real clocks and with threads. The limits are generous; on a
- * machine that is so busy that even sleeping is late, it says so and skips itself (exit status 77). As the
- * tests do little else than sleep, they run side by side, each in a process of its own.
+ * The scheduler on real clocks and with threads. This is the only file whose tests sleep. The limits are
+ * generous. If the machine is so busy that even a sleep ends late, the program says so and skips itself (exit
+ * status 77). As the tests do little else than sleep, they run side by side, each in a process of its own.
  */
 #include "tests/support/cmocka.h"
 
@@ -83,7 +83,7 @@ static void an_earlier_task_wakes_a_scheduler_that_sleeps_long(void **state)
     tw_sched_free(sched);
 }
 
-/* Times that the threads of this process went to sleep. */
+/* How often the threads of this process have gone to sleep. */
 static long naps(void)
 {
     long sum = 0;
@@ -112,7 +112,7 @@ static void nobody_wakes_up_while_nothing_is_due(void **state)
     sleep_ms(100);
     long before = naps();
     sleep_ms(500);
-    assert_true(naps() - before <= 5); /* our own sleep is one */
+    assert_true(naps() - before <= 5); /* the sleep of this thread counts too */
     tw_sched_free(sched);
 }
 
@@ -132,7 +132,7 @@ static void a_slow_callback_does_not_delay_others_while_workers_are_free(void **
     for (uint64_t i = 0; i < 500; i++)
         tw_sched_after(sched, 20 * ms + i * ms, count_call, NULL, NULL);
     assert_true(wait_for_calls(500));
-    assert_int_equal(running, 1); /* it was busy all the time */
+    assert_int_equal(running, 1); /* the slow callback has run all the time */
     struct tw_sched_stats stats;
     tw_sched_stats(sched, &stats);
     assert_true(stats.late_p50_ns < 20 * ms);
@@ -149,8 +149,8 @@ static void check_order(struct tw_sched *sched, const struct tw_task *task)
     count_call(sched, task);
 }
 
-/* Keys lie on all shards; they are all due when the timer thread comes to look, and so are many calls of one
- * that repeats. */
+/* Keys lie on all shards. When the timer thread looks, all of them are due, and many calls of a repeating
+ * task are due as well. */
 static void a_thread_that_comes_late_keeps_the_order(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void nobody_spins_once_woken_or_while_workers_are_busy(void **state)
     struct tw_sched *sched = sched_of((struct tw_sched_options){.workers = 1});
     tw_sched_after(sched, 3600000 * ms, count_call, NULL, NULL);
     sleep_ms(20);
-    tw_sched_after(sched, ms, run_long, NULL, NULL); /* wakes the thread that sleeps for an hour */
+    tw_sched_after(sched, ms, run_long, NULL, NULL); /* wakes the timer thread, which sleeps for an hour */
     tw_sched_after(sched, 2 * ms, count_call, NULL, NULL);
     while (running == 0)
         sleep_ms(1);
@@ -220,7 +220,7 @@ static void rest_a_while(struct tw_sched *sched, const struct tw_task *task)
     sleep_ms(3);
 }
 
-/* Tasks that are always overdue keep the worker in one shard; the other one has its turn all the same. */
+/* Tasks that are always overdue keep the worker busy in one shard. The other shard must get its turn. */
 static void a_busy_shard_does_not_starve_another(void **state)
 {
     (void)state;
@@ -250,7 +250,7 @@ static void bring(void *arg, struct tw_sched *sched, uint64_t id)
     brought = id;
 }
 
-/* Each call comes late enough for the next one to be overdue when it returns. */
+/* Each call is so late that the next call is overdue when it returns. */
 static void an_executor_that_is_late_is_brought_the_next_call_at_once(void **state)
 {
     (void)state;
@@ -271,7 +271,7 @@ static void an_executor_that_is_late_is_brought_the_next_call_at_once(void **sta
     tw_sched_free(sched);
 }
 
-/* A wheel of 256 ticks, which nobody looks at while nothing is due. */
+/* The wheel has 256 ticks, and the timer thread does not look at it while no task is due. */
 static void a_wheel_that_refuses_reaches_as_far_after_a_rest(void **state)
 {
     (void)state;
@@ -326,7 +326,7 @@ static void stop_waits_for_callbacks_unless_told_not_to(void **state)
     }
 }
 
-/* A machine on which a sleep of 2 ms takes 30 has other things to do than to keep time. */
+/* Whether the machine is too busy to keep time: one of 20 sleeps of 2 ms takes more than 30 ms. */
 static bool overloaded(void)
 {
     struct timespec before, after;
@@ -340,7 +340,7 @@ static bool overloaded(void)
     return false;
 }
 
-/* The timer thread is in a callback; meanwhile others come due, and one of them is moved. */
+/* While the timer thread is in a callback, other tasks become due, and the test moves one of them. */
 static void a_wheel_that_refuses_is_brought_to_the_present_by_who_needs_it(void **state)
 {
     (void)state;

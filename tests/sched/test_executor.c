@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tasks that the caller's executor runs, with a queue of its own and without one.
+ * Tasks that the caller's executor runs, with and without a queue of the executor.
  */
 #include "support.h"
 
@@ -79,7 +79,7 @@ static void a_task_with_the_executor_can_still_be_cancelled_moved_and_handed_ove
     assert_int_equal(tw_sched_pending(sched), 4);
     assert_int_equal(tw_sched_cancel(sched, id[1]), TW_CANCELLED);
     assert_int_equal(tw_sched_move_after(sched, id[2], 10 * ms), 0);
-    run_sent(sched); /* passes over 1 and 2 */
+    run_sent(sched); /* passes over tasks 1 and 2 */
     assert_int_equal(calls, 2);
     assert_int_equal(seen[0].id, id[0]);
     assert_int_equal(seen[1].id, id[3]);
@@ -133,7 +133,7 @@ static void what_was_sent_runs_in_order_and_as_much_as_is_asked_for(void **state
     uint64_t id[8];
     for (int i = 0; i < 8; i++)
         tw_sched_after(sched, ms + (uint64_t)i % 2 * ms, log_call, NULL, &id[i]);
-    assert_int_equal(tw_sched_run_some(sched, 100), 0); /* none is due */
+    assert_int_equal(tw_sched_run_some(sched, 100), 0); /* no task is due */
     advance(sched, 5 * ms);
     assert_int_equal(tw_sched_cancel(sched, id[0]), TW_CANCELLED);
     assert_int_equal(tw_sched_move_after(sched, id[2], 10 * ms), 0);
@@ -143,7 +143,7 @@ static void what_was_sent_runs_in_order_and_as_much_as_is_asked_for(void **state
     assert_int_equal(seen[0].id, id[4]);
     assert_int_equal(seen[1].id, id[6]);
     assert_int_equal(seen[2].id, id[1]);
-    tw_sched_run(sched, id[5]); /* somebody else takes one from the middle */
+    tw_sched_run(sched, id[5]); /* another thread takes a task from the middle */
     assert_int_equal(tw_sched_run_some(sched, 100), 2);
     assert_int_equal(seen[4].id, id[3]);
     assert_int_equal(seen[5].id, id[7]);

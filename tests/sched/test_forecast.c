@@ -24,7 +24,7 @@ static void a_forecast_counts_what_is_due_in_each_step(void **state)
     tw_sched_after(sched, UINT64_MAX, log_call, NULL, NULL);
     expect_forecast(sched, 10 * ms, (uint64_t[]){3, 2, 1, 0, 0, 1});
     expect_forecast(sched, UINT64_MAX,
-                    (uint64_t[]){9, 0, 0, 0, 0, 0}); /* what is due at the end of time never runs */
+                    (uint64_t[]){9, 0, 0, 0, 0, 0}); /* a task due at the end of time never runs */
     assert_int_equal(tw_sched_after(sched, 35 * ms, log_call, NULL, &id), 0);
     expect_forecast(sched, 10 * ms, (uint64_t[]){3, 2, 1, 1, 0, 1});
     tw_sched_move_after(sched, id, 45 * ms);
@@ -46,8 +46,8 @@ static void a_forecast_counts_every_call_of_a_repeating_task(void **state)
     assert_int_equal(tw_sched_every(sched, &thrice, log_call, NULL, NULL), 0);
     expect_forecast(sched, 10 * ms, (uint64_t[]){0, 1, 1, 1, 0, 0});
     expect_forecast(sched, UINT64_MAX / 2,
-                    (uint64_t[]){3, 0, 0, 0, 0, 0});                    /* beyond the end of time, too, ... */
-    expect_forecast(sched, UINT64_MAX, (uint64_t[]){3, 0, 0, 0, 0, 0}); /* ... and in one step */
+                    (uint64_t[]){3, 0, 0, 0, 0, 0}); /* the steps reach beyond the end of time */
+    expect_forecast(sched, UINT64_MAX, (uint64_t[]){3, 0, 0, 0, 0, 0}); /* the first step alone does */
     assert_int_equal(tw_sched_every(sched, &ever, log_call, NULL, NULL), 0);
     assert_int_equal(tw_sched_every(sched, &late, log_call, NULL, NULL), 0);
     expect_forecast(sched, 10 * ms, (uint64_t[]){2, 3, 3, 3, 2, 2});
@@ -85,7 +85,7 @@ static void a_forecast_counts_what_follows_the_call_under_way(void **state)
     tw_sched_free(sched);
 }
 
-/* Keeps what is due to itself, as an executor that is busy does. */
+/* An executor that keeps the due tasks and does not run them, as if it were busy. */
 static void sit_on(void *arg, struct tw_sched *sched, uint64_t id)
 {
     (void)sched;
@@ -136,7 +136,7 @@ static void a_forecast_of_more_than_one_hold_of_the_lock_is_complete(void **stat
     }
 }
 
-/* More is ready, or with the executor, than may be counted under one hold. */
+/* More tasks are ready, or with the executor, than the forecast may count under one hold of the lock. */
 static void a_forecast_counts_a_backlog(void **state)
 {
     (void)state;

@@ -51,7 +51,7 @@ static void a_drain_tells_a_stopped_scheduler_apart_from_an_empty_one(void **sta
     assert_int_equal(tw_sched_drain(sched, NULL, NULL), 0);
     tw_sched_after(sched, 10 * ms, log_call, NULL, NULL);
     assert_int_equal(tw_sched_stop(sched, 0, drain_in_hand, sched), 1);
-    assert_int_equal(drained_in_hand, TW_ESTOPPED); /* from the first task on that the stop hands over */
+    assert_int_equal(drained_in_hand, TW_ESTOPPED); /* already when the stop hands over its first task */
     assert_int_equal(tw_sched_drain(sched, NULL, NULL), TW_ESTOPPED);
     tw_sched_free(sched);
 }

@@ -15,7 +15,7 @@ static void a_stale_id_finds_nothing_though_its_place_is_taken_again(void **stat
     assert_int_equal(tw_sched_cancel(sched, first), TW_CANCELLED);
     tw_sched_next(sched); /* takes it out of the wheel */
     tw_sched_after(sched, ms, log_call, NULL, &second);
-    assert_int_equal((uint32_t)first, (uint32_t)second); /* the same place */
+    assert_int_equal((uint32_t)first, (uint32_t)second); /* the second task has the place of the first */
     assert_int_equal(tw_sched_cancel(sched, first), TW_GONE);
     assert_int_equal(tw_sched_move_after(sched, first, 5 * ms), TW_EGONE);
     tw_sched_run(sched, first);
@@ -35,7 +35,7 @@ static void nonsense_ids_find_nothing(void **state)
     enum tw_cancelled found = TW_RUNNING;
     tw_sched_after(sched, ms, log_call, NULL, NULL);
     for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
-        if (nonsense[i] != 1ull << 32) /* the one task there is */
+        if (nonsense[i] != 1ull << 32) /* the only task */
             assert_int_equal(tw_sched_cancel(sched, nonsense[i]), TW_GONE);
         if (nonsense[i] != 1ull << 32)
             assert_int_equal(tw_sched_move_after(sched, nonsense[i], ms), TW_EGONE);
@@ -82,7 +82,7 @@ static void cancelled_memory_is_used_again_at_once(void **state)
     tw_sched_free(sched);
 }
 
-/* A cancelled task leaves the wheel a little later than its caller is told; nobody can tell. */
+/* A cancelled task leaves the wheel a little after tw_sched_cancel() has returned, and no caller can tell. */
 static void cancelled_memory_serves_when_there_is_no_other(void **state)
 {
     (void)state;

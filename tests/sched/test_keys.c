@@ -122,7 +122,7 @@ static void set_anew_inside(struct tw_sched *sched, const struct tw_task *task)
     void *old = sched;
     get_before = tw_sched_key_get(sched, "k", 1, &task_inside);
     tw_sched_set_after(sched, "k", 1, 10 * ms, set_anew_inside, &second_value, &old);
-    assert_null(old); /* the first value is in use by its last call */
+    assert_null(old); /* the last call with the first value is still using it */
     get_after = tw_sched_key_get(sched, "k", 1, &task_inside);
 }
 

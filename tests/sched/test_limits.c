@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Limits: max_pending, memory, geometries that refuse, the end of time; a system without threads or
- * descriptors.
+ * Limits: max_pending, memory, geometries that refuse, the end of time, and a system that has no more threads
+ * or descriptors.
  */
 #include "support.h"
 
@@ -35,7 +35,7 @@ static void fill_up_and_move(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
     assert_int_equal(tw_sched_after(sched, 50 * ms, log_call, NULL, NULL),
-                     0); /* the running one counts no more */
+                     0); /* the running task does not count any more */
     error_inside = tw_sched_move_after(sched, task->id, ms);
     answer = task->key != NULL
                  ? (enum tw_cancelled) - tw_sched_set_after(sched, "k", 1, ms, log_call, NULL, NULL)
@@ -57,7 +57,7 @@ static void a_last_call_makes_room_while_it_runs(void **state)
     tw_sched_free(sched);
 }
 
-/* A little of everything; whatever fails says TW_ENOMEM and has changed nothing. */
+/* Makes a few calls of every kind. A call that fails must return TW_ENOMEM and have changed nothing. */
 static void use_everything(struct tw_sched *sched, int n)
 {
     char key[16];
@@ -233,7 +233,7 @@ static void the_end_of_time_never_comes(void **state)
 static struct tw_sched *refilled;
 static bool original[100];
 
-/* Each hand-over adds a task that is nearer than all others. */
+/* A `hand` that adds a task which is due before all others. */
 static void refill(void *arg, const struct tw_task *task)
 {
     (void)arg;
@@ -296,7 +296,8 @@ static void periods_of_centuries_saturate(void **state)
     }
 }
 
-/* Calls of the system that fail when told to: at 0, after so many good ones otherwise. -1: never. */
+/* The number of system calls that will still succeed before one fails. 0: the next call fails. -1: no call
+ * fails. */
 static int threads_left = -1, descriptors_left = -1;
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*body)(void *), void *arg);

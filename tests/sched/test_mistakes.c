@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mistakes of the caller: each "Requires" of sched.h that an assertion can see. The scheduler here is compiled
- * with TW_DEBUG 2. Each child makes a scheduler of its own, as it must not use its parent's.
+ * Mistakes of the caller: each "Requires" of sched.h that an assertion can see. The scheduler here is
+ * compiled with TW_DEBUG 2. Each child process makes a scheduler of its own, because it must not use its
+ * parent's.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/dies.h"
@@ -110,7 +111,7 @@ static bool make_whole_call(struct tw_sched *sched, int n)
     }
 }
 
-/* Makes the n-th call of sched.h. Returns false when there are no more. */
+/* Makes the n-th call of sched.h. Returns false if there are fewer calls. */
 static bool make_call(struct tw_sched *sched, int n)
 {
     struct tw_task task;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The scheduler against a reference that is a plain array: random operations on a virtual clock, from outside
- * and from inside callbacks. The reference knows of every task when it must run; each call is checked against
- * it, and after every step nothing that should have run may be left.
+ * and from inside callbacks. For every task the reference knows when the task must run. The test checks each
+ * call against the reference, and after every step that no task is left that should have run.
  *
  *     test_sched_model [--seed N] [--operations N] [--seconds N]
  */
@@ -19,13 +19,14 @@
 
 enum { PLAIN = 60, KEYS = 40, ENTRIES = PLAIN + KEYS, KEY_SIZE = 24 };
 
-/* What must become of a task. An entry whose number is PLAIN or more has the key of that number. */
+/* A task as the reference knows it. If the number of the entry is PLAIN or more, the task has the key of that
+ * number. */
 struct entry {
     bool alive;   /* a call is to come */
     bool running; /* its callback is under way */
-    bool dead;    /* and it was cancelled meanwhile */
-    bool at_once; /* it was due when it was filed */
-    bool fresh;   /* and it was set anew meanwhile, and not cancelled since */
+    bool dead;    /* running: the task was cancelled during the callback */
+    bool at_once; /* the task was due when it was filed */
+    bool fresh;   /* running: the key was set anew during the callback, and not cancelled since */
     uint64_t id, due_ns, tick;
     uint64_t period_ns, left;
     enum tw_missed missed;
@@ -64,7 +65,7 @@ static uint64_t tick_of(uint64_t now_ns)
     return (now_ns - world.base_ns) / world.tick_ns;
 }
 
-/* A task that is filed now runs on the tick of its due time, or on the next one if that has begun. */
+/* A task that is filed now runs on the tick of its due time, or on the next tick if that tick has begun. */
 static uint64_t tick_for(uint64_t due_ns)
 {
     uint64_t now = tick_of(tw_sched_now(world.sched)), tick = 0;
@@ -145,8 +146,7 @@ static void add_repeating(struct entry *entry)
     world.added++;
 }
 
-/* Sets a key, new or not. A key that was set while its callback was under way has a call to come all the
- * same. */
+/* Sets a key, new or not. A key that is set during its callback has a call to come, too. */
 static void set_key(struct entry *entry)
 {
     void *old = &world, *value = entry;
@@ -187,7 +187,7 @@ static void cancel(struct entry *entry)
     entry->fresh = false;
 }
 
-/* Moves a task that is pending, or whose own callback this is. */
+/* Moves a pending task, or the task of the callback that runs now. */
 static void move(struct entry *entry)
 {
     uint64_t delay = random_delay(), due_ns = tw_sched_now(world.sched) + delay;
@@ -236,7 +236,8 @@ static void foresee(const struct entry *entry, uint64_t step_ns, uint32_t steps,
     }
 }
 
-/* With few steps it is read from the wheel, with many from the tasks, as repeating ones are more work then. */
+/* The scheduler reads a forecast of few steps from the wheel. With many steps the repeating tasks are more
+ * work, so it reads the forecast from the tasks. */
 static void check_forecast(void)
 {
     uint64_t found[STEPS_MAX], counts[STEPS_MAX] = {0};
@@ -272,8 +273,8 @@ static void check_call(const struct entry *entry, const struct tw_task *task)
     expect(entry->alive && !entry->running, "a task ran that should not");
     expect(now_ns >= task->due_ns, "a task ran early");
     expect(task->due_ns == entry->due_ns && task->late_ns == now_ns - task->due_ns, "due or lateness is wrong");
-    /* In a shard that has not had its turn on this tick, a task that is due at once runs on it, not on the
-     * next. */
+    /* If a shard has not had its turn on this tick, a task of it that is due at once runs on this tick
+     * instead of the next tick. */
     expect(tick_of(now_ns) == entry->tick ||
                (world.shards > 1 && entry->at_once && tick_of(now_ns) + 1 == entry->tick),
            "a task ran on the wrong tick");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The options: which are refused, and with which words.
+ * The options: which values are refused, and with which message.
  */
 #include "support.h"
 

@@ -5,7 +5,7 @@
 #include "support.h"
 
 enum { VALUES = 8 };
-static int released[VALUES];           /* how often each */
+static int released[VALUES];           /* how often each value was released */
 static struct tw_sched *release_calls; /* not NULL: the hook tries calls on it */
 static uint64_t release_id;
 static int release_error[2];
@@ -38,7 +38,8 @@ static void set_value(struct tw_sched *sched, const char *key, uintptr_t number)
     assert_int_equal(tw_sched_set_after(sched, key, 1, ms, log_call, value_of(number), NULL), 0);
 }
 
-/* The values from 1 on have been released so often. */
+/* Value 1 must have been released as often as the first digit says, value 2 as often as the second, and so
+ * on. */
 static void assert_released(const char *counts)
 {
     for (int i = 1; counts[i - 1] != '\0'; i++)
@@ -106,7 +107,7 @@ static void what_was_refused_is_not_released(void **state)
     assert_released("10");
 }
 
-/* Counts what it is handed, before it is released. */
+/* Counts the tasks that it receives. Their values must not have been released yet. */
 static void hand_unreleased(void *arg, const struct tw_task *task)
 {
     ++*(int *)arg;
@@ -154,7 +155,7 @@ static void only_the_values_of_the_function_that_was_named_are_released(void **s
     assert_released("1000");
 }
 
-/* What is done to a task by its own callback, which stands for whoever does it meanwhile. */
+/* The callback does this to its own task. It stands for another thread that does so during the callback. */
 static void (*meanwhile)(struct tw_sched *, const struct tw_task *);
 
 static void call_meanwhile(struct tw_sched *sched, const struct tw_task *task)
@@ -162,10 +163,10 @@ static void call_meanwhile(struct tw_sched *sched, const struct tw_task *task)
     log_call(sched, task);
     if (calls == 1)
         meanwhile(sched, task);
-    assert_int_equal(released[(uintptr_t)task->arg], 0); /* it is in use to its end */
+    assert_int_equal(released[(uintptr_t)task->arg], 0); /* the value is in use until the callback returns */
 }
 
-/* Runs value 1, with a key, `times` times; `does` happens in its first call. */
+/* Runs a task with a key and value 1 `times` times. Its first call does `does`. */
 static struct tw_sched *with_meanwhile(uint64_t times, void (*does)(struct tw_sched *, const struct tw_task *))
 {
     struct tw_sched *sched = releasing_sched(NULL);
@@ -283,7 +284,7 @@ static void a_stop_hands_a_value_in_use_to_nobody(void **state)
     assert_released("001");
     assert_int_equal(handed_without, 2);
     tw_sched_free(sched);
-    sched = releasing_sched(log_call); /* the value is not the hook's: it is handed as ever */
+    sched = releasing_sched(log_call); /* the hook does not own the value, so `hand` gets it */
     meanwhile = stop_this;
     struct tw_every twice = {.first_ns = ms, .period_ns = ms, .times = 2};
     tw_sched_every(sched, &twice, call_meanwhile, value_of(4), NULL);

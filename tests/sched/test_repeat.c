@@ -43,7 +43,7 @@ static void without_times_it_repeats_for_ever(void **state)
     tw_sched_every(sched, &(struct tw_every){.period_ns = ms}, log_call, NULL, NULL);
     tw_sched_every(sched, &(struct tw_every){.period_ns = ms, .times = TW_FOREVER}, log_call, NULL, NULL);
     advance(sched, 1000 * ms);
-    assert_int_equal(calls, 2002); /* those due at 0 and at 1,000 ms among them */
+    assert_int_equal(calls, 2002); /* the calls due at 0 and at 1,000 ms are among them */
     assert_true(seen[2001].left == TW_FOREVER);
     tw_sched_free(sched);
 }
@@ -61,8 +61,8 @@ static void a_period_shorter_than_a_tick_is_refused(void **state)
     tw_sched_free(sched);
 }
 
-/* A task every 10 ms from 10 ms on, whose first call starts at 45 ms; then all is served at once until 100
- * ms. */
+/* A task is due every 10 ms from 10 ms on. Its first call starts at 45 ms. From then until 100 ms each call
+ * is made at once. */
 static struct tw_sched *late_by_three_periods(enum tw_missed missed, uint64_t times)
 {
     struct tw_sched *sched = lazy_sched();
@@ -184,8 +184,8 @@ static void a_move_in_a_coalesced_call_starts_afresh(void **state)
     tw_sched_free(sched);
 }
 
-/* A wheel that refuses measures its reach from where it stands; the timer thread may not have looked at it for
- * long. */
+/* A wheel that refuses measures its reach from the tick on which it stands, and the timer thread may not have
+ * moved it for a long time. */
 static void a_repeating_task_is_not_lost_on_a_wheel_that_is_behind(void **state)
 {
     (void)state;

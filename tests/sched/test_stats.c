@@ -30,7 +30,7 @@ static void next_is_the_time_of_the_next_work(void **state)
     advance(sched, 7 * ms);
     tw_sched_every(sched, &(struct tw_every){.period_ns = ms}, log_call, NULL, NULL);
     advance(sched, 50 * ms);
-    run_sent(sched); /* the repeating one is ready again */
+    run_sent(sched); /* the repeating task is ready again */
     assert_int_equal(tw_sched_next(sched), tw_sched_now(sched));
     tw_sched_free(sched);
 }
@@ -53,7 +53,7 @@ static void on_slow(void *arg, const struct tw_task *task, uint64_t ns)
 static void take_three_ms(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    atomic_store(&sched->virtual_ns, tw_sched_now(sched) + 3 * ms); /* as if it had run so long */
+    atomic_store(&sched->virtual_ns, tw_sched_now(sched) + 3 * ms); /* as if it had run for 3 ms */
 }
 
 static void late_and_slow_callbacks_are_told_and_counted(void **state)
@@ -82,7 +82,8 @@ static void percentiles_are_right_to_three_per_cent(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     assert_int_equal(tw_sched_late_percentile(sched, 0.5), 0);
-    for (uint64_t i = 0; i < 1000; i++) /* due at i/1000 of a tick: late by the rest */
+    for (uint64_t i = 0; i < 1000;
+         i++) /* due i/1000 of a tick after a tick began: late by the rest of the tick */
         tw_sched_at(sched, 10 * ms + 1 + i * 1000, log_call, NULL, NULL);
     advance(sched, 50 * ms);
     for (double share = 0.01; share < 1; share += 0.07) {

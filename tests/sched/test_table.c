@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of keys, against a plain array of what should be in it.
+ * The table of keys, against a plain array of the keys that should be in it.
  */
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
@@ -57,7 +57,7 @@ static void close_table(void)
     assert_int_equal(blocks_out, 0);
 }
 
-/* How often a key is found under its tag: once when it is in, never when it is not. */
+/* Checks how often a key is found under its tag: once if it is in the table, else never. */
 static void check_one(uint32_t i)
 {
     struct tw__sched_probe probe = tw__sched_table_probe(&shard->table, key[i].tag);
@@ -86,7 +86,8 @@ static void take_out(uint32_t i)
     key[i].in = false;
 }
 
-/* Tags of several kinds: evenly spread, few, one after the other, at home near the end of a segment. */
+/* Tags of several kinds: evenly spread, few, one after the other, or with a home near the end of a
+ * segment. */
 static uint32_t tag_of_kind(struct rng *rng, int kind)
 {
     uint32_t tag = (uint32_t)(rng_next(rng) >> 16);
@@ -129,8 +130,8 @@ static void what_goes_in_is_found_until_it_is_taken_out(void **state)
     }
 }
 
-/* No call does more than split a segment and double the directory: two requests for memory, not a copy of it
- * all. */
+/* No call does more than split a segment and double the directory. So it makes two requests for memory and
+ * does not copy the whole table. */
 static void it_grows_a_little_at_a_time(void **state)
 {
     (void)state;
@@ -159,7 +160,7 @@ static void without_memory_it_fills_what_it_has(void **state)
         assert_true(given < 2 ? n == 0 : n > 2000 * (unsigned)given / 2 && n < MOST);
         for (uint32_t i = 0; i <= n; i++)
             check_one(i);
-        requests_left = -1; /* and goes on when there is some again */
+        requests_left = -1; /* adding goes on when there is memory again */
         for (uint32_t i = n; i < MOST; i++)
             assert_true(put_in(i, (uint32_t)(rng_next(&rng) >> 16)));
         for (uint32_t i = 0; i < MOST; i++)
@@ -176,7 +177,7 @@ static void equal_tags_fill_one_segment_and_no_more(void **state)
     while (n < MOST && put_in(n, 0xABCDE123))
         n++;
     assert_int_equal(n, 4095);
-    assert_true(put_in(MOST - 1, 0x12345678)); /* others have room */
+    assert_true(put_in(MOST - 1, 0x12345678)); /* other tags have room */
     check_one(MOST - 1);
     for (uint32_t i = 0; i < n; i++)
         check_one(i);

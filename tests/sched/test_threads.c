@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Four threads add, set, move, cancel, cancel and wait, drain and read statistics, and one of them at last
- * stops the scheduler in the middle of the storm. In the end every task is accounted for exactly once: it has
- * fired, was cancelled or handed over. Made for ThreadSanitizer; runs on each kind of executor.
+ * The storm: four threads add, set, move, cancel, cancel and wait, drain and read statistics. At last one of
+ * them stops the scheduler in the middle of all this. In the end every task must be accounted for exactly
+ * once: it has fired, was cancelled or handed over. The test is made for ThreadSanitizer and runs on each
+ * kind of executor.
  *
  *     test_sched_threads [--seconds N]        in all; default 6
  */
@@ -20,11 +21,11 @@
 
 enum { PRODUCERS = 4, TICKETS = 400000, KEYS = 64, OWN = 256 };
 
-/* A ticket is the argument of one task: what has become of it is counted. */
+/* A ticket is the argument of one task, and counts the task's calls and ends. */
 struct ticket {
     _Atomic uint32_t calls;
     _Atomic uint32_t ends; /* cancelled, handed over or replaced */
-    uint32_t wanted;       /* calls if it is left alone */
+    uint32_t wanted;       /* calls if nobody ends the task */
     _Atomic bool running;
     bool filed;
 };
@@ -119,7 +120,7 @@ static void set(struct producer *self, struct ticket *ticket)
     else if (error != 0)
         fail(tw_strerror(error));
     ticket->filed = error == 0;
-    if (old != NULL) /* it may just be running, or have run: then this is not its end, but it has one */
+    if (old != NULL) /* if its task runs now, or has run, this is not its end: but it has an end */
         atomic_fetch_add(&((struct ticket *)old)->ends, 0x10000);
 }
 
@@ -140,7 +141,7 @@ static void cancel(struct producer *self)
     if (found == TW_CANCELLED)
         atomic_fetch_add(&ticket->ends, 1);
     if (found == TW_RUNNING)
-        atomic_fetch_add(&ticket->ends, 0x10000); /* that call was its last, or it will have one fewer */
+        atomic_fetch_add(&ticket->ends, 0x10000); /* this call was its last, or it makes one call fewer */
 }
 
 static void remove_key(struct producer *self)
@@ -237,8 +238,8 @@ static void fail_ticket(uint32_t i, uint32_t wanted, uint32_t calls, uint32_t en
     fail("a task is not accounted for exactly once");
 }
 
-/* Each filed ticket has either made all its calls, or come to one end, and not both, unless its end met it
- * running. */
+/* Each filed ticket has either made all its calls or come to one end. It may have done both if the end came
+ * while it was running. */
 static void check_tickets(void)
 {
     uint32_t count = atomic_load(&next_ticket) < TICKETS ? atomic_load(&next_ticket) : TICKETS;
