@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tests of tickwheel.hpp: doctest's main() and the memory that they count.
+ * The tests of tickwheel.hpp: doctest's main(), and the memory functions by which the tests count boxes.
  */
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "support.hpp"
@@ -9,7 +9,7 @@ std::atomic<int> token::live{0};
 std::atomic<int> boxes{0};
 bool no_boxes = false;
 
-/* Boxes of callables are the only memory that is asked for like this. */
+/* Only the header's boxes of callables use this form of new, so it counts boxes. */
 void *operator new(std::size_t size, const std::nothrow_t &) noexcept
 {
     if (no_boxes)
@@ -18,7 +18,7 @@ void *operator new(std::size_t size, const std::nothrow_t &) noexcept
     return std::malloc(size);
 }
 
-void operator delete(void *block, const std::nothrow_t &) noexcept /* of a box whose callable threw */
+void operator delete(void *block, const std::nothrow_t &) noexcept /* for a box whose callable threw */
 {
     std::free(block);
 }

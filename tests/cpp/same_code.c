@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a C programmer writes. same_code.cpp has the same functions in C++; tests/cpp/same_code compares what
- * becomes of them.
+ * Functions as a C programmer writes them. same_code.cpp has the same functions in C++, and
+ * tests/cpp/same_code compares the instructions that the compilers make of both.
  */
 #include <tickwheel/sched.h>
 
@@ -10,7 +10,7 @@ enum { HALF_HOUR_MS = 30 * 60 * 1000 };
 struct wheel {
     struct tw_wheel *raw;
 };
-/* What a timer that cancels itself has to know. */
+/* A timer that knows its wheel, so that it can cancel itself. */
 struct timer {
     struct tw_timer raw;
     struct tw_wheel *wheel;

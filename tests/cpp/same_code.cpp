@@ -55,7 +55,7 @@ std::uint64_t count_due(tickwheel::wheel<milliseconds, object> &wheel)
     return sum;
 }
 
-/* The callback itself is what the header makes of the lambda. */
+/* The header turns the lambda into the callback. */
 bool add_task(scheduler &scheduler, std::uint64_t &calls)
 {
     return scheduler.after(500ms, [&calls] { ++calls; }).ok();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the tests of tickwheel.hpp share.
+ * The helpers that the tests of tickwheel.hpp share.
  */
 #ifndef TESTS_CPP_SUPPORT_HPP
 #define TESTS_CPP_SUPPORT_HPP
@@ -12,7 +12,8 @@
 
 #include <doctest/doctest.h>
 
-/* Counts those that are alive. It can be moved and not copied, and a callable that has one cannot either. */
+/* Counts the tokens that are alive. A token can be moved but not copied, and the same is true of a callable
+ * that has one. */
 class token
 {
   public:
@@ -32,7 +33,7 @@ class token
         sound_ = 0;
         --live;
     }
-    /* False once it was destroyed, as far as that can be seen. */
+    /* Returns false if the token was destroyed, as far as that can be seen. */
     bool sound() const noexcept
     {
         return sound_ == 0x7E57;
@@ -42,7 +43,7 @@ class token
     volatile int sound_ = 0x7E57;
 };
 
-/* How many boxes callables have been given; whether there is memory for more. */
+/* How many boxes callables have received, and whether there is no memory for more. */
 extern std::atomic<int> boxes;
 extern bool no_boxes;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The header with -fno-exceptions and -fno-rtti: it works, and what would be thrown is said and ends the
- * program.
+ * The header with -fno-exceptions and -fno-rtti. It works, and where it would throw an exception, it prints
+ * the message and ends the program.
  */
 #include <tickwheel/tickwheel.hpp>
 
@@ -23,7 +23,7 @@ static void check(bool good, const char *what)
     failures += !good;
 }
 
-/* What a child says before it ends, and that it aborts. */
+/* Runs `body` in a child process. Returns the child's output on standard error, and whether it aborted. */
 template <class Body> static std::string last_words(Body body)
 {
     int ends[2];

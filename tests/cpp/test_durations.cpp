@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Durations become ticks and nanoseconds: up for deadlines, down for the present, never past the ends.
+ * Durations become ticks and nanoseconds. Deadlines are rounded up, the present is rounded down, and no
+ * result lies past the ends.
  */
 #include "support.hpp"
 
@@ -30,7 +31,7 @@ static_assert(detail::count<nanoseconds, round::down>(hours::max()) == UINT64_MA
 static_assert(detail::count<nanoseconds, round::up>(nanoseconds::max()) == INT64_MAX);
 static_assert(detail::count<milliseconds, round::up>(nanoseconds::max()) == INT64_MAX / 1'000'000 + 1);
 
-/* Unsigned, narrow, and of no whole ratio. */
+/* Durations that are unsigned, or narrow, or have no whole ratio to a tick. */
 using thirds = duration<std::int64_t, std::ratio<1, 3>>;
 static_assert(detail::count<milliseconds, round::up>(thirds(1)) == 334);
 static_assert(detail::count<milliseconds, round::down>(thirds(1)) == 333);

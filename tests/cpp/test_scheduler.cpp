@@ -30,7 +30,7 @@ static options virtual_time()
     return options().virtual_clock();
 }
 
-/* A callable that counts its calls, and is counted itself. */
+/* A callable that counts its calls. Its token counts how many copies of it are alive. */
 static auto counting(int &calls)
 {
     return [&calls, mine = token()] {
@@ -71,7 +71,7 @@ struct pair_of {
     }
 };
 
-/* Has a callable called that holds a value, and notes it. */
+/* Schedules a callable that holds a value, runs it, and checks that it had this value. */
 template <class T> static void hold(scheduler &scheduler, T value)
 {
     static T seen;
@@ -81,7 +81,8 @@ template <class T> static void hold(scheduler &scheduler, T value)
     CHECK((seen == value));
 }
 
-/* With optimisation g++ once took what was stored as an int and loaded as a pointer for two things. */
+/* g++ with optimisation once took an object that was stored as an int and loaded as a pointer for two
+ * objects. */
 TEST_CASE("a small callable that holds no pointer has what it was given")
 {
     scheduler scheduler(virtual_time());
@@ -106,7 +107,7 @@ TEST_CASE("a callable with a state of its own keeps it from call to call")
     std::vector<int> seen, *to = &seen;
     scheduler.every(1ms, [to, n = 0]() mutable { to->push_back(n++); });
     static int last;
-    scheduler.every(1ms, [n = 10]() mutable { last = n++; }); /* small enough, but not the same after a call */
+    scheduler.every(1ms, [n = 10]() mutable { last = n++; }); /* small, but every call changes it */
     scheduler.advance(3ms);
     CHECK(seen == std::vector<int>{0, 1, 2});
     CHECK(last == 12);
@@ -232,7 +233,7 @@ TEST_CASE("a callable is destroyed when its key is set anew or removed")
     scheduler.advance(5ms);
     CHECK(first == 0);
     CHECK(second == 1);
-    scheduler.set("order 1", 5ms, plain); /* which needs no box */
+    scheduler.set("order 1", 5ms, plain); /* plain needs no box */
     CHECK(token::live == 0);
     scheduler.set_at("order 1", scheduler.now() + 5ms, counting(first));
     CHECK(token::live == 1);
@@ -248,7 +249,7 @@ TEST_CASE("a callable whose key is set anew in its call lives to the end of it")
     for (const std::uint64_t times : {UINT64_C(1), UINT64_C(2)}) {
         scheduler.set_every("k", repeat(1ms).times(times), [&, mine = token()](const task &self) {
             scheduler.set(self.key(), 1ms, counting(calls));
-            scheduler.set(self.key(), 1ms, counting(calls)); /* the first of these never runs */
+            scheduler.set(self.key(), 1ms, counting(calls)); /* so the first counting() never runs */
             CHECK(token::live == 2);
             CHECK(mine.sound());
             calls += 10;
@@ -370,7 +371,7 @@ TEST_CASE("a callable may hold the last of what keeps others pending")
     CHECK(scheduler.pending() == 0);
 }
 
-/* ---- what is not taken ----------------------------------------------------------------------------------- */
+/* ---- callables that are not taken ------------------------------------------------------------------------ */
 
 TEST_CASE("a callable that is refused is destroyed at once, and nothing is changed")
 {
@@ -567,7 +568,7 @@ TEST_CASE("a scheduler is moved with its tasks")
     third.after(1ms, counting(calls));
     third = std::move(second);
     CHECK(!second);
-    CHECK(token::live == 2); /* the one that was `third` has ended, with its task */
+    CHECK(token::live == 2); /* the first scheduler of `third` has ended, with its task */
     scheduler &same = third;
     third = std::move(same);
     third.advance(1ms);
@@ -655,7 +656,7 @@ TEST_CASE("options reach the scheduler")
     CHECK(token::live == 0);
     scheduler.after(1ms, counting(calls));
     scheduler.advance(1ms);
-    scheduler.drain(); /* sent, but not run yet */
+    scheduler.drain(); /* the task was sent, but has not run yet */
     CHECK(token::live == 0);
     scheduler.run(task_id(sent));
     CHECK(calls == 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scheduler of tickwheel.hpp with threads: callables end once, on whatever thread, and before a wait for
- * them is over.
+ * The scheduler of tickwheel.hpp with threads. A callable is destroyed once, on any thread, and before a wait
+ * for its task is over.
  */
 #include "support.hpp"
 
@@ -18,7 +18,7 @@ using tickwheel::scheduler;
 using tickwheel::task;
 using tickwheel::task_id;
 
-/* False when that has not come within half a minute. */
+/* Waits until a condition is true. Returns false if it is not true within half a minute. */
 template <class Condition> static bool eventually(Condition condition)
 {
     const auto limit = steady_clock::now() + 30s;
@@ -30,12 +30,12 @@ template <class Condition> static bool eventually(Condition condition)
     return true;
 }
 
-/* What a callback that is held up has come to. */
+/* Tells how far a callable that is held up has come. */
 struct gate {
     std::atomic<bool> entered{false}, open{false}, destroyed{false};
 };
 
-/* A callable that waits for its gate, and takes its time to be destroyed. */
+/* A callable that waits until its gate is open. Its destructor takes 20 ms. */
 class held_up
 {
   public:
@@ -64,7 +64,7 @@ class held_up
     gate *at_;
 };
 
-/* Opens a gate a little later. */
+/* Starts a thread that opens a gate a little later. */
 static std::thread opener(gate &at)
 {
     return std::thread([&at] {
@@ -220,7 +220,7 @@ void storm::turn(rng &random, std::vector<task_id> &ids)
     }
 }
 
-/* Until as many calls were made as are wanted, or half a minute has passed. */
+/* Makes random calls until callables were called often enough, or half a minute has passed. */
 static void run_thread(storm &storm, unsigned number, bool stops)
 {
     rng random;
@@ -230,7 +230,7 @@ static void run_thread(storm &storm, unsigned number, bool stops)
     for (int turn = 1; storm.calls < ENOUGH && steady_clock::now() < limit; turn++) {
         storm.turn(random, ids);
         if (turn % 32 == 0)
-            std::this_thread::sleep_for(100us); /* for something to come due */
+            std::this_thread::sleep_for(100us); /* so that some tasks become due */
         if (number == 0 && turn % 1000 == 0)
             storm.scheduler.drain([](const tickwheel::handed &one) { one.run(); });
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Timers that cancel themselves, and the wheel, call by call.
+ * Timers that cancel themselves when they are destroyed, and each call of the wheel.
  */
 #include "support.hpp"
 
@@ -84,7 +84,7 @@ TEST_CASE("a timer is cancelled by itself, by its wheel, and once")
 TEST_CASE("a pending timer is moved with what it is in")
 {
     orders wheel;
-    std::vector<order> some; /* which grows, and moves them all */
+    std::vector<order> some; /* the vector grows, and moves all its timers */
     for (int i = 0; i < 1000; i++) {
         some.emplace_back(i);
         wheel.add(some.back(), milliseconds(1 + i % 10));
@@ -92,7 +92,7 @@ TEST_CASE("a pending timer is moved with what it is in")
             REQUIRE(wheel.check() == nullptr);
     }
     CHECK(wheel.count() == 1000);
-    some.erase(some.begin() + 10, some.end()); /* the others cancel themselves */
+    some.erase(some.begin() + 10, some.end()); /* the erased timers cancel themselves */
     CHECK(wheel.count() == 10);
     CHECK(numbers_due(wheel, 10ms) == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
     CHECK(wheel.check() == nullptr);
@@ -108,7 +108,7 @@ TEST_CASE("a timer that was moved from is not pending")
     CHECK(to.pending());
     CHECK(wheel.deadline(to) == 5ms);
     CHECK(wheel.count() == 1);
-    wheel.add(from, 6ms); /* it may be used again */
+    wheel.add(from, 6ms); /* the timer may be used again */
     CHECK(numbers_due(wheel, 10ms) == std::vector<int>{1, 1});
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("what is not after now is due on the next tick, what is too far never"
     wheel.add(present, 0ms);
     wheel.add_at(never, hours::max());
     CHECK(wheel.poll(10ms) == nullptr);
-    CHECK(wheel.poll(-1h) == nullptr); /* held */
+    CHECK(wheel.poll(-1h) == nullptr); /* the wheel holds its clock: it does not go back */
     CHECK(wheel.poll(11ms) == &past);
     CHECK(wheel.poll(11ms) == &present);
     CHECK(wheel.poll(milliseconds::max()) == nullptr);
@@ -205,7 +205,7 @@ TEST_CASE("a wheel of a clock takes that clock's time")
     CHECK(wheel.now() == 1234us);
     wheel.add_at(one, start + 1us);
     CHECK(wheel.deadline(one) == 1236us);
-    CHECK(wheel.poll(start + 1us) == nullptr); /* it is 1235.567 */
+    CHECK(wheel.poll(start + 1us) == nullptr); /* it is 1,235.567 us now */
     for (timer &due : wheel.due(start + 2us))
         CHECK(&due == &one);
     CHECK(!one.pending());
@@ -242,11 +242,11 @@ TEST_CASE("in the loop timers may be ended, moved and added, and polled for")
         if (due.number == 0) {
             some.pop_back();              /* number 5 is cancelled */
             wheel.move(some.back(), 1ms); /* number 4 is put off */
-            some.pop_front();             /* this one itself is gone */
+            some.pop_front();             /* number 0, which is due now, is destroyed */
             wheel.cancel(some.front());   /* number 1 */
         } else if (due.number == 2) {
             seen.push_back(wheel.poll(5ms)->number);
-            wheel.add(due, 0ms); /* again, on the next tick */
+            wheel.add(due, 0ms); /* due again on the next tick */
         }
     }
     CHECK(seen == std::vector<int>{0, 2, 3});
@@ -345,7 +345,7 @@ TEST_CASE("visits see each timer, or as many as they want")
     const auto add_up = [&](const order &each) { sum += each.number; };
     CHECK(!wheel.visit_until(30'999us, add_up));
     CHECK(sum == 3);
-    CHECK(wheel.visit(&order::number)); /* a member, which is not 0 */
+    CHECK(wheel.visit(&order::number)); /* a data member: the visit ends where it is not 0 */
     CHECK(wheel.visit(&order::pending));
     wheel.visit([](order &each) { each.number += 10; });
     CHECK(some.front().number == 10);
@@ -427,7 +427,7 @@ TEST_CASE("more levels than there can be are refused, not cut off")
     tw_geometry geometry{};
     geometry = tickwheel::make_geometry({all[0]});
     CHECK(geometry.levels == 1);
-    /* an initializer list of 65 */
+    /* an initializer list of 65 levels */
     geometry = tickwheel::make_geometry(
         {all[0], all[0], all[0], all[0], all[0], all[0], all[0], all[0], all[0], all[0], all[0],
          all[0], all[0], all[0], all[0], all[0], all[0], all[0], all[0], all[0], all[0], all[0],
@@ -461,7 +461,7 @@ TEST_CASE("a wheel is moved with its timers")
     third = std::move(same);
     CHECK(third);
     CHECK(numbers_due(third, 10ms) == std::vector<int>{1});
-    second = orders(); /* an empty one may be assigned to */
+    second = orders(); /* an empty wheel may be assigned to */
     second.add(two, 1ms);
     CHECK(numbers_due(second, 1ms) == std::vector<int>{2});
 }
