@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Sourced by the `run` of each part: takes PROGRAM DIR [--quick] [--keep NAME] apart.
-# Before: part is its folder's name, program what PROGRAM is called in the usage (or nothing).
-# After: bench, dir, quick (0 or 1), keep (a name or nothing), here.
+# The `run` of each part sources this file. It parses PROGRAM DIR [--quick] [--keep NAME].
+# Before: part is the name of the folder, program the name of PROGRAM in the usage (or empty).
+# After: bench, dir, quick (0 or 1), keep (a name or empty) and here are set.
 usage() {
     program=${program:-$(echo "${part}_bench" | tr a-z A-Z)}
     echo "usage: bench/$part/run $program DIR [--quick] [--keep NAME]" >&2
@@ -22,7 +22,7 @@ case $keep in */* | .*) echo "bench/$part/run: --keep: expected a plain name, no
 [ -x "$bench" ] || { echo "bench/$part/run: $bench: no such program" >&2; exit 2; }
 here=$(dirname "$0")
 
-# Files what --keep asks for under results/: keep_files FILE...
+# keep_files FILE... copies these files to a folder under results/ if --keep was given.
 keep_files() {
     [ -n "$keep" ] || return 0
     kept=$here/../results/$(date -u +%Y-%m-%d)-$keep

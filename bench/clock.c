@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Time as the event loops see it. They ask clock_gettime() and gettimeofday(), which are found here first.
+ * Time as the event loops see it. They call clock_gettime() and gettimeofday(), and the linker finds these
+ * here first.
  */
 #include "clock.h"
 
@@ -15,7 +16,7 @@
 enum { START_S = 1000, NS_PER_S = 1000000000, NS_PER_TICK = 1000000 };
 static struct timespec seen = {.tv_sec = START_S, .tv_nsec = NS_PER_TICK / 2};
 static enum bench_clock answered = BENCH_CLOCK_TICKS;
-static int64_t ahead_ns; /* of the true clock, while time passes */
+static int64_t ahead_ns; /* the seen time minus the true time, while time passes */
 
 static uint64_t ns_of(const struct timespec *time)
 {
@@ -40,7 +41,7 @@ void bench_set_tick(uint64_t tick)
 
 typedef int clock_fn(clockid_t, struct timespec *);
 
-/* The C library's own clock_gettime, which is the next one after ours. */
+/* The clock_gettime of the C library, which is the next definition after ours. */
 static clock_fn *find_real_clock(void)
 {
     clock_fn *found;
@@ -61,8 +62,8 @@ static int real_clock(clockid_t id, struct timespec *time)
     return real(id, time);
 }
 
-/* The kernel's clocks differ in price and in resolution, so the one that is asked for is read; all show the
- * same time. */
+/* The kernel's clocks differ in cost and in resolution, so this reads the clock that the caller asks for. All
+ * of them show the same time. */
 int clock_gettime(clockid_t id, struct timespec *time)
 {
     int error = 0;

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What the plots are drawn with."""
+"""Functions that draw the plots."""
 from html import escape
 
 FONT = "font-family='Helvetica, Arial, sans-serif'"
 
 
 def luminance(channels):
-    """The relative luminance of WCAG 2."""
+    """The relative luminance of a colour, as WCAG 2 defines it."""
     linear = [
         c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055)**2.4
         for c in (channel / 255 for channel in channels)
@@ -15,8 +15,8 @@ def luminance(channels):
 
 
 def legible(colour):
-    """The colour, as much darker as letters on white need (4.5 to 1): a hue that does for a line may be too
-    light for words."""
+    """The colour, made as dark as letters on white need (a contrast of 4.5 to 1). A colour that is dark enough for
+    a line may be too light for words."""
     digits = colour.lstrip("#")
     digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
     channels = [int(digits[i:i + 2], 16) for i in (0, 2, 4)]
@@ -46,7 +46,7 @@ def number(value):
 
 
 def spread(wanted, gap, low, high):
-    """Moves label positions apart so that none overlap, each as little as may be; keeps their order."""
+    """Moves labels apart until none overlap, each as little as possible, and keeps their order."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     groups = []  # [members, centre]: labels that touch move as one
     for i in order:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What main.c asks of an engine: the C interface, or the C++ one, under one and the same loads (loads.inc.h).
+ * The interface between main.c and an engine. An engine is the C or the C++ interface under the same loads
+ * (loads.inc.h).
  */
 #ifndef BENCH_CPP_BENCH_H
 #define BENCH_CPP_BENCH_H
@@ -35,20 +36,20 @@ enum load {
         LOADS
 };
 
-/* What was measured of every load, and what must be the same whoever ran it. */
+/* The figures of every load, and the results that must be the same for all engines. */
 struct outcome {
-    double ns[LOADS]; /* of one operation */
+    double ns[LOADS]; /* the time of one operation */
     uint64_t fired, sum;
 };
 
-/* Runs every load on so many timers or tasks, about as many operations of each as told. */
+/* Runs every load on `timers` timers or tasks, about `operations` operations of each load. */
 typedef void run_fn(uint32_t timers, uint32_t operations, uint64_t seed, struct outcome *outcome);
 
 run_fn run_c, run_c_again, run_cpp, run_cpp_raw;
 
-/* Memory for the objects, zeroed; the same for every engine. */
+/* Zeroed memory for the objects. Every engine gets the same memory. */
 void *arena(size_t size);
-/* 0 to timers - 1, shuffled: the order in which objects are visited. */
+/* The numbers 0 to timers - 1, shuffled: the order in which objects are visited. */
 const uint32_t *order_of(uint32_t timers);
 
 #ifdef __cplusplus

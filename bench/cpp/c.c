@@ -7,7 +7,7 @@
 
 #include <tickwheel/sched.h>
 
-/* As large as the largest one, so that all engines touch as many cache lines. */
+/* As large as the largest object of any engine, so that all engines touch the same number of cache lines. */
 struct object {
     struct tw_timer timer;
     uint32_t id;
@@ -125,7 +125,8 @@ static inline void sched_remove(struct object *object)
     need(tw_sched_key_remove(sched, key_of(object, key), KEY_SIZE, NULL) == TW_CANCELLED, "remove");
 }
 
-/* Two words on the heap, which C frees by hand: in the callback, or when it has cancelled. */
+/* Two words on the heap. A C program frees them itself, in the callback or after it has cancelled the
+ * task. */
 struct words {
     struct object *object;
     uint64_t *sum;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The C interface once more: how far this is from the first shows what a difference means.
+ * The C interface once more. The difference between the two C runs is the noise of the measurement.
  */
 #define RUN run_c_again
 #include "c.c"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The C++ interface, as a C++ program uses it: timers that cancel themselves, or, with TIMER defined as
- * tw_timer, raw ones.
+ * The C++ interface, as a C++ program uses it: timers that cancel themselves, or raw timers if TIMER is
+ * defined as tw_timer.
  */
 #ifndef TIMER
 #define TIMER tickwheel::timer
 #define RUN run_cpp
-#define object object_with_timer /* templates are made for it, and the other file's is another class */
+#define object object_with_timer /* a class of its own for this file's templates */
 #endif
 #define LOADS_FIRST
 #include "loads.inc.h"
@@ -118,7 +118,7 @@ static inline void sched_remove(object *object)
     need(sched->remove(key_of(object, key)) == TW_CANCELLED, "remove");
 }
 
-/* Two words, which the scheduler lets go of by itself. */
+/* Two words, which the scheduler frees by itself. */
 static inline void heap_add(object *object, uint64_t ms)
 {
     const auto added = sched->after(milliseconds(ms), [object, sum = &fired_sum] {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loads, which are C and C++ at once. An engine's file includes this after it has defined RUN, the name of
- * the function,
+ * The loads, in code that is C and C++ at once. An engine's file includes this after it has defined RUN, the
+ * name of the function, and:
  *
- *     struct object                          with the members id, task and whatever its timer is
+ *     struct object                          with the members id and task, and its timer
  *     wheel_begin() wheel_end()              an empty wheel of milliseconds, its clock at 0
  *     wheel_add(object, ms) wheel_move(object, ms) wheel_cancel(object)
- *     wheel_poll(ms)                         calls fired(object) for each that is due
+ *     wheel_poll(ms)                         calls fired(object) for each due object
  *     sched_begin() sched_end()              a scheduler on a virtual clock
  *     sched_add(object, ms) sched_cancel(object) sched_pass(ms)
  *     sched_set(object, ms) sched_move(object, ms) sched_remove(object)
  *     heap_add(object, ms) heap_cancel(object)    the same as sched_, with an argument of two words
  *
- * before which it has included this for fired() and the like, with LOADS_FIRST defined.
+ * Before these definitions it has included this file once with LOADS_FIRST defined, for fired() and the like.
  */
 #ifdef LOADS_FIRST
 #undef LOADS_FIRST
@@ -66,7 +66,7 @@ static double now_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* Does something to every object, in shuffled order; takes what that took. */
+/* Runs a statement for every object, in shuffled order, and stores the time that this took. */
 #define TIMED(ns, what)                                                                                        \
     do {                                                                                                       \
         double timed_ns = now_ns();                                                                            \
@@ -115,7 +115,7 @@ static void sched_loads(double *ns)
 {
     double untimed = 0;
     sched_begin();
-    TIMED(untimed, sched_add(object, FAR_MS + draw() % FAR_MS)); /* its memory is there from here on */
+    TIMED(untimed, sched_add(object, FAR_MS + draw() % FAR_MS)); /* now the scheduler has its memory */
     TIMED(untimed, sched_cancel(object));
     TIMED(ns[TASK_ADD], sched_add(object, FAR_MS + draw() % FAR_MS));
     TIMED(ns[TASK_CANCEL], sched_cancel(object));

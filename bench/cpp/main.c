@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * cpp_bench ROUNDS OPERATIONS TIMERS...: every load in C and in C++, in turns, round after round; a line for
- * each figure: `round engine timers load ns`. Whoever does not fire what the others did voids the run.
+ * cpp_bench ROUNDS OPERATIONS TIMERS...: runs every load in C and in C++, one after the other, round after
+ * round. Prints a line for each figure: `round engine timers load ns`. If an engine does not fire the same
+ * timers as the others, the run is void.
  */
 #include "bench.h"
 
@@ -42,7 +43,7 @@ const uint32_t *order_of(uint32_t timers)
     return order;
 }
 
-/* Fisher and Yates's shuffle, with a fixed seed. */
+/* Shuffles the order with a fixed seed (Fisher and Yates). */
 static void prepare(uint32_t timers)
 {
     uint64_t state = 88172645463325252u;
@@ -68,7 +69,7 @@ static void compare(const struct outcome *first, const struct outcome *outcome, 
     exit(1);
 }
 
-/* The engine that begins changes from round to round. Round 0 only warms up. */
+/* Each round begins with another engine. Round 0 only warms up. */
 static void run_round(unsigned round, uint32_t timers, uint32_t operations)
 {
     struct outcome outcome[ENGINES];

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cost of asking a wheel for its next deadline in each turn of a loop: each load runs three times in a
- * round, asking for nothing, for tw_wheel_next_bound() and for tw_wheel_next_exact(), on the same wheel of
- * TW_DEFAULT, with the same choices. The cost of a question is the difference to the run that asks nothing,
- * divided by the turns. A fourth run times every exact question by itself, for the longest one.
+ * The cost of asking a wheel for its next deadline in each iteration of an event loop. In a round each load
+ * runs four times, on the same wheel of TW_DEFAULT and with the same random choices:
+ *
+ *   - without a question
+ *   - with tw_wheel_next_bound() in each iteration
+ *   - with tw_wheel_next_exact() in each iteration
+ *   - with every tw_wheel_next_exact() timed by itself, to find the longest call
+ *
+ * The cost of a question is the time of its run minus the time of the run without a question, divided by the
+ * iterations. In the names of this file an iteration is a turn.
  *
  *   next_bench [--timers N] [--rounds N] [--quick]      a line for each load and round, tab-separated
  */
@@ -19,7 +25,7 @@
 
 enum { SPREAD = 60000, BEAT = 30000, PERIOD = 1000, HOUR = 3600000 };
 
-/* One cache line each, visited in random order, as connections and requests are. */
+/* Objects of one cache line, visited in random order, as a server visits connections and requests. */
 struct object {
     struct tw_timer timer;
     uint64_t payload[4];
@@ -30,7 +36,7 @@ enum asking { NOTHING, BOUND, EXACT, EXACT_TIMED, ASKINGS };
 struct load {
     const char *name;
     void (*prepare)(void);
-    uint64_t (*run)(uint64_t turns); /* the clock's nanoseconds */
+    uint64_t (*run)(uint64_t turns); /* nanoseconds of the clock */
     uint64_t turns, quick;
 };
 
@@ -38,12 +44,13 @@ static struct object *objects;
 static struct tw_wheel *wheel;
 static uint32_t timers = 1000000;
 static enum asking asking;
-static uint64_t sum, longest, asked_ns, asked; /* questions, timed one by one */
+static uint64_t sum, longest, asked_ns, asked; /* the times of single questions */
 
 static uint64_t clock_ns(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* without the time that other programs take of the core */
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID,
+                  &now); /* does not count the time that other programs use the core */
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
@@ -81,7 +88,7 @@ static void prepare_spread(void)
     fill(1, SPREAD);
 }
 
-/* A turn is a tick: each due timer fires, and is filed again at random. */
+/* An iteration is a tick. Each due timer fires and is filed again with a random delay. */
 static uint64_t run_steady(uint64_t turns)
 {
     uint64_t begin = clock_ns();
@@ -94,7 +101,7 @@ static uint64_t run_steady(uint64_t turns)
     return clock_ns() - begin;
 }
 
-/* A turn is one timer, any of them, that is cancelled and filed again, as fill() files. */
+/* An iteration cancels one random timer and files it again, as fill() does. */
 static uint64_t run_refiling(uint64_t turns, uint32_t first, uint32_t count)
 {
     uint64_t begin = clock_ns();
@@ -112,8 +119,8 @@ static uint64_t run_churn(uint64_t turns)
     return run_refiling(turns, 1, SPREAD);
 }
 
-/* Idle timeouts of 30 s, each pushed back about once a second: filed anywhere in the next 29 s some time
- * ago. */
+/* Idle timeouts of 30 s, each pushed back about once a second. They were filed some time ago, anywhere in the
+ * next 29 s. */
 static void prepare_beats(void)
 {
     fill(1, BEAT - PERIOD);
@@ -121,7 +128,7 @@ static void prepare_beats(void)
         tw_wheel_move_in(wheel, &objects[i].timer, BEAT - PERIOD + 1 + random_below(PERIOD));
 }
 
-/* Expired ones are filed again: a connection that was silent has been replaced. */
+/* Files expired timeouts again, as if a new connection replaced the silent one. */
 static void poll_beats(uint64_t tick)
 {
     struct tw_timer *timer;
@@ -129,7 +136,7 @@ static void poll_beats(uint64_t tick)
         tw_wheel_add_in(wheel, timer, BEAT);
 }
 
-/* A turn is a tick, in which each timer is pushed back with a probability of one in a thousand. */
+/* An iteration is a tick, in which each timer is pushed back with a probability of one in a thousand. */
 static uint64_t run_heartbeat(uint64_t turns)
 {
     uint64_t begin = clock_ns();
@@ -142,7 +149,7 @@ static uint64_t run_heartbeat(uint64_t turns)
     return clock_ns() - begin;
 }
 
-/* The same, where a turn is one of them. */
+/* The same timers, but an iteration pushes back one timer. */
 static uint64_t run_each(uint64_t turns)
 {
     uint64_t begin = clock_ns();
@@ -155,8 +162,8 @@ static uint64_t run_each(uint64_t turns)
     return clock_ns() - begin;
 }
 
-/* Each in its turn, all of them once in ten seconds, as by clients that ping at a fixed interval: always the
- * earliest deadline of all is pushed back. A turn is one of these. */
+/* An iteration pushes back the timer with the earliest deadline. Each timer is pushed back once in ten
+ * seconds, as by clients that ping at a fixed interval. */
 static uint64_t run_in_order(uint64_t turns)
 {
     uint64_t per_tick = timers / 10000 > 0 ? timers / 10000 : 1, begin = clock_ns();
@@ -175,7 +182,7 @@ static void prepare_in_order(void)
         tw_wheel_add_in(wheel, &objects[i].timer, BEAT - 10000 + (uint64_t)i * 10000 / timers);
 }
 
-/* All in one or two slots of level 2, a minute and more away. */
+/* All timers lie in one or two slots of level 2, a minute or more away. */
 static void prepare_minute(void)
 {
     fill(140000, 1000);
@@ -208,7 +215,7 @@ static const struct load loads[] = {
 
 /* ---- main ------------------------------------------------------------------------------------------------ */
 
-/* The time that two looks at the clock take. */
+/* The time that it takes to read the clock twice. */
 static double clock_cost_ns(void)
 {
     enum { PAIRS = 100000 };
@@ -230,7 +237,7 @@ static uint64_t run_once(const struct load *load, enum asking how, uint64_t turn
     load->prepare();
     asking = how;
     longest = 0;
-    ask(); /* the look through all that has been filed before is not the loop's */
+    ask(); /* the first call looks through all timers filed before, which the loop does not pay for */
     uint64_t first = longest;
     longest = asked_ns = asked = 0;
     uint64_t ns = load->run(turns);
