@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the engines, the loads and the report share.
+ * The structures that the engines, the loads and the report share.
  *
- * A load is one workload at one size with all its random choices made: every engine gets the same one. An
- * engine is a timer structure with the workload loops compiled around it (workloads.inc.h), so that each is
- * called directly.
+ * A load is one workload at one size with all its random choices made. Every engine gets the same load. An
+ * engine is a timer structure with the workload loops compiled around it (workloads.inc.h), so that the loops
+ * call the structure directly.
  */
 #ifndef TW_BENCH_H
 #define TW_BENCH_H
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Name in the results, and what one operation is. */
+/* The name in the results, and the meaning of one operation. */
 #define WORKLOAD_TABLE(X)                                                                                      \
     X(FLOOR1, "floor1", "read, change and write one cache line at random")                                     \
     X(FLOOR2, "floor2", "read, change and write two cache lines at random")                                    \
@@ -40,10 +40,11 @@ enum workload {
         WORKLOADS
 };
 
-/* What a timer does after it has fired. */
+/* How a timer is filed again after it has fired. */
 enum rearm { REARM_NONE, REARM_UNIFORM, REARM_CONSTANT, REARM_CLASSES };
 
-/* What has fired: how many, and a sum in which every firing's tick and object count. */
+/* The timers that have fired: their number, and a sum to which the tick and the object of every firing
+ * contribute. */
 struct tally {
     uint64_t fired, sum;
 };
@@ -56,37 +57,37 @@ static inline void tally_add(struct tally *tally, uint64_t tick, uint32_t id)
 
 enum {
     SPREAD_TICKS = 60000,   /* the delays of churn, steady and expire */
-    BEAT_TICKS = 30000,     /* how far a heartbeat pushes, and the delay of add_constant */
-    FAR_TICKS = 50000000,   /* the timer of next_far and empty */
-    EMPTY_TICKS = 40000000, /* the ticks that empty lets pass */
+    BEAT_TICKS = 30000,     /* the delay to which a heartbeat pushes a timer, and the delay of add_constant */
+    FAR_TICKS = 50000000,   /* the delay of the timer in next_far and empty */
+    EMPTY_TICKS = 40000000, /* the ticks that pass in empty */
     STEADY_TICKS_MAX = 600000
 };
 
 struct load {
     enum workload workload;
     uint32_t timers;
-    uint32_t repeats;  /* how often the timed part is done over, with the next delays */
+    uint32_t repeats;  /* how often the timed part runs, each time with the next delays */
     uint64_t ops;      /* operations in all */
-    uint64_t ticks;    /* of a timed part that is led by the clock */
+    uint64_t ticks;    /* the ticks of a timed part that follows the clock */
     uint32_t *visit;   /* a permutation: the order in which the objects are set up */
     uint32_t *order;   /* the object of each operation */
-    uint32_t *first;   /* the first delay of each object, where it is set up before the timed part */
-    uint32_t *second;  /* heartbeat: where it is moved to before the timed part */
+    uint32_t *first;   /* the first delay of each object, if it is set up before the timed part */
+    uint32_t *second;  /* heartbeat: the delay to which it is moved before the timed part */
     uint32_t *delay;   /* the delay of each operation */
-    uint64_t *stops;   /* ticks to go to after the timed part, to see what is left fire */
-    size_t stop_count; /* 0: what is left is not looked at */
+    uint64_t *stops;   /* ticks to go to after the timed part, to see the remaining timers fire */
+    size_t stop_count; /* 0: the remaining timers are not checked */
     enum rearm rearm;
-    struct tally expected; /* what has to fire from beginning to end */
+    struct tally expected; /* the timers that must fire from beginning to end */
 };
 
-/* Heartbeat and mix: the operations before this one have taken place when a tick is over. */
+/* Heartbeat and mix: the number of operations that have taken place at the end of a tick. */
 static inline uint64_t load_done(const struct load *load, uint64_t tick)
 {
     return tick * load->ops / load->ticks;
 }
 
-/* The delay with which a timer adds itself again: a function of object and tick, so that what has to happen can
- * be worked out without a timer structure. */
+/* The delay with which a timer adds itself again. It depends on the object and the tick alone, so that the
+ * expected firings can be computed without a timer structure. */
 static inline uint64_t rearm_delay(enum rearm rearm, uint32_t id, uint64_t tick)
 {
     static const uint32_t classes[] = {1000, 5000, 30000, 60000};
@@ -98,20 +99,20 @@ static inline uint64_t rearm_delay(enum rearm rearm, uint32_t id, uint64_t tick)
 }
 
 struct outcome {
-    double ns;              /* of the timed parts together */
-    double worst_ns;        /* of the slowest single tick; 0 where that is not looked for */
-    float *tick_ns;         /* room for what each tick of the second half of steady took */
+    double ns;              /* the time of all timed parts */
+    double worst_ns;        /* the time of the slowest tick; 0 if the workload does not look for it */
+    float *tick_ns;         /* room for the time of each tick in the second half of steady */
     double bytes_per_timer; /* the handle in the object and the engine's own memory */
     uint64_t ops;
-    uint64_t refiled_most; /* wheels that count it: timers refiled on one tick */
-    uint64_t refiled_rule; /* and what the pacing rule allows */
+    uint64_t refiled_most; /* the most timers refiled on one tick, in wheels that count them */
+    uint64_t refiled_rule; /* the number that the pacing rule allows */
     struct tally tally;
 };
 
 enum kind {
     KIND_OURS,
     KIND_PEER,
-    KIND_REFERENCE /* shown beside, never the best peer: the floor and the list wheel */
+    KIND_REFERENCE /* the floor and the list wheel: shown beside the peers, but never the best peer */
 };
 
 struct engine {
@@ -119,8 +120,8 @@ struct engine {
     enum kind kind;
     int variant;
     size_t object_size;
-    bool slow;      /* at ten million timers and more one round has to do: a run takes a minute */
-    uint32_t lacks; /* a bit for each workload that the engine cannot do, because of `why_lacks` */
+    bool slow;      /* runs one round only at ten million timers and more, because a run takes a minute */
+    uint32_t lacks; /* a bit for each workload that the engine cannot run; `why_lacks` has the reason */
     const char *why_lacks;
     void (*run)(const struct engine *engine, const struct load *load, void *arena, struct outcome *outcome);
 };
@@ -132,7 +133,8 @@ extern const char *const workload_texts[WORKLOADS];
 
 /* ---- loads.c ---- */
 
-/* Makes all random choices. `quick` asks for fewer operations, `tail` for a look at what is left at the end. */
+/* Makes all random choices. `quick` asks for fewer operations, `tail` for a check of the timers that remain
+ * at the end. */
 struct load *load_make(enum workload workload, uint32_t timers, uint64_t seed, bool quick, bool tail);
 void load_free(struct load *load);
 

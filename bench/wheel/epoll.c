@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The event loops' epoll finds nothing and costs nothing, so no system call is charged to a timer. These
- * definitions come before the C library's.
+ * An epoll for the event loops that finds no event and costs nothing, so that no system call is charged to a
+ * timer. The linker finds these definitions before those of the C library.
  */
 #include "bench.h"
 

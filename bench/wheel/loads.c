@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loads: which object, which delay, in which order, and what must have fired at the end. Every choice is
- * made before an engine starts, so no engine pays for random numbers, and all get the same. What must fire is
- * worked out object by object, which takes no timer structure: a structure's mistake cannot hide in the
- * expectation.
+ * The loads: which object, which delay, in which order, and which timers must have fired at the end. Every
+ * choice is made before an engine starts. So no engine pays for random numbers, and all engines get the same
+ * load. The expected firings are computed object by object, without a timer structure. So the mistake of a
+ * structure cannot hide in the expectation.
  */
 #include "bench.h"
 
@@ -16,15 +16,15 @@
 enum {
     UNIFORM_TICKS = 1800000, /* half an hour of milliseconds */
     DAY_TICKS = 86400000,
-    BEAT_PERIOD = 1000,   /* every object is beaten about once in so many ticks, ... */
-    BEATS_PER_TICK = 100, /* ... oftener where that would be less than this a tick */
+    BEAT_PERIOD = 1000,   /* every object gets a heartbeat about once in so many ticks, ... */
+    BEATS_PER_TICK = 100, /* ... or more often, so that there are at least so many heartbeats in a tick */
     MIX_LIFE = 400, /* mean ticks from request to answer: a few per cent of the 1 s timeouts fire, 2 % of all */
-    TAIL_EXACT = 1000 /* up to so many timers, what is left is checked tick by tick */
+    TAIL_EXACT = 1000 /* with at most so many timers, the firings at the end are checked tick by tick */
 };
 
 /* ---- random numbers ------------------------------------------------------------------------------------- */
 
-/* In (0, 1). */
+/* A random number in (0, 1). */
 static double random_unit(void)
 {
     return ((double)(random_next() >> 12) + 0.5) / 4503599627370496.0;
@@ -63,7 +63,7 @@ static uint32_t *uniform_array(size_t count, uint32_t low, uint32_t n)
 
 /* ---- the choices ----------------------------------------------------------------------------------------- */
 
-/* Enough repeats of a small load to make a time that can be measured. */
+/* Repeats a small load so often that its time can be measured. */
 static void repeat(struct load *load, uint64_t ops)
 {
     load->repeats = ops > load->timers ? (uint32_t)(ops / load->timers) : 1;
@@ -97,9 +97,9 @@ static void make_churn(struct load *load, bool quick)
     load->first = uniform_array(load->timers, 1, SPREAD_TICKS);
 }
 
-/* In a system that has run for a while, a timer has been pushed back many times since it was filed, and was
- * beaten last within the period: first it is filed anywhere in the next 30 s, then it is moved to where it
- * stands now. */
+/* In a system that has run for a while, a timer has been pushed back many times since it was filed, the last
+ * time within the last period. So each timer is first filed anywhere in the next 30 s, and then moved to its
+ * present deadline. */
 static void make_heartbeat(struct load *load, bool quick)
 {
     uint64_t per_tick =
@@ -133,7 +133,7 @@ static uint32_t random_timeout(void)
     return classes[random_below(4)];
 }
 
-/* What is left of a timeout whose request started some time ago, in a system that has run for a while. */
+/* The rest of a timeout whose request started some time ago, in a system that has run for a while. */
 static uint32_t random_rest(void)
 {
     for (;;) {
@@ -188,16 +188,16 @@ static void make_choices(struct load *load, bool quick)
     case EMPTY:
         load->ops = load->repeats = 100;
         break;
-    default: /* the floors visit what churn visits */
+    default: /* the floors visit the same objects as churn */
         make_churn(load, quick);
     }
 }
 
-/* ---- what must fire -------------------------------------------------------------------------------------- */
+/* ---- the expected firings -------------------------------------------------------------------------------- */
 
 #define NEVER UINT64_MAX
 
-/* Lets one object's timer fire up to a tick. */
+/* Counts the firings of one object's timer until a tick. */
 static void settle(struct load *load, uint64_t *deadline, uint32_t id, uint64_t tick)
 {
     while (*deadline <= tick) {
@@ -206,7 +206,7 @@ static void settle(struct load *load, uint64_t *deadline, uint32_t id, uint64_t 
     }
 }
 
-/* Repeated expiry: one round begins where the last ended. */
+/* Repeated expiry: each repeat begins on the tick on which the last one ended. */
 static void expect_expiry(struct load *load)
 {
     for (uint64_t k = 0; k < load->ops; k++) {
@@ -216,7 +216,7 @@ static void expect_expiry(struct load *load)
     }
 }
 
-/* The deadlines with which the timers go into the timed part. */
+/* The deadlines of the timers at the beginning of the timed part. */
 static void first_deadlines(const struct load *load, uint64_t *deadline)
 {
     const uint32_t *from = load->second != NULL ? load->second : load->first;
@@ -224,7 +224,7 @@ static void first_deadlines(const struct load *load, uint64_t *deadline)
         deadline[i] = from != NULL ? from[i] : NEVER;
 }
 
-/* Goes through the operations and leaves the deadlines as they are at the end. */
+/* Goes through the operations and updates the deadlines. */
 static void expect_ops(struct load *load, uint64_t *deadline)
 {
     bool clocked = load->workload == HEARTBEAT || load->workload == MIX;
@@ -241,7 +241,7 @@ static void expect_ops(struct load *load, uint64_t *deadline)
             settle(load, &deadline[i], i, load->ticks);
 }
 
-/* Steady runs twice as many ticks: once for the mean, once for the slowest tick. */
+/* Steady runs its ticks twice: once for the mean, once for the slowest tick. */
 static void expect_steady(struct load *load, uint64_t *deadline)
 {
     for (uint32_t i = 0; i < load->timers; i++)
@@ -257,8 +257,8 @@ static int compare_ticks(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Up to TAIL_EXACT timers: for each deadline a stop on the tick before, where it must not fire, and one on it.
- * More timers: one stop behind all. */
+/* With at most TAIL_EXACT timers there are two stops for each deadline: on the tick before, where the timer
+ * must not fire, and on the tick itself. With more timers there is one stop, after all deadlines. */
 static void make_stops(struct load *load, const uint64_t *deadline)
 {
     bool exact = load->timers <= TAIL_EXACT;

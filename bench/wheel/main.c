@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * wheel_bench: every workload on every engine, in rounds. Within a round the engines take turns on the same
- * load, so that what disturbs the machine for a while disturbs all; the order rotates from round to round. An
- * engine that did not fire what it had to voids the whole run.
+ * wheel_bench: every workload on every engine, in rounds. Within a round the engines run the same load one
+ * after the other, so that a disturbance of the machine that lasts for a while disturbs all of them. The
+ * order rotates from round to round. An engine that did not fire the expected timers voids the whole run.
  */
 #include "bench.h"
 #include "results.h"
@@ -71,9 +71,9 @@ static void *arena;
 static float tick_ns[STEADY_TICKS_MAX];
 static uint64_t began_ns;
 
-/* ---- what is run ----------------------------------------------------------------------------------------- */
+/* ---- choosing the runs ----------------------------------------------------------------------------------- */
 
-/* True when the comma-separated list names it, or when there is no list. */
+/* Whether the comma-separated list has the name, or there is no list. */
 static bool listed(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -83,7 +83,8 @@ static bool listed(const char *list, const char *name)
     return list == NULL;
 }
 
-/* At 1e6 a quick run does what the targets and the plots need most. */
+/* Whether a quick run measures this. At 1e6 timers it measures only the figures that targets and plots need
+ * most. */
 static bool quick_enough(const struct engine *engine, enum workload workload, uint32_t timers)
 {
     if (!options.quick || timers < 1000000 || workload < ADD_UNIFORM)
@@ -107,7 +108,7 @@ static bool needs_size(enum workload workload, uint32_t timers)
     return (workload == NEXT_FAR || workload == EMPTY) == (timers == 1);
 }
 
-/* Why an engine is left out of a workload at a size; NULL when it is not. */
+/* The reason why an engine is left out of a workload at a size, or NULL if it is not left out. */
 static const char *reason_to_skip(const struct engine *engine, enum workload workload, uint32_t timers)
 {
     if (engine->lacks >> workload & 1)
@@ -120,7 +121,8 @@ static const char *reason_to_skip(const struct engine *engine, enum workload wor
     return NULL;
 }
 
-/* Floors are no timers, and timers are no floors: nothing to explain. */
+/* Whether a workload makes sense for an engine: only the floor engine runs the floors, and it runs nothing
+ * else. */
 static bool applies(const struct engine *engine, enum workload workload)
 {
     bool floor = workload < ADD_UNIFORM, is_floor = strcmp(engine->name, "floor") == 0;
@@ -201,7 +203,7 @@ static void run_workload(enum workload workload, int size, int round)
         uint64_t seed = workload == STEADY ? 1 : (uint64_t)round + 1; /* see cell_worst_us() */
         load = load_make(workload, timers, seed, options.quick, tail);
     } else {
-        load = load_make(workload, 1, 1, true, false); /* only to note the reasons */
+        load = load_make(workload, 1, 1, true, false); /* only to note why the engines are left out */
         load->timers = timers;
     }
     for (int i = 0; i < count; i++)
@@ -224,7 +226,8 @@ static void run_round(int round)
                 run_workload((enum workload)w, s, round);
 }
 
-/* A quick run on a slow machine does fewer rounds rather than last longer. */
+/* Whether there is time for another round. On a slow machine a quick run has fewer rounds, so that it does
+ * not last longer. */
 static bool time_for_another(int rounds_done)
 {
     double passed = (double)(bench_real_ns() - began_ns) / 1e9;
@@ -245,8 +248,8 @@ static int run_rounds(void)
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-/* One piece of memory holds every engine's objects in turn: the same pages for all, and no page faults after
- * the first. On 4 KiB pages, as malloc gives them, unless asked otherwise. */
+/* The objects of each engine lie in the same piece of memory, so all engines use the same pages, and only the
+ * first one has page faults. The pages are 4 KiB, as malloc gives them, unless an option asks for others. */
 static void make_arena(void)
 {
     size_t largest = 0;
@@ -276,7 +279,7 @@ static int compare_sizes(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Numbers like 1000 or 1e6; the size 1 is there always. */
+/* Parses numbers like 1000 or 1e6. The size 1 is always there. */
 static void parse_sizes(const char *text)
 {
     results.sizes = 1;
@@ -328,7 +331,7 @@ static void parse_flag(const char *flag)
     }
 }
 
-/* True when the option takes a value, which has then been used. */
+/* Whether the option takes a value. If it does, the value has been stored. */
 static bool parse_value(const char *option, const char *value)
 {
     if (strcmp(option, "--out") == 0)
@@ -391,7 +394,7 @@ static void name_engines(void)
 
 int main(int count, char **words)
 {
-    /* Freed memory is kept, so that no engine is charged for another's page faults. */
+    /* malloc keeps freed memory, so that no engine pays for the page faults of another. */
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, INT32_MAX);
     parse_options(count, words);

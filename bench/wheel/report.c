@@ -30,7 +30,7 @@ static void close_file(FILE *out, const char *name)
     exit(2);
 }
 
-/* A number, or "-" where there is none. */
+/* Prints a number, or "-" if there is none. */
 static void put_number(FILE *out, double value, int digits, char end)
 {
     if (isnan(value) || value == 0)

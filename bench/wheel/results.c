@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Medians and ratios. Ratios are taken within a round, where both sides met the same weather, and then their
- * median.
+ * Medians and ratios. A ratio is taken within a round, in which both sides met the same conditions. The
+ * result is the median of these ratios.
  */
 #include "results.h"
 
@@ -111,7 +111,7 @@ static int workload_named(const char *name)
     return -1;
 }
 
-/* The engine of that name, which becomes a peer if it is new. */
+/* The engine with this name. A new name becomes a peer. */
 static int engine_for(struct results *results, const char *name)
 {
     int e = results_engine(results, name);
@@ -124,7 +124,7 @@ static int engine_for(struct results *results, const char *name)
     return results->engines++;
 }
 
-/* One line as report.c writes it; false when it is not one. */
+/* Merges one line as report.c writes it. Returns false if the line is not valid. */
 static bool merge_line(struct results *results, const char *line)
 {
     char workload[32], engine[32], worst[32];
@@ -137,11 +137,11 @@ static bool merge_line(struct results *results, const char *line)
     if (w < 0 || e < 0 || round >= ROUNDS_MAX || isnan(ns))
         return false;
     if (s < 0)
-        return true; /* a size that this run leaves out */
+        return true; /* this run leaves out the size */
     struct cell *cell = &results->cell[w][e][s];
     cell->has[round] = true;
     cell->value[FIELD_NS][round] = ns;
-    cell->value[FIELD_WORST_US][round] = strtod(worst, NULL); /* "-", not measured, gives 0 */
+    cell->value[FIELD_WORST_US][round] = strtod(worst, NULL); /* "-" means not measured, and gives 0 */
     cell->value[FIELD_BYTES][round] = bytes;
     return true;
 }

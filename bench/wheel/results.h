@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * All that was measured: a cell for each workload, engine and size, with a value for each round.
+ * All measurements: a cell for each workload, engine and size, with a value for each round.
  */
 #ifndef TW_BENCH_RESULTS_H
 #define TW_BENCH_RESULTS_H
@@ -11,7 +11,7 @@
 
 enum { ROUNDS_MAX = 16, SIZES_MAX = 8, ENGINES_MAX = 24 };
 
-/* What is measured of a run. */
+/* The measured values of a run. */
 enum field { FIELD_NS, FIELD_WORST_US, FIELD_BYTES, FIELDS };
 
 struct cell {
@@ -20,11 +20,12 @@ struct cell {
     float *tick_ns; /* steady: for each tick, its shortest time in any round */
     uint64_t ticks;
     uint64_t refiled_most, refiled_rule;
-    const char *skipped; /* why there is nothing here */
+    const char *skipped; /* the reason why the cell is empty */
 };
 
 struct results {
-    uint32_t size[SIZES_MAX]; /* numbers of timers; the first is 1, for the workloads that need no more */
+    uint32_t
+        size[SIZES_MAX]; /* numbers of timers; the first is 1, for the workloads that need only one timer */
     int sizes;
     const char *engine[ENGINES_MAX];
     enum kind kind[ENGINES_MAX];
@@ -32,26 +33,26 @@ struct results {
     struct cell cell[WORKLOADS][ENGINES_MAX][SIZES_MAX];
 };
 
-/* Index of a name or size, or -1. */
+/* The index of a name or size, or -1. */
 int results_engine(const struct results *results, const char *name);
 int results_size(const struct results *results, uint32_t timers);
 
 bool cell_measured(const struct cell *cell);
-/* The median over the rounds; NAN where nothing was measured. */
+/* The median over the rounds, or NAN if nothing was measured. */
 double cell_median(const struct cell *cell, enum field field);
-/* The median of the ratios of two cells, round by round; NAN where no round has both. */
+/* The median of the ratios of two cells, round by round, or NAN if no round has both. */
 double cell_ratio(const struct cell *cell, const struct cell *to, enum field field);
 
-/* Takes what each tick of a steady run took. */
+/* Stores the time of each tick of a steady run. */
 void cell_take_ticks(struct cell *cell, const float *tick_ns, uint64_t ticks);
-/* The slowest tick. Every round does the same work on the same tick; of each tick the best round counts, so
- * that interrupts and other processes do not. NAN where that was not measured. */
+/* The time of the slowest tick, or NAN if it was not measured. Every round does the same work on the same
+ * tick, and the best round of each tick counts. So interrupts and other processes do not count. */
 double cell_worst_us(const struct cell *cell);
 
-/* The peer with the lowest median; -1 where no peer was measured. */
+/* The peer with the lowest median, or -1 if no peer was measured. */
 int results_best_peer(const struct results *results, enum workload workload, int size);
 
-/* Reads raw results of another process. Exits with a message when they cannot be read. */
+/* Reads raw results of another process. Exits with a message if they cannot be read. */
 void results_merge(struct results *results, const char *path);
 
 /* ---- report.c ---- */
@@ -63,7 +64,7 @@ void report_tables(const struct results *results, FILE *out);
 
 /* ---- targets.c ---- */
 
-/* Prints the targets with what was measured. Returns how many are missed. */
+/* Prints the targets beside the measured values. Returns the number of missed targets. */
 int report_targets(const struct results *results, int rounds, FILE *out);
 
 #endif

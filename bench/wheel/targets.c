@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The targets: what Tickwheel promises about its speed, as ratios within one run, and what was measured.
+ * The targets: Tickwheel's promises about its speed, as ratios within one run, beside the measured ratios.
  */
 #include "results.h"
 
@@ -11,7 +11,7 @@ struct target {
     enum workload workload;
     uint32_t timers;
     enum field field;
-    const char *engine; /* compared with; NULL: an absolute limit in ns */
+    const char *engine; /* the engine that we are compared with; NULL: `limit` is in ns */
     double limit;
 };
 
@@ -81,14 +81,14 @@ static void print_target(const struct results *results, const struct target *tar
     fprintf(out, "  %s\n", verdict(value, target->limit));
 }
 
-/* The worst tick again, counted instead of timed. */
+/* Prints the worst tick again, in refiled timers instead of time. */
 static int print_refiled(const struct results *results, uint32_t timers, FILE *out)
 {
     char what[80];
     const struct cell *ours = our_cell(results, STEADY, timers);
     if (ours == NULL || !cell_measured(ours))
         return 0;
-    /* A slot with few timers is refiled at once: the constant of the rule. */
+    /* A slot with few timers is refiled at once: 32 is the constant of the pacing rule. */
     double rule = ours->refiled_rule > 32 ? (double)ours->refiled_rule : 32;
     snprintf(what, sizeof what, "steady, %u timers, refiled on one tick", timers);
     fprintf(out, "  %-52s at most %7.0f  measured %7.0f  %s\n", what, rule, (double)ours->refiled_most,

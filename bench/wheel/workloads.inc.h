@@ -6,19 +6,20 @@
  *     engine_open(engine, timers)       an empty structure at tick 0
  *     engine_prepare(object)            makes an object's timer
  *     engine_add / engine_move(object, deadline), engine_cancel(object)
- *     engine_advance(tick)              fires what is due: handle() is called for each, through a pointer
- *     engine_next()                     the next event, in whatever form the structure gives it
- *     engine_close()                    ends it; timers may be pending
+ *     engine_advance(tick)              fires the due timers: calls handle() for each, through a pointer
+ *     engine_next()                     the next event, in any form that the structure has
+ *     engine_close()                    ends the structure; timers may be pending
  *
- * and optionally ENGINE_REFILED() and ENGINE_REFILE_SPAN for wheels that count what they refile. So all loops
- * are the same text, and every call is direct. What lies outside the timed parts is set-up and checking.
+ * A wheel that counts its refiled timers may also define ENGINE_REFILED() and ENGINE_REFILE_SPAN. So the
+ * loops of all engines are the same text, and every call is direct. Only set-up and checks lie outside the
+ * timed parts.
  */
 static struct object *objects;
 static const struct load *load;
 static struct tally tally;
 static enum rearm rearm;
 
-/* What happens when a timer fires. */
+/* The handler of a timer that fires. */
 static void handle(struct object *object)
 {
     object->payload += now_tick;
@@ -82,7 +83,7 @@ static void cancel_all(const uint32_t *order)
         cancel(order[i]);
 }
 
-/* Memory is measured with all timers pending, against what was given out before the structure was made. */
+/* Stores the bytes per timer. All timers are pending, and `before` is from before the structure was made. */
 static void note_bytes(struct outcome *outcome, size_t before)
 {
     size_t own = bench_heap_bytes() - before;
@@ -149,15 +150,15 @@ static double run_mix(void)
 }
 
 #ifdef ENGINE_REFILED
-static uint64_t span_begin; /* what had fired when the span began */
+static uint64_t span_begin; /* the number of timers that had fired when the span began */
 
 static void note_span(void)
 {
     span_begin = tally.fired;
 }
 
-/* Notes what was refiled on a tick. A slot's population is at most what fires in its span, as nothing is
- * cancelled. */
+/* Counts the timers that were refiled on a tick. A slot never holds more timers than fire in its span,
+ * because no timer is cancelled. */
 static void note_refiled(struct outcome *outcome, uint64_t before)
 {
     uint64_t refiled = ENGINE_REFILED() - before;
@@ -176,7 +177,7 @@ static void note_refiled(struct outcome *outcome, uint64_t before)
 #define note_span() ((void)0)
 #endif
 
-/* The mean over some ticks; then as many again, each one timed by itself. */
+/* Measures the mean over some ticks. Then runs as many ticks again and times each by itself. */
 static double run_steady(struct outcome *outcome)
 {
     uint64_t begin = bench_real_ns();
@@ -216,7 +217,7 @@ static double run_next(void)
     uint64_t sum = 0, start = bench_real_ns();
     for (uint64_t k = 0; k < load->ops; k++) {
         sum += engine_next();
-        __asm__ volatile("" : "+r"(sum) : : "memory"); /* the next answer may be another one */
+        __asm__ volatile("" : "+r"(sum) : : "memory"); /* so the compiler cannot reuse the result */
     }
     return (double)(bench_real_ns() - start);
 }

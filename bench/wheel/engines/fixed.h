@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Put before the wheel's own sources when they are compiled a second time, with the default geometry compiled
- * in: every name that the linker sees gets another one, and the arithmetic of a run-time geometry is replaced
- * by constants. A name that is missing here is one that the linker finds twice, and says so.
+ * Included before the wheel's own sources when they are compiled a second time, with the default geometry
+ * compiled in. Every name that the linker sees gets another name, and constants replace the arithmetic of a
+ * run-time geometry. If a name is missing here, the linker finds it twice and reports an error.
  */
 #ifndef TW_BENCH_FIXED_H
 #define TW_BENCH_FIXED_H

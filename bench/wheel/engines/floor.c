@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The floor: what it costs to touch the objects at all. One random read-modify-write of one cache line, or of
- * two, over the same 64-byte objects and in the same order as churn. The accesses do not depend on each other,
- * so that the processor overlaps them as well as it can. And one line through a call: the least that a library
- * could cost.
+ * The floor: the cost of touching the objects, without any timer structure. An operation is one random
+ * read-modify-write of one cache line, or of two, over the same 64-byte objects and in the same order as
+ * churn. The accesses do not depend on each other, so that the processor overlaps them as well as it can. A
+ * third load touches one line through a call: the least that a library could cost.
  */
 #include "../bench.h"
 
@@ -32,7 +32,7 @@ static double touch_through_call(const struct load *load, struct line *lines)
     return (double)(bench_real_ns() - start);
 }
 
-/* The second line is the one of an operation half the load away. */
+/* The second line is that of the operation half the load away. */
 static double touch_two(const struct load *load, struct line *lines)
 {
     uint64_t half = load->ops / 2, start = bench_real_ns();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * An array heap of HEAP_WAYS children a node. Each node holds the deadline beside the pointer, so that sifting
- * reads the array alone, and a timer knows its place, so that it can be cancelled. The array is reserved before
- * the clock runs: growing it is not charged.
+ * An array heap in which a node has HEAP_WAYS children. Each node holds the deadline beside the pointer, so
+ * that sifting reads the array alone. A timer knows its place, so that it can be cancelled. The array is
+ * reserved before the clock runs, so the engine does not pay for growing it.
  */
 #include "object.inc.h"
 
@@ -10,7 +10,7 @@
 
 struct heap_timer {
     uint64_t deadline;
-    uint32_t place; /* in the array; IDLE when not pending */
+    uint32_t place; /* the place in the array; IDLE if not pending */
 };
 #define IDLE UINT32_MAX
 
@@ -91,7 +91,7 @@ static inline void sift_down(uint32_t place, struct node node)
     put(place, node);
 }
 
-/* Puts a node where another one, or none, stood: it may have to go either way. */
+/* Puts a node into a place that was empty or held another node. From there it may have to move up or down. */
 static inline void settle_at(uint32_t place, struct node node)
 {
     if (place > 0 && heap[(place - 1) / HEAP_WAYS].deadline > node.deadline)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A binary heap, as in the textbooks.
+ * A binary heap, as in textbooks.
  */
 #define HEAP_WAYS 2
 #include "heap.inc.h"

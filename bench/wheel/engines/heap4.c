@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A heap of four children a node, as Go's runtime keeps its timers (and libev).
+ * A heap with four children a node. Go's runtime and libev keep their timers in such a heap.
  */
 #define HEAP_WAYS 4
 #include "heap.inc.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * libev through its public calls: ev_timer_start, ev_timer_stop, ev_timer_again and ev_run without waiting. Its
- * clock is ours (bench/clock.c). A timer that is set to half a millisecond less than its ticks comes due on its
- * tick, when the clock says x.5 ms: doubles cannot put it on a neighbour. libev has no call that tells the next
- * event.
+ * libev through its public calls: ev_timer_start, ev_timer_stop, ev_timer_again and ev_run without waiting.
+ * It reads our clock (bench/clock.c). A timer is set to its ticks in milliseconds minus half a millisecond,
+ * and the clock shows x.5 ms. So the timer is due on its tick, and the rounding of doubles cannot put it on a
+ * neighbouring tick. libev has no call that returns the next event.
  */
 #include "object.inc.h"
 
@@ -20,7 +20,7 @@ _Static_assert(sizeof(struct object) == 64, "one cache line");
 
 static struct ev_loop *loop;
 
-/* ev_timer_again() leaves a timer that repeats; here it has to fire once. */
+/* After ev_timer_again() a timer repeats. Here it must fire once. */
 static void on_timer(struct ev_loop *of, ev_timer *timer, int events)
 {
     (void)events;
@@ -66,7 +66,7 @@ static inline void engine_cancel(struct object *object)
     ev_timer_stop(loop, &object->timer);
 }
 
-/* The way that its manual names for timeouts that are pushed back often. */
+/* libev's manual recommends this for timeouts that are pushed back often. */
 static inline void engine_move(struct object *object, uint64_t deadline)
 {
     object->timer.repeat = seconds_until(deadline);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * libevent through its public calls: evtimer_add, evtimer_del and event_base_loop without waiting. Its clock is
- * ours (bench/clock.c). A struct event takes 128 bytes, so an object is three cache lines. Its queues for
- * common timeouts are not used, as no other workload than add_constant could. libevent has no call that tells
- * the next event.
+ * libevent through its public calls: evtimer_add, evtimer_del and event_base_loop without waiting. It reads
+ * our clock (bench/clock.c). A struct event takes 128 bytes, so an object is three cache lines. The queues
+ * for common timeouts are not used, because only the workload add_constant could use them. libevent has no
+ * call that returns the next event.
  */
 #include "object.inc.h"
 
@@ -69,7 +69,7 @@ static inline void engine_cancel(struct object *object)
     evtimer_del(&object->timer);
 }
 
-/* Adding an event that is pending already is how libevent moves one. */
+/* In libevent one moves a pending event by adding it again. */
 static inline void engine_move(struct object *object, uint64_t deadline)
 {
     engine_add(object, deadline);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * libuv through its public calls: uv_timer_start, uv_timer_stop, uv_run without waiting, uv_backend_timeout.
- * Its clock is ours (bench/clock.c), in whole milliseconds. A uv_timer_t takes 152 bytes, so an object is three
- * cache lines.
+ * It reads our clock (bench/clock.c), in whole milliseconds. A uv_timer_t takes 152 bytes, so an object is
+ * three cache lines.
  */
 #include "object.inc.h"
 
@@ -50,7 +50,7 @@ static inline void engine_cancel(struct object *object)
     uv_timer_stop(&object->timer);
 }
 
-/* Starting a timer that runs already is how libuv moves one. */
+/* In libuv one moves a pending timer by starting it again. */
 static inline void engine_move(struct object *object, uint64_t deadline)
 {
     uv_timer_start(&object->timer, on_timer, deadline - now_tick, 0);
@@ -69,7 +69,7 @@ static inline uint64_t engine_next(void)
 
 #include "../workloads.inc.h"
 
-/* A loop lets go of its handles one by one, on its next turn. */
+/* A loop closes its handles one by one, in its next iteration. */
 static void engine_close(void)
 {
     for (uint32_t i = 0; i < handles; i++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A plain hierarchical wheel of linked lists, without prefetching and without pacing: what Tickwheel would be
- * without its hints. It is no peer (nobody ships it), it tells what the hints are worth.
+ * A plain hierarchical wheel of linked lists, without prefetching and without pacing: Tickwheel without its
+ * hints. It is no peer, because nobody ships it. It shows how much the hints gain.
  *
- * The shape is that of Tickwheel's lower levels, 1024/512, 256/128, 256/128 and so on: a level holds the
- * current and the next slot of the level above, and a slot is refiled as a whole when it becomes the next one.
- * The textbook's 256 x 4, in which a slot is refiled when it becomes the current one, was measured beside it
- * and was weaker. An occupancy bitmap finds the next slot, so that empty time costs little.
+ * The shape is that of Tickwheel's lower levels, 1024/512, 256/128, 256/128 and so on. A level holds the
+ * current and the next slot of the level above, and a slot is refiled as a whole when it becomes the next
+ * slot. The textbook's 256 x 4, in which a slot is refiled when it becomes the current slot, was measured
+ * beside it and was slower. An occupancy bitmap finds the next slot, so that empty time costs little.
  */
 #include "object.inc.h"
 
@@ -17,7 +17,7 @@ struct link {
 };
 
 struct list_timer {
-    struct link node; /* next is NULL when not pending */
+    struct link node; /* next is NULL if not pending */
     uint64_t deadline;
 };
 
@@ -36,8 +36,8 @@ static const uint16_t first_slot[LEVELS + 1] = {0, 1024, 1280, 1536, 1664, SLOTS
 
 static struct link heads[SLOTS];    /* the slots of all levels, one after the other */
 static uint64_t bits[SLOTS / 64];   /* a bit for each slot that holds timers */
-static uint32_t words;              /* a bit for each word of them that is not 0 */
-static uint64_t window_end[LEVELS]; /* the first tick that a level does not hold */
+static uint32_t words;              /* a bit for each word of `bits` that is not 0 */
+static uint64_t window_end[LEVELS]; /* the first tick that is beyond a level */
 static uint64_t current;
 
 static void set_windows(void)
@@ -114,7 +114,7 @@ static inline void engine_move(struct object *object, uint64_t deadline)
     engine_add(object, deadline);
 }
 
-/* The first timer of a slot, taken out; NULL when there is none. */
+/* Takes the first timer out of a slot. Returns NULL if there is none. */
 static inline struct object *take_first(uint32_t slot)
 {
     struct link *head = &heads[slot], *first = head->next;
@@ -135,13 +135,13 @@ static void refile(uint32_t slot)
         engine_add(object, object->timer.deadline);
 }
 
-/* A bit for each word of a level's slots. */
+/* The words that have bits for a level's slots, as a mask for `words`. */
 static inline uint32_t words_of(int l)
 {
     return (1u << first_slot[l + 1] / 64) - (1u << first_slot[l] / 64);
 }
 
-/* The first occupied tick of level 0 after the current one; UINT64_MAX when there is none. */
+/* The first occupied tick of level 0 after the current tick, or UINT64_MAX if there is none. */
 static inline uint64_t next_due(void)
 {
     if ((words & words_of(0)) == 0)

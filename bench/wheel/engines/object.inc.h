@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every engine's file begins with: the clock of the workload loops, and the handler of a timer that fires.
+ * Every engine's file begins with this: the clock of the workload loops, and the handler of a timer that
+ * fires.
  */
 #include "../bench.h"
 
-#define ENGINE_CALL __attribute__((noinline)) /* called as a library's functions are */
+#define ENGINE_CALL __attribute__((noinline)) /* not inlined, as the functions of a library are not */
 
 struct object;
 static uint64_t now_tick;

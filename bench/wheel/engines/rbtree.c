@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A red-black tree, BSD's <sys/tree.h>, ordered by deadline and, among equals, by address. The first timer is
- * remembered, as the kernels that kept timers in such trees did.
+ * A red-black tree, BSD's <sys/tree.h>, ordered by deadline and, for equal deadlines, by address. It
+ * remembers the first timer, as did the kernels that kept timers in such trees.
  */
 #include "object.inc.h"
 
-#ifndef __unused /* libbsd's header expects it from the C library, which does not have it */
+#ifndef __unused /* libbsd's header expects this from the C library, which does not define it */
 #define __unused __attribute__((unused))
 #endif
 #include <bsd/sys/tree.h>

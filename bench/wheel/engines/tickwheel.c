@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tickwheel with its presets: one set of loops, as the geometry is run-time data.
+ * Tickwheel with its presets. One set of loops serves all of them, because the geometry is run-time data.
  */
 #include "tickwheel.inc.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tickwheel as an engine. What includes this defines engine_geometry(variant).
+ * Tickwheel as an engine. The file that includes this defines engine_geometry(variant).
  */
 #include "object.inc.h"
 
@@ -71,6 +71,6 @@ static inline uint64_t engine_next(void)
 }
 
 #define ENGINE_REFILED() tw_wheel_refiled(wheel)
-#define ENGINE_REFILE_SPAN 512 /* level 1 of the default geometry, the only one that this is reported for */
+#define ENGINE_REFILE_SPAN 512 /* level 1 of the default geometry; no other geometry reports this */
 
 #include "../workloads.inc.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tickwheel with the default geometry compiled in: what run-time geometry costs is the difference.
+ * Tickwheel with the default geometry compiled in. The difference is the cost of a run-time geometry.
  */
 #include "tickwheel.inc.h"
 

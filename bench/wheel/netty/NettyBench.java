@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Netty's HashedWheelTimer, measured as far as it can be: its clock is the machine's and a thread of its own turns
-// the wheel, so only what the caller pays is timed here: newTimeout() and cancel(). What the wheel's thread does
-// afterwards (taking the timeouts out of a queue, filing and firing them) is on another processor and not counted.
-// Writes raw results as wheel_bench does, to be merged by it.
+// Netty's HashedWheelTimer, measured as far as possible. It uses the clock of the machine, and its own thread
+// turns the wheel. So this times only the part that the caller pays: newTimeout() and cancel(). Afterwards
+// the wheel's thread takes the timeouts out of a queue, files and fires them. That happens on another
+// processor and is not counted. The program writes raw results in the format of wheel_bench, which merges
+// them.
 //
 //     java NettyBench ROUNDS QUICK(0|1) > netty-raw.tsv
 
@@ -14,7 +15,7 @@ import java.util.Random;
 import java.util.concurrent.TimeUnit;
 
 public final class NettyBench {
-    /** An object with a timer: like the 64-byte objects of the other engines, as far as Java lets one say so. */
+    /** An object with a timer. It resembles the 64-byte objects of the other engines as far as Java allows. */
     static final class Timed implements TimerTask {
         Timeout timeout;
         long payload;
@@ -107,7 +108,7 @@ public final class NettyBench {
         return System.nanoTime() - start;
     }
 
-    /** What the heap holds once collections no longer free anything: the threads of stopped timers end late. */
+    /** The bytes on the heap when collections no longer free anything: the threads of stopped timers end late. */
     static long heapBytes() throws InterruptedException {
         long used = Long.MAX_VALUE;
         for (int quiet = 0; quiet < 3;) {
@@ -141,13 +142,13 @@ public final class NettyBench {
         return (double) churn(order, delays("churn", ops)) / ops;
     }
 
-    /** Bytes per timer. All must be pending when none was cancelled: a queue that lost some would be fast. */
+    /** Bytes per timer. All timers must be pending, as none was cancelled: a queue that loses timers would be fast. */
     double bytesPerTimer() throws InterruptedException {
         long before = heapBytes();
         addAll(delays("add_uniform", objects.length));
         double bytes = (double) (heapBytes() - before) / objects.length;
         long pending = timer.pendingTimeouts();
-        if (pending > objects.length || pending < objects.length * 0.99) // a few are due already
+        if (pending > objects.length || pending < objects.length * 0.99) // a few timers are due already
             throw new IllegalStateException("netty: " + pending + " pending of " + objects.length);
         timer.stop();
         return bytes;
@@ -161,7 +162,7 @@ public final class NettyBench {
         return ns;
     }
 
-    /** Taken before anything else has littered the heap, and with many timers, beside which its own noise is small. */
+    /** Measured before other loads have littered the heap, and with so many timers that the heap's noise is small. */
     static double measureBytes(int timers) throws InterruptedException {
         NettyBench bench = new NettyBench(timers, 0);
         bench.timer.start();
@@ -174,7 +175,7 @@ public final class NettyBench {
         int ops = quick ? 200000 : 1000000;
         int[] sizes = quick ? new int[] {1000, 100000} : new int[] {1000, 100000, 1000000};
         double bytes = measureBytes(sizes[sizes.length - 1]);
-        for (String workload : WORKLOADS) // let the compiler see everything before the clock does
+        for (String workload : WORKLOADS) // so that the compiler has seen everything before the clock runs
             for (int i = 0; i < 3; i++)
                 measure(workload, 20000, i, ops);
         System.out.println("workload\tengine\ttimers\tround\tns_per_op\tworst_us\tbytes_per_timer");
