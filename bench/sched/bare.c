@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * No scheduler at all, only what each has to do as well: to add, read the clock and write the task's cache line
- * under a mutex; to cancel, look the handle up and write that line under the mutex; by key, read the key, one
- * place of a table and the line. Nothing ever fires. What this takes is mostly waiting for memory, one address
- * after the other. It is a measure of the machine, no lower bound: it visits a task's line for the add too,
- * where we give out a line that is at hand.
+ * No scheduler at all, only the work that every scheduler has to do as well:
+ *
+ *     add       read the clock, write the task's cache line under a mutex
+ *     cancel    look the handle up, write the task's cache line under the mutex
+ *     by key    read the key, one place of a table, and the task's cache line
+ *
+ * No task ever fires. Most of the time is spent waiting for memory, one address after the other. This is a
+ * measure of the machine and no lower bound. An add visits the line of its task too, where our scheduler
+ * takes a line that is at hand.
  */
 #include "peer.h"
 
@@ -20,10 +24,10 @@ struct task {
 
 struct self {
     pthread_mutex_t lock;
-    uint64_t *ids;   /* handle of a job */
-    uint32_t *place; /* of a key: the task, by the key's hash */
+    uint64_t *ids;   /* the handle of each job */
+    uint32_t *place; /* the task of each key, by the key's hash */
     uint64_t place_mask;
-    struct task **chunks; /* of a thousand, as ours are */
+    struct task **chunks; /* of 1,024 tasks, as in our scheduler */
     size_t chunk_count;
 };
 
@@ -114,7 +118,7 @@ static void key_add(void *at, size_t job, uint64_t delay_ns)
 {
     struct self *self = at;
     self->place[hash_of(job) & self->place_mask] =
-        (uint32_t)job; /* the last one of a hash has it: near enough */
+        (uint32_t)job; /* of equal hashes the last key counts: near enough */
     file(self, job, delay_ns);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * libuv's timers behind a mutex. A loop may be touched by its own thread only, so a request is noted in the
- * job, the job queued under the mutex, and the loop woken by uv_async_send() when the queue was empty. A job
- * that has several requests before the loop comes round is in the queue once: the last request holds.
+ * libuv's timers behind a mutex. Only the loop's own thread may touch a loop. So a producer notes its request
+ * in the job, queues the job under the mutex and, if the queue was empty, wakes the loop with
+ * uv_async_send(). If a job gets several requests before the loop looks, it is in the queue once, and the
+ * last request counts.
  */
 #include "peer.h"
 
@@ -16,7 +17,7 @@ enum { NS_PER_MS = 1000000 };
 
 struct job {
     uv_timer_t timer;
-    struct job *next; /* in the queue */
+    struct job *next; /* the next job in the queue */
     uint64_t due_ns;  /* 0: stop */
     bool queued, initialised;
     size_t number;
@@ -30,7 +31,7 @@ struct self {
     pthread_mutex_t lock;
     pthread_cond_t settled;
     struct job *first, **last, *keys;
-    size_t waiting; /* in the queue */
+    size_t waiting; /* jobs in the queue */
     bool quit, busy;
     struct job *jobs;
     size_t count;
@@ -52,8 +53,8 @@ static void apply(struct self *self, struct job *job, uint64_t due_ns)
         uv_timer_stop(&job->timer);
         return;
     }
-    /* libuv counts in milliseconds from the start of this turn of the loop: rounded up, so as not to be
-     * early */
+    /* libuv counts in milliseconds from the start of this loop iteration. Rounding up keeps the timer from
+     * being early. */
     uint64_t base_ns = uv_now(&self->loop) * NS_PER_MS;
     uint64_t delay_ns = due_ns > base_ns ? due_ns - base_ns : 0;
     uv_timer_start(&job->timer, on_due, (delay_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
@@ -82,8 +83,8 @@ static size_t take(struct self *self, struct asked *asked, size_t most)
     return taken;
 }
 
-/* Carries out as many requests as there are now; for those that come meanwhile there is another turn of the
- * loop, so that timers get their turn too. */
+/* Carries out the requests that are in the queue now. Requests that arrive meanwhile wait for the next loop
+ * iteration, so that timers run in between. */
 static void on_async(uv_async_t *async)
 {
     struct self *self = async->data;
@@ -139,7 +140,7 @@ static void close_loop(void *at)
     uv_async_send(&self->async);
     uv_thread_join(&self->thread);
     HASH_CLEAR(hh, self->keys);
-    free(self->jobs); /* the handles go with the loop, which is not used again */
+    free(self->jobs); /* the handles end with the loop, which is not used again */
     free(self);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * sched_bench PEER PENDING PRODUCERS SEED: runs every load on one scheduler, once, and prints a line for each
- * figure: `load metric value`. SchedBench.java and main.go do the same in their languages;
- * docs/benchmark-sched.md says what the loads are.
+ * sched_bench PEER PENDING PRODUCERS SEED: runs every load on one scheduler, once, and prints a line `load
+ * metric value` for each figure. SchedBench.java and main.go do the same in their languages.
+ * docs/benchmark-sched.md describes the loads.
  */
 #include "peer.h"
 
@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 enum {
-    OPERATIONS = 2000000, /* of churn, in_flight and key_move, by all producers together */
-    WINDOW = 1000,        /* in_flight: requests of one producer without an answer */
-    PROBES = 1000,        /* tasks whose lateness is taken */
+    OPERATIONS = 2000000, /* operations of churn, in_flight and key_move, by all producers together */
+    WINDOW = 1000,        /* in_flight: requests of one producer that have no answer yet */
+    PROBES = 1000,        /* tasks whose lateness is measured */
     PROBE_EVERY_US = 2000,
     PRODUCERS_MAX = 64,
     NS_PER_US = 1000,
@@ -57,7 +57,7 @@ static void sleep_until(uint64_t ns)
         ;
 }
 
-/* Time on all processors together. */
+/* The processor time of this process, on all processors together. */
 static uint64_t cpu_ns(void)
 {
     struct rusage used;
@@ -91,7 +91,7 @@ static uint64_t draw(uint64_t *state)
     return *state * UINT64_C(2685821657736338717);
 }
 
-/* An hour or two: nothing that is filed like this comes due while we measure. */
+/* An hour or two, so that no task with this delay is due while we measure. */
 static uint64_t far_ns(uint64_t *state)
 {
     return hour_ns + draw(state) % hour_ns;
@@ -120,7 +120,7 @@ struct producer {
     pthread_t thread;
     void *self;
     void (*work)(struct producer *);
-    size_t number, first, count; /* its share of the jobs */
+    size_t number, first, count; /* the producer's share of the jobs */
     size_t operations;
     uint64_t random;
     uint64_t begun_ns, ended_ns;
@@ -155,7 +155,7 @@ static void begin(void *self, void (*work)(struct producer *), size_t operations
     }
 }
 
-/* From the first one's start to the last one's end. */
+/* Waits for the producers. Returns the time from the first start to the last end. */
 static uint64_t join(void)
 {
     uint64_t begun_ns = UINT64_MAX, ended_ns = 0;
@@ -168,8 +168,8 @@ static uint64_t join(void)
     return ended_ns - begun_ns;
 }
 
-/* Runs a load and prints what an operation took: on the clock, and of all processors' time once all has been
- * done. */
+/* Runs a load and prints two times of an operation: the time on the clock, and the time of all processors
+ * until the scheduler has settled. */
 static void measure(const char *load, void *self, void (*work)(struct producer *), size_t operations)
 {
     uint64_t cpu = cpu_ns();
@@ -238,7 +238,7 @@ static void key_move(struct producer *p)
 
 /* ---- firing and lateness --------------------------------------------------------------------------------- */
 
-static size_t expected; /* firings; the last of which ends the wait */
+static size_t expected; /* firings; the last firing ends the wait */
 static _Atomic size_t seen;
 static uint64_t first_fired_ns, last_fired_ns;
 static uint64_t probe_due_ns[PROBES], probe_late_ns[PROBES];
@@ -296,7 +296,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Every two milliseconds a task due in 5 to 100 ms, to the nanosecond; prints how late they ran. */
+/* Files a task every two milliseconds, due in 5 to 100 ms, to the nanosecond. Prints the lateness of these
+ * tasks. */
 static void probe(const char *load, void *self)
 {
     uint64_t random = seed + 77, next_ns = now_ns();
@@ -305,7 +306,7 @@ static void probe(const char *load, void *self)
         sleep_until(next_ns += (uint64_t)PROBE_EVERY_US * NS_PER_US);
         uint64_t delay_ns = 5000000 + draw(&random) % 95000000;
         probe_due_ns[i] = now_ns() + delay_ns;
-        /* asked for later than noted, so a peer that counts from its own clock is not early */
+        /* the peer reads its clock after we did, so it cannot seem early */
         peer->add(self, probe_first + i, delay_ns);
     }
     wait_for_all();
@@ -327,7 +328,7 @@ static void probe_twice(void *self)
 
 static uint64_t target_ns;
 
-/* All due close together, faster than anybody could fire them: 10 ns apart on average. */
+/* Files tasks that are due 10 ns apart on average: faster than any scheduler can fire them. */
 static void add_for_firing(struct producer *p)
 {
     for (size_t i = 0; i < p->count; i++) {

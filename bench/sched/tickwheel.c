@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Our scheduler as it is by default: one shard, ticks of a millisecond, callbacks on the timer thread. And the
+ * Our scheduler with its defaults: one shard, ticks of a millisecond, callbacks on the timer thread. And the
  * same with as many shards as there are producers.
  */
 #include "peer.h"

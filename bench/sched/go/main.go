@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Command schedbench is sched_bench (main.c) for Go's timers: time.AfterFunc, Timer.Stop. With keys: a map and a mutex,
-// which is what a Go programmer would write; a key is moved by Timer.Reset.
+// Command schedbench is sched_bench (main.c) for Go's timers: time.AfterFunc, Timer.Stop. For keys it uses a
+// map and a mutex, as a Go programmer would, and moves a key with Timer.Reset.
 //
 //	schedbench PENDING PRODUCERS SEED
 package main
@@ -72,7 +72,7 @@ func heapBytes() float64 {
 	return float64(stats.HeapAlloc)
 }
 
-// begin starts the producers, each on its share of the jobs; the function it returns waits for them.
+// begin starts the producers, each on its share of the jobs. It returns a function that waits for them.
 func begin(work func(*producer), operations int) func() time.Duration {
 	all := make([]producer, producers)
 	start := make(chan struct{})
@@ -166,7 +166,7 @@ func keyMove(p *producer) {
 	}
 }
 
-// probe files a task every two milliseconds, due in 5 to 100 ms, and prints how late they ran.
+// probe files a task every two milliseconds, due in 5 to 100 ms, and prints the lateness of these tasks.
 func probe(load string) {
 	r := random(seed + 77)
 	var late [probes]int64
@@ -194,7 +194,7 @@ func probe(load string) {
 	print(load, "max_us", float64(late[probes-1])/1000)
 }
 
-// waitAtMost ends the program when a wait takes longer than a minute.
+// waitAtMost ends the program if a wait takes longer than a minute.
 func waitAtMost(wait func()) {
 	over := time.AfterFunc(time.Minute, func() {
 		fmt.Fprintln(os.Stderr, "go: not all tasks ran within a minute")

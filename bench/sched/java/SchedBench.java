@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// sched_bench (main.c) for Netty's HashedWheelTimer and for the JDK's ScheduledThreadPoolExecutor. With keys: a
-// ConcurrentHashMap from key to timeout, whose compute() moves one by cancelling it and starting another.
+// sched_bench (main.c) for Netty's HashedWheelTimer and for the JDK's ScheduledThreadPoolExecutor. For keys it
+// uses a ConcurrentHashMap from key to timeout. Its compute() cancels a key's timeout and starts another.
 //
 //     java SchedBench netty|stpe PENDING PRODUCERS SEED
 
@@ -25,7 +25,7 @@ public final class SchedBench {
     static final long PROBE_EVERY_NS = 2000000;
     static final long HOUR_NS = 3600_000_000_000L;
 
-    /** A scheduler; what add() returns, cancel() takes. */
+    /** A scheduler. add() returns the handle that cancel() takes. */
     interface Peer {
         Object add(Runnable task, long delayNs);
 
@@ -34,7 +34,7 @@ public final class SchedBench {
         void close() throws InterruptedException;
     }
 
-    /** With ticks of a millisecond and enough buckets that a turn of the wheel lasts a minute: its best here. */
+    /** Netty with ticks of a millisecond and buckets for a minute, one turn of the wheel: its best here. */
     static final class Netty implements Peer {
         final HashedWheelTimer timer = new HashedWheelTimer(1, TimeUnit.MILLISECONDS, 65536);
 
@@ -51,7 +51,7 @@ public final class SchedBench {
         }
     }
 
-    /** With one thread, and cancelled tasks removed at once, as they are by the others. */
+    /** The JDK's executor with one thread. It removes cancelled tasks at once, as the other schedulers do. */
     static final class Stpe implements Peer {
         final ScheduledThreadPoolExecutor executor = new ScheduledThreadPoolExecutor(1);
 
@@ -77,7 +77,7 @@ public final class SchedBench {
     static String name;
     static int pending, producers;
     static long seed;
-    static boolean silent; // while the compiler warms up
+    static boolean silent; // true while the compiler warms up
     static Peer peer;
     static Object[] handles;
 
@@ -94,7 +94,7 @@ public final class SchedBench {
         return ((com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime();
     }
 
-    /** What the heap holds once collections no longer free anything. */
+    /** The bytes on the heap when collections no longer free anything. */
     static long heapBytes() throws InterruptedException {
         long used = Long.MAX_VALUE;
         for (int quiet = 0; quiet < 3;) {
@@ -267,7 +267,7 @@ public final class SchedBench {
         join(all);
     }
 
-    /** A minute at most. */
+    /** Waits a minute at most. */
     static void awaitAll(CountDownLatch left) throws InterruptedException {
         if (left.await(60, TimeUnit.SECONDS))
             return;
@@ -334,7 +334,7 @@ public final class SchedBench {
         peer.close();
     }
 
-    /** Before anything has littered the heap. */
+    /** Measured before other loads have littered the heap. */
     static void memory() throws InterruptedException {
         peer = open();
         handles = new Object[pending + producers * WINDOW];
@@ -359,7 +359,7 @@ public final class SchedBench {
             if (value >= 1 && value <= most)
                 return value;
         } catch (NumberFormatException e) {
-            // said below
+            // the message follows below
         }
         System.err.println("SchedBench: " + what + " is '" + word + "': expected 1 to " + most);
         System.exit(2);
@@ -381,7 +381,7 @@ public final class SchedBench {
         }
         pending = wanted;
         memory();
-        silent = true; // all loads once, smaller, for the compiler
+        silent = true; // all loads once with fewer tasks, to warm up the compiler
         pending = 50000 / producers * producers;
         all();
         silent = false;
