@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * loops_bench [--quick] ENGINE CONNECTIONS SEED: what a heartbeat costs in one event loop, once, as lines `load
- * metric value`; `run` is the way in. docs/benchmark-loops.md says what the loads are. An engine whose timers
- * do not run out when they have to ends the program with an error.
+ * loops_bench [--quick] ENGINE CONNECTIONS SEED: measures the cost of a heartbeat in one event loop, once,
+ * and prints lines `load metric value`. Start it with `run`. docs/benchmark-loops.md describes the loads. If
+ * the timers of an engine do not expire when they must, the program ends with an error.
  */
 #include "beats.h"
 
@@ -17,8 +17,8 @@
 
 enum {
     LEAST_CONNECTIONS = 1000,
-    MOST_CONNECTIONS = 100000, /* with more, more run out in a millisecond than a turn of ours is allowed */
-    LEAST_PER_TURN = 100,      /* reads: about what a server finds in one epoll_wait() under load */
+    MOST_CONNECTIONS = 100000, /* with more, one iteration of ours could not fire all of a millisecond */
+    LEAST_PER_TURN = 100,      /* reads: about as many as a server finds in one epoll_wait() under load */
     SILENT_PART = 100,         /* every hundredth connection falls silent while others are read */
     TIMED_READS = 3000000,
     TIMED_READS_QUICK = 1000000,
@@ -50,7 +50,7 @@ static uint32_t *permutation(uint32_t n)
     return p;
 }
 
-/* Reads of those who have come, while they come. */
+/* Draws reads of the connections accepted so far, while others are still being accepted. */
 static uint32_t *draw_accepting(const struct plan *plan, uint32_t *order)
 {
     uint64_t accepted = 0;
@@ -63,8 +63,8 @@ static uint32_t *draw_accepting(const struct plan *plan, uint32_t *order)
     return order;
 }
 
-/* Reads of those who have not fallen silent yet. The last one does so when nine tenths of the warm turns are
- * over, and all of them run out in the timed turns. */
+/* Draws reads of the connections that have not fallen silent yet. The last one falls silent when nine tenths
+ * of the warm part are over, and all silent connections expire in the timed part. */
 static void draw_reads(const struct plan *plan, uint32_t *order)
 {
     uint32_t left = plan->connections, silent = 0;
@@ -79,7 +79,7 @@ static void draw_reads(const struct plan *plan, uint32_t *order)
     }
 }
 
-/* Each connection is read once in PERIOD_MS on average, in turns that are whole milliseconds apart. */
+/* Each connection is read once in PERIOD_MS on average, in iterations that are whole milliseconds apart. */
 static struct plan make_plan(uint32_t connections, uint64_t seed, bool quick)
 {
     struct plan plan = {.connections = connections, .live_ms = quick ? LIVE_MS_QUICK : LIVE_MS};
@@ -100,7 +100,7 @@ static struct plan make_plan(uint32_t connections, uint64_t seed, bool quick)
     return plan;
 }
 
-/* One piece of memory for the connections of both runs, on 4 KiB pages, as malloc gives them. */
+/* Makes one piece of memory for the connections of both runs, on 4 KiB pages, as malloc gives them. */
 static void *make_arena(uint32_t connections)
 {
     size_t size = (size_t)connections * CONNECTION_BYTES;
@@ -171,7 +171,7 @@ int main(int count, char **words)
     uint32_t connections = (uint32_t)number("CONNECTIONS", words[2], LEAST_CONNECTIONS, MOST_CONNECTIONS);
     struct plan plan = make_plan(connections, number("SEED", words[3], 0, UINT32_MAX), quick);
     struct outcome bare, with;
-    mallopt(M_TRIM_THRESHOLD, INT32_MAX); /* freed memory is kept: no page faults but the first */
+    mallopt(M_TRIM_THRESHOLD, INT32_MAX); /* malloc keeps freed memory, so only its first use has page faults */
     void *arena = make_arena(connections);
     engine->run(&plan, arena, true, &bare);
     engine->run(&plan, arena, false, &with);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Virtual time for loops that really wait. A descriptor that is always readable keeps a loop turning, and
- * between two turns the clock goes on. A timer descriptor knows nothing of that time: timerfd_settime() is
- * found here first, passes the call on, with a time that never comes, and when the virtual time has come sets
- * it to ring at once. So a loop pays for arming what that costs, and one system call more when it rings.
+ * Virtual time for loops that really wait. A descriptor that is always readable keeps a loop running, and
+ * between two iterations the clock moves on. A timer descriptor knows nothing of that time. So
+ * timerfd_settime() is found here first, and passes the call on with a time that never comes. When the
+ * virtual time has come, it sets the descriptor to ring at once. So a loop pays the real cost of arming, and
+ * one more system call when the descriptor rings.
  */
 #include "beats.h"
 
@@ -20,13 +21,13 @@ static uint64_t ms; /* virtual time */
 static bool live;
 static int ready_fd = -1, pace_fd = -1;
 static int ring_fd = -1;              /* the loop's own timer descriptor, if it has one */
-static uint64_t ring_ns = UINT64_MAX; /* when it rings, in the time that the loop sees */
-static bool rung;                     /* and the loop has not set it since */
+static uint64_t ring_ns = UINT64_MAX; /* when the descriptor rings, in the time that the loop sees */
+static bool rung;                     /* it has rung, and the loop has not set it since */
 static uint64_t arms;
 
 typedef int settime_fn(int, int, const struct itimerspec *, struct itimerspec *);
 
-/* The C library's own timerfd_settime, the next one after ours. */
+/* The timerfd_settime of the C library, which is the next definition after ours. */
 static settime_fn *real_settime(void)
 {
     static settime_fn *real;
@@ -48,8 +49,8 @@ static uint64_t ns_of(struct timespec time)
     return (uint64_t)time.tv_sec * ns_per_s + (uint64_t)time.tv_nsec;
 }
 
-/* Sets the kernel's side to when it has to ring as things are: live time is the kernel's, but for the
- * distance. */
+/* Sets the kernel's timer to the time at which the descriptor must ring now. Live time is the kernel's time
+ * plus a constant distance. */
 static int pass_on(void)
 {
     struct itimerspec at = {.it_value = {0, 0}};
@@ -149,7 +150,7 @@ uint64_t steer_paces(void)
     return read(pace_fd, &paces, sizeof paces) == sizeof paces ? paces : 0;
 }
 
-/* The loop's descriptor is set anew for the other kind of time, but for one that has rung. */
+/* Switches the kind of time, and sets the loop's descriptor anew for it, unless the descriptor has rung. */
 void steer_live(bool now_live)
 {
     rung = rung || ring_ns <= bench_seen_ns();

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: MIT
  *
- * The turns of the loop. Each engine's file includes this after it has defined
+ * The iterations of the event loop, which are called turns here. Each engine's file includes this after it
+ * has defined
  *
  *     struct connection             from BENCH_CONNECTION(type of its timer)
  *     engine_open(), engine_close() the loop
- *     engine_watch(fd, ready)       calls ready() in each turn in which the descriptor is readable; at most two
- *                                   of them
+ *     engine_watch(fd, ready)       calls ready() in each iteration in which the descriptor is readable; the
+ *                                   loads watch at most two descriptors
  *     engine_start(connection)      makes the timer and starts it
- *     engine_turn()                 what is done once a turn, before the reads
+ *     engine_turn()                 is called once in an iteration, before the reads
  *     engine_beat(connection)       pushes the timer back
  *     engine_run(), engine_stop()   runs the loop until it is stopped
  *
- * and which calls reap() when a timer has run out. So the reads of all are the same text, and each call is
- * direct.
+ * The loop calls reap() when a timer has expired. So the reads of all engines are the same text, and each
+ * call is direct.
  */
 static const struct plan *plan;
-static bool bare; /* no timers: the same turns and reads */
+static bool bare; /* the same iterations and reads, without timers */
 static struct connection *connections;
-static const uint32_t *reads; /* the connections that are still to be read, and how many */
+static const uint32_t *reads; /* the connections that are still to be read; reads_left is their number */
 static uint64_t reads_left, turns_left;
 static uint32_t accepted;
 static uint64_t brought; /* live: how often the network has woken the loop */
 static uint32_t reaped;
 static uint64_t late_turns_most;
 
-/* Every timer that runs out comes here: once, not early, and not much later. */
+/* The callback of every timer that expires. It checks that the timer expires once, not early, and not much
+ * later. */
 static void reap(struct connection *connection)
 {
     uint64_t now = steer_ms(), due = (uint64_t)connection->heard_ms + IDLE_MS;
@@ -38,7 +40,7 @@ static void reap(struct connection *connection)
 
 /* ---- reads ----------------------------------------------------------------------------------------------- */
 
-/* What a server notes of a read is a store to the connection's first line. */
+/* For each read a server stores the time in the connection, beside the timer. */
 static inline void read_bare(uint64_t count, uint32_t now)
 {
     for (uint64_t i = 0; i < count; i++)
@@ -85,7 +87,7 @@ static void on_ready(void)
         engine_stop();
 }
 
-/* What the process has had of the processor. */
+/* The processor time of this process. */
 static double cpu_ns(void)
 {
     struct rusage used;
@@ -94,7 +96,7 @@ static double cpu_ns(void)
     return s * 1e9 + (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e3;
 }
 
-/* So many turns in virtual time, in which the loop never sleeps. Returns the processor time that they took. */
+/* Runs this many iterations in virtual time, in which the loop never sleeps. Returns their processor time. */
 static double run_turns(const uint32_t *order, uint64_t count, uint64_t turns)
 {
     reads = order;
@@ -130,11 +132,11 @@ static long sleeps(void)
     return used.ru_nvcsw;
 }
 
-/* True time, in which the loop sleeps when the network brings nothing: what the timers take of the
- * processor. */
+/* Measures the processor time that the timers take in live time, in which the loop sleeps while the network
+ * brings nothing. */
 static void run_live(struct outcome *outcome)
 {
-    reads = plan->order + plan->accept_reads + plan->warm_reads; /* of those who are there still */
+    reads = plan->order + plan->accept_reads + plan->warm_reads; /* of connections that are not silent */
     reads_left = plan->timed_reads;
     turns_left = plan->live_ms / PACE_MS;
     brought = 0;
@@ -158,7 +160,7 @@ static void expect_reaped(uint32_t wanted, const char *when)
         bench_fail("%u connections were reaped %s, and %u had fallen silent", reaped, when, wanted);
 }
 
-/* Everybody who is left is read once more, then nobody: all of them have to run out, in time. */
+/* Reads each remaining connection once more, and then none. All of them must expire in time. */
 static void fall_silent(void)
 {
     run_reads(plan->left, plan->connections - plan->silent);

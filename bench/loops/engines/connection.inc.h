@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every engine's file begins with: a connection, as large with each of them. What a server notes of a read
- * stands beside the timer, so that a read and its heartbeat share a cache line where the timer is small enough.
+ * Every engine's file begins with this: a connection, of the same size with each engine. The time of the last
+ * read stands beside the timer, so that a read and its heartbeat share a cache line if the timer is small
+ * enough.
  */
 #include "../beats.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * libev with ev_timer_again(), which its manual names for timeouts that are pushed back often.
+ * libev with ev_timer_again(), which its manual recommends for timeouts that are pushed back often.
  */
 #include "connection.inc.h"
 
@@ -16,7 +16,7 @@ static int watches;
 static void on_timer(struct ev_loop *of, ev_timer *timer, int events)
 {
     (void)events;
-    ev_timer_stop(of, timer); /* it repeats */
+    ev_timer_stop(of, timer); /* the timer repeats */
     reap((struct connection *)(void *)timer);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * libevent with event_add() of an event that is pending. A struct event takes 128 bytes. What includes this
- * defines engine_timeout(), which is asked once what event_add() is given each time.
+ * libevent with event_add() of an event that is pending. A struct event takes 128 bytes. The file that
+ * includes this defines engine_timeout(), which is called once and returns the timeout for every event_add().
  */
 #include "connection.inc.h"
 

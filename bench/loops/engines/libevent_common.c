@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * libevent's common timeouts: a list for all timers of one duration, which is what its manual has for many of
- * them.
+ * libevent's common timeouts: one list for all timers of the same duration. Its manual recommends them for
+ * many such timers.
  */
 #include "libevent.inc.h"
 

@@ -15,7 +15,7 @@ static int watches;
 
 static void on_timer(uv_timer_t *timer)
 {
-    uv_timer_stop(timer); /* it repeats */
+    uv_timer_stop(timer); /* the timer repeats */
     reap((struct connection *)(void *)timer);
 }
 

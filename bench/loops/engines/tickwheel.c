@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tickwheel as it is meant for a loop of one's own: no timerfd, and one look at the clock for all heartbeats of
- * a turn.
+ * Tickwheel as a program should use it in its own loop: without a timerfd, and reading the clock once for all
+ * heartbeats of an iteration.
  */
 #include "tickwheel_wait.inc.h"
 #include "tickwheel_at.inc.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A wheel in an epoll loop, by its adapter. What includes this defines ENGINE_NEW, which attaches the wheel,
- * engine_wait(), which waits for events and fires what is due, engine_turn() and engine_beat().
+ * A wheel in an epoll loop, through the adapter. The file that includes this defines ENGINE_NEW, which
+ * attaches the wheel, engine_wait(), which waits for events and fires the due timers, engine_turn() and
+ * engine_beat().
  */
 #include "connection.inc.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The clock is read once a turn, as a server with many heartbeats does it.
+ * The clock is read once in an iteration, as a server with many heartbeats does it.
  */
 static uint64_t due_ns;
 

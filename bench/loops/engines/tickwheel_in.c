@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The same with a look at the clock for each heartbeat.
+ * As tickwheel.c, but reads the clock for each heartbeat.
  */
 #include "tickwheel_wait.inc.h"
 

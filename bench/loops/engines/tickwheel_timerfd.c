@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * With a timerfd in the epoll set, for loops that are somebody else's.
+ * Tickwheel with a timerfd in the epoll set, for loops that belong to another program or library.
  */
 #define ENGINE_NEW tw_loop_epoll_new
 #include "tickwheel.inc.h"
 #include "tickwheel_at.inc.h"
 
-/* Fires at once what is due; the events that are left are the program's. */
+/* Fires the due timers at once, and leaves the events of the program. Returns the number of these events. */
 static int engine_wait(struct epoll_event *events, int room)
 {
     int found = epoll_wait(epoll_fd, events, room, -1), own = 0;

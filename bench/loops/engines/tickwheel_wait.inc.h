@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The wheel's next work is the timeout of epoll_wait(), as examples/echo-server.c has it.
+ * The time until the wheel's next work is the timeout of epoll_wait(), as in examples/echo-server.c.
  */
 #define ENGINE_NEW tw_loop_epoll_wait_new
 #include "tickwheel.inc.h"
