@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * The client for what redis-benchmark cannot do: ids that are known afterwards, due times spread over a span,
- * payloads that do not compress, a request a millisecond whatever the server does.
+ * The client for loads that redis-benchmark cannot make:
+ *
+ *   - ids that are known afterwards
+ *   - due times spread over a span
+ *   - payloads that do not compress
+ *   - a request in each millisecond, also while the server stands still
  *
  *     client PORT send [-c CONNECTIONS] [-P PIPELINE] [-n COUNT] [-f FIRST] [-s SPACE] [-d DUE] [-w WIDTH]
  *                      [-b BYTES] [-S SEED] [-z] -- WORD...
- *         sends COUNT commands made of WORDs. In them, {id} is a 12-digit id: FIRST, FIRST + 1, and so on,
- *         or, of SPACE ids from FIRST on, each once and far from the one before; {due} is at least DUE and
- *         less than DUE + WIDTH, {payload} BYTES letters, {now} the Unix time in ms. -z: one after the other
- *         until an answer is 0. Each connection sends PIPELINE commands and waits for their answers, as
- *         redis-benchmark does. Prints: answers, seconds, the sum of the integers answered, errors.
+ *         sends COUNT commands made of WORDs. Each connection sends PIPELINE commands and waits for their
+ *         replies, as redis-benchmark does. -z: sends one command after the other until a reply is 0.
+ *         Prints: replies, seconds, the sum of the integers replied, errors. In a WORD
+ *         - {id} is a 12-digit id: FIRST, FIRST + 1, and so on. With -s it is one of the SPACE ids from FIRST
+ *           on, each of them once, and far from the id before it
+ *         - {due} is at least DUE and less than DUE + WIDTH
+ *         - {payload} is BYTES letters
+ *         - {now} is the Unix time in ms
  *     client PORT probe
- *         sends PING each millisecond, until SIGTERM. Prints for each: Unix time in us, us until the answer.
- *         It does not wait for an answer before it sends the next: a server that stands still is seen by all
- *         of them.
+ *         sends PING each millisecond, until SIGTERM. Prints for each: Unix time in us, us until the reply.
+ *         It does not wait for a reply before it sends the next PING. So while the server stands still, every
+ *         PING sees it.
  */
 #define _GNU_SOURCE /* ppoll */
 #include <arpa/inet.h>
@@ -67,10 +74,10 @@ static int dial(uint16_t port)
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-/* Where a connection stands in what it reads. */
+/* The state of a connection that reads replies. */
 struct reader {
-    uint64_t open; /* elements of arrays still to come */
-    size_t skip;   /* bytes of a string still to come */
+    uint64_t open; /* elements of arrays that are still to come */
+    size_t skip;   /* bytes of a string that are still to come */
     size_t length; /* of line */
     char line[LINE_MAX_KEPT + 1];
 };
@@ -79,7 +86,7 @@ static uint64_t answers, errors;
 static int64_t sum;
 static bool zero_seen;
 
-/* Takes a whole line; true when it is the last of an answer. */
+/* Reads a whole line. Returns true if it is the last line of a reply. */
 static bool line_read(struct reader *reader)
 {
     reader->line[reader->length] = '\0';
@@ -111,7 +118,7 @@ static bool line_read(struct reader *reader)
     return reader->open == 0;
 }
 
-/* Takes what came; how many answers ended in it. */
+/* Reads the data that has arrived. Returns the number of replies that ended in it. */
 static unsigned take(struct reader *reader, const char *data, size_t length)
 {
     unsigned ended = 0;
@@ -142,7 +149,7 @@ static struct {
     unsigned words_count;
 } asked = {.connections = 1, .pipeline = 1, .count = UINT64_MAX, .width = 1};
 
-static uint64_t stride = 1; /* from an id to the next, when they are not taken in order */
+static uint64_t stride = 1; /* the distance from one id to the next, with -s */
 
 static uint64_t mixed(uint64_t x)
 {
@@ -163,8 +170,8 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Steps of about 0.618 of the space reach each of its ids once, wherever they are when it has no divisor in
- * common. */
+/* Chooses a step of about 0.618 of the space. If step and space have no common divisor, the steps reach each
+ * id once. */
 static void choose_stride(void)
 {
     if (asked.space == 0)
@@ -186,7 +193,7 @@ static void make_payload(char *to, uint64_t id)
     to[asked.bytes] = '\0';
 }
 
-/* Writes command number `i`; returns its end. */
+/* Writes command number `i`. Returns its end. */
 static char *write_command(char *to, uint64_t i)
 {
     static char word[PAYLOAD_MAX + 1];
@@ -239,7 +246,7 @@ static void write_all(int fd, const char *data, size_t length)
     }
 }
 
-/* The next commands of this connection; false when there are none left. */
+/* Sends the next commands of this connection. Returns false if none are left. */
 static bool send_some(struct connection *connection, uint64_t *sent)
 {
     char *end = connection->out;
@@ -251,7 +258,7 @@ static bool send_some(struct connection *connection, uint64_t *sent)
     return connection->awaited > 0;
 }
 
-/* Reads; false when the connection has nothing more to do. */
+/* Reads replies and sends on. Returns false if the connection has nothing more to do. */
 static bool go_on(struct connection *connection, uint64_t *sent)
 {
     static char in[1 << 18];
@@ -307,7 +314,8 @@ struct probe {
     uint64_t unix_us, sent_us, took_us;
 };
 
-/* What came until `until`, and into which probes. */
+/* Reads replies until the time `until`, and stores the time of each in its probe. Returns the replies so
+ * far. */
 static uint64_t gather(int fd, struct reader *reader, struct probe *probes, uint64_t answered, uint64_t until)
 {
     for (;;) {
