@@ -108,7 +108,7 @@ public final class NettyBench {
         return System.nanoTime() - start;
     }
 
-    /** The bytes on the heap when collections no longer free anything: the threads of stopped timers end late. */
+    /** The bytes on the heap when collections free nothing more: the threads of stopped timers end late. */
     static long heapBytes() throws InterruptedException {
         long used = Long.MAX_VALUE;
         for (int quiet = 0; quiet < 3;) {
@@ -142,7 +142,7 @@ public final class NettyBench {
         return (double) churn(order, delays("churn", ops)) / ops;
     }
 
-    /** Bytes per timer. All timers must be pending, as none was cancelled: a queue that loses timers would be fast. */
+    /** Bytes per timer. As none was cancelled, all must be pending: a queue that loses timers would be fast. */
     double bytesPerTimer() throws InterruptedException {
         long before = heapBytes();
         addAll(delays("add_uniform", objects.length));
@@ -162,7 +162,7 @@ public final class NettyBench {
         return ns;
     }
 
-    /** Measured before other loads have littered the heap, and with so many timers that the heap's noise is small. */
+    /** Measured before other loads have littered the heap, and with many timers, so that its noise is small. */
     static double measureBytes(int timers) throws InterruptedException {
         NettyBench bench = new NettyBench(timers, 0);
         bench.timer.start();
