@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The forecast: how many calls come due in each coming step of time. There are two ways to count.
+ * The forecast: how many calls are due in each coming step of time. There are two ways to count them.
  *
  *     few due by the end     read the wheel, under one hold of the shard's lock
  *     many due by the end    go through the tasks in memory, SLICE of them under each hold of the lock

@@ -101,7 +101,7 @@ static int set_new(const struct target *target, const struct assignment *wanted)
     return error;
 }
 
-/* Sets a key whose callback is under way: it runs once more, also if it was cancelled meanwhile. */
+/* Sets a key whose callback is under way: it runs once more, whether it would have gone on or not. */
 static int set_running(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
     int error = tw__sched_task_again(shard, task, due_ns);
