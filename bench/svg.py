@@ -15,8 +15,8 @@ def luminance(channels):
 
 
 def legible(colour):
-    """The colour, made as dark as letters on white need (a contrast of 4.5 to 1). A colour that is dark enough for
-    a line may be too light for words."""
+    """The colour, made as dark as letters on white need (a contrast of 4.5 to 1). A colour that is dark enough
+    for a line may be too light for words."""
     digits = colour.lstrip("#")
     digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
     channels = [int(digits[i:i + 2], 16) for i in (0, 2, 4)]
