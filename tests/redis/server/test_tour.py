@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""docs/durable-tasks.md and docs/redis.md have ```console blocks. This test runs the blocks of each page, in order,
-against one server, and compares the output with the page. It does the same with the commands for Redis in the
-README.
+"""docs/durable-tasks.md and docs/redis.md have ```console blocks. This test runs the blocks of each page, in
+order, against one server, and compares the output with the page. It does the same with the commands for Redis
+in the README.
 
 In a block, a line that begins with `$ ` is a command, and the lines after it are its output. Special marks:
   - `...` stands for any text within a line and, alone in a line, for any number of lines.
