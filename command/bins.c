@@ -22,7 +22,7 @@ static uint64_t most_in_a_bin(const struct bins *bins)
     return most;
 }
 
-/* What is not empty shows at least one mark: a rare delay is still a delay. */
+/* A bin that is not empty shows at least one mark, so that rare values are seen. */
 static void print_bar(uint64_t count, uint64_t most, FILE *out)
 {
     int marks = (int)((double)count / (double)most * BAR + 0.5);
@@ -51,7 +51,7 @@ void bins_print(const struct bins *bins, const char *values, const char *of, dou
     for (int k = 0; k < BINS; k++) {
         if (bins->count[k] == 0)
             continue;
-        /* A gap is shown as one, however wide it is. */
+        /* Empty bins between two others are shown as one line, however many they are. */
         if (last >= 0 && k > last + 1)
             fprintf(out, "  %13s\n", "...");
         last = k;

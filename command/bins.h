@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How the values of a set spread, in bins of powers of two: 1, 2-3, 4-7 and so on.
+ * A histogram with a bin for each power of two: 1, 2-3, 4-7 and so on.
  */
 #ifndef COMMAND_BINS_H
 #define COMMAND_BINS_H
@@ -19,8 +19,8 @@ struct bins {
 /* Counts a value. Requires: it is not 0. */
 void bins_add(struct bins *bins, uint64_t value);
 
-/* Prints them as bars. `values` names what was counted, `of` what had it; with the length of a value of 1 (0:
- * not known) also in units of time. */
+/* Prints the bins as bars. `values` is the heading of the values, `of` that of the counts: for example "us
+ * late" and "runs". If `unit_ns`, the length of a value of 1, is not 0, each bin is also shown as a time. */
 void bins_print(const struct bins *bins, const char *values, const char *of, double unit_ns, FILE *out);
 
 #endif

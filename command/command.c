@@ -16,11 +16,12 @@ void complain(const char *format, ...)
     fputc('\n', stderr);
 }
 
-/* About an option for which getopt_long() returned `code`, '?' or ':'. */
+/* Prints the error about an option for which getopt_long() returned `code`, '?' or ':'. */
 static int complain_option(int code, char **argv)
 {
     const char *problem = code == ':' ? "needs a value" : "is not known";
-    /* A short option may sit inside a cluster, so it is named by its letter; a long one was just passed. */
+    /* A short option may stand inside a cluster (-xo), so its letter names it. A long option is the argument
+     * before optind. */
     if (optopt > ' ' && optopt < 127)
         complain("tickwheel %s: option -%c %s (try: tickwheel %s --help)", argv[0], optopt, problem, argv[0]);
     else
@@ -31,7 +32,7 @@ static int complain_option(int code, char **argv)
 
 int options_read(const struct option_reader *reader, int argc, char **argv, void *options)
 {
-    opterr = 0; /* the complaints are ours */
+    opterr = 0; /* we print the errors, not getopt_long() */
     for (int code; (code = getopt_long(argc, argv, reader->letters, reader->words, NULL)) != -1;) {
         if (code == 'h' || code == OPTION_HELP) {
             reader->help();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the command share: its subcommands, its exit statuses, its way of complaining.
+ * Shared by all files of the command: the subcommands, the exit statuses, error messages and options.
  */
 #ifndef COMMAND_COMMAND_H
 #define COMMAND_COMMAND_H
@@ -11,9 +11,10 @@
 
 enum {
     COMMAND_GOOD = 0,
-    /* The wheel fired wrongly or refused a timer; a file could not be written; nobody answers. */
+    /* The wheel fired a timer wrongly or refused one, a file cannot be written, or a server does not
+     * answer. */
     COMMAND_WRONG = 1,
-    COMMAND_INPUT = 2 /* the arguments or the trace are not what they should be */
+    COMMAND_INPUT = 2 /* the arguments or the trace are not valid */
 };
 
 /* The subcommands: argv[0] is the subcommand's own name. Each returns an exit status. */
@@ -23,25 +24,25 @@ int command_draw(int argc, char **argv);
 int command_plan(int argc, char **argv);
 int command_top(int argc, char **argv);
 
-/* Prints one line on standard error, after taking the progress bar off. */
+/* Prints one line on standard error. Erases the progress bar first. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The options of a subcommand. In the long ones "help" has the value OPTION_HELP, and no value is a letter: a
- * complaint names a letter as -o and everything else as it was written. */
+/* The options of a subcommand. In `words`, "help" has the value OPTION_HELP, and no value is the code of a
+ * letter: an error message names a letter as -o, and every other option as the user wrote it. */
 struct option_reader {
-    const char *letters; /* the short ones, as getopt_long() wants them: ":h", and more behind it */
-    const struct option *words;
-    bool (*take)(int code, void *options); /* optarg is its value; returns false when it has complained */
+    const char *letters; /* short options for getopt_long(): ":h", then more letters, for example ":ho:" */
+    const struct option *words;            /* long options */
+    bool (*take)(int code, void *options); /* takes the value in optarg; false: it has printed an error */
     void (*help)(void);                    /* prints the help text */
 };
 
 enum { OPTION_HELP = 0x2000 };
 
-/* Reads the options of a command line; optind is at the first argument then. Returns: -1 to go on, else the
- * exit status: help was asked for and printed, or something was complained about. */
+/* Reads the options of a command line and leaves optind at the first argument.
+ * Returns: -1 to go on, or an exit status after it has printed the help text or an error. */
 int options_read(const struct option_reader *reader, int argc, char **argv, void *options);
 
-/* Reads a whole string as a decimal number. False when it is anything else, or above `max`. */
+/* Reads a whole string as a decimal number. Returns false if it is not a number, or above `max`. */
 bool number_parse(const char *text, uint64_t max, uint64_t *number);
 
 #endif

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Completion of `tickwheel` in bash. It knows no command and no option by itself: these, and the words that an option
-# chooses from, are read from `tickwheel --help` and `tickwheel COMMAND --help`, so it cannot fall behind them. It needs
-# nothing but bash 4 and sort.
+# Completion of `tickwheel` in bash. It reads the commands, the options and the values of an option from the help
+# texts (`tickwheel --help`, `tickwheel COMMAND --help`), so it always agrees with the program. It needs only bash 4
+# and sort.
 
-# The words of a help text that begin a line of its list: commands at the top, options elsewhere. Prose is left out.
+# Prints the words of a help text that begin a line of a list: commands in `tickwheel --help`, options elsewhere.
 _tickwheel_listed() {
     local line
     while IFS= read -r line; do
@@ -11,20 +11,22 @@ _tickwheel_listed() {
     done
 }
 
-# The options of a help text: those of the usage lines, which end with an empty line, and those that begin a line.
+# Prints the options of a help text: the options in the usage lines, which end with an empty line, and the options
+# that begin a line.
 _tickwheel_options() {
     local line word usage=yes
     while IFS= read -r line; do
         [[ $line ]] || usage=
         [[ $usage || $line =~ ^' '+-[-a-z] ]] || continue
-        [[ $usage ]] || line=${line%%  [a-z]*} # what stands left of the description
+        [[ $usage ]] || line=${line%%  [a-z]*} # cut off the description
         for word in ${line//[\[\]|,=]/ }; do
             [[ $word =~ ^-(-[a-z][a-z-]*|[a-z])$ ]] && echo "$word"
         done
     done
 }
 
-# What an option takes: the word in capitals behind it, or nothing. Help text on standard input.
+# Prints the name of an option's value: the word in capitals behind the option, such as FILE. Prints nothing if the
+# option takes no value. The help text is on standard input.
 _tickwheel_argument() {
     local line
     while IFS= read -r line; do
@@ -35,7 +37,8 @@ _tickwheel_argument() {
     done
 }
 
-# The words that an option chooses from, when its line ends with them: "...: reject, rounds or grow".
+# Prints the possible values of an option, if its line in the help text ends with them. Example: the line
+# "--overflow HOW  ...: reject, rounds or grow" gives reject, rounds and grow.
 _tickwheel_choices() {
     local line words
     while IFS= read -r line; do
@@ -47,7 +50,7 @@ _tickwheel_choices() {
     done
 }
 
-# True when a command takes files: FILE or TRACE stands in its usage, and does not belong to an option.
+# True if a command takes files: FILE or TRACE stands in its usage and is not the value of an option.
 _tickwheel_takes_files() {
     local line
     while IFS= read -r line && [[ $line ]]; do
@@ -61,7 +64,7 @@ _tickwheel_reply() {
     mapfile -t COMPREPLY < <(compgen "$@")
 }
 
-# Names of files, with those of folders, whatever characters are in them.
+# Offers names of files and folders. The names may contain any characters.
 _tickwheel_files() {
     compopt -o filenames 2>/dev/null
     _tickwheel_reply -f -- "$1"

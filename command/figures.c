@@ -36,7 +36,7 @@ struct figure figure_short(uint64_t number)
     if (number < 1000000000)
         return figure_count(number);
     struct figure figure;
-    char digits[16]; /* "1.84e+19": the same without plus and zeros is shorter and no less clear */
+    char digits[16]; /* "1.84e+19", which is shortened to "1.84e19" */
     snprintf(digits, sizeof digits, "%.2e", (double)number);
     snprintf(figure.text, sizeof figure.text, "%.4se%d", digits, atoi(digits + 5));
     return figure;
@@ -52,7 +52,7 @@ struct figure figure_time(uint64_t ticks, double tick_ns)
     while (ns >= unit->until)
         unit++;
     double value = ns / unit->ns;
-    /* Three figures, but a whole number is never written with an exponent. */
+    /* Three significant digits; "%.0f" from 100 on keeps whole numbers from having an exponent. */
     snprintf(figure.text, sizeof figure.text, value >= 100 ? "%.0f %s" : "%.3g %s", value, unit->name);
     return figure;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers for people. Each comes back by value in a small struct: printf("%s", figure_count(n).text).
+ * Numbers as text for people. Each function returns a small struct by value:
+ * printf("%s", figure_count(n).text).
  */
 #ifndef COMMAND_FIGURES_H
 #define COMMAND_FIGURES_H
@@ -14,13 +15,13 @@ struct figure {
 /* 1234567 as "1,234,567". */
 struct figure figure_count(uint64_t number);
 
-/* As figure_count() while that is short, else as "1.84e19": for tables. */
+/* Like figure_count() below 1,000,000,000; a larger number as "1.84e19". For tables. */
 struct figure figure_short(uint64_t number);
 
-/* A number of ticks, each `tick_ns` long, as "4 ms", "2.1 min", "12 days"; empty when tick_ns is 0. */
+/* A number of ticks, each `tick_ns` long, as "4 ms", "2.1 min" or "12 days"; empty if tick_ns is 0. */
 struct figure figure_time(uint64_t ticks, double tick_ns);
 
-/* Reads the length of a tick, "4 ms" or "0.5 us", in nanoseconds; 0 when it is not such a text. */
+/* Reads the length of a tick, such as "4 ms" or "0.5 us". Returns nanoseconds, or 0 if it is not valid. */
 double figure_tick(const char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel: the command. Each subcommand has a file of its own; this one chooses.
+ * tickwheel: the command. Each subcommand has a file of its own; this file picks the subcommand.
  */
 #include "command.h"
 
@@ -13,15 +13,17 @@
 static const char HELP[] = "usage: tickwheel COMMAND [ARGUMENTS]\n"
                            "\n"
                            "  run [FILE...]              run delayed tasks from files, or from a pipe\n"
-                           "  top                        show live what a server or a scheduler has to do\n"
+                           "  top                        show the load of a server or a scheduler, live\n"
                            "  replay TRACE               run a recorded trace of timers, check every firing\n"
                            "  draw TRACE --at TICK -o F  draw the wheel at a tick of a trace, as SVG\n"
                            "  plan --timers N --tick T --max T\n"
-                           "                             which wheel for so many timers, and what it costs\n"
-                           "  help                       this text\n"
-                           "  --version                  the version\n"
+                           "                             find the wheel for a load, and its costs\n"
+                           "  help                       print this text\n"
+                           "  --version                  print the version\n"
                            "\n"
-                           "tickwheel COMMAND --help tells more.\n";
+                           "`tickwheel COMMAND --help` describes a command. Example, a task due in 5 s:\n"
+                           "\n"
+                           "    echo '+5s tea the tea is ready' | tickwheel run\n";
 
 static int help(int argc, char **argv)
 {
@@ -64,7 +66,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     int status = run(argc, argv);
-    /* A full disk shows only when the last of the output is written. */
+    /* Output is buffered, so a full disk may show only in this last write. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == COMMAND_GOOD) {
         complain("tickwheel: standard output cannot be written: %s", strerror(errno));
         return COMMAND_WRONG;

@@ -33,8 +33,8 @@ static bool fail(const char *path)
     return false;
 }
 
-/* mkstemp() makes private files; this one is to have the rights of any other new file, or those of the old
- * one. */
+/* mkstemp() makes private files. Ours gets the rights of the file that it replaces or, if there is none,
+ * those of any new file. */
 static mode_t rights_for(const struct stat *old)
 {
     if (old != NULL)
@@ -44,7 +44,7 @@ static mode_t rights_for(const struct stat *old)
     return 0666 & ~mask;
 }
 
-/* Fills the file `temporary`, open as fd, and closes it. */
+/* Writes the bytes and the rights to the temporary file fd, and closes it. */
 static bool fill(int fd, mode_t rights, const char *bytes, size_t size)
 {
     bool good = write_all(fd, bytes, size) && fchmod(fd, rights) == 0;
@@ -93,7 +93,7 @@ bool output_write(const char *path, const char *bytes, size_t size)
     bool exists = stat(path, &old) == 0;
     if (exists && !S_ISREG(old.st_mode))
         return write_through(path, open(path, O_WRONLY | O_CLOEXEC), bytes, size);
-    /* Behind a symbolic link it is the file itself that is replaced, not the link. */
+    /* If `path` is a symbolic link, replace the file that it points to, not the link. */
     char *real = exists ? realpath(path, NULL) : NULL;
     bool good = replace(real != NULL ? real : path, exists ? &old : NULL, bytes, size);
     free(real);

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 enum { WIDTH = 40 };
-static const double PATIENCE = 0.3; /* seconds before the first sight of the bar */
-static const double REFRESH = 0.1;  /* seconds between two sights of it */
+static const double PATIENCE = 0.3; /* seconds before the bar appears */
+static const double REFRESH = 0.1;  /* seconds between two updates of the bar */
 
 static struct {
     const char *what;
@@ -59,7 +59,7 @@ void progress_show(double done)
 
 void progress_end(void)
 {
-    /* The escape sequence erases to the end of the line; the bar itself is only ever written to a terminal. */
+    /* The escape sequence erases to the end of the line. `visible` is set only on a terminal. */
     if (bar.visible)
         fputs("\r\033[K", stderr);
     bar.visible = false;

@@ -10,14 +10,14 @@
 enum { FIELD_SIZE = 48, MESSAGE_SIZE = 200 };
 
 const char SHAPE_HELP[] = "  --preset NAME      shape: default, small, clock, simple:N, hashed:N, growing:N\n"
-                          "                     (N slots in the ring)\n"
+                          "                     (N slots in the ring, 2 to 262144)\n"
                           "  --geometry LEVELS  a shape of your own, from the lowest level up:\n"
                           "                     SLOTS/STEP,SLOTS/STEP,...,SLOTS where STEP slots of a\n"
-                          "                     level make one slot of the next. A last \"...\" repeats\n"
-                          "                     the level before it until the wheel spans 2^64 ticks:\n"
-                          "                     1024/512,256/128,...\n"
+                          "                     level make one slot of the next level. A last \"...\"\n"
+                          "                     repeats the level before it until the wheel spans 2^64\n"
+                          "                     ticks. Example: 1024/512,256/128,...\n"
                           "  --overflow HOW     for a timer beyond the top level: reject, rounds or grow\n"
-                          "                     (a geometry of your own: rounds, if not said otherwise)\n";
+                          "                     (default: that of the preset; with --geometry, rounds)\n";
 
 static const struct preset {
     const char *name;
@@ -44,7 +44,7 @@ static bool make_preset(const struct preset *preset, const char *text, struct tw
         return true;
     }
     if (colon == NULL || !number_parse(colon + 1, UINT32_MAX, &slots)) {
-        complain("--preset %s: expected a number of slots, as in %s:512", text, preset->name);
+        complain("--preset %s: expected a number of slots from 2 to 262144, as in %s:512", text, preset->name);
         return false;
     }
     *geometry = preset->make_of((uint32_t)slots);
@@ -63,7 +63,7 @@ static bool parse_preset(const char *text, struct tw_geometry *geometry)
 
 /* ---- geometries ----------------------------------------------------------------------------------------- */
 
-/* A geometry being read: `step` is that of the level read last, 0 when it gave none. */
+/* A geometry being read. `step` is the STEP of the last level read, 0 if that level has none. */
 struct geometry_reader {
     const char *text;
     struct tw_geometry *geometry;
@@ -76,16 +76,17 @@ static bool wrong_level(const struct geometry_reader *r, const char *problem)
     return false;
 }
 
-/* Puts a level on top of those read so far. Slot counts past the valid range stay past it, for the check to
- * name. */
+/* Puts a level on top of the levels read so far. A number of slots beyond the valid range stays beyond it, so
+ * that tw_geometry_check() reports it. */
 static bool push_level(struct geometry_reader *r, uint64_t slots, uint64_t step)
 {
     struct tw_geometry *g = r->geometry;
     uint64_t span = 1;
     if (g->levels == TW_LEVELS_MAX)
-        return wrong_level(r, "more levels than a wheel can have (64)");
+        return wrong_level(r, "a wheel has at most 64 levels");
     if (g->levels > 0 && r->step == 0)
-        return wrong_level(r, "the level below it needs a STEP, as in 64/32: only the last may go without");
+        return wrong_level(r,
+                           "the level below it needs a STEP, as in 64/32; only the last level may have none");
     if (g->levels > 0 && __builtin_mul_overflow(g->level[g->levels - 1].span, r->step, &span))
         return wrong_level(r, "a slot would span more than 2^64 ticks");
     g->level[g->levels].slots = slots > UINT32_MAX ? UINT32_MAX : (uint32_t)slots;
@@ -95,7 +96,7 @@ static bool push_level(struct geometry_reader *r, uint64_t slots, uint64_t step)
     return true;
 }
 
-/* Repeats the last level until the ring on top spans all of time. */
+/* Repeats the last level until the top level spans 2^64 ticks. */
 static bool repeat_level(struct geometry_reader *r)
 {
     struct tw_geometry *g = r->geometry;

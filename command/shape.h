@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The shape of the wheel as the user asks for it: --preset, --geometry, --overflow.
+ * The shape of the wheel from the options --preset, --geometry and --overflow.
  */
 #ifndef COMMAND_SHAPE_H
 #define COMMAND_SHAPE_H
@@ -12,12 +12,12 @@
 
 enum { SHAPE_NAME_SIZE = 160 };
 
-/* What the options said; NULL where there was none. */
+/* The values of the three options; NULL for an option that was not given. */
 struct shape_options {
     const char *preset, *geometry, *overflow;
 };
 
-/* What getopt_long() returns for the three, and their lines in its table. */
+/* The codes of the three options for getopt_long(), and their lines for its table. */
 enum { SHAPE_PRESET = 0x1000, SHAPE_GEOMETRY, SHAPE_OVERFLOW };
 /* clang-format off */
 #define SHAPE_OPTIONS                                      \
@@ -26,7 +26,7 @@ enum { SHAPE_PRESET = 0x1000, SHAPE_GEOMETRY, SHAPE_OVERFLOW };
     {"overflow", required_argument, NULL, SHAPE_OVERFLOW}
 /* clang-format on */
 
-/* Takes the option if it is one of the three, with its value in optarg; false if it is none. */
+/* Takes the option, whose value is in optarg. Returns false if it is not one of the three. */
 bool shape_take(struct shape_options *options, int code);
 
 struct shape {
@@ -34,8 +34,8 @@ struct shape {
     char name[SHAPE_NAME_SIZE]; /* for people: "default", "hashed:512", "geometry 64/32,32" */
 };
 
-/* Makes the shape; with no option it is the default preset.
- * Returns: an exit status; what is wrong has been complained about. */
+/* Makes the shape; without options, that of the default preset.
+ * Returns: an exit status; unless it is COMMAND_GOOD, an error has been printed. */
 int shape_make(struct shape *shape, const struct shape_options *options);
 
 /* The part of a help text that describes the three options. */

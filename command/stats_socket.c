@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * One thread serves all who ask. The scheduler never waits for it: what it asks of the scheduler holds a lock
- * for microseconds, and no more often than the limits below allow, however many ask and however fast. Nor does
- * anybody who asks wait for another one: all descriptors are non-blocking, each client has a buffer for one
- * answer, and is not read from while that is not sent. Who does not take an answer, or says nothing, for a
- * while is dropped.
+ * One thread serves all clients.
+ *
+ * - The scheduler never waits for the thread. Reading the statistics holds the scheduler's lock for
+ *   microseconds, and happens no more often than the limits below allow, however many clients ask and however
+ *   fast.
+ *
+ * - No client waits for another client. All descriptors are non-blocking. Each client has a buffer for one
+ *   answer, and the thread reads the client's next request only after that answer has been sent.
+ *
+ * - The thread drops a client that does not take its answer for STUCK_NS, or sends no request for SILENT_NS.
  */
 #include "stats_socket.h"
 
@@ -30,11 +35,11 @@
 
 enum { CLIENTS = 16, REQUEST_MAX = 64, ANSWER_MAX = 8192, SHARE = 10 };
 static const uint64_t ms = 1000000, second_ns = 1000000000;
-#define FRESH_NS (50 * ms)         /* an answer is given again so long */
-#define REST_NS (100 * ms)         /* after a client could not be let in */
-#define PAUSE_NS (20 * ms)         /* from one answer to a client to its next */
-#define STUCK_NS (10 * second_ns)  /* an answer may lie about so long */
-#define SILENT_NS (60 * second_ns) /* and a client may say nothing so long */
+#define FRESH_NS (50 * ms)         /* the same answer is given again for at least so long */
+#define REST_NS (100 * ms)         /* pause after accept4() failed */
+#define PAUSE_NS (20 * ms)         /* pause between two answers to the same client */
+#define STUCK_NS (10 * second_ns)  /* a client has so long to take an answer */
+#define SILENT_NS (60 * second_ns) /* a client may be silent for so long */
 
 struct client {
     int fd; /* -1: free */
@@ -42,9 +47,9 @@ struct client {
     size_t asked;
     char answer[ANSWER_MAX];
     size_t sent, size;
-    uint64_t since_ns; /* the last answer, or the beginning */
-    uint64_t ready_ns; /* for the next request */
-    bool ended;        /* to be closed when the answer is sent */
+    uint64_t since_ns; /* time of the last answer or, before the first answer, of the connection */
+    uint64_t ready_ns; /* time from which the next request is read */
+    bool ended;        /* close the connection when the answer is sent */
 };
 
 static struct {
@@ -53,7 +58,7 @@ static struct {
     dev_t device;
     ino_t inode;
     bool open;
-    _Atomic bool started; /* callbacks look at it */
+    _Atomic bool started; /* read by the callbacks' threads */
     pthread_t thread;
     const struct tw_sched *sched;
     uint64_t begun_ns, accept_ns;
@@ -73,7 +78,7 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * second_ns + (uint64_t)time.tv_nsec;
 }
 
-/* ---- what there is to tell ------------------------------------------------------------------------------- */
+/* ---- the statistics -------------------------------------------------------------------------------------- */
 
 void stats_note(uint64_t late_ns)
 {
@@ -102,7 +107,7 @@ static json_t *recent_lateness(void)
                      number(tw__histogram_percentile(sum, 0.999, most)), "max", number(most));
 }
 
-/* A percentile is up to 3 % too high, and then perhaps above the most. */
+/* A percentile is up to 3 % too high, so it could exceed the maximum. */
 static json_int_t percentile(const struct tw_sched_stats *stats, double share)
 {
     uint64_t ns = tw_sched_late_percentile(server.sched, share);
@@ -148,7 +153,8 @@ static json_t *snapshot(void)
                      "forecast_step_ns", number(STATS_STEP_NS), "forecast", forecast());
 }
 
-/* Sees to it that the text is fresh; it is not made more often than so that it takes a tenth of a core. */
+/* Renews the answer if it is too old. The pause until the next renewal is at least FRESH_NS and SHARE times
+ * the duration of this one, so that renewals take at most a tenth of a core. */
 static void refresh(void)
 {
     uint64_t begun_ns = now();
@@ -160,7 +166,7 @@ static void refresh(void)
     if (server.size > 0 && server.size < ANSWER_MAX)
         server.text[server.size++] = '\n';
     else
-        server.size = 0; /* no memory: the client is let go of, and may ask again */
+        server.size = 0; /* no memory: the client is dropped, and may connect again */
     uint64_t ended_ns = now(), took_ns = ended_ns - begun_ns;
     server.fresh_until_ns = ended_ns + (took_ns * SHARE > FRESH_NS ? took_ns * SHARE : FRESH_NS);
 }
@@ -173,7 +179,7 @@ static void drop(struct client *client)
     client->fd = -1;
 }
 
-/* Sends what can be sent now. */
+/* Sends as much of the answer as the socket takes now. */
 static void send_answer(struct client *client)
 {
     ssize_t n = send(client->fd, client->answer + client->sent, client->size - client->sent, MSG_NOSIGNAL);
@@ -204,19 +210,19 @@ static void refuse(struct client *client, const char *why)
     answer(client, text, (size_t)size);
 }
 
-/* Answers the first line that has been received, if there is a whole one. */
+/* Answers the first request, if a whole line of it has been received. */
 static void serve_line(struct client *client)
 {
     const char *end = memchr(client->request, '\n', client->asked);
     if (end == NULL && client->asked == REQUEST_MAX)
-        refuse(client, "a request is a line: stats");
+        refuse(client, "expected a line: stats");
     if (end == NULL)
         return;
     size_t size = (size_t)(end + 1 - client->request);
     bool good = size == sizeof STATS_REQUEST - 1 && memcmp(client->request, STATS_REQUEST, size) == 0;
     memmove(client->request, end + 1, client->asked -= size);
     if (!good) {
-        refuse(client, "a request is a line: stats");
+        refuse(client, "expected a line: stats");
         return;
     }
     refresh();
@@ -248,7 +254,7 @@ static void take_client(void)
     int fd = accept4(server.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
         if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            server.accept_ns = now() + REST_NS; /* no descriptors: it would be told of the same one at once */
+            server.accept_ns = now() + REST_NS; /* no free descriptor: poll() would return at once */
         return;
     }
     struct client *client = free_client(), extra;
@@ -260,7 +266,7 @@ static void take_client(void)
     client->ended = false;
     if (client != &extra)
         return;
-    refuse(client, "too many clients: 16 at most");
+    refuse(client, "too many clients, at most 16");
     if (client->fd >= 0)
         drop(client);
 }
@@ -277,13 +283,13 @@ static bool has_line(const struct client *client)
     return memchr(client->request, '\n', client->asked) != NULL;
 }
 
-/* When a client has kept an answer, or its silence, for too long. */
+/* The time at which a client is dropped, because it does not take its answer or is silent. */
 static uint64_t limit_ns(const struct client *client)
 {
     return client->since_ns + (sending(client) ? STUCK_NS : SILENT_NS);
 }
 
-/* When something is to be done about a client even if it does nothing. */
+/* The time at which a client needs attention even if it sends nothing. */
 static uint64_t next_ns(const struct client *client, uint64_t now_ns)
 {
     if (!sending(client) && (client->ready_ns > now_ns || has_line(client)))
@@ -312,7 +318,8 @@ static void serve_client(struct client *client, short events, uint64_t now_ns)
         drop(client);
 }
 
-/* Waits until there is something to do. Returns false when it is to end. */
+/* Waits until a client, the listener or a time limit needs attention. Returns false when the thread is to
+ * end. */
 static bool wait_for_work(struct pollfd *fds)
 {
     uint64_t now_ns = now(), wake_ns = UINT64_MAX;
@@ -368,7 +375,7 @@ static bool fail(const char *path, const char *why)
     return false;
 }
 
-/* What is the matter with a socket: 0, as somebody listens there, or an errno. */
+/* Tries to connect. Returns 0 if a process listens at the socket, else an errno. */
 static int try_socket(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -379,23 +386,24 @@ static int try_socket(const struct sockaddr_un *address)
     return error;
 }
 
-/* Makes way for our socket where the one of a process lies that is gone. */
+/* Removes a socket that an ended process has left behind. Returns false, with an error, if the path is in
+ * use. */
 static bool clear_path(const char *path, const struct sockaddr_un *address)
 {
     struct stat found;
     if (lstat(path, &found) != 0)
         return errno == ENOENT || fail(path, strerror(errno));
     if (!S_ISSOCK(found.st_mode))
-        return fail(path, "is there already, and not a socket; it is left alone");
+        return fail(path, "the path is taken by a file that is not a socket; choose another path");
     int error = try_socket(address);
     if (error == EACCES)
-        return fail(path, "is there already, and another user's; it is left alone");
+        return fail(path, "the path is taken by a socket of another user; choose another path");
     if (error != ECONNREFUSED && error != ENOENT)
-        return fail(path, "another process listens there already");
+        return fail(path, "another process listens at this path; choose another path");
     return unlink(path) == 0 || errno == ENOENT || fail(path, strerror(errno));
 }
 
-/* The socket belongs to its owner alone from the first moment on. */
+/* The umask makes the socket accessible to its owner only, from the moment it appears. */
 static bool bind_path(const char *path, const struct sockaddr_un *address)
 {
     struct stat made;
@@ -433,7 +441,7 @@ bool stats_start(const struct tw_sched *sched)
 {
     sigset_t all, before;
     server.sched = sched;
-    sigfillset(&all); /* signals are for the thread that reads */
+    sigfillset(&all); /* the thread that reads lines handles the signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&server.thread, NULL, serve, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -441,7 +449,7 @@ bool stats_start(const struct tw_sched *sched)
     return server.started || fail(server.path, strerror(error));
 }
 
-/* The path may be another's by now: somebody may have removed ours. */
+/* Removes the path if it is still our socket. Another process may have replaced it. */
 static void remove_path(void)
 {
     struct stat found;

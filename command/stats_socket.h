@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The socket on which `tickwheel run --stats PATH` tells how it is doing. docs/top.md has the protocol: who
- * connects sends lines "stats", and is answered to each with one line of JSON.
+ * The socket of `tickwheel run --stats PATH`, which serves statistics. docs/top.md describes the protocol:
+ * the client sends lines "stats", and the server answers each with one line of JSON.
  */
 #ifndef COMMAND_STATS_SOCKET_H
 #define COMMAND_STATS_SOCKET_H
@@ -16,21 +16,23 @@ enum { STATS_PROTOCOL = 1, STATS_STEPS = 60 };
 #define STATS_REQUEST "stats\n"
 #define STATS_STEP_NS UINT64_C(1000000000)
 
-/* Whether a path fits into the address of a socket; if not, that has been complained about, `what` before
- * it. */
+/* Makes the address of a socket. Returns false if the path does not fit; then it prints an error that begins
+ * with `what`, for example "tickwheel run: --stats". */
 bool stats_address(const char *what, const char *path, struct sockaddr_un *address);
 
-/* Takes a path, which nobody else may be listening at. Requires: it fits; no other thread runs yet, as this
- * changes the umask for a moment. Returns whether it worked; if not, that has been complained about. */
+/* Binds the socket to a path. Fails if another process listens there. Requires: the path fits; no other
+ * thread runs yet, because the umask changes for a moment. Returns false on failure, after it has printed an
+ * error. */
 bool stats_open(const char *path);
 
-/* Answers from now on, on a thread of its own. Returns as above. */
+/* Starts the thread that answers clients. Returns false on failure, after it has printed an error. */
 bool stats_start(const struct tw_sched *sched);
 
-/* Notes how late a call was. Threads: any. */
+/* Records how late a call was. Threads: any. */
 void stats_note(uint64_t late_ns);
 
-/* Ends it, and removes the path. Does nothing if it was not opened. The scheduler must still be there. */
+/* Stops the thread and removes the path. Does nothing if the socket is not open. Requires: the scheduler
+ * still exists. */
 void stats_close(void);
 
 #endif

@@ -10,7 +10,7 @@ static const uint64_t second_ns = 1000000000;
 
 /* ---- durations ----------------------------------------------------------------------------------------- */
 
-/* Longest names first where one begins another. */
+/* A name that begins with another name stands before it: "ms" before "m". */
 static const struct unit {
     const char *name;
     uint64_t ns;
@@ -36,7 +36,8 @@ static const struct unit *unit_at(const char *text)
     return NULL;
 }
 
-/* Reads digits. NULL when there are none, or too many. */
+/* Reads a decimal number. Returns the text behind it; NULL if there are no digits, or the number
+ * overflows. */
 static const char *read_digits(const char *text, uint64_t *number)
 {
     const char *first = text;
@@ -47,7 +48,8 @@ static const char *read_digits(const char *text, uint64_t *number)
     return text == first ? NULL : text;
 }
 
-/* Reads one number with its unit and adds it. NULL when there is none. */
+/* Reads one number with its unit and adds it to `sum`. Returns the text behind it; NULL if it is not
+ * valid. */
 static const char *read_part(const char *text, uint64_t *sum)
 {
     uint64_t whole, ns, scale, fraction = 0;
@@ -99,7 +101,8 @@ void duration_print(uint64_t ns, char text[DURATION_SIZE])
 
 /* ---- points in time -------------------------------------------------------------------------------------- */
 
-/* Reads n digits and the character behind them. NULL when something else is there. */
+/* Reads n digits and the character behind them. Returns the text behind these, or NULL if they do not
+ * match. */
 static const char *read_field(const char *text, int n, char behind, int *number)
 {
     *number = 0;
@@ -138,8 +141,8 @@ static const char *read_date(const char *text, struct tm *tm)
     return read_field(text, 2, '\0', &tm->tm_sec);
 }
 
-/* Reads 2026-12-01T09:00:00Z, with a fraction of seconds or not. UTC alone: a zone's rules are nothing for a
- * wheel. */
+/* Reads 2026-12-01T09:00:00Z, with or without a fraction of seconds. Accepts UTC only, so that no rules of
+ * time zones are needed here. */
 static bool read_time(const char *text, uint64_t *ns)
 {
     struct tm tm, back;
@@ -174,7 +177,7 @@ void time_print(uint64_t ns, char text[TIME_SIZE])
 
 /* ---- lines ----------------------------------------------------------------------------------------------- */
 
-/* Cuts the next word off; an empty one at the end. */
+/* Cuts off the next word and returns it; at the end of the line, an empty word. */
 static char *next_word(char **rest)
 {
     char *word = *rest + strspn(*rest, " \t"), *end = word + strcspn(word, " \t");
@@ -183,7 +186,7 @@ static char *next_word(char **rest)
     return word;
 }
 
-static const char when_expected[] = "a time such as +1500ms, +1h30m or @2026-12-01T09:00:00Z";
+static const char when_expected[] = "expected a time such as +1500ms, +1h30m or @2026-12-01T09:00:00Z";
 
 static bool read_when(const char *word, struct line *line)
 {
@@ -193,32 +196,32 @@ static bool read_when(const char *word, struct line *line)
     return *word == '@' && read_time(word + 1, &line->time_ns);
 }
 
-/* A number of times, behind its x: x3. */
+/* Reads a number of times: x3. */
 static bool read_times(const char *word, uint64_t *times)
 {
     const char *end = read_digits(word + 1, times);
     return end != NULL && *end == '\0' && *times > 0;
 }
 
-/* Takes key and text from the rest of the line. */
+/* Takes the key and the text from the rest of the line. */
 static const char *take_task(struct line *line, char *rest)
 {
     line->key = next_word(&rest);
     line->text = rest;
-    return *line->key != '\0' ? NULL : "a key after the time";
+    return *line->key != '\0' ? NULL : "expected a key after the time";
 }
 
 static const char *parse_every(struct line *line, char *rest)
 {
     line->kind = LINE_EVERY;
     if (!duration_parse(next_word(&rest), &line->period_ns) || line->period_ns == 0)
-        return "a period such as 5s or 1h30m after every";
+        return "expected a period after `every`, such as 5s or 1h30m";
     line->time_ns = line->period_ns;
     char *at = rest + strspn(rest, " \t");
-    if (*at == 'x' && digit(at[1])) { /* else it begins a key */
+    if (*at == 'x' && digit(at[1])) { /* any other word with x is a key, such as xray */
         char *word = next_word(&rest);
         if (!read_times(word, &line->times))
-            return "a number of times such as x3, x1 being the least";
+            return "expected a number of times, x1 or more, such as x3";
         at = rest;
     }
     if (*at == '+' || *at == '@')
@@ -232,10 +235,10 @@ static const char *parse_move(struct line *line, char *rest)
     line->kind = LINE_MOVE;
     line->key = next_word(&rest);
     if (*line->key == '\0')
-        return "a key after move";
+        return "expected a key after `move`";
     if (!read_when(next_word(&rest), line))
         return when_expected;
-    return *rest == '\0' ? NULL : "nothing after the time of a move";
+    return *rest == '\0' ? NULL : "expected nothing after the time of `move`";
 }
 
 static const char *parse_cancel(struct line *line, char *rest)
@@ -243,16 +246,16 @@ static const char *parse_cancel(struct line *line, char *rest)
     line->kind = LINE_CANCEL;
     line->key = next_word(&rest);
     if (*line->key == '\0')
-        return "a key after cancel";
-    return *rest == '\0' ? NULL : "nothing after the key of a cancel";
+        return "expected a key after `cancel`";
+    return *rest == '\0' ? NULL : "expected nothing after the key of `cancel`";
 }
 
 static const char *parse_wait(struct line *line, char *rest)
 {
     line->kind = LINE_WAIT;
     if (!duration_parse(next_word(&rest), &line->time_ns))
-        return "a duration such as 2s after wait";
-    return *rest == '\0' ? NULL : "nothing after the duration of a wait";
+        return "expected a duration after `wait`, such as 2s";
+    return *rest == '\0' ? NULL : "expected nothing after the duration of `wait`";
 }
 
 const char *line_parse(char *text, struct line *line)
@@ -277,5 +280,5 @@ const char *line_parse(char *text, struct line *line)
         return parse_cancel(line, rest);
     if (strcmp(word, "wait") == 0)
         return parse_wait(line, rest);
-    return "+DURATION, @TIME, every, move, cancel or wait";
+    return "expected a line that begins with +DURATION, @TIME, every, move, cancel or wait";
 }

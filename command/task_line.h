@@ -2,14 +2,14 @@
  *
  * The lines that `tickwheel run` reads:
  *
- *     +1500ms KEY TEXT                   once, so long after the line was read
- *     @2026-12-01T09:00:00Z KEY TEXT     once, at that time
- *     every 5s [x3] [+1s|@TIME] KEY TEXT again and again; x3: three times; first after 5s, or when told
- *     move KEY +10m|@TIME                another time for a task that is pending
- *     cancel KEY
- *     wait 2s                            goes on reading after that
+ *     +1500ms KEY TEXT                    Runs once, 1500 ms after the line was read.
+ *     @2026-12-01T09:00:00Z KEY TEXT      Runs once, at this time.
+ *     every 5s [x3] [+1s|@TIME] KEY TEXT  Repeats; with x3, three times. First after 5 s, or as given.
+ *     move KEY +10m|@TIME                 Gives a pending task another time.
+ *     cancel KEY                          Cancels a pending task.
+ *     wait 2s                             Reads the next line 2 s later.
  *
- * An empty line, and one that starts with '#', says nothing. KEY is any word, TEXT the rest of the line.
+ * Empty lines and lines that start with '#' are skipped. KEY is any word, TEXT the rest of the line.
  */
 #ifndef COMMAND_TASK_LINE_H
 #define COMMAND_TASK_LINE_H
@@ -18,36 +18,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The last time that a line can say, in 2554. */
+/* The last time that a line can name, in the year 2554. */
 #define TIME_MAX_NS ((UINT64_MAX / 1000000000 - 1) * 1000000000 + 999999999)
 
 enum line_kind { LINE_NOTHING, LINE_TASK, LINE_EVERY, LINE_MOVE, LINE_CANCEL, LINE_WAIT };
 
-/* A line, its words pointing into it. */
+/* A parsed line. `key` and `text` point into the line. */
 struct line {
     enum line_kind kind;
-    bool absolute;      /* `time_ns` is since 1970, not from now */
-    uint64_t time_ns;   /* TASK, MOVE: when; EVERY: the first; WAIT: how long */
+    bool absolute;      /* `time_ns` counts from 1970, not from now */
+    uint64_t time_ns;   /* TASK, MOVE: the time; EVERY: the first time; WAIT: the duration */
     uint64_t period_ns; /* EVERY */
-    uint64_t times;     /* EVERY: 0 without an end */
+    uint64_t times;     /* EVERY: the number of runs; 0: without end */
     const char *key;    /* terminated */
-    const char *text;   /* terminated; empty where there is none */
+    const char *text;   /* terminated; empty if the line has no text */
 };
 
-/* Takes a line, terminated and without its newline, apart; it is changed in the process.
- * Returns: NULL, or what was expected instead of what is there, as a phrase. */
+/* Parses a line, which is terminated and has no newline. Writes terminators into it.
+ * Returns: NULL, or the error as a phrase, for example "expected a key after the time". */
 const char *line_parse(char *text, struct line *line);
 
 enum { TIME_SIZE = 32, DURATION_SIZE = 64 };
 
-/* Writes a time since 1970 as 2026-12-01T09:00:00.000Z; to the nanosecond where that is needed to say it
- * exactly. */
+/* Writes a time since 1970 as 2026-12-01T09:00:00.000Z, or with nine decimals if milliseconds are not
+ * exact. */
 void time_print(uint64_t ns, char text[TIME_SIZE]);
 
-/* Writes a duration in the units above, exactly. */
+/* Writes a duration exactly, in the units ns us ms s m h d: 5400 s is 1h30m. */
 void duration_print(uint64_t ns, char text[DURATION_SIZE]);
 
-/* Reads a duration: numbers with units, 1h30m or 1.5s. False when it is none, or beyond 2^64 ns (584 years). */
+/* Reads a duration: numbers with units, such as 1h30m or 1.5s. Returns false if `text` is not a duration, or
+ * exceeds 2^64 ns (584 years). */
 bool duration_parse(const char *text, uint64_t *ns);
 
 #endif

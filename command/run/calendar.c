@@ -61,7 +61,7 @@ uint64_t calendar_due(const struct calendar *calendar, const struct when *first,
 {
     uint64_t scaled_ns = calendar_scale(calendar, period_ns), ns = 0;
     uint64_t since_ns = due_ns - first->due_ns, periods = scaled_ns > 0 ? since_ns / scaled_ns : 0;
-    /* A call that began before its task was moved has nothing to do with the new date. */
+    /* A call that began before its task was moved is not a whole number of periods after the new date. */
     if (!first->absolute || due_ns < first->due_ns || since_ns != periods * scaled_ns ||
         __builtin_mul_overflow(periods, period_ns, &ns))
         return calendar_wall(calendar, due_ns);

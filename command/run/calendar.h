@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The times of `tickwheel run`: the calendar's, which lines are written in and which may run faster than time
- * does, and those of the scheduler's clock.
+ * The two times of `tickwheel run`. Lines name times of the calendar, which --speed lets run faster or slower
+ * than real time. The scheduler has a clock of its own. Example: with --speed 60, a line "+1h" is due after
+ * one minute of the clock.
  */
 #ifndef COMMAND_CALENDAR_H
 #define COMMAND_CALENDAR_H
@@ -11,34 +12,39 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How the two go together: where both stood at the start, and how much faster the calendar runs. */
+/* How calendar and clock relate: the value of both at the start, and how much faster the calendar runs. */
 struct calendar {
     uint64_t clock_ns, wall_ns;
     double speed;
 };
 
-/* A point in time as a line gave it. */
+/* A point in time from a line. */
 struct when {
     uint64_t due_ns;  /* on the scheduler's clock */
-    uint64_t wall_ns; /* `absolute`: on the calendar */
-    bool absolute;
+    uint64_t wall_ns; /* on the calendar; valid if `absolute` */
+    bool absolute;    /* the line gave a date, not a duration */
 };
 
-/* A duration of the calendar as one of the clock, and back to the nearest nanosecond. Both saturate. */
+/* Convert a duration of the calendar to a duration of the clock, and back, to the nearest nanosecond. Both
+ * saturate. */
 uint64_t calendar_scale(const struct calendar *calendar, uint64_t ns);
 uint64_t calendar_unscale(const struct calendar *calendar, uint64_t ns);
 
-/* How long it is until a time of the clock, which may be its end: what is due then never runs. */
+/* Returns the calendar's duration from `now_ns` to `due_ns`: 0 if that has passed, and UINT64_MAX if `due_ns`
+ * is the end of the clock, where a task never runs. */
 uint64_t calendar_left(const struct calendar *calendar, uint64_t due_ns, uint64_t now_ns);
 
-/* A time of the clock on the calendar; at the latest the last one that a line can say. */
+/* Converts a time of the clock to the calendar. Returns at most TIME_MAX_NS, the last time a line can
+ * name. */
 uint64_t calendar_wall(const struct calendar *calendar, uint64_t clock_ns);
 
-/* When a line that is read at `now_ns` means; a date that has passed means now. */
+/* Returns the time that a line names, if the line is read at `now_ns`. A date that has passed means now. */
 struct when calendar_when(const struct calendar *calendar, const struct line *line, uint64_t now_ns);
 
-/* The calendar's time of a call due at `due_ns`, of a task with that first time and (unscaled) period: whole
- * periods after the date that was given, if one was, so that nothing is lost in rounding. */
+/* Returns the calendar's time of a call that is due at `due_ns`. `first` is the first time of its task,
+ * `period_ns` the period as the line gave it. If the line gave a date, the result is whole periods after that
+ * date, so that no rounding error adds up. Example: the third call of "every 1h @2026-12-01T09:00:00Z" is due
+ * at 11:00:00.000. */
 uint64_t calendar_due(const struct calendar *calendar, const struct when *first, uint64_t period_ns,
                       uint64_t due_ns);
 

@@ -18,12 +18,12 @@ extern char **environ;
 
 enum {
     ADDED = 4,
-    TEXT_MAX = 100000 /* bytes in the environment; the system refuses a variable of 128 KiB */
+    TEXT_MAX = 100000 /* bytes of a text in the environment; Linux refuses a variable of 128 KiB */
 };
 
 static const char TEXT[] = "TICKWHEEL_TEXT=";
 
-/* Makes the task's own variables. Returns how many, or -1 without memory; NULL where there is none. */
+/* Makes the task's variables. Returns their number, or -1 if there is no memory. Unused elements are NULL. */
 static int variables_of(const struct job *job, char *added[ADDED])
 {
     int count = 0;
@@ -38,8 +38,8 @@ static int variables_of(const struct job *job, char *added[ADDED])
     return count;
 }
 
-/* The environment with the task's variables before it: the first of a name counts. A text from outside goes, as
- * that of a task may be left out. */
+/* Makes the environment: the task's variables, then ours. If a name occurs twice, the first variable counts.
+ * Our own TICKWHEEL_TEXT is left out, because a task with a long text sets no variable to override it. */
 static char **environment_of(const struct job *job, char *added[ADDED])
 {
     size_t count = 0, at = 0;
@@ -58,7 +58,8 @@ static char **environment_of(const struct job *job, char *added[ADDED])
     return all;
 }
 
-/* The line goes through a file without a name: a command that does not read cannot make anybody wait. */
+/* Puts the line into a file without a name. With a pipe, a command that does not read would block the
+ * writer. */
 static int line_file(const struct job *job)
 {
     int fd = memfd_create("tickwheel-job", MFD_CLOEXEC);
@@ -74,8 +75,8 @@ static int line_file(const struct job *job)
     return fd;
 }
 
-/* Starts the shell, in a process group of its own: a terminal's Ctrl-C is for us, and running commands are
- * waited for. Returns 0 or an errno. */
+/* Starts the shell in a process group of its own. So Ctrl-C on a terminal reaches only us, and we can wait
+ * for the running commands. Returns 0 or an errno. */
 static int start(const struct job *job, char **environment, int line, pid_t *child)
 {
     char *words[] = {"sh", "-c", (char *)job->command, NULL};
@@ -115,7 +116,7 @@ bool job_run(const struct job *job)
     if (error == 0)
         error = start(job, environment, line, &child);
     if (error != 0)
-        complain("tickwheel run: a command for %s cannot be started: %s", job->key, strerror(error));
+        complain("tickwheel run: the command of task %s cannot be started: %s", job->key, strerror(error));
     if (line >= 0)
         close(line);
     for (int i = 0; i < ADDED; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A command that is run for a task.
+ * The command of --exec, which is run for each task.
  */
 #ifndef COMMAND_JOB_H
 #define COMMAND_JOB_H
@@ -14,8 +14,9 @@ struct job {
     uint64_t late_us;
 };
 
-/* Runs it and waits for its end. From any thread. Returns: whether it ended with status 0; if it could not be
- * started, that has been complained about. */
+/* Runs the command and waits until it ends. Threads: any.
+ * Returns: true if the command ended with status 0. If it cannot be started, prints an error and returns
+ * false. */
 bool job_run(const struct job *job);
 
 #endif

@@ -11,7 +11,7 @@
 
 struct lines {
     int fd, other;
-    size_t begin, end; /* what has been read and not given out */
+    size_t begin, end; /* the part of `text` that has been read, but not returned */
     bool ended, skipping;
     char text[LINES_MAX + 2]; /* the longest line, its newline, and a terminator */
 };
@@ -56,8 +56,8 @@ bool lines_more(const struct lines *lines)
     return memchr(lines->text + lines->begin, '\n', lines->end - lines->begin) != NULL;
 }
 
-/* Gives out the next whole line of what is there, or the last one without a newline. Returns its kind, or
- * NONE. */
+/* Takes the next whole line from the buffer, or the last line of the input even without a newline. Returns
+ * its kind, or LINES_NONE. */
 static enum lines_got take(struct lines *lines, char **text)
 {
     char *begin = lines->text + lines->begin, *newline = memchr(begin, '\n', lines->end - lines->begin);
@@ -70,7 +70,7 @@ static enum lines_got take(struct lines *lines, char **text)
     return strlen(begin) == length ? LINES_LINE : LINES_NUL;
 }
 
-/* Reads more behind what is there. Returns what read() does. */
+/* Reads more bytes into the buffer. Returns the result of read(). */
 static ssize_t fill(struct lines *lines)
 {
     memmove(lines->text, lines->text + lines->begin, lines->end - lines->begin);
@@ -83,7 +83,7 @@ static ssize_t fill(struct lines *lines)
     return n;
 }
 
-/* Waits for input. True when there is some. */
+/* Waits for input. Returns false if none came in time, or the other descriptor can be read. */
 static bool wait_for_input(const struct lines *lines, int wait_ms)
 {
     struct pollfd fds[] = {{.fd = lines->fd, .events = POLLIN}, {.fd = lines->other, .events = POLLIN}};
@@ -91,8 +91,8 @@ static bool wait_for_input(const struct lines *lines, int wait_ms)
     return n > 0 && (fds[0].revents != 0) && fds[1].revents == 0;
 }
 
-/* When the buffer is full and no line has ended in it: its beginning is given out, the remainder passed over.
- * True the first time. */
+/* Deals with a full buffer in which no line ends: the line is too long. Sets *text to its beginning and skips
+ * the rest. Returns true for the first part of a line only. */
 static bool pass_over(struct lines *lines, char **text)
 {
     bool first = !lines->skipping;
@@ -114,7 +114,7 @@ enum lines_got lines_next(struct lines *lines, int wait_ms, char **text)
         enum lines_got got = take(lines, text);
         if (got != LINES_NONE && !lines->skipping)
             return got;
-        if (got != LINES_NONE) { /* the end of a line that was too long */
+        if (got != LINES_NONE) { /* this is the end of the line that is too long */
             lines->skipping = false;
             continue;
         }
@@ -129,7 +129,7 @@ enum lines_got lines_next(struct lines *lines, int wait_ms, char **text)
     }
 }
 
-/* Drops the remainder of a line whose beginning was given out as too long. */
+/* Drops the rest of a line whose beginning was returned as LINES_LONG. */
 static void finish_skipping(struct lines *lines)
 {
     char *begin = lines->text + lines->begin, *newline = memchr(begin, '\n', lines->end - lines->begin);

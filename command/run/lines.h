@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines as they come: from a file, a terminal or a pipe that stays open, with an ear for something else
- * meanwhile.
+ * Reads lines as they arrive, from a file, a terminal or a pipe that stays open. While it waits, it also
+ * listens to a second descriptor.
  */
 #ifndef COMMAND_LINES_H
 #define COMMAND_LINES_H
@@ -15,30 +15,30 @@ enum { LINES_MAX = 1 << 20 }; /* bytes of the longest line, without its newline 
 
 enum lines_got {
     LINES_LINE,
-    LINES_LONG,   /* a longer line, of which *text is the beginning */
-    LINES_NUL,    /* a line with NUL bytes, of which *text is what is before the first */
-    LINES_NONE,   /* the time is over, or the other descriptor has something */
-    LINES_END,    /* of the input */
-    LINES_FAILED, /* reading did; errno says why */
+    LINES_LONG,   /* a line longer than LINES_MAX; *text is its beginning */
+    LINES_NUL,    /* a line with NUL bytes; *text is its part before the first NUL */
+    LINES_NONE,   /* the time is over, or the other descriptor can be read */
+    LINES_END,    /* the end of the input */
+    LINES_FAILED, /* reading failed; errno says why */
 };
 
-/* A pipe that neither end of waits on. False when there is none. */
+/* Makes a pipe whose two ends are non-blocking. Returns false on failure. */
 bool lines_pipe(int ends[2]);
 
-/* Opens a file, or standard input for "-"; `other` is a descriptor to listen to besides.
- * Returns: NULL when it cannot be opened or there is no memory, with errno set. */
+/* Opens a file, or standard input for "-". `other` is the second descriptor to listen to.
+ * Returns: NULL if the file cannot be opened or there is no memory, with errno set. */
 struct lines *lines_open(const char *path, int other);
 
-/* The next line, terminated, without its newline, valid until the next call. Waits up to `wait_ms`; -1: for
- * ever. */
+/* Reads the next line. It has no newline, is terminated, and stays valid until the next call. Waits up to
+ * `wait_ms`; -1: without limit. */
 enum lines_got lines_next(struct lines *lines, int wait_ms, char **text);
 
-/* True when the next line is there already. */
+/* Returns true if the next line has been read already, so that lines_next() will not wait. */
 bool lines_more(const struct lines *lines);
 
-/* Copies what has not been given out to `out`, byte for byte: what is there already and, of a regular file,
- * everything up to its end; after a last line without a newline, that is added. Returns: false, with errno set,
- * when reading failed. */
+/* Copies the lines that lines_next() has not returned to `out`, byte for byte. These are the lines in the
+ * buffer and, of a regular file, all lines up to its end. Adds a newline if the last line has none.
+ * Returns: false, with errno set, if reading failed. */
 bool lines_rest(struct lines *lines, FILE *out);
 
 void lines_close(struct lines *lines);

@@ -19,7 +19,8 @@ static bool cannot(const char *path)
     return false;
 }
 
-/* A regular file is replaced by one that is made beside it. */
+/* The rest is written to a new file in the same folder, which then replaces the old file. So the folder must
+ * be writable. */
 static bool directory_is_writable(const char *path)
 {
     char *real = realpath(path, NULL), *copy = real != NULL ? real : strdup(path);
@@ -44,8 +45,8 @@ bool rest_check(const char *path)
     return access(path, W_OK) == 0 || cannot(path);
 }
 
-/* A date where it was one or where both clocks go alike; else what is left of the duration, as another day's
- * calendar starts from another place. */
+/* Writes a date if the line gave a date, or if --speed is 1. Otherwise writes the duration that is left,
+ * because the calendar of a later run starts at another time. */
 static void write_when(const struct calendar *calendar, uint64_t now_ns, const struct value *value,
                        uint64_t due_ns, FILE *out)
 {
@@ -57,8 +58,8 @@ static void write_when(const struct calendar *calendar, uint64_t now_ns, const s
     fprintf(out, "%c%s ", calendar->speed == 1 || value->first.absolute ? '@' : '+', text);
 }
 
-/* Calls that could not be printed come before those that were still to be made. A task that repeats stays one:
- * two lines with its key would replace each other. */
+/* Calls that could not be printed come first, then the calls that were not due yet. A repeating task becomes
+ * a single line with all its calls, because a second line with the same key would replace the first. */
 void rest_task(const struct calendar *calendar, uint64_t now_ns, const struct value *value, FILE *out)
 {
     uint64_t calls = value->calls == TW_FOREVER ? TW_FOREVER : value->calls + value->unprinted;
@@ -78,11 +79,11 @@ bool rest_file(const char *path, FILE *out)
 {
     struct stat about;
     if (strcmp(path, "-") != 0 && stat(path, &about) == 0 && !S_ISREG(about.st_mode))
-        return true; /* opening a pipe would wait for somebody */
+        return true; /* opening a pipe would wait for its writer */
     struct lines *lines = lines_open(path, -1);
     bool good = lines != NULL && lines_rest(lines, out);
     if (!good)
-        complain("tickwheel run: %s: %s", path, strerror(errno));
+        complain("tickwheel run: %s: cannot be read: %s", path, strerror(errno));
     if (lines != NULL)
         lines_close(lines);
     return good;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What `tickwheel run` leaves behind: what did not run, as input to go on with.
+ * The rest: the tasks that did not run and the lines that were not read when `tickwheel run` stops. It is
+ * written as input for a later run.
  */
 #ifndef COMMAND_REST_H
 #define COMMAND_REST_H
@@ -11,19 +12,19 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Whether a file can be put at `path`, as far as can be told beforehand; if not, it has been complained
- * about. */
+/* Checks at the start, as far as that is possible, that a file can be written at `path`. Prints an error and
+ * returns false if it cannot. */
 bool rest_check(const char *path);
 
-/* Writes a kept task as a line; `now_ns` of the clock is when it all ended. */
+/* Writes a task that did not run as a line. `now_ns` is the time of the clock at which the run stopped. */
 void rest_task(const struct calendar *calendar, uint64_t now_ns, const struct value *value, FILE *out);
 
-/* Copies a file that was never opened, if it is one with an end. False: it could not be read, with a
- * complaint. */
+/* Copies an input file that was never opened, if it is a regular file or standard input. Prints an error and
+ * returns false if it cannot be read. */
 bool rest_file(const char *path, FILE *out);
 
-/* Writes the whole to `path` (NULL: standard error). If it cannot be written there, it goes to standard error.
- * Returns: whether it went to where it should; *on_stderr tells where it is. */
+/* Writes the whole rest to `path`; NULL means standard error. If `path` cannot be written, the rest goes to
+ * standard error. Returns: false in that case. *on_stderr tells whether the rest is on standard error. */
 bool rest_write(const char *path, const char *text, size_t size, bool *on_stderr);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel run: a runner of delayed tasks for a shell and for pipes. The main thread reads lines and tells the
- * scheduler; callbacks print, or run a command on one of the --jobs threads. Who frees a task's value: value.h.
+ * tickwheel run: runs delayed tasks for a shell and for pipes. The main thread reads lines and passes tasks
+ * to the scheduler. Callbacks print a line, or run a command on one of the --jobs threads. value.h explains
+ * who frees the value of a task.
  */
 #include "calendar.h"
 #include "command.h"
@@ -45,11 +46,11 @@ static uint64_t failed_jobs, good_jobs;
 static struct {
     uint64_t bad_lines, unknown_keys;
     uint64_t moved, cancelled, replaced;
-    uint64_t wait_ns; /* what was left of a wait that was interrupted, as lines say it */
-    bool stopped;     /* by --strict */
+    uint64_t wait_ns; /* the part of an interrupted `wait` that is left, on the calendar */
+    bool stopped;     /* --strict has stopped the reading */
 } input;
 
-/* What has not been read when it is stopped. */
+/* The lines that were not read when the run was stopped. */
 static struct {
     FILE *out;
     char *text;
@@ -96,7 +97,7 @@ static void tally(uint64_t late_ns)
     pthread_mutex_unlock(&tally_lock);
 }
 
-/* Returns whether it was done. */
+/* Prints the task's line or runs its command. Returns false if the line could not be printed. */
 static bool call(const struct tw_task *task, const struct when *first)
 {
     struct value *value = task->arg;
@@ -124,7 +125,7 @@ static void on_task(struct tw_sched *of, const struct tw_task *task)
 
 /* ---- the status line ------------------------------------------------------------------------------------- */
 
-/* The scheduler knows a time before which nothing is due, not the time of the next task. */
+/* tw_sched_next() is a bound: no task is due before it, but a task need not be due then. */
 static void show_status(void)
 {
     struct tw_sched_stats stats;
@@ -142,7 +143,7 @@ static void show_status(void)
     screen_show(text);
 }
 
-/* How long the reader may sleep. */
+/* Returns how long the reader may sleep: at most 250 ms while there is a status line to update. */
 static int patience_ms(int most_ms)
 {
     return screen_live() && (most_ms < 0 || most_ms > 250) ? 250 : most_ms;
@@ -171,17 +172,17 @@ static int add_task(const struct line *line, uint64_t at_ns, struct value *value
     return tw_sched_set_every(sched, line->key, strlen(line->key), &every, on_task, value, NULL);
 }
 
-/* Returns NULL, or what is wrong. */
+/* Adds the task of a line. Returns NULL, or the error as a phrase. */
 static const char *do_task(const struct line *line)
 {
     if (strlen(line->key) > TW_KEY_MAX)
-        return "a key of at most 65536 bytes";
+        return "expected a key of at most 65536 bytes";
     if (line->kind == LINE_EVERY && calendar_scale(&calendar, line->period_ns) < 1000000)
-        return "a period of at least a millisecond (after --speed)";
+        return "expected a period of at least 1ms (divided by --speed)";
     struct when first = when(line);
     struct value *value = value_new(line, &first);
     if (value == NULL)
-        return "more memory";
+        return "there is no memory for the task";
     input.replaced += value_cancel(sched, line->key);
     int error = add_task(line, first.due_ns, value);
     if (error == 0)
@@ -190,7 +191,7 @@ static const char *do_task(const struct line *line)
     return tw_strerror(error);
 }
 
-/* A key that names nothing is no mistake of the line: the task may just have run. It is counted. */
+/* A key without a pending task is not an error, because the task may have run a moment ago. It is counted. */
 static void do_move(const struct line *line)
 {
     struct when to = when(line);
@@ -206,7 +207,7 @@ static void do_cancel(const struct line *line)
     input.unknown_keys += !cancelled;
 }
 
-/* Sleeps, unless it is to stop; then it notes what was left. */
+/* Sleeps for the duration of a `wait`. If the run is stopped meanwhile, notes the part that is left. */
 static void do_wait(uint64_t ns)
 {
     uint64_t now_ns = tw_sched_now(sched), end_ns = tw__add_saturating(now_ns, calendar_scale(&calendar, ns));
@@ -242,7 +243,7 @@ static const char *do_line(const struct line *line)
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
-/* `found` is somebody's text: a terminal must not obey it. */
+/* Prints an error about a line. Control bytes in `found` become '?', because a terminal would obey them. */
 static void complain_about(const char *path, uint64_t number, const char *expected, const char *found)
 {
     char clean[61];
@@ -251,7 +252,7 @@ static void complain_about(const char *path, uint64_t number, const char *expect
         clean[size] = (unsigned char)found[size] < ' ' || found[size] == 127 ? '?' : found[size];
     clean[size] = '\0';
     screen_hide();
-    complain("%s:%" PRIu64 ": expected %s, found \"%s\"", path, number, expected, clean);
+    complain("%s:%" PRIu64 ": %s; the line is \"%s\"", path, number, expected, clean);
     input.bad_lines++;
     input.stopped |= options.strict;
 }
@@ -273,12 +274,13 @@ static void take(const char *path, uint64_t number, enum lines_got got, char *te
     if (got == LINES_LINE)
         take_line(path, number, text);
     else if (got == LINES_LONG)
-        complain_about(path, number, "a line of at most 1 MiB", text);
+        complain_about(path, number, "expected a line of at most 1 MiB", text);
     else
-        complain_about(path, number, "a line without NUL bytes", text);
+        complain_about(path, number, "expected a line without NUL bytes", text);
 }
 
-/* Reads to the end, line by line as they come, or until it is to stop. False when reading failed. */
+/* Reads lines as they arrive, until the end of the input or until the run is stopped. Returns false if
+ * reading failed. */
 static bool read_lines(const char *path, struct lines *lines)
 {
     uint64_t number = 0;
@@ -301,7 +303,7 @@ static bool read_file(const char *path)
     bool good = lines != NULL && read_lines(path, lines);
     if (!good) {
         screen_hide();
-        complain("tickwheel run: %s: %s", path, strerror(errno));
+        complain("tickwheel run: %s: cannot be read: %s", path, strerror(errno));
     }
     if (lines != NULL)
         lines_close(lines);
@@ -315,8 +317,8 @@ static bool busy(void)
     return stats.pending > 0 || stats.running > 0;
 }
 
-/* Waits for the last task. A callback wakes us before it has quite returned, so near the end we look again
- * soon. */
+/* Waits for the last task. A callback wakes us shortly before it returns, so near the end we check again
+ * after 2 ms. */
 static void wait_for_the_last(void)
 {
     struct pollfd fd = {.fd = wake_pipe[0], .events = POLLIN};
@@ -332,7 +334,8 @@ static void wait_for_the_last(void)
 
 /* ---- the rest -------------------------------------------------------------------------------------------- */
 
-/* Stops the scheduler and writes what is left: tasks, then what they and the reader were waiting for. */
+/* Stops the scheduler and writes the rest: the tasks that did not run, the part of a `wait` that is left, and
+ * the lines that were not read. Returns the number of tasks. */
 static uint64_t stop_and_print(FILE *out)
 {
     char wait[DURATION_SIZE];
@@ -357,14 +360,16 @@ static void print_counts(uint64_t left, bool on_stderr, FILE *notes)
         lines += unread.text[i] == '\n';
     if (left == 0 && lines == 0)
         return;
-    fprintf(notes, "%" PRIu64 " tasks did not run", left);
+    fprintf(notes, "tasks that did not run: %" PRIu64 "\n", left);
     if (lines > 0)
-        fprintf(notes, ", %" PRIu64 " lines were not read", lines);
-    fprintf(notes, "; they are %s, to go on with\n", on_stderr ? "above" : "in the file of --rest");
+        fprintf(notes, "lines that were not read: %" PRIu64 "\n", lines);
+    fprintf(notes, "To continue with them later, %s and the same options.\n",
+            on_stderr ? "save the lines above to FILE, then use `tickwheel run` with FILE"
+                      : "use `tickwheel run` with the file of --rest");
 }
 
-/* Stops the scheduler; what did not run goes to the file, which appears whole or not at all. What there is to
- * say about it goes to `notes`. */
+/* Stops the scheduler and writes the rest to the file of --rest, which appears whole or not at all. Writes
+ * remarks about the rest to `notes`. Returns false if the rest is not where it should be, or not whole. */
 static bool stop_and_write_rest(FILE *notes, bool *rest_above)
 {
     char *text = NULL;
@@ -372,14 +377,14 @@ static bool stop_and_write_rest(FILE *notes, bool *rest_above)
     FILE *out = open_memstream(&text, &size);
     bool on_stderr;
     if (out == NULL || fclose(unread.out) != 0) {
-        complain("tickwheel run: no memory for the rest");
+        complain("tickwheel run: there is no memory to write the tasks and lines that are left");
         return false;
     }
     uint64_t left = stop_and_print(out);
     bool whole = fclose(out) == 0;
     screen_hide();
     if (!whole)
-        complain("tickwheel run: no memory for the whole rest");
+        complain("tickwheel run: there is no memory to write all of the tasks and lines that are left");
     bool written = rest_write(options.rest, text, size, &on_stderr);
     *rest_above = on_stderr && size > 0;
     if (!options.quiet)
@@ -395,25 +400,28 @@ static void print_summary(FILE *out)
 {
     struct tw_sched_stats stats;
     tw_sched_stats(sched, &stats);
-    fprintf(out, "fired %" PRIu64 ", cancelled %" PRIu64 ", moved %" PRIu64, late_us.total, input.cancelled,
-            input.moved);
+    fprintf(out, "runs of tasks: %" PRIu64 "; tasks cancelled: %" PRIu64 ", moved: %" PRIu64, late_us.total,
+            input.cancelled, input.moved);
     if (input.replaced > 0)
-        fprintf(out, ", replaced %" PRIu64, input.replaced);
+        fprintf(out, ", replaced by a later line: %" PRIu64, input.replaced);
     if (input.unknown_keys > 0)
-        fprintf(out, ", %" PRIu64 " moves or cancels found no task", input.unknown_keys);
+        fprintf(out, "\nlines without effect: %" PRIu64 " (move or cancel of a key without a pending task)",
+                input.unknown_keys);
     if (input.bad_lines > 0)
-        fprintf(out, ", %" PRIu64 " malformed lines skipped", input.bad_lines);
+        fprintf(out, "\nlines skipped: %" PRIu64 " (malformed, see above; correct and run them again)",
+                input.bad_lines);
     if (options.exec != NULL)
-        fprintf(out, ", %" PRIu64 " commands succeeded, %" PRIu64 " failed", good_jobs, failed_jobs);
+        fprintf(out, "\ncommands: %" PRIu64 " succeeded, %" PRIu64 " failed", good_jobs, failed_jobs);
     fputc('\n', out);
     if (late_us.total == 0)
         return;
-    fprintf(out, "late by %.0f us (median), %.0f us (99 %%), %.0f us (most)\n", (double)stats.late_p50_ns / 1e3,
-            (double)stats.late_p99_ns / 1e3, (double)stats.late_max_ns / 1e3);
-    bins_print(&late_us, "us late", "calls", 0, out);
+    fprintf(out, "lateness: %.0f us (median), %.0f us (99 %% of the runs), %.0f us (maximum)\n",
+            (double)stats.late_p50_ns / 1e3, (double)stats.late_p99_ns / 1e3, (double)stats.late_max_ns / 1e3);
+    bins_print(&late_us, "us late", "runs", 0, out);
 }
 
-/* Behind a rest on standard error, lines are comments: the whole is an input file. */
+/* If the rest is on standard error, the summary's lines begin with '#': rest and summary together are an
+ * input file. */
 static void print_notes(const char *text, bool rest_above)
 {
     while (*text != '\0') {
@@ -423,7 +431,8 @@ static void print_notes(const char *text, bool rest_above)
     }
 }
 
-/* Ends it all, and says so. Returns whether nothing was lost. */
+/* Stops the scheduler, writes the rest and prints the summary. Returns false if the rest or the output was
+ * lost. */
 static bool finish(void)
 {
     char *text = NULL;
@@ -435,7 +444,7 @@ static bool finish(void)
     bool good = stop_and_write_rest(notes, &rest_above);
     int error = screen_error();
     if (error != 0)
-        fprintf(notes, "tickwheel run: standard output cannot be written: %s\n", strerror(error));
+        fprintf(notes, "tickwheel run: stopped, as standard output cannot be written: %s\n", strerror(error));
     if (!options.quiet)
         print_summary(notes);
     if (fclose(notes) == 0)

@@ -15,7 +15,7 @@ struct run_options {
     bool strict, quiet;
 };
 
-/* Reads the options; getopt's `optind` is then the first file. Returns: -1 to go on, else an exit status. */
+/* Reads the options and leaves `optind` at the first file. Returns: -1 to go on, else an exit status. */
 int run_options_parse(int argc, char **argv, struct run_options *options);
 
 #endif

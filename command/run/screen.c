@@ -13,7 +13,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool live, shown;
 static _Atomic int error;
 
-/* Opened the wrong way round, so that using it still fails. */
+/* Opens /dev/null in place of a closed descriptor: standard input for writing, the outputs for reading. So
+ * using the descriptor fails, as it should. */
 static void hold_descriptor(int fd, int flags)
 {
     if (fcntl(fd, F_GETFD) < 0)
@@ -55,7 +56,7 @@ void screen_show(const char *text)
     pthread_mutex_unlock(&lock);
 }
 
-/* Past stdio, which would write what failed again at the exit. Returns 0 or an errno. */
+/* Writes without stdio, which would try to write a failed line again at exit. Returns 0 or an errno. */
 static int write_all(const char *bytes, size_t size)
 {
     while (size > 0) {

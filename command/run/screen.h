@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What `tickwheel run` shows: the tasks' lines on standard output and, on a terminal, a status line that gives
- * way to them.
+ * The output of `tickwheel run`: a line for each task on standard output and, on a terminal, a status line.
+ * The status line is erased before a task's line is printed.
  */
 #ifndef COMMAND_SCREEN_H
 #define COMMAND_SCREEN_H
@@ -9,20 +9,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Before any descriptor is opened: a standard one that is closed must not become another file's. `status`:
- * whether a status line is wanted; `commands`: whether other programs write to standard output, too, and cannot
- * erase it. */
+/* Prepares the output. Requires: no descriptor has been opened yet. If a standard descriptor is closed, it
+ * opens it, so that no other file gets that number. `status`: a status line is wanted. `commands`: other
+ * programs write to standard output, too; they cannot erase the status line, so a terminal that they write to
+ * gets none. */
 void screen_begin(bool status, bool commands);
 
-/* Whether there is a status line, to be shown now and then; shows it, and takes it off. From any thread. */
+/* Returns whether there is a status line. Threads: any. */
 bool screen_live(void);
+
+/* Show the status line, and erase it. Threads: any. */
 void screen_show(const char *text);
 void screen_hide(void);
 
-/* Prints a task's line. False when that failed, or had failed before. From any thread. */
+/* Prints a task's line. Returns false if that fails, or has failed before. Threads: any. */
 bool screen_print(const char *line, size_t size);
 
-/* Why printing failed, an errno; 0: it has not. */
+/* Returns the errno with which printing failed; 0 if it has not failed. */
 int screen_error(void);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct value *handed, *undone; /* kept */
+static struct value *handed, *undone; /* kept values: of tasks handed over; with calls not done */
 
 struct value *value_new(const struct line *line, const struct when *first)
 {
@@ -44,8 +44,8 @@ bool value_enter(struct value *value, const struct tw_task *task, struct when *f
     return wanted;
 }
 
-/* The task lets go of its value; one with calls that were not done is kept. Once is enough. The lock is
- * held. */
+/* The task releases its value; a value with calls that were not done is kept. Does nothing the second time.
+ * The lock is held. */
 static void release(struct value *value)
 {
     if (value->kept || !value->task_holds)
@@ -74,13 +74,13 @@ void value_leave(struct value *value, const struct tw_task *task, bool done)
 
 /* ---- the reader ------------------------------------------------------------------------------------------ */
 
-/* Looks a key up; the lock is held. NULL: it names no task that is still to run. */
+/* Looks up a key. Returns NULL if it names no task with a call to come. The lock is held. */
 static struct value *find(struct tw_sched *sched, const char *key, struct tw_task *task)
 {
     return tw_sched_key_get(sched, key, strlen(key), task) == 0 ? task->arg : NULL;
 }
 
-/* Finds a value, to end its task; it is the reader's as well from then on. */
+/* Finds the value of a task that the reader is going to cancel, and makes the reader hold it. */
 static struct value *find_to_end(struct tw_sched *sched, const char *key, struct tw_task *task)
 {
     pthread_mutex_lock(&lock);
@@ -91,8 +91,8 @@ static struct value *find_to_end(struct tw_sched *sched, const char *key, struct
     return value;
 }
 
-/* Lets go of a value whose task is over; for the task, too, but while a call is under way, which will do that
- * itself. */
+/* The reader releases the value of a cancelled task. It also releases the task's hold, unless a call is
+ * running: value_leave() then does that. */
 static void let_go(struct value *value)
 {
     pthread_mutex_lock(&lock);
@@ -113,7 +113,7 @@ static bool is_inside(const struct value *value)
     return inside;
 }
 
-/* Whether cancelling, which found the task so, kept a call from being made. */
+/* Returns whether the cancel prevented a call. `found` is the result of tw_sched_cancel(). */
 static bool was_in_time(const struct value *value, enum tw_cancelled found)
 {
     pthread_mutex_lock(&lock);
@@ -122,8 +122,9 @@ static bool was_in_time(const struct value *value, enum tw_cancelled found)
     return in_time;
 }
 
-/* Of a call under way that has come here, the end lets go of the value. One that has not come yet, or has left,
- * only the scheduler knows to have returned; that is soon, as `ended` is set. */
+/* A call that is inside (between value_enter() and value_leave()) releases the value when it leaves. If a
+ * running call has not entered yet, or has left, only the scheduler knows when it has returned, so we wait
+ * for that. The wait is short, because `ended` is set. */
 bool value_cancel(struct tw_sched *sched, const char *key)
 {
     struct tw_task task;
@@ -141,7 +142,7 @@ bool value_cancel(struct tw_sched *sched, const char *key)
 bool value_move(struct tw_sched *sched, const char *key, const struct when *when)
 {
     struct tw_task task;
-    pthread_mutex_lock(&lock); /* the last call lets go of the value under it, so the value stays */
+    pthread_mutex_lock(&lock); /* the last call releases the value under this lock, so it stays valid */
     struct value *value = find(sched, key, &task);
     bool moved = value != NULL && tw_sched_key_move_at(sched, key, strlen(key), when->due_ns) == 0;
     if (moved)

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The values of `tickwheel run`'s tasks, and who frees them.
+ * The values of the tasks of `tickwheel run`, and who frees them.
  *
- * A value is held by its task until the last call has been made, or until the task was cancelled or handed
- * over, and by the reader while it deals with the task; who lets go of it last frees it. Both are noted under
- * one lock, under which keys are looked up, too: a task that is found has calls to come, so it has not let go
- * of its value.
+ * Two owners may hold a value:
+ *
+ * - Its task holds the value until the last call has been made, or the task was cancelled or handed over.
+ *
+ * - The reader, which is the thread that reads lines, holds the value while it cancels or replaces the task.
+ *
+ * The owner that releases the value last frees it. One lock guards both marks (`task_holds`, `reader_holds`).
+ * Keys are looked up under the same lock. So a task that is found still has calls to come, and has not
+ * released its value.
  */
 #ifndef COMMAND_VALUE_H
 #define COMMAND_VALUE_H
@@ -16,45 +21,47 @@
 #include <tickwheel/sched.h>
 
 struct value {
-    struct value *next; /* among those that are kept */
+    struct value *next; /* in the list of kept values */
     struct when first;
-    uint64_t period_ns;        /* as it was written; 0: once */
-    uint64_t due_ns, calls;    /* kept: the calls that are still to come, or TW_FOREVER, and when */
-    uint64_t unprinted_due_ns; /* the first of the calls whose line could not be printed */
-    uint64_t unprinted;        /* how many there were */
+    uint64_t period_ns;        /* as the line gave it; 0: the task runs once */
+    uint64_t due_ns, calls;    /* if kept: time and number of the calls still to come; TW_FOREVER: no end */
+    uint64_t unprinted_due_ns; /* due time of the first call whose line could not be printed */
+    uint64_t unprinted;        /* number of the calls whose lines could not be printed */
     bool task_holds, reader_holds;
-    bool kept;    /* for calls that were not done; the list has the task's hold */
-    bool inside;  /* a call is under way, and has got here */
-    bool last;    /* that call, or the one before, was the last */
-    bool ended;   /* the reader cancels the task */
-    bool skipped; /* which came in time for a call that had just begun */
+    bool kept;    /* in a list, because calls were not done; the list has taken over the task's hold */
+    bool inside;  /* a call is between value_enter() and value_leave() */
+    bool last;    /* the current or latest call is the last one of its task */
+    bool ended;   /* the reader is cancelling the task */
+    bool skipped; /* a call that had just begun found `ended` set, and did nothing */
     char key[];   /* terminated, then the text, terminated */
 };
 
-/* Makes the value of a line's task, held by that task; NULL: no memory. */
+/* Makes the value for the task of a line. The task holds it. Returns NULL if there is no memory. */
 struct value *value_new(const struct line *line, const struct when *first);
 
-/* Frees one whose task was never added, or that was kept. */
+/* Frees a value. Requires: its task was never added, or the value was kept. */
 void value_free(struct value *value);
 
 const char *value_text(const struct value *value);
 
-/* The beginning and the end of a call. False: the task was cancelled just now, there is nothing to do and no
- * end. `first` receives the first time as it stands; a call that was not `done` is kept. */
+/* Begin and end a call. value_enter() returns false if the task has just been cancelled; then the caller does
+ * nothing and does not call value_leave(). `first` receives the task's current first time. A call that was
+ * not `done` is kept for the rest. */
 bool value_enter(struct value *value, const struct tw_task *task, struct when *first);
 void value_leave(struct value *value, const struct tw_task *task, bool done);
 
-/* Cancels the task of a key without waiting for a call under way. Returns: whether a call was still to come.
- * Threads: one; only the reader adds, moves and cancels. */
+/* Cancels the task of a key without waiting for a call that is running. Returns: true if a call was still to
+ * come. Threads: the reader only; no other thread adds, moves or cancels tasks. */
 bool value_cancel(struct tw_sched *sched, const char *key);
 
-/* Moves it. False: the key names no task that is still to run. */
+/* Moves the task of a key. Returns false if the key names no task with a call to come. */
 bool value_move(struct tw_sched *sched, const char *key, const struct when *when);
 
-/* Keeps the value of a task that is handed over; a tw_hand_fn. */
+/* Keeps the value of a task that tw_sched_stop() hands over; a tw_hand_fn. */
 void value_keep(void *arg, const struct tw_task *task);
 
-/* What was kept, linked, once all calls have returned: the calls that were not done first. */
+/* Returns the list of all kept values: first those with calls that were not done, then the tasks handed over.
+ * Requires: all calls have returned. */
 struct value *value_kept(void);
 
 #endif
