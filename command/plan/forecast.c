@@ -2,17 +2,26 @@
  *
  * Expected work.
  *
- * Timers whose deadlines do not depend on each other are spread over the time ahead so that their density never
- * grows with the distance: each tick gets `rate` of them, and some leave before it comes. So a stretch of
- * `span` ticks that begins `ahead` ticks from now holds at most rate * span of them, at most what lies between
- * `ahead` and `max`, and at most timers * span / (ahead + span). That stretch is the slot that level l hands
- * down next, one in every `span`.
+ * Assumption: deadlines are independent of each other, and no denser far away than near. Each tick gets
+ * `rate` timers, and some of them leave the wheel before it comes. Take a stretch of `span` ticks that begins
+ * `ahead` ticks from now. It holds at most the smallest of
  *
- * Worst work. The pacing rule (docs/wheel.md) divides what was filed in a slot, the cancelled too, by the
- * slack. Filed in a slot is at most what was added for its ticks: rate * span, on average. How far chance may
- * take it above is Bernstein's inequality (Boucheron, Lugosi and Massart, "Concentration Inequalities", 2013,
- * chapter 2): a Poisson variable of mean m exceeds m + sqrt(2 m x) + x / 3 with a probability of at most
- * exp(-x), and stays below m - sqrt(2 m x) with no greater one. x = 28 makes that one in 1.4e12 for each slot.
+ * - rate * span timers,
+ *
+ * - the timers whose deadlines lie between `ahead` and `max`,
+ *
+ * - timers * span / (ahead + span).
+ *
+ * This stretch is the slot that level l hands down next. It hands down one slot in every `span` ticks.
+ *
+ * Worst work.
+ *
+ * The pacing rule (docs/wheel.md) divides the timers filed in a slot, including those since cancelled, by the
+ * slack. On average, at most rate * span timers are filed in a slot: the timers added for its ticks.
+ * Bernstein's inequality bounds how far chance exceeds this average (Boucheron, Lugosi and Massart,
+ * "Concentration Inequalities", 2013, chapter 2). A Poisson variable of mean m exceeds
+ * m + sqrt(2 m x) + x / 3 with a probability of at most exp(-x). It stays below m - sqrt(2 m x) with a
+ * probability that is no greater. With x = 28 this is one in 1.4e12 for each slot.
  */
 #include "forecast.h"
 
@@ -21,12 +30,12 @@
 
 enum { SMALL_SLOT = 32, ROWS = 4 };
 
-static const double CHANCE = 28; /* minus the logarithm of how likely a fuller slot is */
+static const double CHANCE = 28; /* x: minus the logarithm of the probability of a fuller slot */
 
 const char FORECAST_SOURCE[] = "bench/results/2026-11-21-wheel/wheel.tsv";
 
-/* The row "steady" of that file: fire a timer and add it again, with all that it is refiled in between. The
- * test compares. */
+/* The row "steady" of that file: fire a timer and add it again, including its refiling in between. A test
+ * compares these numbers with the file. */
 static const double SIZES[ROWS] = {1e3, 1e5, 1e6, 1e7};
 static const struct measured {
     const char *preset;
@@ -51,7 +60,7 @@ static double at_least(double mean)
 
 /* ---- refiling -------------------------------------------------------------------------------------------- */
 
-/* Timers a tick that level l hands down. */
+/* Timers that a level hands down on a tick, on average. */
 static double flow(const struct layout_level *level, const struct load *load)
 {
     double span = (double)level->span, ahead = (double)level->ahead;
@@ -59,7 +68,7 @@ static double flow(const struct layout_level *level, const struct load *load)
     return fmin(load->rate * within, load->timers / (ahead + span));
 }
 
-/* Timers that lie beyond a turn of the top: met and put back once in each. */
+/* Timers that lie beyond a turn of the top level. Each turn meets them and puts them back. */
 static double far_timers(const struct layout *layout, const struct load *load)
 {
     double turn = (double)layout->turn;
@@ -73,9 +82,10 @@ static double far_per_tick(const struct layout *layout, const struct load *load)
     return layout->turn == 0 ? 0 : far_timers(layout, load) / (double)layout->turn;
 }
 
-/* What is filed in a slot of level l, on average: at most. Only the top of a wheel has far timers. Where some
- * may be cancelled, whole turns may pass in which nothing fires; the wheel skips them, and what was filed and
- * cancelled in the meantime counts until the slot is emptied: as many as there are timers at most. */
+/* Returns an upper bound of the timers filed in a slot of level l, on average. Only the top level has far
+ * timers. If timers may be cancelled, whole turns may pass in which none fires, and the wheel skips such
+ * turns. The timers that are filed and cancelled meanwhile count until the slot is emptied, so the bound is
+ * then all timers of the load. */
 static double filed(const struct layout *layout, uint32_t l, const struct load *load)
 {
     double far = l + 1 == layout->levels ? far_per_tick(layout, load) : 0;
@@ -85,8 +95,8 @@ static double filed(const struct layout *layout, uint32_t l, const struct load *
     return fmin((double)layout->level[l].span * (load->rate + far), load->timers);
 }
 
-/* The most that a level refiles on one tick of slots in which `mean` timers are filed. A tick may see the last
- * share of one slot and the whole of the next one, if that is small. */
+/* The most timers that a level refiles on one tick, if `mean` timers are filed in each slot. One tick may
+ * refile the last part of a slot and all of the next slot, if the next slot is small. */
 static double share(const struct layout_level *level, double mean, double all)
 {
     double most = at_most(mean, all);
@@ -96,7 +106,7 @@ static double share(const struct layout_level *level, double mean, double all)
     return paced + (at_least(mean) <= SMALL_SLOT ? fmin(most, SMALL_SLOT) : 0);
 }
 
-/* One-level wheels look the whole slot of a tick through, what is due with it. */
+/* A wheel of one level looks at all timers in the slot of a tick, due or not. */
 static void forecast_ring(struct forecast *f, const struct layout *layout, const struct load *load)
 {
     double passed = load->rate + far_per_tick(layout, load);
@@ -120,7 +130,8 @@ static void forecast_levels(struct forecast *f, const struct layout *layout, con
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
-/* Takes the measurement with as many timers or more; the largest for a larger load. */
+/* Takes the measurement with as many timers as the load, or the next larger one; for a larger load, the
+ * largest. */
 static void take_measured(struct forecast *f, double timers, const char *preset)
 {
     const struct measured *row = MEASURED;
@@ -135,8 +146,8 @@ static void take_measured(struct forecast *f, double timers, const char *preset)
     f->extrapolated = timers > SIZES[size];
 }
 
-/* A caller that sleeps is woken for ticks with timers due, and for slots to refile: one wake-up for each timer
- * at most, on its tick and once on each level. */
+/* A sleeping caller wakes for ticks with due timers and for slots to refile. Each timer causes at most one
+ * wake-up on its tick and one on each level. */
 static double wake_ups(const struct forecast *f)
 {
     return fmin(1 - exp(-f->due) + f->refiled, 1);

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * The arithmetic of windows, from the geometry alone.
+ * The arithmetic of windows. It needs the geometry only.
  *
- * Level l holds the deadlines of the upper slot that is current and of the next `a`. How far that reaches
- * depends on where in the current slot the clock stands:
+ * The window of level l is the current slot of level l+1 and the next `a` slots of that level. How far the
+ * window reaches ahead of the clock depends on the position of the clock in the current slot:
  *
  *     level l+1   |   current   |      +1     |      +2     |
  *     window of l  ....>........................                  a = 1, '>' the clock
  *                      |- from a slots less nothing ... to a + 1 slots, as the clock goes back in its slot
  *
- * So delays of up to a slots always fit, from a + 1 slots on none does, and in between it depends. A slot of
- * level l+1 starts to be refiled a slots before its first tick. Where windows do not nest, a level above may
- * cut one off earlier: then the nearest of those above counts, and no slack is promised.
+ * So delays of up to `a` slots always fit, no delay from `a + 1` slots on fits, and in between it depends
+ * on the clock. The refiling of a slot of level l+1 starts `a` slots before its first tick. If windows do not
+ * nest, a level above may cut a window off earlier. Then the nearest end of the windows above counts, and no
+ * slack is promised.
  */
 #include "layout.h"
 
 #include <base/saturate.h>
 
-/* The span of the level above; of a growing top, the one that it would have. 0: there is none. */
+/* The span of the level above; for the top of a growing wheel, the span of the level it would grow. 0: no
+ * level. */
 static uint64_t upper_span(const struct tw_geometry *g, uint32_t l)
 {
     const struct tw_level *level = &g->level[l];
@@ -29,7 +31,7 @@ static uint64_t upper_span(const struct tw_geometry *g, uint32_t l)
     return span == UINT64_MAX ? 0 : span;
 }
 
-/* The ticks that the window of level l always holds. */
+/* The ticks that the window of level l holds at any position of the clock. */
 static uint64_t sure_reach(const struct tw_geometry *g, uint32_t l)
 {
     uint64_t upper = upper_span(g, l);
@@ -39,7 +41,7 @@ static uint64_t sure_reach(const struct tw_geometry *g, uint32_t l)
     return tw__mul_saturating(ahead, upper);
 }
 
-/* Puts levels on a growing wheel until delays of `max` fit wherever the clock stands. */
+/* Adds levels to a growing wheel until delays of `max` ticks fit at any position of the clock. */
 static void grow(struct tw_geometry *g, uint64_t max)
 {
     while (g->overflow == TW_OVERFLOW_GROW && sure_reach(g, g->levels - 1) < max) {
@@ -52,7 +54,7 @@ static void grow(struct tw_geometry *g, uint64_t max)
     }
 }
 
-/* True when each window ends at or before the one above it wherever the clock stands. */
+/* True if each window ends at or before the end of the window above it, at any position of the clock. */
 static bool windows_nest(const struct tw_geometry *g)
 {
     for (uint32_t l = 0; l + 1 < g->levels; l++) {
@@ -63,8 +65,9 @@ static bool windows_nest(const struct tw_geometry *g)
     return true;
 }
 
-/* The ticks in which a slot of level l >= 1 is refiled. Level 1 may go on until the slot's first tick; above,
- * the slot must be empty before any of it comes into the window two levels down. */
+/* The ticks over which a slot of level l >= 1 is refiled. On level 1 refiling may last until the slot's
+ * first tick. On a higher level the slot must be empty before any of its ticks enters the window two
+ * levels down. */
 static uint64_t slack_of(const struct tw_geometry *g, uint32_t l)
 {
     if (!windows_nest(g))
@@ -75,8 +78,8 @@ static uint64_t slack_of(const struct tw_geometry *g, uint32_t l)
     return slack < span ? slack : span;
 }
 
-/* The shortest delay that level l may be given: what the windows below, cut off by any above, do not surely
- * hold. */
+/* The shortest delay that may be filed on level l. The windows below, which a window above may cut off, hold
+ * all shorter delays at any position of the clock. */
 static uint64_t nearest(const struct tw_geometry *g, uint32_t l)
 {
     uint64_t least = UINT64_MAX;
@@ -89,7 +92,8 @@ static uint64_t nearest(const struct tw_geometry *g, uint32_t l)
     return tw__add_saturating(least, 1);
 }
 
-/* The longest delay that level l is given before the rest waits for another turn, or for ever. */
+/* The longest delay that may be filed on level l. For the top level it is one turn; a longer delay waits for
+ * another turn, or is refused. */
 static uint64_t farthest(const struct tw_geometry *g, uint32_t l)
 {
     uint64_t upper = upper_span(g, l), span = g->level[l].span;
@@ -99,8 +103,8 @@ static uint64_t farthest(const struct tw_geometry *g, uint32_t l)
     return window == UINT64_MAX ? window : window - 1;
 }
 
-/* As if it grew: a wheel of one level that does not weighs more, since its slots hold timers of several
- * turns. */
+/* The memory of the lowest `levels` levels. They count as growing, because a wheel of one level that does not
+ * grow takes more memory: its slots hold timers of several turns. */
 static size_t size_with(const struct tw_geometry *g, uint32_t levels)
 {
     struct tw_geometry part = *g;
@@ -109,7 +113,7 @@ static size_t size_with(const struct tw_geometry *g, uint32_t levels)
     return tw_wheel_size(&part);
 }
 
-/* The bytes of the wheel without the levels above level 0, or one of these. */
+/* The memory of level l. That of level 0 is the whole wheel without the levels above it. */
 static size_t bytes_of(const struct tw_geometry *g, uint32_t l)
 {
     if (l > 0)

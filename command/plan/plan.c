@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel plan: which wheel for how many timers, what it weighs and what it has to do on a tick.
+ * tickwheel plan: finds a wheel for a number of timers, its memory and its work on a tick.
  *
- * plan_options.c reads the question, layout.c and forecast.c do the arithmetic, plan_print.c and plan_json.c
- * say what came of it. Here the presets are compared and one is recommended.
+ * plan_options.c reads the options, layout.c and forecast.c do the arithmetic, plan_print.c and plan_json.c
+ * print the result. This file compares the presets and recommends one.
  */
 #include "command.h"
 #include "figures.h"
@@ -46,7 +46,7 @@ static void consider_simple(struct plan *plan)
     consider_preset(plan, name, tw_geometry_simple((uint32_t)slots));
 }
 
-enum { DEFAULT, SMALL }; /* their places among the presets */
+enum { DEFAULT, SMALL }; /* indices of these presets in plan->preset */
 
 static void consider_presets(struct plan *plan)
 {
@@ -58,8 +58,8 @@ static void consider_presets(struct plan *plan)
     consider_preset(plan, "growing:64", tw_geometry_growing(GROWING_SLOTS));
 }
 
-/* The default unless it would weigh more than the timers in it, and the small one takes the same delays in one
- * turn. */
+/* Recommends the small preset if the default one would take more memory than the timers in it, and one turn
+ * of the small wheel takes the longest delay. Otherwise recommends the default preset. */
 static void recommend(struct plan *plan)
 {
     const struct layout *big = &plan->preset[DEFAULT].layout, *small = &plan->preset[SMALL].layout;
@@ -67,12 +67,12 @@ static void recommend(struct plan *plan)
     plan->recommended = few && plan->max_ticks <= small->turn ? SMALL : DEFAULT;
     if (plan->recommended == SMALL)
         plan->reason =
-            "the default wheel would weigh more than the timers in it, and this one takes their longest "
-            "delay in one turn";
+            "the default wheel would take more memory than its timers, and one turn of the small wheel "
+            "takes the longest delay";
     else if (few)
-        plan->reason = "the small wheel would meet the farthest timers once a turn; this one takes every delay";
+        plan->reason = "it takes every delay; the small wheel would put the farthest timers back once a turn";
     else
-        plan->reason = "it takes every delay, spreads its refiling, and weighs less than the timers in it";
+        plan->reason = "it takes every delay, spreads its refiling, and takes less memory than its timers";
 }
 
 static int choose(struct plan *plan)
@@ -96,8 +96,9 @@ static uint64_t ticks_up(uint64_t ns, uint64_t tick_ns)
     return ns / tick_ns + (ns % tick_ns != 0);
 }
 
-/* Little's law (Operations Research 9, 1961): what is there is what comes in a tick times how long it stays.
- * None stays longer than the longest delay, and none shorter than a tick. */
+/* Little's law (Operations Research 9, 1961): the number of pending timers is the number added on a tick
+ * times the ticks that a timer stays. No timer stays longer than the longest delay, or shorter than a
+ * tick. */
 static int make_load(struct plan *plan)
 {
     const struct plan_options *o = plan->options;
@@ -111,10 +112,9 @@ static int make_load(struct plan *plan)
         plan->load.rate = o->rate / second;
     if (plan->load.rate >= least * (1 - 1e-9) && plan->load.rate <= o->timers * (1 + 1e-9))
         return COMMAND_GOOD;
-    complain(
-        "tickwheel plan: --rate: expected %.6g to %.6g timers a second, found %.6g: %.6g timers that stay at "
-        "least a tick and at most --max leave so many",
-        least * second, o->timers * second, o->rate, o->timers);
+    complain("tickwheel plan: --rate: expected %.6g to %.6g timers a second, found %.6g. With %.6g timers "
+             "pending, the lowest rate is that of delays of --max, the highest that of delays of --tick",
+             least * second, o->timers * second, o->rate, o->timers);
     return COMMAND_INPUT;
 }
 
@@ -125,7 +125,7 @@ static int check_refusal(const struct plan_choice *chosen, const struct plan *pl
         return COMMAND_GOOD;
     complain(
         "tickwheel plan: the wheel \"%s\" refuses (TW_ERANGE) delays of more than %s ticks (%s); --max is %s "
-        "ticks (%s)",
+        "ticks (%s). Try another --preset, or --overflow rounds",
         chosen->name, figure_count(chosen->layout.range).text, figure_time(chosen->layout.range, tick).text,
         figure_count(plan->max_ticks).text, figure_time(plan->max_ticks, tick).text);
     return COMMAND_WRONG;

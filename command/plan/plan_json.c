@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A plan as one line of JSON. Times are in nanoseconds where the name says so, else in ticks.
+ * Prints a plan as one line of JSON. Times are in nanoseconds if the name ends in _ns, otherwise in ticks.
  */
 #include "plan_json.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The question that `tickwheel plan` is asked.
+ * The options of `tickwheel plan`.
  */
 #include "plan_options.h"
 
@@ -14,32 +14,39 @@
 static const char HELP[] = "usage: tickwheel plan --timers N --tick TIME --max TIME [OPTIONS]\n"
                            "       tickwheel plan --levels --tick TIME\n"
                            "\n"
-                           "Says which wheel suits so many pending timers: its levels, its memory, how many\n"
-                           "timers are due and refiled on a tick, on average and at worst, and how the\n"
-                           "presets compare. Times are written 1ms, 0.5s, 7d or 1h30m (ns us ms s m h d are\n"
-                           "the units), numbers 5000000, 5e6 or 5M (k, M, G).\n"
+                           "Finds the wheel for a number of pending timers. Prints its levels, its memory,\n"
+                           "how many timers are due and refiled on a tick, on average and at worst, and a\n"
+                           "comparison of the presets. Example, 5 million sessions of up to a week:\n"
+                           "\n"
+                           "  tickwheel plan --timers 5e6 --tick 1ms --max 7d\n"
+                           "\n"
+                           "Times are written 1ms, 0.5s, 7d or 1h30m, with the units ns us ms s m h d.\n"
+                           "Numbers are written 5000000, 5e6 or 5M, with the suffixes k, M and G.\n"
                            "\n"
                            "  --timers N         timers that are pending at a time, 1 to 1e12\n"
                            "  --tick TIME        the length of a tick, 1ns to 1d\n"
                            "  --max TIME         the longest delay, --tick to 584 years\n"
                            "  --lifetime TIME    how long a timer is pending on average, --tick to --max\n"
                            "                     (default: --max)\n"
-                           "  --rate N           instead of --lifetime: timers added a second, a move to a\n"
-                           "                     later time counted as one more\n"
+                           "  --rate N           instead of --lifetime: timers added a second, where a move\n"
+                           "                     to a later time counts as one more timer\n"
                            "%s"
-                           "  --sched            the memory of tasks of the scheduler besides\n"
-                           "  --redis BYTES      the memory of tasks of the Redis module besides, with\n"
-                           "                     payloads of so many bytes, 0 to 1e9\n"
-                           "  --json             one line of JSON\n"
-                           "  --levels           only the levels of each preset, as Markdown: granularity,\n"
-                           "                     range, memory\n"
+                           "  --sched            also print the memory of tasks of the scheduler\n"
+                           "  --redis BYTES      also print the memory of tasks of the Redis module, with\n"
+                           "                     payloads of BYTES bytes, 0 to 1e9\n"
+                           "  --json             print the plan as one line of JSON\n"
+                           "  --levels           print only the levels of each preset, as Markdown:\n"
+                           "                     granularity, range and memory\n"
                            "\n"
-                           "What it assumes: deadlines do not depend on each other, and lie no denser far\n"
-                           "away than near. Then no tick refiles more than the worst it names, but once in\n"
-                           "1e12 slots. All deadlines on one tick are a line of their own.\n"
+                           "The plan assumes that deadlines are independent of each other, and no denser\n"
+                           "far away than near. Then no tick refiles more timers than the worst tick in the\n"
+                           "plan, except once in 1e12 slots. One line of the plan tells the work if all\n"
+                           "deadlines lie on one tick.\n"
                            "\n"
-                           "Exit status: 0 when it has planned; 1 when the wheel that was asked for would\n"
-                           "refuse the longest delay; 2 when the arguments are not valid.\n";
+                           "Exit status:\n"
+                           "  0  the plan is printed;\n"
+                           "  1  the wheel that the options name would refuse the longest delay;\n"
+                           "  2  the arguments are not valid.\n";
 
 static const double timers_max = 1e12, payload_max = 1e9;
 static const uint64_t day_ns = UINT64_C(86400000000000);
@@ -68,7 +75,8 @@ static bool read_tick(struct plan_options *o)
            wrong("--tick", "the length of a tick, 1ns to 1d (such as 1ms)", optarg);
 }
 
-/* The bounds by --tick and --max are checked when all have been read. */
+/* Reads --max or --lifetime. The bounds given by --tick and --max are checked after all options have been
+ * read. */
 static bool read_time(const char *option, uint64_t *ns)
 {
     return (duration_parse(optarg, ns) && *ns > 0) ||
@@ -86,7 +94,7 @@ static bool read_redis(struct plan_options *o)
     double *bytes = &o->redis_payload;
     o->redis = true;
     return (quantity_parse(optarg, bytes) && *bytes <= payload_max && *bytes == floor(*bytes)) ||
-           wrong("--redis", "the bytes of a payload, 0 to 1e9", optarg);
+           wrong("--redis", "the bytes of a payload, 0 to 1e9 (such as 100)", optarg);
 }
 
 enum { TIMERS = 1, TICK, MAX, LIFETIME, RATE, SCHED, REDIS, JSON, LEVELS };
@@ -100,7 +108,7 @@ static const struct option LONG_OPTIONS[] = {
     {"help", no_argument, NULL, OPTION_HELP},    {NULL, 0, NULL, 0},
 };
 
-/* An option that is a word by itself, or a text to be read later. */
+/* Takes an option without a value, or an option of the shape, whose value is read later. */
 static bool take_plain(struct plan_options *o, int code)
 {
     o->sched |= code == SCHED;
@@ -131,7 +139,7 @@ static bool take_option(int code, void *arg)
     }
 }
 
-/* ---- what goes together ---------------------------------------------------------------------------------- */
+/* ---- combinations of options ----------------------------------------------------------------------------- */
 
 static const char *missing(const struct plan_options *o)
 {
@@ -144,7 +152,7 @@ static const char *missing(const struct plan_options *o)
     return o->max_ns == 0 ? "--max TIME, such as --max 7d" : NULL;
 }
 
-/* Whether anything but a tick was said. */
+/* True if any option besides --tick and --levels was given. */
 static bool asks_more(const struct plan_options *o)
 {
     const struct shape_options *s = &o->shape;
@@ -152,7 +160,7 @@ static bool asks_more(const struct plan_options *o)
            o->json || s->preset != NULL || s->geometry != NULL || s->overflow != NULL;
 }
 
-/* A time that must be at least a tick and at most another one. */
+/* Checks that a time is from `least` (--tick) to `most` (which `most_name` names). Prints an error if not. */
 static bool between(const char *option, uint64_t ns, uint64_t least, uint64_t most, const char *most_name)
 {
     char found[DURATION_SIZE], low[DURATION_SIZE], high[DURATION_SIZE];
@@ -172,9 +180,9 @@ static bool check(const struct plan_options *o)
     if (absent != NULL)
         complain("tickwheel plan: expected %s (try: tickwheel plan --help)", absent);
     else if (o->lifetime_ns > 0 && o->rate > 0)
-        complain("tickwheel plan: --lifetime and --rate both say how fast timers come and go: choose one");
+        complain("tickwheel plan: --lifetime and --rate both tell how fast timers come and go: choose one");
     else if (o->levels && asks_more(o))
-        complain("tickwheel plan: --levels is of every preset and goes with --tick only");
+        complain("tickwheel plan: --levels prints every preset and goes with --tick only");
     else if (o->levels)
         return true;
     else

@@ -5,7 +5,7 @@
 #include "plan_types.h"
 
 /* Reads the options.
- * Returns: -1 to go on, else an exit status: the help text was printed, or something was complained about. */
+ * Returns: -1 to go on, or an exit status after it has printed the help text or an error. */
 int plan_options_read(struct plan_options *options, int argc, char **argv);
 
 #endif

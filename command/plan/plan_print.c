@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A plan for people, and the tables of levels for the documentation.
+ * Prints a plan for people, and the tables of levels for the documentation.
  */
 #include "plan_print.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- words ----------------------------------------------------------------------------------------------- */
 
-/* Whole numbers from a hundred on; below, as many figures as tell something. */
+/* A number as text: a whole number from 100 on, three significant digits below. */
 static struct figure amount(double number)
 {
     struct figure figure;
@@ -36,7 +36,7 @@ static struct figure memory(double bytes)
     return figure;
 }
 
-/* A number of ticks as a time; where a year is not a measure any more, as a power of ten. */
+/* A number of ticks as a time; from a million years on, in millions of years. */
 static struct figure time_of(uint64_t ticks, uint64_t tick_ns)
 {
     double year_ns = 31557600e9, years = (double)ticks * (double)tick_ns / year_ns;
@@ -47,7 +47,7 @@ static struct figure time_of(uint64_t ticks, uint64_t tick_ns)
     return figure;
 }
 
-/* Ticks as a whole number; the longest time there is has more of them than a double can tell from 2^64. */
+/* Ticks as a whole number. The longest time saturates: a double cannot tell it from 2^64. */
 static uint64_t whole(double ticks)
 {
     return ticks < 18446744073709551616.0 ? (uint64_t)(ticks + 0.5) : UINT64_MAX;
@@ -57,7 +57,7 @@ static const char *overflow_text(const struct layout *layout)
 {
     if (layout->turn == 0)
         return layout->overflow == TW_OVERFLOW_GROW ? "grows a level when one is needed"
-                                                    : "there are none, it reaches 2^64 ticks";
+                                                    : "none, the wheel reaches 2^64 ticks";
     return layout->overflow == TW_OVERFLOW_REJECT ? "are refused: TW_ERANGE" : "wait for another turn";
 }
 
@@ -67,11 +67,11 @@ static struct figure refiling(const struct layout *layout, uint32_t l, uint64_t 
     const struct layout_level *level = &layout->level[l];
     struct figure figure;
     if (l == 0 && layout->levels > 1)
-        snprintf(figure.text, sizeof figure.text, "never: they fire");
+        snprintf(figure.text, sizeof figure.text, "never: its timers fire");
     else if (l == 0)
         snprintf(figure.text, sizeof figure.text, "looked through on its tick");
     else if (level->slack == 0)
-        snprintf(figure.text, sizeof figure.text, "at once, when it comes");
+        snprintf(figure.text, sizeof figure.text, "at once, when reached");
     else
         snprintf(figure.text, sizeof figure.text, "over %.40s", time_of(level->slack, tick_ns).text);
     return figure;
@@ -79,14 +79,14 @@ static struct figure refiling(const struct layout *layout, uint32_t l, uint64_t 
 
 /* ---- the plan -------------------------------------------------------------------------------------------- */
 
-/* The levels that are made but that no timer comes to. */
+/* The levels that the wheel has but no timer reaches. */
 static void print_unused(const struct layout *layout)
 {
     size_t bytes = 0;
     for (uint32_t l = layout->used; l < layout->levels; l++)
         bytes += layout->level[l].bytes;
     if (bytes > 0)
-        printf("%5" PRIu32 " levels more, which no timer comes to: %s\n", layout->levels - layout->used,
+        printf("%5" PRIu32 " more levels, which no timer reaches: %s\n", layout->levels - layout->used,
                memory((double)bytes).text);
 }
 
@@ -127,11 +127,11 @@ static void print_memory(const struct plan *plan)
         print_bytes("or the scheduler's tasks, run once, no key", o->timers * WEIGHT_TASK, WEIGHT_TASK,
                     ", the timer in it");
         print_bytes("or with a period or a key", o->timers * WEIGHT_TASK_DETAILED, WEIGHT_TASK_DETAILED,
-                    ", besides the key and its table");
+                    ", plus the key and its table");
     }
     snprintf(tasks, sizeof tasks, "or tasks in Redis with %.0f bytes of payload", o->redis_payload);
     if (o->redis)
-        print_bytes(tasks, o->timers * redis, redis, ", ids of 12, measured");
+        print_bytes(tasks, o->timers * redis, redis, ", measured with ids of 12 bytes");
     printf("\n");
 }
 
@@ -150,7 +150,7 @@ static void print_work(const struct plan *plan)
     print_row(ring ? "looked at on a tick" : "refiled on a tick, at most", f->refiled, f->worst);
     printf("  due in a second              %s\n", amount(f->due * 1e9 / (double)tick_ns).text);
     if (f->far > 0)
-        printf("  beyond a turn of the top     %s, met and put back once a turn (%s)\n", amount(f->far).text,
+        printf("  beyond a turn of the top     %s, put back once a turn (%s)\n", amount(f->far).text,
                time_of(plan->chosen.layout.turn, tick_ns).text);
     printf("  all deadlines on one tick    at most %s refiled on any tick before it, %s due on it\n\n",
            amount(f->together).text, amount(plan->load.timers).text);
@@ -160,15 +160,15 @@ static void print_time(const struct plan *plan)
 {
     const struct forecast *f = &plan->chosen.forecast;
     const struct layout *layout = &plan->chosen.layout;
-    printf("Longest pause: about %s us. That is everything on the worst tick at %.4g ns a timer, measured at "
-           "%s timers%s\n"
-           "(%s, \"steady\"). Your callbacks are not in it.\n"
+    printf("Longest pause: about %s us, without your callbacks. This is all work of the worst tick, at\n"
+           "%.4g ns a timer, measured with %s timers%s\n"
+           "(%s, \"steady\").\n"
            "tw_wheel_poll_budget() bounds a call absolutely.\n",
            amount(f->pause_ns / 1e3).text, f->unit_ns, amount(f->measured).text,
-           f->extrapolated ? " and no more" : "", FORECAST_SOURCE);
-    printf("Wake-ups: who sleeps until tw_wheel_next_bound() wakes on at most %.3g %% of the ticks. One far "
-           "timer in an "
-           "otherwise\nempty wheel wakes it at most once a level (%" PRIu32 ")%s, an empty wheel never.\n\n",
+           f->extrapolated ? ", fewer than yours" : "", FORECAST_SOURCE);
+    printf("Wake-ups: a caller that sleeps until tw_wheel_next_bound() wakes on at most %.3g %% of the ticks.\n"
+           "One far timer in an otherwise empty wheel wakes it at most once a level (%" PRIu32 ")%s.\n"
+           "An empty wheel never wakes it.\n\n",
            f->wakes / 10, layout->levels, layout->turn == 0 ? "" : " and once a turn of the top");
 }
 
@@ -237,9 +237,8 @@ void plan_print_levels(uint64_t tick_ns)
         {"`TW_CLOCK`", tw_geometry_clock()},           {"`TW_SIMPLE(1000)`", tw_geometry_simple(1000)},
         {"`TW_HASHED(512)`", tw_geometry_hashed(512)}, {"`TW_GROWING(64)`", tw_geometry_growing(64)},
     };
-    printf("Ticks of %s. Where one level goes farther than the next one begins, it depends on where in a slot "
-           "the clock "
-           "stands.\n",
+    printf("Ticks of %s. Where the delays of two levels overlap, the clock's position in its slot decides "
+           "between them.\n",
            time_of(1, tick_ns).text);
     for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++)
         print_preset(presets[i].title, &presets[i].geometry, tick_ns);

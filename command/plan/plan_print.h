@@ -7,7 +7,7 @@
 /* Prints a plan for people. */
 void plan_print(const struct plan *plan);
 
-/* Prints the levels of each preset for a tick, as Markdown. */
+/* Prints the levels of each preset as Markdown, for ticks of `tick_ns`. */
 void plan_print_levels(uint64_t tick_ns);
 
 #endif

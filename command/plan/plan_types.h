@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A plan: what was asked, and what comes of it for each preset.
+ * A plan: the options and, for each preset, its layout and forecast.
  */
 #ifndef COMMAND_PLAN_TYPES_H
 #define COMMAND_PLAN_TYPES_H
@@ -8,7 +8,7 @@
 #include "forecast.h"
 #include "shape.h"
 
-/* What the options said. Times in nanoseconds; what was not said is 0. */
+/* The options. Times are in nanoseconds; an option that was not given is 0. */
 struct plan_options {
     struct shape_options shape;
     double timers, rate;
@@ -19,13 +19,13 @@ struct plan_options {
 
 enum { PLAN_PRESETS = 6, PLAN_NAME_SIZE = SHAPE_NAME_SIZE };
 
-/* One way to do it. */
+/* One wheel for the load. */
 struct plan_choice {
     char name[PLAN_NAME_SIZE];
     struct tw_geometry geometry;
     struct layout layout;
     struct forecast forecast;
-    bool refuses; /* delays of the asked length */
+    bool refuses; /* the longest delay of the load is beyond the wheel's range */
 };
 
 struct plan {
@@ -34,8 +34,8 @@ struct plan {
     struct load load;
     struct plan_choice chosen;
     struct plan_choice preset[PLAN_PRESETS];
-    uint32_t presets;     /* of them; a ring of `max` slots may not be possible */
-    uint32_t recommended; /* one of them */
+    uint32_t presets;     /* number of used elements of `preset` */
+    uint32_t recommended; /* index in `preset` */
     const char *reason;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * strtod() reads the number, after a look at its characters: it takes hexadecimal digits, "inf" and blanks as
- * well, which nobody means who says how many timers there are.
+ * strtod() reads the number. The characters are checked first, because strtod() also accepts hexadecimal
+ * digits, "inf" and blanks, and a number of timers has none of these.
  */
 #include "quantity.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a suffix multiplies by; 0 for one that there is not. */
+/* The factor of a suffix; 0 if the suffix is unknown. */
 static double scale_of(const char *suffix)
 {
     if (*suffix == '\0')

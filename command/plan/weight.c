@@ -4,8 +4,9 @@
  */
 #include "weight.h"
 
-/* bench/results/2026-11-21-redis/redis.tsv, rows "memory": used_memory of a task, its id of 12 bytes and its
- * payload included. The allocator's sizes are steps, so between two payloads the larger one's figure holds. */
+/* From bench/results/2026-11-21-redis/redis.tsv, rows "memory": used_memory of a task, including its id of 12
+ * bytes and its payload. The allocator's sizes are steps, so for a payload between two rows the larger row
+ * holds. */
 static const struct redis_measured {
     double payload, bytes;
 } REDIS[] = {{20, 88.9279}, {50, 120.93}, {100, 168.926}, {200, 328.923}};

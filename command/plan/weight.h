@@ -2,10 +2,10 @@
 #ifndef COMMAND_WEIGHT_H
 #define COMMAND_WEIGHT_H
 
-/* Bytes of a timer, and of tasks as src/sched and src/redis have them. */
+/* Bytes of a timer, and of a task of the scheduler: one that runs once without a key, and any other. */
 enum { WEIGHT_TIMER = 32, WEIGHT_TASK = 64, WEIGHT_TASK_DETAILED = 112 };
 
-/* Returns the bytes of a task in Redis with a payload of that size and an id of 12 bytes, as measured. */
+/* Returns the measured bytes of a task in Redis with an id of 12 bytes and a payload of `payload` bytes. */
 double weight_redis_task(double payload);
 
 #endif
