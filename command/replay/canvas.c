@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The colours are one scale for all rings, from the middle of viridis to its bright end: equal steps look
- * equal, brighter is more, and on the dark card a single timer is still seen. It is logarithmic when a few
- * slots hold far more than the others, which would all look empty beside them.
+ * All rings share one colour scale, from the middle of viridis to its bright end. Equal steps look equal,
+ * brighter means more timers, and even a single timer is visible on the dark card. If a few slots hold far
+ * more timers than the other slots, the scale is logarithmic; on a linear scale the other slots would look
+ * empty.
  */
 #include "canvas.h"
 
@@ -10,7 +11,7 @@
 
 enum { RINGS_MAX = 10, GAP_MAX = 28, MARKS_MAX = 1536 };
 
-/* Rings share the room between the rim and the hub, but they do not grow fat when there are few. */
+/* The rings share the room between the rim and the hub. A limit keeps them thin if there are few. */
 struct canvas canvas_make(const struct view *view, const struct trace *trace, FILE *out)
 {
     struct canvas canvas = {.view = view, .trace = trace, .out = out};

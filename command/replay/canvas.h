@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the parts of the picture share: what is to be drawn and where, and the colours.
+ * Shared by the parts of the picture: the data to draw, the sizes and positions, and the colours.
  */
 #ifndef COMMAND_CANVAS_H
 #define COMMAND_CANVAS_H
@@ -29,8 +29,8 @@ struct canvas {
     const struct view *view;
     const struct trace *trace;
     FILE *out;
-    uint32_t rings;    /* drawn: the lowest ones, from the rim inwards */
-    double thick, gap; /* of a ring, and between two */
+    uint32_t rings;    /* number of rings to draw: the lowest levels, from the rim inwards */
+    double thick, gap; /* thickness of a ring, and distance between two rings */
 };
 
 struct canvas_colour {
@@ -39,17 +39,17 @@ struct canvas_colour {
 
 struct canvas canvas_make(const struct view *view, const struct trace *trace, FILE *out);
 
-/* Where a count stands on the colour scale: 0 to 1. Requires: it is not 0. */
+/* The position of a count on the colour scale, 0 to 1. Requires: it is not 0. */
 double canvas_scale(const struct view *view, uint64_t count);
 
-/* The shade of a count, 0 to CANVAS_SHADES - 1, and the colour of a shade. */
+/* The shade of a count, 0 to CANVAS_SHADES - 1; and the colour of a shade. */
 int canvas_shade(const struct view *view, uint64_t count);
 struct canvas_colour canvas_colour(int shade);
 
-/* Slots that share one mark, so that no ring has more marks than a screen can show. */
+/* The number of slots that share one mark, chosen so that no ring has more marks than a screen can show. */
 uint32_t canvas_slots_per_mark(const struct tw_level_info *info);
 
-/* The rings with all that is marked on them (rings.c), and the words and numbers beside them (panel.c). */
+/* Draw the rings with their marks (rings.c), and the text beside them (panel.c). */
 void canvas_draw_rings(const struct canvas *canvas);
 void canvas_draw_panel(const struct canvas *canvas);
 

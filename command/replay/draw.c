@@ -16,15 +16,19 @@
 static const char HELP[] = "usage: tickwheel draw TRACE --at TICK -o FILE\n"
                            "                      [--preset NAME | --geometry LEVELS] [--overflow HOW]\n"
                            "\n"
-                           "Runs a trace (plain, gzip or zstd; - is standard input) up to a tick, and draws\n"
-                           "the wheel as it then stands.\n"
+                           "Replays a trace (plain, gzip or zstd; - is standard input) up to a tick. Draws\n"
+                           "the wheel at that tick as an SVG picture. Example:\n"
                            "\n"
-                           "  --at TICK          a tick of the trace\n"
-                           "  -o, --output FILE  the SVG picture to write; - is standard output\n"
+                           "  tickwheel draw data/nginx-wrk.trace.zst --at 1000 -o wheel.svg\n"
+                           "\n"
+                           "  --at TICK          the tick: from the first to the last tick of the trace\n"
+                           "  -o, --output FILE  the file to write; - is standard output\n"
                            "%s"
                            "\n"
-                           "Exit status: 0 when it is drawn; 1 when the wheel refused a timer, or FILE\n"
-                           "cannot be written; 2 when the arguments or the trace are not valid.\n";
+                           "Exit status:\n"
+                           "  0  the picture is written;\n"
+                           "  1  the wheel refused a timer, or FILE cannot be written;\n"
+                           "  2  the arguments or the trace are not valid.\n";
 
 struct draw_options {
     const char *trace, *at, *output;
@@ -39,7 +43,7 @@ static int no_memory(void)
     return COMMAND_WRONG;
 }
 
-/* Makes the whole picture in memory first, so that no half of one is ever written. */
+/* Makes the whole picture in memory first, so that a picture is never written by half. */
 static int write_picture(const struct picture *picture, const char *path)
 {
     char *bytes = NULL;
@@ -67,7 +71,7 @@ static int draw_wheel(const struct player *player, const struct shape *shape, co
     if (view_take(view, player->wheel, shape->geometry.overflow) != 0) {
         status = no_memory();
     } else if (view_total(view) != view->pending) {
-        complain("the wheel does not balance: %" PRIu64 " timers on its levels, %" PRIu64 " pending",
+        complain("the wheel has a wrong count: %" PRIu64 " timers on its levels, but %" PRIu64 " pending",
                  view_total(view), view->pending);
         status = COMMAND_WRONG;
     }
@@ -100,7 +104,7 @@ static int play_and_draw(const struct trace *trace, const struct shape *shape, u
 static int parse_tick(const struct trace *trace, const char *text, uint64_t *tick)
 {
     if (trace->count == 0) {
-        complain("%s: the trace holds no operations, so there is nothing to draw", trace->path);
+        complain("%s: the trace has no operations, so there is nothing to draw", trace->path);
         return COMMAND_INPUT;
     }
     if (number_parse(text, UINT64_MAX, tick) && *tick >= trace->first_tick && *tick <= trace->last_tick)

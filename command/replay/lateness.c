@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The deadline in force follows the records alone, not the wheel: the recorded system kept a timer armed
- * until it fired it itself, however late. A deadline that was not after its tick counts as the next tick, as
- * it does in the wheel, so both are measured by the same rule.
+ * A timer's deadline follows from the records alone, not from the wheel. The recorded system kept a timer
+ * armed until that system fired it, however late. A deadline that is not after the tick of its record counts
+ * as the next tick. The wheel does the same, so both are measured by the same rule.
  */
 #include "lateness.h"
 
@@ -33,7 +33,8 @@ static uint64_t ticks_late(struct lateness *lateness, uint64_t tick, uint64_t de
     return tick > deadline ? tick - deadline : 0;
 }
 
-/* Follows the records; writes the lateness of each firing and returns how many there were. */
+/* Goes through the records and writes the lateness of each firing to `late`. Returns the number of
+ * firings. */
 static size_t follow(struct lateness *lateness, const struct trace *trace, struct armed *timers, uint64_t *late)
 {
     size_t firings = 0;
@@ -64,7 +65,7 @@ static void summarize(struct lateness *lateness, uint64_t *late, size_t count)
     for (size_t i = 0; i < count; i++)
         sum += (double)late[i];
     lateness->mean = sum / (double)count;
-    /* The smallest value that at least 99 of 100 do not exceed. */
+    /* The smallest value that at least 99 % of the values do not exceed. */
     lateness->p99 = late[(count * 99 + 99) / 100 - 1];
     lateness->max = late[count - 1];
 }

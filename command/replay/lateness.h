@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How late the recorded system fired its timers, by its own remarks in the trace ("f" records).
+ * How late the recorded system fired its timers. The "f" records of a trace tell when it did.
  */
 #ifndef COMMAND_LATENESS_H
 #define COMMAND_LATENESS_H
@@ -8,14 +8,14 @@
 #include "trace.h"
 
 struct lateness {
-    uint64_t fired; /* remarks about a timer that was armed then */
-    uint64_t late;  /* those after the deadline then in force */
-    uint64_t early; /* those before it; they count as 0 ticks late */
+    uint64_t fired; /* "f" records of a timer that was armed */
+    uint64_t late;  /* "f" records after the timer's deadline */
+    uint64_t early; /* "f" records before it; they count as 0 ticks late */
     double mean;    /* ticks */
     uint64_t p99, max;
 };
 
-/* Reads the remarks of a trace. Returns: 0, or -1 when there is no memory. */
+/* Reads the "f" records of a trace. Returns: 0, or -1 if there is no memory. */
 int lateness_read(struct lateness *lateness, const struct trace *trace);
 
 #endif

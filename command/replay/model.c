@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sorted list is the red-black tree of libbsd. Its order is (deadline, moved or not, filing): a timer
- * that was moved may take its turn among equals at any time (wheel.h, "Order"), so it sorts behind those that
- * keep their filing order, and the first of the tree is always one that nothing may overtake.
+ * The sorted list is the red-black tree of libbsd. Its order is (deadline, moved or not, filing). A timer
+ * that was moved may fire at any place among timers of the same deadline (wheel.h, "Order"). So it sorts
+ * behind the timers that keep their filing order, and no timer may overtake the first timer of the tree.
  *
- * A timer that the wheel passes over counts once, for itself: when its tick is settled it leaves the tree and
- * is overdue. If it stayed, everything fired after it would look out of order.
+ * A timer that the wheel leaves out counts as one error. When its tick is settled, it leaves the tree and is
+ * overdue. If it stayed in the tree, all timers fired after it would look out of order.
  */
 #include "model.h"
 
@@ -40,7 +40,7 @@ static int compare(const struct entry *a, const struct entry *b)
     return (a->filing > b->filing) - (a->filing < b->filing);
 }
 
-/* The static variants need a macro that libbsd leaves out on Linux. */
+/* Not the _STATIC variants: they need a macro that libbsd does not define on Linux. */
 RB_PROTOTYPE(list, entry, node, compare)
 RB_GENERATE(list, entry, node, compare)
 
@@ -54,7 +54,7 @@ void model_free(struct model *model)
     free(model);
 }
 
-/* Ends the wait of a timer, wherever it stands. */
+/* Makes a timer idle, whether it was pending or overdue. */
 static void take_out(struct model *model, struct entry *entry)
 {
     if (entry->state == PENDING)
@@ -64,7 +64,8 @@ static void take_out(struct model *model, struct entry *entry)
     entry->state = IDLE;
 }
 
-/* Taken back by the user: if it was overdue, it will never fire, so the wheel has missed it. */
+/* The trace cancels or re-files a timer. If it was overdue, it will not fire any more, so the wheel has
+ * missed it. */
 static void withdraw(struct model *model, struct entry *entry)
 {
     if (entry->state == OVERDUE)
@@ -92,8 +93,8 @@ void model_cancel(struct model *model, uint32_t id)
     withdraw(model, &model->entries[id]);
 }
 
-/* True when a pending timer is one that may fire now: its deadline is the earliest, and no timer that keeps its
- * filing order stands before it, unless this one may be taken at any time among its equals. */
+/* True if a pending timer may fire now. Either it is the first timer of the tree, or it was moved and has the
+ * same deadline as the first timer. */
 static bool in_order(struct model *model, const struct entry *entry)
 {
     const struct entry *first = RB_MIN(list, &model->pending);

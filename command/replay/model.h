@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What exact firing means, in the plainest way there is: a list of the pending timers sorted by deadline and,
- * among equals, by filing. A wheel is right when it fires what stands first in this list, on its tick.
+ * A plain model of exact firing: a list of the pending timers, sorted by deadline and, for equal deadlines,
+ * by filing order. A wheel is right if it fires the first timer of this list, on the tick of that
+ * timer.
  */
 #ifndef COMMAND_MODEL_H
 #define COMMAND_MODEL_H
@@ -10,15 +11,15 @@
 
 struct model;
 
-/* Where a wheel and the model differed. */
+/* How often a wheel differed from the model. */
 struct verdict {
     uint64_t early;        /* fired before its deadline, or without being pending at all */
     uint64_t late;         /* fired after its deadline */
     uint64_t missed;       /* due, but never fired */
-    uint64_t out_of_order; /* fired although another timer was to fire before it */
+    uint64_t out_of_order; /* fired before another timer that should have fired first */
 };
 
-/* A model for timers of ids 0 to ids - 1. Returns: NULL when there is no memory. */
+/* Makes a model for timers with the ids 0 to ids - 1. Returns: NULL if there is no memory. */
 struct model *model_new(uint32_t ids);
 
 /* Files a timer, or gives it a new deadline if it is pending. */
@@ -26,13 +27,13 @@ void model_file(struct model *model, uint32_t id, uint64_t now, uint64_t deadlin
 
 void model_cancel(struct model *model, uint32_t id);
 
-/* Judges a firing of the wheel at a tick. */
+/* Checks that the wheel fired a timer rightly at a tick. */
 void model_fired(struct model *model, uint32_t id, uint64_t tick);
 
-/* The wheel says that nothing more is due at this tick. */
+/* Tells the model that the wheel has no more timer due at this tick. */
 void model_settled(struct model *model, uint64_t tick);
 
-/* The run is over: whatever is still pending was missed. */
+/* Ends the run. Timers that are still pending count as missed. Returns the verdict. */
 struct verdict model_finish(struct model *model);
 
 /* Frees it. `model` may be NULL. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The words and numbers beside the rings: the levels, the colour scale, what the marks mean, how to read it.
+ * The panel beside the rings: a table of the levels, the colour scale, the meaning of the marks, and how to
+ * read the picture.
  */
 #include "canvas.h"
 
@@ -44,7 +45,7 @@ static void draw_row(const struct canvas *c, uint32_t l, double y)
     put(c, TIMERS_AT, y, "b r", figure_count(info->filed + info->draining).text);
 }
 
-/* One line for the levels that have no ring; mostly because they are empty. */
+/* One line for the levels without a ring. Most of them have none because they are empty. */
 static double draw_rest(const struct canvas *c, double y)
 {
     const struct view *view = c->view;
@@ -64,7 +65,7 @@ static double draw_rest(const struct canvas *c, double y)
     return y + ROW;
 }
 
-/* Rows for the levels up to the highest one with timers, then one line for those above. */
+/* One row for each level that is drawn, then one line for the levels above. */
 static double draw_table(const struct canvas *c, double y)
 {
     put(c, CANVAS_PANEL, y, "d", "level");
@@ -93,7 +94,8 @@ static void draw_number(const struct canvas *c, uint64_t count, double y, const 
     put(c, x, y + 19, class, figure_short(count).text);
 }
 
-/* Powers of ten on a logarithmic scale, the middle on a linear one, where there is room between the ends. */
+/* Numbers on the scale between its ends, if there is room: powers of ten on a logarithmic scale, the middle
+ * on a linear scale. */
 static void draw_numbers(const struct canvas *c, double y)
 {
     uint64_t most = c->view->most, middle = (most + 1) / 2;
@@ -185,7 +187,7 @@ static double explain_window(const struct canvas *c, double y)
         later = view->overflow == TW_OVERFLOW_REJECT ? "a timer due later is refused"
                                                      : "a timer due later stays for several turns";
     sign(c, y, INK_WINDOW, 2);
-    return explain(c, y, "the window: what a ring takes in", later);
+    return explain(c, y, "the window: the ticks that a ring holds", later);
 }
 
 static double draw_key(const struct canvas *c, double y)
@@ -193,7 +195,7 @@ static double draw_key(const struct canvas *c, double y)
     char words[120];
     sign(c, y, INK_HAND, 2.4);
     snprintf(words, sizeof words, "now: tick %s", figure_count(c->view->now).text);
-    y = explain(c, y, words, "the hand of each ring; what lies behind it is over");
+    y = explain(c, y, words, "the hand of each ring; ticks behind it are over");
     y = explain_next(c, y);
     y = explain_window(c, y);
     if (c->rings > 1) {

@@ -3,10 +3,10 @@
  *      title                                                     .
  *           level 0: the outer ring, a slot for every tick       .   the levels in numbers
  *         /  level 1: each slot is many of the ring outside      .   the colour scale
- *        |   (...)  pending  |                                   .   what the marks mean
- *         \                 /                                    .   how to read it
+ *        |   (...)  pending  |                                   .   the meaning of the marks
+ *         \                 /                                    .   how to read the picture
  *
- * The card brings its own dark ground, so the picture reads the same on white and on black.
+ * The card has a dark background of its own, so the picture looks the same on a white and on a black page.
  */
 #include "picture.h"
 

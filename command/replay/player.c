@@ -25,7 +25,7 @@ static void poll_at(struct player *p, uint64_t tick)
         observer->polled(observer->arg, tick);
 }
 
-/* The next tick with work, always after now: a wheel that answered otherwise must not hang the replay. */
+/* The next tick with work. It is always after now, so that a faulty wheel cannot hang the replay. */
 static uint64_t next_work(const struct player *p)
 {
     uint64_t bound = tw_wheel_next_bound(p->wheel), now = tw_wheel_now(p->wheel);
@@ -42,7 +42,8 @@ static void pass_time(struct player *p, uint64_t tick)
 
 /* ---- records -------------------------------------------------------------------------------------------- */
 
-/* The wheel itself decides whether a move is an add: tw_wheel_move_at() takes both. */
+/* Adds or moves a timer. The trace's letter does not matter: a move of an idle timer is an add, and an add of
+ * a pending timer is a move. */
 static int apply_filing(struct player *p, const struct record *record, bool pending)
 {
     struct tw_timer *timer = &p->objects[record->id].timer;
@@ -82,7 +83,7 @@ int player_play(struct player *p, size_t end)
         const struct record *record = &p->trace->records[p->next];
         if (record->what == RECORD_FIRED)
             continue;
-        /* Nothing that is filed on a tick can be due on the same tick, so one poll for each is enough. */
+        /* A timer filed on a tick cannot be due on the same tick, so one poll for each tick is enough. */
         if (record->tick != tw_wheel_now(p->wheel))
             pass_time(p, record->tick);
         int error = apply(p, record);
@@ -105,7 +106,7 @@ int player_play_to(struct player *p, uint64_t tick)
 
 bool player_finish(struct player *p, uint64_t polls)
 {
-    /* The end of time is the last chance: what has not fired then is lost, and counted as such. */
+    /* A timer that has not fired at the end of time is lost. The report counts it as missed. */
     while (tw_wheel_count(p->wheel) > 0 && tw_wheel_now(p->wheel) < UINT64_MAX) {
         if (polls-- == 0)
             return false;
@@ -156,7 +157,7 @@ void player_complain(const struct player *p, int error)
         return;
     }
     complain("%s:%" PRIu64 ": the wheel refuses the deadline %" PRIu64 " at tick %" PRIu64
-             ": a delay of %s ticks, and its range is %s (try another --preset, or --overflow rounds)",
+             ", a delay of %s ticks; its range is %s ticks (try another --preset, or --overflow rounds)",
              p->trace->path, record->line, record->deadline, record->tick,
              figure_count(record->deadline - record->tick).text, figure_count(tw_wheel_range(p->wheel)).text);
 }

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel replay. The trace is in memory before anything is played, and it is played several times: once to
- * count and to warm the memory up, then with nobody looking on, for the time, and at last beside the model,
- * for the truth. So what an operation costs is the wheel's cost alone, and what is printed is known to be
- * whole.
+ * tickwheel replay. The whole trace is read into memory first. Then it is played several times:
+ *
+ * 1. once to count operations and to warm the caches,
+ *
+ * 2. several times without hooks, to measure the time,
+ *
+ * 3. once beside the model, to check each firing.
+ *
+ * So the measured cost of an operation is the cost of the wheel alone, and results are printed only after all
+ * passes.
  */
 #include "command.h"
 #include "player.h"
@@ -23,29 +29,33 @@ static const char USAGE[] = "usage: tickwheel replay TRACE [--preset NAME | --ge
                             "                        [--overflow HOW] [--no-check] [--json]\n";
 
 static const char HELP[] = "\n"
-                           "Runs a recorded trace of timer operations (plain, gzip or zstd; - is standard\n"
+                           "Replays a recorded trace of timer operations (plain, gzip or zstd; - is standard\n"
                            "input) through the wheel, in virtual time, and checks every firing against a\n"
-                           "sorted list of the pending timers.\n"
+                           "sorted list of the pending timers. Example:\n"
+                           "\n"
+                           "  tickwheel replay data/nginx-wrk.trace.zst --preset hashed:512\n"
                            "\n"
                            "%s"
-                           "  --no-check         leave the checking out\n"
+                           "  --no-check         do not check the firings\n"
                            "  --json             print one JSON object with the keys operations, adds,\n"
                            "                     cancels, moves, fired, early, late, missed, out_of_order,\n"
                            "                     ns_per_op, max_filed_per_tick, pending_peak\n"
                            "\n"
-                           "ns per op            the time of a run with nobody looking on, firing and\n"
-                           "                     refiling included, divided by the number of operations;\n"
-                           "                     the median of several runs\n"
+                           "ns per op            the time of a run without checks, firing and refiling\n"
+                           "                     included, divided by the number of operations; the median\n"
+                           "                     of several runs\n"
                            "most refiled         (max_filed_per_tick) the largest number of timers that\n"
-                           "                     the wheel itself moved between its levels, or filed again\n"
-                           "                     after they had been pushed back, in one tick\n"
-                           "out of order         fired before another timer that had an earlier deadline,\n"
-                           "                     or the same deadline and was filed before; timers moved\n"
-                           "                     since they were filed may take their turn among equals at\n"
-                           "                     any time\n"
+                           "                     the wheel moved between its levels, or filed again after\n"
+                           "                     they had been pushed back, in one tick\n"
+                           "out of order         timers fired before another timer that had an earlier\n"
+                           "                     deadline, or the same deadline and was filed before; a\n"
+                           "                     timer that was moved after its filing may fire at any\n"
+                           "                     place among timers of the same deadline\n"
                            "\n"
-                           "Exit status: 0 when every timer fired on its tick and in order; 1 when some did\n"
-                           "not, or the wheel refused one; 2 when the arguments or the trace are not valid.\n";
+                           "Exit status:\n"
+                           "  0  every timer fired on its tick and in order;\n"
+                           "  1  a timer did not, or the wheel refused a timer;\n"
+                           "  2  the arguments or the trace are not valid.\n";
 
 struct replay_options {
     const char *trace;
@@ -61,10 +71,10 @@ struct replay {
     struct player player;
     struct model *model;
     struct findings findings;
-    uint64_t refiled; /* by the wheel, up to the last poll */
+    uint64_t refiled; /* timers that the wheel refiled up to the last poll */
 };
 
-/* Plays everything, with a progress bar. Returns an exit status. */
+/* Plays the whole trace, with a progress bar. Returns an exit status. */
 static int play_all(struct replay *r, const char *what)
 {
     struct player *player = &r->player;
@@ -79,7 +89,7 @@ static int play_all(struct replay *r, const char *what)
         }
         progress_show((double)end / (double)count);
     }
-    /* A small wheel may turn very often before its farthest timer fires. */
+    /* In slices: a small wheel may turn very often before its farthest timer fires. */
     while (!player_finish(player, SLICE))
         progress_show(-1);
     progress_end();
@@ -107,7 +117,7 @@ static void survey_applied(void *arg, const struct record *record, bool was_pend
         bins_add(&r->findings.delays, record->deadline > record->tick ? record->deadline - record->tick : 1);
 }
 
-/* The first pass. It fails if the wheel refuses a timer, so the later ones need not look. */
+/* The first pass. It fails if the wheel refuses a timer, so the later passes need not check for that. */
 static int survey(struct replay *r)
 {
     const struct observer observer = {.polled = survey_polled, .applied = survey_applied, .arg = r};
@@ -178,7 +188,7 @@ static void check_polled(void *arg, uint64_t tick)
 static void check_applied(void *arg, const struct record *record, bool was_pending)
 {
     struct replay *r = arg;
-    (void)was_pending; /* the model has an opinion of its own */
+    (void)was_pending; /* the model keeps its own state */
     if (record->what == RECORD_CANCEL)
         model_cancel(r->model, record->id);
     else
@@ -202,12 +212,12 @@ static int check(struct replay *r)
 
 /* ---- the command ---------------------------------------------------------------------------------------- */
 
-/* Every timer that was added has fired or was cancelled: a wheel that loses one, or fires one twice, is
- * caught here even when nothing else is checked. */
+/* Each timer that was added must have fired or been cancelled. So a wheel that loses a timer, or fires a
+ * timer twice, is caught here even with --no-check. */
 static int judge(const struct findings *f)
 {
     if (f->adds != f->fired + f->cancels)
-        complain("the wheel does not balance: %llu timers added, %llu fired and %llu cancelled",
+        complain("the wheel lost or repeated timers: %llu added, but %llu fired and %llu cancelled",
                  (unsigned long long)f->adds, (unsigned long long)f->fired, (unsigned long long)f->cancels);
     return findings_good(f) ? COMMAND_GOOD : COMMAND_WRONG;
 }

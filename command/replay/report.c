@@ -80,16 +80,16 @@ static void print_counts(const struct findings *f, FILE *out)
     print_checked_line(f, "  out of order", f->verdict.out_of_order, "overtook another timer", out);
     fprintf(out, "%-14s %14.1f  nanoseconds for each operation, firing and refiling included\n", "ns per op",
             f->ns_per_op);
-    print_line("most refiled", f->most_refiled, "timers that the wheel filed again in one tick, at most", out);
-    print_line("pending peak", f->pending_peak, "timers waiting at the same time, at most", out);
+    print_line("most refiled", f->most_refiled, "the most timers that the wheel refiled in one tick", out);
+    print_line("pending peak", f->pending_peak, "the most timers that were pending at the same time", out);
 }
 
-/* Says what the recorded system did beside what this wheel did. */
+/* Compares the lateness of the recorded system with that of this wheel. */
 static void print_recorded(const struct findings *f, FILE *out)
 {
     const struct lateness *recorded = &f->recorded;
     double tick_ns = f->trace->tick_ns;
-    fprintf(out, "\nrecorded       the system that was recorded fired %s timer%s, %s of them late:\n",
+    fprintf(out, "\nrecorded       the recorded system fired %s timer%s, %s of them late:\n",
             figure_count(recorded->fired).text, recorded->fired == 1 ? "" : "s",
             figure_count(recorded->late).text);
     fprintf(out, "               %.2f ticks on average, p99 %s, max %s", recorded->mean,
@@ -104,9 +104,9 @@ static void print_recorded(const struct findings *f, FILE *out)
 
 static void print_good(const struct findings *f, FILE *out)
 {
-    fprintf(out, "All %s timers that came due fired on their very tick and in the right order",
+    fprintf(out, "All %s timers that became due fired exactly on their tick and in the right order",
             figure_count(f->fired).text);
-    fprintf(out, "; the other %s were cancelled in time. An operation took %.0f ns.\n",
+    fprintf(out, "; the other %s were cancelled before. An operation took %.0f ns.\n",
             figure_count(f->cancels).text, f->ns_per_op);
 }
 
@@ -114,10 +114,9 @@ static void print_summary(const struct findings *f, FILE *out)
 {
     fputc('\n', out);
     if (f->operations == 0)
-        fprintf(out, "The trace holds no operations, so there was nothing to do.\n");
+        fprintf(out, "The trace has no operations, so there was nothing to do.\n");
     else if (!f->checked)
-        fprintf(out,
-                "%s timers fired, an operation took %.0f ns; whether they fired rightly was not checked.\n",
+        fprintf(out, "%s timers fired, an operation took %.0f ns. The firings were not checked (--no-check).\n",
                 figure_count(f->fired).text, f->ns_per_op);
     else if (findings_good(f))
         print_good(f, out);

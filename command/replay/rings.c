@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rings. Slot 0 of each is at the top and time runs clockwise. A hand stands where tick `now` ends: what
- * lies behind it is over. From it two spans run on: the ring's own window, drawn as a line along its rim, and
- * on the track of an inner ring the slots that the window of the ring outside it has come to hold.
+ * The rings. Slot 0 of each ring is at the top, and time runs clockwise. A hand stands at the end of tick
+ * `now`; the slots behind it are over. Two spans begin at the hand:
  *
- * A ring with very many slots is drawn in marks of several slots each; a mark has the colour of its fullest
+ * - the ring's own window, drawn as a line along its rim,
+ *
+ * - on the track of an inner ring, the slots that lie in the window of the next ring outside.
+ *
+ * A ring with very many slots is drawn in marks of several slots each. A mark has the colour of its fullest
  * slot, and the panel says so.
  */
 #include "canvas.h"
@@ -17,7 +20,7 @@
 enum {
     NAME_MIN = 8,
     NAME_MAX = 13
-}; /* the size of a name; a smaller one could not be read, so it is left out */
+}; /* font sizes of a name; a name that would be smaller is left out, because it could not be read */
 
 static const struct svg_point CENTRE = {444, 515};
 static const double TAU = 6.283185307179586;
@@ -41,7 +44,7 @@ static double turn_of(const struct tw_level_info *info, uint64_t tick)
     return (slot + (double)(tick % info->span) / (double)info->span) / info->slots;
 }
 
-/* The angle of the hand: where the present tick ends. */
+/* The angle of the hand, which is the end of the present tick. */
 static double hand_turn(const struct canvas *c, uint32_t l)
 {
     return turn_of(&c->view->ring[l].info, c->view->now + 1);
@@ -54,7 +57,7 @@ static double refiled_turn(const struct canvas *c, uint32_t l)
     return (ring->refiled + 0.5) / ring->info.slots;
 }
 
-/* How far a ring turns from now to the end of tick `last`; a whole turn at most. */
+/* The part of a turn from now to the end of tick `last`; at most a whole turn. */
 static double sweep_to(const struct canvas *c, uint32_t l, uint64_t last)
 {
     const struct tw_level_info *info = &c->view->ring[l].info;
@@ -91,7 +94,7 @@ static uint64_t fullest(const struct view_ring *ring, uint32_t from, uint32_t to
     return most;
 }
 
-/* The marks of one colour on one ring, in one path. */
+/* Draws the marks of one colour on one ring, as one path. */
 static void draw_shade(const struct canvas *c, uint32_t l, int wanted)
 {
     const struct view_ring *ring = &c->view->ring[l];
@@ -112,7 +115,7 @@ static void draw_shade(const struct canvas *c, uint32_t l, int wanted)
         end_path(c);
 }
 
-/* The slot that is being refiled has the colour of what is left of it, an outline, and a dot to find it by. */
+/* Draws the slot that is being refiled: in the colour of the timers left in it, with an outline and a dot. */
 static void draw_refiled(const struct canvas *c, uint32_t l)
 {
     const struct view_ring *ring = &c->view->ring[l];
@@ -180,7 +183,8 @@ static double next_turn(const struct canvas *c, uint32_t *l)
     return turn_of(info, c->view->bound) + (*l == 0 ? 0.5 / info->slots : 0);
 }
 
-/* A line from the tick's place, over the rings outside it, to the word beyond the rim. */
+/* Draws a line from the place of the next tick, across the rings outside it, to the word "next" beyond the
+ * rim. */
 static void draw_next(const struct canvas *c)
 {
     uint32_t l;
@@ -206,7 +210,7 @@ static double apart(double a, double b)
     return distance < 0.5 ? distance : 1 - distance;
 }
 
-/* True when the hands and the other marks leave room for a name of this width outside ring l. */
+/* True if hands and marks leave room for a name of this width outside ring l, at this angle. */
 static bool free_for_name(const struct canvas *c, uint32_t l, double turn, double width)
 {
     uint32_t next;
@@ -217,7 +221,7 @@ static bool free_for_name(const struct canvas *c, uint32_t l, double turn, doubl
     return c->view->pending == 0 || apart(turn, next_turn(c, &next)) >= width;
 }
 
-/* Each name stands in the gap outside its ring, as near to the top as the marks there allow. */
+/* Draws the name of a ring in the gap outside the ring, as near to the top as hands and marks allow. */
 static void draw_name(const struct canvas *c, uint32_t l)
 {
     double radius = ring_outer(c, l) + 4 + c->gap / 6, turn = 0;

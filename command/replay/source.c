@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bytes come in through fill(), and one unpacking step turns what is there into text: copy, inflate or zstd.
- * A step may use up input without giving text, or give text without using up input, so source_read() steps
- * until there is text, and asks for more bytes only when a step could do nothing with those it had. At the
- * end of the file an unfinished gzip member or zstd frame is an error: half a trace must not pass for a whole
- * one.
+ * fill() reads bytes. One unpacking step turns the bytes in the buffer into text: by copying, inflate or
+ * zstd. A step may use up input without making text, or make text without using up input. So source_read()
+ * steps until there is text, and reads more bytes only if a step could not use the bytes it had. An
+ * unfinished gzip member or zstd frame at the end of the file is an error, because half a trace must not pass
+ * for a whole trace.
  */
 #include "source.h"
 
@@ -25,10 +25,10 @@ enum packing { UNKNOWN, PLAIN, GZIP, ZSTD };
 
 struct source {
     int fd;
-    off_t length, taken; /* of the file, for the progress bar; length 0 when it is not known */
+    off_t length, taken; /* length of the file (0: not known) and bytes read, for the progress bar */
     enum packing packing;
     bool ended;  /* the file has no more bytes */
-    bool inside; /* a gzip member or zstd frame has begun and not ended */
+    bool inside; /* a gzip member or zstd frame has begun, but not ended */
     size_t at, have;
     z_stream gzip;
     ZSTD_DStream *zstd;
@@ -74,7 +74,7 @@ double source_progress(const struct source *source)
     return source->length > 0 ? (double)source->taken / (double)source->length : -1;
 }
 
-/* Keeps the first problem, and returns false so that a caller can say so and leave in one line. */
+/* Keeps the text of the first error. Returns false, so that the caller can return its result. */
 static bool fail(struct source *source, const char *before, const char *what, const char *after)
 {
     if (source->problem[0] == '\0')
@@ -82,7 +82,7 @@ static bool fail(struct source *source, const char *before, const char *what, co
     return false;
 }
 
-/* Reads more bytes behind those that are still unused. */
+/* Moves the unused bytes to the front of the buffer, and reads more bytes behind them. */
 static bool fill(struct source *source)
 {
     memmove(source->input, source->input + source->at, source->have - source->at);
@@ -120,11 +120,11 @@ static bool detect(struct source *source)
             return false;
     source->packing = packing_of(source->input, source->have);
     if (source->packing == ZSTD && (source->zstd = ZSTD_createDStream()) == NULL)
-        return fail(source, "a zstd file", "", ", expected to have memory to unpack it");
-    /* 16 asks zlib for a gzip header rather than its own. */
+        return fail(source, "a zstd file", "", ", expected enough memory to unpack it");
+    /* 16 tells zlib to expect a gzip header, not a zlib header. */
     if (source->packing == GZIP && inflateInit2(&source->gzip, MAX_WBITS + 16) != Z_OK) {
-        source->packing = PLAIN; /* there is nothing to end */
-        return fail(source, "a gzip file", "", ", expected to have memory to unpack it");
+        source->packing = PLAIN; /* source_close() must not call inflateEnd() */
+        return fail(source, "a gzip file", "", ", expected enough memory to unpack it");
     }
     return true;
 }
@@ -139,7 +139,8 @@ static size_t step_plain(struct source *source, char *text, size_t size)
     return length;
 }
 
-/* The members of a gzip file follow one another without a mark: input after the end of one begins the next. */
+/* The members of a gzip file follow one another without a mark. Input after the end of a member begins the
+ * next. */
 static bool step_gzip(struct source *source, char *text, size_t size, size_t *produced)
 {
     z_stream *gzip = &source->gzip;

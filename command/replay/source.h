@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A file as a stream of text, whether it is plain, gzip or zstd: the first bytes tell, not the name.
+ * Reads a plain, gzip or zstd file as a stream of text. The first bytes of the file tell its format, not its
+ * name.
  */
 #ifndef COMMAND_SOURCE_H
 #define COMMAND_SOURCE_H
@@ -11,17 +12,19 @@
 struct source;
 
 /* Opens a file, or standard input for "-".
- * Returns: NULL when it cannot be opened or there is no memory, with errno set. */
+ * Returns: NULL if it cannot be opened or there is no memory, with errno set. */
 struct source *source_open(const char *path);
 
 /* Reads some text, at most `size` bytes.
- * Returns: how many bytes; 0 at the end; -1 when reading or unpacking failed (source_problem says why). */
+ * Returns: the number of bytes; 0 at the end; -1 if reading or unpacking failed (source_problem() tells
+ * why). */
 ssize_t source_read(struct source *source, char *text, size_t size);
 
-/* What went wrong, as a phrase that follows "found": "gzip data that ends too early, expected the rest". */
+/* Returns the error as a phrase that follows "found": "gzip data that ends too early, expected the rest of
+ * it". */
 const char *source_problem(const struct source *source);
 
-/* How much of the file has been read, 0 to 1; -1 where the length is not known. */
+/* Returns the part of the file that has been read, 0 to 1; -1 if the length is not known. */
 double source_progress(const struct source *source);
 
 /* Closes it. `source` may be NULL. */

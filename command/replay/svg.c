@@ -40,7 +40,7 @@ void svg_arc(FILE *out, struct svg_point centre, double radius, double from, dou
     arc_to(out, centre, radius, to - from > 0.999 ? from + 1 : to, to - from > 0.5 && to - from <= 0.999);
 }
 
-/* The length of the character that a text begins with; 0 when it is no UTF-8, or nothing that XML may hold. */
+/* The bytes of the first character of a text; 0 if it is not UTF-8, or XML does not allow it. */
 static size_t character_length(const char *text)
 {
     static const uint32_t LEAST[] = {0, ' ', 0x80, 0x800, 0x10000};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The few things an SVG picture is made of here. Angles are in turns, clockwise from the top.
+ * The elements of our SVG pictures. Angles are in turns, clockwise from the top.
  */
 #ifndef COMMAND_SVG_H
 #define COMMAND_SVG_H
@@ -14,17 +14,17 @@ struct svg_point {
 /* The point on a circle around `centre`. */
 struct svg_point svg_on_circle(struct svg_point centre, double radius, double turn);
 
-/* One piece of a path's data: an arc from one angle to a later one, at most a whole turn on. */
+/* Writes an arc as part of a path's data: from one angle to a later angle, at most a whole turn later. */
 void svg_arc(FILE *out, struct svg_point centre, double radius, double from, double to);
 
-/* A line of text of a class. What stands in it is escaped; bytes that are not UTF-8 show as "?". */
+/* Writes a line of text with a CSS class. The text is escaped; bytes that are not UTF-8 become "?". */
 void svg_text(FILE *out, struct svg_point at, const char *class, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Text between tags or in an attribute, escaped. */
+/* Writes escaped text, for use between tags or in an attribute. */
 void svg_escape(FILE *out, const char *text);
 
-/* A coordinate: two decimals at most, and never "-0". */
+/* Rounds a coordinate to at most two decimals; the result is never -0. */
 double svg_round(double value);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Text is read in large pieces; the whole lines of a piece are parsed where they lie, and what is left of the
- * last one moves to the front before the next piece. A line always ends in a newline inside the buffer, so
- * the parser of numbers needs no bound: the newline stops it.
+ * Text is read in large pieces. The whole lines of a piece are parsed in the buffer, and an unfinished last
+ * line moves to the front before the next piece is read. A line always ends with a newline inside the buffer.
+ * So the parser of numbers needs no bound, because it stops at the newline.
  *
- * Nothing is guessed and nothing is skipped: the first thing that the format does not allow ends the load.
+ * The parser guesses and skips nothing. The first error ends the load.
  */
 #include "trace.h"
 
@@ -31,10 +31,10 @@ struct parser {
     const char *at, *end; /* the rest of the line; *end is its newline */
 };
 
-/* ---- complaints ----------------------------------------------------------------------------------------- */
+/* ---- errors --------------------------------------------------------------------------------------------- */
 
-/* What stands next on the line, up to `stop` (END_OF_LINE: all of it), as a complaint shows it: quoted,
- * unprintable bytes as \xNN, cut when it is long. */
+/* The next part of the line for an error message: up to `stop`, or the whole rest of the line for
+ * END_OF_LINE. It is quoted, shows unprintable bytes as \xNN, and is cut if it is long. */
 static struct figure found(const struct parser *p, char stop)
 {
     struct figure shown = {"the end of the line"};
@@ -54,7 +54,7 @@ static struct figure found(const struct parser *p, char stop)
     return shown;
 }
 
-/* "FILE:LINE: found THIS, expected THAT". Returns false, for the caller to pass on. */
+/* Prints "FILE:LINE: found THIS, expected THAT". Returns false, so that the caller can return its result. */
 __attribute__((format(printf, 3, 4))) static bool wrong(const struct parser *p, const char *what,
                                                         const char *expected, ...)
 {
@@ -67,7 +67,7 @@ __attribute__((format(printf, 3, 4))) static bool wrong(const struct parser *p, 
     return false;
 }
 
-/* A field as a complaint shows it. Where a space stands in its place, only the rest of the line helps. */
+/* The next field for an error message. If there is a space in its place, the rest of the line. */
 static struct figure found_field(const struct parser *p)
 {
     return found(p, *p->at == ' ' ? END_OF_LINE : ' ');
@@ -75,7 +75,7 @@ static struct figure found_field(const struct parser *p)
 
 /* ---- fields --------------------------------------------------------------------------------------------- */
 
-/* A decimal number, up to `max`, that ends at a space or at the end of the line. */
+/* Reads a decimal number of at most `max` that ends at a space or at the end of the line. */
 static bool parse_number(struct parser *p, const char *name, uint64_t max, uint64_t *number)
 {
     const char *at = p->at;
@@ -125,7 +125,7 @@ static bool parse_fields(struct parser *p, struct record *record)
 
 /* ---- lines ---------------------------------------------------------------------------------------------- */
 
-/* A place for one more record. */
+/* Returns room for one more record; NULL, after an error, if there is no memory. */
 static struct record *next_record(struct parser *p)
 {
     struct trace *trace = p->trace;
@@ -133,7 +133,8 @@ static struct record *next_record(struct parser *p)
         size_t room = trace->room == 0 ? FIRST_ROOM : trace->room * 2;
         void *records = realloc(trace->records, room * sizeof *trace->records);
         if (records == NULL) {
-            complain("%s:%" PRIu64 ": no memory for more than %zu records", trace->path, p->line, trace->count);
+            complain("%s:%" PRIu64 ": no memory for more than %zu operations", trace->path, p->line,
+                     trace->count);
             return NULL;
         }
         trace->records = records;
@@ -165,7 +166,7 @@ static bool parse_record(struct parser *p)
     return true;
 }
 
-/* Keeps the value of "# key: value" when the key is this one and has not been seen yet. */
+/* Keeps the value of a note "# key: value" if this is the key, and it has not been seen before. */
 static void keep_note(const struct parser *p, const char *key, char *note)
 {
     size_t length = strlen(key);
@@ -199,7 +200,7 @@ static bool parse_line(struct parser *p)
     return true;
 }
 
-/* Parses the whole lines of a text; *used tells where the unfinished one begins. */
+/* Parses the whole lines of a text. *used is then the start of the unfinished last line. */
 static bool parse_lines(struct parser *p, const char *text, size_t length, size_t *used)
 {
     const char *newline, *at = text;
@@ -217,7 +218,7 @@ static bool parse_lines(struct parser *p, const char *text, size_t length, size_
 
 /* ---- loading -------------------------------------------------------------------------------------------- */
 
-/* The text has come to its end with `left` bytes that no newline follows. */
+/* Checks the end of the text, where `left` bytes follow the last newline. */
 static bool check_end(struct parser *p, size_t left)
 {
     p->line++;

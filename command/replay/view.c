@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKEW = 8 }; /* the fullest slot holds that many times the timers of the median one */
+enum { SKEW = 8 }; /* skewed: the fullest slot holds at least so many times the timers of the median slot */
 
 /* ---- windows -------------------------------------------------------------------------------------------- */
 
-/* The end of level l's window as the level above gives it: its current slot and the next `a`. */
+/* The last tick of a level's window: the end of the current slot of the level above and its next `a`
+ * slots. */
 static uint64_t window_end(const struct tw_level_info *level, uint64_t upper_span, uint64_t now)
 {
     uint64_t ahead = level->slots / (upper_span / level->span) - 1, end;
@@ -17,7 +18,7 @@ static uint64_t window_end(const struct tw_level_info *level, uint64_t upper_spa
     return end - 1;
 }
 
-/* A window never holds more than the one above it, so they are found from the top down. */
+/* Finds the windows from the top down, because no window reaches beyond the window above it. */
 static void find_windows(struct view *view)
 {
     uint64_t above = UINT64_MAX;
@@ -54,7 +55,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Copies the counts of all occupied slots; returns how many there are. */
+/* Copies the counts of all occupied slots. Returns the number of counts. */
 static size_t gather(const struct view *view, uint64_t *counts)
 {
     size_t found = 0;
@@ -104,7 +105,7 @@ int view_take(struct view *view, struct tw_wheel *wheel, enum tw_overflow overfl
         if (ring->info.filed + ring->info.draining > 0)
             view->rings = l + 1;
     }
-    view->exact = tw_wheel_next_exact(wheel); /* which may file timers again: the slots have been counted */
+    view->exact = tw_wheel_next_exact(wheel); /* may refile timers, so it comes after counting the slots */
     find_windows(view);
     return find_scale(view);
 }
