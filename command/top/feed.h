@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where `tickwheel top` reads from: a scheduler's socket (feed_sched.c) or a Redis server (feed_redis.c). A
- * feed connects when it is read, and again when the connection was lost, so that whoever is watched may go away
- * and come back.
+ * The source of `tickwheel top`: a scheduler's socket (feed_sched.c) or a Redis server (feed_redis.c). A feed
+ * connects when it is read, and connects again if the connection was lost. So the process that it watches may
+ * end and start again.
  */
 #ifndef COMMAND_FEED_H
 #define COMMAND_FEED_H
@@ -12,17 +12,18 @@
 
 enum { FEED_ERROR = 320, FEED_PATIENCE_S = 3 };
 
-/* What a kind of feed is made of; it begins with this. */
+/* The functions of a feed. The structure of each kind of feed begins with this one. */
 struct feed {
     bool (*read)(struct feed *feed, struct reading *reading, char error[FEED_ERROR]);
     void (*free)(struct feed *feed);
 };
 
-/* NULL: no memory. The options must outlive it. */
+/* Make a feed. Return NULL if there is no memory. The options must outlive the feed. */
 struct feed *feed_sched(const struct top_options *options);
 struct feed *feed_redis(const struct top_options *options);
 
-/* Reads once; waits for at most some seconds. False: it could not be read, and `error` says why, for people. */
+/* Reads once. Waits at most some seconds (FEED_PATIENCE_S for each answer). On failure, returns false and
+ * writes the reason to `error`, as text for people. */
 static inline bool feed_read(struct feed *feed, struct reading *reading, char error[FEED_ERROR])
 {
     return feed->read(feed, reading, error);

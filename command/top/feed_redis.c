@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A Redis server with the module: INFO, and TW.TOP, or for one schedule TW.FORECAST and TW.INFO. Waits are
- * bounded, and a connection with which anything went wrong is given up, so that the next reading begins afresh.
+ * Reads a Redis server with the module: by INFO and TW.TOP or, for one schedule, by INFO, TW.FORECAST and
+ * TW.INFO. All waits are bounded. After any error the connection is closed, so that the next reading starts
+ * with a new one.
  */
 #include "feed.h"
 
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_MAX = 64 << 20 }; /* bytes: the names of some schedules are as long as their keys */
+enum { ANSWER_MAX = 64 << 20 }; /* bytes; names of schedules may be as long as a key */
 static const char NO_ANSWER[] = "there was no answer for 3 s";
 
 struct redis_feed {
@@ -23,7 +24,7 @@ struct redis_feed {
     redisContext *context; /* NULL: not connected */
 };
 
-/* What has been read, and why it could not be. */
+/* One attempt to read: the feed, the reading to fill, and the text of the error. */
 struct attempt {
     struct redis_feed *feed;
     struct reading *reading;
@@ -52,26 +53,27 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Says what an error of the server means. */
+/* Turns an error reply of the server into an error text for people. */
 static bool explain(const struct attempt *attempt, const char *command, const char *text)
 {
     const char *user = user_of(attempt->feed);
     char clean[160];
     reading_text(clean, sizeof clean, text, strlen(text));
     if (begins(text, "NOAUTH"))
-        return fail(attempt, "it wants a password: set TICKWHEEL_TOP_PASSWORD (and --user, unless it is the "
-                             "default user's)");
+        return fail(attempt,
+                    "the server needs a password: set TICKWHEEL_TOP_PASSWORD (and --user, unless it is "
+                    "the default user)");
     if (begins(text, "WRONGPASS") || begins(text, "ERR invalid password"))
         return fail(attempt, "the password of user %.60s is wrong, or there is no such user", user);
     if (begins(text, "NOPERM"))
         return fail(attempt, "user %.60s has no permission for %s: %s", user, command, clean);
     if (begins(text, "ERR unknown command"))
-        return fail(attempt, "it has no %s: its Tickwheel module is older than this command", command);
+        return fail(attempt, "the server has no %s: its Tickwheel module is older than this command", command);
     return fail(attempt, "%s: %s", command, clean);
 }
 
-/* Waits for the next answer of the pipeline: a whole one, however slowly its parts come. Returns why there was
- * none, or NULL. */
+/* Waits for the next whole answer of the pipeline. The time limit is for the whole answer, so parts that
+ * arrive slowly do not extend it. Returns NULL, or the error if there is no answer. */
 static const char *receive(redisContext *context, void **found)
 {
     uint64_t end_ns = reading_now() + FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
@@ -82,7 +84,7 @@ static const char *receive(redisContext *context, void **found)
         if (*found != NULL)
             return NULL;
         if (context->reader->len > ANSWER_MAX)
-            return "what listens there is not a Redis server: it says too much";
+            return "the process at this address is not a Redis server (its answer is too long)";
         if ((now_ns = reading_now()) >= end_ns)
             return NO_ANSWER;
         uint64_t left_us = (end_ns - now_ns) / 1000 + 1;
@@ -91,10 +93,12 @@ static const char *receive(redisContext *context, void **found)
         if (redisBufferRead(context) != REDIS_OK)
             return context->err == REDIS_ERR_IO && errno == EAGAIN ? NO_ANSWER : context->errstr;
     }
-    return context->err == REDIS_ERR_PROTOCOL ? "what listens there is not a Redis server" : context->errstr;
+    return context->err == REDIS_ERR_PROTOCOL ? "the process at this address is not a Redis server"
+                                              : context->errstr;
 }
 
-/* Takes the next answer of the pipeline; NULL: it was none, or an error, and the attempt has failed. */
+/* Takes the next answer of the pipeline. Returns NULL, after the error text is set, if there is none or it is
+ * an error reply. */
 static redisReply *next_answer(const struct attempt *attempt, const char *command)
 {
     void *found = NULL;
@@ -116,7 +120,7 @@ static void send_words(const struct attempt *attempt, int count, const char **wo
     redisAppendCommandArgv(attempt->feed->context, count, words, NULL);
 }
 
-/* A command whose answer says nothing but that it worked. */
+/* Runs a command whose answer only says that it succeeded. */
 static bool do_words(const struct attempt *attempt, int count, const char **words)
 {
     send_words(attempt, count, words);
@@ -133,7 +137,7 @@ static const redisReply *element(const redisReply *reply, size_t i, int type)
     return reply->element[i]->type == type ? reply->element[i] : NULL;
 }
 
-/* The value beside a name, of a map as RESP2 has it. */
+/* Returns the value of a name in a map, which RESP2 sends as an array of names and values. */
 static const redisReply *value_of(const redisReply *map, const char *name, int type)
 {
     for (size_t i = 0; map != NULL && map->type == REDIS_REPLY_ARRAY && i + 1 < map->elements; i += 2)
@@ -185,14 +189,14 @@ static bool open_connection(const struct attempt *attempt)
     if (feed->context == NULL)
         return fail(attempt, "no memory");
     if (feed->context->err != 0)
-        return fail(attempt, "no server: %s", feed->context->errstr);
+        return fail(attempt, "cannot connect: %s", feed->context->errstr);
     redisSetTimeout(feed->context, patience);
     return log_in(attempt);
 }
 
 /* ---- INFO ------------------------------------------------------------------------------------------------ */
 
-/* The value of a field, which ends with its line; NULL: there is no such field. */
+/* Returns the value of a field of INFO and its size; NULL if there is no such field. */
 static const char *field(const char *info, const char *name, size_t *size)
 {
     size_t length = strlen(name);
@@ -220,7 +224,8 @@ static void info_text(const char *info, const char *name, char *to, size_t room)
     reading_text(to, room, value == NULL ? "" : value, size);
 }
 
-/* What INFO calls the numbers, where that is not tickwheel_ and the name. */
+/* Reads a number of INFO whose field is tickwheel_, a kind and a name: for example
+ * tickwheel_deferred_role. */
 static uint64_t count_field(const char *info, const char *kind, const char *name)
 {
     char full[64];
@@ -300,7 +305,7 @@ static bool take_forecast(const struct attempt *attempt, const redisReply *array
     for (size_t i = 0; i < READING_STEPS; i++) {
         uint64_t count = number(element(array, i, REDIS_REPLY_INTEGER));
         if (count == ABSENT)
-            return fail(attempt, "the answer is not a forecast of %d steps", READING_STEPS);
+            return fail(attempt, "the answer has no forecast of %d steps", READING_STEPS);
         attempt->reading->forecast[i] = count;
     }
     return true;
@@ -363,7 +368,8 @@ static bool take_one_forecast(const struct attempt *attempt)
     return good;
 }
 
-/* A schedule that is not there has no tasks: it may come. */
+/* Reads TW.INFO of one schedule. A schedule that does not exist counts as empty, because it may be made
+ * later. */
 static bool take_one_info(const struct attempt *attempt)
 {
     struct schedule_seen *seen = &attempt->reading->seen[0];
@@ -387,7 +393,7 @@ static bool take_one_info(const struct attempt *attempt)
 
 /* ---- the feed -------------------------------------------------------------------------------------------- */
 
-/* All is asked before any answer is waited for. */
+/* Sends all commands before it waits for the first answer. */
 static bool ask(const struct attempt *attempt)
 {
     const char *schedule = attempt->feed->options->schedule;
@@ -403,8 +409,8 @@ static bool ask(const struct attempt *attempt)
     return take_info(attempt) && take_one_forecast(attempt) && take_one_info(attempt);
 }
 
-/* Whether a connection had been closed by the server, as it may be when it was idle or the server has started
- * anew. */
+/* Returns whether the server had closed the connection, for example because it was idle or the server was
+ * restarted. */
 static bool was_closed(const struct redis_feed *feed)
 {
     const redisContext *context = feed->context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scheduler of a `tickwheel run --stats PATH`, by its socket. Whatever listens there is not trusted to be
- * one.
+ * Reads the scheduler of a `tickwheel run --stats PATH` by its socket. The answers are checked, because
+ * another process may listen at the path.
  */
 #include "feed.h"
 #include "stats_socket.h"
@@ -41,11 +41,11 @@ static const char *why_not(int error)
     case ENOENT:
         return "there is no such socket; is `tickwheel run --stats` with this path running?";
     case ECONNREFUSED:
-        return "nobody listens there any more; the socket is left over";
+        return "no process listens at this socket any more; start `tickwheel run --stats` with this path again";
     case EACCES:
-        return "permission denied: the socket is its owner's alone";
+        return "permission denied: only the owner may open the socket";
     case EAGAIN:
-        return "too many wait to be let in";
+        return "too many clients wait for a connection; try again later";
     default:
         return strerror(error);
     }
@@ -80,7 +80,7 @@ static void close_socket(struct sched_feed *feed)
 
 enum got { GOT_LINE, GOT_END, GOT_NOTHING, GOT_TOO_MUCH };
 
-/* Receives a line, within some seconds. */
+/* Receives a line. Waits at most FEED_PATIENCE_S seconds. */
 static enum got receive(struct sched_feed *feed)
 {
     uint64_t end_ns = reading_now() + FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
@@ -104,11 +104,11 @@ static enum got ask(struct sched_feed *feed)
 {
     feed->size = 0;
     (void)!send(feed->fd, STATS_REQUEST, sizeof STATS_REQUEST - 1, MSG_NOSIGNAL);
-    return receive(feed); /* also where it could not be sent: who is not let in is told why */
+    return receive(feed); /* even if sending failed: a client that is not let in receives the reason */
 }
 
-/* Asks on the connection that there is, or on a new one where that one was ended: who was silent for long is
- * let go of. */
+/* Asks on the existing connection. If the other side has closed it, which it does to clients that were silent
+ * for long, asks on a new connection. */
 static bool ask_anyhow(struct sched_feed *feed, char *error)
 {
     enum got got = GOT_END;
@@ -124,9 +124,10 @@ static bool ask_anyhow(struct sched_feed *feed, char *error)
         return true;
     close_socket(feed);
     return fail(error, feed->path,
-                got == GOT_END       ? "the connection was closed without an answer"
-                : got == GOT_NOTHING ? "there was no answer for 3 s"
-                                     : "what listens there is not `tickwheel run`: it says too much");
+                got == GOT_END ? "the connection was closed without an answer"
+                : got == GOT_NOTHING
+                    ? "there was no answer for 3 s"
+                    : "the process at this path is not `tickwheel run` (its answer is too long)");
 }
 
 /* ---- understanding --------------------------------------------------------------------------------------- */
@@ -148,7 +149,7 @@ static void take_lateness(const json_t *object, struct lateness_of *lateness)
     take_number(object, "max", &lateness->max);
 }
 
-/* False: it has not so many steps of a second. */
+/* Takes the forecast. Returns false if it does not have READING_STEPS steps of a second. */
 static bool take_forecast(const json_t *root, struct reading *reading)
 {
     const json_t *array = json_object_get(root, "forecast");
@@ -173,7 +174,7 @@ static void take_all(const json_t *root, struct reading *reading)
     take_number(root, "up_ns", &up_ns);
     take_number(root, "pid", &pid);
     reading->instance = pid;
-    reading->at_ns = up_ns; /* what is given again for a while was taken once */
+    reading->at_ns = up_ns; /* an answer that is given again has the same time again */
     reading->up_s = up_ns / 1000000000;
     snprintf(reading->state, sizeof reading->state, "process %" PRIu64, pid);
     for (int i = 0; i < COUNTS; i++)
@@ -186,7 +187,7 @@ static bool refused(char *error, const char *path, const char *why)
 {
     char text[120], clean[100];
     reading_text(clean, sizeof clean, why, strlen(why));
-    snprintf(text, sizeof text, "it answers: %s", clean);
+    snprintf(text, sizeof text, "it refused: %s", clean);
     return fail(error, path, text);
 }
 
@@ -195,9 +196,9 @@ static bool understand(const struct sched_feed *feed, const json_t *root, struct
     const json_t *protocol = json_object_get(root, "tickwheel_stats"), *why = json_object_get(root, "error");
     char text[120];
     if (!json_is_integer(protocol))
-        return fail(error, feed->path, "what listens there is not `tickwheel run`");
+        return fail(error, feed->path, "the process at this path is not `tickwheel run`");
     if (json_integer_value(protocol) != STATS_PROTOCOL) {
-        snprintf(text, sizeof text, "speaks version %lld of the protocol, and this tickwheel version %d",
+        snprintf(text, sizeof text, "it uses version %lld of the protocol, but this tickwheel needs version %d",
                  (long long)json_integer_value(protocol), STATS_PROTOCOL);
         return fail(error, feed->path, text);
     }

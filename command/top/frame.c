@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * From top to bottom: who is watched; levels; rates, with the history of firing; lateness; the forecast; what
- * was put off, and why; the largest schedules; the keys.
+ * The parts from top to bottom: the watched process, levels, rates with the history of firing, lateness, the
+ * forecast, deferred deliveries, the largest schedules, the keys.
  *
- * Every part says how many rows it takes at a width; what is left over goes to the bars of the forecast, then
- * to the schedules, then to blank rows between the parts. Where it does not suffice the bars are low and the
- * last parts are left out: what a sheet has no room for is not drawn.
+ * Each part takes a number of rows at a given width. The rows left over go to the bars of the forecast, then
+ * to the schedules, then to blank rows between the parts. If there are too few rows, the bars are low and the
+ * last parts are left out, because the sheet drops all text outside its edges.
  */
 #include "frame.h"
 
@@ -15,9 +15,9 @@
 #include <string.h>
 
 enum {
-    ITEM = 19,      /* columns that a number takes with its name */
-    BARS_MIN = 3,   /* rows */
-    BARS_USUAL = 6, /* where there is room for anything */
+    ITEM = 19,      /* columns of a number with its name */
+    BARS_MIN = 3,   /* rows of the bars */
+    BARS_USUAL = 6, /* rows of the bars in a whole frame */
     BARS_MAX = 14,
     SCHEDULES_MIN = 3,
     MARGIN = 1
@@ -37,7 +37,7 @@ void history_add(struct history *history, const struct reading *reading)
         history->before = history->now;
     history->now = *reading;
     if (same)
-        return; /* who is asked often gives the same answer again for a while */
+        return; /* a source that is asked often gives the same answer again for a while */
     history->readings += history->readings < 2;
     if (history->readings < 2)
         return;
@@ -85,7 +85,7 @@ static struct figure show_count(uint64_t count)
 
 /* ---- the picture being drawn ----------------------------------------------------------------------------- */
 
-/* What is left of the sheet, and how it is dealt out. */
+/* The part of the sheet that is left, and how its rows are shared out. */
 struct page {
     struct sheet *sheet;
     const struct history *history;
@@ -93,7 +93,7 @@ struct page {
     int cols, row;
     int bars, schedules; /* rows */
     bool airy;           /* a blank row between the parts */
-    bool brief;          /* only what matters most */
+    bool brief;          /* only the most important numbers */
 };
 
 static void gap(struct page *page)
@@ -113,7 +113,7 @@ static int rows_for(int items, int cols)
     return (items + in_a_row - 1) / in_a_row;
 }
 
-/* Puts the i-th of some numbers in its place. */
+/* Puts number i of a part in its place. */
 static void put_item(struct page *page, int i, const char *name, const char *value, enum style style)
 {
     int in_a_row = items_in_a_row(page->cols);
@@ -122,7 +122,7 @@ static void put_item(struct page *page, int i, const char *name, const char *val
     sheet_put(page->sheet, row, col, style, "%s", value);
 }
 
-/* ---- who is watched -------------------------------------------------------------------------------------- */
+/* ---- the watched process --------------------------------------------------------------------------------- */
 
 static void put_title(struct page *page, const char *notice)
 {
@@ -190,7 +190,7 @@ static double most_rate(const struct history *history, int count)
     return most;
 }
 
-/* The history of firing, the latest on the right. */
+/* Draws the history of firing, with the latest rate on the right. */
 static void put_spark(struct page *page, int col)
 {
     const struct history *history = page->history;
@@ -229,7 +229,7 @@ static int rates_told(const struct reading *reading)
     return told;
 }
 
-/* Those that are rare only if there have been any. */
+/* Puts the rates. Rare events appear only after the first of them has occurred. */
 static void put_rates(struct page *page)
 {
     int item = 0;
@@ -247,7 +247,7 @@ static void put_rates(struct page *page)
 
 /* ---- lateness -------------------------------------------------------------------------------------------- */
 
-#define LATE_NS 1000000000 /* a second is worth a second look */
+#define LATE_NS 1000000000 /* lateness of a second or more is shown as a warning */
 enum { COLUMN = 10, LATENESS = 12, NARROW_COLUMN = 8, NARROW_LATENESS = 7 };
 
 static void put_lateness_row(struct page *page, const char *name, const struct lateness_of *lateness)
@@ -288,7 +288,8 @@ static void put_lateness(struct page *page)
 
 /* ---- the forecast ---------------------------------------------------------------------------------------- */
 
-/* How the coming minute is dealt out to columns: so many columns a bar, or so many seconds a bar. */
+/* How the coming minute is spread over the columns: `wide` columns for each bar, `seconds` seconds in each
+ * bar. */
 struct scale {
     int wide, seconds, bars;
 };
@@ -319,7 +320,7 @@ static uint64_t bar_of(const struct reading *reading, const struct scale *scale,
     return sum;
 }
 
-/* A bar, in eighths of a row from below; what is not nothing shows. */
+/* Draws a bar, in eighths of a row from below. A count above 0 shows at least one eighth. */
 static void put_bar(struct page *page, int col, uint64_t count, uint64_t most)
 {
     int high = page->bars * 8;
@@ -402,7 +403,8 @@ static void put_deferred(struct page *page)
     page->row += rows_for(item, page->cols);
 }
 
-/* The schedule of that name and database, as it was before; NULL: it was not among those told. */
+/* Returns the schedule of the same name and database in the reading before; NULL if it was not listed
+ * there. */
 static const struct schedule_seen *seen_before(const struct page *page, const struct schedule_seen *seen)
 {
     for (size_t i = 0; page->before != NULL && i < page->before->schedules; i++) {
@@ -425,8 +427,8 @@ static double schedule_rate(const struct page *page, const struct schedule_seen 
 
 enum { SCHEDULE_COLUMNS = 5, SCHEDULE_COLUMN = 11 };
 
-/* A row of the table: the name takes what the numbers leave, and where that is little there are fewer of
- * them. */
+/* Puts a row of the table. The name takes the columns that the numbers leave; a narrow sheet shows fewer
+ * numbers. */
 static void put_cells(struct page *page, enum style style, const char *name,
                       const char *const cells[SCHEDULE_COLUMNS])
 {
@@ -466,7 +468,7 @@ static void put_schedules(struct page *page)
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */
 
-/* Rows that every part but the bars and the schedules takes. */
+/* The rows of all parts except the bars and the schedules. */
 static int fixed_rows(const struct reading *reading, int cols, bool brief)
 {
     int rows = 2 + (reading->warning[0] != '\0');
@@ -477,7 +479,7 @@ static int fixed_rows(const struct reading *reading, int cols, bool brief)
     return rows + (defers(reading) ? rows_for(DEFERREDS + 1, cols) : 0);
 }
 
-/* Rows of the table of schedules, its head among them. */
+/* The rows of the table of schedules, including its heading. */
 static int schedule_rows(const struct reading *reading)
 {
     return reading->schedules == 0 ? 0 : (int)reading->schedules + 1;
@@ -499,7 +501,7 @@ static int limit(int value, int least, int most)
     return value > most ? most : value < least ? least : value;
 }
 
-/* Deals out the rows. */
+/* Shares out the rows of the sheet. */
 static void deal(struct page *page, int keys)
 {
     int rows = page->sheet->rows - keys;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One frame of `tickwheel top`: a reading, what came before it, and how that is laid out on a sheet of any
+ * One frame of `tickwheel top`: lays out the latest reading, and the history before it, on a sheet of any
  * size.
  */
 #ifndef COMMAND_FRAME_H
@@ -11,25 +11,25 @@
 
 enum { HISTORY = 512 };
 
-/* What has been read so far. */
+/* The readings so far: the latest two, and the rates of firing. */
 struct history {
     struct reading now, before;
-    int readings;         /* 0, 1, or 2 for more */
-    double rate[HISTORY]; /* of firing, the latest first; negative: not known */
+    int readings;         /* number of readings; 2 means two or more */
+    double rate[HISTORY]; /* rates of firing, the latest first; negative: not known */
     int rates;
 };
 
-/* Takes note of a reading. */
+/* Adds a reading to the history. */
 void history_add(struct history *history, const struct reading *reading);
 
-/* The reading before the latest, or NULL. */
+/* Returns the reading before the latest, or NULL. */
 const struct reading *history_before(const struct history *history);
 
-/* Draws the latest reading. `notice`, unless empty, is shown at the top (a lost connection); `keys` at the
- * bottom. */
+/* Draws the latest reading. Unless empty, `notice` is shown at the top (for example, that the connection is
+ * lost), and `keys` at the bottom. */
 void frame_draw(struct sheet *sheet, const struct history *history, const char *notice, const char *keys);
 
-/* The rows that it takes to show all of it on a sheet of some width. */
+/* Returns the rows that a whole frame takes on a sheet of `cols` columns. */
 int frame_rows(const struct history *history, int cols);
 
 #endif

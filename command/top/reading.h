@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What `tickwheel top` has read of a scheduler or of a server at one moment, and what two such moments tell.
+ * A reading: the state of a scheduler or a server at one moment. Two readings give rates.
  */
 #ifndef COMMAND_READING_H
 #define COMMAND_READING_H
@@ -9,12 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A number that this source does not tell. */
+/* A number that this source does not report. */
 #define ABSENT UINT64_MAX
 
 enum { READING_STEPS = 60, READING_SCHEDULES = 20, READING_NAME = 64 };
 
-/* Numbers that a source may tell. Those up to COUNT_LEVELS are levels, the others grow. */
+/* The numbers that a source may report. The numbers before COUNT_LEVELS are levels, which rise and fall; the
+ * other numbers count events. */
 enum count {
     COUNT_PENDING,
     COUNT_OVERDUE,
@@ -49,33 +50,33 @@ enum deferred {
     DEFERREDS
 };
 
-/* How late calls were, in nanoseconds; each but `calls` may be absent. */
+/* How late calls were, in nanoseconds. Every member except `calls` may be ABSENT. */
 struct lateness_of {
     uint64_t calls, p50, p90, p99, p999, max;
 };
 
 struct schedule_seen {
     char name[READING_NAME]; /* printable */
-    uint64_t hash;           /* of the name as it is: others may look like it */
+    uint64_t hash;           /* of the whole name; other names may have the same printable form */
     uint64_t db, tasks, held, fired, dead;
 };
 
 struct reading {
-    uint64_t at_ns;      /* when it was read, on the monotonic clock */
+    uint64_t at_ns;      /* time of the reading on a monotonic clock */
     const char *source;  /* "scheduler" or "redis" */
-    char address[160];   /* as it was given */
+    char address[160];   /* as the user gave it */
     char version[32];    /* of the server, or of tickwheel run */
     char state[128];     /* for people: role, process id */
-    char durability[16]; /* empty: not told */
-    char warning[160];   /* empty: none */
-    bool alone;          /* the forecast is of one schedule, which may have an empty name */
-    char schedule[160];  /* that one */
+    char durability[16]; /* empty: not reported */
+    char warning[160];   /* empty: no warning */
+    bool alone;          /* the forecast is that of one schedule, whose name may be empty */
+    char schedule[160];  /* name of that schedule */
     uint64_t up_s;
-    uint64_t instance; /* another one once it has started anew; 0: not told */
+    uint64_t instance; /* changes when the process has been started again; 0: not reported */
     uint64_t count[COUNTS];
-    uint64_t deferred[DEFERREDS]; /* all absent for a scheduler */
+    uint64_t deferred[DEFERREDS]; /* all ABSENT for a scheduler */
     struct lateness_of recent, all;
-    uint64_t forecast[READING_STEPS]; /* a second each */
+    uint64_t forecast[READING_STEPS]; /* tasks due in each of the coming seconds */
     bool exact;                       /* the forecast is not an estimate */
     struct schedule_seen seen[READING_SCHEDULES];
     size_t schedules;
@@ -84,28 +85,35 @@ struct reading {
 extern const char *const COUNT_NAMES[COUNTS];
 extern const char *const DEFERRED_NAMES[DEFERREDS];
 
-/* One in which every number is absent. */
+/* Makes a reading in which every number is ABSENT. */
 void reading_init(struct reading *reading);
 
-/* The monotonic clock. */
+/* Returns the monotonic clock. */
 uint64_t reading_now(void);
 
-/* Whether both are of the same life of a server or a process. */
+/* Returns false if the server or process has been started again between the two readings. */
 bool reading_goes_on(const struct reading *before, const struct reading *after);
 
-/* How much a number has grown in a second between two readings; negative: it cannot be told, as it is absent,
- * or there was none before (`before` is NULL), or the server has started anew. */
+/* Return how much a number has grown in a second between two readings. Negative means that it is not known,
+ * because
+ *
+ * - the number is ABSENT in one of the readings,
+ *
+ * - there is no earlier reading (`before` is NULL),
+ *
+ * - the server has been started again. */
 double reading_rate(const struct reading *before, const struct reading *after, enum count count);
 double reading_deferred_rate(const struct reading *before, const struct reading *after, enum deferred why);
 
-/* What is forecast in all, and the most in one step. */
+/* Return the sum of the forecast, and its largest step. */
 uint64_t reading_sum(const struct reading *reading);
 uint64_t reading_most(const struct reading *reading);
 
-/* Of any bytes; never 0. */
+/* Returns a hash of any bytes; it is never 0. */
 uint64_t reading_hash(const char *bytes, size_t size);
 
-/* Copies a text, cut to size, its control bytes and what is not ASCII as '?': a terminal must not obey it. */
+/* Copies a text and cuts it to `size`. Control bytes, which a terminal would obey, and bytes that are not
+ * ASCII become '?'. */
 void reading_text(char *to, size_t size, const char *from, size_t length);
 
 #endif

@@ -59,7 +59,7 @@ void sheet_row(struct sheet *sheet, int row, enum style style)
         set(sheet, row, col, style, " ", 1);
 }
 
-/* How many of a row's cells come before the blanks at its end. */
+/* Returns the number of cells before the blanks at the end of a row. */
 static int filled(const struct sheet *sheet, int row)
 {
     int end = sheet->cols;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A sheet of characters with a style each, to be drawn on and then printed, or put on a terminal. What lies
- * outside of it is not drawn, so who draws need not care for its size.
+ * A sheet of characters, each with a style, which is drawn on and then printed or put on a terminal.
+ * Characters outside the sheet are dropped, so the caller need not check its size.
  */
 #ifndef COMMAND_SHEET_H
 #define COMMAND_SHEET_H
@@ -13,15 +13,15 @@
 enum style {
     STYLE_PLAIN,
     STYLE_TITLE,  /* the bar at the top */
-    STYLE_ALARM,  /* the same when something is wrong */
-    STYLE_HEAD,   /* what a part is about */
-    STYLE_LABEL,  /* what a number means */
-    STYLE_NUMBER, /* the numbers that matter most */
+    STYLE_ALARM,  /* the bar at the top if there is an error */
+    STYLE_HEAD,   /* the heading of a part */
+    STYLE_LABEL,  /* the name of a number */
+    STYLE_NUMBER, /* the most important numbers */
     STYLE_WARN,
     STYLE_BAD,
     STYLE_AXIS,
     STYLE_SPARK,
-    STYLE_BARS, /* the first of these, from low to high */
+    STYLE_BARS, /* the first of eight styles of bars, from low to high */
     STYLES = STYLE_BARS + 8
 };
 
@@ -32,25 +32,25 @@ struct cell {
 
 struct sheet {
     int rows, cols;
-    bool ascii; /* no other characters */
+    bool ascii; /* use ASCII characters only */
     struct cell *cell;
 };
 
-/* False: no memory. All blank. */
+/* Makes a blank sheet. Returns false if there is no memory. */
 bool sheet_init(struct sheet *sheet, int rows, int cols, bool ascii);
 void sheet_fini(struct sheet *sheet);
 
-/* Puts text there, which is ASCII, and cut off at the right edge. Returns the column behind it. */
+/* Puts ASCII text at a place; the right edge cuts it off. Returns the column behind the text. */
 int sheet_put(struct sheet *sheet, int row, int col, enum style style, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Puts one character of a column's height there, `eighths` 0 to 8 full, from below. */
+/* Puts a block character that is filled from below by `eighths` eighths, 0 to 8. */
 void sheet_block(struct sheet *sheet, int row, int col, enum style style, int eighths);
 
-/* Fills a row with a style and blanks. */
+/* Fills a row with blanks of a style. */
 void sheet_row(struct sheet *sheet, int row, enum style style);
 
-/* Prints rows as lines, without blanks at their ends and without empty rows at the end. */
+/* Prints the rows as lines, without blanks at the end of a line and without empty rows at the end. */
 void sheet_print(const struct sheet *sheet, FILE *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel top: what a scheduler or a server has to do. A feed reads (feed.h), a frame lays out (frame.h), and
- * this file chooses between one frame, JSON and the live view (top_view.h).
+ * tickwheel top: shows the load of a scheduler or a server. A feed reads it (feed.h), and a frame lays it out
+ * (frame.h). This file chooses between one frame, JSON and the live view (top_view.h).
  */
 #include "command.h"
 #include "feed.h"
@@ -56,7 +56,7 @@ static bool print_frame(const struct history *history, bool ascii)
     return true;
 }
 
-/* One frame, of two readings an interval apart: rates take two. */
+/* Shows one frame of two readings, an interval apart. Two are needed for the rates. */
 static int show_once(const struct top_options *options, struct feed *feed, struct history *history)
 {
     sleep_ns(options->interval_ns);
@@ -70,7 +70,7 @@ static bool has_terminal(void)
 {
     if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
         return true;
-    complain("tickwheel top: the live view needs a terminal for input and output; use --once or --json here");
+    complain("tickwheel top: the live view needs a terminal for input and output; use --once or --json");
     return false;
 }
 
@@ -81,7 +81,7 @@ int command_top(int argc, char **argv)
     int status = top_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
-    signal(SIGPIPE, SIG_IGN); /* hiredis writes to a server that may have gone: that is to be an error */
+    signal(SIGPIPE, SIG_IGN); /* hiredis may write to a closed connection: that must return an error */
     setlocale(LC_CTYPE, "");
     options.ascii |= strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
     bool live = !options.once && !options.json;

@@ -9,7 +9,7 @@ static json_t *number(uint64_t value)
     return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
 }
 
-/* What is not told is left out. */
+/* Adds a number, unless the source does not report it. */
 static void put(json_t *object, const char *name, uint64_t value)
 {
     if (value != ABSENT)
@@ -22,7 +22,7 @@ static void put_text(json_t *object, const char *name, const char *text)
         json_object_set_new(object, name, json_string(text));
 }
 
-/* A rate that cannot be told is null. */
+/* Adds a rate; null if it is not known. */
 static void put_rate(json_t *object, const char *name, double rate)
 {
     json_object_set_new(object, name, rate < 0 ? json_null() : json_real(rate));

@@ -12,33 +12,39 @@
 
 static const char HELP[] = "usage: tickwheel top [--redis HOST:PORT | --stats PATH] [OPTIONS]\n"
                            "\n"
-                           "Shows, live, what a server or a scheduler has to do: what is pending, how many\n"
-                           "fire in a second and how late, and what falls due in the coming minute.\n"
-                           "docs/top.md says what each number means.\n"
+                           "Shows the load of a Redis server or a scheduler, live: the tasks that are\n"
+                           "pending, how many fire in a second and how late, and how many are due in the\n"
+                           "coming minute. docs/top.md explains each number. Examples:\n"
                            "\n"
-                           "  --redis ADDRESS    a Redis server with the module: HOST:PORT, [IPV6]:PORT or\n"
-                           "                     unix:PATH (default: 127.0.0.1:7379)\n"
-                           "  --stats PATH       the scheduler of a `tickwheel run --stats PATH`\n"
-                           "  --interval TIME    from one look to the next: 100ms to 1h (default: 1s)\n"
-                           "  --once             one frame as text; its rates are those of one interval,\n"
-                           "                     which it waits for\n"
-                           "  --json             the same as one JSON object\n"
-                           "  --ascii            no characters but ASCII (which is the default where the\n"
-                           "                     locale is not UTF-8)\n"
+                           "  tickwheel top --redis 127.0.0.1:6379\n"
+                           "  tickwheel top --stats run.sock  (a running `tickwheel run --stats run.sock`)\n"
                            "\n"
-                           "Of a Redis server:\n"
-                           "  --user NAME        who to be there; the password is taken from\n"
-                           "                     TICKWHEEL_TOP_PASSWORD or, if that is not set,\n"
-                           "                     REDISCLI_AUTH in the environment\n"
-                           "  --schedule KEY     the forecast and the tasks of one schedule alone. The user\n"
-                           "                     needs +info, +tw.forecast and +tw.info on the key for it;\n"
-                           "                     without, +info and +tw.top\n"
-                           "  --db N             the database of that schedule (default: 0)\n"
+                           "  --redis ADDRESS    read a Redis server with the module: HOST:PORT, [IPV6]:PORT\n"
+                           "                     or unix:PATH (default: 127.0.0.1:7379)\n"
+                           "  --stats PATH       read the scheduler of a `tickwheel run --stats PATH`\n"
+                           "  --interval TIME    time between two readings: 100ms to 1h (default: 1s)\n"
+                           "  --once             print one frame as text. For its rates it reads twice, so\n"
+                           "                     it takes one interval\n"
+                           "  --json             the same as --once, as one JSON object\n"
+                           "  --ascii            use ASCII characters only (the default if the locale is\n"
+                           "                     not UTF-8)\n"
                            "\n"
-                           "Keys: q ends it, p pauses, + and - halve and double the interval.\n"
+                           "Options for a Redis server:\n"
                            "\n"
-                           "Exit status: 0; 1 when it cannot be read: no server, no module, no permission;\n"
-                           "2 when arguments are wrong.\n";
+                           "  --user NAME        log in as this user. The password is taken from the\n"
+                           "                     environment: TICKWHEEL_TOP_PASSWORD or, if that is not set,\n"
+                           "                     REDISCLI_AUTH\n"
+                           "  --schedule KEY     show the forecast and the tasks of one schedule only. The\n"
+                           "                     user then needs +info, and +tw.forecast and +tw.info on the\n"
+                           "                     key; without --schedule, +info and +tw.top\n"
+                           "  --db N             the database of that schedule, 0 to 2147483647 (default 0)\n"
+                           "\n"
+                           "Keys: q quits, p pauses, + halves the interval, - doubles it.\n"
+                           "\n"
+                           "Exit status:\n"
+                           "  0  the load was shown;\n"
+                           "  1  it cannot be read: no server, no module or no permission;\n"
+                           "  2  arguments are wrong.\n";
 
 enum { PORT_USUAL = 7379, PORT_MAX = 65535 };
 static const char ADDRESS_USUAL[] = "127.0.0.1:7379";
@@ -61,7 +67,7 @@ static bool parse_unix(const char *path, struct top_options *options)
     return true;
 }
 
-/* HOST, HOST:PORT, :PORT, [IPV6] or [IPV6]:PORT. */
+/* Reads HOST, HOST:PORT, :PORT, [IPV6] or [IPV6]:PORT. */
 static bool parse_address(const char *text, struct top_options *options)
 {
     static const char expected[] = "HOST:PORT, with a port from 1 to 65535, or unix:PATH";
@@ -170,7 +176,7 @@ static void take_password(struct top_options *options)
         options->password = getenv("REDISCLI_AUTH");
 }
 
-/* Whether the options go together. */
+/* Checks that the options can be combined. Prints an error if not. */
 static bool check(int argc, char **argv, struct top_options *options)
 {
     bool redis =
@@ -179,7 +185,7 @@ static bool check(int argc, char **argv, struct top_options *options)
         return refuse("arguments", "nothing but options (try: tickwheel top --help)", argv[optind]);
     if (options->stats != NULL && redis) {
         complain(
-            "tickwheel top: --stats is for a scheduler; --redis, --user, --schedule and --db for a server");
+            "tickwheel top: --stats reads a scheduler; --redis, --user, --schedule and --db are for a server");
         return false;
     }
     if (options->once && options->json) {

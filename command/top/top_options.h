@@ -12,12 +12,12 @@
 #define TOP_INTERVAL_MAX_NS UINT64_C(3600000000000)
 
 struct top_options {
-    const char *stats;   /* a scheduler's socket; NULL: a Redis server */
-    const char *address; /* as it was given */
-    char host[256];      /* or the path of a Unix socket, where port is 0 */
+    const char *stats;   /* path of a scheduler's socket; NULL: read a Redis server */
+    const char *address; /* as the user gave it */
+    char host[256];      /* if `port` is 0, the path of a Unix socket */
     int port;
     const char *user, *password; /* NULL: none */
-    const char *schedule;        /* NULL: all */
+    const char *schedule;        /* NULL: all schedules */
     int db;
     uint64_t interval_ns;
     bool once, json, ascii;

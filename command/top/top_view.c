@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The live view. One thread reads, so that a server that does not answer keeps nobody from pressing q; this one
- * draws whenever there is something new, a key was pressed or the terminal has another size, and sleeps
- * otherwise. Signals write a byte into the pipe that it waits at, as the reader does.
+ * The live view. One thread reads, so that the user can press q even if the server does not answer. The main
+ * thread draws when there is a new reading, a key was pressed or the terminal has changed its size, and
+ * sleeps otherwise. Signal handlers and the reader write a byte into a pipe to wake it.
  */
 #include "top_view.h"
 
@@ -19,20 +19,20 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Last: they make macros of common words. */
+/* Last, because they define macros with common names. */
 #include <curses.h>
 #include <term.h>
 
 static int wake_pipe[2];
 static volatile sig_atomic_t signalled;
 
-/* What the reader and the view share. */
+/* Shared by the reader and the view, under `lock`. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct feed *feed;
     uint64_t interval_ns;
-    bool paused, quit, waiting; /* waiting: the reader is not reading */
+    bool paused, quit, waiting; /* waiting: the reader is between two readings */
     bool news, good;
     struct reading reading;
     char error[FEED_ERROR];
@@ -41,8 +41,8 @@ static struct {
 static struct {
     struct history *history;
     bool ascii;
-    char error[FEED_ERROR]; /* empty: all is well */
-    uint64_t lost_ns;       /* since when it is not */
+    char error[FEED_ERROR]; /* empty: no error */
+    uint64_t lost_ns;       /* time of the first error */
 } view;
 
 static void wake(void)
@@ -53,7 +53,7 @@ static void wake(void)
 
 /* ---- the reader ------------------------------------------------------------------------------------------ */
 
-/* Waits until it is time to read again. False: it is time to end. The lock is held. */
+/* Waits until it is time to read again. Returns false if the reader is to end. The lock is held. */
 static bool wait_for_turn(uint64_t last_ns)
 {
     shared.waiting = true;
@@ -94,7 +94,7 @@ static void *read_on(void *arg)
     return NULL;
 }
 
-/* The signals are for the thread that draws. */
+/* Starts the reader with all signals blocked, because the main thread handles signals. */
 static bool start_reader(pthread_t *reader)
 {
     pthread_condattr_t attributes;
@@ -110,7 +110,7 @@ static bool start_reader(pthread_t *reader)
     return error == 0;
 }
 
-/* A reader that waits for an answer is not waited for: it ends with the process. */
+/* Ends the reader. If the reader waits for an answer, we do not wait for it; it ends with the process. */
 static void end_reader(pthread_t reader)
 {
     pthread_mutex_lock(&shared.lock);
@@ -141,7 +141,8 @@ static void take_news(void)
 
 /* ---- colours --------------------------------------------------------------------------------------------- */
 
-/* On terminals of 256 colours and of 8: the foregrounds, -1 being the terminal's own. */
+/* The foreground colours on terminals with 256 colours (`many`) and with 8 (`few`); -1 is the terminal's own
+ * colour. */
 static const struct look {
     short many, few;
     attr_t also;
@@ -218,8 +219,8 @@ static void draw(void)
         return;
     say_keys(keys, sizeof keys);
     if (view.error[0] != '\0')
-        snprintf(notice, sizeof notice, "lost for %d s: %s", (int)((reading_now() - view.lost_ns) / 1000000000),
-                 view.error);
+        snprintf(notice, sizeof notice, "connection lost for %d s: %s",
+                 (int)((reading_now() - view.lost_ns) / 1000000000), view.error);
     frame_draw(&sheet, view.history, notice, keys);
     put_on_terminal(&sheet);
     sheet_fini(&sheet);
@@ -237,7 +238,7 @@ static void change_interval(bool longer)
     shared.interval_ns = ns;
 }
 
-/* Returns false when it is to end. */
+/* Handles a key. Returns false if it quits. */
 static bool take_key(int key)
 {
     pthread_mutex_lock(&shared.lock);
@@ -250,7 +251,8 @@ static bool take_key(int key)
     return key != 'q' && key != 'Q' && key != 3;
 }
 
-/* Takes all keys that were pressed, a new size of the terminal among them. */
+/* Handles all keys that were pressed. Curses reports a new size of the terminal as a key. Returns false to
+ * quit. */
 static bool take_keys(void)
 {
     int key;
@@ -260,7 +262,8 @@ static bool take_keys(void)
     return true;
 }
 
-/* Sleeps until there is something to do. Returns false when it is to end. */
+/* Sleeps until a key, a reading, a signal or a new size arrives; while the connection is lost, at most a
+ * second. Returns false if the view is to end. */
 static bool wait_for_something(void)
 {
     struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = wake_pipe[0], .events = POLLIN}};
@@ -284,8 +287,8 @@ static void on_signal(int number)
 
 static void (*curses_on_resize)(int);
 
-/* Curses notes that there is another size, and looks at its note when it is asked for a key: one that comes
- * after that and before we sleep would be slept through. */
+/* The curses handler only sets a flag, which getch() checks later. A new size that arrives after getch() and
+ * before we sleep would not be seen, so our handler also wakes us. */
 static void on_resize(int number)
 {
     int saved = errno;
@@ -294,13 +297,13 @@ static void on_resize(int number)
     errno = saved;
 }
 
-/* After curses, whose handler has to be called as well. */
+/* Installs our handler after that of curses, and keeps the latter, which ours calls. */
 static void wake_on_resize(void)
 {
     struct sigaction action;
     sigaction(SIGWINCH, NULL, &action);
     if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)
-        return; /* this curses does not care */
+        return; /* this curses does not handle new sizes */
     curses_on_resize = action.sa_handler;
     action.sa_handler = on_resize;
     sigaction(SIGWINCH, &action, NULL);
@@ -311,7 +314,7 @@ static bool prepare(void)
     struct sigaction action = {.sa_handler = on_signal};
     if (pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
         return false;
-    sigaction(SIGINT, &action, NULL); /* before curses, which takes those that nobody has */
+    sigaction(SIGINT, &action, NULL); /* before curses, which handles only signals without a handler */
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
     sigaction(SIGQUIT, &action, NULL);
@@ -329,8 +332,8 @@ static bool open_terminal(void)
         del_curterm(cur_term);
     screen = good ? newterm(NULL, stdout, stdin) : NULL;
     if (screen == NULL) {
-        complain("tickwheel top: a terminal like TERM=\"%s\" %s; use --once or --json",
-                 name == NULL ? "" : name, known ? "cannot be drawn on" : "is not known here");
+        complain("tickwheel top: the terminal type TERM=\"%s\" %s; use --once or --json",
+                 name == NULL ? "" : name, known ? "cannot move the cursor" : "is not known on this machine");
         return false;
     }
     cbreak();
@@ -360,7 +363,7 @@ int top_view(const struct top_options *options, struct feed *feed, struct histor
     endwin();
     delscreen(screen);
     if (!started) {
-        complain("tickwheel top: a thread cannot be started");
+        complain("tickwheel top: the thread that reads cannot be started");
         return COMMAND_WRONG;
     }
     end_reader(reader);

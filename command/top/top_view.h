@@ -9,8 +9,8 @@
 #include "frame.h"
 #include "top_options.h"
 
-/* Shows what the feed says until somebody ends it; `history` holds the first reading. Takes the feed over, as a
- * thread may still be waiting for it at the end. Returns an exit status. */
+/* Shows the feed's readings until the user quits. `history` holds the first reading. Takes over the feed,
+ * because a thread may still be waiting for an answer at the end. Returns an exit status. */
 int top_view(const struct top_options *options, struct feed *feed, struct history *history);
 
 #endif

@@ -240,22 +240,22 @@ def test_a_server_that_goes_between_two_looks(fleet, tmp_path):
         wait_until(lambda: server.client().info("commandstats").get("cmdstat_tw.top"))
         server.stop()
         out, error = process.communicate(timeout=60)
-    assert (process.returncode, out) == (1, "") and "no server: " in error, error
+    assert (process.returncode, out) == (1, "") and "cannot connect: " in error, error
 
 
 def test_no_server():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        fails(address, says=f"{address}: no server: Connection refused")
+        fails(address, says=f"{address}: cannot connect: Connection refused")
 
 
 def test_no_socket(tmp_path):
-    fails(f"unix:{tmp_path}/nothing", says="no server: No such file or directory")
+    fails(f"unix:{tmp_path}/nothing", says="cannot connect: No such file or directory")
 
 
 def test_a_host_that_there_is_not():
-    fails("no-such-host.invalid:7379", says="no-such-host.invalid:7379: no server: ")
+    fails("no-such-host.invalid:7379", says="no-such-host.invalid:7379: cannot connect: ")
 
 
 def test_no_module(fleet):
@@ -267,7 +267,7 @@ def test_a_password(fleet):
     r = server.client()
     r.execute_command("CONFIG", "SET", "requirepass", "right")
     try:
-        fails(server, says="it wants a password: set TICKWHEEL_TOP_PASSWORD")
+        fails(server, says="the server needs a password: set TICKWHEEL_TOP_PASSWORD")
         for name in ("TICKWHEEL_TOP_PASSWORD", "REDISCLI_AUTH"):
             assert as_json(server, env={name: "right"})["counts"]["pending"] == 0
             fails(server, env={name: "wrong"}, says="the password of user default is wrong")
@@ -339,13 +339,13 @@ def answering(text):
 
 
 @pytest.mark.parametrize(
-    "text,says", [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "what listens there is not a Redis server"),
+    "text,says", [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "the process at this address is not a Redis server"),
                   (b"", "Server closed the connection"),
                   (b"-LOADING Redis is loading\r\n", "INFO: LOADING Redis is loading"),
                   (None, "there was no answer for 3 s"),
                   (b"$18\r\ntickwheel_pendin:1\r\n-ERR unknown command 'TW.TOP'\r\n", "has not loaded"),
                   (b"$19\r\ntickwheel_pending:1\r\n-ERR unknown command 'TW.TOP'\r\n",
-                   "it has no TW.TOP: its Tickwheel module is older"),
+                   "the server has no TW.TOP: its Tickwheel module is older"),
                   (b"$19\r\ntickwheel_pending:1\r\n*0\r\n", "the answer is not a forecast of 60 steps"),
                   (b"$19\r\ntickwheel_pending:1\r\n+OK\r\n", "the answer is not a forecast of 60 steps"),
                   (b"*0\r\n*0\r\n", "has not loaded"), (b"-ERR \x1b[31m\r\n", "ERR ?[31m")],
@@ -374,7 +374,7 @@ def test_an_answer_without_an_end(beginning, more, pause):
         finally:
             ended.set()
     assert (done.returncode, done.stdout) == (1, "")
-    assert "there was no answer for 3 s" in done.stderr or "it says too much" in done.stderr
+    assert "there was no answer for 3 s" in done.stderr or "its answer is too long" in done.stderr
 
 
 # Live
