@@ -305,7 +305,7 @@ static bool take_forecast(const struct attempt *attempt, const redisReply *array
     for (size_t i = 0; i < READING_STEPS; i++) {
         uint64_t count = number(element(array, i, REDIS_REPLY_INTEGER));
         if (count == ABSENT)
-            return fail(attempt, "the answer has no forecast of %d steps", READING_STEPS);
+            return fail(attempt, "the answer is not a forecast of %d steps", READING_STEPS);
         attempt->reading->forecast[i] = count;
     }
     return true;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * What `tickwheel plan` forecasts, done by a real wheel: counted, not timed.
+ * Runs a load on a real wheel and counts its work, to check the forecast of `tickwheel plan`. No times are
+ * measured.
  *
- *     plan_load where OVERFLOW LEVELS NOW DELAY...              the level on which each delay is filed
- *     plan_load run MODE OVERFLOW LEVELS TIMERS MAX TICKS SEED  what a load did, as JSON
- *     plan_load sleep ...                                       the same, polled only when the wheel has work
+ *     plan_load where OVERFLOW LEVELS NOW DELAY...              Prints the level on which each delay is filed.
+ *     plan_load run MODE OVERFLOW LEVELS TIMERS MAX TICKS SEED  Prints the work of a load, as JSON.
+ *     plan_load sleep ...                                       The same, but polls only when the wheel has work.
  *
  * LEVELS is slots:span,slots:span,... Modes:
- *     constant   each timer that fires is filed again with a delay of MAX
- *     uniform    with a random delay, 1 to MAX
- *     cancel:C   as constant, and on each tick C random timers are cancelled and filed again
- *     together   all timers are filed at once with a delay of MAX
- * The first deadlines are drawn so that the load is the same from the first tick on.
+ *     constant   Each timer that fires is filed again with a delay of MAX.
+ *     uniform    Each timer that fires is filed again with a random delay, 1 to MAX.
+ *     cancel:C   As constant; besides, on each tick C random timers are cancelled and filed again.
+ *     together   All timers are filed at once with a delay of MAX.
+ * The first deadlines are random and chosen so that the load is the same from the first tick on.
  */
 #include "tests/support/random.h"
 #include <tickwheel/wheel.h>
@@ -22,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { START = 123456789 }; /* no multiple of anything */
+enum { START = 123456789 }; /* not a multiple of a slot's span */
 
 static size_t grown;
 
@@ -87,13 +88,13 @@ static double fraction(struct rng *rng)
     return (double)(rng_next(rng) >> 11) / 9007199254740992.0;
 }
 
-/* The delay that a timer has left at the start. */
+/* The delay that a timer still has at the start. */
 static uint64_t first_delay(struct load *load)
 {
     double max = (double)load->max, u = fraction(&load->rng);
     if (load->mode[0] == 't')
         return load->max;
-    if (load->mode[0] == 'u') /* density falls to nothing at max */
+    if (load->mode[0] == 'u') /* the density falls to 0 at max */
         return 1 + (uint64_t)((max - 1) * (1 - sqrt(1 - u)));
     if (load->cancels == 0)
         return 1 + (uint64_t)((max - 1) * u);
