@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: MIT
-# A minimal Debian 12 in a scratch folder, for scripts that prove something in it; they read this with `.`,
-# after having set `command`, the name that they have for people. It gives them
-#   root       the folder; removed in the end with all that is in it and files named $root.*, whatever
-#              happens, unless KEEP=1
-#   say, step  what goes on, and a step of it: its output in a log, the end of which is shown when the step
-#              fails
-#   inside     runs a command there
-# Needs root, for debootstrap and chroot. Debian comes from the mirror that this machine's apt uses
+# A minimal Debian 12 in a scratch folder, for scripts that test in a new system. They read this file with
+# `.`, after they have set `command`, the name of the make target for messages. It defines
+#   root       the folder; at the end it is removed in any case, together with the files $root.*, unless KEEP=1
+#   say        prints a line with the time
+#   step       runs a command as a step; its output goes to a log, whose end is shown if the step fails
+#   inside     runs a command in the folder's Debian
+# Needs root, for debootstrap and chroot. Debian is fetched from the mirror that this machine's apt uses
 # (tools/mirror), or from MIRROR= in the environment.
 
 if [ "$(id -u)" -ne 0 ]; then
-    echo "$command: needs root, to make a Debian in a folder and to go into it: sudo $command" >&2
+    echo "$command: needs root, for debootstrap and chroot; use: sudo $command" >&2
     exit 1
 fi
 tools/setup fresh
@@ -18,7 +17,7 @@ tools/setup fresh
 suite=bookworm
 mirror=$(tools/mirror)
 root=$(mktemp -d "${TMPDIR:-/var/tmp}/tickwheel-fresh.XXXXXX")
-chmod 755 "$root" # it becomes /, which not only root may enter
+chmod 755 "$root" # it becomes /, which all users may enter
 cache=${TMPDIR:-/var/tmp}/tickwheel-fresh-cache
 log=$root.log
 
@@ -40,8 +39,7 @@ say() {
     printf '%s  %s\n' "$(date +%T)" "$*"
 }
 
-# The end of a log: the output of the tests that failed, if there were tests (tools/run-tests), and else some
-# lines.
+# Prints the end of a log: if tests failed, their output (tools/run-tests), otherwise the last 60 lines.
 end_of() {
     grep -q '^==== ' "$1" && sed -n '/^==== /,$p' "$1" || tail -n 60 "$1"
 }
@@ -73,7 +71,7 @@ make_debian() {
     mount --rbind /dev "$root/dev"
     mount --make-rslave "$root/dev"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
-    # The host's way to its mirror (a proxy, a certificate) is not part of what is proven.
+    # The host's settings for its mirror (a proxy, a certificate) are copied; they are not part of the test.
     for setting in /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf; do
         [ -f "$setting" ] && cp "$setting" "$root/etc/apt/apt.conf.d/90host" || true
     done
