@@ -1,5 +1,5 @@
-# C++, which the tests, the benchmark and the example of tickwheel.hpp need and nothing else does. Where there
-# is no compiler they are left out. It is that of the C compiler's maker: sanitizers of two do not go together.
+# C++. Only the tests, the benchmark and the example of tickwheel.hpp need it; without a C++ compiler they are
+# left out. For clang we take clang++, because the sanitizers of different compilers do not work together.
 include(CheckLanguage)
 if(CMAKE_C_COMPILER_ID STREQUAL "Clang" AND NOT CMAKE_CXX_COMPILER)
     string(REGEX REPLACE "clang([^/]*)$" "clang++\\1" CMAKE_CXX_COMPILER "${CMAKE_C_COMPILER}")
@@ -7,14 +7,14 @@ endif()
 check_language(CXX)
 if(NOT CMAKE_CXX_COMPILER)
     message(STATUS
-        "No C++ compiler: what tests and measures tickwheel.hpp is left out (tools/setup test brings one)")
+        "No C++ compiler: tests and benchmark of tickwheel.hpp are left out (tools/setup test installs one)")
     return()
 endif()
 enable_language(CXX)
 set(CMAKE_CXX_FLAGS_RELEASE "${CMAKE_C_FLAGS_RELEASE}")
 set(CMAKE_CXX_EXTENSIONS OFF)
 
-# The same options as for C, but for those that only C has.
+# The same options as for C, without the options that only C has.
 add_library(tickwheel_options_cpp INTERFACE)
 get_target_property(options tickwheel_options INTERFACE_COMPILE_OPTIONS)
 list(FILTER options EXCLUDE REGEX "-W(strict|missing)-prototypes")

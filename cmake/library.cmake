@@ -1,16 +1,21 @@
-# What is installed of each library: an archive and a shared object, a pkg-config file, a place in the CMake
+# Makes and installs a library: an archive and a shared object, a pkg-config file, and targets in the CMake
 # package.
 #
 #   tickwheel_library(NAME DESCRIPTION "..." SOURCES FILE... [OBJECTS TARGET]
 #                     [NEEDS LIBRARY...]      other libraries of ours, e.g. tickwheel_sched
-#                     [LINKS LIBRARY...]      of others, which users do not see
-#                     [REQUIRES MODULE...])   their pkg-config names, for static linking
+#                     [LINKS LIBRARY...]      foreign libraries, which users do not see
+#                     [REQUIRES MODULE...])   the pkg-config names of foreign libraries, for static linking
 #
-# makes the targets NAME_static and NAME_shared. Other projects call them tickwheel::PART_static and
-# tickwheel::PART_shared, and the shared one tickwheel::PART too: PART is NAME without tickwheel_. The library
-# that has nothing but that name is tickwheel::static, tickwheel::shared and tickwheel::tickwheel. These names
-# are the same in the installed package (package.cmake.in), and here for a project that adds this one as a part
-# of its own.
+# It makes the targets NAME_static and NAME_shared. For other projects they have these names, where PART is
+# NAME without tickwheel_:
+#
+#   tickwheel::PART_static    the static library
+#   tickwheel::PART_shared    the shared library
+#   tickwheel::PART           a short name of the shared library
+#
+# The library whose NAME is tickwheel has the names tickwheel::static, tickwheel::shared and
+# tickwheel::tickwheel. The names are the same in the installed package (package.cmake.in) and in a project
+# that adds this one with add_subdirectory().
 if(TICKWHEEL_INSTALL)
     include(GNUInstallDirs)
 endif()
@@ -50,7 +55,7 @@ function(tickwheel_library name)
     set_target_properties(${name}_shared PROPERTIES
         VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
         LINK_DEPENDS ${map})
-    if(is_NEEDS) # below a prefix of its own, a library finds the others of ours beside it
+    if(is_NEEDS) # in a prefix of its own, a library finds our other libraries in its own folder
         set_target_properties(${name}_shared PROPERTIES INSTALL_RPATH $ORIGIN)
     endif()
     target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map})
@@ -58,7 +63,7 @@ function(tickwheel_library name)
         return()
     endif()
 
-    foreach(dir INCLUDEDIR LIBDIR) # below the prefix, unless the packager has said where
+    foreach(dir INCLUDEDIR LIBDIR) # below the prefix, unless the packager has given an absolute path
         set(PC_${dir} "${CMAKE_INSTALL_${dir}}")
         cmake_path(IS_RELATIVE PC_${dir} below)
         if(below)
@@ -70,7 +75,7 @@ function(tickwheel_library name)
     list(JOIN is_NEEDS " " PC_REQUIRES)
     list(JOIN is_REQUIRES " " PC_REQUIRES_PRIVATE)
     set(links ${is_LINKS})
-    list(FILTER links INCLUDE REGEX "^(m|ev)$") # what has no pkg-config file
+    list(FILTER links INCLUDE REGEX "^(m|ev)$") # libraries without a pkg-config file
     list(TRANSFORM links PREPEND -l)
     list(JOIN links " " PC_LIBS_PRIVATE)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/library.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)

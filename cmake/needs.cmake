@@ -1,5 +1,5 @@
-# Looks for all that the slices need, and decides which of them are built. src/loops looks for the library of
-# each loop itself.
+# Looks for the needs of all slices, and decides which slices are built. src/loops looks for the library of
+# each event loop itself.
 include(CheckIncludeFile)
 find_package(PkgConfig QUIET)
 set(pkgconfig PKG_CONFIG_FOUND pkg-config "Debian: pkg-config")
@@ -9,13 +9,13 @@ set(sodium TICKWHEEL_SODIUM_INCLUDE libsodium "Debian: libsodium-dev")
 tickwheel_needs(SCHED ${sodium})
 
 check_include_file(sys/epoll.h TICKWHEEL_HAS_EPOLL)
-if(TICKWHEEL_LOOPS STREQUAL "AUTO") # epoll alone will do
+if(TICKWHEEL_LOOPS STREQUAL "AUTO") # epoll alone is enough
     tickwheel_needs(LOOPS TICKWHEEL_HAS_EPOLL sys/epoll.h Linux)
 else()
     tickwheel_needs(LOOPS TICKWHEEL_HAS_EPOLL sys/epoll.h Linux ${pkgconfig})
 endif()
 
-# libbsd gives the model's tree and is needed for its header alone.
+# Only a header of libbsd is needed: its tree, for the model.
 if(TICKWHEEL_COMMAND OR TICKWHEEL_TESTS OR TICKWHEEL_FUZZ)
     find_path(BSD_TREE_INCLUDE bsd/sys/tree.h)
 endif()
@@ -42,10 +42,10 @@ if(TICKWHEEL_REDIS)
         HINTS ${REDISMODULE_DIR} ${PROJECT_SOURCE_DIR}/build/redismodule)
 endif()
 tickwheel_needs(REDIS ${sodium} REDISMODULE_INCLUDE redismodule.h
-    "tools/redismodule build/redismodule fetches it, or say where it lies with -DREDISMODULE_DIR=FOLDER")
+    "tools/redismodule build/redismodule fetches it, or name its folder with -DREDISMODULE_DIR=FOLDER")
 
 if(TICKWHEEL_TESTS)
-    # Debian's own has the modules that tests use
+    # Debian's own python3 has the modules that tests use
     find_program(TICKWHEEL_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
     find_program(TICKWHEEL_PYTHON python3)
     if(PKG_CONFIG_FOUND)

@@ -1,9 +1,9 @@
-# The slices of the build, besides the wheel, which is always built and needs nothing.
+# The slices of the build. The wheel is not a slice: it is always built and needs no other library.
 
 # Makes the option TICKWHEEL_<SLICE>: ON, OFF or AUTO.
 function(tickwheel_slice slice title default)
     set(TICKWHEEL_${slice} ${default} CACHE STRING
-        "Build ${title}: ON, OFF, or AUTO, which is when all that it needs is found")
+        "Build ${title}: ON, OFF, or AUTO (ON if all its needs are found)")
     set_property(CACHE TICKWHEEL_${slice} PROPERTY STRINGS AUTO ON OFF)
     set_property(GLOBAL PROPERTY tickwheel_title_${slice} "${title}")
     string(TOUPPER "${TICKWHEEL_${slice}}" value)
@@ -14,9 +14,9 @@ endfunction()
 
 #   tickwheel_needs(SLICE [FOUND "name" "where from"]...)
 #
-# decides whether the slice is built and sets TICKWHEEL_BUILDS_<SLICE>. Each need is three words: a variable
-# that is true when the need is met, its name for people, and where it comes from. With AUTO the slice is built
-# when all its needs are met; with ON the configuration ends when one is not, and names it.
+# decides whether the slice is built, and sets TICKWHEEL_BUILDS_<SLICE>. Each need is three words: a variable
+# that is true if the need is met, its name for people, and where it comes from. With AUTO the slice is built
+# if all its needs are met. With ON the configuration stops if a need is not met, and names it.
 function(tickwheel_needs slice)
     set(missing)
     set(needs ${ARGN})
@@ -43,12 +43,12 @@ function(tickwheel_needs slice)
     set(TICKWHEEL_BUILDS_${slice} ${builds} PARENT_SCOPE)
 endfunction()
 
-# Notes for the summary a part that is left out, and why.
+# Notes a part that is left out, and the reason, for the summary.
 function(tickwheel_left_out text)
     set_property(GLOBAL APPEND PROPERTY tickwheel_left_out "${text}")
 endfunction()
 
-# Prints the slices that are built, and each one that is left out with the reason.
+# Prints the slices that are built, and each slice that is left out, with the reason.
 function(tickwheel_summary)
     get_property(built GLOBAL PROPERTY tickwheel_built)
     get_property(left_out GLOBAL PROPERTY tickwheel_left_out)
