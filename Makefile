@@ -1,4 +1,4 @@
-# Tickwheel: the commands for people. The build itself is in CMakeLists.txt; all it makes lies under build/.
+# Tickwheel: the commands for people. CMakeLists.txt describes the build itself. All results are in build/.
 MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -9,108 +9,125 @@ PORT ?= 7379
 REDISMODULE_DIR ?= build/redismodule
 export JOBS PREFIX DESTDIR REDISMODULE_DIR
 
-# After a target that needs root: what it made in build/ belongs to the tree's owner, who will build again.
+# After a target that runs as root: gives its files in build/ to the tree's owner, who will build again.
 give_back = [ "$$(id -u)" -ne 0 ] || [ ! -d build ] || chown -hR --reference=. build
 
-help: ## this list
+help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
-run: build ## ten seconds of a shop whose orders are placed, paid, moved and time out
-	@echo "Ten seconds of a shop, as told in examples/orders.tasks. What is printed came due:" \
+# The orders of the shop are placed, paid and moved, and time out.
+run: build ## run ten seconds of a shop with delayed tasks
+	@echo "Ten seconds of a shop, from examples/orders.tasks. Each line is a task that is due:" \
 	    "time, lateness in us, key, text."
 	@build/tickwheel run examples/orders.tasks && echo
 	@echo "Next: make replay (half a million timers of a real kernel, every firing checked, the wheel drawn),"
 	@echo "build/tickwheel run --help, the programs in build/examples/, make test." \
-	    "And for tasks that outlive their server:"
+	    "For tasks that outlive their server:"
 	@echo "make serve (Redis with delayed tasks as a data type, on port $(PORT))."
 
-replay: build ## replay a trace of real timers, check every firing, draw the wheel
+# Checks every firing, and draws the wheel. TRACE= and TICK= choose another trace and tick.
+replay: build ## replay a recorded trace of real timers
 	@build/tickwheel replay $(TRACE)
 	@build/tickwheel draw $(TRACE) --at $(TICK) -o build/wheel.svg
-	@echo "The wheel as it stood at tick $(TICK) is drawn in build/wheel.svg: open it in a browser."
+	@echo "build/wheel.svg shows the wheel at tick $(TICK): open it in a browser."
 
-test: ## all tests: unit, model, exhaustive, command, layers, docs, the module in real servers
+# Unit tests, model, exhaustive tests, command, layers, documents, and the module in real servers.
+test: ## run all tests, except the long rounds
 	@tools/setup build test redis docs pages
 	@tools/build build --module -DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON
 	@tools/run-tests build -LE long
 
-build: ## the library and build/tickwheel
+build: ## build the libraries and build/tickwheel
 	@tools/setup build
 	@tools/build build -DTICKWHEEL_TESTS=OFF
 
-module: ## build/tickwheel.so, the Redis module
+module: ## build the Redis module, build/tickwheel.so
 	@tools/setup build
 	@tools/build build --module -DTICKWHEEL_TESTS=OFF
 
-docs: ## the documents, the reference and the manual: build/site/index.html, build/man/
+# The documents, the reference and the manual: build/site/index.html, build/man/.
+docs: ## build the site and the manual pages
 	@tools/setup docs
 	@$(MAKE) build
 	@docs/site/site . build/site build/tickwheel
 	@echo "Open $(CURDIR)/build/site/index.html in a browser, or try: man build/man/tickwheel-wheel.3"
 
-serve: module ## Redis with the module on 127.0.0.1:7379 (PORT=), its data in var/, until Ctrl-C
+# Its data is in var/. PORT= chooses another port.
+serve: module ## run Redis with the module on 127.0.0.1:7379
 	@tools/setup serve
 	@tools/serve --port '$(PORT)'
 
-cluster: module ## six servers; 100,000 tasks fall due, a primary is killed: what was late, doubled, lost
+# 100,000 tasks are due on six servers, and a primary is killed. Then it prints the late, doubled and lost
+# tasks.
+cluster: module ## show how a cluster survives the loss of a primary
 	@tools/setup serve
 	@TICKWHEEL_MODULE=build/tickwheel.so tools/cluster
 
-bench: ## the benchmarks, an hour and more; QUICK=1: minutes; PART=wheel, next, sched, loops, redis or cpp
+# PART= runs a part only: wheel, next, sched, loops, redis or cpp.
+bench: ## run the benchmarks, over an hour; QUICK=1: minutes
 	@bench/run $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) $(PART)
 
-check: ## all of rounds to coverage
+check: ## run the checks below, from rounds to coverage
 	@FOR_SECONDS=$(SECONDS) tools/check rounds format lint sanitize redis servers races audit amalgamation coverage
-rounds: ## the long rounds of the tests: crashes, a million tasks at once, gigabytes, larger wheels
-format-check: ## fails where clang-format would change something
-lint: ## clang-tidy over the library and the command
-sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
-check-redis: ## the module's tests under the same, in a redis-server built so; defragmentation in another
-check-servers: ## the module's tests with the Redis and the Valkey of a newer Debian
-races: ## the scheduler's storm under ThreadSanitizer, for SECONDS=60
-audit: ## the behaviour tests with the whole wheel checked after every call
-check-amalgamation: amalgamation ## the two files by gcc and clang, 64 and 32 bits, through the wheel's tests
-coverage: ## 100 % of the lines; 100 % of the branches of src/wheel, 95 % of src/sched and src/loops
-coverage-redis: ## which lines of src/redis no test takes; servers that are killed do not tell theirs
-valgrind: ## the contract tests under valgrind
-fuzz: ## libFuzzer with the model inside, for SECONDS=60
-soak: ## random operations against the model, for SECONDS=60
+# The long rounds are crashes, a million tasks at once, gigabytes, and larger wheels.
+rounds: ## run the long rounds of the tests
+format-check: ## fail if clang-format would change a source file
+lint: ## run clang-tidy on the libraries and the command
+sanitize: ## run the tests with address and UB sanitizers
+# In a redis-server that is built with the same sanitizers; defragmentation in another server.
+check-redis: ## run the module's tests with sanitizers
+check-servers: ## run them with Redis and Valkey of a newer Debian
+races: ## run the scheduler with ThreadSanitizer; SECONDS=60
+audit: ## check the whole wheel after every call in tests
+# Compiles with gcc and clang, for 64 and 32 bits, and runs the tests of the wheel.
+check-amalgamation: amalgamation ## test the amalgamation with both compilers
+# 100 % of the lines; 100 % of the branches of src/wheel, 95 % of the branches of src/sched and src/loops.
+coverage: ## require all lines to be covered by tests
+# Servers that are killed do not report their lines.
+coverage-redis: ## list the lines of src/redis that no test runs
+valgrind: ## run the contract tests under valgrind
+fuzz: ## run libFuzzer with the model; SECONDS=60
+soak: ## run random operations on the model; SECONDS=60
 CHECKS = rounds format-check lint sanitize check-redis check-servers races audit check-amalgamation coverage \
     coverage-redis valgrind fuzz soak
 $(CHECKS): ; @FOR_SECONDS=$(SECONDS) tools/check $(patsubst check-%,%,$(@:format-check=format))
 
-format: ## let clang-format lay out the sources
+format: ## format the sources with clang-format
 	@tools/setup check
 	@git ls-files '*.c' '*.h' '*.cpp' '*.hpp' | xargs clang-format -i
 
-figures: ## docs/figures/*.svg, drawn anew from the library and the benchmarks' results
+# From the library and the results of the benchmarks.
+figures: ## draw docs/figures/*.svg again
 	@tools/setup build test
 	@tools/build build -DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON
 	@docs/figures/draw build/tests/figure_facts
 
-generate: build ## what is generated in the documentation, filled anew
+generate: build ## fill the generated parts of the documentation
 	@tools/setup test
 	@tools/generated build/tickwheel *.md docs/*.md
 
-install: ## into PREFIX=/usr/local, below DESTDIR; the Redis module too, after make module
+# Below DESTDIR=, if it is set. After make module, it also installs the Redis module.
+install: ## install into PREFIX=/usr/local
 	@tools/install; status=$$?; $(give_back); exit $$status
 
-uninstall: ## take away what make install has put into PREFIX, below DESTDIR
+uninstall: ## remove the files of make install, with its PREFIX=
 	@tools/install --undo
 
-deb: ## the Debian packages, into build/deb
+deb: ## build the Debian packages, in build/deb
 	@tools/setup deb
 	@[ '$(REDISMODULE_DIR)' != build/redismodule ] || tools/redismodule build/redismodule
 	@tools/deb build/deb
 
-check-deb: deb ## these installed, used and removed in a new minimal Debian 12 (needs root)
+# Installs, uses and removes them in a new minimal Debian 12.
+check-deb: deb ## test the Debian packages (needs root)
 	@tools/check-deb build/deb; status=$$?; $(give_back); exit $$status
 
-amalgamation: ## the wheel as two files to drop into a tree: build/amalgamation/tickwheel.h and .c
+# build/amalgamation/tickwheel.h and tickwheel.c, to add to a source tree.
+amalgamation: ## make two files of the wheel
 	@tools/setup amalgamation
 	@tools/amalgamate build/amalgamation
 
-fresh: ## prove the set-up in a new minimal Debian 12 (needs root)
+fresh: ## test the set-up in a new Debian 12 (needs root)
 	@tools/fresh
 
 clean: ## remove build/
