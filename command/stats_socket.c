@@ -5,10 +5,8 @@
  * - The scheduler never waits for the thread. Reading the statistics holds the scheduler's lock for
  *   microseconds, and happens no more often than the limits below allow, however many clients ask and however
  *   fast.
- *
  * - No client waits for another client. All descriptors are non-blocking. Each client has a buffer for one
  *   answer, and the thread reads the client's next request only after that answer has been sent.
- *
  * - The thread drops a client that does not take its answer for STUCK_NS, or sends no request for SILENT_NS.
  */
 #include "stats_socket.h"

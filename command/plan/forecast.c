@@ -7,9 +7,7 @@
  * `ahead` ticks from now. It holds at most the smallest of
  *
  * - rate * span timers,
- *
  * - the timers whose deadlines lie between `ahead` and `max`,
- *
  * - timers * span / (ahead + span).
  *
  * This stretch is the slot that level l hands down next. It hands down one slot in every `span` ticks.

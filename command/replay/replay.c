@@ -3,9 +3,7 @@
  * tickwheel replay. The whole trace is read into memory first. Then it is played several times:
  *
  * 1. once to count operations and to warm the caches,
- *
  * 2. several times without hooks, to measure the time,
- *
  * 3. once beside the model, to check each firing.
  *
  * So the measured cost of an operation is the cost of the wheel alone, and results are printed only after all

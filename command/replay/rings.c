@@ -4,7 +4,6 @@
  * `now`; the slots behind it are over. Two spans begin at the hand:
  *
  * - the ring's own window, drawn as a line along its rim,
- *
  * - on the track of an inner ring, the slots that lie in the window of the next ring outside.
  *
  * A ring with very many slots is drawn in marks of several slots each. A mark has the colour of its fullest

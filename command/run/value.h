@@ -5,7 +5,6 @@
  * Two owners may hold a value:
  *
  * - Its task holds the value until the last call has been made, or the task was cancelled or handed over.
- *
  * - The reader, which is the thread that reads lines, holds the value while it cancels or replaces the task.
  *
  * The owner that releases the value last frees it. One lock guards both marks (`task_holds`, `reader_holds`).

@@ -98,9 +98,7 @@ bool reading_goes_on(const struct reading *before, const struct reading *after);
  * because
  *
  * - the number is ABSENT in one of the readings,
- *
  * - there is no earlier reading (`before` is NULL),
- *
  * - the server has been started again. */
 double reading_rate(const struct reading *before, const struct reading *after, enum count count);
 double reading_deferred_rate(const struct reading *before, const struct reading *after, enum deferred why);
