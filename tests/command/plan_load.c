@@ -5,7 +5,7 @@
  *
  *     plan_load where OVERFLOW LEVELS NOW DELAY...              Prints the level on which each delay is filed.
  *     plan_load run MODE OVERFLOW LEVELS TIMERS MAX TICKS SEED  Prints the work of a load, as JSON.
- *     plan_load sleep ...                                       The same, but polls only when the wheel has work.
+ *     plan_load sleep ...                                       The same; polls only when the wheel has work.
  *
  * LEVELS is slots:span,slots:span,... Modes:
  *     constant   Each timer that fires is filed again with a delay of MAX.

@@ -180,7 +180,8 @@ def test_a_port_that_somebody_has(serve):
         other.listen()
         port = other.getsockname()[1]
         errors = refused(serve(port))
-    assert f"port {port} cannot be used (Address already in use); choose another port: make serve PORT=" in errors
+    assert (f"port {port} cannot be used (Address already in use); "
+            "choose another port: make serve PORT=") in errors
 
 
 def test_data_that_another_one_uses(serve):
