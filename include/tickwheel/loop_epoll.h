@@ -51,8 +51,8 @@
  *
  * A due callback may free an object to which an event still to come points. Example: it closes a connection
  * that has been idle, and the next event of the same epoll_wait() is a read of that connection. The program
- * must prevent that. Either it handles the loop's event last, or it uses tw_loop_epoll_wait(), which fires
- * timers before it fetches events. The conventions are those of loop.h.
+ * must not use such an event. Either it handles the loop's event last, or it uses tw_loop_epoll_wait(), which
+ * fires timers before it fetches events. The conventions are those of loop.h.
  */
 #ifndef TICKWHEEL_LOOP_EPOLL_H
 #define TICKWHEEL_LOOP_EPOLL_H

@@ -2,8 +2,33 @@
  *
  * tickwheel/sched.hpp - sched.h for C++17: lambdas as tasks, durations, keys as string_view.
  *
- * Headers only: link libtickwheel_sched. What a call does, costs and may fail with is said in sched.h, at the C
- * function that it is named after; here stands what C++ adds. The conventions are those of wheel.hpp.
+ * Headers only. A complete program, which links libtickwheel_sched:
+ * `c++ -std=c++17 first.cpp $(pkg-config --cflags --libs tickwheel_sched)`.
+ *
+ *     #include <cstdio>
+ *     #include <string>
+ *     #include <thread>
+ *     #include <tickwheel/sched.hpp>
+ *
+ *     int main()
+ *     {
+ *         using namespace std::chrono_literals;
+ *         tickwheel::scheduler scheduler(tickwheel::options().workers(2));
+ *         tickwheel::task_id first = scheduler.after(20ms, [] { std::puts("order 1 was not paid"); });
+ *         scheduler.set("order 2", 20ms, [](const tickwheel::task &task) {
+ *             std::printf("%s was not paid\n", std::string(task.key()).c_str());
+ *         });
+ *         scheduler.cancel(first); // paid
+ *         std::this_thread::sleep_for(100ms); // the program does something else
+ *     } // the destructor drops pending tasks, and waits for running callbacks
+ *
+ * A call does, costs and fails as sched.h says at the C function of its name. The comments here describe the
+ * additions of C++. The conventions are those of wheel.hpp. In short:
+ *   - after(), at(), every(): tw_sched_after(), tw_sched_at(), tw_sched_every()
+ *   - set(), set_at(), set_every(), remove(): tw_sched_set_after() and so on, with a key
+ *   - cancel(), cancel_wait(): tw_sched_cancel(), tw_sched_cancel_wait()
+ *   - move(), move_at(), find(): tw_sched_move_after() and so on, with an id or a key
+ *   - drain(), stop(), advance(), next(), stats(): tw_sched_drain() and so on
  */
 #ifndef TICKWHEEL_SCHED_HPP
 #define TICKWHEEL_SCHED_HPP
@@ -29,8 +54,8 @@ namespace tickwheel
 
 /* ---- tasks -------------------------------------------------------------------------------------------- */
 
-/* Time on a scheduler's clock. It has no now(): that is scheduler::now(), and no other clock's time
- * compiles. */
+/* The clock of a scheduler, as a type for time points. It has no now(), because scheduler::now() reads the
+ * clock. Time points of other clocks do not compile. Example: `scheduler.at(scheduler.now() + 500ms, f)`. */
 struct scheduler_clock {
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
@@ -38,7 +63,7 @@ struct scheduler_clock {
     using time_point = std::chrono::time_point<scheduler_clock>;
     static constexpr bool is_steady = true;
 };
-/* Names a task; the default one names none. */
+/* The id of a task. A default task_id names no task. */
 class task_id
 {
   public:
@@ -71,7 +96,7 @@ class task_id
     std::uint64_t value_ = 0;
 };
 
-/* What adding has come to: an id, or an error. */
+/* The result of adding a task: an id, or an error. */
 class added : public status
 {
   public:
@@ -86,7 +111,7 @@ class added : public status
     {
         return id_;
     }
-    /* The id, or std::system_error. */
+    /* Returns the id, or throws std::system_error. */
     task_id value(const char *what = "tickwheel") const
     {
         check(what);
@@ -97,7 +122,7 @@ class added : public status
     task_id id_;
 };
 
-/* What there is to know of a task. It is valid as long as what it was made of. */
+/* The properties of a task. A view is valid as long as the tw_task from which it was made. */
 class task_view
 {
   public:
@@ -128,7 +153,7 @@ class task_view
     {
         return seen_->missed;
     }
-    /* Empty: it has none. */
+    /* Empty: the task has no key. */
     std::string_view key() const noexcept
     {
         return {static_cast<const char *>(seen_->key), seen_->key_size};
@@ -156,19 +181,19 @@ constexpr std::uint64_t ns_up(std::chrono::time_point<scheduler_clock, Duration>
 }
 } // namespace detail
 
-/* A task as its callback sees it, if it asks: a callable takes `const task &` or nothing. */
+/* A task, as its callback sees it. A callable takes `const task &` or nothing. */
 class task : public task_view
 {
   public:
     task(tw_sched *sched, const tw_task &seen) noexcept : task_view(seen), sched_(sched)
     {
     }
-    /* Has it run again, under its id; see tw_sched_move_after(). */
+    /* Makes the task run again, under its id; see tw_sched_move_after(). */
     template <class Rep, class Period> status move(std::chrono::duration<Rep, Period> delay) const noexcept
     {
         return tw_sched_move_after(sched_, seen_->id, detail::ns_up(delay));
     }
-    /* The last call of one that repeats is this one. */
+    /* Makes this call the last call of a repeating task. */
     void cancel() const noexcept
     {
         tw_sched_cancel(sched_, seen_->id);
@@ -182,17 +207,19 @@ class task : public task_view
     tw_sched *sched_;
 };
 
-/* A task that drain() or stop() hands over. */
+/* A task that drain() or stop() hands over. It is valid during that call. */
 class handed : public task
 {
   public:
     using task::task;
-    /* False: its callback is under way on another thread, or in the one that stops it, and has the callable. */
+    /* False: a call of the task is under way and uses the callable, on another thread or on the thread that
+     * stops the scheduler. */
     bool runnable() const noexcept
     {
         return seen_->fn != nullptr;
     }
-    /* Calls its callable, here and now. Requires: runnable(). */
+    /* Calls the callable at once, on this thread.
+     * Requires: runnable(). */
     void run() const noexcept
     {
         TICKWHEEL_ASSERT(runnable());
@@ -200,8 +227,9 @@ class handed : public task
     }
 };
 
-/* When a repeating task runs: repeat(1s).times(5).missed(TW_MISSED_SKIP). First after a period, if it says no
- * other. */
+/* When a repeating task runs. The first call comes after a period, unless first() or first_at() says
+ * otherwise.
+ * Example: `repeat(1s).first(0s).times(5).missed(TW_MISSED_SKIP)` is five calls, the first at once. */
 class repeat
 {
   public:
@@ -219,7 +247,7 @@ class repeat
     repeat &first_at(std::chrono::time_point<scheduler_clock, Duration> point) noexcept
     {
         every_.at_ns = detail::ns_up(point);
-        every_.at_ns += every_.at_ns == 0; /* which C takes for "none" */
+        every_.at_ns += every_.at_ns == 0; /* C would take 0 for "none" */
         return *this;
     }
     /* Calls in all; 0 and TW_FOREVER: no end. */
@@ -257,15 +285,16 @@ template <class F> void invoke(F &f, tw_sched *sched, const tw_task *seen)
         std::invoke(f);
 }
 
-/* A callable that is kept in the argument itself: no larger than it, its bytes are all of it, and calling it
- * changes none of them. A `mutable` lambda is not callable when const, and gets a box. */
+/* True for a callable that fits into the argument itself. It is no larger than the argument, it can be copied
+ * byte by byte, and a call does not change its bytes. A `mutable` lambda is not callable when const, so it
+ * gets a box. */
 template <class F>
 constexpr bool
     fits = std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(void *) && alignof(F) <= alignof(void *) &&
            (takes_task<F> ? std::is_invocable_v<const F &, const task &> : std::is_invocable_v<const F &>);
 
-/* Its bytes are copied into the argument and out of it: an object of one type is not to be looked at as
- * another. */
+/* Copies the bytes of the callable out of the argument, because C++ forbids to read an object of one type as
+ * an object of another type. */
 template <class F> void run_small(tw_sched *sched, const tw_task *seen) noexcept
 {
     alignas(F) unsigned char bytes[sizeof(F)];
@@ -273,8 +302,8 @@ template <class F> void run_small(tw_sched *sched, const tw_task *seen) noexcept
     invoke(*std::launder(reinterpret_cast<const F *>(bytes)), sched, seen);
 }
 
-/* Any other callable: on the heap, and freed by the release hook. One function does both, so that the box is a
- * word larger than what is in it: without a task it is the end. */
+/* Any other callable is in a box on the heap, which the release hook frees. One function calls and frees, so
+ * that the box is only a word larger than the callable. Without a task, the function frees. */
 struct box {
     void (*act)(box *self, tw_sched *sched, const tw_task *seen);
 };
@@ -305,7 +334,7 @@ inline void release_box(void *, void *value) noexcept
     self->act(self, nullptr, nullptr);
 }
 
-/* A callable on its way into a scheduler: freed again unless that takes it. */
+/* A callable on its way into a scheduler. It is freed again unless the scheduler takes it. */
 template <class F, bool Small = fits<F>> class parcel
 {
   public:
@@ -344,7 +373,7 @@ template <class F> class parcel<F, false>
             return TW_ENOMEM;
         const int error = give(run_, static_cast<box *>(box_));
         if (error == 0)
-            box_ = nullptr; /* the scheduler's; it may be gone already */
+            box_ = nullptr; /* the scheduler owns it, and may have freed it already */
         return error;
     }
 
@@ -357,8 +386,8 @@ template <class F> class parcel<F, false>
 
 /* ---- a scheduler -------------------------------------------------------------------------------------- */
 
-/* What a scheduler is to be like: options().tick(1ms).workers(4). What is not said is as tw_sched_options
- * says. */
+/* The options of a scheduler. An option that is not set has the default of tw_sched_options.
+ * Example: `options().tick(1ms).workers(4)`. */
 class options
 {
   public:
@@ -367,7 +396,7 @@ class options
         raw_.tick_ns = detail::ns_up(length);
         return *this;
     }
-    /* Ownership: the geometry stays the caller's until the scheduler is made. */
+    /* Ownership: the geometry stays the caller's, and must exist until the scheduler is made. */
     options &geometry(const tw_geometry &shape) noexcept
     {
         raw_.geometry = &shape;
@@ -383,7 +412,7 @@ class options
         raw_.workers = n;
         return *this;
     }
-    /* Whoever is handed an id calls scheduler::run() with it, or tw_sched_run(). */
+    /* The thread that receives an id from the hook calls scheduler::run() with it, or tw_sched_run(). */
     options &execute(tw_execute_fn *fn, void *arg) noexcept
     {
         raw_.execute = fn;
@@ -400,14 +429,14 @@ class options
         raw_.clock = kind;
         return *this;
     }
-    /* A clock that scheduler::advance() moves. */
+    /* A virtual clock, which scheduler::advance() moves. */
     options &virtual_clock(scheduler_clock::time_point start = scheduler_clock::time_point()) noexcept
     {
         raw_.clock = TW_SCHED_VIRTUAL;
         raw_.start_ns = detail::ns_up(start);
         return *this;
     }
-    /* Of the scheduler's own memory; callables come from operator new. */
+    /* The source of the scheduler's own memory. Callables come from operator new. */
     options &memory(tw_memory_fn *fn, void *arg) noexcept
     {
         raw_.memory = fn;
@@ -433,7 +462,7 @@ class options
         raw_.hook_arg = arg;
         return *this;
     }
-    /* What is wrong with them, in words; empty: nothing. */
+    /* Explains in words which option is not valid. Empty: all options are valid. */
     std::string explain() const
     {
         char message[256] = "";
@@ -447,19 +476,27 @@ class options
 
 /* A tw_sched and the callables of its tasks.
  *
- * A callable is copied or moved in once, and is destroyed once: when its last call is over, it was cancelled,
- * its key was set anew or removed, it was drained or stopped, the scheduler was destroyed, or did not take it.
- * Then no lock is held, and whoever waits in cancel_wait(), stop() or the destructor goes on after it; but for
- * a task that another thread is just ending, in whose call that is. One that is no larger than a pointer,
- * trivially copyable and callable when const is kept where C keeps its argument; any other is one allocation.
- * So a member marked `mutable` in such a small one does not outlast the call. An exception that leaves a
- * callable, or its destructor, ends the program (std::terminate). Threads: as sched.h. */
+ * The scheduler copies or moves a callable in once, and destroys it once:
+ *   - its last call is over
+ *   - its task was cancelled, drained or stopped, or the key of the task was set anew or removed
+ *   - the scheduler was destroyed, or did not take the callable
+ *
+ * No lock is held then. A thread that waits in cancel_wait(), stop() or the destructor goes on after the
+ * callable was destroyed. The exception is a task that another thread is just ending: the callable is
+ * destroyed in the call of that thread. Example: thread A cancels a pending task. Thread B calls
+ * cancel_wait() for it, finds it gone, and may go on before A has destroyed the callable.
+ *
+ * A callable that is no larger than a pointer, trivially copyable, and callable when const is kept in the
+ * word where C keeps its argument. Any other callable is one allocation. So in a small callable, a member
+ * marked `mutable` does not outlast the call. An exception that leaves a callable, or its destructor, ends
+ * the program (std::terminate).
+ * Threads: as sched.h. */
 class scheduler
 {
   public:
     using time_point = scheduler_clock::time_point;
 
-    /* Throws std::system_error, whose what() says which option is wrong. */
+    /* Makes a scheduler. Throws std::system_error, whose what() says which option is wrong. */
     explicit scheduler(const options &given = options())
     {
         const status made = open(given);
@@ -473,7 +510,8 @@ class scheduler
     scheduler(scheduler &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)), run_box_(other.run_box_)
     {
     }
-    /* The one that was here ends, as in the destructor. In callback: no. */
+    /* Ends the scheduler that was here, as the destructor does.
+     * In callback: no. */
     scheduler &operator=(scheduler &&other) noexcept
     {
         scheduler taken(std::move(other));
@@ -481,7 +519,8 @@ class scheduler
         std::swap(run_box_, taken.run_box_);
         return *this;
     }
-    /* tw_sched_free(). In callback: no. */
+    /* As tw_sched_free(): drops pending tasks, and waits for running callbacks.
+     * In callback: no. */
     ~scheduler()
     {
         tw_sched_free(raw_);
@@ -490,7 +529,8 @@ class scheduler
     {
         return raw_ != nullptr;
     }
-    /* For what stands in sched.h and not here. Ownership: stays. */
+    /* The C scheduler, for the functions of sched.h that have no form here.
+     * Ownership: stays with this object. */
     tw_sched *get() const noexcept
     {
         return raw_;
@@ -538,7 +578,7 @@ class scheduler
     {
         return tw_sched_move_at(raw_, id.value(), detail::ns_up(due));
     }
-    /* Empty: TW_EGONE. Its key, `fn` and `arg` are not for use. */
+    /* Looks a task up. Empty: TW_EGONE. The caller must not use its key, `fn` and `arg`. */
     std::optional<tw_task> find(task_id id) const noexcept
     {
         tw_task seen;
@@ -553,7 +593,7 @@ class scheduler
         return tw_sched_pending(raw_);
     }
 
-    /* With a key, which is any bytes. */
+    /* As after(), at() and every(), for the task of a key. The key is bytes of any kind. */
     template <class Rep, class Period, class F>
     status set(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&f)
     {
@@ -599,12 +639,14 @@ class scheduler
         return tw_sched_key_count(raw_);
     }
 
-    /* Drops all pending tasks. Returns: how many tasks; TW_ESTOPPED, which is negative, after a stop. */
+    /* Drops all pending tasks.
+     * Returns: how many tasks, or TW_ESTOPPED, which is negative, after a stop. */
     std::int64_t drain()
     {
         return tw_sched_drain(raw_, nullptr, nullptr);
     }
-    /* Calls hand(const handed &) for each, which may run it; its callable is destroyed after that. */
+    /* Calls hand(const handed &) for each pending task. `hand` may run the task. The callable is destroyed
+     * after that. */
     template <class Hand> std::int64_t drain(Hand &&hand)
     {
         handing<Hand> context{raw_, hand};
@@ -621,7 +663,8 @@ class scheduler
         return tw_sched_stop(raw_, flags, hand_over<Hand>, &context);
     }
 
-    /* TW_SCHED_VIRTUAL: by a duration, rounded down, or to a time. In callback: no. */
+    /* Moves a virtual clock by a duration, which is rounded down, or to a point in time.
+     * In callback: no. */
     template <class Rep, class Period> status advance(std::chrono::duration<Rep, Period> by)
     {
         const std::uint64_t ns = detail::count<std::chrono::nanoseconds, detail::round::down>(by);
@@ -666,7 +709,7 @@ class scheduler
         return tw_sched_new(&raw_, &with);
     }
 
-    /* Hands a callable to `call(fn, arg, &id)`. */
+    /* Passes a callable to `call(fn, arg, &id)`, which gives it to the scheduler. */
     template <class G, class Call> added add(G &&g, Call call)
     {
         using callable = std::decay_t<G>;
@@ -679,7 +722,8 @@ class scheduler
     }
 
     tw_sched *raw_ = nullptr;
-    /* The release hook's own run_box: parts of a program that hide their symbols have one each. */
+    /* The run_box that belongs to the release hook. Parts of a program that hide their symbols have a run_box
+     * each. */
     tw_task_fn *run_box_ = detail::run_box;
 };
 

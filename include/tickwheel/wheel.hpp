@@ -3,23 +3,51 @@
  * tickwheel/wheel.hpp - wheel.h for C++17: timers that cancel themselves, durations, geometries, errors as
  * objects.
  *
- * Headers only: link libtickwheel. What a call does, costs and may fail with is said in wheel.h, at the C
- * function that it is named after; here stands what C++ adds.
+ * Headers only. A complete program, which links libtickwheel:
+ * `c++ -std=c++17 first.cpp $(pkg-config --cflags --libs tickwheel)`.
+ *
+ *     #include <cstdio>
+ *     #include <tickwheel/wheel.hpp>
+ *
+ *     struct order : tickwheel::timer { // pending while the order waits for its payment
+ *         explicit order(int n) : number(n) {}
+ *         int number;
+ *     };
+ *
+ *     int main()
+ *     {
+ *         using namespace std::chrono_literals;
+ *         tickwheel::wheel<std::chrono::milliseconds, order> wheel; // a tick is a millisecond, and now is 0
+ *         order first(1), second(2);
+ *         wheel.add(first, 30min);
+ *         wheel.add(second, 30min);
+ *         first.cancel(); // paid
+ *         for (order &unpaid : wheel.due(30min))
+ *             std::printf("order %d was not paid\n", unpaid.number);
+ *     }
+ *
+ * A call does, costs and fails as wheel.h says at the C function of its name. The comments here describe the
+ * additions of C++. In short:
+ *   - add(), add_at(), add_now(), move(), move_at(), cancel(): tw_wheel_add_in(), tw_wheel_add_at() and so on
+ *   - poll(), due(), drain(), next_bound(), next_exact(): tw_wheel_poll() and so on
+ *   - count(), now(), range(), check(), visit(), visit_until(): tw_wheel_count() and so on
  *
  * Conventions, stated once
- *   Time      Durations of integers. Delays and deadlines are rounded up, `now` is rounded down, so nothing is
- *             early. What is negative is 0, and what is too long is the end of time: hours::max() is "never".
- *             Durations of floating point do not compile, since their own arithmetic may round down: say
- *             std::chrono::ceil<milliseconds>(x).
- *   Errors    Calls return a `status`, or `added`, which has one; nothing is thrown by them, but for what
- *             copying a callable throws: nothing was changed then. They are not noexcept where all that they do
- *             is call C, since the compiler, which cannot know that C throws nothing, would guard that. Only
- *             constructors throw (std::system_error), and status::check() where it is asked for. Each
- *             constructor that can fail has a form with a `status &` that does not throw. What a callable
- *             throws when it is called, by visit() and drain() too, ends the program (std::terminate). With
- *             -fno-exceptions what would be thrown is printed, and the program aborts; -fno-rtti changes
- *             nothing.
- *   Moved     An object that was moved from is empty: it may be assigned to or destroyed, and tested with `if`.
+ *   Time      Durations of integers. Delays and deadlines are rounded up, `now` is rounded down, so nothing
+ *             is early. A negative duration is 0. A duration that is too long is the end of time:
+ *             hours::max() is "never". Durations of floating point do not compile, because their own
+ *             arithmetic may round down: write std::chrono::ceil<milliseconds>(x). Example: with ticks of a
+ *             millisecond, a delay of 1,500 us is 2 ticks, and a poll at 1,500 us is a poll at tick 1.
+ *   Errors    Calls return a `status`, or an `added`, which has a status. They throw nothing, except an
+ *             exception from copying a callable, and then they have changed nothing. Calls that only call C
+ *             are not noexcept: the compiler cannot know that C throws nothing, and would guard the call.
+ *             Only constructors throw (std::system_error), and status::check() where the program calls it.
+ *             Each constructor that can fail also has a form with a `status &`, which does not throw. An
+ *             exception that leaves a callable while it is called, also by visit() and drain(), ends the
+ *             program (std::terminate). With -fno-exceptions, an error that would be thrown is printed, and
+ *             the program aborts. -fno-rtti changes nothing.
+ *   Moved     An object that was moved from is empty. It may be assigned to or destroyed, and tested with
+ *             `if`.
  */
 #ifndef TICKWHEEL_WHEEL_HPP
 #define TICKWHEEL_WHEEL_HPP
@@ -89,7 +117,7 @@ inline const std::error_category &category() noexcept
     return instance;
 }
 
-/* What a call has come to: 0 or a TW_E* code. */
+/* The result of a call: 0 or a TW_E* code. Example: `if (wheel.add(timer, 1h) == TW_ERANGE)`. */
 class status
 {
   public:
@@ -113,7 +141,7 @@ class status
     {
         return {code_, category()};
     }
-    /* Throws std::system_error unless it is ok. */
+    /* Throws std::system_error, with `what` in its text, unless the status is ok. */
     void check(const char *what = "tickwheel") const
     {
         if (code_ != 0)
@@ -151,8 +179,8 @@ constexpr std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept
 
 enum class round { up, down };
 
-/* A duration in units of Unit, from 0 to the end of time. n = whole * den + rest, so n * num / den is
- * whole * num + rest * num / den, of which only the first product can be too large. */
+/* A duration in units of Unit, from 0 to the end of time. With n = whole * den + rest, n * num / den is
+ * whole * num + rest * num / den. Only the first product can be too large. */
 template <class Unit, round How, class Rep, class Period>
 constexpr std::uint64_t count(std::chrono::duration<Rep, Period> time) noexcept
 {
@@ -171,7 +199,7 @@ constexpr std::uint64_t count(std::chrono::duration<Rep, Period> time) noexcept
     return sum(product(n / den, num), How == round::up ? rest / den + (rest % den != 0) : rest / den);
 }
 
-/* So many units as a duration; one that it cannot hold is the longest that it can. */
+/* `n` units as a duration. A number that the duration cannot hold becomes the longest duration. */
 template <class Unit> constexpr Unit duration_of(std::uint64_t n) noexcept
 {
     using rep = typename Unit::rep;
@@ -183,7 +211,8 @@ template <class Unit> constexpr Unit duration_of(std::uint64_t n) noexcept
 
 /* ---- geometry ----------------------------------------------------------------------------------------- */
 
-/* A geometry of your own, from level 0 up: make_geometry({{1024, 1}, {256, 512}}, TW_OVERFLOW_ROUNDS). */
+/* A geometry of your own: the slots of each level, and the ticks in a slot, from level 0 upwards.
+ * Example: `make_geometry({{1024, 1}, {256, 512}}, TW_OVERFLOW_ROUNDS)`. */
 inline tw_geometry make_geometry(std::initializer_list<tw_level> levels,
                                  tw_overflow overflow = TW_OVERFLOW_REJECT) noexcept
 {
@@ -197,7 +226,7 @@ inline tw_geometry make_geometry(std::initializer_list<tw_level> levels,
     return geometry;
 }
 
-/* What is wrong with a geometry, in words; empty: nothing. */
+/* Explains in words why a geometry is not valid. Empty: the geometry is valid. */
 inline std::string explain(const tw_geometry &geometry)
 {
     char message[256] = "";
@@ -206,10 +235,11 @@ inline std::string explain(const tw_geometry &geometry)
 
 /* ---- timers ------------------------------------------------------------------------------------------- */
 
-/* A timer that cancels itself when it is destroyed: 40 bytes, a tw_timer and the wheel that it was filed in. Be
- * it a member of your object or its base. One that is pending can be moved, and is then pending in its new
- * place: a vector of them may grow. Where 32 bytes are wanted, tw_timer does in its place, and is then
- * cancelled by hand. Threads: those of the wheel, for destruction and moves too. */
+/* A timer that cancels itself when it is destroyed. It has 40 bytes: a tw_timer, and the wheel in which it
+ * was filed. It may be a member of your object, or its base. A pending timer can be moved in memory, and is
+ * then pending in its new place, so a vector of timers may grow. A program that wants 32 bytes uses tw_timer
+ * instead, and cancels it by hand.
+ * Threads: those of the wheel, also for destruction and moves. */
 class timer
 {
   public:
@@ -237,12 +267,14 @@ class timer
     {
         return tw_timer_pending(&raw_);
     }
-    /* Returns: whether it was pending. In callback: yes. */
+    /* Takes the timer out of its wheel.
+     * Returns: true if the timer was pending.
+     * In callback: yes. */
     bool cancel()
     {
         return pending() && tw_wheel_cancel(wheel_, &raw_);
     }
-    /* The tick on which it is due, or was; see wheel::deadline(). */
+    /* The tick on which the timer is due, or was due. wheel::deadline() returns it as a duration. */
     std::uint64_t deadline_tick() const noexcept
     {
         return tw_timer_deadline(&raw_);
@@ -263,13 +295,12 @@ class timer
     tw_wheel *wheel_ = nullptr;
 };
 
-/* How far a timer lies inside its object; for owner(). */
+/* The distance of a timer from the beginning of its object; for owner(). */
 template <auto Member> struct owner_of;
 template <class Object, class Timer, Timer Object::*Member> struct owner_of<Member> {
     static Object &find(Timer &timer) noexcept
     {
-        /* How far the member lies from its object's beginning is the same in all, also in one that is not
-         * there. */
+        /* The distance of the member is the same in all objects, also in an object that does not exist. */
         alignas(Object) static char nowhere[sizeof(Object)];
         auto *object = reinterpret_cast<Object *>(nowhere);
         const auto offset = reinterpret_cast<char *>(std::addressof(object->*Member)) - nowhere;
@@ -277,7 +308,8 @@ template <class Object, class Timer, Timer Object::*Member> struct owner_of<Memb
     }
 };
 
-/* The object around its timer: `owner<&order::unpaid>(timer)`. */
+/* The object around its timer.
+ * Example: `owner<&order::unpaid>(timer)` is the order whose member `unpaid` is the timer. */
 template <auto Member, class Timer> auto &owner(Timer &timer) noexcept
 {
     return owner_of<Member>::find(timer);
@@ -290,7 +322,7 @@ template <class Wheel> class due_range;
 namespace detail
 {
 
-/* Calls a function, an object or a member with a timer: std::invoke without <functional>. */
+/* Calls a function, an object or a member with a timer, as std::invoke does, without <functional>. */
 template <class See, class Timer> decltype(auto) see(See &see, Timer &timer)
 {
     if constexpr (std::is_member_function_pointer_v<See>)
@@ -303,10 +335,14 @@ template <class See, class Timer> decltype(auto) see(See &see, Timer &timer)
 
 } // namespace detail
 
-/* A wheel whose tick is the duration Tick. Points of time are durations since whatever the caller counts from;
- * with a Clock they may be time points of that clock instead, and no others compile. Timer is what it holds:
- * `timer`, tw_timer, or a class of yours with one of them as its base. Requires: with tw_timer, what wheel.h
- * says; with `timer`, nothing of it pends in another wheel. */
+/* A wheel whose tick is the duration Tick. A point in time is a duration since the moment from which the
+ * caller counts. With a Clock it may be a time point of that clock instead, and time points of other clocks
+ * do not compile. Timer is the type of the timers: `timer`, tw_timer, or a class of yours with one of them as
+ * its base.
+ * Requires: with tw_timer, the duties in wheel.h. With `timer`, a timer that is passed to a call is not
+ * pending in another wheel.
+ * Example: `wheel<std::chrono::microseconds, timer, std::chrono::steady_clock>` takes
+ * `wheel.add_at(timer, std::chrono::steady_clock::now() + 2ms)`. */
 template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clock = void> class wheel
 {
     static constexpr bool cancels_itself = std::is_base_of_v<timer, Timer>;
@@ -319,7 +355,8 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     using duration = Tick;
     using timer_type = Timer;
 
-    /* Throws std::system_error, whose what() says what is wrong with a geometry. */
+    /* Makes an empty wheel with memory from malloc. Throws std::system_error, whose what() explains why a
+     * geometry is not valid. */
     explicit wheel(const tw_geometry &geometry = tw_geometry_default()) : wheel(geometry, Tick::zero())
     {
     }
@@ -336,15 +373,15 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     wheel(wheel &&other) noexcept : raw_(std::exchange(other.raw_, nullptr))
     {
     }
-    /* The one that was here ends, as in the destructor. */
+    /* Ends the wheel that was here, as the destructor does. */
     wheel &operator=(wheel &&other) noexcept
     {
         wheel taken(std::move(other));
         std::swap(raw_, taken.raw_);
         return *this;
     }
-    /* Takes out each `timer` that pends, so that it may outlive the wheel: O(timers). A tw_timer is left as it
-     * is. */
+    /* Takes out each pending `timer`, so that the timer may outlive the wheel: O(timers). A tw_timer stays as
+     * it is. */
     ~wheel()
     {
         if constexpr (cancels_itself)
@@ -356,13 +393,14 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         return raw_ != nullptr;
     }
-    /* For what stands in wheel.h and not here. Ownership: stays. */
+    /* The C wheel, for the functions of wheel.h that have no form here.
+     * Ownership: stays with this object. */
     tw_wheel *get() const noexcept
     {
         return raw_;
     }
 
-    /* Counts from now(), the latest poll. To count from the present: add_at(timer, present + delay). */
+    /* Counts from now(), the latest poll. To count from the present, call add_at(timer, present + delay). */
     template <class Rep, class Period> status add(Timer &timer, std::chrono::duration<Rep, Period> delay)
     {
         return tw_wheel_add_in(raw_, enter(timer), detail::count<Tick, detail::round::up>(delay));
@@ -371,13 +409,13 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         return tw_wheel_add_at(raw_, enter(timer), ticks<detail::round::up>(deadline));
     }
-    /* Due now: fires in the current poll, after everything else that is due; inside a drain, in the next
-     * one. */
+    /* Files a timer that is due now. It fires in the current poll, after all other due timers. Filed inside a
+     * drain, it fires in the next drain. */
     void add_now(Timer &timer)
     {
         tw_wheel_add_now(raw_, enter(timer));
     }
-    /* The same from the latest poll, or at a point of time, for a timer that may be pending in this wheel. */
+    /* As add() and add_at(), for a timer that may be pending in this wheel. */
     template <class Rep, class Period> status move(Timer &timer, std::chrono::duration<Rep, Period> delay)
     {
         return tw_wheel_move_in(raw_, mark(timer), detail::count<Tick, detail::round::up>(delay));
@@ -402,8 +440,9 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
         timer = object(found);
         return polled;
     }
-    /* What is due, in order, one poll at a time: `for (auto &timer : wheel.due(now))`. In the loop anything is
-     * allowed that wheel.h allows between two polls; whoever ends the wheel there also leaves the loop. */
+    /* The due timers, in order, one poll at a time. Inside the loop anything is allowed that wheel.h allows
+     * between two polls. Code that ends the wheel there must also leave the loop.
+     * Example: `for (auto &timer : wheel.due(now))`. */
     template <class Point> due_range<wheel> due(Point now) noexcept
     {
         return {raw_, ticks<detail::round::down>(now)};
@@ -413,7 +452,7 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
         return object(tw_wheel_drain(raw_));
     }
 
-    /* Empty: never. */
+    /* Empty: never, where the C function returns TW_NEVER. */
     std::optional<Tick> next_bound() const noexcept
     {
         return some(tw_wheel_next_bound(raw_));
@@ -443,8 +482,8 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
         return tw_wheel_check(raw_);
     }
 
-    /* Calls see(Timer &) for each pending timer; a bool that it returns, if true, ends the visit.
-     * Returns: whether it was ended. */
+    /* Calls see(Timer &) for each pending timer. If it returns a bool, true ends the visit.
+     * Returns: true if `see` ended the visit. */
     template <class See> bool visit(See &&see) const
     {
         return tw_wheel_visit(raw_, visitor<std::remove_reference_t<See>>, address(see)) != 0;
@@ -492,7 +531,7 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
         else
             return static_cast<const tw_timer &>(timer);
     }
-    /* A `timer` knows the wheel that it may have to be taken out of. */
+    /* A `timer` knows its wheel, because it may have to take itself out of it. */
     tw_timer *mark(Timer &timer) noexcept
     {
         if constexpr (cancels_itself) {
@@ -506,7 +545,7 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
         TICKWHEEL_ASSERT(!tw_timer_pending(&raw(timer)));
         return mark(timer);
     }
-    /* `timer` is of standard layout, so it and its first member have one address. */
+    /* `timer` has standard layout, so it has the same address as its first member. */
     static Timer *object(tw_timer *found) noexcept
     {
         if (found == nullptr)
@@ -537,7 +576,7 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     tw_wheel *raw_ = nullptr;
 };
 
-/* What wheel::due() returns. It is gone through once: each step is a poll. */
+/* The range that wheel::due() returns. A loop may go through it once, because each step is a poll. */
 template <class Wheel> class due_range
 {
     using timer_type = typename Wheel::timer_type;
