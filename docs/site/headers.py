@@ -466,8 +466,8 @@ def labels_of(doc):
     The text of a label may begin on the next line, with a list or with code. Its indentation is kept.
     """
     parts = LABEL.split(doc)
-    labels = [(parts[i], parts[i + 1].strip("\n").rstrip()) for i in range(1, len(parts), 2)]
-    return parts[0].strip("\n "), labels
+    labels = zip(parts[1::2], parts[2::2])
+    return parts[0].strip("\n "), [(label, text.strip("\n").rstrip()) for label, text in labels]
 
 
 def faults_of(headers):
