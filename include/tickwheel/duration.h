@@ -22,9 +22,11 @@
  * may initialize a static object.
  *
  *   - `n` is an integer. A floating-point `n` does not compile: write TW_MS(1500), not TW_SEC(1.5).
- *   - `n` is from 0 to the limit that stands above each macro. Beyond it the product wraps modulo 2^64, and the
- *     time is far too short. Example: TW_SEC(18446744074) is 290,448,384 ns, less than a third of a second.
- *   - "Never" is UINT64_MAX, in the calls that allow it. Example: a task with a delay of UINT64_MAX never runs.
+ *   - `n` is from 0 to the limit that stands above each macro. Beyond it the product wraps modulo 2^64, and
+ *     the time is far too short. Example: TW_SEC(18446744074) is 290,448,384 ns, less than a third of a
+ *     second.
+ *   - "Never" is UINT64_MAX, in the calls that allow it. Example: a task with a delay of UINT64_MAX never
+ *     runs.
  *
  * Example, of constants:
  *

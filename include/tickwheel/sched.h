@@ -107,7 +107,8 @@ typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
  *   - the task was cancelled, or its key was removed or set anew
  *   - the task was drained or stopped, and `hand` has seen it
  *
- * The scheduler holds no lock. `value` is the argument, `arg` is hook_arg.
+ * The scheduler holds no lock. `value` is the argument, `arg` is hook_arg. If a call that adds a task or sets
+ * a key fails, the argument stays the caller's, and the hook does not receive it.
  *
  * If a callback is under way with the argument, the hook is part of that callback. So it has returned when
  * tw_sched_cancel_wait(), or a stop that waits, has waited for the callback. Otherwise the hook is part of

@@ -436,7 +436,7 @@ uint64_t tw_wheel_count(const struct tw_wheel *wheel);
 uint64_t tw_wheel_now(const struct tw_wheel *wheel);
 
 /* The longest delay in ticks that tw_wheel_add_in() accepts. It is UINT64_MAX unless the overflow is
- * TW_OVERFLOW_REJECT and the top level does not reach the end of time.
+ * TW_OVERFLOW_REJECT. Then it is slots * span of the top level, saturated.
  * Cost: O(1).
  * Example: TW_SIMPLE(100) has the range 100. It accepts a delay of 100 ticks and refuses 101. */
 uint64_t tw_wheel_range(const struct tw_wheel *wheel);

@@ -29,7 +29,8 @@
  * A call does, costs and fails as wheel.h says at the C function of its name. The comments here describe the
  * additions of C++. In short:
  *   - add(), add_at(), add_now(), move(), move_at(), cancel(): tw_wheel_add_in(), tw_wheel_add_at() and so on
- *   - poll(), due(), drain(), next_bound(), next_exact(): tw_wheel_poll() and so on
+ *   - poll(now), due(now): tw_wheel_poll(); poll(now, budget, timer): tw_wheel_poll_budget()
+ *   - drain(), next_bound(), next_exact(): tw_wheel_drain() and so on
  *   - count(), now(), range(), check(), visit(), visit_until(): tw_wheel_count() and so on
  *
  * Conventions, stated once
