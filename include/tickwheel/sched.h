@@ -258,7 +258,7 @@ enum tw_cancelled {
 enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id);
 
 /* Cancels a task. If its callback is under way, waits until the callback has returned. Then the argument is
- * the caller's. If `found` is not NULL, **found receives one of enum tw_cancelled.
+ * the caller's. If `found` is not NULL, *found receives one of enum tw_cancelled.
  * Requires: no callback waits for another callback that waits for it, because both would wait for ever.
  * Returns: 0, or TW_EDEADLK from inside the task's own callback, and then the task is not cancelled. */
 int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found);
