@@ -3,8 +3,8 @@
  * tickwheel/loop_ev.h - a wheel in a libev loop: an ev_timer, and an ev_check while more is due than one
  * iteration takes.
  *
- * A complete program. Link it with libtickwheel_ev and libev: `cc first.c $(pkg-config --cflags --libs
- * tickwheel_ev) -lev`.
+ * A complete program. Link it with libtickwheel_ev and libev:
+ * `cc first.c $(pkg-config --cflags --libs tickwheel_ev) -lev`.
  *
  *     #include <ev.h>
  *     #include <tickwheel/loop_ev.h>
