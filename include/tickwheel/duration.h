@@ -5,7 +5,7 @@
  * | header    | unit        | delays from | zero of the clock | 30 seconds from now                       |
  * |-----------|-------------|-------------|-------------------|-------------------------------------------|
  * | wheel.h   | ticks       | latest poll | caller's choice   | `tw_wheel_add_in(wheel, timer, 30000)`    |
- * | sched.h   | nanoseconds | the call    | boot; `start_ns`  | `tw_sched_after(s, TW_SEC(30), f, a, id)` |
+ * | sched.h   | nanoseconds | the call    | boot, or your own | `tw_sched_after(s, TW_SEC(30), f, a, id)` |
  * | loop*.h   | nanoseconds | the call    | CLOCK_MONOTONIC's | `tw_loop_add_in(loop, timer, TW_SEC(30))` |
  * | wheel.hpp | durations   | latest poll | caller's choice   | `wheel.add(timer, 30s)`                   |
  * | sched.hpp | durations   | the call    | as sched.h        | `scheduler.after(30s, f)`                 |
@@ -13,8 +13,8 @@
  *   - wheel.h: the program chooses how long a tick is and which moment is tick 0, so the wheel has no macros.
  *     The example is for a program whose tick is a millisecond.
  *   - sched.h: `_after` is a delay, `_at` is a point on the clock that tw_sched_now() reads. Its zero is the
- *     boot of the machine; a virtual clock begins at the `start_ns` of the options. Example of a point:
- *     `tw_sched_now(sched) + TW_SEC(30)`.
+ *     boot of the machine. A virtual clock has a zero of your own, and starts at the `start_ns` of the
+ *     options. Example of a point: `tw_sched_now(sched) + TW_SEC(30)`.
  *   - loop.h, loop_*.h: `_in` is a delay, `_at` is a point on CLOCK_MONOTONIC, as tw_loop_now() reads it.
  *   - wheel.hpp and sched.hpp take durations of std::chrono and round them, to ticks or to nanoseconds.
  *
@@ -22,11 +22,11 @@
  * may initialize a static object.
  *
  *   - `n` is an integer. A floating-point `n` does not compile: write TW_MS(1500), not TW_SEC(1.5).
- *   - `n` is from 0 to the limit that stands above each macro. Beyond it the product wraps modulo 2^64, and
- *     the time is far too short. Example: TW_SEC(18446744074) is 290,448,384 ns, less than a third of a
- *     second.
- *   - "Never" is UINT64_MAX, in the calls that allow it. Example: a task with a delay of UINT64_MAX never
- *     runs.
+ *   - `n` is from 0 to the limit in the comment above each macro. A negative `n` is not allowed: it becomes
+ *     centuries. Beyond the limit the product wraps modulo 2^64, and the time is far too short. Example:
+ *     TW_SEC(18446744074) is 290,448,384 ns, less than a third of a second.
+ *   - "Never" is UINT64_MAX, in the delays and points of sched.h and loop.h. Example: a task with a delay of
+ *     UINT64_MAX never runs.
  *
  * Example, of constants:
  *

@@ -28,9 +28,9 @@
  *             when an earlier timer is added, or when it has rung. So a timer that is moved later costs no
  *             system call. With nothing pending the loop's timer is off.
  *   Threads   All calls come from the thread that runs the loop.
- *   Requires  As in wheel.h: a duty of the caller. A library with assertions sees a breach, except of the
+ *   Requires  As in wheel.h: a duty of the caller. A library with assertions sees a breach, except for the
  *             duties that docs/guide.md lists.
- *   Errors    0 or a negative TW_E* code, whose text tw_strerror() has (wheel.h). A call that fails has
+ *   Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h). A call that fails has
  *             changed nothing.
  *   NULL      Valid only where a label says so. A pointer that the library only hands back (`arg`) may be
  *             NULL.
@@ -88,7 +88,7 @@ int tw_loop_check(const struct tw_loop_options *options, char *message, size_t s
 
 /* Takes the wheel out of the loop. Its timers stay pending, and the wheel stays the caller's. `loop` may be
  * NULL.
- * Requires: the wheel is still there: the caller frees it afterwards.
+ * Requires: the wheel is still there. Free the wheel after the loop, not before.
  * In callback: yes. */
 void tw_loop_free(struct tw_loop *loop);
 
@@ -139,7 +139,7 @@ uint64_t tw_loop_tick(const struct tw_loop *loop, uint64_t at_ns);
 uint64_t tw_loop_time(const struct tw_loop *loop, uint64_t tick);
 
 /* Sets the loop's timer earlier if that is needed. The caller calls it after filing timers with
- * tw_wheel_add_at() and the like, behind the loop's back.
+ * tw_wheel_add_at() and the like, of which the loop knows nothing.
  * Returns: 0, or TW_ESYSTEM if the loop did not take its timer. Then call it again.
  * In callback: yes, but it is not needed, because the loop's timer is set after the callbacks.
  * Example: `tw_wheel_add_at(wheel, timer, tw_loop_tick(loop, at_ns))`, then `tw_loop_update(loop)`. */
@@ -154,8 +154,8 @@ void tw_executor_free(struct tw_executor *executor);
 
 /* ---- other loops ----------------------------------------------------------------------------------------- */
 
-/* The functions that a loop provides for its wheel. An adapter of your own fills them in; src/loops/epoll.c
- * is the shortest example. */
+/* The functions that a loop provides for its wheel. An adapter of your own fills them in; src/loops/glib.c is
+ * the shortest example. */
 struct tw_loop_driver {
     /* Makes the loop call tw_loop_turn() once, in an iteration at `at_ns` or later. This replaces the time
      * that the previous call set. The present is `now_ns`, and `at_ns` is never more than a day ahead of it,
@@ -166,12 +166,12 @@ struct tw_loop_driver {
     void (*close)(void *arg);
     /* The clock, in nanoseconds; NULL: CLOCK_MONOTONIC. Requires: it does not go back. */
     uint64_t (*now)(void *arg);
-    /* True: the loop does not end by itself while its timer is armed, so the timer must be off as soon as
-     * nothing is pending. */
+    /* True: the loop does not end by itself while its timer is armed, so tw_loop switches the timer off as
+     * soon as nothing is pending. */
     bool lingers;
 };
 
-/* Makes a tw_loop. `arg` is passed to the functions of the driver, which is copied.
+/* Makes a tw_loop. `driver` is copied, and `arg` is passed to its functions.
  * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why), TW_ENOMEM, or the
  * error that `arm` returned. */
 int tw_loop_new(struct tw_loop **loop, struct tw_wheel *wheel, const struct tw_loop_options *options,
@@ -180,18 +180,18 @@ int tw_loop_new(struct tw_loop **loop, struct tw_wheel *wheel, const struct tw_l
 /* The `arg` that tw_loop_new() received for the driver. */
 void *tw_loop_driver_arg(const struct tw_loop *loop);
 
-/* Fires the timers that are due, within the budget, and arms the driver again. The driver calls it at the
- * time that `arm` received. An earlier call does no harm. The loop may be gone when the call returns, because
- * a callback may free it. */
+/* Fires the timers that are due, within the budget, and arms the driver again. The driver calls it when the
+ * time that `arm` received has come. An earlier call does no harm. The loop may be gone when the call
+ * returns, because a callback may free it. */
 void tw_loop_turn(struct tw_loop *loop);
 
 /* The functions that a loop provides for an executor. */
 struct tw_executor_driver {
-    /* Makes the loop call tw_executor_turn() in its next iteration, on its own thread. Any thread may call
-     * it. */
+    /* Makes the loop call tw_executor_turn() in its next iteration, on the loop's thread. The scheduler's
+     * threads call `wake`, so it must work from any thread. */
     void (*wake)(void *arg);
-    /* Notes that the loop has called it. tw_executor_turn() calls this first. NULL: there is nothing to
-     * do. */
+    /* Takes a wake-up back, because tw_executor_turn() runs now, which calls this first. NULL: there is
+     * nothing to do. */
     void (*clear)(void *arg);
     /* Frees everything that the driver holds. tw_executor_free() calls it. */
     void (*close)(void *arg);

@@ -32,7 +32,8 @@
  *             tw_loop_epoll_wait_new(&loop, epoll_fd, wheel, &options) != 0)
  *             return 1;
  *         tw_loop_add_in(loop, &timer, TW_MS(20));
- *         for (struct epoll_event events[64]; !fired;)
+ *         struct epoll_event events[64];
+ *         while (!fired)
  *             tw_loop_epoll_wait(loop, events, 64, -1); // returns how many events are the program's own
  *         tw_loop_free(loop);
  *         tw_wheel_free(wheel);
@@ -90,8 +91,8 @@ int tw_loop_epoll_wait_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel 
  *   - The wheel has no work yet: it waits for events, at most until the wheel's next work. If no event has
  *     come by then, it fires due timers.
  * Requires: tw_loop_epoll_wait_new() made the loop.
- * Returns: as epoll_wait(). 0 also when the wheel had work and there are no events, even if no timer fired,
- * because the timer was cancelled or refiled. The loop may be gone then, because a callback may free it.
+ * Returns: as epoll_wait(). 0 also when the wheel had work and there are no events. Then perhaps no timer
+ * fired: it was cancelled, or only refiled. The loop may be gone then, because a callback may free it.
  * In callback: yes. */
 int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int room, int timeout_ms);
 

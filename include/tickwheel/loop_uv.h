@@ -4,7 +4,8 @@
  * iteration takes.
  *
  * A complete program. Link it with libtickwheel_uv and libuv:
- * `cc first.c $(pkg-config --cflags --libs tickwheel_uv libuv)`.
+ * `cc first.c $(pkg-config --cflags --libs tickwheel_uv libuv)`. With -std=c11 libuv's own header also needs
+ * -D_DEFAULT_SOURCE.
  *
  *     #include <uv.h>
  *     #include <tickwheel/loop_uv.h>

@@ -33,11 +33,13 @@
  *             counts from the call, `_at` is a point on that clock. duration.h makes nanoseconds: TW_MS(20).
  *             Sums saturate. A task due at the end of time (UINT64_MAX) never runs.
  *   Due       A task never runs before its due time. It is due at the latest one tick after that time.
- *             Example: the scheduler was made at 0 with a tick of 1 ms. A task for 12.3 ms is due at 13 ms.
+ *             Example: the scheduler was made at 0 with a tick of 1 ms. A task for 12.3 ms runs on the tick
+ *             at 13 ms, and its due_ns stays 12.3 ms.
  *   Order     The order in which tasks start:
  *             - Tasks due on different ticks start in the order of these ticks.
  *             - Tasks due on one tick start in the order in which they were added.
- *             - With more than one shard, these two hold for the tasks that one thread added.
+ *             - With more than one shard, tasks due on one tick start in this order only if one thread added
+ *               them, without keys.
  *             - Workers take tasks in this order and run them side by side; with more than one shard, shard
  *               by shard.
  *   Threads   Every call may come from any thread and from inside a callback, except where a label says
@@ -48,7 +50,7 @@
  *             back (`arg`, `value`) may be NULL. An id may be any number.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it. docs/guide.md lists the duties that no assertion can see, and why.
- *   Errors    0 or a negative TW_E* code, whose text tw_strerror() has (wheel.h). A call that fails has
+ *   Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h). A call that fails has
  *             changed nothing.
  *   Fork      Every call requires that this process made the scheduler. A child of fork() must not use a
  *             scheduler of its parent, and must not free it.
@@ -82,9 +84,9 @@ enum tw_sched_clock {
  * Requires: it neither frees nor advances its scheduler. */
 typedef void tw_task_fn(struct tw_sched *sched, const struct tw_task *task);
 
-/* Hands a due task to the caller's own threads. One of these threads then calls tw_sched_run(sched, id) once,
- * or calls tw_sched_run_some() for the tasks that were handed over so far. The scheduler may call the hook
- * from the timer thread, and holds no lock. `arg` is execute_arg.
+/* Hands a due task to the caller's own threads. Any one of these threads then calls tw_sched_run(sched, id)
+ * once, or calls tw_sched_run_some() for the tasks that were handed over so far. The scheduler may call the
+ * hook from the timer thread, and holds no lock. `arg` is execute_arg.
  * Requires: it does not block. */
 typedef void tw_execute_fn(void *arg, struct tw_sched *sched, uint64_t id);
 
@@ -96,10 +98,10 @@ typedef void tw_execute_fn(void *arg, struct tw_sched *sched, uint64_t id);
  * Requires: it does not call the scheduler. */
 typedef void *tw_memory_fn(void *arg, void *old, size_t size);
 
-/* Receives a report of a callback that started late (on_late) or ran long (on_slow). `ns` is how late it
- * started, or how long it ran, in nanoseconds. `arg` is hook_arg. The scheduler calls the hook on the thread
- * of the callback, after the callback and as part of it: the hook must not do anything that a callback must
- * not do. */
+/* Receives a report of a callback that started late (on_late) or ran long (on_slow). `task` is as in the
+ * callback. `ns` is how late it started, or how long it ran, in nanoseconds. `arg` is hook_arg. The scheduler
+ * calls the hook on the thread of the callback, after the callback and as part of it: the hook must not do
+ * anything that a callback must not do. */
 typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
 
 /* Takes the argument of a task back, once, when nothing will use it any more:
@@ -111,14 +113,14 @@ typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
  * a key fails, the argument stays the caller's, and the hook does not receive it.
  *
  * If a callback is under way with the argument, the hook is part of that callback. So it has returned when
- * tw_sched_cancel_wait(), or a stop that waits, has waited for the callback. Otherwise the hook is part of
- * the call that ended the task, and has returned when that call returns on its thread. Other threads may find
- * the task gone before the hook has returned, and do not wait for it.
+ * tw_sched_cancel_wait(), tw_sched_free(), or a stop that waits, has waited for the callback. Otherwise the
+ * hook is part of the call that ended the task, and has returned when that call returns on its thread. Other
+ * threads may find the task gone before the hook has returned, and do not wait for it.
  * Example: one thread cancels a task that is pending, so the hook runs inside its tw_sched_cancel(). A second
  * thread that cancels the same task gets TW_GONE, perhaps before the hook has returned. */
 typedef void tw_release_fn(void *arg, void *value);
 
-/* The options of a scheduler. All members zero are the defaults.
+/* The options of a scheduler. If all members are zero, the options are the defaults.
  * Example:
  *     struct tw_sched_options options = {.tick_ns = TW_US(100), .workers = 4, .max_pending = 1000000};
  */
@@ -127,7 +129,7 @@ struct tw_sched_options {
     const struct tw_geometry *geometry; /* of the wheels, in ticks; copied; NULL: TW_DEFAULT */
     uint32_t shards;  /* wheels with a lock each, 1 to 64; 0: 1. More shards let more threads add at once */
     uint32_t workers; /* threads for callbacks, 0 to 1,024; 0: callbacks run on the timer thread */
-    /* not NULL: callbacks run where this hook brings them, and `workers` must be 0 */
+    /* not NULL: callbacks run on the threads to which this hook hands them, and `workers` must be 0 */
     tw_execute_fn *execute;
     void *execute_arg;         /* for `execute` */
     uint64_t max_pending;      /* tasks pending at once; 0: no limit but memory (2^25 tasks a shard) */
@@ -135,21 +137,22 @@ struct tw_sched_options {
     uint64_t start_ns;         /* TW_SCHED_VIRTUAL: the time at which the clock starts; other clocks: 0 */
     tw_memory_fn *memory;      /* NULL: malloc and free */
     void *memory_arg;          /* for `memory` */
-    /* nanoseconds: on_late receives callbacks that start more than this after they were due */
+    /* nanoseconds: on_late is called for callbacks that start more than this after they were due */
     uint64_t late_ns;
     tw_slow_fn *on_late; /* NULL: none */
-    uint64_t slow_ns;    /* nanoseconds: on_slow receives callbacks that run longer than this */
+    uint64_t slow_ns;    /* nanoseconds: on_slow is called for callbacks that run longer */
     tw_slow_fn *on_slow; /* NULL: none */
     void *hook_arg;      /* for `on_late`, `on_slow` and `release` */
     /* NULL: the caller frees arguments. Otherwise the hook receives every argument, also the arguments that
      * the scheduler reports through `old` and `value`. */
     tw_release_fn *release;
-    /* NULL: the arguments of all tasks are released; else only of tasks with this function */
+    /* NULL: the hook receives the arguments of all tasks; otherwise only those of tasks with this function */
     tw_task_fn *release_of;
 };
 
 /* Checks whether options are valid. If they are not, `message` names the wrong value and the values that are
- * allowed. `message` receives at most `size` bytes, always terminated.
+ * allowed. It receives at most `size` bytes, always terminated. If the options are valid, `message` is
+ * unchanged.
  * Requires: `message` is not NULL, or `size` is 0.
  * Returns: 0, TW_EINVAL or TW_EGEOMETRY. */
 int tw_sched_check(const struct tw_sched_options *options, char *message, size_t size);
@@ -162,7 +165,7 @@ int tw_sched_check(const struct tw_sched_options *options, char *message, size_t
  *   - 0: the scheduler is in *sched.
  *   - TW_EINVAL, TW_EGEOMETRY: an option is not valid. tw_sched_check() says which.
  *   - TW_ENOMEM: there is no memory.
- *   - TW_ESYSTEM: the system has no descriptor left. */
+ *   - TW_ESYSTEM: no descriptor is left, for the process or the system. */
 int tw_sched_new(struct tw_sched **sched, const struct tw_sched_options *options);
 
 /* Stops the scheduler, waits for running callbacks, ends the threads and frees everything. Pending tasks are
@@ -176,7 +179,7 @@ uint64_t tw_sched_now(const struct tw_sched *sched);
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-/* No end to the calls: a value for the `times` of a repeating task, and for the calls `left` of it. */
+/* Means "no end", in the `times` of a repeating task and in the calls `left` of it. */
 #define TW_FOREVER UINT64_MAX
 
 /* How a repeating task treats periods that passed without a call, because the machine slept or callbacks were
@@ -208,8 +211,8 @@ struct tw_task {
 /* Runs fn(sched, task) once, `delay_ns` nanoseconds from now, with `arg` in `task->arg`. If `id` is not NULL,
  * *id receives the id before the task can run.
  * Returns: 0 or an error.
- *   - TW_EFULL: max_pending tasks are pending.
- *   - TW_ENOMEM: there is no memory.
+ *   - TW_EFULL: max_pending tasks are pending, or under way with calls left.
+ *   - TW_ENOMEM: there is no memory, or every shard has 2^25 tasks.
  *   - TW_ESTOPPED: the scheduler has been stopped.
  *   - TW_ERANGE: the geometry refuses such a long delay.
  *   - TW_ESYSTEM: a thread could not be started.
@@ -227,21 +230,21 @@ int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *a
 struct tw_every {
     uint64_t first_ns;     /* delay of the first call; 0: at once */
     uint64_t at_ns;        /* not 0: the point in time of the first call, and first_ns does not count */
-    uint64_t period_ns;    /* from call to call, at least the tick */
+    uint64_t period_ns;    /* from due time to due time, at least the tick */
     uint64_t times;        /* calls in all, however many periods are missed; 0 or TW_FOREVER: no end */
     enum tw_missed missed; /* 0: TW_MISSED_BURST */
 };
 
-/* Runs fn again and again, as *every says. A call starts when the call before it has returned.
+/* Runs fn again and again, as *every says. No call starts before the previous call has returned.
  * Returns: as tw_sched_after(), or TW_EINVAL if the period is shorter than a tick, or `missed` is none of the
- * three. */
+ * three. TW_ERANGE also if the geometry refuses such a long period. */
 int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
                    uint64_t *id);
 
 /* Reserves room for n more tasks without keys. Until this room is used up, adding such a task cannot return
  * TW_ENOMEM. The exception is a geometry that grows, whose levels are not made in advance.
  * Returns: 0, or TW_ENOMEM; the room that could be made stays.
- * Cost: O(n); 64 bytes a task, 112 bytes for a repeating task. */
+ * Cost: O(n); 112 bytes a task, as the task may repeat. */
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n);
 
 /* The result of cancelling a task. */
@@ -252,13 +255,14 @@ enum tw_cancelled {
 };
 
 /* Cancels a task.
- * Returns: one of enum tw_cancelled. After TW_RUNNING the callback may still use the argument: to free it,
- * the caller waits with tw_sched_cancel_wait().
+ * Returns: one of enum tw_cancelled. After TW_RUNNING the callback may still use the argument. Without a
+ * release hook, a caller that is not this callback waits with tw_sched_cancel_wait() before it frees the
+ * argument.
  * Cost: O(1). The task's memory is free for another task at once. */
 enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id);
 
 /* Cancels a task. If its callback is under way, waits until the callback has returned. Then the argument is
- * the caller's. If `found` is not NULL, *found receives one of enum tw_cancelled.
+ * the caller's. If the call returns 0 and `found` is not NULL, *found receives one of enum tw_cancelled.
  * Requires: no callback waits for another callback that waits for it, because both would wait for ever.
  * Returns: 0, or TW_EDEADLK from inside the task's own callback, and then the task is not cancelled. */
 int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found);
@@ -267,14 +271,15 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled 
  * repeating task this is the due time of the next call, and the phase goes on from there. A task that runs
  * once may move itself in its own callback: it is filed again, under its id.
  * Returns: 0 or an error.
- *   - TW_EGONE: there is no such task, or its last call is under way on another thread. After a stop this
- *     holds for every task whose callback is not under way.
- *   - TW_ESTOPPED: the scheduler has been stopped, and a callback of the task is under way. Example: after a
- *     stop, the callback moves its own task.
+ *   - TW_EGONE: there is no such task, or its last call is under way on another thread. After tw_sched_stop()
+ *     has returned, this holds for every task whose callback is not under way.
+ *   - TW_ESTOPPED: the scheduler has been stopped, and a callback of the task is under way, or the stop has
+ *     not yet handed the task over. Example: after a stop, the callback
+ *     moves its own task.
  *   - TW_ERANGE: the geometry refuses such a long delay.
  *   - TW_ENOMEM: the geometry grows, and there is no memory.
- *   - TW_EFULL: the callback is under way, so the task would be pending once more, and max_pending tasks are
- *     pending already. */
+ *   - TW_EFULL: the callback is under way, so the task would take a place under max_pending again, and there
+ *     is none. */
 int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns);
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns);
 
@@ -297,7 +302,7 @@ uint64_t tw_sched_pending(const struct tw_sched *sched);
 
 /* ---- keyed tasks --------------------------------------------------------------------------------------- */
 
-enum { TW_KEY_MAX = 65536 }; /* bytes of a key, which has at least one, of any kind */
+enum { TW_KEY_MAX = 65536 }; /* a key has 1 to 65,536 bytes, of any value */
 
 /* Makes `key` name a task that calls fn, with `value` in `task->arg`: `delay_ns` nanoseconds from now, at the
  * point `due_ns`, or as *every says. The key is `key_size` bytes of any kind, and is copied. `old` may be
@@ -305,14 +310,13 @@ enum { TW_KEY_MAX = 65536 }; /* bytes of a key, which has at least one, of any k
  *   - The key names no task: the scheduler adds one, and *old becomes NULL.
  *   - The key names a task: this task gets the new function, value and time, and keeps its id. *old receives
  *     the value of the call that was to come next, or NULL if none was to come.
- *   - The key names a task whose callback is under way: the same, and the task runs once more, at the new
- *     time.
+ *   - The key names a task whose callback is under way: the same, and the task runs again, at the new time.
  * Requires: `key` is not NULL, or `key_size` is 0.
  * Returns: as tw_sched_after() and, for tw_sched_set_every(), tw_sched_every(). TW_EINVAL also if the key is
  * empty or longer than TW_KEY_MAX bytes.
- * Cost: O(1) on average, in SipHash.
- * Example: a program calls tw_sched_set_after() with the key "save" and 500 ms at each keystroke. It saves
- * once, 500 ms after the last keystroke. */
+ * Cost: O(1) on average. The key is hashed with SipHash.
+ * Example: a program calls tw_sched_set_after() with the key "save" and 500 ms at each keystroke. While the
+ * keystrokes are less than 500 ms apart it does not save; it saves once, 500 ms after the last keystroke. */
 int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns,
                        tw_task_fn *fn, void *value, void **old);
 int tw_sched_set_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns, tw_task_fn *fn,
@@ -331,7 +335,8 @@ int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_siz
  * value. A key that was set anew while its callback is under way is cancelled too: the scheduler lets go of
  * the new value, and the callback goes on with the old value.
  * Requires: as tw_sched_set_after().
- * Returns: as tw_sched_cancel(). */
+ * Returns: one of enum tw_cancelled. To wait for a callback, read the task's id with tw_sched_key_get()
+ * before the remove, and pass it to tw_sched_cancel_wait(). */
 enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, size_t key_size, void **value);
 
 /* Looks a key up, as tw_sched_get() looks an id up.
@@ -339,13 +344,13 @@ enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, s
  * Returns: as tw_sched_get(). */
 int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task);
 
-/* The number of keys that name a task, with the keys whose callback is under way. */
+/* The number of keys that name a task, including keys whose callback is under way. */
 uint64_t tw_sched_key_count(const struct tw_sched *sched);
 
 /* ---- handing over -------------------------------------------------------------------------------------- */
 
 /* Takes a task that the scheduler hands over. The task is gone from the scheduler, which holds no lock. `arg`
- * is the argument of the drain or stop.
+ * is the `arg` of tw_sched_drain() or tw_sched_stop().
  * Requires: it does not free the scheduler. */
 typedef void tw_hand_fn(void *arg, const struct tw_task *task);
 
@@ -382,8 +387,8 @@ uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand,
  * Example: `tw_sched_advance(sched, tw_sched_now(sched) + TW_MIN(30))` is half an hour in a test. */
 int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns);
 
-/* The point of the scheduler's clock, in nanoseconds, at which it has its next work. This is never later than
- * the tick on which the earliest task runs.
+/* The time on the scheduler's clock, in nanoseconds, at which it next has work. This is never later than the
+ * tick on which the earliest task runs.
  * Returns: a point, or TW_NEVER if nothing is pending. */
 uint64_t tw_sched_next(const struct tw_sched *sched);
 
@@ -399,11 +404,11 @@ struct tw_sched_stats {
     uint64_t cancelled; /* tasks; also removed keys */
     uint64_t moved;     /* moves; also keys that were set anew while their task was pending */
     uint64_t handed;    /* tasks handed over by drain and stop */
-    uint64_t refused;   /* tasks refused with TW_EFULL */
+    uint64_t refused;   /* calls refused with TW_EFULL */
     uint64_t skipped;   /* periods that were skipped or coalesced */
-    uint64_t late;      /* calls that started more than late_ns after they were due; 0 without that limit */
-    uint64_t slow;      /* calls that ran longer than slow_ns; 0 without that limit */
-    uint64_t late_p50_ns, late_p99_ns, late_max_ns; /* of the lateness of all calls; percentiles to 3 % */
+    uint64_t late;      /* calls that started more than late_ns after they were due; 0 if late_ns is 0 */
+    uint64_t slow;      /* calls that ran longer than slow_ns; 0 if slow_ns is 0 */
+    uint64_t late_p50_ns, late_p99_ns, late_max_ns; /* nanoseconds; a percentile is at most 3.2 % too high */
     uint64_t run_max_ns;                            /* the longest callback, in nanoseconds */
     uint64_t memory;                                /* bytes held now */
 };
@@ -420,19 +425,21 @@ void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats);
 #pragma GCC diagnostic pop
 #endif
 
-/* The lateness in nanoseconds below which `share` of all calls started, to 3 %.
+/* The lateness in nanoseconds below which `share` of all calls started. It is at most 3.2 % too high, and
+ * never too low.
  * Requires: `share` is a number from 0 to 1.
  * Returns: nanoseconds, or 0 if there were no calls.
- * Example: with the share 0.99 it returns 1,020,000 if 99 of 100 calls were less than 1.02 ms late. */
+ * Example: 99 of 100 calls start 1.02 ms late, and one starts 7 ms late. With the share 0.99 it returns
+ * 1,032,191, which is 1.2 % too high. */
 uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share);
 
 enum { TW_FORECAST_MAX = 10000 }; /* steps of one forecast */
 
 /* Counts the calls to come, in `steps` steps of `step_ns` nanoseconds. counts[i] receives how many calls are
  * due in (now + i * step_ns, now + (i + 1) * step_ns].
- *   - counts[0] also has the calls that are due already and have not started.
- *   - A repeating task counts with each call within that time, as long as it has calls left, as if no
- *     callback took time. Its missed periods count as one call, or as one call each with TW_MISSED_BURST.
+ *   - counts[0] also counts the calls that are due already and have not started.
+ *   - Each call of a repeating task within that time counts, as long as it has calls left, as if no callback
+ *     took time. Its missed periods count as one call, or as one call each with TW_MISSED_BURST.
  *   - Tasks that are added, moved, cancelled or started meanwhile may or may not be counted.
  * Requires: `counts` has room for `steps` numbers.
  * Returns: 0, or TW_EINVAL if step_ns is 0 or `steps` is not 1 to TW_FORECAST_MAX, and then *counts is
@@ -440,8 +447,8 @@ enum { TW_FORECAST_MAX = 10000 }; /* steps of one forecast */
  * Cost: if few tasks are due by the end, O(these tasks), which are read from the wheel. Otherwise O(all
  * tasks): a few thousand tasks under each hold of a shard's lock, with a pause in between in which other
  * threads have the lock. In addition O(steps) for each repeating task.
- * Example: `uint64_t counts[60]` and `tw_sched_forecast(sched, TW_SEC(1), 60, counts)` are the calls in each
- * second of the next minute. */
+ * Example: `uint64_t counts[60]` and `tw_sched_forecast(sched, TW_SEC(1), 60, counts)` count the calls in
+ * each second of the next minute. */
 int tw_sched_forecast(const struct tw_sched *sched, uint64_t step_ns, uint32_t steps, uint64_t *counts);
 
 /* Writes the statistics in the text format of Prometheus. Every name begins with tickwheel_. */

@@ -33,19 +33,21 @@
  *
  * Conventions, stated once
  *   Time      A tick is a uint64_t that the caller counts, in any unit: milliseconds, jiffies, frames. The
- *             wheel never reads a clock. `now` is the latest tick that was passed to a poll. A poll with a
- *             smaller tick leaves `now` as it is. Example: after a poll at 100, a poll at 90 returns the
- *             timers that were due by 100. duration.h has a table of the units of all headers.
+ *             wheel never reads a clock. `now` is the latest tick that was passed to a poll or, before the
+ *             first poll, the tick with which the wheel was made. A poll with a smaller tick leaves `now` as
+ *             it is. Example: after a poll at 100, a poll at 90 returns the timers that were due by 100.
+ *             duration.h has a table of the units of all headers.
  *   Range     0 to 2^64-1 ticks; 2^64-1 is the end of time. Sums saturate: a deadline past the end of time
  *             becomes the end of time, and the timer fires when the caller polls the wheel at 2^64-1. A timer
- *             that is filed when `now` is already 2^64-1 waits for ever, except by tw_wheel_add_now().
+ *             that is filed when `now` is already 2^64-1 waits for ever; only a timer of tw_wheel_add_now()
+ *             still fires then.
  *   Due       At `now`, every timer with deadline <= now is due. A deadline that is not after `now` when the
  *             timer is filed becomes now + 1, so a timer that re-arms itself at once cannot keep a drain
  *             alive. Example: at now = 100, a timer that is filed for tick 7 gets the deadline 101. Only
  *             tw_wheel_add_now() files a timer that is due at once.
  *   Order     Timers fire by deadline, the earliest first, and timers with equal deadlines fire in the order
- *             of filing. The exception is a timer that was moved without being refiled (later, or inside its
- *             slot). It takes its place among its equals when its old place comes up, or when
+ *             of filing. The exception is a timer that was moved later, or to another tick of its slot, and
+ *             so stayed in its slot. It takes its place among its equals when its old place comes up, or when
  *             tw_wheel_next_exact() meets it. Several such timers have no order among themselves. Example: A
  *             is due at 50,000. The caller moves A to 90,000, then adds B for 90,000, and at tick 60,000 adds
  *             C for 90,000. They fire in the order B, A, C, because A took its place at about 50,000.
@@ -54,8 +56,8 @@
  *             - free a timer that is not pending
  *             - poll again
  *             - end the whole wheel
- *   Callback  "In callback: yes" says that a call is allowed between two polls, and so in the callback of an
- *             event loop that polls (loop.h). A tw_visit_fn has a rule of its own.
+ *   Callback  "In callback: yes" says that a call is allowed between two polls, and so also in a due callback
+ *             of loop.h. A tw_visit_fn has a rule of its own.
  *   Threads   One thread at a time per wheel. Wheels share nothing: no globals, no locks.
  *   NULL      Never a valid argument, except where a label says so. A pointer that the library only hands
  *             back (`arg`) may be NULL.
@@ -117,7 +119,8 @@ enum { TW_SLOTS_MAX = 1 << 18 }; /* slots on one level */
 /* How the wheel treats a deadline that its top level cannot reach. */
 enum tw_overflow {
     TW_OVERFLOW_REJECT, /* refuse the timer, with TW_ERANGE */
-    TW_OVERFLOW_ROUNDS, /* file it in the slot it will have rounds later; the deadline decides, no counter */
+    /* file it in the slot of its deadline, round the ring; the slot passes it over until the deadline comes */
+    TW_OVERFLOW_ROUNDS,
     /* put another level on top, with memory from the grow hook; TW_ENOMEM if the hook has none */
     TW_OVERFLOW_GROW
 };
@@ -146,11 +149,11 @@ struct tw_geometry {
     struct tw_level level[TW_LEVELS_MAX]; /* from the finest level, 0, upwards */
 };
 
-/* Ten levels with lookahead, which reach the whole 64-bit range in 256 KiB. Their slots, and how many of
- * these make one slot of the next level, are 1024/512, 256/128, 256/128, 128/64 and so on. */
+/* Ten levels with lookahead, which reach the whole 64-bit range in 256 KiB. They are 1024/512, 256/128,
+ * 256/128, 128/64 and so on. 1024/512 means 1,024 slots, of which 512 make one slot of the next level. */
 struct tw_geometry tw_geometry_default(void);
-/* Four levels with lookahead, 64/32, 32/16, 32/16 and 16 slots, in at most 16 KiB. Delays beyond 2^17 ticks
- * wait for several rounds. */
+/* Four levels with lookahead, 64/32, 32/16, 32/16 and 16 slots, in at most 16 KiB. A delay beyond 2^17 ticks
+ * takes more than one round of the top level. */
 struct tw_geometry tw_geometry_small(void);
 /* One ring of n slots, which refuses delays above n ticks with TW_ERANGE: the simple wheel of the
  * textbooks. */
@@ -159,8 +162,8 @@ struct tw_geometry tw_geometry_simple(uint32_t slots);
 struct tw_geometry tw_geometry_hashed(uint32_t slots);
 /* n slots on each level; upper levels are made when they are first needed: the overflow wheels of Kafka. */
 struct tw_geometry tw_geometry_growing(uint32_t slots);
-/* Four levels of 60, 60, 24 and 7 slots, which are seconds, minutes, hours and days if a tick is a second.
- * Delays beyond the week wait for several rounds. */
+/* Four levels of 60, 60, 24 and 7 slots, which are seconds, minutes, hours and days if a tick is a second. A
+ * delay beyond the week takes more than one round of the top level. */
 struct tw_geometry tw_geometry_clock(void);
 
 /* Short names of these geometries. Example: `struct tw_geometry geometry = TW_CLOCK;` */
@@ -294,8 +297,8 @@ void tw_wheel_fini(struct tw_wheel *wheel);
  *   - `old` is not NULL: the hook takes that block back. The wheel ignores its return value. */
 typedef void *tw_grow_fn(void *arg, void *old, size_t size);
 
-/* Sets the hook from which TW_OVERFLOW_GROW gets its memory. Without a hook, an add that needs another level
- * fails with TW_ENOMEM. A wheel from tw_wheel_new() has a hook that uses malloc. */
+/* Sets the hook from which TW_OVERFLOW_GROW gets its memory. Without a hook, an add or a move that needs
+ * another level fails with TW_ENOMEM. A wheel from tw_wheel_new() has a hook that uses malloc. */
 void tw_wheel_on_grow(struct tw_wheel *wheel, tw_grow_fn *grow, void *arg);
 
 /* Makes an empty wheel with memory from malloc, its clock at tick `now`. This function is in a file of its
@@ -318,13 +321,14 @@ void tw_wheel_free(struct tw_wheel *wheel);
  * Returns: 0 or an error. With TW_DEFAULT, TW_SMALL, TW_HASHED and TW_CLOCK the call cannot fail.
  *   - TW_ERANGE: the overflow is TW_OVERFLOW_REJECT, and the deadline is more than tw_wheel_range() after
  *     now.
- *   - TW_ENOMEM: the overflow is TW_OVERFLOW_GROW, and the hook had no memory for another level.
+ *   - TW_ENOMEM: the overflow is TW_OVERFLOW_GROW, and there was no memory for another level, or no hook.
  * Cost: O(1), three cache lines.
  * In callback: yes. */
 int tw_wheel_add_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 
-/* As tw_wheel_add_at(), for the deadline now + `delay` ticks. `now` is the tick of the latest poll. A program
- * that polls rarely passes its own clock to tw_wheel_add_at() instead. 
+/* As tw_wheel_add_at(), for the deadline now + `delay` ticks. `now` is tw_wheel_now(): the latest tick that
+ * was polled, or the tick with which the wheel was made. A program that polls rarely calls tw_wheel_add_at()
+ * with its own clock plus the delay instead.
  * Example: the latest poll was at 100, and the program's clock stands at 250. A delay of 50 gives the
  * deadline 150, so the next poll returns the timer. A program that means tick 300 calls
  * tw_wheel_add_at(wheel, timer, 300). */
@@ -345,8 +349,10 @@ void tw_wheel_add_now(struct tw_wheel *wheel, struct tw_timer *timer);
 
 /* Gives a timer a new deadline, whether it is pending or not. A move to a later tick costs two stores to the
  * timer's own cache line, and the wheel refiles the timer when its old place comes up. The exception is a
- * timer whose old deadline is near: less than a round of level 0 after now, or after the latest result of
- * tw_wheel_next_exact(). The wheel refiles it at once, as by cancel and add.
+ * timer whose old deadline is near, which the wheel refiles at once, as by cancel and add:
+ *   - The timer is on level 0 of a wheel with further levels, so it is due within a round of level 0.
+ *   - The timer is due less than a round of level 0 after the latest result of tw_wheel_next_exact().
+ *
  * Requires: the timer, if pending, is pending in this wheel.
  * Returns: as tw_wheel_add_at(). A timer that is refused keeps its old deadline.
  * Cost: O(1).
@@ -371,8 +377,8 @@ bool tw_wheel_cancel(struct tw_wheel *wheel, struct tw_timer *timer);
  *     while ((timer = tw_wheel_poll(wheel, now)) != NULL) ...
  * Returns: the timer, which is no longer pending, or NULL if nothing more is due at `now`.
  * Cost: O(1) for the timer, plus refiling. For each tick that has passed and each slot that is being refiled,
- * this is at most the slot's population divided by its slack, plus a constant (docs/wheel.md). Empty ticks
- * cost nothing. */
+ * this is at most the number of timers in the slot, divided by its slack, plus a constant (docs/wheel.md).
+ * The slack is the number of ticks over which the slot is refiled. Empty ticks cost nothing. */
 struct tw_timer *tw_wheel_poll(struct tw_wheel *wheel, uint64_t now);
 
 /* The results of tw_wheel_poll_budget(). */
@@ -392,15 +398,15 @@ enum tw_polled {
  *     enum tw_polled polled;
  *     while ((polled = tw_wheel_poll_budget(wheel, now, &budget, &timer)) == TW_POLL_DUE)
  *         fire(timer);
- *     bool sleep = polled != TW_POLL_MORE; // more work: poll in the next iteration, without a sleep
+ *     bool may_sleep = polled != TW_POLL_MORE; // more work: poll in the next iteration, without a sleep
  */
 enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32_t *budget,
                                     struct tw_timer **timer);
 
 /* The next tick at which the wheel has work: a timer to fire, or timers to refile. It is never later than the
  * earliest deadline. The caller sleeps until then, polls, and calls this again. On wheels that reach the end
- * of time, a far timer costs at most one such wake-up for each level. On other wheels it also costs one
- * wake-up for each round of the top level (docs/wheel.md).
+ * of time, a far timer costs at most one such wake-up for each level. On other wheels it costs in addition at
+ * most one wake-up for each round of the top level (docs/wheel.md).
  * Returns: a tick, which is `now` if something is due already. TW_NEVER if the wheel is empty, or if all its
  * timers are due at TW_NEVER, the end of time.
  * Cost: O(levels).
@@ -416,11 +422,11 @@ uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);
  * empty, or if all its timers are due at TW_NEVER.
  * Cost:
  *   - O(1) while no timer with the earliest deadline has left the wheel or was moved later.
- *   - After that, a look at the timers of the slots that may hold the earliest deadline. This is O(1) a call
- *     on average if timers leave at random, or in the order in which they were filed (docs/wheel.md).
- *   - In the worst case, a look at all timers of a slot in each call. This happens when timers that were
- *     filed in no order leave in the order of their deadlines. With a million timers in one slot that is some
- *     ten milliseconds.
+ *   - After that, it looks at the timers of the slots that may hold the earliest deadline. This is O(1) a
+ *     call on average if timers leave at random, or in the order in which they were filed (docs/wheel.md).
+ *   - In the worst case, it looks at all timers of a slot in each call. This happens when timers that were
+ *     filed in no order leave in the order of their deadlines. With a million timers in one slot that is
+ *     about ten milliseconds.
  *   - The first call looks at all slots up to the earliest deadline.
  *   - On wheels that do not reach the end of time, O(slots) in addition. */
 uint64_t tw_wheel_next_exact(struct tw_wheel *wheel);
@@ -441,8 +447,8 @@ uint64_t tw_wheel_now(const struct tw_wheel *wheel);
  * Example: TW_SIMPLE(100) has the range 100. It accepts a delay of 100 ticks and refuses 101. */
 uint64_t tw_wheel_range(const struct tw_wheel *wheel);
 
-/* The number of refilings since the wheel was made, from level to level or of timers that were moved later.
- * The pacing rule bounds this number. */
+/* The number of refilings since the wheel was made: of timers that went to a lower level, and of timers that
+ * were moved later. The pacing rule (docs/wheel.md) bounds how many there are on one tick. */
 uint64_t tw_wheel_refiled(const struct tw_wheel *wheel);
 
 /* Takes out one pending timer, with any deadline and in no particular order:
@@ -454,8 +460,8 @@ struct tw_timer *tw_wheel_drain(struct tw_wheel *wheel);
 /* Called for each timer of a visit. It may change the timer's object. A return value other than 0 ends the
  * visit.
  * Requires: it does not change the wheel, so it calls no add, move, cancel, poll, drain,
- * tw_wheel_next_exact() or end of the wheel. It may look at the wheel, visit it once more, and change other
- * wheels. */
+ * tw_wheel_next_exact() or end of the wheel. It may look at the wheel, start another visit of it, and change
+ * other wheels. */
 typedef int tw_visit_fn(void *arg, struct tw_timer *timer);
 
 /* Calls `visit(arg, timer)` for every pending timer, in no particular order.
@@ -466,8 +472,8 @@ int tw_wheel_visit(const struct tw_wheel *wheel, tw_visit_fn *visit, void *arg);
 /* As tw_wheel_visit(), for every pending timer with deadline <= tick, and for no other timer.
  * Returns: as tw_wheel_visit().
  * Cost: O(levels + occupied slots that start at or before `tick` + the timers in these slots), however many
- * timers are filed beyond. The timers in these slots include timers that were moved later, or wait for a
- * later round. */
+ * timers are filed in later slots. The timers in these slots include timers that were moved later, or wait
+ * for a later round. */
 int tw_wheel_visit_until(const struct tw_wheel *wheel, uint64_t tick, tw_visit_fn *visit, void *arg);
 
 /* As tw_wheel_visit_until(), but looks at no more than *budget timers, and subtracts each from *budget.
@@ -485,7 +491,7 @@ struct tw_level_info {
     uint32_t current;  /* index of the slot that holds the wheel's position */
     uint32_t occupied; /* slots that hold timers, without the slot that is being refiled */
     uint64_t filed;    /* timers in the ring */
-    uint64_t draining; /* timers left of the slot that is being refiled into the levels below */
+    uint64_t draining; /* timers still to refile of the slot that is being refiled */
 };
 
 /* The number of levels in use now. With TW_OVERFLOW_GROW it includes the grown levels. */
