@@ -13,7 +13,7 @@ def room(sheet, box, name, lines, colour="soft"):
 
 def layers(_):
     sheet = Sheet(
-        "layers", 310, "The layers",
+        "layers", 310, "The layers of Tickwheel",
         "An arrow means: uses. The wheel and the base below it carry everything. The scheduler and "
         "the Redis module stand on the wheel, the event loops on the wheel and, for a scheduler's "
         "callbacks, on the scheduler. The command stands on the scheduler and the wheel.")
