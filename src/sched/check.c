@@ -204,7 +204,7 @@ const char *tw__sched_shard_check(const struct tw__sched_shard *shard)
     uint64_t keys = 0;
     const struct census census = count_states(shard);
     if (!loose_are_known(shard))
-        return "S6: a cancelled task would be seen by who asks the wheel";
+        return "S6: the wheel would return a cancelled task";
     if (!places_agree(shard, &census))
         return "S1: a task is not in the one place of its state";
     if (!ids_and_keys_find(shard, &keys) || keys != shard->stats.keys)
@@ -214,7 +214,7 @@ const char *tw__sched_shard_check(const struct tw__sched_shard *shard)
     if (!wakes_in_time(shard))
         return "S4: a task is due before the timer thread wakes up";
     if (!stop_holds(shard))
-        return "S5: something was added, or has started, after the stop";
+        return "S5: a task was added, or a callback has started, after the stop";
     return NULL;
 }
 

@@ -169,9 +169,9 @@ static const char *exact_agrees(const struct tw_wheel *w)
     uint64_t first = tw__wheel_earliest_due(w);
     for (uint32_t level = 0; level < w->levels; level++)
         if (!level_agrees(&w->ring[level], &first))
-            return "W10: a timer is due before the bound of its list, or out of an order that is known";
+            return "W10: a timer is due before the bound of its list, or a list marked as in order is not";
     if (w->exact != 0 && w->exact != first)
-        return "W10: the earliest deadline that is known is not the earliest";
+        return "W10: the remembered earliest deadline is not the earliest";
     return NULL;
 }
 
@@ -195,7 +195,7 @@ const char *tw_wheel_check(const struct tw_wheel *w)
     if (count != w->count)
         return "W7: the count is not the number of timers";
     if (w->event_known && w->event != tw__wheel_event(w))
-        return "W8: the next event is not what the slots say";
+        return "W8: the remembered next event is not that of the slots";
     return exact_agrees(w);
 }
 

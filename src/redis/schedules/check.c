@@ -23,7 +23,7 @@ static int check_in_wheel(void *arg, struct tw_timer *timer)
 {
     struct places *places = arg;
     if ((tw__redis_task_of_timer(timer)->flags & OF_PLACE) != places->flags)
-        places->fault = "P2: the flags of a task in a wheel";
+        places->fault = "P2: the flags of a task in a wheel are wrong";
     return places->fault != NULL;
 }
 
@@ -47,11 +47,11 @@ static uint64_t check_queue(struct places *places, const struct tw__link *queue,
         const struct tw__redis_task *task = tw__redis_task_of_link(link);
         count++;
         if (link->next->prev != link || link->prev->next != link)
-            places->fault = "P1: a task in a queue that leads elsewhere";
+            places->fault = "P1: a task in a queue has links that lead elsewhere";
         else if ((task->flags & OF_PLACE) != flags)
-            places->fault = "P2: the flags of a task in a queue";
+            places->fault = "P2: the flags of a task in a queue are wrong";
         else if (route != NULL && tw__redis_route_of(places->schedules, task) != route)
-            places->fault = "P2: a task in the queue of another route";
+            places->fault = "P2: a task in the queue of another route than its own";
     }
     return count;
 }
@@ -63,7 +63,7 @@ static void check_route_queue(struct places *places, const struct tw__redis_rout
     places->held += held;
     places->waiting += retries + is_ready;
     if (places->fault == NULL && retries + is_ready != (held > 0))
-        places->fault = "P3: a queue that waits for nothing, or twice, or a wait for no queue";
+        places->fault = "P3: a queue is in no list or in two, or a route without a queue is in one";
 }
 
 static const char *check_waiting(const struct places *places)
@@ -73,7 +73,7 @@ static const char *check_waiting(const struct places *places)
     const struct tw__link *link = schedules->ready.next;
     for (; link != &schedules->ready; link = link->next)
         waiting++;
-    return waiting == places->waiting ? NULL : "P3: a wait of a route that there is not";
+    return waiting == places->waiting ? NULL : "P3: a wait belongs to a route that does not exist";
 }
 
 /* Adds up the counts of tasks in queues over the schedules of a list. */
@@ -103,7 +103,7 @@ const char *tw__redis_check_places(const struct tw__redis_schedules *schedules)
     add_up(&schedules->attached, &queued, &held);
     add_up(&schedules->detached, &queued, &held);
     if (queued != places.queued || held != places.held)
-        return "P4: another number of tasks in queues than is counted";
+        return "P4: the count of tasks in queues is wrong";
     return check_waiting(&places);
 }
 
@@ -136,10 +136,10 @@ static const char *check_counts(const struct tw__redis_schedule *schedule, bool 
 {
     bool too_large = schedule->attached && tw__redis_sums_dump_most(schedule) > schedule->schedules->dump_limit;
     if (schedule->attached != attached)
-        return "C1: a schedule in the wrong list";
+        return "C1: a schedule is in the wrong list";
     if (attached && schedule->bytes != bytes_of(schedule))
-        return "C3: other bytes than those of a schedule's blocks";
-    return schedule->too_large == too_large ? NULL : "C4: a schedule that is too large, or is not";
+        return "C3: the bytes of a schedule are not those of its blocks";
+    return schedule->too_large == too_large ? NULL : "C4: the mark `too_large` of a schedule is wrong";
 }
 
 const char *tw__redis_check_sums(const struct tw__redis_schedules *schedules)
@@ -167,7 +167,7 @@ const char *tw__redis_check_sums(const struct tw__redis_schedules *schedules)
                           sums.pending != schedules->pending || sums.queued != schedules->queued ||
                           sums.held != schedules->held || sums.bytes != schedules->bytes ||
                           sums.too_large != schedules->too_large || sums.reaping != schedules->reaping))
-        fault = "C2: a sum that is not that of all schedules";
+        fault = "C2: a sum is not that of all schedules";
     return fault;
 }
 
@@ -187,11 +187,11 @@ static void check_route(void *entry, void *arg)
     routes->tasks += route->tasks;
     if (route->index >= schedule->schedules->routes ||
         tw__redis_route_at(schedule->schedules, route->index) != route || route->schedule != schedule)
-        routes->fault = "R1: a route with the number of another one, or in another's table";
+        routes->fault = "R1: a route has the number of another route, or is in another schedule's table";
     else if (route->tasks == 0 && route != schedule->last)
-        routes->fault = "R3: a route that nobody wants";
+        routes->fault = "R3: a route has no tasks, and is not the last one used";
     else if (route->key_size > schedule->longest_route)
-        routes->fault = "R4: a route that is longer than the longest";
+        routes->fault = "R4: the key of a route is longer than `longest_route`";
 }
 
 static void check_number(void *entry, void *arg)
@@ -201,7 +201,7 @@ static void check_number(void *entry, void *arg)
     const struct tw__redis_schedules *schedules = routes->schedule->schedules;
     if (task->route >= schedules->routes || tw__redis_route_at(schedules, task->route) == NULL ||
         tw__redis_schedule_of(schedules, task) != routes->schedule)
-        routes->fault = "R1: a task with a number that is no route of its schedule's";
+        routes->fault = "R1: a task has the number of a route that its schedule does not have";
 }
 
 const char *tw__redis_check_routes(const struct tw__redis_schedule *schedule)
@@ -214,7 +214,7 @@ const char *tw__redis_check_routes(const struct tw__redis_schedule *schedule)
     while (tw__redis_table_walk(&schedule->tasks, &segment, check_number, &routes))
         ;
     if (routes.fault == NULL && routes.tasks != tw__redis_table_count(&schedule->tasks))
-        routes.fault = "R2: routes that count other tasks than the schedule has";
+        routes.fault = "R2: the routes do not count the tasks of the schedule";
     return routes.fault;
 }
 
@@ -261,7 +261,7 @@ static const char *check_list(struct tw__redis_schedules *schedules, const struc
         while (tw__redis_table_walk(&schedule->tasks, &segment, count_filed, filed))
             ;
         if (fault == NULL && filed->queued - before != schedule->queued + schedule->held)
-            fault = "P4: another number of tasks in queues than is counted";
+            fault = "P4: the count of tasks in queues is wrong";
     }
     return fault;
 }
@@ -278,6 +278,6 @@ const char *tw__redis_check_all(struct tw__redis_schedules *schedules)
         fault = tw__redis_check_places(schedules);
     uint64_t behind = schedules->behind == NULL ? 0 : tw_wheel_count(schedules->behind);
     if (fault == NULL && (filed.wheel != tw_wheel_count(schedules->wheel) || filed.behind != behind))
-        fault = "P1: a wheel with other tasks than those of the schedules";
+        fault = "P1: a wheel holds other tasks than those of the schedules";
     return fault;
 }

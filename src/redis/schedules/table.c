@@ -692,9 +692,9 @@ static const char *check_cell(const struct tw__redis_table *table, uint64_t cell
     uint64_t hash = hash_of(table, entry_of(cell));
     uint32_t depth = depth_of(table, hash);
     if (number_of(hash, depth) != number)
-        return "T1: an entry in another's segment";
+        return "T1: an entry is in a segment that is not its own";
     if (cell >> TAG_SHIFT != tag_of(hash, depth))
-        return "T2: a tag that is not its entry's";
+        return "T2: a tag is not that of its entry";
     return NULL;
 }
 
@@ -705,15 +705,15 @@ static const char *check_segment(const struct tw__redis_table *table, const stru
     if (segment->count > segment->capacity || (segment->cell == NULL) != (segment->capacity == 0) ||
         (segment->count == 0) != (segment->cell == NULL) ||
         segment->capacity * sizeof *segment->cell > usable(table, segment->cell))
-        return "T4: a segment without room, or empty and with memory";
+        return "T4: a segment has too little memory, or is empty and has memory";
     for (uint32_t i = 0; i < segment->count && fault == NULL; i++) {
         fault = check_cell(table, segment->cell[i], number);
         if (i > 0 && segment->cell[i - 1] >> TAG_SHIFT > segment->cell[i] >> TAG_SHIFT)
-            fault = "T3: cells out of order";
+            fault = "T3: the cells of a segment are out of order";
         for (uint32_t k = i;
              fault == NULL && k-- > 0 && segment->cell[k] >> TAG_SHIFT == segment->cell[i] >> TAG_SHIFT;)
             if (segment->cell[k] == segment->cell[i])
-                fault = "T1: an entry twice";
+                fault = "T1: an entry is in its segment twice";
     }
     return fault;
 }
@@ -722,18 +722,18 @@ static const char *check_segment(const struct tw__redis_table *table, const stru
 static const char *check_directory(const struct tw__redis_table *table, size_t *bytes)
 {
     if (table->segments >> table->level != 1)
-        return "T5: another level than the number of segments says";
+        return "T5: the level does not match the number of segments";
     if (table->segments == 1)
         return NULL;
     uint32_t room = table->chunks == 1 ? table->chunk_segments : table->chunks * CHUNK;
     if (table->segments > room || (table->chunks > 1 && table->chunk_segments != CHUNK) ||
         (table->chunks > 1 && table->segments <= (table->chunks - 1) * CHUNK))
-        return "T5: too small or too large a directory";
+        return "T5: the directory is too small or too large";
     *bytes += usable(table, table->chunk);
     for (uint32_t i = 0; i < table->chunks; i++) {
         size_t least = (i == 0 ? table->chunk_segments : CHUNK) * sizeof table->first;
         if (usable(table, table->chunk[i]) < least)
-            return "T5: a chunk that is too small";
+            return "T5: a chunk of the directory is too small";
         *bytes += usable(table, table->chunk[i]);
     }
     return NULL;
@@ -751,6 +751,6 @@ const char *tw__redis_table_check(const struct tw__redis_table *table)
         bytes += usable(table, segment->cell);
     }
     if (fault == NULL && (count != table->count || bytes != table->bytes))
-        fault = "T6: another number of entries or bytes than there are";
+        fault = "T6: the count of entries or of bytes is wrong";
     return fault;
 }
