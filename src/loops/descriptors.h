@@ -18,9 +18,9 @@ static inline int tw__loop_timer_new(void)
     return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 }
 
-/* Makes a timerfd readable from `at_ns` on; UINT64_MAX: never. *set_ns is the time of the call before,
- * UINT64_MAX at first. Setting a timerfd again makes it unreadable, so no caller has to read it. If it is
- * readable already and is to be readable at once, the call leaves it as it is. */
+/* Makes a timerfd readable from `at_ns` on; UINT64_MAX: never. *set_ns is the time for which the timerfd is
+ * set, UINT64_MAX at first. Setting a timerfd again makes it unreadable, so no caller has to read it. If it
+ * is readable already and is to be readable at once, the call leaves it as it is. */
 static inline void tw__loop_timer_arm(int fd, uint64_t *set_ns, uint64_t at_ns, uint64_t now_ns)
 {
     if (at_ns <= now_ns && *set_ns <= now_ns)

@@ -2,11 +2,11 @@
  *
  * libevent: an event on a timerfd.
  *
- * libevent's own timeouts can be early or late by up to a jiffy (four milliseconds or more), for two reasons.
- * libevent measures them on CLOCK_MONOTONIC_COARSE unless the base was made otherwise, and the adapter cannot
- * ask a base how it was made. And libevent counts them from the time that it noted at the beginning of its
- * iteration. A timerfd is exact. As in epoll.c it is never read: setting it to another time makes it
- * unreadable.
+ * libevent's own timeouts are not exact, for two reasons. libevent measures them on CLOCK_MONOTONIC_COARSE
+ * unless the base was made otherwise, and the adapter cannot ask a base how it was made: that makes them
+ * early or late by up to a jiffy (four milliseconds or more). And libevent counts them from the time that it
+ * noted at the beginning of its iteration: that makes them early by the time that callbacks have taken since.
+ * A timerfd is exact. As in epoll.c it is never read: setting it to another time makes it unreadable.
  *
  * An event that is added keeps the base running, so the event is added only while the timer is set.
  */

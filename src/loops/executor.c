@@ -31,7 +31,7 @@ struct tw_executor {
     uint32_t turns;    /* nested calls of tw_executor_turn() under way */
     pthread_t thread;  /* the thread that runs the loop */
     atomic_bool woken; /* the driver was woken: a call of tw_executor_turn() will come */
-    bool freed;        /* with TW_DEBUG 2 the memory is kept, so that an assertion catches a call too late */
+    bool freed;        /* with TW_DEBUG 2 the memory is kept, so that an assertion catches a late call */
     _Atomic(struct tw_sched *) sched;
     struct tw_executor_driver driver;
     void *driver_arg;

@@ -259,10 +259,10 @@ static void note_time(struct tw_loop *loop)
     tw_wheel_poll_budget(loop->wheel, tick_begun(loop, tw_loop_now(loop)), &none, &timer);
 }
 
-/* Brings a wheel to the present after it has refused a timer. A wheel that refuses or grows measures a
- * deadline from the tick up to which it has done its work. So the work is done here, up to the present or to
- * the tick before the first deadline: a poll at that deadline would take a due timer out. A wheel with a
- * timer that is due already is left where it is. */
+/* Brings a wheel to the present after it has refused a timer. A wheel that refuses measures a deadline from
+ * the latest tick that it was polled for, and a wheel that grows from the tick up to which it has done its
+ * work. So the work is done here, up to the present or to the tick before the first deadline: a poll at that
+ * deadline would take a due timer out. A wheel with a timer that is due already is left where it is. */
 static void catch_up(struct tw_loop *loop)
 {
     uint64_t tick = tick_begun(loop, tw_loop_now(loop)), first = tw_wheel_next_exact(loop->wheel);

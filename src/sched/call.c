@@ -159,11 +159,11 @@ static void file_next(struct tw__sched_shard *shard, struct tw__sched_task *task
     shard->stats.pending++;
 }
 
-/* Files a task whose callback has returned once more, if it has a call left. Returns whether it has.
+/* Files a task once more after its callback has returned, if it has a call left. Returns whether it has.
  *
  * If the task was moved or set during its callback, that due time is its next call, and `left` counts the
- * calls after it. Such a task goes through the wheel, so the next tick is the earliest. Otherwise a callback
- * that keeps moving itself to now would keep all other tasks waiting.
+ * calls after it. Such a task goes through the wheel, so the tick after the wheel's present one is the
+ * earliest. Otherwise a callback that keeps moving itself to now would keep all other tasks waiting.
  *
  * In a shard that is being stopped, tasks are still filed. The stop looks at the RUNNING tasks first and at
  * the pending tasks after them, so it finds the task in one place or the other. */
@@ -220,8 +220,8 @@ static void tell_hooks(const struct tw_sched *sched, const struct tw__sched_call
         options->on_slow(options->hook_arg, &call->seen, ran_ns);
 }
 
-/* Runs the callback, and then the late and the slow hook, which count as part of it. No lock is held. Returns
- * the time at the end of the callback. */
+/* Runs the callback, and then the late and the slow hook; the task is RUNNING until they have returned. No
+ * lock is held. Returns the time at which the callback returned; the hooks do not count. */
 static uint64_t call_back(struct tw_sched *sched, const struct tw__sched_call *call)
 {
     call->seen.fn(sched, &call->seen);

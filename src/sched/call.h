@@ -36,8 +36,8 @@ bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_ta
                               struct tw__sched_call *call);
 
 /* Makes a call that has begun, and ends it. The caller holds the shard's lock, which is released during the
- * call. Returns the time at the end of the call. *ready receives whether the task is in the ready list
- * again. */
+ * call. Returns the time at which the callback returned. *ready receives whether the task is in the ready
+ * list again. */
 uint64_t tw__sched_call_make(struct tw__sched_shard *shard, struct tw__sched_call *call, bool *ready);
 
 #endif

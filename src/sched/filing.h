@@ -31,7 +31,8 @@ int tw__sched_task_probe(struct tw__sched_shard *shard, uint64_t due_ns);
 int tw__sched_every_reach(struct tw__sched_shard *shard, const struct tw_every *every);
 
 /* Moves the wheel to the present tick; tasks due on the way become READY. The wheel falls behind while the
- * timer thread sleeps, but a wheel that refuses or grows measures its reach from the tick it stands on. */
+ * timer thread sleeps, but a wheel that refuses measures its reach from the tick of its latest poll, and a
+ * wheel that grows from the tick it stands on. */
 void tw__sched_catch_up(struct tw__sched_shard *shard);
 
 /* The tick before which the timer thread has no work in a shard; 0 if there is work at once. */

@@ -22,7 +22,7 @@
  *
  * Rejected
  *   - Counts that every add, move and cancel keeps up to date: these calls have to be fast.
- *   - Going on at a tick or a slot after the lock was released: a million tasks may have the same one.
+ *   - Going on at a tick or a slot after the lock was released: a million tasks may be due on the same tick.
  */
 #include "clock.h"
 #include "lock.h"

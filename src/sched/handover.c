@@ -40,9 +40,9 @@ static uint64_t ever_filed(const struct tw__sched_shard *shard)
 }
 
 /* Sets aside all tasks that are pending now, a few under each hold of the lock. Tasks that are filed
- * meanwhile may come out of the wheel before them. So it goes on until it has moved as many tasks as there
- * were at the beginning and were filed since. That comes to an end, because filing a task takes longer than
- * moving it. */
+ * meanwhile may come out of the wheel before them. So it goes on until it has moved as many tasks as were
+ * pending at the beginning, plus those filed since. That comes to an end, because filing a task takes longer
+ * than moving it. */
 static void set_all_aside(struct tw__sched_shard *shard)
 {
     tw__sched_lock(shard);

@@ -36,7 +36,7 @@ struct tw__sched_value {
 enum tw__sched_state {
     TW__SCHED_FREE,
     TW__SCHED_PENDING, /* in the wheel */
-    TW__SCHED_READY,   /* due, in the ready list or with the caller's executor */
+    TW__SCHED_READY,   /* in the ready, the sent or the aside list */
     TW__SCHED_RUNNING  /* its callback is under way */
 };
 
@@ -114,7 +114,7 @@ struct tw__sched_shard {
     _Alignas(64) pthread_mutex_t lock;
     struct tw_sched *sched;
     struct tw_wheel *wheel;
-    uint64_t wake; /* who files a task for an earlier tick wakes the timer thread; 0: that thread is awake */
+    uint64_t wake; /* filing a task for an earlier tick wakes the timer thread; 0: that thread is awake */
     struct tw__sched_task **chunks;
     uint32_t chunk_count, chunk_room;
     uint32_t free; /* the first free task, or NONE */

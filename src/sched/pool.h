@@ -32,7 +32,7 @@ static inline struct tw__sched_shard *tw__sched_shard_of(const struct tw_sched *
     return number < sched->options.shards ? &sched->shard[number] : NULL;
 }
 
-/* The task that an id names, or NULL if that task has ended. */
+/* The task that an id names, or NULL if there is none, or it has ended. */
 static inline struct tw__sched_task *tw__sched_task_find(const struct tw__sched_shard *shard, uint64_t id)
 {
     TW_ASSERT(tw__sched_locked(shard));
@@ -45,7 +45,8 @@ static inline struct tw__sched_task *tw__sched_task_find(const struct tw__sched_
 
 /* ---- beginning and end ---------------------------------------------------------------------------------- */
 
-/* Makes room for n tasks, or for n details. Returns false if there is no memory. */
+/* Makes room for n tasks, or for n details. Returns false if there is no memory, or the shard cannot have so
+ * many tasks (2^25). */
 bool tw__sched_tasks_reserve(struct tw__sched_shard *shard, uint64_t n);
 bool tw__sched_details_reserve(struct tw__sched_shard *shard, uint64_t n);
 /* Gives all memory back. The caller is the last that uses the shard, so no lock is needed. */

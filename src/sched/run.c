@@ -7,8 +7,9 @@
  *     wheel  -- timer thread -->  ready list  -- a worker ----->   callback     `workers` > 0
  *     wheel  -- timer thread -->  ready list  -->  sent list  -->  callback     `execute`: tw_sched_run()
  *
- * A thread holds the lock of a shard for at most TW__SCHED_COLLECT units of the wheel's work at a time, and
- * never while a callback runs. The thread that takes a task off its list, under the lock, alone runs it (S1).
+ * While it collects, the timer thread holds the lock of a shard for at most TW__SCHED_COLLECT units of the
+ * wheel's work at a time. No thread holds the lock while a callback runs. The thread that takes a task off
+ * its list, under the lock, alone runs it (S1).
  *
  * Example: 4 workers, and 1,000 tasks are due on tick 7. The timer thread moves up to 64 of them to the ready
  * list, releases the lock, tells the workers, and takes the lock again: at least 16 times in all. So the

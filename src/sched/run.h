@@ -7,7 +7,7 @@
 
 #include "internal.h"
 
-/* Starts the threads, once. Returns: 0; TW_ENOMEM; TW_ESYSTEM. */
+/* Starts the threads, once. Returns: 0; TW_ESYSTEM. */
 int tw__sched_threads_start(struct tw_sched *sched);
 void tw__sched_threads_end(struct tw_sched *sched);
 

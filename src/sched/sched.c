@@ -15,24 +15,25 @@
  * that adds a task puts it into the wheel itself, and wakes the timer thread only if that would sleep too
  * long.
  *
- * Example: one shard, one worker, a tick of 1 ms. Tick 0 began at 5,000.0 ms on the clock. No task is
- * pending, so the timer thread sleeps without limit.
+ * Example: one shard, one worker, a tick of 1 ms. Tick 1,000 began at 5,000.0 ms on the clock. One task has
+ * run before, so the threads are there. No task is pending, so the timer thread sleeps without limit: `wake`
+ * is TW_NEVER.
  *
- *     5,000.2 ms   a caller    tw_sched_after(1.5 ms): due at 5,001.7 ms, so on tick 2
- *     5,000.2 ms   a caller    free list -> wheel (PENDING); tick 2 is before `wake`: wakes the timer thread
- *     5,000.3 ms   timer       finds nothing due, sets `wake` to 2, sleeps until tick 2 begins
+ *     5,000.2 ms   a caller    tw_sched_after(1.5 ms): due at 5,001.7 ms, so on tick 1,002
+ *     5,000.2 ms   a caller    free list -> wheel (PENDING); that is before `wake`: wakes the timer thread
+ *     5,000.3 ms   timer       finds nothing due, sets `wake` to 1,002, sleeps until that tick begins
  *     5,002.0 ms   timer       wheel -> ready list (READY); tells the worker; sleeps again
  *     5,002.1 ms   worker      ready list -> busy list (RUNNING); releases the lock; calls the function
  *     5,002.4 ms   worker      takes the lock; busy list -> free list (FREE); the id is stale now
  *
- * Each line that moves the task does so under the shard's lock. At the end S3 reads 1 + 0 = 1 + 0 + 0 + 0.
+ * Each line that moves the task does so under the shard's lock. At the end S3 reads 2 + 0 = 2 + 0 + 0 + 0.
  *
  * The files stand on floors, which README.md lists. A function calls only files on its own floor or below.
  *
  * Invariants
  *   S1  A task is in exactly one place, which its state names:
  *
- *           FREE      the free list
+ *           FREE      the free list; the wheel while it is loose (S6); none after its last generation (pool.c)
  *           PENDING   the wheel
  *           READY     the ready, the sent or the aside list
  *           RUNNING   the busy list
@@ -42,11 +43,12 @@
  *   S2  An id or a key finds its task from the add until the task's last callback has returned, or the task
  *       was cancelled or handed over.
  *   S3  added + again = fired + cancelled + handed + pending.
- *   S4  While the timer thread sleeps, no shard has a PENDING task due before that shard's `wake`.
+ *   S4  While the timer thread sleeps, no shard that is not `stopped` has a PENDING task due before that
+ *       shard's `wake`.
  *   S5  Once a shard is `stopped`, no task is added to it and no callback starts in it.
  *   S6  A cancelled task may still be in the wheel (`loose`, at most eight tasks). The shard takes it out
- *       before it asks the wheel for due tasks or for the next event, and before it asks for memory. So no
- *       caller can tell.
+ *       before it asks the wheel for due tasks or for the next event, and before it asks for memory for more
+ *       tasks. So no caller can tell.
  *
  * check.c names the first invariant that is broken.
  *

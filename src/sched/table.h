@@ -11,7 +11,8 @@
  * cell, or NULL if there is none. Requires: the table does not change during the search. */
 struct tw__sched_probe tw__sched_table_probe(const struct tw__sched_table *table, uint32_t tag);
 const struct tw__sched_cell *tw__sched_probe_next(struct tw__sched_probe *probe);
-/* Adds a key. Returns false if there is no memory. */
+/* Adds a key. Returns false if there is no memory, or if the tag's segment is full (4,095 keys) and cannot be
+ * split. */
 bool tw__sched_table_add(struct tw__sched_shard *shard, const struct tw__sched_cell *cell);
 /* Removes a key. Requires: the key is in the table. */
 void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag,

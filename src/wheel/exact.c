@@ -22,15 +22,15 @@
  * deadline so far, until no list has an earlier bound. Example:
  *
  *     level 1, slots of 512 ticks     2560 | 3072 | 3584 | 4096 |     the first tick of each slot
- *     the bounds before               4700 | 3100 | 3620 |   .  |
- *     after the first look            4700 | 3700 | 3620 |   .  |     best so far: 3700
- *     after the second look           4700 | 3700 | 3650 |   .  |     best so far: 3650
+ *     the bounds before                 .  | 3100 | 3620 | 4200 |
+ *     after the first look              .  |   .  | 3620 | 4200 |     best so far: 3700
+ *     after the second look             .  |   .  | 3650 | 4200 |     best so far: 3650
  *
- * The earliest bound is 3100, so the wheel looks through that slot. Its timers have been pushed back since
- * the bound was set, and the earliest of them is due at 3700 now. The bound 3620 is earlier than 3700, so the
- * wheel looks through that slot too and finds a timer due at 3650. No bound is earlier than 3650, so 3650 is
- * the earliest deadline. The slot at 2560 was not looked at: an earlier look found that all its timers had
- * been pushed back, to 4700 and later.
+ * The earliest bound is 3100, so the wheel looks through that slot. All its timers have been pushed back, the
+ * earliest of them to 3700. The look files them where they belong, so the slot is empty now, and the slot of
+ * 3584 holds the earliest of them. The bound 3620 is earlier than 3700, so the wheel looks through that slot
+ * too. The timer of 3620 was cancelled, and the earliest timer is due at 3650. The bound 4200 is later, so
+ * 3650 is the earliest deadline.
  *
  * Cost. A slot is looked through when it becomes the earliest. It is looked through again only when the timer
  * that made its bound is gone and the search has come up to that bound.
@@ -127,7 +127,9 @@ static uint64_t look_through(struct tw_wheel *w, struct tw__wheel_list *list, ui
 
 /* Finds the earliest deadline of a list's timers, and sets the list's bound to the earliest of the timers
  * that stay in it. Pushed-back timers are filed where they belong, in the order in which they were in the
- * list, so that each is met here once. Returns the earliest deadline, the timers filed elsewhere included. */
+ * list, so that each is met here once. Returns the earliest deadline, the timers filed elsewhere included.
+ * The earliest deadline of a list in order is found at its front, and such a list keeps its pushed-back
+ * timers. */
 static uint64_t list_earliest(struct tw_wheel *w, struct tw__wheel_list *list, uint64_t bound, uint64_t *kept)
 {
     uint64_t first = first_earliest(list);

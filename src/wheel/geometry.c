@@ -281,7 +281,8 @@ static uint64_t upper_span(const struct tw_wheel *w, uint32_t level)
     return span == UINT64_MAX ? 0 : span;
 }
 
-/* True when, at each tick, each window ends at or before the end of the window above it. */
+/* True only when, at each tick, each window ends at or before the end of the window above it. A level without
+ * lookahead counts as not nested. */
 static bool windows_nest(const struct tw_wheel *w)
 {
     for (uint32_t level = 0; level < w->levels; level++) {

@@ -245,7 +245,8 @@ static inline void tw__wheel_exact_left(struct tw_wheel *w, uint64_t deadline)
         w->exact = 0;
 }
 
-/* Asserts the duties of each call that changes a wheel: it is not NULL, and no visit of it is under way. */
+/* Asserts the duties of each call that changes a wheel: the wheel is not NULL, and no visit of it is under
+ * way. */
 static inline void tw__wheel_may_change(const struct tw_wheel *w)
 {
     (void)w;

@@ -44,8 +44,8 @@
  *     many places before it: the trail has its line.
  *   - A timer is pushed to the front of level 0. That list is walked from the front, so the same trail
  *     serves.
- *   - A timer is pushed to the front of an upper level. Here the hint must be written to an older timer.
- * Hints are never followed: a wrong hint costs a useless prefetch.
+ *   - A timer is pushed to the front of an upper level. Here the hint must be written to a timer that is in
+ * the list already. Hints are never followed: a wrong hint costs a useless prefetch.
  *
  * Pushing back. To move a timer later, the wheel stores the new deadline and marks the timer. It files the
  * timer again when the timer's old place comes up. Example: an idle timeout on level 1 that is pushed back a
@@ -67,7 +67,7 @@
  *   W3  a timer that was not pushed back is in the slot of its deadline, and its hint names the level
  *   W4  no timer on a ring lies below the end of the window one level down, slots that wait to be refiled
  *       aside; no timer lies above the end of its own level's window
- *   W5  once tick cur is settled, no timer on level 0 is filed at or before cur, unless time has ended
+ *   W5  once tick cur is settled, no timer on a ring is filed at or before cur, unless time has ended
  *   W6  a level is active exactly while its drain list holds timers, and these are of the slot in `draining`
  *   W7  count is the number of timers in all lists
  *   W8  a remembered event equals the event computed afresh
@@ -253,7 +253,7 @@ static void file_front(struct tw_wheel *w, struct tw_timer *timer)
 /* ---- growing and the door ------------------------------------------------------------------------------- */
 
 /* Puts one level on top. The old top's window was computed as if that level existed, so no timer has to move.
- * Returns false, with nothing changed, when the grow hook has no memory. */
+ * Returns false, with nothing changed, when there is no grow hook, or it has no memory. */
 static bool grow_level(struct tw_wheel *w)
 {
     struct tw__wheel_ring *top = &w->ring[w->levels - 1];
@@ -368,9 +368,11 @@ static TW__WHEEL_COLD int move_earlier(struct tw_wheel *w, struct tw_timer *time
     return file(w, timer, deadline);
 }
 
-/* Moves a timer on level 0 or in the due list to a later deadline: the timer is filed again at once. If it
- * were only marked, a tick on which a million timers had been pushed back would have to look at each of them.
- * On a one-level wheel the timer is marked all the same: such a slot is looked through whole anyway. */
+/* Moves a timer to a later deadline and files it again at once: a timer on level 0, in the due list, filed
+ * for now, or near the earliest deadline (exact.c). If it were only marked, a tick on which a million timers
+ * had been pushed back would have to look at each of them. On a one-level wheel that does not grow the timer
+ * is only marked, unless it was filed for now or is near the earliest deadline: such a slot is looked through
+ * whole anyway. */
 static TW__WHEEL_COLD int move_near(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     if (w->ring[0].upper == 0 && !(timer->hint & TW__WHEEL_HINT_NOW) && timer->deadline >= w->near) {
@@ -486,14 +488,15 @@ static inline uint64_t known_event(struct tw_wheel *w)
     return w->event;
 }
 
-/* The tick to go to next. When a whole round has passed in which no timer fired, this is the tick at which
- * the slot of the earliest deadline is opened or starts to be refiled; otherwise it is `event`. */
+/* The tick to go to next. When a whole round has passed in which no timer fired, and all timers are on the
+ * top level, this is the tick at which the slot of the earliest deadline is opened or starts to be refiled;
+ * otherwise it is `event`. */
 static uint64_t skip_rounds(struct tw_wheel *w, uint64_t event)
 {
     uint32_t level = w->levels - 1;
     const struct tw__wheel_ring *top = &w->ring[level];
     if (w->turn_first <= w->cur)
-        restart_round(w); /* the timer with this deadline was cancelled */
+        restart_round(w); /* no timer has this deadline any more */
     if (w->cur < w->round_end || w->active != 0 || w->occupied != (uint64_t)1 << level)
         return event;
     uint64_t start = w->turn_first / top->span * top->span;
@@ -587,8 +590,8 @@ static bool refile_active(struct tw_wheel *w, uint64_t *budget)
 }
 
 /* The tick by which slot `slot` of a level must be empty: before any of it comes into the window two levels
- * down, and before the next slot of its own level starts. On level 1 there is time until the slot's first
- * tick is opened. Example: by default, slot 5 of level 1 must be empty at tick 2,560. */
+ * down, and before the next slot of its own level starts to be refiled. On level 1 there is time until the
+ * slot's first tick is opened. Example: by default, slot 5 of level 1 must be empty at tick 2,560. */
 static uint64_t finish_for(const struct tw_wheel *w, uint32_t level, uint64_t slot)
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
@@ -611,7 +614,8 @@ static inline void prefetch_trail(const struct tw__wheel_ring *ring, const struc
         tw__wheel_prefetch_line(tail, slot->trail[i]);
 }
 
-/* Takes a slot off its ring and sets the pace that empties it in time. A small slot is refiled at once. */
+/* Takes a slot off its ring and sets the pace that empties it in time. For a small slot `finish` is now, so
+ * the caller refiles it at once. */
 static void start_slot(struct tw_wheel *w, uint32_t level, uint64_t number)
 {
     struct tw__wheel_ring *ring = &w->ring[level];
