@@ -26,7 +26,8 @@
  *             with the loop's other events in between.
  *   Sleep     The adapter sets one timer of the loop to the wheel's next work. It sets this timer anew only
  *             when an earlier timer is added, or when it has rung. So a timer that is moved later costs no
- *             system call. With nothing pending the loop's timer is off.
+ *             system call. With nothing pending the loop's timer is off, at the latest after it has rung once
+ *             more: epoll and GLib do not switch it off at a cancel.
  *   Threads   All calls come from the thread that runs the loop.
  *   Requires  As in wheel.h: a duty of the caller. A library with assertions sees a breach, except for the
  *             duties that docs/guide.md lists.

@@ -36,7 +36,8 @@
  *             Example: the scheduler was made at 0 with a tick of 1 ms. A task for 12.3 ms runs on the tick
  *             at 13 ms, and its due_ns stays 12.3 ms.
  *   Order     The order in which tasks start:
- *             - Tasks due on different ticks start in the order of these ticks.
+ *             - Tasks due on different ticks start in the order of these ticks; with more than one shard, if
+ *               callbacks run on the timer thread.
  *             - Tasks due on one tick start in the order in which they were added.
  *             - With more than one shard, tasks due on one tick start in this order only if one thread added
  *               them, without keys.
@@ -151,8 +152,8 @@ struct tw_sched_options {
 };
 
 /* Checks whether options are valid. If they are not, `message` names the wrong value and the values that are
- * allowed. It receives at most `size` bytes, always terminated. If the options are valid, `message` is
- * unchanged.
+ * allowed. It receives at most `size` bytes, always terminated. If the options are valid, `message` has no
+ * meaning.
  * Requires: `message` is not NULL, or `size` is 0.
  * Returns: 0, TW_EINVAL or TW_EGEOMETRY. */
 int tw_sched_check(const struct tw_sched_options *options, char *message, size_t size);
@@ -274,8 +275,8 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled 
  *   - TW_EGONE: there is no such task, or its last call is under way on another thread. After tw_sched_stop()
  *     has returned, this holds for every task whose callback is not under way.
  *   - TW_ESTOPPED: the scheduler has been stopped, and a callback of the task is under way, or the stop has
- *     not yet handed the task over. Example: after a stop, the callback
- *     moves its own task.
+ *     not yet handed the task over. Example: after a stop, the
+ *     callback moves its own task.
  *   - TW_ERANGE: the geometry refuses such a long delay.
  *   - TW_ENOMEM: the geometry grows, and there is no memory.
  *   - TW_EFULL: the callback is under way, so the task would take a place under max_pending again, and there
@@ -313,7 +314,8 @@ enum { TW_KEY_MAX = 65536 }; /* a key has 1 to 65,536 bytes, of any value */
  *   - The key names a task whose callback is under way: the same, and the task runs again, at the new time.
  * Requires: `key` is not NULL, or `key_size` is 0.
  * Returns: as tw_sched_after() and, for tw_sched_set_every(), tw_sched_every(). TW_EINVAL also if the key is
- * empty or longer than TW_KEY_MAX bytes.
+ * empty or longer than TW_KEY_MAX bytes, and TW_ENOMEM also if the key's shard has 2^25 tasks. *old may
+ * become NULL also if the call fails.
  * Cost: O(1) on average. The key is hashed with SipHash.
  * Example: a program calls tw_sched_set_after() with the key "save" and 500 ms at each keystroke. While the
  * keystrokes are less than 500 ms apart it does not save; it saves once, 500 ms after the last keystroke. */
@@ -335,8 +337,9 @@ int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_siz
  * value. A key that was set anew while its callback is under way is cancelled too: the scheduler lets go of
  * the new value, and the callback goes on with the old value.
  * Requires: as tw_sched_set_after().
- * Returns: one of enum tw_cancelled. To wait for a callback, read the task's id with tw_sched_key_get()
- * before the remove, and pass it to tw_sched_cancel_wait(). */
+ * Returns: one of enum tw_cancelled. To wait for a callback, pass the task's id to tw_sched_cancel_wait().
+ * tw_sched_key_get() returns the id while a call is still to come, and TW_EGONE once the last call is under
+ * way; then only the callback itself knows it (`task->id`). */
 enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, size_t key_size, void **value);
 
 /* Looks a key up, as tw_sched_get() looks an id up.

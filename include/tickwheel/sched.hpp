@@ -207,7 +207,7 @@ class task : public task_view
     tw_sched *sched_;
 };
 
-/* A task that drain() or stop() hands over. It is valid during that call. */
+/* A task that drain() or stop() hands over. It is valid during the call of `hand`. */
 class handed : public task
 {
   public:
@@ -476,7 +476,8 @@ class options
 
 /* A tw_sched and the callables of its tasks.
  *
- * The scheduler copies or moves a callable in once, and destroys it once:
+ * The scheduler copies or moves a callable in once, and destroys it once, when the first of these has
+ * happened:
  *   - its last call is over
  *   - its task was cancelled, drained or stopped, or the key of the task was set anew or removed
  *   - the scheduler was destroyed, or did not take the callable

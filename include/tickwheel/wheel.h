@@ -327,8 +327,9 @@ void tw_wheel_free(struct tw_wheel *wheel);
 int tw_wheel_add_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 
 /* As tw_wheel_add_at(), for the deadline now + `delay` ticks. `now` is tw_wheel_now(): the latest tick that
- * was polled, or the tick with which the wheel was made. A program that polls rarely calls tw_wheel_add_at()
- * with its own clock plus the delay instead.
+ * was polled, or the tick with which the wheel was made. Even right after a poll the program has rounded its
+ * clock down to `now`, so a timer may be early by less than a tick. A program that must not be early, or that
+ * polls rarely, calls tw_wheel_add_at() with its own clock plus the delay, rounded up.
  * Example: the latest poll was at 100, and the program's clock stands at 250. A delay of 50 gives the
  * deadline 150, so the next poll returns the timer. A program that means tick 300 calls
  * tw_wheel_add_at(wheel, timer, 300). */
@@ -407,8 +408,8 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32
  * earliest deadline. The caller sleeps until then, polls, and calls this again. On wheels that reach the end
  * of time, a far timer costs at most one such wake-up for each level. On other wheels it costs in addition at
  * most one wake-up for each round of the top level (docs/wheel.md).
- * Returns: a tick, which is `now` if something is due already. TW_NEVER if the wheel is empty, or if all its
- * timers are due at TW_NEVER, the end of time.
+ * Returns: a tick, which is `now` if something is due already. TW_NEVER if the wheel is empty. A timer that
+ * is due at TW_NEVER, the end of time, still has wake-ups for its refiling.
  * Cost: O(levels).
  * Example: TW_DEFAULT at now = 0, with one timer at 100,000. The call returns 99,328, where the wheel refiles
  * the timer. After a poll at 99,328 it returns 100,000. */
@@ -447,8 +448,9 @@ uint64_t tw_wheel_now(const struct tw_wheel *wheel);
  * Example: TW_SIMPLE(100) has the range 100. It accepts a delay of 100 ticks and refuses 101. */
 uint64_t tw_wheel_range(const struct tw_wheel *wheel);
 
-/* The number of refilings since the wheel was made: of timers that went to a lower level, and of timers that
- * were moved later. The pacing rule (docs/wheel.md) bounds how many there are on one tick. */
+/* The number of refilings since the wheel was made: of timers that went to a lower level, that were moved
+ * later, or that were sorted because their slot holds timers of several rounds. The pacing rule
+ * (docs/wheel.md) bounds how many there are on one tick. */
 uint64_t tw_wheel_refiled(const struct tw_wheel *wheel);
 
 /* Takes out one pending timer, with any deadline and in no particular order:

@@ -34,19 +34,21 @@
  *   - count(), now(), range(), check(), visit(), visit_until(): tw_wheel_count() and so on
  *
  * Conventions, stated once
- *   Time      Durations of integers. Delays and deadlines are rounded up, `now` is rounded down, so nothing
- *             is early. A negative duration is 0. A duration that is too long is the end of time:
- *             hours::max() is "never". Durations of floating point do not compile, because their own
- *             arithmetic may round down: write std::chrono::ceil<milliseconds>(x). Example: with ticks of a
- *             millisecond, a delay of 1,500 us is 2 ticks, and a poll at 1,500 us is a poll at tick 1.
+ *   Time      Durations of integers. Delays and deadlines are rounded up, `now` is rounded down, so add_at()
+ *             and move_at() are never early. add() and move() count from now(), which was rounded down: on a
+ *             real clock they may be early by less than a tick. A negative duration is 0. A duration that is
+ *             too long is the end of time: hours::max() is "never". Durations of floating point do not
+ *             compile, because their own arithmetic may round down: write std::chrono::ceil<milliseconds>(x).
+ *             Example: with ticks of a millisecond, a delay of 1,500 us is 2 ticks, and a poll at 1,500 us is
+ *             a poll at tick 1.
  *   Errors    Calls return a `status`, or an `added`, which has a status. They throw nothing, except an
- *             exception from copying a callable, and then they have changed nothing. Calls that only call C
- *             are not noexcept: the compiler cannot know that C throws nothing, and would guard the call.
- *             Only constructors throw (std::system_error), and status::check() where the program calls it.
- *             Each constructor that can fail also has a form with a `status &`, which does not throw. An
- *             exception that leaves a callable while it is called, also by visit() and drain(), ends the
- *             program (std::terminate). With -fno-exceptions, an error that would be thrown is printed, and
- *             the program aborts. -fno-rtti changes nothing.
+ *             exception from copying a callable, and then they have changed nothing. Calls that change a
+ *             wheel or a scheduler by calling C alone are mostly not noexcept: the compiler cannot know that
+ *             C throws nothing, and would guard the call. Only constructors throw (std::system_error), and
+ *             status::check() where the program calls it. Each constructor that can fail also has a form with
+ *             a `status &`, which does not throw. An exception that leaves a callable while it is called,
+ *             also by visit() and drain(), ends the program (std::terminate). With -fno-exceptions, an error
+ *             that would be thrown is printed, and the program aborts. -fno-rtti changes nothing.
  *   Moved     An object that was moved from is empty. It may be assigned to or destroyed, and tested with
  *             `if`.
  */
