@@ -105,7 +105,8 @@ static bool read_option(RedisModuleCtx *ctx, struct request *add, RedisModuleStr
         return false;
     }
     if (*seen & option) {
-        tw__redis_argument_error(ctx, argv[*at], "the option", "each kind of option at most once");
+        tw__redis_argument_error(ctx, argv[*at], "the option",
+                                 "one option of each kind: one of NX, XX, GT and LT, one of STREAM and LIST");
         return false;
     }
     *seen |= option;
@@ -207,7 +208,9 @@ static bool read_add(RedisModuleCtx *ctx, struct request *add, RedisModuleString
         if (!read_option(ctx, add, argv, argc, &at, &seen))
             return false;
     if (at == argc) {
-        RedisModule_ReplyWithError(ctx, "ERR PAYLOAD is missing");
+        RedisModule_ReplyWithError(
+            ctx,
+            "ERR PAYLOAD is missing: expected PAYLOAD field value [field value ...], or one value for a LIST");
         return false;
     }
     return options_agree(ctx, add, seen) && read_payload(ctx, add, argv + at + 1, argc - at - 1) &&

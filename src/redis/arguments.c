@@ -10,7 +10,8 @@
 
 #include "strings.h"
 
-enum { ERROR_MAX = 256 };
+enum { ERROR_MAX = 256, RANGE_TEXT = 80 };
+#define INTEGER "an integer from %lld to %lld"
 
 bool tw__redis_argument_is(RedisModuleString *argument, const char *word)
 {
@@ -34,12 +35,12 @@ bool tw__redis_argument_number(RedisModuleCtx *ctx, RedisModuleString *argument,
                                long long min, long long max, uint64_t *number)
 {
     long long value;
-    char expected[64];
+    char expected[RANGE_TEXT];
     if (RedisModule_StringToLongLong(argument, &value) == REDISMODULE_OK && value >= min && value <= max) {
         *number = (uint64_t)value;
         return true;
     }
-    snprintf(expected, sizeof expected, "an integer from %lld to %lld", min, max);
+    snprintf(expected, sizeof expected, INTEGER, min, max);
     tw__redis_argument_error(ctx, argument, what, expected);
     return false;
 }
@@ -58,7 +59,10 @@ bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, i
             return false;
         }
         if (at + 1 == argc) {
-            snprintf(error, sizeof error, "ERR %s has no value: expected %s", option->word, expected);
+            char range[RANGE_TEXT];
+            snprintf(range, sizeof range, INTEGER, option->min, option->max);
+            snprintf(error, sizeof error, "ERR %s has no value: expected %s", option->word,
+                     option->max > 0 ? range : expected);
             RedisModule_ReplyWithError(ctx, error);
             return false;
         }
@@ -67,11 +71,11 @@ bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, i
     return true;
 }
 
-bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redis_option *option, long long min,
-                                      long long max, uint64_t *number)
+bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redis_option *option,
+                                      uint64_t *number)
 {
     return option->value == NULL ||
-           tw__redis_argument_number(ctx, option->value, option->word, min, max, number);
+           tw__redis_argument_number(ctx, option->value, option->word, option->min, option->max, number);
 }
 
 /* ---- times and conditions -------------------------------------------------------------------------------- */

@@ -25,6 +25,7 @@ int tw__redis_argument_error(RedisModuleCtx *ctx, RedisModuleString *argument, c
 /* An option with one value. */
 struct tw__redis_option {
     const char *word;
+    long long min, max;       /* of a number; both 0: the value is a text */
     RedisModuleString *value; /* NULL: the caller did not give it */
 };
 
@@ -33,9 +34,9 @@ struct tw__redis_option {
 bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                                 struct tw__redis_option *options, const char *expected);
 
-/* Reads the value of an option, if the caller gave it. Returns false after an error reply. */
-bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redis_option *option, long long min,
-                                      long long max, uint64_t *number);
+/* Reads the number of an option, if the caller gave it. Returns false after an error reply. */
+bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redis_option *option,
+                                      uint64_t *number);
 
 /* ---- times and conditions -------------------------------------------------------------------------------- */
 

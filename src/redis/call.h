@@ -26,8 +26,9 @@ void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__red
 /* How other modules may have changed the schedules while the server did something for a delivery. */
 enum tw__redis_meanwhile {
     TW__REDIS_UNSEEN, /* no other module was about to look at a schedule */
-    TW__REDIS_SEEN,   /* a module was. The task is the same; other tasks may have been changed or removed */
-    TW__REDIS_GONE    /* the task was changed or removed, or its schedule detached: the delivery is over */
+    /* another module was about to look. The task is the same; other tasks may have been changed or removed */
+    TW__REDIS_SEEN,
+    TW__REDIS_GONE /* the task was changed or removed, or its schedule detached: the delivery is over */
 };
 
 /* Checks whether the task's schedule is still the value of its key. Returns TW__REDIS_GONE if it is not. */

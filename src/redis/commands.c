@@ -134,13 +134,13 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     RedisModuleKey *key;
     struct tw__redis_schedule *schedule;
     uint64_t limit = (uint64_t)tw__redis_config.tasks_per_tick, delivered = 0;
-    struct tw__redis_option options[] = {{"LIMIT", NULL}, {NULL, NULL}};
+    struct tw__redis_option options[] = {{"LIMIT", 1, DRAIN_MAX, NULL}, {NULL, 0, 0, NULL}};
     if (limit > DRAIN_MAX)
         limit = DRAIN_MAX;
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "LIMIT n") ||
-        !tw__redis_argument_option_number(ctx, &options[0], 1, DRAIN_MAX, &limit) ||
+        !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
         !tw__redis_keys_open(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The description of the commands for COMMAND DOCS, COMMAND INFO and the ACL: summaries, arguments, and how a
- * command uses its keys. docs/redis.md says the same in sentences.
+ * command uses its keys. docs/redis.md says the same for readers.
  */
 #include "docs.h"
 
@@ -131,7 +131,8 @@ static const struct {
     {"tw.drain",
      "write slow",
      {
-         .summary = "Delivers the tasks of a schedule that are due first, regardless of their due times.",
+         .summary =
+             "Delivers the tasks of a schedule with the earliest due times now, even before they are due.",
          .complexity = "O(N) with N the number of delivered tasks, for at most 20 ms, plus the cost of finding "
                        "them as TW.RANGE",
          .arity = -2,
@@ -229,7 +230,7 @@ static const struct {
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args =
              ARGS(KEY("schedule", 0),
-                  GROUP("what", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("once", "ONCE"), WORD("next", "NEXT")),
+                  GROUP("kind", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("once", "ONCE"), WORD("next", "NEXT")),
                   MANY("id", STRING)),
      }},
     {"tw.load",

@@ -22,8 +22,8 @@
 enum {
     DRAIN_US = 20000,          /* for the deliveries of one TW.DRAIN */
     DRAIN_SERIES_US = 1000000, /* a later call begins anew: targets may be repaired by then */
-    DRAIN_LOOK = 100,          /* tries between two looks at the clock: a call makes at least so many */
-    DRAIN_BIG = 4096           /* after a task of more bytes the call looks at the clock too */
+    DRAIN_LOOK = 100, /* tries between two looks at the clock; without a big task a call makes so many */
+    DRAIN_BIG = 4096  /* after a task of more bytes the call looks at the clock too */
 };
 
 /* The state that TW.DRAIN calls leave for the next calls. */
@@ -31,8 +31,8 @@ struct tw__redis_drains {
     uint64_t number; /* of the last call; each call takes two numbers, see struct tw__redis_route */
     uint64_t series; /* the number of the first call of the present series */
     /* The schedule in which the last call met only refused tasks until its time was over; else NULL. The next
-     * call for this schedule belongs to the same series. The schedule may have been removed: the pointer is
-     * only compared. */
+     * call for this schedule belongs to the same series, if it comes within DRAIN_SERIES_US. The schedule may
+     * have been removed: the pointer is only compared. */
     const struct tw__redis_schedule *goes_on;
     uint64_t ended_us;
 };

@@ -11,9 +11,10 @@
 void tw__redis_drain_start(void);
 
 enum tw__redis_drained {
-    TW__REDIS_DRAINED,          /* *delivered is their number; 0: no task can be delivered */
-    TW__REDIS_DRAINED_NONE_YET, /* time ran out, each task so far was refused: the next call goes on */
-    TW__REDIS_DRAIN_FORBIDDEN   /* the caller may not write a target: none delivered, error sent */
+    TW__REDIS_DRAINED, /* *delivered is their number; 0: no task can be delivered */
+    /* time ran out, and all tasks so far were refused: the next call goes on after them */
+    TW__REDIS_DRAINED_NONE_YET,
+    TW__REDIS_DRAIN_FORBIDDEN /* the caller may not write a target: none delivered, error sent */
 };
 
 /* Delivers up to `limit` of a schedule's tasks, for about 20 ms. Requires: no batch is open. */

@@ -4,7 +4,7 @@
  *
  *     DEL, UNLINK, SET over a key, expiry, eviction   unlink callback: detach
  *     RENAME or MOVE away                             unlink callback: detach
- *     RENAME or MOVE to the new name                  rename_to, move_to: attach again, before a tick
+ *     RENAME, MOVE: the value lives on elsewhere      rename_to, move_to: attach again, before a tick
  *     FLUSHDB, FLUSHALL                               FlushDB START: detach all of that database (no unlink)
  *     SWAPDB                                          swap the numbers of the two databases
  *     loading starts                                  stop the ticks

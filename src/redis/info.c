@@ -53,7 +53,7 @@ void tw__redis_info_settings(RedisModuleCtx *ctx)
 }
 
 static const char too_large[] =
-    "a schedule may be larger than proto-max-bulk-len, so that MIGRATE and RESTORE refuse it; "
+    "the dump of a schedule may be larger than proto-max-bulk-len, so that MIGRATE and RESTORE fail; "
     "spread its tasks over more schedules";
 
 /* Adds all warnings as one field. */

@@ -72,7 +72,7 @@ void tw__redis_keys_changed(RedisModuleCtx *ctx, RedisModuleString *name, const 
  * there. Example: TW.CANCEL removes an emptied schedule on the replica too, TW.FIRED does not. */
 void tw__redis_keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool replicate);
 
-/* The same for some of all schedules. */
+/* The same for at most EMPTY_MAX of the schedules without tasks, in any database. Replicates each DEL. */
 void tw__redis_keys_remove_empty_ones(RedisModuleCtx *ctx);
 
 #endif

@@ -68,7 +68,8 @@ void tw__redis_mend_begin(RedisModuleCtx *ctx)
     size_before = found ? size_of(path) : -1;
     if (!found)
         RedisModule_Log(ctx, "warning",
-                        "no append-only file was found by %s: a file that was cut off cannot be mended", path);
+                        "no append-only file was found under %s: a file that was cut off cannot be mended",
+                        path);
 }
 
 /* ---- the open transaction -------------------------------------------------------------------------------- */
@@ -127,7 +128,7 @@ static void mend(RedisModuleCtx *ctx, FILE *file)
             ctx, "warning",
             "%s was cut off and cannot be mended (%s): the server may refuse to start the next time, or lose "
             "commands that are written from now on; use BGREWRITEAOF to prevent that",
-            path, failed ? strerror(errno) : "not a file of commands alone");
+            path, failed ? strerror(errno) : "it contains other data than commands");
 }
 
 void tw__redis_mend_finish(RedisModuleCtx *ctx)

@@ -146,9 +146,15 @@ static int command_next(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, uint64_t *time)
 {
     bool first = tw__redis_argument_is(argument, "-");
-    if (!first && !tw__redis_argument_is(argument, "+"))
-        return tw__redis_argument_number(ctx, argument, what, 0, INT64_MAX, time);
-    *time = first ? 0 : TW__REDIS_TIME_MAX;
+    long long number;
+    if (first || tw__redis_argument_is(argument, "+"))
+        *time = first ? 0 : TW__REDIS_TIME_MAX;
+    else if (RedisModule_StringToLongLong(argument, &number) == REDISMODULE_OK && number >= 0)
+        *time = (uint64_t)number;
+    else {
+        tw__redis_argument_error(ctx, argument, what, "-, + or an integer from 0 to 9223372036854775807");
+        return false;
+    }
     return true;
 }
 
@@ -181,12 +187,13 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     struct tw__redis_schedule *schedule;
     struct tw__redis_wanted wanted = {.after = NULL};
     uint64_t limit = RANGE_USUAL;
-    struct tw__redis_option options[] = {{"LIMIT", NULL}, {"AFTER", NULL}, {NULL, NULL}};
+    struct tw__redis_option options[] = {
+        {"LIMIT", 1, RANGE_MAX, NULL}, {"AFTER", 0, 0, NULL}, {NULL, 0, 0, NULL}};
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
         !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or LIMIT n") ||
-        !tw__redis_argument_option_number(ctx, &options[0], 1, RANGE_MAX, &limit) ||
+        !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
         !tw__redis_keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     if (schedule == NULL || tw__redis_table_count(&schedule->tasks) == 0 || wanted.from > wanted.to)
@@ -277,13 +284,14 @@ static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct tw__redis_schedule *schedule;
     struct scan scan = {.match = false};
     uint64_t cursor, count = SCAN_USUAL;
-    struct tw__redis_option options[] = {{"COUNT", NULL}, {"MATCH", NULL}, {NULL, NULL}};
+    struct tw__redis_option options[] = {
+        {"COUNT", 1, INT32_MAX, NULL}, {"MATCH", 0, 0, NULL}, {NULL, 0, 0, NULL}};
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
     if (!read_cursor(ctx, argv[2], &cursor) ||
         !tw__redis_argument_options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
-        !tw__redis_argument_option_number(ctx, &options[0], 1, INT32_MAX, &count) ||
-        !read_match(ctx, &options[1], &scan) || !tw__redis_keys_find(ctx, argv[1], &schedule))
+        !tw__redis_argument_option_number(ctx, &options[0], &count) || !read_match(ctx, &options[1], &scan) ||
+        !tw__redis_keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     cursor = schedule == NULL ? 0 : scan_some(&scan, schedule, cursor, count);
     reply_scan(ctx, &scan, cursor);
@@ -304,12 +312,13 @@ static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 {
     struct tw__redis_schedule *schedule;
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
-    struct tw__redis_option options[] = {{"STEP", NULL}, {"COUNT", NULL}, {NULL, NULL}};
+    struct tw__redis_option options[] = {
+        {"STEP", 1, INT64_MAX, NULL}, {"COUNT", 1, STEPS_MAX, NULL}, {NULL, 0, 0, NULL}};
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or COUNT n") ||
-        !tw__redis_argument_option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
-        !tw__redis_argument_option_number(ctx, &options[1], 1, STEPS_MAX, &count) ||
+        !tw__redis_argument_option_number(ctx, &options[0], &step) ||
+        !tw__redis_argument_option_number(ctx, &options[1], &count) ||
         !tw__redis_keys_find(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     uint64_t *counts = RedisModule_Calloc(count, sizeof *counts);
@@ -380,11 +389,14 @@ static void reply_largest(RedisModuleCtx *ctx, const struct tw__redis_schedules 
 static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LARGEST_USUAL;
-    struct tw__redis_option options[] = {{"STEP", NULL}, {"COUNT", NULL}, {"SCHEDULES", NULL}, {NULL, NULL}};
+    struct tw__redis_option options[] = {{"STEP", 1, INT64_MAX, NULL},
+                                         {"COUNT", 1, STEPS_MAX, NULL},
+                                         {"SCHEDULES", 0, LARGEST_MAX, NULL},
+                                         {NULL, 0, 0, NULL}};
     if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, COUNT n or SCHEDULES n") ||
-        !tw__redis_argument_option_number(ctx, &options[0], 1, INT64_MAX, &step) ||
-        !tw__redis_argument_option_number(ctx, &options[1], 1, STEPS_MAX, &count) ||
-        !tw__redis_argument_option_number(ctx, &options[2], 0, LARGEST_MAX, &limit))
+        !tw__redis_argument_option_number(ctx, &options[0], &step) ||
+        !tw__redis_argument_option_number(ctx, &options[1], &count) ||
+        !tw__redis_argument_option_number(ctx, &options[2], &limit))
         return REDISMODULE_OK;
     struct tw__redis_schedules *schedules = tw__redis_keys_all();
     uint64_t *counts = RedisModule_Alloc(count * sizeof *counts);

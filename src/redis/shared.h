@@ -16,7 +16,7 @@
 #define TW__REDIS_TIME_MAX ((uint64_t)INT64_MAX)
 
 /* The most bytes that id, target and payload of a task take together. A Stream refuses an entry of more than
- * 2^30 bytes. The difference is room for the fields that a delivery adds, and a dead letter too. */
+ * 2^30 bytes. The difference is room for the fields that a delivery or a dead letter adds. */
 #define TW__REDIS_TASK_BYTES_MAX UINT64_C(1000000000)
 
 /* The flags of a context while a data set is loaded, in either way. */
@@ -53,7 +53,7 @@ struct tw__redis_shared {
     struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */
     struct tw__redis_lateness_counts *lateness; /* lateness.c */
     struct tw__redis_drains *drains;            /* TW.DRAIN calls (drain.c) */
-    struct tw__redis_batch *batch;              /* the open batch; NULL: the server itself calls us */
+    struct tw__redis_batch *batch;              /* the open batch; NULL: no delivery is under way */
     uint32_t loads; /* loads of a data set that have begun and not ended; they may nest (events.c) */
 };
 extern struct tw__redis_shared tw__redis_shared;

@@ -13,8 +13,9 @@
  *     flags:  1 if the task repeats; from bit 4 on the number of failed tries
  *     times:  0 means for ever
  *
- * Tasks are in the order in which they will be delivered. So the differences of due times are small, and
- * tasks with equal due times keep their order. A chunk can be read without the chunks before it.
+ * Tasks are in the order of their due times, equal due times in the order of filing. So the differences of
+ * due times are small, and tasks with equal due times keep their order. A chunk can be read without the
+ * chunks before it.
  *
  * The bytes may come from a damaged file, or from RESTORE, so the reader checks every size.
  */

@@ -7,7 +7,8 @@
 
 #include "state.h"
 
-/* Makes chunks of a schedule's tasks, in the order of delivery:
+/* Makes chunks of a schedule's tasks, in the order of their due times, equal due times in the order of
+ * filing:
  *     tw__redis_chunks_init(&chunks, schedule);
  *     while (tw__redis_chunks_next(&chunks, &bytes)) ...      the bytes are good until the next call
  *     tw__redis_chunks_fini(&chunks); */

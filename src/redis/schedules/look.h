@@ -10,11 +10,11 @@
 /* Which tasks of a schedule are looked for. */
 struct tw__redis_wanted {
     uint64_t from, to;            /* from <= due <= to */
-    struct tw__redis_task *after; /* if not NULL: only tasks that are delivered after this task */
+    struct tw__redis_task *after; /* if not NULL: only tasks after this task in that order */
     uint64_t drain; /* if not 0: no held tasks, and no tasks whose route refused this TW.DRAIN or a later one */
 };
 
-/* Writes up to `limit` of the wanted tasks to `task`, in the order of delivery. Returns how many. Cost: a
+/* Writes up to `limit` of the wanted tasks to `task`, in the order of due times. Returns how many. Cost: a
  * look at the tasks of all schedules that are due before the last task written, or at all tasks of this
  * schedule, whichever are fewer. */
 size_t tw__redis_look_wanted(const struct tw__redis_schedule *schedule, const struct tw__redis_wanted *wanted,
@@ -29,7 +29,7 @@ size_t tw__redis_look_earliest(const struct tw__redis_schedule *schedule, uint64
 void tw__redis_look_forecast(const struct tw__redis_schedule *schedule, uint64_t now_ms, uint64_t step,
                              size_t count, uint64_t *counts);
 
-/* Returns all tasks of a schedule in the order of delivery, in a block of memory that the caller frees; NULL
+/* Returns all tasks of a schedule in the order of due times, in a block of memory that the caller frees; NULL
  * if the schedule has no tasks. */
 struct tw__redis_task **tw__redis_look_sorted(const struct tw__redis_schedule *schedule);
 

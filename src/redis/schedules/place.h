@@ -57,7 +57,7 @@ void tw__redis_place_hold_first(struct tw__redis_schedules *schedules, struct tw
 /* Ends the wait of a route: tw__redis_place_take() now takes the first task of its queue, and then the other
  * tasks of this queue. Requires: the queue is not empty. */
 void tw__redis_place_make_ready(struct tw__redis_route *route);
-/* Cancels the wait of a route, because its queue is empty. */
+/* Cancels the retry of a route, and takes the route off the list of ready routes. */
 void tw__redis_place_rest(struct tw__redis_route *route);
 /* Returns how many tries to deliver a task have failed. A wait for the target counts as a try of each task
  * that the route holds. */

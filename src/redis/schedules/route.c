@@ -3,9 +3,9 @@
  * Routes are numbered, and a task keeps the number of its route: four bytes instead of a pointer.
  *
  * Invariants
- * R1 The list of all routes has a route of a schedule at its number. The number in a task is that of a route of
- *    its schedule.
- * R2 A route counts its tasks, and one more for each tw__redis_route_keep() that was not released yet.
+ * R1 A route stands in the list of all routes at its number, and in the table of its own schedule. The number
+ *    in a task is that of a route of the task's schedule.
+ * R2 `tasks` of a route is the number of its tasks, plus one while a chunk that uses the route is read.
  * R3 A route that counts no tasks is the route that was used last.
  * R4 `longest_route` of the schedule is no less than the size of any route.
  */

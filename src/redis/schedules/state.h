@@ -54,7 +54,7 @@ struct tw__redis_route {
     uint64_t wait_ms;      /* the last wait before a retry; 0: none yet */
     uint32_t waits;        /* counts the waits for the target; gives the tries of a held task (place.c) */
     void *target;          /* the target's name as a string of the server's, made on first use */
-    uint64_t tasks;        /* their number, plus one for each tw__redis_route_keep() */
+    uint64_t tasks;        /* calls of tw__redis_route_keep(): one for each task, one while a chunk is read */
     /* Even: the number of the last TW.DRAIN that this route refused. Odd: the number, minus 1, of the TW.DRAIN
      * that found the target allowed. */
     uint64_t drain;

@@ -613,7 +613,8 @@ void *tw__redis_table_pop(struct tw__redis_table *table)
 
 /* ---- going through it ------------------------------------------------------------------------------------ */
 
-/* Visits all entries of a segment. They lie anywhere in memory, so it prefetches AHEAD entries. */
+/* Visits all entries of a segment. They lie anywhere in memory, so it prefetches each entry AHEAD entries
+ * before it visits the entry. */
 static void visit(const struct tw__redis_segment *segment, tw__redis_each_fn *each, void *arg)
 {
     for (uint32_t i = 0; i < segment->count + AHEAD; i++) {

@@ -197,6 +197,23 @@ def test_what_is_optional_in_the_reference_is_optional_in_the_docs(server, name)
     assert len(optional) == groups - repeated
 
 
+def test_the_reference_has_log_messages_of_the_sources():
+    """Each message of the table is the beginning of a text in src/redis, where a word of capital letters stands
+    for a value."""
+    told = re.findall(r"(?m)^\| `([^`]+)` \|", REFERENCE.split("## Log messages")[1].split("\n## ")[0])
+    assert len(told) >= 10, "the table is lost, or this test its pattern"
+    texts = []
+    for name in sorted(os.listdir(os.path.join(ROOT, "src", "redis"))):
+        if name.endswith(".c"):
+            with open(os.path.join(ROOT, "src", "redis", name), encoding="utf-8") as source:
+                whole = re.sub(r'"\s*(?:PRI\w+\s*)?"', "", source.read())
+            texts += [text.removeprefix("tickwheel: ") for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', whole)]
+    for message in told:
+        parts = re.split(r"\b(?:[A-Z]{4,}|N)\b", message.removeprefix("tickwheel: "))
+        pattern = re.compile("%(?:ll|l|z)?[a-z]?".join(map(re.escape, parts)))
+        assert any(map(pattern.match, texts)), f"no text in src/redis begins as {message!r}"
+
+
 def test_the_server_lists_the_module(r):
     [module] = [one for one in r.module_list() if dict(one).get("name") in ("tickwheel", b"tickwheel")]
     major, minor, patch = map(int, version().split("."))

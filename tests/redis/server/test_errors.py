@@ -235,14 +235,14 @@ def test_other_commands_on_a_schedule(server, raw, words):
 
 @pytest.mark.parametrize("words,fragments", [
     case(("TW.SCAN", "s", "0", "MATCH"), "MATCH"),
-    case(("TW.SCAN", "s", "0", "MATCH", "a", "COUNT"), "COUNT"),
-    case(("TW.RANGE", "s", "-", "+", "LIMIT"), "LIMIT"),
+    case(("TW.SCAN", "s", "0", "MATCH", "a", "COUNT"), "COUNT", "1", "2147483647"),
+    case(("TW.RANGE", "s", "-", "+", "LIMIT"), "LIMIT", "1", "10000"),
     case(("TW.RANGE", "s", "-", "+", "AFTER"), "AFTER"),
-    case(("TW.FORECAST", "s", "STEP"), "STEP"),
-    case(("TW.FORECAST", "s", "STEP", "5", "COUNT"), "COUNT"),
+    case(("TW.FORECAST", "s", "STEP"), "STEP", "1", MAX),
+    case(("TW.FORECAST", "s", "STEP", "5", "COUNT"), "COUNT", "1", "10000"),
     case((*IN, "PAYLOAD"), "PAYLOAD"),
     case((*IN, "EVERY"), "EVERY"),
-    case(("TW.DRAIN", "s", "LIMIT"), "LIMIT")
+    case(("TW.DRAIN", "s", "LIMIT"), "LIMIT", "1", "10000")
 ])
 def test_an_option_without_its_value(server, raw, words, fragments):
     """The error names the option, or says that the number of arguments is wrong."""

@@ -182,7 +182,7 @@ def test_a_file_that_cannot_be_found_is_warned_of(fleet):
     server = fleet.server(**ALWAYS, rename_command='CONFIG ""', appendfilename="other.aof")
     server.kill()
     _, log = start_again(server)
-    assert "no append-only file was found by appendonlydir/appendonly.aof.manifest" in log
+    assert "no append-only file was found under appendonlydir/appendonly.aof.manifest" in log
 
 
 def test_a_file_that_cannot_be_mended_is_warned_of_and_left(fleet):
@@ -260,7 +260,7 @@ def test_the_one_file_of_an_older_server_with_an_rdb_preamble_is_warned_of(fleet
             command("SELECT", "0") + command("MULTI") + command("SET", "one", "1") +
             command("SET", "two", "2")[:-1])
     r, log = start_again(server)
-    assert "cannot be mended (not a file of commands alone)" in log
+    assert "cannot be mended (it contains other data than commands)" in log
     r.set("after", 1)
     rewrite(server)
     server.kill()
