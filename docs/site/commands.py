@@ -92,7 +92,7 @@ def as_markdown(kind, content):
 
 def page(program):
     """Returns the commands as one page in Markdown."""
-    out = ["# The tickwheel command", "What each command says of itself with `--help`."]
+    out = ["# The tickwheel command", "The text that each command prints with `--help`."]
     for command in read(program):
         out += [
             f"## tickwheel {command.name}",

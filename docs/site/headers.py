@@ -478,7 +478,13 @@ def faults_of(headers):
     """
     for header in headers:
         if not header.brief:
-            yield f"{header.path.name}: its head does not say what it is"
+            yield f"{header.path.name}: its head does not describe it"
         for entry in header.entries():
             if not entry.doc.strip() and not entry.owner:
                 yield f"{header.path.name}:{entry.line}: {entry.kind} {', '.join(entry.names)} has no comment"
+            labels = [label for label, _ in labels_of(entry.doc)[1]]
+            examples = [text for label, text in labels_of(entry.doc)[1] if label == "Example"]
+            if any(re.search(r"^\s*- ", text, re.MULTILINE) for text in examples) or "Returns" in labels and \
+                    "Example" in labels[:labels.index("Returns")]:
+                names = ", ".join(entry.names)
+                yield f"{header.path.name}:{entry.line}: the example of {names} cuts its comment"

@@ -134,9 +134,12 @@ class Writer:
 
     def terms(self, pairs, own=()):
         """Returns a list of terms with their texts."""
-        return "\n\n".join(
-            f"{term}\n: " + re.sub(r"\n(?=.)", "\n    ", self.paragraphs(text, own) or "see above")
-            for term, text in pairs)
+        out = []
+        for term, text in pairs:
+            words = textwrap.indent(self.paragraphs(text, own) or "see above", "    ")
+            begins_a_block = words.startswith(("    - ", "    ```"))  # it needs an empty line before it
+            out.append(term + ("\n\n: \n" if begins_a_block else "\n:") + words)
+        return "\n\n".join(out)
 
     def members(self, entry, what):
         """Returns the members of an entry as a table."""
