@@ -21,7 +21,7 @@
  * Each macro gives a uint64_t, and evaluates `n` once. If `n` is a constant expression, so is the result: it
  * may initialize a static object.
  *
- *   - `n` is an integer. A floating-point `n` does not compile: write TW_MS(1500), not TW_SEC(1.5).
+ *   - `n` is an integer. A floating-point `n` does not compile: write `TW_MS(1500)`, not `TW_SEC(1.5)`.
  *   - `n` is from 0 to the limit in the comment above each macro. A negative `n` is not allowed: it becomes
  *     centuries. Beyond the limit the product wraps modulo 2^64, and the time is far too short. Example:
  *     TW_SEC(18446744074) is 290,448,384 ns, less than a third of a second.

@@ -28,7 +28,9 @@
  *             when an earlier timer is added, or when it has rung. So a timer that is moved later costs no
  *             system call. With nothing pending the loop's timer is off, at the latest after it has rung once
  *             more: epoll and GLib do not switch it off at a cancel.
- *   Threads   All calls come from the thread that runs the loop.
+ *   Threads   All calls come from the thread that runs the loop. "In callback" means in a due callback or,
+ *             for an executor, in a callback of its scheduler. A callback of the loop itself may make every
+ *             call.
  *   Requires  As in wheel.h: a duty of the caller. A library with assertions sees a breach, except for the
  *             duties that docs/guide.md lists.
  *   Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h). A call that fails has

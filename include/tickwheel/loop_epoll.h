@@ -97,7 +97,8 @@ int tw_loop_epoll_wait_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel 
 int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int room, int timeout_ms);
 
 /* Makes an executor for a scheduler whose callbacks are to run in this loop. `budget` is callbacks in an
- * iteration; 0: 256.
+ * iteration; 0: 256. The program links tickwheel_sched too. The executor's event carries the tw_executor in
+ * data.ptr; loop.h has the order of making and freeing.
  * Returns: as tw_loop_epoll_new(), and TW_EINVAL also as tw_executor_new(). */
 int tw_executor_epoll_new(struct tw_executor **executor, int epoll_fd, uint32_t budget,
                           struct tw_sched_options *options);

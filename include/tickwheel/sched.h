@@ -30,8 +30,8 @@
  *
  * Conventions, stated once
  *   Time      Nanoseconds in a uint64_t, on the scheduler's own clock, which tw_sched_now() reads. `_after`
- *             counts from the call, `_at` is a point on that clock. duration.h makes nanoseconds: TW_MS(20).
- *             Sums saturate. A task due at the end of time (UINT64_MAX) never runs.
+ *             counts from the call, `_at` is a point on that clock. duration.h makes nanoseconds, for example
+ *             `TW_MS(20)`. Sums saturate. A task due at the end of time (UINT64_MAX) never runs.
  *   Due       A task never runs before its due time. It is due at the latest one tick after that time.
  *             Example: the scheduler was made at 0 with a tick of 1 ms. A task for 12.3 ms runs on the tick
  *             at 13 ms, and its due_ns stays 12.3 ms.
@@ -275,8 +275,7 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled 
  *   - TW_EGONE: there is no such task, or its last call is under way on another thread. After tw_sched_stop()
  *     has returned, this holds for every task whose callback is not under way.
  *   - TW_ESTOPPED: the scheduler has been stopped, and a callback of the task is under way, or the stop has
- *     not yet handed the task over. Example: after a stop, the
- *     callback moves its own task.
+ *     not yet handed the task over. A callback that moves its own task after a stop gets this error.
  *   - TW_ERANGE: the geometry refuses such a long delay.
  *   - TW_ENOMEM: the geometry grows, and there is no memory.
  *   - TW_EFULL: the callback is under way, so the task would take a place under max_pending again, and there
@@ -372,7 +371,8 @@ enum { TW_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under w
  *   - `hand` has received every task with calls left, once. `hand` may be NULL: the tasks are dropped.
  *
  * If a callback is under way with an argument that the release hook will receive, `hand` receives the task
- * without the argument: `fn` and `arg` are NULL. A second stop finds nothing to hand over.
+ * without the argument: `fn` and `arg` are NULL. A second stop finds nothing to hand over. The scheduler
+ * itself stays: tw_sched_free() ends it.
  * Requires: `flags` is 0 or TW_STOP_NOWAIT.
  * Returns: how many tasks were handed over.
  * Example: with release set, the stop finds a repeating task in the middle of its third call of ten. `hand`

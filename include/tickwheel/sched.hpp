@@ -484,8 +484,8 @@ class options
  *
  * No lock is held then. A thread that waits in cancel_wait(), stop() or the destructor goes on after the
  * callable was destroyed. The exception is a task that another thread is just ending: the callable is
- * destroyed in the call of that thread. Example: thread A cancels a pending task. Thread B calls
- * cancel_wait() for it, finds it gone, and may go on before A has destroyed the callable.
+ * destroyed in the call of that thread. If thread A cancels a pending task, and thread B then calls
+ * cancel_wait() for it and finds it gone, B may go on before A has destroyed the callable.
  *
  * A callable that is no larger than a pointer, trivially copyable, and callable when const is kept in the
  * word where C keeps its argument. Any other callable is one allocation. So in a small callable, a member

@@ -49,6 +49,8 @@
  *             a `status &`, which does not throw. An exception that leaves a callable while it is called,
  *             also by visit() and drain(), ends the program (std::terminate). With -fno-exceptions, an error
  *             that would be thrown is printed, and the program aborts. -fno-rtti changes nothing.
+ *   Requires  As in wheel.h. The duties that these headers alone can see are asserted in a program that is
+ *             compiled with -DTW_DEBUG=1.
  *   Moved     An object that was moved from is empty. It may be assigned to or destroyed, and tested with
  *             `if`.
  */
