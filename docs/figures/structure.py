@@ -17,7 +17,7 @@ def layers(_):
         "An arrow means: uses. The wheel and the base below it carry everything. The scheduler and "
         "the Redis module stand on the wheel, the event loops on the wheel and, for a scheduler's "
         "callbacks, on the scheduler. The command stands on the scheduler and the wheel.")
-    sheet.text(8, 44, "An arrow means: includes and calls. No arrow points up.", "soft small")
+    sheet.text(8, 44, "An arrow: includes and calls. Arrows past a layer are left out.", "soft small")
     room(sheet, (8, 58, 164, 124), "redis", ["the server's memory,", "clock and thread"], "pink")
     room(sheet, (184, 58, 320, 124), "command", ["run, top, plan,", "replay, draw"], "gold")
     room(sheet, (336, 58, 472, 124), "loops", ["epoll, libuv, libev,", "libevent, GLib"], "green")
