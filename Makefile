@@ -76,7 +76,7 @@ lint: ## run clang-tidy on the libraries and the command
 sanitize: ## run the tests with address and UB sanitizers
 # In a redis-server that is built with the same sanitizers; defragmentation in another server.
 check-redis: ## run the module's tests with sanitizers
-check-servers: ## run them with Redis and Valkey of a newer Debian
+check-servers: ## run the module's tests with newer servers
 races: ## run the scheduler with ThreadSanitizer; SECONDS=60
 audit: ## check the whole wheel after every call in tests
 # Compiles with gcc and clang, for 64 and 32 bits, and runs the tests of the wheel.
@@ -123,7 +123,7 @@ check-deb: deb ## test the Debian packages (needs root)
 	@tools/check-deb build/deb; status=$$?; $(give_back); exit $$status
 
 # build/amalgamation/tickwheel.h and tickwheel.c, to add to a source tree.
-amalgamation: ## make two files of the wheel
+amalgamation: ## make the wheel as two files, to drop into a tree
 	@tools/setup amalgamation
 	@tools/amalgamate build/amalgamation
 

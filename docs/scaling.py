@@ -423,7 +423,7 @@ def main():
         path.write_text(right, encoding="utf-8")
     elif text != right:
         sys.exit(
-            f"{path}: a table is not what docs/scaling.py computes; docs/scaling.py --write {path} mends it")
+            f"{path}: a table is out of date; docs/scaling.py --write {path} mends it")
     elif not MARKED.search(text):
         sys.exit(f"{path}: no table between markers: the document has lost them, or scaling.py its pattern")
 

@@ -50,7 +50,7 @@ enum { FULL_ROUNDS = 5, HUGE_ROUNDS = 3, QUICK_ROUNDS = 3, HUGE_TIMERS = 1000000
 
 static const char usage[] =
     "usage: wheel_bench [options]\n"
-    "  --quick            fewer operations, sizes to 1e6, only what the targets need at 1e6; under a minute\n"
+    "  --quick            fewer operations, sizes to 1e6, at 1e6 only the targets; under a minute\n"
     "  --out DIR          write wheel.tsv, wheel-raw.tsv, wheel-skipped.tsv there\n"
     "  --workload A,B     only these workloads        --engine A,B   only these engines\n"
     "  --sizes N,M        only these numbers of timers --rounds N     so many rounds\n"

@@ -56,9 +56,9 @@ static uint64_t whole(double ticks)
 static const char *overflow_text(const struct layout *layout)
 {
     if (layout->turn == 0)
-        return layout->overflow == TW_OVERFLOW_GROW ? "grows a level when one is needed"
+        return layout->overflow == TW_OVERFLOW_GROW ? "the wheel grows a level when one is needed"
                                                     : "none, the wheel reaches 2^64 ticks";
-    return layout->overflow == TW_OVERFLOW_REJECT ? "are refused: TW_ERANGE" : "wait for another turn";
+    return layout->overflow == TW_OVERFLOW_REJECT ? "refused with TW_ERANGE" : "they wait for another turn";
 }
 
 /* How a slot of level l is refiled. */
