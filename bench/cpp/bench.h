@@ -17,7 +17,7 @@ extern "C" {
     X(ADD, "add", "wheel: add")                                                                                \
     X(MOVE_LATER, "move_later", "wheel: move later")                                                           \
     X(CANCEL, "cancel", "wheel: cancel")                                                                       \
-    X(EXPIRE, "expire", "wheel: poll due timers, tick by tick")                                               \
+    X(EXPIRE, "expire", "wheel: poll due timers, tick by tick")                                                \
     X(MIX, "mix", "wheel: cancel and add, poll now and then")                                                  \
     X(TASK_ADD, "task_add", "scheduler: add")                                                                  \
     X(TASK_CANCEL, "task_cancel", "scheduler: cancel")                                                         \

@@ -36,8 +36,8 @@
  *             Example: the scheduler was made at 0 with a tick of 1 ms. A task for 12.3 ms runs on the tick
  *             at 13 ms, and its due_ns stays 12.3 ms.
  *   Order     The order in which tasks start:
- *             - Tasks due on different ticks start in the order of these ticks; with more than one shard, if
- *               callbacks run on the timer thread.
+ *             - Tasks due on different ticks start in the order of these ticks. With more than one shard this
+ *               holds only if callbacks run on the timer thread, or in tw_sched_advance().
  *             - Tasks due on one tick start in the order in which they were added.
  *             - With more than one shard, tasks due on one tick start in this order only if one thread added
  *               them, without keys.

@@ -408,8 +408,8 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32
  * earliest deadline. The caller sleeps until then, polls, and calls this again. On wheels that reach the end
  * of time, a far timer costs at most one such wake-up for each level. On other wheels it costs in addition at
  * most one wake-up for each round of the top level (docs/wheel.md).
- * Returns: a tick, which is `now` if something is due already. TW_NEVER if the wheel is empty. A timer that
- * is due at TW_NEVER, the end of time, still has wake-ups for its refiling.
+ * Returns: a tick, which is `now` if something is due already. TW_NEVER if the wheel is empty, or if all its
+ * timers are due at TW_NEVER, the end of time, and need no more refiling.
  * Cost: O(levels).
  * Example: TW_DEFAULT at now = 0, with one timer at 100,000. The call returns 99,328, where the wheel refiles
  * the timer. After a poll at 99,328 it returns 100,000. */

@@ -105,8 +105,9 @@ static bool read_option(RedisModuleCtx *ctx, struct request *add, RedisModuleStr
         return false;
     }
     if (*seen & option) {
-        tw__redis_argument_error(ctx, argv[*at], "the option",
-                                 "one option of each kind: one of NX, XX, GT and LT, one of STREAM and LIST");
+        tw__redis_argument_error(
+            ctx, argv[*at], "the option",
+            "each option at most once, at most one of NX, XX, GT and LT, and one of STREAM and LIST");
         return false;
     }
     *seen |= option;

@@ -13,7 +13,8 @@
  * Example: the callback of the key "cart:7" runs from 100 ms to 130 ms with value A. At 110 ms another thread
  * sets "cart:7" to value B, due at 115 ms. The set returns at once, and `fresh` notes that the details hold B
  * while the running call still uses A. The callback returns at 130 ms. The release hook, if there is one,
- * receives A. Then the task is filed again and runs with B at once, about 15 ms late.
+ * receives A. Then the task is filed again and runs with B at once, or on the next tick if the wheel is past
+ * 115 ms already: about 15 ms late.
  */
 #include "clock.h"
 #include "filing.h"

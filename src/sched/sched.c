@@ -20,7 +20,7 @@
  * is TW_NEVER.
  *
  *     5,000.2 ms   a caller    tw_sched_after(1.5 ms): due at 5,001.7 ms, so on tick 1,002
- *     5,000.2 ms   a caller    free list -> wheel (PENDING); that is before `wake`: wakes the timer thread
+ *     5,000.2 ms   a caller    free list -> wheel (PENDING); its tick is before `wake`: wakes the timer thread
  *     5,000.3 ms   timer       finds nothing due, sets `wake` to 1,002, sleeps until that tick begins
  *     5,002.0 ms   timer       wheel -> ready list (READY); tells the worker; sleeps again
  *     5,002.1 ms   worker      ready list -> busy list (RUNNING); releases the lock; calls the function

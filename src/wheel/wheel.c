@@ -45,7 +45,9 @@
  *   - A timer is pushed to the front of level 0. That list is walked from the front, so the same trail
  *     serves.
  *   - A timer is pushed to the front of an upper level. Here the hint must be written to a timer that is in
- * the list already. Hints are never followed: a wrong hint costs a useless prefetch.
+ *     the list already.
+ *
+ * Hints are never followed: a wrong hint costs a useless prefetch.
  *
  * Pushing back. To move a timer later, the wheel stores the new deadline and marks the timer. It files the
  * timer again when the timer's old place comes up. Example: an idle timeout on level 1 that is pushed back a

@@ -26,9 +26,8 @@ enum {
     AHEAD_MAX = 20000,     /* tasks read in the wheel, or tasks of a sample: a millisecond or two each */
     SCHEDULES_MAX = 20000, /* schedules looked at, to find the largest and to take a sample */
     SAMPLED_MAX = 4000,    /* schedules that give one task each to a sample: some cache misses for each */
-    QUEUE_MAX =
-        1000, /* tasks looked at in a queue, which is roughly in order, to find the oldest; also queues */
-    PAST_MAX = 20000 /* tasks counted in the wheels: a millisecond or two */
+    QUEUE_MAX = 1000,      /* tasks of a queue, which is roughly in order, that are looked at; also queues */
+    PAST_MAX = 20000       /* tasks counted in the wheels: a millisecond or two */
 };
 
 struct ahead {

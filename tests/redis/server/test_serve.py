@@ -98,7 +98,7 @@ def test_the_three_commands_show_a_task_arriving(serve):
     assert now_ms() >= began + 5000
     status, output, errors = serving.stop()
     assert (status, errors) == (0, "")
-    assert "Stopped. 0 tasks are pending" in output
+    assert "Stopped. Pending tasks: 0;" in output
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -110,7 +110,7 @@ def test_a_restart_finds_every_pending_task(serve, number):
         r.execute_command("TW.ADD", f"s{i % 7}", "t", f"id{i}", "IN", 3600000, "PAYLOAD", "a", i)
     status, output, errors = serving.stop(number)
     assert (status, errors) == (0, "")
-    assert "Stopped. 100 tasks are pending" in output
+    assert "Stopped. Pending tasks: 100;" in output
     assert nobody_listens(serving.port)
     again = serve().ready()
     assert "Pending tasks: 100." in again.welcome
