@@ -136,4 +136,5 @@ static void settle(void *at)
     (void)at;
 }
 
-const struct peer bare_peer = {"bare", false, open_bare, close_bare, add, cancel, key_add, key_move, settle};
+const struct peer bare_peer = {"bare", true,   false,   open_bare, close_bare,
+                               add,    cancel, key_add, key_move,  settle};

@@ -216,4 +216,5 @@ static void settle(void *at)
     pthread_mutex_unlock(&self->lock);
 }
 
-const struct peer libuv_peer = {"libuv", true, open_loop, close_loop, add, cancel, key_add, key_move, settle};
+const struct peer libuv_peer = {"libuv", true,   true,    open_loop, close_loop,
+                                add,     cancel, key_add, key_move,  settle};

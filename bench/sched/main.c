@@ -5,6 +5,7 @@
  * docs/benchmark-sched.md describes the loads.
  */
 #include "peer.h"
+#include "tally.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,13 +42,6 @@ void *need(size_t count, size_t size)
         return block;
     fprintf(stderr, "sched_bench: no memory\n");
     exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 static void sleep_until(uint64_t ns)
@@ -238,56 +232,41 @@ static void key_move(struct producer *p)
 
 /* ---- firing and lateness --------------------------------------------------------------------------------- */
 
-static size_t expected; /* firings; the last firing ends the wait */
-static _Atomic size_t seen;
-static uint64_t first_fired_ns, last_fired_ns;
 static uint64_t probe_due_ns[PROBES], probe_late_ns[PROBES];
 static size_t probe_first; /* the job of the first probe; 0: jobs are counted */
-static pthread_mutex_t done_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
+static size_t expected;
+
+static void note_lateness(size_t job)
+{
+    uint64_t now = now_ns(), due = probe_due_ns[job - probe_first];
+    if (now < due) {
+        fprintf(stderr, "%s: a task ran %llu ns early\n", peer->name, (unsigned long long)(due - now));
+        exit(1);
+    }
+    probe_late_ns[job - probe_first] = now - due;
+}
 
 void fired(size_t job)
 {
-    size_t before = atomic_load_explicit(&seen, memory_order_relaxed);
-    if (probe_first != 0) {
-        uint64_t now = now_ns(), due = probe_due_ns[job - probe_first];
-        if (now < due) {
-            fprintf(stderr, "%s: a task ran %llu ns early\n", peer->name, (unsigned long long)(due - now));
-            exit(1);
-        }
-        probe_late_ns[job - probe_first] = now - due;
-    } else if (before == 0) {
-        first_fired_ns = now_ns();
-    }
-    atomic_store_explicit(&seen, before + 1, memory_order_relaxed);
-    if (before + 1 < expected)
-        return;
-    last_fired_ns = now_ns();
-    pthread_mutex_lock(&done_lock);
-    pthread_cond_signal(&done);
-    pthread_mutex_unlock(&done_lock);
+    if (probe_first != 0)
+        note_lateness(job);
+    tally_count();
 }
 
 static void expect(size_t count, size_t first_probe)
 {
     expected = count;
     probe_first = first_probe;
-    atomic_store(&seen, 0);
+    tally_begin(count);
 }
 
 static void wait_for_all(void)
 {
-    struct timespec limit;
-    clock_gettime(CLOCK_REALTIME, &limit);
-    limit.tv_sec += 60;
-    pthread_mutex_lock(&done_lock);
-    while (atomic_load(&seen) < expected)
-        if (pthread_cond_timedwait(&done, &done_lock, &limit) != 0) {
-            fprintf(stderr, "%s: %zu of %zu tasks ran within a minute\n", peer->name, atomic_load(&seen),
-                    expected);
-            exit(1);
-        }
-    pthread_mutex_unlock(&done_lock);
+    size_t seen = tally_wait();
+    if (seen == expected)
+        return;
+    fprintf(stderr, "%s: %zu of %zu tasks ran within a minute\n", peer->name, seen, expected);
+    exit(1);
 }
 
 static int compare(const void *a, const void *b)
@@ -353,7 +332,7 @@ static void firing(void)
     cpu = cpu_ns();
     wait_for_all();
     cpu = cpu_ns() - cpu;
-    print("firing", "ns", (double)(last_fired_ns - first_fired_ns) / (double)pending);
+    print("firing", "ns", (double)tally_span_ns() / (double)pending);
     print("firing", "cpu_ns", (double)cpu / (double)pending);
     peer->close(self);
 }
@@ -377,7 +356,9 @@ static void with_keys(void)
 {
     void *self = peer->open(pending);
     make_keys();
+    double before = resident_bytes();
     measure("key_add", self, key_add_all, pending);
+    print("key_memory", "bytes", (resident_bytes() - before) / (double)pending);
     measure("key_move", self, key_move, OPERATIONS);
     peer->close(self);
 }
@@ -394,7 +375,8 @@ static size_t number(const char *name, const char *word, size_t most)
 
 int main(int argc, char **argv)
 {
-    static const struct peer *const peers[] = {&tickwheel_peer, &sharded_peer, &libuv_peer, &bare_peer};
+    static const struct peer *const peers[] = {&tickwheel_peer, &single_peer, &workers1_peer, &workers2_peer,
+                                               &workers4_peer,  &libuv_peer,  &bare_peer};
     if (argc == 2 && strcmp(argv[1], "--build") == 0) {
         printf("compiler: gcc %s\nflags: %s\n", __VERSION__, BENCH_FLAGS);
         return 0;
@@ -403,7 +385,8 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], peers[i]->name) == 0)
             peer = peers[i];
     if (peer == NULL) {
-        fprintf(stderr, "usage: sched_bench tickwheel|sharded|libuv|bare PENDING PRODUCERS SEED\n");
+        fprintf(stderr, "usage: sched_bench tickwheel|single|workers_1|workers_2|workers_4|libuv|bare "
+                        "PENDING PRODUCERS SEED\n");
         return 2;
     }
     pending = number("PENDING", argv[2], 10000000);
@@ -414,8 +397,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "sched_bench: fewer tasks than producers\n");
         return 2;
     }
-    without_keys();
-    with_keys();
+    if (peer->calls) {
+        without_keys();
+        with_keys();
+    }
     if (peer->fires)
         firing();
     return 0;

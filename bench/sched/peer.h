@@ -14,6 +14,7 @@ enum { KEY_SIZE = 16 };
 
 struct peer {
     const char *name;
+    bool calls; /* false: only the firing is measured */
     bool fires; /* false: only the calls are measured */
     /* Starts a scheduler, with room for the jobs 0 to jobs - 1. */
     void *(*open)(size_t jobs);
@@ -29,12 +30,13 @@ struct peer {
     void (*settle)(void *self);
 };
 
-extern const struct peer tickwheel_peer, sharded_peer, libuv_peer, bare_peer;
+extern const struct peer tickwheel_peer, single_peer, workers1_peer, workers2_peer, workers4_peer, libuv_peer,
+    bare_peer;
 
 /* The number of threads that add and cancel. */
 extern size_t producers;
 
-/* The peer calls this when a job is due, on the thread where its callbacks run. */
+/* The peer calls this when a job is due, on any of the threads where its callbacks run. */
 void fired(size_t job);
 
 /* The key of a job. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Our scheduler with its defaults: one shard, ticks of a millisecond, callbacks on the timer thread. And the
- * same with as many shards as there are producers.
+ * Our scheduler:
+ *
+ *     tickwheel    the defaults: a shard for each thread, up to the number of processors; ticks of a
+ *                  millisecond; callbacks on the timer thread
+ *     single       the same with one shard, for a total order
+ *     workers_n    the defaults with n workers; only the firing is measured
  */
 #include "peer.h"
 
@@ -23,23 +27,37 @@ static void check(int error, const char *what)
     exit(1);
 }
 
-static void *open_with(size_t jobs, uint32_t shards)
+static void *open_with(size_t jobs, const struct tw_sched_options *options)
 {
-    struct tw_sched_options options = {.shards = shards};
     struct self *self = need(1, sizeof *self);
     self->ids = need(jobs, sizeof *self->ids);
-    check(tw_sched_new(&self->sched, &options), "new");
+    check(tw_sched_new(&self->sched, options), "new");
     return self;
 }
 
 static void *open_default(size_t jobs)
 {
-    return open_with(jobs, 0);
+    return open_with(jobs, NULL);
 }
 
-static void *open_sharded(size_t jobs)
+static void *open_single(size_t jobs)
 {
-    return open_with(jobs, (uint32_t)producers);
+    return open_with(jobs, &(struct tw_sched_options){.shards = 1});
+}
+
+static void *open_workers1(size_t jobs)
+{
+    return open_with(jobs, &(struct tw_sched_options){.workers = 1});
+}
+
+static void *open_workers2(size_t jobs)
+{
+    return open_with(jobs, &(struct tw_sched_options){.workers = 2});
+}
+
+static void *open_workers4(size_t jobs)
+{
+    return open_with(jobs, &(struct tw_sched_options){.workers = 4});
 }
 
 static void close_sched(void *at)
@@ -88,7 +106,12 @@ static void settle(void *at)
     (void)at;
 }
 
-const struct peer tickwheel_peer = {"tickwheel", true,    open_default, close_sched, add,
-                                    cancel,      key_add, key_move,     settle};
-const struct peer sharded_peer = {"sharded", true,    open_sharded, close_sched, add,
-                                  cancel,    key_add, key_move,     settle};
+#define PEER(name, calls, open)                                                                                \
+    {                                                                                                          \
+        name, calls, true, open, close_sched, add, cancel, key_add, key_move, settle                           \
+    }
+const struct peer tickwheel_peer = PEER("tickwheel", true, open_default);
+const struct peer single_peer = PEER("single", true, open_single);
+const struct peer workers1_peer = PEER("workers_1", false, open_workers1);
+const struct peer workers2_peer = PEER("workers_2", false, open_workers2);
+const struct peer workers4_peer = PEER("workers_4", false, open_workers4);
