@@ -43,6 +43,14 @@
  *               them, without keys.
  *             - Workers take tasks in this order and run them side by side; with more than one shard, shard
  *               by shard.
+ *   Shards    Each shard has a wheel and a lock of its own, so threads that file into different shards do not
+ *             wait for each other.
+ *             - The first thread that files a task gets the first shard. The next threads get a shard each
+ *               until there are as many as `shards` allows, and then threads share them.
+ *             - A thread keeps its shard. When it ends, a later thread takes its place.
+ *             - Callbacks on the timer thread file into the first shard. A program in which one thread files
+ *               tasks has one wheel.
+ *             - If there is no memory for a new shard, the thread files into a shard that exists.
  *   Threads   Every call may come from any thread and from inside a callback, except where a label says
  *             otherwise. The scheduler holds no lock while a callback runs. A task never runs on two threads
  *             at once.
@@ -128,12 +136,15 @@ typedef void tw_release_fn(void *arg, void *value);
 struct tw_sched_options {
     uint64_t tick_ns; /* nanoseconds a tick, 1,000 to 3,600,000,000,000; 0: 1,000,000 (a millisecond) */
     const struct tw_geometry *geometry; /* of the wheels, in ticks; copied; NULL: TW_DEFAULT */
-    uint32_t shards;  /* wheels with a lock each, 1 to 64; 0: 1. More shards let more threads add at once */
+    /* wheels with a lock each, 1 to 64, which are made when they are needed; 0: as many as the processors that
+     * the process may run on, at most 16, and 1 with a virtual clock. See "Shards" above. */
+    uint32_t shards;
     uint32_t workers; /* threads for callbacks, 0 to 1,024; 0: callbacks run on the timer thread */
     /* not NULL: callbacks run on the threads to which this hook hands them, and `workers` must be 0 */
     tw_execute_fn *execute;
-    void *execute_arg;         /* for `execute` */
-    uint64_t max_pending;      /* tasks pending at once; 0: no limit but memory (2^25 tasks a shard) */
+    void *execute_arg; /* for `execute` */
+    /* tasks pending at once, in all shards together; 0: no limit but memory (2^25 tasks a shard) */
+    uint64_t max_pending;
     enum tw_sched_clock clock; /* 0: TW_SCHED_BOOTTIME */
     uint64_t start_ns;         /* TW_SCHED_VIRTUAL: the time at which the clock starts; other clocks: 0 */
     tw_memory_fn *memory;      /* NULL: malloc and free */
@@ -242,8 +253,10 @@ struct tw_every {
 int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
                    uint64_t *id);
 
-/* Reserves room for n more tasks without keys. Until this room is used up, adding such a task cannot return
- * TW_ENOMEM. The exception is a geometry that grows, whose levels are not made in advance.
+/* Reserves room for n more tasks without keys, in the shard of the calling thread, and beyond 2^25 tasks in
+ * further shards. A thread whose own shard finds no memory adds to the other shards. So until this room is used
+ * up, adding such a task cannot return TW_ENOMEM, whichever thread adds it. The exception is a geometry that
+ * grows, whose levels are not made in advance.
  * Returns: 0, or TW_ENOMEM; the room that could be made stays.
  * Cost: O(n); 112 bytes a task, as the task may repeat. */
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n);

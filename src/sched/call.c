@@ -45,10 +45,10 @@ bool tw__sched_inside_task(const struct tw__sched_shard *shard, uint64_t id)
 bool tw__sched_inside(const struct tw_sched *sched)
 {
     bool inside = false;
-    for (uint32_t i = 0; i < sched->options.shards && !inside; i++) {
-        tw__sched_lock(&sched->shard[i]);
-        inside = tw__sched_inside_task(&sched->shard[i], 0);
-        tw__sched_unlock(&sched->shard[i]);
+    for (uint32_t i = 0; i < tw__sched_made(sched) && !inside; i++) {
+        tw__sched_lock(sched->shard[i]);
+        inside = tw__sched_inside_task(sched->shard[i], 0);
+        tw__sched_unlock(sched->shard[i]);
     }
     return inside;
 }

@@ -229,10 +229,10 @@ bool tw__sched_expect_sound(const struct tw__sched_shard *shard)
 const char *tw__sched_check(const struct tw_sched *sched)
 {
     const char *broken = NULL;
-    for (uint32_t i = 0; i < sched->options.shards && broken == NULL; i++) {
-        pthread_mutex_lock(&sched->shard[i].lock);
-        broken = tw__sched_shard_check(&sched->shard[i]);
-        pthread_mutex_unlock(&sched->shard[i].lock);
+    for (uint32_t i = 0; i < tw__sched_made(sched) && broken == NULL; i++) {
+        pthread_mutex_lock(&sched->shard[i]->lock);
+        broken = tw__sched_shard_check(sched->shard[i]);
+        pthread_mutex_unlock(&sched->shard[i]->lock);
     }
     return broken;
 }

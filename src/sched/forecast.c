@@ -196,8 +196,8 @@ static bool count_shard(struct forecast *forecast, struct tw__sched_shard *shard
 static bool count_all(struct forecast *forecast, const struct tw_sched *sched, read_fn *read)
 {
     memset(forecast->counts, 0, forecast->steps * sizeof *forecast->counts);
-    for (uint32_t i = 0; i < sched->options.shards; i++)
-        if (!count_shard(forecast, &sched->shard[i], read))
+    for (uint32_t i = 0; i < tw__sched_made(sched); i++)
+        if (!count_shard(forecast, sched->shard[i], read))
             return false;
     return true;
 }

@@ -18,6 +18,7 @@
 #include "filing.h"
 #include "lock.h"
 #include "pool.h"
+#include "shard.h"
 
 /* ---- aside ---------------------------------------------------------------------------------------------- */
 
@@ -163,12 +164,12 @@ int64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg)
 {
     TW_ASSERT(tw__sched_usable(sched));
     uint64_t handed = 0;
-    if (is_stopped(&sched->shard[0])) /* a stop marks this shard first */
+    if (is_stopped(sched->shard[0])) /* a stop marks this shard first */
         return TW_ESTOPPED;
     tw__sched_guest_comes(sched);
-    for (uint32_t i = 0; i < sched->options.shards; i++) {
-        set_all_aside(&sched->shard[i]);
-        handed += hand_over(&sched->shard[i], take_aside, hand, arg);
+    for (uint32_t i = 0; i < tw__sched_made(sched); i++) {
+        set_all_aside(sched->shard[i]);
+        handed += hand_over(sched->shard[i], take_aside, hand, arg);
     }
     tw__sched_guest_goes(sched);
     return (int64_t)handed;
@@ -200,15 +201,16 @@ uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand,
     bool wait = (flags & TW_STOP_NOWAIT) == 0 && !tw__sched_inside(sched);
     uint64_t handed = 0;
     tw__sched_guest_comes(sched);
-    for (uint32_t i = 0; i < sched->options.shards; i++)
-        mark_stopped(&sched->shard[i]);
-    for (uint32_t i = 0; i < sched->options.shards; i++) {
-        handed += hand_over(&sched->shard[i], take_busy, hand, arg);
-        set_all_aside(&sched->shard[i]);
-        handed += hand_over(&sched->shard[i], take_aside, hand, arg);
+    tw__sched_shards_close(sched);
+    for (uint32_t i = 0; i < tw__sched_made(sched); i++)
+        mark_stopped(sched->shard[i]);
+    for (uint32_t i = 0; i < tw__sched_made(sched); i++) {
+        handed += hand_over(sched->shard[i], take_busy, hand, arg);
+        set_all_aside(sched->shard[i]);
+        handed += hand_over(sched->shard[i], take_aside, hand, arg);
     }
-    for (uint32_t i = 0; wait && i < sched->options.shards; i++)
-        wait_until_idle(&sched->shard[i]);
+    for (uint32_t i = 0; wait && i < tw__sched_made(sched); i++)
+        wait_until_idle(sched->shard[i]);
     tw__sched_guest_goes(sched);
     return handed;
 }

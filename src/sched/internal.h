@@ -19,8 +19,9 @@
 enum {
     TW__SCHED_INDEX_BITS = 25, /* tasks of a shard */
     TW__SCHED_SHARD_BITS = 6,
-    TW__SCHED_LINE = 64,        /* bytes of a cache line */
-    TW__SCHED_CHUNK_SHIFT = 10, /* tasks are allocated by the thousand */
+    TW__SCHED_SHARDS = 1 << TW__SCHED_SHARD_BITS, /* shards of a scheduler at most */
+    TW__SCHED_LINE = 64,                          /* bytes of a cache line */
+    TW__SCHED_CHUNK_SHIFT = 10,                   /* tasks are allocated by the thousand */
     TW__SCHED_CHUNK = 1 << TW__SCHED_CHUNK_SHIFT,
     TW__SCHED_LOOSE = 8,    /* cancelled tasks that are taken out of the wheel a little later */
     TW__SCHED_COLLECT = 64, /* units of work under one hold of a shard's lock */
@@ -137,15 +138,26 @@ struct tw__sched_shard {
     struct tw_sched_stats stats;
     void *wheel_memory;
     size_t wheel_size;
+    char *block; /* the block from memory() that this structure lies in */
     uint64_t lateness[TW__HISTOGRAM_BUCKETS];
 };
 #define TW__SCHED_NONE UINT32_MAX
 
+/* Which shard a seat files into, from 1; 0: none yet. See shard.c. */
+struct tw__sched_seats {
+    _Atomic uint8_t shard[TW__SCHED_SHARDS];
+    uint32_t taken; /* seats that have got a shard of their own; under `life` */
+};
+
 struct tw_sched {
     struct tw_sched_options options;
     struct tw_geometry geometry;
-    pid_t process;    /* the process that made the scheduler */
-    uint64_t base_ns; /* the clock at tick 0 */
+    pid_t process;         /* the process that made the scheduler */
+    uint64_t base_ns;      /* the clock at tick 0 */
+    _Atomic uint32_t made; /* shards that are complete: shard[0] to shard[made - 1] */
+    struct tw__sched_shard *shard[TW__SCHED_SHARDS];
+    struct tw__sched_seats threads, hashes;
+    _Atomic pthread_t timer; /* the timer thread, which sets this itself */
     _Atomic uint64_t virtual_ns;
     _Atomic uint64_t counted; /* tasks that count towards max_pending */
     _Atomic uint64_t memory;  /* bytes */
@@ -153,7 +165,8 @@ struct tw_sched {
     _Atomic bool quit;
     _Atomic bool advancing;  /* tw_sched_advance() is under way */
     _Atomic uint32_t guests; /* TW_DEBUG 1: calls from outside callbacks that wait or hand tasks over */
-    pthread_mutex_t life;    /* starting threads */
+    bool closed;             /* under `life`: no shard is made any more */
+    pthread_mutex_t life;    /* starting threads and making shards */
     pthread_t timer_thread;
     pthread_t *workers;
     uint32_t worker_count; /* workers that were started */
@@ -165,13 +178,18 @@ struct tw_sched {
     uint8_t secret[16];          /* of the hash of keys */
     void *block;                 /* the block from memory() that this structure lies in */
     size_t block_size;
-    struct tw__sched_shard *shard;
 };
 
 /* Whether there is a scheduler, and this process made it, not the parent of this process. */
 static inline bool tw__sched_usable(const struct tw_sched *sched)
 {
     return sched != NULL && sched->process == getpid();
+}
+
+/* The number of shards that are complete. */
+static inline uint32_t tw__sched_made(const struct tw_sched *sched)
+{
+    return atomic_load_explicit(&sched->made, memory_order_acquire);
 }
 
 /* Whether this thread holds the shard's lock. For TW_DEBUG only: there a second lock fails with EDEADLK. */

@@ -21,6 +21,7 @@
 #include "lock.h"
 #include "pool.h"
 #include "run.h"
+#include "shard.h"
 #include "table.h"
 #include "task.h"
 
@@ -39,7 +40,7 @@ static struct target target_of(struct tw_sched *sched, const void *key, size_t s
 {
     uint64_t hash;
     crypto_shorthash((unsigned char *)&hash, key, size, sched->secret);
-    return (struct target){&sched->shard[(hash >> 32) % sched->options.shards], {key, size, (uint32_t)hash}};
+    return (struct target){tw__sched_home_of_key(sched, hash), {key, size, (uint32_t)hash}};
 }
 
 /* The task that a key names, or NULL. Prefetches the task while the keys are compared. */

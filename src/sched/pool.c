@@ -84,14 +84,18 @@ static bool grow_pool(struct tw__sched_shard *shard)
     return true;
 }
 
+uint64_t tw__sched_tasks_most(struct tw__sched_shard *shard)
+{
+    TW_ASSERT(tw__sched_locked(shard));
+    uint64_t made = (uint64_t)shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
+    tw__sched_loose_settle(shard);
+    return (UINT64_C(1) << TW__SCHED_INDEX_BITS) - made + shard->room;
+}
+
 bool tw__sched_tasks_reserve(struct tw__sched_shard *shard, uint64_t n)
 {
     TW_ASSERT(tw__sched_locked(shard));
-    uint64_t most = UINT64_C(1) << TW__SCHED_INDEX_BITS,
-             made = (uint64_t)shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
     tw__sched_loose_settle(shard);
-    if (n > shard->room && n - shard->room > most - made)
-        return false;
     while (shard->room < n)
         if (!grow_pool(shard))
             return false;

@@ -29,7 +29,7 @@ static inline struct tw__sched_details *tw__sched_task_details(const struct tw__
 static inline struct tw__sched_shard *tw__sched_shard_of(const struct tw_sched *sched, uint64_t id)
 {
     uint32_t number = (uint32_t)id >> TW__SCHED_INDEX_BITS;
-    return number < sched->options.shards ? &sched->shard[number] : NULL;
+    return number < tw__sched_made(sched) ? sched->shard[number] : NULL;
 }
 
 /* The task that an id names, or NULL if there is none, or it has ended. */
@@ -45,8 +45,10 @@ static inline struct tw__sched_task *tw__sched_task_find(const struct tw__sched_
 
 /* ---- beginning and end ---------------------------------------------------------------------------------- */
 
-/* Makes room for n tasks, or for n details. Returns false if there is no memory, or the shard cannot have so
- * many tasks (2^25). */
+/* The most tasks that can still be added: 2^25, less those that there are. */
+uint64_t tw__sched_tasks_most(struct tw__sched_shard *shard);
+/* Makes room for n tasks, or for n details. Returns false if there is no memory. Requires: n is not more than
+ * tw__sched_tasks_most(). */
 bool tw__sched_tasks_reserve(struct tw__sched_shard *shard, uint64_t n);
 bool tw__sched_details_reserve(struct tw__sched_shard *shard, uint64_t n);
 /* Gives all memory back. The caller is the last that uses the shard, so no lock is needed. */

@@ -180,13 +180,13 @@ static uint64_t run_sent(struct tw__sched_shard *shard, uint64_t limit, bool *ag
 uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    uint32_t shards = sched->options.shards, idle = 0;
+    uint32_t shards = tw__sched_made(sched), idle = 0;
     uint64_t taken = 0;
     bool again = false;
     while (taken < limit && idle < shards) {
         uint32_t number = atomic_fetch_add_explicit(&sched->next_shard, 1, memory_order_relaxed) % shards;
         uint64_t left = limit - taken,
-                 some = run_sent(&sched->shard[number], left < QUANTUM ? left : QUANTUM, &again);
+                 some = run_sent(sched->shard[number], left < QUANTUM ? left : QUANTUM, &again);
         idle = some > 0 ? 0 : idle + 1;
         taken += some;
     }
@@ -221,8 +221,8 @@ static void *worker_main(void *arg)
     uint64_t seen = 0;
     while (!atomic_load(&sched->quit)) {
         bool any = false;
-        for (uint32_t i = 0; i < sched->options.shards; i++)
-            any |= work_through(&sched->shard[i]);
+        for (uint32_t i = 0; i < tw__sched_made(sched); i++)
+            any |= work_through(sched->shard[i]);
         pthread_mutex_lock(&sched->pool_lock);
         while (!any && sched->told == seen && !atomic_load(&sched->quit))
             pthread_cond_wait(&sched->pool_work, &sched->pool_lock);
@@ -255,17 +255,18 @@ static bool serve(struct tw__sched_shard *shard, uint64_t until)
  * Returns true if there is more work. */
 static bool serve_all(struct tw_sched *sched)
 {
-    uint64_t first[1 << TW__SCHED_SHARD_BITS], until = TW_NEVER;
+    uint64_t first[TW__SCHED_SHARDS], until = TW_NEVER;
+    uint32_t shards = tw__sched_made(sched);
     bool more = false;
-    for (uint32_t i = 0; i < sched->options.shards; i++) {
-        tw__sched_lock(&sched->shard[i]);
-        first[i] = tw__sched_first_tick(&sched->shard[i]);
-        tw__sched_unlock(&sched->shard[i]);
+    for (uint32_t i = 0; i < shards; i++) {
+        tw__sched_lock(sched->shard[i]);
+        first[i] = tw__sched_first_tick(sched->shard[i]);
+        tw__sched_unlock(sched->shard[i]);
         until = first[i] < until ? first[i] : until;
     }
-    for (uint32_t i = 0; i < sched->options.shards; i++)
+    for (uint32_t i = 0; i < shards; i++)
         if (first[i] <= until)
-            more |= serve(&sched->shard[i], until);
+            more |= serve(sched->shard[i], until);
     return more || until < tw__sched_tick_now(sched, tw__sched_clock_read(sched));
 }
 
@@ -273,10 +274,10 @@ static bool serve_all(struct tw_sched *sched)
 static uint64_t next_tick(struct tw_sched *sched)
 {
     uint64_t next = TW_NEVER;
-    for (uint32_t i = 0; i < sched->options.shards; i++) {
-        tw__sched_lock(&sched->shard[i]);
-        uint64_t tick = tw__sched_asleep(&sched->shard[i]);
-        tw__sched_unlock(&sched->shard[i]);
+    for (uint32_t i = 0; i < tw__sched_made(sched); i++) {
+        tw__sched_lock(sched->shard[i]);
+        uint64_t tick = tw__sched_asleep(sched->shard[i]);
+        tw__sched_unlock(sched->shard[i]);
         next = tick < next ? tick : next;
     }
     return next;
@@ -285,16 +286,17 @@ static uint64_t next_tick(struct tw_sched *sched)
 /* Notes in each shard that the timer thread is awake, so nobody needs to wake it. */
 static void wake_up(struct tw_sched *sched)
 {
-    for (uint32_t i = 0; i < sched->options.shards; i++) {
-        tw__sched_lock(&sched->shard[i]);
-        tw__sched_awake(&sched->shard[i]);
-        tw__sched_unlock(&sched->shard[i]);
+    for (uint32_t i = 0; i < tw__sched_made(sched); i++) {
+        tw__sched_lock(sched->shard[i]);
+        tw__sched_awake(sched->shard[i]);
+        tw__sched_unlock(sched->shard[i]);
     }
 }
 
 static void *timer_main(void *arg)
 {
     struct tw_sched *sched = arg;
+    atomic_store(&sched->timer, pthread_self());
     while (!atomic_load(&sched->quit)) {
         wake_up(sched);
         while (serve_all(sched) && !atomic_load(&sched->quit))
@@ -400,8 +402,8 @@ uint64_t tw_sched_next(const struct tw_sched *sched)
 {
     TW_ASSERT(tw__sched_usable(sched));
     uint64_t next = TW_NEVER;
-    for (uint32_t i = 0; i < sched->options.shards; i++) {
-        struct tw__sched_shard *shard = &sched->shard[i];
+    for (uint32_t i = 0; i < tw__sched_made(sched); i++) {
+        struct tw__sched_shard *shard = sched->shard[i];
         tw__sched_lock(shard);
         tw__sched_loose_settle(shard);
         uint64_t tick = tw__list_empty(&shard->ready) ? tw_wheel_next_bound(shard->wheel) : 0;

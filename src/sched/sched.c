@@ -8,8 +8,9 @@
  *
  * A scheduler runs a function at its due time, once or again and again, and any thread may add, cancel or
  * move tasks. It consists of shards, and each shard is a small scheduler: everything that belongs to a task
- * is under the one lock of its shard, and no call ever holds the locks of two shards. With one shard, the
- * default, tasks start in order. More shards let more threads add at the same time.
+ * is under the one lock of its shard, and no call ever holds the locks of two shards. A scheduler begins with
+ * one shard. When more threads file tasks, it makes more shards, so that these threads do not wait for each
+ * other: see shard.c.
  *
  * There is no periodic tick. The wheel knows its next event, so the timer thread sleeps until then. A thread
  * that adds a task puts it into the wheel itself, and wakes the timer thread only if that would sleep too
@@ -63,11 +64,11 @@
 #include "call.h"
 #include "clock.h"
 #include "memory.h"
-#include "pool.h"
 #include "run.h"
-#include "table.h"
+#include "shard.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <sodium/randombytes.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +76,7 @@
 /* ---- options -------------------------------------------------------------------------------------------- */
 
 static const uint64_t tick_min_ns = 1000, tick_max_ns = UINT64_C(3600000000000);
-enum { SHARDS_MAX = 1 << TW__SCHED_SHARD_BITS, WORKERS_MAX = 1024 };
+enum { DEFAULT_SHARDS = 16, WORKERS_MAX = 1024 };
 
 /* Writes the message for a value that is not valid. Returns TW_EINVAL. */
 static int refuse(char *message, size_t size, const char *name, uint64_t value, const char *expected)
@@ -90,8 +91,8 @@ int tw_sched_check(const struct tw_sched_options *options, char *message, size_t
     if (options->tick_ns != 0 && (options->tick_ns < tick_min_ns || options->tick_ns > tick_max_ns))
         return refuse(message, size, "tick_ns", options->tick_ns,
                       "1,000 to 3,600,000,000,000, or 0 for a millisecond");
-    if (options->shards > SHARDS_MAX)
-        return refuse(message, size, "shards", options->shards, "1 to 64, or 0 for one shard");
+    if (options->shards > TW__SCHED_SHARDS)
+        return refuse(message, size, "shards", options->shards, "1 to 64, or 0 for one a processor");
     if (options->workers > WORKERS_MAX)
         return refuse(message, size, "workers", options->workers, "0 to 1,024");
     if (options->workers > 0 && options->execute != NULL)
@@ -108,6 +109,18 @@ int tw_sched_check(const struct tw_sched_options *options, char *message, size_t
     return options->geometry == NULL ? 0 : tw_geometry_check(options->geometry, message, size);
 }
 
+/* As many shards as the processors on which this process may run, at most 16. tw_sched_advance() is one thread,
+ * so a virtual clock has one shard, and all tasks start in order. */
+static uint32_t default_shards(const struct tw_sched_options *options)
+{
+    cpu_set_t processors;
+    if (options->clock == TW_SCHED_VIRTUAL)
+        return 1;
+    int count = sched_getaffinity(0, sizeof processors, &processors) == 0 ? CPU_COUNT(&processors)
+                                                                          : DEFAULT_SHARDS; /* over 1,024 */
+    return count < DEFAULT_SHARDS ? (uint32_t)count : DEFAULT_SHARDS;
+}
+
 static void keep_options(struct tw_sched *sched, const struct tw_sched_options *given)
 {
     struct tw_sched_options *options = &sched->options;
@@ -117,64 +130,14 @@ static void keep_options(struct tw_sched *sched, const struct tw_sched_options *
     if (options->tick_ns == 0)
         options->tick_ns = 1000000;
     if (options->shards == 0)
-        options->shards = 1;
+        options->shards = default_shards(options);
 }
 
 /* ---- making and ending ---------------------------------------------------------------------------------- */
 
-static int make_wheel(struct tw__sched_shard *shard)
+static void end(struct tw_sched *sched)
 {
-    struct tw_sched *sched = shard->sched;
-    shard->wheel_size = tw_wheel_size(&sched->geometry);
-    shard->wheel_memory = tw__sched_alloc(sched, shard->wheel_size);
-    if (shard->wheel_memory == NULL)
-        return TW_ENOMEM;
-    int error = tw_wheel_init(&shard->wheel, shard->wheel_memory, shard->wheel_size, &sched->geometry, 0);
-    tw_wheel_on_grow(shard->wheel, tw__sched_grow_level, sched);
-    return error;
-}
-
-/* An adaptive lock, because the work under it is short. Assertions need a lock that knows which thread holds
- * it. */
-enum { LOCK_KIND = TW_DEBUG > 0 ? PTHREAD_MUTEX_ERRORCHECK : PTHREAD_MUTEX_ADAPTIVE_NP };
-
-static int make_shard(struct tw_sched *sched, uint32_t number)
-{
-    pthread_mutexattr_t attributes;
-    struct tw__sched_shard *shard = &sched->shard[number];
-    memset(shard, 0, sizeof *shard);
-    shard->sched = sched;
-    shard->number = number;
-    shard->free = TW__SCHED_NONE;
-    tw__list_init(&shard->ready);
-    tw__list_init(&shard->sent);
-    tw__list_init(&shard->busy);
-    tw__list_init(&shard->aside);
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, LOCK_KIND);
-    pthread_mutex_init(&shard->lock, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-    pthread_cond_init(&shard->idle, NULL);
-    return make_wheel(shard);
-}
-
-static void end_shard(struct tw__sched_shard *shard)
-{
-    tw__sched_table_end(shard);
-    tw__sched_pool_end(shard);
-    if (shard->wheel != NULL)
-        tw_wheel_fini(shard->wheel);
-    if (shard->wheel_memory != NULL)
-        tw__sched_dealloc(shard->sched, shard->wheel_memory, shard->wheel_size);
-    pthread_cond_destroy(&shard->idle);
-    pthread_mutex_destroy(&shard->lock);
-}
-
-/* Frees the scheduler, of which only the first `shards` shards were made. */
-static void end(struct tw_sched *sched, uint32_t shards)
-{
-    while (shards > 0)
-        end_shard(&sched->shard[--shards]);
+    tw__sched_shards_end(sched);
     tw__sched_clock_close(sched);
     pthread_mutex_destroy(&sched->life);
     pthread_mutex_destroy(&sched->pool_lock);
@@ -182,13 +145,10 @@ static void end(struct tw_sched *sched, uint32_t shards)
     sched->options.memory(sched->options.memory_arg, sched->block, sched->block_size);
 }
 
-/* One block for the scheduler, its shards and the handles of its workers. */
+/* One block for the scheduler and the handles of its workers. */
 static struct tw_sched *allocate(const struct tw_sched_options *options)
 {
-    uint32_t shards = options->shards == 0 ? 1 : options->shards;
-    size_t head = (sizeof(struct tw_sched) + TW__SCHED_LINE - 1) / TW__SCHED_LINE * TW__SCHED_LINE,
-           all = shards * sizeof(struct tw__sched_shard);
-    size_t size = TW__SCHED_LINE + head + all + options->workers * sizeof(pthread_t);
+    size_t size = TW__SCHED_LINE + sizeof(struct tw_sched) + options->workers * sizeof(pthread_t);
     tw_memory_fn *memory = options->memory != NULL ? options->memory : tw__sched_plain_memory;
     char *block = memory(options->memory_arg, NULL, size);
     if (block == NULL)
@@ -198,24 +158,11 @@ static struct tw_sched *allocate(const struct tw_sched_options *options)
     memset(sched, 0, sizeof *sched);
     sched->block = block;
     sched->block_size = size;
-    sched->shard = (struct tw__sched_shard *)(void *)(at + head);
-    sched->workers = (pthread_t *)(void *)(at + head + all);
+    sched->workers = (pthread_t *)(void *)(sched + 1);
     keep_options(sched, options);
     sched->options.memory = memory;
     atomic_store(&sched->memory, size);
     return sched;
-}
-
-static int make_shards(struct tw_sched *sched)
-{
-    for (uint32_t i = 0; i < sched->options.shards; i++) {
-        int error = make_shard(sched, i);
-        if (error != 0) {
-            end(sched, i + 1);
-            return error;
-        }
-    }
-    return 0;
 }
 
 int tw_sched_new(struct tw_sched **made, const struct tw_sched_options *options)
@@ -237,13 +184,12 @@ int tw_sched_new(struct tw_sched **made, const struct tw_sched_options *options)
     atomic_store(&sched->virtual_ns, options->start_ns);
     sched->base_ns = tw__sched_clock_read(sched);
     randombytes_buf(sched->secret, sizeof sched->secret);
-    if ((error = tw__sched_clock_open(sched)) != 0) {
-        end(sched, 0);
+    if ((error = tw__sched_clock_open(sched)) != 0 || (error = tw__sched_shards_begin(sched)) != 0) {
+        end(sched);
         return error;
     }
-    if ((error = make_shards(sched)) == 0)
-        *made = sched;
-    return error;
+    *made = sched;
+    return 0;
 }
 
 void tw_sched_free(struct tw_sched *sched)
@@ -258,5 +204,5 @@ void tw_sched_free(struct tw_sched *sched)
     (void)advancing;
     tw_sched_stop(sched, 0, NULL, NULL);
     tw__sched_threads_end(sched);
-    end(sched, sched->options.shards);
+    end(sched);
 }

@@ -68,8 +68,8 @@ static struct tw_sched_stats counts(const struct tw_sched *sched)
 {
     struct tw_sched_stats sum;
     memset(&sum, 0, sizeof sum);
-    for (uint32_t i = 0; i < sched->options.shards; i++) {
-        struct tw__sched_shard *shard = &sched->shard[i];
+    for (uint32_t i = 0; i < tw__sched_made(sched); i++) {
+        struct tw__sched_shard *shard = sched->shard[i];
         tw__sched_lock(shard);
         struct tw_sched_stats one = shard->stats;
         tw__sched_unlock(shard);
@@ -81,8 +81,8 @@ static struct tw_sched_stats counts(const struct tw_sched *sched)
 static void histogram(const struct tw_sched *sched, uint64_t *sum)
 {
     memset(sum, 0, TW__HISTOGRAM_BUCKETS * sizeof *sum);
-    for (uint32_t i = 0; i < sched->options.shards; i++)
-        add_histogram(&sched->shard[i], sum);
+    for (uint32_t i = 0; i < tw__sched_made(sched); i++)
+        add_histogram(sched->shard[i], sum);
 }
 
 void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats)

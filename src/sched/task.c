@@ -28,18 +28,9 @@
 #include "lock.h"
 #include "pool.h"
 #include "run.h"
+#include "shard.h"
 
 /* ---- adding --------------------------------------------------------------------------------------------- */
-
-/* The shard that this thread adds to. Threads are numbered from 1, and thread n adds to shard n % shards. */
-static struct tw__sched_shard *shard_of_thread(struct tw_sched *sched)
-{
-    static _Atomic uint32_t threads;
-    static _Thread_local uint32_t thread; /* from 1 */
-    if (thread == 0)
-        thread = atomic_fetch_add(&threads, 1) + 1;
-    return &sched->shard[thread % sched->options.shards];
-}
 
 /* A task that is to be added. */
 struct addition {
@@ -102,6 +93,21 @@ static int add_to(struct tw__sched_shard *shard, const struct addition *addition
     return error;
 }
 
+/* Adds a task to any shard but one. It makes the next shard when all others have failed. */
+static int add_elsewhere(struct tw_sched *sched, const struct tw__sched_shard *home,
+                         const struct addition *addition)
+{
+    int error = TW_ENOMEM;
+    for (uint32_t i = 0; error == TW_ENOMEM && i < sched->options.shards; i++) {
+        struct tw__sched_shard *shard = tw__sched_shard_at(sched, i);
+        if (shard == NULL)
+            return TW_ENOMEM;
+        if (shard != home)
+            error = add_to(shard, addition);
+    }
+    return error;
+}
+
 /* Adds a task to this thread's shard. If that shard has no memory, tries the other shards, where the caller
  * may have reserved some. */
 static int add_task(struct tw_sched *sched, const struct addition *addition)
@@ -109,12 +115,9 @@ static int add_task(struct tw_sched *sched, const struct addition *addition)
     int error = tw__sched_ready(sched);
     if (error != 0)
         return error;
-    struct tw__sched_shard *home = shard_of_thread(sched);
+    struct tw__sched_shard *home = tw__sched_home(sched);
     error = add_to(home, addition);
-    for (uint32_t i = 0; error == TW_ENOMEM && i < sched->options.shards; i++)
-        if (&sched->shard[i] != home)
-            error = add_to(&sched->shard[i], addition);
-    return error;
+    return error == TW_ENOMEM ? add_elsewhere(sched, home, addition) : error;
 }
 
 int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *arg, uint64_t *id)
@@ -163,18 +166,41 @@ int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task
                     &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .every = every, .id = id});
 }
 
+/* The most tasks that can still be added, 2^25 for a shard that has not been made yet. */
+static uint64_t most_tasks(struct tw_sched *sched)
+{
+    uint32_t made = tw__sched_made(sched);
+    uint64_t most = (uint64_t)(sched->options.shards - made) << TW__SCHED_INDEX_BITS;
+    for (uint32_t i = 0; i < made; i++) {
+        tw__sched_lock(sched->shard[i]);
+        most += tw__sched_tasks_most(sched->shard[i]);
+        tw__sched_unlock(sched->shard[i]);
+    }
+    return most;
+}
+
+/* Makes room for n tasks, or for as many as the shard can have, and takes these off n. Returns false if there
+ * is no memory. */
+static bool reserve_in(struct tw__sched_shard *shard, uint64_t *n)
+{
+    tw__sched_lock(shard);
+    uint64_t most = tw__sched_tasks_most(shard), share = *n < most ? *n : most;
+    bool enough = tw__sched_tasks_reserve(shard, share) && tw__sched_details_reserve(shard, share);
+    tw__sched_unlock(shard);
+    *n -= share;
+    return enough;
+}
+
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    uint64_t share = n / sched->options.shards + (n % sched->options.shards != 0);
-    bool enough = true;
-    for (uint32_t i = 0; enough && i < sched->options.shards; i++) {
-        struct tw__sched_shard *shard = &sched->shard[i];
-        tw__sched_lock(shard);
-        enough = tw__sched_tasks_reserve(shard, share) && tw__sched_details_reserve(shard, share);
-        tw__sched_unlock(shard);
+    struct tw__sched_shard *home = tw__sched_home(sched);
+    bool enough = n <= most_tasks(sched) && reserve_in(home, &n);
+    for (uint32_t i = 0; enough && n > 0 && i < sched->options.shards; i++) {
+        struct tw__sched_shard *shard = tw__sched_shard_at(sched, i);
+        enough = shard != NULL && (shard == home || reserve_in(shard, &n));
     }
-    return enough ? 0 : TW_ENOMEM;
+    return enough && n == 0 ? 0 : TW_ENOMEM;
 }
 
 /* ---- cancelling ----------------------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ static struct busy busy_sched(void)
 {
     struct busy busy = {.sched = lazy_sched()};
     uint64_t id[4];
-    busy.shard = &busy.sched->shard[0];
+    busy.shard = busy.sched->shard[0];
     for (int i = 0; i < 2; i++) { /* the executor will have two tasks */
         tw_sched_after(busy.sched, ms, log_call, NULL, &id[1]);
         tw_sched_after(busy.sched, 1000 * ms, log_call, NULL, &id[0]);
@@ -92,7 +92,7 @@ static void s1_broken_lists_are_named(void **state)
 /* A callback: its task is RUNNING while it breaks the invariants. */
 static void break_inside(struct tw_sched *sched, const struct tw_task *task)
 {
-    struct busy busy = {.sched = sched, .shard = &sched->shard[0]};
+    struct busy busy = {.sched = sched, .shard = sched->shard[0]};
     struct tw__sched_task *self = task_of(&busy, task->id);
     log_call(sched, task);
     EXPECT_BROKEN(busy, "S1", *self, self->state = TW__SCHED_READY);

@@ -45,7 +45,7 @@ static void open_table(void)
     struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL, .memory = counted_memory};
     requests_left = -1;
     assert_int_equal(tw_sched_new(&sched, &options), 0);
-    shard = &sched->shard[0];
+    shard = sched->shard[0];
     tw__sched_lock(shard);
     memset(key, 0, sizeof key);
 }

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Numbers for the threads that file tasks.
+ */
+#ifndef TW_SCHED_SEAT_H
+#define TW_SCHED_SEAT_H
+
+#include <stdint.h>
+
+/* The number of the calling thread, from 0. The thread takes the lowest free number with its first call, and
+ * keeps it until it ends. */
+uint32_t tw__sched_thread_number(void);
+
+#endif
