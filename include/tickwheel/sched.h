@@ -35,14 +35,16 @@
  *   Due       A task never runs before its due time. It is due at the latest one tick after that time.
  *             Example: the scheduler was made at 0 with a tick of 1 ms. A task for 12.3 ms runs on the tick
  *             at 13 ms, and its due_ns stays 12.3 ms.
- *   Order     The order in which tasks start:
- *             - Tasks due on different ticks start in the order of these ticks. With more than one shard this
- *               holds only if callbacks run on the timer thread, or in tw_sched_advance().
- *             - Tasks due on one tick start in the order in which they were added.
- *             - With more than one shard, tasks due on one tick start in this order only if one thread added
- *               them, without keys.
- *             - Workers take tasks in this order and run them side by side; with more than one shard, shard
- *               by shard.
+ *   Order     The order in which tasks start, however late the thread that starts them:
+ *             - Tasks due on different ticks start in the order of these ticks.
+ *             - Tasks due on one tick that one thread added, without keys, start in the order in which it added
+ *               them. With one shard this holds for the tasks of all threads together, and for keys too. A
+ *               program that needs this total order sets `shards` to 1.
+ *             - A task that is filed for a tick that has begun already starts on the next tick, or at once.
+ *             - Workers take tasks in this order and run them side by side. The execute hook receives tasks in
+ *               this order, and tw_sched_run_some() starts them in it.
+ *             - If there is no memory for a task in the shard of its thread, another shard takes the task, and
+ *               it has no order among the thread's other tasks of that tick.
  *   Shards    Each shard has a wheel and a lock of its own, so threads that file into different shards do not
  *             wait for each other.
  *             - The first thread that files a task gets the first shard. The next threads get a shard each
@@ -305,8 +307,8 @@ int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *task);
 void tw_sched_run(struct tw_sched *sched, uint64_t id);
 
 /* Runs, on the calling thread, tasks that the execute hook received and nobody has run yet, at most `limit`
- * of them. The tasks of each shard run in the order in which the hook received them. So a hook needs no
- * queue: it wakes a thread, and that thread calls this function.
+ * of them, in the order that is stated above. So a hook needs no queue: it wakes a thread, and that thread
+ * calls this function.
  * Returns: how many tasks it took, fewer than `limit` if none was left. */
 uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit);
 

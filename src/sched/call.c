@@ -149,13 +149,13 @@ bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_ta
  * comes to an end, because a period is not shorter than a tick. */
 static void file_next(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
-    if (tw__sched_tick_due(shard->sched, due_ns) > tw_wheel_now(shard->wheel)) {
+    uint64_t tick = tw__sched_tick_due(shard->sched, due_ns);
+    if (tick > tw_wheel_now(shard->wheel)) {
         file_again(shard, task, due_ns);
         return;
     }
     task->due_ns = due_ns;
-    task->state = TW__SCHED_READY;
-    tw__list_append(&shard->ready, &task->link);
+    tw__sched_task_queue(&shard->ready, task, tick);
     shard->stats.pending++;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The invariants S1 to S6 of a shard, each with the words that name it. With TW_DEBUG 2 they are checked when
+ * The invariants S1 to S7 of a shard, each with the words that name it. With TW_DEBUG 2 they are checked when
  * a thread releases the shard's lock: lock.h tells how often. The tests check them after every operation.
  *
  * Example: a task's state is READY but its link is in no list. count_states() counts one READY task, the
@@ -9,6 +9,7 @@
  */
 #include "check.h"
 
+#include "order.h"
 #include "pool.h"
 #include "table.h"
 
@@ -196,6 +197,32 @@ static bool loose_are_known(const struct tw__sched_shard *shard)
     return true;
 }
 
+/* ---- S7 -------------------------------------------------------------------------------------------------- */
+
+static bool is_sorted(const struct tw__link *list)
+{
+    uint64_t tick = 0;
+    for (struct tw__link *at = list->next; at != list; at = at->next) {
+        if (tw__sched_task_linked(at)->tick < tick)
+            return false;
+        tick = tw__sched_task_linked(at)->tick;
+    }
+    return true;
+}
+
+/* Whether other threads see the tick of the first task of a list. */
+static bool is_published(const struct tw__sched_shard *shard, const struct tw__link *list, uint64_t published)
+{
+    return published == (shard->stopped ? TW_NEVER : tw__sched_order_first(list));
+}
+
+static bool order_holds(const struct tw__sched_shard *shard)
+{
+    return is_sorted(&shard->ready) && is_sorted(&shard->sent) &&
+           is_published(shard, &shard->ready, atomic_load(&shard->ready_tick)) &&
+           is_published(shard, &shard->sent, atomic_load(&shard->sent_tick));
+}
+
 /* ---- all of them ----------------------------------------------------------------------------------------- */
 
 const char *tw__sched_shard_check(const struct tw__sched_shard *shard)
@@ -215,6 +242,8 @@ const char *tw__sched_shard_check(const struct tw__sched_shard *shard)
         return "S4: a task is due before the timer thread wakes up";
     if (!stop_holds(shard))
         return "S5: a task was added, or a callback has started, after the stop";
+    if (!order_holds(shard))
+        return "S7: a task would start before a task of an earlier tick";
     return NULL;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The invariants S1 to S6, which the essay in sched.c states.
+ * The invariants S1 to S7, which the essay in sched.c states.
  */
 #ifndef TW_SCHED_CHECK_H
 #define TW_SCHED_CHECK_H

@@ -19,11 +19,17 @@
  * error could still be returned then: see tw__sched_every_reach() and tw__sched_task_probe(). If the wheel
  * has fallen behind, it moves to the present first: see tw__sched_catch_up().
  *
+ * A READY task has the tick on which it was due. The lists of READY tasks are sorted by it (S7). A repeating
+ * task whose next call is overdue joins the end of the ready list, as if it were due on the tick of the last
+ * task there. Example: the list has tasks of ticks 20 and 24, and a call that was due on tick 22 is filed. It
+ * starts after both.
+ *
  * Before the wheel is asked for due or next timers, the loose tasks are taken out of it (S6).
  */
 #include "filing.h"
 
 #include "clock.h"
+#include "order.h"
 #include "pool.h"
 
 /* ---- waking --------------------------------------------------------------------------------------------- */
@@ -50,9 +56,10 @@ uint64_t tw__sched_first_tick(struct tw__sched_shard *shard)
     bool for_workers = shard->sched->options.workers > 0;
     if (shard->stopped)
         return TW_NEVER;
+    if (!for_workers && !tw__list_empty(&shard->ready))
+        return tw__sched_order_first(&shard->ready);
     tw__sched_loose_settle(shard);
-    bool now = for_workers ? shard->caught > 0 : !tw__list_empty(&shard->ready);
-    return now ? 0 : tw_wheel_next_bound(shard->wheel);
+    return tw_wheel_next_bound(shard->wheel);
 }
 
 uint64_t tw__sched_asleep(struct tw__sched_shard *shard)
@@ -69,12 +76,11 @@ void tw__sched_catch_up(struct tw__sched_shard *shard)
     uint64_t tick = tw__sched_tick_now(shard->sched, tw__sched_clock_read(shard->sched));
     struct tw_timer *timer;
     tw__sched_loose_settle(shard);
-    while ((timer = tw_wheel_poll(shard->wheel, tick)) != NULL) {
+    bool any = false;
+    for (; (timer = tw_wheel_poll(shard->wheel, tick)) != NULL; any = true)
         tw__sched_task_ready(&shard->ready, timer);
-        shard->caught++;
-    }
-    if (shard->caught > 0)
-        tw__sched_clock_wake(shard->sched);
+    if (any)
+        tw__sched_clock_wake(shard->sched); /* which tells the workers */
 }
 
 /* Adds a timer to the wheel. If the wheel refuses, moves it to the present and tries once more. */
@@ -112,10 +118,12 @@ void tw__sched_task_unfile(struct tw__sched_shard *shard, struct tw__sched_task 
 static int refile_ready(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
     struct tw__link *before = task->link.prev;
+    uint64_t old = task->tick;
     tw__sched_task_unfile(shard, task);
     int error = tw__sched_task_file(shard, task, due_ns);
     if (error != 0) { /* back to its old place */
         tw__list_insert(&task->link, before->next);
+        task->tick = old;
         shard->stats.pending++;
     }
     return error;

@@ -7,12 +7,21 @@
 
 #include "internal.h"
 
-/* Appends the task of a timer, which the wheel has given out, to one of the lists of READY tasks. */
-static inline void tw__sched_task_ready(struct tw__link *head, struct tw_timer *timer)
+/* Appends a task that was due on `tick` to one of the lists of READY tasks. If the last task of the list has a
+ * later tick, the new task gets that tick, so the list is always sorted (S7). */
+static inline void tw__sched_task_queue(struct tw__link *list, struct tw__sched_task *task, uint64_t tick)
 {
-    struct tw__sched_task *task = (struct tw__sched_task *)(void *)timer;
+    if (!tw__list_empty(list) && tick < tw__sched_task_linked(list->prev)->tick)
+        tick = tw__sched_task_linked(list->prev)->tick;
     task->state = TW__SCHED_READY;
-    tw__list_append(head, &task->link);
+    task->tick = tick;
+    tw__list_append(list, &task->link);
+}
+
+/* Appends the task of a timer that the wheel has given out. */
+static inline void tw__sched_task_ready(struct tw__link *list, struct tw_timer *timer)
+{
+    tw__sched_task_queue(list, (struct tw__sched_task *)(void *)timer, tw_timer_deadline(timer));
 }
 
 /* Puts a task into the wheel, and wakes the timer thread if it would sleep past the task's tick.

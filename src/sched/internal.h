@@ -57,9 +57,12 @@ struct tw__sched_details {
 /* A task is one cache line. Its state tells which list or wheel the task is in. */
 struct tw__sched_task {
     union {
-        struct tw_timer timer;
-        struct tw__link link;
-        uint32_t next_free;
+        struct tw_timer timer; /* PENDING */
+        struct {               /* READY */
+            struct tw__link link;
+            uint64_t tick; /* the order in which READY tasks start */
+        };
+        uint32_t next_free; /* FREE */
     };
     tw_task_fn *fn;
     void *arg; /* the argument; the details if `detailed` is set */
@@ -129,7 +132,6 @@ struct tw__sched_shard {
     struct tw__link sent;  /* with the caller's executor */
     struct tw__link busy;  /* the calls under way */
     struct tw__link aside; /* tasks that a drain or a stop is about to hand over */
-    uint64_t caught;       /* tasks that tw__sched_catch_up() made ready, and no worker was told yet */
     bool stopped;
     uint32_t unchecked;  /* TW_DEBUG 2: changes since the last check */
     uint64_t at_stop;    /* stats.added + stats.fired at the moment of the stop */
@@ -140,6 +142,9 @@ struct tw__sched_shard {
     size_t wheel_size;
     char *block; /* the block from memory() that this structure lies in */
     uint64_t lateness[TW__HISTOGRAM_BUCKETS];
+    /* The ticks of the first tasks of `ready` and `sent`, for threads without the lock; see order.h. */
+    _Alignas(TW__SCHED_LINE) _Atomic uint64_t ready_tick;
+    _Atomic uint64_t sent_tick;
 };
 #define TW__SCHED_NONE UINT32_MAX
 
@@ -174,7 +179,8 @@ struct tw_sched {
     pthread_mutex_t pool_lock;
     pthread_cond_t pool_work;
     uint64_t told;               /* how often workers were told of work */
-    _Atomic uint32_t next_shard; /* where tw_sched_run_some() begins */
+    _Atomic uint32_t next_shard; /* where the next search for a ready task begins */
+    _Atomic uint64_t horizon;    /* the tick up to which workers start tasks; see due.c */
     uint8_t secret[16];          /* of the hash of keys */
     void *block;                 /* the block from memory() that this structure lies in */
     size_t block_size;

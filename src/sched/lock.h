@@ -6,6 +6,7 @@
 #define TW_SCHED_LOCK_H
 
 #include "check.h"
+#include "order.h"
 
 static inline void tw__sched_lock(struct tw__sched_shard *shard)
 {
@@ -26,6 +27,7 @@ static inline bool tw__sched_sound(struct tw__sched_shard *shard)
 
 static inline void tw__sched_unlock(struct tw__sched_shard *shard)
 {
+    tw__sched_order_publish(shard);
     TW_ASSERT(tw__sched_sound(shard));
     pthread_mutex_unlock(&shard->lock);
 }

@@ -51,6 +51,10 @@
  *       before it asks the wheel for due tasks or for the next event, and before it asks for memory for more
  *       tasks. So no caller can tell.
  *
+ *   S7  The ready list and the sent list of a shard are sorted by the ticks of their tasks. While no thread
+ *       holds the shard's lock, `ready_tick` and `sent_tick` are the ticks of their first tasks, or TW_NEVER if
+ *       no task may start from there.
+ *
  * check.c names the first invariant that is broken.
  *
  * Rejected

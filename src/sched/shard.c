@@ -26,6 +26,7 @@
 
 #include "clock.h"
 #include "memory.h"
+#include "order.h"
 #include "pool.h"
 #include "seat.h"
 #include "table.h"
@@ -66,6 +67,7 @@ static void fill_shard(struct tw__sched_shard *shard, struct tw_sched *sched, ch
     shard->wake = TW_NEVER;
     tw__list_init(&shard->ready);
     tw__list_init(&shard->sent);
+    tw__sched_order_publish(shard);
     tw__list_init(&shard->busy);
     tw__list_init(&shard->aside);
     pthread_mutexattr_init(&attributes);

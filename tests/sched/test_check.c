@@ -180,6 +180,25 @@ static void s6_a_cancelled_task_that_would_be_seen_is_named(void **state)
     tw_sched_free(busy.sched);
 }
 
+static void s7_a_task_that_would_start_out_of_order_is_named(void **state)
+{
+    (void)state;
+    struct busy busy = busy_sched();
+    assert_int_equal(atomic_load(&busy.shard->sent_tick), 1);
+    EXPECT_BROKEN(busy, "S7", *busy.ready, busy.ready->tick = 0); /* the last of two tasks of tick 1 */
+    struct tw__sched_task *first = tw__sched_task_linked(busy.shard->sent.next);
+    EXPECT_BROKEN(busy, "S7", *first, first->tick = 2);
+    atomic_store(&busy.shard->sent_tick, TW_NEVER);
+    expect_named(busy.sched, "S7");
+    atomic_store(&busy.shard->sent_tick, 1);
+    atomic_store(&busy.shard->ready_tick, 1);
+    expect_named(busy.sched, "S7");
+    tw_sched_stop(busy.sched, 0, NULL, NULL); /* no task may start any more */
+    assert_int_equal(atomic_load(&busy.shard->sent_tick), TW_NEVER);
+    assert_null(tw__sched_check(busy.sched));
+    tw_sched_free(busy.sched);
+}
+
 static void the_assertion_says_which(void **state)
 {
     (void)state;
@@ -205,6 +224,7 @@ int main(void)
         cmocka_unit_test(s4_a_task_that_would_be_overslept_is_named),
         cmocka_unit_test(s5_a_call_after_the_stop_is_named),
         cmocka_unit_test(s6_a_cancelled_task_that_would_be_seen_is_named),
+        cmocka_unit_test(s7_a_task_that_would_start_out_of_order_is_named),
         cmocka_unit_test(the_assertion_says_which),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,12 +2,14 @@
  *
  * The scheduler against a reference that is a plain array: random operations on a virtual clock, from outside
  * and from inside callbacks. For every task the reference knows when the task must run. The test checks each
- * call against the reference, and after every step that no task is left that should have run.
+ * call against the reference, and after every step that no task is left that should have run. With several
+ * shards, several threads make the operations, one after the other, so that every shard has tasks.
  *
  *     test_sched_model [--seed N] [--operations N] [--seconds N]
  */
 #include "tests/support/extent.h"
 #include "tests/support/random.h"
+#include "tests/support/turns.h"
 
 #include <src/sched/check.h>
 
@@ -17,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PLAIN = 60, KEYS = 40, ENTRIES = PLAIN + KEYS, KEY_SIZE = 24 };
+enum { THREADS = 4, PLAIN = 60, KEYS = 40, ENTRIES = PLAIN + KEYS, KEY_SIZE = 24 };
 
 /* A task as the reference knows it. If the number of the entry is PLAIN or more, the task has the key of that
  * number. */
@@ -25,25 +27,29 @@ struct entry {
     bool alive;   /* a call is to come */
     bool running; /* its callback is under way */
     bool dead;    /* running: the task was cancelled during the callback */
-    bool at_once; /* the task was due when it was filed */
     bool fresh;   /* running: the key was set anew during the callback, and not cancelled since */
     uint64_t id, due_ns, tick;
     uint64_t period_ns, left;
     enum tw_missed missed;
     void *value;
+    uint64_t filed;  /* when the task was added, counted in adds; 0: it was moved or filed again since */
+    unsigned thread; /* that added the task */
 };
 
 struct world {
     struct tw_sched *sched;
     uint64_t tick_ns, base_ns;
     uint32_t shards;
+    unsigned threads;
     struct entry entry[ENTRIES];
     struct rng rng;
     uint64_t seed, fired, operations, last_tick;
     uint64_t added, again, cancelled, handed, moved;
+    uint64_t last_filed[THREADS]; /* of the tasks of `last_tick` that a thread added, the latest to start */
 };
 
 static struct world world;
+static _Thread_local unsigned self; /* the number of this thread */
 
 static void fail(const char *what)
 {
@@ -78,9 +84,17 @@ static void plan(struct entry *entry, uint64_t due_ns)
 {
     entry->alive = true;
     entry->dead = false;
-    entry->at_once = due_ns <= tw_sched_now(world.sched);
     entry->due_ns = due_ns;
     entry->tick = tick_for(due_ns);
+    entry->filed = 0;
+}
+
+/* A new task without a key. */
+static void plan_new(struct entry *entry)
+{
+    entry->value = entry;
+    entry->filed = ++world.added;
+    entry->thread = world.shards > 1 ? self : 0;
 }
 
 static const void *key_of(const struct entry *entry)
@@ -114,9 +128,8 @@ static void add_once(struct entry *entry)
                    : tw_sched_after(world.sched, delay, on_task, entry, &entry->id);
     expect(error == 0, "an add failed");
     entry->period_ns = entry->left = 0;
-    entry->value = entry;
     plan(entry, due_ns);
-    world.added++;
+    plan_new(entry);
 }
 
 static struct tw_every random_every(void)
@@ -141,9 +154,8 @@ static void add_repeating(struct entry *entry)
 {
     struct tw_every every = random_every();
     expect(tw_sched_every(world.sched, &every, on_task, entry, &entry->id) == 0, "an add failed");
-    entry->value = entry;
     plan_every(entry, &every);
-    world.added++;
+    plan_new(entry);
 }
 
 /* Sets a key, new or not. A key that is set during its callback has a call to come, too. */
@@ -273,19 +285,26 @@ static void check_call(const struct entry *entry, const struct tw_task *task)
     expect(entry->alive && !entry->running, "a task ran that should not");
     expect(now_ns >= task->due_ns, "a task ran early");
     expect(task->due_ns == entry->due_ns && task->late_ns == now_ns - task->due_ns, "due or lateness is wrong");
-    /* If a shard has not had its turn on this tick, a task of it that is due at once runs on this tick
-     * instead of the next tick. */
-    expect(tick_of(now_ns) == entry->tick ||
-               (world.shards > 1 && entry->at_once && tick_of(now_ns) + 1 == entry->tick),
-           "a task ran on the wrong tick");
+    expect(tick_of(now_ns) == entry->tick, "a task ran on the wrong tick");
     expect(task->left == entry->left && task->period_ns == entry->period_ns && task->missed == 0,
            "calls left are wrong");
     expect(keyed(entry) ? task->key_size == KEY_SIZE && memcmp(task->key, key_of(entry), KEY_SIZE) == 0
                         : task->key == NULL && task->id == entry->id,
            "the task is another one");
-    if (world.shards == 1)
-        expect(entry->tick >= world.last_tick, "a task ran before an earlier one");
+}
+
+/* Tasks of different ticks start in the order of the ticks. Of one tick, the tasks that one thread added start
+ * in the order in which it added them; with one shard this holds for all threads together. */
+static void check_order(const struct entry *entry)
+{
+    expect(entry->tick >= world.last_tick, "a task ran before an earlier one");
+    if (entry->tick > world.last_tick)
+        memset(world.last_filed, 0, sizeof world.last_filed);
     world.last_tick = entry->tick;
+    if (entry->filed == 0)
+        return;
+    expect(entry->filed > world.last_filed[entry->thread], "a task ran before one that was added before it");
+    world.last_filed[entry->thread] = entry->filed;
 }
 
 static void on_task(struct tw_sched *sched, const struct tw_task *task)
@@ -293,7 +312,9 @@ static void on_task(struct tw_sched *sched, const struct tw_task *task)
     struct entry *entry = task->arg;
     expect(sched == world.sched, "another scheduler");
     check_call(entry, task);
+    check_order(entry);
     world.fired++;
+    entry->filed = 0;
     entry->id = task->id;
     entry->running = true;
     entry->dead = false;
@@ -388,6 +409,17 @@ static void step(void)
     world.operations++;
 }
 
+enum { ROUND = TW_DEBUG > 1 ? 2000 : 20000, STRETCH = 50 };
+
+/* A thread makes some operations, and passes the turn to another thread. */
+static unsigned make_operations(unsigned thread)
+{
+    self = thread;
+    for (uint64_t n = rng_below(&world.rng, STRETCH); n > 0 && world.operations < ROUND; n--)
+        step();
+    return world.operations < ROUND ? (unsigned)rng_below(&world.rng, world.threads) : TURNS_MAX;
+}
+
 static void begin(uint64_t seed)
 {
     static const uint64_t ticks[] = {1000, 1000000, 999999, 7777777, 1000000000};
@@ -399,6 +431,7 @@ static void begin(uint64_t seed)
     options.tick_ns = world.tick_ns = ticks[rng_below(&world.rng, 5)];
     options.start_ns = world.base_ns = rng_below(&world.rng, 2) ? 0 : rng_below(&world.rng, 1ull << 60);
     options.shards = world.shards = rng_below(&world.rng, 3) == 0 ? 1 + (uint32_t)rng_below(&world.rng, 8) : 1;
+    world.threads = world.shards > 1 ? 1 + (unsigned)rng_below(&world.rng, THREADS) : 1;
     switch (rng_below(&world.rng, 5)) {
     case 0:
         g = TW_SMALL;
@@ -444,11 +477,9 @@ int main(int count, char **words)
     uint64_t wanted =
         number_after(count, words, "--operations", TW_DEBUG > 1 ? 20000 : extent(300000, 1000000, 3000000));
     time_t end = time(NULL) + (time_t)number_after(count, words, "--seconds", 0);
-    enum { ROUND = TW_DEBUG > 1 ? 2000 : 20000 };
     for (; done < wanted || time(NULL) < end; seed++) {
         begin(seed);
-        while (world.operations < ROUND)
-            step();
+        pass_turns(world.threads, make_operations);
         finish();
         done += world.operations;
         fired += world.fired;

@@ -359,7 +359,7 @@ static void *file_until_stopped(void *arg)
 static void a_stop_hands_over_the_tasks_of_shards_that_are_just_being_made(void **state)
 {
     (void)state;
-    enum { THREADS = 4, ROUNDS = 200 };
+    enum { THREADS = 4, ROUNDS = TW_DEBUG > 1 ? 20 : 200 };
     for (int round = 0; round < ROUNDS; round++) {
         struct race race = {.sched = NULL};
         pthread_t thread[THREADS];

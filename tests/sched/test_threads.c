@@ -311,7 +311,10 @@ int main(int count, char **words)
 {
     uint64_t seconds = count > 2 && strcmp(words[1], "--seconds") == 0 ? strtoull(words[2], NULL, 0) : 6;
     static const struct tw_sched_options kinds[] = {
+        {.shards = 0},
         {.shards = 1},
+        {.shards = 8, .workers = 2},
+        {.execute = execute},
         {.shards = 3, .workers = 3},
         {.shards = 1, .workers = 2, .tick_ns = 100000},
         {.shards = 2, .execute = execute},
