@@ -42,6 +42,15 @@ bool tw__sched_inside_task(const struct tw__sched_shard *shard, uint64_t id)
     return false;
 }
 
+struct tw__sched_call *tw__sched_call_of(const struct tw__sched_shard *shard, uint64_t id)
+{
+    TW_ASSERT(tw__sched_locked(shard));
+    for (struct tw__link *at = shard->busy.next; at != &shard->busy; at = at->next)
+        if (tw__sched_call_linked(at)->seen.id == id)
+            return tw__sched_call_linked(at);
+    return NULL;
+}
+
 bool tw__sched_inside(const struct tw_sched *sched)
 {
     bool inside = false;
@@ -132,6 +141,7 @@ bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_ta
     call->task = task;
     call->thread = pthread_self();
     call->begun_ns = now_ns;
+    call->waited = false;
     tw__sched_task_describe(shard, task, &call->seen);
     call->seen.late_ns = now_ns > task->due_ns ? now_ns - task->due_ns : 0;
     task->state = TW__SCHED_RUNNING;
@@ -194,9 +204,8 @@ static bool go_on(struct tw__sched_shard *shard, struct tw__sched_task *task, co
 static bool finish(struct tw__sched_shard *shard, struct tw__sched_call *call)
 {
     struct tw__sched_task *task = call->task;
-    bool waited = task->waited || shard->stopped;
+    bool waited = call->waited || shard->stopped;
     tw__list_remove(&call->link);
-    task->waited = 0;
     shard->stats.running--;
     bool goes_on = go_on(shard, task, &call->seen);
     bool ready = goes_on && task->state == TW__SCHED_READY;

@@ -73,7 +73,6 @@ struct tw__sched_task {
     uint32_t detailed : 1; /* arg is a struct tw__sched_details */
     uint32_t again : 1;    /* RUNNING: file the task at due_ns when the callback has returned */
     uint32_t dead : 1;     /* RUNNING: do not file the task again */
-    uint32_t waited : 1;   /* RUNNING: a thread waits for the callback to return */
     uint32_t counted : 1;  /* the task counts towards max_pending */
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct tw__sched_task) == 64, "a task is one cache line");
@@ -85,6 +84,7 @@ struct tw__sched_call {
     struct tw__sched_task *task;
     struct tw_task seen;
     uint64_t begun_ns;
+    bool waited; /* a thread waits for the callback to return */
 };
 
 /* A table of keys; see table.c. */

@@ -113,7 +113,7 @@ struct tw__sched_task *tw__sched_task_take(struct tw__sched_shard *shard)
     shard->free = task->next_free;
     shard->room--;
     tw_timer_init(&task->timer);
-    task->again = task->dead = task->waited = task->counted = task->detailed = 0;
+    task->again = task->dead = task->counted = task->detailed = 0;
     return task;
 }
 

@@ -251,15 +251,14 @@ enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id)
     return found;
 }
 
-/* Waits until the callback under way has returned. Its thread then clears `waited`, so the wait also ends if
- * the task's next call has begun meanwhile. */
+/* Waits until the callback under way has returned. The next call of the task has a `waited` of its own, so
+ * the wait also ends if that call has begun meanwhile. */
 static void wait_for(struct tw__sched_shard *shard, uint64_t id)
 {
-    struct tw__sched_task *task = tw__sched_task_find(shard, id);
-    if (task == NULL || task->state != TW__SCHED_RUNNING)
-        return;
-    for (task->waited = 1; task != NULL && task->state == TW__SCHED_RUNNING && task->waited;
-         task = tw__sched_task_find(shard, id))
+    struct tw__sched_call *call = tw__sched_call_of(shard, id);
+    if (call != NULL)
+        call->waited = true;
+    for (; call != NULL && call->waited; call = tw__sched_call_of(shard, id))
         pthread_cond_wait(&shard->idle, &shard->lock);
 }
 
