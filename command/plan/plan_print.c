@@ -126,8 +126,9 @@ static void print_memory(const struct plan *plan)
     if (o->sched) {
         print_bytes("or the scheduler's tasks, run once, no key", o->timers * WEIGHT_TASK, WEIGHT_TASK,
                     ", the timer in it");
-        print_bytes("or with a period or a key", o->timers * WEIGHT_TASK_DETAILED, WEIGHT_TASK_DETAILED,
-                    ", plus the key and its table");
+        print_bytes("or with a period", o->timers * WEIGHT_TASK_DETAILED, WEIGHT_TASK_DETAILED, "");
+        print_bytes("or with a key of at most 24 bytes", o->timers * WEIGHT_TASK_KEYED, WEIGHT_TASK_KEYED,
+                    ", plus 11 to 21 in a table");
     }
     snprintf(tasks, sizeof tasks, "or tasks in Redis with %.0f bytes of payload", o->redis_payload);
     if (o->redis)

@@ -260,7 +260,7 @@ int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task
  * up, adding such a task cannot return TW_ENOMEM, whichever thread adds it. The exception is a geometry that
  * grows, whose levels are not made in advance.
  * Returns: 0, or TW_ENOMEM; the room that could be made stays.
- * Cost: O(n); 112 bytes a task, as the task may repeat. */
+ * Cost: O(n); 104 bytes a task, as the task may repeat. */
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n);
 
 /* The result of cancelling a task. */
@@ -330,7 +330,8 @@ enum { TW_KEY_MAX = 65536 }; /* a key has 1 to 65,536 bytes, of any value */
  * Returns: as tw_sched_after() and, for tw_sched_set_every(), tw_sched_every(). TW_EINVAL also if the key is
  * empty or longer than TW_KEY_MAX bytes, and TW_ENOMEM also if the key's shard has 2^25 tasks. *old may
  * become NULL also if the call fails.
- * Cost: O(1) on average. The key is hashed with SipHash.
+ * Cost: O(1) on average. The key is hashed with SipHash. A key of at most 24 bytes lies beside its task, a
+ * longer key in a block of its own.
  * Example: a program calls tw_sched_set_after() with the key "save" and 500 ms at each keystroke. While the
  * keystrokes are less than 500 ms apart it does not save; it saves once, 500 ms after the last keystroke. */
 int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns,

@@ -120,7 +120,7 @@ static bool skip_periods(struct tw__sched_shard *shard, struct tw__sched_task *t
 static bool put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t now_ns)
 {
     struct tw__sched_details *details = tw__sched_task_details(task);
-    if (details == NULL || details->period_ns == 0)
+    if (details == NULL)
         return false;
     if (details->policy == TW_MISSED_SKIP)
         return skip_periods(shard, task, details, now_ns);
@@ -185,10 +185,10 @@ static bool go_on(struct tw__sched_shard *shard, struct tw__sched_task *task, co
     shard->stats.again++;
     if (task->again) {
         task->again = 0;
-        if (details != NULL) {
-            details->fresh = false;
+        if (task->keyed)
+            tw__sched_task_slot(shard, task)->fresh = 0;
+        if (details != NULL)
             details->missed = 0;
-        }
         file_again(shard, task, task->due_ns);
         return true;
     }
@@ -244,9 +244,8 @@ static uint64_t call_back(struct tw_sched *sched, const struct tw__sched_call *c
  * value. */
 static void release_called(struct tw__sched_shard *shard, const struct tw__sched_call *call)
 {
-    const struct tw__sched_details *details = tw__sched_task_details(call->task);
     const struct tw__sched_value value = {call->seen.fn, call->seen.arg};
-    bool fresh = details != NULL && details->fresh;
+    bool fresh = tw__sched_task_fresh(shard, call->task);
     if (!tw__sched_value_owned(shard->sched, &value) || (!fresh && tw__sched_task_goes_on(call->task)))
         return;
     if (!fresh)

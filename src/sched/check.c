@@ -23,20 +23,13 @@ struct census {
     uint64_t last_generation;
 };
 
-static uint32_t lines_of(const struct tw__sched_shard *shard)
+static void count_states(const struct tw__sched_lines *lines, struct census *census)
 {
-    return shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
-}
-
-static struct census count_states(const struct tw__sched_shard *shard)
-{
-    struct census census = {{0}, 0};
-    for (uint32_t i = 0; i < lines_of(shard); i++) {
-        const struct tw__sched_task *task = tw__sched_task_at(shard, i);
-        census.in[task->state]++;
-        census.last_generation += task->state == TW__SCHED_FREE && task->generation == UINT32_MAX;
+    for (uint32_t i = 0; i < tw__sched_lines_made(lines); i++) {
+        const struct tw__sched_task *task = tw__sched_task_at(lines, i);
+        census->in[task->state]++;
+        census->last_generation += task->state == TW__SCHED_FREE && task->generation == UINT32_MAX;
     }
-    return census;
 }
 
 /* Whether the links of a list agree in both directions. Adds the number of links to *count. */
@@ -104,18 +97,29 @@ static bool wheel_agrees(const struct tw__sched_shard *shard, uint64_t pending)
            filed.in[TW__SCHED_READY] == 0 && filed.in[TW__SCHED_RUNNING] == 0;
 }
 
-/* Whether every FREE task is in the free list, or loose, or has had its last generation. */
-static bool free_agrees(const struct tw__sched_shard *shard, const struct census *census)
+/* Whether a free list has as many tasks as there is room for, and all of them are FREE. */
+static bool free_list_agrees(const struct tw__sched_lines *lines)
 {
     uint64_t count = 0;
-    for (uint32_t i = shard->free; i != TW__SCHED_NONE; i = tw__sched_task_at(shard, i)->next_free) {
-        if (i >= lines_of(shard) || tw__sched_task_at(shard, i)->state != TW__SCHED_FREE ||
-            count == shard->room)
+    for (uint32_t i = lines->free; i != TW__SCHED_NONE; i = tw__sched_task_at(lines, i)->next_free) {
+        if (i >= tw__sched_lines_made(lines) || tw__sched_task_at(lines, i)->state != TW__SCHED_FREE ||
+            count == lines->room)
             return false;
         count++;
     }
-    uint64_t known = count + count_loose(shard), in_all = census->in[TW__SCHED_FREE];
-    return count == shard->room && known <= in_all && in_all - known <= census->last_generation;
+    return count == lines->room;
+}
+
+/* Whether every FREE task is in the free list of its kind, or loose, or has had its last generation. */
+static bool free_agrees(const struct tw__sched_shard *shard, const struct census *census)
+{
+    uint64_t known = count_loose(shard), in_all = census->in[TW__SCHED_FREE];
+    for (int kind = 0; kind < TW__SCHED_KINDS; kind++) {
+        if (!free_list_agrees(&shard->lines[kind]))
+            return false;
+        known += shard->lines[kind].room;
+    }
+    return known <= in_all && in_all - known <= census->last_generation;
 }
 
 static bool places_agree(const struct tw__sched_shard *shard, const struct census *census)
@@ -127,35 +131,42 @@ static bool places_agree(const struct tw__sched_shard *shard, const struct censu
 
 /* ---- S2 -------------------------------------------------------------------------------------------------- */
 
-static bool key_finds(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
-                      const struct tw__sched_details *details)
+/* Whether the table finds a line, once, with the tag in its slot. */
+static bool key_finds(const struct tw__sched_shard *shard, uint32_t line)
 {
-    struct tw__sched_probe probe = tw__sched_table_probe(&shard->table, tw__sched_keyed_of(details)->tag);
-    const struct tw__sched_cell *cell;
-    while ((cell = tw__sched_probe_next(&probe)) != NULL)
-        if (cell->details == details)
-            return cell->index == task->index;
-    return false;
+    const struct tw__sched_slot *slot = tw__sched_slot_at(shard, line);
+    struct tw__sched_probe probe = tw__sched_table_probe(&shard->table, slot->tag);
+    uint32_t index, found = 0;
+    while ((index = tw__sched_probe_next(&probe)) != TW__SCHED_NONE)
+        found += index == line;
+    return found == 1 && slot->size > 0 && slot->size <= TW_KEY_MAX;
 }
 
-/* Whether every task that is not FREE is found by its id and its key. Adds the number of tasks with a key to
- * *keys. */
-static bool ids_and_keys_find(const struct tw__sched_shard *shard, uint64_t *keys)
+/* Whether every task of one kind that is not FREE is found by its id. */
+static bool ids_find(const struct tw__sched_shard *shard, enum tw__sched_kind kind)
 {
-    for (uint32_t i = 0; i < lines_of(shard); i++) {
-        const struct tw__sched_task *task = tw__sched_task_at(shard, i);
-        if (task->state == TW__SCHED_FREE)
-            continue;
-        if (tw__sched_task_find(shard, tw__sched_task_id(shard, task)) != task)
-            return false;
-        const struct tw__sched_details *details = tw__sched_task_details(task);
-        if (details == NULL || details->key_size == 0)
-            continue;
-        ++*keys;
-        if (!key_finds(shard, task, details))
+    const struct tw__sched_lines *lines = &shard->lines[kind];
+    for (uint32_t i = 0; i < tw__sched_lines_made(lines); i++) {
+        const struct tw__sched_task *task = tw__sched_task_at(lines, i);
+        if (task->state != TW__SCHED_FREE &&
+            (task->keyed != kind || tw__sched_task_find(shard, tw__sched_task_id(shard, task)) != task))
             return false;
     }
     return true;
+}
+
+/* Whether every key finds its task, a FREE task has no key, and there are as many keys as the count says. */
+static bool keys_find(const struct tw__sched_shard *shard)
+{
+    const struct tw__sched_lines *lines = &shard->lines[TW__SCHED_KEYED];
+    uint64_t keys = 0;
+    for (uint32_t i = 0; i < tw__sched_lines_made(lines); i++) {
+        bool taken = tw__sched_task_at(lines, i)->state != TW__SCHED_FREE;
+        if (taken ? !key_finds(shard, i) : tw__sched_slot_at(shard, i)->size > 0)
+            return false;
+        keys += taken;
+    }
+    return keys == shard->stats.keys;
 }
 
 /* ---- S3 to S6 -------------------------------------------------------------------------------------------- */
@@ -168,18 +179,24 @@ static bool counts_agree(const struct tw__sched_shard *shard, const struct censu
            stats->added + stats->again == stats->fired + stats->cancelled + stats->handed + stats->pending;
 }
 
+/* Whether no PENDING task of one kind is due before a tick. */
+static bool none_before(const struct tw__sched_lines *lines, uint64_t tick)
+{
+    for (uint32_t i = 0; i < tw__sched_lines_made(lines); i++) {
+        const struct tw__sched_task *task = tw__sched_task_at(lines, i);
+        if (task->state == TW__SCHED_PENDING && tw_timer_deadline(&task->timer) < tick)
+            return false;
+    }
+    return true;
+}
+
 /* Whether no PENDING task is due before the tick until which the timer thread sleeps. A stopped shard may let
  * the timer thread sleep longer. */
 static bool wakes_in_time(const struct tw__sched_shard *shard)
 {
-    if (shard->wake == 0 || shard->stopped)
-        return true;
-    for (uint32_t i = 0; i < lines_of(shard); i++) {
-        const struct tw__sched_task *task = tw__sched_task_at(shard, i);
-        if (task->state == TW__SCHED_PENDING && tw_timer_deadline(&task->timer) < shard->wake)
-            return false;
-    }
-    return true;
+    return shard->wake == 0 || shard->stopped ||
+           (none_before(&shard->lines[TW__SCHED_PLAIN], shard->wake) &&
+            none_before(&shard->lines[TW__SCHED_KEYED], shard->wake));
 }
 
 static bool stop_holds(const struct tw__sched_shard *shard)
@@ -228,13 +245,14 @@ static bool order_holds(const struct tw__sched_shard *shard)
 const char *tw__sched_shard_check(const struct tw__sched_shard *shard)
 {
     TW_ASSERT(tw__sched_locked(shard));
-    uint64_t keys = 0;
-    const struct census census = count_states(shard);
+    struct census census = {{0}, 0};
+    count_states(&shard->lines[TW__SCHED_PLAIN], &census);
+    count_states(&shard->lines[TW__SCHED_KEYED], &census);
     if (!loose_are_known(shard))
         return "S6: the wheel would return a cancelled task";
     if (!places_agree(shard, &census))
         return "S1: a task is not in the one place of its state";
-    if (!ids_and_keys_find(shard, &keys) || keys != shard->stats.keys)
+    if (!ids_find(shard, TW__SCHED_PLAIN) || !ids_find(shard, TW__SCHED_KEYED) || !keys_find(shard))
         return "S2: an id or a key does not find its task";
     if (!counts_agree(shard, &census))
         return "S3: the counts do not add up";

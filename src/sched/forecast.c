@@ -108,7 +108,7 @@ static bool count_calls(struct forecast *forecast, const struct tw__sched_task *
     forecast->work++;
     if (task->state == TW__SCHED_FREE || (task->state == TW__SCHED_RUNNING && !tw__sched_task_goes_on(task)))
         return forecast->work >= forecast->most;
-    if (details != NULL && details->period_ns > 0)
+    if (details != NULL)
         count_repeating(forecast, task, details);
     else
         count_once(forecast, task->due_ns);
@@ -153,14 +153,21 @@ static bool read_wheel(struct forecast *forecast, struct tw__sched_shard *shard)
 
 /* ---- from the tasks -------------------------------------------------------------------------------------- */
 
-static bool count_slice(struct forecast *forecast, struct tw__sched_shard *shard, uint32_t *index)
+/* A place among the tasks of a shard. */
+struct place {
+    uint32_t kind, index;
+};
+
+static bool count_slice(struct forecast *forecast, const struct tw__sched_shard *shard, struct place *at)
 {
-    uint32_t made = shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
     forecast->work = 0;
     forecast->most = SLICE;
-    while (*index < made)
-        if (count_calls(forecast, tw__sched_task_at(shard, (*index)++)))
-            return true;
+    for (; at->kind < TW__SCHED_KINDS; at->kind++, at->index = 0) {
+        const struct tw__sched_lines *lines = &shard->lines[at->kind];
+        while (at->index < tw__sched_lines_made(lines))
+            if (count_calls(forecast, tw__sched_task_at(lines, at->index++)))
+                return true;
+    }
     return false;
 }
 
@@ -173,8 +180,8 @@ static void let_others_in(struct tw__sched_shard *shard)
 
 static bool read_tasks(struct forecast *forecast, struct tw__sched_shard *shard)
 {
-    uint32_t index = 0;
-    while (count_slice(forecast, shard, &index))
+    struct place at = {0, 0};
+    while (count_slice(forecast, shard, &at))
         let_others_in(shard);
     return true;
 }

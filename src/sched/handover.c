@@ -57,22 +57,20 @@ static void set_all_aside(struct tw__sched_shard *shard)
 
 /* ---- one task ------------------------------------------------------------------------------------------- */
 
-/* A task that is being handed over. Its details are kept until `hand` has returned. */
+/* A task that is being handed over. Its key is kept until `hand` has returned. */
 struct handing {
     struct tw_task seen;
-    struct tw__sched_details *details;
+    struct tw__sched_kept key;
     struct tw__sched_value value; /* nothing uses this value after the hand-over */
 };
 
-/* Describes a task for its hand-over, and keeps its details. */
+/* Describes a task for its hand-over, and keeps its key. */
 static void describe(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
                      struct handing *handing)
 {
     tw__sched_task_describe(shard, task, &handing->seen);
     handing->value = tw__sched_task_value(task);
-    handing->details = tw__sched_task_details(task);
-    if (handing->details != NULL)
-        handing->details->holders++;
+    handing->seen.key = tw__sched_key_keep(shard, task, &handing->key);
 }
 
 /* Takes one task off the aside list and ends it. Returns false if the list is empty. */
@@ -90,9 +88,10 @@ static bool take_aside(struct tw__sched_shard *shard, struct handing *handing)
 
 /* The call under way may end during the hand-over, and its value may then be released. So the task is handed
  * over without this value. */
-static void withhold_value(const struct tw__sched_shard *shard, struct handing *handing)
+static void withhold_value(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                           struct handing *handing)
 {
-    if (handing->details != NULL && handing->details->fresh)
+    if (tw__sched_task_fresh(shard, task))
         return;
     if (tw__sched_value_owned(shard->sched, &handing->value)) {
         handing->seen.fn = NULL;
@@ -111,13 +110,13 @@ static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
             continue;
         describe(shard, task, handing);
         if (!task->again) { /* the task repeats: describe its next call */
-            struct tw__sched_details *details = handing->details;
+            const struct tw__sched_details *details = tw__sched_task_details(task);
             handing->seen.due_ns =
                 tw__sched_periods_after(task->due_ns, details->missed + 1, details->period_ns);
             handing->seen.left = details->left == TW_FOREVER ? TW_FOREVER : details->left - 1;
             handing->seen.missed = 0;
         }
-        withhold_value(shard, handing);
+        withhold_value(shard, task, handing);
         task->dead = 1;
         shard->stats.again++; /* for S3: as if the task had been filed again before it was handed over */
         shard->stats.handed++;
@@ -143,8 +142,7 @@ static uint64_t hand_over(struct tw__sched_shard *shard, take_fn *take, tw_hand_
             tw__sched_value_release(shard->sched, &handing.value);
             tw__sched_lock(shard);
         }
-        if (handing.details != NULL)
-            tw__sched_details_drop(shard, handing.details);
+        tw__sched_key_give_up(shard, &handing.key);
     }
     tw__sched_unlock(shard);
     return handed;

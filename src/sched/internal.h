@@ -23,6 +23,7 @@ enum {
     TW__SCHED_LINE = 64,                          /* bytes of a cache line */
     TW__SCHED_CHUNK_SHIFT = 10,                   /* tasks are allocated by the thousand */
     TW__SCHED_CHUNK = 1 << TW__SCHED_CHUNK_SHIFT,
+    TW__SCHED_SHORT = 24,   /* a key of at most so many bytes lies in its slot */
     TW__SCHED_LOOSE = 8,    /* cancelled tasks that are taken out of the wheel a little later */
     TW__SCHED_COLLECT = 64, /* units of work under one hold of a shard's lock */
 };
@@ -41,17 +42,13 @@ enum tw__sched_state {
     TW__SCHED_RUNNING  /* its callback is under way */
 };
 
-/* The details of a task that repeats or has a key; other tasks have none. */
+/* The details of a task that repeats; other tasks have none. */
 struct tw__sched_details {
-    tw_task_fn *fn;
     void *arg;
-    uint64_t period_ns; /* 0: once */
-    uint64_t left;      /* calls after the call that is filed or under way */
-    uint64_t missed;    /* periods that the next call stands for besides its own */
-    uint32_t key_size;  /* 0: no key, and nothing follows these members; else see struct tw__sched_keyed */
+    uint64_t period_ns;
+    uint64_t left;   /* calls after the call that is filed or under way */
+    uint64_t missed; /* periods that the next call stands for besides its own */
     uint8_t policy;
-    bool fresh;      /* RUNNING: the key was set anew during the call, so fn and arg are for the next call */
-    uint8_t holders; /* 1 for the task, 1 more while a hand-over uses the details */
 };
 
 /* A task is one cache line. Its state tells which list or wheel the task is in. */
@@ -74,8 +71,28 @@ struct tw__sched_task {
     uint32_t again : 1;    /* RUNNING: file the task at due_ns when the callback has returned */
     uint32_t dead : 1;     /* RUNNING: do not file the task again */
     uint32_t counted : 1;  /* the task counts towards max_pending */
+    uint32_t keyed : 1;    /* the line is one of those for tasks with keys */
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct tw__sched_task) == 64, "a task is one cache line");
+
+/* A key of more than TW__SCHED_SHORT bytes has a block of its own. */
+struct tw__sched_long {
+    uint32_t size;
+    uint32_t holders; /* 1 for the task, 1 more while a hand-over uses the key */
+    unsigned char bytes[];
+};
+
+/* The slot of a task with a key. */
+struct tw__sched_slot {
+    uint32_t tag;       /* the lower half of the key's hash */
+    uint32_t size : 31; /* of the key; 0: no key */
+    uint32_t fresh : 1; /* RUNNING: the key was set anew during the call, so fn and arg are for the next call */
+    union {
+        unsigned char bytes[TW__SCHED_SHORT];
+        struct tw__sched_long *block; /* if the key is longer */
+    };
+};
+_Static_assert(sizeof(struct tw__sched_slot) == TW__SCHED_LINE / 2, "two slots are one cache line");
 
 /* A call under way, on the stack of the thread that makes it. */
 struct tw__sched_call {
@@ -94,17 +111,25 @@ struct tw__sched_table {
     uint32_t depth;
 };
 
-/* A cell of the table. There is one cell for each key. */
-struct tw__sched_cell {
-    uint32_t tag;   /* the lower half of the key's hash */
-    uint32_t index; /* the index of the task */
-    struct tw__sched_details *details;
-};
-
 /* A search in the table. */
 struct tw__sched_probe {
-    const struct tw__sched_segment *segment;
+    const struct tw__sched_segment *segment; /* NULL: the table is empty */
     uint32_t tag, at;
+};
+
+/* The two kinds of lines. */
+enum tw__sched_kind {
+    TW__SCHED_PLAIN, /* for tasks without keys */
+    TW__SCHED_KEYED, /* for tasks with keys: a slot belongs to each line */
+    TW__SCHED_KINDS
+};
+
+/* The lines of one kind. */
+struct tw__sched_lines {
+    struct tw__sched_task **chunks;
+    uint32_t chunk_count, chunk_room;
+    uint32_t free; /* the first free task, or NONE */
+    uint64_t room; /* free tasks */
 };
 
 /* Blocks of details, handed out one by one. */
@@ -119,11 +144,8 @@ struct tw__sched_shard {
     struct tw_sched *sched;
     struct tw_wheel *wheel;
     uint64_t wake; /* filing a task for an earlier tick wakes the timer thread; 0: that thread is awake */
-    struct tw__sched_task **chunks;
-    uint32_t chunk_count, chunk_room;
-    uint32_t free; /* the first free task, or NONE */
+    struct tw__sched_lines lines[TW__SCHED_KINDS];
     uint32_t number;
-    uint64_t room; /* free tasks */
     struct tw__sched_task *loose[TW__SCHED_LOOSE];
     uint32_t loose_next; /* tasks ever put into `loose`; modulo 8 it is the place that is emptied next */
     bool any_loose;

@@ -7,11 +7,14 @@
  *
  *     hash, 64 bits    [ upper half: the shard, modulo `shards` | lower half: the tag, for its table ]
  *
+ * To find a key costs two waits for memory however many keys there are: one for the cache line of the table,
+ * then one for the task's line and the key's slot, which arrive together. table.c and pool.c say how.
+ *
  * A key names its task from the set until the end of the task's last call (S2). So the calls of one key never
  * overlap. A key that is set during its callback runs again after that callback has returned, not beside it.
  *
  * Example: the callback of the key "cart:7" runs from 100 ms to 130 ms with value A. At 110 ms another thread
- * sets "cart:7" to value B, due at 115 ms. The set returns at once, and `fresh` notes that the details hold B
+ * sets "cart:7" to value B, due at 115 ms. The set returns at once, and `fresh` notes that the task holds B
  * while the running call still uses A. The callback returns at 130 ms. The release hook, if there is one,
  * receives A. Then the task is filed again and runs with B at once, or on the next tick if the wheel is past
  * 115 ms already: about 15 ms late.
@@ -47,13 +50,14 @@ static struct target target_of(struct tw_sched *sched, const void *key, size_t s
 static struct tw__sched_task *find(const struct target *target)
 {
     struct tw__sched_probe probe = tw__sched_table_probe(&target->shard->table, target->key.tag);
-    const struct tw__sched_cell *cell;
-    while ((cell = tw__sched_probe_next(&probe)) != NULL) {
-        struct tw__sched_task *task = tw__sched_task_at(target->shard, cell->index);
+    uint32_t index;
+    while ((index = tw__sched_probe_next(&probe)) != TW__SCHED_NONE) {
+        struct tw__sched_task *task = tw__sched_task_at(&target->shard->lines[TW__SCHED_KEYED], index);
         __builtin_prefetch(task, 1);
-        TW_ASSERT(cell->details->key_size > 0); /* the table has no task without a key */
-        if (cell->details->key_size == target->key.size &&
-            memcmp(tw__sched_key_bytes(cell->details), target->key.bytes, target->key.size) == 0)
+        const struct tw__sched_slot *slot = tw__sched_slot_at(target->shard, index);
+        TW_ASSERT(slot->size > 0); /* the table has no task without a key */
+        if (slot->size == target->key.size &&
+            memcmp(tw__sched_key_bytes(slot), target->key.bytes, target->key.size) == 0)
             return task;
     }
     return NULL;
@@ -69,30 +73,44 @@ struct assignment {
     void **old;
 };
 
-static void fill(struct tw__sched_details *details, const struct assignment *wanted)
+/* Takes details in advance if a task is to repeat and has none. Returns false if there is no memory. */
+static bool take_details(struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                         const struct assignment *wanted, struct tw__sched_details **taken)
 {
-    details->fn = wanted->fn;
-    details->arg = wanted->value;
-    details->period_ns = details->left = details->missed = 0;
-    if (wanted->every != NULL)
+    *taken = NULL;
+    return wanted->every == NULL || task->detailed || (*taken = tw__sched_details_take(shard)) != NULL;
+}
+
+/* Gives a task its function and its value. `taken` are the details that were taken in advance, or NULL. */
+static void fill(struct tw__sched_shard *shard, struct tw__sched_task *task, const struct assignment *wanted,
+                 struct tw__sched_details *taken)
+{
+    struct tw__sched_details *details = taken != NULL ? taken : tw__sched_task_details(task);
+    task->fn = wanted->fn;
+    task->detailed = wanted->every != NULL;
+    task->arg = task->detailed ? details : wanted->value;
+    if (task->detailed) {
+        details->arg = wanted->value;
         tw__sched_details_every(details, wanted->every);
+    } else if (details != NULL) {
+        tw__sched_details_drop(shard, details);
+    }
 }
 
 static int file_new_key(const struct target *target, struct tw__sched_task *task,
                         const struct assignment *wanted)
 {
-    struct tw__sched_details *details = tw__sched_key_new(target->shard, task, &target->key);
-    if (details == NULL)
+    struct tw__sched_details *taken;
+    if (!tw__sched_key_name(target->shard, task, &target->key) ||
+        !take_details(target->shard, task, wanted, &taken))
         return TW_ENOMEM;
-    fill(details, wanted);
-    task->detailed = 1;
-    task->arg = details;
+    fill(target->shard, task, wanted, taken);
     return tw__sched_task_file(target->shard, task, wanted->due_ns);
 }
 
 static int set_new(const struct target *target, const struct assignment *wanted)
 {
-    struct tw__sched_task *task = tw__sched_task_take(target->shard);
+    struct tw__sched_task *task = tw__sched_task_take(target->shard, TW__SCHED_KEYED);
     if (task == NULL)
         return TW_ENOMEM;
     int error = tw__sched_quota_take(target->shard, task) ? file_new_key(target, task, wanted) : TW_EFULL;
@@ -112,24 +130,36 @@ static int set_running(struct tw__sched_shard *shard, struct tw__sched_task *tas
     return error;
 }
 
+/* Files a task that is set anew. */
+static int file_anew(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
+{
+    return task->state == TW__SCHED_RUNNING ? set_running(shard, task, due_ns)
+                                            : tw__sched_task_refile(shard, task, due_ns);
+}
+
 /* Sets a key that names a task. *replaced receives the value that nothing uses any more, if there is one. */
 static int set_existing(const struct target *target, struct tw__sched_task *task,
                         const struct assignment *wanted, struct tw__sched_value *replaced)
 {
-    struct tw__sched_details *details = tw__sched_task_details(task);
-    bool lives = task->state != TW__SCHED_RUNNING || tw__sched_task_goes_on(task);
-    int error = task->state == TW__SCHED_RUNNING ? set_running(target->shard, task, wanted->due_ns)
-                                                 : tw__sched_task_refile(target->shard, task, wanted->due_ns);
-    if (error != 0)
+    struct tw__sched_shard *shard = target->shard;
+    struct tw__sched_details *taken;
+    bool running = task->state == TW__SCHED_RUNNING, lives = !running || tw__sched_task_goes_on(task);
+    if (!take_details(shard, task, wanted, &taken))
+        return TW_ENOMEM;
+    int error = file_anew(shard, task, wanted->due_ns);
+    if (error != 0) {
+        if (taken != NULL)
+            tw__sched_details_drop(shard, taken);
         return error;
+    }
+    const struct tw__sched_value value = tw__sched_task_value(task);
     if (wanted->old != NULL && lives)
-        *wanted->old = details->arg;
-    if (lives &&
-        (task->state != TW__SCHED_RUNNING || details->fresh)) /* else the call under way uses the old value */
-        *replaced = tw__sched_task_value(task);
-    fill(details, wanted);
-    details->fresh = task->state == TW__SCHED_RUNNING;
-    target->shard->stats.moved++;
+        *wanted->old = value.arg;
+    if (lives && (!running || tw__sched_task_fresh(shard, task))) /* else the call under way uses it */
+        *replaced = value;
+    fill(shard, task, wanted, taken);
+    tw__sched_task_slot(shard, task)->fresh = running;
+    shard->stats.moved++;
     return 0;
 }
 

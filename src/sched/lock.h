@@ -19,7 +19,8 @@ static inline void tw__sched_lock(struct tw__sched_shard *shard)
  * n chunks of tasks, so after every change of a small shard. */
 static inline bool tw__sched_sound(struct tw__sched_shard *shard)
 {
-    bool due = TW_DEBUG > 1 && ++shard->unchecked >= shard->chunk_count;
+    uint32_t chunks = shard->lines[TW__SCHED_PLAIN].chunk_count + shard->lines[TW__SCHED_KEYED].chunk_count;
+    bool due = TW_DEBUG > 1 && ++shard->unchecked >= chunks;
     if (due)
         shard->unchecked = 0;
     return !due || tw__sched_expect_sound(shard);

@@ -15,6 +15,10 @@ void *tw__sched_alloc(struct tw_sched *sched, size_t size);
 /* Gives a block of that size back. */
 void tw__sched_dealloc(struct tw_sched *sched, void *old, size_t size);
 
+/* The same for a block that begins on a cache line. */
+void *tw__sched_alloc_lines(struct tw_sched *sched, size_t size);
+void tw__sched_dealloc_lines(struct tw_sched *sched, void *old, size_t size);
+
 /* The wheel's hook for the memory of its levels; `arg` is the scheduler. */
 void *tw__sched_grow_level(void *arg, void *old, size_t size);
 

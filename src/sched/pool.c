@@ -1,29 +1,41 @@
 /* SPDX-License-Identifier: MIT
  *
- * The memory of tasks: their lines, their ids, their details.
+ * The memory of tasks: their lines, their ids, their keys, their details.
  *
- * Lines and ids. A task is one cache line in a chunk of 1,024 lines, and a chunk never moves. An id says
- * which line a task lies in, and which generation of tasks in that line it belongs to:
+ * Lines and ids. A task is one cache line in a chunk of 1,024 lines, and a chunk never moves. There are lines
+ * of two kinds, for tasks without keys (plain) and for tasks with keys (keyed), with a free list each. An id
+ * says which line a task lies in, and which generation of tasks in that line it belongs to:
  *
- *     id, 64 bits     [ generation: 32 | 0 | shard: 6 | index of the line: 25 ]
+ *     id, 64 bits     [ generation: 32 | keyed: 1 | shard: 6 | index of the line: 25 ]
  *
  * When a task ends, the generation of its line goes up by one, so the old id finds nothing any more (S2).
  *
- * Example: the first task of shard 0 lies in line 0 and is of generation 1. So its id is 1 * 2^32,
- * 4294967296. The task runs and ends, and the line goes to the head of the free list. The next task takes the
- * same line and is of generation 2, with the id 8589934592. If some thread now cancels the id 4294967296, it
- * finds line 0 with another generation. The cancel returns TW_GONE and the new task is safe.
+ * Example: the first task of shard 0 has no key. It lies in plain line 0 and is of generation 1. So its id is
+ * 1 * 2^32, 4294967296. The task runs and ends, and the line goes to the head of the free list. The next task
+ * takes the same line and is of generation 2, with the id 8589934592. If some thread now cancels the id
+ * 4294967296, it finds line 0 with another generation. The cancel returns TW_GONE and the new task is safe.
  *
  * Generations do not start over. A line that has had its last generation, 2^32 - 1, is left alone for good.
  * That loses 64 bytes for every four billion tasks.
  *
- * Details. A task that repeats has details, in one of the 1,024 blocks of another kind of chunk. A task with
- * a key has its details in a block of its own, in front of the bytes of the key.
+ * Keys. In a chunk of keyed lines, 1,024 slots of half a cache line follow the lines, one for each line:
+ *
+ *     chunk            [ line 0 | line 1 | ... | line 1,023 | slot 0 | slot 1 | ... | slot 1,023 ]
+ *     slot, 32 bytes   [ tag: 4 | size: 4 | the key: up to 24 ]
+ *
+ * So the index that the table of keys holds gives the addresses of both the task and its key, and the
+ * processor fetches them at once. Example: line 1,030 is line 6 of chunk 1. Its key lies 65,536 + 6 * 32 =
+ * 65,728 bytes behind the beginning of that chunk. A key of more than 24 bytes has a block of its own, and the
+ * slot holds the address of that block.
+ *
+ * Details. A task that repeats has details, in one of the 1,024 blocks of another kind of chunk.
  *
  * Loose tasks (S6). A task that is cancelled while it is PENDING ends at once, but its line stays in the
  * wheel until a few more tasks were cancelled: see tw__sched_task_loosen().
  *
- * Rejected: an id that is an address. A stale address would find the next task in that line, a stranger's.
+ * Rejected
+ *   - An id that is an address: a stale address would find the next task in that line, a stranger's.
+ *   - Lines and slots in turn, so that a task and its key share a page: it is no faster.
  */
 #include "pool.h"
 
@@ -37,48 +49,52 @@
 enum { FIRST_CHUNKS = 16 };
 
 /* Makes room for the address of one more chunk. */
-static bool widen_table(struct tw__sched_shard *shard)
+static bool widen_table(struct tw_sched *sched, struct tw__sched_lines *lines)
 {
-    if (shard->chunk_count < shard->chunk_room)
+    if (lines->chunk_count < lines->chunk_room)
         return true;
-    uint32_t room = shard->chunk_room == 0 ? FIRST_CHUNKS : shard->chunk_room * 2;
-    struct tw__sched_task **chunks = tw__sched_alloc(shard->sched, room * sizeof(void *));
+    uint32_t room = lines->chunk_room == 0 ? FIRST_CHUNKS : lines->chunk_room * 2;
+    struct tw__sched_task **chunks = tw__sched_alloc(sched, room * sizeof(void *));
     if (chunks == NULL)
         return false;
-    for (uint32_t i = 0; i < shard->chunk_count; i++)
-        chunks[i] = shard->chunks[i];
-    if (shard->chunks != NULL)
-        tw__sched_dealloc(shard->sched, shard->chunks, shard->chunk_room * sizeof(void *));
-    shard->chunks = chunks;
-    shard->chunk_room = room;
+    for (uint32_t i = 0; i < lines->chunk_count; i++)
+        chunks[i] = lines->chunks[i];
+    if (lines->chunks != NULL)
+        tw__sched_dealloc(sched, lines->chunks, lines->chunk_room * sizeof(void *));
+    lines->chunks = chunks;
+    lines->chunk_room = room;
     return true;
 }
 
 static void push_free(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
-    task->next_free = shard->free;
-    shard->free = task->index;
-    shard->room++;
+    struct tw__sched_lines *lines = &shard->lines[task->keyed];
+    task->next_free = lines->free;
+    lines->free = task->index;
+    lines->room++;
 }
 
-enum { CHUNK_BYTES = TW__SCHED_CHUNK * sizeof(struct tw__sched_task) + TW__SCHED_LINE };
-
-/* Adds a chunk. It begins on a cache line, 1 to 64 bytes into its block, and the byte before it holds that
- * distance. Returns false if there is no memory, or the shard has all 2^25 tasks. */
-static bool grow_pool(struct tw__sched_shard *shard)
+static size_t chunk_size(enum tw__sched_kind kind)
 {
-    if (shard->chunk_count == 1u << (TW__SCHED_INDEX_BITS - TW__SCHED_CHUNK_SHIFT) || !widen_table(shard))
+    size_t slot = kind == TW__SCHED_KEYED ? sizeof(struct tw__sched_slot) : 0;
+    return TW__SCHED_CHUNK * (sizeof(struct tw__sched_task) + slot);
+}
+
+/* Adds a chunk. Returns false if there is no memory, or there are 2^25 lines of this kind. */
+static bool grow_pool(struct tw__sched_shard *shard, enum tw__sched_kind kind)
+{
+    struct tw__sched_lines *lines = &shard->lines[kind];
+    uint32_t first = tw__sched_lines_made(lines);
+    if (first == 1u << TW__SCHED_INDEX_BITS || !widen_table(shard->sched, lines))
         return false;
-    char *block = tw__sched_alloc(shard->sched, CHUNK_BYTES);
-    if (block == NULL)
+    struct tw__sched_task *chunk = tw__sched_alloc_lines(shard->sched, chunk_size(kind));
+    if (chunk == NULL)
         return false;
-    size_t skip = TW__SCHED_LINE - (uintptr_t)block % TW__SCHED_LINE; /* 1 to 64 */
-    struct tw__sched_task *chunk = (struct tw__sched_task *)(void *)(block + skip);
-    block[skip - 1] = (char)skip;
-    uint32_t first = shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
-    shard->chunks[shard->chunk_count++] = chunk;
+    lines->chunks[lines->chunk_count++] = chunk;
     for (uint32_t i = TW__SCHED_CHUNK; i-- > 0;) {
-        chunk[i] = (struct tw__sched_task){.index = first + i, .generation = 1};
+        chunk[i] = (struct tw__sched_task){.index = first + i, .generation = 1, .keyed = kind};
+        if (kind == TW__SCHED_KEYED)
+            *tw__sched_slot_at(shard, first + i) = (struct tw__sched_slot){.size = 0};
         push_free(shard, &chunk[i]);
     }
     return true;
@@ -87,42 +103,39 @@ static bool grow_pool(struct tw__sched_shard *shard)
 uint64_t tw__sched_tasks_most(struct tw__sched_shard *shard)
 {
     TW_ASSERT(tw__sched_locked(shard));
-    uint64_t made = (uint64_t)shard->chunk_count << TW__SCHED_CHUNK_SHIFT;
+    const struct tw__sched_lines *lines = &shard->lines[TW__SCHED_PLAIN];
     tw__sched_loose_settle(shard);
-    return (UINT64_C(1) << TW__SCHED_INDEX_BITS) - made + shard->room;
+    return (UINT64_C(1) << TW__SCHED_INDEX_BITS) - tw__sched_lines_made(lines) + lines->room;
 }
 
 bool tw__sched_tasks_reserve(struct tw__sched_shard *shard, uint64_t n)
 {
     TW_ASSERT(tw__sched_locked(shard));
+    const struct tw__sched_lines *lines = &shard->lines[TW__SCHED_PLAIN];
     tw__sched_loose_settle(shard);
-    while (shard->room < n)
-        if (!grow_pool(shard))
+    while (lines->room < n)
+        if (!grow_pool(shard, TW__SCHED_PLAIN))
             return false;
     return true;
 }
 
-struct tw__sched_task *tw__sched_task_take(struct tw__sched_shard *shard)
+struct tw__sched_task *tw__sched_task_take(struct tw__sched_shard *shard, enum tw__sched_kind kind)
 {
     TW_ASSERT(tw__sched_locked(shard));
-    if (shard->free == TW__SCHED_NONE)
+    struct tw__sched_lines *lines = &shard->lines[kind];
+    if (lines->free == TW__SCHED_NONE)
         tw__sched_loose_settle(shard);
-    if (shard->free == TW__SCHED_NONE && !grow_pool(shard))
+    if (lines->free == TW__SCHED_NONE && !grow_pool(shard, kind))
         return NULL;
-    struct tw__sched_task *task = tw__sched_task_at(shard, shard->free);
-    shard->free = task->next_free;
-    shard->room--;
+    struct tw__sched_task *task = tw__sched_task_at(lines, lines->free);
+    lines->free = task->next_free;
+    lines->room--;
     tw_timer_init(&task->timer);
     task->again = task->dead = task->counted = task->detailed = 0;
     return task;
 }
 
 /* ---- details -------------------------------------------------------------------------------------------- */
-
-static void free_key(struct tw__sched_shard *shard, struct tw__sched_details *details)
-{
-    tw__sched_dealloc(shard->sched, details, sizeof(struct tw__sched_keyed) + details->key_size);
-}
 
 static bool add_details(struct tw__sched_shard *shard)
 {
@@ -158,20 +171,12 @@ struct tw__sched_details *tw__sched_details_take(struct tw__sched_shard *shard)
     struct tw__sched_details *details = shard->details.free;
     shard->details.free = *(void **)details;
     shard->details.room--;
-    *details = (struct tw__sched_details){.holders = 1};
     return details;
 }
 
 void tw__sched_details_drop(struct tw__sched_shard *shard, struct tw__sched_details *details)
 {
     TW_ASSERT(tw__sched_locked(shard));
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a detailed task has details */
-    if (--details->holders > 0)
-        return;
-    if (details->key_size > 0) {
-        free_key(shard, details);
-        return;
-    }
     *(void **)details = shard->details.free;
     shard->details.free = details;
     shard->details.room++;
@@ -179,30 +184,89 @@ void tw__sched_details_drop(struct tw__sched_shard *shard, struct tw__sched_deta
 
 /* ---- keys ----------------------------------------------------------------------------------------------- */
 
-struct tw__sched_details *tw__sched_key_new(struct tw__sched_shard *shard, const struct tw__sched_task *task,
-                                            const struct tw__sched_key *key)
+/* Gives up one holder's claim to a long key, and frees the key with the last claim. */
+static void drop_long(struct tw__sched_shard *shard, struct tw__sched_long *block)
 {
-    TW_ASSERT(tw__sched_locked(shard));
-    struct tw__sched_keyed *keyed = tw__sched_alloc(shard->sched, sizeof *keyed + key->size);
-    if (keyed == NULL)
-        return NULL;
-    *keyed = (struct tw__sched_keyed){.tag = key->tag};
-    keyed->details.holders = 1;
-    keyed->details.key_size = (uint32_t)key->size;
-    memcpy(keyed->bytes, key->bytes, key->size);
-    if (tw__sched_table_add(shard, &(struct tw__sched_cell){key->tag, task->index, &keyed->details})) {
-        shard->stats.keys++;
-        return &keyed->details;
-    }
-    free_key(shard, &keyed->details);
-    return NULL;
+    if (--block->holders == 0)
+        tw__sched_dealloc(shard->sched, block, sizeof *block + block->size);
 }
 
-/* Takes a key out of the table. Its details stay. */
-static void forget_key(struct tw__sched_shard *shard, struct tw__sched_details *details)
+/* Copies a key into a slot, or into a block of its own. Returns false if there is no memory. */
+static bool copy_key(struct tw__sched_shard *shard, struct tw__sched_slot *slot,
+                     const struct tw__sched_key *key)
 {
-    tw__sched_table_remove(shard, tw__sched_keyed_of(details)->tag, details);
+    unsigned char *bytes = slot->bytes;
+    if (key->size > TW__SCHED_SHORT) {
+        struct tw__sched_long *block = tw__sched_alloc(shard->sched, sizeof *block + key->size);
+        if (block == NULL)
+            return false;
+        block->size = (uint32_t)key->size;
+        block->holders = 1;
+        slot->block = block;
+        bytes = block->bytes;
+    }
+    memcpy(bytes, key->bytes, key->size);
+    slot->tag = key->tag;
+    slot->size = (uint32_t)key->size & INT32_MAX;
+    slot->fresh = 0;
+    return true;
+}
+
+/* Empties a slot. */
+static void clear_key(struct tw__sched_shard *shard, struct tw__sched_slot *slot)
+{
+    if (slot->size > TW__SCHED_SHORT)
+        drop_long(shard, slot->block);
+    slot->size = 0;
+}
+
+bool tw__sched_key_name(struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                        const struct tw__sched_key *key)
+{
+    TW_ASSERT(tw__sched_locked(shard));
+    struct tw__sched_slot *slot = tw__sched_slot_at(shard, task->index);
+    if (!copy_key(shard, slot, key))
+        return false;
+    if (tw__sched_table_add(shard, key->tag, task->index)) {
+        shard->stats.keys++;
+        return true;
+    }
+    clear_key(shard, slot);
+    return false;
+}
+
+/* Ends the key of a task. If there was no memory for the key, the slot is still empty. */
+static void forget_key(struct tw__sched_shard *shard, const struct tw__sched_task *task)
+{
+    struct tw__sched_slot *slot = tw__sched_slot_at(shard, task->index);
+    if (slot->size == 0)
+        return;
+    tw__sched_table_remove(shard, slot->tag, task->index);
+    clear_key(shard, slot);
     shard->stats.keys--;
+}
+
+const void *tw__sched_key_keep(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                               struct tw__sched_kept *kept)
+{
+    TW_ASSERT(tw__sched_locked(shard));
+    struct tw__sched_slot *slot = tw__sched_task_slot(shard, task);
+    kept->block = NULL;
+    if (slot == NULL)
+        return NULL;
+    if (slot->size > TW__SCHED_SHORT) {
+        kept->block = slot->block;
+        kept->block->holders++;
+        return kept->block->bytes;
+    }
+    return memcpy(kept->bytes, slot->bytes, slot->size);
+}
+
+void tw__sched_key_give_up(struct tw__sched_shard *shard, const struct tw__sched_kept *kept)
+{
+    TW_ASSERT(tw__sched_locked(shard));
+    if (kept->block != NULL)
+        drop_long(shard, kept->block);
 }
 
 /* ---- the quota ------------------------------------------------------------------------------------------ */
@@ -237,11 +301,10 @@ void tw__sched_quota_give_back(struct tw__sched_shard *shard, struct tw__sched_t
 static void end_task(struct tw__sched_shard *shard, struct tw__sched_task *task)
 {
     tw__sched_quota_give_back(shard, task);
-    struct tw__sched_details *details = tw__sched_task_details(task);
-    if (details != NULL && details->key_size > 0)
-        forget_key(shard, details);
-    if (details != NULL)
-        tw__sched_details_drop(shard, details);
+    if (task->keyed)
+        forget_key(shard, task);
+    if (task->detailed)
+        tw__sched_details_drop(shard, task->arg);
     task->state = TW__SCHED_FREE;
 }
 
@@ -307,32 +370,37 @@ void tw__sched_task_describe(const struct tw__sched_shard *shard, const struct t
 {
     TW_ASSERT(tw__sched_locked(shard));
     const struct tw__sched_details *details = tw__sched_task_details(task);
-    *seen = (struct tw_task){.id = tw__sched_task_id(shard, task), .due_ns = task->due_ns};
-    if (details == NULL) {
-        seen->fn = task->fn;
-        seen->arg = task->arg;
-        return;
+    const struct tw__sched_slot *slot = tw__sched_task_slot(shard, task);
+    const struct tw__sched_value value = tw__sched_task_value(task);
+    *seen = (struct tw_task){
+        .id = tw__sched_task_id(shard, task), .fn = value.fn, .arg = value.arg, .due_ns = task->due_ns};
+    if (details != NULL) {
+        seen->period_ns = details->period_ns;
+        seen->left = details->left;
+        seen->missed = details->missed;
+        seen->policy = (enum tw_missed)details->policy;
     }
-    seen->fn = details->fn;
-    seen->arg = details->arg;
-    seen->period_ns = details->period_ns;
-    seen->left = details->period_ns > 0 ? details->left : 0;
-    seen->missed = details->missed;
-    seen->policy = (enum tw_missed)details->policy;
-    seen->key = details->key_size > 0 ? tw__sched_key_bytes(details) : NULL;
-    seen->key_size = details->key_size;
+    if (slot != NULL) {
+        seen->key = tw__sched_key_bytes(slot);
+        seen->key_size = slot->size;
+    }
 }
 
 /* ---- the end of the pool -------------------------------------------------------------------------------- */
 
+static void free_lines(struct tw__sched_shard *shard, enum tw__sched_kind kind)
+{
+    struct tw__sched_lines *lines = &shard->lines[kind];
+    for (uint32_t i = 0; i < lines->chunk_count; i++)
+        tw__sched_dealloc_lines(shard->sched, lines->chunks[i], chunk_size(kind));
+    if (lines->chunks != NULL)
+        tw__sched_dealloc(shard->sched, lines->chunks, lines->chunk_room * sizeof(void *));
+}
+
 void tw__sched_pool_end(struct tw__sched_shard *shard)
 {
-    for (uint32_t i = 0; i < shard->chunk_count; i++) {
-        char *chunk = (char *)shard->chunks[i];
-        tw__sched_dealloc(shard->sched, chunk - chunk[-1], CHUNK_BYTES);
-    }
-    if (shard->chunks != NULL)
-        tw__sched_dealloc(shard->sched, shard->chunks, shard->chunk_room * sizeof(void *));
+    free_lines(shard, TW__SCHED_PLAIN);
+    free_lines(shard, TW__SCHED_KEYED);
     while (shard->details.chunks != NULL) {
         void **chunk = shard->details.chunks;
         shard->details.chunks = *chunk;

@@ -63,7 +63,8 @@ static void fill_shard(struct tw__sched_shard *shard, struct tw_sched *sched, ch
     shard->block = block;
     shard->sched = sched;
     shard->number = atomic_load(&sched->made);
-    shard->free = TW__SCHED_NONE;
+    for (int kind = 0; kind < TW__SCHED_KINDS; kind++)
+        shard->lines[kind].free = TW__SCHED_NONE;
     shard->wake = TW_NEVER;
     tw__list_init(&shard->ready);
     tw__list_init(&shard->sent);

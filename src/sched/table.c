@@ -4,16 +4,17 @@
  *
  *     tag:  32 bits of a key's SipHash     [ directory | ............ | cell in the segment ]
  *
- *     directory  [ 0 | 1 | 2 | 3 ]         segment: 4,096 cells: tag, index of the task, its details
- *                  |   |    \ /
+ *     directory  [ 0 | 1 | 2 | 3 ]         segment: 4,096 cells of 8 bytes: tag, index of the task
+ *                  |   |    \ /                     in 512 buckets of one cache line
  *                  A   B     C             C is half as deep: two entries name it
  *
- * Searching. The first bits of the tag choose a directory entry, which names a segment. The last twelve bits
- * choose a cell in it. From there the search walks through the cells (linear probing) until it meets an empty
- * cell.
+ * Searching. The first bits of the tag choose a directory entry, which names a segment. The last twelve bits,
+ * without the last three, choose the first cell of a bucket. From there the search walks through the cells
+ * (linear probing) until it meets an empty cell. A bucket has room for eight keys and is the home of six at
+ * the most, on average, so nearly every search ends in the cache line in which it began.
  *
- * Example: the tag is 0xC0001005. Its first two bits are 11, so entry 3 names the segment, C. Its last twelve
- * bits are 5, so the search begins at cell 5 of C.
+ * Example: the tag is 0xC0001015. Its first two bits are 11, so entry 3 names the segment, C. Its last twelve
+ * bits are 0x015, 21. So the search begins at cell 16 of C, the first cell of bucket 2.
  *
  * Growing. A segment that is three quarters full is split in two by the next bit of the tags. That touches
  * 4,096 cells that lie together and takes tens of microseconds, however many keys the table has. If only one
@@ -25,9 +26,8 @@
  * Removing. The cells that follow shift back, so that removed keys leave nothing behind (Knuth, volume 3,
  * 6.4, algorithm R). A segment never fills: at least one cell stays empty, and there a search ends.
  *
- * A tag is enough to split and to remove, so neither looks at a task. A cell holds the address of the
- * details, in which the key is, although it would follow from the task's index. So the processor fetches both
- * at once.
+ * A tag and an index are enough to split and to remove, so neither looks at a task or a key. The addresses of
+ * both follow from the index: see pool.c.
  *
  * The cell of a key stays in the table until the key's task has ended. That is S2 for keys.
  *
@@ -44,14 +44,21 @@
 enum {
     SEGMENT_SHIFT = 12,
     SEGMENT = 1 << SEGMENT_SHIFT, /* cells */
+    BUCKET = 8,                   /* cells in a cache line */
     SPLIT_AT = SEGMENT / 4 * 3,   /* a segment with this many keys is split, if it can be, before an add */
     DEPTH_MAX = 32 - SEGMENT_SHIFT
+};
+
+/* A cell of the table. There is one cell for each key. */
+struct cell {
+    uint32_t tag;
+    uint32_t place; /* the index of the task, plus 1; 0: the cell is empty */
 };
 
 struct tw__sched_segment {
     uint32_t depth; /* all tags in the segment agree in this many first bits */
     uint32_t used;
-    struct tw__sched_cell cell[SEGMENT]; /* a cell without details is empty */
+    _Alignas(TW__SCHED_LINE) struct cell cell[SEGMENT];
 };
 
 /* The first `bits` bits of a tag. */
@@ -67,7 +74,7 @@ static struct tw__sched_segment *segment_of(const struct tw__sched_table *table,
 
 static uint32_t home_of(uint32_t tag)
 {
-    return tag & (SEGMENT - 1);
+    return tag & (SEGMENT - BUCKET);
 }
 
 static uint32_t after(uint32_t at)
@@ -83,26 +90,26 @@ struct tw__sched_probe tw__sched_table_probe(const struct tw__sched_table *table
                                     home_of(tag)};
 }
 
-const struct tw__sched_cell *tw__sched_probe_next(struct tw__sched_probe *probe)
+uint32_t tw__sched_probe_next(struct tw__sched_probe *probe)
 {
     if (probe->segment == NULL)
-        return NULL;
+        return TW__SCHED_NONE;
     for (;;) {
-        const struct tw__sched_cell *cell = &probe->segment->cell[probe->at];
-        if (cell->details == NULL)
-            return NULL;
+        const struct cell *cell = &probe->segment->cell[probe->at];
+        if (cell->place == 0)
+            return TW__SCHED_NONE;
         probe->at = after(probe->at);
         if (cell->tag == probe->tag)
-            return cell;
+            return cell->place - 1;
     }
 }
 
 /* ---- one segment ----------------------------------------------------------------------------------------- */
 
-static void put_cell(struct tw__sched_segment *segment, const struct tw__sched_cell *cell)
+static void put_cell(struct tw__sched_segment *segment, const struct cell *cell)
 {
     uint32_t at = home_of(cell->tag);
-    while (segment->cell[at].details != NULL)
+    while (segment->cell[at].place != 0)
         at = after(at);
     segment->cell[at] = *cell;
     segment->used++;
@@ -119,19 +126,19 @@ static bool may_fill(const struct tw__sched_segment *segment, uint32_t hole, uin
 /* Empties a cell, and fills the hole with the cells that follow it, so that every search still finds them. */
 static void take_cell(struct tw__sched_segment *segment, uint32_t hole)
 {
-    for (uint32_t at = after(hole); segment->cell[at].details != NULL; at = after(at)) {
+    for (uint32_t at = after(hole); segment->cell[at].place != 0; at = after(at)) {
         if (!may_fill(segment, hole, at))
             continue;
         segment->cell[hole] = segment->cell[at];
         hole = at;
     }
-    segment->cell[hole].details = NULL;
+    segment->cell[hole].place = 0;
     segment->used--;
 }
 
 static struct tw__sched_segment *new_segment(struct tw__sched_shard *shard, uint32_t depth)
 {
-    struct tw__sched_segment *segment = tw__sched_alloc(shard->sched, sizeof *segment);
+    struct tw__sched_segment *segment = tw__sched_alloc_lines(shard->sched, sizeof *segment);
     if (segment == NULL)
         return NULL;
     memset(segment, 0, sizeof *segment);
@@ -150,7 +157,7 @@ static bool begin(struct tw__sched_shard *shard)
         return false;
     struct tw__sched_segment **directory = tw__sched_alloc(shard->sched, sizeof(void *));
     if (directory == NULL) {
-        tw__sched_dealloc(shard->sched, segment, sizeof *segment);
+        tw__sched_dealloc_lines(shard->sched, segment, sizeof *segment);
         return false;
     }
     directory[0] = segment;
@@ -180,7 +187,7 @@ static void divide_segment(struct tw__sched_segment *from, struct tw__sched_segm
 {
     uint32_t bit = UINT32_C(1) << (32 - to->depth);
     for (uint32_t at = 0; at < SEGMENT; at++)
-        while (from->cell[at].details != NULL && (from->cell[at].tag & bit) != 0) {
+        while (from->cell[at].place != 0 && (from->cell[at].tag & bit) != 0) {
             put_cell(to, &from->cell[at]);
             take_cell(from, at);
         }
@@ -207,28 +214,27 @@ static bool split_segment(struct tw__sched_shard *shard, uint32_t tag)
 
 /* ---- the table ------------------------------------------------------------------------------------------- */
 
-bool tw__sched_table_add(struct tw__sched_shard *shard, const struct tw__sched_cell *cell)
+bool tw__sched_table_add(struct tw__sched_shard *shard, uint32_t tag, uint32_t index)
 {
     TW_ASSERT(tw__sched_locked(shard));
     struct tw__sched_table *table = &shard->table;
     if (table->directory == NULL && !begin(shard))
         return false;
-    while (segment_of(table, cell->tag)->used >= SPLIT_AT && split_segment(shard, cell->tag))
+    while (segment_of(table, tag)->used >= SPLIT_AT && split_segment(shard, tag))
         ;
-    struct tw__sched_segment *segment = segment_of(table, cell->tag);
+    struct tw__sched_segment *segment = segment_of(table, tag);
     if (segment->used == SEGMENT - 1)
         return false;
-    put_cell(segment, cell);
+    put_cell(segment, &(struct cell){tag, index + 1});
     return true;
 }
 
-void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag,
-                            const struct tw__sched_details *details)
+void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag, uint32_t index)
 {
     TW_ASSERT(tw__sched_locked(shard));
     struct tw__sched_segment *segment = segment_of(&shard->table, tag);
     uint32_t at = home_of(tag);
-    while (segment->cell[at].details != details)
+    while (segment->cell[at].place != index + 1)
         at = after(at);
     take_cell(segment, at);
 }
@@ -242,7 +248,7 @@ void tw__sched_table_end(struct tw__sched_shard *shard)
     for (size_t i = 0; i < entries;) {
         struct tw__sched_segment *segment = table->directory[i];
         i += (size_t)1 << (table->depth - segment->depth);
-        tw__sched_dealloc(shard->sched, segment, sizeof *segment);
+        tw__sched_dealloc_lines(shard->sched, segment, sizeof *segment);
     }
     tw__sched_dealloc(shard->sched, table->directory, entries * sizeof(void *));
 }

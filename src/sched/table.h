@@ -7,16 +7,15 @@
 
 #include "internal.h"
 
-/* A search that finds the keys with a tag, one after the other. tw__sched_probe_next() returns the next key's
- * cell, or NULL if there is none. Requires: the table does not change during the search. */
+/* A search that finds the keys with a tag, one after the other. tw__sched_probe_next() returns the index of
+ * the next such key's task, or TW__SCHED_NONE. Requires: the table does not change during the search. */
 struct tw__sched_probe tw__sched_table_probe(const struct tw__sched_table *table, uint32_t tag);
-const struct tw__sched_cell *tw__sched_probe_next(struct tw__sched_probe *probe);
-/* Adds a key. Returns false if there is no memory, or if the tag's segment is full (4,095 keys) and cannot be
- * split. */
-bool tw__sched_table_add(struct tw__sched_shard *shard, const struct tw__sched_cell *cell);
+uint32_t tw__sched_probe_next(struct tw__sched_probe *probe);
+/* Adds the key of the task with an index. Returns false if there is no memory, or if the tag's segment is full
+ * (4,095 keys) and cannot be split. */
+bool tw__sched_table_add(struct tw__sched_shard *shard, uint32_t tag, uint32_t index);
 /* Removes a key. Requires: the key is in the table. */
-void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag,
-                            const struct tw__sched_details *details);
+void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag, uint32_t index);
 void tw__sched_table_end(struct tw__sched_shard *shard);
 
 #endif

@@ -47,7 +47,6 @@ static int take_details(struct tw__sched_shard *shard, struct tw__sched_task *ta
     struct tw__sched_details *details = tw__sched_details_take(shard);
     if (details == NULL)
         return TW_ENOMEM;
-    details->fn = addition->fn;
     details->arg = addition->arg;
     tw__sched_details_every(details, addition->every);
     task->detailed = 1;
@@ -71,7 +70,7 @@ static int add_locked(struct tw__sched_shard *shard, const struct addition *addi
     int error = addition->every == NULL ? 0 : tw__sched_every_reach(shard, addition->every);
     if (error != 0)
         return error;
-    struct tw__sched_task *task = tw__sched_task_take(shard);
+    struct tw__sched_task *task = tw__sched_task_take(shard, TW__SCHED_PLAIN);
     if (task == NULL)
         return TW_ENOMEM;
     error = tw__sched_quota_take(shard, task) ? fill_and_file(shard, task, addition) : TW_EFULL;
@@ -213,14 +212,13 @@ enum tw_cancelled tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw
     TW_ASSERT(tw__sched_locked(shard));
     *value = (struct tw__sched_value){NULL, NULL};
     if (task->state == TW__SCHED_RUNNING) {
-        const struct tw__sched_details *details = tw__sched_task_details(task);
         bool goes_on = tw__sched_task_goes_on(task);
         task->dead = 1;
         if (!goes_on)
             return TW_RUNNING;
         shard->stats.again++; /* for S3: as if the task had been filed again before it was cancelled */
         shard->stats.cancelled++;
-        if (details == NULL || !details->fresh)
+        if (!tw__sched_task_fresh(shard, task))
             return TW_RUNNING;
         *value = tw__sched_task_value(task);
         return TW_CANCELLED;

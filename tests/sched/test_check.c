@@ -17,7 +17,8 @@ struct busy {
 
 static struct tw__sched_task *task_of(const struct busy *busy, uint64_t id)
 {
-    return tw__sched_task_at(busy->shard, (uint32_t)id & ((1u << TW__SCHED_INDEX_BITS) - 1));
+    return tw__sched_task_at(&busy->shard->lines[TW__SCHED_PLAIN],
+                             (uint32_t)id & ((1u << TW__SCHED_INDEX_BITS) - 1));
 }
 
 static struct busy busy_sched(void)
@@ -36,9 +37,7 @@ static struct busy busy_sched(void)
     busy.pending = task_of(&busy, id[0]);
     busy.ready = task_of(&busy, id[1]);
     busy.loose = task_of(&busy, id[2]);
-    for (uint32_t i = 0; i < TW__SCHED_CHUNK; i++)
-        if (tw__sched_task_at(busy.shard, i)->detailed)
-            busy.keyed = tw__sched_task_at(busy.shard, i);
+    busy.keyed = tw__sched_task_at(&busy.shard->lines[TW__SCHED_KEYED], 0);
     assert_null(tw__sched_check(busy.sched));
     return busy;
 }
@@ -69,9 +68,12 @@ static void s1_a_task_that_is_not_where_its_state_says_is_named(void **state)
     EXPECT_BROKEN(busy, "S1", *busy.ready, busy.ready->state = TW__SCHED_PENDING);
     EXPECT_BROKEN(busy, "S1", *busy.ready, busy.ready->state = TW__SCHED_RUNNING);
     EXPECT_BROKEN(busy, "S1", *busy.ready, busy.ready->state = TW__SCHED_FREE);
-    struct tw__sched_task *unused = tw__sched_task_at(busy.shard, busy.shard->free);
-    EXPECT_BROKEN(busy, "S1", *unused, unused->state = TW__SCHED_READY);
-    EXPECT_BROKEN(busy, "S1", unused->next_free, unused->next_free = TW__SCHED_NONE - 1);
+    for (int kind = 0; kind < TW__SCHED_KINDS; kind++) {
+        const struct tw__sched_lines *lines = &busy.shard->lines[kind];
+        struct tw__sched_task *unused = tw__sched_task_at(lines, lines->free);
+        EXPECT_BROKEN(busy, "S1", *unused, unused->state = TW__SCHED_READY);
+        EXPECT_BROKEN(busy, "S1", unused->next_free, unused->next_free = TW__SCHED_NONE - 1);
+    }
     tw_sched_free(busy.sched);
 }
 
@@ -83,9 +85,12 @@ static void s1_broken_lists_are_named(void **state)
     EXPECT_BROKEN(busy, "S1", busy.shard->sent.next, busy.shard->sent.next = &busy.ready->link);
     EXPECT_BROKEN(busy, "S1", busy.shard->aside.next, busy.shard->aside.next = NULL);
     EXPECT_BROKEN(busy, "S1", busy.shard->busy.prev, busy.shard->busy.prev = NULL);
-    EXPECT_BROKEN(busy, "S1", busy.shard->room, busy.shard->room = busy.shard->room + 1);
-    EXPECT_BROKEN(busy, "S1", busy.shard->room, busy.shard->room = busy.shard->room - 1);
-    EXPECT_BROKEN(busy, "S1", busy.shard->free, busy.shard->free = TW__SCHED_NONE);
+    for (int kind = 0; kind < TW__SCHED_KINDS; kind++) {
+        struct tw__sched_lines *lines = &busy.shard->lines[kind];
+        EXPECT_BROKEN(busy, "S1", lines->room, lines->room = lines->room + 1);
+        EXPECT_BROKEN(busy, "S1", lines->room, lines->room = lines->room - 1);
+        EXPECT_BROKEN(busy, "S1", lines->free, lines->free = TW__SCHED_NONE);
+    }
     tw_sched_free(busy.sched);
 }
 
@@ -98,7 +103,7 @@ static void break_inside(struct tw_sched *sched, const struct tw_task *task)
     EXPECT_BROKEN(busy, "S1", *self, self->state = TW__SCHED_READY);
     EXPECT_BROKEN(busy, "S1", tw__sched_call_linked(busy.shard->busy.next)->task,
                   tw__sched_call_linked(busy.shard->busy.next)->task =
-                      tw__sched_task_at(busy.shard, busy.shard->free));
+                      tw__sched_task_at(&busy.shard->lines[0], busy.shard->lines[0].free));
     EXPECT_BROKEN(busy, "S1", busy.shard->busy,
                   busy.shard->busy = ((struct tw__link){&busy.shard->busy, &busy.shard->busy}));
     EXPECT_BROKEN(busy, "S3", busy.shard->stats.running, busy.shard->stats.running = 0);
@@ -119,6 +124,8 @@ static void s2_a_task_that_its_id_does_not_find_is_named(void **state)
     (void)state;
     struct busy busy = busy_sched();
     EXPECT_BROKEN(busy, "S2", *busy.pending, busy.pending->index = busy.ready->index);
+    EXPECT_BROKEN(busy, "S2", *busy.pending, busy.pending->keyed = 1);
+    EXPECT_BROKEN(busy, "S2", *busy.keyed, busy.keyed->keyed = 0);
     tw_sched_free(busy.sched);
 }
 
@@ -126,9 +133,11 @@ static void s2_a_task_that_its_key_does_not_find_is_named(void **state)
 {
     (void)state;
     struct busy busy = busy_sched();
-    struct tw__sched_keyed *keyed = busy.keyed->arg;
-    EXPECT_BROKEN(busy, "S2", keyed->tag, keyed->tag = keyed->tag + 1);
-    EXPECT_BROKEN(busy, "S2", keyed->details.key_size, keyed->details.key_size = 0);
+    struct tw__sched_slot *slot = tw__sched_task_slot(busy.shard, busy.keyed);
+    EXPECT_BROKEN(busy, "S2", slot->tag, slot->tag = slot->tag + 1);
+    EXPECT_BROKEN(busy, "S2", *slot, slot->size = 0);
+    EXPECT_BROKEN(busy, "S2", *slot, slot->size = TW_KEY_MAX + 1);
+    EXPECT_BROKEN(busy, "S2", slot[1], slot[1].size = 3); /* of a line that is free */
     EXPECT_BROKEN(busy, "S2", busy.shard->stats.keys, busy.shard->stats.keys = 0);
     EXPECT_BROKEN(busy, "S2", busy.shard->table, busy.shard->table = ((struct tw__sched_table){NULL, 0}));
     tw_sched_free(busy.sched);

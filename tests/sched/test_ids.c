@@ -56,7 +56,7 @@ static void a_place_whose_generations_are_used_up_is_left_alone(void **state)
     tw_sched_after(sched, ms, log_call, NULL, &id);
     tw_sched_cancel(sched, id);
     tw_sched_next(sched); /* takes it out of the wheel */
-    tw__sched_task_at(sched->shard[0], 0)->generation = UINT32_MAX;
+    tw__sched_task_at(&sched->shard[0]->lines[TW__SCHED_PLAIN], 0)->generation = UINT32_MAX;
     tw_sched_after(sched, ms, log_call, NULL, &last);
     assert_int_equal(last >> 32, UINT32_MAX);
     assert_int_equal(tw_sched_cancel(sched, last), TW_CANCELLED);

@@ -384,7 +384,7 @@ static void a_source_of_memory_does_not_call_the_scheduler(void **state)
 static void a_function_that_wants_the_lock_asserts_it(void **state)
 {
     (void)state;
-    assert_dies(tw__sched_task_take(virtual_sched()->shard[0]), "tw__sched_locked(shard)");
+    assert_dies(tw__sched_task_take(virtual_sched()->shard[0], TW__SCHED_PLAIN), "tw__sched_locked(shard)");
     assert_dies(tw__sched_shard_check(virtual_sched()->shard[0]), "tw__sched_locked(shard)");
 }
 

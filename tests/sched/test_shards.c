@@ -55,7 +55,7 @@ static void go(struct filer *filer)
 
 static uint32_t shard_of(uint64_t id)
 {
-    return (uint32_t)id >> TW__SCHED_INDEX_BITS;
+    return (uint32_t)id >> TW__SCHED_INDEX_BITS & ((1u << TW__SCHED_SHARD_BITS) - 1);
 }
 
 static uint32_t shard_of_this_thread(struct tw_sched *sched)
