@@ -56,6 +56,23 @@ static void a_forecast_counts_every_call_of_a_repeating_task(void **state)
     tw_sched_free(sched);
 }
 
+/* More tasks of both kinds than the forecast reads from the wheel. So it goes through the lines of both. */
+static void a_forecast_counts_tasks_with_and_without_keys(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    enum { EACH = 5000 };
+    for (int i = 0; i < EACH; i++) {
+        uint64_t due_ns = (1 + (uint64_t)i % 60) * ms;
+        assert_int_equal(tw_sched_at(sched, due_ns, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_set_at(sched, &i, sizeof i, due_ns, log_call, NULL, NULL), 0);
+        if (i >= 60 && i % 2)
+            assert_int_equal(tw_sched_key_remove(sched, &i, sizeof i, NULL), TW_CANCELLED);
+    }
+    expect_forecast(sched, 10 * ms, (uint64_t[]){1265, 1265, 1250, 1250, 1250, 1250});
+    tw_sched_free(sched);
+}
+
 static void forecast_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     uint64_t *counts = task->arg;
@@ -167,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_forecast_counts_what_is_due_in_each_step),
         cmocka_unit_test(a_forecast_counts_every_call_of_a_repeating_task),
+        cmocka_unit_test(a_forecast_counts_tasks_with_and_without_keys),
         cmocka_unit_test(a_forecast_counts_what_follows_the_call_under_way),
         cmocka_unit_test(a_forecast_counts_missed_periods_as_their_policy_has_it),
         cmocka_unit_test(a_forecast_of_more_than_one_hold_of_the_lock_is_complete),

@@ -134,6 +134,75 @@ static void stop_hands_over_the_calls_to_come_of_a_running_task(void **state)
     tw_sched_free(sched);
 }
 
+static char text_of_keys[3][40];
+
+/* A `hand` that lets another task take the line of the task in hand before it reads the key. */
+static void hand_keys(void *arg, const struct tw_task *task)
+{
+    struct tw_sched *sched = arg;
+    assert_true(handed < 3);
+    if (handed == 0)
+        tw_sched_set_after(sched, "a task that was added by hand", 29, ms, log_call, NULL, NULL);
+    memcpy(text_of_keys[handed++], task->key, task->key_size);
+}
+
+/* Keys lie beside their tasks or in blocks of their own. Both can be read until `hand` returns. */
+static void a_key_can_be_read_in_hand_after_its_line_was_taken(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"short", "just twenty-four bytes..",
+                                       "rather more than twenty-four bytes"};
+    struct tw_sched *sched = plain_sched();
+    memset(text_of_keys, 0, sizeof text_of_keys);
+    handed = 0;
+    for (size_t i = 0; i < 3; i++)
+        tw_sched_set_after(sched, keys[i], strlen(keys[i]), (1 + i) * ms, log_call, NULL, NULL);
+    assert_int_equal(tw_sched_drain(sched, hand_keys, sched), 3);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(text_of_keys[i], keys[i]);
+    assert_int_equal(tw_sched_key_count(sched), 1);
+    tw_sched_free(sched);
+}
+
+static const char *stopping_key;
+
+static void remove_in_hand(void *arg, const struct tw_task *task)
+{
+    tw_sched_key_remove(arg, stopping_key, strlen(stopping_key), NULL);
+    assert_int_equal(task->key_size, strlen(stopping_key));
+    assert_memory_equal(task->key, stopping_key, task->key_size);
+    handed++;
+}
+
+static void stop_inside(struct tw_sched *sched, const struct tw_task *task)
+{
+    log_call(sched, task);
+    tw_sched_stop(sched, TW_STOP_NOWAIT, remove_in_hand, sched);
+    assert_memory_equal(task->key, stopping_key, task->key_size); /* the call still has its key, too */
+}
+
+static void a_running_task_and_a_hand_share_its_key(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"short", "rather more than twenty-four bytes"};
+    for (int i = 0; i < 2; i++) {
+        struct tw_sched_options options = {.memory = scarce_memory};
+        requests_left = 1000;
+        struct tw_sched *sched = sched_of(options);
+        handed = 0;
+        stopping_key = keys[i];
+        tw_sched_set_every(sched, keys[i], strlen(keys[i]), &(struct tw_every){.period_ns = ms}, stop_inside,
+                           NULL, NULL);
+        advance(sched, 10 * ms);
+        assert_int_equal(calls, 1);
+        assert_int_equal(handed, 1);
+        assert_int_equal(stats_of(sched).memory, bytes_out);
+        tw_sched_free(sched);
+        assert_int_equal(blocks_out, 0);
+        assert_int_equal(bytes_out, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +212,8 @@ int main(void)
         cmocka_unit_test(after_a_stop_there_is_no_task_to_move_or_to_remove),
         cmocka_unit_test(a_negative_delay_that_was_cast_never_comes),
         cmocka_unit_test(stop_hands_over_the_calls_to_come_of_a_running_task),
+        cmocka_unit_test(a_key_can_be_read_in_hand_after_its_line_was_taken),
+        cmocka_unit_test(a_running_task_and_a_hand_share_its_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,6 +182,152 @@ static void a_keyed_task_may_repeat(void **state)
     tw_sched_free(sched);
 }
 
+/* The sizes around the longest key that lies beside its task, and the shortest and the longest of all. */
+static const size_t sizes[] = {1, 16, 23, 24, 25, TW_KEY_MAX};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+static char long_key[TW_KEY_MAX]; /* its beginnings are the keys of these sizes */
+
+static void make_long_key(void)
+{
+    for (size_t i = 0; i < TW_KEY_MAX; i++)
+        long_key[i] = (char)(i * 7 % 251);
+}
+
+static void note_the_key(struct tw_sched *sched, const struct tw_task *task)
+{
+    assert_int_equal(task->key_size, sizes[calls % SIZES]);
+    assert_memory_equal(task->key, long_key, task->key_size);
+    log_call(sched, task);
+}
+
+static void keys_of_every_size_take_every_call(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    struct tw_every twice = {.first_ns = 60 * ms, .period_ns = 100 * ms, .times = 2};
+    struct tw_task task;
+    void *old;
+    make_long_key();
+    for (size_t i = 0; i < SIZES; i++) {
+        assert_int_equal(tw_sched_key_move_after(sched, long_key, sizes[i], ms), TW_EGONE);
+        assert_int_equal(tw_sched_set_after(sched, long_key, sizes[i], ms, log_call, NULL, &old), 0);
+        assert_int_equal(tw_sched_key_remove(sched, long_key, sizes[i], NULL), TW_CANCELLED);
+        assert_int_equal(tw_sched_set_after(sched, long_key, sizes[i], ms, log_call, long_key, NULL), 0);
+        assert_int_equal(tw_sched_set_every(sched, long_key, sizes[i], &twice, note_the_key, NULL, &old), 0);
+        assert_ptr_equal(old, long_key);
+        assert_int_equal(tw_sched_key_move_after(sched, long_key, sizes[i], (10 + i) * ms), 0);
+        assert_int_equal(tw_sched_key_get(sched, long_key, sizes[i], &task), 0);
+        assert_int_equal(task.due_ns, (10 + i) * ms);
+        assert_int_equal(task.left, 1);
+    }
+    assert_int_equal(tw_sched_key_count(sched), SIZES);
+    advance(sched, 500 * ms);
+    assert_int_equal(calls, 2 * SIZES);
+    assert_int_equal(tw_sched_key_count(sched), 0);
+    tw_sched_free(sched);
+}
+
+/* Two keys that differ in one byte only, the last, name two tasks. */
+static void keys_are_compared_to_the_last_byte(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    make_long_key();
+    for (size_t i = 0; i < SIZES; i++) {
+        char *last = &long_key[sizes[i] - 1];
+        assert_int_equal(tw_sched_set_after(sched, long_key, sizes[i], ms, log_call, NULL, NULL), 0);
+        ++*last;
+        assert_int_equal(tw_sched_key_remove(sched, long_key, sizes[i], NULL), TW_GONE);
+        --*last;
+        assert_int_equal(tw_sched_key_remove(sched, long_key, sizes[i], NULL), TW_CANCELLED);
+    }
+    tw_sched_free(sched);
+}
+
+static struct tw_every anew_every;
+static bool anew_repeats;
+
+static void set_other_kind_inside(struct tw_sched *sched, const struct tw_task *task)
+{
+    log_call(sched, task);
+    if (task->arg != &first_value)
+        return;
+    int error = anew_repeats ? tw_sched_set_every(sched, task->key, task->key_size, &anew_every,
+                                                  set_other_kind_inside, &second_value, NULL)
+                             : tw_sched_set_after(sched, task->key, task->key_size, 10 * ms,
+                                                  set_other_kind_inside, &second_value, NULL);
+    assert_int_equal(error, 0);
+    assert_memory_equal(task->key, long_key, task->key_size);
+}
+
+/* A task that runs once is set anew to repeat, and the other way round: before its call, and during it. */
+static void a_key_may_begin_and_cease_to_repeat(void **state)
+{
+    (void)state;
+    make_long_key();
+    for (int kind = 0; kind < 4; kind++) {
+        struct tw_sched *sched = plain_sched();
+        struct tw_every thrice = {.first_ns = 10 * ms, .period_ns = 10 * ms, .times = 3};
+        size_t size = kind % 2 ? 25 : 24;
+        struct tw_task task;
+        anew_every = thrice;
+        anew_repeats = kind < 2;
+        if (anew_repeats)
+            tw_sched_set_after(sched, long_key, size, ms, set_other_kind_inside, &first_value, NULL);
+        else
+            tw_sched_set_every(sched, long_key, size, &thrice, set_other_kind_inside, &first_value, NULL);
+        advance(sched, 1000 * ms);
+        assert_int_equal(calls, anew_repeats ? 4 : 2);
+        assert_int_equal(seen[1].period_ns, anew_repeats ? 10 * ms : 0);
+        tw_sched_set_every(sched, long_key, size, &thrice, log_call, NULL, NULL);
+        tw_sched_set_after(sched, long_key, size, ms, log_call, NULL, NULL);
+        assert_int_equal(tw_sched_key_get(sched, long_key, size, &task), 0);
+        assert_int_equal(task.period_ns, 0);
+        assert_int_equal(task.left, 0);
+        advance(sched, 1000 * ms);
+        assert_int_equal(calls, anew_repeats ? 5 : 3);
+        tw_sched_free(sched);
+    }
+}
+
+/* The ids of tasks with keys and without never meet, also if both lie in lines of the same index. */
+static void a_stale_id_of_one_kind_finds_no_task_of_the_other(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    struct tw_task task;
+    uint64_t plain;
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(tw_sched_set_after(sched, "k", 1, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_get(sched, "k", 1, &task), 0);
+        assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, &plain), 0);
+        assert_int_not_equal(plain, task.id);
+        assert_int_equal(tw_sched_cancel(sched, task.id), TW_CANCELLED);
+        tw_sched_next(sched); /* takes it out of the wheel */
+        assert_int_equal(tw_sched_cancel(sched, task.id), TW_GONE);
+        assert_int_equal(tw_sched_get(sched, plain, &task), 0);
+        assert_int_equal(tw_sched_cancel(sched, plain), TW_CANCELLED);
+        tw_sched_next(sched);
+    }
+    tw_sched_free(sched);
+}
+
+/* A million tasks with keys of 16 bytes take at most 144 bytes each; so do ten thousand. */
+static void a_task_with_a_short_key_takes_little_memory(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = plain_sched();
+    enum { MANY = 10000 };
+    uint64_t before = stats_of(sched).memory;
+    for (int i = 0; i < MANY; i++) {
+        char key[17];
+        snprintf(key, sizeof key, "order:%010d", i);
+        assert_int_equal(tw_sched_set_after(sched, key, 16, ms, log_call, NULL, NULL), 0);
+    }
+    assert_true((stats_of(sched).memory - before) / MANY <= 144);
+    tw_sched_free(sched);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +339,11 @@ int main(void)
         cmocka_unit_test(a_key_set_anew_in_its_callback_runs_again),
         cmocka_unit_test(a_key_set_anew_and_removed_in_its_callback_gives_the_new_value_back),
         cmocka_unit_test(a_keyed_task_may_repeat),
+        cmocka_unit_test(keys_of_every_size_take_every_call),
+        cmocka_unit_test(keys_are_compared_to_the_last_byte),
+        cmocka_unit_test(a_key_may_begin_and_cease_to_repeat),
+        cmocka_unit_test(a_stale_id_of_one_kind_finds_no_task_of_the_other),
+        cmocka_unit_test(a_task_with_a_short_key_takes_little_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,12 +57,34 @@ static void a_last_call_makes_room_while_it_runs(void **state)
     tw_sched_free(sched);
 }
 
+/* Sets a long key, lets its task repeat, and sets it back. Each call may find no memory. */
+static void use_keys(struct tw_sched *sched, int i)
+{
+    struct tw_every every = {.first_ns = 50 * ms, .period_ns = 3 * ms, .times = 2};
+    struct tw_task before, task;
+    char key[60];
+    snprintf(key, sizeof key, "a key that has no room beside its task: %d", i);
+    int set = tw_sched_set_after(sched, key, strlen(key), 60 * ms, log_call, NULL, NULL);
+    int got = tw_sched_key_get(sched, key, strlen(key), &before);
+    assert_true(set == 0 ? got == 0 : set == TW_ENOMEM);
+    int repeats = tw_sched_set_every(sched, key, strlen(key), &every, log_call, &every, NULL);
+    assert_true(repeats == 0 || repeats == TW_ENOMEM);
+    if (got == 0 && repeats == TW_ENOMEM) { /* then nothing has changed */
+        assert_int_equal(tw_sched_key_get(sched, key, strlen(key), &task), 0);
+        assert_true(task.due_ns == before.due_ns && task.arg == before.arg);
+        assert_true(task.period_ns == before.period_ns && task.left == before.left);
+    }
+    if (i % 3 == 0)
+        tw_sched_key_remove(sched, key, strlen(key), NULL);
+}
+
 /* Makes a few calls of every kind. A call that fails must return TW_ENOMEM and have changed nothing. */
 static void use_everything(struct tw_sched *sched, int n)
 {
     char key[16];
     for (int i = 0; i < n; i++) {
         snprintf(key, sizeof key, "%d", i);
+        use_keys(sched, i);
         uint64_t pending = tw_sched_pending(sched), keys = tw_sched_key_count(sched), id;
         struct tw_every every = {.first_ns = (uint64_t)i * ms, .period_ns = 3 * ms, .times = 2};
         int error[3] = {tw_sched_after(sched, (uint64_t)i * 100 * ms, log_call, NULL, &id),
@@ -106,6 +128,21 @@ static void any_allocation_may_fail(void **state)
             if (requests_left > 0)
                 break;
         }
+}
+
+/* Tasks with keys have lines of their own, so they leave those alone that are reserved. */
+static void tasks_with_keys_take_nothing_that_is_reserved(void **state)
+{
+    (void)state;
+    requests_left = 1000000;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.memory = scarce_memory});
+    assert_int_equal(tw_sched_reserve(sched, 5000), 0);
+    for (int i = 0; i < 7000; i++)
+        assert_int_equal(tw_sched_set_after(sched, &i, sizeof i, ms, log_call, NULL, NULL), 0);
+    requests_left = 0;
+    for (int i = 0; i < 5000; i++)
+        assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, NULL), 0);
+    tw_sched_free(sched);
 }
 
 static void what_was_reserved_cannot_fail(void **state)
@@ -376,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_last_call_makes_room_while_it_runs),
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(what_was_reserved_cannot_fail),
+        cmocka_unit_test(tasks_with_keys_take_nothing_that_is_reserved),
         cmocka_unit_test(a_geometry_that_refuses_is_heard),
         cmocka_unit_test(a_geometry_that_refuses_is_heard_inside_callbacks),
         cmocka_unit_test(a_task_that_is_ready_stays_so_when_it_cannot_be_moved),
