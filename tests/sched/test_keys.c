@@ -4,6 +4,9 @@
  */
 #include "support.h"
 
+#include <src/sched/lock.h>
+#include <src/sched/pool.h>
+#include <src/sched/table.h>
 #include <stdlib.h>
 
 static void a_key_names_at_most_one_task(void **state)
@@ -227,19 +230,47 @@ static void keys_of_every_size_take_every_call(void **state)
     tw_sched_free(sched);
 }
 
-/* Two keys that differ in one byte only, the last, name two tasks. */
+static uint32_t line_of(struct tw_sched *sched, size_t size)
+{
+    struct tw_task task;
+    assert_int_equal(tw_sched_key_get(sched, long_key, size, &task), 0);
+    return (uint32_t)task.id & ((1u << TW__SCHED_INDEX_BITS) - 1);
+}
+
+/* Lets the table find a task by another tag, too, or ends that. */
+static void share_tag(struct tw__sched_shard *shard, uint32_t tag, uint32_t line, bool shared)
+{
+    tw__sched_lock(shard);
+    if (shared)
+        assert_true(tw__sched_table_add(shard, tag, line));
+    else
+        tw__sched_table_remove(shard, tag, line);
+    tw__sched_unlock(shard);
+}
+
+/* Two keys that differ in the last byte only, and have the same tag, name two tasks. */
 static void keys_are_compared_to_the_last_byte(void **state)
 {
     (void)state;
     struct tw_sched *sched = plain_sched();
+    struct tw__sched_shard *shard = sched->shard[0];
+    memset(sched->secret, 0, sizeof sched->secret); /* so that every run has the same tags */
     make_long_key();
     for (size_t i = 0; i < SIZES; i++) {
         char *last = &long_key[sizes[i] - 1];
         assert_int_equal(tw_sched_set_after(sched, long_key, sizes[i], ms, log_call, NULL, NULL), 0);
-        ++*last;
-        assert_int_equal(tw_sched_key_remove(sched, long_key, sizes[i], NULL), TW_GONE);
-        --*last;
+        uint32_t tag = tw__sched_slot_at(shard, line_of(sched, sizes[i]))->tag;
         assert_int_equal(tw_sched_key_remove(sched, long_key, sizes[i], NULL), TW_CANCELLED);
+        ++*last;
+        assert_int_equal(tw_sched_set_after(sched, long_key, sizes[i], ms, log_call, NULL, NULL), 0);
+        uint32_t line = line_of(sched, sizes[i]);
+        share_tag(shard, tag, line, true);
+        --*last;
+        assert_int_equal(tw_sched_key_remove(sched, long_key, sizes[i], NULL), TW_GONE);
+        share_tag(shard, tag, line, false);
+        ++*last;
+        assert_int_equal(tw_sched_key_remove(sched, long_key, sizes[i], NULL), TW_CANCELLED);
+        --*last;
     }
     tw_sched_free(sched);
 }
@@ -288,6 +319,27 @@ static void a_key_may_begin_and_cease_to_repeat(void **state)
         assert_int_equal(calls, anew_repeats ? 5 : 3);
         tw_sched_free(sched);
     }
+}
+
+/* Sets a key 3,000 times to repeat and back, and 3,000 times to repeat at a time that the wheel refuses. */
+static void setting_a_key_anew_takes_no_more_memory(void **state)
+{
+    (void)state;
+    struct tw_geometry g = TW_SIMPLE(100);
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &g});
+    struct tw_every every = {.first_ns = ms, .period_ns = ms},
+                    too_far = {.first_ns = 200 * ms, .period_ns = ms};
+    uint64_t memory = 0;
+    for (int i = 0; i < 3000; i++) {
+        assert_int_equal(tw_sched_set_every(sched, "k", 1, &every, log_call, NULL, NULL), 0);
+        memory = i == 0 ? stats_of(sched).memory : memory;
+        assert_int_equal(tw_sched_set_after(sched, "k", 1, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_set_every(sched, "k", 1, &too_far, log_call, NULL, NULL), TW_ERANGE);
+    }
+    assert_int_equal(stats_of(sched).memory, memory);
+    advance(sched, 50 * ms);
+    assert_int_equal(calls, 1);
+    tw_sched_free(sched);
 }
 
 /* The ids of tasks with keys and without never meet, also if both lie in lines of the same index. */
@@ -342,6 +394,7 @@ int main(void)
         cmocka_unit_test(keys_of_every_size_take_every_call),
         cmocka_unit_test(keys_are_compared_to_the_last_byte),
         cmocka_unit_test(a_key_may_begin_and_cease_to_repeat),
+        cmocka_unit_test(setting_a_key_anew_takes_no_more_memory),
         cmocka_unit_test(a_stale_id_of_one_kind_finds_no_task_of_the_other),
         cmocka_unit_test(a_task_with_a_short_key_takes_little_memory),
     };
