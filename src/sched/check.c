@@ -131,6 +131,15 @@ static bool places_agree(const struct tw__sched_shard *shard, const struct censu
 
 /* ---- S2 -------------------------------------------------------------------------------------------------- */
 
+/* Whether a call for a key looks in this shard. A seat without a shard leads to shard 0. */
+static bool key_leads_here(const struct tw__sched_shard *shard, uint32_t tag)
+{
+    const struct tw_sched *sched = shard->sched;
+    uint32_t taken = atomic_load(&sched->hashes.shard[tw__sched_key_seat(sched, tag)]);
+    return (taken != 0 ? taken - 1 : 0) == shard->number ||
+           (shard->number == 0 && (!atomic_load(&sched->wide) || tw__sched_key_may_stray(sched, tag)));
+}
+
 /* Whether the table finds a line, once, with the tag in its slot. */
 static bool key_finds(const struct tw__sched_shard *shard, uint32_t line)
 {
@@ -139,7 +148,7 @@ static bool key_finds(const struct tw__sched_shard *shard, uint32_t line)
     uint32_t index, found = 0;
     while ((index = tw__sched_probe_next(&probe)) != TW__SCHED_NONE)
         found += index == line;
-    return found == 1 && slot->size > 0 && slot->size <= TW_KEY_MAX;
+    return found == 1 && slot->size > 0 && slot->size <= TW_KEY_MAX && key_leads_here(shard, slot->tag);
 }
 
 /* Whether every task of one kind that is not FREE is found by its id. */
@@ -155,18 +164,20 @@ static bool ids_find(const struct tw__sched_shard *shard, enum tw__sched_kind ki
     return true;
 }
 
-/* Whether every key finds its task, a FREE task has no key, and there are as many keys as the count says. */
+/* Whether every key finds its task, a FREE task has no key, and there are as many keys, and as many strays, as
+ * the counts say. */
 static bool keys_find(const struct tw__sched_shard *shard)
 {
     const struct tw__sched_lines *lines = &shard->lines[TW__SCHED_KEYED];
-    uint64_t keys = 0;
+    uint64_t keys = 0, strays = 0;
     for (uint32_t i = 0; i < tw__sched_lines_made(lines); i++) {
         bool taken = tw__sched_task_at(lines, i)->state != TW__SCHED_FREE;
         if (taken ? !key_finds(shard, i) : tw__sched_slot_at(shard, i)->size > 0)
             return false;
         keys += taken;
+        strays += taken && tw__sched_key_seat(shard->sched, tw__sched_slot_at(shard, i)->tag) != 0;
     }
-    return keys == shard->stats.keys;
+    return keys == shard->stats.keys && (shard->number != 0 || strays == atomic_load(&shard->sched->strays));
 }
 
 /* ---- S3 to S6 -------------------------------------------------------------------------------------------- */

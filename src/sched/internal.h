@@ -23,8 +23,9 @@ enum {
     TW__SCHED_LINE = 64,                          /* bytes of a cache line */
     TW__SCHED_CHUNK_SHIFT = 10,                   /* tasks are allocated by the thousand */
     TW__SCHED_CHUNK = 1 << TW__SCHED_CHUNK_SHIFT,
-    TW__SCHED_SHORT = 24,   /* a key of at most so many bytes lies in its slot */
-    TW__SCHED_LOOSE = 8,    /* cancelled tasks that are taken out of the wheel a little later */
+    TW__SCHED_SHORT = 24, /* a key of at most so many bytes lies in its slot */
+    TW__SCHED_LOOSE = 8,  /* cancelled tasks that are taken out of the wheel a little later */
+    TW__SCHED_STRAY_BITS = 1 << 16,
     TW__SCHED_COLLECT = 64, /* units of work under one hold of a shard's lock */
 };
 
@@ -184,6 +185,9 @@ struct tw_sched {
     _Atomic uint32_t made; /* shards that are complete: shard[0] to shard[made - 1] */
     struct tw__sched_shard *shard[TW__SCHED_SHARDS];
     struct tw__sched_seats threads, hashes;
+    _Atomic bool wide;       /* keys live in the shards of their hashes; see keys.c */
+    _Atomic uint64_t strays; /* keys in shard 0 whose hashes have another seat; under the lock of shard 0 */
+    uint64_t *stray_bits;    /* a bit for each tag that such a key may have; NULL: no memory, or no strays */
     _Atomic pthread_t timer; /* the timer thread, which sets this itself */
     _Atomic uint64_t virtual_ns;
     _Atomic uint64_t counted; /* tasks that count towards max_pending */

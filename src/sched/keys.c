@@ -5,7 +5,8 @@
  * The hash is SipHash (libsodium's crypto_shorthash). Each scheduler draws a secret for it, so that nobody
  * who chooses keys can make them collide.
  *
- *     hash, 64 bits    [ upper half: the shard, modulo `shards` | lower half: the tag, for its table ]
+ * The lower half of the hash is the key's tag. The tag leads to the key's place in the table of a shard, and to
+ * the shard: see tw__sched_key_seat().
  *
  * To find a key costs two waits for memory however many keys there are: one for the cache line of the table,
  * then one for the task's line and the key's slot, which arrive together. table.c and pool.c say how.
@@ -18,10 +19,35 @@
  * while the running call still uses A. The callback returns at 130 ms. The release hook, if there is one,
  * receives A. Then the task is filed again and runs with B at once, or on the next tick if the wheel is past
  * 115 ms already: about 15 ms late.
+ *
+ * Narrow and wide. A scheduler with several shards is narrow at first: all keys live in shard 0. A program with
+ * one thread and few keys would gain nothing from more wheels. The scheduler becomes wide, for good, when a
+ * call finds that a second shard was made for a second thread, or that there are NARROW keys. From then on a
+ * new key lives in the shard of its hash.
+ *
+ * A key that was set before is a stray, if its hash leads to another shard than shard 0. It keeps its place and
+ * its id until its task ends, also when it is set anew. So a call looks in shard 0 first, then in the shard of
+ * the hash. It need not look in shard 0 if the tag has no bit in `stray_bits`, or if the last stray has ended.
+ *
+ *     narrow    find in shard 0, or set there
+ *     wide      the bit is set and there are strays: find in shard 0; otherwise, or if the key is not there,
+ *               find in the shard of the hash, or set there
+ *
+ * Example: one thread sets 1,000 keys, and a second thread adds a task. The next call for a key makes the
+ * scheduler wide, with 2 shards. About 500 keys are strays and set 500 of the 65,536 bits. A call for another
+ * key whose hash leads to shard 1 meets one of these bits in one of 131 cases. Only then does it take two
+ * locks, one after the other.
+ *
+ * A key is never in two shards. No stray is born after the change, which happens under the lock of shard 0. So
+ * a thread that has not found the key in shard 0, under that lock, will not find it there later either.
+ *
+ * Rejected: setting the bits as keys are set. A program that sets short-lived keys all day would have set them
+ * all before a second thread comes.
  */
 #include "clock.h"
 #include "filing.h"
 #include "lock.h"
+#include "memory.h"
 #include "pool.h"
 #include "run.h"
 #include "shard.h"
@@ -33,17 +59,17 @@
 
 /* ---- finding -------------------------------------------------------------------------------------------- */
 
-/* A key, its hash, and the shard that it belongs to. */
+/* A key, its tag, and the shard that it belongs to. */
 struct target {
     struct tw__sched_shard *shard;
     struct tw__sched_key key;
 };
 
-static struct target target_of(struct tw_sched *sched, const void *key, size_t size)
+static struct tw__sched_key key_of(const struct tw_sched *sched, const void *bytes, size_t size)
 {
     uint64_t hash;
-    crypto_shorthash((unsigned char *)&hash, key, size, sched->secret);
-    return (struct target){tw__sched_home_of_key(sched, hash), {key, size, (uint32_t)hash}};
+    crypto_shorthash((unsigned char *)&hash, bytes, size, sched->secret);
+    return (struct tw__sched_key){bytes, size, (uint32_t)hash};
 }
 
 /* The task that a key names, or NULL. Prefetches the task while the keys are compared. */
@@ -61,6 +87,63 @@ static struct tw__sched_task *find(const struct target *target)
             return task;
     }
     return NULL;
+}
+
+/* ---- narrow and wide ------------------------------------------------------------------------------------ */
+
+enum { NARROW = 4096, STRAY_BYTES = TW__SCHED_STRAY_BITS / 8 };
+
+static bool is_wide(const struct tw_sched *sched)
+{
+    return atomic_load_explicit(&sched->wide, memory_order_acquire);
+}
+
+static void mark_stray(void *bits, uint32_t tag)
+{
+    uint32_t at = tag % TW__SCHED_STRAY_BITS;
+    ((uint64_t *)bits)[at / 64] |= UINT64_C(1) << at % 64;
+}
+
+/* Makes the scheduler wide. Without memory for the bits, every tag counts as one that a stray may have. The
+ * lock of shard 0 is held. */
+static void widen(struct tw_sched *sched)
+{
+    uint64_t *bits = atomic_load(&sched->strays) > 0 ? tw__sched_alloc(sched, STRAY_BYTES) : NULL;
+    if (bits != NULL) {
+        memset(bits, 0, STRAY_BYTES);
+        tw__sched_table_visit(&sched->shard[0]->table, mark_stray, bits);
+    }
+    sched->stray_bits = bits;
+    atomic_store_explicit(&sched->wide, true, memory_order_release);
+}
+
+/* Whether a key that is not in shard 0 is in no shard. The lock of shard 0 is held. */
+static bool stays_narrow(struct tw_sched *sched)
+{
+    if (is_wide(sched))
+        return false;
+    if (sched->options.shards == 1 || (tw__sched_made(sched) == 1 && sched->shard[0]->stats.keys < NARROW))
+        return true;
+    widen(sched);
+    return false;
+}
+
+/* Finds the task of a key, or NULL. Locks the shard in which the key lives or, if there is no task, the shard
+ * in which it is to be set. */
+static struct tw__sched_task *find_and_lock(struct tw_sched *sched, struct target *target)
+{
+    struct tw__sched_task *task;
+    if (!is_wide(sched) || tw__sched_key_may_stray(sched, target->key.tag)) {
+        target->shard = sched->shard[0];
+        tw__sched_lock(target->shard);
+        task = find(target);
+        if (task != NULL || stays_narrow(sched))
+            return task;
+        tw__sched_unlock(target->shard);
+    }
+    target->shard = tw__sched_home_of_key(sched, target->key.tag);
+    tw__sched_lock(target->shard);
+    return find(target);
 }
 
 /* ---- setting -------------------------------------------------------------------------------------------- */
@@ -163,7 +246,7 @@ static int set_existing(const struct target *target, struct tw__sched_task *task
     return 0;
 }
 
-static int set_locked(const struct target *target, const struct assignment *wanted,
+static int set_locked(const struct target *target, struct tw__sched_task *task, const struct assignment *wanted,
                       struct tw__sched_value *replaced)
 {
     if (target->shard->stopped)
@@ -171,7 +254,6 @@ static int set_locked(const struct target *target, const struct assignment *want
     int error = wanted->every == NULL ? 0 : tw__sched_every_reach(target->shard, wanted->every);
     if (error != 0)
         return error;
-    struct tw__sched_task *task = find(target);
     return task == NULL ? set_new(target, wanted) : set_existing(target, task, wanted, replaced);
 }
 
@@ -185,9 +267,11 @@ static int set(struct tw_sched *sched, const void *key, size_t size, const struc
     if (wanted->old != NULL)
         *wanted->old = NULL;
     struct tw__sched_value replaced = {NULL, NULL};
-    struct target target = target_of(sched, key, size);
-    tw__sched_lock(target.shard);
-    error = set_locked(&target, wanted, &replaced);
+    struct target target = {NULL, key_of(sched, key, size)};
+    if (!is_wide(sched))
+        tw__sched_home(sched); /* a second thread makes a second shard */
+    struct tw__sched_task *task = find_and_lock(sched, &target);
+    error = set_locked(&target, task, wanted, &replaced);
     tw__sched_unlock(target.shard);
     tw__sched_value_release(sched, &replaced);
     return error;
@@ -227,22 +311,21 @@ int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size,
 
 /* ---- moving, removing, looking -------------------------------------------------------------------------- */
 
-/* Locks the shard of a key and finds the key's task. Returns NULL if the key names no task; the shard is
- * locked in either case. */
-static struct tw__sched_task *find_and_lock(struct tw_sched *sched, const void *key, size_t size,
+/* Locks the shard of a key and finds the key's task. Returns NULL if the key names no task; a shard is locked
+ * in either case. */
+static struct tw__sched_task *lock_and_find(struct tw_sched *sched, const void *key, size_t size,
                                             struct target *target)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(key != NULL || size == 0);
-    *target = target_of(sched, key, size);
-    tw__sched_lock(target->shard);
-    return find(target);
+    *target = (struct target){NULL, key_of(sched, key, size)};
+    return find_and_lock(sched, target);
 }
 
 int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns)
 {
     struct target target;
-    struct tw__sched_task *task = find_and_lock(sched, key, key_size, &target);
+    struct tw__sched_task *task = lock_and_find(sched, key, key_size, &target);
     int error = task == NULL ? TW_EGONE : tw__sched_task_move(target.shard, task, due_ns);
     tw__sched_unlock(target.shard);
     return error;
@@ -258,7 +341,7 @@ int tw_sched_key_move_after(struct tw_sched *sched, const void *key, size_t key_
 enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, size_t key_size, void **value)
 {
     struct target target;
-    struct tw__sched_task *task = find_and_lock(sched, key, key_size, &target);
+    struct tw__sched_task *task = lock_and_find(sched, key, key_size, &target);
     enum tw_cancelled found = TW_GONE;
     struct tw__sched_value let_go = {NULL, NULL};
     if (task != NULL) {
@@ -275,7 +358,7 @@ int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, s
 {
     TW_ASSERT(seen != NULL);
     struct target target;
-    struct tw__sched_task *task = find_and_lock(sched, key, key_size, &target);
+    struct tw__sched_task *task = lock_and_find(sched, key, key_size, &target);
     int error = tw__sched_task_look(target.shard, task, seen);
     tw__sched_unlock(target.shard);
     return error;

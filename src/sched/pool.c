@@ -220,6 +220,14 @@ static void clear_key(struct tw__sched_shard *shard, struct tw__sched_slot *slot
     slot->size = 0;
 }
 
+/* Counts a key that comes (1) or goes (-1) if it is a key of shard 0 with another seat. */
+static void count_stray(struct tw__sched_shard *shard, uint32_t tag, int by)
+{
+    struct tw_sched *sched = shard->sched;
+    if (shard->number == 0 && tw__sched_key_seat(sched, tag) != 0)
+        atomic_store_explicit(&sched->strays, atomic_load(&sched->strays) + (uint64_t)by, memory_order_relaxed);
+}
+
 bool tw__sched_key_name(struct tw__sched_shard *shard, const struct tw__sched_task *task,
                         const struct tw__sched_key *key)
 {
@@ -229,6 +237,7 @@ bool tw__sched_key_name(struct tw__sched_shard *shard, const struct tw__sched_ta
         return false;
     if (tw__sched_table_add(shard, key->tag, task->index)) {
         shard->stats.keys++;
+        count_stray(shard, key->tag, 1);
         return true;
     }
     clear_key(shard, slot);
@@ -244,6 +253,7 @@ static void forget_key(struct tw__sched_shard *shard, const struct tw__sched_tas
     tw__sched_table_remove(shard, slot->tag, task->index);
     clear_key(shard, slot);
     shard->stats.keys--;
+    count_stray(shard, slot->tag, -1);
 }
 
 const void *tw__sched_key_keep(const struct tw__sched_shard *shard, const struct tw__sched_task *task,

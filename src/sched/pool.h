@@ -105,6 +105,20 @@ struct tw__sched_key {
     uint32_t tag;
 };
 
+/* The seat of the keys with a tag. All bits of the tag decide, because the table uses some of them. */
+static inline uint32_t tw__sched_key_seat(const struct tw_sched *sched, uint32_t tag)
+{
+    return (uint32_t)((uint64_t)(tag * UINT32_C(2654435769)) * sched->options.shards >> 32); /* 2^32 / 1.618 */
+}
+
+/* Whether a key with this tag may be a stray. Requires: keys live in the shards of their hashes. */
+static inline bool tw__sched_key_may_stray(const struct tw_sched *sched, uint32_t tag)
+{
+    uint32_t at = tag % TW__SCHED_STRAY_BITS;
+    return atomic_load_explicit(&sched->strays, memory_order_relaxed) != 0 &&
+           (sched->stray_bits == NULL || (sched->stray_bits[at / 64] >> at % 64 & 1));
+}
+
 /* Makes a key name a task that was taken for a key. Returns false if there is no memory. */
 bool tw__sched_key_name(struct tw__sched_shard *shard, const struct tw__sched_task *task,
                         const struct tw__sched_key *key);

@@ -17,7 +17,8 @@
  * The timer thread files into shard 0. So a program that files from its main thread and from callbacks has
  * one wheel. Workers are threads like any others.
  *
- * Keys have seats too, by their hash, and a map of the same kind.
+ * Keys have seats too, by their hash, and a map of the same kind, in which seat 0 has shard 0 from the
+ * beginning. keys.c tells when it is used.
  *
  * A shard is made under `life`. `made` is raised when the shard is complete, and a thread that reads `made`
  * may use all shards below it. A stop closes the door first, so that no shard is made behind its back (S5).
@@ -112,6 +113,8 @@ static int make_shard(struct tw_sched *sched)
 
 int tw__sched_shards_begin(struct tw_sched *sched)
 {
+    atomic_store(&sched->hashes.shard[0], 1);
+    sched->hashes.taken = 1;
     return make_shard(sched);
 }
 
@@ -126,6 +129,8 @@ void tw__sched_shards_end(struct tw_sched *sched)
 {
     for (uint32_t i = tw__sched_made(sched); i-- > 0;)
         end_shard(sched->shard[i]);
+    if (sched->stray_bits != NULL)
+        tw__sched_dealloc(sched, sched->stray_bits, TW__SCHED_STRAY_BITS / 8);
 }
 
 /* ---- seats ---------------------------------------------------------------------------------------------- */
@@ -188,10 +193,7 @@ struct tw__sched_shard *tw__sched_home(struct tw_sched *sched)
     return shard_of_seat(sched, &sched->threads, number < shards ? number : number % shards);
 }
 
-struct tw__sched_shard *tw__sched_home_of_key(struct tw_sched *sched, uint64_t hash)
+struct tw__sched_shard *tw__sched_home_of_key(struct tw_sched *sched, uint32_t tag)
 {
-    uint32_t shards = sched->options.shards;
-    if (shards == 1)
-        return sched->shard[0];
-    return shard_of_seat(sched, &sched->hashes, (uint32_t)(hash >> 32) % shards);
+    return shard_of_seat(sched, &sched->hashes, tw__sched_key_seat(sched, tag));
 }

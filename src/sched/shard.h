@@ -16,8 +16,8 @@ void tw__sched_shards_end(struct tw_sched *sched);
 
 /* The shard into which this thread files its tasks. The caller holds no lock. */
 struct tw__sched_shard *tw__sched_home(struct tw_sched *sched);
-/* The shard in which the keys of a hash live. The caller holds no lock. */
-struct tw__sched_shard *tw__sched_home_of_key(struct tw_sched *sched, uint64_t hash);
+/* The shard in which the keys with a tag live. The caller holds no lock. */
+struct tw__sched_shard *tw__sched_home_of_key(struct tw_sched *sched, uint32_t tag);
 /* The shard with a number, which is made if it is the next one. Requires: number <= the shards that were made.
  * Returns NULL if it cannot be made. The caller holds no lock. */
 struct tw__sched_shard *tw__sched_shard_at(struct tw_sched *sched, uint32_t number);

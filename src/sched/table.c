@@ -239,12 +239,28 @@ void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag, uint32_
     take_cell(segment, at);
 }
 
+static size_t entries_of(const struct tw__sched_table *table)
+{
+    return table->directory == NULL ? 0 : (size_t)1 << table->depth;
+}
+
+void tw__sched_table_visit(const struct tw__sched_table *table, void visit(void *arg, uint32_t tag), void *arg)
+{
+    for (size_t i = 0; i < entries_of(table);) {
+        const struct tw__sched_segment *segment = table->directory[i];
+        i += (size_t)1 << (table->depth - segment->depth);
+        for (uint32_t at = 0; at < SEGMENT; at++)
+            if (segment->cell[at].place != 0)
+                visit(arg, segment->cell[at].tag);
+    }
+}
+
 void tw__sched_table_end(struct tw__sched_shard *shard)
 {
     struct tw__sched_table *table = &shard->table;
     if (table->directory == NULL)
         return;
-    size_t entries = (size_t)1 << table->depth;
+    size_t entries = entries_of(table);
     for (size_t i = 0; i < entries;) {
         struct tw__sched_segment *segment = table->directory[i];
         i += (size_t)1 << (table->depth - segment->depth);

@@ -16,6 +16,8 @@ uint32_t tw__sched_probe_next(struct tw__sched_probe *probe);
 bool tw__sched_table_add(struct tw__sched_shard *shard, uint32_t tag, uint32_t index);
 /* Removes a key. Requires: the key is in the table. */
 void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag, uint32_t index);
+/* Calls `visit` with the tag of each key. Cost: O(cells). */
+void tw__sched_table_visit(const struct tw__sched_table *table, void visit(void *arg, uint32_t tag), void *arg);
 void tw__sched_table_end(struct tw__sched_shard *shard);
 
 #endif

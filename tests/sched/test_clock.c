@@ -4,6 +4,7 @@
  * generous. If the machine is so busy that even a sleep ends late, the program says so and skips itself (exit
  * status 77). As the tests do little else than sleep, they run side by side, each in a process of its own.
  */
+#include "spread.h"
 #include "tests/support/cmocka.h"
 
 #include <dirent.h>
@@ -69,6 +70,7 @@ static void an_earlier_task_wakes_a_scheduler_that_sleeps_long(void **state)
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 3});
     uint64_t far;
+    spread_keys(sched);
     tw_sched_after(sched, 3600000 * ms, count_call, NULL, &far);
     sleep_ms(50);
     tw_sched_after(sched, 10 * ms, count_call, NULL, NULL);
@@ -156,6 +158,7 @@ static void a_thread_that_comes_late_keeps_the_order(void **state)
     (void)state;
     for (uint32_t shards = 1; shards <= 5; shards += 4) {
         struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = shards});
+        spread_keys(sched);
         uint64_t now = tw_sched_now(sched);
         struct tw_every every = {.at_ns = now + 21500000, .period_ns = 9 * ms, .times = 100};
         last_due = 0;
@@ -227,6 +230,7 @@ static void a_busy_shard_does_not_starve_another(void **state)
     struct tw_sched *sched = sched_of((struct tw_sched_options){.workers = 1, .shards = 2});
     struct tw_every every = {.period_ns = ms};
     unsigned busy = 0, found = 0;
+    spread_keys(sched);
     for (uint64_t key = 0; key < 64; key++) {
         struct tw_task task;
         tw_sched_set_after(sched, &key, sizeof key, 3600000 * ms, count_call, NULL, NULL);

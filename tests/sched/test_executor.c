@@ -2,6 +2,7 @@
  *
  * Tasks that the caller's executor runs, with and without a queue of the executor.
  */
+#include "spread.h"
 #include "support.h"
 
 static void an_id_that_comes_back_after_the_stop_runs_nothing(void **state)
@@ -221,6 +222,7 @@ static void while_one_shard_is_handed_over_none_runs(void **state)
     enum { TASKS = 100 };
     sent_count = handed = 0;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = send_later, .shards = 4});
+    spread_keys(sched);
     for (int key = 0; key < TASKS; key++)
         assert_int_equal(tw_sched_set_after(sched, &key, sizeof key, ms, log_call, NULL, NULL), 0);
     advance(sched, 5 * ms);
@@ -237,6 +239,7 @@ static void shards_take_turns_in_what_was_sent(void **state)
     unsigned ran[SHARDS] = {0};
     sent_count = 0;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = send_later, .shards = SHARDS});
+    spread_keys(sched);
     for (int key = 0; key < TASKS; key++)
         assert_int_equal(tw_sched_set_after(sched, &key, sizeof key, ms, log_call, NULL, NULL), 0);
     advance(sched, 5 * ms);

@@ -2,6 +2,7 @@
  *
  * The forecast.
  */
+#include "spread.h"
 #include "support.h"
 
 static void expect_forecast(const struct tw_sched *sched, uint64_t step_ns, const uint64_t expected[6])
@@ -133,6 +134,7 @@ static void a_forecast_of_more_than_one_hold_of_the_lock_is_complete(void **stat
         struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = shards});
         struct tw_every every = {.first_ns = 25 * ms, .period_ns = 20 * ms};
         char key[16];
+        spread_keys(sched);
         for (int i = 0; i < MANY; i++) {
             int size = snprintf(key, sizeof key, "%d", i);
             tw_sched_set_after(sched, key, (size_t)size, (uint64_t)(i % 60) * ms + 1, log_call, NULL, NULL);

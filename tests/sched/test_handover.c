@@ -2,6 +2,7 @@
  *
  * Draining and stopping.
  */
+#include "spread.h"
 #include "support.h"
 
 static char handed_text[LOG_MAX];
@@ -20,6 +21,7 @@ static void drain_hands_over_everything_and_goes_on(void **state)
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 3});
     handed_text[0] = '\0';
+    spread_keys(sched);
     tw_sched_after(sched, 10 * ms, log_call, "once", NULL);
     tw_sched_every(sched, &(struct tw_every){.first_ns = 20 * ms, .period_ns = 5 * ms, .times = 4}, log_call,
                    "many", NULL);

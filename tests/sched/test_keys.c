@@ -2,6 +2,7 @@
  *
  * Tasks with keys.
  */
+#include "spread.h"
 #include "support.h"
 
 #include <src/sched/lock.h>
@@ -33,6 +34,7 @@ static void keys_are_any_bytes_up_to_64_kib(void **state)
 {
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 5});
+    spread_keys(sched);
     char *long_key = calloc(1, TW_KEY_MAX + 1);
     assert_int_equal(tw_sched_set_after(sched, "a\0b", 3, ms, log_call, NULL, NULL), 0);
     assert_int_equal(tw_sched_set_after(sched, "a\0c", 3, ms, log_call, NULL, NULL), 0);

@@ -3,6 +3,7 @@
  * Limits: max_pending, memory, geometries that refuse, the end of time, and a system that has no more threads
  * or descriptors.
  */
+#include "spread.h"
 #include "support.h"
 
 #include <pthread.h>
@@ -12,6 +13,7 @@ static void max_pending_refuses_the_one_too_many_and_counts_right(void **state)
 {
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.max_pending = 3, .shards = 2});
+    spread_keys(sched);
     uint64_t id[3];
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < 3; i++)
@@ -102,6 +104,24 @@ static void use_everything(struct tw_sched *sched, int n)
     stats_of(sched);
 }
 
+/* A second thread, so a second shard if there is memory for it. */
+static void *add_and_cancel(void *sched)
+{
+    uint64_t id;
+    int error = tw_sched_after(sched, ms, log_call, NULL, &id);
+    if (error == 0)
+        tw_sched_cancel(sched, id);
+    return NULL;
+}
+
+static void file_from_another_thread(struct tw_sched *sched)
+{
+    pthread_t other;
+    add_and_cancel(sched);
+    assert_int_equal(pthread_create(&other, NULL, add_and_cancel, sched), 0);
+    pthread_join(other, NULL);
+}
+
 static void any_allocation_may_fail(void **state)
 {
     (void)state;
@@ -116,6 +136,7 @@ static void any_allocation_may_fail(void **state)
             int error = tw_sched_new(&sched, &options);
             assert_true(error == 0 || error == TW_ENOMEM);
             if (error == 0) {
+                file_from_another_thread(sched);
                 assert_int_equal(stats_of(sched).memory, bytes_out);
                 use_everything(sched, 300);
                 advance(sched, 3 * ms);

@@ -38,6 +38,7 @@ struct start {
 static struct start started[4 * ALL];
 static _Atomic unsigned starts;
 static struct filer filers[THREADS];
+static pthread_barrier_t all_filed;
 
 static void note_start(struct tw_sched *sched, const struct tw_task *task)
 {
@@ -61,6 +62,7 @@ static void *file_many(void *arg)
             assert_int_equal(tw_sched_at(self->sched, due_ns, note_start, &self->task[i], NULL), 0);
         }
     }
+    pthread_barrier_wait(&all_filed); /* a thread that ended would give its shard to the next */
     return NULL;
 }
 
@@ -68,13 +70,15 @@ static void *file_many(void *arg)
 static void file_from_many_threads(struct tw_sched *sched, uint64_t from_ns)
 {
     atomic_store(&starts, 0);
+    pthread_barrier_init(&all_filed, NULL, THREADS);
     for (unsigned i = 0; i < THREADS; i++) {
         filers[i] = (struct filer){.sched = sched, .self = i, .from_ns = from_ns};
         assert_int_equal(pthread_create(&filers[i].thread, NULL, file_many, &filers[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(filers[i].thread, NULL);
-    assert_true(tw__sched_made(sched) > 1);
+    pthread_barrier_destroy(&all_filed);
+    assert_int_equal(tw__sched_made(sched), SHARDS);
 }
 
 static void expect_in_order(void)

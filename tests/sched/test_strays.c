@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Keys that were set before the keys were spread over the shards.
+ */
+#include "spread.h"
+#include "support.h"
+
+#include <src/sched/lock.h>
+
+#include <semaphore.h>
+#include <time.h>
+
+enum { SHARDS = 4, FEW = 200, NARROW = 4096 };
+
+static int set(struct tw_sched *sched, uint32_t key, uint64_t delay_ns, void *value)
+{
+    return tw_sched_set_after(sched, &key, sizeof key, delay_ns, log_call, value, NULL);
+}
+
+static uint64_t id_of(struct tw_sched *sched, uint32_t key)
+{
+    struct tw_task task;
+    assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task), 0);
+    return task.id;
+}
+
+static uint32_t shard_of(struct tw_sched *sched, uint32_t key)
+{
+    return (uint32_t)id_of(sched, key) >> TW__SCHED_INDEX_BITS & ((1u << TW__SCHED_SHARD_BITS) - 1);
+}
+
+/* The number of these keys that lie in another shard than the first. */
+static unsigned abroad(struct tw_sched *sched, uint32_t from, uint32_t to)
+{
+    unsigned count = 0;
+    for (uint32_t key = from; key < to; key++)
+        count += shard_of(sched, key) != 0;
+    return count;
+}
+
+/* A scheduler with FEW keys that were set before a second thread came. */
+static struct tw_sched *sched_with_strays(struct tw_sched_options options)
+{
+    options.shards = SHARDS;
+    struct tw_sched *sched = sched_of(options);
+    for (uint32_t key = 0; key < FEW; key++)
+        assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
+    assert_int_equal(tw__sched_made(sched), 1);
+    spread_keys(sched);
+    return sched;
+}
+
+static void one_thread_with_few_keys_has_one_wheel(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS});
+    for (int round = 0; round < 3; round++) { /* far more than NARROW keys, but never at once */
+        for (uint32_t key = 0; key < NARROW - 1; key++)
+            assert_int_equal(set(sched, key, ms, NULL), 0);
+        assert_int_equal(tw__sched_made(sched), 1);
+        assert_int_equal(tw_sched_drain(sched, NULL, NULL), NARROW - 1);
+    }
+    tw_sched_free(sched);
+}
+
+static void many_keys_are_spread_also_for_one_thread(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS});
+    for (uint32_t key = 0; key < 2 * NARROW; key++)
+        assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
+    assert_int_equal(tw__sched_made(sched), SHARDS);
+    assert_int_equal(abroad(sched, 0, NARROW), 0);
+    unsigned moved = abroad(sched, NARROW, 2 * NARROW);
+    assert_true(moved > NARROW * 7 / 10 && moved < NARROW * 8 / 10); /* three shards of four */
+    assert_null(tw__sched_check(sched));
+    tw_sched_free(sched);
+}
+
+static void *set_some(void *sched)
+{
+    for (uint32_t key = FEW; key < 2 * FEW; key++)
+        assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
+    return NULL;
+}
+
+static void two_threads_that_only_set_keys_have_them_spread(void **state)
+{
+    (void)state;
+    pthread_t other;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS});
+    for (uint32_t key = 0; key < FEW; key++)
+        assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
+    assert_int_equal(pthread_create(&other, NULL, set_some, sched), 0);
+    pthread_join(other, NULL);
+    assert_int_equal(abroad(sched, 0, FEW), 0);
+    assert_true(abroad(sched, FEW, 2 * FEW) > FEW / 2);
+    assert_null(tw__sched_check(sched));
+    tw_sched_free(sched);
+}
+
+static void a_stray_keeps_its_place_in_every_call(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_with_strays((struct tw_sched_options){.start_ns = 0});
+    int value;
+    void *old;
+    for (uint32_t key = 0; key < FEW; key++) {
+        uint64_t id = id_of(sched, key);
+        assert_int_equal(tw_sched_set_after(sched, &key, sizeof key, 50 * ms, log_call, &value, &old), 0);
+        assert_int_equal(id_of(sched, key), id);
+        assert_int_equal(tw_sched_key_move_after(sched, &key, sizeof key, 20 * ms), 0);
+        assert_int_equal(id_of(sched, key), id);
+    }
+    assert_int_equal(abroad(sched, 0, FEW), 0);
+    assert_int_equal(tw_sched_key_count(sched), FEW);
+    for (uint32_t key = 0; key < FEW; key += 2) {
+        void *removed = NULL;
+        assert_int_equal(tw_sched_key_remove(sched, &key, sizeof key, &removed), TW_CANCELLED);
+        assert_ptr_equal(removed, &value);
+        assert_int_equal(tw_sched_key_remove(sched, &key, sizeof key, NULL), TW_GONE);
+        assert_int_equal(set(sched, key, 30 * ms, NULL), 0); /* a new task, and no stray any more */
+    }
+    unsigned moved = 0;
+    for (uint32_t key = 0; key < FEW; key += 2)
+        moved += shard_of(sched, key) != 0;
+    assert_true(moved > FEW / 4 && moved < FEW / 2);
+    advance(sched, 25 * ms);
+    assert_int_equal(calls, FEW / 2);
+    advance(sched, 25 * ms);
+    assert_int_equal(calls, FEW);
+    assert_int_equal(tw_sched_key_count(sched), 0);
+    tw_sched_free(sched);
+}
+
+static void set_anew_inside(struct tw_sched *sched, const struct tw_task *task)
+{
+    uint32_t key;
+    log_call(sched, task);
+    memcpy(&key, task->key, sizeof key);
+    if (calls <= FEW)
+        assert_int_equal(tw_sched_set_after(sched, &key, sizeof key, 10 * ms, set_anew_inside, NULL, NULL), 0);
+    else
+        assert_int_equal(set(sched, key + FEW, 10 * ms, NULL), 0);
+}
+
+static void a_stray_whose_callback_is_under_way_is_still_a_stray(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS});
+    for (uint32_t key = 0; key < FEW; key++)
+        tw_sched_set_after(sched, &key, sizeof key, 10 * ms, set_anew_inside, NULL, NULL);
+    spread_keys(sched);
+    advance(sched, 15 * ms);
+    assert_int_equal(calls, FEW);
+    assert_int_equal(tw_sched_key_count(sched), FEW);
+    assert_int_equal(abroad(sched, 0, FEW), 0);
+    advance(sched, 10 * ms);
+    assert_int_equal(calls, 2 * FEW);
+    assert_true(abroad(sched, FEW, 2 * FEW) > FEW / 2);
+    tw_sched_free(sched);
+}
+
+static void without_memory_for_the_bits_strays_are_found_all_the_same(void **state)
+{
+    (void)state;
+    requests_left = 1000000;
+    struct tw_sched *sched = sched_with_strays((struct tw_sched_options){.memory = scarce_memory});
+    requests_left = 0;
+    for (uint32_t key = 0; key < 2 * FEW; key++) {
+        struct tw_task task;
+        assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task), key < FEW ? 0 : TW_EGONE);
+    }
+    requests_left = 1000000;
+    assert_true(sched->wide);
+    assert_null(sched->stray_bits);
+    for (uint32_t key = 0; key < 2 * FEW; key++)
+        assert_int_equal(set(sched, key, 20 * ms, NULL), 0);
+    assert_int_equal(tw_sched_key_count(sched), 2 * FEW);
+    assert_null(tw__sched_check(sched));
+    advance(sched, 50 * ms);
+    assert_int_equal(calls, 2 * FEW);
+    tw_sched_free(sched);
+    assert_int_equal(bytes_out, 0);
+}
+
+/* A thread that looks up keys that do not exist and whose shard is not the first. */
+struct looker {
+    struct tw_sched *sched;
+    sem_t done;
+};
+
+static void *look_up_many(void *arg)
+{
+    struct looker *looker = arg;
+    struct tw_task task;
+    for (uint32_t key = 10 * FEW; key < 20 * FEW; key++)
+        tw_sched_key_get(looker->sched, &key, sizeof key, &task);
+    sem_post(&looker->done);
+    return NULL;
+}
+
+/* Whether a thread can look up many keys while this thread holds the lock of the first shard. */
+static bool works_without_the_first_shard(struct tw_sched *sched)
+{
+    struct looker looker = {.sched = sched};
+    struct timespec end;
+    pthread_t thread;
+    sem_init(&looker.done, 0, 0);
+    tw__sched_lock(sched->shard[0]);
+    assert_int_equal(pthread_create(&thread, NULL, look_up_many, &looker), 0);
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += 200000000;
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    bool done = sem_timedwait(&looker.done, &end) == 0;
+    tw__sched_unlock(sched->shard[0]);
+    pthread_join(thread, NULL);
+    sem_destroy(&looker.done);
+    return done;
+}
+
+static void the_last_stray_leaves_the_first_shard_alone(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_with_strays((struct tw_sched_options){.start_ns = 0});
+    assert_int_equal(abroad(sched, 0, FEW), 0);
+    assert_true(sched->strays > FEW / 2);
+    for (uint32_t seat = 1; seat < SHARDS; seat++) /* make shard 1 the home of all hashes, to look there only */
+        atomic_store(&sched->hashes.shard[seat], 2);
+    atomic_store(&sched->hashes.shard[0], 2);
+    assert_false(works_without_the_first_shard(sched)); /* some of the keys share a bit with a stray */
+    atomic_store(&sched->hashes.shard[0], 1);
+    advance(sched, 200 * ms);
+    assert_int_equal(calls, FEW);
+    assert_int_equal(sched->strays, 0);
+    atomic_store(&sched->hashes.shard[0], 2);
+    assert_true(works_without_the_first_shard(sched));
+    atomic_store(&sched->hashes.shard[0], 1);
+    tw_sched_free(sched);
+}
+
+static void a_drain_and_a_stop_find_strays(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_with_strays((struct tw_sched_options){.start_ns = 0});
+    for (uint32_t key = FEW; key < 2 * FEW; key++)
+        assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
+    assert_int_equal(tw_sched_drain(sched, NULL, NULL), 2 * FEW);
+    assert_int_equal(sched->strays, 0);
+    assert_int_equal(set(sched, 7, 100 * ms, NULL), 0);
+    assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 1);
+    assert_int_equal(set(sched, 7, 100 * ms, NULL), TW_ESTOPPED);
+    tw_sched_free(sched);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_thread_with_few_keys_has_one_wheel),
+        cmocka_unit_test(many_keys_are_spread_also_for_one_thread),
+        cmocka_unit_test(two_threads_that_only_set_keys_have_them_spread),
+        cmocka_unit_test(a_stray_keeps_its_place_in_every_call),
+        cmocka_unit_test(a_stray_whose_callback_is_under_way_is_still_a_stray),
+        cmocka_unit_test(without_memory_for_the_bits_strays_are_found_all_the_same),
+        cmocka_unit_test(the_last_stray_leaves_the_first_shard_alone),
+        cmocka_unit_test(a_drain_and_a_stop_find_strays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
