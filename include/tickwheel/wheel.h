@@ -410,7 +410,8 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32
  * most one wake-up for each round of the top level (docs/wheel.md).
  * Returns: a tick, which is `now` if something is due already. TW_NEVER if the wheel is empty, or if all its
  * timers are due at TW_NEVER, the end of time, and need no more refiling.
- * Cost: O(levels).
+ * Cost: O(1) while the timers that the answer is about stay; otherwise O(levels). A slot whose timers have all
+ * been cancelled costs one more step, in one call.
  * Example: TW_DEFAULT at now = 0, with one timer at 100,000. The call returns 99,328, where the wheel refiles
  * the timer. After a poll at 99,328 it returns 100,000. */
 uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);

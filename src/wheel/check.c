@@ -29,13 +29,21 @@ static bool slot_links_agree(const struct tw__wheel_ring *ring, uint64_t *count)
     return links_agree(&ring->drain, count);
 }
 
+/* W2 for one slot. */
+static bool mark_agrees(const struct tw__wheel_ring *ring, uint32_t index)
+{
+    const struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, index);
+    bool marked = tw__wheel_marked(slot);
+    return tw__wheel_bit_test(ring, index) == marked && (marked || tw__wheel_list_empty(&slot->list));
+}
+
 /* W2. */
 static bool bits_agree(const struct tw_wheel *w, uint32_t level)
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
     uint32_t words = (ring->count + 63) / 64;
     for (uint32_t i = 0; i < ring->count; i++)
-        if (tw__wheel_bit_test(ring, i) == tw__wheel_list_empty(&tw__wheel_slot_at(ring, i)->list))
+        if (!mark_agrees(ring, i))
             return false;
     for (uint32_t i = 0; i < words; i++)
         if ((ring->sums[i >> 6] >> (i & 63) & 1) != (ring->bits[i] != 0))
@@ -103,9 +111,9 @@ static const char *check_level(const struct tw_wheel *w, uint32_t level, uint64_
     if (!slot_links_agree(ring, count))
         return "W1: two links do not agree";
     if (!bits_agree(w, level))
-        return "W2: the bitmap does not show which slots hold timers";
-    if ((w->active >> level & 1) == tw__wheel_list_empty(&ring->drain))
-        return "W6: a level is active without a slot to refile, or the other way round";
+        return "W2: a slot that holds timers has no mark, or its mark and the bitmap do not agree";
+    if (!(w->active >> level & 1) && !tw__wheel_list_empty(&ring->drain))
+        return "W6: a level with a slot to refile is not active";
     return check_timers(w, level);
 }
 
@@ -120,6 +128,42 @@ static bool windows_agree(const struct tw_wheel *w)
             return false;
     }
     return w->cur <= w->now;
+}
+
+/* The earliest work of a level; with `marked`, slots count that only their mark shows as occupied. This looks
+ * at each slot, and so does not rely on the search that it checks. */
+static uint64_t level_event(const struct tw_wheel *w, uint32_t level, bool marked)
+{
+    const struct tw__wheel_ring *ring = &w->ring[level];
+    uint64_t first = tw__wheel_list_empty(&ring->drain) ? TW_NEVER : tw__wheel_drain_event(w, ring);
+    uint64_t from = tw__wheel_ring_from(w, level);
+    if (level == 0 && w->cur == UINT64_MAX)
+        return first;
+    uint32_t index = tw__wheel_slot_index(ring, from);
+    uint64_t end = UINT64_MAX / ring->span; /* no slot starts after the end of time */
+    for (uint32_t i = 0; i < ring->count && from + i >= from && from + i <= end; i++) {
+        const struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, (index + i) % ring->count);
+        if (marked ? tw__wheel_marked(slot) : !tw__wheel_list_empty(&slot->list))
+            tw__wheel_lower(&first, tw__wheel_slot_event(w, level, from + i));
+    }
+    return first;
+}
+
+/* W8. */
+static bool event_agrees(const struct tw_wheel *w)
+{
+    uint64_t exact = TW_NEVER, bound = TW_NEVER;
+    if (w->event_list == NULL)
+        return w->now >= w->quiet;
+    for (uint32_t level = 0; level < w->levels; level++) {
+        tw__wheel_lower(&exact, level_event(w, level, false));
+        tw__wheel_lower(&bound, level_event(w, level, true));
+    }
+    if (w->now < w->quiet && w->event < w->quiet)
+        return false;
+    if (w->event_list != &w->due && !tw__wheel_list_empty(w->event_list) && w->event != exact)
+        return false;
+    return w->event <= bound;
 }
 
 static int is_due(void *arg, struct tw_timer *timer)
@@ -194,7 +238,7 @@ const char *tw_wheel_check(const struct tw_wheel *w)
     }
     if (count != w->count)
         return "W7: the count is not the number of timers";
-    if (w->event_known && w->event != tw__wheel_event(w))
+    if (!event_agrees(w))
         return "W8: the remembered next event is not that of the slots";
     return exact_agrees(w);
 }

@@ -169,10 +169,11 @@ static void consider_ring(const struct tw_wheel *w, uint32_t level, struct bound
     const struct tw__wheel_ring *ring = &w->ring[level];
     uint64_t first = level == 0 ? w->cur : ring->started;
     uint32_t from = tw__wheel_slot_index(ring, first);
-    for (uint32_t seen = 0; ring->top != 0 && seen < ring->count; seen++) {
-        seen += tw__wheel_distance(ring, (from + seen) % ring->count);
-        if (seen >= ring->count || (first + seen) * ring->span >= candidate->bound)
+    for (uint32_t seen = 0; seen < ring->count; seen++) {
+        uint32_t distance = tw__wheel_next_slot(w, level, (from + seen) % ring->count);
+        if (distance >= ring->count - seen || (first + seen + distance) * ring->span >= candidate->bound)
             return;
+        seen += distance;
         uint32_t index = (from + seen) % ring->count;
         consider(candidate, &tw__wheel_slot_at(ring, index)->list, &ring->bound[index],
                  (first + seen) * ring->span);
@@ -199,9 +200,10 @@ static struct bounded_list earliest_bound(struct tw_wheel *w, uint64_t best)
 static uint64_t earliest_near(const struct tw_wheel *w)
 {
     const struct tw__wheel_ring *ring = &w->ring[0];
-    if (ring->bound != NULL || ring->top == 0)
+    if (ring->bound != NULL)
         return TW_NEVER;
-    return tw__add_saturating(w->cur, tw__wheel_distance(ring, tw__wheel_slot_index(ring, w->cur)));
+    uint32_t distance = tw__wheel_next_slot(w, 0, tw__wheel_slot_index(ring, w->cur));
+    return distance == TW__WHEEL_NO_SLOT ? TW_NEVER : tw__add_saturating(w->cur, distance);
 }
 
 /* The earliest deadline of the timers on the rings and in the due list. */

@@ -296,13 +296,14 @@ static bool windows_nest(const struct tw_wheel *w)
     return true;
 }
 
-/* Sets guess[h] to the lowest level whose window, at its widest, holds a delay of 2^h ticks. */
+/* Sets guess[h] to the lowest level whose window, at its widest, holds a delay of 4^h ticks. */
 static void make_guesses(struct tw_wheel *w)
 {
     uint32_t level = 0;
-    for (uint32_t h = 0; h < 64; h++) {
+    for (uint32_t h = 0; h < sizeof w->guess; h++) {
         while (w->ring[level].upper != 0 && level + 1 < w->levels &&
-               tw__mul_saturating(w->ring[level].upper, w->ring[level].ahead + (uint64_t)1) <= (uint64_t)1 << h)
+               tw__mul_saturating(w->ring[level].upper, w->ring[level].ahead + (uint64_t)1) <= (uint64_t)1
+                                                                                                   << 2 * h)
             level++;
         w->guess[h] = (uint8_t)level;
     }
@@ -343,7 +344,7 @@ int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const stru
     memset(w, 0, sizeof *w);
     w->cur = now;
     w->event = TW_NEVER;
-    w->event_known = true;
+    w->event_list = &w->due;
     w->levels = (uint8_t)g->levels;
     w->overflow = (uint8_t)g->overflow;
     w->range = g->overflow == TW_OVERFLOW_REJECT ? top_round(g) : UINT64_MAX;

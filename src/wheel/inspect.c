@@ -52,10 +52,11 @@ static int tour_ring(struct tour *tour, uint32_t level)
     const struct tw__wheel_ring *ring = &tour->wheel->ring[level];
     uint64_t first = level == 0 ? tour->wheel->cur : ring->started;
     uint32_t from = tw__wheel_slot_index(ring, first);
-    for (uint32_t seen = 0; ring->top != 0 && seen < ring->count; seen++) {
-        seen += tw__wheel_distance(ring, (from + seen) % ring->count);
-        if (seen >= ring->count || !starts_in_time(tour, ring, first + seen))
+    for (uint32_t seen = 0; seen < ring->count; seen++) {
+        uint32_t distance = tw__wheel_next_slot(tour->wheel, level, (from + seen) % ring->count);
+        if (distance >= ring->count - seen || !starts_in_time(tour, ring, first + seen + distance))
             return 0; /* once round the ring, or at a slot that starts after `until` */
+        seen += distance;
         int result =
             tw__wheel_list_visit(&tw__wheel_slot_at(ring, (from + seen) % ring->count)->list, visit_due, tour);
         if (result != 0)
@@ -154,10 +155,9 @@ struct tw_level_info tw_wheel_level(const struct tw_wheel *w, uint32_t level)
         .draining = list_length(&ring->drain),
     };
     for (uint32_t i = 0; i < ring->count; i++) {
-        if (tw__wheel_bit_test(ring, i)) {
-            info.occupied++;
-            info.filed += list_length(&tw__wheel_slot_at(ring, i)->list);
-        }
+        uint64_t length = list_length(&tw__wheel_slot_at(ring, i)->list);
+        info.occupied += length > 0;
+        info.filed += length;
     }
     return info;
 }

@@ -50,7 +50,7 @@ enum { TW__WHEEL_HINT_LINE = 8, TW__WHEEL_LINE_SHIFT = 6, TW__WHEEL_LINE_BITS = 
 /* A circular list of timers: its head, and the wheel's notes about it. */
 struct tw__wheel_list {
     struct tw__link link;
-    uint64_t filed; /* timers filed since the list was last empty: an upper bound of its length */
+    uint64_t filed; /* timers filed since the wheel found it empty: at least its length; 0: no mark */
     uint32_t
         id; /* level << TW__WHEEL_ID_BITS | index of the slot, or TW__WHEEL_ID_DRAIN, or TW__WHEEL_ID_DUE */
     bool in_order; /* no timer is due before one ahead of it that was not pushed back (exact.c) */
@@ -86,7 +86,7 @@ struct tw__wheel_ring {
     uint32_t ahead;   /* a: upper slots in the window besides the current one */
     uint64_t span;    /* ticks per slot */
     uint64_t upper;   /* ticks per slot one level up; 0 on a top that has no window */
-    uint64_t *bits;   /* a bit for each slot that holds timers */
+    uint64_t *bits;   /* the mark of each slot: set if the slot holds timers, and a while after (wheel.c) */
     uint64_t *sums;   /* a bit for each word of bits that is not 0 */
     uint64_t top;     /* a bit for each word of sums that is not 0 */
     uint64_t *bound;  /* for each slot, a tick before which no timer in it is due (exact.c); NULL: not needed */
@@ -101,6 +101,7 @@ struct tw__wheel_ring {
     void *block;                 /* the memory of a grown level, for the grow hook */
 };
 enum { TW__WHEEL_NO_SHIFT = 255 };
+#define TW__WHEEL_NO_SLOT UINT32_MAX
 
 enum tw__wheel_phase {
     TW__WHEEL_SETTLED,  /* tick `cur` is done: its timers are in the due list, or were handed out already */
@@ -115,10 +116,11 @@ struct tw_wheel {
     uint64_t open;     /* delays from 1 to this need no check at the door: up to the end of time, or none */
     uint64_t exact;    /* the earliest deadline on the rings and in `due`; 0: not known (exact.c) */
     uint64_t quiet;    /* before this tick a poll only has to note the time; 0: not known */
-    uint64_t occupied; /* a bit for each level whose ring holds timers */
-    uint64_t active;   /* a bit for each level with a slot being refiled */
-    uint64_t event;    /* the next tick with work, when event_known */
-    uint64_t boundary; /* the next tick at which a window moves */
+    uint64_t occupied; /* a bit for each level that has a marked slot */
+    uint64_t active;   /* a bit for each level with a slot being refiled, and a while after it is empty */
+    uint64_t event;    /* no marked slot has work before this tick, if event_list is known */
+    struct tw__wheel_list *event_list; /* the list with work at that tick; `due`: ask again; NULL: not known */
+    uint64_t boundary;                 /* the next tick at which a window moves */
     uint64_t refiled;
     uint64_t near;       /* a timer that is due before this tick is not pushed back but filed again (exact.c) */
     uint64_t round;      /* ticks of a whole round of a top that does not reach the end of time, else 0 */
@@ -131,14 +133,13 @@ struct tw_wheel {
     uint8_t levels;
     uint8_t overflow;
     uint8_t phase;
-    bool event_known;
     bool nested;   /* no window ends after the window above: tw__wheel_enter() needs one term */
     bool door;     /* every deadline is checked: the wheel may refuse it, or watches its rounds */
     bool asked;    /* tw_wheel_next_exact() has been called: bounds are kept */
     bool in_drain; /* the latest poll returned a timer, or TW_POLL_MORE */
     tw_grow_fn *grow;
     void *grow_arg;
-    uint8_t guess[64]; /* bit length of the delay -> the lowest level that could hold it */
+    uint8_t guess[32]; /* half the bit length of a delay -> the lowest level that could hold it */
     bool on_heap;      /* tw_wheel_new() made it */
     uint8_t visiting;  /* nested visits under way; counted for assertions only */
     struct tw__wheel_ring ring[];
@@ -182,7 +183,7 @@ static inline struct tw__wheel_ring *tw__wheel_ring_for(struct tw_wheel *w, uint
 {
     struct tw__wheel_ring *ring = w->ring;
     if (deadline > ring->last && deadline > (++ring)->last) {
-        ring = &w->ring[w->guess[63 - __builtin_clzll(deadline - w->cur)]];
+        ring = &w->ring[w->guess[(63 - __builtin_clzll(deadline - w->cur)) / 2]];
         while (deadline > ring->last)
             ring++;
     }
@@ -216,6 +217,12 @@ static inline bool tw__wheel_any_now(const struct tw_wheel *w)
 static inline struct tw_timer *tw__wheel_timer_of(struct tw__link *link)
 {
     return (struct tw_timer *)link;
+}
+
+/* Whether a slot has its mark. */
+static inline bool tw__wheel_marked(const struct tw__wheel_slot *slot)
+{
+    return slot->list.filed != 0;
 }
 
 /* Prefetches a cache line. The line's upper address bits are those of the timer `near`. */
@@ -284,14 +291,24 @@ static inline bool tw__wheel_bit_test(const struct tw__wheel_ring *ring, uint32_
     return ring->bits[i >> 6] >> (i & 63) & 1;
 }
 
+/* Takes the mark of a slot away. Requires: the slot is marked and empty. */
+static inline void tw__wheel_unmark(struct tw_wheel *w, struct tw__wheel_slot *slot)
+{
+    uint32_t level = slot->list.id >> TW__WHEEL_ID_BITS;
+    slot->list.filed = 0;
+    tw__wheel_bit_clear(&w->ring[level], slot->list.id & TW__WHEEL_ID_DRAIN);
+    if (w->ring[level].top == 0)
+        w->occupied &= ~((uint64_t)1 << level);
+}
+
 /* The bits of a word above position i. */
 static inline uint64_t tw__wheel_bits_above(uint64_t word, uint32_t i)
 {
     return i == 63 ? 0 : word & ~(uint64_t)0 << (i + 1);
 }
 
-/* The distance from slot `from` to the next occupied slot, going round the ring; 0 if `from` is occupied.
- * Requires: the ring holds timers. */
+/* The distance from slot `from` to the next marked slot, going round the ring; 0 if `from` is marked.
+ * Requires: a slot of the ring is marked. */
 static inline uint32_t tw__wheel_distance(const struct tw__wheel_ring *ring, uint32_t from)
 {
     uint32_t word = from >> 6, sum = from >> 12;
@@ -300,13 +317,30 @@ static inline uint32_t tw__wheel_distance(const struct tw__wheel_ring *ring, uin
         return (uint32_t)__builtin_ctzll(found);
     if ((found = tw__wheel_bits_above(ring->sums[sum], word & 63)) == 0) {
         if ((found = tw__wheel_bits_above(ring->top, sum)) == 0)
-            found = ring->top; /* no occupied slot up to the end: go round */
+            found = ring->top; /* no marked slot up to the end: go round */
         sum = (uint32_t)__builtin_ctzll(found);
         found = ring->sums[sum];
     }
     word = sum << 6 | (uint32_t)__builtin_ctzll(found);
     uint32_t i = word << 6 | (uint32_t)__builtin_ctzll(ring->bits[word]);
     return i >= from ? i - from : i + ring->count - from;
+}
+
+/* The distance from slot `from` to the next slot that holds timers, going round the ring; TW__WHEEL_NO_SLOT
+ * if no slot of the level does. Takes away the marks of the empty slots on the way. A mark is a note of the
+ * wheel for itself, so the wheel is const for callers that only look at it. */
+static inline uint32_t tw__wheel_next_slot(const struct tw_wheel *wheel, uint32_t level, uint32_t from)
+{
+    struct tw_wheel *w = (struct tw_wheel *)(uintptr_t)wheel;
+    struct tw__wheel_ring *ring = &w->ring[level];
+    while (ring->top != 0) {
+        uint32_t distance = tw__wheel_distance(ring, from);
+        struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, (from + distance) % ring->count);
+        if (!tw__wheel_list_empty(&slot->list))
+            return distance;
+        tw__wheel_unmark(w, slot);
+    }
+    return TW__WHEEL_NO_SLOT;
 }
 
 /* ---- bounds ---------------------------------------------------------------------------------------------- */

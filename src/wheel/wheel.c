@@ -55,6 +55,18 @@
  * near and no time is left to spread the work over, so the wheel files the timer again at once. The same goes
  * for a timer near the earliest deadline, once a caller has asked for that deadline (exact.c).
  *
+ * Marks. A slot that receives a timer gets a mark: its bit in the level's bitmaps, with which the wheel finds
+ * the next slot without looking at empty ones. A cancel does not look whether it has emptied the slot, since
+ * at that moment nobody needs to know. The mark stays, and `filed` goes on counting. The search for the next
+ * slot takes the marks of the empty slots on its way. Each mark was set by an add, so the adds pay for these
+ * searches. Example: the only timers of a wheel are due at ticks 5 and 9. The caller cancels the first. The
+ * search for the next event comes to slot 5, takes its mark away, and names tick 9.
+ *
+ * The next event is remembered with the list that has the work, `event_list`. It stays right while that list
+ * holds a timer: a timer in a slot without a mark makes the wheel forget it, and all marked slots come later.
+ * When cancels have emptied the list, the event is only a bound, which is enough for a poll, and
+ * tw_wheel_next_bound() searches anew.
+ *
  * One-level wheels have no upper level to wait on, so a slot holds timers of several rounds. When the slot's
  * tick comes, the wheel sorts its timers into due and not yet due in the same way: from the tail, to the
  * front. Example: with 8 slots, timers due at ticks 3, 11 and 19 share slot 3; tick 3 fires the first timer
@@ -65,14 +77,16 @@
  * Invariants (tw_wheel_check() names the first that does not hold; W3 to W6 do not ask where a pushed-back
  * timer is)
  *   W1  lists are circular, and their links agree both ways
- *   W2  a slot's bit is set exactly when the slot holds timers, and the summaries say the same of the words
+ *   W2  a slot that holds timers is marked; a slot is marked exactly when its bit is set and exactly when its
+ *       `filed` is not 0; the summaries say of each word whether it has a bit
  *   W3  a timer that was not pushed back is in the slot of its deadline, and its hint names the level
  *   W4  no timer on a ring lies below the end of the window one level down, slots that wait to be refiled
  *       aside; no timer lies above the end of its own level's window
  *   W5  once tick cur is settled, no timer on a ring is filed at or before cur, unless time has ended
- *   W6  a level is active exactly while its drain list holds timers, and these are of the slot in `draining`
+ *   W6  a level is active while its drain list holds timers, and these are of the slot in `draining`
  *   W7  count is the number of timers in all lists
- *   W8  a remembered event equals the event computed afresh
+ *   W8  no marked slot and no drain list has work before a remembered event; while `event_list` holds timers
+ *       and is not `due`, that event equals the event computed afresh; a wheel is quiet no longer than that
  *   W9  cur is not after now, and the windows are those of cur
  *   W10 no timer is due before the bound of its list, a list marked as in order is in order, and a remembered
  *       earliest deadline is the earliest (exact.c)
@@ -107,33 +121,26 @@
 /* The remembered next event may no longer hold: it is computed afresh when it is needed. */
 static inline void forget_event(struct tw_wheel *w)
 {
-    w->event_known = false;
+    w->event_list = NULL;
     w->quiet = 0;
 }
 
 /* The next two functions handle rare cases. Their callers call them last and return their value: a call in
  * the middle would make the hot path save registers, and stores are the limit of that path. */
 
-/* A list has become empty: clears each note in the wheel that says it holds timers. Returns true. */
-static TW__WHEEL_COLD bool list_emptied(struct tw_wheel *w, struct tw__wheel_list *list)
+/* The wheel itself has emptied a list: takes the list's mark away. */
+static TW__WHEEL_COLD void list_emptied(struct tw_wheel *w, struct tw__wheel_list *list)
 {
     if (list->id == TW__WHEEL_ID_DUE)
-        return true;
-    uint32_t level = list->id >> TW__WHEEL_ID_BITS, index = list->id & TW__WHEEL_ID_DRAIN;
-    struct tw__wheel_ring *ring = &w->ring[level];
+        return;
     forget_event(w);
-    if (index == TW__WHEEL_ID_DRAIN) {
-        w->active &= ~((uint64_t)1 << level);
-        return true;
-    }
-    list->filed = 0;
-    tw__wheel_bit_clear(ring, index);
-    if (ring->top == 0)
-        w->occupied &= ~((uint64_t)1 << level);
-    return true;
+    if ((list->id & TW__WHEEL_ID_DRAIN) == TW__WHEEL_ID_DRAIN)
+        w->active &= ~((uint64_t)1 << (list->id >> TW__WHEEL_ID_BITS));
+    else
+        tw__wheel_unmark(w, (struct tw__wheel_slot *)list);
 }
 
-/* A slot has received its first timer: sets its bits. Returns 0. */
+/* A slot without a mark has received a timer: marks the slot. Returns 0. */
 static TW__WHEEL_COLD int slot_occupied(struct tw_wheel *w, const struct tw__wheel_slot *slot)
 {
     uint32_t level = slot->list.id >> TW__WHEEL_ID_BITS;
@@ -143,20 +150,15 @@ static TW__WHEEL_COLD int slot_occupied(struct tw_wheel *w, const struct tw__whe
     return 0;
 }
 
-/* Closes the gap that a timer leaves. If it was the only timer of its list, the list's head is on both sides
- * of the gap. Returns true. */
-static inline bool unlink_between(struct tw_wheel *w, struct tw__link *prev, struct tw__link *next)
+/* Takes a timer out of its list, to file it elsewhere. If it was the only timer of its list, the list's head
+ * is on both sides of the gap. */
+static inline void unlink_timer(struct tw_wheel *w, struct tw_timer *timer)
 {
+    struct tw__link *prev = timer->link.prev, *next = timer->link.next;
     prev->next = next;
     next->prev = prev;
     if (TW__WHEEL_UNLIKELY(prev == next))
-        return list_emptied(w, (struct tw__wheel_list *)prev);
-    return true;
-}
-
-static inline bool unlink_timer(struct tw_wheel *w, struct tw_timer *timer)
-{
-    return unlink_between(w, timer->link.prev, timer->link.next);
+        list_emptied(w, (struct tw__wheel_list *)prev);
 }
 
 /* Moves all timers of one list to another list. Requires: `to` is empty. */
@@ -208,8 +210,7 @@ static inline uint32_t leave_trail(const struct tw__wheel_ring *ring, struct tw_
     return before;
 }
 
-/* Appends a timer to the slot of its deadline. The links are set here and not by tw__list_append(), because
- * the old tail tells whether the slot was empty. Returns 0. */
+/* Appends a timer to the slot of its deadline. Returns 0. */
 static inline int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     const struct tw__wheel_ring *ring = tw__wheel_ring_for(w, deadline);
@@ -218,10 +219,11 @@ static inline int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t dead
     timer->link.next = head;
     timer->link.prev = tail;
     timer->deadline = deadline;
+    bool marked = tw__wheel_marked(slot);
     timer->hint = hint_of(leave_trail(ring, slot, timer), ring->level);
     head->prev = &timer->link;
     tail->next = &timer->link;
-    return TW__WHEEL_UNLIKELY(tail == head) ? slot_occupied(w, slot) : 0;
+    return TW__WHEEL_UNLIKELY(!marked) ? slot_occupied(w, slot) : 0;
 }
 
 /* On an upper level a list is walked from the tail. So the hint to the new front belongs to the timer a
@@ -243,7 +245,7 @@ static void file_front(struct tw_wheel *w, struct tw_timer *timer)
     const struct tw__wheel_ring *ring = tw__wheel_ring_for(w, timer->deadline);
     struct tw__wheel_slot *slot = tw__wheel_slot_for(ring, timer->deadline);
     tw__wheel_bound_filed(w, timer->deadline, true);
-    if (tw__wheel_list_empty(&slot->list))
+    if (!tw__wheel_marked(slot))
         slot_occupied(w, slot);
     tw__list_prepend(&slot->list.link, &timer->link);
     uint32_t before = leave_trail(ring, slot, timer);
@@ -459,12 +461,14 @@ void tw_wheel_add_now(struct tw_wheel *w, struct tw_timer *timer)
     (void)AUDITED(w, 0);
 }
 
-/* Takes a timer out of its list and marks it as not pending. Returns true. */
-static inline bool unlink_pending(struct tw_wheel *w, struct tw_timer *timer)
+/* Takes a timer out of its list for good. The list may be empty then, and keeps its mark. */
+static inline void take_out(struct tw_wheel *w, struct tw_timer *timer)
 {
     struct tw__link *prev = timer->link.prev, *next = timer->link.next;
     timer->link.next = NULL;
-    return unlink_between(w, prev, next);
+    prev->next = next;
+    next->prev = prev;
+    w->count--;
 }
 
 bool tw_wheel_cancel(struct tw_wheel *w, struct tw_timer *timer)
@@ -474,20 +478,35 @@ bool tw_wheel_cancel(struct tw_wheel *w, struct tw_timer *timer)
     TW_ASSERT_WALK(!tw_timer_pending(timer) || tw__wheel_has(w, timer));
     if (!tw_timer_pending(timer))
         return false;
-    w->count--;
     tw__wheel_exact_left(w, timer->deadline);
-    return AUDITED(w, unlink_pending(w, timer));
+    take_out(w, timer);
+    return AUDITED(w, true);
 }
 
 /* ---- events ---------------------------------------------------------------------------------------------- */
 
+/* A tick before which the wheel has no work. */
 static inline uint64_t known_event(struct tw_wheel *w)
 {
-    if (!w->event_known) {
-        w->event = tw__wheel_event(w);
-        w->event_known = true;
-    }
+    if (w->event_list == NULL)
+        tw__wheel_find_event(w);
     return w->event;
+}
+
+/* The next tick at which the wheel has work. */
+static inline uint64_t exact_event(struct tw_wheel *w)
+{
+    if (w->event_list == NULL || tw__wheel_list_empty(w->event_list))
+        tw__wheel_find_event(w);
+    return w->event;
+}
+
+/* Notes the tick before which a poll of an idle wheel only has to note the time. */
+static void note_quiet(struct tw_wheel *w)
+{
+    uint64_t event = known_event(w);
+    bool busy = w->active != 0 || !tw__wheel_list_empty(&w->soon);
+    w->quiet = busy ? 0 : event < w->boundary ? event : w->boundary;
 }
 
 /* The tick to go to next. When a whole round has passed in which no timer fired, and all timers are on the
@@ -506,23 +525,36 @@ static uint64_t skip_rounds(struct tw_wheel *w, uint64_t event)
     return first > event ? first : event;
 }
 
-/* The tick to which the wheel goes next, if `now` is that far. */
+/* The tick to which the wheel goes next, if `now` is that far. To skip rounds, the wheel must know which
+ * levels hold timers. */
 static uint64_t next_stop(struct tw_wheel *w)
 {
-    uint64_t event = known_event(w);
-    return w->round == 0 ? event : skip_rounds(w, event);
+    if (w->round == 0)
+        return known_event(w);
+    tw__wheel_find_event(w);
+    return skip_rounds(w, w->event);
+}
+
+/* Finds the next tick with work, and notes it for the calls to come. */
+static TW__WHEEL_COLD uint64_t find_bound(struct tw_wheel *w)
+{
+    if (w->count == 0)
+        return TW_NEVER; /* if the budget ended in the middle of a tick, the next poll finishes the tick */
+    if (!tw__wheel_list_empty(&w->due) || tw__wheel_any_now(w) || w->phase != TW__WHEEL_SETTLED)
+        return w->now;
+    uint64_t event = w->round == 0 ? exact_event(w) : next_stop(w);
+    if (w->cur == w->now && !w->in_drain)
+        note_quiet(w);
+    return event > w->now ? event : w->now;
 }
 
 uint64_t tw_wheel_next_bound(const struct tw_wheel *w)
 {
     TW_ASSERT(w != NULL);
-    if (w->count == 0)
-        return TW_NEVER; /* if the budget ended in the middle of a tick, the next poll finishes the tick */
-    if (!tw__wheel_list_empty(&w->due) || tw__wheel_any_now(w) || w->phase != TW__WHEEL_SETTLED)
-        return w->now;
+    if (w->now < w->quiet && !tw__wheel_list_empty(w->event_list))
+        return w->event;
     /* Remembering the event changes nothing that a caller can see, so the wheel is const for the caller. */
-    uint64_t event = next_stop((struct tw_wheel *)(uintptr_t)w);
-    return event > w->now ? event : w->now;
+    return find_bound((struct tw_wheel *)(uintptr_t)w);
 }
 
 /* ---- refiling -------------------------------------------------------------------------------------------- */
@@ -582,6 +614,10 @@ static bool refile_active(struct tw_wheel *w, uint64_t *budget)
         uint32_t level = 63 - (uint32_t)__builtin_clzll(levels);
         struct tw__wheel_ring *ring = &w->ring[level];
         levels &= ~((uint64_t)1 << level);
+        if (tw__wheel_list_empty(&ring->drain)) {
+            w->active &= ~((uint64_t)1 << level);
+            continue;
+        }
         if (w->cur >= ring->finish)
             ring->quota = UINT64_MAX;
         ring->quota -= refile(w, ring, ring->quota, budget);
@@ -641,10 +677,11 @@ static void start_slot(struct tw_wheel *w, uint32_t level, uint64_t number)
 static bool start_level(struct tw_wheel *w, uint32_t level, uint64_t *budget)
 {
     struct tw__wheel_ring *ring = &w->ring[level];
-    while (ring->started < ring->head && (w->occupied >> level & 1)) {
-        uint64_t number = ring->started + tw__wheel_distance(ring, tw__wheel_slot_index(ring, ring->started));
-        if (number >= ring->head)
-            break;
+    while (ring->started < ring->head) {
+        uint32_t distance = tw__wheel_next_slot(w, level, tw__wheel_slot_index(ring, ring->started));
+        if (distance >= ring->head - ring->started)
+            break; /* a later slot, or none */
+        uint64_t number = ring->started + distance;
         ring->started = number + 1;
         start_slot(w, level, number);
         if (w->cur >= ring->finish)
@@ -671,14 +708,17 @@ static bool start_due_slots(struct tw_wheel *w, uint64_t *budget)
 static void open_tick(struct tw_wheel *w)
 {
     struct tw__wheel_ring *ring = &w->ring[0];
-    uint32_t index = tw__wheel_slot_index(ring, w->cur);
-    if (!tw__wheel_bit_test(ring, index))
+    struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, tw__wheel_slot_index(ring, w->cur));
+    if (!tw__wheel_marked(slot))
         return;
+    if (tw__wheel_list_empty(&slot->list)) {
+        tw__wheel_unmark(w, slot);
+        return;
+    }
     if (ring->bound != NULL) {
         start_slot(w, 0, w->cur);
         return;
     }
-    struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, index);
     prefetch_trail(ring, slot);
     list_splice(&slot->list, &w->due);
     list_emptied(w, &slot->list);
@@ -719,9 +759,10 @@ static void pass_time(struct tw_wheel *w, uint64_t tick)
     for (uint64_t levels = w->active; levels != 0; levels &= levels - 1) {
         struct tw__wheel_ring *ring = &w->ring[__builtin_ctzll(levels)];
         ring->quota = tw__add_saturating(ring->quota, tw__mul_saturating(ring->pace, elapsed));
-        w->event_known = false; /* the next chunk of refiling is due that much later */
+        w->event_list = NULL; /* the next chunk of refiling is due that much later */
     }
-    w->event_known = w->event_known && tick < w->event;
+    if (tick >= w->event)
+        w->event_list = NULL;
     w->cur = tick;
     if (tick >= w->boundary)
         move_windows(w);
@@ -748,9 +789,8 @@ static struct tw_timer *take_due(struct tw_wheel *w, uint64_t *budget)
         tw__wheel_prefetch_hint(timer);
         if (timer->deadline <= w->cur) {
             tw__wheel_exact_left(w, timer->deadline);
-            unlink_pending(w, timer);
+            take_out(w, timer);
             --*budget;
-            w->count--;
             if (w->round != 0)
                 restart_round(w);
             return timer;
@@ -768,9 +808,8 @@ static enum tw_polled take_soon(struct tw_wheel *w, uint64_t *budget, struct tw_
     if (*budget == 0)
         return TW_POLL_MORE;
     --*budget;
-    w->count--;
     *timer = tw__wheel_timer_of(w->soon.link.next);
-    unlink_pending(w, *timer);
+    take_out(w, *timer);
     return TW_POLL_DUE;
 }
 
@@ -797,14 +836,6 @@ static enum tw_polled advance(struct tw_wheel *w, uint64_t now, uint64_t *budget
     if (!w->in_drain && !tw__wheel_list_empty(&w->next_drain))
         list_splice(&w->next_drain, &w->soon); /* filed in the drain that ends here, due in the next drain */
     return polled;
-}
-
-/* Notes the tick before which a poll of an idle wheel only has to note the time. */
-static void note_quiet(struct tw_wheel *w)
-{
-    uint64_t event = known_event(w);
-    bool busy = w->active != 0 || !tw__wheel_list_empty(&w->soon);
-    w->quiet = busy ? 0 : event < w->boundary ? event : w->boundary;
 }
 
 struct tw_timer *tw_wheel_poll(struct tw_wheel *w, uint64_t now)
@@ -867,10 +898,15 @@ static struct tw__wheel_list *any_list(struct tw_wheel *w)
         return &w->due;
     if (tw__wheel_any_now(w))
         return tw__wheel_list_empty(&w->soon) ? &w->next_drain : &w->soon;
-    if (w->active != 0)
-        return &w->ring[__builtin_ctzll(w->active)].drain;
-    struct tw__wheel_ring *ring = &w->ring[__builtin_ctzll(w->occupied)];
-    return &tw__wheel_slot_at(ring, tw__wheel_distance(ring, 0))->list;
+    for (uint64_t levels = w->active; levels != 0; levels &= levels - 1)
+        if (!tw__wheel_list_empty(&w->ring[__builtin_ctzll(levels)].drain))
+            return &w->ring[__builtin_ctzll(levels)].drain;
+    uint32_t level, index;
+    do {
+        level = (uint32_t)__builtin_ctzll(w->occupied);
+        index = tw__wheel_next_slot(w, level, 0); /* a level without timers loses its last mark here */
+    } while (index == TW__WHEEL_NO_SLOT);
+    return &tw__wheel_slot_at(&w->ring[level], index)->list;
 }
 
 struct tw_timer *tw_wheel_drain(struct tw_wheel *w)

@@ -62,16 +62,40 @@ static inline uint64_t tw__wheel_enter(const struct tw_wheel *w, uint32_t level,
     return first;
 }
 
-/* The next tick at which a level has a slot to open (level 0) or to start refiling. */
-static inline uint64_t tw__wheel_ring_event(const struct tw_wheel *w, uint32_t level)
+/* The slot number from which a level's events are searched. */
+static inline uint64_t tw__wheel_ring_from(const struct tw_wheel *w, uint32_t level)
+{
+    return level == 0 ? w->cur + 1 : w->ring[level].head;
+}
+
+/* The tick at which a slot of a level is opened (level 0) or starts to be refiled. */
+static inline uint64_t tw__wheel_slot_event(const struct tw_wheel *w, uint32_t level, uint64_t number)
+{
+    TW_ASSERT(number <= UINT64_MAX / w->ring[level].span);
+    return level == 0 ? number : tw__wheel_enter(w, level - 1, number * w->ring[level].span);
+}
+
+/* Notes the work of a list as the next event, if it comes before the work that is noted. */
+static inline void tw__wheel_note_event(struct tw_wheel *w, uint64_t event, struct tw__wheel_list *list)
+{
+    if (event < w->event) {
+        w->event = event;
+        w->event_list = list;
+    }
+}
+
+/* Notes the next work of a level's ring. */
+static inline void tw__wheel_find_slot(struct tw_wheel *w, uint32_t level)
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
+    uint64_t from = tw__wheel_ring_from(w, level);
+    uint32_t index = tw__wheel_slot_index(ring, from), distance = tw__wheel_next_slot(w, level, index);
+    if (distance == TW__WHEEL_NO_SLOT)
+        return;
     if (level == 0 && w->cur == UINT64_MAX)
-        return TW_NEVER; /* the timers there were filed when time had ended already */
-    uint64_t from = level == 0 ? w->cur + 1 : ring->head;
-    uint64_t slot = from + tw__wheel_distance(ring, tw__wheel_slot_index(ring, from));
-    TW_ASSERT(slot >= from && slot <= UINT64_MAX / ring->span);
-    return level == 0 ? slot : tw__wheel_enter(w, level - 1, slot * ring->span);
+        return; /* the timers there were filed when time had ended already */
+    tw__wheel_note_event(w, tw__wheel_slot_event(w, level, from + distance),
+                         &tw__wheel_slot_at(ring, (index + distance) % ring->count)->list);
 }
 
 /* The tick at which a slot that is being refiled needs the next wake-up: for its next chunk of about
@@ -83,21 +107,23 @@ static inline uint64_t tw__wheel_drain_event(const struct tw_wheel *w, const str
     return chunk < ring->finish ? chunk : ring->finish;
 }
 
-/* The next tick with work, computed afresh. */
-static inline uint64_t tw__wheel_event(const struct tw_wheel *w)
+/* Finds the next tick with work and the list that has it. After that, `occupied` and `active` are exact. On a
+ * top that does not reach the end of time the answer depends on `cur` (skip_rounds()): it is not kept. */
+static inline void tw__wheel_find_event(struct tw_wheel *w)
 {
-    uint64_t first = TW_NEVER;
-    for (uint64_t levels = w->occupied; levels != 0; levels &= levels - 1) {
-        uint64_t event = tw__wheel_ring_event(w, (uint32_t)__builtin_ctzll(levels));
-        if (event < first)
-            first = event;
-    }
+    w->event = TW_NEVER;
+    w->event_list = &w->due;
+    for (uint64_t levels = w->occupied; levels != 0; levels &= levels - 1)
+        tw__wheel_find_slot(w, (uint32_t)__builtin_ctzll(levels));
     for (uint64_t levels = w->active; levels != 0; levels &= levels - 1) {
-        uint64_t event = tw__wheel_drain_event(w, &w->ring[__builtin_ctzll(levels)]);
-        if (event < first)
-            first = event;
+        struct tw__wheel_ring *ring = &w->ring[__builtin_ctzll(levels)];
+        if (tw__wheel_list_empty(&ring->drain))
+            w->active &= ~((uint64_t)1 << ring->level);
+        else
+            tw__wheel_note_event(w, tw__wheel_drain_event(w, ring), &ring->drain);
     }
-    return first;
+    if (w->round != 0)
+        w->event_list = &w->due;
 }
 
 #endif

@@ -70,6 +70,32 @@ static void w2_wrong_bitmaps_are_named(void **state)
     wheel = busy_wheel();
     wheel->occupied ^= 1 << 4;
     expect_broken(wheel, "W2");
+    wheel = busy_wheel();
+    slot_of(wheel, &timers[LAST])->list.filed = 0;
+    expect_broken(wheel, "W2");
+    wheel = busy_wheel();
+    tw__wheel_unmark(wheel, slot_of(wheel, &timers[LAST]));
+    expect_broken(wheel, "W2");
+}
+
+/* The mark of a slot that a cancel has emptied stays until a search comes by, and the checker allows that. */
+static void an_emptied_slot_keeps_its_mark_until_a_search(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    memset(timers, 0, sizeof timers);
+    tw_wheel_add_at(wheel, &timers[0], 5);
+    tw_wheel_add_at(wheel, &timers[1], 700);
+    tw_wheel_add_at(wheel, &timers[2], 9000);
+    struct tw__wheel_slot *first = slot_of(wheel, &timers[0]), *far = slot_of(wheel, &timers[2]);
+    tw_wheel_cancel(wheel, &timers[0]);
+    tw_wheel_cancel(wheel, &timers[2]);
+    assert_true(tw__wheel_marked(first) && tw__wheel_marked(far));
+    assert_null(tw_wheel_check(wheel));
+    assert_int_equal(tw_wheel_next_bound(wheel), 700);
+    assert_false(tw__wheel_marked(first) || tw__wheel_marked(far));
+    assert_null(tw_wheel_check(wheel));
+    tw_wheel_free(wheel);
 }
 
 static void w3_a_timer_in_another_slot_is_named(void **state)
@@ -132,6 +158,26 @@ static void w8_a_wrong_event_is_named(void **state)
     tw_wheel_next_bound(wheel);
     assert_null(tw_wheel_check(wheel));
     wheel->event++;
+    expect_broken(wheel, "W8");
+    wheel = wheel_of(TW_DEFAULT, 0);
+    memset(timers, 0, sizeof timers);
+    tw_wheel_add_at(wheel, &timers[0], 5);
+    tw_wheel_add_at(wheel, &timers[1], 9);
+    assert_int_equal(tw_wheel_next_bound(wheel), 5);
+    tw_wheel_cancel(wheel, &timers[0]);
+    wheel->event = 4; /* a bound: slot 5 is empty */
+    wheel->quiet = 4;
+    assert_null(tw_wheel_check(wheel));
+    wheel->event = 6; /* the slot is marked */
+    expect_broken(wheel, "W8");
+    wheel = wheel_of(TW_DEFAULT, 0);
+    wheel->quiet = 600;
+    wheel->event = 500;
+    expect_broken(wheel, "W8");
+    wheel = wheel_of(TW_DEFAULT, 0);
+    wheel->event_list = NULL;
+    assert_null(tw_wheel_check(wheel));
+    wheel->quiet = 600;
     expect_broken(wheel, "W8");
 }
 
@@ -221,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(w1_broken_links_are_named),
         cmocka_unit_test(w2_wrong_bitmaps_are_named),
+        cmocka_unit_test(an_emptied_slot_keeps_its_mark_until_a_search),
         cmocka_unit_test(w3_a_timer_in_another_slot_is_named),
         cmocka_unit_test(w4_a_timer_outside_its_window_is_named),
         cmocka_unit_test(w5_a_timer_on_a_passed_tick_is_named),
