@@ -130,6 +130,17 @@ static bool windows_agree(const struct tw_wheel *w)
     return w->cur <= w->now;
 }
 
+/* W9: the gate and the express lane let no deadline pass that needs a check or belongs to another level. */
+static bool gate_agrees(const struct tw_wheel *w)
+{
+    if (w->door || w->asked)
+        return w->gate == UINT64_MAX && w->express_ticks == 0;
+    uint64_t end = w->express + w->express_ticks - 1;
+    return w->gate == w->now &&
+           (w->express_ticks == 0 || (w->express > w->now && w->express > w->ring[0].last &&
+                                      end >= w->express && end == w->ring[1].last));
+}
+
 /* The earliest work of a level; with `marked`, slots count that only their mark shows as occupied. This looks
  * at each slot, and so does not rely on the search that it checks. */
 static uint64_t level_event(const struct tw_wheel *w, uint32_t level, bool marked)
@@ -227,6 +238,8 @@ const char *tw_wheel_check(const struct tw_wheel *w)
     uint64_t count = 0;
     if (!windows_agree(w))
         return "W9: the windows are not those of the tick the wheel stands on";
+    if (!gate_agrees(w))
+        return "W9: the gate or the express lane is not that of the windows";
     if (!links_agree(&w->due, &count) || !links_agree(&w->soon, &count) || !links_agree(&w->next_drain, &count))
         return "W1: two links do not agree";
     if (!now_agrees(w))

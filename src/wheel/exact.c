@@ -228,7 +228,7 @@ uint64_t tw_wheel_next_exact(struct tw_wheel *w)
 {
     tw__wheel_may_change(w);
     w->asked = true;
-    w->open = 0;
+    tw__wheel_open(w);
     if (w->exact == 0)
         w->exact = earliest(w);
     w->near = tw__add_saturating(w->exact, w->ring[0].count);

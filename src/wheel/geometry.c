@@ -331,6 +331,16 @@ static uint64_t top_round(const struct tw_geometry *g)
     return tw__mul_saturating(top->span, top->slots);
 }
 
+/* Whether finding the slot of a tick on the lowest two levels takes a division. */
+static bool has_to_divide(const struct tw_geometry *g)
+{
+    uint64_t bits = 0;
+    for (uint32_t level = 0; level < 2 && level < g->levels; level++)
+        bits |= (g->level[level].slots & (g->level[level].slots - 1)) |
+                (g->level[level].span & (g->level[level].span - 1));
+    return bits != 0;
+}
+
 int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const struct tw_geometry *g, uint64_t now)
 {
     TW_ASSERT(wheel != NULL && memory != NULL);
@@ -349,8 +359,8 @@ int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const stru
     w->overflow = (uint8_t)g->overflow;
     w->range = g->overflow == TW_OVERFLOW_REJECT ? top_round(g) : UINT64_MAX;
     w->round = g->overflow == TW_OVERFLOW_GROW || top_round(g) == UINT64_MAX ? 0 : top_round(g);
-    w->door = w->overflow == TW_OVERFLOW_GROW || w->round != 0;
-    tw__wheel_set_now(w, now);
+    w->door = w->overflow == TW_OVERFLOW_GROW || w->round != 0 || has_to_divide(g);
+    w->now = now;
     tw__wheel_list_init(&w->due, TW__WHEEL_ID_DUE);
     tw__wheel_list_init(&w->soon, TW__WHEEL_ID_DUE);
     tw__wheel_list_init(&w->next_drain, TW__WHEEL_ID_DUE);

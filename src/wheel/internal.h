@@ -16,6 +16,7 @@
 #if defined(__GNUC__)
 #define TW__WHEEL_PREFETCH(address) __builtin_prefetch((const void *)(address), 1)
 #define TW__WHEEL_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define TW__WHEEL_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define TW__WHEEL_COLD __attribute__((noinline))
 #else
 #error "tickwheel needs gcc or clang: count-leading-zeros and prefetch are theirs"
@@ -110,15 +111,17 @@ enum tw__wheel_phase {
 };
 
 struct tw_wheel {
-    uint64_t cur;      /* the tick that the wheel stands on: behind now only in the middle of a jump */
-    uint64_t now;      /* the latest tick that the caller gave */
-    uint64_t count;    /* timers pending */
-    uint64_t open;     /* delays from 1 to this need no check at the door: up to the end of time, or none */
-    uint64_t exact;    /* the earliest deadline on the rings and in `due`; 0: not known (exact.c) */
-    uint64_t quiet;    /* before this tick a poll only has to note the time; 0: not known */
-    uint64_t occupied; /* a bit for each level that has a marked slot */
-    uint64_t active;   /* a bit for each level with a slot being refiled, and a while after it is empty */
-    uint64_t event;    /* no marked slot has work before this tick, if event_list is known */
+    uint64_t cur;     /* the tick that the wheel stands on: behind now only in the middle of a jump */
+    uint64_t now;     /* the latest tick that the caller gave */
+    uint64_t count;   /* timers pending */
+    uint64_t gate;    /* later deadlines need no check at the door: now, or the end of time */
+    uint64_t express; /* the first deadline that goes to level 1 without further questions (express lane) */
+    uint64_t express_ticks; /* the number of such deadlines from there on; 0: none */
+    uint64_t exact;         /* the earliest deadline on the rings and in `due`; 0: not known (exact.c) */
+    uint64_t quiet;         /* before this tick a poll only has to note the time; 0: not known */
+    uint64_t occupied;      /* a bit for each level that has a marked slot */
+    uint64_t active;        /* a bit for each level with a slot being refiled, and a while after it is empty */
+    uint64_t event;         /* no marked slot has work before this tick, if event_list is known */
     struct tw__wheel_list *event_list; /* the list with work at that tick; `due`: ask again; NULL: not known */
     uint64_t boundary;                 /* the next tick at which a window moves */
     uint64_t refiled;
@@ -133,9 +136,9 @@ struct tw_wheel {
     uint8_t levels;
     uint8_t overflow;
     uint8_t phase;
-    bool nested;   /* no window ends after the window above: tw__wheel_enter() needs one term */
-    bool door;     /* every deadline is checked: the wheel may refuse it, or watches its rounds */
-    bool asked;    /* tw_wheel_next_exact() has been called: bounds are kept */
+    bool nested; /* no window ends after the window above: tw__wheel_enter() needs one term */
+    bool door;   /* every deadline is checked: the wheel may refuse it, watches its rounds, or has to divide */
+    bool asked;  /* tw_wheel_next_exact() has been called: bounds are kept */
     bool in_drain; /* the latest poll returned a timer, or TW_POLL_MORE */
     tw_grow_fn *grow;
     void *grow_arg;
@@ -172,6 +175,18 @@ static inline struct tw__wheel_slot *tw__wheel_slot_for(const struct tw__wheel_r
 {
     if (TW__WHEEL_UNLIKELY(ring->reach == 0))
         return tw__wheel_slot_at(ring, (uint32_t)(tick / ring->span % ring->count));
+    uint64_t rotated = tick >> ring->rotate | tick << (-ring->rotate & 63);
+    return (struct tw__wheel_slot *)(void *)(ring->slots + (rotated & ring->reach));
+}
+
+/* The same for level 0 and for level 1 of a wheel whose gate is open: no division is needed there. */
+static inline struct tw__wheel_slot *tw__wheel_slot_near(const struct tw__wheel_ring *ring, uint64_t tick)
+{
+    return (struct tw__wheel_slot *)(void *)(ring->slots + (tick << TW__WHEEL_STRIDE_NEAR & ring->reach));
+}
+
+static inline struct tw__wheel_slot *tw__wheel_slot_far(const struct tw__wheel_ring *ring, uint64_t tick)
+{
     uint64_t rotated = tick >> ring->rotate | tick << (-ring->rotate & 63);
     return (struct tw__wheel_slot *)(void *)(ring->slots + (rotated & ring->reach));
 }
@@ -261,11 +276,14 @@ static inline void tw__wheel_may_change(const struct tw_wheel *w)
     TW_ASSERT(w->visiting == 0);
 }
 
-/* Sets the caller's time. */
-static inline void tw__wheel_set_now(struct tw_wheel *w, uint64_t now)
+/* Opens or closes the gate and the express lane, after `now` or the windows have moved. */
+static inline void tw__wheel_open(struct tw_wheel *w)
 {
-    w->now = now;
-    w->open = w->door || w->asked ? 0 : UINT64_MAX - now;
+    uint64_t before = w->now > w->ring[0].last ? w->now : w->ring[0].last;
+    bool closed = w->door || w->asked;
+    w->gate = closed ? UINT64_MAX : w->now;
+    w->express = before + 1;
+    w->express_ticks = closed || w->ring[1].last < before ? 0 : w->ring[1].last - before;
 }
 
 /* ---- bitmaps ------------------------------------------------------------------------------------------- */

@@ -67,6 +67,12 @@
  * When cancels have emptied the list, the event is only a bound, which is enough for a poll, and
  * tw_wheel_next_bound() searches anew.
  *
+ * The express lane. Most adds go to level 1 or level 0 and need no check: the deadline lies after now, the wheel
+ * takes every deadline and keeps no bounds, and finding the slot takes no division. Then the gate is open, and
+ * one subtraction and one comparison tell that a deadline goes to level 1: it lies in the `express_ticks` ticks
+ * from `express` on. Example: by default, at tick 2,100, the lane goes from 3,072, where level 0's window has
+ * ended, to 131,071, where level 1's window ends. When `now` or a window moves, the wheel sets both anew.
+ *
  * One-level wheels have no upper level to wait on, so a slot holds timers of several rounds. When the slot's
  * tick comes, the wheel sorts its timers into due and not yet due in the same way: from the tail, to the
  * front. Example: with 8 slots, timers due at ticks 3, 11 and 19 share slot 3; tick 3 fires the first timer
@@ -87,7 +93,7 @@
  *   W7  count is the number of timers in all lists
  *   W8  no marked slot and no drain list has work before a remembered event; while `event_list` holds timers
  *       and is not `due`, that event equals the event computed afresh; a wheel is quiet no longer than that
- *   W9  cur is not after now, and the windows are those of cur
+ *   W9  cur is not after now; the windows are those of cur; gate and express lane are those of the windows
  *   W10 no timer is due before the bound of its list, a list marked as in order is in order, and a remembered
  *       earliest deadline is the earliest (exact.c)
  *   W11 a timer that was filed for now is due, and timers wait for the next drain only inside a drain
@@ -200,30 +206,36 @@ static inline uint64_t hint_of(uint32_t line, uint32_t filed_on)
     return (uint64_t)line << TW__WHEEL_HINT_LINE | filed_on;
 }
 
-/* Puts the timer's line into the slot's trail. Returns the line of the timer that was filed a trail's length
- * before it. */
-static inline uint32_t leave_trail(const struct tw__wheel_ring *ring, struct tw__wheel_slot *slot,
-                                   const struct tw_timer *timer)
+/* Puts the timer's line into the slot's trail of `trail` + 1 lines. Returns the line of the timer that was
+ * filed a trail's length before it. */
+static inline uint32_t leave_trail(uint32_t trail, struct tw__wheel_slot *slot, const struct tw_timer *timer)
 {
-    uint32_t *step = &slot->trail[slot->list.filed++ & ring->trail], before = *step;
-    *step = line_of(timer);
+    uint64_t step = slot->list.filed++ & trail;
+    uint32_t before = slot->trail[step];
+    slot->trail[step] = line_of(timer);
     return before;
 }
 
-/* Appends a timer to the slot of its deadline. Returns 0. */
-static inline int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+/* Appends a timer to a slot of a level. Returns 0. */
+static inline int append(struct tw_wheel *w, struct tw__wheel_slot *slot, uint32_t level, uint32_t trail,
+                         struct tw_timer *timer, uint64_t deadline)
 {
-    const struct tw__wheel_ring *ring = tw__wheel_ring_for(w, deadline);
-    struct tw__wheel_slot *slot = tw__wheel_slot_for(ring, deadline);
     struct tw__link *head = &slot->list.link, *tail = head->prev;
     timer->link.next = head;
     timer->link.prev = tail;
     timer->deadline = deadline;
     bool marked = tw__wheel_marked(slot);
-    timer->hint = hint_of(leave_trail(ring, slot, timer), ring->level);
+    timer->hint = hint_of(leave_trail(trail, slot, timer), level);
     head->prev = &timer->link;
     tail->next = &timer->link;
     return TW__WHEEL_UNLIKELY(!marked) ? slot_occupied(w, slot) : 0;
+}
+
+/* Appends a timer to the slot of its deadline. Returns 0. */
+static int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+{
+    const struct tw__wheel_ring *ring = tw__wheel_ring_for(w, deadline);
+    return append(w, tw__wheel_slot_for(ring, deadline), ring->level, ring->trail, timer, deadline);
 }
 
 /* On an upper level a list is walked from the tail. So the hint to the new front belongs to the timer a
@@ -248,7 +260,7 @@ static void file_front(struct tw_wheel *w, struct tw_timer *timer)
     if (!tw__wheel_marked(slot))
         slot_occupied(w, slot);
     tw__list_prepend(&slot->list.link, &timer->link);
-    uint32_t before = leave_trail(ring, slot, timer);
+    uint32_t before = leave_trail(ring->trail, slot, timer);
     timer->hint = hint_of(ring->level == 0 ? before : line_of(timer), ring->level);
     if (ring->level > 0)
         hint_from_behind(&slot->list, timer);
@@ -305,11 +317,11 @@ static int check_reach(struct tw_wheel *w, uint64_t deadline)
     return 0;
 }
 
-/* True when a deadline needs no check at the door: it lies after now, and the wheel accepts any deadline and
- * keeps no bounds. */
-static inline bool door_open(const struct tw_wheel *w, uint64_t deadline)
+/* True when a deadline needs no check at the door: it lies after now, the wheel accepts any deadline and keeps
+ * no bounds, and no division is needed on the lowest two levels. */
+static inline bool gate_open(const struct tw_wheel *w, uint64_t deadline)
 {
-    return deadline - w->now - 1 < w->open;
+    return deadline > w->gate;
 }
 
 /* ---- add, move, cancel ----------------------------------------------------------------------------------- */
@@ -325,15 +337,31 @@ static TW__WHEEL_COLD int add_checked(struct tw_wheel *w, struct tw_timer *timer
     return file(w, timer, deadline);
 }
 
+/* Files a timer that goes neither to level 0 nor to level 1, or whose deadline has to be checked. */
+static TW__WHEEL_COLD int add_elsewhere(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+{
+    if (!gate_open(w, deadline))
+        return add_checked(w, timer, deadline);
+    w->count++;
+    return file(w, timer, deadline);
+}
+
 static inline int add(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     tw__wheel_may_change(w);
     TW_ASSERT(timer != NULL);
     TW_ASSERT(!tw_timer_pending(timer));
-    if (TW__WHEEL_UNLIKELY(!door_open(w, deadline)))
-        return add_checked(w, timer, deadline);
-    w->count++;
-    return file(w, timer, deadline);
+    if (TW__WHEEL_LIKELY(deadline - w->express < w->express_ticks)) {
+        w->count++;
+        return append(w, tw__wheel_slot_far(&w->ring[1], deadline), 1, TW__WHEEL_TRAIL_FAR - 1, timer,
+                      deadline);
+    }
+    if (gate_open(w, deadline) && deadline <= w->ring[0].last) {
+        w->count++;
+        return append(w, tw__wheel_slot_near(&w->ring[0], deadline), 0, TW__WHEEL_TRAIL_NEAR - 1, timer,
+                      deadline);
+    }
+    return add_elsewhere(w, timer, deadline);
 }
 
 int tw_wheel_add_at(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
@@ -426,7 +454,7 @@ static inline int move(struct tw_wheel *w, struct tw_timer *timer, uint64_t dead
     TW_ASSERT_WALK(!tw_timer_pending(timer) || tw__wheel_has(w, timer));
     if (!tw_timer_pending(timer))
         return tw_wheel_add_at(w, timer, deadline);
-    if (TW__WHEEL_UNLIKELY(!door_open(w, deadline))) {
+    if (TW__WHEEL_UNLIKELY(!gate_open(w, deadline))) {
         if (w->door || deadline <= w->now)
             return move_checked(w, timer, deadline);
         if (leaves_the_front(w, timer, deadline))
@@ -471,6 +499,14 @@ static inline void take_out(struct tw_wheel *w, struct tw_timer *timer)
     w->count--;
 }
 
+/* Cancels a timer that may have the earliest deadline, which is then forgotten. */
+static TW__WHEEL_COLD bool cancel_exact(struct tw_wheel *w, struct tw_timer *timer)
+{
+    tw__wheel_exact_left(w, timer->deadline);
+    take_out(w, timer);
+    return true;
+}
+
 bool tw_wheel_cancel(struct tw_wheel *w, struct tw_timer *timer)
 {
     tw__wheel_may_change(w);
@@ -478,7 +514,8 @@ bool tw_wheel_cancel(struct tw_wheel *w, struct tw_timer *timer)
     TW_ASSERT_WALK(!tw_timer_pending(timer) || tw__wheel_has(w, timer));
     if (!tw_timer_pending(timer))
         return false;
-    tw__wheel_exact_left(w, timer->deadline);
+    if (TW__WHEEL_UNLIKELY(w->exact != 0))
+        return AUDITED(w, cancel_exact(w, timer));
     take_out(w, timer);
     return AUDITED(w, true);
 }
@@ -829,8 +866,10 @@ static enum tw_polled take_next(struct tw_wheel *w, uint64_t *budget, struct tw_
 
 static enum tw_polled advance(struct tw_wheel *w, uint64_t now, uint64_t *budget, struct tw_timer **timer)
 {
-    if (now > w->now)
-        tw__wheel_set_now(w, now);
+    if (now > w->now) {
+        w->now = now;
+        tw__wheel_open(w);
+    }
     enum tw_polled polled = take_next(w, budget, timer);
     w->in_drain = polled != TW_POLL_IDLE;
     if (!w->in_drain && !tw__wheel_list_empty(&w->next_drain))
@@ -843,8 +882,8 @@ struct tw_timer *tw_wheel_poll(struct tw_wheel *w, uint64_t now)
     tw__wheel_may_change(w);
     if (now < w->quiet) {
         if (now > w->now) {
-            tw__wheel_set_now(w, now);
-            w->cur = now;
+            w->gate = w->gate == w->now ? now : w->gate;
+            w->now = w->cur = now;
         }
         return NULL;
     }

@@ -36,6 +36,7 @@ static inline void tw__wheel_windows(struct tw_wheel *w)
     }
     uint64_t unit = w->ring[0].upper;
     w->boundary = unit == 0 ? UINT64_MAX : tw__mul_saturating(w->cur / unit + 1, unit);
+    tw__wheel_open(w);
 }
 
 /* The first tick at which a level's own window, without the levels above, holds `tick`. Requires: `tick` is

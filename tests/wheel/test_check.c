@@ -126,7 +126,7 @@ static void w5_a_timer_on_a_passed_tick_is_named(void **state)
     (void)state;
     struct tw_wheel *wheel = busy_wheel();
     tw_wheel_add_in(wheel, &timers[DUE], 2);
-    wheel->cur = wheel->now = 810;
+    wheel->cur = wheel->now = wheel->gate = 810;
     expect_broken(wheel, "W5");
 }
 
@@ -189,6 +189,22 @@ static void w9_wrong_windows_are_named(void **state)
     expect_broken(wheel, "W9");
     wheel = busy_wheel();
     wheel->now = wheel->cur - 1;
+    expect_broken(wheel, "W9");
+    wheel = busy_wheel();
+    wheel->gate--;
+    expect_broken(wheel, "W9");
+    wheel = busy_wheel();
+    wheel->express--;
+    expect_broken(wheel, "W9");
+    wheel = busy_wheel();
+    wheel->express_ticks++;
+    expect_broken(wheel, "W9");
+    wheel = wheel_of(TW_CLOCK, 0);
+    assert_null(tw_wheel_check(wheel));
+    wheel->gate = 0;
+    expect_broken(wheel, "W9");
+    wheel = wheel_of(TW_CLOCK, 0);
+    wheel->express_ticks = 1;
     expect_broken(wheel, "W9");
 }
 

@@ -73,8 +73,20 @@ static inline struct tw__wheel_slot *fixed_slot_for(const struct tw__wheel_ring 
     return tw__wheel_slot_at(ring, fixed_slot_index(ring, fixed_slot_number(ring, tick)));
 }
 
+static inline struct tw__wheel_slot *fixed_slot_near(const struct tw__wheel_ring *ring, uint64_t tick)
+{
+    return (struct tw__wheel_slot *)(void *)(ring->slots + ((tick & 1023) << TW__WHEEL_STRIDE_NEAR));
+}
+
+static inline struct tw__wheel_slot *fixed_slot_far(const struct tw__wheel_ring *ring, uint64_t tick)
+{
+    return (struct tw__wheel_slot *)(void *)(ring->slots + ((tick >> 9 & 255) << TW__WHEEL_STRIDE_FAR));
+}
+
 #define tw__wheel_slot_number fixed_slot_number
 #define tw__wheel_slot_index fixed_slot_index
 #define tw__wheel_slot_for fixed_slot_for
+#define tw__wheel_slot_near fixed_slot_near
+#define tw__wheel_slot_far fixed_slot_far
 
 #endif
