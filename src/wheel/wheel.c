@@ -67,11 +67,12 @@
  * When cancels have emptied the list, the event is only a bound, which is enough for a poll, and
  * tw_wheel_next_bound() searches anew.
  *
- * The express lane. Most adds go to level 1 or level 0 and need no check: the deadline lies after now, the wheel
- * takes every deadline and keeps no bounds, and finding the slot takes no division. Then the gate is open, and
- * one subtraction and one comparison tell that a deadline goes to level 1: it lies in the `express_ticks` ticks
- * from `express` on. Example: by default, at tick 2,100, the lane goes from 3,072, where level 0's window has
- * ended, to 131,071, where level 1's window ends. When `now` or a window moves, the wheel sets both anew.
+ * The express lane. Most adds go to level 1 or level 0 and need no check, because the deadline lies after now,
+ * the wheel takes every deadline and keeps no bounds, and finding the slot takes no division. Then the gate is
+ * open. One subtraction and one comparison tell that a deadline goes to level 1: it lies in the
+ * `express_ticks` ticks from `express` on. Example: by default, at tick 2,100, the lane goes from 3,072, where
+ * level 0's window has ended, to 131,071, where level 1's window ends. When `now` or a window moves, the wheel
+ * sets both anew.
  *
  * One-level wheels have no upper level to wait on, so a slot holds timers of several rounds. When the slot's
  * tick comes, the wheel sorts its timers into due and not yet due in the same way: from the tail, to the
@@ -110,17 +111,7 @@
  */
 #include "window.h"
 
-/* With TW_DEBUG 2 the whole wheel is checked after each call that changes it. */
-#if TW_DEBUG > 1
-#define AUDITED(wheel, result)                                                                                 \
-    __extension__({                                                                                            \
-        __auto_type audited_ = (result);                                                                       \
-        TW_ASSERT(tw_wheel_check(wheel) == NULL);                                                              \
-        audited_;                                                                                              \
-    })
-#else
-#define AUDITED(wheel, result) (result)
-#endif
+#include <tickwheel/wheel_inline.h>
 
 /* ---- lists --------------------------------------------------------------------------------------------- */
 
@@ -147,7 +138,7 @@ static TW__WHEEL_COLD void list_emptied(struct tw_wheel *w, struct tw__wheel_lis
 }
 
 /* A slot without a mark has received a timer: marks the slot. Returns 0. */
-static TW__WHEEL_COLD int slot_occupied(struct tw_wheel *w, const struct tw__wheel_slot *slot)
+TW__WHEEL_COLD int tw__wheel_mark_1(struct tw_wheel *w, const struct tw__wheel_slot *slot)
 {
     uint32_t level = slot->list.id >> TW__WHEEL_ID_BITS;
     tw__wheel_bit_set(&w->ring[level], slot->list.id & TW__WHEEL_ID_DRAIN);
@@ -196,46 +187,21 @@ static void note_deadline(struct tw_wheel *w, uint64_t deadline)
 
 /* ---- filing -------------------------------------------------------------------------------------------- */
 
-static inline uint32_t line_of(const struct tw_timer *timer)
-{
-    return (uint32_t)((uintptr_t)timer >> TW__WHEEL_LINE_SHIFT);
-}
-
-static inline uint64_t hint_of(uint32_t line, uint32_t filed_on)
-{
-    return (uint64_t)line << TW__WHEEL_HINT_LINE | filed_on;
-}
-
 /* Puts the timer's line into the slot's trail of `trail` + 1 lines. Returns the line of the timer that was
  * filed a trail's length before it. */
 static inline uint32_t leave_trail(uint32_t trail, struct tw__wheel_slot *slot, const struct tw_timer *timer)
 {
     uint64_t step = slot->list.filed++ & trail;
     uint32_t before = slot->trail[step];
-    slot->trail[step] = line_of(timer);
+    slot->trail[step] = tw__wheel_line_of(timer);
     return before;
-}
-
-/* Appends a timer to a slot of a level. Returns 0. */
-static inline int append(struct tw_wheel *w, struct tw__wheel_slot *slot, uint32_t level, uint32_t trail,
-                         struct tw_timer *timer, uint64_t deadline)
-{
-    struct tw__link *head = &slot->list.link, *tail = head->prev;
-    timer->link.next = head;
-    timer->link.prev = tail;
-    timer->deadline = deadline;
-    bool marked = tw__wheel_marked(slot);
-    timer->hint = hint_of(leave_trail(trail, slot, timer), level);
-    head->prev = &timer->link;
-    tail->next = &timer->link;
-    return TW__WHEEL_UNLIKELY(!marked) ? slot_occupied(w, slot) : 0;
 }
 
 /* Appends a timer to the slot of its deadline. Returns 0. */
 static int file(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     const struct tw__wheel_ring *ring = tw__wheel_ring_for(w, deadline);
-    return append(w, tw__wheel_slot_for(ring, deadline), ring->level, ring->trail, timer, deadline);
+    return tw__wheel_append(w, tw__wheel_slot_for(ring, deadline), ring->level, ring->trail, timer, deadline);
 }
 
 /* On an upper level a list is walked from the tail. So the hint to the new front belongs to the timer a
@@ -247,7 +213,7 @@ static void hint_from_behind(struct tw__wheel_list *list, const struct tw_timer 
         link = link->next;
     if (link != &list->link) {
         struct tw_timer *behind = tw__wheel_timer_of(link);
-        behind->hint = hint_of(line_of(front), tw__wheel_filed_on(behind));
+        behind->hint = tw__wheel_hint_of(tw__wheel_line_of(front), tw__wheel_filed_on(behind));
     }
 }
 
@@ -258,10 +224,10 @@ static void file_front(struct tw_wheel *w, struct tw_timer *timer)
     struct tw__wheel_slot *slot = tw__wheel_slot_for(ring, timer->deadline);
     tw__wheel_bound_filed(w, timer->deadline, true);
     if (!tw__wheel_marked(slot))
-        slot_occupied(w, slot);
+        tw__wheel_mark_1(w, slot);
     tw__list_prepend(&slot->list.link, &timer->link);
     uint32_t before = leave_trail(ring->trail, slot, timer);
-    timer->hint = hint_of(ring->level == 0 ? before : line_of(timer), ring->level);
+    timer->hint = tw__wheel_hint_of(ring->level == 0 ? before : tw__wheel_line_of(timer), ring->level);
     if (ring->level > 0)
         hint_from_behind(&slot->list, timer);
 }
@@ -317,13 +283,6 @@ static int check_reach(struct tw_wheel *w, uint64_t deadline)
     return 0;
 }
 
-/* True when a deadline needs no check at the door: it lies after now, the wheel accepts any deadline and keeps
- * no bounds, and no division is needed on the lowest two levels. */
-static inline bool gate_open(const struct tw_wheel *w, uint64_t deadline)
-{
-    return deadline > w->gate;
-}
-
 /* ---- add, move, cancel ----------------------------------------------------------------------------------- */
 
 static TW__WHEEL_COLD int add_checked(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
@@ -337,42 +296,22 @@ static TW__WHEEL_COLD int add_checked(struct tw_wheel *w, struct tw_timer *timer
     return file(w, timer, deadline);
 }
 
-/* Files a timer that goes neither to level 0 nor to level 1, or whose deadline has to be checked. */
-static TW__WHEEL_COLD int add_elsewhere(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+TW__WHEEL_COLD int tw__wheel_add_1(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
-    if (!gate_open(w, deadline))
+    if (!tw__wheel_gate_open(w, deadline))
         return add_checked(w, timer, deadline);
     w->count++;
     return file(w, timer, deadline);
 }
 
-static inline int add(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
-{
-    tw__wheel_may_change(w);
-    TW_ASSERT(timer != NULL);
-    TW_ASSERT(!tw_timer_pending(timer));
-    if (TW__WHEEL_LIKELY(deadline - w->express < w->express_ticks)) {
-        w->count++;
-        return append(w, tw__wheel_slot_far(&w->ring[1], deadline), 1, TW__WHEEL_TRAIL_FAR - 1, timer,
-                      deadline);
-    }
-    if (gate_open(w, deadline) && deadline <= w->ring[0].last) {
-        w->count++;
-        return append(w, tw__wheel_slot_near(&w->ring[0], deadline), 0, TW__WHEEL_TRAIL_NEAR - 1, timer,
-                      deadline);
-    }
-    return add_elsewhere(w, timer, deadline);
-}
-
 int tw_wheel_add_at(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
-    return AUDITED(w, add(w, timer, deadline));
+    return TW__WHEEL_AUDITED(w, tw__wheel_add(w, timer, deadline));
 }
 
 int tw_wheel_add_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
 {
-    TW_ASSERT(w != NULL);
-    return tw_wheel_add_at(w, timer, tw__add_saturating(w->now, delay));
+    return tw_wheel_add_at(w, timer, tw__wheel_after(w, delay));
 }
 
 /* True when a timer on an upper level was not pushed back, and its new deadline lies in its slot. */
@@ -447,14 +386,11 @@ static TW__WHEEL_COLD int move_checked(struct tw_wheel *w, struct tw_timer *time
                                                 : move_pending(w, timer, deadline);
 }
 
-static inline int move(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+TW__WHEEL_COLD int tw__wheel_move_1(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
-    tw__wheel_may_change(w);
-    TW_ASSERT(timer != NULL);
-    TW_ASSERT_WALK(!tw_timer_pending(timer) || tw__wheel_has(w, timer));
     if (!tw_timer_pending(timer))
-        return tw_wheel_add_at(w, timer, deadline);
-    if (TW__WHEEL_UNLIKELY(!gate_open(w, deadline))) {
+        return tw__wheel_add(w, timer, deadline);
+    if (!tw__wheel_gate_open(w, deadline)) {
         if (w->door || deadline <= w->now)
             return move_checked(w, timer, deadline);
         if (leaves_the_front(w, timer, deadline))
@@ -465,13 +401,12 @@ static inline int move(struct tw_wheel *w, struct tw_timer *timer, uint64_t dead
 
 int tw_wheel_move_at(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
-    return AUDITED(w, move(w, timer, deadline));
+    return TW__WHEEL_AUDITED(w, tw__wheel_move(w, timer, deadline));
 }
 
 int tw_wheel_move_in(struct tw_wheel *w, struct tw_timer *timer, uint64_t delay)
 {
-    TW_ASSERT(w != NULL);
-    return tw_wheel_move_at(w, timer, tw__add_saturating(w->now, delay));
+    return tw_wheel_move_at(w, timer, tw__wheel_after(w, delay));
 }
 
 /* Hints are for long walks through far memory. Timers that are filed for now were touched a moment ago, and
@@ -486,38 +421,19 @@ void tw_wheel_add_now(struct tw_wheel *w, struct tw_timer *timer)
     timer->hint = TW__WHEEL_HINT_NOW;
     w->quiet = 0;
     w->count++;
-    (void)AUDITED(w, 0);
+    (void)TW__WHEEL_AUDITED(w, 0);
 }
 
-/* Takes a timer out of its list for good. The list may be empty then, and keeps its mark. */
-static inline void take_out(struct tw_wheel *w, struct tw_timer *timer)
-{
-    struct tw__link *prev = timer->link.prev, *next = timer->link.next;
-    timer->link.next = NULL;
-    prev->next = next;
-    next->prev = prev;
-    w->count--;
-}
-
-/* Cancels a timer that may have the earliest deadline, which is then forgotten. */
-static TW__WHEEL_COLD bool cancel_exact(struct tw_wheel *w, struct tw_timer *timer)
+TW__WHEEL_COLD bool tw__wheel_cancel_1(struct tw_wheel *w, struct tw_timer *timer)
 {
     tw__wheel_exact_left(w, timer->deadline);
-    take_out(w, timer);
+    tw__wheel_take_out(w, timer);
     return true;
 }
 
 bool tw_wheel_cancel(struct tw_wheel *w, struct tw_timer *timer)
 {
-    tw__wheel_may_change(w);
-    TW_ASSERT(timer != NULL);
-    TW_ASSERT_WALK(!tw_timer_pending(timer) || tw__wheel_has(w, timer));
-    if (!tw_timer_pending(timer))
-        return false;
-    if (TW__WHEEL_UNLIKELY(w->exact != 0))
-        return AUDITED(w, cancel_exact(w, timer));
-    take_out(w, timer);
-    return AUDITED(w, true);
+    return TW__WHEEL_AUDITED(w, tw__wheel_cancel(w, timer));
 }
 
 /* ---- events ---------------------------------------------------------------------------------------------- */
@@ -572,8 +488,7 @@ static uint64_t next_stop(struct tw_wheel *w)
     return skip_rounds(w, w->event);
 }
 
-/* Finds the next tick with work, and notes it for the calls to come. */
-static TW__WHEEL_COLD uint64_t find_bound(struct tw_wheel *w)
+TW__WHEEL_COLD uint64_t tw__wheel_next_bound_1(struct tw_wheel *w)
 {
     if (w->count == 0)
         return TW_NEVER; /* if the budget ended in the middle of a tick, the next poll finishes the tick */
@@ -587,11 +502,7 @@ static TW__WHEEL_COLD uint64_t find_bound(struct tw_wheel *w)
 
 uint64_t tw_wheel_next_bound(const struct tw_wheel *w)
 {
-    TW_ASSERT(w != NULL);
-    if (w->now < w->quiet && !tw__wheel_list_empty(w->event_list))
-        return w->event;
-    /* Remembering the event changes nothing that a caller can see, so the wheel is const for the caller. */
-    return find_bound((struct tw_wheel *)(uintptr_t)w);
+    return tw__wheel_next_bound(w);
 }
 
 /* ---- refiling -------------------------------------------------------------------------------------------- */
@@ -826,7 +737,7 @@ static struct tw_timer *take_due(struct tw_wheel *w, uint64_t *budget)
         tw__wheel_prefetch_hint(timer);
         if (timer->deadline <= w->cur) {
             tw__wheel_exact_left(w, timer->deadline);
-            take_out(w, timer);
+            tw__wheel_take_out(w, timer);
             --*budget;
             if (w->round != 0)
                 restart_round(w);
@@ -846,7 +757,7 @@ static enum tw_polled take_soon(struct tw_wheel *w, uint64_t *budget, struct tw_
         return TW_POLL_MORE;
     --*budget;
     *timer = tw__wheel_timer_of(w->soon.link.next);
-    take_out(w, *timer);
+    tw__wheel_take_out(w, *timer);
     return TW_POLL_DUE;
 }
 
@@ -877,21 +788,18 @@ static enum tw_polled advance(struct tw_wheel *w, uint64_t now, uint64_t *budget
     return polled;
 }
 
-struct tw_timer *tw_wheel_poll(struct tw_wheel *w, uint64_t now)
+TW__WHEEL_COLD struct tw_timer *tw__wheel_poll_1(struct tw_wheel *w, uint64_t now)
 {
-    tw__wheel_may_change(w);
-    if (now < w->quiet) {
-        if (now > w->now) {
-            w->gate = w->gate == w->now ? now : w->gate;
-            w->now = w->cur = now;
-        }
-        return NULL;
-    }
     struct tw_timer *timer;
     uint64_t budget = UINT64_MAX;
     if (advance(w, now, &budget, &timer) == TW_POLL_IDLE)
         note_quiet(w);
-    return AUDITED(w, timer);
+    return timer;
+}
+
+struct tw_timer *tw_wheel_poll(struct tw_wheel *w, uint64_t now)
+{
+    return TW__WHEEL_AUDITED(w, tw__wheel_poll(w, now));
 }
 
 enum tw_polled tw_wheel_poll_budget(struct tw_wheel *w, uint64_t now, uint32_t *budget, struct tw_timer **timer)
@@ -901,7 +809,7 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *w, uint64_t now, uint32_t *
     uint64_t left = *budget;
     enum tw_polled polled = advance(w, now, &left, timer);
     *budget = (uint32_t)left;
-    return AUDITED(w, polled);
+    return TW__WHEEL_AUDITED(w, polled);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------------------- */

@@ -33,9 +33,9 @@ static void a_pending_timer_cannot_be_added(void **state)
 {
     (void)state;
     tw_wheel_add_in(wheel, &timer, 5);
-    assert_dies(tw_wheel_add_at(wheel, &timer, 7), "!tw_timer_pending(timer)");
-    assert_dies(tw_wheel_add_in(wheel, &timer, 7), "!tw_timer_pending(timer)");
-    assert_dies(tw_wheel_add_now(wheel, &timer), "!tw_timer_pending(timer)");
+    assert_dies(tw_wheel_add_at(wheel, &timer, 7), "pending(timer)");
+    assert_dies(tw_wheel_add_in(wheel, &timer, 7), "pending(timer)");
+    assert_dies(tw_wheel_add_now(wheel, &timer), "pending(timer)");
 }
 
 /* The timer is on one of several levels, or filed for now. */

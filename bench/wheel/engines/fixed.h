@@ -51,6 +51,12 @@
 #define tw__wheel_bound_lowered fixed__bound_lowered
 #define tw__wheel_list_visit fixed__wheel_list_visit
 #define tw__wheel_has fixed__wheel_has
+#define tw__wheel_mark_1 fixed__wheel_mark_1
+#define tw__wheel_add_1 fixed__wheel_add_1
+#define tw__wheel_move_1 fixed__wheel_move_1
+#define tw__wheel_cancel_1 fixed__wheel_cancel_1
+#define tw__wheel_poll_1 fixed__wheel_poll_1
+#define tw__wheel_next_bound_1 fixed__wheel_next_bound_1
 #define tw__wheel_list_move fixed__wheel_list_move
 #define tw__wheel_refile fixed__wheel_refile
 
@@ -73,12 +79,12 @@ static inline struct tw__wheel_slot *fixed_slot_for(const struct tw__wheel_ring 
     return tw__wheel_slot_at(ring, fixed_slot_index(ring, fixed_slot_number(ring, tick)));
 }
 
-static inline struct tw__wheel_slot *fixed_slot_near(const struct tw__wheel_ring *ring, uint64_t tick)
+TW__WHEEL_HOT struct tw__wheel_slot *fixed_slot_near(const struct tw__wheel_ring *ring, uint64_t tick)
 {
     return (struct tw__wheel_slot *)(void *)(ring->slots + ((tick & 1023) << TW__WHEEL_STRIDE_NEAR));
 }
 
-static inline struct tw__wheel_slot *fixed_slot_far(const struct tw__wheel_ring *ring, uint64_t tick)
+TW__WHEEL_HOT struct tw__wheel_slot *fixed_slot_far(const struct tw__wheel_ring *ring, uint64_t tick)
 {
     return (struct tw__wheel_slot *)(void *)(ring->slots + ((tick >> 9 & 255) << TW__WHEEL_STRIDE_FAR));
 }
