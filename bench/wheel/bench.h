@@ -31,7 +31,8 @@
     X(EXPIRE_JUMP, "expire_jump", "fire, delays uniform in 1 to 60,000, in one jump")                          \
     X(MIX, "mix", "network requests: cancel and add, 98 % end before their 1, 5, 30 or 60 s")                  \
     X(NEXT_FAR, "next_far", "ask for the next event, one timer 50,000,000 ticks away")                         \
-    X(EMPTY, "empty", "let 40,000,000 empty ticks pass in one call")
+    X(EMPTY, "empty", "let 40,000,000 empty ticks pass in one call")                                           \
+    X(QUIET, "quiet_poll", "let one empty tick pass in each call, one timer 50,000,000 ticks away")
 
 enum workload {
 #define WORKLOAD_ENUM(id, name, text) id,

@@ -185,6 +185,9 @@ static void make_choices(struct load *load, bool quick)
     case NEXT_FAR:
         load->ops = quick ? 1000000 : 10000000;
         break;
+    case QUIET:
+        load->ops = quick ? 200000 : 1000000;
+        break;
     case EMPTY:
         load->ops = load->repeats = 100;
         break;

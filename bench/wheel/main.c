@@ -21,6 +21,7 @@
     X(engine_tickwheel_hashed)                                                                                 \
     X(engine_tickwheel_growing)                                                                                \
     X(engine_tickwheel_fixed)                                                                                  \
+    X(engine_tickwheel_inline)                                                                                 \
     X(engine_libev)                                                                                            \
     X(engine_libuv)                                                                                            \
     X(engine_libevent)                                                                                         \
@@ -28,6 +29,7 @@
     X(engine_heap2)                                                                                            \
     X(engine_rbtree)                                                                                           \
     X(engine_list_wheel)                                                                                       \
+    X(engine_list_wheel_inline)                                                                                \
     X(engine_floor)
 
 #define ENGINE_DECLARE(symbol) extern const struct engine symbol;
@@ -91,7 +93,9 @@ static bool quick_enough(const struct engine *engine, enum workload workload, ui
         return true;
     switch (workload) {
     case CHURN:
-        return listed("tickwheel,tickwheel-fixed,list-wheel,heap4,libev,libuv", engine->name);
+        return listed(
+            "tickwheel,tickwheel-fixed,tickwheel-inline,list-wheel,list-wheel-inline,heap4,libev,libuv",
+            engine->name);
     case EXPIRE_TICK:
         return listed("tickwheel,tickwheel-fixed,list-wheel,libuv", engine->name);
     case MIX:
@@ -105,7 +109,7 @@ static bool quick_enough(const struct engine *engine, enum workload workload, ui
 
 static bool needs_size(enum workload workload, uint32_t timers)
 {
-    return (workload == NEXT_FAR || workload == EMPTY) == (timers == 1);
+    return (workload >= NEXT_FAR) == (timers == 1);
 }
 
 /* The reason why an engine is left out of a workload at a size, or NULL if it is not left out. */

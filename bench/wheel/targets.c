@@ -11,11 +11,12 @@ struct target {
     enum workload workload;
     uint32_t timers;
     enum field field;
-    const char *engine; /* the engine that we are compared with; NULL: `limit` is in ns */
+    const char *engine; /* the engine that we are compared with, or BEST_PEER; NULL: `limit` is in ns */
     double limit;
 };
 
-enum { ROUNDS_ENOUGH = 5, K1 = 1000, K100 = 100000, M1 = 1000000 };
+#define BEST_PEER "best peer"
+enum { ROUNDS_ENOUGH = 5, K1 = 1000, K100 = 100000, M1 = 1000000, M10 = 10000000 };
 
 static const struct target targets[] = {
     {CHURN, K100, FIELD_NS, "libev", 0.25},
@@ -23,11 +24,26 @@ static const struct target targets[] = {
     {CHURN, K100, FIELD_NS, "libuv", 0.07},
     {CHURN, M1, FIELD_NS, "libuv", 0.08},
     {HEARTBEAT, M1, FIELD_NS, "floor", 1.3},
-    {EXPIRE_TICK, M1, FIELD_NS, "list-wheel", 0.60},
+    {CHURN, K1, FIELD_NS, "list-wheel", 1.30},
+    {CHURN, K100, FIELD_NS, "list-wheel", 1.60},
+    {CHURN, M1, FIELD_NS, "list-wheel", 1.25},
+    {CHURN, M10, FIELD_NS, "list-wheel", 1.30},
+    {CHURN, K1, FIELD_NS, "list-wheel-inline", 1.15},
+    {CHURN, K100, FIELD_NS, "list-wheel-inline", 1.40},
+    {CHURN, M1, FIELD_NS, "list-wheel-inline", 1.10},
+    {CHURN, M10, FIELD_NS, "list-wheel-inline", 1.15},
+    {MIX, K1, FIELD_NS, BEST_PEER, 0.80},
+    {MIX, K100, FIELD_NS, BEST_PEER, 0.35},
+    {MIX, M1, FIELD_NS, BEST_PEER, 0.75},
+    {MIX, M10, FIELD_NS, BEST_PEER, 0.65},
+    {EXPIRE_TICK, M1, FIELD_NS, "list-wheel", 0.10},
+    {STEADY, K100, FIELD_NS, "list-wheel", 0.50},
+    {STEADY, M1, FIELD_NS, "list-wheel", 0.11},
     {EXPIRE_TICK, M1, FIELD_NS, "libuv", 0.04},
     {STEADY, K100, FIELD_NS, "libuv", 0.13},
     {STEADY, K100, FIELD_WORST_US, "libuv", 0.25},
     {NEXT_FAR, 1, FIELD_NS, NULL, 6},
+    {NEXT_FAR, 1, FIELD_NS, "heap4", 2.50},
     {EMPTY, 1, FIELD_NS, NULL, 1000},
     {CHURN, K100, FIELD_NS, "tickwheel-fixed", 1.10},
     {CHURN, M1, FIELD_NS, "tickwheel-fixed", 1.10},
@@ -37,24 +53,33 @@ static const struct target targets[] = {
     {EXPIRE_TICK, M1, FIELD_NS, "tickwheel-fixed", 1.10},
 };
 
-static const struct cell *our_cell(const struct results *results, enum workload workload, uint32_t timers)
+static const struct cell *cell_of(const struct results *results, const char *name, enum workload workload,
+                                  uint32_t timers)
 {
-    int ours = results_engine(results, "tickwheel"), size = results_size(results, timers);
-    return ours < 0 || size < 0 ? NULL : &results->cell[workload][ours][size];
+    int engine = results_engine(results, name), size = results_size(results, timers);
+    if (size >= 0 && strcmp(name, BEST_PEER) == 0)
+        engine = results_best_peer(results, workload, size);
+    return engine < 0 || size < 0 ? NULL : &results->cell[workload][engine][size];
+}
+
+/* The inlined list wheel is compared with the inlined Tickwheel. */
+static const char *our_name(const struct target *target)
+{
+    bool inlined = target->engine != NULL && strcmp(target->engine, "list-wheel-inline") == 0;
+    return inlined ? "tickwheel-inline" : "tickwheel";
 }
 
 static double measured(const struct results *results, const struct target *target)
 {
-    const struct cell *ours = our_cell(results, target->workload, target->timers);
+    const struct cell *ours = cell_of(results, our_name(target), target->workload, target->timers);
     if (ours == NULL)
         return NAN;
     if (target->engine == NULL)
         return cell_median(ours, target->field);
-    int other = results_engine(results, target->engine);
-    if (other < 0)
-        return NAN;
     enum workload workload = strcmp(target->engine, "floor") == 0 ? FLOOR1 : target->workload;
-    const struct cell *theirs = &results->cell[workload][other][results_size(results, target->timers)];
+    const struct cell *theirs = cell_of(results, target->engine, workload, target->timers);
+    if (theirs == NULL)
+        return NAN;
     if (target->field == FIELD_WORST_US)
         return cell_worst_us(ours) / cell_worst_us(theirs);
     return cell_ratio(ours, theirs, target->field);
@@ -85,7 +110,7 @@ static void print_target(const struct results *results, const struct target *tar
 static int print_refiled(const struct results *results, uint32_t timers, FILE *out)
 {
     char what[80];
-    const struct cell *ours = our_cell(results, STEADY, timers);
+    const struct cell *ours = cell_of(results, "tickwheel", STEADY, timers);
     if (ours == NULL || !cell_measured(ours))
         return 0;
     /* A slot with few timers is refiled at once: 32 is the constant of the pacing rule. */

@@ -5,7 +5,9 @@
  */
 #include "../bench.h"
 
+#ifndef ENGINE_CALL
 #define ENGINE_CALL __attribute__((noinline)) /* not inlined, as the functions of a library are not */
+#endif
 
 struct object;
 static uint64_t now_tick;
