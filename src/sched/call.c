@@ -135,6 +135,7 @@ bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_ta
                               struct tw__sched_call *call)
 {
     TW_ASSERT(tw__sched_locked(shard));
+    __builtin_prefetch(task->ahead, 1);
     tw__sched_task_unfile(shard, task);
     if (put_off(shard, task, now_ns))
         return false;

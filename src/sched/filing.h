@@ -15,6 +15,7 @@ static inline void tw__sched_task_queue(struct tw__link *list, struct tw__sched_
         tick = tw__sched_task_linked(list->prev)->tick;
     task->state = TW__SCHED_READY;
     task->tick = tick;
+    task->ahead = task;
     tw__list_append(list, &task->link);
 }
 
@@ -22,6 +23,17 @@ static inline void tw__sched_task_queue(struct tw__link *list, struct tw__sched_
 static inline void tw__sched_task_ready(struct tw__link *list, struct tw_timer *timer)
 {
     tw__sched_task_queue(list, (struct tw__sched_task *)(void *)timer, tw_timer_deadline(timer));
+}
+
+/* Appends the task of a timer that the timer thread has collected to the ready list. If the task that was
+ * collected eight tasks before still waits, it learns the new task's address: see due.c. */
+static inline void tw__sched_task_collect(struct tw__sched_shard *shard, struct tw_timer *timer)
+{
+    struct tw__sched_task **place = &shard->collected[shard->collected_next++ % TW__SCHED_AHEAD];
+    tw__sched_task_ready(&shard->ready, timer);
+    if (*place != NULL && (*place)->state == TW__SCHED_READY)
+        (*place)->ahead = timer;
+    *place = (struct tw__sched_task *)(void *)timer;
 }
 
 /* Puts a task into the wheel, and wakes the timer thread if it would sleep past the task's tick.

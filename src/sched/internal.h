@@ -26,6 +26,7 @@ enum {
     TW__SCHED_SHORT = 24, /* a key of at most so many bytes lies in its slot */
     TW__SCHED_LOOSE = 8,  /* cancelled tasks that are taken out of the wheel a little later */
     TW__SCHED_STRAY_BITS = 1 << 16,
+    TW__SCHED_AHEAD = 8,    /* READY tasks between a task that starts and the task that is prefetched */
     TW__SCHED_COLLECT = 64, /* units of work under one hold of a shard's lock */
 };
 
@@ -58,7 +59,8 @@ struct tw__sched_task {
         struct tw_timer timer; /* PENDING */
         struct {               /* READY */
             struct tw__link link;
-            uint64_t tick; /* the order in which READY tasks start */
+            uint64_t tick;     /* the order in which READY tasks start */
+            const void *ahead; /* a task that starts a little later, for a prefetch; it is never followed */
         };
         uint32_t next_free; /* FREE */
     };
@@ -151,10 +153,12 @@ struct tw__sched_shard {
     uint32_t loose_next; /* tasks ever put into `loose`; modulo 8 it is the place that is emptied next */
     bool any_loose;
     struct tw__sched_blocks details;
-    struct tw__link ready; /* due, in the order in which they start */
-    struct tw__link sent;  /* with the caller's executor */
-    struct tw__link busy;  /* the calls under way */
-    struct tw__link aside; /* tasks that a drain or a stop is about to hand over */
+    struct tw__sched_task *collected[TW__SCHED_AHEAD]; /* the last tasks that came from the wheel */
+    uint32_t collected_next; /* tasks that ever came; modulo 8 it is the place that is used next */
+    struct tw__link ready;   /* due, in the order in which they start */
+    struct tw__link sent;    /* with the caller's executor */
+    struct tw__link busy;    /* the calls under way */
+    struct tw__link aside;   /* tasks that a drain or a stop is about to hand over */
     bool stopped;
     uint32_t unchecked;  /* TW_DEBUG 2: changes since the last check */
     uint64_t at_stop;    /* stats.added + stats.fired at the moment of the stop */

@@ -217,6 +217,27 @@ static void tasks_due_together_run_side_by_side(void **state)
     tw_sched_free(sched);
 }
 
+/* Of a thousand tasks that are due together, the first blocks one of the workers. */
+static void a_slow_callback_does_not_delay_tasks_that_are_due_with_it(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.workers = 2});
+    uint64_t at = tw_sched_now(sched) + 50 * ms, removed = 0, id[1000];
+    tw_sched_at(sched, at, run_long, NULL, NULL);
+    for (int i = 0; i < 1000; i++)
+        tw_sched_at(sched, at, i == 500 ? run_long : count_call, NULL, &id[i]);
+    assert_true(wait_for_calls(500)); /* and now both workers are in a slow callback */
+    assert_int_equal(running, 2);
+    assert_true(latest < 500 * ms);
+    for (int i = 501; i < 1000; i += 2) /* a task that waits for a worker is still only a task that waits */
+        removed += tw_sched_cancel(sched, id[i]) == TW_CANCELLED;
+    assert_int_equal(removed, 250);
+    assert_int_equal(tw_sched_move_after(sched, id[502], 10 * ms), 0);
+    assert_int_equal(tw_sched_drain(sched, NULL, NULL), 249);
+    assert_int_equal(calls, 500);
+    tw_sched_free(sched);
+}
+
 static void rest_a_while(struct tw_sched *sched, const struct tw_task *task)
 {
     (void)sched, (void)task;
@@ -373,6 +394,7 @@ int main(void)
         cmocka_unit_test(a_thread_that_comes_late_keeps_the_order),
         cmocka_unit_test(nobody_spins_once_woken_or_while_workers_are_busy),
         cmocka_unit_test(tasks_due_together_run_side_by_side),
+        cmocka_unit_test(a_slow_callback_does_not_delay_tasks_that_are_due_with_it),
         cmocka_unit_test(a_busy_shard_does_not_starve_another),
         cmocka_unit_test(an_executor_that_is_late_is_brought_the_next_call_at_once),
         cmocka_unit_test(a_wheel_that_refuses_reaches_as_far_after_a_rest),
