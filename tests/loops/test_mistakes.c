@@ -67,8 +67,8 @@ static void test_what_the_wheel_requires(void **state)
     struct tw_wheel *other = wheel_of(TW_DEFAULT, 0);
     (void)state;
     tw_loop_add_in(fake.loop, &timer, 5 * FAKE_MS);
-    assert_dies(tw_loop_add_in(fake.loop, &timer, FAKE_MS), "!tw_timer_pending(timer)");
-    assert_dies(tw_loop_add_at(fake.loop, &timer, fake.now_ns), "!tw_timer_pending(timer)");
+    assert_dies(tw_loop_add_in(fake.loop, &timer, FAKE_MS), "!tw__wheel_pending(timer)");
+    assert_dies(tw_loop_add_at(fake.loop, &timer, fake.now_ns), "!tw__wheel_pending(timer)");
     tw_loop_cancel(fake.loop, &timer);
     tw_wheel_add_in(other, &timer, 5);
     assert_dies(tw_loop_move_in(fake.loop, &timer, FAKE_MS), "tw__wheel_has(w, timer)");
