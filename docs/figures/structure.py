@@ -51,7 +51,7 @@ def threads(_):
     sheet.arrow(356, 84, 322, 84, "soft")
     sheet.arrow(356, 178, 322, 178, "soft")
     sheet.arrow(243, 194, 243, 230, "soft")
-    sheet.text(252, 216, "in order, shard by shard", "soft small")
+    sheet.text(252, 216, "by ticks, across shards", "soft small")
     room(sheet, (8, 232, 472, 326), "your callback, without a lock, on one of", [
         "the timer thread: no workers, the default",
         "a worker: options.workers threads share the ready lists",

@@ -52,6 +52,8 @@
  *             - A thread keeps its shard. When it ends, a later thread takes its place.
  *             - Callbacks on the timer thread file into the first shard. A program in which one thread files
  *               tasks has one wheel.
+ *             - Keys lie in the first shard until a second thread files, or there are 4,096 keys. A key that is
+ *               set later lies in the shard of its hash.
  *             - If there is no memory for a new shard, the thread files into a shard that exists.
  *   Threads   Every call may come from any thread and from inside a callback, except where a label says
  *             otherwise. The scheduler holds no lock while a callback runs. A task never runs on two threads
