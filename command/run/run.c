@@ -468,6 +468,7 @@ static bool prepare(void)
     struct sigaction action = {.sa_handler = on_signal};
     struct timespec now;
     struct tw_sched_options sched_options = {.tick_ns = TICK_NS,
+                                             .shards = 1, /* lines of one time run in the order of the file */
                                              .workers = options.exec != NULL ? (uint32_t)options.jobs : 0};
     screen_begin(!options.quiet, options.exec != NULL);
     if (options.stats != NULL && !stats_open(options.stats))
