@@ -135,10 +135,12 @@ static bool gate_agrees(const struct tw_wheel *w)
 {
     if (w->door || w->asked)
         return w->gate == UINT64_MAX && w->express_ticks == 0;
-    uint64_t end = w->express + w->express_ticks - 1;
-    return w->gate == w->now &&
-           (w->express_ticks == 0 || (w->express > w->now && w->express > w->ring[0].last &&
-                                      end >= w->express && end == w->ring[1].last));
+    uint64_t before = w->ring[0].last, ticks = 0;
+    if (before < w->now)
+        before = w->now;
+    if (before < w->ring[1].last)
+        ticks = w->ring[1].last - before;
+    return w->gate == w->now && w->express == before + 1 && w->express_ticks == ticks;
 }
 
 /* The earliest work of a level; with `marked`, slots count that only their mark shows as occupied. This looks
@@ -151,8 +153,8 @@ static uint64_t level_event(const struct tw_wheel *w, uint32_t level, bool marke
     if (level == 0 && w->cur == UINT64_MAX)
         return first;
     uint32_t index = tw__wheel_slot_index(ring, from);
-    uint64_t end = UINT64_MAX / ring->span; /* no slot starts after the end of time */
-    for (uint32_t i = 0; i < ring->count && from + i >= from && from + i <= end; i++) {
+    uint64_t left = UINT64_MAX / ring->span - from + 1; /* the slots that start before time ends */
+    for (uint32_t i = 0; i < ring->count && i < left; i++) {
         const struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, (index + i) % ring->count);
         if (marked ? tw__wheel_marked(slot) : !tw__wheel_list_empty(&slot->list))
             tw__wheel_lower(&first, tw__wheel_slot_event(w, level, from + i));

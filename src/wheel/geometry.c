@@ -359,7 +359,7 @@ int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const stru
     w->overflow = (uint8_t)g->overflow;
     w->range = g->overflow == TW_OVERFLOW_REJECT ? top_round(g) : UINT64_MAX;
     w->round = g->overflow == TW_OVERFLOW_GROW || top_round(g) == UINT64_MAX ? 0 : top_round(g);
-    w->door = w->overflow == TW_OVERFLOW_GROW || w->round != 0 || has_to_divide(g);
+    w->door = has_to_divide(g) || w->overflow == TW_OVERFLOW_GROW || w->round != 0;
     w->now = now;
     tw__wheel_list_init(&w->due, TW__WHEEL_ID_DUE);
     tw__wheel_list_init(&w->soon, TW__WHEEL_ID_DUE);

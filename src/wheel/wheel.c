@@ -495,7 +495,7 @@ TW__WHEEL_COLD uint64_t tw__wheel_next_bound_1(struct tw_wheel *w)
     if (!tw__wheel_list_empty(&w->due) || tw__wheel_any_now(w) || w->phase != TW__WHEEL_SETTLED)
         return w->now;
     uint64_t event = w->round == 0 ? exact_event(w) : next_stop(w);
-    if (w->cur == w->now && !w->in_drain)
+    if (!w->in_drain)
         note_quiet(w);
     return event > w->now ? event : w->now;
 }
@@ -657,12 +657,8 @@ static void open_tick(struct tw_wheel *w)
 {
     struct tw__wheel_ring *ring = &w->ring[0];
     struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, tw__wheel_slot_index(ring, w->cur));
-    if (!tw__wheel_marked(slot))
+    if (tw__wheel_list_empty(&slot->list))
         return;
-    if (tw__wheel_list_empty(&slot->list)) {
-        tw__wheel_unmark(w, slot);
-        return;
-    }
     if (ring->bound != NULL) {
         start_slot(w, 0, w->cur);
         return;

@@ -54,6 +54,8 @@ static inline uint32_t all_shapes(struct tw_geometry *g)
     g[n++] = shape(TW_OVERFLOW_REJECT, 2, 100u, 50u, 300u, 300u);
     g[n++] = shape(TW_OVERFLOW_ROUNDS, 2, 12u, 3u, 40u, 40u);           /* three slots of lookahead */
     g[n++] = shape(TW_OVERFLOW_ROUNDS, 3, 64u, 2u, 8u, 4u, 600u, 600u); /* a window wider than the one above */
+    g[n++] = shape(TW_OVERFLOW_REJECT, 8, 1000u, 500u, 1000u, 500u, 1000u, 500u, 1000u, 500u, 1000u, 500u,
+                   1000u, 500u, 1000u, 500u, 1000u, 500u); /* the end of time without powers of two */
     return n;
 }
 enum { SHAPES_MAX = 16 };

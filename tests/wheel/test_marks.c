@@ -73,6 +73,22 @@ static void cancelled_timers_leave_no_trace_in_the_next_event(void **state)
     }
 }
 
+/* Asking for the next event in the middle of a drain does not make the next poll forget to end the drain. */
+static void a_question_inside_a_drain_leaves_the_drain_open(void **state)
+{
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    memset(timers, 0, sizeof timers);
+    tw_wheel_add_at(wheel, &timers[0], 5);
+    tw_wheel_add_at(wheel, &timers[1], 100);
+    assert_ptr_equal(tw_wheel_poll(wheel, 5), &timers[0]);
+    assert_int_equal(tw_wheel_next_bound(wheel), 100);
+    assert_null(tw_wheel_poll(wheel, 5)); /* the drain ends here */
+    tw_wheel_add_now(wheel, &timers[2]);
+    assert_ptr_equal(tw_wheel_poll(wheel, 5), &timers[2]);
+    tw_wheel_free(wheel);
+}
+
 /* Fills hundreds of slots on two levels, and empties them again. */
 static struct tw_wheel *emptied_wheel(void)
 {
@@ -205,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cancelled_timers_leave_no_trace_in_the_next_event),
+        cmocka_unit_test(a_question_inside_a_drain_leaves_the_drain_open),
         cmocka_unit_test(visits_pass_over_emptied_slots),
         cmocka_unit_test(a_drain_passes_over_emptied_slots),
         cmocka_unit_test(polls_pass_over_emptied_slots),
