@@ -194,10 +194,10 @@ int tw_sched_reserve(struct tw_sched *sched, uint64_t n)
 {
     TW_ASSERT(tw__sched_usable(sched));
     struct tw__sched_shard *home = tw__sched_home(sched);
-    bool enough = n <= most_tasks(sched) && reserve_in(home, &n);
-    for (uint32_t i = 0; enough && n > 0 && i < sched->options.shards; i++) {
-        struct tw__sched_shard *shard = tw__sched_shard_at(sched, i);
-        enough = shard != NULL && (shard == home || reserve_in(shard, &n));
+    bool enough = n <= most_tasks(sched);
+    for (uint32_t i = 0; enough && n > 0 && i <= sched->options.shards; i++) { /* home, and then the others */
+        struct tw__sched_shard *shard = i == 0 ? home : tw__sched_shard_at(sched, i - 1);
+        enough = shard != NULL && ((i > 0 && shard == home) || reserve_in(shard, &n));
     }
     return enough && n == 0 ? 0 : TW_ENOMEM;
 }
