@@ -109,9 +109,9 @@ struct tw__sched_call {
 
 /* A table of keys; see table.c. */
 struct tw__sched_segment;
+struct tw__sched_directory;
 struct tw__sched_table {
-    struct tw__sched_segment **directory; /* 2^depth of them; NULL before the first key */
-    uint32_t depth;
+    _Atomic(struct tw__sched_directory *) directory; /* NULL before the first key */
 };
 
 /* A search in the table. */

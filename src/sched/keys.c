@@ -128,6 +128,21 @@ static bool stays_narrow(struct tw_sched *sched)
     return false;
 }
 
+/* Fetches the line of the table in which the search for a key will most likely begin. No lock is needed. */
+static void fetch_ahead(struct tw_sched *sched, const struct tw__sched_key *key)
+{
+    const struct tw__sched_shard *shard =
+        is_wide(sched) ? tw__sched_home_of_key(sched, key->tag) : sched->shard[0];
+    tw__sched_table_prefetch(&shard->table, key->tag);
+}
+
+/* Reads the clock while that line is being fetched. */
+static uint64_t due_of(struct tw_sched *sched, const struct tw__sched_key *key, uint64_t ns, bool delayed)
+{
+    fetch_ahead(sched, key);
+    return delayed ? tw__add_saturating(tw__sched_clock_read(sched), ns) : ns;
+}
+
 /* Finds the task of a key, or NULL. Locks the shard in which the key lives or, if there is no task, the shard
  * in which it is to be set. */
 static struct tw__sched_task *find_and_lock(struct tw_sched *sched, struct target *target)
@@ -149,7 +164,8 @@ static struct tw__sched_task *find_and_lock(struct tw_sched *sched, struct targe
 /* ---- setting -------------------------------------------------------------------------------------------- */
 
 struct assignment {
-    uint64_t due_ns;
+    uint64_t due_ns; /* with `delayed` the delay, until set() makes it the due time */
+    bool delayed;
     const struct tw_every *every;
     tw_task_fn *fn;
     void *value;
@@ -257,17 +273,18 @@ static int set_locked(const struct target *target, struct tw__sched_task *task, 
     return task == NULL ? set_new(target, wanted) : set_existing(target, task, wanted, replaced);
 }
 
-static int set(struct tw_sched *sched, const void *key, size_t size, const struct assignment *wanted)
+static int set(struct tw_sched *sched, const void *key, size_t size, struct assignment *wanted)
 {
     if (size == 0 || size > TW_KEY_MAX)
         return TW_EINVAL;
+    struct target target = {NULL, key_of(sched, key, size)};
+    wanted->due_ns = due_of(sched, &target.key, wanted->due_ns, wanted->delayed);
     int error = tw__sched_ready(sched);
     if (error != 0)
         return error;
     if (wanted->old != NULL)
         *wanted->old = NULL;
     struct tw__sched_value replaced = {NULL, NULL};
-    struct target target = {NULL, key_of(sched, key, size)};
     if (!is_wide(sched))
         tw__sched_home(sched); /* a second thread makes a second shard */
     struct tw__sched_task *task = find_and_lock(sched, &target);
@@ -291,8 +308,10 @@ int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size,
                        tw_task_fn *fn, void *value, void **old)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    return tw_sched_set_at(sched, key, key_size, tw__add_saturating(tw__sched_clock_read(sched), delay_ns), fn,
-                           value, old);
+    TW_ASSERT(key != NULL || key_size == 0);
+    TW_ASSERT(fn != NULL);
+    return set(sched, key, key_size,
+               &(struct assignment){.due_ns = delay_ns, .delayed = true, .fn = fn, .value = value, .old = old});
 }
 
 int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
@@ -319,23 +338,30 @@ static struct tw__sched_task *lock_and_find(struct tw_sched *sched, const void *
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(key != NULL || size == 0);
     *target = (struct target){NULL, key_of(sched, key, size)};
+    fetch_ahead(sched, &target->key);
     return find_and_lock(sched, target);
 }
 
-int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns)
+static int move_key(struct tw_sched *sched, const void *key, size_t size, uint64_t ns, bool delayed)
 {
-    struct target target;
-    struct tw__sched_task *task = lock_and_find(sched, key, key_size, &target);
+    TW_ASSERT(tw__sched_usable(sched));
+    TW_ASSERT(key != NULL || size == 0);
+    struct target target = {NULL, key_of(sched, key, size)};
+    uint64_t due_ns = due_of(sched, &target.key, ns, delayed);
+    struct tw__sched_task *task = find_and_lock(sched, &target);
     int error = task == NULL ? TW_EGONE : tw__sched_task_move(target.shard, task, due_ns);
     tw__sched_unlock(target.shard);
     return error;
 }
 
+int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns)
+{
+    return move_key(sched, key, key_size, due_ns, false);
+}
+
 int tw_sched_key_move_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns)
 {
-    TW_ASSERT(tw__sched_usable(sched));
-    return tw_sched_key_move_at(sched, key, key_size,
-                                tw__add_saturating(tw__sched_clock_read(sched), delay_ns));
+    return move_key(sched, key, key_size, delay_ns, true);
 }
 
 enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, size_t key_size, void **value)

@@ -23,6 +23,12 @@
  * in C, tags that begin with 11 move to a new segment D, and entry 3 now names D. The directory need not
  * double, as two entries named C.
  *
+ * Fetching ahead. A caller fetches the line of a tag before it takes the lock, so that the line arrives while
+ * the caller reads the clock and waits for the lock. Meanwhile another thread may split the segment or double
+ * the directory. Then the wrong line arrives, which costs only time: segments and directories are not freed
+ * before the end of the table. All old directories together are smaller than the present one: at a million
+ * keys, 512 entries and 4 KiB.
+ *
  * Removing. The cells that follow shift back, so that removed keys leave nothing behind (Knuth, volume 3,
  * 6.4, algorithm R). A segment never fills: at least one cell stays empty, and there a search ends.
  *
@@ -61,15 +67,44 @@ struct tw__sched_segment {
     _Alignas(TW__SCHED_LINE) struct cell cell[SEGMENT];
 };
 
+/* The entries change under the lock. tw__sched_table_prefetch() reads them without it, so they are atomic. */
+struct tw__sched_directory {
+    struct tw__sched_directory *older; /* half as large; a thread without the lock may still read it */
+    uint32_t depth;
+    _Atomic(struct tw__sched_segment *) entry[]; /* 2^depth */
+};
+
+static size_t directory_size(uint32_t depth)
+{
+    return sizeof(struct tw__sched_directory) + (sizeof(void *) << depth);
+}
+
+static struct tw__sched_directory *directory_of(const struct tw__sched_table *table)
+{
+    return atomic_load_explicit(&table->directory, memory_order_acquire);
+}
+
+static struct tw__sched_segment *directory_entry(const struct tw__sched_directory *directory, size_t i)
+{
+    return atomic_load_explicit(&directory->entry[i], memory_order_acquire);
+}
+
+static void set_entry(struct tw__sched_directory *directory, size_t i, struct tw__sched_segment *segment)
+{
+    atomic_store_explicit(&directory->entry[i], segment, memory_order_release);
+}
+
 /* The first `bits` bits of a tag. */
 static uint32_t prefix(uint32_t tag, uint32_t bits)
 {
     return (uint32_t)((uint64_t)tag << bits >> 32);
 }
 
+/* The segment of a tag. NULL: the table is empty. */
 static struct tw__sched_segment *segment_of(const struct tw__sched_table *table, uint32_t tag)
 {
-    return table->directory[prefix(tag, table->depth)];
+    const struct tw__sched_directory *directory = directory_of(table);
+    return directory == NULL ? NULL : directory_entry(directory, prefix(tag, directory->depth));
 }
 
 static uint32_t home_of(uint32_t tag)
@@ -86,8 +121,14 @@ static uint32_t after(uint32_t at)
 
 struct tw__sched_probe tw__sched_table_probe(const struct tw__sched_table *table, uint32_t tag)
 {
-    return (struct tw__sched_probe){table->directory == NULL ? NULL : segment_of(table, tag), tag,
-                                    home_of(tag)};
+    return (struct tw__sched_probe){segment_of(table, tag), tag, home_of(tag)};
+}
+
+void tw__sched_table_prefetch(const struct tw__sched_table *table, uint32_t tag)
+{
+    const struct tw__sched_segment *segment = segment_of(table, tag);
+    if (segment != NULL)
+        __builtin_prefetch(&segment->cell[home_of(tag)], 1);
 }
 
 uint32_t tw__sched_probe_next(struct tw__sched_probe *probe)
@@ -148,36 +189,47 @@ static struct tw__sched_segment *new_segment(struct tw__sched_shard *shard, uint
 
 /* ---- growing --------------------------------------------------------------------------------------------- */
 
+/* Makes a directory, which is not yet that of the table. NULL: no memory. */
+static struct tw__sched_directory *new_directory(struct tw__sched_shard *shard, uint32_t depth)
+{
+    struct tw__sched_directory *directory = tw__sched_alloc(shard->sched, directory_size(depth));
+    if (directory == NULL)
+        return NULL;
+    directory->older = directory_of(&shard->table);
+    directory->depth = depth;
+    return directory;
+}
+
+static void publish(struct tw__sched_shard *shard, struct tw__sched_directory *directory)
+{
+    atomic_store_explicit(&shard->table.directory, directory, memory_order_release);
+}
+
 /* Makes the first directory of a table: one entry, one segment. Returns false if there is no memory. */
 static bool begin(struct tw__sched_shard *shard)
 {
-    struct tw__sched_table *table = &shard->table;
     struct tw__sched_segment *segment = new_segment(shard, 0);
     if (segment == NULL)
         return false;
-    struct tw__sched_segment **directory = tw__sched_alloc(shard->sched, sizeof(void *));
+    struct tw__sched_directory *directory = new_directory(shard, 0);
     if (directory == NULL) {
         tw__sched_dealloc_lines(shard->sched, segment, sizeof *segment);
         return false;
     }
-    directory[0] = segment;
-    table->directory = directory;
-    table->depth = 0;
+    atomic_init(&directory->entry[0], segment);
+    publish(shard, directory);
     return true;
 }
 
 static bool double_directory(struct tw__sched_shard *shard)
 {
-    struct tw__sched_table *table = &shard->table;
-    size_t entries = (size_t)1 << table->depth;
-    struct tw__sched_segment **twice = tw__sched_alloc(shard->sched, 2 * entries * sizeof(void *));
+    const struct tw__sched_directory *from = directory_of(&shard->table);
+    struct tw__sched_directory *twice = new_directory(shard, from->depth + 1);
     if (twice == NULL)
         return false;
-    for (size_t i = 0; i < entries; i++)
-        twice[2 * i] = twice[2 * i + 1] = table->directory[i];
-    tw__sched_dealloc(shard->sched, table->directory, entries * sizeof(void *));
-    table->directory = twice;
-    table->depth++;
+    for (size_t i = 0; i < (size_t)1 << twice->depth; i++)
+        atomic_init(&twice->entry[i], directory_entry(from, i / 2));
+    publish(shard, twice);
     return true;
 }
 
@@ -198,17 +250,18 @@ static bool split_segment(struct tw__sched_shard *shard, uint32_t tag)
 {
     struct tw__sched_table *table = &shard->table;
     struct tw__sched_segment *from = segment_of(table, tag);
-    if (from->depth == DEPTH_MAX || (from->depth == table->depth && !double_directory(shard)))
+    if (from->depth == DEPTH_MAX || (from->depth == directory_of(table)->depth && !double_directory(shard)))
         return false;
     struct tw__sched_segment *to = new_segment(shard, from->depth + 1);
     if (to == NULL)
         return false;
     from->depth++;
     divide_segment(from, to);
-    uint32_t named = UINT32_C(1) << (table->depth - to->depth); /* entries of each half */
+    struct tw__sched_directory *directory = directory_of(table);
+    uint32_t named = UINT32_C(1) << (directory->depth - to->depth); /* entries of each half */
     uint32_t first = (prefix(tag, to->depth) | 1) * named;
     for (uint32_t i = 0; i < named; i++)
-        table->directory[first + i] = to;
+        set_entry(directory, first + i, to);
     return true;
 }
 
@@ -218,7 +271,7 @@ bool tw__sched_table_add(struct tw__sched_shard *shard, uint32_t tag, uint32_t i
 {
     TW_ASSERT(tw__sched_locked(shard));
     struct tw__sched_table *table = &shard->table;
-    if (table->directory == NULL && !begin(shard))
+    if (directory_of(table) == NULL && !begin(shard))
         return false;
     while (segment_of(table, tag)->used >= SPLIT_AT && split_segment(shard, tag))
         ;
@@ -239,32 +292,35 @@ void tw__sched_table_remove(struct tw__sched_shard *shard, uint32_t tag, uint32_
     take_cell(segment, at);
 }
 
-static size_t entries_of(const struct tw__sched_table *table)
-{
-    return table->directory == NULL ? 0 : (size_t)1 << table->depth;
-}
-
 void tw__sched_table_visit(const struct tw__sched_table *table, void visit(void *arg, uint32_t tag), void *arg)
 {
-    for (size_t i = 0; i < entries_of(table);) {
-        const struct tw__sched_segment *segment = table->directory[i];
-        i += (size_t)1 << (table->depth - segment->depth);
+    const struct tw__sched_directory *directory = directory_of(table);
+    for (size_t i = 0; directory != NULL && i < (size_t)1 << directory->depth;) {
+        const struct tw__sched_segment *segment = directory_entry(directory, i);
+        i += (size_t)1 << (directory->depth - segment->depth);
         for (uint32_t at = 0; at < SEGMENT; at++)
             if (segment->cell[at].place != 0)
                 visit(arg, segment->cell[at].tag);
     }
 }
 
-void tw__sched_table_end(struct tw__sched_shard *shard)
+/* Frees the segments of a directory. */
+static void free_segments(struct tw__sched_shard *shard, const struct tw__sched_directory *directory)
 {
-    struct tw__sched_table *table = &shard->table;
-    if (table->directory == NULL)
-        return;
-    size_t entries = entries_of(table);
-    for (size_t i = 0; i < entries;) {
-        struct tw__sched_segment *segment = table->directory[i];
-        i += (size_t)1 << (table->depth - segment->depth);
+    for (size_t i = 0; i < (size_t)1 << directory->depth;) {
+        struct tw__sched_segment *segment = directory_entry(directory, i);
+        i += (size_t)1 << (directory->depth - segment->depth);
         tw__sched_dealloc_lines(shard->sched, segment, sizeof *segment);
     }
-    tw__sched_dealloc(shard->sched, table->directory, entries * sizeof(void *));
+}
+
+void tw__sched_table_end(struct tw__sched_shard *shard)
+{
+    struct tw__sched_directory *directory = directory_of(&shard->table), *older;
+    if (directory != NULL)
+        free_segments(shard, directory);
+    for (; directory != NULL; directory = older) {
+        older = directory->older;
+        tw__sched_dealloc(shard->sched, directory, directory_size(directory->depth));
+    }
 }

@@ -5,8 +5,10 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
+#include <pthread.h>
 #include <src/sched/lock.h>
 #include <src/sched/table.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +29,7 @@ static void *counted_memory(void *arg, void *old, size_t size)
     (void)arg;
     if (old != NULL) {
         blocks_out--;
+        memset(old, 0xEE, size); /* for readers that come too late */
         free(old);
         return NULL;
     }
@@ -143,6 +146,38 @@ static void it_grows_a_little_at_a_time(void **state)
     close_table();
 }
 
+static _Atomic bool grown;
+
+/* Fetches lines of the table, without its lock, until the table has grown. */
+static void *fetch_lines(void *arg)
+{
+    struct rng rng;
+    rng_init(&rng, 11);
+    while (!atomic_load(&grown))
+        tw__sched_table_prefetch(arg, (uint32_t)(rng_next(&rng) >> 16));
+    return NULL;
+}
+
+static void lines_may_be_fetched_while_it_grows(void **state)
+{
+    (void)state;
+    struct rng rng;
+    pthread_t thread;
+    rng_init(&rng, 7);
+    for (int round = 0; round < 10; round++) {
+        open_table();
+        atomic_store(&grown, false);
+        assert_int_equal(pthread_create(&thread, NULL, fetch_lines, &shard->table), 0);
+        for (uint32_t i = 0; i < MOST; i++)
+            assert_true(put_in(i, (uint32_t)(rng_next(&rng) >> 16)));
+        atomic_store(&grown, true);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        for (uint32_t i = 0; i < MOST; i++)
+            check_one(i);
+        close_table();
+    }
+}
+
 static void without_memory_it_fills_what_it_has(void **state)
 {
     (void)state;
@@ -188,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_goes_in_is_found_until_it_is_taken_out),
         cmocka_unit_test(it_grows_a_little_at_a_time),
+        cmocka_unit_test(lines_may_be_fetched_while_it_grows),
         cmocka_unit_test(without_memory_it_fills_what_it_has),
         cmocka_unit_test(equal_tags_fill_one_segment_and_no_more),
     };
