@@ -142,27 +142,28 @@ struct tw__sched_blocks {
     uint64_t room; /* free blocks */
 };
 
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the published ticks have their own line */
 struct tw__sched_shard {
     _Alignas(64) pthread_mutex_t lock;
     struct tw_sched *sched;
     struct tw_wheel *wheel;
     uint64_t wake; /* filing a task for an earlier tick wakes the timer thread; 0: that thread is awake */
     struct tw__sched_lines lines[TW__SCHED_KINDS];
-    uint32_t number;
     struct tw__sched_task *loose[TW__SCHED_LOOSE];
-    uint32_t loose_next; /* tasks ever put into `loose`; modulo 8 it is the place that is emptied next */
-    bool any_loose;
-    struct tw__sched_blocks details;
     struct tw__sched_task *collected[TW__SCHED_AHEAD]; /* the last tasks that came from the wheel */
+    uint32_t loose_next;     /* tasks ever put into `loose`; modulo 8 it is the place that is emptied next */
     uint32_t collected_next; /* tasks that ever came; modulo 8 it is the place that is used next */
-    struct tw__link ready;   /* due, in the order in which they start */
-    struct tw__link sent;    /* with the caller's executor */
-    struct tw__link busy;    /* the calls under way */
-    struct tw__link aside;   /* tasks that a drain or a stop is about to hand over */
+    uint32_t number;
+    uint32_t unchecked; /* TW_DEBUG 2: changes since the last check */
+    bool any_loose;
     bool stopped;
-    uint32_t unchecked;  /* TW_DEBUG 2: changes since the last check */
-    uint64_t at_stop;    /* stats.added + stats.fired at the moment of the stop */
-    pthread_cond_t idle; /* a callback that a thread waits for has returned */
+    struct tw__sched_blocks details;
+    struct tw__link ready; /* due, in the order in which they start */
+    struct tw__link sent;  /* with the caller's executor */
+    struct tw__link busy;  /* the calls under way */
+    struct tw__link aside; /* tasks that a drain or a stop is about to hand over */
+    uint64_t at_stop;      /* stats.added + stats.fired at the moment of the stop */
+    pthread_cond_t idle;   /* a callback that a thread waits for has returned */
     struct tw__sched_table table;
     struct tw_sched_stats stats;
     void *wheel_memory;

@@ -19,11 +19,11 @@ static inline void tw__sched_lock(struct tw__sched_shard *shard)
  * n chunks of tasks, so after every change of a small shard. */
 static inline bool tw__sched_sound(struct tw__sched_shard *shard)
 {
-    uint32_t chunks = shard->lines[TW__SCHED_PLAIN].chunk_count + shard->lines[TW__SCHED_KEYED].chunk_count;
-    bool due = TW_DEBUG > 1 && ++shard->unchecked >= chunks;
-    if (due)
-        shard->unchecked = 0;
-    return !due || tw__sched_expect_sound(shard);
+    if (TW_DEBUG <= 1 || ++shard->unchecked < shard->lines[TW__SCHED_PLAIN].chunk_count +
+                                                  shard->lines[TW__SCHED_KEYED].chunk_count)
+        return true;
+    shard->unchecked = 0;
+    return tw__sched_expect_sound(shard);
 }
 
 static inline void tw__sched_unlock(struct tw__sched_shard *shard)
