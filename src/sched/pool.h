@@ -33,10 +33,16 @@ static inline struct tw__sched_details *tw__sched_task_details(const struct tw__
     return task->detailed ? (struct tw__sched_details *)task->arg : NULL;
 }
 
+/* The number of the shard in an id. */
+static inline uint32_t tw__sched_id_shard(uint64_t id)
+{
+    return (uint32_t)id >> TW__SCHED_INDEX_BITS & ((1u << TW__SCHED_SHARD_BITS) - 1);
+}
+
 /* The shard that an id names, or NULL if there is no such shard. No lock is needed. */
 static inline struct tw__sched_shard *tw__sched_shard_of(const struct tw_sched *sched, uint64_t id)
 {
-    uint32_t number = (uint32_t)id >> TW__SCHED_INDEX_BITS & ((1u << TW__SCHED_SHARD_BITS) - 1);
+    uint32_t number = tw__sched_id_shard(id);
     return number < tw__sched_made(sched) ? sched->shard[number] : NULL;
 }
 

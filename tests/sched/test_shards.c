@@ -4,6 +4,8 @@
  */
 #include "support.h"
 
+#include <src/sched/pool.h>
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -66,16 +68,11 @@ static void go(struct filer *filer)
     sem_destroy(&filer->may_leave);
 }
 
-static uint32_t shard_of(uint64_t id)
-{
-    return (uint32_t)id >> TW__SCHED_INDEX_BITS & ((1u << TW__SCHED_SHARD_BITS) - 1);
-}
-
 static uint32_t shard_of_this_thread(struct tw_sched *sched)
 {
     uint64_t id;
     assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, &id), 0);
-    return shard_of(id);
+    return tw__sched_id_shard(id);
 }
 
 /* ---- how many shards ------------------------------------------------------------------------------------- */
@@ -124,7 +121,7 @@ static void each_thread_beside_the_first_makes_a_shard_while_there_are_some_left
         come(&filer[i], sched);
         assert_int_equal(filer[i].error, 0);
         assert_int_equal(tw__sched_made(sched), i + 2 < SHARDS ? i + 2 : SHARDS);
-        filed[shard_of(filer[i].id)]++;
+        filed[tw__sched_id_shard(filer[i].id)]++;
     }
     for (int i = 1; i < SHARDS; i++)
         assert_int_equal(filed[i], 2); /* and the first shard has one of them beside the main thread */
@@ -144,11 +141,11 @@ static void a_thread_that_ends_gives_its_shard_to_the_next(void **state)
     for (int round = 0; round < 20; round++) {
         come(&filer[0], sched);
         come(&filer[1], sched);
-        assert_int_equal(shard_of(filer[0].id), 1);
-        assert_int_equal(shard_of(filer[1].id), 2);
+        assert_int_equal(tw__sched_id_shard(filer[0].id), 1);
+        assert_int_equal(tw__sched_id_shard(filer[1].id), 2);
         go(&filer[0]);
         come(&filer[0], sched); /* the lowest number is free again */
-        assert_int_equal(shard_of(filer[0].id), 1);
+        assert_int_equal(tw__sched_id_shard(filer[0].id), 1);
         go(&filer[0]);
         go(&filer[1]);
     }
@@ -166,9 +163,9 @@ static void the_first_thread_that_files_has_the_first_shard_whatever_its_number(
     come(&filer[0], first);
     second = sched_of((struct tw_sched_options){.shards = 5});
     come(&filer[1], second);
-    assert_int_equal(shard_of(filer[1].id), 0);
+    assert_int_equal(tw__sched_id_shard(filer[1].id), 0);
     come(&filer[2], second);
-    assert_int_equal(shard_of(filer[2].id), 1);
+    assert_int_equal(tw__sched_id_shard(filer[2].id), 1);
     assert_int_equal(shard_of_this_thread(second), 2);
     for (int i = 0; i < 3; i++)
         go(&filer[i]);
@@ -236,11 +233,11 @@ static void a_thread_whose_end_would_not_be_heard_shares_its_number(void **state
     filer[0].unheard = true;
     come(&filer[0], sched);
     come(&filer[1], sched);
-    assert_int_equal(shard_of(filer[0].id), 1);
-    assert_int_equal(shard_of(filer[1].id), 1);
+    assert_int_equal(tw__sched_id_shard(filer[0].id), 1);
+    assert_int_equal(tw__sched_id_shard(filer[1].id), 1);
     go(&filer[0]); /* gives back nothing */
     come(&filer[2], sched);
-    assert_int_equal(shard_of(filer[2].id), 2);
+    assert_int_equal(tw__sched_id_shard(filer[2].id), 2);
     go(&filer[1]);
     go(&filer[2]);
     tw_sched_free(sched);
@@ -253,7 +250,7 @@ static void file_in_child(void)
     if (shard_of_this_thread(sched) != 0)
         _exit(1);
     come(&filer, sched);
-    if (shard_of(filer.id) != 1)
+    if (tw__sched_id_shard(filer.id) != 1)
         _exit(2);
     go(&filer);
     tw_sched_free(sched);
@@ -285,10 +282,10 @@ static void a_thread_for_whose_shard_there_is_no_memory_keeps_the_shard_it_got(v
         come(&filer[0], sched);
         requests_left = 1000;
         assert_int_equal(filer[0].error, 0);
-        assert_int_equal(shard_of(filer[0].id), 0);
+        assert_int_equal(tw__sched_id_shard(filer[0].id), 0);
         go(&filer[0]);
         come(&filer[1], sched); /* on the same seat */
-        assert_int_equal(shard_of(filer[1].id), 0);
+        assert_int_equal(tw__sched_id_shard(filer[1].id), 0);
         go(&filer[1]);
     }
     assert_int_equal(tw__sched_made(sched), 1);
@@ -307,13 +304,13 @@ static void room_that_one_thread_reserved_serves_every_thread(void **state)
     assert_int_equal(tw_sched_reserve(sched, ROOM), 0);
     assert_int_equal(tw__sched_made(sched), 1);
     come(&filer, sched); /* has a shard of its own, with memory for 1,024 tasks */
-    assert_int_equal(shard_of(filer.id), 1);
+    assert_int_equal(tw__sched_id_shard(filer.id), 1);
     requests_left = 0;
     for (int i = 0; i < 1000; i++) {
         go(&filer);
         come(&filer, sched);
         assert_int_equal(filer.error, 0);
-        assert_int_equal(shard_of(filer.id), 1);
+        assert_int_equal(tw__sched_id_shard(filer.id), 1);
     }
     for (int i = 0; i < ROOM; i++)
         assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, NULL), 0);
@@ -322,7 +319,7 @@ static void room_that_one_thread_reserved_serves_every_thread(void **state)
         come(&filer, sched);
     }
     assert_int_equal(filer.error, 0);
-    assert_int_equal(shard_of(filer.id), 0);
+    assert_int_equal(tw__sched_id_shard(filer.id), 0);
     go(&filer);
     tw_sched_free(sched);
 }

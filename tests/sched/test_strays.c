@@ -6,6 +6,7 @@
 #include "support.h"
 
 #include <src/sched/lock.h>
+#include <src/sched/pool.h>
 
 #include <semaphore.h>
 #include <time.h>
@@ -26,7 +27,7 @@ static uint64_t id_of(struct tw_sched *sched, uint32_t key)
 
 static uint32_t shard_of(struct tw_sched *sched, uint32_t key)
 {
-    return (uint32_t)id_of(sched, key) >> TW__SCHED_INDEX_BITS & ((1u << TW__SCHED_SHARD_BITS) - 1);
+    return tw__sched_id_shard(id_of(sched, key));
 }
 
 /* The number of these keys that lie in another shard than the first. */
