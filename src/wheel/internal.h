@@ -187,6 +187,13 @@ static inline uint32_t tw__wheel_distance(const struct tw__wheel_ring *ring, uin
     return i >= from ? i - from : i + ring->count - from;
 }
 
+/* The index `distance` slots after slot `from`, going round the ring. Requires: less than a whole round. */
+static inline uint32_t tw__wheel_onward(const struct tw__wheel_ring *ring, uint32_t from, uint32_t distance)
+{
+    uint32_t index = from + distance;
+    return index < ring->count ? index : index - ring->count;
+}
+
 /* The distance from slot `from` to the next slot that holds timers, going round the ring; TW__WHEEL_NO_SLOT
  * if no slot of the level does. Takes away the marks of the empty slots on the way. A mark is a note of the
  * wheel for itself, so the wheel is const for callers that only look at it. */
@@ -196,7 +203,7 @@ static inline uint32_t tw__wheel_next_slot(const struct tw_wheel *wheel, uint32_
     struct tw__wheel_ring *ring = &w->ring[level];
     while (ring->top != 0) {
         uint32_t distance = tw__wheel_distance(ring, from);
-        struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, (from + distance) % ring->count);
+        struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, tw__wheel_onward(ring, from, distance));
         if (!tw__wheel_list_empty(&slot->list))
             return distance;
         tw__wheel_unmark(w, slot);

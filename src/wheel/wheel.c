@@ -442,7 +442,7 @@ bool tw_wheel_cancel(struct tw_wheel *w, struct tw_timer *timer)
 static inline uint64_t known_event(struct tw_wheel *w)
 {
     if (w->event_list == NULL)
-        tw__wheel_find_event(w);
+        tw__wheel_find_event(w, w->round != 0); /* with rounds, a mark may be of a slot that has passed */
     return w->event;
 }
 
@@ -450,7 +450,7 @@ static inline uint64_t known_event(struct tw_wheel *w)
 static inline uint64_t exact_event(struct tw_wheel *w)
 {
     if (w->event_list == NULL || tw__wheel_list_empty(w->event_list))
-        tw__wheel_find_event(w);
+        tw__wheel_find_event(w, true);
     return w->event;
 }
 
@@ -484,7 +484,7 @@ static uint64_t next_stop(struct tw_wheel *w)
 {
     if (w->round == 0)
         return known_event(w);
-    tw__wheel_find_event(w);
+    tw__wheel_find_event(w, true);
     return skip_rounds(w, w->event);
 }
 
@@ -657,8 +657,12 @@ static void open_tick(struct tw_wheel *w)
 {
     struct tw__wheel_ring *ring = &w->ring[0];
     struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, tw__wheel_slot_index(ring, w->cur));
-    if (tw__wheel_list_empty(&slot->list))
+    if (!tw__wheel_marked(slot))
         return;
+    if (tw__wheel_list_empty(&slot->list)) {
+        tw__wheel_unmark(w, slot);
+        return;
+    }
     if (ring->bound != NULL) {
         start_slot(w, 0, w->cur);
         return;
@@ -775,7 +779,9 @@ static enum tw_polled advance(struct tw_wheel *w, uint64_t now, uint64_t *budget
 {
     if (now > w->now) {
         w->now = now;
-        tw__wheel_open(w);
+        w->gate = now | w->shut;
+        if (now > w->ring[0].last)
+            tw__wheel_open(w); /* a jump: the lane begins after now */
     }
     enum tw_polled polled = take_next(w, budget, timer);
     w->in_drain = polled != TW_POLL_IDLE;

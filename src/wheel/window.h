@@ -76,27 +76,34 @@ static inline uint64_t tw__wheel_slot_event(const struct tw_wheel *w, uint32_t l
     return level == 0 ? number : tw__wheel_enter(w, level - 1, number * w->ring[level].span);
 }
 
-/* Notes the work of a list as the next event, if it comes before the work that is noted. */
-static inline void tw__wheel_note_event(struct tw_wheel *w, uint64_t event, struct tw__wheel_list *list)
+/* A list with work, and the tick of that work. */
+struct tw__wheel_work {
+    uint64_t tick;
+    struct tw__wheel_list *list;
+};
+
+/* Replaces the work found so far by the work of a list, if that comes before. */
+static inline void tw__wheel_found(struct tw__wheel_work *next, uint64_t tick, struct tw__wheel_list *list)
 {
-    if (event < w->event) {
-        w->event = event;
-        w->event_list = list;
-    }
+    if (tick < next->tick)
+        *next = (struct tw__wheel_work){tick, list};
 }
 
-/* Notes the next work of a level's ring. */
-static inline void tw__wheel_find_slot(struct tw_wheel *w, uint32_t level)
+/* Finds the next work of a level's ring: of the next slot with a mark or, if `exact`, with timers. Requires: a
+ * slot of the level is marked. */
+static inline void tw__wheel_find_slot(struct tw_wheel *w, uint32_t level, bool exact,
+                                       struct tw__wheel_work *next)
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
     uint64_t from = tw__wheel_ring_from(w, level);
-    uint32_t index = tw__wheel_slot_index(ring, from), distance = tw__wheel_next_slot(w, level, index);
+    uint32_t index = tw__wheel_slot_index(ring, from);
+    uint32_t distance = exact ? tw__wheel_next_slot(w, level, index) : tw__wheel_distance(ring, index);
     if (distance == TW__WHEEL_NO_SLOT)
         return;
     if (level == 0 && w->cur == UINT64_MAX)
         return; /* the timers there were filed when time had ended already */
-    tw__wheel_note_event(w, tw__wheel_slot_event(w, level, from + distance),
-                         &tw__wheel_slot_at(ring, (index + distance) % ring->count)->list);
+    tw__wheel_found(next, tw__wheel_slot_event(w, level, from + distance),
+                    &tw__wheel_slot_at(ring, tw__wheel_onward(ring, index, distance))->list);
 }
 
 /* The tick at which a slot that is being refiled needs the next wake-up: for its next chunk of about
@@ -108,23 +115,24 @@ static inline uint64_t tw__wheel_drain_event(const struct tw_wheel *w, const str
     return chunk < ring->finish ? chunk : ring->finish;
 }
 
-/* Finds the next tick with work and the list that has it. After that, `occupied` and `active` are exact. On a
- * top that does not reach the end of time the answer depends on `cur` (skip_rounds()): it is not kept. */
-static inline void tw__wheel_find_event(struct tw_wheel *w)
+/* Finds the next tick with work and the list that has it. If `exact` is false, this may be the work of a slot
+ * that cancels have emptied; a poll does not mind, and does not wait for the memory of slots. If it is true,
+ * `occupied` and `active` are exact afterwards. On a top that does not reach the end of time the answer depends
+ * on `cur` (skip_rounds()), so it is not kept. */
+static inline void tw__wheel_find_event(struct tw_wheel *w, bool exact)
 {
-    w->event = TW_NEVER;
-    w->event_list = &w->due;
+    struct tw__wheel_work next = {TW_NEVER, &w->due};
     for (uint64_t levels = w->occupied; levels != 0; levels &= levels - 1)
-        tw__wheel_find_slot(w, (uint32_t)__builtin_ctzll(levels));
+        tw__wheel_find_slot(w, (uint32_t)__builtin_ctzll(levels), exact, &next);
     for (uint64_t levels = w->active; levels != 0; levels &= levels - 1) {
         struct tw__wheel_ring *ring = &w->ring[__builtin_ctzll(levels)];
         if (tw__wheel_list_empty(&ring->drain))
             w->active &= ~((uint64_t)1 << ring->level);
         else
-            tw__wheel_note_event(w, tw__wheel_drain_event(w, ring), &ring->drain);
+            tw__wheel_found(&next, tw__wheel_drain_event(w, ring), &ring->drain);
     }
-    if (w->round != 0)
-        w->event_list = &w->due;
+    w->event = next.tick;
+    w->event_list = w->round != 0 ? &w->due : next.list;
 }
 
 #endif
