@@ -7,14 +7,15 @@
  *   - payloads that do not compress
  *   - a request in each millisecond, also while the server stands still
  *
- *     client PORT send [-c CONNECTIONS] [-P PIPELINE] [-n COUNT] [-f FIRST] [-s SPACE] [-d DUE] [-w WIDTH]
- *                      [-b BYTES] [-S SEED] [-z] -- WORD...
+ *     client PORT send [-c CONNECTIONS] [-P PIPELINE] [-n COUNT] [-f FIRST] [-s SPACE] [-i INDEX] [-d DUE]
+ *                      [-w WIDTH] [-b BYTES] [-S SEED] [-z] -- WORD...
  *         sends COUNT commands made of WORDs. Each connection sends PIPELINE commands and waits for their
  *         replies, as redis-benchmark does. -z: sends one command after the other until a reply is 0.
  *         Prints: replies, seconds, the sum of the integers replied, errors. In a WORD
  *         - {id} is a 12-digit id: FIRST, FIRST + 1, and so on. With -s it is one of the SPACE ids from FIRST
- *           on, each of them once, and far from the id before it
- *         - {due} is at least DUE and less than DUE + WIDTH
+ *           on, each of them once, and far from the id before it. With -i it begins INDEX ids later: runs of
+ *           1,000 with -i 0 and -i 1000 send the ids of one run of 2,000
+ *         - {due} is at least DUE and less than DUE + WIDTH, 13 digits
  *         - {payload} is BYTES letters
  *         - {now} is the Unix time in ms
  *     client PORT probe
@@ -38,28 +39,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "words.h"
+
 enum {
-    WORDS_MAX = 32,
-    PAYLOAD_MAX = 4096,
     LINE_MAX_KEPT = 200,
-    PROBES_MAX = 4000000, /* more than an hour */
-    US_PER_MS = 1000,
-    US_PER_S = 1000000,
-    NS_PER_US = 1000
+    PROBES_MAX = 4000000 /* more than an hour */
 };
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "client: %s: %s\n", what, errno != 0 ? strerror(errno) : "wrong");
-    exit(1);
-}
-
-static uint64_t us_of(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * US_PER_S + (uint64_t)now.tv_nsec / NS_PER_US;
-}
 
 static int dial(uint16_t port)
 {
@@ -139,93 +124,6 @@ static unsigned take(struct reader *reader, const char *data, size_t length)
     return ended;
 }
 
-/* ---- commands -------------------------------------------------------------------------------------------- */
-
-static struct {
-    unsigned connections, pipeline;
-    uint64_t count, first, space, due, width, bytes, seed;
-    bool until_zero;
-    char **words;
-    unsigned words_count;
-} asked = {.connections = 1, .pipeline = 1, .count = UINT64_MAX, .width = 1};
-
-static uint64_t stride = 1; /* the distance from one id to the next, with -s */
-
-static uint64_t mixed(uint64_t x)
-{
-    x ^= x >> 30;
-    x *= 0xbf58476d1ce4e5b9U;
-    x ^= x >> 27;
-    x *= 0x94d049bb133111ebU;
-    return x ^ x >> 31;
-}
-
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* Chooses a step of about 0.618 of the space. If step and space have no common divisor, the steps reach each
- * id once. */
-static void choose_stride(void)
-{
-    if (asked.space == 0)
-        return;
-    stride = asked.space * 618 / 1000 + 1;
-    while (common_divisor(stride, asked.space) != 1)
-        stride++;
-}
-
-static void make_payload(char *to, uint64_t id)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    uint64_t random = 0;
-    for (uint64_t i = 0; i < asked.bytes; i++, random >>= 6) {
-        if (i % 10 == 0)
-            random = mixed(id * 1000 + i + 1);
-        to[i] = letters[random & 63];
-    }
-    to[asked.bytes] = '\0';
-}
-
-/* Writes command number `i`. Returns its end. */
-static char *write_command(char *to, uint64_t i)
-{
-    static char word[PAYLOAD_MAX + 1];
-    uint64_t id = asked.first + (asked.space != 0 ? i % asked.space * stride % asked.space : i);
-    to += sprintf(to, "*%u\r\n", asked.words_count);
-    for (unsigned k = 0; k < asked.words_count; k++) {
-        const char *text = word;
-        if (strcmp(asked.words[k], "{id}") == 0)
-            sprintf(word, "%012llu", (unsigned long long)id);
-        else if (strcmp(asked.words[k], "{due}") == 0)
-            sprintf(word, "%llu",
-                    (unsigned long long)(asked.due + mixed(id + 1 + (asked.seed << 40)) % asked.width));
-        else if (strcmp(asked.words[k], "{now}") == 0)
-            sprintf(word, "%llu", (unsigned long long)(us_of(CLOCK_REALTIME) / US_PER_MS));
-        else if (strcmp(asked.words[k], "{payload}") == 0)
-            make_payload(word, id);
-        else
-            text = asked.words[k];
-        to += sprintf(to, "$%zu\r\n%s\r\n", strlen(text), text);
-    }
-    return to;
-}
-
-/* The room that the longest command can take. */
-static size_t command_room(void)
-{
-    size_t room = 16;
-    for (unsigned k = 0; k < asked.words_count; k++)
-        room += 48 + strlen(asked.words[k]) + (strcmp(asked.words[k], "{payload}") == 0 ? asked.bytes : 0);
-    return room;
-}
-
 /* ---- sending --------------------------------------------------------------------------------------------- */
 
 struct connection {
@@ -251,7 +149,7 @@ static bool send_some(struct connection *connection, uint64_t *sent)
 {
     char *end = connection->out;
     while (connection->awaited < asked.pipeline && *sent < asked.count && !(asked.until_zero && zero_seen)) {
-        end = write_command(end, (*sent)++);
+        end = write_command(end, asked.index + (*sent)++);
         connection->awaited++;
     }
     write_all(connection->fd, connection->out, (size_t)(end - connection->out));
@@ -277,6 +175,7 @@ static int do_send(uint16_t port)
     uint64_t sent = 0;
     unsigned busy = 0;
     choose_stride();
+    make_parts();
     if (all == NULL || set < 0)
         fail("start");
     for (unsigned i = 0; i < asked.connections; i++) {
@@ -361,7 +260,7 @@ static int do_probe(uint16_t port)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: client PORT send [-cPnfsdwbS NUMBER] [-z] -- WORD...\n       client PORT probe\n");
+    fprintf(stderr, "usage: client PORT send [-cPnfsidwbS NUMBER] [-z] -- WORD...\n       client PORT probe\n");
     return 2;
 }
 
@@ -369,7 +268,7 @@ static bool read_arguments(int argc, char **argv)
 {
     int option;
     optind = 3;
-    while ((option = getopt(argc, argv, "c:P:n:f:s:d:w:b:S:z")) != -1) {
+    while ((option = getopt(argc, argv, "c:P:n:f:s:i:d:w:b:S:z")) != -1) {
         uint64_t n = optarg != NULL ? strtoull(optarg, NULL, 10) : 0;
         switch (option) {
         case 'c':
@@ -386,6 +285,9 @@ static bool read_arguments(int argc, char **argv)
             break;
         case 's':
             asked.space = n;
+            break;
+        case 'i':
+            asked.index = n;
             break;
         case 'd':
             asked.due = n;
@@ -409,7 +311,7 @@ static bool read_arguments(int argc, char **argv)
     asked.words = argv + optind;
     asked.words_count = (unsigned)(argc - optind);
     return asked.connections > 0 && asked.pipeline > 0 && asked.width > 0 && asked.bytes <= PAYLOAD_MAX &&
-           asked.words_count > 0 && asked.words_count <= WORDS_MAX &&
+           asked.words_count > 0 && asked.words_count <= WORDS_MAX && words_fit() &&
            (asked.until_zero || asked.count != UINT64_MAX);
 }
 
