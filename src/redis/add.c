@@ -12,6 +12,7 @@
 
 #include "alarm.h"
 #include "arguments.h"
+#include "chores.h"
 #include "keys.h"
 #include "rights.h"
 #include "schedules/route.h"
@@ -235,9 +236,9 @@ static RedisModuleString *make_id(const struct tw__redis_schedule *schedule, uin
     for (;; last_id.number++) {
         id.size = (size_t)snprintf(text, sizeof text, "%llu-%llu", (unsigned long long)now_ms,
                                    (unsigned long long)last_id.number);
-        if (schedule == NULL ||
-            tw__redis_schedule_find(schedule, tw__redis_schedule_hash(tw__redis_shared.schedules, id), id) ==
-                NULL)
+        uint64_t hash = tw__redis_schedule_hash(tw__redis_shared.schedules, id);
+        tw__redis_chores_finish_for(hash);
+        if (schedule == NULL || tw__redis_schedule_find(schedule, hash, id) == NULL)
             return RedisModule_CreateString(NULL, id.at, id.size);
     }
 }
@@ -280,19 +281,43 @@ static void replicate_add(RedisModuleCtx *ctx, const struct request *add, RedisM
         RedisModule_Free(vector);
 }
 
-static void file_new(RedisModuleCtx *ctx, struct request *add, RedisModuleKey *key,
-                     struct tw__redis_schedule *schedule, struct tw__redis_task *old, uint64_t hash)
+/* Makes the schedule with its first task. */
+static void file_first(RedisModuleCtx *ctx, const struct request *add, RedisModuleKey *key,
+                       struct tw__redis_task *task, uint64_t hash)
 {
-    bool is_new = schedule == NULL;
-    if (is_new)
-        schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
+    tw__redis_chores_finish(); /* tasks that are due together keep their order, whatever their schedules */
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
     struct tw__redis_route *route = tw__redis_route_for(schedule, &add->plan);
-    tw__redis_schedule_put(schedule, make_task(add, tw__redis_string_bytes(add->id)), route, hash, old,
-                           add->now_ms);
-    if (is_new)
-        tw__redis_keys_set(ctx, key, add->schedule, schedule);
+    tw__redis_schedule_put(schedule, task, route, hash, NULL, add->now_ms);
+    tw__redis_keys_set(ctx, key, add->schedule, schedule);
+}
+
+static void file_new(RedisModuleCtx *ctx, const struct request *add, RedisModuleKey *key,
+                     struct tw__redis_schedule *schedule, uint64_t hash)
+{
+    struct tw__redis_task *task = make_task(add, tw__redis_string_bytes(add->id));
+    if (schedule == NULL)
+        file_first(ctx, add, key, task, hash);
+    else
+        tw__redis_chores_leave(&(struct tw__redis_chore){.kind = TW__REDIS_CHORE_PUT,
+                                                         .schedule = schedule,
+                                                         .task = task,
+                                                         .route = tw__redis_route_for(schedule, &add->plan),
+                                                         .hash = hash,
+                                                         .now_ms = add->now_ms});
     tw__redis_shared.counts.added++;
     tw__redis_alarm_at(add->due);
+}
+
+/* Returns whether the condition allows the task. Without a condition nothing is looked up yet (chores.c). */
+static bool is_allowed(const struct request *add, const struct tw__redis_schedule *schedule, uint64_t hash)
+{
+    if (add->condition == TW__REDIS_ALWAYS)
+        return true;
+    struct tw__redis_task *old = NULL;
+    if (schedule != NULL)
+        old = tw__redis_schedule_find(schedule, hash, tw__redis_string_bytes(add->id));
+    return tw__redis_condition_allows(add->condition, old, add->due);
 }
 
 int tw__redis_add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -305,17 +330,15 @@ int tw__redis_add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[3]));
     if (!read_add(ctx, &add, argv, argc))
         return REDISMODULE_OK;
-    tw__redis_schedule_foresee_task(tw__redis_shared.schedules, hash);
-    if (!tw__redis_keys_open(ctx, add.schedule, &key, &schedule))
+    if (!tw__redis_keys_open_quickly(ctx, add.schedule, &key, &schedule))
         return REDISMODULE_OK;
     if (add.new_id) {
         add.id = make_id(schedule, add.now_ms);
         hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(add.id));
     }
-    struct tw__redis_bytes id = tw__redis_string_bytes(add.id);
-    struct tw__redis_task *old = schedule == NULL ? NULL : tw__redis_schedule_find(schedule, hash, id);
-    if (tw__redis_condition_allows(add.condition, old, add.due)) {
-        file_new(ctx, &add, key, schedule, old, hash);
+    tw__redis_chores_finish_for(hash);
+    if (is_allowed(&add, schedule, hash)) {
+        file_new(ctx, &add, key, schedule, hash);
         RedisModule_CloseKey(key);
         replicate_add(ctx, &add, argv, argc);
         tw__redis_keys_changed(ctx, add.schedule, "tw.add");

@@ -11,16 +11,29 @@
 #include "add.h"
 #include "alarm.h"
 #include "arguments.h"
+#include "chores.h"
 #include "config.h"
 #include "drain.h"
 #include "fired.h"
 #include "keys.h"
 #include "rights.h"
-#include "schedules/place.h"
 #include "schedules/schedule.h"
 #include "strings.h"
 
 /* ---- TW.CANCEL ------------------------------------------------------------------------------------------- */
+
+/* Cancels the task with an id. Returns whether there was one. */
+static bool cancel_id(struct tw__redis_schedule *schedule, uint64_t hash, struct tw__redis_bytes id)
+{
+    tw__redis_chores_finish_for(hash);
+    tw__redis_schedule_foresee_removal(schedule, hash);
+    struct tw__redis_task *task = tw__redis_schedule_find(schedule, hash, id);
+    if (task == NULL)
+        return false;
+    tw__redis_chores_leave(&(struct tw__redis_chore){
+        .kind = TW__REDIS_CHORE_REMOVE, .schedule = schedule, .task = task, .hash = hash});
+    return true;
+}
 
 static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
@@ -29,31 +42,23 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     long long cancelled = 0;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
-    struct tw__redis_task *found = NULL; /* removed one step later, when its neighbours have been fetched */
-    uint64_t found_hash = 0,
-             hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &schedule))
+    uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
+    tw__redis_schedule_foresee_cells(tw__redis_shared.schedules, hash);
+    if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
+    RedisModule_CloseKey(key);
     for (int i = 2; i < argc && schedule != NULL; i++) {
-        tw__redis_schedule_foresee_task(tw__redis_shared.schedules, hash);
-        uint64_t next = i + 1 < argc ? tw__redis_schedule_foresee(tw__redis_shared.schedules,
-                                                                  tw__redis_string_bytes(argv[i + 1]))
-                                     : 0;
-        struct tw__redis_task *task = tw__redis_schedule_find(schedule, hash, tw__redis_string_bytes(argv[i]));
-        if (task != NULL && task != found) {
-            tw__redis_place_prefetch(task);
-            if (found != NULL)
-                tw__redis_schedule_remove(schedule, found, found_hash);
-            found = task;
-            found_hash = hash;
-            cancelled++;
+        uint64_t next = 0;
+        if (i + 1 < argc) {
+            next = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[i + 1]));
+            tw__redis_schedule_foresee_cells(tw__redis_shared.schedules, next);
         }
+        cancelled += cancel_id(schedule, hash, tw__redis_string_bytes(argv[i]));
         hash = next;
     }
-    RedisModule_CloseKey(key);
     if (cancelled > 0) {
         RedisModule_ReplicateVerbatim(ctx);
-        tw__redis_schedule_remove(schedule, found, found_hash);
+        tw__redis_chores_finish_last(schedule);
         tw__redis_shared.counts.cancelled += (uint64_t)cancelled;
         tw__redis_keys_changed(ctx, argv[1], "tw.cancel");
         tw__redis_keys_remove_if_empty(ctx, argv[1], false);
@@ -99,12 +104,13 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
     if (!tw__redis_argument_time(ctx, argv + 3, now_ms, &due, &absolute))
         return REDISMODULE_OK;
-    tw__redis_schedule_foresee_task(tw__redis_shared.schedules, hash);
+    tw__redis_schedule_foresee_cells(tw__redis_shared.schedules, hash);
     if (argc == 6 && (!tw__redis_argument_condition(argv[5], &condition) || condition == TW__REDIS_ONLY_NEW ||
                       condition == TW__REDIS_ONLY_OLD))
         return tw__redis_argument_error(ctx, argv[5], "the option", "GT or LT");
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &schedule))
+    if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &schedule))
         return REDISMODULE_OK;
+    tw__redis_chores_finish_for(hash);
     struct tw__redis_bytes id = tw__redis_string_bytes(argv[2]);
     struct tw__redis_task *task = schedule == NULL ? NULL : tw__redis_schedule_find(schedule, hash, id);
     RedisModule_CloseKey(key);
@@ -114,10 +120,13 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return REDISMODULE_OK;
     bool moves = tw__redis_condition_allows(condition, task, due);
     if (moves) {
-        tw__redis_place_prefetch(task);
+        tw__redis_chores_leave(&(struct tw__redis_chore){.kind = TW__REDIS_CHORE_REFILE,
+                                                         .schedule = schedule,
+                                                         .task = task,
+                                                         .hash = hash,
+                                                         .due = due,
+                                                         .now_ms = now_ms});
         replicate_move(ctx, argv, argc, absolute, due);
-        tw__redis_place_refile(tw__redis_shared.schedules, task, due, now_ms);
-        tw__redis_task_set_tries(task, 0);
         tw__redis_shared.counts.moved++;
         tw__redis_alarm_at(due);
         tw__redis_keys_changed(ctx, argv[1], "tw.move");

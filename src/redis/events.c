@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "alarm.h"
+#include "chores.h"
 #include "info.h"
 #include "keys.h"
 #include "mend.h"
@@ -96,6 +97,7 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
 static void on_load_start(RedisModuleCtx *ctx, bool replay)
 {
     tw__redis_shared.loads++;
+    tw__redis_chores_settle();
     replays = replays << 1 | replay;
     if (replay)
         tw__redis_mend_begin(ctx);
@@ -113,6 +115,7 @@ static void on_load_end(RedisModuleCtx *ctx)
     if (tw__redis_shared.loads > 0 && --tw__redis_shared.loads > 0)
         return;
     tw__redis_alarm_pause(false);
+    tw__redis_chores_settle();
     tw__redis_place_sort_overdue(tw__redis_shared.schedules);
     tw__redis_alarm_next();
 }
@@ -144,6 +147,16 @@ static void on_cron(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     tw__redis_tick_cron(ctx);
 }
 
+/* The server is about to write the AOF and the replies, and to sleep until something happens. */
+static void on_event_loop(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)ctx;
+    (void)event;
+    (void)data;
+    if (sub == REDISMODULE_SUBEVENT_EVENTLOOP_BEFORE_SLEEP)
+        tw__redis_chores_settle();
+}
+
 static void on_config(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
 {
     (void)event;
@@ -162,6 +175,7 @@ int tw__redis_events_register(RedisModuleCtx *ctx)
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_ReplicationRoleChanged, on_role) !=
             REDISMODULE_OK ||
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_CronLoop, on_cron) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_EventLoop, on_event_loop) != REDISMODULE_OK ||
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_Config, on_config) != REDISMODULE_OK)
         return REDISMODULE_ERR;
     return REDISMODULE_OK;

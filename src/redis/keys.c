@@ -10,6 +10,7 @@
 
 #include "alarm.h"
 #include "batch.h"
+#include "chores.h"
 #include "rights.h"
 #include "schedules/schedule.h"
 
@@ -20,6 +21,14 @@ static struct {
     RedisModuleString *name;
     uint64_t tasks;
 } unlinked;
+
+/* Before a caller reaches a schedule: finishes everything that is still to be done to the schedules. Either the
+ * chores or the open batch have nothing to do. */
+static void settle_all(void)
+{
+    tw__redis_chores_settle();
+    tw__redis_batch_settle();
+}
 
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
@@ -38,7 +47,7 @@ static bool look_up(RedisModuleKey *key, struct tw__redis_schedule **schedule)
 
 bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_schedule **schedule)
 {
-    tw__redis_batch_settle();
+    settle_all();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
     bool found = look_up(key, schedule);
     if (key != NULL)
@@ -57,6 +66,13 @@ int tw__redis_keys_reply_loading(RedisModuleCtx *ctx)
 bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
                          struct tw__redis_schedule **schedule)
 {
+    tw__redis_chores_settle();
+    return tw__redis_keys_open_quickly(ctx, name, key, schedule);
+}
+
+bool tw__redis_keys_open_quickly(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
+                                 struct tw__redis_schedule **schedule)
+{
     if (tw__redis_caller_is_early(ctx)) {
         tw__redis_keys_reply_loading(ctx);
         return false;
@@ -74,13 +90,13 @@ bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModu
 
 struct tw__redis_schedule *tw__redis_keys_value(const void *value)
 {
-    tw__redis_batch_settle();
+    settle_all();
     return (struct tw__redis_schedule *)(uintptr_t)value;
 }
 
 struct tw__redis_schedules *tw__redis_keys_all(void)
 {
-    tw__redis_batch_settle();
+    settle_all();
     return tw__redis_shared.schedules;
 }
 
@@ -117,7 +133,7 @@ void tw__redis_keys_set(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleStr
 void tw__redis_keys_renamed(RedisModuleCtx *ctx, RedisModuleString *name)
 {
     struct tw__redis_schedule *schedule;
-    tw__redis_batch_settle();
+    settle_all();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_OPEN_KEY_NOTOUCH);
     if (look_up(key, &schedule) && schedule != NULL) {
         tw__redis_keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
@@ -167,6 +183,7 @@ void tw__redis_keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name
     struct tw__redis_schedule *schedule;
     if (tw__redis_shared.schedules->empty == 0)
         return;
+    tw__redis_chores_settle(); /* a handler may have added a task */
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
     bool empty = look_up(key, &schedule) && schedule != NULL && tw__redis_table_count(&schedule->tasks) == 0;
     if (empty)

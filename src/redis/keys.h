@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Schedules as keys. This file is the only way to a schedule: by its key, by the value of the key, or by a
- * walk over all schedules. Each way settles the open batch of deliveries (batch.c) first, so that the caller
- * finds no task that is delivered already.
+ * walk over all schedules. Each way does all open chores (chores.c) and settles the open batch of deliveries
+ * (batch.c) first. So the caller finds each task that was added, and no task that was cancelled or delivered.
  */
 #ifndef TW_REDIS_KEYS_H
 #define TW_REDIS_KEYS_H
@@ -21,6 +21,11 @@ bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw
  * (tw__redis_caller_is_early()). */
 bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
                          struct tw__redis_schedule **schedule);
+
+/* The same for a command that looks at a few ids and at nothing else of the schedule: open chores stay open.
+ * Before the caller looks an id up, it calls tw__redis_chores_finish_for(). */
+bool tw__redis_keys_open_quickly(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
+                                 struct tw__redis_schedule **schedule);
 
 /* Returns the schedule that the server passes to a callback as the value of a key. */
 struct tw__redis_schedule *tw__redis_keys_value(const void *value);

@@ -20,6 +20,7 @@
 #include <tickwheel/version.h>
 
 #include "call.h"
+#include "chores.h"
 #include "commands.h"
 #include "config.h"
 #include "docs.h"
@@ -67,6 +68,7 @@ static void make_deliveries(void)
     tw__redis_call_start();
     tw__redis_lateness_start();
     tw__redis_drain_start();
+    tw__redis_chores_start();
 }
 
 static int register_all(RedisModuleCtx *ctx)

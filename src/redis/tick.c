@@ -20,6 +20,7 @@
 #include "tick.h"
 
 #include "alarm.h"
+#include "chores.h"
 #include "config.h"
 #include "deliver.h"
 #include "keys.h"
@@ -214,6 +215,7 @@ static void tick(RedisModuleCtx *ctx)
 {
     uint64_t now_ms = now_of_tick(), started_us = now_us();
     uint64_t next, other;
+    tw__redis_chores_settle();
     (void)watch_clock(ctx, now_ms);
     tw__redis_grave_reap(tw__redis_shared.schedules, REAP_TASKS);
     give_another_try(started_us / 1000);
@@ -235,6 +237,7 @@ static void tick(RedisModuleCtx *ctx)
 void tw__redis_tick_cron(RedisModuleCtx *ctx)
 {
     uint64_t now_ms = tw__redis_now_ms();
+    tw__redis_chores_settle();
     tw__redis_alarm_renew(now_ms, watch_clock(ctx, now_ms));
     if (tw__redis_grave_reaping(tw__redis_shared.schedules) || tw__redis_shared.schedules->empty > 0)
         tw__redis_alarm_at(now_ms);

@@ -9,7 +9,11 @@
  *     Replies with the number of calls, and with the reply of the last call.
  * MEDDLE.CALL USER|SERVER command [argument ...]
  *     Calls a command at once, with the rights of the user or with all rights.
+ * MEDDLE.THREAD command [argument ...]
+ *     Calls a command on a thread, while the server sleeps. MEDDLE.DONE then replies with the memory that was
+ *     in use immediately after the call.
  */
+#include <pthread.h>
 #include <redismodule.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -92,6 +96,44 @@ static int call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
+static void *call_on_thread(void *data)
+{
+    (void)data;
+    RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);
+    RedisModule_ThreadSafeContextLock(ctx);
+    RedisModuleCallReply *reply =
+        RedisModule_Call(ctx, RedisModule_StringPtrLen(word[0], NULL), "!Ev", word + 1, (size_t)words - 1);
+    int error;
+    RedisModuleServerInfoData *info = RedisModule_GetServerInfo(ctx, "memory");
+    snprintf(answered, sizeof answered, "%llu",
+             RedisModule_ServerInfoGetFieldUnsigned(info, "used_memory", &error));
+    RedisModule_FreeServerInfo(ctx, info);
+    if (reply != NULL)
+        RedisModule_FreeCallReply(reply);
+    done++;
+    RedisModule_ThreadSafeContextUnlock(ctx);
+    RedisModule_FreeThreadSafeContext(ctx);
+    return NULL;
+}
+
+static int call_thread(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    pthread_t thread;
+    if (argc < 2 || argc - 1 > WORDS_MAX)
+        return RedisModule_WrongArity(ctx);
+    for (int i = 0; i < words; i++)
+        RedisModule_FreeString(NULL, word[i]);
+    awaited[0] = '\0';
+    done = 0;
+    words = argc - 1;
+    for (int i = 0; i < words; i++)
+        word[i] = RedisModule_CreateStringFromString(NULL, argv[i + 1]);
+    if (pthread_create(&thread, NULL, call_on_thread, NULL) != 0)
+        return RedisModule_ReplyWithError(ctx, "ERR no thread");
+    pthread_detach(thread);
+    return RedisModule_ReplyWithSimpleString(ctx, "OK");
+}
+
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -100,7 +142,8 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (RedisModule_Init(ctx, "meddler", 1, REDISMODULE_APIVER_1) == REDISMODULE_ERR ||
         RedisModule_CreateCommand(ctx, "MEDDLE", meddle, "", 0, 0, 0) == REDISMODULE_ERR ||
         RedisModule_CreateCommand(ctx, "MEDDLE.DONE", meddled, "", 0, 0, 0) == REDISMODULE_ERR ||
-        RedisModule_CreateCommand(ctx, "MEDDLE.CALL", call, "write", 0, 0, 0) == REDISMODULE_ERR)
+        RedisModule_CreateCommand(ctx, "MEDDLE.CALL", call, "write", 0, 0, 0) == REDISMODULE_ERR ||
+        RedisModule_CreateCommand(ctx, "MEDDLE.THREAD", call_thread, "", 0, 0, 0) == REDISMODULE_ERR)
         return REDISMODULE_ERR;
     return RedisModule_SubscribeToKeyspaceEvents(
         ctx, REDISMODULE_NOTIFY_ALL | REDISMODULE_NOTIFY_MODULE | REDISMODULE_NOTIFY_NEW, on_key);

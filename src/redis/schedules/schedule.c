@@ -80,14 +80,21 @@ uint64_t tw__redis_schedule_foresee(const struct tw__redis_schedules *schedules,
 {
     uint64_t hash = tw__redis_schedule_hash(schedules, id);
     if (schedules->recent != NULL)
-        tw__redis_table_prefetch(&schedules->recent->tasks, hash);
+        tw__redis_table_prefetch_directory(&schedules->recent->tasks, hash);
     return hash;
 }
 
-void tw__redis_schedule_foresee_task(const struct tw__redis_schedules *schedules, uint64_t hash)
+void tw__redis_schedule_foresee_cells(const struct tw__redis_schedules *schedules, uint64_t hash)
 {
     if (schedules->recent != NULL)
-        tw__redis_table_prefetch_entry(&schedules->recent->tasks, hash);
+        tw__redis_table_prefetch(&schedules->recent->tasks, hash);
+}
+
+void tw__redis_schedule_foresee_removal(const struct tw__redis_schedule *schedule, uint64_t hash)
+{
+    void *task = tw__redis_table_prefetch_entry(&schedule->tasks, hash);
+    if (task != NULL)
+        (void)schedule->schedules->memory.usable(task); /* reads the allocator's entry while the task arrives */
 }
 
 struct tw__redis_task *tw__redis_schedule_find(const struct tw__redis_schedule *schedule, uint64_t hash,

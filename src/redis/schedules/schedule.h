@@ -22,11 +22,15 @@ size_t tw__redis_schedule_bytes(const struct tw__redis_schedule *schedule);
 /* The hash of an id, for the parameter `hash` of the functions below. */
 uint64_t tw__redis_schedule_hash(const struct tw__redis_schedules *schedules, struct tw__redis_bytes id);
 /* Prefetch the memory that tw__redis_schedule_find() will read. Finding a task takes three cache misses, each
- * after the other. So a command passes its id to tw__redis_schedule_foresee(), which returns the hash, then
- * parses its other arguments, and then calls tw__redis_schedule_foresee_task(). If the command addresses the
- * same schedule as the command before it, the cache lines have arrived when it looks the id up. */
+ * after the other: the directory of the table, its cells, the task. So a command passes its id to
+ * tw__redis_schedule_foresee(), which returns the hash. It calls tw__redis_schedule_foresee_cells() a while
+ * later, and looks the id up as late as it can. If the command addresses the same schedule as the command
+ * before it, some of the cache lines have arrived by then. */
 uint64_t tw__redis_schedule_foresee(const struct tw__redis_schedules *schedules, struct tw__redis_bytes id);
-void tw__redis_schedule_foresee_task(const struct tw__redis_schedules *schedules, uint64_t hash);
+void tw__redis_schedule_foresee_cells(const struct tw__redis_schedules *schedules, uint64_t hash);
+
+/* Prefetches the task itself, and the allocator's entry for its block, which freeing the task will read. */
+void tw__redis_schedule_foresee_removal(const struct tw__redis_schedule *schedule, uint64_t hash);
 
 struct tw__redis_task *tw__redis_schedule_find(const struct tw__redis_schedule *schedule, uint64_t hash,
                                                struct tw__redis_bytes id);

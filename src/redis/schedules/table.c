@@ -512,6 +512,11 @@ void *tw__redis_table_find(const struct tw__redis_table *table, uint64_t hash, c
     return NULL;
 }
 
+void tw__redis_table_prefetch_directory(const struct tw__redis_table *table, uint64_t hash)
+{
+    __builtin_prefetch(segment_at(table, number_of(hash, depth_of(table, hash))), 1);
+}
+
 void tw__redis_table_prefetch(const struct tw__redis_table *table, uint64_t hash)
 {
     uint32_t depth = depth_of(table, hash);
@@ -523,17 +528,18 @@ void tw__redis_table_prefetch(const struct tw__redis_table *table, uint64_t hash
         __builtin_prefetch(segment->cell + at, 1);
 }
 
-void tw__redis_table_prefetch_entry(const struct tw__redis_table *table, uint64_t hash)
+void *tw__redis_table_prefetch_entry(const struct tw__redis_table *table, uint64_t hash)
 {
     uint32_t depth = depth_of(table, hash);
     const struct tw__redis_segment *segment = segment_at(table, number_of(hash, depth));
     uint64_t tag = tag_of(hash, depth);
     uint32_t at = first_with(segment, tag);
     if (at == segment->count || segment->cell[at] >> TAG_SHIFT != tag)
-        return;
-    const char *entry = entry_of(segment->cell[at]);
+        return NULL;
+    char *entry = entry_of(segment->cell[at]);
     __builtin_prefetch(entry, 1);
     __builtin_prefetch(entry + LINE, 1);
+    return entry;
 }
 
 #if TW_DEBUG > 0

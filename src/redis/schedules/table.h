@@ -77,11 +77,15 @@ void tw__redis_table_fini(struct tw__redis_table *table);
 /* Returns the entry with this id, or NULL. */
 void *tw__redis_table_find(const struct tw__redis_table *table, uint64_t hash, const char *id, size_t size);
 
+/* Prefetches the entry of the directory that the functions below read. Call it a while before. */
+void tw__redis_table_prefetch_directory(const struct tw__redis_table *table, uint64_t hash);
+
 /* Prefetches the cells that tw__redis_table_find will look at first. Call it a while before. */
 void tw__redis_table_prefetch(const struct tw__redis_table *table, uint64_t hash);
 
-/* Prefetches the entry that tw__redis_table_find will return. Call it a while after the function above. */
-void tw__redis_table_prefetch_entry(const struct tw__redis_table *table, uint64_t hash);
+/* Prefetches the entry that tw__redis_table_find will most likely return. Returns that entry, or NULL if no
+ * entry has the tag. Call it a while after the function above. */
+void *tw__redis_table_prefetch_entry(const struct tw__redis_table *table, uint64_t hash);
 
 /* Puts an entry in. Requires: no entry has its id. Returns 0; or -1 without memory or if the address is too
  * high, and then nothing has changed. */

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""TW.ADD, TW.CANCEL and TW.MOVE leave a part of their work for a moment later (src/redis/chores.c). Nobody may
+be able to tell. A server reads all commands of a pipeline in one event-loop iteration. So in these tests some
+of that work is still open when the next command comes."""
+import itertools
+import random
+
+import pytest
+from harness import Raw, delivered, now_ms, wait_until
+from situations import meddled
+
+SOON = 3600000  # Milliseconds: later than the end of each test
+
+
+def piped(server, commands):
+    """Sends all commands at once, and returns their replies."""
+    raw = Raw(server)
+    raw.send_all(commands)
+    return [raw.read() for _ in commands]
+
+
+def adds(count, key="s", target="t", due=None):
+    due = due or now_ms() + SOON
+    return [["TW.ADD", key, target, f"id{i}", "AT", due + i, "PAYLOAD", "f", i] for i in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 9, 30])
+@pytest.mark.parametrize("look, reply", [
+    (["TW.LEN", "s"], lambda n: n),
+    (["EXISTS", "s"], lambda n: 1),
+    (["TW.CANCEL", "s"] + [f"id{i}" for i in range(40)], lambda n: n),
+    (["TW.DRAIN", "s", "LIMIT", "100"], lambda n: n),
+    (["EVAL", "return redis.call('TW.LEN', 's')", "0"], lambda n: n),
+])
+def test_every_command_finds_the_tasks_of_the_commands_before_it(server, count, look, reply):
+    assert piped(server, adds(count) + [look])[-1] == reply(count)
+
+
+def test_ids_of_the_same_name_in_a_row(server):
+    """All short sequences of the three commands for one id, with other commands between. The model is a set."""
+    due = now_ms() + SOON
+    for words in itertools.product(("add", "cancel", "move", "nx", "xx"), repeat=4):
+        commands, there, expected = [], False, []
+        for word in words:
+            commands.append({"add": ["TW.ADD", "s", "t", "id", "AT", due, "PAYLOAD", "f", "v"],
+                             "nx": ["TW.ADD", "s", "t", "id", "AT", due, "NX", "PAYLOAD", "f", "v"],
+                             "xx": ["TW.ADD", "s", "t", "id", "AT", due, "XX", "PAYLOAD", "f", "v"],
+                             "cancel": ["TW.CANCEL", "s", "id"],
+                             "move": ["TW.MOVE", "s", "id", "AT", due + 1]}[word])
+            expected.append({"add": "id", "nx": None if there else "id", "xx": "id" if there else None,
+                             "cancel": int(there), "move": 1 if there else None}[word])
+            there = there if word in ("move", "xx") else word in ("add", "nx")
+        commands += [["TW.CANCEL", "s", "id"], ["EXISTS", "s"]]
+        got = piped(server, commands)
+        got = [word.decode() if isinstance(word, bytes) else word for word in got]
+        assert got == expected + [int(there), 0], words
+
+
+def test_the_same_id_twice_in_one_cancel(server):
+    commands = [["TW.CANCEL", "s", "id1", "id1", "id2", "id1"], ["TW.LEN", "s"]]
+    assert piped(server, adds(3) + commands)[-2:] == [2, 1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_order_over_two_schedules(server, seed):
+    chance = random.Random(seed)
+    model, commands, expected = {"a": set(), "b": set()}, [], []
+    for _ in range(4000):
+        key, name = chance.choice("ab"), f"id{chance.randrange(12)}"
+        word = chance.choice(["add", "add", "cancel", "move", "len", "exists"])
+        if word == "add":
+            commands.append(["TW.ADD", key, "t", name, "AT", now_ms() + SOON, "PAYLOAD", "f", "v"])
+            expected.append(name)
+            model[key].add(name)
+        elif word == "len" or word == "exists":
+            commands.append(["TW.LEN" if word == "len" else "EXISTS", key])
+            expected.append(len(model[key]) if word == "len" else int(bool(model[key])))
+        else:
+            move = word == "move"
+            commands.append(["TW.MOVE", key, name, "IN", SOON] if move else ["TW.CANCEL", key, name])
+            expected.append((1 if move else 1) if name in model[key] else (None if move else 0))
+            if not move:
+                model[key].discard(name)
+    got = piped(server, commands)
+    assert [word.decode() if isinstance(word, bytes) else word for word in got] == expected
+
+
+@pytest.mark.parametrize("last, left", [
+    (["RENAME", "s", "other"], {"other": 5}),
+    (["COPY", "s", "other"], {"s": 5, "other": 5}),
+    (["DEL", "s"], {}),
+    (["UNLINK", "s"], {}),
+    (["FLUSHDB"], {}),
+    (["FLUSHALL", "ASYNC"], {}),
+    (["SET", "s", "text"], {}),
+    (["SWAPDB", "0", "1"], {}),
+    (["MOVE", "s", "1"], {}),
+])
+def test_the_key_goes_immediately_after_its_tasks_came(server, r, last, left):
+    piped(server, adds(5) + [["TW.MOVE", "s", "id1", "IN", SOON], last])
+    for key, count in left.items():
+        assert r.execute_command("TW.LEN", key) == count
+    everything = sum(r.execute_command("TW.LEN", key) for key in r.keys() if r.type(key) != "string")
+    assert everything == sum(left.values())
+    assert piped(server, [["DEBUG", "RELOAD"], ["PING"]])[-1] == "PONG"
+
+
+def test_a_snapshot_has_the_tasks_of_the_commands_before_it(server, r):
+    piped(server, adds(5) + [["TW.CANCEL", "s", "id0"], ["SAVE"]])
+    server.kill()
+    server.start()
+    assert server.client().execute_command("TW.LEN", "s") == 4
+
+
+def test_a_cancelled_task_is_freed_before_the_reply(server, r):
+    """INFO memory looks at no schedule, so it would not finish anything."""
+    size = 4 << 20
+    raw = Raw(server)
+    raw("TW.ADD", "s", "t", "other", "IN", SOON, "PAYLOAD", "f", "v")
+    raw("TW.ADD", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "x" * size)
+    before = r.info("memory")["used_memory"]
+    raw("TW.CANCEL", "s", "big")
+    assert r.info("memory")["used_memory"] < before - size // 2
+
+
+def test_a_thread_of_another_module_leaves_nothing_open(fleet):
+    """The server sleeps meanwhile, so no event-loop iteration ends."""
+    client, size = meddled(fleet).client(), 4 << 20
+    client.execute_command("TW.ADD", "s", "t", "other", "IN", SOON, "PAYLOAD", "f", "v")
+    client.execute_command("TW.ADD", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "x" * size)
+    before = client.info("memory")["used_memory"]
+    client.execute_command("MEDDLE.THREAD", "TW.CANCEL", "s", "big")
+    wait_until(lambda: client.execute_command("MEDDLE.DONE")[0] == 1)
+    assert int(client.execute_command("MEDDLE.DONE")[1]) < before - size // 2
+
+
+def test_tasks_that_are_due_together_keep_their_order(server, r):
+    """The first task of a schedule makes the schedule and is filed at once, the others a moment later."""
+    due = now_ms() + 1500
+    commands = []
+    for i in range(40):
+        key = f"s{i // 4}"
+        commands.append(["TW.ADD", key, "list", f"id{i}", "AT", due, "LIST", "PAYLOAD", i])
+    piped(server, commands)
+    wait_until(lambda: r.llen("list") == 40)
+    assert [int(word) for word in r.lrange("list", 0, -1)] == list(range(40))
+
+
+def test_moved_and_new_tasks_keep_their_order(server, r):
+    due = now_ms() + 1500
+    commands = [["TW.ADD", "s", "list", f"old{i}", "IN", SOON, "LIST", "PAYLOAD", 2 * i] for i in range(20)]
+    for i in range(20):
+        commands.append(["TW.MOVE", "s", f"old{i}", "AT", due])
+        commands.append(["TW.ADD", "s", "list", f"new{i}", "AT", due, "LIST", "PAYLOAD", 2 * i + 1])
+    piped(server, commands)
+    wait_until(lambda: r.llen("list") == 40)
+    assert [int(word) for word in r.lrange("list", 0, -1)] == list(range(40))
+
+
+def test_routes_whose_last_task_goes_while_another_comes(server, r):
+    """The only task of a target is cancelled, and in the same moment the target gets another task."""
+    due = now_ms() + 1500
+    commands = []
+    for i in range(30):
+        commands += [["TW.ADD", "s", f"t{i % 3}", f"id{i}", "AT", due, "PAYLOAD", "f", "v"],
+                     ["TW.CANCEL", "s", f"id{i - 1}"]]
+    piped(server, commands)
+    wait_until(lambda: r.execute_command("TW.LEN", "s") == 0)
+    assert [len(delivered(r, f"t{i}")) for i in range(3)] == [0, 0, 1]
