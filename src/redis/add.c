@@ -195,7 +195,6 @@ static bool read_add(RedisModuleCtx *ctx, struct request *add, RedisModuleString
     add->target = argv[2];
     add->id = argv[3];
     add->times = TW__REDIS_FOR_EVER;
-    add->now_ms = tw__redis_now_ms();
     add->plan.target = tw__redis_string_bytes(add->target);
     struct tw__redis_bytes id = tw__redis_string_bytes(add->id);
     add->new_id = id.size == 1 && *id.at == '*';
@@ -203,7 +202,7 @@ static bool read_add(RedisModuleCtx *ctx, struct request *add, RedisModuleString
         tw__redis_argument_error(ctx, add->target, "the target", "a key other than the schedule");
         return false;
     }
-    if (!tw__redis_argument_time(ctx, argv + 4, add->now_ms, &add->due, &add->absolute))
+    if (!tw__redis_argument_time(ctx, argv + 4, &add->now_ms, &add->due, &add->absolute))
         return false;
     int at = 6;
     for (; at < argc && !tw__redis_argument_is(argv[at], "PAYLOAD"); at++)
@@ -333,7 +332,7 @@ int tw__redis_add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     if (!tw__redis_keys_open_quickly(ctx, add.schedule, &key, &schedule))
         return REDISMODULE_OK;
     if (add.new_id) {
-        add.id = make_id(schedule, add.now_ms);
+        add.id = make_id(schedule, add.now_ms == 0 ? tw__redis_now_ms() : add.now_ms);
         hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(add.id));
     }
     tw__redis_chores_finish_for(hash);

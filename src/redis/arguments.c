@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "shared.h"
 #include "strings.h"
 
 enum { ERROR_MAX = 256, RANGE_TEXT = 80 };
@@ -80,19 +81,26 @@ bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redi
 
 /* ---- times and conditions -------------------------------------------------------------------------------- */
 
-bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t now_ms, uint64_t *due,
+bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t *now_ms, uint64_t *due,
                              bool *absolute)
 {
+    *now_ms = 0;
     *absolute = tw__redis_argument_is(argv[0], "AT");
     if (!*absolute && !tw__redis_argument_is(argv[0], "IN")) {
         tw__redis_argument_error(ctx, argv[0], "the time", "IN ms or AT unix-ms");
         return false;
     }
-    if (*absolute)
-        return tw__redis_argument_number(ctx, argv[1], "AT", 0, INT64_MAX, due);
-    if (!tw__redis_argument_number(ctx, argv[1], "IN", 0, INT64_MAX - (int64_t)now_ms, due))
+    if (*absolute) {
+        if (!tw__redis_argument_number(ctx, argv[1], "AT", 0, INT64_MAX, due))
+            return false;
+        if (*due <= tw_wheel_now(tw__redis_shared.schedules->wheel))
+            *now_ms = tw__redis_now_ms();
+        return true;
+    }
+    *now_ms = tw__redis_now_ms();
+    if (!tw__redis_argument_number(ctx, argv[1], "IN", 0, INT64_MAX - (int64_t)*now_ms, due))
         return false;
-    *due += now_ms;
+    *due += *now_ms;
     return true;
 }
 

@@ -40,9 +40,10 @@ bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redi
 
 /* ---- times and conditions -------------------------------------------------------------------------------- */
 
-/* Reads IN ms or AT unix-ms, two arguments. Sets *absolute to whether it was AT. Returns false after an error
- * reply. */
-bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t now_ms, uint64_t *due,
+/* Reads IN ms or AT unix-ms, two arguments. Sets *absolute to whether it was AT. Sets *now_ms to the time, or
+ * to 0 if filing the task will not ask for the time, because the due time is absolute and the wheel has not
+ * passed it. To read the clock takes a thirtieth of a TW.MOVE. Returns false after an error reply. */
+bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t *now_ms, uint64_t *due,
                              bool *absolute);
 
 /* NX, XX, GT, LT. */

@@ -96,13 +96,13 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
     struct tw__redis_schedule *schedule;
-    uint64_t now_ms = tw__redis_now_ms(), due;
+    uint64_t now_ms, due;
     bool absolute;
     enum tw__redis_condition condition = TW__REDIS_ALWAYS;
     if (argc < 5 || argc > 6)
         return RedisModule_WrongArity(ctx);
     uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
-    if (!tw__redis_argument_time(ctx, argv + 3, now_ms, &due, &absolute))
+    if (!tw__redis_argument_time(ctx, argv + 3, &now_ms, &due, &absolute))
         return REDISMODULE_OK;
     tw__redis_schedule_foresee_cells(tw__redis_shared.schedules, hash);
     if (argc == 6 && (!tw__redis_argument_condition(argv[5], &condition) || condition == TW__REDIS_ONLY_NEW ||

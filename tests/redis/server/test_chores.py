@@ -167,3 +167,14 @@ def test_routes_whose_last_task_goes_while_another_comes(server, r):
     piped(server, commands)
     wait_until(lambda: r.execute_command("TW.LEN", "s") == 0)
     assert [len(delivered(r, f"t{i}")) for i in range(3)] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("late", [["TW.ADD", "s", "list", "late", "AT", 1000, "LIST", "PAYLOAD", "late"],
+                                  ["TW.MOVE", "s", "late", "AT", 1000]])
+def test_a_task_of_the_past_waits_for_tasks_that_were_due_when_it_was_filed(server, r, late):
+    """The due time of the first task passes while the server sleeps, and no tick runs meanwhile."""
+    piped(server, [["TW.ADD", "s", "list", "late", "IN", SOON, "LIST", "PAYLOAD", "late"],
+                   ["TW.ADD", "s", "list", "due", "IN", 20, "LIST", "PAYLOAD", "due"],
+                   ["DEBUG", "SLEEP", "0.1"], late])
+    wait_until(lambda: r.llen("list") == 2)
+    assert r.lrange("list", 0, -1) == ["due", "late"]
