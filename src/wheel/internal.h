@@ -195,20 +195,29 @@ static inline uint32_t tw__wheel_onward(const struct tw__wheel_ring *ring, uint3
 }
 
 /* The distance from slot `from` to the next slot that holds timers, going round the ring; TW__WHEEL_NO_SLOT
- * if no slot of the level does. Takes away the marks of the empty slots on the way. A mark is a note of the
+ * if no slot of the level does. Takes away the marks of the empty slots on the way, and subtracts their number
+ * from *steps. When *steps is 0, the answer is the next marked slot, empty or not. A mark is a note of the
  * wheel for itself, so the wheel is const for callers that only look at it. */
-static inline uint32_t tw__wheel_next_slot(const struct tw_wheel *wheel, uint32_t level, uint32_t from)
+static inline uint32_t tw__wheel_search(const struct tw_wheel *wheel, uint32_t level, uint32_t from,
+                                        uint32_t *steps)
 {
     struct tw_wheel *w = (struct tw_wheel *)(uintptr_t)wheel;
     struct tw__wheel_ring *ring = &w->ring[level];
-    while (ring->top != 0) {
+    for (; ring->top != 0; --*steps) {
         uint32_t distance = tw__wheel_distance(ring, from);
         struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, tw__wheel_onward(ring, from, distance));
-        if (!tw__wheel_list_empty(&slot->list))
+        if (*steps == 0 || !tw__wheel_list_empty(&slot->list))
             return distance;
         tw__wheel_unmark(w, slot);
     }
     return TW__WHEEL_NO_SLOT;
+}
+
+/* The same, through as many empty slots as there are. */
+static inline uint32_t tw__wheel_next_slot(const struct tw_wheel *wheel, uint32_t level, uint32_t from)
+{
+    uint32_t steps = UINT32_MAX;
+    return tw__wheel_search(wheel, level, from, &steps);
 }
 
 /* ---- bounds ---------------------------------------------------------------------------------------------- */

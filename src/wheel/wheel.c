@@ -438,19 +438,24 @@ bool tw_wheel_cancel(struct tw_wheel *w, struct tw_timer *timer)
 
 /* ---- events ---------------------------------------------------------------------------------------------- */
 
+/* Slots emptied by cancels that one search for the next event passes over. It is more than the default
+ * geometry has. A search in larger rings pauses no longer, and answers with an earlier tick. */
+enum { SEARCH_STEPS = 4096 };
+
 /* A tick before which the wheel has no work. */
 static inline uint64_t known_event(struct tw_wheel *w)
 {
     if (w->event_list == NULL)
-        tw__wheel_find_event(w, w->round != 0); /* with rounds, a mark may be of a slot that has passed */
+        tw__wheel_find_event(w, 0);
     return w->event;
 }
 
-/* The next tick at which the wheel has work. */
+/* The next tick at which the wheel has work, or would have if a slot had not been emptied by cancels: a search
+ * ends after SEARCH_STEPS such slots. */
 static inline uint64_t exact_event(struct tw_wheel *w)
 {
     if (w->event_list == NULL || tw__wheel_list_empty(w->event_list))
-        tw__wheel_find_event(w, true);
+        tw__wheel_find_event(w, SEARCH_STEPS); /* with rounds, always: the list is `due`, and that is empty */
     return w->event;
 }
 
@@ -478,13 +483,13 @@ static uint64_t skip_rounds(struct tw_wheel *w, uint64_t event)
     return first > event ? first : event;
 }
 
-/* The tick to which the wheel goes next, if `now` is that far. To skip rounds, the wheel must know which
- * levels hold timers. */
+/* The tick to which the wheel goes next, if `now` is that far. A mark that cancels have left makes it stop
+ * once more, and keeps it from skipping rounds until then. */
 static uint64_t next_stop(struct tw_wheel *w)
 {
     if (w->round == 0)
         return known_event(w);
-    tw__wheel_find_event(w, true);
+    tw__wheel_find_event(w, 0);
     return skip_rounds(w, w->event);
 }
 
@@ -494,7 +499,9 @@ TW__WHEEL_COLD uint64_t tw__wheel_next_bound_1(struct tw_wheel *w)
         return TW_NEVER; /* if the budget ended in the middle of a tick, the next poll finishes the tick */
     if (!tw__wheel_list_empty(&w->due) || tw__wheel_any_now(w) || w->phase != TW__WHEEL_SETTLED)
         return w->now;
-    uint64_t event = w->round == 0 ? exact_event(w) : next_stop(w);
+    uint64_t event = exact_event(w);
+    if (w->round != 0)
+        event = skip_rounds(w, event);
     if (!w->in_drain)
         note_quiet(w);
     return event > w->now ? event : w->now;
@@ -621,15 +628,32 @@ static void start_slot(struct tw_wheel *w, uint32_t level, uint64_t number)
         ring->pace = filed / (ring->finish - w->cur) + 1;
 }
 
+/* Takes the mark of a slot that cancels have emptied, for a unit of the budget. Returns false when the budget
+ * has ended. */
+static bool pass_over(struct tw_wheel *w, struct tw__wheel_slot *slot, uint64_t *budget)
+{
+    if (*budget == 0)
+        return false;
+    --*budget;
+    tw__wheel_unmark(w, slot);
+    return true;
+}
+
 /* Starts the slots that the window below has come to hold. Returns false when the budget ended first. */
 static bool start_level(struct tw_wheel *w, uint32_t level, uint64_t *budget)
 {
     struct tw__wheel_ring *ring = &w->ring[level];
-    while (ring->started < ring->head) {
-        uint32_t distance = tw__wheel_next_slot(w, level, tw__wheel_slot_index(ring, ring->started));
+    while (ring->started < ring->head && ring->top != 0) {
+        uint32_t distance = tw__wheel_distance(ring, tw__wheel_slot_index(ring, ring->started));
         if (distance >= ring->head - ring->started)
-            break; /* a later slot, or none */
+            break; /* a later slot */
         uint64_t number = ring->started + distance;
+        struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, tw__wheel_slot_index(ring, number));
+        if (tw__wheel_list_empty(&slot->list)) {
+            if (!pass_over(w, slot, budget))
+                return false;
+            continue;
+        }
         ring->started = number + 1;
         start_slot(w, level, number);
         if (w->cur >= ring->finish)
@@ -652,24 +676,23 @@ static bool start_due_slots(struct tw_wheel *w, uint64_t *budget)
 /* ---- firing ---------------------------------------------------------------------------------------------- */
 
 /* Opens the slot of tick `cur`: its timers go to the due list. On a one-level wheel the slot may hold timers
- * of later rounds, so it is refiled instead. */
-static void open_tick(struct tw_wheel *w)
+ * of later rounds, so it is refiled instead. Returns false when the budget ended first. */
+static bool open_tick(struct tw_wheel *w, uint64_t *budget)
 {
     struct tw__wheel_ring *ring = &w->ring[0];
     struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, tw__wheel_slot_index(ring, w->cur));
     if (!tw__wheel_marked(slot))
-        return;
-    if (tw__wheel_list_empty(&slot->list)) {
-        tw__wheel_unmark(w, slot);
-        return;
-    }
+        return true;
+    if (tw__wheel_list_empty(&slot->list))
+        return pass_over(w, slot, budget);
     if (ring->bound != NULL) {
         start_slot(w, 0, w->cur);
-        return;
+        return true;
     }
     prefetch_trail(ring, slot);
     list_splice(&slot->list, &w->due);
     list_emptied(w, &slot->list);
+    return true;
 }
 
 /* Finishes the tick that the wheel stands on. Returns false when the budget ended first. */
@@ -678,9 +701,8 @@ static bool settle(struct tw_wheel *w, uint64_t *budget)
     if (!refile_active(w, budget))
         return false;
     if (w->phase == TW__WHEEL_REFILING) {
-        if (!start_due_slots(w, budget))
+        if (!start_due_slots(w, budget) || !open_tick(w, budget))
             return false;
-        open_tick(w);
         w->phase = TW__WHEEL_OPENED;
         if (!refile_active(w, budget))
             return false;

@@ -89,19 +89,20 @@ static inline void tw__wheel_found(struct tw__wheel_work *next, uint64_t tick, s
         *next = (struct tw__wheel_work){tick, list};
 }
 
-/* Finds the next work of a level's ring: of the next slot with a mark or, if `exact`, with timers. Requires: a
- * slot of the level is marked. */
-static inline void tw__wheel_find_slot(struct tw_wheel *w, uint32_t level, bool exact,
+/* Finds the next work of a level's ring: of the next slot that tw__wheel_search() finds with *steps. Requires:
+ * a slot of the level is marked. */
+static inline void tw__wheel_find_slot(struct tw_wheel *w, uint32_t level, uint32_t *steps,
                                        struct tw__wheel_work *next)
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
     uint64_t from = tw__wheel_ring_from(w, level);
     uint32_t index = tw__wheel_slot_index(ring, from);
-    uint32_t distance = exact ? tw__wheel_next_slot(w, level, index) : tw__wheel_distance(ring, index);
+    uint32_t distance = tw__wheel_search(w, level, index, steps);
     if (distance == TW__WHEEL_NO_SLOT)
         return;
     if (level == 0 && w->cur == UINT64_MAX)
         return; /* the timers there were filed when time had ended already */
+    TW_ASSERT(distance <= UINT64_MAX / ring->span - from); /* no jump passes a mark, so each has a turn */
     tw__wheel_found(next, tw__wheel_slot_event(w, level, from + distance),
                     &tw__wheel_slot_at(ring, tw__wheel_onward(ring, index, distance))->list);
 }
@@ -115,15 +116,15 @@ static inline uint64_t tw__wheel_drain_event(const struct tw_wheel *w, const str
     return chunk < ring->finish ? chunk : ring->finish;
 }
 
-/* Finds the next tick with work and the list that has it. If `exact` is false, this may be the work of a slot
- * that cancels have emptied; a poll does not mind, and does not wait for the memory of slots. If it is true,
- * `occupied` and `active` are exact afterwards. On a top that does not reach the end of time the answer depends
- * on `cur` (skip_rounds()), so it is not kept. */
-static inline void tw__wheel_find_event(struct tw_wheel *w, bool exact)
+/* Finds the next tick with work and the list that has it. On the way it takes the marks of at most `steps`
+ * slots that cancels have emptied; after that the answer may be the work of one more such slot. A poll does not
+ * mind, and does not wait for the memory of slots: it searches with 0 steps. On a top that does not reach the
+ * end of time the answer depends on `cur` (skip_rounds()), so it is not kept. */
+static inline void tw__wheel_find_event(struct tw_wheel *w, uint32_t steps)
 {
     struct tw__wheel_work next = {TW_NEVER, &w->due};
     for (uint64_t levels = w->occupied; levels != 0; levels &= levels - 1)
-        tw__wheel_find_slot(w, (uint32_t)__builtin_ctzll(levels), exact, &next);
+        tw__wheel_find_slot(w, (uint32_t)__builtin_ctzll(levels), &steps, &next);
     for (uint64_t levels = w->active; levels != 0; levels &= levels - 1) {
         struct tw__wheel_ring *ring = &w->ring[__builtin_ctzll(levels)];
         if (tw__wheel_list_empty(&ring->drain))
