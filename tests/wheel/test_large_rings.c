@@ -73,7 +73,8 @@ static void a_slot_on_the_way_costs_a_unit_of_the_budget(void **state)
     }
 }
 
-/* A jump over many rounds passes no mark, so no mark is left whose next turn would lie after the end of time. */
+/* A jump over many rounds passes no mark, so no mark is left that would have its next turn after the end of
+ * time. */
 static void a_jump_to_the_end_of_time_leaves_no_mark_behind(void **state)
 {
     (void)state;
