@@ -166,7 +166,7 @@ static void file_next(struct tw__sched_shard *shard, struct tw__sched_task *task
         return;
     }
     task->due_ns = due_ns;
-    tw__sched_task_queue(&shard->ready, task, tick);
+    tw__sched_task_queue(&shard->ready, task, tw_wheel_now(shard->wheel)); /* as if it were due just now */
     shard->stats.pending++;
 }
 

@@ -16,7 +16,8 @@
  *
  * The horizon. Workers take the tasks of all shards in the order of their ticks, so they must know which ticks
  * they may start. The horizon is the tick up to which they may. No shard has a PENDING task that was due before
- * the horizon, so whichever task comes first in the ready lists comes first of all.
+ * the horizon, unless it was filed when that tick had begun. So whichever task comes first in the ready lists
+ * comes first of all.
  *
  * Example: the timer thread comes late, and 7 ticks have passed. Shard 0 has tasks on ticks 3 and 6, shard 1
  * on tick 5.
@@ -27,6 +28,8 @@
  *
  * A thread that has to bring the wheel of shard 0 to the present, see tw__sched_catch_up(), makes its task of
  * tick 6 READY at once. This task lies beyond the horizon until the task of tick 5 was collected, so it waits.
+ * That thread also wakes the timer thread, which opens the horizon as far as the wheel: a repeating task that
+ * ends meanwhile may file a call that is READY on the wheel's tick.
  */
 #include "due.h"
 

@@ -20,9 +20,11 @@
  * has fallen behind, it moves to the present first: see tw__sched_catch_up().
  *
  * A READY task has the tick on which it was due. The lists of READY tasks are sorted by it (S7). A repeating
- * task whose next call is overdue joins the end of the ready list, as if it were due on the tick of the last
- * task there. Example: the list has tasks of ticks 20 and 24, and a call that was due on tick 22 is filed. It
- * starts after both.
+ * task whose next call is overdue joins the end of the ready list, as if it were due on the tick of the wheel.
+ * Example: the wheel stands on tick 25, the list has tasks of ticks 20 and 24, and a call that was due on tick
+ * 22 is filed. It starts after both, and after a task of tick 23 in another shard. If it kept its tick, a task
+ * that takes longer than its period would fall further and further behind, and go before all tasks of other
+ * shards for ever.
  *
  * Before the wheel is asked for due or next timers, the loose tasks are taken out of it (S6).
  */
@@ -79,8 +81,8 @@ void tw__sched_catch_up(struct tw__sched_shard *shard)
     bool any = false;
     for (; (timer = tw_wheel_poll(shard->wheel, tick)) != NULL; any = true)
         tw__sched_task_ready(&shard->ready, timer);
-    if (any)
-        tw__sched_clock_wake(shard->sched); /* which tells the workers */
+    if (any || shard->sched->options.workers > 0)
+        tw__sched_clock_wake(shard->sched); /* which opens the horizon, and tells the workers */
 }
 
 /* Adds a timer to the wheel. If the wheel refuses, moves it to the present and tries once more. */

@@ -56,7 +56,8 @@ int tw__sched_every_reach(struct tw__sched_shard *shard, const struct tw_every *
  * wheel that grows from the tick it stands on. */
 void tw__sched_catch_up(struct tw__sched_shard *shard);
 
-/* The tick before which the timer thread has no work in a shard; 0 if there is work at once. */
+/* The tick before which the timer thread has no work in a shard. If it has work at once, because it runs or
+ * sends the READY tasks, this is the tick of the first of them. */
 uint64_t tw__sched_first_tick(struct tw__sched_shard *shard);
 /* Notes that the timer thread is about to sleep. Returns the tick until which the shard lets it sleep. */
 uint64_t tw__sched_asleep(struct tw__sched_shard *shard);

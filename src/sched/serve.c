@@ -113,9 +113,8 @@ void tw_sched_run(struct tw_sched *sched, uint64_t id)
 
 /* ---- tasks that wait in a list --------------------------------------------------------------------------- */
 
-/* Runs tasks of a list of the turn's shard, at most `limit`. Returns the number of tasks taken. Sets *again if
- * a task is in the ready list once more. */
-static uint64_t run_list(const struct tw__sched_turn *turn, struct tw__link *list, uint64_t limit, bool *again)
+/* Runs tasks of a list of the turn's shard, at most `limit`. Returns the number of tasks taken. */
+static uint64_t run_list(const struct tw__sched_turn *turn, struct tw__link *list, uint64_t limit)
 {
     struct tw__sched_shard *shard = turn->shard;
     uint64_t now_ns = tw__sched_clock_read(shard->sched), taken = 0;
@@ -127,7 +126,8 @@ static uint64_t run_list(const struct tw__sched_turn *turn, struct tw__link *lis
         if (!tw__sched_call_try_begin(shard, task, now_ns, &call))
             continue;
         now_ns = tw__sched_call_make(shard, &call, &ready);
-        *again |= ready;
+        if (ready && list == &shard->sent)
+            tw__sched_clock_wake(shard->sched); /* so that the timer thread sends the task once more */
     }
     tw__sched_unlock(shard);
     return taken;
@@ -138,22 +138,19 @@ uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit)
     TW_ASSERT(tw__sched_usable(sched));
     struct tw__sched_turn turn;
     uint64_t taken = 0;
-    bool again = false;
     while (taken < limit && tw__sched_order_sent(sched, &turn)) {
         uint64_t left = limit - taken;
-        taken += run_list(&turn, &turn.shard->sent, left < QUANTUM ? left : QUANTUM, &again);
+        taken += run_list(&turn, &turn.shard->sent, left < QUANTUM ? left : QUANTUM);
     }
-    if (again)
-        tw__sched_clock_wake(sched); /* so that the timer thread sends the tasks once more */
     return taken;
 }
 
 bool tw__sched_work(struct tw_sched *sched)
 {
     struct tw__sched_turn turn;
-    bool any = false, again = false;
+    bool any = false;
     while (tw__sched_order_worker(sched, &turn))
-        any |= run_list(&turn, &turn.shard->ready, QUANTUM, &again) > 0;
+        any |= run_list(&turn, &turn.shard->ready, QUANTUM) > 0;
     return any;
 }
 

@@ -3,7 +3,8 @@
  * The scheduler against a reference that is a plain array: random operations on a virtual clock, from outside
  * and from inside callbacks. For every task the reference knows when the task must run. The test checks each
  * call against the reference, and after every step that no task is left that should have run. With several
- * shards, several threads make the operations, one after the other, so that every shard has tasks.
+ * shards, several threads make the operations, one after the other, so that every shard has tasks. With some
+ * seeds the scheduler often comes many ticks late.
  *
  *     test_sched_model [--seed N] [--operations N] [--seconds N]
  */
@@ -46,6 +47,9 @@ struct world {
     uint64_t seed, fired, operations, last_tick;
     uint64_t added, again, cancelled, handed, moved;
     uint64_t last_filed[THREADS]; /* of the tasks of `last_tick` that a thread added, the latest to start */
+    bool often_late;              /* with this seed; all repeating tasks are TW_MISSED_BURST then */
+    bool late;                    /* the scheduler is many ticks behind the clock */
+    bool serving;                 /* a callback is under way */
 };
 
 static struct world world;
@@ -71,13 +75,23 @@ static uint64_t tick_of(uint64_t now_ns)
     return (now_ns - world.base_ns) / world.tick_ns;
 }
 
+static uint64_t tick_due(uint64_t due_ns)
+{
+    return due_ns > world.base_ns ? (due_ns - world.base_ns + world.tick_ns - 1) / world.tick_ns : 0;
+}
+
+/* The tick that the scheduler has come to. Inside a callback it is the tick of the callback's task, however
+ * late the callback is. */
+static uint64_t tick_reached(void)
+{
+    return world.serving ? world.last_tick : tick_of(tw_sched_now(world.sched));
+}
+
 /* A task that is filed now runs on the tick of its due time, or on the next tick if that tick has begun. */
 static uint64_t tick_for(uint64_t due_ns)
 {
-    uint64_t now = tick_of(tw_sched_now(world.sched)), tick = 0;
-    if (due_ns > world.base_ns)
-        tick = (due_ns - world.base_ns + world.tick_ns - 1) / world.tick_ns;
-    return tick > now ? tick : now + 1;
+    uint64_t reached = tick_reached(), tick = tick_due(due_ns);
+    return tick > reached ? tick : reached + 1;
 }
 
 static void plan(struct entry *entry, uint64_t due_ns)
@@ -145,7 +159,7 @@ static struct tw_every random_every(void)
     struct tw_every every = {.first_ns = random_delay(),
                              .period_ns = world.tick_ns + random_delay(),
                              .times = rng_below(&world.rng, 6),
-                             .missed = policies[rng_below(&world.rng, 3)]};
+                             .missed = policies[world.often_late ? 0 : rng_below(&world.rng, 3)]};
     return every;
 }
 
@@ -295,7 +309,8 @@ static void check_call(const struct entry *entry, const struct tw_task *task)
     expect(entry->alive && !entry->running, "a task ran that should not");
     expect(now_ns >= task->due_ns, "a task ran early");
     expect(task->due_ns == entry->due_ns && task->late_ns == now_ns - task->due_ns, "due or lateness is wrong");
-    expect(tick_of(now_ns) == entry->tick, "a task ran on the wrong tick");
+    expect(world.late ? tick_of(now_ns) >= entry->tick : tick_of(now_ns) == entry->tick,
+           "a task ran on the wrong tick");
     expect(task->left == entry->left && task->period_ns == entry->period_ns && task->missed == 0,
            "calls left are wrong");
     expect(keyed(entry)
@@ -324,6 +339,7 @@ static void on_task(struct tw_sched *sched, const struct tw_task *task)
     expect(sched == world.sched, "another scheduler");
     check_call(entry, task);
     check_order(entry);
+    world.serving = true;
     world.fired++;
     entry->filed = 0;
     entry->id = task->id;
@@ -334,18 +350,18 @@ static void on_task(struct tw_sched *sched, const struct tw_task *task)
         if (entry->left != TW_FOREVER)
             entry->left--;
         entry->due_ns += entry->period_ns;
-        entry->tick = tick_for(entry->due_ns);
-        if (entry->due_ns <= tw_sched_now(sched))
-            entry->tick = tick_of(tw_sched_now(sched)); /* at once */
+        entry->tick = tick_due(entry->due_ns);
+        if (entry->tick < tick_reached())
+            entry->tick = tick_reached(); /* at once */
     }
     entry->alive = repeats;
     if (rng_below(&world.rng, 8) == 0)
         move(entry);
     for (uint64_t n = rng_below(&world.rng, 3); n > 0; n--)
         act_on(&world.entry[rng_below(&world.rng, ENTRIES)]);
-    if (rng_below(&world.rng, 200) == 0)
+    if (!world.late && rng_below(&world.rng, 200) == 0)
         check_forecast();
-    entry->running = entry->fresh = false;
+    entry->running = entry->fresh = world.serving = false;
     world.again += entry->alive;
 }
 
@@ -396,6 +412,17 @@ static void check_invariants(void)
         fail(broken);
 }
 
+/* The clock goes on, and the scheduler notices only then. */
+static void come_late(void)
+{
+    uint64_t now_ns = tw_sched_now(world.sched) + rng_below(&world.rng, 40) * world.tick_ns;
+    world.late = true;
+    atomic_store(&world.sched->virtual_ns, now_ns);
+    expect(tw_sched_advance(world.sched, now_ns) == 0, "the clock does not move");
+    world.late = false;
+    check_nothing_is_overdue();
+}
+
 static void step(void)
 {
     uint64_t choice = rng_below(&world.rng, 1000);
@@ -403,6 +430,8 @@ static void step(void)
         check_forecast();
     } else if (choice < 900) {
         act_on(&world.entry[rng_below(&world.rng, ENTRIES)]);
+    } else if (choice < 940 && world.often_late) {
+        come_late();
     } else if (choice < 997) {
         uint64_t delay = random_delay();
         expect(tw_sched_advance(world.sched, tw_sched_now(world.sched) + delay) == 0,
@@ -443,6 +472,7 @@ static void begin(uint64_t seed)
     options.start_ns = world.base_ns = rng_below(&world.rng, 2) ? 0 : rng_below(&world.rng, 1ull << 60);
     options.shards = world.shards = rng_below(&world.rng, 3) == 0 ? 1 + (uint32_t)rng_below(&world.rng, 8) : 1;
     world.threads = world.shards > 1 ? 1 + (unsigned)rng_below(&world.rng, THREADS) : 1;
+    world.often_late = rng_below(&world.rng, 2) == 0;
     switch (rng_below(&world.rng, 5)) {
     case 0:
         g = TW_SMALL;
