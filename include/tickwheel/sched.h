@@ -37,10 +37,14 @@
  *             at 13 ms, and its due_ns stays 12.3 ms.
  *   Order     The order in which tasks start, however late the thread that starts them:
  *             - Tasks due on different ticks start in the order of these ticks.
- *             - Tasks due on one tick that one thread added, without keys, start in the order in which it added
+ *             - Tasks due on one tick that one thread filed, without keys, start in the order in which it filed
  *               them. With one shard this holds for the tasks of all threads together, and for keys too. A
  *               program that needs this total order sets `shards` to 1.
- *             - A task that is filed for a tick that has begun already starts on the next tick, or at once.
+ *             - A task that was moved, or whose key was set anew, has no fixed place among the tasks of its new
+ *               tick (wheel.h, "Order").
+ *             - A task that is filed for a tick that has begun already starts on the next tick, or at once. So
+ *               does a call of a repeating task that is overdue when the call before it returns: it starts
+ *               after the tasks that wait then.
  *             - Workers take tasks in this order and run them side by side. The execute hook receives tasks in
  *               this order, and tw_sched_run_some() starts them in it.
  *             - If there is no memory for a task in the shard of its thread, another shard takes the task, and
@@ -52,8 +56,9 @@
  *             - A thread keeps its shard. When it ends, a later thread takes its place.
  *             - Callbacks on the timer thread file into the first shard. A program in which one thread files
  *               tasks has one wheel.
- *             - Keys lie in the first shard until a second thread files, or there are 4,096 keys. A key that is
- *               set later lies in the shard of its hash.
+ *             - Keys lie in the first shard until a second thread files. From then on a new key lies in the
+ *               shard of its hash. While more than 16,384 keys from before are pending, each call with a key
+ *               takes the lock of the first shard too.
  *             - If there is no memory for a new shard, the thread files into a shard that exists.
  *   Threads   Every call may come from any thread and from inside a callback, except where a label says
  *             otherwise. The scheduler holds no lock while a callback runs. A task never runs on two threads
@@ -103,7 +108,8 @@ typedef void tw_task_fn(struct tw_sched *sched, const struct tw_task *task);
  * Requires: it does not block. */
 typedef void tw_execute_fn(void *arg, struct tw_sched *sched, uint64_t id);
 
-/* A source of memory. The scheduler calls it under a lock. `arg` is memory_arg.
+/* A source of memory. The scheduler calls it under a lock. Several threads may call it at the same time,
+ * because each shard has a lock of its own. `arg` is memory_arg.
  *   - `old` is NULL: the hook returns a block of `size` bytes, aligned as malloc aligns, or NULL if there is
  *     no memory.
  *   - `old` is not NULL: the hook takes that block of `size` bytes back. The scheduler ignores its return
@@ -141,7 +147,8 @@ struct tw_sched_options {
     uint64_t tick_ns; /* nanoseconds a tick, 1,000 to 3,600,000,000,000; 0: 1,000,000 (a millisecond) */
     const struct tw_geometry *geometry; /* of the wheels, in ticks; copied; NULL: TW_DEFAULT */
     /* wheels with a lock each, 1 to 64, which are made when they are needed; 0: as many as the processors that
-     * the process may run on, at most 16, and 1 with a virtual clock. See "Shards" above. */
+     * the thread may run on that makes the scheduler, at most 16, and 1 with a virtual clock. See "Shards"
+     * above. */
     uint32_t shards;
     uint32_t workers; /* threads for callbacks, 0 to 1,024; 0: callbacks run on the timer thread */
     /* not NULL: callbacks run on the threads to which this hook hands them, and `workers` must be 0 */
@@ -227,7 +234,7 @@ struct tw_task {
 /* Runs fn(sched, task) once, `delay_ns` nanoseconds from now, with `arg` in `task->arg`. If `id` is not NULL,
  * *id receives the id before the task can run.
  * Returns: 0 or an error.
- *   - TW_EFULL: max_pending tasks are pending, or under way with calls left.
+ *   - TW_EFULL: max_pending tasks are pending, under way with calls left, or just being added.
  *   - TW_ENOMEM: there is no memory, or every shard has 2^25 tasks.
  *   - TW_ESTOPPED: the scheduler has been stopped.
  *   - TW_ERANGE: the geometry refuses such a long delay.
@@ -314,7 +321,8 @@ void tw_sched_run(struct tw_sched *sched, uint64_t id);
  * Returns: how many tasks it took, fewer than `limit` if none was left. */
 uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit);
 
-/* The number of tasks that wait for their due time or for a thread. */
+/* The number of tasks that wait for their due time or for a thread. The shards are counted one after the other,
+ * so while other threads add and cancel, the sum may be of no one moment. */
 uint64_t tw_sched_pending(const struct tw_sched *sched);
 
 /* ---- keyed tasks --------------------------------------------------------------------------------------- */
@@ -364,7 +372,8 @@ enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, s
  * Returns: as tw_sched_get(). */
 int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task);
 
-/* The number of keys that name a task, including keys whose callback is under way. */
+/* The number of keys that name a task, including keys whose callback is under way. The shards are counted one
+ * after the other, as by tw_sched_pending(). */
 uint64_t tw_sched_key_count(const struct tw_sched *sched);
 
 /* ---- handing over -------------------------------------------------------------------------------------- */
@@ -410,7 +419,7 @@ int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns);
 
 /* The time on the scheduler's clock, in nanoseconds, at which it next has work. This is never later than the
  * tick on which the earliest task runs.
- * Returns: a point, or TW_NEVER if nothing is pending. */
+ * Returns: a point, or TW_NEVER if no task waits for its due time or for the timer thread. */
 uint64_t tw_sched_next(const struct tw_sched *sched);
 
 /* ---- statistics ---------------------------------------------------------------------------------------- */

@@ -131,13 +131,15 @@ static bool places_agree(const struct tw__sched_shard *shard, const struct censu
 
 /* ---- S2 -------------------------------------------------------------------------------------------------- */
 
-/* Whether a call for a key looks in this shard. A seat without a shard leads to shard 0. */
-static bool key_leads_here(const struct tw__sched_shard *shard, uint32_t tag)
+/* Whether a call for a key looks in this shard. */
+static bool key_leads_here(const struct tw__sched_shard *shard, const struct tw__sched_slot *slot)
 {
     const struct tw_sched *sched = shard->sched;
-    uint32_t taken = atomic_load(&sched->hashes.shard[tw__sched_key_seat(sched, tag)]);
-    return (taken != 0 ? taken - 1 : 0) == shard->number ||
-           (shard->number == 0 && (!atomic_load(&sched->wide) || tw__sched_key_may_stray(sched, tag)));
+    if (shard->number == 0 && !atomic_load(&sched->wide))
+        return true;
+    if (slot->stray)
+        return shard->number == 0 && tw__sched_key_may_stray(sched, slot->tag);
+    return atomic_load(&sched->hashes.shard[tw__sched_key_seat(sched, slot->tag)]) == shard->number + 1;
 }
 
 /* Whether the table finds a line, once, with the tag in its slot. */
@@ -148,7 +150,7 @@ static bool key_finds(const struct tw__sched_shard *shard, uint32_t line)
     uint32_t index, found = 0;
     while ((index = tw__sched_probe_next(&probe)) != TW__SCHED_NONE)
         found += index == line;
-    return found == 1 && slot->size > 0 && slot->size <= TW_KEY_MAX && key_leads_here(shard, slot->tag);
+    return found == 1 && slot->size > 0 && slot->size <= TW_KEY_MAX && key_leads_here(shard, slot);
 }
 
 /* Whether every task of one kind that is not FREE is found by its id. */
@@ -175,7 +177,7 @@ static bool keys_find(const struct tw__sched_shard *shard)
         if (taken ? !key_finds(shard, i) : tw__sched_slot_at(shard, i)->size > 0)
             return false;
         keys += taken;
-        strays += taken && tw__sched_key_seat(shard->sched, tw__sched_slot_at(shard, i)->tag) != 0;
+        strays += taken && tw__sched_slot_at(shard, i)->stray;
     }
     return keys == shard->stats.keys && (shard->number != 0 || strays == atomic_load(&shard->sched->strays));
 }

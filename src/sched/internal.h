@@ -5,6 +5,8 @@
 #ifndef TW_SCHED_INTERNAL_H
 #define TW_SCHED_INTERNAL_H
 
+#include "seat.h"
+
 #include <tickwheel/sched.h>
 
 #include <base/assert.h>
@@ -88,7 +90,8 @@ struct tw__sched_long {
 /* The slot of a task with a key. */
 struct tw__sched_slot {
     uint32_t tag;       /* the lower half of the key's hash */
-    uint32_t size : 31; /* of the key; 0: no key */
+    uint32_t size : 30; /* of the key; 0: no key */
+    uint32_t stray : 1; /* the key was set in shard 0 before keys were spread, and its hash has another seat */
     uint32_t fresh : 1; /* RUNNING: the key was set anew during the call, so fn and arg are for the next call */
     union {
         unsigned char bytes[TW__SCHED_SHORT];
@@ -157,7 +160,7 @@ struct tw__sched_shard {
     uint32_t unchecked; /* TW_DEBUG 2: changes since the last check */
     bool any_loose;
     bool stopped;
-    struct tw__sched_blocks details;
+    struct tw__sched_blocks details[TW__SCHED_KINDS];
     struct tw__link ready; /* due, in the order in which they start */
     struct tw__link sent;  /* with the caller's executor */
     struct tw__link busy;  /* the calls under way */
@@ -176,10 +179,11 @@ struct tw__sched_shard {
 };
 #define TW__SCHED_NONE UINT32_MAX
 
-/* Which shard a seat files into, from 1; 0: none yet. See shard.c. */
+/* Which shard a seat files into, from 1; 0: none yet. A thread's seat is its number, and a key's seat is chosen
+ * by its hash. See shard.c. */
 struct tw__sched_seats {
-    _Atomic uint8_t shard[TW__SCHED_SHARDS];
-    uint32_t taken; /* seats that have got a shard of their own; under `life` */
+    _Atomic uint8_t shard[TW__SCHED_THREADS];
+    uint32_t taken; /* seats that have got a shard; under `life` */
 };
 
 struct tw_sched {
@@ -187,18 +191,20 @@ struct tw_sched {
     struct tw_geometry geometry;
     pid_t process;         /* the process that made the scheduler */
     uint64_t base_ns;      /* the clock at tick 0 */
+    uint8_t secret[16];    /* of the hash of keys */
     _Atomic uint32_t made; /* shards that are complete: shard[0] to shard[made - 1] */
     struct tw__sched_shard *shard[TW__SCHED_SHARDS];
     struct tw__sched_seats threads, hashes;
     _Atomic bool wide;       /* keys live in the shards of their hashes; see keys.c */
-    _Atomic uint64_t strays; /* keys in shard 0 whose hashes have another seat; under the lock of shard 0 */
-    uint64_t *stray_bits;    /* a bit for each tag that such a key may have; NULL: no memory, or no strays */
+    _Atomic uint64_t strays; /* keys of shard 0 that are marked `stray`; under the lock of shard 0 */
+    uint64_t
+        *stray_bits; /* a bit for each tag that such a key may have; NULL: none, or very many, or no memory */
     _Atomic pthread_t timer; /* the timer thread, which sets this itself */
-    _Atomic uint64_t virtual_ns;
-    _Atomic uint64_t counted; /* tasks that count towards max_pending */
-    _Atomic uint64_t memory;  /* bytes */
-    _Atomic bool started;     /* the threads run */
+    _Atomic bool started;    /* the threads run */
     _Atomic bool quit;
+    _Alignas(TW__SCHED_LINE) _Atomic uint64_t counted; /* tasks that count towards max_pending */
+    _Atomic uint64_t memory;                           /* bytes */
+    _Atomic uint64_t virtual_ns;
     _Atomic bool advancing;  /* tw_sched_advance() is under way */
     _Atomic uint32_t guests; /* TW_DEBUG 1: calls from outside callbacks that wait or hand tasks over */
     bool closed;             /* under `life`: no shard is made any more */
@@ -212,7 +218,6 @@ struct tw_sched {
     uint64_t told;               /* how often workers were told of work */
     _Atomic uint32_t next_shard; /* where the next search for a ready task begins */
     _Atomic uint64_t horizon;    /* the tick up to which workers start tasks; see due.c */
-    uint8_t secret[16];          /* of the hash of keys */
     void *block;                 /* the block from memory() that this structure lies in */
     size_t block_size;
 };

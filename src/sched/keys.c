@@ -20,14 +20,16 @@
  * receives A. Then the task is filed again and runs with B at once, or on the next tick if the wheel is past
  * 115 ms already: about 15 ms late.
  *
- * Narrow and wide. A scheduler with several shards is narrow at first: all keys live in shard 0. A program with
- * one thread and few keys would gain nothing from more wheels. The scheduler becomes wide, for good, when a
- * call finds that a second shard was made for a second thread, or that there are NARROW keys. From then on a
- * new key lives in the shard of its hash.
+ * Narrow and wide. A scheduler with several shards is narrow at first: all keys live in shard 0, because a
+ * program with one thread gains nothing from more wheels. The scheduler becomes wide, for good, when a call
+ * finds that a second shard was made for a second thread. From then on a new key lives in the shard of its
+ * hash.
  *
- * A key that was set before is a stray, if its hash leads to another shard than shard 0. It keeps its place and
+ * A key that was set before is a stray, if its hash has another seat than shard 0's. It keeps its place and
  * its id until its task ends, also when it is set anew. So a call looks in shard 0 first, then in the shard of
  * the hash. It need not look in shard 0 if the tag has no bit in `stray_bits`, or if the last stray has ended.
+ * More than MARKED strays would set most of the bits, and marking them takes time under the lock. There are no
+ * bits then, and every call by key looks in shard 0 first until the last stray has ended.
  *
  *     narrow    find in shard 0, or set there
  *     wide      the bit is set and there are strays: find in shard 0; otherwise, or if the key is not there,
@@ -39,7 +41,9 @@
  * locks, one after the other.
  *
  * A key is never in two shards. No stray is born after the change, which happens under the lock of shard 0. So
- * a thread that has not found the key in shard 0, under that lock, will not find it there later either.
+ * a thread that has not found the key in shard 0, under that lock, will not find it there later either. (If
+ * there is no memory for the shard of a seat, shard 0 becomes the home of all keys of that seat. They are no
+ * strays.)
  *
  * Rejected: setting the bits as keys are set. A program that sets short-lived keys all day would have set them
  * all before a second thread comes.
@@ -91,29 +95,32 @@ static struct tw__sched_task *find(const struct target *target)
 
 /* ---- narrow and wide ------------------------------------------------------------------------------------ */
 
-enum { NARROW = 4096, STRAY_BYTES = TW__SCHED_STRAY_BITS / 8 };
+enum { MARKED = 16384, STRAY_BYTES = TW__SCHED_STRAY_BITS / 8 };
 
 static bool is_wide(const struct tw_sched *sched)
 {
     return atomic_load_explicit(&sched->wide, memory_order_acquire);
 }
 
-static void mark_stray(void *bits, uint32_t tag)
+static void mark_stray(void *arg, uint32_t tag)
 {
+    struct tw_sched *sched = arg;
     uint32_t at = tag % TW__SCHED_STRAY_BITS;
-    ((uint64_t *)bits)[at / 64] |= UINT64_C(1) << at % 64;
+    if (tw__sched_key_seat(sched, tag) != 0)
+        sched->stray_bits[at / 64] |= UINT64_C(1) << at % 64;
 }
 
-/* Makes the scheduler wide. Without memory for the bits, every tag counts as one that a stray may have. The
- * lock of shard 0 is held. */
+/* Makes the scheduler wide. Without bits, every tag counts as one that a stray may have. The lock of shard 0 is
+ * held. */
 static void widen(struct tw_sched *sched)
 {
-    uint64_t *bits = atomic_load(&sched->strays) > 0 ? tw__sched_alloc(sched, STRAY_BYTES) : NULL;
-    if (bits != NULL) {
-        memset(bits, 0, STRAY_BYTES);
-        tw__sched_table_visit(&sched->shard[0]->table, mark_stray, bits);
+    uint64_t strays = atomic_load(&sched->strays);
+    if (strays > 0 && strays <= MARKED)
+        sched->stray_bits = tw__sched_alloc(sched, STRAY_BYTES);
+    if (sched->stray_bits != NULL) {
+        memset(sched->stray_bits, 0, STRAY_BYTES);
+        tw__sched_table_visit(&sched->shard[0]->table, mark_stray, sched);
     }
-    sched->stray_bits = bits;
     atomic_store_explicit(&sched->wide, true, memory_order_release);
 }
 
@@ -122,7 +129,7 @@ static bool stays_narrow(struct tw_sched *sched)
 {
     if (is_wide(sched))
         return false;
-    if (sched->options.shards == 1 || (tw__sched_made(sched) == 1 && sched->shard[0]->stats.keys < NARROW))
+    if (tw__sched_made(sched) == 1)
         return true;
     widen(sched);
     return false;
@@ -177,7 +184,8 @@ static bool take_details(struct tw__sched_shard *shard, const struct tw__sched_t
                          const struct assignment *wanted, struct tw__sched_details **taken)
 {
     *taken = NULL;
-    return wanted->every == NULL || task->detailed || (*taken = tw__sched_details_take(shard)) != NULL;
+    return wanted->every == NULL || task->detailed ||
+           (*taken = tw__sched_details_take(shard, TW__SCHED_KEYED)) != NULL;
 }
 
 /* Gives a task its function and its value. `taken` are the details that were taken in advance, or NULL. */
@@ -192,7 +200,7 @@ static void fill(struct tw__sched_shard *shard, struct tw__sched_task *task, con
         details->arg = wanted->value;
         tw__sched_details_every(details, wanted->every);
     } else if (details != NULL) {
-        tw__sched_details_drop(shard, details);
+        tw__sched_details_drop(shard, TW__SCHED_KEYED, details);
     }
 }
 
@@ -248,7 +256,7 @@ static int set_existing(const struct target *target, struct tw__sched_task *task
     int error = file_anew(shard, task, wanted->due_ns);
     if (error != 0) {
         if (taken != NULL)
-            tw__sched_details_drop(shard, taken);
+            tw__sched_details_drop(shard, TW__SCHED_KEYED, taken);
         return error;
     }
     const struct tw__sched_value value = tw__sched_task_value(task);

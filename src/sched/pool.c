@@ -28,7 +28,8 @@
  * 65,728 bytes behind the beginning of that chunk. A key of more than 24 bytes has a block of its own, and the
  * slot holds the address of that block.
  *
- * Details. A task that repeats has details, in one of the 1,024 blocks of another kind of chunk.
+ * Details. A task that repeats has details, in one of the 1,024 blocks of another kind of chunk. Tasks with
+ * keys have blocks of their own, as they have lines: room that was reserved is for tasks without keys.
  *
  * Loose tasks (S6). A task that is cancelled while it is PENDING ends at once, but its line stays in the
  * wheel until a few more tasks were cancelled: see tw__sched_task_loosen().
@@ -137,49 +138,53 @@ struct tw__sched_task *tw__sched_task_take(struct tw__sched_shard *shard, enum t
 
 /* ---- details -------------------------------------------------------------------------------------------- */
 
-static bool add_details(struct tw__sched_shard *shard)
+static bool add_details(struct tw__sched_shard *shard, struct tw__sched_blocks *blocks)
 {
     void **chunk =
         tw__sched_alloc(shard->sched, sizeof(void *) + TW__SCHED_CHUNK * sizeof(struct tw__sched_details));
     if (chunk == NULL)
         return false;
-    *chunk = shard->details.chunks;
-    shard->details.chunks = chunk;
+    *chunk = blocks->chunks;
+    blocks->chunks = chunk;
     struct tw__sched_details *block = (struct tw__sched_details *)(chunk + 1);
     for (uint32_t i = 0; i < TW__SCHED_CHUNK; i++) {
-        *(void **)&block[i] = shard->details.free;
-        shard->details.free = &block[i];
+        *(void **)&block[i] = blocks->free;
+        blocks->free = &block[i];
     }
-    shard->details.room += TW__SCHED_CHUNK;
+    blocks->room += TW__SCHED_CHUNK;
     return true;
 }
 
 bool tw__sched_details_reserve(struct tw__sched_shard *shard, uint64_t n)
 {
     TW_ASSERT(tw__sched_locked(shard));
-    while (shard->details.room < n)
-        if (!add_details(shard))
+    struct tw__sched_blocks *blocks = &shard->details[TW__SCHED_PLAIN];
+    while (blocks->room < n)
+        if (!add_details(shard, blocks))
             return false;
     return true;
 }
 
-struct tw__sched_details *tw__sched_details_take(struct tw__sched_shard *shard)
+struct tw__sched_details *tw__sched_details_take(struct tw__sched_shard *shard, enum tw__sched_kind kind)
 {
     TW_ASSERT(tw__sched_locked(shard));
-    if (shard->details.free == NULL && !add_details(shard))
+    struct tw__sched_blocks *blocks = &shard->details[kind];
+    if (blocks->free == NULL && !add_details(shard, blocks))
         return NULL;
-    struct tw__sched_details *details = shard->details.free;
-    shard->details.free = *(void **)details;
-    shard->details.room--;
+    struct tw__sched_details *details = blocks->free;
+    blocks->free = *(void **)details;
+    blocks->room--;
     return details;
 }
 
-void tw__sched_details_drop(struct tw__sched_shard *shard, struct tw__sched_details *details)
+void tw__sched_details_drop(struct tw__sched_shard *shard, enum tw__sched_kind kind,
+                            struct tw__sched_details *details)
 {
     TW_ASSERT(tw__sched_locked(shard));
-    *(void **)details = shard->details.free;
-    shard->details.free = details;
-    shard->details.room++;
+    struct tw__sched_blocks *blocks = &shard->details[kind];
+    *(void **)details = blocks->free;
+    blocks->free = details;
+    blocks->room++;
 }
 
 /* ---- keys ----------------------------------------------------------------------------------------------- */
@@ -207,7 +212,7 @@ static bool copy_key(struct tw__sched_shard *shard, struct tw__sched_slot *slot,
     }
     memcpy(bytes, key->bytes, key->size);
     slot->tag = key->tag;
-    slot->size = (uint32_t)key->size & INT32_MAX;
+    slot->size = (uint32_t)key->size & ((1u << 30) - 1);
     slot->fresh = 0;
     return true;
 }
@@ -220,12 +225,21 @@ static void clear_key(struct tw__sched_shard *shard, struct tw__sched_slot *slot
     slot->size = 0;
 }
 
-/* Counts a key that comes (1) or goes (-1) if it is a key of shard 0 with another seat. */
-static void count_stray(struct tw__sched_shard *shard, uint32_t tag, int by)
+/* Counts a stray that comes (1) or goes (-1). */
+static void count_stray(struct tw_sched *sched, int by)
+{
+    atomic_store_explicit(&sched->strays, atomic_load(&sched->strays) + (uint64_t)by, memory_order_relaxed);
+}
+
+/* Marks a new key if it is a stray. The scheduler becomes wide under the lock of shard 0, which is held here if
+ * the key is one of shard 0. */
+static void mark_stray(const struct tw__sched_shard *shard, struct tw__sched_slot *slot)
 {
     struct tw_sched *sched = shard->sched;
-    if (shard->number == 0 && tw__sched_key_seat(sched, tag) != 0)
-        atomic_store_explicit(&sched->strays, atomic_load(&sched->strays) + (uint64_t)by, memory_order_relaxed);
+    slot->stray = shard->number == 0 && !atomic_load_explicit(&sched->wide, memory_order_relaxed) &&
+                  tw__sched_key_seat(sched, slot->tag) != 0;
+    if (slot->stray)
+        count_stray(sched, 1);
 }
 
 bool tw__sched_key_name(struct tw__sched_shard *shard, const struct tw__sched_task *task,
@@ -237,7 +251,7 @@ bool tw__sched_key_name(struct tw__sched_shard *shard, const struct tw__sched_ta
         return false;
     if (tw__sched_table_add(shard, key->tag, task->index)) {
         shard->stats.keys++;
-        count_stray(shard, key->tag, 1);
+        mark_stray(shard, slot);
         return true;
     }
     clear_key(shard, slot);
@@ -253,7 +267,8 @@ static void forget_key(struct tw__sched_shard *shard, const struct tw__sched_tas
     tw__sched_table_remove(shard, slot->tag, task->index);
     clear_key(shard, slot);
     shard->stats.keys--;
-    count_stray(shard, slot->tag, -1);
+    if (slot->stray)
+        count_stray(shard->sched, -1);
 }
 
 const void *tw__sched_key_keep(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
@@ -288,13 +303,16 @@ bool tw__sched_quota_take(struct tw__sched_shard *shard, struct tw__sched_task *
     uint64_t most = sched->options.max_pending;
     if (most == 0 || task->counted)
         return true;
-    if (atomic_fetch_add_explicit(&sched->counted, 1, memory_order_relaxed) < most) {
-        task->counted = 1;
-        return true;
-    }
-    atomic_fetch_sub_explicit(&sched->counted, 1, memory_order_relaxed);
-    shard->stats.refused++;
-    return false;
+    uint64_t counted = atomic_load_explicit(&sched->counted, memory_order_relaxed);
+    do {
+        if (counted >= most) {
+            shard->stats.refused++;
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&sched->counted, &counted, counted + 1,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    task->counted = 1;
+    return true;
 }
 
 void tw__sched_quota_give_back(struct tw__sched_shard *shard, struct tw__sched_task *task)
@@ -314,7 +332,7 @@ static void end_task(struct tw__sched_shard *shard, struct tw__sched_task *task)
     if (task->keyed)
         forget_key(shard, task);
     if (task->detailed)
-        tw__sched_details_drop(shard, task->arg);
+        tw__sched_details_drop(shard, task->keyed, task->arg);
     task->state = TW__SCHED_FREE;
 }
 
@@ -407,14 +425,20 @@ static void free_lines(struct tw__sched_shard *shard, enum tw__sched_kind kind)
         tw__sched_dealloc(shard->sched, lines->chunks, lines->chunk_room * sizeof(void *));
 }
 
-void tw__sched_pool_end(struct tw__sched_shard *shard)
+static void free_details(struct tw__sched_shard *shard, struct tw__sched_blocks *blocks)
 {
-    free_lines(shard, TW__SCHED_PLAIN);
-    free_lines(shard, TW__SCHED_KEYED);
-    while (shard->details.chunks != NULL) {
-        void **chunk = shard->details.chunks;
-        shard->details.chunks = *chunk;
+    while (blocks->chunks != NULL) {
+        void **chunk = blocks->chunks;
+        blocks->chunks = *chunk;
         tw__sched_dealloc(shard->sched, chunk,
                           sizeof(void *) + TW__SCHED_CHUNK * sizeof(struct tw__sched_details));
+    }
+}
+
+void tw__sched_pool_end(struct tw__sched_shard *shard)
+{
+    for (int kind = 0; kind < TW__SCHED_KINDS; kind++) {
+        free_lines(shard, kind);
+        free_details(shard, &shard->details[kind]);
     }
 }

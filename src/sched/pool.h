@@ -80,8 +80,9 @@ void tw__sched_task_loosen(struct tw__sched_shard *shard, struct tw__sched_task 
 void tw__sched_loose_settle(struct tw__sched_shard *shard);
 
 /* Details for a task that repeats. NULL: no memory. */
-struct tw__sched_details *tw__sched_details_take(struct tw__sched_shard *shard);
-void tw__sched_details_drop(struct tw__sched_shard *shard, struct tw__sched_details *details);
+struct tw__sched_details *tw__sched_details_take(struct tw__sched_shard *shard, enum tw__sched_kind kind);
+void tw__sched_details_drop(struct tw__sched_shard *shard, enum tw__sched_kind kind,
+                            struct tw__sched_details *details);
 
 /* ---- keys ----------------------------------------------------------------------------------------------- */
 

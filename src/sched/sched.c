@@ -113,7 +113,7 @@ int tw_sched_check(const struct tw_sched_options *options, char *message, size_t
     return options->geometry == NULL ? 0 : tw_geometry_check(options->geometry, message, size);
 }
 
-/* As many shards as the processors on which this process may run, at most 16. tw_sched_advance() is one thread,
+/* As many shards as the processors on which this thread may run, at most 16. tw_sched_advance() is one thread,
  * so a virtual clock has one shard, and all tasks start in order. */
 static uint32_t default_shards(const struct tw_sched_options *options)
 {

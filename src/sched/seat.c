@@ -2,7 +2,7 @@
  *
  * Numbers for threads. A thread that files a task for the first time takes the lowest free number, and gives it
  * back when it ends. The numbers belong to the process, because a thread may use several schedulers. Each
- * scheduler makes a shard of a number by itself: see shard.c.
+ * scheduler gives a number a shard by itself: see shard.c.
  *
  * Example: the main thread files and gets 0, three threads of a pool get 1, 2 and 3. The pool ends, and another
  * pool starts three threads. They get 1, 2 and 3 again, and with them the shards that the scheduler has made
@@ -22,8 +22,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { WORDS = 16, WORD_BITS = 64 };
-#define NO_KEY ((pthread_key_t)-1) /* pthread_setspecific() refuses it */
+enum { WORD_BITS = 64, WORDS = TW__SCHED_THREADS / WORD_BITS };
+#define NO_KEY ((pthread_key_t)-1)
 
 static struct {
     _Atomic uint64_t taken[WORDS]; /* a bit for each number */
@@ -53,19 +53,26 @@ static void give_back(uint32_t number)
     atomic_fetch_and(&threads.taken[number / WORD_BITS], ~(UINT64_C(1) << number % WORD_BITS));
 }
 
-/* The end of a thread. If another destructor files a task after this one, the thread takes a number again. */
+/* The end of a thread. If another destructor files a task after this one, the thread does so under its old
+ * number, perhaps beside the next thread with that number: its tasks keep their order. */
 static void end_thread(void *arg)
 {
     (void)arg;
     give_back(thread - 1);
-    thread = 0;
+}
+
+/* Has end_thread() called when this thread ends. Returns false if that cannot be. */
+static bool hear_of_the_end(void)
+{
+    pthread_key_t end = atomic_load(&threads.end);
+    return end != NO_KEY && pthread_setspecific(end, &threads) == 0;
 }
 
 uint32_t tw__sched_thread_number(void)
 {
     if (thread == 0) {
         uint32_t number = 0;
-        if (claim(&number) && pthread_setspecific(atomic_load(&threads.end), &threads) != 0)
+        if (claim(&number) && !hear_of_the_end())
             give_back(number);
         thread = number + 1;
     }
@@ -81,5 +88,7 @@ __attribute__((constructor)) static void open_threads(void)
 
 __attribute__((destructor)) static void close_threads(void)
 {
-    pthread_key_delete(atomic_exchange(&threads.end, NO_KEY));
+    pthread_key_t end = atomic_exchange(&threads.end, NO_KEY);
+    if (end != NO_KEY)
+        pthread_key_delete(end);
 }

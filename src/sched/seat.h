@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+enum { TW__SCHED_THREADS = 1024 }; /* numbers */
+
 /* The number of the calling thread, from 0. The thread takes the lowest free number with its first call, and
  * keeps it until it ends. */
 uint32_t tw__sched_thread_number(void);

@@ -3,16 +3,17 @@
  * Shards are made when they are needed. A scheduler begins with shard 0, and a program in which one thread
  * files tasks never has more than this one wheel, however many processors there are.
  *
- *     thread -- its number % shards -->  seat  -- the scheduler's map -->  shard
+ *     thread -- its number -->  seat  -- the scheduler's map -->  shard
  *
- * The thread's number is from seat.c. The map is filled by and by: the first seat that files gets shard 0, and
- * each further seat gets a new shard. From then on the seat keeps its shard for good, because the tasks of one
- * thread that are due on one tick start in the order in which the thread filed them. If there is no memory for
- * a new shard, the seat gets a shard that exists, for good.
+ * The thread's number is from seat.c. The map is filled by and by: the first seat that files gets shard 0, each
+ * further seat gets a new shard, and when there are as many as allowed, the next seats get shard 0, 1, 2 and so
+ * on once more. A seat keeps its shard for good, because the tasks of one thread that are due on one tick start
+ * in the order in which the thread filed them. If there is no memory for a new shard, the seat gets a shard
+ * that exists, for good.
  *
- * Example: a scheduler may have 4 shards. Threads number 0, 5 and 9 file, in this order. Seat 0 gets shard 0.
- * Thread 5 sits on seat 1, which gets shard 1. Thread 9 sits on seat 1 as well, so it files into shard 1 too.
- * Thread 5 ends, and a new thread takes the number 2: seat 2 gets shard 2.
+ * Example: a scheduler may have 2 shards. Threads number 0, 5 and 9 file, in this order. Seat 0 gets shard 0,
+ * seat 5 gets shard 1, and seat 9 gets shard 0. Thread 5 ends, and a new thread takes its number and with it
+ * shard 1.
  *
  * The timer thread files into shard 0. So a program that files from its main thread and from callbacks has
  * one wheel. Workers are threads like any others.
@@ -152,10 +153,10 @@ struct tw__sched_shard *tw__sched_shard_at(struct tw_sched *sched, uint32_t numb
     return found ? sched->shard[number] : NULL;
 }
 
-/* Gives a seat its shard, for good: the n-th seat of a map gets shard n. */
+/* Gives a seat its shard, for good: the n-th seat of a map gets shard n, modulo the number of shards. */
 static void take_shard(struct tw_sched *sched, struct tw__sched_seats *seats, uint32_t seat)
 {
-    uint32_t number = seats->taken;
+    uint32_t number = seats->taken % sched->options.shards;
     if (exists(sched, number))
         seats->taken++;
     else
@@ -186,11 +187,9 @@ static bool is_timer_thread(const struct tw_sched *sched)
 
 struct tw__sched_shard *tw__sched_home(struct tw_sched *sched)
 {
-    uint32_t shards = sched->options.shards;
-    if (shards == 1 || is_timer_thread(sched))
+    if (sched->options.shards == 1 || is_timer_thread(sched))
         return sched->shard[0];
-    uint32_t number = tw__sched_thread_number();
-    return shard_of_seat(sched, &sched->threads, number < shards ? number : number % shards);
+    return shard_of_seat(sched, &sched->threads, tw__sched_thread_number());
 }
 
 struct tw__sched_shard *tw__sched_home_of_key(struct tw_sched *sched, uint32_t tag)

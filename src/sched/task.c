@@ -44,7 +44,7 @@ struct addition {
 static int take_details(struct tw__sched_shard *shard, struct tw__sched_task *task,
                         const struct addition *addition)
 {
-    struct tw__sched_details *details = tw__sched_details_take(shard);
+    struct tw__sched_details *details = tw__sched_details_take(shard, TW__SCHED_PLAIN);
     if (details == NULL)
         return TW_ENOMEM;
     details->arg = addition->arg;

@@ -158,11 +158,12 @@ static void tasks_with_keys_take_nothing_that_is_reserved(void **state)
     requests_left = 1000000;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.memory = scarce_memory});
     assert_int_equal(tw_sched_reserve(sched, 5000), 0);
+    const struct tw_every every = {.period_ns = ms};
     for (int i = 0; i < 7000; i++)
-        assert_int_equal(tw_sched_set_after(sched, &i, sizeof i, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_set_every(sched, &i, sizeof i, &every, log_call, NULL, NULL), 0);
     requests_left = 0;
     for (int i = 0; i < 5000; i++)
-        assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_every(sched, &every, log_call, NULL, NULL), 0);
     tw_sched_free(sched);
 }
 

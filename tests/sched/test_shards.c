@@ -2,6 +2,7 @@
  *
  * Shards and threads: which thread files into which shard, and when a shard is made.
  */
+#include "filer.h"
 #include "support.h"
 
 #include <src/sched/pool.h>
@@ -13,67 +14,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-/* ---- threads that file ---------------------------------------------------------------------------------- */
-
-/* Whether the call under way on this thread shall find no memory for a value of the thread. The sanitizers keep
- * values of threads too, and theirs are not refused. */
-static _Thread_local bool no_word_of_the_end;
-int __real_pthread_setspecific(pthread_key_t key, const void *value);
-int __wrap_pthread_setspecific(pthread_key_t key, const void *value);
-int __wrap_pthread_setspecific(pthread_key_t key, const void *value)
-{
-    return no_word_of_the_end ? 12 /* ENOMEM */ : __real_pthread_setspecific(key, value);
-}
-
-/* A thread that files one task, and stays until it may leave. */
-struct filer {
-    struct tw_sched *sched;
-    bool unheard; /* nobody will hear of the end of the thread */
-    pthread_t thread;
-    sem_t filed, may_leave;
-    uint64_t id;
-    int error;
-};
-
-static void *file_one(void *arg)
-{
-    struct filer *filer = arg;
-    no_word_of_the_end = filer->unheard;
-    filer->error = tw_sched_after(filer->sched, ms, log_call, NULL, &filer->id);
-    no_word_of_the_end = false;
-    sem_post(&filer->filed);
-    sem_wait(&filer->may_leave);
-    return NULL;
-}
-
-static void come(struct filer *filer, struct tw_sched *sched)
-{
-    pthread_attr_t small;
-    filer->sched = sched;
-    sem_init(&filer->filed, 0, 0);
-    sem_init(&filer->may_leave, 0, 0);
-    pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, 256 << 10);
-    assert_int_equal(pthread_create(&filer->thread, &small, file_one, filer), 0);
-    pthread_attr_destroy(&small);
-    sem_wait(&filer->filed);
-}
-
-static void go(struct filer *filer)
-{
-    sem_post(&filer->may_leave);
-    pthread_join(filer->thread, NULL);
-    sem_destroy(&filer->filed);
-    sem_destroy(&filer->may_leave);
-}
-
-static uint32_t shard_of_this_thread(struct tw_sched *sched)
-{
-    uint64_t id;
-    assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, &id), 0);
-    return tw__sched_id_shard(id);
-}
 
 /* ---- how many shards ------------------------------------------------------------------------------------- */
 
@@ -201,71 +141,6 @@ static void the_timer_thread_files_into_the_first_shard(void **state)
     assert_int_equal(shard, 1); /* a worker is a thread like any other */
     tw_sched_free(sched);
     sem_destroy(&called);
-}
-
-/* ---- numbers --------------------------------------------------------------------------------------------- */
-
-static void more_threads_than_there_are_numbers_share_a_shard(void **state)
-{
-    (void)state;
-    enum { MANY = 1030 };
-    struct filer *filer = calloc(MANY, sizeof *filer);
-    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 64});
-    for (int i = 0; i < MANY; i++) {
-        come(&filer[i], sched);
-        assert_int_equal(filer[i].error, 0);
-    }
-    for (int i = 0; i < MANY; i++)
-        go(&filer[i]);
-    free(filer);
-    assert_int_equal(tw__sched_made(sched), 64);
-    advance(sched, 5 * ms);
-    assert_int_equal(calls, MANY);
-    tw_sched_free(sched);
-}
-
-static void a_thread_whose_end_would_not_be_heard_shares_its_number(void **state)
-{
-    (void)state;
-    static struct filer filer[3];
-    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 8});
-    shard_of_this_thread(sched);
-    filer[0].unheard = true;
-    come(&filer[0], sched);
-    come(&filer[1], sched);
-    assert_int_equal(tw__sched_id_shard(filer[0].id), 1);
-    assert_int_equal(tw__sched_id_shard(filer[1].id), 1);
-    go(&filer[0]); /* gives back nothing */
-    come(&filer[2], sched);
-    assert_int_equal(tw__sched_id_shard(filer[2].id), 2);
-    go(&filer[1]);
-    go(&filer[2]);
-    tw_sched_free(sched);
-}
-
-static void file_in_child(void)
-{
-    static struct filer filer;
-    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 4});
-    if (shard_of_this_thread(sched) != 0)
-        _exit(1);
-    come(&filer, sched);
-    if (tw__sched_id_shard(filer.id) != 1)
-        _exit(2);
-    go(&filer);
-    tw_sched_free(sched);
-    _exit(0);
-}
-
-static void a_child_of_fork_files_in_a_scheduler_of_its_own(void **state)
-{
-    (void)state;
-    int status = -1;
-    pid_t child = fork();
-    if (child == 0)
-        file_in_child();
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
 }
 
 /* ---- no memory ------------------------------------------------------------------------------------------- */
@@ -427,9 +302,6 @@ int main(int count, char **words)
         cmocka_unit_test(a_thread_that_ends_gives_its_shard_to_the_next),
         cmocka_unit_test(the_first_thread_that_files_has_the_first_shard_whatever_its_number),
         cmocka_unit_test(the_timer_thread_files_into_the_first_shard),
-        cmocka_unit_test(more_threads_than_there_are_numbers_share_a_shard),
-        cmocka_unit_test(a_thread_whose_end_would_not_be_heard_shares_its_number),
-        cmocka_unit_test(a_child_of_fork_files_in_a_scheduler_of_its_own),
         cmocka_unit_test(a_thread_for_whose_shard_there_is_no_memory_keeps_the_shard_it_got),
         cmocka_unit_test(room_that_one_thread_reserved_serves_every_thread),
         cmocka_unit_test(no_shard_is_made_once_the_scheduler_was_stopped),

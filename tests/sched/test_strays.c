@@ -11,7 +11,7 @@
 #include <semaphore.h>
 #include <time.h>
 
-enum { SHARDS = 4, FEW = 200, NARROW = 4096 };
+enum { SHARDS = 4, FEW = 200, MARKED = 16384 };
 
 static int set(struct tw_sched *sched, uint32_t key, uint64_t delay_ns, void *value)
 {
@@ -44,6 +44,7 @@ static struct tw_sched *sched_with_strays(struct tw_sched_options options)
 {
     options.shards = SHARDS;
     struct tw_sched *sched = sched_of(options);
+    memset(sched->secret, 0, sizeof sched->secret); /* so that every run has the same tags */
     for (uint32_t key = 0; key < FEW; key++)
         assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
     assert_int_equal(tw__sched_made(sched), 1);
@@ -51,30 +52,74 @@ static struct tw_sched *sched_with_strays(struct tw_sched_options options)
     return sched;
 }
 
-static void one_thread_with_few_keys_has_one_wheel(void **state)
+static void one_thread_has_one_wheel_however_many_keys_it_sets(void **state)
 {
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS});
-    for (int round = 0; round < 3; round++) { /* far more than NARROW keys, but never at once */
-        for (uint32_t key = 0; key < NARROW - 1; key++)
-            assert_int_equal(set(sched, key, ms, NULL), 0);
-        assert_int_equal(tw__sched_made(sched), 1);
-        assert_int_equal(tw_sched_drain(sched, NULL, NULL), NARROW - 1);
-    }
+    struct tw_task task;
+    for (uint32_t key = 0; key < 2 * MARKED; key++)
+        assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
+    for (uint32_t key = 0; key < 3 * MARKED; key++)
+        assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task), key < 2 * MARKED ? 0 : TW_EGONE);
+    assert_int_equal(tw__sched_made(sched), 1);
+    assert_int_equal(sched->strays > MARKED, true); /* three quarters of them, if a second thread comes */
+    assert_false(sched->wide);
     tw_sched_free(sched);
 }
 
-static void many_keys_are_spread_also_for_one_thread(void **state)
+static uint32_t started;
+
+static void count_start(struct tw_sched *sched, const struct tw_task *task)
+{
+    (void)sched, (void)task;
+    started++;
+}
+
+static void set_counted(struct tw_sched *sched, uint32_t from, uint32_t to)
+{
+    for (uint32_t key = from; key < to; key++)
+        assert_int_equal(tw_sched_set_after(sched, &key, sizeof key, 100 * ms, count_start, NULL, NULL), 0);
+}
+
+/* So many strays have no bits. */
+static void very_many_strays_are_found_all_the_same(void **state)
 {
     (void)state;
+    started = 0;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS});
-    for (uint32_t key = 0; key < 2 * NARROW; key++)
-        assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
-    assert_int_equal(tw__sched_made(sched), SHARDS);
-    assert_int_equal(abroad(sched, 0, NARROW), 0);
-    unsigned moved = abroad(sched, NARROW, 2 * NARROW);
-    assert_true(moved > NARROW * 7 / 10 && moved < NARROW * 8 / 10); /* three shards of four */
+    set_counted(sched, 0, 2 * MARKED);
+    spread_keys(sched);
+    set_counted(sched, 2 * MARKED, 3 * MARKED);
+    assert_true(sched->wide);
+    assert_null(sched->stray_bits);
+    assert_int_equal(abroad(sched, 0, 2 * MARKED), 0);
+    unsigned moved = abroad(sched, 2 * MARKED, 3 * MARKED);
+    assert_true(moved > MARKED * 7 / 10 && moved < MARKED * 8 / 10); /* three shards of four */
     assert_null(tw__sched_check(sched));
+    advance(sched, 200 * ms);
+    assert_int_equal(started, 3 * MARKED);
+    assert_int_equal(sched->strays, 0);
+    tw_sched_free(sched);
+}
+
+/* There was no memory for a shard when the first key of a seat came. The keys of that seat are no strays. */
+static void keys_that_found_no_memory_for_their_shard_are_no_strays(void **state)
+{
+    (void)state;
+    requests_left = 1000000;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS, .memory = scarce_memory});
+    assert_int_equal(set(sched, 0, 100 * ms, NULL), 0);
+    spread_keys(sched);
+    requests_left = 0;
+    for (uint32_t key = 1; key < FEW; key++)
+        set(sched, key, 100 * ms, NULL);
+    requests_left = 1000000;
+    for (uint32_t key = 1; key < FEW; key++)
+        assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
+    assert_true(sched->strays <= 1);
+    assert_int_equal(tw__sched_made(sched), 2); /* two of four seats share a shard for good */
+    assert_null(tw__sched_check(sched));
+    assert_int_equal(tw_sched_key_count(sched), FEW);
     tw_sched_free(sched);
 }
 
@@ -201,8 +246,9 @@ static void *look_up_many(void *arg)
     return NULL;
 }
 
-/* Whether a thread can look up many keys while this thread holds the lock of the first shard. */
-static bool works_without_the_first_shard(struct tw_sched *sched)
+/* Whether a thread can look up many keys, within some seconds, while this thread holds the lock of the first
+ * shard. */
+static bool works_without_the_first_shard(struct tw_sched *sched, int seconds)
 {
     struct looker looker = {.sched = sched};
     struct timespec end;
@@ -211,9 +257,7 @@ static bool works_without_the_first_shard(struct tw_sched *sched)
     tw__sched_lock(sched->shard[0]);
     assert_int_equal(pthread_create(&thread, NULL, look_up_many, &looker), 0);
     clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_nsec += 200000000;
-    end.tv_sec += end.tv_nsec / 1000000000;
-    end.tv_nsec %= 1000000000;
+    end.tv_sec += seconds;
     bool done = sem_timedwait(&looker.done, &end) == 0;
     tw__sched_unlock(sched->shard[0]);
     pthread_join(thread, NULL);
@@ -230,13 +274,13 @@ static void the_last_stray_leaves_the_first_shard_alone(void **state)
     for (uint32_t seat = 1; seat < SHARDS; seat++) /* make shard 1 the home of all hashes, to look there only */
         atomic_store(&sched->hashes.shard[seat], 2);
     atomic_store(&sched->hashes.shard[0], 2);
-    assert_false(works_without_the_first_shard(sched)); /* some of the keys share a bit with a stray */
+    assert_false(works_without_the_first_shard(sched, 1)); /* some of the keys share a bit with a stray */
     atomic_store(&sched->hashes.shard[0], 1);
     advance(sched, 200 * ms);
     assert_int_equal(calls, FEW);
     assert_int_equal(sched->strays, 0);
     atomic_store(&sched->hashes.shard[0], 2);
-    assert_true(works_without_the_first_shard(sched));
+    assert_true(works_without_the_first_shard(sched, 30));
     atomic_store(&sched->hashes.shard[0], 1);
     tw_sched_free(sched);
 }
@@ -258,8 +302,9 @@ static void a_drain_and_a_stop_find_strays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_thread_with_few_keys_has_one_wheel),
-        cmocka_unit_test(many_keys_are_spread_also_for_one_thread),
+        cmocka_unit_test(one_thread_has_one_wheel_however_many_keys_it_sets),
+        cmocka_unit_test(very_many_strays_are_found_all_the_same),
+        cmocka_unit_test(keys_that_found_no_memory_for_their_shard_are_no_strays),
         cmocka_unit_test(two_threads_that_only_set_keys_have_them_spread),
         cmocka_unit_test(a_stray_keeps_its_place_in_every_call),
         cmocka_unit_test(a_stray_whose_callback_is_under_way_is_still_a_stray),
