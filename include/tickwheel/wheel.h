@@ -413,9 +413,10 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32
  * most one wake-up for each round of the top level (docs/wheel.md).
  * Returns: a tick, which is `now` if something is due already. TW_NEVER if the wheel is empty, or if all its
  * timers are due at TW_NEVER, the end of time, and need no more refiling.
- * Cost: O(1) while the timers that the answer is about stay; otherwise O(levels). A slot whose timers have all
- * been cancelled costs one more step, in one call. A call passes over at most 4,096 such slots, which is more
- * than TW_DEFAULT has. In larger rings it may answer with the tick of one more, where a poll finds no timer.
+ * Cost: O(1) while the timers that the answer is about stay, on wheels that reach the end of time; otherwise
+ * O(levels). A slot whose timers have all been cancelled costs one more step, in one call. A call passes over
+ * at most 4,096 such slots, which is more than TW_DEFAULT has. In larger rings it may answer with the tick of
+ * one more, where a poll finds no timer.
  * Example: TW_DEFAULT at now = 0, with one timer at 100,000. The call returns 99,328, where the wheel refiles
  * the timer. After a poll at 99,328 it returns 100,000. */
 uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);
@@ -461,7 +462,7 @@ uint64_t tw_wheel_refiled(const struct tw_wheel *wheel);
 /* Takes out one pending timer, with any deadline and in no particular order:
  *     while ((timer = tw_wheel_drain(wheel)) != NULL) ...
  * Returns: the timer, which is no longer pending, or NULL if the wheel is empty.
- * Cost: O(levels). */
+ * Cost: O(levels). A slot whose timers have all been cancelled costs one more step, in one call. */
 struct tw_timer *tw_wheel_drain(struct tw_wheel *wheel);
 
 /* Called for each timer of a visit. It may change the timer's object. A return value other than 0 ends the
@@ -473,7 +474,8 @@ typedef int tw_visit_fn(void *arg, struct tw_timer *timer);
 
 /* Calls `visit(arg, timer)` for every pending timer, in no particular order.
  * Returns: 0, or the value other than 0 with which `visit` ended the visit.
- * Cost: O(timers + occupied slots). */
+ * Cost: O(timers + occupied slots). Here and below, a slot whose timers have all been cancelled counts as
+ * occupied once. */
 int tw_wheel_visit(const struct tw_wheel *wheel, tw_visit_fn *visit, void *arg);
 
 /* As tw_wheel_visit(), for every pending timer with deadline <= tick, and for no other timer.

@@ -14,7 +14,7 @@
  *
  *     void answered(struct tw_wheel *wheel, struct request *request)
  *     {
- *         tw_wheel_cancel(wheel, &request->timeout); // a dozen instructions, and no call
+ *         tw_wheel_cancel(wheel, &request->timeout); // some twenty instructions, and no call
  *     }
  *
  * The short path of an add files a timer on level 0 or level 1, with TW_DEFAULT within about 65,000 ticks from
@@ -23,8 +23,13 @@
  * function, and each call in a program that is compiled without gcc or clang. The library compiles its own
  * functions from the same bodies.
  *
- * When to take it: in a program whose hot loop files and cancels timers. Each call of it makes the program
- * about 150 bytes larger. docs/benchmark.md has the gain.
+ * Adds and moves have short paths on wheels that reach the end of time, whose two lowest levels have spans and
+ * slots that are powers of two, and only until tw_wheel_next_exact() is first called. TW_DEFAULT is such a
+ * wheel; TW_SMALL, TW_CLOCK, TW_SIMPLE, TW_HASHED and TW_GROWING are not. While the wheel knows its earliest
+ * deadline, a cancel calls the library too.
+ *
+ * When to take it: in a program whose hot loop files and cancels timers. Each add makes the program about 350
+ * bytes larger, and each other call 30 to 65 bytes. docs/benchmark.md has the gain.
  *
  * Such a program depends on the private layout of a wheel, which has a number (wheel_layout.h). With a library
  * of another layout it does not link, or the loader refuses to start it. A program with wheel.h alone runs
@@ -98,7 +103,10 @@ TW__WHEEL_HOT int tw__wheel_append(struct tw_wheel *w, struct tw__wheel_slot *sl
                                    uint32_t trail, struct tw_timer *timer, uint64_t deadline)
 {
     struct tw__link *head = &slot->list.link, *tail = head->prev;
-    uint64_t filed = slot->list.filed, step = filed & trail;
+    uint64_t filed = slot->list.filed;
+    if (tail == head)
+        filed = filed != 0; /* cancels have emptied the slot: it counts anew, and keeps its mark */
+    uint64_t step = filed & trail;
     uint64_t hint = tw__wheel_hint_of(slot->trail[step], level);
     slot->trail[step] = tw__wheel_line_of(timer);
 #if UINTPTR_MAX == UINT64_MAX

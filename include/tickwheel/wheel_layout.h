@@ -4,7 +4,7 @@
  *
  * Do not include this header, and do not use its names: include wheel.h or wheel_inline.h. It is installed
  * because a program that was compiled with wheel_inline.h reads and writes a wheel by itself. Example: a
- * cancel in such a program counts the timer down in `count`, the ninth to sixteenth byte after `now`.
+ * cancel in such a program counts the timer down in `count`, the member behind `now`.
  *
  * Such a program must run with the library that it was compiled for. So each change of a structure here, or of
  * a rule that the inline functions rely on, gives the layout a new number: the last digits in the names of the
@@ -67,7 +67,7 @@ enum { TW__WHEEL_HINT_LINE = 8, TW__WHEEL_LINE_SHIFT = 6, TW__WHEEL_LINE_BITS = 
 /* A circular list of timers: its head, and the wheel's notes about it. */
 struct tw__wheel_list {
     struct tw__link link;
-    uint64_t filed; /* timers filed since the wheel found it empty: at least its length; 0: no mark */
+    uint64_t filed; /* a slot: timers filed since it was empty, so at least its length; 0: no mark */
     uint32_t
         id; /* level << TW__WHEEL_ID_BITS | index of the slot, or TW__WHEEL_ID_DRAIN, or TW__WHEEL_ID_DUE */
     bool in_order; /* no timer is due before one ahead of it that was not pushed back (exact.c) */
@@ -159,7 +159,7 @@ struct tw_wheel {
 
 /* ---- arithmetic ---------------------------------------------------------------------------------------- */
 
-/* The same for level 0 and for level 1 of a wheel whose gate is open: no division is needed there. */
+/* The slot of a tick on level 0, and on level 1, of a wheel whose gate is open: no division is needed there. */
 TW__WHEEL_HOT struct tw__wheel_slot *tw__wheel_slot_near(const struct tw__wheel_ring *ring, uint64_t tick)
 {
     return (struct tw__wheel_slot *)(void *)(ring->slots + (tick << TW__WHEEL_STRIDE_NEAR & ring->reach));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking at a wheel without changing it: visits, the levels, the dump.
+ * Looking at a wheel without changing it: visits, the levels, the dump. A visit may take the marks of slots
+ * that cancels have emptied, which nobody can tell.
  */
 #include "internal.h"
 #include "text.h"
@@ -49,18 +50,21 @@ static bool starts_in_time(const struct tour *tour, const struct tw__wheel_ring 
  * is no next number. */
 static int tour_ring(struct tour *tour, uint32_t level)
 {
-    const struct tw__wheel_ring *ring = &tour->wheel->ring[level];
+    struct tw_wheel *w = (struct tw_wheel *)(uintptr_t)tour->wheel;
+    const struct tw__wheel_ring *ring = &w->ring[level];
     uint64_t first = level == 0 ? tour->wheel->cur : ring->started;
     uint32_t from = tw__wheel_slot_index(ring, first);
-    for (uint32_t seen = 0; seen < ring->count; seen++) {
-        uint32_t distance = tw__wheel_next_slot(tour->wheel, level, (from + seen) % ring->count);
+    for (uint32_t seen = 0; seen < ring->count && ring->top != 0; seen++) {
+        uint32_t distance = tw__wheel_distance(ring, (from + seen) % ring->count);
         if (distance >= ring->count - seen || !starts_in_time(tour, ring, first + seen + distance))
             return 0; /* once round the ring, or at a slot that starts after `until` */
         seen += distance;
-        int result =
-            tw__wheel_list_visit(&tw__wheel_slot_at(ring, (from + seen) % ring->count)->list, visit_due, tour);
+        struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, (from + seen) % ring->count);
+        int result = tw__wheel_list_visit(&slot->list, visit_due, tour);
         if (result != 0)
             return result;
+        if (tw__wheel_list_empty(&slot->list))
+            tw__wheel_unmark(w, slot);
     }
     return 0;
 }

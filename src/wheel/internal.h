@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The wheel's own structures and the small arithmetic that its files share. The essay is in wheel.c.
+ * The small arithmetic that the wheel's files share. The structures are in wheel_layout.h, the essay is in
+ * wheel.c.
  */
 #ifndef TW_WHEEL_INTERNAL_H
 #define TW_WHEEL_INTERNAL_H

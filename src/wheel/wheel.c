@@ -57,10 +57,11 @@
  *
  * Marks. A slot that receives a timer gets a mark: its bit in the level's bitmaps, with which the wheel finds
  * the next slot without looking at empty ones. A cancel does not look whether it has emptied the slot, since
- * at that moment nobody needs to know. The mark stays, and `filed` goes on counting. The search for the next
- * slot takes the marks of the empty slots on its way. Each mark was set by an add, so the adds pay for these
- * searches. Example: the only timers of a wheel are due at ticks 5 and 9. The caller cancels the first. The
- * search for the next event comes to slot 5, takes its mark away, and names tick 9.
+ * at that moment nobody needs to know. The mark stays until somebody comes to the slot. A poll passes over the
+ * slot, for a unit of its budget, when its tick comes. tw_wheel_next_bound() passes over at most SEARCH_STEPS
+ * such slots. Each takes the mark away. Each mark was set by an add, so the adds pay for this. Example: the
+ * only timers of a wheel are due at ticks 5 and 9. The caller cancels the first. A poll remembers tick 5 as the
+ * next with work. tw_wheel_next_bound() comes to slot 5, takes its mark away, and names tick 9.
  *
  * The next event is remembered with the list that has the work, `event_list`. It stays right while that list
  * holds a timer: a timer in a slot without a mark makes the wheel forget it, and all marked slots come later.

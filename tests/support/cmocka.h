@@ -38,6 +38,19 @@ static inline struct tw_geometry shape(enum tw_overflow overflow, uint32_t level
     return g;
 }
 
+/* A geometry that reaches the end of time. On level 0, `step` of the `slots` slots make a slot of level 1. */
+static inline struct tw_geometry to_the_end(uint32_t slots, uint32_t step, uint32_t upper_slots,
+                                            uint32_t upper_step)
+{
+    struct tw_geometry g = {.levels = 1, .overflow = TW_OVERFLOW_REJECT, .level = {{slots, 1}}};
+    const struct tw_level *top = g.level;
+    for (uint64_t span = step; top->span <= UINT64_MAX / top->slots; span *= upper_step) {
+        g.level[g.levels] = (struct tw_level){.slots = upper_slots, .span = span};
+        top = &g.level[g.levels++];
+    }
+    return g;
+}
+
 /* The geometries of the tests of behaviour: all presets, textbook geometries and odd geometries. */
 static inline uint32_t all_shapes(struct tw_geometry *g)
 {
@@ -56,6 +69,8 @@ static inline uint32_t all_shapes(struct tw_geometry *g)
     g[n++] = shape(TW_OVERFLOW_ROUNDS, 3, 64u, 2u, 8u, 4u, 600u, 600u); /* a window wider than the one above */
     g[n++] = shape(TW_OVERFLOW_REJECT, 8, 1000u, 500u, 1000u, 500u, 1000u, 500u, 1000u, 500u, 1000u, 500u,
                    1000u, 500u, 1000u, 500u, 1000u, 500u); /* the end of time without powers of two */
+    g[n++] = to_the_end(64, 32, 64, 32);                   /* with the short paths of TW_DEFAULT, but small */
+    g[n++] = to_the_end(64, 32, 200, 100);                 /* level 1 needs a division */
     return n;
 }
 enum { SHAPES_MAX = 16 };
