@@ -25,6 +25,7 @@
 #include <base/assert.h>
 #include <string.h>
 
+#include "chores.h"
 #include "schedules/place.h"
 #include "schedules/schedule.h"
 #include "strings.h"
@@ -153,6 +154,7 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_sched
 void tw__redis_batch_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx)
 {
     TW_ASSERT(tw__redis_shared.batch == NULL);
+    tw__redis_chores_settle(); /* a handler may have left one since the tick began */
     batch->ctx = ctx;
     batch->touched = NULL;
     batch->settled = batch->leaving_count = 0;

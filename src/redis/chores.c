@@ -15,15 +15,25 @@
  *
  * Nobody can tell that a chore is open, because all chores are done
  *   - before anybody reaches a schedule by another command, by a snapshot, by INFO, or by a callback (keys.c);
- *   - before the tick looks at the wheel;
+ *   - before the tick looks at the wheel, before a batch begins, and before RESTORE files tasks;
  *   - before one of the three commands names an id whose hash has an open chore;
  *   - at the end of each event-loop iteration, before the server writes the AOF and sends the replies.
- * The last rule means that the memory of a cancelled task is free before its caller has the reply. A thread of
- * another module may call a command while the server sleeps. No iteration ends then, so that thread leaves no
- * chore open.
+ * The last rule means that the memory of a cancelled task is free before its caller has the reply.
+ *
+ * In some moments a command leaves no chore open:
+ *   - From the event that ends an iteration to the next iteration. In between, the server may serve clients
+ *     that were blocked, or that its I/O threads have read from, and then it sends the replies.
+ *   - On the thread of another module. The server may sleep meanwhile, so no iteration ends.
+ *   - While a batch is open.
+ *   - While used memory is at 90 % of maxmemory or more, because the server looks at it before each command.
+ *     For the same reason a cancel does not leave a block of more than a kilobyte.
+ * What remains: in a script that runs for seconds the server sends replies to other clients before the script's
+ * last chores are done. A TW.ADD that replaces a task gives the memory of the old one back up to WAIT commands
+ * later.
  *
  * Invariants
- *   K1  The schedule of an open chore is attached. No batch is open while a chore is.
+ *   K1  The schedule of an open chore is attached. No batch is open while a chore is, but for the one that
+ *       tw__redis_chores_leave() does at once.
  *   K2  No two open chores have the same hash. Chores are done in the order of their commands, because tasks
  *       that are due together keep the order in which they were filed.
  *   K3  The task of TW__REDIS_CHORE_PUT is filed nowhere and in no table, and the chore keeps its route. The
@@ -39,7 +49,10 @@
 #include "schedules/route.h"
 #include "schedules/schedule.h"
 
-enum { WAIT = 4 }; /* chores that are left open behind a command */
+enum {
+    WAIT = 4,    /* chores that are left open behind a command */
+    LARGE = 1024 /* bytes of a block that a cancel frees at once */
+};
 _Static_assert((int)WAIT < (int)TW__REDIS_CHORES, "the ring has room");
 
 void tw__redis_chores_start(void)
@@ -98,6 +111,15 @@ static bool any_open_for(struct tw__redis_chores *chores, uint64_t hash)
     return false;
 }
 
+/* Whether a chore must be done before its command replies. */
+static bool is_urgent(const struct tw__redis_chores *chores, const struct tw__redis_chore *chore)
+{
+    return chores->ending || chores->tight || tw__redis_shared.batch != NULL ||
+           (chore->kind == TW__REDIS_CHORE_REMOVE &&
+            tw__redis_shared.schedules->memory.usable(chore->task) > LARGE) ||
+           !pthread_equal(pthread_self(), chores->server);
+}
+
 void tw__redis_chores_leave(const struct tw__redis_chore *chore)
 {
     struct tw__redis_chores *chores = tw__redis_shared.chores;
@@ -111,7 +133,7 @@ void tw__redis_chores_leave(const struct tw__redis_chore *chore)
     } else {
         tw__redis_place_prefetch(chore->task);
     }
-    if (tw__redis_shared.batch != NULL || !pthread_equal(pthread_self(), chores->server))
+    if (is_urgent(chores, chore))
         tw__redis_chores_finish();
     else if (chores->count > WAIT)
         do_first(chores);
@@ -123,6 +145,13 @@ void tw__redis_chores_finish(void)
 {
     while (tw__redis_shared.chores->count > 0)
         do_first(tw__redis_shared.chores);
+}
+
+void tw__redis_chores_iteration(bool ending)
+{
+    tw__redis_shared.chores->ending = ending;
+    tw__redis_shared.chores->tight = RedisModule_GetUsedMemoryRatio() >= 0.9F;
+    tw__redis_chores_settle();
 }
 
 void tw__redis_chores_finish_for(uint64_t hash)

@@ -28,6 +28,8 @@ struct tw__redis_chore {
 
 struct tw__redis_chores {
     pthread_t server; /* the thread that runs the event loop */
+    bool ending;      /* the server is ending an event-loop iteration */
+    bool tight;       /* memory was short when the iteration began */
     uint32_t first, count;
     struct tw__redis_chore ring[TW__REDIS_CHORES];
 };
@@ -35,9 +37,8 @@ struct tw__redis_chores {
 /* To be called when the module is loaded. */
 void tw__redis_chores_start(void);
 
-/* Leaves a chore, and does the oldest one if enough are open. While a batch of deliveries is open, or on the
- * thread of another module, no chore stays open. Requires: no open chore has the hash; the schedule is
- * attached. */
+/* Leaves a chore, and does the oldest one if enough are open. The head of chores.c tells when no chore stays
+ * open. Requires: no open chore has the hash; the schedule is attached. */
 void tw__redis_chores_leave(const struct tw__redis_chore *chore);
 
 /* Does all open chores. To be called before anybody looks at schedules, or changes them, or at what they
@@ -47,6 +48,9 @@ void tw__redis_chores_finish(void);
 /* The same if an open chore concerns an id with this hash. To be called before that id is looked up by a
  * command that leaves other chores open. */
 void tw__redis_chores_finish_for(uint64_t hash);
+
+/* To be called when an event-loop iteration begins, and when it is about to end. Does all open chores. */
+void tw__redis_chores_iteration(bool ending);
 
 /* Does all open chores if the schedule may have no tasks afterwards. */
 void tw__redis_chores_finish_last(const struct tw__redis_schedule *schedule);

@@ -11,6 +11,7 @@
  *     loading ends                                    sort the overdue tasks, and mend the append-only file
  *     CONFIG SET                                      read the settings again that INFO warns by
  *     a replica is promoted                           deliver overdue tasks at once
+ *     the event loop goes to sleep, or wakes up       finish the chores
  *
  * Loads may nest. While the server replays an AOF, it serves clients from time to time. A client's DEBUG
  * RELOAD is then a load within that load:
@@ -147,14 +148,13 @@ static void on_cron(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     tw__redis_tick_cron(ctx);
 }
 
-/* The server is about to write the AOF and the replies, and to sleep until something happens. */
+/* The server is about to end an event-loop iteration, or begins the next one. */
 static void on_event_loop(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
 {
     (void)ctx;
     (void)event;
     (void)data;
-    if (sub == REDISMODULE_SUBEVENT_EVENTLOOP_BEFORE_SLEEP)
-        tw__redis_chores_settle();
+    tw__redis_chores_iteration(sub == REDISMODULE_SUBEVENT_EVENTLOOP_BEFORE_SLEEP);
 }
 
 static void on_config(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)

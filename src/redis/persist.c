@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #include "alarm.h"
+#include "chores.h"
 #include "keys.h"
 #include "schedules/chunk.h"
 #include "schedules/grave.h"
@@ -72,6 +73,7 @@ static void *rdb_load(RedisModuleIO *rdb, int encoding)
     uint64_t count = RedisModule_LoadUnsigned(rdb);
     if (RedisModule_IsIOError(rdb))
         return NULL;
+    tw__redis_chores_settle(); /* their tasks were filed before the tasks that RESTORE loads */
     struct tw__redis_schedule *schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
     tw__redis_keys_name(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
     /* A file has an empty schedule if another module's handler had the file written. The server must be able
@@ -152,7 +154,7 @@ static size_t memory_usage(RedisModuleKeyOptCtx *context, const void *value, siz
 {
     (void)context;
     (void)samples;
-    return tw__redis_schedule_bytes(value);
+    return tw__redis_schedule_bytes(tw__redis_keys_value(value));
 }
 
 /* The server frees values with a high effort on a background thread. When memory is short we report an effort
