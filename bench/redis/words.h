@@ -176,7 +176,7 @@ static char *write_command(char *to, uint64_t i)
 /* The room that the longest command can take. */
 static size_t command_room(void)
 {
-    return parts * (TEXT_MAX + (size_t)24) + asked.bytes;
+    return parts * (TEXT_MAX + (size_t)24 + asked.bytes); /* each part may have the payload */
 }
 
 /* Whether all words fit into the text of one part, with their sizes. */
