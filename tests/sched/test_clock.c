@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scheduler on real clocks and with threads. This is the only file whose tests sleep. The limits are
- * generous. If the machine is so busy that even a sleep ends late, the program says so and skips itself (exit
- * status 77). As the tests do little else than sleep, they run side by side, each in a process of its own.
+ * The scheduler on real clocks and with threads. The tests sleep, and their limits are generous. If the
+ * machine is so busy that even a sleep ends late, the program says so and skips itself (exit status 77). As the
+ * tests do little else than sleep, they run side by side, each in a process of its own.
  */
 #include "spread.h"
 #include "tests/support/cmocka.h"
@@ -238,35 +238,6 @@ static void a_slow_callback_does_not_delay_tasks_that_are_due_with_it(void **sta
     tw_sched_free(sched);
 }
 
-static void rest_a_while(struct tw_sched *sched, const struct tw_task *task)
-{
-    (void)sched, (void)task;
-    sleep_ms(3);
-}
-
-/* Tasks that are always overdue keep the worker busy in one shard. The other shard must get its turn. */
-static void a_busy_shard_does_not_starve_another(void **state)
-{
-    (void)state;
-    struct tw_sched *sched = sched_of((struct tw_sched_options){.workers = 1, .shards = 2});
-    struct tw_every every = {.period_ns = ms};
-    unsigned busy = 0, found = 0;
-    spread_keys(sched);
-    for (uint64_t key = 0; key < 64; key++) {
-        struct tw_task task;
-        tw_sched_set_after(sched, &key, sizeof key, 3600000 * ms, count_call, NULL, NULL);
-        assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task), 0);
-        bool in_first = (task.id >> 25 & 63) == 0;
-        if (in_first && busy < 3 && ++busy)
-            tw_sched_set_every(sched, &key, sizeof key, &every, rest_a_while, NULL, NULL);
-        else if (!in_first && found < 1 && ++found)
-            tw_sched_key_move_after(sched, &key, sizeof key, 50 * ms);
-    }
-    assert_int_equal(busy + found, 4);
-    assert_true(wait_for_calls(1));
-    tw_sched_free(sched);
-}
-
 static _Atomic uint64_t brought;
 
 static void bring(void *arg, struct tw_sched *sched, uint64_t id)
@@ -395,7 +366,6 @@ int main(void)
         cmocka_unit_test(nobody_spins_once_woken_or_while_workers_are_busy),
         cmocka_unit_test(tasks_due_together_run_side_by_side),
         cmocka_unit_test(a_slow_callback_does_not_delay_tasks_that_are_due_with_it),
-        cmocka_unit_test(a_busy_shard_does_not_starve_another),
         cmocka_unit_test(an_executor_that_is_late_is_brought_the_next_call_at_once),
         cmocka_unit_test(a_wheel_that_refuses_reaches_as_far_after_a_rest),
         cmocka_unit_test(a_wheel_that_refuses_is_brought_to_the_present_by_who_needs_it),
