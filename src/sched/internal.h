@@ -186,6 +186,7 @@ struct tw__sched_seats {
     uint32_t taken; /* seats that have got a shard; under `life` */
 };
 
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what many threads write has its own line */
 struct tw_sched {
     struct tw_sched_options options;
     struct tw_geometry geometry;
