@@ -198,8 +198,7 @@ struct tw_sched {
     struct tw__sched_seats threads, hashes;
     _Atomic bool wide;       /* keys live in the shards of their hashes; see keys.c */
     _Atomic uint64_t strays; /* keys of shard 0 that are marked `stray`; under the lock of shard 0 */
-    uint64_t
-        *stray_bits; /* a bit for each tag that such a key may have; NULL: none, or very many, or no memory */
+    uint64_t *stray_bits;    /* a bit for each tag that such a key may have; NULL: see widen() in keys.c */
     _Atomic pthread_t timer; /* the timer thread, which sets this itself */
     _Atomic bool started;    /* the threads run */
     _Atomic bool quit;

@@ -42,8 +42,8 @@
  *
  * A key is never in two shards. No stray is born after the change, which happens under the lock of shard 0. So
  * a thread that has not found the key in shard 0, under that lock, will not find it there later either. (If
- * there is no memory for the shard of a seat, shard 0 becomes the home of all keys of that seat. They are no
- * strays.)
+ * there is no memory for the shard of a seat, a shard that exists becomes the home of all keys of that seat. In
+ * shard 0 they are no strays.)
  *
  * Rejected: setting the bits as keys are set. A program that sets short-lived keys all day would have set them
  * all before a second thread comes.
@@ -102,7 +102,7 @@ static bool is_wide(const struct tw_sched *sched)
     return atomic_load_explicit(&sched->wide, memory_order_acquire);
 }
 
-static void mark_stray(void *arg, uint32_t tag)
+static void set_stray_bit(void *arg, uint32_t tag)
 {
     struct tw_sched *sched = arg;
     uint32_t at = tag % TW__SCHED_STRAY_BITS;
@@ -119,7 +119,7 @@ static void widen(struct tw_sched *sched)
         sched->stray_bits = tw__sched_alloc(sched, STRAY_BYTES);
     if (sched->stray_bits != NULL) {
         memset(sched->stray_bits, 0, STRAY_BYTES);
-        tw__sched_table_visit(&sched->shard[0]->table, mark_stray, sched);
+        tw__sched_table_visit(&sched->shard[0]->table, set_stray_bit, sched);
     }
     atomic_store_explicit(&sched->wide, true, memory_order_release);
 }
