@@ -95,7 +95,16 @@ extern "C" {
     X(TW_EINVAL, -7, "an argument is out of its range")                                                        \
     X(TW_EGONE, -8, "no such task: it has run, was cancelled, or never was")                                   \
     X(TW_EDEADLK, -9, "a callback cannot wait for itself")                                                     \
-    X(TW_ESYSTEM, -10, "the system has no thread or descriptor left")
+    X(TW_ESYSTEM, -10, "the system has no thread or descriptor left")                                          \
+    X(TW_EBUSY, -11, "another connection holds the write lock of the file")                                    \
+    X(TW_EREADONLY, -12, "the file cannot be written")                                                         \
+    X(TW_EFORMAT, -13, "the file is no store, or a store of a newer version")                                  \
+    X(TW_ECORRUPT, -14, "the file is damaged")                                                                 \
+    X(TW_ENOSPACE, -15, "the disk is full")                                                                    \
+    X(TW_EIO, -16, "the file cannot be opened, read or written")                                               \
+    X(TW_EDEAD, -17, "the task is dead: put it anew")                                                          \
+    X(TW_EINTERRUPTED, -18, "SQLite was interrupted")                                                          \
+    X(TW_EROLLBACK, -19, "a change could not be taken back: roll the transaction back")
 
 /* The codes of TW_ERROR_TABLE. 0 is success. */
 enum tw_error {
