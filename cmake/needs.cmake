@@ -8,6 +8,12 @@ find_path(TICKWHEEL_SODIUM_INCLUDE sodium.h)
 set(sodium TICKWHEEL_SODIUM_INCLUDE libsodium "Debian: libsodium-dev")
 tickwheel_needs(SCHED ${sodium})
 
+if(TICKWHEEL_STORE AND PKG_CONFIG_FOUND)
+    pkg_check_modules(TICKWHEEL_SQLITE QUIET sqlite3>=3.38)
+endif()
+tickwheel_needs(STORE TICKWHEEL_BUILDS_SCHED "the scheduler" TICKWHEEL_SCHED ${pkgconfig}
+    TICKWHEEL_SQLITE_FOUND "sqlite3 3.38 or later" "Debian: libsqlite3-dev")
+
 check_include_file(sys/epoll.h TICKWHEEL_HAS_EPOLL)
 if(TICKWHEEL_LOOPS STREQUAL "AUTO") # epoll alone is enough
     tickwheel_needs(LOOPS TICKWHEEL_HAS_EPOLL sys/epoll.h Linux)

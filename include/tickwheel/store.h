@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel/store.h - tasks in an SQLite file: they survive the end of the process, and commit together with
+ * the rows of the program.
+ *
+ * A complete program. Link it with libtickwheel_store: `cc first.c $(pkg-config --cflags --libs
+ * tickwheel_store)`.
+ *
+ *     #include <stdio.h>
+ *     #include <tickwheel/store.h>
+ *
+ *     static void show(void *arg, const struct tw_store_task *task)
+ *     {
+ *         (void)arg;
+ *         printf("%.*s is due at %llu\n", (int)task->id_size, (const char *)task->id,
+ *                (unsigned long long)task->due_ms);
+ *     }
+ *
+ *     int main(void)
+ *     {
+ *         struct tw_store *store;
+ *         char message[TW_STORE_MESSAGE];
+ *         if (tw_store_open(&store, "shop.db", NULL, message, sizeof message) != 0) {
+ *             fprintf(stderr, "%s\n", message);
+ *             return 1;
+ *         }
+ *         struct tw_delayed order = {.queue = "orders", .id = "order:42", .id_size = 8,
+ *                                      .due_ms = tw_store_now() + 30 * 60 * 1000};
+ *         tw_store_put(store, &order, 0);                            // on the disk when the call returns
+ *         tw_store_scan(store, "orders", NULL, show, NULL);
+ *         tw_store_cancel(store, "orders", "order:42", 8, NULL);     // paid
+ *         tw_store_close(store);
+ *     }
+ *
+ * Conventions, stated once
+ *   Time      Unix time in milliseconds (UTC) in a uint64_t, which tw_store_now() reads, from 0 to
+ *             TW_STORE_TIME_MAX. Periods and delays are milliseconds too.
+ *   Task      A task is a row of the file. Its queue and its id name it. A queue has a name of 1 to 255 bytes
+ *             of UTF-8 without NUL, and exists as soon as a task names it. An id has 1 to 1,024 bytes of any
+ *             kind, and is unique in its queue.
+ *   Revision  Each put and each move gives its task a new revision, a number that the file never uses twice.
+ *             Tasks with equal due times are ordered by their revisions, so in the order of filing.
+ *   Durable   A call that changes tasks returns when the change is on the disk (SQLite's synchronous=FULL), or
+ *             fails and has changed nothing. With TW_STORE_LAZY it returns earlier: docs/store.md says what a
+ *             crash of the machine can take then.
+ *   Commits   Calls that come from several threads at the same time share a commit. One of them that fails
+ *             leaves the others as they are.
+ *   File      The store has connections of its own, in WAL mode. Any number of processes may have the same
+ *             file open, with this library or with SQLite alone, and keep their own tables there. The names of
+ *             our tables begin with tw_. docs/store.md describes them.
+ *   Threads   Every call may come from any thread, except where a label says otherwise.
+ *   NULL      Never a valid argument, except where a label says so. `arg` may be NULL.
+ *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
+ *             asserts it.
+ * Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h), and tw_store_message() says
+ *             more. Each call may return TW_ENOMEM, besides the codes that its own label lists.
+ *   Busy      A call returns TW_EBUSY if another connection has held the write lock for busy_ms. Example: the
+ *             caller himself has begun a transaction that writes, on a connection of his own.
+ *   Disk      A call returns TW_ENOSPACE if the disk is full, TW_EIO if the disk fails, TW_EREADONLY if the
+ *             file cannot be written, and TW_ECORRUPT if the file is damaged. After TW_EIO the change is not
+ *             seen, but it may be in SQLite's log: if the process dies then, the next one may find it made.
+ *   Fork      Every call requires that this process opened the store. A child of fork() must not use a store
+ *             of its parent, and must not close it.
+ *   SQLite    The program and this library use the same SQLite library. Two copies of SQLite in one process
+ *             that open the same file break its locks (sqlite.org, "How To Corrupt An SQLite Database File",
+ *             2.2.1).
+ */
+#ifndef TICKWHEEL_STORE_H
+#define TICKWHEEL_STORE_H
+
+#include <tickwheel/sched.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A store: an open file. Its members are private. */
+struct tw_store;
+/* A connection of SQLite (sqlite3.h). */
+struct sqlite3;
+
+/* Limits. */
+enum {
+    TW_STORE_QUEUE_MAX = 255, /* bytes of a queue's name */
+    TW_STORE_ID_MAX = 1024,   /* bytes of an id */
+    TW_STORE_MESSAGE = 512    /* bytes that hold every message of this library */
+};
+
+/* The last due time: the end of the year 9999. */
+#define TW_STORE_TIME_MAX UINT64_C(253402300799999)
+
+/* ---- opening ------------------------------------------------------------------------------------------- */
+
+/* Flag of a store: a call that changes tasks returns before they are on the disk. The tasks survive the end of
+ * the process, but not a crash of the machine until the next tw_store_flush() or checkpoint. */
+enum { TW_STORE_LAZY = 1 };
+
+/* The options of a store. If all members are zero, the options are the defaults. */
+struct tw_store_options {
+    unsigned flags;       /* 0 or TW_STORE_LAZY */
+    uint64_t busy_ms;     /* how long a call waits for another connection's lock, at most 3,600,000; 0: 5,000 */
+    uint64_t max_payload; /* bytes of a payload, at most 999,000,000; 0: 1,000,000 */
+};
+
+/* Opens the file at `path`, and makes it if it does not exist. A file without the tables of a store gets them,
+ * in one transaction, and keeps its other tables. `options` may be NULL, for all defaults, and is copied. If
+ * the call fails, `message` explains why, in at most `size` bytes, always terminated.
+ * Requires: `message` is not NULL, or `size` is 0.
+ * Returns: 0, and the store in *store, or an error.
+ * - TW_EINVAL: an option is out of its range, or the path names no file (":memory:", an empty path,
+ * "file:...").
+ *   - TW_EFORMAT: the file is no database of SQLite, or is not in WAL mode, or its text is not UTF-8, or a
+ *     newer library made its tables. The file is unchanged.
+ *   - TW_EIO: the file cannot be opened. */
+int tw_store_open(struct tw_store **store, const char *path, const struct tw_store_options *options,
+                  char *message, size_t size);
+
+/* Closes the store. `store` may be NULL.
+ * Requires: no other call is under way, and none comes later. */
+void tw_store_close(struct tw_store *store);
+
+/* The time now: Unix time in milliseconds. */
+uint64_t tw_store_now(void);
+
+/* Copies the message of the call that failed last, on any thread, to `message`, in at most `size` bytes,
+ * always terminated. It is empty if none has failed.
+ * Requires: `message` is not NULL, or `size` is 0. */
+void tw_store_message(struct tw_store *store, char *message, size_t size);
+
+/* Waits until every change so far is on the disk. Only a store with TW_STORE_LAZY needs it.
+ * Returns: 0 or an error. */
+int tw_store_flush(struct tw_store *store);
+
+/* ---- changing tasks ------------------------------------------------------------------------------------ */
+
+/* A task to put. `queue`, `id` and `due_ms` are needed; the other members may be zero.
+ * Example:
+ *     struct tw_delayed order = {.queue = "orders", .id = "order:42", .id_size = 8,
+ *                                  .due_ms = tw_store_now() + 1800000, .tries = 3, .backoff_ms = 10000};
+ */
+struct tw_delayed {
+    const char *queue;     /* terminated */
+    const void *id;        /* its bytes */
+    size_t id_size;        /* 1 to TW_STORE_ID_MAX */
+    uint64_t due_ms;       /* when it is due, at most TW_STORE_TIME_MAX; a time that has passed means at once */
+    const void *payload;   /* for the handler; NULL: none */
+    size_t payload_size;   /* 0 to max_payload; 0 if `payload` is NULL */
+    uint64_t period_ms;    /* from due time to due time, 0 to 3,155,760,000,000 (100 years); 0: it runs once */
+    uint64_t times;        /* calls in all, if it has a period; 0 or TW_FOREVER: no end */
+    enum tw_missed missed; /* periods that passed without a call (sched.h); 0: TW_MISSED_BURST */
+    uint32_t tries;        /* attempts of one call before the task is dead, 1 to 1,000,000; 0: 1 */
+    uint64_t backoff_ms; /* before the second attempt, doubled for each further one, at most a day; 0: 1,000 */
+};
+
+/* Conditions of a put or a move: at most one. */
+enum {
+    TW_STORE_NX = 1, /* put: only if the queue has no task with this id */
+    TW_STORE_XX = 2, /* put: only if the queue has a task with this id */
+    TW_STORE_GT = 4, /* an existing task only gets a later due time */
+    TW_STORE_LT = 8  /* an existing task only gets an earlier due time */
+};
+
+/* The state of a task decides about a change:
+ *   - No such task: a put files it. A move returns TW_EGONE, and a cancel finds TW_GONE.
+ *   - Waiting: a put replaces it, and a move files it for its new time. A cancel removes it (TW_CANCELLED).
+ *   - Running: a put or a move files a new revision, which runs after the call that is under way. A cancel
+ *     removes the task (TW_RUNNING), and the handler goes on. In all three cases the answer of that handler
+ *     changes nothing.
+ *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCELLED).
+ *
+ * A new revision begins with its first attempt. NX and XX see tasks in every state. GT and LT compare with the
+ * due time of a task that waits or runs; a put with GT or LT files a task that does not exist or is dead. */
+
+/* Puts a task.
+ * Requires: `conditions` is 0 or one of the four.
+ * Returns: 1 if the task was put, 0 if the condition kept everything as it was, or an error.
+ *   - TW_EINVAL: a member is out of its range.
+ * Cost: a commit, shared with other threads; O(log tasks) in the file. */
+int tw_store_put(struct tw_store *store, const struct tw_delayed *put, unsigned conditions);
+
+/* Gives a task a new due time.
+ * Requires: `conditions` is 0, TW_STORE_GT or TW_STORE_LT.
+ * Returns: 1 if it was moved, 0 if the condition kept it where it was, or an error.
+ *   - TW_EGONE, TW_EDEAD: see the states above.
+ *   - TW_EINVAL: an argument is out of its range.
+ * Cost: as tw_store_put(). */
+int tw_store_move_at(struct tw_store *store, const char *queue, const void *id, size_t id_size, uint64_t due_ms,
+                     unsigned conditions);
+
+/* Cancels a task. If `found` is not NULL and the call returns 0, *found receives one of the three values
+ * above.
+ * Returns: 0, also if there is no such task, or an error.
+ *   - TW_EINVAL: an argument is out of its range.
+ * Cost: as tw_store_put(). */
+int tw_store_cancel(struct tw_store *store, const char *queue, const void *id, size_t id_size,
+                    enum tw_cancelled *found);
+
+/* What a change does. */
+enum tw_store_verb {
+    TW_STORE_PUT,   /* as tw_store_put() */
+    TW_STORE_MOVE,  /* as tw_store_move_at() */
+    TW_STORE_CANCEL /* as tw_store_cancel() */
+};
+
+/* One change of many. */
+struct tw_store_change {
+    enum tw_store_verb verb;
+    struct tw_delayed task; /* TW_STORE_MOVE needs queue, id and due_ms; TW_STORE_CANCEL needs queue and id */
+    unsigned conditions;    /* as in the calls above; TW_STORE_CANCEL: 0 */
+    int result;             /* receives what the single call returns; TW_STORE_CANCEL: enum tw_cancelled */
+};
+
+/* Makes many changes, one after the other, in one commit. TW_EGONE and TW_EDEAD of one change do not hinder
+ * the others.
+ * Returns: 0, or an error, and then none of the changes is made.
+ * Cost: one commit. A thousand changes together cost far less than a thousand calls. */
+int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size_t n);
+
+/* As tw_store_apply(), on a connection of the caller, inside the transaction that the caller has begun. If he
+ * has begun none, the changes are a transaction of their own. They are durable when and as he commits, and a
+ * rollback takes them back. Other connections see them after his commit. The calls use the connection only
+ * while they run, and leave nothing on it. `schema` is the name under which the file is attached; NULL:
+ * "main". The number of changes that sqlite3_changes() counts is ours after the call; the last rowid stays
+ * the caller's.
+ * Requires: the tables of the store exist in that file: tw_store_open() has made them.
+ * Threads: as SQLite's rules for the connection.
+ * Returns: as tw_store_apply(), or one of the errors below. After an error the caller's transaction has the
+ * rows that it had before the call, and may hold the write lock. `message` explains the error, in at most
+ * `size` bytes, always terminated; it may be NULL if `size` is 0.
+ *   - TW_EBUSY: the connection's own busy timeout is over. If the transaction has read already and another
+ *     connection has written since, it comes at once, and only a new transaction helps: begin with BEGIN
+ *     IMMEDIATE.
+ *   - TW_EINTERRUPTED: sqlite3_interrupt() or a progress handler. SQLite may have rolled back the whole
+ *     transaction: sqlite3_get_autocommit() tells.
+ *   - TW_EROLLBACK: the changes could not be taken back, because SQLite is interrupted still or has no
+ *     memory. The caller must roll back his transaction.
+ * Example: the order and its timeout are there both, or none of them.
+ *     sqlite3_exec(db, "BEGIN; INSERT INTO orders VALUES (42, 'new')", NULL, NULL, NULL);
+ *     tw_store_apply_in(db, NULL, &change, 1, NULL, 0);
+ *     sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+ */
+int tw_store_apply_in(struct sqlite3 *db, const char *schema, struct tw_store_change *changes, size_t n,
+                      char *message, size_t size);
+
+/* ---- looking ------------------------------------------------------------------------------------------- */
+
+/* The states of a task, as flags. */
+enum tw_store_state {
+    TW_STORE_WAITING = 1, /* for its due time, for a handler, or for the end of a pause */
+    TW_STORE_RUNNING = 2, /* its handler has it, or had it when the process died */
+    TW_STORE_DEAD = 4     /* its tries are used up, or its handler gave it up */
+};
+
+/* A task of the file, as a tw_store_see_fn sees it. It is valid during that call. */
+struct tw_store_task {
+    const char *queue;
+    const void *id;
+    size_t id_size;
+    enum tw_store_state state;
+    uint64_t due_ms, revision;
+    uint64_t call_ms; /* when the call was due: due_ms, or an earlier time while a retry waits for due_ms */
+    uint64_t period_ms, times; /* as in the put; `times` is how many calls are left */
+    enum tw_missed missed;
+    uint32_t tries, attempt; /* attempt: the number of the attempt under way, or of the last one; 0: none yet */
+    uint64_t backoff_ms, dead_ms; /* dead_ms: when it died; 0: it has not */
+    const void *payload;
+    size_t payload_size;
+    const char *error; /* of the last attempt that failed; NULL: none */
+};
+
+/* Sees a task.
+ * Requires: it makes no call with the same store. */
+typedef void tw_store_see_fn(void *arg, const struct tw_store_task *task);
+
+/* Shows a task to `see`, once.
+ * Returns: 0, TW_EGONE, or an error. */
+int tw_store_get(struct tw_store *store, const char *queue, const void *id, size_t id_size,
+                 tw_store_see_fn *see, void *arg);
+
+/* Which tasks a scan shows. If all members are zero, it shows every waiting and running task. */
+struct tw_store_range {
+    unsigned states;         /* TW_STORE_WAITING, ..., added; 0: waiting and running */
+    uint64_t from_ms, to_ms; /* due times from and to, both included; to_ms 0: no end */
+    uint64_t after;          /* of the tasks due at from_ms only revisions after this one */
+    uint64_t limit;          /* tasks; 0: no limit */
+};
+
+/* Shows the tasks of a queue to `see`, in the order of their due times and revisions, as they were at one
+ * moment. `range` may be NULL, for all tasks that wait or run. To go on after a page, a caller sets from_ms to
+ * the due time and `after` to the revision of the last task that he saw. Dead tasks are asked for alone, and
+ * dead_ms, the time of their death, stands in for the due time in all of this.
+ * Returns: how many tasks, or an error.
+ * Cost: O(log tasks + tasks due in the range). */
+int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
+                      tw_store_see_fn *see, void *arg);
+
+/* Counts the tasks of a queue: the dead ones, or all others.
+ * Returns: how many, or an error.
+ * Cost: O(tasks counted), a few million a second. */
+int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead);
+
+/* Looks up when the earliest task of a queue that waits or runs is due.
+ * Returns: 0, and the time in *due_ms, TW_NEVER if there is none; or an error, and *due_ms is as it was.
+ * Cost: O(log tasks). */
+int tw_store_next(struct tw_store *store, const char *queue, uint64_t *due_ms);
+
+/* Counts the calls to come of a queue, in `steps` steps of `step_ms` milliseconds from now on. counts[i]
+ * receives how many are due in (now + i * step_ms, now + (i + 1) * step_ms].
+ *   - counts[0] also counts the tasks that are due already, whether they run or not.
+ *   - Each call of a repeating task within that time counts, as if no handler took time. Its missed periods
+ *     count as one call, or as one call each with TW_MISSED_BURST.
+ * Requires: `counts` has room for `steps` numbers.
+ * Returns: 0 or an error, and then *counts is unchanged.
+ *   - TW_EINVAL: step_ms is 0 or more than TW_STORE_TIME_MAX, or `steps` is not 1 to TW_FORECAST_MAX.
+ * Cost: O(tasks due by the end), and O(steps) for each repeating task. */
+int tw_store_forecast(struct tw_store *store, const char *queue, uint64_t step_ms, uint32_t steps,
+                      uint64_t *counts);
+
+/* Sees a queue.
+ * Requires: it makes no call with the same store. */
+typedef void tw_store_see_queue_fn(void *arg, const char *queue);
+
+/* Shows the name of each queue that has a task to `see`, in the order of their bytes.
+ * Returns: how many queues, or an error.
+ * Cost: O(queues * log tasks). */
+int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void *arg);
+
+/* Takes all waiting tasks of a queue out of the file, in many commits, and hands each to `hand`, in the order
+ * of their due times. When `hand` sees a task, the task is not in the file any more. Tasks that are put
+ * meanwhile may or may not be among them; running and dead tasks stay.
+ * Requires: `hand` makes no call with the same store.
+ * Returns: how many tasks, or an error, and then the tasks that were not handed over are still in the file.
+ * Cost: O(tasks), a commit for each 256. */
+int64_t tw_store_drain(struct tw_store *store, const char *queue, tw_store_see_fn *hand, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

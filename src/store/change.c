@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A put is one statement, an upsert: the row of an existing task gets the number of a new revision, and with it
+ * a new place in the table. So a runner that holds the old number finds nothing under it, and whoever reads the
+ * rows above the last number that he has seen finds every task that was put or moved since.
+ */
+#include "change.h"
+
+#include <base/assert.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#define PERIOD_MAX UINT64_C(3155760000000)
+enum { TRIES_MAX = 1000000, BACKOFF_MAX = 86400000, BACKOFF = 1000, PAYLOAD_MAX = 999000000 };
+
+/* ---- checks ---------------------------------------------------------------------------------------------- */
+
+static bool is_utf8(const unsigned char *text, size_t size)
+{
+    for (size_t i = 0, more; i < size; i += 1 + more) {
+        uint32_t point = text[i];
+        more = point < 0x80 ? 0 : point >= 0xf0 ? 3 : point >= 0xe0 ? 2 : 1;
+        if ((point >= 0x80 && point < 0xc2) || point > 0xf4 || size - i <= more)
+            return false;
+        point &= 0x7fU >> (more > 0 ? more + 1 : 0);
+        for (size_t j = 1; j <= more; j++) {
+            if ((text[i + j] & 0xc0) != 0x80)
+                return false;
+            point = point << 6 | (text[i + j] & 0x3f);
+        }
+        if ((more == 2 && (point < 0x800 || (point >= 0xd800 && point < 0xe000))) ||
+            (more == 3 && (point < 0x10000 || point > 0x10ffff)))
+            return false;
+    }
+    return true;
+}
+
+int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size)
+{
+    TW_ASSERT(queue != NULL);
+    TW_ASSERT(id != NULL || id_size == 0);
+    (void)id;
+    size_t size = strlen(queue);
+    if (size == 0 || size > TW_STORE_QUEUE_MAX)
+        return tw__store_db_refuse(db, TW_EINVAL, "queue has %zu bytes: expected 1 to %d", size,
+                                   TW_STORE_QUEUE_MAX);
+    if (id_size == 0 || id_size > TW_STORE_ID_MAX)
+        return tw__store_db_refuse(db, TW_EINVAL, "id has %zu bytes: expected 1 to %d", id_size,
+                                   TW_STORE_ID_MAX);
+    return 0;
+}
+
+static int check_due(struct tw__store_db *db, uint64_t due_ms)
+{
+    if (due_ms > TW_STORE_TIME_MAX)
+        return tw__store_db_refuse(db, TW_EINVAL, "due_ms is %" PRIu64 ": expected 0 to %" PRIu64, due_ms,
+                                   TW_STORE_TIME_MAX);
+    return 0;
+}
+
+static int check_range(struct tw__store_db *db, const char *name, uint64_t value, uint64_t most)
+{
+    if (value > most)
+        return tw__store_db_refuse(db, TW_EINVAL, "%s is %" PRIu64 ": expected 0 to %" PRIu64, name, value,
+                                   most);
+    return 0;
+}
+
+static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint64_t max_payload)
+{
+    int error = check_due(db, put->due_ms);
+    if (error == 0 && !is_utf8((const unsigned char *)put->queue, strlen(put->queue)))
+        error = tw__store_db_refuse(db, TW_EINVAL, "queue is not UTF-8");
+    if (error == 0)
+        error = check_range(db, "payload_size", put->payload_size, put->payload != NULL ? max_payload : 0);
+    if (error == 0)
+        error = check_range(db, "period_ms", put->period_ms, PERIOD_MAX);
+    if (error == 0 && put->times != TW_FOREVER)
+        error = check_range(db, "times", put->times, put->period_ms > 0 ? INT64_MAX : 1);
+    if (error == 0)
+        error = check_range(db, "missed", (uint64_t)put->missed, TW_MISSED_COALESCE);
+    if (error == 0)
+        error = check_range(db, "tries", put->tries, TRIES_MAX);
+    if (error == 0)
+        error = check_range(db, "backoff_ms", put->backoff_ms, BACKOFF_MAX);
+    return error;
+}
+
+static int check_conditions(struct tw__store_db *db, enum tw_store_verb verb, unsigned conditions)
+{
+    static const struct {
+        unsigned good;
+        const char *names;
+    } of[] = {[TW_STORE_PUT] = {TW_STORE_NX | TW_STORE_XX | TW_STORE_GT | TW_STORE_LT, "NX, XX, GT or LT"},
+              [TW_STORE_MOVE] = {TW_STORE_GT | TW_STORE_LT, "GT or LT"},
+              [TW_STORE_CANCEL] = {0, "no condition"}};
+    if ((unsigned)verb > TW_STORE_CANCEL)
+        return tw__store_db_refuse(db, TW_EINVAL, "verb is %d: expected 0 to %d", (int)verb, TW_STORE_CANCEL);
+    if ((conditions & ~of[verb].good) != 0 || (conditions & (conditions - 1)) != 0)
+        return tw__store_db_refuse(db, TW_EINVAL, "conditions are %u: expected 0 or %s", conditions,
+                                   of[verb].names);
+    return 0;
+}
+
+int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change *change, uint64_t max_payload)
+{
+    int error = check_conditions(db, change->verb, change->conditions);
+    if (error == 0)
+        error = tw__store_name_check(db, change->task.queue, change->task.id, change->task.id_size);
+    if (error == 0 && change->verb == TW_STORE_PUT)
+        error = check_put(db, &change->task, max_payload);
+    if (error == 0 && change->verb == TW_STORE_MOVE)
+        error = check_due(db, change->task.due_ms);
+    return error;
+}
+
+/* ---- changes --------------------------------------------------------------------------------------------- */
+
+/* A task as a change finds it. */
+struct found {
+    bool exists, dead;
+    uint64_t due_ms;
+};
+
+static void bind_name(struct tw__store_db *db, sqlite3_stmt *statement, int queue, int id,
+                      const struct tw_delayed *task)
+{
+    tw__store_bind_text(db, statement, queue, task->queue);
+    tw__store_bind_blob(db, statement, id, task->id, task->id_size);
+}
+
+static int find_row(struct tw__store_db *db, const struct tw_delayed *task, struct found *found)
+{
+    int error = 0;
+    *found = (struct found){0};
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_FIND, &error);
+    if (statement == NULL)
+        return error;
+    bind_name(db, statement, 1, 2, task);
+    int code = tw__store_db_step(db, statement);
+    if (code == SQLITE_ROW)
+        *found = (struct found){.exists = true,
+                                .dead = sqlite3_column_type(statement, 2) != SQLITE_NULL,
+                                .due_ms = (uint64_t)sqlite3_column_int64(statement, 0)};
+    else if (code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, "look a task up");
+    sqlite3_reset(statement);
+    return error;
+}
+
+/* Returns whether the condition lets a change with this due time happen. */
+static bool is_met(unsigned conditions, const struct found *found, uint64_t due_ms)
+{
+    bool lives = found->exists && !found->dead;
+    switch (conditions) {
+    case TW_STORE_NX:
+        return !found->exists;
+    case TW_STORE_XX:
+        return found->exists;
+    case TW_STORE_GT:
+        return !lives || due_ms > found->due_ms;
+    case TW_STORE_LT:
+        return !lives || due_ms < found->due_ms;
+    default:
+        return true;
+    }
+}
+
+/* Requires: the condition is met. */
+static int put_row(struct tw__store_db *db, const struct tw_delayed *task)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_PUT, &error);
+    if (statement == NULL)
+        return error;
+    uint64_t times = task->period_ms == 0 ? 1 : task->times == TW_FOREVER ? 0 : task->times;
+    tw__store_bind_number(db, statement, 1, db->seq + 1);
+    bind_name(db, statement, 2, 3, task);
+    tw__store_bind_number(db, statement, 4, task->due_ms);
+    tw__store_bind_number(db, statement, 5, task->period_ms);
+    tw__store_bind_number(db, statement, 6, times);
+    tw__store_bind_number(db, statement, 7, (uint64_t)task->missed);
+    tw__store_bind_number(db, statement, 8, task->tries > 0 ? task->tries : 1);
+    tw__store_bind_number(db, statement, 9, task->backoff_ms > 0 ? task->backoff_ms : BACKOFF);
+    tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
+    error = tw__store_db_run(db, statement, "put");
+    db->seq += error == 0;
+    return error;
+}
+
+static int change_put(struct tw__store_db *db, struct tw_store_change *change)
+{
+    struct found found = {0};
+    int error = change->conditions != 0 ? find_row(db, &change->task, &found) : 0;
+    if (error != 0)
+        return error;
+    change->result = is_met(change->conditions, &found, change->task.due_ms);
+    return change->result ? put_row(db, &change->task) : 0;
+}
+
+static int move_row(struct tw__store_db *db, const struct tw_delayed *task)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_MOVE, &error);
+    if (statement == NULL)
+        return error;
+    bind_name(db, statement, 1, 2, task);
+    tw__store_bind_number(db, statement, 3, db->seq + 1);
+    tw__store_bind_number(db, statement, 4, task->due_ms);
+    error = tw__store_db_run(db, statement, "move");
+    db->seq += error == 0 && sqlite3_changes(db->db) > 0;
+    return error;
+}
+
+/* Without a condition the update itself finds the task, and most moves find one. */
+static int change_move(struct tw__store_db *db, struct tw_store_change *change)
+{
+    struct found found = {.exists = true};
+    int error = 0;
+    if (change->conditions == 0) {
+        error = move_row(db, &change->task);
+        change->result = 1;
+        if (error != 0 || sqlite3_changes(db->db) > 0)
+            return error;
+    }
+    error = find_row(db, &change->task, &found);
+    if (error != 0)
+        return error;
+    if (!found.exists || found.dead) {
+        change->result = found.exists ? TW_EDEAD : TW_EGONE;
+        return 0;
+    }
+    change->result = is_met(change->conditions, &found, change->task.due_ms);
+    return change->result ? move_row(db, &change->task) : 0;
+}
+
+static int change_cancel(struct tw__store_db *db, struct tw_store_change *change)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_CANCEL, &error);
+    if (statement == NULL)
+        return error;
+    bind_name(db, statement, 1, 2, &change->task);
+    int code = tw__store_db_step(db, statement);
+    change->result = TW_GONE;
+    if (code == SQLITE_ROW) {
+        uint64_t run = (uint64_t)sqlite3_column_int64(statement, 0);
+        change->result = run != 0 && run == db->run ? TW_RUNNING : TW_CANCELLED;
+        code = tw__store_db_step(db, statement);
+    }
+    if (code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, "cancel");
+    sqlite3_reset(statement);
+    return error;
+}
+
+int tw__store_change(struct tw__store_db *db, struct tw_store_change *change)
+{
+    switch (change->verb) {
+    case TW_STORE_PUT:
+        return change_put(db, change);
+    case TW_STORE_MOVE:
+        return change_move(db, change);
+    default:
+        return change_cancel(db, change);
+    }
+}
+
+int tw__store_change_all(struct tw__store_db *db, struct tw_store_change *changes, size_t n)
+{
+    int error = 0;
+    for (size_t i = 0; i < n && error == 0; i++)
+        error = tw__store_change(db, &changes[i]);
+    return error;
+}

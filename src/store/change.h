@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Put, move and cancel, on any connection, in a transaction that somebody else begins and ends.
+ */
+#ifndef TW_STORE_CHANGE_H
+#define TW_STORE_CHANGE_H
+
+#include "database.h"
+
+/* Checks the names of a task. Returns: 0, or TW_EINVAL with a message. */
+int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size);
+
+/* Checks the members of a change. Returns: 0, or TW_EINVAL with a message. */
+int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change *change, uint64_t max_payload);
+
+/* Makes one change, and sets its result. Requires: the change is valid, and the connection is in a transaction
+ * for which tw__store_db_begin_seq() was called. Returns: 0, or an error of SQLite. */
+int tw__store_change(struct tw__store_db *db, struct tw_store_change *change);
+
+/* Makes all these changes. Returns: 0, or the first error of SQLite. */
+int tw__store_change_all(struct tw__store_db *db, struct tw_store_change *changes, size_t n);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A commit waits for the disk, 0.1 ms to 20 ms. While one thread waits there, others come with wishes of their
+ * own. The thread that comes while nobody leads becomes the leader: it takes all wishes of the list, its own
+ * among them, makes them in one transaction and wakes their threads. Wishes that came meanwhile are the next
+ * leader's, who is the first thread among them. So there is no thread for commits, a lone caller pays no
+ * switch of threads, and 64 callers share the wait.
+ *
+ * Each wish has a savepoint, so a wish that fails takes nothing else back. Some errors, for example a full
+ * disk, make SQLite roll the whole transaction back. Then, and if the commit itself fails, the leader makes
+ * each wish again in a transaction of its own, so that each has its own result. (Rejected: to let all wishes
+ * fail with the first. A put of a hundred megabytes that does not fit the disk would fail its neighbours of a
+ * hundred bytes.)
+ */
+#include "commit.h"
+
+#include <base/assert.h>
+
+#include <string.h>
+#include <unistd.h>
+
+enum { SHARE_MAX = 1024 }; /* wishes of one commit */
+
+struct tw__store_wish {
+    struct tw__store_wish *next;
+    tw__store_work_fn *work;
+    void *arg;
+    pthread_cond_t turn;
+    int result;
+    bool sync, done, leads;
+    char message[TW_STORE_MESSAGE]; /* if the result is an error */
+};
+
+/* ---- one transaction ------------------------------------------------------------------------------------- */
+
+/* SQLite lets nobody change the setting inside a transaction, so it is set around a transaction that asks for
+ * it. */
+static int set_sync(struct tw__store_db *db, bool full)
+{
+    return tw__store_db_exec(db, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", "synchronous");
+}
+
+static int begin_writing(struct tw__store_db *db)
+{
+    int error = tw__store_db_do(db, TW__STORE_BEGIN, "begin");
+    return error == 0 ? tw__store_db_begin_seq(db) : error;
+}
+
+static int commit_all(struct tw__store_db *db)
+{
+    int error = tw__store_db_end_seq(db);
+    return error == 0 ? tw__store_db_do(db, TW__STORE_COMMIT, "commit") : error;
+}
+
+static void note(struct tw__store_wish *wish, int error, const struct tw__store_db *db)
+{
+    wish->result = error;
+    if (error != 0)
+        memcpy(wish->message, db->message, sizeof wish->message);
+}
+
+static int make_alone(struct tw__store_db *db, struct tw__store_wish *wish)
+{
+    int began = begin_writing(db), error = began;
+    if (error == 0)
+        error = wish->work(db, wish->arg);
+    if (error == 0)
+        error = commit_all(db);
+    note(wish, error, db);
+    tw__store_db_roll_back(db);
+    return began;
+}
+
+/* Makes one wish of a transaction that it shares. Returns false if there is no transaction any more. */
+static bool make_beside(struct tw__store_db *db, struct tw__store_wish *wish)
+{
+    int error = tw__store_db_do(db, TW__STORE_SAVEPOINT, "savepoint");
+    if (error == 0)
+        error = wish->work(db, wish->arg);
+    note(wish, error, db);
+    if (sqlite3_get_autocommit(db->db))
+        return false;
+    if (error != 0)
+        error = tw__store_db_do(db, TW__STORE_ROLLBACK_TO, "roll back");
+    return error == 0 && tw__store_db_do(db, TW__STORE_RELEASE, "release") == 0;
+}
+
+/* Makes the wishes in the transaction that has begun. Returns false if nothing of it was committed. */
+static bool make_together(struct tw__store_db *db, struct tw__store_wish *wishes)
+{
+    bool good = true;
+    for (struct tw__store_wish *wish = wishes; wish != NULL && good; wish = wish->next)
+        good = make_beside(db, wish);
+    good = good && commit_all(db) == 0;
+    tw__store_db_roll_back(db);
+    return good;
+}
+
+/* If a transaction cannot begin because somebody holds the lock, the wishes after it are not tried: each of
+ * them would wait as long. */
+static void make(struct tw__store_db *db, struct tw__store_wish *wishes)
+{
+    int error = wishes->next != NULL ? begin_writing(db) : 0;
+    if (error != 0)
+        tw__store_db_roll_back(db);
+    else if (wishes->next != NULL && make_together(db, wishes))
+        return;
+    for (struct tw__store_wish *wish = wishes; wish != NULL; wish = wish->next) {
+        if (error == 0)
+            error = make_alone(db, wish);
+        else
+            note(wish, error, db);
+    }
+}
+
+/* ---- the leader ------------------------------------------------------------------------------------------ */
+
+/* Takes the first wishes off the list. *sync tells whether one of them asks for the disk. */
+static struct tw__store_wish *take_wishes(struct tw__store_writer *writer, bool *sync)
+{
+    struct tw__store_wish *first = writer->first, **end = &writer->first;
+    *sync = false;
+    for (int i = 0; *end != NULL && i < SHARE_MAX; i++) {
+        *sync |= (*end)->sync;
+        end = &(*end)->next;
+    }
+    writer->first = *end;
+    *end = NULL;
+    if (writer->first == NULL)
+        writer->last = &writer->first;
+    return first;
+}
+
+/* A wish is its thread's memory, so it is not touched after `done`. */
+static void wake_callers(struct tw__store_wish *wishes)
+{
+    for (struct tw__store_wish *wish = wishes, *next; wish != NULL; wish = next) {
+        next = wish->next;
+        wish->done = true;
+        pthread_cond_signal(&wish->turn);
+    }
+}
+
+/* Makes the wishes that wait, of which the thread's own is the first; called and left with the lock. The thread
+ * of the next wish, if there is one, leads from then on. */
+static void lead(struct tw_store *store, struct tw__store_writer *writer)
+{
+    bool sync;
+    struct tw__store_wish *wishes = take_wishes(writer, &sync);
+    TW_ASSERT(wishes != NULL);
+    pthread_mutex_unlock(&writer->lock);
+    sync = sync && (store->options.flags & TW_STORE_LAZY) != 0;
+    int error = sync ? set_sync(&writer->db, true) : 0;
+    for (struct tw__store_wish *wish = wishes; wish != NULL && error != 0; wish = wish->next)
+        note(wish, error, &writer->db);
+    if (error == 0)
+        make(&writer->db, wishes);
+    if (sync)
+        set_sync(&writer->db, false);
+    pthread_mutex_lock(&writer->lock);
+    wake_callers(wishes);
+    writer->led = writer->first != NULL;
+    if (writer->led) {
+        writer->first->leads = true;
+        pthread_cond_signal(&writer->first->turn);
+    }
+}
+
+int tw__store_commit(struct tw_store *store, tw__store_work_fn *work, void *arg, bool sync)
+{
+    struct tw__store_writer *writer = &store->writer;
+    struct tw__store_wish wish = {.work = work, .arg = arg, .turn = PTHREAD_COND_INITIALIZER, .sync = sync};
+    int cancelled;
+    TW_ASSERT(store->pid == getpid());
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled); /* others may wait for this thread */
+    pthread_mutex_lock(&writer->lock);
+    *writer->last = &wish;
+    writer->last = &wish.next;
+    if (writer->led)
+        while (!wish.done && !wish.leads)
+            pthread_cond_wait(&wish.turn, &writer->lock);
+    if (!wish.done) {
+        writer->led = true;
+        lead(store, writer);
+    }
+    pthread_mutex_unlock(&writer->lock);
+    pthread_cond_destroy(&wish.turn);
+    pthread_setcancelstate(cancelled, NULL);
+    return wish.result == 0 ? 0 : tw__store_failed(store, wish.result, wish.message);
+}
+
+int tw__store_writer_init(struct tw__store_writer *writer)
+{
+    writer->last = &writer->first;
+    return pthread_mutex_init(&writer->lock, NULL) == 0 ? 0 : TW_ENOMEM;
+}
+
+void tw__store_writer_fini(struct tw__store_writer *writer)
+{
+    TW_ASSERT(writer->first == NULL && !writer->led);
+    pthread_mutex_destroy(&writer->lock);
+}

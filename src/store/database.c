@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Statements are prepared when they are first needed, and stay with a connection of the store. On a connection
+ * of the caller they are freed when the call returns.
+ *
+ * The numbers of revisions come from tw_meta. A transaction reads the number when it begins, counts in memory
+ * and writes the number before it commits. So a thousand puts of one commit change that row once. After a
+ * rollback the next transaction reads the number again.
+ */
+#include "database.h"
+
+#include <base/assert.h>
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t SEQ_END = UINT64_C(1) << 62;
+
+static const char *const sql_of[] = {
+#define TEXT(name, sql) sql,
+    TW__STORE_SQL(TEXT)
+#undef TEXT
+};
+
+/* ---- errors ---------------------------------------------------------------------------------------------- */
+
+static int error_of(int code)
+{
+    switch (code == SQLITE_IOERR_NOMEM ? SQLITE_NOMEM : code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
+        return TW_EBUSY;
+    case SQLITE_NOMEM:
+        return TW_ENOMEM;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return TW_EREADONLY;
+    case SQLITE_FULL:
+        return TW_ENOSPACE;
+    case SQLITE_NOTADB:
+    case SQLITE_ERROR: /* our tables, or the schema, are not there */
+        return TW_EFORMAT;
+    case SQLITE_TOOBIG:
+        return TW_EINVAL;
+    case SQLITE_CANTOPEN:
+    case SQLITE_IOERR:
+        return TW_EIO;
+    case SQLITE_INTERRUPT:
+    case SQLITE_ABORT:
+        return TW_EINTERRUPTED;
+    default:
+        return TW_ECORRUPT; /* our tables are not as we made them */
+    }
+}
+
+int tw__store_db_error(struct tw__store_db *db, int code, const char *doing)
+{
+    const char *text = sqlite3_errcode(db->db) == (code & 0xff) || sqlite3_extended_errcode(db->db) == code
+                           ? sqlite3_errmsg(db->db)
+                           : sqlite3_errstr(code);
+    if (db->size > 0)
+        snprintf(db->message, db->size, "%s: %s (SQLite's code %d)", doing, text, code);
+    return error_of(code);
+}
+
+int tw__store_db_refuse(struct tw__store_db *db, int error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (db->size > 0)
+        vsnprintf(db->message, db->size, format, arguments);
+    va_end(arguments);
+    return error;
+}
+
+/* ---- statements ------------------------------------------------------------------------------------------ */
+
+/* Returns the SQL with the schema's name in place of each $; sqlite3_free() frees it. */
+static char *expand(const char *sql, const char *schema)
+{
+    sqlite3_str *text = sqlite3_str_new(NULL);
+    for (const char *at = sql; *at != '\0'; at++) {
+        if (*at == '$')
+            sqlite3_str_appendf(text, "\"%w\".", schema);
+        else
+            sqlite3_str_appendchar(text, 1, *at);
+    }
+    return sqlite3_str_finish(text);
+}
+
+sqlite3_stmt *tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which, int *error)
+{
+    sqlite3_stmt **statement = &db->statement[which];
+    db->bound = SQLITE_OK;
+    if (*statement != NULL) {
+        sqlite3_reset(*statement);
+        return *statement;
+    }
+    char *sql = expand(sql_of[which], db->schema);
+    int code = sql != NULL ? sqlite3_prepare_v3(db->db, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL)
+                           : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    if (code != SQLITE_OK)
+        *error = tw__store_db_error(db, code, "prepare");
+    return *statement;
+}
+
+static void note_bound(struct tw__store_db *db, int code)
+{
+    if (db->bound == SQLITE_OK)
+        db->bound = code;
+}
+
+/* SQLite's numbers end at 2^63 - 1. */
+void tw__store_bind_number(struct tw__store_db *db, sqlite3_stmt *statement, int at, uint64_t value)
+{
+    note_bound(db, sqlite3_bind_int64(statement, at, value > INT64_MAX ? INT64_MAX : (sqlite3_int64)value));
+}
+
+void tw__store_bind_text(struct tw__store_db *db, sqlite3_stmt *statement, int at, const char *text)
+{
+    note_bound(db, sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC));
+}
+
+void tw__store_bind_blob(struct tw__store_db *db, sqlite3_stmt *statement, int at, const void *blob,
+                         size_t size)
+{
+    note_bound(db, sqlite3_bind_blob64(statement, at, blob, size, SQLITE_STATIC));
+}
+
+int tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement)
+{
+    return db->bound == SQLITE_OK ? sqlite3_step(statement) : db->bound;
+}
+
+int tw__store_db_run(struct tw__store_db *db, sqlite3_stmt *statement, const char *doing)
+{
+    int code = tw__store_db_step(db, statement), error = 0;
+    if (code != SQLITE_DONE)
+        error = code == SQLITE_ROW ? 0 : tw__store_db_error(db, code, doing);
+    sqlite3_reset(statement);
+    return error;
+}
+
+int tw__store_db_do(struct tw__store_db *db, enum tw__store_statement which, const char *doing)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
+    return statement != NULL ? tw__store_db_run(db, statement, doing) : error;
+}
+
+void tw__store_db_roll_back(struct tw__store_db *db)
+{
+    int error;
+    size_t size = db->size;
+    if (sqlite3_get_autocommit(db->db))
+        return;
+    db->size = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_ROLLBACK, &error);
+    if (statement != NULL)
+        tw__store_db_run(db, statement, "roll back");
+    db->size = size;
+}
+
+int tw__store_db_exec(struct tw__store_db *db, const char *sql, const char *doing)
+{
+    int code = sqlite3_exec(db->db, sql, NULL, NULL, NULL);
+    return code == SQLITE_OK ? 0 : tw__store_db_error(db, code, doing);
+}
+
+void tw__store_db_fini(struct tw__store_db *db)
+{
+    for (size_t i = 0; i < TW__STORE_STATEMENTS; i++)
+        sqlite3_finalize(db->statement[i]);
+    memset(db->statement, 0, sizeof db->statement);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------- */
+
+/* The largest number of a task counts too. So if somebody has turned tw_meta back, or has rolled back no more
+ * than a part of our work, no number comes twice among the tasks. */
+int tw__store_db_begin_seq(struct tw__store_db *db)
+{
+    int error = 0, code, found = 0;
+    sqlite3_stmt *meta = tw__store_db_statement(db, TW__STORE_META, &error);
+    if (meta == NULL)
+        return error;
+    while ((code = sqlite3_step(meta)) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(meta, 0);
+        uint64_t value = (uint64_t)sqlite3_column_int64(meta, 1);
+        if (name != NULL && strcmp(name, "seq") == 0) {
+            db->seq = db->written_seq = value;
+            found = 1;
+        } else if (name != NULL && strcmp(name, "run") == 0) {
+            db->run = value;
+        }
+    }
+    sqlite3_reset(meta);
+    if (code != SQLITE_DONE)
+        return tw__store_db_error(db, code, "read tw_meta");
+    sqlite3_stmt *most = tw__store_db_statement(db, TW__STORE_MAX_SEQ, &error);
+    if (most == NULL)
+        return error;
+    code = sqlite3_step(most);
+    uint64_t seq = code == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(most, 0) : 0;
+    sqlite3_reset(most);
+    if (code != SQLITE_ROW)
+        return tw__store_db_error(db, code, "read tw_task");
+    db->seq = seq > db->seq ? seq : db->seq;
+    if (!found || db->seq >= SEQ_END)
+        return tw__store_db_refuse(db, TW_ECORRUPT, "tw_meta: seq is %" PRIu64 ": expected a number below 2^62",
+                                   db->seq);
+    return 0;
+}
+
+int tw__store_db_end_seq(struct tw__store_db *db)
+{
+    int error = 0;
+    if (db->seq == db->written_seq)
+        return 0;
+    sqlite3_stmt *set = tw__store_db_statement(db, TW__STORE_SET_SEQ, &error);
+    if (set == NULL)
+        return error;
+    tw__store_bind_number(db, set, 1, db->seq);
+    error = tw__store_db_run(db, set, "write tw_meta");
+    if (error == 0)
+        db->written_seq = db->seq;
+    return error;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The forecast. The index of due times counts every task once, without looking at its row. The further calls of
+ * repeating tasks are counted by division, step by step: a task that repeats each millisecond for a year costs
+ * no more than one that repeats each day. These tasks have an index of their own.
+ */
+#include <base/assert.h>
+#include <base/saturate.h>
+
+#include "look.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct outlook {
+    const char *queue;
+    uint64_t now_ms, step_ms, end_ms;
+    uint32_t steps;
+    uint64_t *counts;
+};
+
+/* A repeating task: its first call is counted already. */
+struct repeat {
+    uint64_t due_ms, period_ms, further; /* further: calls after the first, UINT64_MAX: no end */
+    bool burst;
+};
+
+/* The number of further calls that are due until `to_ms`. */
+static uint64_t further_until(const struct repeat *repeat, uint64_t to_ms)
+{
+    uint64_t calls = to_ms > repeat->due_ms ? (to_ms - repeat->due_ms) / repeat->period_ms : 0;
+    return calls < repeat->further ? calls : repeat->further;
+}
+
+/* All calls that were missed are one call, which is counted already, unless the task makes up for each. */
+static uint64_t last_missed(const struct outlook *forecast, const struct repeat *repeat)
+{
+    if (repeat->burst || repeat->due_ms >= forecast->now_ms)
+        return repeat->due_ms;
+    return forecast->now_ms - (forecast->now_ms - repeat->due_ms) % repeat->period_ms;
+}
+
+static void count_repeat(const struct outlook *forecast, struct repeat *repeat)
+{
+    repeat->due_ms = last_missed(forecast, repeat);
+    uint64_t before = 0, to_ms = forecast->now_ms;
+    for (uint32_t i = 0; i < forecast->steps; i++) {
+        to_ms = tw__add_saturating(to_ms, forecast->step_ms);
+        to_ms = to_ms < forecast->end_ms ? to_ms : forecast->end_ms;
+        uint64_t until = further_until(repeat, to_ms);
+        forecast->counts[i] += until - before;
+        before = until;
+    }
+}
+
+static int count_repeats(struct tw__store_db *db, const struct outlook *forecast)
+{
+    int error = 0, code;
+    sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_FORECAST_REPEAT, &error);
+    if (rows == NULL)
+        return error;
+    tw__store_bind_text(db, rows, 1, forecast->queue);
+    tw__store_bind_number(db, rows, 2, (uint64_t)forecast->end_ms);
+    while ((code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
+        uint64_t times = (uint64_t)sqlite3_column_int64(rows, 2);
+        if (sqlite3_column_int64(rows, 1) <= 0)
+            continue; /* somebody else's 0.5 */
+        count_repeat(forecast, &(struct repeat){.due_ms = (uint64_t)sqlite3_column_int64(rows, 0),
+                                                .period_ms = (uint64_t)sqlite3_column_int64(rows, 1),
+                                                .further = times == 0 ? UINT64_MAX : times - 1,
+                                                .burst = sqlite3_column_int(rows, 3) == TW_MISSED_BURST});
+    }
+    if (code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, "forecast");
+    sqlite3_reset(rows);
+    return error;
+}
+
+static int count_tasks(struct tw__store_db *db, const struct outlook *forecast)
+{
+    int error = 0, code;
+    sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_FORECAST, &error);
+    if (rows == NULL)
+        return error;
+    tw__store_bind_text(db, rows, 1, forecast->queue);
+    tw__store_bind_number(db, rows, 2, (uint64_t)forecast->end_ms);
+    while ((code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
+        uint64_t due_ms = (uint64_t)sqlite3_column_int64(rows, 0);
+        uint64_t step = due_ms > forecast->now_ms ? (due_ms - forecast->now_ms - 1) / forecast->step_ms : 0;
+        if (step < forecast->steps)
+            forecast->counts[step]++;
+    }
+    if (code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, "forecast");
+    sqlite3_reset(rows);
+    return error;
+}
+
+static int count_outlook(struct tw__store_db *db, void *arg)
+{
+    const struct outlook *forecast = arg;
+    int error = count_tasks(db, forecast);
+    return error == 0 ? count_repeats(db, forecast) : error;
+}
+
+static int check_steps(struct tw_store *store, uint64_t step_ms, uint32_t steps)
+{
+    char text[TW_STORE_MESSAGE];
+    struct tw__store_db db = {.message = text, .size = sizeof text};
+    int error = 0;
+    if (step_ms == 0 || step_ms > TW_STORE_TIME_MAX)
+        error = tw__store_db_refuse(&db, TW_EINVAL, "step_ms is %" PRIu64 ": expected 1 to %" PRIu64, step_ms,
+                                    TW_STORE_TIME_MAX);
+    else if (steps == 0 || steps > TW_FORECAST_MAX)
+        error = tw__store_db_refuse(&db, TW_EINVAL, "steps is %" PRIu32 ": expected 1 to %d", steps,
+                                    TW_FORECAST_MAX);
+    return error == 0 ? 0 : tw__store_failed(store, error, text);
+}
+
+int tw_store_forecast(struct tw_store *store, const char *queue, uint64_t step_ms, uint32_t steps,
+                      uint64_t *counts)
+{
+    TW_ASSERT(counts != NULL);
+    int error = check_steps(store, step_ms, steps);
+    if (error != 0)
+        return error;
+    struct outlook forecast = {queue, tw_store_now(), step_ms, 0, steps, calloc(steps, sizeof *counts)};
+    uint64_t end_ms = tw__add_saturating(forecast.now_ms, tw__mul_saturating(step_ms, steps));
+    forecast.end_ms = end_ms < TW_STORE_TIME_MAX ? end_ms : TW_STORE_TIME_MAX;
+    if (forecast.counts == NULL)
+        return tw__store_failed(store, TW_ENOMEM, "no memory");
+    error = tw__store_look(store, count_outlook, &forecast);
+    if (error == 0)
+        memcpy(counts, forecast.counts, steps * sizeof *counts);
+    free(forecast.counts);
+    return error;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The store's structure.
+ */
+#ifndef TW_STORE_INTERNAL_H
+#define TW_STORE_INTERNAL_H
+
+#include "database.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+struct tw__store_wish;
+
+/* The connection that writes. One thread at a time leads: it makes the wishes of all threads that wait, in one
+ * commit (commit.c). `lock` guards the list and `led`; the leader alone uses `db`. */
+struct tw__store_writer {
+    struct tw__store_db db;
+    pthread_mutex_t lock;
+    struct tw__store_wish *first, **last; /* wishes that wait, in the order in which they came */
+    bool led;
+    char message[TW_STORE_MESSAGE];
+};
+
+/* The connection that reads; `lock` guards it. */
+struct tw__store_reader {
+    struct tw__store_db db;
+    pthread_mutex_t lock;
+    char message[TW_STORE_MESSAGE];
+};
+
+struct tw_store {
+    struct tw_store_options options; /* without zeroes: the defaults are filled in */
+    struct tw__store_writer writer;
+    struct tw__store_reader reader;
+    pthread_mutex_t message_lock;
+    char message[TW_STORE_MESSAGE]; /* of the call that failed last */
+    pid_t pid;                      /* of the process that opened the store */
+};
+
+/* Notes the message of a call that failed. Returns: `error`. */
+int tw__store_failed(struct tw_store *store, int error, const char *message);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Looking at tasks, on the connection that reads. In WAL mode a reader waits for nobody: it sees the file as
+ * it was when its transaction began.
+ */
+#include "look.h"
+
+#include <base/assert.h>
+#include <base/saturate.h>
+
+#include "change.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STATES = TW_STORE_WAITING | TW_STORE_RUNNING };
+
+static uint64_t number(sqlite3_stmt *row, int column)
+{
+    return (uint64_t)sqlite3_column_int64(row, column);
+}
+
+int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_store_task *task)
+{
+    bool dead = sqlite3_column_type(row, 6) != SQLITE_NULL;
+    uint64_t holder = number(row, 5), times = number(row, 8);
+    *task = (struct tw_store_task){
+        .queue = (const char *)sqlite3_column_text(row, 1),
+        .id = sqlite3_column_blob(row, 2),
+        .id_size = (size_t)sqlite3_column_bytes(row, 2),
+        .state = dead                               ? TW_STORE_DEAD
+                 : holder != 0 && holder == db->run ? TW_STORE_RUNNING
+                                                    : TW_STORE_WAITING,
+        .due_ms = number(row, 3),
+        .revision = number(row, 0),
+        .period_ms = number(row, 7),
+        .times = times == 0 ? TW_FOREVER : times,
+        .missed = (enum tw_missed)sqlite3_column_int(row, 9),
+        .tries = (uint32_t)number(row, 10),
+        .attempt = (uint32_t)number(row, 4),
+        .backoff_ms = number(row, 11),
+        .call_ms = sqlite3_column_type(row, 14) != SQLITE_NULL ? number(row, 14) : number(row, 3),
+        .dead_ms = dead ? number(row, 6) : 0,
+        .payload = sqlite3_column_blob(row, 13),
+        .payload_size = (size_t)sqlite3_column_bytes(row, 13),
+        .error = (const char *)sqlite3_column_text(row, 12),
+    };
+    int code = sqlite3_errcode(db->db);
+    return code == SQLITE_NOMEM ? tw__store_db_error(db, code, "read a task") : 0;
+}
+
+/* ---- one look -------------------------------------------------------------------------------------------- */
+
+int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg)
+{
+    struct tw__store_reader *reader = &store->reader;
+    char message[TW_STORE_MESSAGE];
+    int cancelled;
+    TW_ASSERT(store->pid == getpid());
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled); /* `see` may have a point of cancellation */
+    pthread_mutex_lock(&reader->lock);
+    int error = tw__store_db_do(&reader->db, TW__STORE_BEGIN_READ, "begin");
+    if (error == 0)
+        error = tw__store_db_begin_seq(&reader->db);
+    if (error == 0)
+        error = work(&reader->db, arg);
+    if (error != 0)
+        memcpy(message, reader->message, sizeof message);
+    tw__store_db_roll_back(&reader->db); /* it has changed nothing */
+    pthread_mutex_unlock(&reader->lock);
+    pthread_setcancelstate(cancelled, NULL);
+    return error == 0 ? 0 : tw__store_failed(store, error, message);
+}
+
+/* What a caller wants to see. */
+struct view {
+    const char *queue;
+    const void *id; /* one task; NULL: a range */
+    size_t id_size;
+    const struct tw_store_range *range;
+    unsigned states;
+    uint64_t limit, seen;
+    tw_store_see_fn *see;
+    void *arg;
+};
+
+static int show(struct tw__store_db *db, sqlite3_stmt *rows, struct view *view)
+{
+    int code = SQLITE_DONE, error = 0;
+    while (view->seen < view->limit && error == 0 && (code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
+        struct tw_store_task task;
+        error = tw__store_read_task(db, rows, &task);
+        if (error == 0 && (task.state & view->states)) {
+            view->see(view->arg, &task);
+            view->seen++;
+        }
+    }
+    if (code != SQLITE_DONE && code != SQLITE_ROW)
+        error = tw__store_db_error(db, code, "look");
+    sqlite3_reset(rows);
+    return error;
+}
+
+static int get_task(struct tw__store_db *db, void *arg)
+{
+    struct view *view = arg;
+    int error = 0;
+    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_GET, &error);
+    if (row == NULL)
+        return error;
+    tw__store_bind_text(db, row, 1, view->queue);
+    tw__store_bind_blob(db, row, 2, view->id, view->id_size);
+    return show(db, row, view);
+}
+
+int tw_store_get(struct tw_store *store, const char *queue, const void *id, size_t id_size,
+                 tw_store_see_fn *see, void *arg)
+{
+    struct view view = {.queue = queue,
+                        .id = id,
+                        .id_size = id_size,
+                        .states = STATES | TW_STORE_DEAD,
+                        .limit = 1,
+                        .see = see,
+                        .arg = arg};
+    char text[TW_STORE_MESSAGE];
+    struct tw__store_db only_message = {.message = text, .size = sizeof text};
+    int error = tw__store_name_check(&only_message, queue, id, id_size);
+    if (error != 0)
+        return tw__store_failed(store, error, text);
+    error = tw__store_look(store, get_task, &view);
+    return error == 0 && view.seen == 0 ? tw__store_failed(store, TW_EGONE, tw_strerror(TW_EGONE)) : error;
+}
+
+/* Shows the rows of a scan: from a time to a time, or of one time after a revision. */
+static int scan_rows(struct tw__store_db *db, struct view *view, enum tw__store_statement which, uint64_t from,
+                     uint64_t to)
+{
+    int error = 0;
+    sqlite3_stmt *rows = tw__store_db_statement(db, which, &error);
+    if (rows == NULL)
+        return error;
+    tw__store_bind_text(db, rows, 1, view->queue);
+    tw__store_bind_number(db, rows, 2, from);
+    tw__store_bind_number(db, rows, 3, to);
+    return show(db, rows, view);
+}
+
+/* The tasks of the first time come from a statement of their own: SQLite finds the place after a revision
+ * there, and would else walk over all tasks of that time. */
+static int scan_queue(struct tw__store_db *db, void *arg)
+{
+    struct view *view = arg;
+    const struct tw_store_range *range = view->range;
+    bool dead = view->states == TW_STORE_DEAD;
+    uint64_t from_ms = range->from_ms, to_ms = range->to_ms > 0 ? range->to_ms : UINT64_MAX;
+    int error = 0;
+    if (range->after > 0 && from_ms <= to_ms) {
+        error = scan_rows(db, view, dead ? TW__STORE_SCAN_DEAD_TIE : TW__STORE_SCAN_TIE, from_ms, range->after);
+        from_ms = tw__add_saturating(from_ms, 1);
+    }
+    return error == 0 ? scan_rows(db, view, dead ? TW__STORE_SCAN_DEAD : TW__STORE_SCAN, from_ms, to_ms)
+                      : error;
+}
+
+int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
+                      tw_store_see_fn *see, void *arg)
+{
+    static const struct tw_store_range all = {0};
+    const struct tw_store_range *of = range != NULL ? range : &all;
+    struct view view = {.queue = queue,
+                        .range = of,
+                        .states = of->states != 0 ? of->states : STATES,
+                        .limit = of->limit > 0 ? of->limit : UINT64_MAX,
+                        .see = see,
+                        .arg = arg};
+    if ((view.states & ~(unsigned)STATES) != 0 && view.states != TW_STORE_DEAD)
+        return tw__store_failed(store, TW_EINVAL,
+                                "states: expected waiting and running ones, or dead ones alone");
+    int error = tw__store_look(store, scan_queue, &view);
+    return error == 0 ? (int64_t)view.seen : error;
+}
+
+/* ---- counting -------------------------------------------------------------------------------------------- */
+
+/* A statement that has one row with one value. */
+struct question {
+    enum tw__store_statement which;
+    const char *queue;
+    uint64_t number;                   /* stays as it is if the value is NULL */
+    char text[TW_STORE_QUEUE_MAX + 1]; /* QUEUE_AFTER: the value; empty if it is NULL */
+};
+
+/* Copies the name of a queue. Somebody else may have written one that is none. */
+static int read_name(struct tw__store_db *db, sqlite3_stmt *row, struct question *question)
+{
+    bool is_text = sqlite3_column_type(row, 0) == SQLITE_TEXT;
+    const void *name = sqlite3_column_blob(row, 0);
+    size_t size = (size_t)sqlite3_column_bytes(row, 0);
+    if (!is_text || size > TW_STORE_QUEUE_MAX || memchr(name, 0, size) != NULL)
+        return tw__store_db_refuse(
+            db, TW_ECORRUPT, "tw_task: queue: expected text of 1 to %d bytes without NUL", TW_STORE_QUEUE_MAX);
+    memcpy(question->text, name, size); /* the rest of it is 0 */
+    return 0;
+}
+
+static int ask(struct tw__store_db *db, void *arg)
+{
+    struct question *question = arg;
+    int error = 0;
+    sqlite3_stmt *row = tw__store_db_statement(db, question->which, &error);
+    if (row == NULL)
+        return error;
+    tw__store_bind_text(db, row, 1, question->queue);
+    int code = tw__store_db_step(db, row);
+    error = code == SQLITE_ROW ? 0 : tw__store_db_error(db, code, "count");
+    if (error == 0 && sqlite3_column_type(row, 0) != SQLITE_NULL && question->which == TW__STORE_QUEUE_AFTER)
+        error = read_name(db, row, question);
+    else if (error == 0 && sqlite3_column_type(row, 0) != SQLITE_NULL)
+        question->number = number(row, 0);
+    sqlite3_reset(row);
+    return error;
+}
+
+int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead)
+{
+    struct question question = {.which = dead ? TW__STORE_COUNT_DEAD : TW__STORE_COUNT, .queue = queue};
+    int error = tw__store_look(store, ask, &question);
+    return error == 0 ? (int64_t)question.number : error;
+}
+
+int tw_store_next(struct tw_store *store, const char *queue, uint64_t *due_ms)
+{
+    struct question question = {.which = TW__STORE_NEXT, .queue = queue, .number = TW_NEVER};
+    int error = tw__store_look(store, ask, &question);
+    if (error == 0)
+        *due_ms = question.number;
+    return error;
+}
+
+int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void *arg)
+{
+    char last[TW_STORE_QUEUE_MAX + 1] = "";
+    for (int64_t seen = 0;; seen++) {
+        struct question question = {.which = TW__STORE_QUEUE_AFTER, .queue = last};
+        int error = tw__store_look(store, ask, &question);
+        if (error != 0)
+            return error;
+        if (question.text[0] == '\0')
+            return seen;
+        memcpy(last, question.text, sizeof last);
+        see(arg, last);
+    }
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Looks at tasks, each in a transaction of the connection that reads.
+ */
+#ifndef TW_STORE_LOOK_H
+#define TW_STORE_LOOK_H
+
+#include "internal.h"
+
+/* Runs `work` in a transaction that reads. Returns: its result; an error is noted for tw_store_message(). */
+int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg);
+
+/* Reads a task from a row of the statements with TW__STORE_COLUMNS. The task is valid until the statement goes
+ * on. Returns: 0, or TW_ENOMEM. */
+int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_store_task *task);
+
+#endif

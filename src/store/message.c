@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The message of the call that failed last.
+ */
+#include "internal.h"
+
+#include <base/assert.h>
+
+#include <stdio.h>
+
+int tw__store_failed(struct tw_store *store, int error, const char *message)
+{
+    pthread_mutex_lock(&store->message_lock);
+    snprintf(store->message, sizeof store->message, "%s", message);
+    pthread_mutex_unlock(&store->message_lock);
+    return error;
+}
+
+void tw_store_message(struct tw_store *store, char *message, size_t size)
+{
+    TW_ASSERT(message != NULL || size == 0);
+    pthread_mutex_lock(&store->message_lock);
+    if (size > 0)
+        snprintf(message, size, "%s", store->message);
+    pthread_mutex_unlock(&store->message_lock);
+}

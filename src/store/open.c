@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A new file gets WAL mode from us. A file that exists keeps the mode that its owner has chosen, and without
+ * WAL mode it is refused: in the other modes a reader blocks the writers, and a program that reads its own
+ * tables would stop the runner.
+ *
+ * The version is a row of tw_meta. SQLite's own user_version and application_id belong to the program whose
+ * tables share the file.
+ */
+#include "open.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    VERSION = 1,             /* of the tables in schema.sql */
+    CACHE_KIB = 16384,       /* of a connection, for pages of the file */
+    NEW_FILE_MS = 250,       /* a file that another process makes at this moment is ready sooner */
+    CHECKPOINT_PAGES = 10000 /* of the log, before a commit moves them to the file: 40 MB */
+};
+
+/* Reads the first column of a statement's first row as text. Returns: 0 or an error. */
+static int ask_text(struct tw__store_db *db, const char *sql, char *answer, size_t size)
+{
+    sqlite3_stmt *row = NULL;
+    int error = 0, code = sqlite3_prepare_v2(db->db, sql, -1, &row, NULL);
+    answer[0] = '\0';
+    if (code == SQLITE_OK)
+        code = sqlite3_step(row);
+    if (code == SQLITE_ROW) {
+        sqlite3_snprintf((int)size, answer, "%s", sqlite3_column_text(row, 0));
+        code = sqlite3_errcode(db->db); /* making the text may have failed */
+    }
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, sql);
+    sqlite3_finalize(row);
+    return error;
+}
+
+/* ---- the mode -------------------------------------------------------------------------------------------- */
+
+/* Reads the mode of the file, and sets it if the file is new. */
+static int read_mode(struct tw__store_db *db, char *mode, size_t size)
+{
+    char pages[32];
+    int error = ask_text(db, "PRAGMA page_count", pages, sizeof pages);
+    if (error == 0)
+        error = ask_text(db, strcmp(pages, "0") == 0 ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode", mode,
+                         size);
+    return error;
+}
+
+uint64_t tw_store_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* While another process makes a new file, SQLite refuses at once to read or set the mode, or the mode is still
+ * that of no file. So it is tried again for a while. */
+static int wait_for_mode(struct tw__store_db *db, char *mode, size_t size, uint64_t busy_ms)
+{
+    uint64_t until_ms = tw_store_now() + (busy_ms < NEW_FILE_MS ? busy_ms : NEW_FILE_MS);
+    int error = read_mode(db, mode, size);
+    while ((error == TW_EBUSY || (error == 0 && strcmp(mode, "delete") == 0)) && tw_store_now() < until_ms) {
+        sqlite3_sleep(2);
+        error = read_mode(db, mode, size);
+    }
+    return error;
+}
+
+static int check_mode(struct tw__store_db *db, uint64_t busy_ms)
+{
+    char mode[32], encoding[32];
+    int error = wait_for_mode(db, mode, sizeof mode, busy_ms);
+    if (error == 0)
+        error = ask_text(db, "PRAGMA encoding", encoding, sizeof encoding);
+    if (error == 0 && strcmp(mode, "wal") != 0)
+        return tw__store_db_refuse(
+            db, TW_EFORMAT, "journal_mode is '%s': expected 'wal' (PRAGMA journal_mode=WAL sets it)", mode);
+    if (error == 0 && strcmp(encoding, "UTF-8") != 0)
+        return tw__store_db_refuse(db, TW_EFORMAT, "encoding is '%s': expected 'UTF-8'", encoding);
+    return error;
+}
+
+int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_store_options *options)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+                SQLITE_OPEN_PRIVATECACHE;
+    int code = sqlite3_open_v2(path, &db->db, flags, NULL), error;
+    if (db->db == NULL)
+        return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
+    if (code != SQLITE_OK)
+        return tw__store_db_error(db, code, "open");
+    sqlite3_busy_timeout(db->db, (int)options->busy_ms);
+    if (sqlite3_db_readonly(db->db, "main") == 1)
+        return tw__store_db_refuse(db, TW_EREADONLY, "the file cannot be written");
+    error = check_mode(db, options->busy_ms);
+    if (error == 0) {
+        char settings[160];
+        sqlite3_snprintf(sizeof settings, settings,
+                         "PRAGMA synchronous=%s; PRAGMA cache_size=-%d; PRAGMA wal_autocheckpoint=%d;",
+                         options->flags & TW_STORE_LAZY ? "NORMAL" : "FULL", CACHE_KIB, CHECKPOINT_PAGES);
+        error = tw__store_db_exec(db, settings, "settings");
+    }
+    if (error == 0) /* a rollback must not need memory */
+        tw__store_db_statement(db, TW__STORE_ROLLBACK, &error);
+    return error;
+}
+
+void tw__store_close(struct tw__store_db *db)
+{
+    tw__store_db_fini(db);
+    sqlite3_close(db->db);
+    db->db = NULL;
+}
+
+/* ---- the tables ------------------------------------------------------------------------------------------ */
+
+/* Sets *version to the version of the tables, 0 if there are none. */
+static int read_version(struct tw__store_db *db, int64_t *version)
+{
+    char text[32];
+    int error =
+        ask_text(db, "SELECT count(*) FROM main.sqlite_schema WHERE name = 'tw_meta'", text, sizeof text);
+    *version = 0;
+    if (error == 0 && strcmp(text, "0") != 0) {
+        error = ask_text(db, "SELECT value FROM main.tw_meta WHERE name = 'version'", text, sizeof text);
+        *version = strtoll(text, NULL, 10);
+        if (error == 0 && *version < 1)
+            return tw__store_db_refuse(db, TW_ECORRUPT, "tw_meta: version is '%s': expected 1 to %d", text,
+                                       VERSION);
+    }
+    return error;
+}
+
+static int check_version(struct tw__store_db *db, int64_t version)
+{
+    if (version <= VERSION)
+        return 0;
+    return tw__store_db_refuse(
+        db, TW_EFORMAT, "version of the tables is %" PRId64 ": this library knows 1 to %d", version, VERSION);
+}
+
+static int make_tables(struct tw__store_db *db)
+{
+    sqlite3_str *text = sqlite3_str_new(db->db);
+    for (const char *const *line = tw__store_schema; *line != NULL; line++)
+        sqlite3_str_appendall(text, *line);
+    char *sql = sqlite3_str_finish(text);
+    int error = sql != NULL ? tw__store_db_exec(db, sql, "make the tables")
+                            : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
+    sqlite3_free(sql);
+    return error;
+}
+
+/* Most opens find the tables, and need no lock. Two processes may open a new file at the same time, so the
+ * version is read again with the lock. */
+int tw__store_open_tables(struct tw__store_db *db)
+{
+    int64_t version;
+    int error = read_version(db, &version);
+    if (error != 0 || version > 0)
+        return error != 0 ? error : check_version(db, version);
+    error = tw__store_db_do(db, TW__STORE_BEGIN, "begin");
+    if (error == 0)
+        error = read_version(db, &version);
+    if (error == 0)
+        error = version > 0 ? check_version(db, version) : make_tables(db);
+    if (error == 0)
+        error = tw__store_db_do(db, TW__STORE_COMMIT, "commit");
+    tw__store_db_roll_back(db);
+    return error;
+}

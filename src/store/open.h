@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Opens a connection of the store, and makes or checks the tables of the file.
+ */
+#ifndef TW_STORE_OPEN_H
+#define TW_STORE_OPEN_H
+
+#include "database.h"
+
+/* The lines of schema.sql, and NULL. The build makes them. */
+extern const char *const tw__store_schema[];
+
+/* Opens the file with these options. Returns: 0 or an error, with a message; the caller closes the connection
+ * in both cases. */
+int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_store_options *options);
+
+/* Checks that the file is a store, and makes the tables if it has none. Returns: 0 or an error. */
+int tw__store_open_tables(struct tw__store_db *db);
+
+void tw__store_close(struct tw__store_db *db);
+
+#endif

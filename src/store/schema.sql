@@ -1,0 +1,178 @@
+-- SPDX-License-Identifier: MIT
+-- The tables and views of a store, version 1. docs/store.md describes them for programs that use plain SQL.
+-- The build compiles this text into the library.
+
+-- version: of these tables. seq: the last number that a task got. run: counts the processes that ran the tasks.
+CREATE TABLE tw_meta(
+    name TEXT PRIMARY KEY NOT NULL,
+    value INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO tw_meta VALUES ('version', 1), ('seq', 0), ('run', 0);
+
+-- A row is a task. The payload comes last, so that reading the other columns does not touch its pages.
+CREATE TABLE tw_task(
+    seq INTEGER PRIMARY KEY NOT NULL,       -- the revision: new with each put and move, never used twice
+    queue TEXT NOT NULL,
+    id BLOB NOT NULL,
+    due_ms INTEGER NOT NULL,                -- Unix time, UTC
+    call_ms INTEGER,                        -- when the call was due whose retry is due at due_ms
+    attempt INTEGER NOT NULL DEFAULT 0,     -- attempts of the next call that have begun
+    run INTEGER NOT NULL DEFAULT 0,         -- its handler has it, in the process of this number; 0: nobody
+    dead_ms INTEGER,                        -- when it died; NULL: it lives
+    period_ms INTEGER NOT NULL DEFAULT 0,   -- 0: it runs once
+    times INTEGER NOT NULL DEFAULT 1,       -- calls left; 0: no end
+    missed INTEGER NOT NULL DEFAULT 0,      -- missed periods: 0 burst, 1 skip, 2 coalesce
+    tries INTEGER NOT NULL DEFAULT 1,       -- attempts of a call before the task is dead
+    backoff_ms INTEGER NOT NULL DEFAULT 1000,
+    error TEXT,                             -- of the last attempt that failed
+    payload BLOB,
+    UNIQUE (queue, id),
+    CHECK (typeof(queue) = 'text' AND length(CAST(queue AS BLOB)) BETWEEN 1 AND 255 AND NOT instr(queue, char(0))),
+    CHECK (typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024),
+    CHECK (typeof(due_ms) = 'integer' AND due_ms BETWEEN 0 AND 253402300799999),
+    CHECK (typeof(period_ms) = 'integer' AND period_ms BETWEEN 0 AND 3155760000000),
+    CHECK (typeof(times) = 'integer' AND times >= 0)
+);
+-- With seq and dead_ms the index alone answers, and the rows stay untouched. The library names the indexes in
+-- its statements, because after ANALYZE SQLite may choose others.
+CREATE INDEX tw_due ON tw_task(queue, due_ms, seq, dead_ms) WHERE dead_ms IS NULL;
+CREATE INDEX tw_repeat ON tw_task(queue, due_ms) WHERE dead_ms IS NULL AND period_ms > 0;
+CREATE INDEX tw_dead ON tw_task(queue, dead_ms) WHERE dead_ms IS NOT NULL;
+
+-- What is known of a queue beyond its tasks.
+CREATE TABLE tw_queue(
+    name TEXT PRIMARY KEY NOT NULL,
+    paused INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- In the views, numbers may come as text or as reals, as some drivers bind them.
+
+-- INSERT INTO tw_put(queue, id, due_ms, payload, ...) puts a task.
+CREATE VIEW tw_put(queue, id, due_ms, payload, period_ms, times, missed, tries, backoff_ms, condition) AS
+    SELECT queue, id, due_ms, payload, period_ms, times, missed, tries, backoff_ms, NULL FROM tw_task;
+CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
+    SELECT CASE
+        WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
+                OR instr(NEW.queue, char(0)) THEN
+            RAISE(ABORT, 'tw_put: queue: expected text of 1 to 255 bytes without NUL')
+        WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
+            RAISE(ABORT, 'tw_put: id: expected text or a blob of 1 to 1024 bytes')
+        WHEN NEW.due_ms IS NULL
+                OR NEW.due_ms NOT IN (CAST(NEW.due_ms AS INTEGER), CAST(CAST(NEW.due_ms AS INTEGER) AS TEXT))
+                OR CAST(NEW.due_ms AS INTEGER) NOT BETWEEN 0 AND 253402300799999 THEN
+            RAISE(ABORT,
+                'tw_put: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999')
+        WHEN typeof(NEW.payload) NOT IN ('text', 'blob', 'null')
+                OR length(CAST(NEW.payload AS BLOB)) > 999000000 THEN
+            RAISE(ABORT, 'tw_put: payload: expected a blob, text or NULL, of at most 999000000 bytes')
+        WHEN NEW.period_ms NOT IN (CAST(NEW.period_ms AS INTEGER), CAST(CAST(NEW.period_ms AS INTEGER) AS TEXT))
+                OR CAST(NEW.period_ms AS INTEGER) NOT BETWEEN 0 AND 3155760000000 THEN
+            RAISE(ABORT, 'tw_put: period_ms: expected 0 to 3155760000000')
+        WHEN NEW.times NOT IN (CAST(NEW.times AS INTEGER), CAST(CAST(NEW.times AS INTEGER) AS TEXT))
+                OR CAST(NEW.times AS INTEGER) NOT BETWEEN 0 AND 9223372036854775807 THEN
+            RAISE(ABORT, 'tw_put: times: expected 0 or more, and at most 1 without period_ms')
+        WHEN CAST(coalesce(NEW.period_ms, 0) AS INTEGER) = 0 AND CAST(NEW.times AS INTEGER) > 1 THEN
+            RAISE(ABORT, 'tw_put: times: expected 0 or more, and at most 1 without period_ms')
+        WHEN NEW.missed NOT IN (CAST(NEW.missed AS INTEGER), CAST(CAST(NEW.missed AS INTEGER) AS TEXT))
+                OR CAST(NEW.missed AS INTEGER) NOT BETWEEN 0 AND 2 THEN
+            RAISE(ABORT, 'tw_put: missed: expected 0 (burst), 1 (skip) or 2 (coalesce)')
+        WHEN NEW.tries NOT IN (CAST(NEW.tries AS INTEGER), CAST(CAST(NEW.tries AS INTEGER) AS TEXT))
+                OR CAST(NEW.tries AS INTEGER) NOT BETWEEN 1 AND 1000000 THEN
+            RAISE(ABORT, 'tw_put: tries: expected 1 to 1000000')
+        WHEN NEW.backoff_ms
+                NOT IN (CAST(NEW.backoff_ms AS INTEGER), CAST(CAST(NEW.backoff_ms AS INTEGER) AS TEXT))
+                OR CAST(NEW.backoff_ms AS INTEGER) NOT BETWEEN 1 AND 86400000 THEN
+            RAISE(ABORT, 'tw_put: backoff_ms: expected 1 to 86400000')
+        WHEN NEW.condition NOT IN ('NX', 'XX', 'GT', 'LT') THEN
+            RAISE(ABORT, 'tw_put: condition: expected NX, XX, GT, LT or NULL')
+        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE name = 'seq'
+                         AND value >= coalesce((SELECT max(seq) FROM tw_task), 0)
+                         AND value < 4611686018427387904)
+        THEN
+            RAISE(ABORT, 'tw_meta: seq: expected the largest revision of a task, below 2^62')
+    END;
+    SELECT RAISE(IGNORE) WHERE CASE NEW.condition
+        WHEN 'NX' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB))
+        WHEN 'XX' THEN NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB))
+        WHEN 'GT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
+                               AND dead_ms IS NULL AND due_ms >= CAST(NEW.due_ms AS INTEGER))
+        WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
+                               AND dead_ms IS NULL AND due_ms <= CAST(NEW.due_ms AS INTEGER))
+    END;
+    -- Two statements that never conflict: the conflict clause of the caller's INSERT would count for both.
+    UPDATE tw_meta SET value = value + 1 WHERE name = 'seq';
+    INSERT INTO tw_task(seq, queue, id, due_ms)
+        SELECT value, NEW.queue, CAST(NEW.id AS BLOB), 0 FROM tw_meta
+        WHERE name = 'seq'
+            AND NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB));
+    UPDATE tw_task SET seq = (SELECT value FROM tw_meta WHERE name = 'seq'),
+        due_ms = CAST(NEW.due_ms AS INTEGER), call_ms = NULL, attempt = 0, run = 0, dead_ms = NULL,
+        error = NULL,
+        period_ms = CAST(coalesce(NEW.period_ms, 0) AS INTEGER),
+        times = CASE WHEN CAST(coalesce(NEW.period_ms, 0) AS INTEGER) = 0 THEN 1
+                ELSE CAST(coalesce(NEW.times, 0) AS INTEGER) END,
+        missed = CAST(coalesce(NEW.missed, 0) AS INTEGER), tries = CAST(coalesce(NEW.tries, 1) AS INTEGER),
+        backoff_ms = CAST(coalesce(NEW.backoff_ms, 1000) AS INTEGER), payload = NEW.payload
+        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+END;
+
+-- INSERT INTO tw_move(queue, id, due_ms, condition) gives a task a new due time.
+CREATE VIEW tw_move(queue, id, due_ms, condition) AS SELECT queue, id, due_ms, NULL FROM tw_task;
+CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
+    SELECT CASE
+        WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
+                OR instr(NEW.queue, char(0)) THEN
+            RAISE(ABORT, 'tw_move: queue: expected text of 1 to 255 bytes without NUL')
+        WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
+            RAISE(ABORT, 'tw_move: id: expected text or a blob of 1 to 1024 bytes')
+        WHEN NEW.due_ms IS NULL
+                OR NEW.due_ms NOT IN (CAST(NEW.due_ms AS INTEGER), CAST(CAST(NEW.due_ms AS INTEGER) AS TEXT))
+                OR CAST(NEW.due_ms AS INTEGER) NOT BETWEEN 0 AND 253402300799999 THEN
+            RAISE(ABORT,
+                'tw_move: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999')
+        WHEN NEW.condition NOT IN ('GT', 'LT') THEN
+            RAISE(ABORT, 'tw_move: condition: expected GT, LT or NULL')
+        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE name = 'seq'
+                         AND value >= coalesce((SELECT max(seq) FROM tw_task), 0)
+                         AND value < 4611686018427387904)
+        THEN
+            RAISE(ABORT, 'tw_meta: seq: expected the largest revision of a task, below 2^62')
+        WHEN NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)) THEN
+            RAISE(ABORT, 'tw_move: no such task: it has run, was cancelled, or never was')
+        WHEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
+                     AND dead_ms IS NOT NULL) THEN
+            RAISE(ABORT, 'tw_move: the task is dead: put it anew')
+    END;
+    SELECT RAISE(IGNORE) WHERE CASE NEW.condition
+        WHEN 'GT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
+                               AND due_ms >= CAST(NEW.due_ms AS INTEGER))
+        WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
+                               AND due_ms <= CAST(NEW.due_ms AS INTEGER))
+    END;
+    UPDATE tw_meta SET value = value + 1 WHERE name = 'seq';
+    UPDATE tw_task SET seq = (SELECT value FROM tw_meta WHERE name = 'seq'),
+        due_ms = CAST(NEW.due_ms AS INTEGER), call_ms = NULL, attempt = 0, run = 0, error = NULL
+        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+END;
+
+-- INSERT INTO tw_cancel(queue, id) cancels a task, if it exists.
+CREATE VIEW tw_cancel(queue, id) AS SELECT queue, id FROM tw_task;
+CREATE TRIGGER tw_cancel_insert INSTEAD OF INSERT ON tw_cancel BEGIN
+    SELECT CASE
+        WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
+                OR instr(NEW.queue, char(0)) THEN
+            RAISE(ABORT, 'tw_cancel: queue: expected text of 1 to 255 bytes without NUL')
+        WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
+            RAISE(ABORT, 'tw_cancel: id: expected text or a blob of 1 to 1024 bytes')
+    END;
+    DELETE FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+END;
+
+-- The tasks for people: ids as text, times of day in UTC.
+CREATE VIEW tw_list(queue, id, due, state, attempt, error, payload) AS
+    SELECT queue, CAST(id AS TEXT), strftime('%Y-%m-%dT%H:%M:%SZ', due_ms / 1000, 'unixepoch'),
+        CASE WHEN dead_ms IS NOT NULL THEN 'dead'
+             WHEN run <> 0 AND run = (SELECT value FROM tw_meta WHERE name = 'run') THEN 'running'
+             ELSE 'waiting' END,
+        attempt, error, payload
+    FROM tw_task;

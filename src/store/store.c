@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A store is two connections to one file: one writes, and all threads share its commits (commit.c); one reads
+ * (look.c). The calls for the caller's own connection need neither (the end of this file).
+ */
+#include "internal.h"
+
+#include <base/assert.h>
+
+#include "change.h"
+#include "commit.h"
+#include "open.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BUSY_MS = 5000, BUSY_MAX_MS = 3600000, PAYLOAD = 1000000, PAYLOAD_MAX = 999000000 };
+
+/* ---- opening --------------------------------------------------------------------------------------------- */
+
+static int check_option(const char *name, uint64_t value, uint64_t most, char *message, size_t size)
+{
+    if (value <= most)
+        return 0;
+    snprintf(message, size, "%s is %" PRIu64 ": expected 0 to %" PRIu64, name, value, most);
+    return TW_EINVAL;
+}
+
+static int check_options(const char *path, const struct tw_store_options *options, char *message, size_t size)
+{
+    int error = check_option("flags", options->flags, TW_STORE_LAZY, message, size);
+    if (error == 0)
+        error = check_option("busy_ms", options->busy_ms, BUSY_MAX_MS, message, size);
+    if (error == 0)
+        error = check_option("max_payload", options->max_payload, PAYLOAD_MAX, message, size);
+    if (error == 0 && (path[0] == '\0' || strcmp(path, ":memory:") == 0 || strncmp(path, "file:", 5) == 0)) {
+        snprintf(message, size, "path is '%s': expected the name of a file", path);
+        error = TW_EINVAL;
+    }
+    return error;
+}
+
+static void bind_message(struct tw__store_db *db, char *message, size_t size)
+{
+    db->schema = "main";
+    db->message = message;
+    db->size = size;
+}
+
+/* Opens both connections. Returns: 0, or an error with a message. */
+static int open_both(struct tw_store *store, const char *path, char *message, size_t size)
+{
+    struct tw__store_db *writer = &store->writer.db, *reader = &store->reader.db;
+    bind_message(writer, message, size);
+    bind_message(reader, message, size);
+    int error = tw__store_open(writer, path, &store->options);
+    if (error == 0)
+        error = tw__store_open_tables(writer);
+    if (error == 0)
+        error = tw__store_open(reader, path, &store->options);
+    bind_message(writer, store->writer.message, sizeof store->writer.message);
+    bind_message(reader, store->reader.message, sizeof store->reader.message);
+    return error;
+}
+
+int tw_store_open(struct tw_store **store, const char *path, const struct tw_store_options *options,
+                  char *message, size_t size)
+{
+    static const struct tw_store_options defaults = {0};
+    char unread[1];
+    TW_ASSERT(message != NULL || size == 0);
+    char *to = size > 0 ? message : unread;
+    size_t room = size > 0 ? size : sizeof unread;
+    options = options != NULL ? options : &defaults;
+    int error = check_options(path, options, to, room);
+    if (error != 0)
+        return error;
+    struct tw_store *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        snprintf(to, room, "no memory");
+        return TW_ENOMEM;
+    }
+    made->options = *options;
+    made->options.busy_ms = options->busy_ms > 0 ? options->busy_ms : BUSY_MS;
+    made->options.max_payload = options->max_payload > 0 ? options->max_payload : PAYLOAD;
+    made->pid = getpid();
+    pthread_mutex_init(&made->message_lock, NULL);
+    pthread_mutex_init(&made->reader.lock, NULL);
+    tw__store_writer_init(&made->writer);
+    error = open_both(made, path, to, room);
+    if (error != 0)
+        tw_store_close(made);
+    else
+        *store = made;
+    return error;
+}
+
+void tw_store_close(struct tw_store *store)
+{
+    if (store == NULL)
+        return;
+    TW_ASSERT(store->pid == getpid());
+    tw__store_close(&store->reader.db);
+    tw__store_close(&store->writer.db);
+    tw__store_writer_fini(&store->writer);
+    pthread_mutex_destroy(&store->reader.lock);
+    pthread_mutex_destroy(&store->message_lock);
+    free(store);
+}
+
+/* ---- changes --------------------------------------------------------------------------------------------- */
+
+struct changes {
+    struct tw_store_change *first;
+    size_t n;
+};
+
+static int work(struct tw__store_db *db, void *arg)
+{
+    const struct changes *changes = arg;
+    return tw__store_change_all(db, changes->first, changes->n);
+}
+
+/* Checks the changes. Of several, the message names the wrong one, from 0. */
+static int check_all(struct tw__store_db *db, const struct tw_store_change *changes, size_t n,
+                     uint64_t max_payload)
+{
+    int error = 0;
+    for (size_t i = 0; i < n && error == 0; i++) {
+        char text[TW_STORE_MESSAGE];
+        struct tw__store_db only_message = {.message = text, .size = sizeof text};
+        error = tw__store_change_check(&only_message, &changes[i], max_payload);
+        if (error != 0 && n > 1)
+            tw__store_db_refuse(db, error, "change %zu: %.480s", i, text);
+        else if (error != 0)
+            tw__store_db_refuse(db, error, "%s", text);
+    }
+    return error;
+}
+
+int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size_t n)
+{
+    char message[TW_STORE_MESSAGE];
+    struct tw__store_db only_message = {.message = message, .size = sizeof message};
+    TW_ASSERT(store->pid == getpid());
+    int error = check_all(&only_message, changes, n, store->options.max_payload);
+    if (error != 0)
+        return tw__store_failed(store, error, message);
+    return tw__store_commit(store, work, &(struct changes){changes, n}, false);
+}
+
+static int apply_one(struct tw_store *store, struct tw_store_change *change)
+{
+    int error = tw_store_apply(store, change, 1);
+    if (error == 0 && change->result < 0)
+        return tw__store_failed(store, change->result, tw_strerror(change->result));
+    return error == 0 ? change->result : error;
+}
+
+int tw_store_put(struct tw_store *store, const struct tw_delayed *put, unsigned conditions)
+{
+    return apply_one(store, &(struct tw_store_change){TW_STORE_PUT, *put, conditions, 0});
+}
+
+int tw_store_move_at(struct tw_store *store, const char *queue, const void *id, size_t id_size, uint64_t due_ms,
+                     unsigned conditions)
+{
+    struct tw_delayed task = {.queue = queue, .id = id, .id_size = id_size, .due_ms = due_ms};
+    return apply_one(store, &(struct tw_store_change){TW_STORE_MOVE, task, conditions, 0});
+}
+
+int tw_store_cancel(struct tw_store *store, const char *queue, const void *id, size_t id_size,
+                    enum tw_cancelled *found)
+{
+    struct tw_delayed task = {.queue = queue, .id = id, .id_size = id_size};
+    struct tw_store_change change = {TW_STORE_CANCEL, task, 0, 0};
+    int error = tw_store_apply(store, &change, 1);
+    if (error == 0 && found != NULL)
+        *found = (enum tw_cancelled)change.result;
+    return error;
+}
+
+static int nothing(struct tw__store_db *db, void *arg)
+{
+    (void)arg;
+    db->seq++; /* a commit that writes nothing does not sync */
+    return 0;
+}
+
+int tw_store_flush(struct tw_store *store)
+{
+    return store->options.flags & TW_STORE_LAZY ? tw__store_commit(store, nothing, NULL, true) : 0;
+}
+
+/* ---- in the caller's transaction ------------------------------------------------------------------------- */
+
+/* The write lock comes first. If the numbers were read before, another connection could write in between, and
+ * SQLite would refuse our writing at once, instead of waiting. */
+static int apply_inside(struct tw__store_db *db, struct tw_store_change *changes, size_t n)
+{
+    int error = tw__store_db_do(db, TW__STORE_LOCK, "begin");
+    if (error == 0)
+        error = tw__store_db_begin_seq(db);
+    if (error == 0)
+        error = tw__store_change_all(db, changes, n);
+    if (error == 0)
+        error = tw__store_db_end_seq(db);
+    return error;
+}
+
+/* Takes the changes back. If SQLite refuses even that, because it is interrupted or has no memory, the caller
+ * has to roll back. Returns: the error of the change, or TW_EROLLBACK. */
+static int take_back(struct tw__store_db *db, int error)
+{
+    size_t size = db->size;
+    if (sqlite3_get_autocommit(db->db))
+        return error;
+    db->size = 0; /* the message of the first error stays */
+    bool good = tw__store_db_do(db, TW__STORE_ROLLBACK_TO, "roll back") == 0 &&
+                tw__store_db_do(db, TW__STORE_RELEASE, "release") == 0;
+    db->size = size;
+    return good ? error : TW_EROLLBACK;
+}
+
+/* Ends the savepoint. If SQLite is interrupted when that is done already, the changes are made. */
+static int release_savepoint(struct tw__store_db *db)
+{
+    int error = tw__store_db_do(db, TW__STORE_RELEASE, "commit");
+    bool gone =
+        error == TW_EINTERRUPTED &&
+        (sqlite3_get_autocommit(db->db) || tw__store_db_do(db, TW__STORE_ROLLBACK_TO, "commit") == TW_EFORMAT);
+    return gone ? 0 : error;
+}
+
+/* The statements that take the changes back are prepared first: memory may end in between. */
+static int apply_in(struct tw__store_db *db, struct tw_store_change *changes, size_t n)
+{
+    int error = 0;
+    if (tw__store_db_statement(db, TW__STORE_ROLLBACK_TO, &error) == NULL ||
+        tw__store_db_statement(db, TW__STORE_RELEASE, &error) == NULL)
+        return error;
+    error = tw__store_db_do(db, TW__STORE_SAVEPOINT, "savepoint");
+    if (error != 0) /* SQLite may have made it and then been interrupted */
+        return error == TW_EINTERRUPTED ? take_back(db, error) : error;
+    error = apply_inside(db, changes, n);
+    if (error == 0)
+        error = release_savepoint(db);
+    return error == 0 ? 0 : take_back(db, error);
+}
+
+int tw_store_apply_in(struct sqlite3 *handle, const char *schema, struct tw_store_change *changes, size_t n,
+                      char *message, size_t size)
+{
+    struct tw__store_db db = {
+        .db = handle, .schema = schema != NULL ? schema : "main", .message = message, .size = size};
+    sqlite3_int64 rowid = sqlite3_last_insert_rowid(handle);
+    TW_ASSERT(message != NULL || size == 0);
+    if (size > 0)
+        message[0] = '\0';
+    int error = check_all(&db, changes, n, PAYLOAD_MAX);
+    if (error == 0 && n > 0)
+        error = apply_in(&db, changes, n);
+    tw__store_db_fini(&db);
+    sqlite3_set_last_insert_rowid(handle, rowid); /* the caller's own row */
+    return error;
+}

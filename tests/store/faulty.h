@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Faults on demand: the n-th allocation fails, in SQLite or in our own code, or the n-th write or sync of a
+ * file. The program is linked with --wrap for malloc and calloc.
+ */
+#ifndef TESTS_STORE_FAULTY_H
+#define TESTS_STORE_FAULTY_H
+
+#include <stdbool.h>
+
+/* Installs the faults. Call it once, before SQLite is used. */
+void faulty_install(void);
+
+/* The n-th allocation from now on fails, and with `on` all later ones too; 0: none. */
+void faulty_memory(long n, bool on);
+
+/* The n-th write or sync of a file from now on fails with this code of SQLite, and with `on` all later ones
+ * too; 0: none. With SQLITE_IOERR_READ reads count and fail too. */
+void faulty_disk(long n, int code, bool on);
+
+/* The same for our own allocations alone. */
+void faulty_own_memory(long n, bool on);
+
+/* How many times a file was synced since the last of these calls. */
+long faulty_syncs(void);
+
+/* Files are opened as if the user might only read them. */
+void faulty_readonly(bool on);
+
+/* Whether a fault has happened since the last of these calls. */
+bool faulty_happened(void);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void open_store(struct fixture *fixture)
+{
+    char text[TW_STORE_MESSAGE] = "";
+    int error = tw_store_open(&fixture->store, fixture->path, NULL, text, sizeof text);
+    if (error != 0)
+        fail_msg("%s: %s (%s)", fixture->path, text, tw_strerror(error));
+}
+
+int store_setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    if (fixture == NULL)
+        return -1;
+    const char *memory = "/dev/shm"; /* a disk in memory: syncing it costs nothing */
+    snprintf(fixture->folder, sizeof fixture->folder, "%s/tickwheel-store-XXXXXX",
+             access(memory, W_OK) == 0 ? memory : "/tmp");
+    if (mkdtemp(fixture->folder) == NULL)
+        return -1;
+    snprintf(fixture->path, sizeof fixture->path, "%.200s/tasks.db", fixture->folder);
+    open_store(fixture);
+    *state = fixture;
+    return 0;
+}
+
+void store_remove(const struct fixture *fixture)
+{
+    static const char *const ends[] = {"", "-wal", "-shm", "-journal", "-tickwheel"};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        char path[PATH_SIZE + 16];
+        snprintf(path, sizeof path, "%s%s", fixture->path, ends[i]);
+        unlink(path);
+    }
+}
+
+int store_teardown(void **state)
+{
+    struct fixture *fixture = *state;
+    tw_store_close(fixture->store);
+    store_remove(fixture);
+    int error = rmdir(fixture->folder);
+    free(fixture);
+    return error;
+}
+
+void store_reopen(struct fixture *fixture)
+{
+    tw_store_close(fixture->store);
+    open_store(fixture);
+}
+
+/* ---- another connection ---------------------------------------------------------------------------------- */
+
+sqlite3 *other_open(const struct fixture *fixture)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(fixture->path, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    return db;
+}
+
+const char *other_ask(sqlite3 *db, const char *sql)
+{
+    static char answer[4096];
+    answer[0] = '\0';
+    for (const char *rest = sql; *rest != '\0';) {
+        sqlite3_stmt *statement;
+        if (sqlite3_prepare_v2(db, rest, -1, &statement, &rest) != SQLITE_OK)
+            fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+        int code = sqlite3_step(statement);
+        if (code == SQLITE_ROW)
+            snprintf(answer, sizeof answer, "%s", (const char *)sqlite3_column_text(statement, 0));
+        while (code == SQLITE_ROW)
+            code = sqlite3_step(statement);
+        if (code != SQLITE_DONE && code != SQLITE_MISUSE)
+            fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+        sqlite3_finalize(statement);
+    }
+    return answer;
+}
+
+const char *other_refuses(sqlite3 *db, const char *sql)
+{
+    static char answer[512];
+    char *text = NULL;
+    assert_int_not_equal(sqlite3_exec(db, sql, NULL, NULL, &text), SQLITE_OK);
+    snprintf(answer, sizeof answer, "%s", text);
+    sqlite3_free(text);
+    return answer;
+}
+
+/* ---- short forms ----------------------------------------------------------------------------------------- */
+
+int put_if(struct tw_store *store, const char *id, uint64_t due_ms, unsigned conditions)
+{
+    struct tw_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
+    return tw_store_put(store, &task, conditions);
+}
+
+int put(struct tw_store *store, const char *id, uint64_t due_ms)
+{
+    return put_if(store, id, due_ms, 0);
+}
+
+enum tw_cancelled cancel(struct tw_store *store, const char *id)
+{
+    enum tw_cancelled found = (enum tw_cancelled)99;
+    assert_int_equal(tw_store_cancel(store, "q", id, strlen(id), &found), 0);
+    return found;
+}
+
+void see(void *arg, const struct tw_store_task *task)
+{
+    struct seen *seen = arg;
+    size_t used = strlen(seen->text);
+    snprintf(seen->text + used, sizeof seen->text - used, "%s%.*s@%llu%s", used > 0 ? " " : "",
+             (int)task->id_size, (const char *)task->id, (unsigned long long)task->due_ms,
+             task->state == TW_STORE_DEAD      ? "!"
+             : task->state == TW_STORE_RUNNING ? "*"
+                                               : "");
+    seen->last = *task;
+    snprintf(seen->payload, sizeof seen->payload, "%.*s", (int)task->payload_size,
+             task->payload != NULL ? (const char *)task->payload : "");
+    snprintf(seen->error, sizeof seen->error, "%s", task->error != NULL ? task->error : "");
+}
+
+const char *scan(struct tw_store *store, const struct tw_store_range *range)
+{
+    static struct seen seen;
+    seen = (struct seen){.text = ""};
+    int64_t count = tw_store_scan(store, "q", range, see, &seen);
+    if (count < 0)
+        fail_msg("%s", message(store));
+    return seen.text;
+}
+
+const char *message(struct tw_store *store)
+{
+    static char text[TW_STORE_MESSAGE];
+    tw_store_message(store, text, sizeof text);
+    return text;
+}

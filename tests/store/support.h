@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Support for the tests of the store: a new file for each test, and short forms of the calls.
+ */
+#ifndef TESTS_STORE_SUPPORT_H
+#define TESTS_STORE_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <tickwheel/store.h>
+
+enum { PATH_SIZE = 256, SEEN_MAX = 64 };
+
+/* A store in a folder of its own, which the group's setup makes and its teardown removes. */
+struct fixture {
+    char folder[PATH_SIZE], path[PATH_SIZE];
+    struct tw_store *store;
+};
+
+/* cmocka's setup and teardown of one test: an open store in a new file. */
+int store_setup(void **state);
+int store_teardown(void **state);
+
+/* Removes the files of the store, which is closed. */
+void store_remove(const struct fixture *fixture);
+
+/* Closes the store and opens it again. */
+void store_reopen(struct fixture *fixture);
+
+/* Opens another connection to the file. other_ask() runs SQL on it, of one statement or several, and returns
+ * the first column of the first row as text, "" if there is no row. The test fails if SQLite does. */
+sqlite3 *other_open(const struct fixture *fixture);
+const char *other_ask(sqlite3 *db, const char *sql);
+
+/* Runs SQL that must fail, and returns SQLite's message. */
+const char *other_refuses(sqlite3 *db, const char *sql);
+
+/* Puts a task without a payload, with an id that is text; puts it under a condition. */
+int put(struct tw_store *store, const char *id, uint64_t due_ms);
+int put_if(struct tw_store *store, const char *id, uint64_t due_ms, unsigned conditions);
+enum tw_cancelled cancel(struct tw_store *store, const char *id);
+
+/* The tasks that a scan or a get has shown: "id@due id@due ...". A dead task has a "!" behind it, a running
+ * one a "*". */
+struct seen {
+    char text[4096];
+    struct tw_store_task last; /* its pointers are not valid any more */
+    char payload[256], error[256];
+};
+void see(void *seen, const struct tw_store_task *task);
+const char *scan(struct tw_store *store, const struct tw_store_range *range);
+
+/* The message of the last call that failed. */
+const char *message(struct tw_store *store);
+
+#endif

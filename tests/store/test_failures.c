@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every call, with the n-th allocation, write or sync failing. A call that fails names its error and
+ * has changed nothing, and the store goes on.
+ */
+#include "faulty.h"
+#include "support.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the calls ------------------------------------------------------------------------------------------- */
+
+/* A call that may fail. If it fails, the queue is as before; if not, the queue is as `done`. */
+struct call {
+    const char *name;
+    int (*make)(struct fixture *fixture);
+    const char *done; /* NULL: as before */
+};
+
+static const char *const before = "a@10 b@20 c@30";
+
+/* 0 for the result 1 of a put or a move. */
+static int made(int result)
+{
+    return result < 0 ? result : result - 1;
+}
+
+static int put_new(struct fixture *fixture)
+{
+    return made(put(fixture->store, "d", 40));
+}
+
+static int put_under_condition(struct fixture *fixture)
+{
+    return made(put_if(fixture->store, "a", 40, TW_STORE_GT));
+}
+
+static int move_one(struct fixture *fixture)
+{
+    return made(tw_store_move_at(fixture->store, "q", "a", 1, 40, 0));
+}
+
+static int move_under_condition(struct fixture *fixture)
+{
+    return made(tw_store_move_at(fixture->store, "q", "a", 1, 40, TW_STORE_GT));
+}
+
+static int cancel_one(struct fixture *fixture)
+{
+    return tw_store_cancel(fixture->store, "q", "b", 1, NULL);
+}
+
+static int apply_many(struct fixture *fixture)
+{
+    struct tw_store_change changes[3] = {
+        {.verb = TW_STORE_PUT, .task = {.queue = "q", .id = "e", .id_size = 1, .due_ms = 5}},
+        {.verb = TW_STORE_MOVE, .task = {.queue = "q", .id = "c", .id_size = 1, .due_ms = 6}},
+        {.verb = TW_STORE_CANCEL, .task = {.queue = "q", .id = "a", .id_size = 1}},
+    };
+    return tw_store_apply(fixture->store, changes, 3);
+}
+
+static sqlite3 *own;
+
+static int apply_in(struct fixture *fixture)
+{
+    struct tw_store_change change = {.verb = TW_STORE_PUT,
+                                     .task = {.queue = "q", .id = "d", .id_size = 1, .due_ms = 40}};
+    char text[TW_STORE_MESSAGE];
+    (void)fixture;
+    return tw_store_apply_in(own, NULL, &change, 1, text, sizeof text);
+}
+
+static int get_one(struct fixture *fixture)
+{
+    struct seen seen = {.text = ""};
+    return tw_store_get(fixture->store, "q", "a", 1, see, &seen);
+}
+
+static int scan_all(struct fixture *fixture)
+{
+    struct seen seen = {.text = ""};
+    struct tw_store_range range = {.from_ms = 10, .after = 1};
+    int64_t count = tw_store_scan(fixture->store, "q", &range, see, &seen);
+    return count < 0 ? (int)count : (int)count - 2;
+}
+
+static int count_all(struct fixture *fixture)
+{
+    int64_t count = tw_store_count(fixture->store, "q", false);
+    return count < 0 ? (int)count : (int)count - 3;
+}
+
+static int next_one(struct fixture *fixture)
+{
+    uint64_t next = 7;
+    int error = tw_store_next(fixture->store, "q", &next);
+    return error != 0 ? error : (int)next - 10;
+}
+
+static int forecast(struct fixture *fixture)
+{
+    uint64_t counts[2] = {9, 9};
+    int error = tw_store_forecast(fixture->store, "q", 1000, 2, counts);
+    assert_int_equal(counts[0], error == 0 ? 3 : 9);
+    return error;
+}
+
+static void see_queue(void *arg, const char *queue)
+{
+    (void)arg;
+    assert_string_equal(queue, "q");
+}
+
+static int queues(struct fixture *fixture)
+{
+    int64_t count = tw_store_queues(fixture->store, see_queue, NULL);
+    return count < 0 ? (int)count : (int)count - 1;
+}
+
+static int drain(struct fixture *fixture)
+{
+    struct seen seen = {.text = ""};
+    int64_t count = tw_store_drain(fixture->store, "q", see, &seen);
+    assert_string_equal(seen.text, count >= 0 ? before : ""); /* an error came before the first commit */
+    return count < 0 ? (int)count : (int)count - 3;
+}
+
+static const struct call calls[] = {
+    {"put", put_new, "a@10 b@20 c@30 d@40"},
+    {"put under a condition", put_under_condition, "b@20 c@30 a@40"},
+    {"move", move_one, "b@20 c@30 a@40"},
+    {"move under a condition", move_under_condition, "b@20 c@30 a@40"},
+    {"cancel", cancel_one, "a@10 c@30"},
+    {"apply", apply_many, "e@5 c@6 b@20"},
+    {"apply_in", apply_in, "a@10 b@20 c@30 d@40"},
+    {"get", get_one, NULL},
+    {"scan", scan_all, NULL},
+    {"count", count_all, NULL},
+    {"next", next_one, NULL},
+    {"forecast", forecast, NULL},
+    {"queues", queues, NULL},
+    {"drain", drain, ""},
+};
+
+static void fill(struct fixture *fixture)
+{
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, "DELETE FROM tw_task");
+    other_ask(db,
+              "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 10), ('q', 'b', 20), ('q', 'c', 30)");
+    other_ask(db, "UPDATE tw_task SET seq = seq - (SELECT min(seq) FROM tw_task) + 1");
+    sqlite3_close(db);
+    store_reopen(fixture); /* so that every statement is prepared anew */
+}
+
+/* The next n of the long series of opening: the long rounds try every n, the others every n up to 50 and then
+ * every seventh. */
+static long after(long n)
+{
+    return n < 50 || getenv("TICKWHEEL_LONG") != NULL ? n + 1 : n + 7;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+static void every_call_survives_without_memory(struct fixture *fixture, void (*fault)(long n, bool on))
+{
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        bool happened = true;
+        for (long n = 1; happened; n++) {
+            fill(fixture);
+            own = other_open(fixture);
+            fault(n, n % 2 == 0);
+            int error = calls[i].make(fixture);
+            happened = faulty_happened();
+            fault(0, false);
+            if (error == TW_EROLLBACK) /* the caller does it, and has memory again */
+                other_ask(own, "ROLLBACK");
+            if (error != 0 && ((error != TW_ENOMEM && error != TW_EROLLBACK) || !happened))
+                fail_msg("%s, allocation %ld: %s (%s)", calls[i].name, n, tw_strerror(error),
+                         message(fixture->store));
+            const char *expected = error == 0 && calls[i].done != NULL ? calls[i].done : before;
+            if (strcmp(scan(fixture->store, NULL), expected) != 0)
+                fail_msg("%s, allocation %ld, %s: '%s', expected '%s'", calls[i].name, n, tw_strerror(error),
+                         scan(fixture->store, NULL), expected);
+            sqlite3_close(own);
+        }
+    }
+}
+
+static void every_call_survives_that_memory_ends(void **state)
+{
+    every_call_survives_without_memory(*state, faulty_memory);
+}
+
+static void every_call_survives_that_memory_ends_for_our_own_code(void **state)
+{
+    every_call_survives_without_memory(*state, faulty_own_memory);
+}
+
+static void opening_survives_that_memory_ends(void **state)
+{
+    struct fixture *fixture = *state;
+    char text[TW_STORE_MESSAGE];
+    for (int fresh = 0; fresh < 2; fresh++) {
+        bool happened = true;
+        for (long n = 1; happened; n = after(n)) {
+            tw_store_close(fixture->store);
+            fixture->store = NULL;
+            if (fresh)
+                store_remove(fixture);
+            faulty_memory(n, n % 2 == 0);
+            int error = tw_store_open(&fixture->store, fixture->path, NULL, text, sizeof text);
+            happened = faulty_happened();
+            faulty_memory(0, false);
+            if (error != 0) {
+                if (error != TW_ENOMEM || !happened)
+                    fail_msg("allocation %ld: %s (%s)", n, tw_strerror(error), text);
+                assert_null(fixture->store);
+                assert_int_equal(tw_store_open(&fixture->store, fixture->path, NULL, text, sizeof text), 0);
+            }
+            assert_int_equal(put(fixture->store, "a", 1), 1);
+        }
+    }
+}
+
+/* ---- the disk -------------------------------------------------------------------------------------------- */
+
+static void every_call_survives_a_disk_that(struct fixture *fixture, int code, int expected_error)
+{
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        bool happened = true;
+        for (long n = 1; happened; n = after(n)) {
+            fill(fixture);
+            own = other_open(fixture);
+            faulty_disk(n, code, n % 2 == 0);
+            int error = calls[i].make(fixture);
+            happened = faulty_happened();
+            faulty_disk(0, 0, false);
+            if (error != 0 && (error != expected_error || !happened))
+                fail_msg("%s, write %ld: %s (%s)", calls[i].name, n, tw_strerror(error),
+                         message(fixture->store));
+            const char *expected = error == 0 && calls[i].done != NULL ? calls[i].done : before;
+            if (strcmp(scan(fixture->store, NULL), expected) != 0)
+                fail_msg("%s, write %ld, %s: '%s', expected '%s'", calls[i].name, n, tw_strerror(error),
+                         scan(fixture->store, NULL), expected);
+            sqlite3_close(own);
+        }
+    }
+}
+
+static void every_call_survives_that_the_disk_is_full(void **state)
+{
+    every_call_survives_a_disk_that(*state, SQLITE_FULL, TW_ENOSPACE);
+}
+
+static void every_call_survives_that_the_disk_fails(void **state)
+{
+    every_call_survives_a_disk_that(*state, SQLITE_IOERR_WRITE, TW_EIO);
+}
+
+static void every_call_survives_that_reading_fails(void **state)
+{
+    every_call_survives_a_disk_that(*state, SQLITE_IOERR_READ, TW_EIO);
+}
+
+/* ---- syncs ----------------------------------------------------------------------------------------------- */
+
+static void every_durable_call_syncs_before_it_returns(void **state)
+{
+    struct fixture *fixture = *state;
+    fill(fixture);
+    for (int i = 0; i < 5; i++) { /* the calls up to cancel */
+        faulty_syncs();
+        assert_int_equal(calls[i].make(fixture), 0);
+        assert_true(faulty_syncs() > 0);
+        fill(fixture);
+    }
+    faulty_syncs();
+    assert_int_equal(tw_store_move_at(fixture->store, "q", "nobody", 6, 1, 0), TW_EGONE);
+    assert_int_equal(tw_store_flush(fixture->store), 0);
+    assert_int_equal(faulty_syncs(), 0); /* nothing has changed */
+}
+
+static void a_lazy_store_syncs_when_it_is_flushed(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store_options options = {.flags = TW_STORE_LAZY};
+    bool happened = true;
+    tw_store_close(fixture->store);
+    assert_int_equal(tw_store_open(&fixture->store, fixture->path, &options, NULL, 0), 0);
+    assert_int_equal(put(fixture->store, "a", 1), 1);
+    for (long n = 1; happened; n++) {
+        assert_int_equal(put(fixture->store, "a", (uint64_t)n), 1);
+        faulty_syncs();
+        faulty_memory(n, n % 2 == 0);
+        int error = tw_store_flush(fixture->store);
+        happened = faulty_happened();
+        faulty_memory(0, false);
+        assert_true(error == TW_ENOMEM || (error == 0 && faulty_syncs() > 0));
+    }
+}
+
+/* ---- shared commits -------------------------------------------------------------------------------------- */
+
+struct worker {
+    struct tw_store *store;
+    char id[2];
+    int result;
+    pthread_t thread;
+};
+
+static void *put_one(void *arg)
+{
+    struct worker *worker = arg;
+    worker->result = put(worker->store, worker->id, 1);
+    return NULL;
+}
+
+/* Six threads put while another connection holds the lock, so that five of them share a commit. The n-th write
+ * fails. A task is there exactly if its thread was told so. */
+static void threads_that_share_a_commit_that_fails_are_told(void **state)
+{
+    struct fixture *fixture = *state;
+    bool happened = true;
+    for (long n = 1; happened; n++) {
+        struct worker workers[6];
+        char expected[64] = "";
+        sqlite3 *db = other_open(fixture);
+        other_ask(db, "DELETE FROM tw_task");
+        other_ask(db, "BEGIN IMMEDIATE");
+        for (int i = 0; i < 6; i++) {
+            workers[i] = (struct worker){.store = fixture->store, .id = {(char)('a' + i), 0}};
+            assert_int_equal(pthread_create(&workers[i].thread, NULL, put_one, &workers[i]), 0);
+            usleep(2000);
+        }
+        other_ask(db, "COMMIT");
+        faulty_disk(n, SQLITE_FULL, n % 2 == 0);
+        for (int i = 0; i < 6; i++)
+            pthread_join(workers[i].thread, NULL);
+        happened = faulty_happened();
+        faulty_disk(0, 0, false);
+        for (int i = 0; i < 6; i++) {
+            assert_true(workers[i].result == 1 || workers[i].result == TW_ENOSPACE);
+            if (workers[i].result == 1)
+                strcat(strcat(expected, workers[i].id), " ");
+        }
+        assert_string_equal(other_ask(db, "SELECT coalesce(group_concat(id, ' ') || ' ', '') FROM"
+                                          " (SELECT id FROM tw_task ORDER BY id)"),
+                            expected);
+        sqlite3_close(db);
+    }
+}
+
+static void a_file_that_cannot_be_written_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    char text[TW_STORE_MESSAGE];
+    tw_store_close(fixture->store);
+    fixture->store = NULL;
+    faulty_readonly(true);
+    assert_int_equal(tw_store_open(&fixture->store, fixture->path, NULL, text, sizeof text), TW_EREADONLY);
+    faulty_readonly(false);
+    assert_string_equal(text, "the file cannot be written");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(every_call_survives_that_memory_ends),
+        TEST(every_call_survives_that_memory_ends_for_our_own_code),
+        TEST(opening_survives_that_memory_ends),
+        TEST(every_call_survives_that_the_disk_is_full),
+        TEST(every_call_survives_that_the_disk_fails),
+        TEST(every_call_survives_that_reading_fails),
+        TEST(a_file_that_cannot_be_written_is_refused),
+        TEST(every_durable_call_syncs_before_it_returns),
+        TEST(a_lazy_store_syncs_when_it_is_flushed),
+        TEST(threads_that_share_a_commit_that_fails_are_told),
+    };
+    faulty_install();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Looking at many tasks at once: pages among equal due times, forecast, queues, and the drain.
+ */
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct tw_store *store_of(void **state)
+{
+    return ((struct fixture *)*state)->store;
+}
+
+/* Puts n tasks "0", "1", ... of a queue, task i due at due_ms + i * step_ms, in one commit. */
+static void put_many(struct tw_store *store, const char *queue, int n, uint64_t due_ms, uint64_t step_ms)
+{
+    struct tw_store_change *changes = calloc((size_t)n, sizeof *changes);
+    char(*ids)[16] = calloc((size_t)n, sizeof *ids);
+    for (int i = 0; i < n; i++) {
+        int size = snprintf(ids[i], sizeof ids[i], "%d", i);
+        changes[i].task = (struct tw_delayed){
+            .queue = queue, .id = ids[i], .id_size = (size_t)size, .due_ms = due_ms + (uint64_t)i * step_ms};
+    }
+    assert_int_equal(tw_store_apply(store, changes, (size_t)n), 0);
+    free(ids);
+    free(changes);
+}
+
+/* ---- pages ----------------------------------------------------------------------------------------------- */
+
+struct page {
+    int next;
+    struct tw_store_task last;
+};
+
+static void expect_next(void *arg, const struct tw_store_task *task)
+{
+    struct page *page = arg;
+    char id[16];
+    int size = snprintf(id, sizeof id, "%d", page->next++);
+    assert_int_equal(task->id_size, size);
+    assert_memory_equal(task->id, id, (size_t)size);
+    page->last = *task;
+}
+
+static void pages_among_equal_due_times_lose_nothing(void **state)
+{
+    struct tw_store_range range = {.limit = 7};
+    struct page page = {0};
+    put_many(store_of(state), "q", 100, 5, 0);
+    while (tw_store_scan(store_of(state), "q", &range, expect_next, &page) > 0) {
+        range.from_ms = page.last.due_ms;
+        range.after = page.last.revision;
+    }
+    assert_int_equal(page.next, 100);
+}
+
+static void pages_of_dead_tasks_too(void **state)
+{
+    struct tw_store_range range = {.limit = 7, .states = TW_STORE_DEAD};
+    struct page page = {0};
+    sqlite3 *db = other_open(*state);
+    put_many(store_of(state), "q", 50, 5, 1);
+    other_ask(db, "UPDATE tw_task SET dead_ms = 9");
+    while (tw_store_scan(store_of(state), "q", &range, expect_next, &page) > 0) {
+        range.from_ms = page.last.dead_ms;
+        range.after = page.last.revision;
+    }
+    assert_int_equal(page.next, 50);
+    assert_int_equal(tw_store_count(store_of(state), "q", true), 50);
+    assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
+    sqlite3_close(db);
+}
+
+static void see_queue(void *arg, const char *queue)
+{
+    strcat(strcat(arg, queue), " ");
+}
+
+/* ---- forecast -------------------------------------------------------------------------------------------- */
+
+enum { HOUR_MS = 3600000 };
+
+/* Steps of an hour: the test may take a while, and its tasks lie in the middle of their steps. */
+static void put_at_hour(struct tw_store *store, const char *id, double hours, struct tw_delayed more)
+{
+    more.queue = "q";
+    more.id = id;
+    more.id_size = strlen(id);
+    more.due_ms = (uint64_t)((int64_t)tw_store_now() + (int64_t)(hours * HOUR_MS));
+    assert_int_equal(tw_store_put(store, &more, 0), 1);
+}
+
+static void expect_forecast(struct tw_store *store, const char *expected)
+{
+    uint64_t counts[6];
+    char text[128] = "";
+    assert_int_equal(tw_store_forecast(store, "q", HOUR_MS, 6, counts), 0);
+    for (int i = 0; i < 6; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%llu ", (unsigned long long)counts[i]);
+    assert_string_equal(text, expected);
+}
+
+static void a_forecast_counts_each_step(void **state)
+{
+    struct tw_store *store = store_of(state);
+    expect_forecast(store, "0 0 0 0 0 0 ");
+    put_at_hour(store, "overdue", -30, (struct tw_delayed){0});
+    put_at_hour(store, "soon", 0.5, (struct tw_delayed){0});
+    put_at_hour(store, "later", 2.5, (struct tw_delayed){0});
+    put_at_hour(store, "beyond", 6.5, (struct tw_delayed){0});
+    expect_forecast(store, "2 0 1 0 0 0 ");
+}
+
+static void a_forecast_counts_each_call_of_a_repeating_task(void **state)
+{
+    struct tw_store *store = store_of(state);
+    put_at_hour(store, "a", 1.5, (struct tw_delayed){.period_ms = 2 * HOUR_MS});
+    expect_forecast(store, "0 1 0 1 0 1 ");
+    put_at_hour(store, "a", 0.4, (struct tw_delayed){.period_ms = HOUR_MS / 4, .times = 6});
+    expect_forecast(store, "3 3 0 0 0 0 ");
+    put_at_hour(store, "a", 2.5, (struct tw_delayed){.period_ms = HOUR_MS, .times = 1});
+    expect_forecast(store, "0 0 1 0 0 0 ");
+}
+
+/* Ten hours late, due each hour: the calls that were missed are one call, or one each with BURST. */
+static void a_forecast_counts_missed_periods_by_their_policy(void **state)
+{
+    struct tw_store *store = store_of(state);
+    put_at_hour(store, "a", -9.5, (struct tw_delayed){.period_ms = HOUR_MS, .missed = TW_MISSED_BURST});
+    expect_forecast(store, "11 1 1 1 1 1 ");
+    put_at_hour(store, "a", -9.5, (struct tw_delayed){.period_ms = HOUR_MS, .missed = TW_MISSED_SKIP});
+    expect_forecast(store, "2 1 1 1 1 1 ");
+    put_at_hour(store, "a", -9.5, (struct tw_delayed){.period_ms = HOUR_MS, .missed = TW_MISSED_COALESCE});
+    expect_forecast(store, "2 1 1 1 1 1 ");
+}
+
+static void a_missed_call_is_one_of_the_calls_in_all(void **state)
+{
+    struct tw_store *store = store_of(state);
+    put_at_hour(store, "a", -9.5,
+                (struct tw_delayed){.period_ms = HOUR_MS, .times = 5, .missed = TW_MISSED_COALESCE});
+    expect_forecast(store, "2 1 1 1 0 0 ");
+    put_at_hour(store, "a", -9.5, (struct tw_delayed){.period_ms = HOUR_MS, .times = 12});
+    expect_forecast(store, "11 1 0 0 0 0 ");
+}
+
+/* The border of a step belongs to the step before it. The tasks are an hour apart, and are counted in steps of
+ * an hour while the clock goes on, so the sum over the steps tells. */
+static void a_forecast_ends_where_it_says(void **state)
+{
+    struct tw_store *store = store_of(state);
+    uint64_t counts[4], sum = 0;
+    put_at_hour(store, "a", 3.99, (struct tw_delayed){0});
+    put_at_hour(store, "b", 4.01, (struct tw_delayed){0});
+    assert_int_equal(tw_store_forecast(store, "q", HOUR_MS, 4, counts), 0);
+    for (int i = 0; i < 4; i++)
+        sum += counts[i];
+    assert_int_equal(sum, 1);
+    struct tw_delayed last = {
+        .queue = "q", .id = "last", .id_size = 4, .due_ms = TW_STORE_TIME_MAX, .period_ms = HOUR_MS};
+    tw_store_put(store, &last, 0);
+    assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX, 1, counts), 0);
+    assert_int_equal(counts[0], 3);
+}
+
+/* Somebody has written rows that the views refuse. */
+static void odd_rows_end_no_program(void **state)
+{
+    static const char *const names[] = {"printf('%300c', 'x')", "CAST(x'610062' AS TEXT)", "x'6162'", "''"};
+    struct tw_store *store = store_of(state);
+    uint64_t counts[1];
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "PRAGMA ignore_check_constraints=ON;"
+                  "INSERT INTO tw_task(seq, queue, id, due_ms, period_ms) VALUES (1, 'q', x'61', 5, 0.5)");
+    assert_int_equal(tw_store_forecast(store, "q", HOUR_MS, 1, counts), 0);
+    assert_int_equal(counts[0], 1);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char sql[256], seen[64] = "";
+        snprintf(sql, sizeof sql,
+                 "DELETE FROM tw_task; INSERT INTO tw_task(seq, queue, id, due_ms) VALUES (1, %s, x'61', 5)",
+                 names[i]);
+        other_ask(db, sql);
+        assert_true(tw_store_queues(store, see_queue, seen) <= 0);
+    }
+    sqlite3_close(db);
+}
+
+static void a_forecast_refuses_bad_steps(void **state)
+{
+    struct tw_store *store = store_of(state);
+    uint64_t counts[1] = {7};
+    assert_int_equal(tw_store_forecast(store, "q", 0, 1, counts), TW_EINVAL);
+    assert_string_equal(message(store), "step_ms is 0: expected 1 to 253402300799999");
+    assert_int_equal(tw_store_forecast(store, "q", 1, 0, counts), TW_EINVAL);
+    assert_string_equal(message(store), "steps is 0: expected 1 to 10000");
+    assert_int_equal(tw_store_forecast(store, "q", 1, 10001, counts), TW_EINVAL);
+    assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX + 1, 1, counts), TW_EINVAL);
+    assert_int_equal(counts[0], 7);
+    assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX, 1, counts), 0);
+    assert_int_equal(counts[0], 0);
+}
+
+/* ---- queues and the drain -------------------------------------------------------------------------------- */
+
+static void queues_are_named_once(void **state)
+{
+    char text[64] = "";
+    assert_int_equal(tw_store_queues(store_of(state), see_queue, text), 0);
+    put_many(store_of(state), "orders", 10, 1, 1);
+    put_many(store_of(state), "mails", 10, 1, 1);
+    put_many(store_of(state), "o", 1, 1, 1);
+    assert_int_equal(tw_store_queues(store_of(state), see_queue, text), 3);
+    assert_string_equal(text, "mails o orders ");
+}
+
+static void a_drain_hands_over_every_waiting_task_in_order(void **state)
+{
+    struct page page = {0};
+    sqlite3 *db = other_open(*state);
+    put_many(store_of(state), "q", 1000, 5, 1);
+    put_many(store_of(state), "other", 3, 5, 1);
+    other_ask(db, "UPDATE tw_meta SET value = 5 WHERE name = 'run';"
+                  "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'running', 1), ('q', 'dead', 1);"
+                  "UPDATE tw_task SET run = 5 WHERE id = CAST('running' AS BLOB);"
+                  "UPDATE tw_task SET dead_ms = 5 WHERE id = CAST('dead' AS BLOB)");
+    assert_int_equal(tw_store_drain(store_of(state), "q", expect_next, &page), 1000);
+    assert_string_equal(scan(store_of(state), NULL), "running@1*");
+    assert_int_equal(tw_store_count(store_of(state), "q", true), 1);
+    assert_int_equal(tw_store_count(store_of(state), "other", false), 3);
+    assert_int_equal(tw_store_drain(store_of(state), "q", expect_next, &page), 0);
+    sqlite3_close(db);
+}
+
+static void expect_whole(void *arg, const struct tw_store_task *task)
+{
+    int *seen = arg;
+    ++*seen;
+    assert_string_equal(task->queue, "q");
+    assert_memory_equal(task->id, "a\0b", 3);
+    assert_int_equal(task->payload_size, 1000000);
+    assert_int_equal(((const char *)task->payload)[999999], 'x');
+    assert_string_equal(task->error, "no paper");
+}
+
+/* Six megabytes are two commits. */
+static void a_drained_task_has_all_its_parts(void **state)
+{
+    static char big[1000000];
+    sqlite3 *db = other_open(*state);
+    int seen = 0;
+    memset(big, 'x', sizeof big);
+    for (int i = 0; i < 6; i++) {
+        char id[4] = {'a', 0, 'b', (char)('0' + i)};
+        struct tw_delayed task = {
+            .queue = "q", .id = id, .id_size = sizeof id, .payload = big, .payload_size = sizeof big};
+        assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
+    }
+    other_ask(db, "UPDATE tw_task SET error = 'no paper', attempt = 1");
+    assert_int_equal(tw_store_drain(store_of(state), "q", expect_whole, &seen), 6);
+    assert_int_equal(seen, 6);
+    sqlite3_close(db);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(pages_among_equal_due_times_lose_nothing),
+        TEST(pages_of_dead_tasks_too),
+        TEST(a_forecast_counts_each_step),
+        TEST(a_forecast_counts_each_call_of_a_repeating_task),
+        TEST(a_forecast_counts_missed_periods_by_their_policy),
+        TEST(a_missed_call_is_one_of_the_calls_in_all),
+        TEST(a_forecast_ends_where_it_says),
+        TEST(odd_rows_end_no_program),
+        TEST(a_forecast_refuses_bad_steps),
+        TEST(queues_are_named_once),
+        TEST(a_drain_hands_over_every_waiting_task_in_order),
+        TEST(a_drained_task_has_all_its_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which files a store opens, and which it refuses and leaves as they are.
+ */
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Opens the fixture's file, whose own store is closed first. Returns the error; the message is in `text`. */
+static char text[TW_STORE_MESSAGE];
+static int reopen(struct fixture *fixture, const struct tw_store_options *options)
+{
+    tw_store_close(fixture->store);
+    fixture->store = NULL;
+    text[0] = '\0';
+    return tw_store_open(&fixture->store, fixture->path, options, text, sizeof text);
+}
+
+/* Makes a file with this SQL in place of the fixture's. */
+static void make_file(struct fixture *fixture, const char *sql)
+{
+    tw_store_close(fixture->store);
+    fixture->store = NULL;
+    unlink(fixture->path);
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, sql);
+    sqlite3_close(db);
+}
+
+static void a_file_keeps_its_other_tables(void **state)
+{
+    struct fixture *fixture = *state;
+    make_file(fixture, "PRAGMA journal_mode=WAL; PRAGMA user_version=17; PRAGMA application_id=23;"
+                       "CREATE TABLE orders(id); INSERT INTO orders VALUES (42)");
+    assert_int_equal(reopen(fixture, NULL), 0);
+    put(fixture->store, "a", 1);
+    sqlite3 *db = other_open(fixture);
+    assert_string_equal(other_ask(db, "SELECT id FROM orders"), "42");
+    assert_string_equal(other_ask(db, "PRAGMA user_version"), "17");
+    assert_string_equal(other_ask(db, "PRAGMA application_id"), "23");
+    sqlite3_close(db);
+}
+
+static void a_file_in_another_journal_mode_is_refused_and_unchanged(void **state)
+{
+    struct fixture *fixture = *state;
+    make_file(fixture, "PRAGMA journal_mode=DELETE; CREATE TABLE orders(id)");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, "journal_mode is 'delete': expected 'wal' (PRAGMA journal_mode=WAL sets it)");
+    sqlite3 *db = other_open(fixture);
+    assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "delete");
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM sqlite_schema"), "1");
+    sqlite3_close(db);
+}
+
+static void text_that_is_not_utf8_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    make_file(fixture, "PRAGMA encoding='UTF-16le'; PRAGMA journal_mode=WAL; CREATE TABLE orders(id)");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, "encoding is 'UTF-16le': expected 'UTF-8'");
+}
+
+static void a_newer_file_is_refused_and_unchanged(void **state)
+{
+    struct fixture *fixture = *state;
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, "UPDATE tw_meta SET value = 2 WHERE name = 'version'");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, "version of the tables is 2: this library knows 1 to 1");
+    other_ask(db, "UPDATE tw_meta SET value = -3 WHERE name = 'version'");
+    assert_int_equal(reopen(fixture, NULL), TW_ECORRUPT);
+    assert_string_equal(text, "tw_meta: version is '-3': expected 1 to 1");
+    other_ask(db, "DELETE FROM tw_meta WHERE name = 'version'");
+    assert_int_equal(reopen(fixture, NULL), TW_ECORRUPT);
+    assert_string_equal(text, "tw_meta: version is '': expected 1 to 1");
+    sqlite3_close(db);
+}
+
+static void a_file_that_is_no_database_is_refused_and_unchanged(void **state)
+{
+    struct fixture *fixture = *state;
+    char buffer[32] = "";
+    tw_store_close(fixture->store);
+    fixture->store = NULL;
+    FILE *file = fopen(fixture->path, "w");
+    for (int i = 0; i < 1000; i++)
+        fputs("no database\n", file);
+    fclose(file);
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_non_null(strstr(text, "file is not a database"));
+    file = fopen(fixture->path, "r");
+    assert_int_equal(fread(buffer, 1, 12, file), 12);
+    fclose(file);
+    assert_string_equal(buffer, "no database\n");
+}
+
+static void a_path_that_names_no_file_is_refused(void **state)
+{
+    struct tw_store *store = NULL;
+    (void)state;
+    assert_int_equal(tw_store_open(&store, ":memory:", NULL, text, sizeof text), TW_EINVAL);
+    assert_string_equal(text, "path is ':memory:': expected the name of a file");
+    assert_int_equal(tw_store_open(&store, "", NULL, text, sizeof text), TW_EINVAL);
+    assert_int_equal(tw_store_open(&store, "file::memory:", NULL, text, sizeof text), TW_EINVAL);
+    assert_int_equal(tw_store_open(&store, "/nowhere/tasks.db", NULL, text, sizeof text), TW_EIO);
+    assert_string_equal(text, "open: unable to open database file (SQLite's code 14)");
+    assert_int_equal(tw_store_open(&store, "/nowhere/tasks.db", NULL, NULL, 0), TW_EIO);
+    assert_null(store);
+}
+
+static void an_option_out_of_its_range_is_named(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(reopen(fixture, &(struct tw_store_options){.flags = 2}), TW_EINVAL);
+    assert_string_equal(text, "flags is 2: expected 0 to 1");
+    assert_int_equal(reopen(fixture, &(struct tw_store_options){.busy_ms = 3600001}), TW_EINVAL);
+    assert_string_equal(text, "busy_ms is 3600001: expected 0 to 3600000");
+    assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 999000001}), TW_EINVAL);
+    assert_string_equal(text, "max_payload is 999000001: expected 0 to 999000000");
+    assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 3}), 0);
+    struct tw_delayed task = {.queue = "q", .id = "a", .id_size = 1, .payload = "abcd", .payload_size = 4};
+    assert_int_equal(tw_store_put(fixture->store, &task, 0), TW_EINVAL);
+    assert_string_equal(message(fixture->store), "payload_size is 4: expected 0 to 3");
+}
+
+static void two_stores_share_a_file(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store *second;
+    assert_int_equal(tw_store_open(&second, fixture->path, NULL, text, sizeof text), 0);
+    put(fixture->store, "a", 2);
+    put(second, "b", 1);
+    assert_string_equal(scan(fixture->store, NULL), "b@1 a@2");
+    assert_string_equal(scan(second, NULL), "b@1 a@2");
+    tw_store_close(second);
+}
+
+/* Four processes open a new file at the same time, again and again. */
+static void processes_may_make_a_file_together(void **state)
+{
+    struct fixture *fixture = *state;
+    for (int round = 0; round < 10; round++) {
+        pid_t children[4];
+        tw_store_close(fixture->store);
+        fixture->store = NULL;
+        store_remove(fixture);
+        for (int i = 0; i < 4; i++)
+            if ((children[i] = fork()) == 0) {
+                struct tw_store *store = NULL;
+                bool good = tw_store_open(&store, fixture->path, NULL, text, sizeof text) == 0 &&
+                            put(store, (char[]){(char)('a' + i), 0}, 1) == 1;
+                if (!good)
+                    fprintf(stderr, "%s\n", text);
+                _exit(good ? 0 : 1);
+            }
+        for (int i = 0; i < 4; i++) {
+            int status;
+            assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+            assert_int_equal(status, 0);
+        }
+        assert_int_equal(reopen(fixture, NULL), 0);
+        assert_int_equal(tw_store_count(fixture->store, "q", false), 4);
+    }
+}
+
+static void now_is_the_time_of_day(void **state)
+{
+    (void)state;
+    assert_true(tw_store_now() > UINT64_C(1700000000000));
+    assert_true(tw_store_now() < TW_STORE_TIME_MAX);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(a_file_keeps_its_other_tables),
+        TEST(a_file_in_another_journal_mode_is_refused_and_unchanged),
+        TEST(text_that_is_not_utf8_is_refused),
+        TEST(a_newer_file_is_refused_and_unchanged),
+        TEST(a_file_that_is_no_database_is_refused_and_unchanged),
+        TEST(a_path_that_names_no_file_is_refused),
+        TEST(an_option_out_of_its_range_is_named),
+        TEST(two_stores_share_a_file),
+        TEST(processes_may_make_a_file_together),
+        TEST(now_is_the_time_of_day),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

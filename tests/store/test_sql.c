@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tasks in the transaction of somebody else: tw_store_apply_in() on a connection of the caller, and plain SQL
+ * through the views tw_put, tw_move and tw_cancel.
+ */
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct tw_store *store_of(void **state)
+{
+    return ((struct fixture *)*state)->store;
+}
+
+static struct tw_store_change change(enum tw_store_verb verb, const char *id, uint64_t due_ms)
+{
+    struct tw_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
+    return (struct tw_store_change){.verb = verb, .task = task, .result = 99};
+}
+
+/* ---- the caller's connection ----------------------------------------------------------------------------- */
+
+static void a_change_commits_with_the_row_of_the_caller(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    struct tw_store_change put = change(TW_STORE_PUT, "order:42", 10);
+    char text[TW_STORE_MESSAGE];
+    other_ask(db, "CREATE TABLE orders(id); BEGIN; INSERT INTO orders VALUES (42)");
+    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), 0);
+    assert_int_equal(put.result, 1);
+    assert_string_equal(scan(store_of(state), NULL), ""); /* not committed yet */
+    other_ask(db, "COMMIT");
+    assert_string_equal(scan(store_of(state), NULL), "order:42@10");
+    sqlite3_close(db);
+}
+
+static void a_rollback_takes_the_change_back(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    struct tw_store_change changes[] = {change(TW_STORE_PUT, "b", 10), change(TW_STORE_MOVE, "a", 9),
+                                        change(TW_STORE_CANCEL, "a", 0)};
+    put(store_of(state), "a", 5);
+    other_ask(db, "BEGIN");
+    assert_int_equal(tw_store_apply_in(db, "main", changes, 3, NULL, 0), 0);
+    assert_int_equal(changes[2].result, TW_CANCELLED);
+    other_ask(db, "ROLLBACK");
+    assert_string_equal(scan(store_of(state), NULL), "a@5");
+    assert_int_equal(tw_store_apply_in(db, NULL, changes, 1, NULL, 0), 0); /* in no transaction: its own */
+    assert_int_equal(sqlite3_get_autocommit(db), 1);
+    assert_string_equal(scan(store_of(state), NULL), "a@5 b@10");
+    assert_null(sqlite3_next_stmt(db, NULL)); /* nothing is left on the handle */
+    sqlite3_close(db);
+}
+
+static void the_file_may_be_attached_under_any_name(void **state)
+{
+    sqlite3 *db;
+    char sql[512];
+    struct tw_store_change put = change(TW_STORE_PUT, "a", 10);
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    snprintf(sql, sizeof sql, "ATTACH '%s' AS \"my \"\"file\"", ((struct fixture *)*state)->path);
+    other_ask(db, sql);
+    assert_int_equal(tw_store_apply_in(db, "my \"file", &put, 1, NULL, 0), 0);
+    assert_string_equal(scan(store_of(state), NULL), "a@10");
+    sqlite3_close(db);
+}
+
+static void an_error_leaves_the_transaction_of_the_caller(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    struct tw_store_change changes[] = {change(TW_STORE_PUT, "b", 10), change(TW_STORE_PUT, "", 10)};
+    char text[TW_STORE_MESSAGE];
+    other_ask(db, "CREATE TABLE orders(id); BEGIN; INSERT INTO orders VALUES (42)");
+    assert_int_equal(tw_store_apply_in(db, NULL, changes, 2, text, sizeof text), TW_EINVAL);
+    assert_string_equal(text, "change 1: id has 0 bytes: expected 1 to 1024");
+    assert_int_equal(tw_store_apply_in(db, "nowhere", changes, 1, text, sizeof text), TW_EFORMAT);
+    assert_non_null(strstr(text, "nowhere"));
+    other_ask(db, "COMMIT");
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM orders"), "1");
+    assert_string_equal(scan(store_of(state), NULL), "");
+    sqlite3_close(db);
+}
+
+static void a_change_that_the_connection_forbids_is_an_error(void **state)
+{
+    sqlite3 *db;
+    char payload[20000] = "", text[TW_STORE_MESSAGE];
+    struct tw_store_change put = change(TW_STORE_PUT, "a", 10);
+    assert_int_equal(sqlite3_open_v2(((struct fixture *)*state)->path, &db, SQLITE_OPEN_READONLY, NULL),
+                     SQLITE_OK);
+    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), TW_EREADONLY);
+    assert_string_equal(text, "begin: attempt to write a readonly database (SQLite's code 8)");
+    sqlite3_close(db);
+    db = other_open(*state);
+    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 8000);
+    put.task.payload = payload;
+    put.task.payload_size = sizeof payload;
+    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), TW_EINVAL);
+    assert_string_equal(scan(store_of(state), NULL), "");
+    sqlite3_close(db);
+}
+
+static void revisions_that_are_used_up_are_an_error(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "UPDATE tw_meta SET value = 4611686018427387904 WHERE name = 'seq'");
+    assert_int_equal(put(store_of(state), "a", 1), TW_ECORRUPT);
+    assert_string_equal(message(store_of(state)),
+                        "tw_meta: seq is 4611686018427387904: expected a number below 2^62");
+    sqlite3_close(db);
+}
+
+/* A trigger of the user refuses the second put. The first put of the same call goes with it, and the row of the
+ * caller stays. */
+static void a_failure_in_the_middle_takes_back_the_call_alone(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    struct tw_store_change changes[] = {change(TW_STORE_PUT, "x", 1), change(TW_STORE_PUT, "y", 2)};
+    char text[TW_STORE_MESSAGE];
+    put(store_of(state), "b", 6);
+    other_ask(db, "CREATE TABLE orders(id);"
+                  "CREATE TEMP TRIGGER refuse AFTER INSERT ON main.tw_task WHEN NEW.id = x'79' BEGIN"
+                  " SELECT RAISE(ABORT, 'refused'); END; BEGIN; INSERT INTO orders VALUES (42)");
+    assert_int_equal(tw_store_apply_in(db, NULL, changes, 2, text, sizeof text), TW_ECORRUPT);
+    assert_string_equal(text, "put: refused (SQLite's code 19)");
+    assert_int_equal(sqlite3_get_autocommit(db), 0);
+    other_ask(db, "COMMIT");
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM orders"), "1");
+    assert_string_equal(scan(store_of(state), NULL), "b@6");
+    sqlite3_close(db);
+}
+
+/* The number of the last revision is read anew by each transaction, and a number that is behind is mended. */
+static void no_two_tasks_get_one_number(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    struct tw_store_change a = change(TW_STORE_PUT, "a", 1), c = change(TW_STORE_PUT, "c", 1);
+    assert_int_equal(tw_store_apply_in(db, NULL, &a, 1, NULL, 0), 0);
+    put(store_of(state), "b", 1);
+    assert_int_equal(tw_store_apply_in(db, NULL, &c, 1, NULL, 0), 0);
+    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'd', 1)");
+    put(store_of(state), "e", 1);
+    assert_string_equal(scan(store_of(state), NULL), "a@1 b@1 c@1 d@1 e@1");
+    assert_string_equal(other_ask(db, "SELECT group_concat(seq) || '/' || value FROM tw_task, tw_meta"
+                                      " WHERE name = 'seq'"),
+                        "1,2,3,4,5/5");
+    other_ask(db, "UPDATE tw_meta SET value = 2 WHERE name = 'seq'");
+    put(store_of(state), "f", 1);
+    assert_string_equal(scan(store_of(state), NULL), "a@1 b@1 c@1 d@1 e@1 f@1");
+    other_ask(db, "DELETE FROM tw_meta WHERE name = 'seq'");
+    assert_int_equal(put(store_of(state), "g", 1), TW_ECORRUPT);
+    sqlite3_close(db);
+}
+
+/* SQLite is interrupted at each moment of the call. If the call could not take its changes back, it says so. */
+static int interrupt_at(void *left)
+{
+    return --*(int *)left <= 0;
+}
+
+static void an_interrupted_call_has_changed_nothing_or_says_so(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    int error = 1;
+    for (int n = 1; error != 0; n++) {
+        struct tw_store_change changes[] = {change(TW_STORE_PUT, "x", 1), change(TW_STORE_MOVE, "b", 9)};
+        int left = n;
+        other_ask(db, "DELETE FROM tw_task; INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'b', 6)");
+        other_ask(db, n % 2 ? "BEGIN IMMEDIATE" : "");
+        sqlite3_progress_handler(db, 1, interrupt_at, &left);
+        error = tw_store_apply_in(db, NULL, changes, 2, NULL, 0);
+        sqlite3_progress_handler(db, 0, NULL, NULL);
+        if (error == TW_EROLLBACK)
+            other_ask(db, "ROLLBACK");
+        else if (!sqlite3_get_autocommit(db)) /* an interrupt may end the caller's transaction: SQLite's rule */
+            other_ask(db, "COMMIT");
+        assert_int_equal(sqlite3_get_autocommit(db), 1);
+        if (error != 0 && error != TW_EROLLBACK)
+            assert_int_equal(error, TW_EINTERRUPTED);
+        assert_string_equal(scan(store_of(state), NULL), error == 0 ? "x@1 b@9" : "b@6");
+    }
+    sqlite3_close(db);
+}
+
+static void the_last_rowid_of_the_caller_stays(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    struct tw_store_change put = change(TW_STORE_PUT, "a", 1);
+    other_ask(db, "CREATE TABLE orders(id INTEGER PRIMARY KEY); BEGIN; INSERT INTO orders VALUES (42)");
+    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, NULL, 0), 0);
+    assert_int_equal(sqlite3_last_insert_rowid(db), 42);
+    assert_int_equal(tw_store_apply_in(db, NULL, NULL, 0, NULL, 0), 0);
+    other_ask(db, "COMMIT");
+    sqlite3_close(db);
+}
+
+/* A caller that holds the write lock on a connection of his own would wait for himself for ever. */
+static void a_caller_with_the_write_lock_is_told(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store_options options = {.busy_ms = 50};
+    sqlite3 *db = other_open(fixture);
+    tw_store_close(fixture->store);
+    assert_int_equal(tw_store_open(&fixture->store, fixture->path, &options, NULL, 0), 0);
+    other_ask(db, "BEGIN IMMEDIATE");
+    assert_int_equal(put(fixture->store, "a", 1), TW_EBUSY);
+    assert_string_equal(message(fixture->store), "begin: database is locked (SQLite's code 5)");
+    assert_string_equal(scan(fixture->store, NULL), ""); /* readers do not wait */
+    other_ask(db, "COMMIT");
+    assert_int_equal(put(fixture->store, "a", 1), 1);
+    sqlite3_close(db);
+}
+
+/* ---- the views ------------------------------------------------------------------------------------------- */
+
+static void plain_sql_puts_moves_and_cancels(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct seen seen = {.text = ""};
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "BEGIN;"
+                  "INSERT INTO tw_put(queue, id, due_ms, payload) VALUES ('q', 'a', 10, 'hello');"
+                  "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', x'62', 10.0), ('q', '3', '10');"
+                  "COMMIT");
+    assert_string_equal(scan(store, NULL), "a@10 b@10 3@10");
+    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_string_equal(seen.payload, "hello");
+    assert_int_equal(seen.last.tries, 1);
+    assert_int_equal(seen.last.times, 1);
+    assert_int_equal(seen.last.backoff_ms, 1000);
+    other_ask(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 10)");
+    other_ask(db, "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'b'), ('q', 'nobody')");
+    assert_string_equal(scan(store, NULL), "3@10 a@10");
+    other_ask(db, "INSERT INTO tw_put VALUES ('q', 'a', 20, NULL, 1000, 5, 2, 3, 250, NULL)");
+    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_string_equal(seen.payload, "");
+    assert_int_equal(seen.last.period_ms, 1000);
+    assert_int_equal(seen.last.times, 5);
+    assert_int_equal(seen.last.missed, TW_MISSED_COALESCE);
+    assert_int_equal(seen.last.tries, 3);
+    assert_int_equal(seen.last.backoff_ms, 250);
+    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms, period_ms) VALUES ('q', 'a', 20, 1000)");
+    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(seen.last.times, TW_FOREVER);
+    assert_string_equal(other_ask(db, "SELECT count(*) = (SELECT count(*) FROM tw_task) FROM tw_put"), "1");
+    sqlite3_close(db);
+}
+
+/* A driver may have its own way with conflicts. INSERT OR IGNORE must not turn a put into a put with NX. */
+static void the_conflict_clause_of_the_caller_changes_nothing(void **state)
+{
+    static const char *const clauses[] = {"REPLACE", "IGNORE", "ABORT", "FAIL", "ROLLBACK"};
+    sqlite3 *db = other_open(*state);
+    char sql[256], expected[64];
+    for (int i = 0; i < 5; i++) {
+        snprintf(sql, sizeof sql, "INSERT OR %s INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', %d)",
+                 clauses[i], i + 5);
+        other_ask(db, sql);
+        snprintf(expected, sizeof expected, "a@%d", i + 5);
+        assert_string_equal(scan(store_of(state), NULL), expected);
+        snprintf(sql, sizeof sql, "INSERT OR %s INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', %d)",
+                 clauses[i], i + 50);
+        other_ask(db, sql);
+        snprintf(expected, sizeof expected, "a@%d", i + 50);
+        assert_string_equal(scan(store_of(state), NULL), expected);
+    }
+    sqlite3_close(db);
+}
+
+static void conditions_in_sql(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    static const struct {
+        const char *sql, *after;
+    } steps[] = {
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 50, 'XX')", ""},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 50, 'NX')", "a@50"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 60, 'NX')", "a@50"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 60, 'XX')", "a@60"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 60, 'GT')", "a@60"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 61, 'GT')", "a@61"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 61, 'LT')", "a@61"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 60, 'LT')", "a@60"},
+        {"tw_move(queue, id, due_ms, condition) VALUES ('q', 'a', 60, 'GT')", "a@60"},
+        {"tw_move(queue, id, due_ms, condition) VALUES ('q', 'a', 70, 'GT')", "a@70"},
+        {"tw_move(queue, id, due_ms, condition) VALUES ('q', 'a', 70, 'LT')", "a@70"},
+        {"tw_move(queue, id, due_ms, condition) VALUES ('q', 'a', 65, 'LT')", "a@65"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'b', 1, 'GT')", "b@1 a@65"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'c', 2, 'LT')", "b@1 c@2 a@65"},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        char sql[256];
+        snprintf(sql, sizeof sql, "INSERT INTO %s", steps[i].sql);
+        other_ask(db, sql);
+        assert_string_equal(scan(store_of(state), NULL), steps[i].after);
+    }
+    sqlite3_close(db);
+}
+
+static void bad_values_in_sql_are_named_with_their_range(void **state)
+{
+    static const char *const queue = "tw_put: queue: expected text of 1 to 255 bytes without NUL";
+    static const char *const id = "tw_put: id: expected text or a blob of 1 to 1024 bytes";
+    static const char *const due = "tw_put: due_ms: expected milliseconds since 1970, a whole number, "
+                                   "0 to 253402300799999";
+    static const struct {
+        const char *values, *text;
+    } rows[] = {
+        {"('', 'a', 1)", queue},
+        {"(NULL, 'a', 1)", queue},
+        {"(7, 'a', 1)", queue},
+        {"(x'61', 'a', 1)", queue},
+        {"('a' || char(0) || 'b', 'a', 1)", queue},
+        {"(printf('%256d', 1), 'a', 1)", queue},
+        {"('q', '', 1)", id},
+        {"('q', NULL, 1)", id},
+        {"('q', 7, 1)", id},
+        {"('q', 7.0, 1)", id},
+        {"('q', zeroblob(1025), 1)", id},
+        {"('q', 'a', NULL)", due},
+        {"('q', 'a', -1)", due},
+        {"('q', 'a', 1.5)", due},
+        {"('q', 'a', 'tomorrow')", due},
+        {"('q', 'a', '17 ')", due},
+        {"('q', 'a', '1.5')", due},
+        {"('q', 'a', x'3137')", due},
+        {"('q', 'a', 253402300800000)", due},
+        {"('q', 'a', 9e999)", due},
+        {"('q', 'a', 1, 7)", "tw_put: payload: expected a blob, text or NULL, of at most 999000000 bytes"},
+        {"('q', 'a', 1, NULL, -1)", "tw_put: period_ms: expected 0 to 3155760000000"},
+        {"('q', 'a', 1, NULL, 3155760000001)", "tw_put: period_ms: expected 0 to 3155760000000"},
+        {"('q', 'a', 1, NULL, 'x')", "tw_put: period_ms: expected 0 to 3155760000000"},
+        {"('q', 'a', 1, NULL, 0, 2)", "tw_put: times: expected 0 or more, and at most 1 without period_ms"},
+        {"('q', 'a', 1, NULL, 5, -2)", "tw_put: times: expected 0 or more, and at most 1 without period_ms"},
+        {"('q', 'a', 1, NULL, 5, 0.5)", "tw_put: times: expected 0 or more, and at most 1 without period_ms"},
+        {"('q', 'a', 1, NULL, 5, 2, 3)", "tw_put: missed: expected 0 (burst), 1 (skip) or 2 (coalesce)"},
+        {"('q', 'a', 1, NULL, 5, 2, 'burst')", "tw_put: missed: expected 0 (burst), 1 (skip) or 2 (coalesce)"},
+        {"('q', 'a', 1, NULL, 5, 2, 1, 0)", "tw_put: tries: expected 1 to 1000000"},
+        {"('q', 'a', 1, NULL, 5, 2, 1, 1000001)", "tw_put: tries: expected 1 to 1000000"},
+        {"('q', 'a', 1, NULL, 5, 2, 1, 3, 0)", "tw_put: backoff_ms: expected 1 to 86400000"},
+        {"('q', 'a', 1, NULL, 5, 2, 1, 3, 86400001)", "tw_put: backoff_ms: expected 1 to 86400000"},
+        {"('q', 'a', 1, NULL, 5, 2, 1, 3, 4, 'nx')", "tw_put: condition: expected NX, XX, GT, LT or NULL"},
+    };
+    static const char *const columns[] = {"queue", "id",     "due_ms", "payload",    "period_ms",
+                                          "times", "missed", "tries",  "backoff_ms", "condition"};
+    sqlite3 *db = other_open(*state);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char sql[512] = "INSERT INTO tw_put(";
+        size_t n = 1, depth = 0;
+        for (const char *at = rows[i].values; *at != '\0'; at++) {
+            depth += *at == '(';
+            depth -= *at == ')';
+            n += *at == ',' && depth == 1;
+        }
+        for (size_t j = 0; j < n; j++)
+            strcat(strcat(sql, j > 0 ? ", " : ""), columns[j]);
+        strcat(strcat(sql, ") VALUES "), rows[i].values);
+        assert_string_equal(other_refuses(db, sql), rows[i].text);
+        assert_string_equal(scan(store_of(state), NULL), "");
+    }
+    sqlite3_close(db);
+}
+
+static void bad_values_of_a_move_or_a_cancel_are_named(void **state)
+{
+    static const struct {
+        const char *sql, *text;
+    } rows[] = {
+        {"tw_move(queue, id, due_ms) VALUES ('q', 'b', 1)",
+         "tw_move: no such task: it has run, was cancelled, or never was"},
+        {"tw_move(queue, id, due_ms) VALUES ('q', 'a', 'x')",
+         "tw_move: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999"},
+        {"tw_move(queue, id, due_ms) VALUES ('q', 'a', -1)",
+         "tw_move: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999"},
+        {"tw_move(queue, id, due_ms) VALUES ('q', 'a', 253402300800000)",
+         "tw_move: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999"},
+        {"tw_move(queue, id, due_ms) VALUES (x'71', 'a', 1)",
+         "tw_move: queue: expected text of 1 to 255 bytes without NUL"},
+        {"tw_move(queue, id, due_ms) VALUES ('q', 3, 1)",
+         "tw_move: id: expected text or a blob of 1 to 1024 bytes"},
+        {"tw_move VALUES ('q', 'a', 7, 'NX')", "tw_move: condition: expected GT, LT or NULL"},
+        {"tw_cancel VALUES (x'71', 'a')", "tw_cancel: queue: expected text of 1 to 255 bytes without NUL"},
+        {"tw_cancel VALUES (NULL, 'a')", "tw_cancel: queue: expected text of 1 to 255 bytes without NUL"},
+        {"tw_cancel VALUES ('q', NULL)", "tw_cancel: id: expected text or a blob of 1 to 1024 bytes"},
+        {"tw_cancel VALUES ('q', 7)", "tw_cancel: id: expected text or a blob of 1 to 1024 bytes"},
+        {"tw_cancel DEFAULT VALUES", "tw_cancel: queue: expected text of 1 to 255 bytes without NUL"},
+    };
+    sqlite3 *db = other_open(*state);
+    put(store_of(state), "a", 5);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char sql[256];
+        snprintf(sql, sizeof sql, "INSERT INTO %s", rows[i].sql);
+        assert_string_equal(other_refuses(db, sql), rows[i].text);
+        assert_string_equal(scan(store_of(state), NULL), "a@5");
+    }
+    other_ask(db, "UPDATE tw_task SET dead_ms = 1");
+    assert_string_equal(other_refuses(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 7)"),
+                        "tw_move: the task is dead: put it anew");
+    other_ask(db, "UPDATE tw_meta SET value = 0 WHERE name = 'seq'; UPDATE tw_task SET dead_ms = NULL");
+    static const char *const behind = "tw_meta: seq: expected the largest revision of a task, below 2^62";
+    assert_string_equal(other_refuses(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'b', 7)"),
+                        behind);
+    assert_string_equal(other_refuses(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 7)"),
+                        behind);
+    sqlite3_close(db);
+}
+
+/* The last value of each range is good. */
+static void the_borders_of_the_ranges_are_taken(void **state)
+{
+    static const char *const good[] = {
+        "(queue, id, due_ms) VALUES (printf('%255d', 1), 'a', 1)",
+        "(queue, id, due_ms) VALUES (replace(printf('%128d', 1), ' ', 'é'), 'a', 1)",
+        "(queue, id, due_ms) VALUES ('q', zeroblob(1024), 1)",
+        "(queue, id, due_ms) VALUES ('q', 'a', 0)",
+        "(queue, id, due_ms) VALUES ('q', 'a', 253402300799999)",
+        "(queue, id, due_ms, payload) VALUES ('q', 'a', 1, zeroblob(2000000))",
+        "(queue, id, due_ms, period_ms) VALUES ('q', 'a', 1, 3155760000000)",
+        "(queue, id, due_ms, period_ms, times) VALUES ('q', 'a', 1, 1, 9223372036854775807)",
+        "(queue, id, due_ms, times) VALUES ('q', 'a', 1, 0)",
+        "(queue, id, due_ms, times) VALUES ('q', 'a', 1, '1')",
+        "(queue, id, due_ms, missed) VALUES ('q', 'a', 1, '2')",
+        "(queue, id, due_ms, tries) VALUES ('q', 'a', 1, 1000000)",
+        "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 86400000.0)",
+        "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 1)",
+    };
+    sqlite3 *db = other_open(*state);
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        char sql[256];
+        snprintf(sql, sizeof sql, "DELETE FROM tw_task; INSERT INTO tw_put%s", good[i]);
+        other_ask(db, sql);
+        assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task"), "1");
+    }
+    other_ask(db, "DELETE FROM tw_task; INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 7)");
+    other_ask(db, "INSERT INTO tw_move VALUES ('q', 'a', 253402300799999, 'GT')");
+    other_ask(db, "INSERT INTO tw_move VALUES ('q', 'a', '0', 'LT')");
+    assert_string_equal(scan(store_of(state), NULL), "a@0");
+    assert_string_equal(other_refuses(db, "INSERT INTO tw_put(queue, id, due_ms)"
+                                          " VALUES (replace(printf('%129d', 1), ' ', 'é'), 'a', 1)"),
+                        "tw_put: queue: expected text of 1 to 255 bytes without NUL");
+    sqlite3_close(db);
+}
+
+/* With any conflict clause of the caller a statement with one bad row changes nothing, and the caller's
+ * transaction goes on. */
+static void a_statement_with_one_bad_row_changes_nothing(void **state)
+{
+    static const char *const clauses[] = {"", "OR REPLACE", "OR IGNORE", "OR ABORT", "OR FAIL", "OR ROLLBACK"};
+    sqlite3 *db = other_open(*state);
+    for (size_t i = 0; i < sizeof clauses / sizeof clauses[0]; i++) {
+        char sql[256];
+        other_ask(db, "BEGIN; INSERT INTO tw_put(queue, id, due_ms) VALUES ('p', 'before', 1)");
+        snprintf(
+            sql, sizeof sql,
+            "INSERT %s INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 1), ('q', 'b', 'x'), ('q', 'c', 1)",
+            clauses[i]);
+        other_refuses(db, sql);
+        assert_int_equal(sqlite3_get_autocommit(db), 0);
+        assert_string_equal(other_ask(db, "SELECT group_concat(id) FROM tw_task"), "before");
+        other_ask(db, "ROLLBACK");
+    }
+    sqlite3_close(db);
+}
+
+/* A second queue has a task of the same id, dead or alive: nothing that happens to the first changes it. */
+static void queues_with_equal_ids_do_not_meet(void **state)
+{
+    static const char *const changes[] = {
+        "tw_put(queue, id, due_ms) VALUES ('q', 'a', 20)",
+        "tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 21, 'XX')",
+        "tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 22, 'GT')",
+        "tw_move VALUES ('q', 'a', 23, 'GT')",
+        "tw_move VALUES ('q', 'a', 5, 'LT')",
+        "tw_cancel VALUES ('q', 'a')",
+        "tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 24, 'XX')",
+        "tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 25, 'NX')",
+    };
+    static const char *const after[] = {"20", "21", "22", "23", "5", "", "", "25"};
+    sqlite3 *db = other_open(*state);
+    for (int dead = 0; dead < 2; dead++) {
+        other_ask(db, "DELETE FROM tw_task; INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 10),"
+                      " ('p', 'a', 15)");
+        if (dead)
+            other_ask(db, "UPDATE tw_task SET dead_ms = 1 WHERE queue = 'p'");
+        for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+            char sql[256];
+            snprintf(sql, sizeof sql, "INSERT INTO %s", changes[i]);
+            other_ask(db, sql);
+            assert_string_equal(other_ask(db, "SELECT due_ms FROM tw_task WHERE queue = 'q'"), after[i]);
+            assert_string_equal(other_ask(db, "SELECT due_ms FROM tw_task WHERE queue = 'p' AND seq = 2"),
+                                "15");
+        }
+        other_ask(db, "DELETE FROM tw_task; UPDATE tw_meta SET value = 0 WHERE name = 'seq'");
+    }
+    sqlite3_close(db);
+}
+
+/* NX sees a dead task, and the others revive it at any time. A revived task begins anew. */
+static void conditions_on_a_dead_task(void **state)
+{
+    static const struct {
+        const char *condition, *due_ms, *after;
+    } rows[] = {{"'NX'", "50", "10/9"}, {"'XX'", "50", "50/0"}, {"'GT'", "5", "5/0"}, {"'GT'", "50", "50/0"},
+                {"'LT'", "50", "50/0"}, {"'LT'", "5", "5/0"},   {"NULL", "7", "7/0"}};
+    sqlite3 *db = other_open(*state);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char sql[256];
+        other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 10);"
+                      "UPDATE tw_task SET dead_ms = 9, attempt = 2, run = 1, error = 'no paper', call_ms = 3");
+        snprintf(sql, sizeof sql, "INSERT INTO tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', %s, %s)",
+                 rows[i].due_ms, rows[i].condition);
+        other_ask(db, sql);
+        assert_string_equal(other_ask(db, "SELECT due_ms || '/' || coalesce(dead_ms, 0) FROM tw_task"),
+                            rows[i].after);
+        if (strcmp(rows[i].condition, "'NX'") != 0)
+            assert_string_equal(other_ask(db, "SELECT attempt || run || coalesce(error, '-')"
+                                              " || coalesce(call_ms, '-') FROM tw_task"),
+                                "00--");
+    }
+    other_ask(db, "UPDATE tw_task SET attempt = 2, run = 1, error = 'no paper', call_ms = 3;"
+                  "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 8)");
+    assert_string_equal(
+        other_ask(db, "SELECT attempt || run || coalesce(error, '-') || coalesce(call_ms, '-') FROM tw_task"),
+        "00--");
+    sqlite3_close(db);
+}
+
+static void the_list_for_people(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    other_ask(db,
+              "INSERT INTO tw_put(queue, id, due_ms, payload) VALUES ('q', 'order:42', 1795418583999, 'hello');"
+              "UPDATE tw_task SET attempt = 1, error = 'no paper'");
+    assert_string_equal(other_ask(db, "SELECT queue || id || due || state || attempt || error || payload"
+                                      " FROM tw_list WHERE id = 'order:42'"),
+                        "qorder:422026-11-23T07:23:03Zwaiting1no paperhello");
+    other_ask(db, "UPDATE tw_meta SET value = 3 WHERE name = 'run'; UPDATE tw_task SET run = 3");
+    assert_string_equal(other_ask(db, "SELECT state FROM tw_list"), "running");
+    other_ask(db, "UPDATE tw_task SET run = 2");
+    assert_string_equal(other_ask(db, "SELECT state FROM tw_list"), "waiting");
+    other_ask(db, "UPDATE tw_task SET dead_ms = 2");
+    assert_string_equal(other_ask(db, "SELECT state FROM tw_list"), "dead");
+    sqlite3_close(db);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(a_change_commits_with_the_row_of_the_caller),
+        TEST(a_rollback_takes_the_change_back),
+        TEST(the_file_may_be_attached_under_any_name),
+        TEST(an_error_leaves_the_transaction_of_the_caller),
+        TEST(a_change_that_the_connection_forbids_is_an_error),
+        TEST(revisions_that_are_used_up_are_an_error),
+        TEST(no_two_tasks_get_one_number),
+        TEST(an_interrupted_call_has_changed_nothing_or_says_so),
+        TEST(the_last_rowid_of_the_caller_stays),
+        TEST(a_failure_in_the_middle_takes_back_the_call_alone),
+        TEST(a_caller_with_the_write_lock_is_told),
+        TEST(plain_sql_puts_moves_and_cancels),
+        TEST(the_conflict_clause_of_the_caller_changes_nothing),
+        TEST(conditions_in_sql),
+        TEST(bad_values_in_sql_are_named_with_their_range),
+        TEST(bad_values_of_a_move_or_a_cancel_are_named),
+        TEST(the_borders_of_the_ranges_are_taken),
+        TEST(a_statement_with_one_bad_row_changes_nothing),
+        TEST(queues_with_equal_ids_do_not_meet),
+        TEST(conditions_on_a_dead_task),
+        TEST(the_list_for_people),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

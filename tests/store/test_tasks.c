@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Put, move, cancel, get and scan: each row of the table in store.h, conditions, bad arguments, batches.
+ */
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct tw_store *store_of(void **state)
+{
+    return ((struct fixture *)*state)->store;
+}
+
+/* ---- the table of store.h -------------------------------------------------------------------------------- */
+
+static void a_task_that_is_put_is_there_after_reopening(void **state)
+{
+    struct tw_delayed task = {.queue = "q",
+                              .id = "a\0b",
+                              .id_size = 3,
+                              .due_ms = 1234567890123,
+                              .payload = "hello",
+                              .payload_size = 5,
+                              .period_ms = 60000,
+                              .times = 7,
+                              .missed = TW_MISSED_SKIP,
+                              .tries = 4,
+                              .backoff_ms = 250};
+    struct seen seen = {.text = ""};
+    assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
+    store_reopen(*state);
+    assert_int_equal(tw_store_get(store_of(state), "q", "a\0b", 3, see, &seen), 0);
+    assert_int_equal(seen.last.id_size, 3);
+    assert_int_equal(seen.last.due_ms, 1234567890123);
+    assert_string_equal(seen.payload, "hello");
+    assert_int_equal(seen.last.payload_size, 5);
+    assert_int_equal(seen.last.period_ms, 60000);
+    assert_int_equal(seen.last.times, 7);
+    assert_int_equal(seen.last.missed, TW_MISSED_SKIP);
+    assert_int_equal(seen.last.tries, 4);
+    assert_int_equal(seen.last.backoff_ms, 250);
+    assert_int_equal(seen.last.attempt, 0);
+    assert_int_equal(seen.last.state, TW_STORE_WAITING);
+    assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &seen), TW_EGONE);
+    assert_int_equal(tw_store_get(store_of(state), "other", "a\0b", 3, see, &seen), TW_EGONE);
+}
+
+static void a_put_replaces_everything_of_a_waiting_task(void **state)
+{
+    struct tw_delayed task = {.queue = "q",
+                              .id = "a",
+                              .id_size = 1,
+                              .due_ms = 10,
+                              .payload = "old",
+                              .payload_size = 3,
+                              .period_ms = 5,
+                              .times = 3,
+                              .tries = 9,
+                              .backoff_ms = 8,
+                              .missed = TW_MISSED_COALESCE};
+    struct seen before = {.text = ""}, after = {.text = ""};
+    tw_store_put(store_of(state), &task, 0);
+    tw_store_get(store_of(state), "q", "a", 1, see, &before);
+    assert_int_equal(put(store_of(state), "a", 20), 1);
+    tw_store_get(store_of(state), "q", "a", 1, see, &after);
+    assert_true(after.last.revision > before.last.revision);
+    assert_int_equal(after.last.due_ms, 20);
+    assert_int_equal(after.last.payload_size, 0);
+    assert_int_equal(after.last.period_ms, 0);
+    assert_int_equal(after.last.times, 1);
+    assert_int_equal(after.last.missed, TW_MISSED_BURST);
+    assert_int_equal(after.last.tries, 1);
+    assert_int_equal(after.last.backoff_ms, 1000);
+    assert_string_equal(scan(store_of(state), NULL), "a@20");
+}
+
+static void a_move_keeps_all_but_the_time(void **state)
+{
+    struct tw_delayed task = {.queue = "q",
+                              .id = "a",
+                              .id_size = 1,
+                              .due_ms = 10,
+                              .payload = "old",
+                              .payload_size = 3,
+                              .period_ms = 5,
+                              .times = TW_FOREVER};
+    struct seen seen = {.text = ""};
+    tw_store_put(store_of(state), &task, 0);
+    assert_int_equal(tw_store_move_at(store_of(state), "q", "a", 1, 77, 0), 1);
+    tw_store_get(store_of(state), "q", "a", 1, see, &seen);
+    assert_string_equal(seen.text, "a@77");
+    assert_string_equal(seen.payload, "old");
+    assert_int_equal(seen.last.times, TW_FOREVER);
+    assert_int_equal(seen.last.revision, 2);
+    assert_int_equal(tw_store_move_at(store_of(state), "q", "b", 1, 77, 0), TW_EGONE);
+    assert_int_equal(tw_store_move_at(store_of(state), "p", "a", 1, 77, 0), TW_EGONE);
+}
+
+static void a_cancelled_task_is_gone_at_once(void **state)
+{
+    put(store_of(state), "a", 10);
+    put(store_of(state), "b", 10);
+    assert_int_equal(cancel(store_of(state), "a"), TW_CANCELLED);
+    assert_int_equal(cancel(store_of(state), "a"), TW_GONE);
+    assert_string_equal(scan(store_of(state), NULL), "b@10");
+    assert_int_equal(tw_store_cancel(store_of(state), "q", "b", 1, NULL), 0);
+    assert_string_equal(scan(store_of(state), NULL), "");
+}
+
+/* The states that only a runner makes are written by hand here. */
+static void the_table_holds_for_running_tasks(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct seen seen = {.text = ""};
+    sqlite3 *db = other_open(*state);
+    put(store, "a", 10), put(store, "b", 10), put(store, "c", 10);
+    other_ask(db, "UPDATE tw_meta SET value = 5 WHERE name = 'run';"
+                  "UPDATE tw_task SET run = 5, attempt = 1, call_ms = 4");
+    assert_string_equal(scan(store, NULL), "a@10* b@10* c@10*");
+    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(seen.last.call_ms, 4);
+    assert_int_equal(put(store, "a", 30), 1);
+    assert_int_equal(tw_store_move_at(store, "q", "b", 1, 20, 0), 1);
+    assert_int_equal(cancel(store, "c"), TW_RUNNING);
+    assert_string_equal(scan(store, NULL), "b@20 a@30");
+    assert_string_equal(other_ask(db, "SELECT sum(attempt) FROM tw_task"), "0");
+    assert_string_equal(other_ask(db, "SELECT count(call_ms) FROM tw_task"), "0");
+    tw_store_get(store, "q", "a", 1, see, &seen);
+    assert_int_equal(seen.last.call_ms, 30);
+    other_ask(db, "UPDATE tw_task SET run = 4"); /* of a process that is dead */
+    assert_string_equal(scan(store, NULL), "b@20 a@30");
+    assert_int_equal(cancel(store, "a"), TW_CANCELLED);
+    sqlite3_close(db);
+}
+
+static void the_table_holds_for_dead_tasks(void **state)
+{
+    static const struct tw_store_range dead = {.states = TW_STORE_DEAD};
+    struct tw_store *store = store_of(state);
+    struct seen seen = {.text = ""};
+    sqlite3 *db = other_open(*state);
+    put(store, "a", 10), put(store, "b", 10), put(store, "c", 10);
+    other_ask(db, "UPDATE tw_task SET dead_ms = 1000 - seq, error = 'no paper'");
+    assert_string_equal(scan(store, NULL), "");
+    assert_string_equal(scan(store, &dead), "c@10! b@10! a@10!"); /* in the order of their deaths */
+    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(seen.last.dead_ms, 999);
+    assert_string_equal(seen.error, "no paper");
+    assert_int_equal(put_if(store, "a", 30, TW_STORE_NX), 0);
+    assert_int_equal(tw_store_move_at(store, "q", "b", 1, 20, 0), TW_EDEAD);
+    assert_int_equal(tw_store_move_at(store, "q", "b", 1, 20, TW_STORE_GT), TW_EDEAD);
+    assert_int_equal(put(store, "a", 30), 1);
+    assert_int_equal(put_if(store, "b", 5, TW_STORE_GT), 1);
+    assert_int_equal(cancel(store, "c"), TW_CANCELLED);
+    assert_string_equal(scan(store, &dead), "");
+    assert_string_equal(scan(store, NULL), "b@5 a@30");
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE error IS NOT NULL"), "0");
+    sqlite3_close(db);
+}
+
+/* ---- conditions ------------------------------------------------------------------------------------------ */
+
+static void conditions_keep_the_task_as_it_was(void **state)
+{
+    struct tw_store *store = store_of(state);
+    assert_int_equal(put_if(store, "a", 50, TW_STORE_XX), 0);
+    assert_string_equal(scan(store, NULL), "");
+    assert_int_equal(put_if(store, "a", 50, TW_STORE_NX), 1);
+    assert_int_equal(put_if(store, "a", 60, TW_STORE_NX), 0);
+    assert_int_equal(put_if(store, "a", 60, TW_STORE_XX), 1);
+    assert_int_equal(put_if(store, "a", 60, TW_STORE_GT), 0);
+    assert_int_equal(put_if(store, "a", 61, TW_STORE_GT), 1);
+    assert_int_equal(put_if(store, "a", 61, TW_STORE_LT), 0);
+    assert_int_equal(put_if(store, "a", 60, TW_STORE_LT), 1);
+    assert_int_equal(put_if(store, "b", 1, TW_STORE_GT), 1);
+    assert_int_equal(put_if(store, "c", 2, TW_STORE_LT), 1);
+    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 60, TW_STORE_GT), 0);
+    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 70, TW_STORE_GT), 1);
+    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 70, TW_STORE_LT), 0);
+    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 65, TW_STORE_LT), 1);
+    assert_int_equal(tw_store_move_at(store, "q", "z", 1, 65, TW_STORE_LT), TW_EGONE);
+    assert_string_equal(scan(store, NULL), "b@1 c@2 a@65");
+}
+
+/* ---- order, pages, counts -------------------------------------------------------------------------------- */
+
+static void equal_due_times_come_in_the_order_of_filing(void **state)
+{
+    struct tw_store *store = store_of(state);
+    put(store, "a", 10), put(store, "b", 10), put(store, "c", 10), put(store, "d", 9);
+    put(store, "a", 10);
+    tw_store_move_at(store, "q", "b", 1, 10, 0);
+    assert_string_equal(scan(store, NULL), "d@9 c@10 a@10 b@10");
+}
+
+static void a_scan_goes_on_after_a_page(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct tw_store_range range = {.limit = 2};
+    struct seen seen = {.text = ""};
+    put(store, "a", 0), put(store, "b", 10), put(store, "c", 10), put(store, "d", 10), put(store, "e", 11);
+    while (tw_store_scan(store, "q", &range, see, &seen) == 2) {
+        range.from_ms = seen.last.due_ms;
+        range.after = seen.last.revision;
+        strcat(seen.text, " |");
+    }
+    assert_string_equal(seen.text, "a@0 b@10 | c@10 d@10 | e@11");
+    range = (struct tw_store_range){.from_ms = 10, .to_ms = 10};
+    assert_string_equal(scan(store, &range), "b@10 c@10 d@10");
+    range = (struct tw_store_range){.from_ms = 1, .limit = 1};
+    assert_string_equal(scan(store, &range), "b@10");
+    range = (struct tw_store_range){.states = TW_STORE_RUNNING};
+    assert_string_equal(scan(store, &range), "");
+}
+
+static void counts_and_the_next_task(void **state)
+{
+    struct tw_store *store = store_of(state);
+    uint64_t next = 7;
+    assert_int_equal(tw_store_next(store, "q", &next), 0);
+    assert_int_equal(next, TW_NEVER);
+    put(store, "a", 30), put(store, "b", 20);
+    assert_int_equal(tw_store_next(store, "q", &next), 0);
+    assert_int_equal(next, 20);
+    assert_int_equal(tw_store_count(store, "q", false), 2);
+    assert_int_equal(tw_store_count(store, "q", true), 0);
+    assert_int_equal(tw_store_count(store, "p", false), 0);
+}
+
+/* ---- many changes ---------------------------------------------------------------------------------------- */
+
+static struct tw_store_change change(enum tw_store_verb verb, const char *id, uint64_t due_ms)
+{
+    struct tw_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
+    return (struct tw_store_change){.verb = verb, .task = task, .result = 99};
+}
+
+static void a_batch_makes_all_changes_in_order(void **state)
+{
+    struct tw_store_change changes[] = {
+        change(TW_STORE_PUT, "a", 1),  change(TW_STORE_PUT, "b", 2),    change(TW_STORE_MOVE, "a", 3),
+        change(TW_STORE_MOVE, "x", 3), change(TW_STORE_CANCEL, "b", 0), change(TW_STORE_CANCEL, "b", 0),
+        change(TW_STORE_PUT, "b", 2),
+    };
+    static const int results[] = {1, 1, 1, TW_EGONE, TW_CANCELLED, TW_GONE, 1};
+    assert_int_equal(tw_store_apply(store_of(state), changes, 7), 0);
+    for (size_t i = 0; i < 7; i++)
+        assert_int_equal(changes[i].result, results[i]);
+    assert_string_equal(scan(store_of(state), NULL), "b@2 a@3");
+    assert_int_equal(tw_store_apply(store_of(state), changes, 0), 0);
+}
+
+static void a_batch_with_one_bad_change_changes_nothing(void **state)
+{
+    struct tw_store_change changes[] = {change(TW_STORE_PUT, "a", 1), change(TW_STORE_PUT, "", 2)};
+    assert_int_equal(tw_store_apply(store_of(state), changes, 2), TW_EINVAL);
+    assert_string_equal(message(store_of(state)), "change 1: id has 0 bytes: expected 1 to 1024");
+    assert_string_equal(scan(store_of(state), NULL), "");
+}
+
+static void bad_verbs_and_conditions_are_refused(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct tw_store_change odd = change((enum tw_store_verb)77, "a", 1);
+    struct seen seen = {.text = ""};
+    put(store, "a", 1);
+    assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
+    assert_string_equal(message(store), "verb is 77: expected 0 to 2");
+    assert_int_equal(put_if(store, "a", 2, TW_STORE_NX | TW_STORE_GT), TW_EINVAL);
+    assert_string_equal(message(store), "conditions are 5: expected 0 or NX, XX, GT or LT");
+    assert_int_equal(put_if(store, "a", 2, 16), TW_EINVAL);
+    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 2, TW_STORE_NX), TW_EINVAL);
+    assert_string_equal(message(store), "conditions are 1: expected 0 or GT or LT");
+    odd = change(TW_STORE_CANCEL, "a", 1);
+    odd.conditions = TW_STORE_XX;
+    assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
+    assert_int_equal(tw_store_get(store, "q", "a", (size_t)1 << 32 | 1, see, &seen), TW_EINVAL);
+    assert_int_equal(tw_store_scan(store, "q", &(struct tw_store_range){.states = 5}, see, &seen), TW_EINVAL);
+    assert_int_equal(
+        tw_store_scan(store, "q", &(struct tw_store_range){.from_ms = 2, .to_ms = 1, .after = 1}, see, &seen),
+        0);
+    assert_string_equal(scan(store, NULL), "a@1");
+}
+
+static void a_result_that_is_an_error_has_its_message(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct seen seen = {.text = ""};
+    assert_int_equal(put(store, "", 1), TW_EINVAL);
+    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 2, 0), TW_EGONE);
+    assert_string_equal(message(store), tw_strerror(TW_EGONE));
+    assert_int_equal(put(store, "", 1), TW_EINVAL);
+    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), TW_EGONE);
+    assert_string_equal(message(store), tw_strerror(TW_EGONE));
+}
+
+/* ---- bad arguments --------------------------------------------------------------------------------------- */
+
+static void refused(struct tw_store *store, struct tw_delayed task, const char *text)
+{
+    if (task.queue == NULL)
+        task.queue = "q";
+    if (task.id == NULL)
+        task.id = "a", task.id_size = 1;
+    assert_int_equal(tw_store_put(store, &task, 0), TW_EINVAL);
+    assert_string_equal(message(store), text);
+    assert_string_equal(scan(store, NULL), "");
+}
+
+static void bad_arguments_are_named_with_their_range(void **state)
+{
+    static char big[1000001];
+    struct tw_store *store = store_of(state);
+    refused(store, (struct tw_delayed){.queue = ""}, "queue has 0 bytes: expected 1 to 255");
+    memset(big, 'x', 256);
+    refused(store, (struct tw_delayed){.queue = big}, "queue has 256 bytes: expected 1 to 255");
+    static const char *const bad[] = {"\x80",
+                                      "a\xc3",
+                                      "\xc0\xaf",
+                                      "\xe0\x80\x80",
+                                      "\xed\xa0\x80",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf5\x80\x80\x80",
+                                      "\xe2\x82",
+                                      "\xf0\x8f\xbf\xbf",
+                                      "\xc3\x28",
+                                      "\xff"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        refused(store, (struct tw_delayed){.queue = bad[i]}, "queue is not UTF-8");
+    refused(store, (struct tw_delayed){.id = big, .id_size = 1025}, "id has 1025 bytes: expected 1 to 1024");
+    refused(store, (struct tw_delayed){.due_ms = TW_STORE_TIME_MAX + 1},
+            "due_ms is 253402300800000: expected 0 to 253402300799999");
+    refused(store, (struct tw_delayed){.payload = big, .payload_size = sizeof big},
+            "payload_size is 1000001: expected 0 to 1000000");
+    refused(store, (struct tw_delayed){.payload_size = 3}, "payload_size is 3: expected 0 to 0");
+    refused(store, (struct tw_delayed){.period_ms = UINT64_C(3155760000001)},
+            "period_ms is 3155760000001: expected 0 to 3155760000000");
+    refused(store, (struct tw_delayed){.times = 2}, "times is 2: expected 0 to 1");
+    refused(store, (struct tw_delayed){.times = UINT64_C(1) << 63, .period_ms = 1},
+            "times is 9223372036854775808: expected 0 to 9223372036854775807");
+    refused(store, (struct tw_delayed){.missed = (enum tw_missed)3}, "missed is 3: expected 0 to 2");
+    refused(store, (struct tw_delayed){.tries = 1000001}, "tries is 1000001: expected 0 to 1000000");
+    refused(store, (struct tw_delayed){.backoff_ms = 86400001},
+            "backoff_ms is 86400001: expected 0 to 86400000");
+    assert_int_equal(tw_store_move_at(store, "q", "a", 1, UINT64_MAX, 0), TW_EINVAL);
+    assert_int_equal(tw_store_cancel(store, "", "a", 1, NULL), TW_EINVAL);
+}
+
+static void the_longest_names_and_the_last_time_are_taken(void **state)
+{
+    char queue[256], id[1024];
+    struct seen seen = {.text = ""};
+    memset(queue, 'q', 255), queue[255] = '\0', memset(id, 0xff, sizeof id);
+    memcpy(queue, "\xf4\x8f\xbf\xbf\xed\x9f\xbf\xee\x80\x80\xc2\x80", 12);
+    struct tw_delayed task = {.queue = queue, .id = id, .id_size = 1024, .due_ms = TW_STORE_TIME_MAX};
+    assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
+    assert_int_equal(tw_store_get(store_of(state), queue, id, 1024, see, &seen), 0);
+    assert_int_equal(seen.last.due_ms, TW_STORE_TIME_MAX);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(a_task_that_is_put_is_there_after_reopening),
+        TEST(a_put_replaces_everything_of_a_waiting_task),
+        TEST(a_move_keeps_all_but_the_time),
+        TEST(a_cancelled_task_is_gone_at_once),
+        TEST(the_table_holds_for_running_tasks),
+        TEST(the_table_holds_for_dead_tasks),
+        TEST(conditions_keep_the_task_as_it_was),
+        TEST(equal_due_times_come_in_the_order_of_filing),
+        TEST(a_scan_goes_on_after_a_page),
+        TEST(counts_and_the_next_task),
+        TEST(a_batch_makes_all_changes_in_order),
+        TEST(a_batch_with_one_bad_change_changes_nothing),
+        TEST(bad_verbs_and_conditions_are_refused),
+        TEST(a_result_that_is_an_error_has_its_message),
+        TEST(bad_arguments_are_named_with_their_range),
+        TEST(the_longest_names_and_the_last_time_are_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
