@@ -13,22 +13,23 @@ def room(sheet, box, name, lines, colour="soft"):
 
 def layers(_):
     sheet = Sheet(
-        "layers", 310, "The layers of Tickwheel",
-        "An arrow means: uses. The wheel and the base below it carry everything. The scheduler and "
-        "the Redis module stand on the wheel, the event loops on the wheel and, for a scheduler's "
-        "callbacks, on the scheduler. The command stands on the scheduler and the wheel.")
+        "layers", 336, "The layers of Tickwheel",
+        "An arrow means: uses. The wheel and the base below it carry everything. The scheduler and the Redis "
+        "module stand on the wheel, the store on the scheduler, the event loops on the wheel and, for a "
+        "scheduler's callbacks, on the scheduler. The command stands on the scheduler and the wheel.")
     sheet.text(8, 44, "An arrow: includes and calls. Arrows past a layer are left out.", "soft small")
-    room(sheet, (8, 58, 164, 124), "redis", ["the server's memory,", "clock and thread"], "pink")
-    room(sheet, (184, 58, 320, 124), "command", ["run, top, plan,", "replay, draw"], "gold")
-    room(sheet, (336, 58, 472, 124), "loops", ["epoll, libuv, libev,", "libevent, GLib"], "green")
-    room(sheet, (8, 152, 164, 202), "redis/schedules", ["knows no server"], "pink")
-    room(sheet, (184, 152, 420, 202), "sched", ["clock, threads, keys"], "blue")
-    room(sheet, (8, 230, 472, 260), "wheel: no malloc, no clock, no threads", [], "ours")
-    room(sheet, (8, 276, 472, 306), "base: assertions, lists, sums", [])
-    for x, top, bottom in [(86, 124, 150), (252, 124, 150), (370, 124, 150), (446, 124, 228), (86, 202, 228),
-                           (302, 202, 228), (240, 260, 274)]:
+    room(sheet, (8, 58, 118, 142), "redis", ["the server's", "memory, clock", "and thread"], "pink")
+    room(sheet, (126, 58, 236, 142), "command", ["run, top, plan,", "replay, draw"], "gold")
+    room(sheet, (244, 58, 354, 142), "store", ["tasks in an", "SQLite file"], "blue")
+    room(sheet, (362, 58, 472, 142), "loops", ["epoll, libuv,", "libev, libevent,", "GLib"], "green")
+    room(sheet, (8, 172, 118, 234), "schedules", ["of redis; knows", "no server"], "pink")
+    room(sheet, (126, 172, 420, 234), "sched", ["clock, threads, keys"], "blue")
+    room(sheet, (8, 258, 472, 288), "wheel: no malloc, no clock, no threads", [], "ours")
+    room(sheet, (8, 302, 472, 332), "base: assertions, lists, sums", [])
+    for x, top, bottom in [(63, 142, 170), (181, 142, 170), (299, 142, 170), (391, 142, 170), (446, 142, 256),
+                           (63, 234, 256), (273, 234, 256), (240, 288, 300)]:
         sheet.arrow(x, top, x, bottom, "soft")
-    sheet.text(362, 142, "executors", "soft small", "end")
+    sheet.text(384, 162, "executors", "soft small", "end")
     return sheet
 
 
