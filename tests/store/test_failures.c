@@ -7,6 +7,7 @@
 #include "support.h"
 
 #include <pthread.h>
+#include <src/store/internal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,17 @@ static const struct call calls[] = {
     {"drain", drain, ""},
 };
 
+/* Every statement is prepared anew, but for the rollback, as after opening. */
+static void forget_statements(struct tw_store *store)
+{
+    struct tw__store_db *dbs[] = {&store->writer.db, &store->reader.db};
+    for (int i = 0; i < 2; i++) {
+        int error;
+        tw__store_db_fini(dbs[i]);
+        assert_non_null(tw__store_db_statement(dbs[i], TW__STORE_ROLLBACK, &error));
+    }
+}
+
 static void fill(struct fixture *fixture)
 {
     sqlite3 *db = other_open(fixture);
@@ -155,25 +167,27 @@ static void fill(struct fixture *fixture)
               "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 10), ('q', 'b', 20), ('q', 'c', 30)");
     other_ask(db, "UPDATE tw_task SET seq = seq - (SELECT min(seq) FROM tw_task) + 1");
     sqlite3_close(db);
-    store_reopen(fixture); /* so that every statement is prepared anew */
 }
 
 /* The next n of the long series of opening: the long rounds try every n, the others every n up to 50 and then
- * every seventh. */
+ * every thirteenth. */
 static long after(long n)
 {
-    return n < 50 || getenv("TICKWHEEL_LONG") != NULL ? n + 1 : n + 7;
+    return n < 50 || getenv("TICKWHEEL_LONG") != NULL ? n + 1 : n + 13;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
 static void every_call_survives_without_memory(struct fixture *fixture, void (*fault)(long n, bool on))
 {
+    sqlite3 *keeper = other_open(fixture); /* while it is open, closing the store does not remove the log */
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
-        bool happened = true;
+        bool happened = true, changed = true;
         for (long n = 1; happened; n++) {
-            fill(fixture);
-            own = other_open(fixture);
+            if (changed)
+                fill(fixture);
+            forget_statements(fixture->store);
+            own = calls[i].make == apply_in ? other_open(fixture) : NULL;
             fault(n, n % 2 == 0);
             int error = calls[i].make(fixture);
             happened = faulty_happened();
@@ -183,6 +197,7 @@ static void every_call_survives_without_memory(struct fixture *fixture, void (*f
             if (error != 0 && ((error != TW_ENOMEM && error != TW_EROLLBACK) || !happened))
                 fail_msg("%s, allocation %ld: %s (%s)", calls[i].name, n, tw_strerror(error),
                          message(fixture->store));
+            changed = error == 0;
             const char *expected = error == 0 && calls[i].done != NULL ? calls[i].done : before;
             if (strcmp(scan(fixture->store, NULL), expected) != 0)
                 fail_msg("%s, allocation %ld, %s: '%s', expected '%s'", calls[i].name, n, tw_strerror(error),
@@ -190,6 +205,7 @@ static void every_call_survives_without_memory(struct fixture *fixture, void (*f
             sqlite3_close(own);
         }
     }
+    sqlite3_close(keeper);
 }
 
 static void every_call_survives_that_memory_ends(void **state)
@@ -232,11 +248,14 @@ static void opening_survives_that_memory_ends(void **state)
 
 static void every_call_survives_a_disk_that(struct fixture *fixture, int code, int expected_error)
 {
+    sqlite3 *keeper = other_open(fixture); /* while it is open, closing the store does not remove the log */
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
-        bool happened = true;
+        bool happened = true, changed = true;
         for (long n = 1; happened; n = after(n)) {
-            fill(fixture);
-            own = other_open(fixture);
+            if (changed)
+                fill(fixture);
+            forget_statements(fixture->store);
+            own = calls[i].make == apply_in ? other_open(fixture) : NULL;
             faulty_disk(n, code, n % 2 == 0);
             int error = calls[i].make(fixture);
             happened = faulty_happened();
@@ -244,6 +263,7 @@ static void every_call_survives_a_disk_that(struct fixture *fixture, int code, i
             if (error != 0 && (error != expected_error || !happened))
                 fail_msg("%s, write %ld: %s (%s)", calls[i].name, n, tw_strerror(error),
                          message(fixture->store));
+            changed = error == 0;
             const char *expected = error == 0 && calls[i].done != NULL ? calls[i].done : before;
             if (strcmp(scan(fixture->store, NULL), expected) != 0)
                 fail_msg("%s, write %ld, %s: '%s', expected '%s'", calls[i].name, n, tw_strerror(error),
@@ -251,6 +271,7 @@ static void every_call_survives_a_disk_that(struct fixture *fixture, int code, i
             sqlite3_close(own);
         }
     }
+    sqlite3_close(keeper);
 }
 
 static void every_call_survives_that_the_disk_is_full(void **state)
