@@ -109,7 +109,7 @@ static int take_tasks(struct tw__store_db *db, void *arg)
         sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_DRAIN, &error);
         if (statement == NULL)
             break;
-        tw__store_bind_number(db, statement, 1, (uint64_t)copy->task.revision);
+        tw__store_bind_number(db, statement, 1, copy->task.revision);
         error = tw__store_db_run(db, statement, "drain");
     }
     return error;

@@ -61,7 +61,7 @@ static int count_repeats(struct tw__store_db *db, const struct outlook *forecast
     if (rows == NULL)
         return error;
     tw__store_bind_text(db, rows, 1, forecast->queue);
-    tw__store_bind_number(db, rows, 2, (uint64_t)forecast->end_ms);
+    tw__store_bind_number(db, rows, 2, forecast->end_ms);
     while ((code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
         uint64_t times = (uint64_t)sqlite3_column_int64(rows, 2);
         if (sqlite3_column_int64(rows, 1) <= 0)
@@ -84,7 +84,7 @@ static int count_tasks(struct tw__store_db *db, const struct outlook *forecast)
     if (rows == NULL)
         return error;
     tw__store_bind_text(db, rows, 1, forecast->queue);
-    tw__store_bind_number(db, rows, 2, (uint64_t)forecast->end_ms);
+    tw__store_bind_number(db, rows, 2, forecast->end_ms);
     while ((code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
         uint64_t due_ms = (uint64_t)sqlite3_column_int64(rows, 0);
         uint64_t step = due_ms > forecast->now_ms ? (due_ms - forecast->now_ms - 1) / forecast->step_ms : 0;

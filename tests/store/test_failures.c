@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- the calls ------------------------------------------------------------------------------------------- */
+/* ---- the calls -------------------------------------------------------------------------------------------
+ * */
 
 /* A call that may fail. If it fails, the queue is as before; if not, the queue is as `done`. */
 struct call {
@@ -176,11 +177,13 @@ static long after(long n)
     return n < 50 || getenv("TICKWHEEL_LONG") != NULL ? n + 1 : n + 13;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------------------
+ * */
 
-static void every_call_survives_without_memory(struct fixture *fixture, void (*fault)(long n, bool on))
+/* Every call, with the n-th time of a fault, for every n. The call may fail with this error alone. Without
+ * memory a change of the caller's transaction may stay, and the call says so. */
+static void every_call_survives(struct fixture *fixture, void (*fault)(long n, bool on), int expected_error)
 {
-    sqlite3 *keeper = other_open(fixture); /* while it is open, closing the store does not remove the log */
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         bool happened = true, changed = true;
         for (long n = 1; happened; n++) {
@@ -192,30 +195,30 @@ static void every_call_survives_without_memory(struct fixture *fixture, void (*f
             int error = calls[i].make(fixture);
             happened = faulty_happened();
             fault(0, false);
-            if (error == TW_EROLLBACK) /* the caller does it, and has memory again */
+            bool stays = error == TW_EROLLBACK && expected_error == TW_ENOMEM;
+            if (stays) /* the caller does it, and has memory again */
                 other_ask(own, "ROLLBACK");
-            if (error != 0 && ((error != TW_ENOMEM && error != TW_EROLLBACK) || !happened))
-                fail_msg("%s, allocation %ld: %s (%s)", calls[i].name, n, tw_strerror(error),
+            if (error != 0 && ((error != expected_error && !stays) || !happened))
+                fail_msg("%s, fault %ld: %s (%s)", calls[i].name, n, tw_strerror(error),
                          message(fixture->store));
             changed = error == 0;
             const char *expected = error == 0 && calls[i].done != NULL ? calls[i].done : before;
             if (strcmp(scan(fixture->store, NULL), expected) != 0)
-                fail_msg("%s, allocation %ld, %s: '%s', expected '%s'", calls[i].name, n, tw_strerror(error),
+                fail_msg("%s, fault %ld, %s: '%s', expected '%s'", calls[i].name, n, tw_strerror(error),
                          scan(fixture->store, NULL), expected);
             sqlite3_close(own);
         }
     }
-    sqlite3_close(keeper);
 }
 
 static void every_call_survives_that_memory_ends(void **state)
 {
-    every_call_survives_without_memory(*state, faulty_memory);
+    every_call_survives(*state, faulty_memory, TW_ENOMEM);
 }
 
 static void every_call_survives_that_memory_ends_for_our_own_code(void **state)
 {
-    every_call_survives_without_memory(*state, faulty_own_memory);
+    every_call_survives(*state, faulty_own_memory, TW_ENOMEM);
 }
 
 static void opening_survives_that_memory_ends(void **state)
@@ -244,52 +247,41 @@ static void opening_survives_that_memory_ends(void **state)
     }
 }
 
-/* ---- the disk -------------------------------------------------------------------------------------------- */
+/* ---- the disk --------------------------------------------------------------------------------------------
+ * */
 
-static void every_call_survives_a_disk_that(struct fixture *fixture, int code, int expected_error)
+static void fill_disk(long n, bool on)
 {
-    sqlite3 *keeper = other_open(fixture); /* while it is open, closing the store does not remove the log */
-    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
-        bool happened = true, changed = true;
-        for (long n = 1; happened; n = after(n)) {
-            if (changed)
-                fill(fixture);
-            forget_statements(fixture->store);
-            own = calls[i].make == apply_in ? other_open(fixture) : NULL;
-            faulty_disk(n, code, n % 2 == 0);
-            int error = calls[i].make(fixture);
-            happened = faulty_happened();
-            faulty_disk(0, 0, false);
-            if (error != 0 && (error != expected_error || !happened))
-                fail_msg("%s, write %ld: %s (%s)", calls[i].name, n, tw_strerror(error),
-                         message(fixture->store));
-            changed = error == 0;
-            const char *expected = error == 0 && calls[i].done != NULL ? calls[i].done : before;
-            if (strcmp(scan(fixture->store, NULL), expected) != 0)
-                fail_msg("%s, write %ld, %s: '%s', expected '%s'", calls[i].name, n, tw_strerror(error),
-                         scan(fixture->store, NULL), expected);
-            sqlite3_close(own);
-        }
-    }
-    sqlite3_close(keeper);
+    faulty_disk(n, SQLITE_FULL, on);
+}
+
+static void fail_writing(long n, bool on)
+{
+    faulty_disk(n, SQLITE_IOERR_WRITE, on);
+}
+
+static void fail_reading(long n, bool on)
+{
+    faulty_disk(n, SQLITE_IOERR_READ, on);
 }
 
 static void every_call_survives_that_the_disk_is_full(void **state)
 {
-    every_call_survives_a_disk_that(*state, SQLITE_FULL, TW_ENOSPACE);
+    every_call_survives(*state, fill_disk, TW_ENOSPACE);
 }
 
 static void every_call_survives_that_the_disk_fails(void **state)
 {
-    every_call_survives_a_disk_that(*state, SQLITE_IOERR_WRITE, TW_EIO);
+    every_call_survives(*state, fail_writing, TW_EIO);
 }
 
 static void every_call_survives_that_reading_fails(void **state)
 {
-    every_call_survives_a_disk_that(*state, SQLITE_IOERR_READ, TW_EIO);
+    every_call_survives(*state, fail_reading, TW_EIO);
 }
 
-/* ---- syncs ----------------------------------------------------------------------------------------------- */
+/* ---- syncs -----------------------------------------------------------------------------------------------
+ * */
 
 static void every_durable_call_syncs_before_it_returns(void **state)
 {
@@ -326,7 +318,8 @@ static void a_lazy_store_syncs_when_it_is_flushed(void **state)
     }
 }
 
-/* ---- shared commits -------------------------------------------------------------------------------------- */
+/* ---- shared commits --------------------------------------------------------------------------------------
+ * */
 
 struct worker {
     struct tw_store *store;
