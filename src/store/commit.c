@@ -189,10 +189,10 @@ int tw__store_commit(struct tw_store *store, tw__store_work_fn *work, void *arg,
     return wish.result == 0 ? 0 : tw__store_failed(store, wish.result, wish.message);
 }
 
-int tw__store_writer_init(struct tw__store_writer *writer)
+void tw__store_writer_init(struct tw__store_writer *writer)
 {
     writer->last = &writer->first;
-    return pthread_mutex_init(&writer->lock, NULL) == 0 ? 0 : TW_ENOMEM;
+    pthread_mutex_init(&writer->lock, NULL);
 }
 
 void tw__store_writer_fini(struct tw__store_writer *writer)

@@ -11,7 +11,7 @@
  * first transaction was rolled back. Returns: 0, or an error, and then it has no effect. */
 typedef int tw__store_work_fn(struct tw__store_db *db, void *arg);
 
-int tw__store_writer_init(struct tw__store_writer *writer);
+void tw__store_writer_init(struct tw__store_writer *writer);
 void tw__store_writer_fini(struct tw__store_writer *writer);
 
 /* Does the work, and returns when it is committed. `sync`: also if the store is lazy, the commit is on the disk

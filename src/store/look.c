@@ -73,10 +73,10 @@ int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, 
     return error == 0 ? 0 : tw__store_failed(store, error, message);
 }
 
-/* What a caller wants to see. */
+/* The tasks that a caller asks for: one, by its id, or a range. */
 struct view {
     const char *queue;
-    const void *id; /* one task; NULL: a range */
+    const void *id;
     size_t id_size;
     const struct tw_store_range *range;
     unsigned states;
