@@ -333,6 +333,139 @@ int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void
  * Cost: O(tasks), a commit for each 256. */
 int64_t tw_store_drain(struct tw_store *store, const char *queue, tw_store_see_fn *hand, void *arg);
 
+/* ---- running tasks ------------------------------------------------------------------------------------- */
+
+/* A handler's answer. */
+enum tw_answer {
+    TW_DONE,  /* the call is done: the task is removed, or waits for its next period */
+    TW_RETRY, /* the attempt has failed: the next one comes after the backoff, and after the last one TW_DEAD */
+    TW_DEAD,  /* the task is dead: it stays in the file, until it is replayed, put anew, cancelled or purged */
+    TW_LATER  /* tw_job_answer() will bring the answer */
+};
+
+/* A job: one attempt of a task, as its handler gets it. It is valid until it is answered. */
+struct tw_job {
+    const char *queue;
+    const void *id;
+    size_t id_size;
+    const void *payload; /* NULL: none */
+    size_t payload_size;
+    uint64_t due_ms;         /* when this call was due; the same for each attempt */
+    uint64_t late_ms;        /* how long after that the handler was called */
+    uint64_t revision;       /* of the task: with `due_ms` it names the call */
+    uint64_t left;           /* calls after this one; TW_FOREVER: no end */
+    uint64_t missed;         /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
+    uint32_t attempt, tries; /* the number of this attempt, from 1; how many the task has */
+    const char *error;       /* of the attempt before; NULL: none */
+};
+
+/* Handles a job, on a worker. It may make every call with the store but those that say otherwise.
+ *
+ * The attempt is on the disk before the handler is called. So if the process dies in the handler, the next run
+ * calls it again, with the next attempt: each call comes at least once. A task whose process has died in 16
+ * attempts more than `tries` is dead. Jobs of the same task never overlap. The answer changes only the revision
+ * that ran, see the states above. If it cannot be written, for example because the disk is full, it is tried
+ * again until it can.
+ * Returns: its answer. After TW_DONE, TW_RETRY and TW_DEAD the job is gone. */
+typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
+
+/* Notes the error of an attempt, for TW_RETRY and TW_DEAD. At most 1,000 bytes are kept. */
+void tw_job_fail(struct tw_job *job, const char *error);
+
+/* Sets when the next attempt is due, for TW_RETRY, in place of the backoff. */
+void tw_job_retry_at(struct tw_job *job, uint64_t due_ms);
+
+/* Answers a job whose handler returns TW_LATER, or has returned it.
+ * Requires: it is called once for a job. `answer` is not TW_LATER. */
+void tw_job_answer(struct tw_job *job, enum tw_answer answer);
+
+/* Names the handler of a queue. `queue` NULL: of all queues that have no handler of their own. At most
+ * `at_once` jobs of a queue are under way at the same time; 0: no limit of its own.
+ * Requires: the store does not run.
+ * Returns: 0 or an error.
+ *   - TW_EINVAL: the queue's name is out of its range, or has a handler already. */
+int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once, tw_handler_fn *handler,
+                    void *arg);
+
+/* Flag of a run: while another process runs the tasks of the file, wait and take over when it ends. */
+enum { TW_STORE_STANDBY = 1 };
+
+/* Receives an error that no call returns: the store could not read or write while it ran, and tries again
+ * within a second. It is called on the store's own thread.
+ * Requires: it makes no call with the store. */
+typedef void tw_store_error_fn(void *arg, int error, const char *message);
+
+/* The options of a run. If all members are zero, the options are the defaults. */
+struct tw_store_run {
+    unsigned flags;              /* 0 or TW_STORE_STANDBY */
+    uint32_t workers;            /* threads that call handlers, at most 1,024; 0: as many as processors */
+    uint32_t max_jobs;           /* jobs under way at most, 1 to 65,536; 0: 1,024 */
+    uint64_t max_bytes;          /* of their payloads; one job is always possible; 0: 64 MiB */
+    uint64_t max_loaded;         /* coming tasks in memory, roughly, 1,000 to 100,000,000; 0: 100,000 */
+    tw_store_error_fn *on_error; /* NULL: none */
+    void *arg;                   /* for on_error */
+};
+
+/* Runs the tasks of the file: the handlers of their queues are called when they are due. Tasks that fell due
+ * before come at once. Tasks are called in the order of their due times, and those due at the same time in the
+ * order of their revisions; several workers call several at once. Tasks of a queue without a handler, or that
+ * is paused, wait.
+ *
+ * One process at a time runs the tasks of a file. A lock on a file beside it, whose name ends in "-tickwheel",
+ * ends with the process. Changes by other connections and processes are seen within milliseconds of their
+ * commit. The file system must report them (inotify(7)); without it they are seen within 100 ms. The system's
+ * clock may be set: the tasks follow it.
+ * `options` may be NULL, for all defaults.
+ * Returns: 0 or an error.
+ *   - TW_EINVAL: an option is out of its range, or no handler was named, or the store runs already.
+ *   - TW_EBUSY: another process runs the tasks of the file, and the flag does not say to wait.
+ *   - TW_ESYSTEM: the system has no thread or descriptor left.
+ * Cost: memory for max_loaded tasks, 80 bytes each. A commit for each batch of jobs. */
+int tw_store_start(struct tw_store *store, const struct tw_store_run *options);
+
+/* Stops: no handler is called any more. Waits until each job under way is answered and its answer is on the
+ * disk. tw_store_close() stops too.
+ * Requires: it is not called in a handler.
+ * Returns: 0, also if the store does not run; or an error, because an answer could not be written, and then its
+ * task will run again. */
+int tw_store_stop(struct tw_store *store);
+
+/* Numbers of a store that runs, since its start. All are 0 if it does not run. */
+struct tw_store_stats {
+    bool running;                                   /* false: it waits for another process to end */
+    uint64_t loaded;                                /* now: tasks in memory */
+    uint64_t jobs;                                  /* now: jobs under way */
+    uint64_t attempts;                              /* jobs that have begun */
+    uint64_t done;                                  /* answers */
+    uint64_t retried, dead;                         /* answers */
+    uint64_t errors;                                /* calls of on_error, or those that would have been made */
+    uint64_t late_p50_ms, late_p99_ms, late_max_ms; /* from the due time to the call; of first attempts */
+};
+
+/* Fills in *stats. */
+void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats);
+
+/* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Jobs under
+ * way go on.
+ * Returns: 1 if that was a change, 0 if not, or an error.
+ *   - TW_EINVAL: the queue's name is out of its range. */
+int tw_store_pause(struct tw_store *store, const char *queue, bool paused);
+
+/* ---- dead tasks ---------------------------------------------------------------------------------------- */
+
+/* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. If `id` is NULL,
+ * it does so with every dead task of the queue, in the order of their deaths.
+ * Returns: how many tasks, 0 if none was dead, or an error.
+ *   - TW_EINVAL: an argument is out of its range.
+ * Cost: a commit for each 256 tasks. */
+int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *id, size_t id_size,
+                        uint64_t due_ms);
+
+/* Removes the dead tasks of a queue that died before `before_ms`.
+ * Returns: how many tasks, or an error.
+ * Cost: a commit for each 256 tasks. */
+int64_t tw_store_purge(struct tw_store *store, const char *queue, uint64_t before_ms);
+
 #ifdef __cplusplus
 }
 #endif

@@ -36,15 +36,23 @@ static bool is_utf8(const unsigned char *text, size_t size)
     return true;
 }
 
-int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size)
+int tw__store_queue_check(struct tw__store_db *db, const char *queue)
 {
     TW_ASSERT(queue != NULL);
-    TW_ASSERT(id != NULL || id_size == 0);
-    (void)id;
     size_t size = strlen(queue);
     if (size == 0 || size > TW_STORE_QUEUE_MAX)
         return tw__store_db_refuse(db, TW_EINVAL, "queue has %zu bytes: expected 1 to %d", size,
                                    TW_STORE_QUEUE_MAX);
+    return 0;
+}
+
+int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size)
+{
+    TW_ASSERT(id != NULL || id_size == 0);
+    (void)id;
+    int error = tw__store_queue_check(db, queue);
+    if (error != 0)
+        return error;
     if (id_size == 0 || id_size > TW_STORE_ID_MAX)
         return tw__store_db_refuse(db, TW_EINVAL, "id has %zu bytes: expected 1 to %d", id_size,
                                    TW_STORE_ID_MAX);

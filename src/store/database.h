@@ -53,7 +53,31 @@
                 " AND due_ms <= ?2")                                                                           \
     X(FORECAST_REPEAT, "SELECT due_ms, period_ms, times, missed FROM $tw_task INDEXED BY tw_repeat"            \
                        " WHERE queue = ?1 AND dead_ms IS NULL AND period_ms > 0 AND due_ms <= ?2")             \
-    X(DRAIN, "DELETE FROM $tw_task WHERE seq = ?1")
+    X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
+    X(RUN, "UPDATE $tw_meta SET value = value + 1 WHERE name = 'run' RETURNING value")                         \
+    X(VERSION, "PRAGMA $data_version")                                                                         \
+    X(LOAD, "SELECT seq, due_ms FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL"          \
+            " AND due_ms > ?2 AND due_ms <= ?3 ORDER BY due_ms, seq LIMIT ?4")                                 \
+    X(LOAD_TIE, "SELECT seq, due_ms FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL"      \
+                " AND due_ms = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4")                                         \
+    X(NEWS,                                                                                                    \
+      "SELECT seq, due_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL ORDER BY seq")   \
+    X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
+    X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED WHERE seq = ?1 AND dead_ms IS NULL")  \
+    X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2 WHERE seq = ?1")                             \
+    X(AGAIN, "UPDATE $tw_task SET due_ms = ?2, call_ms = NULL, attempt = 0, run = 0, error = NULL,"            \
+             " times = max(times - 1, 0) WHERE seq = ?1")                                                      \
+    X(RETRY, "UPDATE $tw_task SET due_ms = ?2, call_ms = coalesce(call_ms, due_ms), run = 0, error = ?3"       \
+             " WHERE seq = ?1")                                                                                \
+    X(BURY, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                            \
+    X(FIND_DEAD, "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?2 AND dead_ms IS NOT NULL")              \
+    X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
+            " AND dead_ms < ?2 ORDER BY dead_ms, seq LIMIT ?3")                                                \
+    X(REPLAY, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, call_ms = NULL, attempt = 0, run = 0,"               \
+              " dead_ms = NULL, error = NULL WHERE seq = ?1")                                                  \
+    X(PAUSE, "INSERT INTO $tw_queue(name, paused) VALUES (?1, 1)"                                              \
+             " ON CONFLICT (name) DO UPDATE SET paused = 1 WHERE paused = 0")                                  \
+    X(RESUME, "UPDATE $tw_queue SET paused = 0 WHERE name = ?1 AND paused <> 0")
 
 #define TW__STORE_COLUMNS                                                                                      \
     "seq, queue, id, due_ms, attempt, run, dead_ms, period_ms, times, missed, tries, backoff_ms, error, "      \
@@ -93,6 +117,7 @@ void tw__store_bind_number(struct tw__store_db *db, sqlite3_stmt *statement, int
 void tw__store_bind_text(struct tw__store_db *db, sqlite3_stmt *statement, int at, const char *text);
 void tw__store_bind_blob(struct tw__store_db *db, sqlite3_stmt *statement, int at, const void *blob,
                          size_t size);
+void tw__store_bind_value(struct tw__store_db *db, sqlite3_stmt *statement, int at, const sqlite3_value *value);
 
 /* As sqlite3_step(). */
 int tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);

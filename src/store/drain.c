@@ -106,7 +106,7 @@ static int take_tasks(struct tw__store_db *db, void *arg)
     free_copies(drain); /* of a transaction that was rolled back */
     int error = copy_tasks(db, drain);
     for (const struct taken *copy = drain->first; copy != NULL && error == 0; copy = copy->next) {
-        sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_DRAIN, &error);
+        sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_REMOVE, &error);
         if (statement == NULL)
             break;
         tw__store_bind_number(db, statement, 1, copy->task.revision);

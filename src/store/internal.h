@@ -29,6 +29,15 @@ struct tw__store_reader {
     char message[TW_STORE_MESSAGE];
 };
 
+/* The run of a store, which runner.c begins and ends. `lock` guards the members. */
+struct tw__store_run {
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    struct tw__store_handler *handlers;
+    struct tw__store_runner *runner; /* NULL: the store does not run */
+    bool stopping;                   /* a thread waits for its end */
+};
+
 struct tw_store {
     struct tw_store_options options; /* without zeroes: the defaults are filled in */
     struct tw__store_writer writer;
@@ -36,6 +45,7 @@ struct tw_store {
     pthread_mutex_t message_lock;
     char message[TW_STORE_MESSAGE]; /* of the call that failed last */
     pid_t pid;                      /* of the process that opened the store */
+    struct tw__store_run run;
 };
 
 /* Notes the message of a call that failed. Returns: `error`. */

@@ -10,6 +10,7 @@
 #include "change.h"
 #include "commit.h"
 #include "open.h"
+#include "run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -89,6 +90,8 @@ int tw_store_open(struct tw_store **store, const char *path, const struct tw_sto
     made->pid = getpid();
     pthread_mutex_init(&made->message_lock, NULL);
     pthread_mutex_init(&made->reader.lock, NULL);
+    pthread_mutex_init(&made->run.lock, NULL);
+    pthread_cond_init(&made->run.ended, NULL);
     tw__store_writer_init(&made->writer);
     error = open_both(made, path, to, room);
     if (error != 0)
@@ -103,9 +106,13 @@ void tw_store_close(struct tw_store *store)
     if (store == NULL)
         return;
     TW_ASSERT(store->pid == getpid());
+    tw_store_stop(store);
+    tw__store_handlers_free(store);
     tw__store_close(&store->reader.db);
     tw__store_close(&store->writer.db);
     tw__store_writer_fini(&store->writer);
+    pthread_cond_destroy(&store->run.ended);
+    pthread_mutex_destroy(&store->run.lock);
     pthread_mutex_destroy(&store->reader.lock);
     pthread_mutex_destroy(&store->message_lock);
     free(store);

@@ -65,7 +65,9 @@ bool faulty_happened(void)
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
+void *__real_aligned_alloc(size_t align, size_t size);
 void *__wrap_malloc(size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 
 void *__wrap_malloc(size_t size)
@@ -76,6 +78,12 @@ void *__wrap_malloc(size_t size)
 void *__wrap_calloc(size_t n, size_t size)
 {
     return fails(&memory_left, &memory_on) || fails(&own_left, &memory_on) ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_aligned_alloc(size_t align, size_t size)
+{
+    bool now = fails(&memory_left, &memory_on) || fails(&own_left, &memory_on);
+    return now ? NULL : __real_aligned_alloc(align, size);
 }
 
 static sqlite3_mem_methods plain;

@@ -132,6 +132,27 @@ static int drain(struct fixture *fixture)
     return count < 0 ? (int)count : (int)count - 3;
 }
 
+static int pause_queue(struct fixture *fixture)
+{
+    int paused = tw_store_pause(fixture->store, "q", true);
+    return paused < 0 ? paused : made(tw_store_pause(fixture->store, "q", false));
+}
+
+static int replay_one(struct fixture *fixture)
+{
+    return made((int)tw_store_replay(fixture->store, "q", "z", 1, 50));
+}
+
+static int replay_all(struct fixture *fixture)
+{
+    return made((int)tw_store_replay(fixture->store, "q", NULL, 0, 50));
+}
+
+static int purge_dead(struct fixture *fixture)
+{
+    return made((int)tw_store_purge(fixture->store, "q", 1000));
+}
+
 static const struct call calls[] = {
     {"put", put_new, "a@10 b@20 c@30 d@40"},
     {"put under a condition", put_under_condition, "b@20 c@30 a@40"},
@@ -147,6 +168,10 @@ static const struct call calls[] = {
     {"forecast", forecast, NULL},
     {"queues", queues, NULL},
     {"drain", drain, ""},
+    {"pause", pause_queue, NULL},
+    {"replay", replay_one, "a@10 b@20 c@30 z@50"},
+    {"replay all", replay_all, "a@10 b@20 c@30 z@50"},
+    {"purge", purge_dead, NULL},
 };
 
 /* Every statement is prepared anew, but for the rollback, as after opening. */
@@ -164,8 +189,9 @@ static void fill(struct fixture *fixture)
 {
     sqlite3 *db = other_open(fixture);
     other_ask(db, "DELETE FROM tw_task");
-    other_ask(db,
-              "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 10), ('q', 'b', 20), ('q', 'c', 30)");
+    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 10), ('q', 'b', 20), ('q', 'c', 30),"
+                  " ('q', 'z', 40)");
+    other_ask(db, "UPDATE tw_task SET dead_ms = 7 WHERE due_ms = 40; UPDATE tw_queue SET paused = 0");
     other_ask(db, "UPDATE tw_task SET seq = seq - (SELECT min(seq) FROM tw_task) + 1");
     sqlite3_close(db);
 }

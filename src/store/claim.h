@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One commit of the runner: the answers of jobs that have ended, and claims of tasks that are due.
+ */
+#ifndef TW_STORE_CLAIM_H
+#define TW_STORE_CLAIM_H
+
+#include "job.h"
+
+enum {
+    TW__STORE_CLAIMS = 256, /* of one commit */
+    TW__STORE_CRASHES = 16  /* attempts beyond the tries whose process has died, before the task is dead */
+};
+
+/* The jobs under way, by queue and id. */
+struct tw__store_table {
+    struct tw__store_job **jobs;
+    uint64_t mask;
+};
+
+/* Finds the place of the pointer to the job of a task, or the end of its bucket. */
+struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
+                                            const struct tw__store_queue *queue, const void *id,
+                                            size_t id_size);
+
+/* The fate of a task that the commit looked at. */
+enum tw__store_fate {
+    TW__STORE_CLAIMED, /* `job` has it */
+    TW__STORE_GONE,    /* it is no task any more */
+    TW__STORE_EARLY,   /* it is due at due_ms */
+    TW__STORE_HELD,    /* `behind` is a job of the same task */
+    TW__STORE_NO_ROOM, /* its payload has to wait for the end of other jobs */
+    TW__STORE_BURIED   /* its process has died too often */
+};
+
+struct tw__store_claim {
+    struct tw__store_entry *entry;
+    enum tw__store_fate fate;
+    struct tw__store_job *job, *behind;
+    uint64_t due_ms;
+};
+
+struct tw__store_batch {
+    struct tw__store_job *answered; /* a list */
+    struct tw__store_claim claims[TW__STORE_CLAIMS];
+    size_t n;      /* claims */
+    uint64_t room; /* bytes of payloads that may be claimed */
+    bool idle;     /* no job is under way, so one payload of any size may be claimed */
+    bool full;     /* a payload had no room, so the claims after it wait too */
+    uint64_t now_ms, run;
+    const struct tw__store_table *table;
+};
+
+/* The work of the commit; a tw__store_work_fn with a struct tw__store_batch. */
+int tw__store_claim(struct tw__store_db *db, void *batch);
+
+/* Frees the jobs that the work has made. */
+void tw__store_claim_undo(struct tw__store_batch *batch);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What an operator does: pauses a queue, replays its dead tasks, removes them.
+ */
+#include "commit.h"
+
+#include <base/assert.h>
+
+#include "change.h"
+
+#include <inttypes.h>
+
+enum { TASKS = 256 }; /* of one commit */
+
+/* ---- pause ----------------------------------------------------------------------------------------------- */
+
+struct pause {
+    const char *queue;
+    bool paused;
+    int changed;
+};
+
+static int write_pause(struct tw__store_db *db, void *arg)
+{
+    struct pause *pause = arg;
+    int error = 0;
+    sqlite3_stmt *statement =
+        tw__store_db_statement(db, pause->paused ? TW__STORE_PAUSE : TW__STORE_RESUME, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_text(db, statement, 1, pause->queue);
+    error = tw__store_db_run(db, statement, "write tw_queue");
+    pause->changed = error == 0 && sqlite3_changes(db->db) > 0;
+    return error;
+}
+
+int tw_store_pause(struct tw_store *store, const char *queue, bool paused)
+{
+    struct pause pause = {.queue = queue, .paused = paused};
+    char text[TW_STORE_MESSAGE];
+    struct tw__store_db only_message = {.message = text, .size = sizeof text};
+    int error = tw__store_queue_check(&only_message, queue);
+    if (error != 0)
+        return tw__store_failed(store, error, text);
+    error = tw__store_commit(store, write_pause, &pause, false);
+    return error == 0 ? pause.changed : error;
+}
+
+/* ---- dead tasks ------------------------------------------------------------------------------------------ */
+
+/* The dead tasks of one commit: one by its id, or the first that died before a time. */
+struct dead {
+    const char *queue;
+    const void *id; /* NULL: all */
+    size_t id_size;
+    uint64_t before_ms, due_ms;
+    bool replay;
+    uint64_t seqs[TASKS];
+    int n;
+};
+
+static int find_dead(struct tw__store_db *db, struct dead *dead)
+{
+    int error = 0, code = SQLITE_ROW;
+    sqlite3_stmt *rows =
+        tw__store_db_statement(db, dead->id != NULL ? TW__STORE_FIND_DEAD : TW__STORE_DEAD, &error);
+    if (rows == NULL)
+        return error;
+    tw__store_bind_text(db, rows, 1, dead->queue);
+    if (dead->id != NULL) {
+        tw__store_bind_blob(db, rows, 2, dead->id, dead->id_size);
+    } else {
+        tw__store_bind_number(db, rows, 2, dead->before_ms);
+        tw__store_bind_number(db, rows, 3, TASKS);
+    }
+    for (dead->n = 0; dead->n < TASKS && (code = tw__store_db_step(db, rows)) == SQLITE_ROW;)
+        dead->seqs[dead->n++] = (uint64_t)sqlite3_column_int64(rows, 0);
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, "look for dead tasks");
+    sqlite3_reset(rows);
+    return error;
+}
+
+/* Replays or removes one dead task. */
+static int end_death(struct tw__store_db *db, const struct dead *dead, uint64_t seq)
+{
+    int error = 0;
+    sqlite3_stmt *statement =
+        tw__store_db_statement(db, dead->replay ? TW__STORE_REPLAY : TW__STORE_REMOVE, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_number(db, statement, 1, seq);
+    if (dead->replay) {
+        tw__store_bind_number(db, statement, 2, ++db->seq);
+        tw__store_bind_number(db, statement, 3, dead->due_ms);
+    }
+    return tw__store_db_run(db, statement, dead->replay ? "replay" : "purge");
+}
+
+static int end_deaths(struct tw__store_db *db, void *arg)
+{
+    struct dead *dead = arg;
+    int error = find_dead(db, dead);
+    for (int i = 0; i < dead->n && error == 0; i++)
+        error = end_death(db, dead, dead->seqs[i]);
+    return error;
+}
+
+static int64_t end_all(struct tw_store *store, struct dead *dead)
+{
+    int64_t count = 0;
+    do {
+        int error = tw__store_commit(store, end_deaths, dead, false);
+        if (error != 0)
+            return error;
+        count += dead->n;
+    } while (dead->n == TASKS);
+    return count;
+}
+
+int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *id, size_t id_size,
+                        uint64_t due_ms)
+{
+    struct dead dead = {.queue = queue,
+                        .id = id,
+                        .id_size = id_size,
+                        .before_ms = tw_store_now() + 1,
+                        .due_ms = due_ms,
+                        .replay = true};
+    char text[TW_STORE_MESSAGE];
+    struct tw__store_db only_message = {.message = text, .size = sizeof text};
+    int error = id != NULL ? tw__store_name_check(&only_message, queue, id, id_size)
+                           : tw__store_queue_check(&only_message, queue);
+    if (error == 0 && due_ms > TW_STORE_TIME_MAX)
+        error = tw__store_db_refuse(&only_message, TW_EINVAL, "due_ms is %" PRIu64 ": expected 0 to %" PRIu64,
+                                    due_ms, TW_STORE_TIME_MAX);
+    return error == 0 ? end_all(store, &dead) : tw__store_failed(store, error, text);
+}
+
+int64_t tw_store_purge(struct tw_store *store, const char *queue, uint64_t before_ms)
+{
+    struct dead dead = {.queue = queue, .before_ms = before_ms};
+    char text[TW_STORE_MESSAGE];
+    struct tw__store_db only_message = {.message = text, .size = sizeof text};
+    int error = tw__store_queue_check(&only_message, queue);
+    return error == 0 ? end_all(store, &dead) : tw__store_failed(store, error, text);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A job. The return of its handler and its answer may come in either order, on two threads: the second of the
+ * two hands the job to the runner. So the runner frees no job that a handler still reads.
+ */
+#include "job.h"
+
+#include <base/assert.h>
+#include <base/saturate.h>
+#include <base/time.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { RETURNED = 1, ANSWERED = 2 };
+enum { BACKOFF_MAX_MS = 86400000, DOUBLINGS_MAX = 30 };
+
+uint64_t tw__store_monotonic(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * TW__NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static struct tw__store_job *job_of(struct tw_job *job)
+{
+    return TW_CONTAINER(job, struct tw__store_job, job);
+}
+
+/* Copies bytes to *to, and moves it on. Returns the copy. */
+static const void *keep(char **to, const void *from, size_t size)
+{
+    char *start = *to;
+    if (size > 0)
+        memcpy(start, from, size);
+    *to += size;
+    return start;
+}
+
+struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct tw__store_entry *entry)
+{
+    size_t queue = strlen(task->queue) + 1, error = task->error != NULL ? strlen(task->error) + 1 : 0;
+    size_t size = queue + task->id_size + error + task->payload_size;
+    struct tw__store_job *job = calloc(1, sizeof *job + size);
+    if (job == NULL)
+        return NULL;
+    char *to = job->bytes;
+    job->size = size;
+    job->entry = entry;
+    job->period_ms = task->period_ms;
+    job->backoff_ms = task->backoff_ms;
+    job->policy = task->missed;
+    job->job = (struct tw_job){
+        .queue = keep(&to, task->queue, queue),
+        .id_size = task->id_size,
+        .payload_size = task->payload_size,
+        .due_ms = task->call_ms,
+        .revision = task->revision,
+        .left = task->period_ms == 0        ? 0
+                : task->times == TW_FOREVER ? TW_FOREVER
+                                            : task->times - 1,
+        .attempt = task->attempt + 1,
+        .tries = task->tries,
+    };
+    job->job.id = keep(&to, task->id, task->id_size);
+    job->job.error = error > 0 ? keep(&to, task->error, error) : NULL;
+    job->job.payload = task->payload != NULL ? keep(&to, task->payload, task->payload_size) : NULL;
+    return job;
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------- */
+
+/* Cuts the text where a letter of UTF-8 begins. */
+void tw_job_fail(struct tw_job *job, const char *error)
+{
+    size_t size = strlen(error);
+    if (size > TW__STORE_ERROR)
+        for (size = TW__STORE_ERROR; size > 0 && ((unsigned char)error[size] & 0xc0) == 0x80;)
+            size--;
+    memcpy(job_of(job)->error, error, size);
+    job_of(job)->error[size] = '\0';
+}
+
+void tw_job_retry_at(struct tw_job *job, uint64_t due_ms)
+{
+    job_of(job)->retry_ms = due_ms == 0 ? 1 : due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
+}
+
+static void note_state(struct tw__store_job *job, unsigned came)
+{
+    if ((atomic_fetch_or(&job->state, came) | came) == (RETURNED | ANSWERED))
+        job->answered(job->answered_arg, job);
+}
+
+void tw_job_answer(struct tw_job *job, enum tw_answer answer)
+{
+    TW_ASSERT(answer != TW_LATER);
+    job_of(job)->answer = answer;
+    note_state(job_of(job), ANSWERED);
+}
+
+void tw__store_job_run(struct tw__store_job *job)
+{
+    const struct tw__store_queue *queue = job->entry->queue;
+    uint64_t now_ms = tw_store_now();
+    job->begun_ns = tw__store_monotonic();
+    job->job.late_ms = now_ms > job->job.due_ms ? now_ms - job->job.due_ms : 0;
+    if (job->policy == TW_MISSED_COALESCE && job->period_ms > 0)
+        job->job.missed = job->job.late_ms / job->period_ms;
+    enum tw_answer answer = queue->handler(queue->arg, &job->job);
+    if (answer != TW_LATER) {
+        job->answer = answer;
+        note_state(job, RETURNED | ANSWERED);
+    } else {
+        note_state(job, RETURNED);
+    }
+}
+
+/* ---- times ----------------------------------------------------------------------------------------------- */
+
+static uint64_t at_most_end(uint64_t due_ms)
+{
+    return due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
+}
+
+/* Missed periods are as in sched.h: BURST makes up for each, SKIP and COALESCE go on with the next period that
+ * lies ahead of the call. */
+uint64_t tw__store_job_next_due(const struct tw__store_job *job)
+{
+    uint64_t passed = job->policy == TW_MISSED_BURST ? 0 : job->job.late_ms / job->period_ms;
+    return at_most_end(tw__add_saturating(job->job.due_ms, tw__mul_saturating(1 + passed, job->period_ms)));
+}
+
+uint64_t tw__store_job_retry_due(const struct tw__store_job *job, uint64_t now_ms)
+{
+    if (job->retry_ms > 0)
+        return job->retry_ms;
+    uint32_t doublings = job->job.attempt - 1 < DOUBLINGS_MAX ? job->job.attempt - 1 : DOUBLINGS_MAX;
+    uint64_t wait_ms = job->backoff_ms << doublings;
+    return at_most_end(now_ms + (wait_ms < BACKOFF_MAX_MS ? wait_ms : BACKOFF_MAX_MS));
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A job from its claim to its answer.
+ */
+#ifndef TW_STORE_JOB_H
+#define TW_STORE_JOB_H
+
+#include "window.h"
+
+#include <stdatomic.h>
+
+enum { TW__STORE_ERROR = 1000 }; /* bytes of the text of an error */
+
+struct tw__store_job;
+
+/* Receives a job whose handler has returned and whose answer is there. */
+typedef void tw__store_answered_fn(void *arg, struct tw__store_job *job);
+
+struct tw__store_job {
+    struct tw_job job;
+    struct tw__store_job *next;    /* in a list of answered jobs */
+    struct tw__store_job *next_id; /* in a bucket of the table of jobs under way */
+    struct tw__store_entry *entry;
+    struct tw__store_entry *later; /* a newer revision, which waits for this job's end; NULL: none */
+    tw__store_answered_fn *answered;
+    void *answered_arg;
+    uint64_t claimed_ns, begun_ns; /* on the monotonic clock */
+    uint64_t period_ms, backoff_ms;
+    enum tw_missed policy;
+    uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff */
+    uint64_t again_ms; /* when the answer makes the task due again; 0: never */
+    enum tw_answer answer;
+    atomic_uint state; /* which of the two, the handler's return and the answer, have come */
+    bool buried;       /* the answer has made the task dead */
+    char error[TW__STORE_ERROR + 1];
+    size_t size;  /* of `bytes` */
+    char bytes[]; /* queue, id, error of the attempt before, payload */
+};
+
+/* The monotonic clock, in nanoseconds. */
+uint64_t tw__store_monotonic(void);
+
+/* Makes a job of the next attempt of a task. Returns NULL if there is no memory. */
+struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct tw__store_entry *entry);
+
+/* Calls the handler. */
+void tw__store_job_run(struct tw__store_job *job);
+
+/* When the next call of a repeating task is due. */
+uint64_t tw__store_job_next_due(const struct tw__store_job *job);
+
+/* When the next attempt is due. */
+uint64_t tw__store_job_retry_due(const struct tw__store_job *job, uint64_t now_ms);
+
+#endif

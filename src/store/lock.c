@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The lock lies on a file of its own, beside the store's file: SQLite loses its locks when somebody else closes
+ * its file. It belongs to the open file (F_OFD_SETLK, fcntl(2)), so two stores of one process exclude each
+ * other too, and the kernel ends it with the process, however that dies. The file holds the number of the
+ * process for people, and stays when the lock is gone: who removed it could remove the lock of the next.
+ */
+#include "lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int system_failed(struct tw__store_db *db, const char *path)
+{
+    int number = errno;
+    int error = number == EACCES || number == EROFS || number == EPERM ? TW_EREADONLY
+                : number == EMFILE || number == ENFILE                 ? TW_ESYSTEM
+                : number == ENOSPC || number == EDQUOT                 ? TW_ENOSPACE
+                                                                       : TW_EIO;
+    return tw__store_db_refuse(db, error, "%.400s: %s", path, strerror(number));
+}
+
+static int held_by_other(struct tw__store_db *db, int fd)
+{
+    char text[24] = "";
+    if (pread(fd, text, sizeof text - 1, 0) < 1) /* it has not written it yet */
+        return tw__store_db_refuse(db, TW_EBUSY, "another process runs the tasks of this file");
+    return tw__store_db_refuse(db, TW_EBUSY, "process %ld runs the tasks of this file", strtol(text, NULL, 10));
+}
+
+int tw__store_lock(struct tw__store_db *db, int *locked)
+{
+    const char *of = sqlite3_db_filename(db->db, "main");
+    char path[TW__STORE_PATH], text[24];
+    struct stat status = {.st_mode = 0600};
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    snprintf(path, sizeof path, "%s-tickwheel", of);
+    stat(of, &status); /* who may write the one may write the other */
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, status.st_mode & 0777);
+    if (fd < 0)
+        return system_failed(db, path);
+    if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
+        int error = errno == EAGAIN || errno == EACCES ? held_by_other(db, fd) : system_failed(db, path);
+        close(fd);
+        return error;
+    }
+    int size = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)size, 0) != size) { /* for people: it may fail */
+    }
+    *locked = fd;
+    return 0;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Handlers, and the beginning and end of a run.
+ */
+#include "run.h"
+
+#include <base/assert.h>
+
+#include "change.h"
+#include "commit.h"
+#include "open.h"
+#include "runner.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    THREADS_MAX = 1024,
+    JOBS = 1024,
+    JOBS_MAX = 65536,
+    LOADED = 100000,
+    LOADED_MIN = 1000,
+    LOADED_MAX = 100000000
+};
+enum { JOBS_TICK_NS = 10000 }; /* of the scheduler that calls the handlers */
+static const uint64_t BYTES = UINT64_C(64) << 20;
+
+static int refuse_run(struct tw_store *store, int error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static int refuse_run(struct tw_store *store, int error, const char *format, ...)
+{
+    char text[TW_STORE_MESSAGE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return tw__store_failed(store, error, text);
+}
+
+/* ---- handlers -------------------------------------------------------------------------------------------- */
+
+static bool has_handler(const struct tw_store *store, const char *queue)
+{
+    const struct tw__store_handler *handler = store->run.handlers;
+    while (handler != NULL &&
+           (queue == NULL ? !handler->others : handler->others || strcmp(handler->queue, queue) != 0))
+        handler = handler->next;
+    return handler != NULL;
+}
+
+static int add_handler(struct tw_store *store, const struct tw__store_handler *like)
+{
+    const char *queue = like->others ? NULL : like->queue;
+    if (store->run.runner != NULL)
+        return refuse_run(store, TW_EINVAL, "the store runs: name its handlers before");
+    if (has_handler(store, queue))
+        return refuse_run(store, TW_EINVAL, "queue '%s' has a handler already", queue != NULL ? queue : "");
+    struct tw__store_handler *made = malloc(sizeof *made);
+    if (made == NULL)
+        return refuse_run(store, TW_ENOMEM, "no memory");
+    *made = *like;
+    made->next = store->run.handlers;
+    store->run.handlers = made;
+    return 0;
+}
+
+int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once, tw_handler_fn *handler,
+                    void *arg)
+{
+    struct tw__store_handler made = {
+        .handler = handler, .arg = arg, .at_once = at_once, .others = queue == NULL};
+    char text[TW_STORE_MESSAGE];
+    struct tw__store_db only_message = {.message = text, .size = sizeof text};
+    TW_ASSERT(handler != NULL);
+    int error = queue != NULL ? tw__store_queue_check(&only_message, queue) : 0;
+    if (error != 0)
+        return tw__store_failed(store, error, text);
+    if (queue != NULL)
+        memcpy(made.queue, queue, strlen(queue) + 1);
+    pthread_mutex_lock(&store->run.lock);
+    error = add_handler(store, &made);
+    pthread_mutex_unlock(&store->run.lock);
+    return error;
+}
+
+void tw__store_handlers_free(struct tw_store *store)
+{
+    for (struct tw__store_handler *handler = store->run.handlers, *next; handler != NULL; handler = next) {
+        next = handler->next;
+        free(handler);
+    }
+}
+
+/* ---- the options ----------------------------------------------------------------------------------------- */
+
+static int check_run_option(struct tw_store *store, const char *name, uint64_t value, uint64_t least,
+                            uint64_t most)
+{
+    if (value == 0 || (value >= least && value <= most))
+        return 0;
+    return refuse_run(store, TW_EINVAL, "%s is %" PRIu64 ": expected 0, or %" PRIu64 " to %" PRIu64, name,
+                      value, least, most);
+}
+
+static int check_run(struct tw_store *store, const struct tw_store_run *options)
+{
+    int error = 0;
+    if (options->flags > TW_STORE_STANDBY)
+        error = refuse_run(store, TW_EINVAL, "flags is %u: expected 0 to %d", options->flags, TW_STORE_STANDBY);
+    if (error == 0)
+        error = check_run_option(store, "workers", options->workers, 1, THREADS_MAX);
+    if (error == 0)
+        error = check_run_option(store, "max_jobs", options->max_jobs, 1, JOBS_MAX);
+    if (error == 0)
+        error = check_run_option(store, "max_loaded", options->max_loaded, LOADED_MIN, LOADED_MAX);
+    if (error == 0 && store->run.handlers == NULL)
+        error = refuse_run(store, TW_EINVAL, "no queue has a handler: tw_store_handle() names one");
+    if (error == 0 && store->run.runner != NULL)
+        error = refuse_run(store, TW_EINVAL, "the store runs already");
+    return error;
+}
+
+static uint32_t processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
+/* Fills the defaults in. */
+static void fill_in(struct tw_store_run *options)
+{
+    if (options->workers == 0)
+        options->workers = processors();
+    if (options->max_jobs == 0)
+        options->max_jobs = JOBS;
+    if (options->max_bytes == 0)
+        options->max_bytes = BYTES;
+    if (options->max_loaded == 0)
+        options->max_loaded = LOADED;
+}
+
+/* ---- the runner's parts ---------------------------------------------------------------------------------- */
+
+static void free_runner(struct tw__store_runner *runner)
+{
+    tw_sched_free(runner->sched);
+    tw__store_close(&runner->window.db);
+    tw__store_window_fini(&runner->window);
+    tw__store_watch_fini(&runner->watch);
+    if (runner->lock_fd >= 0)
+        close(runner->lock_fd);
+    pthread_mutex_destroy(&runner->lock);
+    free(runner->table.jobs);
+    free(runner);
+}
+
+static struct tw__store_runner *new_runner(struct tw_store *store, const struct tw_store_run *options)
+{
+    struct tw__store_runner *runner = calloc(1, sizeof *runner);
+    if (runner == NULL)
+        return NULL;
+    runner->store = store;
+    runner->options = *options;
+    fill_in(&runner->options);
+    runner->lock_fd = -1;
+    runner->watch.files = runner->watch.wake = runner->watch.timer = -1;
+    runner->answered_end = &runner->answered;
+    pthread_mutex_init(&runner->lock, NULL);
+    return runner;
+}
+
+static int add_queues(struct tw__store_runner *runner)
+{
+    struct tw__store_window *window = &runner->window;
+    for (const struct tw__store_handler *handler = runner->store->run.handlers; handler != NULL;
+         handler = handler->next) {
+        struct tw__store_queue like = {
+            .handler = handler->handler, .arg = handler->arg, .at_once = handler->at_once};
+        if (handler->others)
+            window->others = like;
+        else if (tw__store_window_queue(window, handler->queue, &like) == NULL)
+            return TW_ENOMEM;
+    }
+    return 0;
+}
+
+static int make_parts(struct tw__store_runner *runner)
+{
+    uint64_t buckets = 1;
+    int error = tw__store_window_init(&runner->window, runner->options.max_loaded, runner->options.max_jobs);
+    if (error == 0)
+        error = add_queues(runner);
+    while (buckets < 2 * (uint64_t)runner->options.max_jobs)
+        buckets *= 2;
+    runner->table = (struct tw__store_table){calloc(buckets, sizeof *runner->table.jobs), buckets - 1};
+    runner->batch.table = &runner->table;
+    if (error == 0 && runner->table.jobs == NULL)
+        error = TW_ENOMEM;
+    return error != 0 ? error : tw__store_watch_init(&runner->watch);
+}
+
+static void do_nothing(struct tw_sched *sched, const struct tw_task *task)
+{
+    (void)sched;
+    (void)task;
+}
+
+/* Makes the scheduler, and gives it a task that does nothing: so its threads are there, and the runner can hand
+ * jobs out without an error. */
+static int make_workers(struct tw__store_runner *runner)
+{
+    struct tw_sched_options options = {
+        .tick_ns = JOBS_TICK_NS, .shards = 1, .workers = runner->options.workers};
+    int error = tw_sched_new(&runner->sched, &options);
+    if (error == 0)
+        error = tw_sched_reserve(runner->sched, runner->options.max_jobs);
+    return error == 0 ? tw_sched_after(runner->sched, 0, do_nothing, NULL, NULL) : error;
+}
+
+/* Opens the window's connection, and locks the file. Returns: 0, or an error with the window's message. */
+static int open_window(struct tw__store_runner *runner)
+{
+    struct tw_store *store = runner->store;
+    int error =
+        tw__store_open(&runner->window.db, sqlite3_db_filename(store->writer.db.db, "main"), &store->options);
+    if (error == 0)
+        error = tw__store_runner_begin(runner);
+    return error == TW_EBUSY && (runner->options.flags & TW_STORE_STANDBY) ? 0 : error;
+}
+
+/* Starts the thread, which takes no signals: signals are for the program's own threads. */
+static int start_runner(struct tw__store_runner *runner)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&runner->thread, NULL, tw__store_runner_main, runner);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error == 0 ? 0 : TW_ESYSTEM;
+}
+
+/* ---- start and stop -------------------------------------------------------------------------------------- */
+
+static int start(struct tw_store *store, const struct tw_store_run *options)
+{
+    int error = check_run(store, options);
+    if (error != 0)
+        return error;
+    struct tw__store_runner *runner = new_runner(store, options);
+    if (runner == NULL)
+        return refuse_run(store, TW_ENOMEM, "no memory");
+    error = make_parts(runner);
+    if (error == 0)
+        error = make_workers(runner);
+    if (error != 0) {
+        refuse_run(store, error, "%s", tw_strerror(error));
+    } else if ((error = open_window(runner)) != 0) {
+        refuse_run(store, error, "%s", runner->window.message);
+    } else if ((error = start_runner(runner)) != 0) {
+        refuse_run(store, error, "%s", tw_strerror(error));
+    }
+    if (error == 0)
+        store->run.runner = runner;
+    else
+        free_runner(runner);
+    return error;
+}
+
+int tw_store_start(struct tw_store *store, const struct tw_store_run *options)
+{
+    static const struct tw_store_run defaults = {0};
+    TW_ASSERT(store->pid == getpid());
+    pthread_mutex_lock(&store->run.lock);
+    int error = start(store, options != NULL ? options : &defaults);
+    pthread_mutex_unlock(&store->run.lock);
+    return error;
+}
+
+/* The lock is free while the thread ends, because a handler may ask for statistics. */
+int tw_store_stop(struct tw_store *store)
+{
+    int error = 0;
+    TW_ASSERT(store->pid == getpid());
+    pthread_mutex_lock(&store->run.lock);
+    struct tw__store_runner *runner = store->run.runner;
+    if (runner != NULL && !store->run.stopping) {
+        store->run.stopping = true;
+        pthread_mutex_unlock(&store->run.lock);
+        pthread_mutex_lock(&runner->lock);
+        runner->stopping = true;
+        tw__store_watch_wake(&runner->watch);
+        pthread_mutex_unlock(&runner->lock);
+        pthread_join(runner->thread, NULL);
+        error = runner->stats.jobs > 0 ? runner->result : 0;
+        pthread_mutex_lock(&store->run.lock);
+        store->run.runner = NULL;
+        store->run.stopping = false;
+        free_runner(runner);
+        pthread_cond_broadcast(&store->run.ended);
+    }
+    while (store->run.runner == runner && runner != NULL)
+        pthread_cond_wait(&store->run.ended, &store->run.lock);
+    pthread_mutex_unlock(&store->run.lock);
+    return error;
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------- */
+
+static void read_stats(struct tw__store_runner *runner, struct tw_store_stats *stats)
+{
+    pthread_mutex_lock(&runner->lock);
+    *stats = runner->stats;
+    stats->late_p50_ms = tw__histogram_percentile(runner->late, 0.5, stats->late_max_ms);
+    stats->late_p99_ms = tw__histogram_percentile(runner->late, 0.99, stats->late_max_ms);
+    pthread_mutex_unlock(&runner->lock);
+}
+
+void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats)
+{
+    *stats = (struct tw_store_stats){0};
+    pthread_mutex_lock(&store->run.lock);
+    if (store->run.runner != NULL)
+        read_stats(store->run.runner, stats);
+    pthread_mutex_unlock(&store->run.lock);
+}

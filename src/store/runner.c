@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The runner goes round: it looks at the file, takes the answers that have come, claims tasks that are due, and
+ * writes answers and claims in one commit. Then it hands the claimed jobs to the workers, and goes round again.
+ * While the disk is busy with a commit, the workers call the handlers of the commit before, and their answers
+ * pile up for the next one. So a lone task costs two commits, and a hundred thousand that are due together
+ * share a few hundred.
+ *
+ * How many tasks are claimed ahead of the workers? A task that is claimed and waits for a worker is running for
+ * everybody else: a cancel comes too late for it, and a crash costs it an attempt. So few are claimed at first,
+ * two for each worker. The number doubles each time that the workers were found without work, and it is halved
+ * when a job has waited for a worker longer than a tenth of a second. Example: handlers that send a mail in a
+ * second get two jobs ahead; handlers that take a microsecond get 1,024 after nine rounds.
+ *
+ * If the file cannot be read or written, the runner says so and tries again after a second. Answers wait in
+ * memory until then. If the process ends before, their tasks run again.
+ */
+#include "runner.h"
+
+#include <base/assert.h>
+
+#include "commit.h"
+#include "open.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const uint64_t RETRY_NS = 1000000000;   /* after an error */
+static const uint64_t STANDBY_NS = 250000000;  /* between two tries to lock the file */
+static const uint64_t PATIENCE_NS = 100000000; /* for a job's wait for a worker */
+
+/* ---- errors ---------------------------------------------------------------------------------------------- */
+
+/* Reports an error, and puts the next try off. */
+static void fail(struct tw__store_runner *runner, int error, const char *message)
+{
+    runner->retry_ns = tw__store_monotonic() + RETRY_NS;
+    runner->result = error;
+    pthread_mutex_lock(&runner->lock);
+    runner->stats.errors++;
+    pthread_mutex_unlock(&runner->lock);
+    tw__store_failed(runner->store, error, message);
+    if (runner->options.on_error != NULL)
+        runner->options.on_error(runner->options.arg, error, message);
+}
+
+/* ---- the beginning of a run ------------------------------------------------------------------------------ */
+
+/* Counts the run; a tw__store_work_fn. */
+static int count_run(struct tw__store_db *db, void *arg)
+{
+    int error = 0;
+    uint64_t *run = arg;
+    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_RUN, &error);
+    if (row == NULL)
+        return error;
+    int code = tw__store_db_step(db, row);
+    if (code == SQLITE_ROW) {
+        *run = (uint64_t)sqlite3_column_int64(row, 0);
+        code = tw__store_db_step(db, row);
+    }
+    if (code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, "write tw_meta");
+    sqlite3_reset(row);
+    return error;
+}
+
+int tw__store_runner_begin(struct tw__store_runner *runner)
+{
+    struct tw__store_db *db = &runner->window.db;
+    int error = tw__store_lock(db, &runner->lock_fd);
+    if (error != 0)
+        return error;
+    error = tw__store_commit(runner->store, count_run, &runner->run, true);
+    if (error != 0) {
+        tw_store_message(runner->store, db->message, db->size);
+        close(runner->lock_fd);
+        runner->lock_fd = -1;
+        return error;
+    }
+    tw__store_watch_begin(&runner->watch, db);
+    pthread_mutex_lock(&runner->lock);
+    runner->stats.running = true;
+    pthread_mutex_unlock(&runner->lock);
+    return 0;
+}
+
+static bool is_stopping(struct tw__store_runner *runner)
+{
+    pthread_mutex_lock(&runner->lock);
+    bool stopping = runner->stopping;
+    pthread_mutex_unlock(&runner->lock);
+    return stopping;
+}
+
+/* Waits for the process that runs the tasks to end. Returns false if this run was stopped before. */
+static bool stand_by(struct tw__store_runner *runner)
+{
+    while (runner->lock_fd < 0 && !is_stopping(runner)) {
+        int error = tw__store_runner_begin(runner);
+        if (error != 0 && error != TW_EBUSY)
+            fail(runner, error, runner->window.message);
+        if (error != 0)
+            tw__store_watch_wait(&runner->watch, TW_STORE_TIME_MAX, tw__store_monotonic() + STANDBY_NS, false);
+    }
+    runner->retry_ns = 0;
+    runner->result = 0;
+    return runner->lock_fd >= 0;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------------------ */
+
+/* A tw__store_answered_fn. It wakes the runner inside the lock: once the runner has seen the last answer, it
+ * may be freed. */
+static void add_answer(void *arg, struct tw__store_job *job)
+{
+    struct tw__store_runner *runner = arg;
+    pthread_mutex_lock(&runner->lock);
+    job->next = NULL;
+    *runner->answered_end = job;
+    runner->answered_end = &job->next;
+    if (runner->asleep)
+        tw__store_watch_wake(&runner->watch);
+    runner->asleep = false;
+    pthread_mutex_unlock(&runner->lock);
+}
+
+/* A tw_task_fn. */
+static void run_job(struct tw_sched *sched, const struct tw_task *task)
+{
+    struct tw__store_job *job = task->arg;
+    struct tw__store_runner *runner = job->answered_arg;
+    uint64_t waited_ns = tw__store_monotonic() - job->claimed_ns;
+    (void)sched;
+    atomic_fetch_add(&runner->begun, 1);
+    if (waited_ns > atomic_load(&runner->waited_ns))
+        atomic_store(&runner->waited_ns, waited_ns);
+    tw__store_job_run(job);
+}
+
+/* Hands a claimed job to the workers. */
+static void hand_out(struct tw__store_runner *runner, struct tw__store_job *job)
+{
+    struct tw__store_job **at =
+        tw__store_table_find(&runner->table, job->entry->queue, job->job.id, job->job.id_size);
+    TW_ASSERT(*at == NULL);
+    *at = job;
+    job->answered = add_answer;
+    job->answered_arg = runner;
+    job->claimed_ns = tw__store_monotonic();
+    runner->bytes += job->size;
+    atomic_fetch_add(&runner->claimed, 1);
+    int error = tw_sched_after(runner->sched, 0, run_job, job, NULL);
+    TW_ASSERT(error == 0); /* run.c has reserved the room */
+    (void)error;
+}
+
+static void count_answer(struct tw__store_runner *runner, const struct tw__store_job *job)
+{
+    struct tw_store_stats *stats = &runner->stats;
+    pthread_mutex_lock(&runner->lock);
+    stats->jobs--;
+    stats->done += job->answer == TW_DONE;
+    stats->retried += job->answer == TW_RETRY && !job->buried;
+    stats->dead += job->buried;
+    if (job->job.attempt == 1) {
+        runner->late[tw__histogram_bucket(job->job.late_ms)]++;
+        stats->late_max_ms = job->job.late_ms > stats->late_max_ms ? job->job.late_ms : stats->late_max_ms;
+    }
+    pthread_mutex_unlock(&runner->lock);
+}
+
+/* Ends a job whose answer is committed. */
+static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
+{
+    struct tw__store_job **at =
+        tw__store_table_find(&runner->table, job->entry->queue, job->job.id, job->job.id_size);
+    TW_ASSERT(*at == job);
+    *at = job->next_id;
+    if (job->later != NULL)
+        tw__store_window_put_back(&runner->window, job->later);
+    if (job->again_ms > 0)
+        tw__store_window_again(&runner->window, job->entry, job->again_ms);
+    else
+        tw__store_window_forget(&runner->window, job->entry);
+    runner->bytes -= job->size;
+    count_answer(runner, job);
+    free(job);
+}
+
+/* ---- a round --------------------------------------------------------------------------------------------- */
+
+/* How many tasks may be claimed now. */
+static uint64_t claims_allowed(struct tw__store_runner *runner)
+{
+    uint64_t least = 2 * (uint64_t)runner->options.workers, most = runner->options.max_jobs;
+    uint64_t waiting = atomic_load(&runner->claimed) - atomic_load(&runner->begun);
+    if (atomic_exchange(&runner->waited_ns, 0) > PATIENCE_NS)
+        runner->ahead /= 2;
+    else if (waiting == 0 && runner->wished_more)
+        runner->ahead *= 2;
+    runner->ahead = runner->ahead < least ? least : runner->ahead;
+    runner->ahead = runner->ahead > most ? most : runner->ahead;
+    uint64_t jobs = runner->stats.jobs; /* only this thread changes it */
+    uint64_t room = most > jobs ? most - jobs : 0,
+             ahead = runner->ahead > waiting ? runner->ahead - waiting : 0;
+    room = room < ahead ? room : ahead;
+    return room < TW__STORE_CLAIMS ? room : TW__STORE_CLAIMS;
+}
+
+static void take_claims(struct tw__store_runner *runner)
+{
+    struct tw__store_batch *batch = &runner->batch;
+    bool full = runner->bytes >= runner->options.max_bytes && runner->stats.jobs > 0;
+    uint64_t allowed = full || is_stopping(runner) ? 0 : claims_allowed(runner);
+    batch->n = 0;
+    for (struct tw__store_entry *entry; batch->n < allowed; batch->n++) {
+        entry = tw__store_window_take(&runner->window);
+        if (entry == NULL)
+            break;
+        batch->claims[batch->n] = (struct tw__store_claim){.entry = entry};
+    }
+    runner->wished_more = batch->n == allowed;
+}
+
+static void take_answers(struct tw__store_runner *runner)
+{
+    pthread_mutex_lock(&runner->lock);
+    runner->batch.answered = runner->answered;
+    runner->answered = NULL;
+    runner->answered_end = &runner->answered;
+    pthread_mutex_unlock(&runner->lock);
+}
+
+/* After a failed commit: the answers come before those that have come meanwhile. */
+static void take_back_batch(struct tw__store_runner *runner)
+{
+    struct tw__store_batch *batch = &runner->batch;
+    struct tw__store_job **end = &batch->answered;
+    tw__store_claim_undo(batch);
+    for (size_t i = batch->n; i-- > 0;)
+        tw__store_window_put_back(&runner->window, batch->claims[i].entry);
+    while (*end != NULL)
+        end = &(*end)->next;
+    if (end == &batch->answered)
+        return;
+    pthread_mutex_lock(&runner->lock);
+    *end = runner->answered;
+    if (runner->answered == NULL)
+        runner->answered_end = end;
+    runner->answered = batch->answered;
+    pthread_mutex_unlock(&runner->lock);
+}
+
+static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim *claim)
+{
+    struct tw__store_window *window = &runner->window;
+    switch (claim->fate) {
+    case TW__STORE_CLAIMED:
+        pthread_mutex_lock(&runner->lock);
+        runner->stats.jobs++;
+        runner->stats.attempts++;
+        pthread_mutex_unlock(&runner->lock);
+        hand_out(runner, claim->job);
+        break;
+    case TW__STORE_HELD: /* a revision that was held before is not in the file any more */
+        tw__store_window_hold(claim->entry);
+        if (claim->behind->later != NULL)
+            tw__store_window_forget(window, claim->behind->later);
+        claim->behind->later = claim->entry;
+        break;
+    case TW__STORE_EARLY:
+        tw__store_window_again(window, claim->entry, claim->due_ms);
+        break;
+    case TW__STORE_NO_ROOM: /* settle_batch() has put them back */
+        break;
+    case TW__STORE_BURIED:
+        pthread_mutex_lock(&runner->lock);
+        runner->stats.dead++;
+        pthread_mutex_unlock(&runner->lock);
+        tw__store_window_forget(window, claim->entry);
+        break;
+    case TW__STORE_GONE:
+        tw__store_window_forget(window, claim->entry);
+    }
+}
+
+/* After a commit. Entries go back to their lists first, the last one first, so that they keep their order. The
+ * claims are settled before the jobs end that some of them wait for. Returns whether anything has changed. */
+static bool settle_batch(struct tw__store_runner *runner)
+{
+    struct tw__store_batch *batch = &runner->batch;
+    size_t put_back = 0;
+    for (size_t i = batch->n; i-- > 0;) {
+        if (batch->claims[i].fate != TW__STORE_NO_ROOM)
+            continue;
+        tw__store_window_put_back(&runner->window, batch->claims[i].entry);
+        put_back++;
+    }
+    for (size_t i = 0; i < batch->n; i++)
+        settle_claim(runner, &batch->claims[i]);
+    for (struct tw__store_job *job = batch->answered, *next; job != NULL; job = next) {
+        next = job->next;
+        end_job(runner, job);
+    }
+    runner->spent |= batch->n > put_back;
+    return batch->answered != NULL || batch->n > put_back;
+}
+
+static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
+{
+    const struct tw__store_window *window = &runner->window;
+    bool whole = runner->spent || window->broken;
+    bool due = tw__store_watch_look(&runner->watch, &whole);
+    if (!due && !whole && now_ms < window->load_at_ms && now_ms >= window->now_ms)
+        return 0;
+    int error = tw__store_window_look(&runner->window, now_ms, whole);
+    runner->spent &= error != 0;
+    if (error != 0)
+        fail(runner, error, runner->window.message);
+    return error;
+}
+
+/* Goes round once. Returns whether there was anything to do. */
+static bool go_round(struct tw__store_runner *runner)
+{
+    struct tw__store_batch *batch = &runner->batch;
+    uint64_t now_ms = tw_store_now();
+    char message[TW_STORE_MESSAGE];
+    runner->result = 0;
+    if (look_at_file(runner, now_ms) != 0)
+        return false;
+    tw__store_window_expire(&runner->window, now_ms);
+    take_answers(runner);
+    take_claims(runner);
+    if (batch->answered == NULL && batch->n == 0)
+        return false;
+    uint64_t most = runner->options.max_bytes;
+    batch->room = most > runner->bytes ? most - runner->bytes : 0;
+    batch->idle = runner->stats.jobs == 0;
+    batch->now_ms = now_ms;
+    batch->run = runner->run;
+    int error = tw__store_commit(runner->store, tw__store_claim, batch, false);
+    if (error == 0)
+        return settle_batch(runner);
+    take_back_batch(runner);
+    tw_store_message(runner->store, message, sizeof message);
+    fail(runner, error, message);
+    return false;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------------ */
+
+/* Returns whether the run is over: it was stopped, and no answer is missing or can be written. */
+static bool is_over(struct tw__store_runner *runner)
+{
+    uint64_t missing = runner->stats.jobs;
+    if (!is_stopping(runner))
+        return false;
+    pthread_mutex_lock(&runner->lock);
+    for (const struct tw__store_job *job = runner->answered; job != NULL; job = job->next)
+        missing--;
+    pthread_mutex_unlock(&runner->lock);
+    if (missing == 0 && !runner->last_try) { /* also if the try before has failed */
+        runner->last_try = true;
+        runner->retry_ns = 0;
+        return runner->stats.jobs == 0;
+    }
+    return missing == 0 && (runner->stats.jobs == 0 || runner->result != 0);
+}
+
+static void wait(struct tw__store_runner *runner)
+{
+    uint64_t until_ms = tw__store_window_next(&runner->window), until_ns = UINT64_MAX;
+    if (runner->result != 0) {
+        until_ms = TW_STORE_TIME_MAX;
+        until_ns = runner->retry_ns;
+    }
+    pthread_mutex_lock(&runner->lock);
+    bool ready = runner->result == 0 && runner->answered != NULL;
+    runner->asleep = !ready;
+    pthread_mutex_unlock(&runner->lock);
+    if (!ready)
+        tw__store_watch_wait(&runner->watch, until_ms, until_ns, runner->result == 0);
+    pthread_mutex_lock(&runner->lock);
+    runner->asleep = false;
+    runner->stats.loaded = runner->window.loaded;
+    pthread_mutex_unlock(&runner->lock);
+}
+
+void *tw__store_runner_main(void *arg)
+{
+    struct tw__store_runner *runner = arg;
+    if (!stand_by(runner))
+        return NULL;
+    while (!is_over(runner)) {
+        bool put_off = runner->result != 0 && tw__store_monotonic() < runner->retry_ns;
+        if (put_off || !go_round(runner))
+            wait(runner);
+    }
+    for (struct tw__store_job *job = runner->answered, *next; job != NULL; job = next) {
+        next = job->next;
+        free(job); /* its answer could not be written */
+    }
+    return NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The runner: one thread that loads, claims and hands out the tasks of a store, and the workers that call the
+ * handlers. run.c begins and ends it.
+ */
+#ifndef TW_STORE_RUNNER_H
+#define TW_STORE_RUNNER_H
+
+#include "claim.h"
+#include "internal.h"
+#include "watch.h"
+
+#include <base/histogram.h>
+
+struct tw__store_runner {
+    struct tw_store *store;
+    struct tw_store_run options; /* without zeroes: the defaults are filled in */
+    struct tw_sched *sched;      /* its workers call the handlers */
+    pthread_t thread;
+    /* The runner's thread alone: */
+    int lock_fd; /* of the lock on the file; -1: another process has it */
+    struct tw__store_window window;
+    struct tw__store_watch watch;
+    struct tw__store_table table;
+    struct tw__store_batch batch;
+    uint64_t run;      /* the number of this run */
+    uint64_t bytes;    /* of the jobs under way */
+    uint64_t ahead;    /* how many jobs may wait for a worker */
+    bool wished_more;  /* more tasks were ready than `ahead` let it claim */
+    bool spent;        /* entries were used up, so the horizon may have to move */
+    uint64_t retry_ns; /* after an error: nothing is tried before this time */
+    int result;        /* of the last round */
+    bool last_try;     /* the run was stopped, and the last answers are being written */
+    /* The workers and the runner's thread: */
+    atomic_uint_least64_t claimed, begun; /* jobs */
+    atomic_uint_least64_t waited_ns;      /* the longest wait for a worker since the last look at this number */
+    pthread_mutex_t lock;                 /* guards the members below */
+    struct tw__store_job *answered, **answered_end;
+    bool asleep, stopping;
+    struct tw_store_stats stats;
+    uint64_t late[TW__HISTOGRAM_BUCKETS]; /* milliseconds */
+};
+
+/* Tries to lock the file, and begins a run. Returns: 0; TW_EBUSY if another process runs the tasks; or an
+ * error. The message is the window's. */
+int tw__store_runner_begin(struct tw__store_runner *runner);
+
+/* The body of the thread, with a struct tw__store_runner. */
+void *tw__store_runner_main(void *runner);
+
+#endif

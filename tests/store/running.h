@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Support for tests of a store that runs: a handler that writes down its calls and answers as it is told.
+ */
+#ifndef TESTS_STORE_RUNNING_H
+#define TESTS_STORE_RUNNING_H
+
+#include "support.h"
+
+#include <pthread.h>
+
+/* The calls of a handler. */
+struct calls {
+    pthread_mutex_t lock;
+    pthread_cond_t came;
+    char text[16384]; /* "id/attempt id/attempt ..." */
+    int count;
+    enum tw_answer answer; /* for the first `answers` calls; 0: for all */
+    int answers;           /* later calls answer TW_DONE */
+    const char *error;     /* for tw_job_fail(); NULL: none */
+    uint64_t retry_ms;     /* for tw_job_retry_at(); 0: none */
+    bool block;            /* calls wait until this is false */
+    int under_way, most;   /* calls at the same time: now, and at most */
+    struct tw_job last;    /* its pointers are not valid */
+    char last_error[256], last_payload[256];
+    struct tw_job *kept[64]; /* with TW_LATER */
+    int kept_count;
+    uint64_t called_ms[64]; /* when: the first calls */
+};
+
+void calls_init(struct calls *calls);
+
+/* The handler. */
+enum tw_answer note_call(void *calls, struct tw_job *job);
+
+/* Waits until there were at least n calls, and returns their text. Fails after ten seconds. */
+const char *wait_for_calls(struct calls *calls, int n);
+
+/* Ends `block`. */
+void unblock(struct calls *calls);
+
+/* Starts the store with this handler for queue "q". */
+void start_with(struct tw_store *store, struct calls *calls);
+
+/* Waits until the statistics have so many answers of jobs in all. */
+void wait_for_answers(struct tw_store *store, uint64_t n);
+
+#endif

@@ -1,0 +1,791 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A store that runs: when handlers are called, with which jobs, and which answer has which effect.
+ */
+#include "running.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct tw_store *store_of(void **state)
+{
+    return ((struct fixture *)*state)->store;
+}
+
+static const char *dead(struct tw_store *store)
+{
+    return scan(store, &(struct tw_store_range){.states = TW_STORE_DEAD});
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------- */
+
+static void due_tasks_are_called_in_order_and_removed(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
+    put(store, "c", 3000);
+    put(store, "a", 1000);
+    put(store, "b1", 2000);
+    put(store, "b2", 2000);
+    put(store, "far", tw_store_now() + 3600000);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    assert_string_equal(wait_for_calls(&calls, 4), "a/1 b1/1 b2/1 c/1");
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 1);
+    assert_int_equal(calls.count, 4);
+}
+
+static void a_task_is_called_when_it_is_due_and_not_before(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct tw_store_stats stats;
+    calls_init(&calls);
+    start_with(store, &calls);
+    uint64_t due_ms = tw_store_now() + 60;
+    put(store, "soon", due_ms);
+    wait_for_calls(&calls, 1);
+    assert_true(calls.called_ms[0] >= due_ms);
+    assert_true(calls.called_ms[0] < due_ms + 2000);
+    assert_int_equal(calls.last.due_ms, due_ms);
+    wait_for_answers(store, 1);
+    tw_store_stats(store, &stats);
+    assert_true(stats.running);
+    assert_int_equal(stats.attempts, 1);
+    assert_int_equal(stats.done, 1);
+    assert_int_equal(stats.jobs, 0);
+    assert_true(stats.late_max_ms < 2000);
+    assert_true(stats.late_p50_ms <= stats.late_p99_ms && stats.late_p99_ms <= stats.late_max_ms);
+    assert_int_equal(tw_store_stop(store), 0);
+    tw_store_stats(store, &stats);
+    assert_false(stats.running);
+    assert_int_equal(stats.done, 0);
+}
+
+static void a_job_has_all_that_the_put_gave(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.block = true;
+    struct tw_delayed task = {.queue = "q",
+                              .id = "a\0b",
+                              .id_size = 3,
+                              .due_ms = 5,
+                              .payload = "paper",
+                              .payload_size = 5,
+                              .tries = 4};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    wait_for_calls(&calls, 1);
+    assert_int_equal(calls.last.id_size, 3);
+    assert_string_equal(calls.last_payload, "paper");
+    assert_int_equal(calls.last.payload_size, 5);
+    assert_int_equal(calls.last.due_ms, 5);
+    assert_true(calls.last.late_ms >= UINT64_C(1600000000000));
+    assert_int_equal(calls.last.revision, 1);
+    assert_int_equal(calls.last.left, 0);
+    assert_int_equal(calls.last.attempt, 1);
+    assert_int_equal(calls.last.tries, 4);
+    assert_null(calls.last.error);
+    unblock(&calls);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------- */
+
+static void a_retry_comes_after_the_backoff_and_ends_with_the_tries(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    calls.error = "no paper";
+    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 3, .backoff_ms = 40};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    assert_string_equal(wait_for_calls(&calls, 3), "x/1 x/2 x/3");
+    assert_string_equal(calls.last_error, "no paper");
+    assert_int_equal(calls.last.due_ms, 5);
+    assert_true(calls.called_ms[1] >= calls.called_ms[0] + 40);
+    assert_true(calls.called_ms[2] >= calls.called_ms[1] + 80);
+    wait_for_answers(store, 3);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(scan(store, NULL), "");
+    struct seen seen = {.text = ""};
+    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(seen.last.state, TW_STORE_DEAD);
+    assert_string_equal(seen.error, "no paper");
+    assert_int_equal(seen.last.attempt, 3);
+}
+
+/* Fails with a text of 1,200 bytes, of letters of three bytes, and asks for a time beyond the end. */
+static enum tw_answer fail_at_length(void *arg, struct tw_job *job)
+{
+    char text[1201] = "";
+    for (int i = 0; i < 400; i++)
+        memcpy(&text[3 * i], "\xe2\x82\xac", 4);
+    tw_job_fail(job, text);
+    tw_job_retry_at(job, job->attempt == 1 ? 0 : TW_STORE_TIME_MAX + 1);
+    note_call(arg, job);
+    return TW_RETRY;
+}
+
+static void an_error_is_cut_and_a_time_has_an_end(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    sqlite3 *db = other_open(*state);
+    struct tw_delayed task = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 3, .backoff_ms = 60000};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    assert_int_equal(tw_store_handle(store, "q", 0, fail_at_length, &calls), 0);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    wait_for_calls(&calls, 2);
+    wait_for_answers(store, 2);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(other_ask(db, "SELECT due_ms FROM tw_task"), "253402300799999");
+    assert_string_equal(other_ask(db, "SELECT length(CAST(error AS BLOB)) FROM tw_task"), "999");
+    sqlite3_close(db);
+}
+
+static void *stop_too(void *store)
+{
+    tw_store_stop(store);
+    return NULL;
+}
+
+static void two_threads_may_stop(void **state)
+{
+    struct tw_store *store = store_of(state);
+    pthread_t threads[2];
+    struct calls calls;
+    struct tw_store_stats stats;
+    calls_init(&calls);
+    calls.block = true;
+    put(store, "x", 5);
+    start_with(store, &calls);
+    wait_for_calls(&calls, 1);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, stop_too, store), 0);
+    usleep(20000);
+    tw_store_stats(store, &stats); /* they are free meanwhile */
+    assert_int_equal(stats.jobs, 1);
+    unblock(&calls);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+}
+
+static void a_handler_may_name_the_time_of_the_next_attempt(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    calls.answers = 1;
+    calls.retry_ms = tw_store_now() + 80;
+    struct tw_delayed task = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 2, .backoff_ms = 60000};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/2");
+    assert_true(calls.called_ms[1] >= calls.retry_ms);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+static void a_dead_task_stays_until_it_is_replayed(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_DEAD;
+    calls.answers = 2;
+    calls.error = "address unknown";
+    put(store, "x", 5);
+    put(store, "y", 6);
+    start_with(store, &calls);
+    wait_for_answers(store, 2);
+    assert_string_equal(dead(store), "x@5! y@6!");
+    assert_int_equal(tw_store_replay(store, "q", "x", 1, 7), 1);
+    assert_int_equal(tw_store_replay(store, "q", "x", 1, 7), 0);
+    assert_string_equal(wait_for_calls(&calls, 3), calls.text);
+    assert_int_equal(calls.last.attempt, 1);
+    assert_int_equal(calls.last.due_ms, 7);
+    assert_int_equal(tw_store_replay(store, "q", NULL, 0, 8), 1);
+    wait_for_calls(&calls, 4);
+    wait_for_answers(store, 4);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(dead(store), "");
+}
+
+static void an_answer_may_come_later_from_another_thread(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 2;
+    put(store, "x", 5);
+    put(store, "y", 5);
+    start_with(store, &calls);
+    wait_for_calls(&calls, 2);
+    usleep(20000);
+    assert_string_equal(scan(store, NULL), "x@5* y@5*");
+    tw_job_fail(calls.kept[0], "later");
+    tw_job_answer(calls.kept[0], TW_DEAD);
+    tw_job_answer(calls.kept[1], TW_DONE);
+    wait_for_answers(store, 2);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(scan(store, NULL), "");
+    assert_int_equal(tw_store_count(store, "q", true), 1);
+}
+
+static void a_repeating_task_keeps_its_phase_and_ends(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    uint64_t due_ms = tw_store_now();
+    struct tw_delayed task = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .period_ms = 30, .times = 3};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    assert_string_equal(wait_for_calls(&calls, 3), "x/1 x/1 x/1");
+    assert_int_equal(calls.last.due_ms, due_ms + 60);
+    assert_int_equal(calls.last.left, 0);
+    wait_for_answers(store, 3);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+}
+
+/* Ten periods and a half have passed when the store starts. */
+static void missed_periods(void **state, enum tw_missed policy, int calls_expected, uint64_t missed)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    uint64_t period_ms = 1000000, due_ms = tw_store_now() - 10 * period_ms - period_ms / 2;
+    struct tw_delayed task = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .period_ms = period_ms, .missed = policy};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    wait_for_calls(&calls, calls_expected);
+    assert_int_equal(calls.last.missed, missed);
+    assert_true(calls.last.left == TW_FOREVER);
+    wait_for_answers(store, (uint64_t)calls_expected);
+    usleep(20000);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.count, calls_expected);
+    uint64_t next_ms;
+    assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
+    assert_int_equal(next_ms, due_ms + 11 * period_ms);
+}
+
+static void missed_periods_are_made_up_for(void **state)
+{
+    missed_periods(state, TW_MISSED_BURST, 11, 0);
+}
+
+static void missed_periods_are_skipped(void **state)
+{
+    missed_periods(state, TW_MISSED_SKIP, 1, 0);
+}
+
+static void missed_periods_are_one_call(void **state)
+{
+    missed_periods(state, TW_MISSED_COALESCE, 1, 10);
+}
+
+/* A retry does not move the phase. */
+static void a_retry_keeps_the_phase(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    calls.answers = 1;
+    uint64_t due_ms = tw_store_now() - 100;
+    struct tw_delayed task = {.queue = "q",
+                              .id = "x",
+                              .id_size = 1,
+                              .due_ms = due_ms,
+                              .period_ms = 3600000,
+                              .tries = 2,
+                              .backoff_ms = 20};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/2");
+    assert_int_equal(calls.last.due_ms, due_ms);
+    wait_for_answers(store, 2);
+    assert_int_equal(tw_store_stop(store), 0);
+    uint64_t next_ms;
+    assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
+    assert_int_equal(next_ms, due_ms + 3600000);
+}
+
+/* ---- changes of a task that runs ------------------------------------------------------------------------- */
+
+/* Blocks the call of "x", makes a change, lets the call end with `answer`, and waits for `more` calls. */
+static void change_while_running(void **state, struct calls *calls, enum tw_answer answer,
+                                 void (*change)(struct tw_store *), int more)
+{
+    struct tw_store *store = store_of(state);
+    calls_init(calls);
+    calls->block = true;
+    calls->answer = answer;
+    calls->answers = 1;
+    calls->error = "old";
+    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 5, .backoff_ms = 1};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, calls);
+    wait_for_calls(calls, 1);
+    change(store);
+    usleep(20000); /* the runner sees the change, and must not call the handler beside the call under way */
+    assert_int_equal(calls->count, 1);
+    unblock(calls);
+    wait_for_calls(calls, 1 + more);
+    wait_for_answers(store, 1 + (uint64_t)more);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls->count, 1 + more);
+}
+
+/* The runner sees each of them. */
+static void put_anew(struct tw_store *store)
+{
+    for (uint64_t due_ms = 7; due_ms <= 9; due_ms++) {
+        put(store, "x", due_ms);
+        usleep(10000);
+    }
+}
+
+static void move_it(struct tw_store *store)
+{
+    assert_int_equal(tw_store_move_at(store, "q", "x", 1, 9, 0), 1);
+}
+
+static void cancel_it(struct tw_store *store)
+{
+    assert_int_equal(cancel(store, "x"), TW_RUNNING);
+    assert_int_equal(cancel(store, "x"), TW_GONE);
+}
+
+static void cancel_and_put(struct tw_store *store)
+{
+    cancel_it(store);
+    put(store, "x", tw_store_now() + 3600000);
+}
+
+static void a_put_meanwhile_runs_again_whatever_the_answer(void **state)
+{
+    static const enum tw_answer answers[] = {TW_DONE, TW_RETRY, TW_DEAD};
+    for (size_t i = 0; i < 3; i++) {
+        struct calls calls;
+        change_while_running(state, &calls, answers[i], put_anew, 1);
+        assert_string_equal(calls.text, "x/1 x/1");
+        assert_int_equal(calls.last.due_ms, 9);
+        assert_string_equal(calls.last_error, "");
+        assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
+        assert_int_equal(tw_store_count(store_of(state), "q", true), 0);
+        store_reopen(*state);
+    }
+}
+
+static void a_move_meanwhile_runs_again(void **state)
+{
+    struct calls calls;
+    change_while_running(state, &calls, TW_RETRY, move_it, 1);
+    assert_string_equal(calls.text, "x/1 x/1");
+    assert_int_equal(calls.last.due_ms, 9);
+}
+
+static void a_cancelled_task_does_not_come_back(void **state)
+{
+    struct calls calls;
+    change_while_running(state, &calls, TW_RETRY, cancel_it, 0);
+    assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
+    store_reopen(*state);
+    change_while_running(state, &calls, TW_DEAD, cancel_it, 0);
+    assert_int_equal(tw_store_count(store_of(state), "q", true), 0);
+}
+
+static void an_old_answer_leaves_a_new_task_alone(void **state)
+{
+    struct calls calls;
+    change_while_running(state, &calls, TW_DONE, cancel_and_put, 0);
+    assert_int_equal(tw_store_count(store_of(state), "q", false), 1);
+}
+
+static void a_cancelled_task_is_not_called(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    uint64_t due_ms = tw_store_now() + 60;
+    put(store, "x", due_ms);
+    put(store, "y", due_ms);
+    put(store, "z", due_ms);
+    start_with(store, &calls);
+    usleep(20000); /* they are loaded */
+    assert_int_equal(cancel(store, "x"), TW_CANCELLED);
+    assert_int_equal(tw_store_move_at(store, "q", "z", 1, due_ms + 3600000, 0), 1);
+    assert_string_equal(wait_for_calls(&calls, 1), "y/1");
+    usleep(20000);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.count, 1);
+}
+
+/* Somebody has changed the table itself, though he should not. */
+static void a_row_that_is_due_later_than_it_was_waits(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    char sql[100];
+    calls_init(&calls);
+    sqlite3 *db = other_open(*state);
+    uint64_t due_ms = tw_store_now() + 50;
+    put(store, "x", due_ms);
+    put(store, "y", due_ms);
+    start_with(store, &calls);
+    usleep(20000);
+    snprintf(sql, sizeof sql, "UPDATE tw_task SET due_ms = %llu WHERE id = CAST('x' AS BLOB)",
+             (unsigned long long)due_ms + 100);
+    other_ask(db, sql);
+    assert_string_equal(wait_for_calls(&calls, 2), "y/1 x/1");
+    assert_true(calls.called_ms[1] >= due_ms + 100);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* ---- queues ---------------------------------------------------------------------------------------------- */
+
+static void put_in(struct tw_store *store, const char *queue, const char *id, uint64_t due_ms)
+{
+    struct tw_delayed task = {.queue = queue, .id = id, .id_size = strlen(id), .due_ms = due_ms};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+}
+
+static void each_queue_has_its_handler(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls, others;
+    calls_init(&calls);
+    calls_init(&others);
+    put_in(store, "q", "mine", 5);
+    put_in(store, "mails", "old", 5);
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &others), 0);
+    start_with(store, &calls);
+    put_in(store, "prints", "new", 6);
+    assert_string_equal(wait_for_calls(&calls, 1), "mine/1");
+    wait_for_calls(&others, 2);
+    assert_true(strcmp(others.text, "old/1 new/1") == 0 || strcmp(others.text, "new/1 old/1") == 0);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+static void a_queue_without_a_handler_waits(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    put_in(store, "mails", "old", 5);
+    put_in(store, "q", "mine", 6);
+    start_with(store, &calls);
+    assert_string_equal(wait_for_calls(&calls, 1), "mine/1");
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "mails", false), 1);
+}
+
+static void no_more_jobs_than_at_once(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.block = true;
+    assert_int_equal(tw_store_handle(store, "q", 2, note_call, &calls), 0);
+    for (int i = 0; i < 9; i++) {
+        char id[2] = {(char)('a' + i), 0};
+        put(store, id, 5);
+    }
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 4}), 0);
+    wait_for_calls(&calls, 2);
+    usleep(30000);
+    assert_int_equal(calls.count, 2);
+    unblock(&calls);
+    wait_for_calls(&calls, 9);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.most, 2);
+}
+
+static void no_more_jobs_than_max_jobs(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct tw_store_stats stats;
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 3;
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    for (int i = 0; i < 9; i++) {
+        char id[2] = {(char)('a' + i), 0};
+        put(store, id, 5);
+    }
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 4, .max_jobs = 3}), 0);
+    wait_for_calls(&calls, 3);
+    for (int i = 9; i < 18; i++) {
+        char id[2] = {(char)('a' + i), 0};
+        put(store, id, 5);
+    }
+    usleep(30000);
+    tw_store_stats(store, &stats);
+    assert_int_equal(stats.jobs, 3);
+    assert_int_equal(calls.count, 3);
+    for (int i = 0; i < 3; i++)
+        tw_job_answer(calls.kept[i], TW_DONE);
+    wait_for_calls(&calls, 18);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* Payloads of a kilobyte, and room for two and a half of them. */
+static void payloads_wait_for_room(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    char payload[1000] = "";
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 3;
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    for (int i = 0; i < 9; i++) {
+        char id[2] = {(char)('a' + i), 0};
+        struct tw_delayed task = {.queue = "q",
+                                  .id = id,
+                                  .id_size = 1,
+                                  .due_ms = 5,
+                                  .payload = payload,
+                                  .payload_size = sizeof payload};
+        assert_int_equal(tw_store_put(store, &task, 0), 1);
+    }
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 4, .max_bytes = 2500}), 0);
+    wait_for_calls(&calls, 2);
+    usleep(30000);
+    assert_int_equal(calls.count, 2);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_calls(&calls, 3);
+    usleep(10000);
+    tw_job_answer(calls.kept[1], TW_DONE);
+    tw_job_answer(calls.kept[2], TW_DONE);
+    wait_for_calls(&calls, 9);
+    assert_int_equal(tw_store_stop(store), 0);
+    store_reopen(*state);
+    store = store_of(state);
+    calls_init(&calls);
+    put(store, "small", 5);
+    struct tw_delayed task = {.queue = "q",
+                              .id = "large",
+                              .id_size = 5,
+                              .due_ms = 6,
+                              .payload = payload,
+                              .payload_size = sizeof payload};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_bytes = 10}), 0);
+    assert_string_equal(wait_for_calls(&calls, 2), "small/1 large/1"); /* alone it always has room */
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+static void many_queues_share_a_handler(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
+                  " INSERT INTO tw_put(queue, id, due_ms) SELECT 'queue ' || i, 'x', 5 FROM n");
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    wait_for_calls(&calls, 1000);
+    other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
+                  " INSERT INTO tw_put(queue, id, due_ms) SELECT 'queue ' || (2 * i), 'x', 5 FROM n");
+    wait_for_calls(&calls, 2000);
+    wait_for_answers(store, 2000);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task"), "0");
+    sqlite3_close(db);
+}
+
+/* Rows that no view lets in. */
+static void odd_names_stop_nobody(void **state)
+{
+    static const char *const names[] = {"''", "x'00'", "'a' || char(0)", "printf('%300d', 1)", "x'ff'"};
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    char sql[300];
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    other_ask(db, "PRAGMA ignore_check_constraints = ON");
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    for (int i = 0; i < 5; i++) {
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO tw_queue VALUES (%s, 1);"
+                 "INSERT INTO tw_task(seq, queue, id, due_ms) VALUES (%d, %s, x'61', 5)",
+                 names[i], 1000 * i + 500, names[i]);
+        other_ask(db, sql);
+        put(store, "x", 5);
+        wait_for_calls(&calls, i + 1);
+        if (i == 2) {
+            assert_int_equal(tw_store_stop(store), 0);
+            assert_int_equal(tw_store_start(store, NULL), 0);
+        }
+    }
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.count, 5);
+    sqlite3_close(db);
+}
+
+static void a_paused_queue_waits(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(tw_store_pause(store, "q", true), 0);
+    put(store, "x", 5);
+    start_with(store, &calls);
+    usleep(30000);
+    assert_int_equal(calls.count, 0);
+    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(tw_store_pause(store, "q", false), 0);
+    assert_string_equal(wait_for_calls(&calls, 1), "x/1");
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "UPDATE tw_queue SET paused = 1");
+    usleep(30000);
+    put(store, "y", 5);
+    usleep(30000);
+    assert_int_equal(calls.count, 1);
+    other_ask(db, "DELETE FROM tw_queue");
+    wait_for_calls(&calls, 2);
+    sqlite3_close(db);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* ---- start and stop -------------------------------------------------------------------------------------- */
+
+static void stop_waits_for_the_answers(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    put(store, "x", 5);
+    start_with(store, &calls);
+    wait_for_calls(&calls, 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(tw_store_stop(store), 0);
+    put(store, "y", 5);
+    assert_int_equal(tw_store_start(store, NULL), 0); /* with the same handlers */
+    wait_for_calls(&calls, 2);
+    store_reopen(*state); /* closing stops */
+    assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
+}
+
+static void bad_options_are_refused(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    char longest[300];
+    calls_init(&calls);
+    memset(longest, 'q', sizeof longest);
+    longest[256] = '\0';
+    assert_int_equal(tw_store_start(store, NULL), TW_EINVAL);
+    assert_string_equal(message(store), "no queue has a handler: tw_store_handle() names one");
+    assert_int_equal(tw_store_handle(store, "", 0, note_call, &calls), TW_EINVAL);
+    assert_string_equal(message(store), "queue has 0 bytes: expected 1 to 255");
+    assert_int_equal(tw_store_handle(store, longest, 0, note_call, &calls), TW_EINVAL);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), TW_EINVAL);
+    assert_string_equal(message(store), "queue 'q' has a handler already");
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), TW_EINVAL);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.flags = 2}), TW_EINVAL);
+    assert_string_equal(message(store), "flags is 2: expected 0 to 1");
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1025}), TW_EINVAL);
+    assert_string_equal(message(store), "workers is 1025: expected 0, or 1 to 1024");
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_jobs = 65537}), TW_EINVAL);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_loaded = 999}), TW_EINVAL);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    assert_int_equal(tw_store_start(store, NULL), TW_EINVAL);
+    assert_string_equal(message(store), "the store runs already");
+    assert_int_equal(tw_store_handle(store, "r", 0, note_call, &calls), TW_EINVAL);
+    assert_string_equal(message(store), "the store runs: name its handlers before");
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_pause(store, longest, true), TW_EINVAL);
+    assert_int_equal(tw_store_replay(store, "q", "", 0, 5), TW_EINVAL);
+    assert_int_equal(tw_store_replay(store, "", NULL, 0, 5), TW_EINVAL);
+    assert_int_equal(tw_store_replay(store, "q", NULL, 0, TW_STORE_TIME_MAX + 1), TW_EINVAL);
+    assert_int_equal(tw_store_purge(store, "", 5), TW_EINVAL);
+}
+
+static void many_dead_tasks_are_replayed_and_purged(void **state)
+{
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
+                  " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', printf('%04d', 1001 - i), 5 FROM n;"
+                  "UPDATE tw_task SET dead_ms = 2000 - seq, error = 'x', attempt = 3, call_ms = 4");
+    assert_int_equal(tw_store_purge(store, "q", 1100), 100);
+    assert_int_equal(tw_store_count(store, "q", true), 900);
+    assert_int_equal(tw_store_replay(store, "q", NULL, 0, 77), 900);
+    assert_int_equal(tw_store_count(store, "q", true), 0);
+    assert_string_equal(scan(store, &(struct tw_store_range){.limit = 2}), "0101@77 0102@77");
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE attempt = 0 AND error IS NULL"
+                                      " AND call_ms IS NULL AND seq > 1000"),
+                        "900");
+    assert_int_equal(tw_store_purge(store, "q", TW_STORE_TIME_MAX), 0);
+    sqlite3_close(db);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(due_tasks_are_called_in_order_and_removed),
+        TEST(a_task_is_called_when_it_is_due_and_not_before),
+        TEST(a_job_has_all_that_the_put_gave),
+        TEST(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
+        TEST(a_handler_may_name_the_time_of_the_next_attempt),
+        TEST(a_dead_task_stays_until_it_is_replayed),
+        TEST(an_answer_may_come_later_from_another_thread),
+        TEST(a_repeating_task_keeps_its_phase_and_ends),
+        TEST(missed_periods_are_made_up_for),
+        TEST(missed_periods_are_skipped),
+        TEST(missed_periods_are_one_call),
+        TEST(a_retry_keeps_the_phase),
+        TEST(a_put_meanwhile_runs_again_whatever_the_answer),
+        TEST(a_move_meanwhile_runs_again),
+        TEST(a_cancelled_task_does_not_come_back),
+        TEST(an_old_answer_leaves_a_new_task_alone),
+        TEST(each_queue_has_its_handler),
+        TEST(a_queue_without_a_handler_waits),
+        TEST(no_more_jobs_than_at_once),
+        TEST(no_more_jobs_than_max_jobs),
+        TEST(payloads_wait_for_room),
+        TEST(a_paused_queue_waits),
+        TEST(many_queues_share_a_handler),
+        TEST(odd_names_stop_nobody),
+        TEST(a_cancelled_task_is_not_called),
+        TEST(a_row_that_is_due_later_than_it_was_waits),
+        TEST(an_error_is_cut_and_a_time_has_an_end),
+        TEST(two_threads_may_stop),
+        TEST(stop_waits_for_the_answers),
+        TEST(bad_options_are_refused),
+        TEST(many_dead_tasks_are_replayed_and_purged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

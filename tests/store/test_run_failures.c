@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A store that runs while memory ends, the disk fails, others hold locks, or the system has nothing left. It
+ * reports the error, goes on when it can, and no call is lost or doubled.
+ *
+ * For the runner the monotonic clock runs a hundred times as fast, so that it tries again after 10 ms.
+ */
+#include "faulty.h"
+#include "running.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FASTER = 100 };
+
+/* ---- the system ------------------------------------------------------------------------------------------ */
+
+int __real_clock_gettime(clockid_t id, struct timespec *now);
+int __real_ppoll(struct pollfd *on, nfds_t n, const struct timespec *wait, const sigset_t *mask);
+int __real_inotify_init1(int flags);
+int __real_inotify_add_watch(int fd, const char *path, uint32_t mask);
+int __real_eventfd(unsigned value, int flags);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *arg);
+int __real_open(const char *path, int flags, ...);
+int __real_fcntl(int fd, int command, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_fcntl(int fd, int command, void *arg);
+int __wrap_clock_gettime(clockid_t id, struct timespec *now);
+int __wrap_ppoll(struct pollfd *on, nfds_t n, const struct timespec *wait, const sigset_t *mask);
+int __wrap_inotify_init1(int flags);
+int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask);
+int __wrap_eventfd(unsigned value, int flags);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *arg);
+
+static bool no_inotify, no_watch, no_eventfd;
+static int no_open, no_lock;         /* numbers of errors; 0: none */
+static atomic_llong offset_s;        /* of the system's clock */
+static atomic_int threads_left = -1; /* -1: no end */
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *now)
+{
+    int error = __real_clock_gettime(id, now);
+    if (id == CLOCK_REALTIME)
+        now->tv_sec += atomic_load(&offset_s);
+    if (id != CLOCK_MONOTONIC)
+        return error;
+    uint64_t ns = ((uint64_t)now->tv_sec * 1000000000 + (uint64_t)now->tv_nsec) * FASTER;
+    *now = (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    return error;
+}
+
+int __wrap_ppoll(struct pollfd *on, nfds_t n, const struct timespec *wait, const sigset_t *mask)
+{
+    uint64_t ns = ((uint64_t)wait->tv_sec * 1000000000 + (uint64_t)wait->tv_nsec) / FASTER;
+    struct timespec real = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    return __real_ppoll(on, n, &real, mask);
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+    errno = no_open;
+    return no_open != 0 ? -1 : __real_open(path, flags, 0600);
+}
+
+int __wrap_fcntl(int fd, int command, void *arg)
+{
+    errno = no_lock;
+    return no_lock != 0 ? -1 : __real_fcntl(fd, command, arg);
+}
+
+int __wrap_inotify_init1(int flags)
+{
+    return no_inotify ? -1 : __real_inotify_init1(flags);
+}
+
+int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+    return no_watch ? -1 : __real_inotify_add_watch(fd, path, mask);
+}
+
+int __wrap_eventfd(unsigned value, int flags)
+{
+    errno = EMFILE;
+    return no_eventfd ? -1 : __real_eventfd(value, flags);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *arg)
+{
+    if (atomic_load(&threads_left) == 0)
+        return EAGAIN;
+    if (atomic_load(&threads_left) > 0)
+        atomic_fetch_sub(&threads_left, 1);
+    return __real_pthread_create(thread, attr, body, arg);
+}
+
+/* ---- support --------------------------------------------------------------------------------------------- */
+
+struct errors {
+    atomic_int count, last;
+};
+
+static void note_error(void *arg, int error, const char *text)
+{
+    struct errors *errors = arg;
+    assert_true(text[0] != '\0');
+    atomic_store(&errors->last, error);
+    atomic_fetch_add(&errors->count, 1);
+}
+
+static struct tw_store *store_of(void **state)
+{
+    return ((struct fixture *)*state)->store;
+}
+
+static void wait_for_errors(struct errors *errors, int n)
+{
+    for (int i = 0; i < 5000 && atomic_load(&errors->count) < n; i++)
+        usleep(1000);
+    assert_true(atomic_load(&errors->count) >= n);
+}
+
+/* Fails "b" at its first attempt, and is done with the others. */
+static enum tw_answer fail_once(void *arg, struct tw_job *job)
+{
+    note_call(arg, job);
+    if (*(const char *)job->id != 'b' || job->attempt > 1)
+        return TW_DONE;
+    tw_job_fail(job, "once");
+    return TW_RETRY;
+}
+
+static struct tw_store_run quietly(struct errors *errors)
+{
+    return (struct tw_store_run){.workers = 1, .on_error = note_error, .arg = errors};
+}
+
+/* ---- every fault, everywhere ----------------------------------------------------------------------------- */
+
+static void put_three(struct tw_store *store, uint64_t now_ms)
+{
+    struct tw_store_change changes[] = {
+        {.task = {.queue = "q", .id = "a", .id_size = 1, .due_ms = 5, .payload = "x", .payload_size = 1}},
+        {.task = {.queue = "q", .id = "b", .id_size = 1, .due_ms = 6, .tries = 2, .backoff_ms = 1}},
+        {.task = {.queue = "q", .id = "c", .id_size = 1, .due_ms = now_ms, .period_ms = 3600000}},
+        {.task = {.queue = "r", .id = "d", .id_size = 1, .due_ms = 7}},
+    };
+    assert_int_equal(tw_store_apply(store, changes, 4), 0);
+}
+
+/* The next n: every one at first, then every 23rd, or in the long rounds every one. */
+static long next_fault(long n)
+{
+    return n < 40 || getenv("TICKWHEEL_LONG") != NULL ? n + 1 : n + 23;
+}
+
+static bool in_any_order(const char *text, const char *const *words, size_t n)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (strstr(text, words[i]) == NULL)
+            return false;
+        size += strlen(words[i]);
+    }
+    return strlen(text) == size + n - 1;
+}
+
+/* Runs the three tasks with the n-th time of a fault. Returns whether the fault has happened. */
+static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool on), long n, int expected)
+{
+    static const char *const words[] = {"a/1", "b/1", "b/2", "c/1", "d/1"};
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    uint64_t now_ms = tw_store_now(), next_ms;
+    store_reopen(fixture);
+    put_three(fixture->store, now_ms);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, fail_once, &calls), 0);
+    assert_int_equal(tw_store_handle(fixture->store, NULL, 0, fail_once, &calls), 0);
+    fault(n, false);
+    int error = tw_store_start(fixture->store, &options);
+    if (error != 0) {
+        if (error != expected || !faulty_happened())
+            fail_msg("fault %ld: %s (%s)", n, tw_strerror(error), message(fixture->store));
+        assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    }
+    wait_for_calls(&calls, 5);
+    wait_for_answers(fixture->store, 5);
+    bool happened = faulty_happened();
+    fault(0, false);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    if (atomic_load(&errors.count) > 0 && (atomic_load(&errors.last) != expected || !happened))
+        fail_msg("fault %ld: %s", n, tw_strerror(atomic_load(&errors.last)));
+    if (!in_any_order(calls.text, words, 5))
+        fail_msg("fault %ld: %s", n, calls.text);
+    assert_string_equal(scan(fixture->store, &(struct tw_store_range){.to_ms = now_ms}), "");
+    assert_int_equal(tw_store_next(fixture->store, "q", &next_ms), 0);
+    assert_int_equal(next_ms, now_ms + 3600000);
+    assert_int_equal(tw_store_count(fixture->store, "r", false), 0);
+    assert_int_equal(cancel(fixture->store, "c"), TW_CANCELLED);
+    return happened;
+}
+
+static void run_with_every_fault(void **state, void (*fault)(long n, bool on), int expected)
+{
+    long n = 1;
+    while (run_with_fault(*state, fault, n, expected))
+        n = next_fault(n);
+    assert_true(n > 10);
+}
+
+static void fill_disk(long n, bool on)
+{
+    faulty_disk(n, SQLITE_FULL, on);
+}
+
+static void fail_writing(long n, bool on)
+{
+    faulty_disk(n, SQLITE_IOERR_WRITE, on);
+}
+
+static void fail_reading(long n, bool on)
+{
+    faulty_disk(n, SQLITE_IOERR_READ, on);
+}
+
+static void running_survives_that_memory_ends(void **state)
+{
+    run_with_every_fault(state, faulty_memory, TW_ENOMEM);
+}
+
+static void running_survives_that_our_own_memory_ends(void **state)
+{
+    run_with_every_fault(state, faulty_own_memory, TW_ENOMEM);
+}
+
+static void running_survives_that_the_disk_is_full(void **state)
+{
+    run_with_every_fault(state, fill_disk, TW_ENOSPACE);
+}
+
+static void running_survives_that_the_disk_fails(void **state)
+{
+    run_with_every_fault(state, fail_writing, TW_EIO);
+}
+
+static void running_survives_that_reading_fails(void **state)
+{
+    run_with_every_fault(state, fail_reading, TW_EIO);
+}
+
+/* ---- answers that cannot be written ---------------------------------------------------------------------- */
+
+static void an_answer_that_cannot_be_written_ends_the_stop_with_an_error(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    calls.block = true;
+    put(fixture->store, "x", 5);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    wait_for_calls(&calls, 1);
+    faulty_disk(1, SQLITE_FULL, true);
+    unblock(&calls);
+    wait_for_errors(&errors, 3); /* it tries again and again */
+    assert_int_equal(tw_store_stop(fixture->store), TW_ENOSPACE);
+    assert_int_equal(atomic_load(&errors.last), TW_ENOSPACE);
+    faulty_disk(0, 0, false);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/2");
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    assert_int_equal(tw_store_count(fixture->store, "q", false), 0);
+}
+
+/* Answers that come while the disk is full wait together with the first. */
+static void answers_wait_for_the_disk(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct tw_store_stats stats = {0};
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 3;
+    options.workers = 4;
+    for (int i = 0; i < 3; i++)
+        put(fixture->store, &"c\0b\0a"[2 * i], 5);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    wait_for_calls(&calls, 3);
+    faulty_disk(1, SQLITE_FULL, true);
+    for (int i = 0; i < 3; i++) {
+        tw_job_answer(calls.kept[i], TW_DONE);
+        wait_for_errors(&errors, 2 * (i + 1));
+    }
+    faulty_disk(0, 0, false);
+    wait_for_answers(fixture->store, 3);
+    tw_store_stats(fixture->store, &stats);
+    assert_true(stats.errors >= 6);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    assert_int_equal(tw_store_count(fixture->store, "q", false), 0);
+}
+
+static void a_lock_of_others_is_waited_for(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store_options quick = {.busy_ms = 5};
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    tw_store_close(fixture->store);
+    assert_int_equal(tw_store_open(&fixture->store, fixture->path, &quick, NULL, 0), 0);
+    put(fixture->store, "x", tw_store_now() + 30);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, "BEGIN IMMEDIATE");
+    assert_int_equal(tw_store_start(fixture->store, &options), TW_EBUSY); /* the run has to be counted */
+    other_ask(db, "COMMIT");
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    other_ask(db, "BEGIN IMMEDIATE");
+    wait_for_errors(&errors, 2);
+    assert_int_equal(atomic_load(&errors.last), TW_EBUSY);
+    assert_int_equal(calls.count, 0);
+    other_ask(db, "COMMIT");
+    assert_string_equal(wait_for_calls(&calls, 1), "x/1");
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    sqlite3_close(db);
+}
+
+/* A standby that gets the lock, but cannot write, says so and tries again. */
+static void a_standby_survives_that_it_cannot_begin(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store *second;
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    start_with(fixture->store, &calls);
+    options.flags = TW_STORE_STANDBY;
+    assert_int_equal(tw_store_open(&second, fixture->path, NULL, NULL, 0), 0);
+    assert_int_equal(tw_store_handle(second, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(second, &options), 0);
+    faulty_disk(1, SQLITE_FULL, true);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    wait_for_errors(&errors, 2);
+    assert_int_equal(atomic_load(&errors.last), TW_ENOSPACE);
+    faulty_disk(0, 0, false);
+    put(second, "x", 5);
+    wait_for_calls(&calls, 1);
+    tw_store_close(second);
+}
+
+/* ---- the system has nothing left ------------------------------------------------------------------------- */
+
+static void a_system_without_descriptors_or_threads_is_an_error(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    no_eventfd = true;
+    assert_int_equal(tw_store_start(store, NULL), TW_ESYSTEM);
+    no_eventfd = false;
+    for (int n = 0, error = TW_ESYSTEM; error != 0; n++) {
+        atomic_store(&threads_left, n);
+        error = tw_store_start(store, &(struct tw_store_run){.workers = 2});
+        assert_true(n < 8 && (error == 0 || error == TW_ESYSTEM));
+    }
+    atomic_store(&threads_left, -1);
+    put(store, "x", 5);
+    wait_for_calls(&calls, 1);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+static void without_file_events_commits_are_seen_all_the_same(void **state)
+{
+    bool *const missing[] = {&no_inotify, &no_watch};
+    struct calls calls;
+    calls_init(&calls);
+    assert_int_equal(tw_store_handle(store_of(state), "q", 0, note_call, &calls), 0);
+    for (int i = 0; i < 2; i++) {
+        *missing[i] = true;
+        assert_int_equal(tw_store_start(store_of(state), NULL), 0);
+        usleep(20000);
+        put(store_of(state), "x", 5);
+        wait_for_calls(&calls, i + 1);
+        assert_int_equal(tw_store_stop(store_of(state)), 0);
+        *missing[i] = false;
+    }
+}
+
+/* Other files of the folder are no hints, and a log that is made anew is watched. */
+static void the_folder_is_watched_too(void **state)
+{
+    struct fixture *fixture = *state;
+    char log[PATH_SIZE + 8], away[PATH_SIZE + 8];
+    struct calls calls;
+    calls_init(&calls);
+    snprintf(log, sizeof log, "%s-wal", fixture->path);
+    snprintf(away, sizeof away, "%s-away", fixture->path);
+    start_with(fixture->store, &calls);
+    usleep(10000);
+    assert_int_equal(rename(log, away), 0);
+    usleep(10000);
+    assert_int_equal(rename(away, log), 0);
+    usleep(10000);
+    put(fixture->store, "x", 5);
+    wait_for_calls(&calls, 1);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+}
+
+static void a_lock_file_that_cannot_be_opened_is_an_error(void **state)
+{
+    struct fixture *fixture = *state;
+    static const struct {
+        int number, error;
+    } errors[] = {{EACCES, TW_EREADONLY}, {EROFS, TW_EREADONLY}, {EPERM, TW_EREADONLY}, {EMFILE, TW_ESYSTEM},
+                  {ENFILE, TW_ESYSTEM},   {ENOSPC, TW_ENOSPACE}, {EDQUOT, TW_ENOSPACE}, {ENOENT, TW_EIO}};
+    char path[PATH_SIZE + 16], expected[2 * PATH_SIZE];
+    struct calls calls;
+    calls_init(&calls);
+    snprintf(path, sizeof path, "%s-tickwheel", fixture->path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, NULL), TW_EIO);
+    snprintf(expected, sizeof expected, "%s: Is a directory", path);
+    assert_string_equal(message(fixture->store), expected);
+    assert_int_equal(rmdir(path), 0);
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        no_open = errors[i].number;
+        assert_int_equal(tw_store_start(fixture->store, NULL), errors[i].error);
+    }
+    no_open = 0;
+    no_lock = ENOLCK;
+    assert_int_equal(tw_store_start(fixture->store, NULL), TW_EIO);
+    no_lock = 0;
+    assert_int_equal(tw_store_start(fixture->store, NULL), 0);
+}
+
+/* The clock is set back, and there is no memory for the wheel that begins there. */
+static void a_step_without_memory_is_made_up_for(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    put(fixture->store, "x", 5);
+    wait_for_calls(&calls, 1);
+    wait_for_answers(fixture->store, 1);
+    faulty_own_memory(1, true);
+    atomic_store(&offset_s, -3600);
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'z', 5)");
+    wait_for_errors(&errors, 2);
+    assert_int_equal(atomic_load(&errors.last), TW_ENOMEM);
+    faulty_own_memory(0, false);
+    wait_for_calls(&calls, 2);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    atomic_store(&offset_s, 0);
+    sqlite3_close(db);
+}
+
+static void naming_a_handler_survives_that_memory_ends(void **state)
+{
+    struct calls calls;
+    calls_init(&calls);
+    faulty_own_memory(1, false);
+    assert_int_equal(tw_store_handle(store_of(state), "q", 0, note_call, &calls), TW_ENOMEM);
+    faulty_own_memory(0, false);
+    assert_int_equal(tw_store_handle(store_of(state), "q", 0, note_call, &calls), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(running_survives_that_memory_ends),
+        TEST(running_survives_that_our_own_memory_ends),
+        TEST(running_survives_that_the_disk_is_full),
+        TEST(running_survives_that_the_disk_fails),
+        TEST(running_survives_that_reading_fails),
+        TEST(an_answer_that_cannot_be_written_ends_the_stop_with_an_error),
+        TEST(answers_wait_for_the_disk),
+        TEST(a_lock_of_others_is_waited_for),
+        TEST(a_standby_survives_that_it_cannot_begin),
+        TEST(a_system_without_descriptors_or_threads_is_an_error),
+        TEST(without_file_events_commits_are_seen_all_the_same),
+        TEST(the_folder_is_watched_too),
+        TEST(a_lock_file_that_cannot_be_opened_is_an_error),
+        TEST(a_step_without_memory_is_made_up_for),
+        TEST(naming_a_handler_survives_that_memory_ends),
+    };
+    faulty_install();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
