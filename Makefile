@@ -15,15 +15,14 @@ give_back = [ "$$(id -u)" -ne 0 ] || [ ! -d build ] || chown -hR --reference=. b
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
-# The orders of the shop are placed, paid and moved, and time out.
-run: build ## run ten seconds of a shop with delayed tasks
-	@echo "Ten seconds of a shop, from examples/orders.tasks. Each line is a task that is due:" \
-	    "time, lateness in us, key, text."
-	@build/tickwheel run examples/orders.tasks && echo
-	@echo "Next: make replay (half a million timers of a real kernel, every firing checked, the wheel drawn),"
-	@echo "build/tickwheel run --help, the programs in build/examples/, make test." \
-	    "For tasks that outlive their server:"
-	@echo "make serve (Redis with delayed tasks as a data type, on port $(PORT))."
+# The tasks lie in var/shop.db. The program that runs them is killed in the middle, and started again.
+run: build ## run ten seconds of a shop whose tasks survive kill -9
+	@echo "Ten seconds of a shop, from examples/orders.tasks. Its tasks lie in the file var/shop.db. Each line" \
+	    "is a task that is due: time, lateness in us, key, text."
+	@tools/shop build/tickwheel examples/orders.tasks var/shop.db && echo
+	@echo "Next: build/tickwheel tasks --store var/shop.db, build/tickwheel run --help, make replay (half a million"
+	@echo "timers of a real kernel, every firing checked, the wheel drawn), the programs in build/examples/, make test."
+	@echo "For tasks on many machines: make serve (Redis with delayed tasks as a data type, on port $(PORT))."
 
 # Checks every firing, and draws the wheel. TRACE= and TICK= choose another trace and tick.
 replay: build ## replay a recorded trace of real timers

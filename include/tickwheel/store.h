@@ -60,7 +60,8 @@
  *             file cannot be written, and TW_ECORRUPT if the file is damaged. After TW_EIO the change is not
  *             seen, but it may be in SQLite's log: if the process dies then, the next one may find it made.
  *   Fork      Every call requires that this process opened the store. A child of fork() must not use a store
- *             of its parent, and must not close it.
+ *             of its parent, and must not close it. While the child lives and calls no exec function, it
+ *             keeps the lock of a parent that ran the tasks, also after the parent's end.
  *   SQLite    The program and this library use the same SQLite library. Two copies of SQLite in one process
  *             that open the same file break its locks (sqlite.org, "How To Corrupt An SQLite Database File",
  *             2.2.1).
