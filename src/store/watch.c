@@ -8,7 +8,7 @@
  * 8.5 ms, and sees the commit half a millisecond after its return. After two seconds it gives up: a transaction
  * that grew beyond SQLite's memory writes early, and writes again when it commits.
  *
- * A busy log costs little: a hint within a millisecond of another one waits, and then one look serves both.
+ * A busy log costs little: a hint within two milliseconds of another one waits, and then one look serves both.
  *
  * The folder is watched too, because the log may be made anew. A look every 30 seconds finds commits for which
  * there was no hint. If the system reports no files at all, there is a look every 100 ms.
@@ -31,7 +31,7 @@
 
 static const uint64_t MS = 1000000;
 static const uint64_t FIRST_STEP = 200000;            /* the first interval after a hint */
-static const uint64_t HOLD = 1000000;                 /* from hint to hint */
+static const uint64_t HOLD = 2000000;                 /* from hint to hint */
 static const uint64_t GIVE_UP = UINT64_C(2000000000); /* after a hint */
 static const uint64_t SLOW = UINT64_C(30000000000);   /* without hints */
 static const uint64_t BLIND = 100000000;              /* if there can be none */
