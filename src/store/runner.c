@@ -265,7 +265,7 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
         hand_out(runner, claim->job);
         break;
     case TW__STORE_HELD: /* a revision that was held before is not in the file any more */
-        tw__store_window_hold(claim->entry);
+        tw__store_window_hold(window, claim->entry);
         if (claim->behind->later != NULL)
             tw__store_window_forget(window, claim->behind->later);
         claim->behind->later = claim->entry;

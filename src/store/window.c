@@ -69,13 +69,20 @@ static struct tw__store_entry **find_taken(struct tw__store_window *window, uint
     return at;
 }
 
+/* An entry counts as a job of its queue no more. */
+static void end_running(struct tw__store_window *window, struct tw__store_queue *queue)
+{
+    queue->running--;
+    tw__store_ready_update(&window->ready, queue);
+}
+
 static void end_taking(struct tw__store_window *window, struct tw__store_entry *entry)
 {
     struct tw__store_entry **at = find_taken(window, entry->seq);
     TW_ASSERT(*at == entry);
     *at = entry->next_taken;
     if (!entry->held)
-        entry->queue->running--;
+        end_running(window, entry->queue);
     entry->held = false;
 }
 
@@ -119,6 +126,7 @@ static void drop_entries(struct tw__store_window *window)
             tw__list_remove(&entry->link);
             free_entry(window, entry);
         }
+        tw__store_ready_update(&window->ready, queue);
         queue->horizon = (struct tw__store_place){0, 0};
     }
     for (struct tw__store_block *block = window->blocks; block != NULL; block = block->next)
@@ -184,9 +192,10 @@ static uint64_t share_of(const struct tw__store_window *window)
 /* Moves the horizon of a queue on, if its time has come near and half of the queue's share is free. */
 static int advance_horizon(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t share)
 {
-    if (queue->horizon.due_ms > window->now_ms + RENEW_MS || queue->loaded > share / 2)
+    uint64_t waiting = queue->loaded - queue->running;
+    if (queue->horizon.due_ms > window->now_ms + RENEW_MS || waiting > share / 2)
         return 0;
-    return load(window, queue, window->now_ms + AHEAD_MS, share - queue->loaded);
+    return load(window, queue, window->now_ms + AHEAD_MS, share - waiting);
 }
 
 /* ---- queues ---------------------------------------------------------------------------------------------- */
@@ -203,8 +212,10 @@ struct tw__store_queue *tw__store_window_queue(struct tw__store_window *window, 
                                                const struct tw__store_queue *like)
 {
     struct tw__store_queue *queue = calloc(1, sizeof *queue);
-    if (queue == NULL)
+    if (queue == NULL || !tw__store_ready_reserve(&window->ready, window->queue_count + 1)) {
+        free(queue);
         return NULL;
+    }
     memcpy(queue->name, name, strlen(name) + 1);
     queue->handler = like->handler;
     queue->arg = like->arg;
@@ -285,22 +296,46 @@ static int find_queues(struct tw__store_window *window)
     return error;
 }
 
+static void set_pause(struct tw__store_window *window, struct tw__store_queue *queue, bool paused)
+{
+    if (queue->paused == paused)
+        return;
+    queue->paused = paused;
+    window->paused_count += paused ? 1 : -1;
+    tw__store_ready_update(&window->ready, queue);
+}
+
+/* Ends the pauses of which the last reading has found no row. */
+static void end_pauses(struct tw__store_window *window)
+{
+    for (struct tw__store_queue *queue = window->queues; queue != NULL; queue = queue->next)
+        if (queue->pause_read != window->pause_reads)
+            set_pause(window, queue, false);
+}
+
 static int read_pauses(struct tw__store_window *window)
 {
     int error = 0, code;
+    int64_t found = 0;
     char name[TW_STORE_QUEUE_MAX + 1];
     sqlite3_stmt *rows = tw__store_db_statement(&window->db, TW__STORE_PAUSED, &error);
     if (rows == NULL)
         return error;
-    for (struct tw__store_queue *queue = window->queues; queue != NULL; queue = queue->next)
-        queue->paused = false;
+    window->pause_reads++;
     while ((code = tw__store_db_step(&window->db, rows)) == SQLITE_ROW) {
         struct tw__store_queue *queue = read_name(rows, 0, name) ? *find_queue(window, name) : NULL;
-        if (queue != NULL)
-            queue->paused = true;
+        if (queue == NULL)
+            continue;
+        queue->pause_read = window->pause_reads;
+        set_pause(window, queue, true);
+        found++;
     }
     sqlite3_reset(rows);
-    return code == SQLITE_DONE ? 0 : tw__store_db_error(&window->db, code, "read tw_queue");
+    if (code != SQLITE_DONE)
+        return tw__store_db_error(&window->db, code, "read tw_queue");
+    if (window->paused_count > found)
+        end_pauses(window);
+    return 0;
 }
 
 /* ---- looking --------------------------------------------------------------------------------------------- */
@@ -336,7 +371,7 @@ static bool is_stale(const struct tw__store_window *window, uint64_t share)
     bool stale =
         window->broken || window->db.seq < window->seen_seq || window->db.seq - window->seen_seq > NEWS_MAX;
     for (const struct tw__store_queue *queue = window->queues; queue != NULL && !stale; queue = queue->next)
-        stale = queue->loaded > 2 * share;
+        stale = queue->loaded - queue->running > 2 * share;
     return stale;
 }
 
@@ -421,6 +456,7 @@ void tw__store_window_expire(struct tw__store_window *window, uint64_t now_ms)
     while ((timer = tw_wheel_poll(window->wheel, window->now_ms)) != NULL) {
         struct tw__store_entry *entry = TW_CONTAINER(timer, struct tw__store_entry, timer);
         tw__list_append(&entry->queue->ready, &entry->link);
+        tw__store_ready_update(&window->ready, entry->queue);
     }
 }
 
@@ -432,48 +468,33 @@ uint64_t tw__store_window_next(const struct tw__store_window *window)
 
 /* ---- taking ---------------------------------------------------------------------------------------------- */
 
-/* Returns the first ready entry of a queue, if the queue may have another job; NULL: none. */
-static struct tw__store_entry *first_ready(const struct tw__store_queue *queue)
-{
-    if (queue->paused || tw__list_empty(&queue->ready) ||
-        (queue->at_once > 0 && queue->running >= queue->at_once))
-        return NULL;
-    return entry_linked(queue->ready.next);
-}
-
-static bool is_earlier(const struct tw__store_entry *a, const struct tw__store_entry *b)
-{
-    return b == NULL || a->due_ms < b->due_ms || (a->due_ms == b->due_ms && a->seq < b->seq);
-}
-
 struct tw__store_entry *tw__store_window_take(struct tw__store_window *window)
 {
-    struct tw__store_entry *first = NULL;
-    for (struct tw__store_queue *queue = window->queues; queue != NULL; queue = queue->next) {
-        struct tw__store_entry *entry = first_ready(queue);
-        if (entry != NULL && is_earlier(entry, first))
-            first = entry;
-    }
-    if (first == NULL)
+    struct tw__store_queue *queue = tw__store_ready_first(&window->ready);
+    if (queue == NULL)
         return NULL;
-    tw__list_remove(&first->link);
-    first->queue->running++;
-    struct tw__store_entry **bucket = &window->taken[first->seq & window->taken_mask];
-    first->next_taken = *bucket;
-    *bucket = first;
-    return first;
+    struct tw__store_entry *entry = entry_linked(queue->ready.next);
+    struct tw__store_entry **bucket = &window->taken[entry->seq & window->taken_mask];
+    tw__list_remove(&entry->link);
+    entry->next_taken = *bucket;
+    *bucket = entry;
+    queue->running++;
+    tw__store_ready_update(&window->ready, queue);
+    return entry;
 }
 
-void tw__store_window_hold(struct tw__store_entry *entry)
+void tw__store_window_hold(struct tw__store_window *window, struct tw__store_entry *entry)
 {
     entry->held = true;
-    entry->queue->running--;
+    end_running(window, entry->queue);
 }
 
 void tw__store_window_put_back(struct tw__store_window *window, struct tw__store_entry *entry)
 {
-    end_taking(window, entry);
     tw__list_prepend(&entry->queue->ready, &entry->link);
+    if (entry->held)
+        tw__store_ready_update(&window->ready, entry->queue);
+    end_taking(window, entry);
 }
 
 void tw__store_window_forget(struct tw__store_window *window, struct tw__store_entry *entry)
@@ -526,5 +547,6 @@ void tw__store_window_fini(struct tw__store_window *window)
         free(queue);
     }
     tw_wheel_free(window->wheel);
+    free(window->ready.heap);
     free(window->taken);
 }

@@ -6,47 +6,18 @@
 #ifndef TW_STORE_WINDOW_H
 #define TW_STORE_WINDOW_H
 
-#include "database.h"
-
-#include <base/list.h>
+#include "ready.h"
 
 enum { TW__STORE_QUEUES = 256 }; /* buckets of the table of queues */
-
-/* A place in the order of tasks. */
-struct tw__store_place {
-    uint64_t due_ms, seq;
-};
-
-/* A queue that has a handler. */
-struct tw__store_queue {
-    struct tw__store_queue *next, *next_named; /* of all queues; of a bucket */
-    tw_handler_fn *handler;
-    void *arg;
-    uint32_t at_once;               /* jobs under way at most; 0: no limit of its own */
-    uint32_t running;               /* jobs under way, and entries that a claim has taken */
-    bool paused;                    /* tw_queue says so */
-    uint64_t loaded;                /* its entries */
-    struct tw__store_place horizon; /* every task up to this place is loaded */
-    struct tw__link ready;          /* entries that are due and wait for a claim, in their order */
-    char name[TW_STORE_QUEUE_MAX + 1];
-};
-
-/* A task in the window. It waits in the wheel, or is in its queue's ready list, or is taken: a claim or a job
- * has it. */
-struct tw__store_entry {
-    struct tw_timer timer;
-    struct tw__link link; /* in a ready list, or in the list of free entries */
-    struct tw__store_queue *queue;
-    struct tw__store_entry *next_taken;
-    uint64_t seq, due_ms;
-    bool held; /* taken, but not a job of its queue: it waits for the end of another job of its task */
-};
 
 struct tw__store_window {
     struct tw__store_db db; /* a connection of its own, which only reads */
     struct tw_wheel *wheel;
     struct tw__store_queue *queues, *named[TW__STORE_QUEUES];
     uint64_t queue_count;
+    struct tw__store_ready ready;
+    int64_t paused_count;           /* of the queues */
+    uint64_t pause_reads;           /* readings of tw_queue */
     struct tw__store_queue others;  /* has the handler of queues that have none of their own; NULL: none has */
     struct tw__store_entry **taken; /* by their numbers */
     uint64_t taken_mask;
@@ -94,7 +65,7 @@ uint64_t tw__store_window_next(const struct tw__store_window *window);
 struct tw__store_entry *tw__store_window_take(struct tw__store_window *window);
 
 /* A taken entry waits for the end of another job of its task, and counts as no job. */
-void tw__store_window_hold(struct tw__store_entry *entry);
+void tw__store_window_hold(struct tw__store_window *window, struct tw__store_entry *entry);
 
 /* Ends the taking of an entry: it goes back to the front of its queue's ready list; or it has a new due time,
  * and waits for it; or it is no task any more. */

@@ -65,8 +65,10 @@ bool faulty_happened(void)
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t size);
 void *__real_aligned_alloc(size_t align, size_t size);
 void *__wrap_malloc(size_t size);
+void *__wrap_realloc(void *old, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 
@@ -78,6 +80,12 @@ void *__wrap_malloc(size_t size)
 void *__wrap_calloc(size_t n, size_t size)
 {
     return fails(&memory_left, &memory_on) || fails(&own_left, &memory_on) ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    bool now = fails(&memory_left, &memory_on) || fails(&own_left, &memory_on);
+    return now ? NULL : __real_realloc(old, size);
 }
 
 void *__wrap_aligned_alloc(size_t align, size_t size)

@@ -487,6 +487,36 @@ static void each_queue_has_its_handler(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* Three queues whose tasks alternate, one worker; one queue has one job at once, and one is paused for a
+ * while. */
+static void queues_are_merged_in_the_order_of_due_times(void **state)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    char id[16], expected[1024] = "";
+    calls_init(&calls);
+    for (uint64_t i = 0; i < 60; i++) {
+        snprintf(id, sizeof id, "%s%d", names[i * 7 % 3], (int)i);
+        put_in(store, names[i * 7 % 3], id, 1000 + i);
+        if (i * 7 % 3 != 2)
+            snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%s%s/1",
+                     expected[0] != '\0' ? " " : "", id);
+    }
+    for (uint64_t i = 0; i < 60; i++)
+        if (i * 7 % 3 == 2)
+            snprintf(expected + strlen(expected), sizeof expected - strlen(expected), " c%d/1", (int)i);
+    assert_int_equal(tw_store_pause(store, "c", true), 1);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tw_store_handle(store, names[i], i == 1 ? 0 : 1, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_jobs = 1}), 0);
+    wait_for_calls(&calls, 40);
+    usleep(20000);
+    assert_int_equal(tw_store_pause(store, "c", false), 1);
+    assert_string_equal(wait_for_calls(&calls, 60), expected);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 static void a_queue_without_a_handler_waits(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -772,6 +802,7 @@ int main(void)
         TEST(a_cancelled_task_does_not_come_back),
         TEST(an_old_answer_leaves_a_new_task_alone),
         TEST(each_queue_has_its_handler),
+        TEST(queues_are_merged_in_the_order_of_due_times),
         TEST(a_queue_without_a_handler_waits),
         TEST(no_more_jobs_than_at_once),
         TEST(no_more_jobs_than_max_jobs),
