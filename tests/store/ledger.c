@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A put or a move gets its revision from the file, and the ledger learns it at the next comparison. Until then
+ * it knows only the order in which the changes came. So each comparison proves two things about a revision
+ * that is new: it is larger than every revision before, and a later change has a larger one.
+ */
+#include "ledger.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- names and bytes ------------------------------------------------------------------------------------- */
+
+enum { POOL = 8192 };
+
+/* Bytes of every kind, always the same. */
+static const unsigned char *pool(void)
+{
+    static unsigned char bytes[POOL];
+    static bool filled;
+    struct rng rng;
+    if (!filled) {
+        rng_init(&rng, 17);
+        for (size_t i = 0; i < POOL; i++)
+            bytes[i] = (unsigned char)rng_next(&rng);
+        filled = true;
+    }
+    return bytes;
+}
+
+const char *ledger_queue(unsigned task)
+{
+    static char longest[TW_STORE_QUEUE_MAX + 1];
+    if (longest[0] == '\0')
+        memset(longest, 'z', TW_STORE_QUEUE_MAX);
+    const char *const names[LEDGER_QUEUES] = {"orders", "\xc3\xa9t\xc3\xa9 \xe2\x82\xac", longest};
+    return names[task / LEDGER_IDS];
+}
+
+/* An id's first byte is its number, so no two are equal. */
+const void *ledger_id(unsigned task, size_t *size)
+{
+    static const size_t sizes[] = {1, 3, 16, 40, 600, TW_STORE_ID_MAX};
+    static unsigned char ids[LEDGER_IDS][TW_STORE_ID_MAX];
+    unsigned number = task % LEDGER_IDS;
+    memcpy(ids[number], pool() + number, TW_STORE_ID_MAX);
+    ids[number][0] = (unsigned char)(number * 13);
+    *size = number == LEDGER_IDS - 1 ? TW_STORE_ID_MAX : sizes[number % 5];
+    return ids[number];
+}
+
+/* Most payloads are small; one in eight needs pages of its own. */
+const void *ledger_payload(unsigned payload, size_t *size)
+{
+    static const size_t sizes[] = {7, 1, 20, 80, 7, 300, 20, 4500};
+    *size = payload == 0 ? 0 : sizes[payload % 8];
+    return payload == 0 ? NULL : pool() + payload % (POOL - 4500);
+}
+
+const char *ledger_error(unsigned error)
+{
+    static const char *const errors[] = {NULL, "no answer",
+                                         "Stra\xc3\x9f"
+                                         "e",
+                                         ""};
+    return errors[error % 4];
+}
+
+/* ---- changes --------------------------------------------------------------------------------------------- */
+
+static const uint64_t periods[] = {0, 0, 0, 0, 50, 1000, 60000, UINT64_C(3155760000000)};
+
+static uint64_t draw_due(struct rng *rng, uint64_t now_ms)
+{
+    switch (rng_below(rng, 8)) {
+    case 0:
+        return rng_below(rng, 3); /* 1970 */
+    case 1:
+        return TW_STORE_TIME_MAX - rng_below(rng, 2);
+    case 2:
+        return now_ms + rng_below(rng, 4); /* many tasks at the same time */
+    case 3:
+        return now_ms - rng_below(rng, 200000);
+    default:
+        return now_ms + rng_below(rng, 200000);
+    }
+}
+
+void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
+{
+    static const enum tw_store_verb verbs[] = {TW_STORE_PUT,  TW_STORE_PUT,  TW_STORE_PUT,   TW_STORE_PUT,
+                                               TW_STORE_MOVE, TW_STORE_MOVE, TW_STORE_CANCEL};
+    static const unsigned of_put[] = {0, 0, 0, 0, TW_STORE_NX, TW_STORE_XX, TW_STORE_GT, TW_STORE_LT};
+    static const unsigned of_move[] = {0, 0, TW_STORE_GT, TW_STORE_LT};
+    static const uint64_t times[] = {0, 1, 2, 5, TW_FOREVER};
+    *change = (struct ledger_change){.verb = verbs[rng_below(rng, 7)],
+                                     .task = (unsigned)rng_below(rng, LEDGER_TASKS),
+                                     .due_ms = draw_due(rng, now_ms)};
+    if (change->verb == TW_STORE_MOVE)
+        change->conditions = of_move[rng_below(rng, 4)];
+    if (change->verb != TW_STORE_PUT)
+        return;
+    change->conditions = of_put[rng_below(rng, 8)];
+    change->payload = (unsigned)rng_below(rng, 1000);
+    change->period_ms = periods[rng_below(rng, 8)];
+    change->times = times[rng_below(rng, change->period_ms > 0 ? 5 : 2)];
+    change->missed = (enum tw_missed)rng_below(rng, 3);
+    change->tries = (uint32_t)rng_below(rng, 4);
+    change->backoff_ms = rng_below(rng, 3) * 100;
+}
+
+struct tw_store_change ledger_call(const struct ledger_change *change)
+{
+    struct tw_store_change call = {.verb = change->verb, .conditions = change->conditions};
+    struct tw_delayed *task = &call.task;
+    task->queue = ledger_queue(change->task);
+    task->id = ledger_id(change->task, &task->id_size);
+    task->due_ms = change->due_ms;
+    task->payload = ledger_payload(change->payload, &task->payload_size);
+    task->period_ms = change->period_ms;
+    task->times = change->times;
+    task->missed = change->missed;
+    task->tries = change->tries;
+    task->backoff_ms = change->backoff_ms;
+    return call;
+}
+
+static bool keeps(const struct entry *entry, const struct ledger_change *change)
+{
+    bool lives = entry->exists && entry->dead_ms == 0;
+    return (change->conditions == TW_STORE_NX && entry->exists) ||
+           (change->conditions == TW_STORE_XX && !entry->exists) ||
+           (change->conditions == TW_STORE_GT && lives && change->due_ms <= entry->due_ms) ||
+           (change->conditions == TW_STORE_LT && lives && change->due_ms >= entry->due_ms);
+}
+
+static int make_put(struct ledger *ledger, struct entry *entry, const struct ledger_change *change)
+{
+    if (keeps(entry, change))
+        return 0;
+    *entry = (struct entry){.exists = true,
+                            .filed = ++ledger->filed,
+                            .due_ms = change->due_ms,
+                            .period_ms = change->period_ms,
+                            .times = change->period_ms == 0 ? 1
+                                     : change->times == 0   ? TW_FOREVER
+                                                            : change->times,
+                            .backoff_ms = change->backoff_ms == 0 ? 1000 : change->backoff_ms,
+                            .missed = change->missed,
+                            .tries = change->tries == 0 ? 1 : change->tries,
+                            .payload = change->payload};
+    return 1;
+}
+
+static int make_move(struct ledger *ledger, struct entry *entry, const struct ledger_change *change)
+{
+    if (!entry->exists)
+        return TW_EGONE;
+    if (entry->dead_ms != 0)
+        return TW_EDEAD;
+    if (keeps(entry, change))
+        return 0;
+    entry->filed = ++ledger->filed;
+    entry->revision = 0;
+    entry->due_ms = change->due_ms;
+    entry->call_ms = 0;
+    entry->attempt = 0;
+    entry->error = 0;
+    return 1;
+}
+
+int ledger_make(struct ledger *ledger, const struct ledger_change *change)
+{
+    struct entry *entry = &ledger->entry[change->task];
+    if (change->verb == TW_STORE_PUT)
+        return make_put(ledger, entry, change);
+    if (change->verb == TW_STORE_MOVE)
+        return make_move(ledger, entry, change);
+    int found = entry->exists ? TW_CANCELLED : TW_GONE;
+    entry->exists = false;
+    return found;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------------------- */
+
+/* A scan under way: the entries that must come, and the place that it has come to. */
+struct reading {
+    struct ledger *ledger;
+    unsigned task[LEDGER_IDS], n, at;
+    bool dead;
+    uint64_t last_ms, last_revision;
+    const char *wrong;
+};
+
+static char text[400];
+
+static const char *differ(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static const char *differ(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+unsigned ledger_sort(const struct ledger *ledger, unsigned queue, bool dead, unsigned *tasks)
+{
+    unsigned n = 0;
+    for (unsigned task = queue * LEDGER_IDS; task < (queue + 1) * LEDGER_IDS; task++) {
+        const struct entry *entry = &ledger->entry[task];
+        if (!entry->exists || (entry->dead_ms != 0) != dead)
+            continue;
+        unsigned at = n++;
+        for (; at > 0; at--) {
+            const struct entry *before = &ledger->entry[tasks[at - 1]];
+            uint64_t one = dead ? before->dead_ms : before->due_ms, two = dead ? entry->dead_ms : entry->due_ms;
+            if (one < two || (one == two && before->filed < entry->filed))
+                break;
+            tasks[at] = tasks[at - 1];
+        }
+        tasks[at] = task;
+    }
+    return n;
+}
+
+static bool same_bytes(const void *one, size_t size, const void *two, size_t size_two)
+{
+    return size == size_two && (size == 0 || memcmp(one, two, size) == 0);
+}
+
+static const char *compare_name(unsigned task, const struct tw_store_task *seen)
+{
+    size_t size;
+    const void *id = ledger_id(task, &size);
+    if (strcmp(seen->queue, ledger_queue(task)) != 0)
+        return differ("task %u: the queue is '%s'", task, seen->queue);
+    if (!same_bytes(id, size, seen->id, seen->id_size))
+        return differ("task %u: another id of %zu bytes came, due %" PRIu64, task, seen->id_size, seen->due_ms);
+    return NULL;
+}
+
+static const char *compare_bytes(unsigned task, const struct entry *entry, const struct tw_store_task *seen)
+{
+    size_t size;
+    const void *payload = ledger_payload(entry->payload, &size);
+    const char *error = ledger_error(entry->error);
+    if (!same_bytes(payload, size, seen->payload, seen->payload_size))
+        return differ("task %u: the payload of %zu bytes is another, of %zu", task, size, seen->payload_size);
+    if ((error == NULL) != (seen->error == NULL) || (error != NULL && strcmp(error, seen->error) != 0))
+        return differ("task %u: the error is '%s'", task, seen->error != NULL ? seen->error : "none");
+    return NULL;
+}
+
+static const char *compare_revision(struct ledger *ledger, unsigned task, uint64_t revision)
+{
+    struct entry *entry = &ledger->entry[task];
+    if (entry->revision != 0 && entry->revision != revision)
+        return differ("task %u: revision %" PRIu64 ", expected %" PRIu64, task, revision, entry->revision);
+    if (entry->revision == 0 && revision <= ledger->top)
+        return differ("task %u: revision %" PRIu64 " is used twice: %" PRIu64 " was seen", task, revision,
+                      ledger->top);
+    entry->revision = revision;
+    return NULL;
+}
+
+const char *ledger_compare_task(struct ledger *ledger, unsigned task, const struct tw_store_task *seen)
+{
+    const struct entry *entry = &ledger->entry[task];
+    const char *wrong = compare_name(task, seen);
+    const struct {
+        const char *name;
+        uint64_t is, expected;
+    } of[] = {{"state", seen->state, entry->dead_ms != 0 ? TW_STORE_DEAD : TW_STORE_WAITING},
+              {"due_ms", seen->due_ms, entry->due_ms},
+              {"call_ms", seen->call_ms, entry->call_ms != 0 ? entry->call_ms : entry->due_ms},
+              {"period_ms", seen->period_ms, entry->period_ms},
+              {"times", seen->times, entry->times},
+              {"missed", seen->missed, entry->missed},
+              {"tries", seen->tries, entry->tries},
+              {"attempt", seen->attempt, entry->attempt},
+              {"backoff_ms", seen->backoff_ms, entry->backoff_ms},
+              {"dead_ms", seen->dead_ms, entry->dead_ms}};
+    for (size_t i = 0; i < sizeof of / sizeof of[0] && wrong == NULL; i++)
+        if (of[i].is != of[i].expected)
+            wrong = differ("task %u: %s is %" PRIu64 ", expected %" PRIu64, task, of[i].name, of[i].is,
+                           of[i].expected);
+    if (wrong == NULL)
+        wrong = compare_bytes(task, entry, seen);
+    return wrong == NULL ? compare_revision(ledger, task, seen->revision) : wrong;
+}
+
+static void read_task(void *arg, const struct tw_store_task *seen)
+{
+    struct reading *reading = arg;
+    reading->last_ms = reading->dead ? seen->dead_ms : seen->due_ms;
+    reading->last_revision = seen->revision;
+    if (reading->wrong != NULL)
+        return;
+    if (reading->at == reading->n)
+        reading->wrong =
+            differ("a task too many: due %" PRIu64 ", revision %" PRIu64, seen->due_ms, seen->revision);
+    else
+        reading->wrong = ledger_compare_task(reading->ledger, reading->task[reading->at++], seen);
+}
+
+static const char *compare_queue(struct ledger *ledger, struct tw_store *store, unsigned queue, bool dead,
+                                 uint64_t page)
+{
+    struct reading reading = {.ledger = ledger, .dead = dead};
+    struct tw_store_range range = {.states = dead ? TW_STORE_DEAD : 0, .limit = page};
+    int64_t seen;
+    reading.n = ledger_sort(ledger, queue, dead, reading.task);
+    do {
+        seen = tw_store_scan(store, ledger_queue(queue * LEDGER_IDS), &range, read_task, &reading);
+        range.from_ms = reading.last_ms;
+        range.after = reading.last_revision;
+    } while (seen > 0 && page > 0 && reading.wrong == NULL);
+    if (seen < 0)
+        return differ("queue %u: the scan returns %s", queue, tw_strerror((int)seen));
+    if (reading.wrong == NULL && reading.at != reading.n)
+        return differ("queue %u: task %u is lost, as the scan ends", queue, reading.task[reading.at]);
+    return reading.wrong;
+}
+
+static const char *compare_counts(const struct ledger *ledger, struct tw_store *store, unsigned queue)
+{
+    unsigned tasks[LEDGER_IDS];
+    const char *name = ledger_queue(queue * LEDGER_IDS);
+    int64_t dead = tw_store_count(store, name, true), others = tw_store_count(store, name, false);
+    uint64_t next_ms = 0;
+    int error = tw_store_next(store, name, &next_ms);
+    if (dead != ledger_sort(ledger, queue, true, tasks))
+        return differ("queue %u: %" PRId64 " dead tasks are counted", queue, dead);
+    unsigned n = ledger_sort(ledger, queue, false, tasks);
+    if (others != n)
+        return differ("queue %u: %" PRId64 " tasks are counted, expected %u", queue, others, n);
+    if (error != 0 || next_ms != (n > 0 ? ledger->entry[tasks[0]].due_ms : TW_NEVER))
+        return differ("queue %u: next returns %d, due %" PRIu64, queue, error, next_ms);
+    return NULL;
+}
+
+static void read_queue(void *arg, const char *queue)
+{
+    unsigned *found = arg;
+    for (unsigned i = 0; i < LEDGER_QUEUES; i++)
+        *found |= (unsigned)(strcmp(queue, ledger_queue(i * LEDGER_IDS)) == 0) << i;
+}
+
+static const char *compare_queues(const struct ledger *ledger, struct tw_store *store)
+{
+    unsigned found = 0, expected = 0, n = 0;
+    int64_t count = tw_store_queues(store, read_queue, &found);
+    for (unsigned task = 0; task < LEDGER_TASKS; task++)
+        expected |= (unsigned)ledger->entry[task].exists << task / LEDGER_IDS;
+    for (unsigned i = 0; i < LEDGER_QUEUES; i++)
+        n += expected >> i & 1;
+    return found == expected && count == n ? NULL : differ("queues: %#x, expected %#x", found, expected);
+}
+
+/* Revisions have the order of the puts and moves. The largest counts from now on. */
+static const char *compare_order(struct ledger *ledger)
+{
+    for (unsigned i = 0; i < LEDGER_TASKS; i++) {
+        const struct entry *one = &ledger->entry[i];
+        for (unsigned j = 0; j < LEDGER_TASKS && one->exists; j++) {
+            const struct entry *two = &ledger->entry[j];
+            if (two->exists && one->filed < two->filed && one->revision >= two->revision)
+                return differ("task %u has revision %" PRIu64 ", but task %u, put later, has %" PRIu64, i,
+                              one->revision, j, two->revision);
+        }
+        if (one->exists && one->revision > ledger->top)
+            ledger->top = one->revision;
+    }
+    return NULL;
+}
+
+const char *ledger_compare(struct ledger *ledger, struct tw_store *store, uint64_t page)
+{
+    const char *wrong = NULL;
+    for (unsigned queue = 0; queue < LEDGER_QUEUES && wrong == NULL; queue++) {
+        wrong = compare_queue(ledger, store, queue, false, page);
+        if (wrong == NULL)
+            wrong = compare_queue(ledger, store, queue, true, page);
+        if (wrong == NULL)
+            wrong = compare_counts(ledger, store, queue);
+    }
+    if (wrong == NULL)
+        wrong = compare_queues(ledger, store);
+    return wrong == NULL ? compare_order(ledger) : wrong;
+}
+
+/* ---- the forecast ---------------------------------------------------------------------------------------- */
+
+/* The calls that were missed until now are counted together, and then each call by itself. */
+static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t step_ms, uint32_t steps,
+                        uint64_t *counts)
+{
+    uint64_t due_ms = entry->due_ms, left = entry->times;
+    uint64_t period_ms = entry->period_ms > 0 ? entry->period_ms : TW_STORE_TIME_MAX;
+    if (due_ms <= now_ms) {
+        uint64_t missed = (now_ms - due_ms) / period_ms + 1;
+        uint64_t calls = entry->missed != TW_MISSED_BURST ? 1 : missed < left ? missed : left;
+        counts[0] += calls;
+        left -= calls;
+        due_ms += missed * period_ms;
+    }
+    for (; left > 0 && due_ms <= now_ms + step_ms * steps; left--, due_ms += period_ms)
+        counts[due_ms > now_ms ? (due_ms - now_ms - 1) / step_ms : 0]++;
+}
+
+void ledger_forecast(const struct ledger *ledger, unsigned queue, uint64_t now_ms, uint64_t step_ms,
+                     uint32_t steps, uint64_t *counts)
+{
+    memset(counts, 0, steps * sizeof *counts);
+    for (unsigned task = queue * LEDGER_IDS; task < (queue + 1) * LEDGER_IDS; task++)
+        if (ledger->entry[task].exists && ledger->entry[task].dead_ms == 0)
+            count_entry(&ledger->entry[task], now_ms, step_ms, steps, counts);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The reference of the random tests: a ledger of every task that a file must have, in an array. It follows
+ * store.h and knows nothing of SQLite. A change is made in the ledger and in the file, and then both are
+ * compared. A ledger is a value: a test of crashes keeps copies, one for each state that the file may be in.
+ */
+#ifndef TESTS_STORE_LEDGER_H
+#define TESTS_STORE_LEDGER_H
+
+#include "tests/support/random.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <tickwheel/store.h>
+
+enum { LEDGER_QUEUES = 3, LEDGER_IDS = 20, LEDGER_TASKS = LEDGER_QUEUES * LEDGER_IDS };
+
+/* A task. Payloads and errors are numbers, from which their bytes follow; 0: none. */
+struct entry {
+    bool exists;
+    uint64_t filed;    /* the number of its last put or move, counted by the ledger */
+    uint64_t revision; /* 0: not seen yet */
+    uint64_t due_ms, period_ms, times, backoff_ms, dead_ms;
+    uint64_t call_ms; /* when the call was due whose retry waits for due_ms; 0: there is none */
+    enum tw_missed missed;
+    uint32_t tries, attempt;
+    unsigned payload, error;
+};
+
+struct ledger {
+    struct entry entry[LEDGER_TASKS];
+    uint64_t filed; /* puts and moves so far */
+    uint64_t top;   /* the largest revision that was ever seen */
+};
+
+/* A change, as struct tw_store_change; `task` is the number of its entry. */
+struct ledger_change {
+    enum tw_store_verb verb;
+    unsigned task, conditions, payload;
+    uint64_t due_ms, period_ms, times, backoff_ms;
+    enum tw_missed missed;
+    uint32_t tries;
+};
+
+/* The names of an entry: three queues, one of them with 255 bytes; ids of 1 to 1,024 bytes of every kind. */
+const char *ledger_queue(unsigned task);
+const void *ledger_id(unsigned task, size_t *size);
+
+/* The bytes of a payload, and of an error. */
+const void *ledger_payload(unsigned payload, size_t *size);
+const char *ledger_error(unsigned error);
+
+/* Draws a random change, with due times before and after `now_ms`. */
+void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change);
+
+/* The change as the store's own. Its pointers stay valid. */
+struct tw_store_change ledger_call(const struct ledger_change *change);
+
+/* Makes a change in the ledger. Returns the result of the same call of the store. */
+int ledger_make(struct ledger *ledger, const struct ledger_change *change);
+
+/* The entries of a queue in the order of a scan. Returns how many. */
+unsigned ledger_sort(const struct ledger *ledger, unsigned queue, bool dead, unsigned *tasks);
+
+/* Compares a task of the file with an entry, which learns its revision. Returns NULL, or the difference. */
+const char *ledger_compare_task(struct ledger *ledger, unsigned task, const struct tw_store_task *seen);
+
+/* Compares the whole file: every task in order, counts, next times, queues. Scans have pages of `page` tasks;
+ * 0: all at once. Returns NULL, or the first difference, which is valid until the next call. */
+const char *ledger_compare(struct ledger *ledger, struct tw_store *store, uint64_t page);
+
+/* Counts the calls to come one by one, as tw_store_forecast(). */
+void ledger_forecast(const struct ledger *ledger, unsigned queue, uint64_t now_ms, uint64_t step_ms,
+                     uint32_t steps, uint64_t *counts);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The store against a ledger: random changes in every way that there is, and after each step the whole file
+ * is compared with the ledger. The clock stands still, and steps when the test says so, so that the forecast
+ * can be compared too.
+ *
+ *     test_store_model [--seed N] [--steps N] [--seconds N]
+ */
+#include "support.h"
+#include "tests/support/extent.h"
+#include "ways.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ROUND = 400, STEPS = 20 }; /* steps of a file; steps of a forecast */
+
+struct world {
+    struct fixture *fixture;
+    sqlite3 *db;
+    struct ledger ledger;
+    struct rng rng;
+    uint64_t seed, steps, changes;
+    const char *doing;
+};
+
+static void fail_step(const struct world *world, const char *wrong)
+{
+    char message[TW_STORE_MESSAGE] = "";
+    tw_store_message(world->fixture->store, message, sizeof message);
+    fprintf(stderr, "test_store_model: %s: %s (seed %" PRIu64 ", step %" PRIu64 "; the last error: %s)\n",
+            world->doing, wrong, world->seed, world->steps, message);
+    store_remove(world->fixture);
+    rmdir(world->fixture->folder);
+    exit(1);
+}
+
+static void expect(const struct world *world, bool holds, const char *wrong)
+{
+    if (!holds)
+        fail_step(world, wrong);
+}
+
+static uint64_t draw(struct world *world, uint64_t limit)
+{
+    return rng_below(&world->rng, limit);
+}
+
+/* ---- the clock ------------------------------------------------------------------------------------------- */
+
+static uint64_t clock_ms = UINT64_C(1700000000000);
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+
+/* The linker puts it in place of clock_gettime() in this program and the store, not in SQLite. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    if (clock != CLOCK_REALTIME)
+        return __real_clock_gettime(clock, now);
+    *now = (struct timespec){(time_t)(clock_ms / 1000), (long)(clock_ms % 1000) * 1000000};
+    return 0;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------------------- */
+
+/* A cancel in SQL does not tell whether it has found a task. */
+static void expect_result(struct world *world, enum way way, const struct ledger_change *change, int is,
+                          int expected)
+{
+    char wrong[120];
+    if (change->verb == TW_STORE_CANCEL && (way == WAY_SQL || way == WAY_SQL_IN))
+        return;
+    snprintf(wrong, sizeof wrong, "way %d, verb %d, task %u, condition %u: returns %d, expected %d", (int)way,
+             (int)change->verb, change->task, change->conditions, is, expected);
+    expect(world, is == expected, wrong);
+}
+
+/* Some changes in one of the ways. A transaction is sometimes rolled back. */
+static void change_some(struct world *world)
+{
+    struct ledger_change changes[WAY_CHANGES];
+    int results[WAY_CHANGES];
+    struct ledger before = world->ledger;
+    enum way way = (enum way)draw(world, WAYS);
+    bool back = (way == WAY_APPLY_IN || way == WAY_SQL_IN) && draw(world, 6) == 0;
+    unsigned n = 1 + (unsigned)draw(world, WAY_CHANGES);
+    for (unsigned i = 0; i < n; i++)
+        ledger_draw(&world->rng, clock_ms, &changes[i]);
+    world->doing = back ? "changes that are rolled back" : "changes";
+    unsigned made = way_go(way, world->fixture->store, world->db, changes, n, results, back);
+    expect(world, made == n, "a change fails");
+    for (unsigned i = 0; i < n; i++)
+        expect_result(world, way, &changes[i], results[i], ledger_make(&world->ledger, &changes[i]));
+    if (back)
+        world->ledger = before;
+    world->changes += n;
+}
+
+/* A batch with one change that is out of its range changes nothing. */
+static void refuse_some(struct world *world)
+{
+    struct ledger_change change;
+    struct tw_store_change calls[WAY_CHANGES];
+    unsigned n = 1 + (unsigned)draw(world, WAY_CHANGES), wrong = (unsigned)draw(world, n);
+    for (unsigned i = 0; i < n; i++) {
+        ledger_draw(&world->rng, clock_ms, &change);
+        calls[i] = ledger_call(&change);
+    }
+    calls[wrong].verb = TW_STORE_PUT;
+    calls[wrong].conditions = 0;
+    calls[wrong].task.due_ms = TW_STORE_TIME_MAX + 1 + draw(world, 2) * (UINT64_MAX / 2);
+    world->doing = "a wrong batch";
+    expect(world, tw_store_apply(world->fixture->store, calls, n) == TW_EINVAL, "it is not refused");
+    expect(world, tw_store_apply_in(world->db, NULL, calls, n, NULL, 0) == TW_EINVAL, "apply_in takes it");
+}
+
+/* Writes how an attempt ended: as a runner would, and without one. */
+static void write_failure(struct world *world, unsigned task)
+{
+    const struct entry *entry = &world->ledger.entry[task];
+    sqlite3_stmt *statement;
+    size_t size;
+    const void *id = ledger_id(task, &size);
+    sqlite3_prepare_v2(world->db,
+                       "UPDATE tw_task SET dead_ms = nullif(?1, 0), error = ?2, attempt = ?3, due_ms = ?4,"
+                       " call_ms = nullif(?5, 0) WHERE queue = ?6 AND id = ?7",
+                       -1, &statement, NULL);
+    sqlite3_bind_int64(statement, 1, (sqlite3_int64)entry->dead_ms);
+    sqlite3_bind_text(statement, 2, ledger_error(entry->error), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 3, entry->attempt);
+    sqlite3_bind_int64(statement, 4, (sqlite3_int64)entry->due_ms);
+    sqlite3_bind_int64(statement, 5, (sqlite3_int64)entry->call_ms);
+    sqlite3_bind_text(statement, 6, ledger_queue(task), -1, SQLITE_STATIC);
+    sqlite3_bind_blob64(statement, 7, id, size, SQLITE_STATIC);
+    expect(world, sqlite3_step(statement) == SQLITE_DONE, sqlite3_errmsg(world->db));
+    sqlite3_finalize(statement);
+}
+
+/* An attempt has failed: the task is dead, or its next attempt waits. */
+static void fail_one(struct world *world)
+{
+    unsigned task = (unsigned)draw(world, LEDGER_TASKS);
+    struct entry *entry = &world->ledger.entry[task];
+    world->doing = "an attempt that failed";
+    if (!entry->exists || entry->dead_ms != 0)
+        return;
+    entry->error = (unsigned)draw(world, 4);
+    entry->attempt++;
+    if (draw(world, 2) == 0) {
+        entry->dead_ms = clock_ms + draw(world, 3);
+    } else {
+        entry->call_ms = entry->call_ms != 0 ? entry->call_ms : entry->due_ms;
+        entry->due_ms = clock_ms + draw(world, 1000);
+    }
+    write_failure(world, task);
+}
+
+struct handed {
+    struct world *world;
+    unsigned task[LEDGER_IDS], n, at;
+};
+
+static void take(void *arg, const struct tw_store_task *seen)
+{
+    struct handed *handed = arg;
+    const char *wrong = handed->at < handed->n
+                            ? ledger_compare_task(&handed->world->ledger, handed->task[handed->at++], seen)
+                            : "a task too many";
+    expect(handed->world, wrong == NULL, wrong);
+}
+
+static void drain_one(struct world *world)
+{
+    unsigned queue = (unsigned)draw(world, LEDGER_QUEUES);
+    struct handed handed = {.world = world};
+    handed.n = ledger_sort(&world->ledger, queue, false, handed.task);
+    world->doing = "a drain";
+    int64_t n = tw_store_drain(world->fixture->store, ledger_queue(queue * LEDGER_IDS), take, &handed);
+    expect(world, n == handed.n && handed.at == handed.n, "another number of tasks");
+    for (unsigned i = 0; i < handed.n; i++)
+        world->ledger.entry[handed.task[i]].exists = false;
+}
+
+static void get_one(struct world *world)
+{
+    unsigned task = (unsigned)draw(world, LEDGER_TASKS);
+    struct handed handed = {.world = world, .task = {task}, .n = 1};
+    size_t size;
+    const void *id = ledger_id(task, &size);
+    int error = tw_store_get(world->fixture->store, ledger_queue(task), id, size, take, &handed);
+    world->doing = "a get";
+    expect(world, error == (world->ledger.entry[task].exists ? 0 : TW_EGONE), tw_strerror(error));
+    expect(world, handed.at == world->ledger.entry[task].exists, "it does not show the task");
+}
+
+static void forecast_one(struct world *world)
+{
+    static const uint64_t step_of[] = {1, 7, 1000, 20000};
+    uint64_t step_ms = step_of[draw(world, 4)], is[STEPS], expected[STEPS];
+    uint32_t steps = 1 + (uint32_t)draw(world, STEPS);
+    unsigned queue = (unsigned)draw(world, LEDGER_QUEUES);
+    const char *name = ledger_queue(queue * LEDGER_IDS);
+    world->doing = "a forecast";
+    expect(world, tw_store_forecast(world->fixture->store, name, step_ms, steps, is) == 0, "it fails");
+    ledger_forecast(&world->ledger, queue, clock_ms, step_ms, steps, expected);
+    for (uint32_t i = 0; i < steps; i++) {
+        char wrong[120];
+        snprintf(wrong, sizeof wrong, "step %" PRIu32 " of %" PRIu64 " ms has %" PRIu64 " calls, not %" PRIu64,
+                 i, step_ms, is[i], expected[i]);
+        expect(world, is[i] == expected[i], wrong);
+    }
+}
+
+/* The last connection that closes moves the log into the file, and removes it. */
+static void reopen(struct world *world)
+{
+    bool last = draw(world, 2) == 0;
+    world->doing = last ? "reopening, no other connection" : "reopening";
+    if (last)
+        sqlite3_close(world->db);
+    store_reopen(world->fixture);
+    if (last)
+        world->db = other_open(world->fixture);
+}
+
+static void move_log(struct world *world)
+{
+    static const char *const sql[] = {"PRAGMA wal_checkpoint(PASSIVE)", "PRAGMA wal_checkpoint(RESTART)",
+                                      "PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "ANALYZE"};
+    const char *one = sql[draw(world, 5)];
+    world->doing = one;
+    expect(world, sqlite3_exec(world->db, one, NULL, NULL, NULL) == SQLITE_OK, sqlite3_errmsg(world->db));
+}
+
+/* The clock goes back now and then. */
+static void pass_time(struct world *world)
+{
+    clock_ms += draw(world, 8) == 0 ? -draw(world, 100000) : draw(world, 100000);
+}
+
+static void step(struct world *world)
+{
+    static void (*const rare[])(struct world *) = {refuse_some, fail_one, fail_one, fail_one,  fail_one,
+                                                   drain_one,   reopen,   move_log, pass_time, pass_time};
+    world->steps++;
+    if (draw(world, 5) < 3)
+        change_some(world);
+    else
+        rare[draw(world, sizeof rare / sizeof rare[0])](world);
+    const char *wrong = ledger_compare(&world->ledger, world->fixture->store, draw(world, 8));
+    expect(world, wrong == NULL, wrong);
+    get_one(world);
+    forecast_one(world);
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------------------- */
+
+static void run_file(struct world *world, uint64_t seed, uint64_t steps)
+{
+    void *state;
+    if (store_setup(&state) != 0)
+        exit(2);
+    world->fixture = state;
+    world->db = other_open(world->fixture);
+    world->seed = seed;
+    world->steps = 0;
+    memset(&world->ledger, 0, sizeof world->ledger);
+    rng_init(&world->rng, seed);
+    while (world->steps < steps)
+        step(world);
+    world->doing = "the end";
+    expect(world, strcmp(other_ask(world->db, "PRAGMA integrity_check"), "ok") == 0, "the file is damaged");
+    sqlite3_close(world->db);
+    if (store_teardown(&state) != 0)
+        exit(2);
+}
+
+static uint64_t seconds_now(void)
+{
+    struct timespec now;
+    __real_clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec;
+}
+
+int main(int argc, char **argv)
+{
+    static struct world world;
+    uint64_t seed = 1, total = 0, steps = extent(600, 4000, 200000), seconds = 0, begin = seconds_now();
+    for (int i = 1; i + 1 < argc; i += 2) {
+        uint64_t value = strtoull(argv[i + 1], NULL, 0);
+        if (strcmp(argv[i], "--seed") == 0)
+            seed = value;
+        else if (strcmp(argv[i], "--steps") == 0)
+            steps = value;
+        else if (strcmp(argv[i], "--seconds") == 0)
+            seconds = value;
+    }
+    for (; seconds > 0 ? seconds_now() - begin < seconds : total < steps; seed++) {
+        run_file(&world, seed, seconds == 0 && steps - total < ROUND ? steps - total : ROUND);
+        total += world.steps;
+    }
+    printf("%" PRIu64 " steps, %" PRIu64 " changes; the last seed was %" PRIu64 "\n", total, world.changes,
+           seed - 1);
+    return 0;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "ways.h"
+
+#include <assert.h>
+#include <string.h>
+
+bool way_is_one(enum way way)
+{
+    return way == WAY_APPLY || way == WAY_APPLY_IN || way == WAY_SQL_IN;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------------------- */
+
+static int call_one(struct tw_store *store, const struct tw_store_change *change)
+{
+    const struct tw_delayed *task = &change->task;
+    enum tw_cancelled found = TW_GONE;
+    if (change->verb == TW_STORE_PUT)
+        return tw_store_put(store, task, change->conditions);
+    if (change->verb == TW_STORE_MOVE)
+        return tw_store_move_at(store, task->queue, task->id, task->id_size, task->due_ms, change->conditions);
+    int error = tw_store_cancel(store, task->queue, task->id, task->id_size, &found);
+    return error == 0 ? (int)found : error;
+}
+
+static bool is_result(int result)
+{
+    return result >= 0 || result == TW_EGONE || result == TW_EDEAD;
+}
+
+static unsigned go_by_calls(struct tw_store *store, const struct tw_store_change *changes, unsigned n,
+                            int *results)
+{
+    for (unsigned i = 0; i < n; i++) {
+        results[i] = call_one(store, &changes[i]);
+        if (!is_result(results[i]))
+            return i;
+    }
+    return n;
+}
+
+/* ---- the views ------------------------------------------------------------------------------------------- */
+
+static sqlite3_stmt *prepare(sqlite3 *db, const struct tw_store_change *change)
+{
+    static const char *const sql[] = {
+        [TW_STORE_PUT] =
+            "INSERT INTO tw_put(queue, id, due_ms, condition, payload, period_ms, times, missed, tries,"
+            " backoff_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING 1",
+        [TW_STORE_MOVE] =
+            "INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?1, ?2, ?3, ?4) RETURNING 1",
+        [TW_STORE_CANCEL] = "INSERT INTO tw_cancel(queue, id) VALUES (?1, ?2)"};
+    sqlite3_stmt *statement;
+    return sqlite3_prepare_v2(db, sql[change->verb], -1, &statement, NULL) == SQLITE_OK ? statement : NULL;
+}
+
+static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
+{
+    static const char *const names[] = {
+        [TW_STORE_NX] = "NX", [TW_STORE_XX] = "XX", [TW_STORE_GT] = "GT", [TW_STORE_LT] = "LT"};
+    const struct tw_delayed *task = &change->task;
+    sqlite3_bind_text(statement, 1, task->queue, -1, SQLITE_STATIC);
+    sqlite3_bind_blob64(statement, 2, task->id, task->id_size, SQLITE_STATIC);
+    if (change->verb == TW_STORE_CANCEL)
+        return;
+    sqlite3_bind_int64(statement, 3, (sqlite3_int64)task->due_ms);
+    if (change->conditions != 0)
+        sqlite3_bind_text(statement, 4, names[change->conditions], -1, SQLITE_STATIC);
+    if (change->verb == TW_STORE_MOVE)
+        return;
+    sqlite3_bind_blob64(statement, 5, task->payload, task->payload_size, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 6, (sqlite3_int64)task->period_ms);
+    sqlite3_bind_int64(statement, 7, task->times == TW_FOREVER ? 0 : (sqlite3_int64)task->times);
+    sqlite3_bind_int(statement, 8, (int)task->missed);
+    if (task->tries > 0) /* NULL stands for the default */
+        sqlite3_bind_int64(statement, 9, task->tries);
+    if (task->backoff_ms > 0)
+        sqlite3_bind_int64(statement, 10, (sqlite3_int64)task->backoff_ms);
+}
+
+/* Returns the result of a change, or TW_EIO if SQLite fails. */
+static int run_view(sqlite3 *db, const struct tw_store_change *change)
+{
+    sqlite3_stmt *statement = prepare(db, change);
+    int rows = 0, code;
+    if (statement == NULL)
+        return TW_EIO;
+    bind(statement, change);
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW)
+        rows++;
+    const char *message = sqlite3_errmsg(db);
+    int result = change->verb == TW_STORE_CANCEL ? TW_CANCELLED : rows;
+    if (code != SQLITE_DONE)
+        result = strstr(message, "no such task") != NULL       ? TW_EGONE
+                 : strstr(message, "the task is dead") != NULL ? TW_EDEAD
+                                                               : TW_EIO;
+    sqlite3_finalize(statement);
+    return result;
+}
+
+static unsigned go_by_views(sqlite3 *db, const struct tw_store_change *changes, unsigned n, int *results)
+{
+    for (unsigned i = 0; i < n; i++) {
+        results[i] = run_view(db, &changes[i]);
+        if (!is_result(results[i]))
+            return i;
+    }
+    return n;
+}
+
+/* ---- one transaction ------------------------------------------------------------------------------------- */
+
+static bool do_sql(sqlite3 *db, const char *sql)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+static unsigned go_in_transaction(enum way way, sqlite3 *db, struct tw_store_change *changes, unsigned n,
+                                  int *results, bool back)
+{
+    unsigned made = 0;
+    if (!do_sql(db, "BEGIN IMMEDIATE"))
+        return 0;
+    if (way == WAY_SQL_IN)
+        made = go_by_views(db, changes, n, results);
+    else if (tw_store_apply_in(db, NULL, changes, n, NULL, 0) == 0)
+        made = n;
+    for (unsigned i = 0; i < made && way == WAY_APPLY_IN; i++)
+        results[i] = changes[i].result;
+    if (made == n && !back && do_sql(db, "COMMIT"))
+        return n;
+    if (!sqlite3_get_autocommit(db))
+        do_sql(db, "ROLLBACK");
+    return back ? made : 0;
+}
+
+unsigned way_go(enum way way, struct tw_store *store, sqlite3 *db, const struct ledger_change *changes,
+                unsigned n, int *results, bool back)
+{
+    struct tw_store_change calls[WAY_CHANGES];
+    assert(n <= WAY_CHANGES);
+    for (unsigned i = 0; i < n; i++)
+        calls[i] = ledger_call(&changes[i]);
+    switch (way) {
+    case WAY_CALLS:
+        return go_by_calls(store, calls, n, results);
+    case WAY_SQL:
+        return go_by_views(db, calls, n, results);
+    case WAY_APPLY:
+        if (tw_store_apply(store, calls, n) != 0)
+            return 0;
+        for (unsigned i = 0; i < n; i++)
+            results[i] = calls[i].result;
+        return n;
+    default:
+        return go_in_transaction(way, db, calls, n, results, back);
+    }
+}
