@@ -72,7 +72,7 @@
     X(BURY, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                            \
     X(FIND_DEAD, "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?2 AND dead_ms IS NOT NULL")              \
     X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
-            " AND dead_ms < ?2 ORDER BY dead_ms, seq LIMIT ?3")                                                \
+            " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
     X(REPLAY, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, call_ms = NULL, attempt = 0, run = 0,"               \
               " dead_ms = NULL, error = NULL WHERE seq = ?1")                                                  \
     X(PAUSE, "INSERT INTO $tw_queue(name, paused) VALUES (?1, 1)"                                              \

@@ -48,12 +48,13 @@ int tw_store_pause(struct tw_store *store, const char *queue, bool paused)
 
 /* ---- dead tasks ------------------------------------------------------------------------------------------ */
 
-/* The dead tasks of one commit: one by its id, or the first that died before a time. */
+/* The dead tasks of one commit: one by its id, or the first that died before a time. Revisions that are newer
+ * than the first commit are left alone: a task that was replayed may have died again. */
 struct dead {
     const char *queue;
     const void *id; /* NULL: all */
     size_t id_size;
-    uint64_t before_ms, due_ms;
+    uint64_t before_ms, due_ms, last_seq;
     bool replay;
     uint64_t seqs[TASKS];
     int n;
@@ -71,7 +72,8 @@ static int find_dead(struct tw__store_db *db, struct dead *dead)
         tw__store_bind_blob(db, rows, 2, dead->id, dead->id_size);
     } else {
         tw__store_bind_number(db, rows, 2, dead->before_ms);
-        tw__store_bind_number(db, rows, 3, TASKS);
+        tw__store_bind_number(db, rows, 3, dead->last_seq);
+        tw__store_bind_number(db, rows, 4, TASKS);
     }
     for (dead->n = 0; dead->n < TASKS && (code = tw__store_db_step(db, rows)) == SQLITE_ROW;)
         dead->seqs[dead->n++] = (uint64_t)sqlite3_column_int64(rows, 0);
@@ -100,6 +102,7 @@ static int end_death(struct tw__store_db *db, const struct dead *dead, uint64_t 
 static int end_deaths(struct tw__store_db *db, void *arg)
 {
     struct dead *dead = arg;
+    dead->last_seq = dead->last_seq > 0 ? dead->last_seq : db->seq;
     int error = find_dead(db, dead);
     for (int i = 0; i < dead->n && error == 0; i++)
         error = end_death(db, dead, dead->seqs[i]);
@@ -124,7 +127,7 @@ int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *i
     struct dead dead = {.queue = queue,
                         .id = id,
                         .id_size = id_size,
-                        .before_ms = tw_store_now() + 1,
+                        .before_ms = UINT64_MAX, /* the clock may have gone back since */
                         .due_ms = due_ms,
                         .replay = true};
     char text[TW_STORE_MESSAGE];
