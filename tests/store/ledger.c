@@ -154,6 +154,17 @@ static int make_put(struct ledger *ledger, struct entry *entry, const struct led
     return 1;
 }
 
+void ledger_file_again(struct ledger *ledger, unsigned task, uint64_t due_ms)
+{
+    struct entry *entry = &ledger->entry[task];
+    entry->filed = ++ledger->filed;
+    entry->revision = 0;
+    entry->due_ms = due_ms;
+    entry->call_ms = entry->dead_ms = 0;
+    entry->attempt = 0;
+    entry->error = 0;
+}
+
 static int make_move(struct ledger *ledger, struct entry *entry, const struct ledger_change *change)
 {
     if (!entry->exists)
@@ -162,12 +173,7 @@ static int make_move(struct ledger *ledger, struct entry *entry, const struct le
         return TW_EDEAD;
     if (keeps(entry, change))
         return 0;
-    entry->filed = ++ledger->filed;
-    entry->revision = 0;
-    entry->due_ms = change->due_ms;
-    entry->call_ms = 0;
-    entry->attempt = 0;
-    entry->error = 0;
+    ledger_file_again(ledger, change->task, change->due_ms);
     return 1;
 }
 

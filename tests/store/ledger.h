@@ -59,6 +59,9 @@ struct tw_store_change ledger_call(const struct ledger_change *change);
 /* Makes a change in the ledger. Returns the result of the same call of the store. */
 int ledger_make(struct ledger *ledger, const struct ledger_change *change);
 
+/* Gives a task, also a dead one, a new revision that is due then. */
+void ledger_file_again(struct ledger *ledger, unsigned task, uint64_t due_ms);
+
 /* The entries of a queue in the order of a scan. Returns how many. */
 unsigned ledger_sort(const struct ledger *ledger, unsigned queue, bool dead, unsigned *tasks);
 

@@ -23,6 +23,7 @@ struct world {
     struct fixture *fixture;
     sqlite3 *db;
     struct ledger ledger;
+    bool paused[LEDGER_QUEUES];
     struct rng rng;
     uint64_t seed, steps, changes;
     const char *doing;
@@ -216,6 +217,56 @@ static void forecast_one(struct world *world)
     }
 }
 
+/* ---- dead tasks ------------------------------------------------------------------------------------------ */
+
+/* Dead tasks get new revisions in the order of their deaths. */
+static void replay_some(struct world *world)
+{
+    unsigned task = (unsigned)draw(world, LEDGER_TASKS), tasks[LEDGER_IDS] = {task}, n;
+    bool all = draw(world, 2) == 0;
+    uint64_t due_ms = clock_ms + draw(world, 1000);
+    size_t size;
+    const void *id = ledger_id(task, &size);
+    const struct entry *entry = &world->ledger.entry[task];
+    n = all ? ledger_sort(&world->ledger, task / LEDGER_IDS, true, tasks)
+            : entry->exists && entry->dead_ms != 0;
+    world->doing = all ? "a replay of a queue" : "a replay";
+    int64_t replayed =
+        tw_store_replay(world->fixture->store, ledger_queue(task), all ? NULL : id, size, due_ms);
+    expect(world, replayed == n, "another number of tasks");
+    for (unsigned i = 0; i < n; i++)
+        ledger_file_again(&world->ledger, tasks[i], due_ms);
+}
+
+static void purge_some(struct world *world)
+{
+    unsigned queue = (unsigned)draw(world, LEDGER_QUEUES), tasks[LEDGER_IDS];
+    unsigned n = ledger_sort(&world->ledger, queue, true, tasks);
+    uint64_t before_ms = clock_ms - draw(world, 200000) + 1;
+    int64_t purged = 0;
+    world->doing = "a purge";
+    for (unsigned i = 0; i < n; i++) {
+        struct entry *entry = &world->ledger.entry[tasks[i]];
+        entry->exists = entry->dead_ms >= before_ms;
+        purged += !entry->exists;
+    }
+    expect(world, tw_store_purge(world->fixture->store, ledger_queue(queue * LEDGER_IDS), before_ms) == purged,
+           "another number of tasks");
+}
+
+/* A pause is in the file, also when it is opened again, and changes no task. */
+static void pause_one(struct world *world)
+{
+    unsigned queue = (unsigned)draw(world, LEDGER_QUEUES);
+    bool paused = draw(world, 2) == 0, *now = &world->paused[queue];
+    world->doing = "a pause";
+    int changed = tw_store_pause(world->fixture->store, ledger_queue(queue * LEDGER_IDS), paused);
+    expect(world, changed == (*now != paused), "it tells wrongly whether that was a change");
+    *now = paused;
+}
+
+/* ---- the file -------------------------------------------------------------------------------------------- */
+
 /* The last connection that closes moves the log into the file, and removes it. */
 static void reopen(struct world *world)
 {
@@ -245,8 +296,9 @@ static void pass_time(struct world *world)
 
 static void step(struct world *world)
 {
-    static void (*const rare[])(struct world *) = {refuse_some, fail_one, fail_one, fail_one,  fail_one,
-                                                   drain_one,   reopen,   move_log, pass_time, pass_time};
+    static void (*const rare[])(struct world *) = {replay_some, purge_some, pause_one, refuse_some, fail_one,
+                                                   fail_one,    fail_one,   fail_one,  drain_one,   reopen,
+                                                   move_log,    pass_time,  pass_time};
     world->steps++;
     if (draw(world, 5) < 3)
         change_some(world);
@@ -270,6 +322,7 @@ static void run_file(struct world *world, uint64_t seed, uint64_t steps)
     world->seed = seed;
     world->steps = 0;
     memset(&world->ledger, 0, sizeof world->ledger);
+    memset(world->paused, 0, sizeof world->paused);
     rng_init(&world->rng, seed);
     while (world->steps < steps)
         step(world);
