@@ -51,10 +51,21 @@ struct world {
     uint64_t seed, acknowledged, later; /* later: crashes after which a change was found that was not sure */
 };
 
+static void remove_files(const struct world *world)
+{
+    static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        char path[sizeof world->path + 16];
+        snprintf(path, sizeof path, "%s%s", world->path, ends[i]);
+        unlink(path);
+    }
+}
+
 static void fail_crash(const struct world *world, const char *wrong)
 {
-    fprintf(stderr, "test_store_crash: %s: %s (seed %" PRIu64 ", files kept in %s)\n", world->kind->name, wrong,
-            world->seed, world->folder);
+    fprintf(stderr, "test_store_crash: %s: %s (seed %" PRIu64 ")\n", world->kind->name, wrong, world->seed);
+    remove_files(world);
+    rmdir(world->folder);
     exit(1);
 }
 
@@ -282,7 +293,6 @@ static void crash(struct world *world)
 /* A new file, which dies some times. */
 static void run_chain(struct world *world, const struct kind *kind, uint64_t seed, uint64_t crashes)
 {
-    static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
     world->kind = kind;
     world->seed = seed;
     rng_init(&world->rng, seed);
@@ -293,11 +303,7 @@ static void run_chain(struct world *world, const struct kind *kind, uint64_t see
         crash(world);
     close_all(world);
     power_restore(&world->rng, true);
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        char path[sizeof world->path + 16];
-        snprintf(path, sizeof path, "%s%s", world->path, ends[i]);
-        unlink(path);
-    }
+    remove_files(world);
 }
 
 int main(int argc, char **argv)
