@@ -25,7 +25,7 @@ bool power_is_off(void);
  * too; 0: none. */
 void power_fail_at(long n, int code, bool on);
 
-/* Turns the power on: each file becomes what the disk has kept. Bytes that were synced are there. Of the
+/* Turns the power on: each file gets the bytes that the disk has kept. Bytes that were synced are there. Of the
  * others any may be there, in any order, and one sector may be torn. With `killed` no power went off, but the
  * process died: all bytes are there. The index of the log, which is shared memory, is gone in both cases.
  * Requires: no file is open. */

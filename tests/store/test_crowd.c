@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Two processes put, move and cancel tasks; one runs them, and one stands by. All four are killed again and
+ * again, at random moments, and others take their places. At the end every task is accounted for (account.h).
+ *
+ *     test_store_crowd [--seed N] [--seconds N]
+ */
+#include "account.h"
+#include "support.h"
+#include "tests/support/extent.h"
+#include "tests/support/random.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PUTTERS = 2, SEATS = 4, TRIES = 3, TAKE_OVER_MS = 1000, FAR_MS = 3600000 };
+
+/* A place of a process: the first two put, the others run. */
+struct seat {
+    pid_t pid; /* 0: nobody */
+    unsigned who;
+    bool ready;
+    uint64_t free_ms; /* when the next process takes the place */
+};
+
+struct world {
+    struct fixture *fixture;
+    struct account account;
+    struct seat seats[SEATS];
+    struct rng rng;
+    int notes[2];              /* the pipe */
+    unsigned next_who, runner; /* runner: the process that runs the tasks; 0: nobody */
+    uint64_t seed, far_ms;
+    uint64_t killed_ms; /* when the runner was killed; 0: somebody runs */
+    unsigned heir;      /* stood by at that time; 0: nobody */
+    uint64_t kills, runner_kills, taken_over, slowest_ms;
+};
+
+static void end_all(struct world *world);
+
+static void fail_crowd(struct world *world, const char *wrong)
+{
+    fprintf(stderr, "test_store_crowd: %s (seed %" PRIu64 ")\n", wrong, world->seed);
+    end_all(world);
+    store_remove(world->fixture);
+    rmdir(world->fixture->folder);
+    exit(1);
+}
+
+/* ---- in a child ------------------------------------------------------------------------------------------ */
+
+struct child {
+    int to;
+    unsigned who;
+    uint64_t far_ms;
+    struct rng rng;
+    struct tw_store *store;
+};
+
+static void tell(const struct child *child, struct note note)
+{
+    note.who = child->who;
+    if (write(child->to, &note, sizeof note) != sizeof note)
+        _exit(5);
+}
+
+/* Makes a change, with a note before it and one after it. */
+static int change(struct child *child, enum tw_store_verb verb, uint64_t id, uint64_t due_ms)
+{
+    struct tw_delayed task = {
+        .queue = "q", .id = &id, .id_size = sizeof id, .due_ms = due_ms, .tries = TRIES, .backoff_ms = 1};
+    enum tw_cancelled found = TW_GONE;
+    tell(child, (struct note){.kind = NOTE_INTENT, .id = id, .verb = verb, .due_ms = due_ms});
+    int result = verb == TW_STORE_PUT    ? tw_store_put(child->store, &task, 0)
+                 : verb == TW_STORE_MOVE ? tw_store_move_at(child->store, "q", &id, sizeof id, due_ms, 0)
+                                         : tw_store_cancel(child->store, "q", &id, sizeof id, &found);
+    if (result < 0 && result != TW_EGONE && result != TW_EDEAD)
+        _exit(4);
+    result = verb == TW_STORE_CANCEL ? (int)found : result;
+    tell(child, (struct note){.kind = NOTE_ACK, .id = id, .verb = verb, .result = result});
+    return result;
+}
+
+static uint64_t soon(struct child *child)
+{
+    return tw_store_now() + rng_below(&child->rng, rng_below(&child->rng, 2) == 0 ? 1 : 30);
+}
+
+/* Puts tasks for now and for a far time, and changes some of them. */
+static void put_tasks(struct child *child)
+{
+    for (uint64_t n = 1;; n++) {
+        uint64_t id = (uint64_t)child->who << 32 | n, far_ms = child->far_ms + rng_below(&child->rng, 1000);
+        bool far = rng_below(&child->rng, 3) == 0;
+        change(child, TW_STORE_PUT, id, far ? far_ms : soon(child));
+        uint64_t next = rng_below(&child->rng, far ? 4 : 12);
+        if (!far && next < 3) /* it may be running */
+            usleep((useconds_t)rng_below(&child->rng, 5000));
+        if (next == 0)
+            change(child, TW_STORE_CANCEL, id, 0);
+        else if (next == 1)
+            change(child, TW_STORE_MOVE, id, soon(child));
+        else if (next == 2)
+            change(child, TW_STORE_PUT, id, soon(child));
+        usleep((useconds_t)rng_below(&child->rng, 2000));
+    }
+}
+
+/* A number that follows from a call, so that the answers differ. */
+static uint64_t mix(uint64_t id, unsigned attempt)
+{
+    struct rng rng;
+    rng_init(&rng, id * 31 + attempt);
+    return rng_next(&rng) >> 20;
+}
+
+static enum tw_answer handle(void *arg, struct tw_job *job)
+{
+    const struct child *child = arg;
+    struct note note = {.kind = NOTE_BEGIN,
+                        .attempt = job->attempt,
+                        .tries = job->tries,
+                        .revision = job->revision,
+                        .due_ms = job->due_ms,
+                        .at_ms = tw_store_now()};
+    memcpy(&note.id, job->id, sizeof note.id);
+    tell(child, note);
+    uint64_t drawn = mix(note.id, job->attempt);
+    usleep((useconds_t)(drawn % 6 == 0 ? 8000 : drawn % 700));
+    note.kind = NOTE_END;
+    note.answer = drawn / 700 % 20 == 0 ? TW_DEAD : drawn / 700 % 20 < 4 ? TW_RETRY : TW_DONE;
+    tell(child, note);
+    return note.answer;
+}
+
+static void run_tasks(struct child *child)
+{
+    struct tw_store_run options = {.flags = TW_STORE_STANDBY, .workers = 2};
+    struct tw_store_stats stats = {0};
+    if (tw_store_handle(child->store, "q", 0, handle, child) != 0 ||
+        tw_store_start(child->store, &options) != 0)
+        _exit(6);
+    tell(child, (struct note){.kind = NOTE_READY});
+    while (!stats.running) {
+        usleep(500);
+        tw_store_stats(child->store, &stats);
+    }
+    tell(child, (struct note){.kind = NOTE_RUNS, .at_ms = tw_store_now()});
+    for (;;)
+        pause();
+}
+
+static void be_born(const struct world *world, const struct seat *seat, uint64_t seed)
+{
+    struct child child = {.to = world->notes[1], .who = seat->who, .far_ms = world->far_ms};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(world->notes[0]);
+    rng_init(&child.rng, seed);
+    if (tw_store_open(&child.store, world->fixture->path, NULL, NULL, 0) != 0)
+        _exit(3);
+    if (seat - world->seats < PUTTERS)
+        put_tasks(&child);
+    run_tasks(&child);
+}
+
+/* ---- the notes ------------------------------------------------------------------------------------------- */
+
+/* The heir has taken over, or somebody who came later was faster. */
+static void note_runner(struct world *world, const struct note *note)
+{
+    if (world->killed_ms != 0 && world->heir != 0) {
+        uint64_t took_ms = note->at_ms > world->killed_ms ? note->at_ms - world->killed_ms : 0;
+        world->taken_over++;
+        world->slowest_ms = took_ms > world->slowest_ms ? took_ms : world->slowest_ms;
+    }
+    world->killed_ms = 0;
+    world->runner = note->who;
+}
+
+static void read_notes(struct world *world)
+{
+    struct note note;
+    while (read(world->notes[0], &note, sizeof note) == sizeof note) {
+        account_add(&world->account, &note);
+        if (note.kind == NOTE_RUNS)
+            note_runner(world, &note);
+        for (struct seat *seat = world->seats; seat < world->seats + SEATS; seat++)
+            seat->ready |= note.kind == NOTE_READY && seat->who == note.who;
+    }
+    if (world->killed_ms != 0 && world->heir != 0 && tw_store_now() > world->killed_ms + 5 * TAKE_OVER_MS)
+        fail_crowd(world, "nobody has taken over");
+}
+
+static void wait_until(struct world *world, uint64_t until_ms)
+{
+    for (uint64_t now_ms = tw_store_now(); now_ms < until_ms; now_ms = tw_store_now()) {
+        poll(&(struct pollfd){.fd = world->notes[0], .events = POLLIN}, 1, (int)(until_ms - now_ms));
+        read_notes(world);
+    }
+}
+
+/* ---- life and death -------------------------------------------------------------------------------------- */
+
+static void sit_down(struct world *world, struct seat *seat)
+{
+    uint64_t seed = rng_next(&world->rng);
+    seat->who = ++world->next_who;
+    seat->ready = false;
+    seat->pid = fork();
+    if (seat->pid == 0)
+        be_born(world, seat, seed);
+}
+
+/* The note comes first: nothing that follows from the death can come before it. */
+static void kill_seat(struct world *world, struct seat *seat)
+{
+    int status;
+    read_notes(world);
+    account_add(&world->account, &(struct note){.kind = NOTE_KILLED, .who = seat->who});
+    const struct seat *other = seat == &world->seats[PUTTERS] ? seat + 1 : seat - 1;
+    if (seat->who == world->runner) {
+        world->runner = 0;
+        world->runner_kills++;
+        world->killed_ms = tw_store_now();
+        world->heir = other->pid != 0 && other->ready ? other->who : 0;
+    }
+    if (seat->who == world->heir)
+        world->heir = 0;
+    kill(seat->pid, SIGKILL);
+    waitpid(seat->pid, &status, 0);
+    seat->pid = 0;
+    seat->free_ms = tw_store_now() + rng_below(&world->rng, seat - world->seats < PUTTERS ? 10 : 400);
+    world->kills++;
+    if (!WIFSIGNALED(status)) {
+        char wrong[80];
+        snprintf(wrong, sizeof wrong, "process %u ended with status %#x", seat->who, (unsigned)status);
+        fail_crowd(world, wrong);
+    }
+}
+
+static void end_all(struct world *world)
+{
+    for (struct seat *seat = world->seats; seat < world->seats + SEATS; seat++) {
+        if (seat->pid > 0) {
+            kill(seat->pid, SIGKILL);
+            waitpid(seat->pid, NULL, 0);
+        }
+        seat->pid = 0;
+    }
+}
+
+/* A runner lives ten times as long as a process that puts. */
+static void kill_somebody(struct world *world)
+{
+    unsigned number = (unsigned)rng_below(&world->rng, 20);
+    struct seat *seat = &world->seats[number < 18 ? number % PUTTERS : PUTTERS + number % 2];
+    if (seat->pid != 0)
+        kill_seat(world, seat);
+    for (seat = world->seats; seat < world->seats + SEATS; seat++)
+        if (seat->pid == 0 && seat->free_ms <= tw_store_now())
+            sit_down(world, seat);
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------- */
+
+struct remainders {
+    struct remainder *first;
+    size_t n;
+};
+
+static void collect(void *arg, const struct tw_store_task *task)
+{
+    struct remainders *left = arg;
+    struct remainder *one = &left->first[left->n++];
+    memcpy(&one->id, task->id, sizeof one->id);
+    one->due_ms = task->due_ms;
+    one->dead = task->state == TW_STORE_DEAD;
+}
+
+static int compare_ids(const void *one, const void *two)
+{
+    const struct remainder *a = one, *b = two;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+/* Nobody puts any more: the runners call the rest. The parent opens the file after its last child is born. */
+static struct tw_store *run_dry(struct world *world)
+{
+    uint64_t next_ms = 0, until_ms = tw_store_now() + 20000;
+    struct tw_store *store;
+    for (unsigned i = 0; i < PUTTERS; i++)
+        if (world->seats[i].pid != 0)
+            kill_seat(world, &world->seats[i]);
+    for (struct seat *seat = world->seats + PUTTERS; seat < world->seats + SEATS; seat++)
+        if (seat->pid == 0)
+            sit_down(world, seat);
+    if (tw_store_open(&store, world->fixture->path, NULL, NULL, 0) != 0)
+        fail_crowd(world, "the file cannot be opened");
+    do {
+        wait_until(world, tw_store_now() + 20);
+        if (tw_store_next(store, "q", &next_ms) != 0 || tw_store_now() > until_ms)
+            fail_crowd(world, "tasks are due, and nobody calls them");
+    } while (next_ms < world->far_ms);
+    end_all(world);
+    read_notes(world);
+    return store;
+}
+
+static void check_all(struct world *world, struct tw_store *store)
+{
+    struct tw_store_range dead = {.states = TW_STORE_DEAD};
+    int64_t n = tw_store_count(store, "q", false) + tw_store_count(store, "q", true);
+    struct remainders left = {calloc((size_t)n + 1, sizeof *left.first), 0};
+    tw_store_scan(store, "q", NULL, collect, &left);
+    tw_store_scan(store, "q", &dead, collect, &left);
+    qsort(left.first, left.n, sizeof *left.first, compare_ids);
+    const char *wrong = account_check(&world->account, left.first, left.n, world->far_ms);
+    free(left.first);
+    if (wrong != NULL)
+        fail_crowd(world, wrong);
+    if (world->slowest_ms > TAKE_OVER_MS)
+        fail_crowd(world, "taking over took more than a second");
+}
+
+static void live_on(struct world *world, uint64_t seconds)
+{
+    uint64_t end_ms = tw_store_now() + seconds * 1000;
+    world->far_ms = tw_store_now() + FAR_MS;
+    for (struct seat *seat = world->seats; seat < world->seats + SEATS; seat++)
+        sit_down(world, seat);
+    while (tw_store_now() < end_ms) {
+        wait_until(world, tw_store_now() + 1 + rng_below(&world->rng, 25));
+        kill_somebody(world);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct world world = {.seed = 1};
+    uint64_t seconds = extent(2, 3, 60);
+    struct tw_store *store;
+    void *state;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--seed") == 0)
+            world.seed = strtoull(argv[i + 1], NULL, 0);
+        else if (strcmp(argv[i], "--seconds") == 0)
+            seconds = strtoull(argv[i + 1], NULL, 0);
+    }
+    rng_init(&world.rng, world.seed);
+    if (store_setup(&state) != 0 || pipe2(world.notes, O_CLOEXEC) != 0)
+        return 2;
+    world.fixture = state;
+    tw_store_close(world.fixture->store); /* no child has a store of its parent */
+    world.fixture->store = NULL;
+    fcntl(world.notes[0], F_SETFL, O_NONBLOCK);
+    live_on(&world, seconds);
+    store = run_dry(&world);
+    check_all(&world, store);
+    tw_store_close(store);
+    const struct account *account = &world.account;
+    printf("%" PRIu64 " kills, %" PRIu64 " of them of the runner, %" PRIu64 " taken over, in at most %" PRIu64
+           " ms\n%" PRIu64 " tasks, %" PRIu64 " cancelled, %" PRIu64 " unsure; %" PRIu64 " calls, %" PRIu64
+           " of them again; the seed was %" PRIu64 "\n",
+           world.kills, world.runner_kills, world.taken_over, world.slowest_ms, account->tasks,
+           account->cancelled, account->unsure, account->calls, account->again, world.seed);
+    account_fini(&world.account);
+    return store_teardown(&state) == 0 ? 0 : 2;
+}
