@@ -396,7 +396,8 @@ void *tw__store_runner_main(void *arg)
         return NULL;
     while (!is_over(runner)) {
         bool put_off = runner->result != 0 && tw__store_monotonic() < runner->retry_ns;
-        if (put_off || !go_round(runner))
+        bool idle = put_off || !go_round(runner);
+        if (idle && !runner->last_try)
             wait(runner);
     }
     for (struct tw__store_job *job = runner->answered, *next; job != NULL; job = next) {
