@@ -309,7 +309,7 @@ static void run_chain(struct world *world, const struct kind *kind, uint64_t see
 int main(int argc, char **argv)
 {
     static struct world world;
-    uint64_t seed = 1, crashes = extent(6, 24, 1000);
+    uint64_t seed = 1, crashes = extent(6, 24, 500);
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--seed") == 0)
             seed = strtoull(argv[i + 1], NULL, 0);

@@ -343,7 +343,7 @@ static uint64_t seconds_now(void)
 int main(int argc, char **argv)
 {
     static struct world world;
-    uint64_t seed = 1, total = 0, steps = extent(600, 4000, 200000), seconds = 0, begin = seconds_now();
+    uint64_t seed = 1, total = 0, steps = extent(600, 4000, 100000), seconds = 0, begin = seconds_now();
     for (int i = 1; i + 1 < argc; i += 2) {
         uint64_t value = strtoull(argv[i + 1], NULL, 0);
         if (strcmp(argv[i], "--seed") == 0)

@@ -45,8 +45,8 @@ static sqlite3_stmt *prepare(sqlite3 *db, const struct tw_store_change *change)
 {
     static const char *const sql[] = {
         [TW_STORE_PUT] =
-            "INSERT INTO tw_put(queue, id, due_ms, condition, payload, period_ms, times, missed, tries,"
-            " backoff_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING 1",
+            ("INSERT INTO tw_put(queue, id, due_ms, condition, payload, period_ms, times, missed, tries,"
+             " backoff_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING 1"),
         [TW_STORE_MOVE] =
             "INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?1, ?2, ?3, ?4) RETURNING 1",
         [TW_STORE_CANCEL] = "INSERT INTO tw_cancel(queue, id) VALUES (?1, ?2)"};
