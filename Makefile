@@ -70,6 +70,8 @@ check: ## run the checks below, from rounds to coverage
 	@FOR_SECONDS=$(SECONDS) tools/check rounds format lint sanitize redis servers races audit amalgamation coverage
 # The long rounds are crashes, a million tasks at once, gigabytes, and larger wheels.
 rounds: ## run the long rounds of the tests
+# Power cuts, faults of the disk, kills, damaged files, random changes.
+check-store: ## run the long rounds of the store alone
 format-check: ## fail if clang-format would change a source file
 lint: ## run clang-tidy on the libraries and the command
 sanitize: ## run the tests with address and UB sanitizers
@@ -87,8 +89,8 @@ coverage-redis: ## list the lines of src/redis that no test runs
 valgrind: ## run the contract tests under valgrind
 fuzz: ## run libFuzzer with the model; SECONDS=60
 soak: ## run random operations on the model; SECONDS=60
-CHECKS = rounds format-check lint sanitize check-redis check-servers races audit check-amalgamation coverage \
-    coverage-redis valgrind fuzz soak
+CHECKS = rounds check-store format-check lint sanitize check-redis check-servers races audit \
+    check-amalgamation coverage coverage-redis valgrind fuzz soak
 $(CHECKS): ; @FOR_SECONDS=$(SECONDS) tools/check $(patsubst check-%,%,$(@:format-check=format))
 
 format: ## format the sources with clang-format
