@@ -155,7 +155,7 @@ void damage_tables(struct input *input, const char *path)
         sqlite3_exec(db,
                      "PRAGMA ignore_check_constraints=ON; PRAGMA writable_schema=ON; PRAGMA synchronous=OFF",
                      NULL, NULL, NULL);
-        sqlite3_exec(db, kind < 128 ? sql : wholes[kind % (sizeof wholes / sizeof wholes[0])], NULL, NULL,
+        sqlite3_exec(db, kind < 208 ? sql : wholes[kind % (sizeof wholes / sizeof wholes[0])], NULL, NULL,
                      NULL);
     }
     sqlite3_close(db);
