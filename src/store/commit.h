@@ -7,8 +7,8 @@
 
 #include "internal.h"
 
-/* The work of a wish, in a transaction that has begun. It may run on another thread, and a second time if the
- * first transaction was rolled back. Returns: 0, or an error, and then it has no effect. */
+/* The work of a wish, in a transaction that has begun. It may run on another thread, and again if the
+ * transaction before was rolled back. Returns: 0, or an error, and then it has no effect. */
 typedef int tw__store_work_fn(struct tw__store_db *db, void *arg);
 
 void tw__store_writer_init(struct tw__store_writer *writer);

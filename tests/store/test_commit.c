@@ -142,6 +142,12 @@ static void a_put_that_rolls_the_transaction_back_leaves_its_neighbours(void **s
     put_beside_a_refusal(*state, "ROLLBACK", "a@1 b@1 c@1 d@1");
 }
 
+/* The statement that fails so keeps its row, and the leader takes the row back. */
+static void a_put_that_fails_half_way_leaves_nothing_but_its_neighbours(void **state)
+{
+    put_beside_a_refusal(*state, "FAIL", "a@1 b@1 c@1 d@1");
+}
+
 /* The first thread waits for the lock alone, and the others together after it. */
 static void threads_that_find_the_file_locked_are_told(void **state)
 {
@@ -192,6 +198,7 @@ int main(void)
         TEST(the_tasks_of_a_thread_keep_its_order),
         TEST(a_put_that_fails_leaves_its_neighbours),
         TEST(a_put_that_rolls_the_transaction_back_leaves_its_neighbours),
+        TEST(a_put_that_fails_half_way_leaves_nothing_but_its_neighbours),
         TEST(threads_that_find_the_file_locked_are_told),
         TEST(a_lazy_store_flushes_when_asked),
     };
