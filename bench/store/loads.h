@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The loads. Each runs on one side, once, and prints its figures.
+ */
+#ifndef BENCH_STORE_LOADS_H
+#define BENCH_STORE_LOADS_H
+
+#include "peer.h"
+
+#include <stdint.h>
+#include <tickwheel/store.h>
+
+struct run {
+    const char *side;
+    const char *path; /* of the file, which a load makes and removes, if it is not a file of `fill` */
+    size_t n;         /* tasks */
+    uint64_t random;  /* the state of the random numbers */
+};
+
+enum { DAYS = 30 };
+
+/* Returns an array of n tasks, with the ids order:FIRST and on. They are due on random milliseconds of the
+ * thirty days from tomorrow on. */
+struct row *make_rows(struct run *run, size_t first, size_t n);
+
+/* Names task `number`. */
+void name_row(struct row *row, size_t number);
+
+/* A random number from 0 to n - 1. */
+uint64_t draw(struct run *run, uint64_t n);
+
+/* puts.c: filing tasks, and changing some of `n` tasks of a file that `fill` has made. */
+void load_put_one(struct run *run);
+void load_put_batch(struct run *run);
+void load_put_64(struct run *run);
+void load_change(struct run *run);
+
+/* due.c: n tasks that are due together. */
+void load_due(struct run *run);
+
+/* runner.c: our runner, on a file that `fill` has made. */
+void load_late(struct run *run);
+void load_pending(struct run *run);
+void load_idle(struct run *run);
+
+/* Opens the run's file, and starts its runner with one handler. */
+struct tw_store *start_runner(struct run *run, tw_handler_fn *handler, void *arg);
+
+/* notice.c: our runner, while another process writes to its file. */
+void load_notice(struct run *run);
+void load_unrelated(struct run *run);
+
+/* fill.c: files of n tasks, made without waiting for the disk. They are due within thirty days, from tomorrow
+ * on or from now on. */
+void fill(struct run *run);
+void fill_now(struct run *run);
+
+#endif
