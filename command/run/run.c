@@ -9,6 +9,7 @@
 #include "bins.h"
 #include "job.h"
 #include "lines.h"
+#include "reader.h"
 #include "rest.h"
 #include "run_options.h"
 #include "screen.h"
@@ -43,11 +44,10 @@ static _Atomic bool input_ended;
 static pthread_mutex_t tally_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct bins late_us;
 static uint64_t failed_jobs, good_jobs;
+static struct reader reader;
 static struct {
-    uint64_t bad_lines, unknown_keys;
-    uint64_t moved, cancelled, replaced;
+    uint64_t unknown_keys, moved, cancelled, replaced;
     uint64_t wait_ns; /* the part of an interrupted `wait` that is left, on the calendar */
-    bool stopped;     /* --strict has stopped the reading */
 } input;
 
 /* The lines that were not read when the run was stopped. */
@@ -151,7 +151,21 @@ static int patience_ms(int most_ms)
 
 static bool stopping(void)
 {
-    return signalled || input.stopped || screen_error() != 0;
+    return signalled || reader.stopped || screen_error() != 0;
+}
+
+/* For the reader: nothing to read has arrived. */
+static int idle(void *arg)
+{
+    (void)arg;
+    show_status();
+    return patience_ms(-1);
+}
+
+static bool stops(void *arg)
+{
+    (void)arg;
+    return stopping();
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------------- */
@@ -221,8 +235,9 @@ static void do_wait(uint64_t ns)
         input.wait_ns = calendar_left(&calendar, end_ns, now_ns);
 }
 
-static const char *do_line(const struct line *line)
+static const char *do_line(void *arg, const struct line *line)
 {
+    (void)arg;
     switch (line->kind) {
     case LINE_TASK:
     case LINE_EVERY:
@@ -241,74 +256,7 @@ static const char *do_line(const struct line *line)
     }
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
-
-/* Prints an error about a line. Control bytes in `found` become '?', because a terminal would obey them. */
-static void complain_about(const char *path, uint64_t number, const char *expected, const char *found)
-{
-    char clean[61];
-    size_t size = 0;
-    for (; size < sizeof clean - 1 && found[size] != '\0'; size++)
-        clean[size] = (unsigned char)found[size] < ' ' || found[size] == 127 ? '?' : found[size];
-    clean[size] = '\0';
-    screen_hide();
-    complain("%s:%" PRIu64 ": %s; the line is \"%s\"", path, number, expected, clean);
-    input.bad_lines++;
-    input.stopped |= options.strict;
-}
-
-static void take_line(const char *path, uint64_t number, char *text)
-{
-    struct line line;
-    char found[64];
-    snprintf(found, sizeof found, "%s", text);
-    const char *expected = line_parse(text, &line);
-    if (expected == NULL)
-        expected = do_line(&line);
-    if (expected != NULL)
-        complain_about(path, number, expected, found);
-}
-
-static void take(const char *path, uint64_t number, enum lines_got got, char *text)
-{
-    if (got == LINES_LINE)
-        take_line(path, number, text);
-    else if (got == LINES_LONG)
-        complain_about(path, number, "expected a line of at most 1 MiB", text);
-    else
-        complain_about(path, number, "expected a line without NUL bytes", text);
-}
-
-/* Reads lines as they arrive, until the end of the input or until the run is stopped. Returns false if
- * reading failed. */
-static bool read_lines(const char *path, struct lines *lines)
-{
-    uint64_t number = 0;
-    char *text;
-    while (!stopping()) {
-        enum lines_got got = lines_next(lines, patience_ms(-1), &text);
-        if (got == LINES_END || got == LINES_FAILED)
-            return got == LINES_END;
-        if (got != LINES_NONE)
-            take(path, ++number, got, text);
-        if (got != LINES_LINE || !lines_more(lines))
-            show_status();
-    }
-    return lines_rest(lines, unread.out);
-}
-
-static bool read_file(const char *path)
-{
-    struct lines *lines = lines_open(path, wake_pipe[0]);
-    bool good = lines != NULL && read_lines(path, lines);
-    if (!good) {
-        screen_hide();
-        complain("tickwheel run: %s: cannot be read: %s", path, strerror(errno));
-    }
-    if (lines != NULL)
-        lines_close(lines);
-    return good;
-}
+/* ---- the end of the input -------------------------------------------------------------------------------- */
 
 static bool busy(void)
 {
@@ -407,9 +355,9 @@ static void print_summary(FILE *out)
     if (input.unknown_keys > 0)
         fprintf(out, "\nlines without effect: %" PRIu64 " (move or cancel of a key without a pending task)",
                 input.unknown_keys);
-    if (input.bad_lines > 0)
+    if (reader.bad_lines > 0)
         fprintf(out, "\nlines skipped: %" PRIu64 " (malformed, see above; correct and run them again)",
-                input.bad_lines);
+                reader.bad_lines);
     if (options.exec != NULL)
         fprintf(out, "\ncommands: %" PRIu64 " succeeded, %" PRIu64 " failed", good_jobs, failed_jobs);
     fputc('\n', out);
@@ -480,6 +428,13 @@ static bool prepare(void)
     }
     if (options.stats != NULL && !stats_start(sched))
         return false;
+    reader = (struct reader){.command = "tickwheel run",
+                             .wake = wake_pipe[0],
+                             .strict = options.strict,
+                             .take = do_line,
+                             .idle = idle,
+                             .stopping = stops,
+                             .hide = screen_hide};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
@@ -494,9 +449,9 @@ static bool read_all(int count, char **paths)
 {
     bool good = true;
     if (count == 0)
-        return read_file("-");
+        return reader_read(&reader, "-", unread.out);
     for (int i = 0; i < count; i++)
-        good &= stopping() ? rest_file(paths[i], unread.out) : read_file(paths[i]);
+        good &= stopping() ? rest_file(paths[i], unread.out) : reader_read(&reader, paths[i], unread.out);
     return good;
 }
 
@@ -514,7 +469,7 @@ int command_run(int argc, char **argv)
     stats_close();
     bool good = finish();
     tw_sched_free(sched);
-    if (!read || (options.strict && input.bad_lines > 0))
+    if (!read || (options.strict && reader.bad_lines > 0))
         return COMMAND_INPUT;
-    return good && input.bad_lines == 0 ? COMMAND_GOOD : COMMAND_WRONG;
+    return good && reader.bad_lines == 0 ? COMMAND_GOOD : COMMAND_WRONG;
 }
