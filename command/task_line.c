@@ -186,9 +186,7 @@ static char *next_word(char **rest)
     return word;
 }
 
-static const char when_expected[] = "expected a time such as +1500ms, +1h30m or @2026-12-01T09:00:00Z";
-
-static bool read_when(const char *word, struct line *line)
+bool when_parse(const char *word, struct line *line)
 {
     line->absolute = *word == '@';
     if (*word == '+')
@@ -225,8 +223,8 @@ static const char *parse_every(struct line *line, char *rest)
         at = rest;
     }
     if (*at == '+' || *at == '@')
-        if (!read_when(next_word(&rest), line))
-            return when_expected;
+        if (!when_parse(next_word(&rest), line))
+            return WHEN_EXPECTED;
     return take_task(line, rest);
 }
 
@@ -236,8 +234,8 @@ static const char *parse_move(struct line *line, char *rest)
     line->key = next_word(&rest);
     if (*line->key == '\0')
         return "expected a key after `move`";
-    if (!read_when(next_word(&rest), line))
-        return when_expected;
+    if (!when_parse(next_word(&rest), line))
+        return WHEN_EXPECTED;
     return *rest == '\0' ? NULL : "expected nothing after the time of `move`";
 }
 
@@ -269,7 +267,7 @@ const char *line_parse(char *text, struct line *line)
         return NULL;
     if (*rest == '+' || *rest == '@') {
         line->kind = LINE_TASK;
-        return read_when(next_word(&rest), line) ? take_task(line, rest) : when_expected;
+        return when_parse(next_word(&rest), line) ? take_task(line, rest) : WHEN_EXPECTED;
     }
     const char *word = next_word(&rest);
     if (strcmp(word, "every") == 0)

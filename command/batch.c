@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch.h"
+
+#include "lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHANGES_MAX = 1000, BYTES_MAX = 4 * LINES_MAX };
+
+bool batch_init(struct batch *batch, struct tw_store *store, const struct task_options *options)
+{
+    *batch = (struct batch){.store = store,
+                            .options = options,
+                            .changes = malloc(CHANGES_MAX * sizeof *batch->changes),
+                            .bytes = malloc(BYTES_MAX)};
+    if (batch->changes != NULL && batch->bytes != NULL)
+        return true;
+    batch_fini(batch);
+    return false;
+}
+
+void batch_fini(struct batch *batch)
+{
+    free(batch->changes);
+    free(batch->bytes);
+}
+
+/* ---- adding ---------------------------------------------------------------------------------------------- */
+
+static const void *keep(struct batch *batch, const void *bytes, size_t size)
+{
+    char *to = batch->bytes + batch->used;
+    memcpy(to, bytes, size);
+    batch->used += size;
+    return to;
+}
+
+static bool room_for(const struct batch *batch, const struct tw_delayed *task)
+{
+    return batch->count < CHANGES_MAX && task->id_size + task->payload_size <= BYTES_MAX - batch->used;
+}
+
+const char *batch_add(struct batch *batch, const struct line *line)
+{
+    struct tw_delayed task;
+    const char *error = task_options_make(batch->options, line, &task);
+    if (error != NULL || (!room_for(batch, &task) && !batch_commit(batch)))
+        return error;
+    bool puts = line->kind == LINE_TASK || line->kind == LINE_EVERY;
+    task.id = keep(batch, task.id, task.id_size);
+    if (task.payload != NULL)
+        task.payload = keep(batch, task.payload, task.payload_size);
+    batch->changes[batch->count++] =
+        (struct tw_store_change){.verb = puts                      ? TW_STORE_PUT
+                                         : line->kind == LINE_MOVE ? TW_STORE_MOVE
+                                                                   : TW_STORE_CANCEL,
+                                 .task = task,
+                                 .conditions = puts ? batch->options->conditions : 0};
+    return NULL;
+}
+
+/* ---- committing ------------------------------------------------------------------------------------------ */
+
+static void count(struct batch_tally *tally, const struct tw_store_change *change)
+{
+    bool effect = change->verb == TW_STORE_CANCEL ? change->result != TW_GONE : change->result == 1;
+    tally->lines++;
+    tally->put += effect && change->verb == TW_STORE_PUT;
+    tally->kept += !effect && change->verb == TW_STORE_PUT;
+    tally->moved += effect && change->verb == TW_STORE_MOVE;
+    tally->cancelled += effect && change->verb == TW_STORE_CANCEL;
+    tally->unknown += !effect && change->verb != TW_STORE_PUT;
+}
+
+bool batch_commit(struct batch *batch)
+{
+    if (batch->failed || batch->count == 0)
+        return !batch->failed;
+    batch->failed = tw_store_apply(batch->store, batch->changes, batch->count) != 0;
+    for (size_t i = 0; i < batch->count && !batch->failed; i++)
+        count(&batch->tally, &batch->changes[i]);
+    batch->count = batch->used = 0;
+    return !batch->failed;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lines of tasks on their way into a file. A batch collects lines as they come, and writes them in one commit.
+ */
+#ifndef COMMAND_BATCH_H
+#define COMMAND_BATCH_H
+
+#include "task_line.h"
+#include "task_options.h"
+
+#include <tickwheel/store.h>
+
+/* Numbers of lines that are in the file. */
+struct batch_tally {
+    uint64_t lines; /* all lines */
+    uint64_t put;   /* tasks that were put */
+    uint64_t kept;  /* tasks that --if kept as they were */
+    uint64_t moved, cancelled;
+    uint64_t unknown; /* moves and cancels of a key without a pending task */
+};
+
+struct batch {
+    struct tw_store *store;
+    const struct task_options *options;
+    struct tw_store_change *changes; /* their keys and texts are in `bytes` */
+    char *bytes;
+    size_t count, used;
+    bool failed; /* a commit has failed: no more lines are taken */
+    struct batch_tally tally;
+};
+
+/* Makes an empty batch. Both arguments must outlive it. Returns false if there is no memory. */
+bool batch_init(struct batch *batch, struct tw_store *store, const struct task_options *options);
+
+/* Frees the batch. Lines that were not committed are lost. */
+void batch_fini(struct batch *batch);
+
+/* Adds a line of the kinds TASK, EVERY, MOVE or CANCEL. If the batch is full, it commits first.
+ * Returns: NULL, or the error as a phrase. Sets `failed` if the commit failed. */
+const char *batch_add(struct batch *batch, const struct line *line);
+
+/* Commits the lines: when it returns, they are in the file. Returns: false if that failed. Then none of the
+ * lines since the last commit is in the file, and tw_store_message() says why. */
+bool batch_commit(struct batch *batch);
+
+#endif

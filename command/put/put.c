@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel put: puts tasks into a file, one from the command line or many from lines. A line counts when the
+ * commit that has it has returned.
+ */
+#include "batch.h"
+#include "command.h"
+#include "lines.h"
+#include "printable.h"
+#include "put_options.h"
+#include "reader.h"
+#include "store_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char COMMAND[] = "tickwheel put";
+
+struct put {
+    struct put_options options;
+    struct tw_store *store;
+    struct reader reader;
+    struct batch batch;
+};
+
+/* ---- one task -------------------------------------------------------------------------------------------- */
+
+/* Joins the words by blanks. Returns NULL if there is no memory. */
+static char *join(int count, char **words)
+{
+    size_t size = 1;
+    for (int i = 0; i < count; i++)
+        size += strlen(words[i]) + 1;
+    char *text = malloc(size), *to = text;
+    for (int i = 0; i < count && text != NULL; i++)
+        to += sprintf(to, "%s%s", i > 0 ? " " : "", words[i]);
+    if (text != NULL)
+        *to = '\0';
+    return text;
+}
+
+/* Says that the condition has kept the task. */
+static int kept(const void *id, size_t size)
+{
+    fputs("tickwheel put: the task ", stderr);
+    printable_write(id, size, true, SIZE_MAX, stderr);
+    fputs(" was not put: --if has kept everything as it was\n", stderr);
+    return COMMAND_WRONG;
+}
+
+static int put_task(const struct put *put, const struct line *line, char *id)
+{
+    struct tw_delayed task;
+    const char *error = task_options_make(&put->options.task, line, &task);
+    task.id = id;
+    task.id_size = printable_read(id);
+    if (error == NULL && (task.id_size == 0 || task.id_size > TW_STORE_ID_MAX))
+        error = "expected an ID of 1 to 1024 bytes";
+    if (error == NULL && task.payload_size > LINES_MAX)
+        error = "expected a PAYLOAD of at most 1 MiB";
+    if (error != NULL) {
+        complain("%s: %s", COMMAND, error);
+        return COMMAND_INPUT;
+    }
+    int done = tw_store_put(put->store, &task, put->options.task.conditions);
+    if (done < 0)
+        store_file_complain(put->store, COMMAND, put->options.store, "the task is not in the file");
+    return done < 0 ? COMMAND_WRONG : done == 0 ? kept(task.id, task.id_size) : COMMAND_GOOD;
+}
+
+/* Puts the task of the words WHEN ID [PAYLOAD...]. */
+static int put_words(const struct put *put, int count, char **words)
+{
+    struct line line = {.kind = put->options.period_ns > 0 ? LINE_EVERY : LINE_TASK,
+                        .period_ns = put->options.period_ns,
+                        .times = put->options.times,
+                        .key = ""};
+    if (!when_parse(words[0], &line)) {
+        complain("%s: " WHEN_EXPECTED ", found \"%s\"", COMMAND, words[0]);
+        return COMMAND_INPUT;
+    }
+    if (count < 2) {
+        complain("%s: expected an ID after the time %s", COMMAND, words[0]);
+        return COMMAND_INPUT;
+    }
+    char *text = join(count - 2, words + 2);
+    if (text == NULL) {
+        complain("%s: there is no memory", COMMAND);
+        return COMMAND_WRONG;
+    }
+    line.text = text;
+    int status = put_task(put, &line, words[1]);
+    free(text);
+    return status;
+}
+
+/* ---- many tasks ------------------------------------------------------------------------------------------ */
+
+/* Commits the lines that were read, and acknowledges them. */
+static bool commit(struct put *put)
+{
+    bool had = put->batch.count > 0;
+    if (!batch_commit(&put->batch))
+        return false;
+    if (had && put->options.ack) {
+        printf("%" PRIu64 "\n", put->batch.tally.lines);
+        fflush(stdout);
+    }
+    return true;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+    struct timespec left = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
+static const char *take(void *arg, const struct line *line)
+{
+    struct put *put = arg;
+    uint64_t before = put->batch.tally.lines;
+    if (line->kind == LINE_WAIT) {
+        if (commit(put))
+            sleep_ns(line->time_ns);
+        return NULL;
+    }
+    const char *error = batch_add(&put->batch, line);
+    if (put->batch.tally.lines > before && put->options.ack)
+        printf("%" PRIu64 "\n", put->batch.tally.lines);
+    return error;
+}
+
+static int idle(void *arg)
+{
+    commit(arg);
+    return -1;
+}
+
+static bool stopping(void *arg)
+{
+    const struct put *put = arg;
+    return put->batch.failed;
+}
+
+static void print_summary(const struct put *put)
+{
+    const struct batch_tally *tally = &put->batch.tally;
+    fprintf(stderr, "tasks put: %" PRIu64 "; moved: %" PRIu64 ", cancelled: %" PRIu64, tally->put, tally->moved,
+            tally->cancelled);
+    if (tally->kept > 0)
+        fprintf(stderr, "; kept as they were, as --if says: %" PRIu64, tally->kept);
+    if (tally->unknown > 0)
+        fprintf(stderr, "\nlines without effect: %" PRIu64 " (move or cancel of a key without a pending task)",
+                tally->unknown);
+    if (put->reader.bad_lines > 0)
+        fprintf(stderr, "\nlines skipped: %" PRIu64 " (malformed, see above; correct and put them again)",
+                put->reader.bad_lines);
+    fputc('\n', stderr);
+}
+
+/* Says which lines are not in the file. */
+static void complain_of_loss(const struct put *put)
+{
+    char text[200];
+    snprintf(text, sizeof text,
+             "the lines after the first %" PRIu64 " tasks, moves and cancels are not in the file",
+             put->batch.tally.lines);
+    store_file_complain(put->store, COMMAND, put->options.store, text);
+}
+
+static int put_lines(struct put *put, int count, char **paths)
+{
+    bool read = true;
+    put->reader = (struct reader){.command = COMMAND,
+                                  .wake = -1,
+                                  .strict = put->options.strict,
+                                  .take = take,
+                                  .idle = idle,
+                                  .stopping = stopping,
+                                  .arg = put};
+    if (!batch_init(&put->batch, put->store, &put->options.task)) {
+        complain("%s: there is no memory", COMMAND);
+        return COMMAND_WRONG;
+    }
+    if (count == 0)
+        read = reader_read(&put->reader, "-", NULL);
+    for (int i = 0; i < count && !put->batch.failed && !put->reader.stopped; i++)
+        read &= reader_read(&put->reader, paths[i], NULL);
+    bool good = commit(put);
+    if (!good)
+        complain_of_loss(put);
+    if (!put->options.quiet)
+        print_summary(put);
+    batch_fini(&put->batch);
+    if (!read || put->reader.stopped)
+        return COMMAND_INPUT;
+    return good && put->reader.bad_lines == 0 ? COMMAND_GOOD : COMMAND_WRONG;
+}
+
+int command_put(int argc, char **argv)
+{
+    static struct put put;
+    int status = put_options_parse(argc, argv, &put.options);
+    if (status >= 0)
+        return status;
+    put.store = store_file_open(COMMAND, put.options.store, true);
+    if (put.store == NULL)
+        return COMMAND_WRONG;
+    const char *first = optind < argc ? argv[optind] : "";
+    if (*first == '+' || *first == '@')
+        status = put_words(&put, argc - optind, argv + optind);
+    else
+        status = put_lines(&put, argc - optind, argv + optind);
+    tw_store_close(put.store);
+    return status;
+}

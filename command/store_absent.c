@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The parts of the command that need the store, in a build that has none (TICKWHEEL_STORE is OFF, or SQLite was
+ * not found).
+ */
+#include "command.h"
+
+static int absent(const char *command)
+{
+    complain("tickwheel %s: this build has no store (it was built without SQLite)", command);
+    return COMMAND_WRONG;
+}
+
+int command_put(int argc, char **argv)
+{
+    (void)argc;
+    return absent(argv[0]);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#include "store_file.h"
+
+#include "command.h"
+#include "lines.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+struct tw_store *store_file_open(const char *command, const char *path, bool make)
+{
+    struct tw_store_options options = {.max_payload = LINES_MAX};
+    struct tw_store *store;
+    char message[TW_STORE_MESSAGE];
+    if (!make && access(path, F_OK) != 0) {
+        complain("%s: --store %s: %s%s", command, path, strerror(errno),
+                 errno == ENOENT ? " (`tickwheel put` and `tickwheel run` make it)" : "");
+        return NULL;
+    }
+    if (tw_store_open(&store, path, &options, message, sizeof message) == 0)
+        return store;
+    complain("%s: --store %s: %s", command, path, message);
+    return NULL;
+}
+
+void store_file_complain(struct tw_store *store, const char *command, const char *path, const char *undone)
+{
+    char message[TW_STORE_MESSAGE];
+    tw_store_message(store, message, sizeof message);
+    complain("%s: %s: %s: %s", command, path, undone, message);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The file of --store.
+ */
+#ifndef COMMAND_STORE_FILE_H
+#define COMMAND_STORE_FILE_H
+
+#include <tickwheel/store.h>
+
+#include <stdbool.h>
+
+/* Opens the file. If it does not exist, makes it if `make`, and else refuses. `command`, for example
+ * "tickwheel put", begins an error. Returns: NULL after it has printed an error. */
+struct tw_store *store_file_open(const char *command, const char *path, bool make);
+
+/* Prints the message of the call with the store that failed last. `undone` tells its effect: "the queue is not
+ * paused". */
+void store_file_complain(struct tw_store *store, const char *command, const char *path, const char *undone);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "task_options.h"
+
+#include "command.h"
+#include "printable.h"
+
+#include <base/saturate.h>
+
+#include <string.h>
+
+enum { MS_NS = 1000000, TRIES_MAX = 1000000, BACKOFF_MAX_MS = 86400000 };
+static const uint64_t period_max_ms = UINT64_C(3155760000000);
+
+const char TASK_OPTIONS_HELP[] =
+    "  --tries N       attempts of a call before the task is dead, 1 to 1000000\n"
+    "                  (default 1). A dead task stays in the file, with its error\n"
+    "  --backoff TIME  wait before the second attempt, 1ms to 1d (default 1s); each\n"
+    "                  further wait is twice as long\n"
+    "  --missed HOW    missed periods, coalesce by default: burst, skip or coalesce\n"
+    "                  burst makes up for each of them, skip for none, and coalesce\n"
+    "                  makes one call for all\n";
+
+bool task_options_has(int code)
+{
+    return code >= TASK_OPTION_QUEUE && code <= TASK_OPTION_IF;
+}
+
+static bool refuse(const char *command, const char *option, const char *expected, const char *found)
+{
+    complain("%s: %s: expected %s, found \"%s\"", command, option, expected, found);
+    return false;
+}
+
+bool task_options_queue(const char *command, const char *queue)
+{
+    size_t size = strlen(queue);
+    return (size > 0 && size <= TW_STORE_QUEUE_MAX && printable_is_utf8(queue, size)) ||
+           refuse(command, "--queue", "a name of 1 to 255 bytes of UTF-8", queue);
+}
+
+static bool take_tries(struct task_options *options, const char *command)
+{
+    uint64_t tries;
+    if (!number_parse(optarg, TRIES_MAX, &tries) || tries == 0)
+        return refuse(command, "--tries", "a number from 1 to 1000000", optarg);
+    options->tries = (uint32_t)tries;
+    return true;
+}
+
+static bool take_backoff(struct task_options *options, const char *command)
+{
+    uint64_t ns;
+    if (!duration_parse(optarg, &ns) || ns < MS_NS || ns > (uint64_t)BACKOFF_MAX_MS * MS_NS)
+        return refuse(command, "--backoff", "a duration from 1ms to 1d", optarg);
+    options->backoff_ms = ns / MS_NS;
+    return true;
+}
+
+static bool take_missed(struct task_options *options, const char *command)
+{
+    static const struct {
+        const char *name;
+        enum tw_missed missed;
+    } ways[] = {{"burst", TW_MISSED_BURST}, {"skip", TW_MISSED_SKIP}, {"coalesce", TW_MISSED_COALESCE}};
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        if (strcmp(optarg, ways[i].name) == 0) {
+            options->missed = ways[i].missed;
+            options->missed_given = true;
+            return true;
+        }
+    return refuse(command, "--missed", "burst, skip or coalesce", optarg);
+}
+
+static bool take_condition(struct task_options *options, const char *command)
+{
+    static const struct {
+        const char *name;
+        unsigned condition;
+    } conditions[] = {{"nx", TW_STORE_NX}, {"xx", TW_STORE_XX}, {"gt", TW_STORE_GT}, {"lt", TW_STORE_LT}};
+    for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++)
+        if (strcmp(optarg, conditions[i].name) == 0) {
+            options->conditions = conditions[i].condition;
+            return true;
+        }
+    return refuse(command, "--if", "nx, xx, gt or lt", optarg);
+}
+
+bool task_options_take(struct task_options *options, const char *command, int code)
+{
+    switch (code) {
+    case TASK_OPTION_QUEUE:
+        options->queue = optarg;
+        return task_options_queue(command, optarg);
+    case TASK_OPTION_TRIES:
+        return take_tries(options, command);
+    case TASK_OPTION_BACKOFF:
+        return take_backoff(options, command);
+    case TASK_OPTION_MISSED:
+        return take_missed(options, command);
+    default:
+        return take_condition(options, command);
+    }
+}
+
+/* ---- the task of a line ---------------------------------------------------------------------------------- */
+
+/* Rounds up, because a task is never early. */
+static uint64_t whole_ms(uint64_t ns)
+{
+    return ns / MS_NS + (ns % MS_NS != 0);
+}
+
+/* A date that has passed means now. */
+static uint64_t due_of(const struct line *line)
+{
+    uint64_t now_ms = tw_store_now(), ms = whole_ms(line->time_ns);
+    uint64_t due_ms = line->absolute ? ms : tw__add_saturating(now_ms, ms);
+    return due_ms > now_ms ? due_ms : now_ms;
+}
+
+const char *task_options_make(const struct task_options *options, const struct line *line,
+                              struct tw_delayed *task)
+{
+    uint64_t period_ms = whole_ms(line->period_ns);
+    size_t size = strlen(line->key), text = strlen(line->text);
+    if (size > TW_STORE_ID_MAX)
+        return "expected a key of at most 1024 bytes";
+    if (line->kind == LINE_EVERY && (line->period_ns < MS_NS || period_ms > period_max_ms))
+        return "expected a period of 1ms to 36525d";
+    if (line->times > INT64_MAX)
+        return "expected a number of times of at most x9223372036854775807";
+    *task = (struct tw_delayed){.queue = options->queue != NULL ? options->queue : TASK_QUEUE,
+                                .id = line->key,
+                                .id_size = size,
+                                .due_ms = due_of(line),
+                                .payload = text > 0 ? line->text : NULL,
+                                .payload_size = text,
+                                .period_ms = period_ms,
+                                .times = line->times,
+                                .missed = options->missed_given ? options->missed : TW_MISSED_COALESCE,
+                                .tries = options->tries,
+                                .backoff_ms = options->backoff_ms};
+    return NULL;
+}

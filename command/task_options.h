@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The options that `tickwheel put` and `tickwheel run --store` have in common: how a task is put into a file.
+ */
+#ifndef COMMAND_TASK_OPTIONS_H
+#define COMMAND_TASK_OPTIONS_H
+
+#include "task_line.h"
+
+#include <tickwheel/store.h>
+
+#include <getopt.h>
+
+#define TASK_QUEUE "default" /* the queue of tasks that are put without --queue */
+
+/* The values of the options. All zero: none was given. */
+struct task_options {
+    const char *queue; /* NULL: not given */
+    uint32_t tries;    /* 0: not given */
+    uint64_t backoff_ms;
+    enum tw_missed missed;
+    bool missed_given;
+    unsigned conditions;
+};
+
+/* The codes of the options for getopt_long(), and their lines for its table.
+ * TASK_OPTION_IF has no line there, because only `put` has conditions. */
+enum { TASK_OPTION_QUEUE = 0x1100, TASK_OPTION_TRIES, TASK_OPTION_BACKOFF, TASK_OPTION_MISSED, TASK_OPTION_IF };
+/* clang-format off */
+#define TASK_OPTIONS                                             \
+    {"queue", required_argument, NULL, TASK_OPTION_QUEUE},       \
+    {"tries", required_argument, NULL, TASK_OPTION_TRIES},       \
+    {"backoff", required_argument, NULL, TASK_OPTION_BACKOFF},   \
+    {"missed", required_argument, NULL, TASK_OPTION_MISSED}
+/* clang-format on */
+
+/* Returns whether `code` is that of one of these options. */
+bool task_options_has(int code);
+
+/* Takes the option of `code`, whose value is in optarg. Returns false after it has printed an error that
+ * begins with `command`, for example "tickwheel put". */
+bool task_options_take(struct task_options *options, const char *command, int code);
+
+/* Checks the name of a queue, and prints an error like task_options_take(). */
+bool task_options_queue(const char *command, const char *queue);
+
+/* Makes the task that a line of the kind TASK or EVERY asks for, if it is read now. The task points into the
+ * line and the options. Also sets queue, id and due_ms for a line of the kind MOVE, and queue and id for
+ * CANCEL.
+ * Returns: NULL, or the error as a phrase. */
+const char *task_options_make(const struct task_options *options, const struct line *line,
+                              struct tw_delayed *task);
+
+/* The text of a help that describes tries, backoff and missed. */
+extern const char TASK_OPTIONS_HELP[];
+
+#endif
