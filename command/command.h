@@ -23,7 +23,8 @@ int command_replay(int argc, char **argv);
 int command_draw(int argc, char **argv);
 int command_plan(int argc, char **argv);
 int command_top(int argc, char **argv);
-int command_put(int argc, char **argv); /* needs the store; without it, prints an error */
+int command_put(int argc, char **argv); /* these two need the store; without it they print an error */
+int command_tasks(int argc, char **argv);
 
 /* Prints one line on standard error. Erases the progress bar first. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

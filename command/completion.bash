@@ -3,7 +3,8 @@
 # texts (`tickwheel --help`, `tickwheel COMMAND --help`), so it always agrees with the program. It needs only bash 4
 # and sort.
 
-# Prints the words of a help text that begin a line of a list: commands in `tickwheel --help`, options elsewhere.
+# Prints the words of a help text that begin a line of a list: commands in `tickwheel --help`, options elsewhere,
+# and both in `tickwheel tasks --help`.
 _tickwheel_listed() {
     local line
     while IFS= read -r line; do
@@ -104,6 +105,8 @@ _tickwheel() {
         _tickwheel_value "$argument" "$before" "$current" "$help"
     elif [[ $current == -* ]]; then
         _tickwheel_reply -W "$({ _tickwheel_options <<<"$help"; echo --help; } | sort -u)" -- "$current"
+    elif [[ ${help%%$'\n'*} == *' [COMMAND]' ]]; then
+        _tickwheel_reply -W "$(_tickwheel_listed <<<"$help")" -X '--*' -- "$current"
     elif _tickwheel_takes_files <<<"$help"; then
         _tickwheel_files "$current"
     fi

@@ -16,3 +16,9 @@ int command_put(int argc, char **argv)
     (void)argc;
     return absent(argv[0]);
 }
+
+int command_tasks(int argc, char **argv)
+{
+    (void)argc;
+    return absent(argv[0]);
+}

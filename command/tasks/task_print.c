@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include "task_print.h"
+
+#include "figures.h"
+#include "printable.h"
+#include "task_line.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MS_NS = 1000000, ID_COLUMNS = 24, PAYLOAD_COLUMNS = 60, ERROR_COLUMNS = 40 };
+
+static const char *const STATES[] = {
+    [TW_STORE_WAITING] = "waiting", [TW_STORE_RUNNING] = "running", [TW_STORE_DEAD] = "dead"};
+
+/* ---- times ----------------------------------------------------------------------------------------------- */
+
+/* A time since 1970 as text. A file may name times that a 64-bit number of nanoseconds cannot. */
+static void print_time(uint64_t ms, char text[TIME_SIZE])
+{
+    if (ms <= TIME_MAX_NS / MS_NS)
+        time_print(ms * MS_NS, text);
+    else
+        snprintf(text, TIME_SIZE, "after 2554");
+}
+
+struct figure figure_until(uint64_t ms, uint64_t now_ms)
+{
+    struct figure figure = {"now"}, length;
+    if (ms == now_ms)
+        return figure;
+    length = figure_time(ms > now_ms ? ms - now_ms : now_ms - ms, MS_NS);
+    snprintf(figure.text, sizeof figure.text, "%.40s%s", length.text, ms > now_ms ? "" : " ago");
+    return figure;
+}
+
+/* ---- a table --------------------------------------------------------------------------------------------- */
+
+void task_print_head(const char *queue, bool dead, FILE *out)
+{
+    fputs("queue ", out);
+    printable_write(queue, strlen(queue), false, SIZE_MAX, out);
+    if (dead)
+        fprintf(out, "\n  %-24s  %-10s  %-7s  %-24s  %-40s  payload\n", "died", "when", "tries", "id", "error");
+    else
+        fprintf(out, "\n  %-24s  %-10s  %-7s  %-7s  %-9s  %-24s  payload\n", "due", "in", "state", "tries",
+                "every", "id");
+}
+
+/* Writes bytes in a column, which a longer text widens, and two blanks behind it; in the last column, whose
+ * width is 0, no blanks. */
+static void print_padded(const void *bytes, size_t size, bool exact, size_t wide, size_t most, FILE *out)
+{
+    size_t used = printable_write(bytes, size, exact, most, out);
+    fprintf(out, "%*s", wide == 0 ? 0 : (int)(used < wide ? wide - used : 0) + 2, "");
+}
+
+/* The period of a task: "5s", "5s x3", "-". */
+static struct figure every(const struct tw_store_task *task)
+{
+    struct figure figure = {"-"};
+    char period[DURATION_SIZE];
+    if (task->period_ms == 0)
+        return figure;
+    if (task->period_ms > UINT64_MAX / MS_NS)
+        return (struct figure){"centuries"};
+    duration_print(task->period_ms * MS_NS, period);
+    if (task->times == TW_FOREVER)
+        snprintf(figure.text, sizeof figure.text, "%.40s", period);
+    else
+        snprintf(figure.text, sizeof figure.text, "%.24s x%" PRIu64, period, task->times);
+    return figure;
+}
+
+void task_print_row(const struct tw_store_task *task, uint64_t now_ms, FILE *out)
+{
+    bool dead = task->state == TW_STORE_DEAD;
+    char time[TIME_SIZE], tries[32];
+    const char *error = task->error != NULL ? task->error : "-";
+    uint64_t ms = dead ? task->dead_ms : task->due_ms;
+    print_time(ms, time);
+    snprintf(tries, sizeof tries, "%" PRIu32 "/%" PRIu32, task->attempt, task->tries);
+    fprintf(out, "  %-24s  %-10s  ", time, figure_until(ms, now_ms).text);
+    if (!dead)
+        fprintf(out, "%-7s  ", STATES[task->state]);
+    fprintf(out, "%-7s  ", tries);
+    if (!dead)
+        fprintf(out, "%-9s  ", every(task).text);
+    bool more = task->payload != NULL;
+    print_padded(task->id, task->id_size, true, dead || more ? ID_COLUMNS : 0, SIZE_MAX, out);
+    if (dead)
+        print_padded(error, strlen(error), false, more ? ERROR_COLUMNS : 0, ERROR_COLUMNS, out);
+    if (more)
+        printable_write(task->payload, task->payload_size, false, PAYLOAD_COLUMNS, out);
+    fputc('\n', out);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------ */
+
+static char *hex_of(const unsigned char *bytes, size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *text = malloc(size * 2 + 1);
+    for (size_t i = 0; i < size && text != NULL; i++) {
+        text[2 * i] = digits[bytes[i] >> 4];
+        text[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    if (text != NULL)
+        text[size * 2] = '\0';
+    return text;
+}
+
+void json_put_bytes(json_t *object, const char *name, const void *bytes, size_t size)
+{
+    char in_hex[32], *hex;
+    if (bytes == NULL)
+        return;
+    if (printable_is_utf8(bytes, size)) {
+        json_object_set_new(object, name, json_stringn(bytes, size));
+        return;
+    }
+    snprintf(in_hex, sizeof in_hex, "%s_hex", name);
+    hex = hex_of(bytes, size);
+    json_object_set_new(object, in_hex, hex != NULL ? json_string(hex) : NULL);
+    free(hex);
+}
+
+bool json_line(json_t *object, FILE *out)
+{
+    bool good = json_dumpf(object, out, JSON_COMPACT) == 0 && fputc('\n', out) != EOF;
+    json_decref(object);
+    return good;
+}
+
+static json_t *number(uint64_t value)
+{
+    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
+}
+
+static void put_period(json_t *object, const struct tw_store_task *task)
+{
+    static const char *const WAYS[] = {
+        [TW_MISSED_BURST] = "burst", [TW_MISSED_SKIP] = "skip", [TW_MISSED_COALESCE] = "coalesce"};
+    json_object_set_new(object, "period_ms", number(task->period_ms));
+    json_object_set_new(object, "times", task->times == TW_FOREVER ? json_null() : number(task->times));
+    json_object_set_new(object, "missed", json_string(WAYS[task->missed]));
+}
+
+bool task_print_json(const struct tw_store_task *task, FILE *out)
+{
+    json_t *object = json_object();
+    json_put_bytes(object, "queue", task->queue, strlen(task->queue));
+    json_put_bytes(object, "id", task->id, task->id_size);
+    json_object_set_new(object, "state", json_string(STATES[task->state]));
+    json_object_set_new(object, "due_ms", number(task->due_ms));
+    json_object_set_new(object, "call_ms", number(task->call_ms));
+    json_object_set_new(object, "revision", number(task->revision));
+    json_object_set_new(object, "attempt", number(task->attempt));
+    json_object_set_new(object, "tries", number(task->tries));
+    json_object_set_new(object, "backoff_ms", number(task->backoff_ms));
+    if (task->period_ms > 0)
+        put_period(object, task);
+    if (task->state == TW_STORE_DEAD)
+        json_object_set_new(object, "dead_ms", number(task->dead_ms));
+    if (task->error != NULL)
+        json_put_bytes(object, "error", task->error, strlen(task->error));
+    json_put_bytes(object, "payload", task->payload, task->payload_size);
+    return json_line(object, out);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Changes tasks: cancel, move, replay, purge, and the pause of a queue.
+ */
+#include "command.h"
+#include "figures.h"
+#include "printable.h"
+#include "task_options.h"
+#include "task_print.h"
+#include "tasks_action.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *queue_of(const struct tasks *tasks)
+{
+    return tasks->options->queue != NULL ? tasks->options->queue : TASK_QUEUE;
+}
+
+/* ---- results --------------------------------------------------------------------------------------------- */
+
+/* Prints the effect on the task of --id: "cancelled". The status of an effect that is none is 1. */
+static int told(const struct tasks *tasks, const char *effect, bool good)
+{
+    const struct tasks_options *options = tasks->options;
+    if (options->json) {
+        json_t *object = json_object();
+        json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
+        json_put_bytes(object, "id", options->id, options->id_size);
+        json_object_set_new(object, "result", json_string(effect));
+        json_line(object, stdout);
+    } else {
+        FILE *out = good ? stdout : stderr;
+        printable_write(options->id, options->id_size, true, SIZE_MAX, out);
+        fprintf(out, ": %s\n", effect);
+    }
+    return good ? COMMAND_GOOD : COMMAND_WRONG;
+}
+
+/* Prints a number of tasks with its name: "3 tasks replayed". */
+static int told_count(const struct tasks *tasks, const char *name, int64_t count)
+{
+    if (tasks->options->json) {
+        json_t *object = json_object();
+        json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
+        json_object_set_new(object, name, json_integer(count));
+        json_line(object, stdout);
+    } else {
+        printf("%s task%s %s\n", figure_count((uint64_t)count).text, count == 1 ? "" : "s", name);
+    }
+    return COMMAND_GOOD;
+}
+
+/* ---- changes --------------------------------------------------------------------------------------------- */
+
+static int cancel(const struct tasks *tasks)
+{
+    enum tw_cancelled found;
+    if (tw_store_cancel(tasks->store, queue_of(tasks), tasks->options->id, tasks->options->id_size, &found) !=
+        0)
+        return tasks_failed(tasks, "the task is not cancelled");
+    if (found == TW_GONE)
+        return told(tasks, "there is no such task", false);
+    return told(tasks, found == TW_RUNNING ? "cancelled while it runs" : "cancelled", true);
+}
+
+static int move_task(const struct tasks *tasks)
+{
+    const struct tasks_options *options = tasks->options;
+    int done =
+        tw_store_move_at(tasks->store, queue_of(tasks), options->id, options->id_size, options->due_ms, 0);
+    if (done == TW_EGONE)
+        return told(tasks, "there is no such task", false);
+    if (done == TW_EDEAD)
+        return told(tasks, "the task is dead (`replay` makes it wait again)", false);
+    if (done < 0)
+        return tasks_failed(tasks, "the task is not moved");
+    return told(tasks, "moved", true);
+}
+
+static int replay(const struct tasks *tasks)
+{
+    const struct tasks_options *options = tasks->options;
+    int64_t count =
+        tw_store_replay(tasks->store, queue_of(tasks), options->id, options->id_size, tw_store_now());
+    if (count < 0)
+        return tasks_failed(tasks, "not all tasks are replayed");
+    if (options->id == NULL)
+        return told_count(tasks, "replayed", count);
+    return count > 0 ? told(tasks, "replayed", true) : told(tasks, "there is no dead task with this ID", false);
+}
+
+/* A task that has died in this millisecond is removed too, unless --older says otherwise. */
+static int purge(const struct tasks *tasks)
+{
+    uint64_t now_ms = tw_store_now() + 1, older_ms = tasks->options->older_ms;
+    int64_t count = tw_store_purge(tasks->store, queue_of(tasks), now_ms > older_ms ? now_ms - older_ms : 0);
+    return count < 0 ? tasks_failed(tasks, "not all dead tasks are removed")
+                     : told_count(tasks, "purged", count);
+}
+
+static int pause_queue(const struct tasks *tasks, bool paused)
+{
+    int changed = tw_store_pause(tasks->store, queue_of(tasks), paused);
+    if (changed < 0)
+        return tasks_failed(tasks, paused ? "the queue is not paused" : "the pause is not ended");
+    if (tasks->options->json) {
+        json_t *object = json_object();
+        json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
+        json_object_set_new(object, "paused", json_boolean(paused));
+        json_object_set_new(object, "changed", json_boolean(changed));
+        json_line(object, stdout);
+        return COMMAND_GOOD;
+    }
+    fputs("queue ", stdout);
+    printable_write(queue_of(tasks), strlen(queue_of(tasks)), false, SIZE_MAX, stdout);
+    printf(": %s%s\n", changed ? "" : "already ", paused ? "paused" : changed ? "resumed" : "not paused");
+    return COMMAND_GOOD;
+}
+
+int tasks_change(const struct tasks *tasks)
+{
+    switch (tasks->options->action) {
+    case ACTION_CANCEL:
+        return cancel(tasks);
+    case ACTION_MOVE:
+        return move_task(tasks);
+    case ACTION_REPLAY:
+        return replay(tasks);
+    case ACTION_PURGE:
+        return purge(tasks);
+    default:
+        return pause_queue(tasks, tasks->options->action == ACTION_PAUSE);
+    }
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+#include "tasks_options.h"
+
+#include "command.h"
+#include "printable.h"
+#include "task_options.h"
+
+#include <base/saturate.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMAND]\n"
+                           "\n"
+                           "Shows and changes the tasks of an SQLite file that `tickwheel put` or\n"
+                           "`tickwheel run` has made. Any number of processes may do so while another\n"
+                           "process runs the tasks. Without COMMAND, it prints a summary by queue: how many\n"
+                           "tasks wait, run and are dead, and when the next one is due. The commands:\n"
+                           "\n"
+                           "  list       the waiting and the running tasks, in the order of their times\n"
+                           "  next       the next task of each queue\n"
+                           "  forecast   how many calls are due in each minute of the coming half hour\n"
+                           "  dead       the dead tasks, in the order of their deaths, with their errors\n"
+                           "  replay ID  make a dead task wait again, with all its tries, due now\n"
+                           "  cancel ID  remove a task, whether it waits, runs or is dead\n"
+                           "  move ID WHEN\n"
+                           "             give a waiting or a running task a new time: +10m, or @TIME (UTC)\n"
+                           "  pause      call no more tasks of the queue, until the pause ends\n"
+                           "  resume     end the pause\n"
+                           "  purge      remove the dead tasks\n"
+                           "\n"
+                           "IDs and payloads are printed so that a terminal shows and does not obey them:\n"
+                           "a byte that is not printable is \\xNN, and a backslash in an ID is \\\\. An ID is\n"
+                           "read in the same form.\n"
+                           "\n"
+                           "  --store FILE   the SQLite file\n"
+                           "  --queue NAME   this queue only. Without it, list, next, forecast, dead and\n"
+                           "                 the summary show every queue, and the other commands use the\n"
+                           "                 queue \"default\"\n"
+                           "  --json         one JSON object a line: for each task (list, next, dead), for\n"
+                           "                 each queue (forecast, summary) or for the change. Bytes that\n"
+                           "                 are not UTF-8 come in hexadecimal, as id_hex and payload_hex\n"
+                           "  --limit N      list, dead: at most N tasks of a queue; 0: all (default 50;\n"
+                           "                 with --json 0)\n"
+                           "  --step TIME    forecast: the length of a step, 1ms to 36525d (default 1m)\n"
+                           "  --steps N      forecast: the number of steps, 1 to 1000 (default 30)\n"
+                           "  --all          replay: every dead task of the queue, in place of ID\n"
+                           "  --older TIME   purge: only tasks that died at least so long ago (default 0s)\n"
+                           "\n"
+                           "Exit status:\n"
+                           "  0  success;\n"
+                           "  1  the file cannot be read or written, or there is no task with this ID for\n"
+                           "     cancel, move or replay;\n"
+                           "  2  arguments are wrong.\n";
+
+enum {
+    OPTION_STORE = 1,
+    OPTION_QUEUE,
+    OPTION_JSON,
+    OPTION_LIMIT,
+    OPTION_STEP,
+    OPTION_STEPS,
+    OPTION_ALL,
+    OPTION_OLDER,
+    OPTIONS
+};
+
+enum { LIMIT_USUAL = 50, STEPS_USUAL = 30, STEPS_MAX = 1000, STEP_USUAL_MS = 60000, MS_NS = 1000000 };
+static const uint64_t step_max_ms = UINT64_C(3155760000000);
+
+/* The commands: their arguments, and the options that are for them alone. */
+static const struct {
+    const char *name;
+    enum action action;
+    int arguments;
+    unsigned options;
+} ACTIONS[] = {
+    {"list", ACTION_LIST, 0, 1U << OPTION_LIMIT},
+    {"next", ACTION_NEXT, 0, 0},
+    {"forecast", ACTION_FORECAST, 0, 1U << OPTION_STEP | 1U << OPTION_STEPS},
+    {"dead", ACTION_DEAD, 0, 1U << OPTION_LIMIT},
+    {"replay", ACTION_REPLAY, 1, 1U << OPTION_ALL},
+    {"cancel", ACTION_CANCEL, 1, 0},
+    {"move", ACTION_MOVE, 2, 0},
+    {"pause", ACTION_PAUSE, 0, 0},
+    {"resume", ACTION_RESUME, 0, 0},
+    {"purge", ACTION_PURGE, 0, 1U << OPTION_OLDER},
+};
+enum { ACTION_COUNT = sizeof ACTIONS / sizeof ACTIONS[0] };
+
+/* The options, and which of them were given. */
+struct reading {
+    struct tasks_options *options;
+    unsigned given;
+};
+
+static bool refuse(const char *option, const char *expected, const char *found)
+{
+    complain("tickwheel tasks: %s: expected %s, found \"%s\"", option, expected, found);
+    return false;
+}
+
+/* ---- options --------------------------------------------------------------------------------------------- */
+
+static bool parse_limit(const char *text, uint64_t *limit)
+{
+    return number_parse(text, UINT64_MAX, limit) || refuse("--limit", "a number, or 0 for all", text);
+}
+
+static bool parse_step(const char *text, uint64_t *step_ms)
+{
+    uint64_t ns;
+    if (!duration_parse(text, &ns) || ns < MS_NS || ns / MS_NS > step_max_ms)
+        return refuse("--step", "a duration from 1ms to 36525d", text);
+    *step_ms = ns / MS_NS;
+    return true;
+}
+
+static bool parse_steps(const char *text, uint32_t *steps)
+{
+    uint64_t number;
+    if (!number_parse(text, STEPS_MAX, &number) || number == 0)
+        return refuse("--steps", "a number from 1 to 1000", text);
+    *steps = (uint32_t)number;
+    return true;
+}
+
+static bool parse_older(const char *text, uint64_t *older_ms)
+{
+    uint64_t ns;
+    if (!duration_parse(text, &ns))
+        return refuse("--older", "a duration such as 7d", text);
+    *older_ms = ns / MS_NS;
+    return true;
+}
+
+static bool take_option(int code, void *arg)
+{
+    struct reading *reading = arg;
+    struct tasks_options *options = reading->options;
+    reading->given |= 1U << code;
+    switch (code) {
+    case OPTION_STORE:
+        options->store = optarg;
+        return true;
+    case OPTION_QUEUE:
+        options->queue = optarg;
+        return task_options_queue("tickwheel tasks", optarg);
+    case OPTION_LIMIT:
+        return parse_limit(optarg, &options->limit);
+    case OPTION_STEP:
+        return parse_step(optarg, &options->step_ms);
+    case OPTION_STEPS:
+        return parse_steps(optarg, &options->steps);
+    case OPTION_OLDER:
+        return parse_older(optarg, &options->older_ms);
+    default:
+        options->json |= code == OPTION_JSON;
+        return true;
+    }
+}
+
+/* ---- the command and its arguments ----------------------------------------------------------------------- */
+
+/* Refuses an option that is not for the command, `own`: its options. */
+static bool check_options(unsigned given, unsigned own)
+{
+    static const struct {
+        const char *name, *of;
+    } LIMITED[OPTIONS] = {[OPTION_LIMIT] = {"--limit", "list and dead"},
+                          [OPTION_STEP] = {"--step", "forecast"},
+                          [OPTION_STEPS] = {"--steps", "forecast"},
+                          [OPTION_ALL] = {"--all", "replay"},
+                          [OPTION_OLDER] = {"--older", "purge"}};
+    for (int option = 0; option < OPTIONS; option++)
+        if (LIMITED[option].name != NULL && (given & ~own & 1U << option) != 0) {
+            complain("tickwheel tasks: %s is for %s only", LIMITED[option].name, LIMITED[option].of);
+            return false;
+        }
+    return true;
+}
+
+static bool take_id(struct tasks_options *options, char *text)
+{
+    options->id = text;
+    options->id_size = printable_read(text);
+    if (options->id_size > 0 && options->id_size <= TW_STORE_ID_MAX)
+        return true;
+    complain("tickwheel tasks: expected an ID of 1 to 1024 bytes, found one of %zu", options->id_size);
+    return false;
+}
+
+static bool take_when(struct tasks_options *options, const char *text)
+{
+    struct line line = {.kind = LINE_MOVE, .key = "", .text = ""};
+    struct tw_delayed task;
+    if (!when_parse(text, &line)) {
+        complain("tickwheel tasks: move: " WHEN_EXPECTED ", found \"%s\"", text);
+        return false;
+    }
+    task_options_make(&(struct task_options){0}, &line, &task);
+    options->due_ms = task.due_ms;
+    return true;
+}
+
+static bool take_arguments(struct reading *reading, int own, int count, char **words)
+{
+    static const char *const NEEDS[] = {"no argument", "an ID", "an ID and a time"};
+    bool all = (reading->given & 1U << OPTION_ALL) != 0;
+    int wanted = ACTIONS[own].arguments - all;
+    if (count != wanted) {
+        complain("tickwheel tasks %s: expected %s%s, found %d argument%s", ACTIONS[own].name, NEEDS[wanted],
+                 all                                    ? " with --all"
+                 : ACTIONS[own].action == ACTION_REPLAY ? " or --all"
+                                                        : "",
+                 count, count == 1 ? "" : "s");
+        return false;
+    }
+    return (wanted < 1 || take_id(reading->options, words[0])) &&
+           (wanted < 2 || take_when(reading->options, words[1]));
+}
+
+static int find_action(const char *name)
+{
+    for (int i = 0; i < ACTION_COUNT; i++)
+        if (strcmp(ACTIONS[i].name, name) == 0)
+            return i;
+    complain("tickwheel tasks: there is no command \"%s\" (try: tickwheel tasks --help)", name);
+    return -1;
+}
+
+static bool take_command(struct reading *reading, int count, char **words)
+{
+    if (count == 0)
+        return check_options(reading->given, 0);
+    int own = find_action(words[0]);
+    if (own < 0)
+        return false;
+    reading->options->action = ACTIONS[own].action;
+    return check_options(reading->given, ACTIONS[own].options) &&
+           take_arguments(reading, own, count - 1, words + 1);
+}
+
+static void help(void)
+{
+    fputs(HELP, stdout);
+}
+
+int tasks_options_parse(int argc, char **argv, struct tasks_options *options)
+{
+    static const struct option LONG[] = {
+        {"store", required_argument, NULL, OPTION_STORE}, {"queue", required_argument, NULL, OPTION_QUEUE},
+        {"json", no_argument, NULL, OPTION_JSON},         {"limit", required_argument, NULL, OPTION_LIMIT},
+        {"step", required_argument, NULL, OPTION_STEP},   {"steps", required_argument, NULL, OPTION_STEPS},
+        {"all", no_argument, NULL, OPTION_ALL},           {"older", required_argument, NULL, OPTION_OLDER},
+        {"help", no_argument, NULL, OPTION_HELP},         {NULL, 0, NULL, 0}};
+    static const struct option_reader READER = {":h", LONG, take_option, help};
+    struct reading reading = {.options = options};
+    *options = (struct tasks_options){.step_ms = STEP_USUAL_MS, .steps = STEPS_USUAL};
+    int status = options_read(&READER, argc, argv, &reading);
+    if (status >= 0)
+        return status;
+    if (options->store == NULL) {
+        complain("tickwheel tasks: expected --store FILE (try: tickwheel tasks --help)");
+        return COMMAND_INPUT;
+    }
+    if ((reading.given & 1U << OPTION_LIMIT) == 0)
+        options->limit = options->json ? 0 : LIMIT_USUAL;
+    return take_command(&reading, argc - optind, argv + optind) ? -1 : COMMAND_INPUT;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The arguments of `tickwheel tasks`, and its help.
+ */
+#ifndef COMMAND_TASKS_OPTIONS_H
+#define COMMAND_TASKS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The actions on the tasks of a file. */
+enum action {
+    ACTION_SUMMARY,
+    ACTION_LIST,
+    ACTION_NEXT,
+    ACTION_FORECAST,
+    ACTION_DEAD,
+    ACTION_REPLAY,
+    ACTION_CANCEL,
+    ACTION_MOVE,
+    ACTION_PAUSE,
+    ACTION_RESUME,
+    ACTION_PURGE
+};
+
+struct tasks_options {
+    const char *store;
+    const char *queue; /* NULL: not given */
+    enum action action;
+    char *id; /* NULL: every task */
+    size_t id_size;
+    uint64_t due_ms;  /* move: the new time */
+    uint64_t limit;   /* list, dead: tasks of a queue; 0: no limit */
+    uint64_t step_ms; /* forecast */
+    uint32_t steps;
+    uint64_t older_ms; /* purge: how long ago a task died at least */
+    bool json;
+};
+
+/* Reads the arguments. Returns: -1 to go on, else an exit status. */
+int tasks_options_parse(int argc, char **argv, struct tasks_options *options);
+
+#endif
