@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,45 +18,99 @@
 extern char **environ;
 
 enum {
-    ADDED = 4,
     TEXT_MAX = 100000 /* bytes of a text in the environment; Linux refuses a variable of 128 KiB */
 };
 
-static const char TEXT[] = "TICKWHEEL_TEXT=";
+/* The variables of a task. */
+enum variable { KEY, TEXT, DUE, LATE_US, QUEUE, ATTEMPT, VARIABLES };
+static const char *const NAMES[VARIABLES] = {
+    [KEY] = "TICKWHEEL_KEY=",         [TEXT] = "TICKWHEEL_TEXT=",   [DUE] = "TICKWHEEL_DUE=",
+    [LATE_US] = "TICKWHEEL_LATE_US=", [QUEUE] = "TICKWHEEL_QUEUE=", [ATTEMPT] = "TICKWHEEL_ATTEMPT="};
 
-/* Makes the task's variables. Returns their number, or -1 if there is no memory. Unused elements are NULL. */
-static int variables_of(const struct job *job, char *added[ADDED])
+/* ---- the environment ------------------------------------------------------------------------------------- */
+
+/* The variables that are added, each NULL if it is not set. */
+struct added {
+    char *text[VARIABLES];
+    bool lost; /* there was no memory */
+};
+
+static void set(struct added *added, enum variable variable, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void set(struct added *added, enum variable variable, const char *format, ...)
 {
-    int count = 0;
-    memset(added, 0, ADDED * sizeof *added);
-    if (asprintf(&added[count++], "TICKWHEEL_KEY=%s", job->key) < 0 ||
-        asprintf(&added[count++], "TICKWHEEL_DUE=%s", job->due) < 0 ||
-        asprintf(&added[count++], "TICKWHEEL_LATE_US=%" PRIu64, job->late_us) < 0 ||
-        (strlen(job->text) <= TEXT_MAX && asprintf(&added[count++], "%s%s", TEXT, job->text) < 0)) {
-        added[count - 1] = NULL;
-        return -1;
-    }
-    return count;
+    char *value = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    bool good = vasprintf(&value, format, arguments) >= 0;
+    va_end(arguments);
+    good = good && asprintf(&added->text[variable], "%s%s", NAMES[variable], value) >= 0;
+    if (!good)
+        added->text[variable] = NULL;
+    added->lost |= !good;
+    free(value);
 }
 
-/* Makes the environment: the task's variables, then ours. If a name occurs twice, the first variable counts.
- * Our own TICKWHEEL_TEXT is left out, because a task with a long text sets no variable to override it. */
-static char **environment_of(const struct job *job, char *added[ADDED])
+/* Sets a variable to bytes. Bytes that no variable can hold are on the standard input only. */
+static void set_bytes(struct added *added, enum variable variable, const char *bytes, size_t size)
+{
+    if (size <= TEXT_MAX && memchr(bytes, '\0', size) == NULL)
+        set(added, variable, "%.*s", (int)size, bytes);
+}
+
+static void set_variables(const struct job *job, struct added *added)
+{
+    *added = (struct added){.lost = false};
+    set_bytes(added, KEY, job->key, job->key_size);
+    set_bytes(added, TEXT, job->text, job->text_size);
+    set(added, DUE, "%s", job->due);
+    set(added, LATE_US, "%" PRIu64, job->late_us);
+    if (job->queue == NULL)
+        return;
+    set(added, QUEUE, "%s", job->queue);
+    set(added, ATTEMPT, "%" PRIu32, job->attempt);
+}
+
+static bool is_of_a_task(const char *variable)
+{
+    for (int i = 0; i < VARIABLES; i++)
+        if (strncmp(variable, NAMES[i], strlen(NAMES[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Makes the environment: the task's variables, then ours without the variables of a task, which a task with a
+ * long text, for example, does not set. Returns NULL if there is no memory. */
+static char **environment_of(const struct added *added)
 {
     size_t count = 0, at = 0;
-    int made = variables_of(job, added);
     while (environ[count] != NULL)
         count++;
-    char **all = made < 0 ? NULL : malloc((count + ADDED + 1) * sizeof *all);
+    char **all = added->lost ? NULL : malloc((count + VARIABLES + 1) * sizeof *all);
     if (all == NULL)
         return NULL;
-    for (int i = 0; i < made; i++)
-        all[at++] = added[i];
+    for (int i = 0; i < VARIABLES; i++)
+        if (added->text[i] != NULL)
+            all[at++] = added->text[i];
     for (size_t i = 0; i < count; i++)
-        if (strncmp(environ[i], TEXT, sizeof TEXT - 1) != 0)
+        if (!is_of_a_task(environ[i]))
             all[at++] = environ[i];
     all[at] = NULL;
     return all;
+}
+
+/* ---- the process ----------------------------------------------------------------------------------------- */
+
+static bool write_whole(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t written = write(fd, bytes, size);
+        if (written < 0)
+            return false;
+        bytes += written;
+        size -= (size_t)written;
+    }
+    return true;
 }
 
 /* Puts the line into a file without a name. With a pipe, a command that does not read would block the
@@ -65,19 +120,18 @@ static int line_file(const struct job *job)
     int fd = memfd_create("tickwheel-job", MFD_CLOEXEC);
     if (fd < 0)
         return -1;
-    if (dprintf(fd, "%s%s%s\n", job->key, *job->text != '\0' ? " " : "", job->text) < 0 ||
-        lseek(fd, 0, SEEK_SET) != 0) {
-        int saved = errno;
-        close(fd);
-        errno = saved;
-        return -1;
-    }
-    return fd;
+    if (write_whole(fd, job->key, job->key_size) && write_whole(fd, " ", job->text_size > 0) &&
+        write_whole(fd, job->text, job->text_size) && write_whole(fd, "\n", 1) && lseek(fd, 0, SEEK_SET) == 0)
+        return fd;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
 }
 
 /* Starts the shell in a process group of its own. So Ctrl-C on a terminal reaches only us, and we can wait
  * for the running commands. Returns 0 or an errno. */
-static int start(const struct job *job, char **environment, int line, pid_t *child)
+static int spawn(const struct job *job, char **environment, int line, pid_t *child)
 {
     char *words[] = {"sh", "-c", (char *)job->command, NULL};
     posix_spawn_file_actions_t actions;
@@ -98,6 +152,22 @@ static int start(const struct job *job, char **environment, int line, pid_t *chi
     return error;
 }
 
+int job_start(const struct job *job, pid_t *child)
+{
+    struct added added;
+    set_variables(job, &added);
+    char **environment = environment_of(&added);
+    int line = line_file(job), error = environment == NULL ? ENOMEM : line < 0 ? errno : 0;
+    if (error == 0)
+        error = spawn(job, environment, line, child);
+    if (line >= 0)
+        close(line);
+    for (int i = 0; i < VARIABLES; i++)
+        free(added.text[i]);
+    free(environment);
+    return error;
+}
+
 static bool succeeded(pid_t child)
 {
     int status = 0;
@@ -109,18 +179,10 @@ static bool succeeded(pid_t child)
 
 bool job_run(const struct job *job)
 {
-    char *added[ADDED];
     pid_t child;
-    char **environment = environment_of(job, added);
-    int line = line_file(job), error = environment == NULL ? ENOMEM : line < 0 ? errno : 0;
-    if (error == 0)
-        error = start(job, environment, line, &child);
+    int error = job_start(job, &child);
     if (error != 0)
-        complain("tickwheel run: the command of task %s cannot be started: %s", job->key, strerror(error));
-    if (line >= 0)
-        close(line);
-    for (int i = 0; i < ADDED; i++)
-        free(added[i]);
-    free(environment);
+        complain("tickwheel run: the command of task %.*s cannot be started: %s", (int)job->key_size, job->key,
+                 strerror(error));
     return error == 0 && succeeded(child);
 }

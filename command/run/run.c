@@ -80,7 +80,14 @@ static bool print_task(const struct value *value, const char *due, uint64_t late
 
 static void run_command(const struct value *value, const char *due, uint64_t late)
 {
-    struct job job = {options.exec, value->key, value_text(value), due, late};
+    const char *text = value_text(value);
+    struct job job = {.command = options.exec,
+                      .key = value->key,
+                      .key_size = strlen(value->key),
+                      .text = text,
+                      .text_size = strlen(text),
+                      .due = due,
+                      .late_us = late};
     bool good = job_run(&job);
     pthread_mutex_lock(&tally_lock);
     good_jobs += good;
