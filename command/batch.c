@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch.h"
 
+#include "delayed.h"
 #include "lines.h"
 
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static bool room_for(const struct batch *batch, const struct tw_delayed *task)
 const char *batch_add(struct batch *batch, const struct line *line)
 {
     struct tw_delayed task;
-    const char *error = task_options_make(batch->options, line, &task);
+    const char *error = delayed_make(batch->options, line, &task);
     if (error != NULL || (!room_for(batch, &task) && !batch_commit(batch)))
         return error;
     bool puts = line->kind == LINE_TASK || line->kind == LINE_EVERY;

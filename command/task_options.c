@@ -4,12 +4,9 @@
 #include "command.h"
 #include "printable.h"
 
-#include <base/saturate.h>
-
 #include <string.h>
 
 enum { MS_NS = 1000000, TRIES_MAX = 1000000, BACKOFF_MAX_MS = 86400000 };
-static const uint64_t period_max_ms = UINT64_C(3155760000000);
 
 const char TASK_OPTIONS_HELP[] =
     "  --tries N       attempts of a call before the task is dead, 1 to 1000000\n"
@@ -100,45 +97,4 @@ bool task_options_take(struct task_options *options, const char *command, int co
     default:
         return take_condition(options, command);
     }
-}
-
-/* ---- the task of a line ---------------------------------------------------------------------------------- */
-
-/* Rounds up, because a task is never early. */
-static uint64_t whole_ms(uint64_t ns)
-{
-    return ns / MS_NS + (ns % MS_NS != 0);
-}
-
-/* A date that has passed means now. */
-static uint64_t due_of(const struct line *line)
-{
-    uint64_t now_ms = tw_store_now(), ms = whole_ms(line->time_ns);
-    uint64_t due_ms = line->absolute ? ms : tw__add_saturating(now_ms, ms);
-    return due_ms > now_ms ? due_ms : now_ms;
-}
-
-const char *task_options_make(const struct task_options *options, const struct line *line,
-                              struct tw_delayed *task)
-{
-    uint64_t period_ms = whole_ms(line->period_ns);
-    size_t size = strlen(line->key), text = strlen(line->text);
-    if (size > TW_STORE_ID_MAX)
-        return "expected a key of at most 1024 bytes";
-    if (line->kind == LINE_EVERY && (line->period_ns < MS_NS || period_ms > period_max_ms))
-        return "expected a period of 1ms to 36525d";
-    if (line->times > INT64_MAX)
-        return "expected a number of times of at most x9223372036854775807";
-    *task = (struct tw_delayed){.queue = options->queue != NULL ? options->queue : TASK_QUEUE,
-                                .id = line->key,
-                                .id_size = size,
-                                .due_ms = due_of(line),
-                                .payload = text > 0 ? line->text : NULL,
-                                .payload_size = text,
-                                .period_ms = period_ms,
-                                .times = line->times,
-                                .missed = options->missed_given ? options->missed : TW_MISSED_COALESCE,
-                                .tries = options->tries,
-                                .backoff_ms = options->backoff_ms};
-    return NULL;
 }

@@ -44,13 +44,6 @@ bool task_options_take(struct task_options *options, const char *command, int co
 /* Checks the name of a queue, and prints an error like task_options_take(). */
 bool task_options_queue(const char *command, const char *queue);
 
-/* Makes the task that a line of the kind TASK or EVERY asks for, if it is read now. The task points into the
- * line and the options. Also sets queue, id and due_ms for a line of the kind MOVE, and queue and id for
- * CANCEL.
- * Returns: NULL, or the error as a phrase. */
-const char *task_options_make(const struct task_options *options, const struct line *line,
-                              struct tw_delayed *task);
-
 /* The text of a help that describes tries, backoff and missed. */
 extern const char TASK_OPTIONS_HELP[];
 

@@ -5,6 +5,7 @@
  */
 #include "batch.h"
 #include "command.h"
+#include "delayed.h"
 #include "lines.h"
 #include "printable.h"
 #include "put_options.h"
@@ -54,7 +55,7 @@ static int kept(const void *id, size_t size)
 static int put_task(const struct put *put, const struct line *line, char *id)
 {
     struct tw_delayed task;
-    const char *error = task_options_make(&put->options.task, line, &task);
+    const char *error = delayed_make(&put->options.task, line, &task);
     task.id = id;
     task.id_size = printable_read(id);
     if (error == NULL && (task.id_size == 0 || task.id_size > TW_STORE_ID_MAX))

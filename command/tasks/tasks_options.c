@@ -2,8 +2,8 @@
 #include "tasks_options.h"
 
 #include "command.h"
+#include "delayed.h"
 #include "printable.h"
-#include "task_options.h"
 
 #include <base/saturate.h>
 
@@ -198,7 +198,7 @@ static bool take_when(struct tasks_options *options, const char *text)
         complain("tickwheel tasks: move: " WHEN_EXPECTED ", found \"%s\"", text);
         return false;
     }
-    task_options_make(&(struct task_options){0}, &line, &task);
+    delayed_make(&(struct task_options){0}, &line, &task);
     options->due_ms = task.due_ms;
     return true;
 }
