@@ -23,8 +23,12 @@ int command_replay(int argc, char **argv);
 int command_draw(int argc, char **argv);
 int command_plan(int argc, char **argv);
 int command_top(int argc, char **argv);
-int command_put(int argc, char **argv); /* these two need the store; without it they print an error */
+
+/* Parts that need the store. A build without it has store_absent.c in their place: each prints an error. */
+struct run_options;
+int command_put(int argc, char **argv);
 int command_tasks(int argc, char **argv);
+int command_run_store(const struct run_options *options, int count, char **paths); /* run --store */
 
 /* Prints one line on standard error. Erases the progress bar first. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -66,8 +66,9 @@ static bool read_lines(struct reader *reader, struct lines *lines, FILE *unread)
         if (reader_stops(reader))
             break;
         enum lines_got got = lines_next(lines, wait_ms, &text);
-        if (got == LINES_END || got == LINES_FAILED)
-            return got == LINES_END;
+        reader->ended = got == LINES_END;
+        if (reader->ended || got == LINES_FAILED)
+            return reader->ended;
         if (got != LINES_NONE)
             take(reader, got, text);
     }
@@ -78,6 +79,7 @@ bool reader_read(struct reader *reader, const char *path, FILE *unread)
 {
     reader->path = path;
     reader->number = 0;
+    reader->ended = false;
     struct lines *lines = lines_open(path, reader->wake);
     bool good = lines != NULL && read_lines(reader, lines, unread);
     if (!good) {

@@ -24,6 +24,7 @@ struct reader {
     uint64_t number;  /* of the line that was read last, from 1 */
     uint64_t bad_lines;
     bool stopped; /* `strict` has stopped the reading */
+    bool ended;   /* the file has been read to its end */
 };
 
 /* Reads a file, or standard input for "-", until its end or until the reader is to stop. If it stops, copies

@@ -22,3 +22,11 @@ int command_tasks(int argc, char **argv)
     (void)argc;
     return absent(argv[0]);
 }
+
+int command_run_store(const struct run_options *options, int count, char **paths)
+{
+    (void)options;
+    (void)count;
+    (void)paths;
+    return absent("run --store");
+}

@@ -467,6 +467,8 @@ int command_run(int argc, char **argv)
     int status = run_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
+    if (options.store != NULL)
+        return command_run_store(&options, argc - optind, argv + optind);
     if (!prepare()) {
         stats_close();
         return COMMAND_WRONG;

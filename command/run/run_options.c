@@ -8,54 +8,87 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char HELP[] = "usage: tickwheel run [OPTIONS] [FILE...]\n"
-                           "\n"
-                           "Reads tasks from the files, or from standard input, line by line. Runs each task\n"
-                           "when it is due:\n"
-                           "\n"
-                           "  +1500ms order:42 notify unpaid         run once, 1.5 s from now\n"
-                           "  @2026-12-01T09:00:00Z order:42 text    run once, at this time (UTC)\n"
-                           "  every 5s x3 beat text                  run three times, 5 s apart\n"
-                           "  every 5s beat text                     run for ever, 5 s apart\n"
-                           "  every 5s x3 +1s beat text              three times, the first after 1 s\n"
-                           "  every 5s x3 @TIME beat text            three times, the first at TIME\n"
-                           "  move order:42 +10m                     give a pending task another time\n"
-                           "  cancel order:42                        cancel a pending task\n"
-                           "  wait 2s                                read the next line 2 s later\n"
-                           "\n"
-                           "Empty lines and lines that begin with # are skipped. A key (order:42) names one\n"
-                           "task: a later line with the same key replaces that task. The units of time are\n"
-                           "ns us ms s m h d, as in 1h30m and 1.5s. A due task prints its time, how many\n"
-                           "microseconds late it is, its key and its text. After the end of the input,\n"
-                           "tickwheel run waits for the last task. Example, a task that is due in 5 s:\n"
-                           "\n"
-                           "  echo '+5s tea the tea is ready' | tickwheel run\n"
-                           "\n"
-                           "  --exec CMD      for each task, run CMD in a shell instead of printing. CMD\n"
-                           "                  gets the key and the text on its standard input, and\n"
-                           "                  TICKWHEEL_KEY, TICKWHEEL_TEXT, TICKWHEEL_DUE and\n"
-                           "                  TICKWHEEL_LATE_US in its environment; a text of more than\n"
-                           "                  100000 bytes is on the standard input only\n"
-                           "  --jobs N        run at most N commands at once, 1 to 1024 (default 4)\n"
-                           "  --speed N       let time run N times faster, 0.001 to 1000000 (default 1)\n"
-                           "  --rest FILE     at the end, write the tasks that did not run and the lines\n"
-                           "                  that were not read to FILE; `tickwheel run FILE` continues\n"
-                           "                  with them (default: standard error)\n"
-                           "  --stats PATH    open a Unix socket at PATH, where `tickwheel top --stats PATH`\n"
-                           "                  reads statistics; other users may not read it\n"
-                           "  --strict        stop at the first malformed line, with status 2; without\n"
-                           "                  --strict, the line is skipped and the status is 1\n"
-                           "  --quiet         print no summary\n"
-                           "\n"
-                           "SIGINT (Ctrl-C) and SIGTERM stop it cleanly: it waits for running commands and\n"
-                           "then writes the rest, as --rest says. If standard output cannot be written, it\n"
-                           "stops in the same way.\n"
-                           "\n"
-                           "Exit status:\n"
-                           "  0  success, also when commands failed or a signal stopped it;\n"
-                           "  1  lines were skipped, or the output or the rest cannot be written, or the\n"
-                           "     scheduler or the socket of --stats cannot be started;\n"
-                           "  2  arguments are wrong, a file cannot be read, or --strict stopped it.\n";
+static const char HELP_HEAD[] =
+    "usage: tickwheel run [OPTIONS] [FILE...]\n"
+    "       tickwheel run --store FILE [OPTIONS] [FILE...]\n"
+    "\n"
+    "Reads tasks from the files, or from standard input, line by line. Runs each task\n"
+    "when it is due:\n"
+    "\n"
+    "  +1500ms order:42 notify unpaid         run once, 1.5 s from now\n"
+    "  @2026-12-01T09:00:00Z order:42 text    run once, at this time (UTC)\n"
+    "  every 5s x3 beat text                  run three times, 5 s apart\n"
+    "  every 5s beat text                     run for ever, 5 s apart\n"
+    "  every 5s x3 +1s beat text              three times, the first after 1 s\n"
+    "  every 5s x3 @TIME beat text            three times, the first at TIME\n"
+    "  move order:42 +10m                     give a pending task another time\n"
+    "  cancel order:42                        cancel a pending task\n"
+    "  wait 2s                                read the next line 2 s later\n"
+    "\n"
+    "Empty lines and lines that begin with # are skipped. A key (order:42) names one\n"
+    "task: a later line with the same key replaces that task. The units of time are\n"
+    "ns us ms s m h d, as in 1h30m and 1.5s. A due task prints its time, how many\n"
+    "microseconds late it is, its key and its text. After the end of the input,\n"
+    "tickwheel run waits for the last task. Example, a task that is due in 5 s:\n"
+    "\n"
+    "  echo '+5s tea the tea is ready' | tickwheel run\n"
+    "\n"
+    "  --exec CMD      for each task, run CMD in a shell instead of printing. CMD\n"
+    "                  gets the key and the text on its standard input, and\n"
+    "                  TICKWHEEL_KEY, TICKWHEEL_TEXT, TICKWHEEL_DUE and\n"
+    "                  TICKWHEEL_LATE_US in its environment; a text of more than\n"
+    "                  100000 bytes is on the standard input only\n"
+    "  --jobs N        run at most N commands at once, 1 to 1024 (default 4)\n"
+    "  --speed N       let time run N times faster, 0.001 to 1000000 (default 1)\n"
+    "  --rest FILE     at the end, write the tasks that did not run and the lines\n"
+    "                  that were not read to FILE; `tickwheel run FILE` continues\n"
+    "                  with them (default: standard error)\n"
+    "  --stats PATH    open a Unix socket at PATH, where `tickwheel top --stats PATH`\n"
+    "                  reads statistics; other users may not read it\n"
+    "  --strict        stop at the first malformed line, with status 2; without\n"
+    "                  --strict, the line is skipped and the status is 1\n"
+    "  --quiet         print no summary\n"
+    "\n"
+    "SIGINT (Ctrl-C) and SIGTERM stop it cleanly: it waits for running commands and\n"
+    "then writes the rest, as --rest says. If standard output cannot be written, it\n"
+    "stops in the same way.\n"
+    "\n"
+    "With --store, tasks live in an SQLite file and survive the end of the process,\n"
+    "kill -9 and a crash of the machine included. Each line that is read is a row of\n"
+    "the file before it counts. The run calls the tasks of the file that are due,\n"
+    "whoever has put them (`tickwheel put`, any program). Tasks that fell due while\n"
+    "nobody ran come at once, in order. Only one process runs the tasks of a file. A\n"
+    "task is called at least once: if the process dies in a call, the next run calls\n"
+    "again. A command of --exec that does not end with status 0 has failed. It is\n"
+    "tried again, and after the last of --tries the task is dead: it stays in the\n"
+    "file with its error, for `tickwheel tasks`. The run ends when the input has\n"
+    "ended and no task waits or runs any more. Example, after a crash:\n"
+    "\n"
+    "  tickwheel run --store shop.db </dev/null\n"
+    "\n"
+    "  --store FILE    the SQLite file, made if it does not exist. --rest, --speed\n"
+    "                  and --stats have no use with it\n"
+    "  --queue NAME    put lines into this queue, and run only its tasks (default:\n"
+    "                  put into the queue \"default\", and run the tasks of every\n"
+    "                  queue)\n"
+    "  --stay          do not end when the last task has run; for a service, for\n"
+    "                  which other processes put tasks\n"
+    "  --standby       while another process runs the tasks of the file, wait, and\n"
+    "                  take over when that process ends\n";
+
+static const char HELP_TAIL[] =
+    "\n"
+    "With --store, CMD also gets TICKWHEEL_QUEUE and TICKWHEEL_ATTEMPT, from 1, and a\n"
+    "key or a text with NUL bytes is on its standard input only. The options from\n"
+    "tries to missed count for the lines that this run reads: a task in the file has\n"
+    "its own.\n"
+    "\n"
+    "Exit status:\n"
+    "  0  success, also when commands failed or a signal stopped it;\n"
+    "  1  lines were skipped, or the output, the rest or the file of --store cannot\n"
+    "     be written, or the scheduler or the socket of --stats cannot be started,\n"
+    "     or another process runs the tasks of the file;\n"
+    "  2  arguments are wrong, a file cannot be read, or --strict stopped it.\n";
 
 enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024 };
 
@@ -77,11 +110,33 @@ static bool parse_jobs(const char *text, uint64_t *jobs)
     return false;
 }
 
-enum { OPTION_EXEC = 1, OPTION_JOBS, OPTION_SPEED, OPTION_REST, OPTION_STATS, OPTION_STRICT, OPTION_QUIET };
+enum {
+    OPTION_EXEC = 1,
+    OPTION_JOBS,
+    OPTION_SPEED,
+    OPTION_REST,
+    OPTION_STATS,
+    OPTION_STORE,
+    OPTION_STAY,
+    OPTION_STANDBY,
+    OPTION_STRICT,
+    OPTION_QUIET
+};
+
+static bool take_flag(int code, struct run_options *options)
+{
+    options->stay |= code == OPTION_STAY;
+    options->standby |= code == OPTION_STANDBY;
+    options->strict |= code == OPTION_STRICT;
+    options->quiet |= code == OPTION_QUIET;
+    return true;
+}
 
 static bool take_option(int code, void *arg)
 {
     struct run_options *options = arg;
+    if (task_options_has(code))
+        return task_options_take(&options->task, "tickwheel run", code);
     switch (code) {
     case OPTION_EXEC:
         options->exec = optarg;
@@ -96,18 +151,51 @@ static bool take_option(int code, void *arg)
     case OPTION_STATS:
         options->stats = optarg;
         return stats_address("tickwheel run: --stats", optarg, &(struct sockaddr_un){0});
-    case OPTION_STRICT:
-        options->strict = true;
+    case OPTION_STORE:
+        options->store = optarg;
         return true;
     default:
-        options->quiet = true;
-        return true;
+        return take_flag(code, options);
     }
 }
 
 static void help(void)
 {
-    fputs(HELP, stdout);
+    printf("%s%s%s", HELP_HEAD, TASK_OPTIONS_HELP, HELP_TAIL);
+}
+
+/* ---- options that exclude each other --------------------------------------------------------------------- */
+
+/* Refuses the first of some options that was given. */
+struct excluded {
+    const char *name;
+    bool given;
+};
+
+static bool exclude(const struct excluded *options, size_t count, const char *why)
+{
+    for (size_t i = 0; i < count; i++)
+        if (options[i].given) {
+            complain("tickwheel run: %s %s", options[i].name, why);
+            return false;
+        }
+    return true;
+}
+
+static bool check(const struct run_options *options)
+{
+    const struct task_options *task = &options->task;
+    const struct excluded with_store[] = {{"--queue", task->queue != NULL},    {"--tries", task->tries > 0},
+                                          {"--backoff", task->backoff_ms > 0}, {"--missed", task->missed_given},
+                                          {"--stay", options->stay},           {"--standby", options->standby}};
+    if (options->store == NULL)
+        return exclude(with_store, sizeof with_store / sizeof with_store[0], "needs --store");
+    return exclude(&(struct excluded){"--rest", options->rest != NULL}, 1,
+                   "has no use with --store: every task is in the file") &&
+           exclude(&(struct excluded){"--speed", options->speed != 1}, 1,
+                   "has no use with --store: the times in the file are those of the clock") &&
+           exclude(&(struct excluded){"--stats", options->stats != NULL}, 1,
+                   "has no use with --store: `tickwheel top --store` reads the file");
 }
 
 int run_options_parse(int argc, char **argv, struct run_options *options)
@@ -117,6 +205,10 @@ int run_options_parse(int argc, char **argv, struct run_options *options)
                                          {"speed", required_argument, NULL, OPTION_SPEED},
                                          {"rest", required_argument, NULL, OPTION_REST},
                                          {"stats", required_argument, NULL, OPTION_STATS},
+                                         {"store", required_argument, NULL, OPTION_STORE},
+                                         TASK_OPTIONS,
+                                         {"stay", no_argument, NULL, OPTION_STAY},
+                                         {"standby", no_argument, NULL, OPTION_STANDBY},
                                          {"strict", no_argument, NULL, OPTION_STRICT},
                                          {"quiet", no_argument, NULL, OPTION_QUIET},
                                          {"help", no_argument, NULL, OPTION_HELP},
@@ -127,6 +219,8 @@ int run_options_parse(int argc, char **argv, struct run_options *options)
     int status = options_read(&READER, argc, argv, options);
     if (status >= 0)
         return status;
+    if (!check(options))
+        return COMMAND_INPUT;
     if (options->rest != NULL && !rest_check(options->rest))
         return COMMAND_INPUT;
     return -1;

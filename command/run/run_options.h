@@ -5,13 +5,17 @@
 #ifndef COMMAND_RUN_OPTIONS_H
 #define COMMAND_RUN_OPTIONS_H
 
+#include "task_options.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct run_options {
-    const char *exec, *rest, *stats; /* NULL: not given */
+    const char *exec, *rest, *stats, *store; /* NULL: not given */
+    struct task_options task;                /* with --store: how lines are put */
     uint64_t jobs;
     double speed;
+    bool stay, standby; /* with --store */
     bool strict, quiet;
 };
 

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel run --store: the tasks are rows of a file, and this process runs them. The main thread reads lines
+ * and puts them into the file, where the store's own thread finds them like the tasks of any other process.
+ * So nothing depends on the memory of this process: if it is killed, the next run goes on.
+ *
+ * The run ends when the input has ended and no task waits or runs any more, as without --store. The file is
+ * asked for that after each call, and each second, because other processes put, cancel and move tasks too.
+ */
+#include "batch.h"
+#include "command.h"
+#include "figures.h"
+#include "handler.h"
+#include "lines.h"
+#include "queues.h"
+#include "reader.h"
+#include "run_options.h"
+#include "screen.h"
+#include "store_file.h"
+
+#include <base/saturate.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char COMMAND[] = "tickwheel run";
+enum { MS_NS = 1000000, PAUSE_MS = 2, LOOK_MS = 1000, STATUS_MS = 250 };
+
+static struct {
+    const struct run_options *options;
+    struct tw_store *store;
+    struct handler handler;
+    struct batch batch;
+    struct reader reader;
+    uint64_t at_start;  /* tasks in the file */
+    bool reading_ended; /* at the end of the last file, not before */
+} run;
+static int wake_pipe[2]; /* signals and calls write a byte */
+static volatile sig_atomic_t signalled;
+static _Atomic bool input_ended;
+
+/* ---- waking ---------------------------------------------------------------------------------------------- */
+
+static void wake_main(void)
+{
+    while (write(wake_pipe[1], "", 1) < 0 && errno == EINTR)
+        ;
+}
+
+static void wake_after_call(bool stop)
+{
+    if (stop || atomic_load(&input_ended))
+        wake_main();
+}
+
+static void note_signal(int number)
+{
+    int saved = errno;
+    signalled = number;
+    wake_main();
+    errno = saved;
+}
+
+static bool stops_now(void *arg)
+{
+    (void)arg;
+    return signalled || run.reader.stopped || run.batch.failed || handler_stuck(&run.handler);
+}
+
+/* ---- the file -------------------------------------------------------------------------------------------- */
+
+/* Counts the tasks of the queues that this run runs; `dead`: the dead tasks. If they cannot be counted, the
+ * result is 0, because only the summary needs it. */
+static uint64_t count_tasks(bool dead)
+{
+    struct queues queues;
+    uint64_t sum = 0;
+    int error = queues_read(&queues, run.store, run.options->task.queue);
+    for (size_t i = 0; i < queues.count && error == 0; i++) {
+        int64_t count = tw_store_count(run.store, queues.name[i], dead);
+        sum += count > 0 ? (uint64_t)count : 0;
+    }
+    queues_free(&queues);
+    return sum;
+}
+
+/* Returns when the next task is due that waits or runs, TW_NEVER if there is none; 0 if the file cannot be
+ * read now. */
+static uint64_t next_due(void)
+{
+    struct queues queues;
+    uint64_t next_ms = TW_NEVER;
+    int error = queues_read(&queues, run.store, run.options->task.queue);
+    for (size_t i = 0; i < queues.count && error == 0; i++) {
+        uint64_t due_ms = TW_NEVER;
+        error = tw_store_next(run.store, queues.name[i], &due_ms);
+        next_ms = due_ms < next_ms ? due_ms : next_ms;
+    }
+    queues_free(&queues);
+    return error == 0 ? next_ms : 0;
+}
+
+static bool has_tasks(void)
+{
+    struct tw_store_stats stats;
+    tw_store_stats(run.store, &stats);
+    return stats.jobs > 0 || run.options->stay || next_due() != TW_NEVER;
+}
+
+/* An error of the store's thread, which tries again each second. Each text is printed once. */
+static void on_store_error(void *arg, int error, const char *message)
+{
+    static char last[TW_STORE_MESSAGE];
+    (void)arg;
+    (void)error;
+    if (strcmp(last, message) == 0)
+        return;
+    snprintf(last, sizeof last, "%s", message);
+    screen_hide();
+    complain("%s: %s: %s; trying again", COMMAND, run.options->store, message);
+}
+
+/* ---- the status line ------------------------------------------------------------------------------------- */
+
+static void show_status(void)
+{
+    struct tw_store_stats stats;
+    char text[200];
+    if (!screen_live())
+        return;
+    tw_store_stats(run.store, &stats);
+    uint64_t next_ms = next_due(), now_ms = tw_store_now();
+    int at = snprintf(text, sizeof text, "%s%" PRIu64 " fired, %" PRIu64 " running",
+                      stats.running ? "" : "standing by: another process runs the tasks; ",
+                      tally_calls(run.handler.tally), stats.jobs);
+    if (next_ms != TW_NEVER && next_ms > now_ms)
+        snprintf(text + at, sizeof text - (size_t)at, ", nothing due for %s",
+                 figure_time(next_ms - now_ms, MS_NS).text);
+    screen_show(text);
+}
+
+static int patience_ms(int most_ms)
+{
+    return screen_live() && (most_ms < 0 || most_ms > STATUS_MS) ? STATUS_MS : most_ms;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------------------- */
+
+/* Sleeps for the duration of a `wait`. */
+static void do_wait(uint64_t ns)
+{
+    uint64_t now_ms = tw_store_now(), end_ms = tw__add_saturating(now_ms, (ns + MS_NS - 1) / MS_NS);
+    for (; !stops_now(NULL) && now_ms < end_ms; now_ms = tw_store_now()) {
+        uint64_t ms = end_ms - now_ms;
+        struct pollfd fd = {.fd = wake_pipe[0], .events = POLLIN};
+        show_status();
+        poll(&fd, 1, patience_ms(ms > 1000000000 ? 1000000000 : (int)ms));
+    }
+}
+
+static const char *take_into_file(void *arg, const struct line *line)
+{
+    (void)arg;
+    if (line->kind != LINE_WAIT)
+        return batch_add(&run.batch, line);
+    if (batch_commit(&run.batch))
+        do_wait(line->time_ns);
+    return NULL;
+}
+
+/* No line has arrived: the lines that have been read are committed. */
+static int commit_when_idle(void *arg)
+{
+    (void)arg;
+    batch_commit(&run.batch);
+    show_status();
+    return patience_ms(-1);
+}
+
+/* Says which lines are not in the file. */
+static void complain_of_lines(void)
+{
+    char text[200];
+    snprintf(text, sizeof text,
+             "stopped; the lines after the first %" PRIu64 " tasks, moves and cancels are not in the file",
+             run.batch.tally.lines);
+    screen_hide();
+    store_file_complain(run.store, COMMAND, run.options->store, text);
+}
+
+/* Reads the files, and leaves every line that was read in the file of tasks. Returns false if a file cannot be
+ * read. */
+static bool read_input(int count, char **paths)
+{
+    bool good = true;
+    int i = 0;
+    if (count == 0)
+        good = reader_read(&run.reader, "-", NULL);
+    for (; i < count && !stops_now(NULL); i++)
+        good &= reader_read(&run.reader, paths[i], NULL);
+    run.reading_ended = run.reader.ended && i == count;
+    if (!batch_commit(&run.batch))
+        complain_of_lines();
+    return good;
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------- */
+
+/* Empties the pipe, and lets more calls come together before the file is asked again. */
+static void rest_a_little(void)
+{
+    char bytes[4096];
+    struct timespec pause = {0, PAUSE_MS * MS_NS};
+    while (read(wake_pipe[0], bytes, sizeof bytes) == (ssize_t)sizeof bytes)
+        ;
+    nanosleep(&pause, NULL);
+}
+
+/* Waits for the last task. A call wakes us before its answer is in the file, so at first we ask again soon. */
+static void wait_for_the_last_task(void)
+{
+    struct pollfd fd = {.fd = wake_pipe[0], .events = POLLIN};
+    int soon_ms = PAUSE_MS;
+    atomic_store(&input_ended, !run.options->stay);
+    while (!stops_now(NULL) && has_tasks()) {
+        show_status();
+        bool woken = poll(&fd, 1, patience_ms(run.options->stay ? -1 : soon_ms)) > 0;
+        soon_ms = woken ? PAUSE_MS : soon_ms * 2 < LOOK_MS ? soon_ms * 2 : LOOK_MS;
+        if (woken && !stops_now(NULL))
+            rest_a_little();
+    }
+}
+
+static void print_lines(FILE *out)
+{
+    const struct batch_tally *tally = &run.batch.tally;
+    fprintf(out,
+            "runs of tasks: %" PRIu64 "; tasks put: %" PRIu64 ", cancelled: %" PRIu64 ", moved: %" PRIu64 "\n",
+            tally_calls(run.handler.tally), tally->put, tally->cancelled, tally->moved);
+    if (tally->unknown > 0)
+        fprintf(out, "lines without effect: %" PRIu64 " (move or cancel of a key without a pending task)\n",
+                tally->unknown);
+    if (run.reader.bad_lines > 0)
+        fprintf(out, "lines skipped: %" PRIu64 " (malformed, see above; correct and put them)\n",
+                run.reader.bad_lines);
+    if (!run.reading_ended && run.reader.path != NULL)
+        fprintf(out,
+                "the input was read up to line %" PRIu64 " of %s; the lines behind it are not in the file\n",
+                run.reader.number, run.reader.path);
+}
+
+static void print_summary(FILE *out)
+{
+    const struct tally *tally = run.handler.tally;
+    uint64_t left = count_tasks(false), dead = count_tasks(true);
+    print_lines(out);
+    fprintf(out, "tasks in the file: %" PRIu64 " at the start, %" PRIu64 " now", run.at_start, left);
+    if (dead > 0)
+        fprintf(out, ", and %" PRIu64 " dead (tickwheel tasks --store %s dead)", dead, run.options->store);
+    fputc('\n', out);
+    tally_print_overdue(tally, out);
+    if (run.options->exec != NULL)
+        tally_print_commands(tally, out);
+    tally_print_lateness(tally, out);
+    if (left > 0)
+        fprintf(out, "To go on with them later, use `tickwheel run --store %s`.\n", run.options->store);
+}
+
+/* Stops the store and prints the summary. Returns false if a line could not be printed, or the file not be
+ * written. */
+static bool finish_run(void)
+{
+    bool stuck = handler_stuck(&run.handler);
+    bool good = handler_give_back(&run.handler);
+    if (tw_store_stop(run.store) != 0) {
+        screen_hide();
+        store_file_complain(run.store, COMMAND, run.options->store,
+                            "the end of a task cannot be written, and it will run again");
+        good = false;
+    }
+    screen_hide();
+    if (stuck)
+        complain("%s: stopped, as standard output cannot be written: %s", COMMAND,
+                 strerror(screen_error() != 0 ? screen_error() : ENOMEM));
+    if (!run.options->quiet)
+        print_summary(stderr);
+    return good && !stuck;
+}
+
+/* ---- the beginning --------------------------------------------------------------------------------------- */
+
+/* Starts the store. Returns false after it has printed an error. */
+static bool start_store(void)
+{
+    struct tw_store_run how = {.flags = run.options->standby ? TW_STORE_STANDBY : 0,
+                               .workers = 1,
+                               .max_jobs =
+                                   run.options->exec != NULL ? (uint32_t)run.options->jobs : HANDLER_JOBS,
+                               .on_error = on_store_error};
+    struct tw_store_stats stats;
+    int error = tw_store_handle(run.store, run.options->task.queue, 0, handler_call, &run.handler);
+    if (error == 0)
+        error = tw_store_start(run.store, &how);
+    if (error == 0) {
+        tw_store_stats(run.store, &stats);
+        if (!stats.running)
+            tally_stand_by(run.handler.tally);
+        return true;
+    }
+    store_file_complain(run.store, COMMAND, run.options->store,
+                        error == TW_EBUSY ? "the tasks cannot be run now (--standby waits until they can)"
+                                          : "the tasks cannot be run");
+    return false;
+}
+
+static bool make_run_parts(void)
+{
+    bool good = lines_pipe(wake_pipe) && batch_init(&run.batch, run.store, &run.options->task) &&
+                handler_init(&run.handler, run.store, run.options->exec, run.options->jobs);
+    if (!good)
+        complain("%s: the run cannot be started: %s", COMMAND, strerror(errno));
+    run.handler.wake = wake_after_call;
+    run.reader = (struct reader){.command = COMMAND,
+                                 .wake = wake_pipe[0],
+                                 .strict = run.options->strict,
+                                 .take = take_into_file,
+                                 .idle = commit_when_idle,
+                                 .stopping = stops_now,
+                                 .hide = screen_hide};
+    return good;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = note_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static int run_store(int count, char **paths)
+{
+    if (!make_run_parts())
+        return COMMAND_WRONG;
+    run.at_start = run.options->quiet ? 0 : count_tasks(false);
+    catch_signals();
+    if (!start_store())
+        return COMMAND_WRONG;
+    bool read = read_input(count, paths);
+    wait_for_the_last_task();
+    bool good = finish_run() && !run.batch.failed;
+    if (!read || run.reader.stopped)
+        return COMMAND_INPUT;
+    return good && run.reader.bad_lines == 0 ? COMMAND_GOOD : COMMAND_WRONG;
+}
+
+int command_run_store(const struct run_options *options, int count, char **paths)
+{
+    run.options = options;
+    screen_begin(!options->quiet, options->exec != NULL);
+    run.store = store_file_open(COMMAND, options->store, true);
+    if (run.store == NULL)
+        return COMMAND_WRONG;
+    int status = run_store(count, paths);
+    tw_store_close(run.store);
+    handler_fini(&run.handler);
+    batch_fini(&run.batch);
+    return status;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One worker calls the handler, so tasks are printed and commands are started in the order of their due times.
+ * A command runs on without the worker: children.c brings its end, and with it the answer.
+ *
+ * A line that cannot be printed is no failed attempt of its task: the reader of our output has gone, and the
+ * task shall wait for the next run as if it had not been called. A move to its old due time does that, as it
+ * makes a new revision. Until the run stops, such tasks wait for their answer: if they went back at once, they
+ * would be called again at once.
+ */
+#include "handler.h"
+
+#include "command.h"
+#include "printable.h"
+#include "screen.h"
+#include "task_line.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MS_NS = 1000000 };
+
+static void print_due(uint64_t due_ms, char due[TIME_SIZE])
+{
+    time_print(due_ms < TIME_MAX_NS / MS_NS ? due_ms * MS_NS : TIME_MAX_NS, due);
+}
+
+/* ---- printing -------------------------------------------------------------------------------------------- */
+
+static bool print_line(const struct tw_job *job, uint64_t late_us)
+{
+    char due[TIME_SIZE], *line = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&line, &size);
+    if (out == NULL)
+        return false;
+    print_due(job->due_ms, due);
+    fprintf(out, "%s %" PRIu64 " ", due, late_us);
+    printable_write(job->id, job->id_size, false, SIZE_MAX, out);
+    if (job->payload_size > 0)
+        fputc(' ', out);
+    printable_write(job->payload, job->payload_size, false, SIZE_MAX, out);
+    fputc('\n', out);
+    bool good = fclose(out) == 0 && screen_print(line, size);
+    free(line);
+    return good;
+}
+
+/* For a look at a task: is it still the revision that was called? */
+struct revision {
+    uint64_t wanted;
+    bool same;
+};
+
+static void compare(void *arg, const struct tw_store_task *task)
+{
+    struct revision *revision = arg;
+    revision->same = task->revision == revision->wanted;
+}
+
+/* Moves a task to its old due time, unless somebody has changed it meanwhile. */
+static bool put_back(struct handler *handler, const struct tw_job *job)
+{
+    struct revision revision = {.wanted = job->revision};
+    int error = tw_store_get(handler->store, job->queue, job->id, job->id_size, compare, &revision);
+    if (error == 0 && revision.same)
+        error = tw_store_move_at(handler->store, job->queue, job->id, job->id_size, job->due_ms, 0);
+    return error >= 0 || error == TW_EGONE || error == TW_EDEAD;
+}
+
+static enum tw_answer keep(struct handler *handler, struct tw_job *job)
+{
+    pthread_mutex_lock(&handler->lock);
+    bool later = !handler->giving_back && handler->count < HANDLER_JOBS;
+    if (later)
+        handler->unprinted[handler->count++] = job;
+    pthread_mutex_unlock(&handler->lock);
+    handler->wake(true);
+    if (later)
+        return TW_LATER;
+    return put_back(handler, job) ? TW_DONE : TW_RETRY;
+}
+
+bool handler_stuck(struct handler *handler)
+{
+    pthread_mutex_lock(&handler->lock);
+    bool stuck = handler->count > 0;
+    pthread_mutex_unlock(&handler->lock);
+    return stuck;
+}
+
+bool handler_give_back(struct handler *handler)
+{
+    bool good = true;
+    pthread_mutex_lock(&handler->lock);
+    handler->giving_back = true;
+    size_t count = handler->count;
+    pthread_mutex_unlock(&handler->lock);
+    for (size_t i = 0; i < count; i++) {
+        bool back = put_back(handler, handler->unprinted[i]);
+        tw_job_answer(handler->unprinted[i], back ? TW_DONE : TW_RETRY);
+        good &= back;
+    }
+    return good;
+}
+
+/* ---- commands -------------------------------------------------------------------------------------------- */
+
+static void on_end(void *arg, void *task, const char *error)
+{
+    struct handler *handler = arg;
+    tally_command(handler->tally, error == NULL);
+    if (error != NULL)
+        tw_job_fail(task, error);
+    tw_job_answer(task, error == NULL ? TW_DONE : TW_RETRY);
+    handler->wake(false);
+}
+
+static enum tw_answer cannot_start(struct handler *handler, struct tw_job *job, int error)
+{
+    char text[CHILDREN_ERROR];
+    snprintf(text, sizeof text, "cannot be started: %s", strerror(error));
+    tw_job_fail(job, text);
+    screen_hide();
+    complain("tickwheel run: the command of a task %s", text);
+    tally_command(handler->tally, false);
+    handler->wake(false);
+    return TW_RETRY;
+}
+
+static enum tw_answer start_command(struct handler *handler, struct tw_job *of, uint64_t late_us)
+{
+    char due[TIME_SIZE];
+    struct job job = {.command = handler->exec,
+                      .key = of->id,
+                      .key_size = of->id_size,
+                      .text = of->payload != NULL ? of->payload : "",
+                      .text_size = of->payload_size,
+                      .due = due,
+                      .late_us = late_us,
+                      .queue = of->queue,
+                      .attempt = of->attempt};
+    print_due(of->due_ms, due);
+    int error = children_start(handler->children, &job, of);
+    return error == 0 ? TW_LATER : cannot_start(handler, of, error);
+}
+
+/* ---- the handler ----------------------------------------------------------------------------------------- */
+
+enum tw_answer handler_call(void *arg, struct tw_job *job)
+{
+    struct handler *handler = arg;
+    uint64_t late_us = tally_late_us(job);
+    if (handler->exec == NULL && !print_line(job, late_us))
+        return keep(handler, job);
+    tally_call(handler->tally, job, late_us);
+    if (handler->exec != NULL)
+        return start_command(handler, job, late_us);
+    handler->wake(false);
+    return TW_DONE;
+}
+
+bool handler_init(struct handler *handler, struct tw_store *store, const char *exec, size_t jobs)
+{
+    handler->store = store;
+    handler->exec = exec;
+    pthread_mutex_init(&handler->lock, NULL);
+    handler->tally = tally_new();
+    if (handler->tally != NULL && exec != NULL)
+        handler->children = children_new(jobs, on_end, handler);
+    return handler->tally != NULL && (exec == NULL || handler->children != NULL);
+}
+
+void handler_fini(struct handler *handler)
+{
+    children_free(handler->children);
+    tally_free(handler->tally);
+    pthread_mutex_destroy(&handler->lock);
+}
