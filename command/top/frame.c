@@ -9,18 +9,15 @@
  */
 #include "frame.h"
 
-#include "figures.h"
+#include "table.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 enum {
-    ITEM = 19,      /* columns of a number with its name */
     BARS_MIN = 3,   /* rows of the bars */
     BARS_USUAL = 6, /* rows of the bars in a whole frame */
     BARS_MAX = 14,
-    SCHEDULES_MIN = 3,
-    MARGIN = 1
+    SCHEDULES_MIN = 3
 };
 
 /* ---- history --------------------------------------------------------------------------------------------- */
@@ -44,82 +41,6 @@ void history_add(struct history *history, const struct reading *reading)
     memmove(history->rate + 1, history->rate, (HISTORY - 1) * sizeof *history->rate);
     history->rate[0] = reading_rate(&history->before, &history->now, COUNT_FIRED);
     history->rates += history->rates < HISTORY;
-}
-
-/* ---- numbers --------------------------------------------------------------------------------------------- */
-
-static struct figure show_rate(double rate)
-{
-    struct figure figure = {"-"};
-    if (rate >= 100)
-        return figure_count((uint64_t)(rate + 0.5));
-    if (rate >= 0)
-        snprintf(figure.text, sizeof figure.text, "%.3g", rate);
-    return figure;
-}
-
-static struct figure show_bytes(uint64_t bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    struct figure figure;
-    double value = (double)bytes;
-    int unit = 0;
-    for (; value >= 1024 && unit < 4; unit++)
-        value /= 1024;
-    snprintf(figure.text, sizeof figure.text, value >= 100 ? "%.0f %s" : "%.3g %s", value, units[unit]);
-    return figure;
-}
-
-static struct figure show_time(uint64_t ns)
-{
-    struct figure figure = {"-"};
-    if (ns == ABSENT)
-        return figure;
-    return ns == 0 ? (struct figure){"0"} : figure_time(ns, 1);
-}
-
-static struct figure show_count(uint64_t count)
-{
-    return count == ABSENT ? (struct figure){"-"} : figure_short(count);
-}
-
-/* ---- the picture being drawn ----------------------------------------------------------------------------- */
-
-/* The part of the sheet that is left, and how its rows are shared out. */
-struct page {
-    struct sheet *sheet;
-    const struct history *history;
-    const struct reading *reading, *before;
-    int cols, row;
-    int bars, schedules; /* rows */
-    bool airy;           /* a blank row between the parts */
-    bool brief;          /* only the most important numbers */
-};
-
-static void gap(struct page *page)
-{
-    page->row += page->airy;
-}
-
-static int items_in_a_row(int cols)
-{
-    int items = (cols - MARGIN) / ITEM;
-    return items < 1 ? 1 : items;
-}
-
-static int rows_for(int items, int cols)
-{
-    int in_a_row = items_in_a_row(cols);
-    return (items + in_a_row - 1) / in_a_row;
-}
-
-/* Puts number i of a part in its place. */
-static void put_item(struct page *page, int i, const char *name, const char *value, enum style style)
-{
-    int in_a_row = items_in_a_row(page->cols);
-    int row = page->row + i / in_a_row, col = MARGIN + i % in_a_row * ITEM;
-    col = sheet_put(page->sheet, row, col, STYLE_LABEL, "%s ", name);
-    sheet_put(page->sheet, row, col, style, "%s", value);
 }
 
 /* ---- the watched process --------------------------------------------------------------------------------- */
@@ -379,7 +300,7 @@ static void put_forecast(struct page *page)
     put_axis(page, &scale);
 }
 
-/* ---- deferred, schedules --------------------------------------------------------------------------------- */
+/* ---- deferred -------------------------------------------------------------------------------------------- */
 
 static bool defers(const struct reading *reading)
 {
@@ -403,69 +324,6 @@ static void put_deferred(struct page *page)
     page->row += rows_for(item, page->cols);
 }
 
-/* Returns the schedule of the same name and database in the reading before; NULL if it was not listed
- * there. */
-static const struct schedule_seen *seen_before(const struct page *page, const struct schedule_seen *seen)
-{
-    for (size_t i = 0; page->before != NULL && i < page->before->schedules; i++) {
-        const struct schedule_seen *one = &page->before->seen[i];
-        if (one->db == seen->db && one->hash == seen->hash)
-            return one;
-    }
-    return NULL;
-}
-
-static double schedule_rate(const struct page *page, const struct schedule_seen *seen)
-{
-    const struct schedule_seen *before = seen_before(page, seen);
-    uint64_t ns = page->before == NULL ? 0 : page->reading->at_ns - page->before->at_ns;
-    if (before == NULL || ns == 0 || seen->fired < before->fired ||
-        !reading_goes_on(page->before, page->reading))
-        return -1;
-    return (double)(seen->fired - before->fired) * 1e9 / (double)ns;
-}
-
-enum { SCHEDULE_COLUMNS = 5, SCHEDULE_COLUMN = 11 };
-
-/* Puts a row of the table. The name takes the columns that the numbers leave; a narrow sheet shows fewer
- * numbers. */
-static void put_cells(struct page *page, enum style style, const char *name,
-                      const char *const cells[SCHEDULE_COLUMNS])
-{
-    int columns = (page->cols - 18) / SCHEDULE_COLUMN;
-    columns = columns > SCHEDULE_COLUMNS ? SCHEDULE_COLUMNS : columns < 1 ? 1 : columns;
-    int room = page->cols - 2 * MARGIN - columns * SCHEDULE_COLUMN;
-    sheet_put(page->sheet, page->row, MARGIN, style, "%.*s", room < 1 ? 1 : room, name);
-    for (int i = 0; i < columns; i++)
-        sheet_put(page->sheet, page->row, MARGIN + room + (i + 1) * SCHEDULE_COLUMN - (int)strlen(cells[i]),
-                  style == STYLE_PLAIN ? style : STYLE_LABEL, "%s", cells[i]);
-    page->row++;
-}
-
-static void put_schedule(struct page *page, const struct schedule_seen *seen)
-{
-    char name[READING_NAME + 32] = "";
-    struct figure tasks = show_count(seen->tasks), held = show_count(seen->held);
-    struct figure fired = show_count(seen->fired), dead = show_count(seen->dead);
-    struct figure rate = show_rate(schedule_rate(page, seen));
-    const char *const cells[] = {tasks.text, rate.text, fired.text, held.text, dead.text};
-    if (seen->db > 0)
-        snprintf(name, sizeof name, "db%" PRIu64 " ", seen->db);
-    size_t at = strlen(name);
-    snprintf(name + at, sizeof name - at, "%s", seen->name);
-    put_cells(page, STYLE_PLAIN, name, cells);
-}
-
-static void put_schedules(struct page *page)
-{
-    static const char *const names[] = {"tasks", "fired/s", "fired", "held", "dead"};
-    if (page->schedules < 2)
-        return;
-    put_cells(page, STYLE_HEAD, page->reading->alone ? "schedule" : "largest schedules", names);
-    for (int i = 0; i + 1 < page->schedules; i++)
-        put_schedule(page, &page->reading->seen[i]);
-}
-
 /* ---- the whole ------------------------------------------------------------------------------------------- */
 
 /* The rows of all parts except the bars and the schedules. */
@@ -479,12 +337,6 @@ static int fixed_rows(const struct reading *reading, int cols, bool brief)
     return rows + (defers(reading) ? rows_for(DEFERREDS + 1, cols) : 0);
 }
 
-/* The rows of the table of schedules, including its heading. */
-static int schedule_rows(const struct reading *reading)
-{
-    return reading->schedules == 0 ? 0 : (int)reading->schedules + 1;
-}
-
 static int gaps(const struct reading *reading)
 {
     return 4 + defers(reading) + (reading->schedules > 0);
@@ -493,7 +345,7 @@ static int gaps(const struct reading *reading)
 int frame_rows(const struct history *history, int cols)
 {
     const struct reading *reading = &history->now;
-    return fixed_rows(reading, cols, false) + BARS_USUAL + schedule_rows(reading) + gaps(reading) + 1;
+    return fixed_rows(reading, cols, false) + BARS_USUAL + table_rows(reading) + gaps(reading) + 1;
 }
 
 static int limit(int value, int least, int most)
@@ -507,7 +359,7 @@ static void deal(struct page *page, int keys)
     int rows = page->sheet->rows - keys;
     page->brief = rows < fixed_rows(page->reading, page->cols, false) + BARS_MIN;
     int left = rows - fixed_rows(page->reading, page->cols, page->brief);
-    int wanted = schedule_rows(page->reading);
+    int wanted = table_rows(page->reading);
     int some = wanted < SCHEDULES_MIN + 1 ? wanted : SCHEDULES_MIN + 1;
     page->airy = left >= BARS_USUAL + some + gaps(page->reading);
     if (page->airy)
@@ -541,7 +393,7 @@ void frame_draw(struct sheet *sheet, const struct history *history, const char *
         put_deferred(&page);
     if (defers(page.reading))
         gap(&page);
-    put_schedules(&page);
+    table_put(&page);
     if (*keys == '\0')
         return;
     sheet_row(sheet, sheet->rows - 1, STYLE_LABEL);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "page.h"
+
+struct figure show_rate(double rate)
+{
+    struct figure figure = {"-"};
+    if (rate >= 100)
+        return figure_count((uint64_t)(rate + 0.5));
+    if (rate >= 0)
+        snprintf(figure.text, sizeof figure.text, "%.3g", rate);
+    return figure;
+}
+
+struct figure show_bytes(uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    struct figure figure;
+    double value = (double)bytes;
+    int unit = 0;
+    for (; value >= 1024 && unit < 4; unit++)
+        value /= 1024;
+    snprintf(figure.text, sizeof figure.text, value >= 100 ? "%.0f %s" : "%.3g %s", value, units[unit]);
+    return figure;
+}
+
+struct figure show_time(uint64_t ns)
+{
+    struct figure figure = {"-"};
+    if (ns == ABSENT)
+        return figure;
+    return ns == 0 ? (struct figure){"0"} : figure_time(ns, 1);
+}
+
+struct figure show_count(uint64_t count)
+{
+    return count == ABSENT ? (struct figure){"-"} : figure_short(count);
+}
+
+int items_in_a_row(int cols)
+{
+    int items = (cols - MARGIN) / ITEM;
+    return items < 1 ? 1 : items;
+}
+
+int rows_for(int items, int cols)
+{
+    int in_a_row = items_in_a_row(cols);
+    return (items + in_a_row - 1) / in_a_row;
+}
+
+void put_item(struct page *page, int i, const char *name, const char *value, enum style style)
+{
+    int in_a_row = items_in_a_row(page->cols);
+    int row = page->row + i / in_a_row, col = MARGIN + i % in_a_row * ITEM;
+    col = sheet_put(page->sheet, row, col, STYLE_LABEL, "%s ", name);
+    sheet_put(page->sheet, row, col, style, "%s", value);
+}

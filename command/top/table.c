@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "table.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+int table_rows(const struct reading *reading)
+{
+    return reading->schedules == 0 ? 0 : (int)reading->schedules + 1;
+}
+
+/* Returns the schedule of the same name and database in the reading before; NULL if it was not listed
+ * there. */
+static const struct schedule_seen *seen_before(const struct page *page, const struct schedule_seen *seen)
+{
+    for (size_t i = 0; page->before != NULL && i < page->before->schedules; i++) {
+        const struct schedule_seen *one = &page->before->seen[i];
+        if (one->db == seen->db && one->hash == seen->hash)
+            return one;
+    }
+    return NULL;
+}
+
+static double schedule_rate(const struct page *page, const struct schedule_seen *seen)
+{
+    const struct schedule_seen *before = seen_before(page, seen);
+    uint64_t ns = page->before == NULL ? 0 : page->reading->at_ns - page->before->at_ns;
+    if (before == NULL || ns == 0 || seen->fired < before->fired ||
+        !reading_goes_on(page->before, page->reading))
+        return -1;
+    return (double)(seen->fired - before->fired) * 1e9 / (double)ns;
+}
+
+enum { SCHEDULE_COLUMNS = 5, SCHEDULE_COLUMN = 11 };
+
+/* Puts a row of the table. The name takes the columns that the numbers leave; a narrow sheet shows fewer
+ * numbers. */
+static void put_cells(struct page *page, enum style style, const char *name,
+                      const char *const cells[SCHEDULE_COLUMNS])
+{
+    int columns = (page->cols - 18) / SCHEDULE_COLUMN;
+    columns = columns > SCHEDULE_COLUMNS ? SCHEDULE_COLUMNS : columns < 1 ? 1 : columns;
+    int room = page->cols - 2 * MARGIN - columns * SCHEDULE_COLUMN;
+    sheet_put(page->sheet, page->row, MARGIN, style, "%.*s", room < 1 ? 1 : room, name);
+    for (int i = 0; i < columns; i++)
+        sheet_put(page->sheet, page->row, MARGIN + room + (i + 1) * SCHEDULE_COLUMN - (int)strlen(cells[i]),
+                  style == STYLE_PLAIN ? style : STYLE_LABEL, "%s", cells[i]);
+    page->row++;
+}
+
+static void put_schedule(struct page *page, const struct schedule_seen *seen)
+{
+    char name[READING_NAME + 32] = "";
+    struct figure tasks = show_count(seen->tasks), held = show_count(seen->held);
+    struct figure fired = show_count(seen->fired), dead = show_count(seen->dead);
+    struct figure rate = show_rate(schedule_rate(page, seen));
+    const char *const cells[] = {tasks.text, rate.text, fired.text, held.text, dead.text};
+    if (seen->db > 0)
+        snprintf(name, sizeof name, "db%" PRIu64 " ", seen->db);
+    size_t at = strlen(name);
+    snprintf(name + at, sizeof name - at, "%s", seen->name);
+    put_cells(page, STYLE_PLAIN, name, cells);
+}
+
+void table_put(struct page *page)
+{
+    static const char *const names[] = {"tasks", "fired/s", "fired", "held", "dead"};
+    if (page->schedules < 2)
+        return;
+    put_cells(page, STYLE_HEAD, page->reading->alone ? "schedule" : "largest schedules", names);
+    for (int i = 0; i + 1 < page->schedules; i++)
+        put_schedule(page, &page->reading->seen[i]);
+}
