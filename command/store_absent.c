@@ -5,6 +5,8 @@
  */
 #include "command.h"
 
+#include <stddef.h>
+
 static int absent(const char *command)
 {
     complain("tickwheel %s: this build has no store (it was built without SQLite)", command);
@@ -29,4 +31,11 @@ int command_run_store(const struct run_options *options, int count, char **paths
     (void)count;
     (void)paths;
     return absent("run --store");
+}
+
+struct feed *command_top_store(const struct top_options *options)
+{
+    (void)options;
+    absent("top --store");
+    return NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The source of `tickwheel top`: a scheduler's socket (feed_sched.c) or a Redis server (feed_redis.c). A feed
- * connects when it is read, and connects again if the connection was lost. So the process that it watches may
- * end and start again.
+ * The source of `tickwheel top`: a scheduler's socket (feed_sched.c), a Redis server (feed_redis.c), or a file
+ * of tasks (feed_store.c, which command.h declares). A feed connects when it is read, and connects again if the
+ * connection was lost. So the process that it watches may end and start again.
  */
 #ifndef COMMAND_FEED_H
 #define COMMAND_FEED_H

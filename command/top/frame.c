@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The parts from top to bottom: the watched process, levels, rates with the history of firing, lateness, the
- * forecast, deferred deliveries, the largest schedules, the keys.
+ * forecast, deferred deliveries, the largest schedules or queues, the keys.
  *
  * Each part takes a number of rows at a given width. The rows left over go to the bars of the forecast, then
  * to the schedules, then to blank rows between the parts. If there are too few rows, the bars are low and the
@@ -48,8 +48,9 @@ void history_add(struct history *history, const struct reading *reading)
 static void put_title(struct page *page, const char *notice)
 {
     const struct reading *reading = page->reading;
-    const char *title =
-        strcmp(reading->source, "redis") == 0 ? "tickwheel top  " : "tickwheel top  scheduler  ";
+    const char *title = strcmp(reading->source, "redis") == 0 ? "tickwheel top  "
+                        : reading_is_store(reading)           ? "tickwheel top  store  "
+                                                              : "tickwheel top  scheduler  ";
     sheet_row(page->sheet, 0, *notice != '\0' ? STYLE_ALARM : STYLE_TITLE);
     if (*notice != '\0')
         sheet_put(page->sheet, 0, MARGIN, STYLE_ALARM, "%s", notice);
@@ -62,8 +63,10 @@ static void put_state(struct page *page)
 {
     const struct reading *reading = page->reading;
     struct figure up = reading->up_s == 0 ? (struct figure){"0 s"} : figure_time(reading->up_s, 1e9);
-    int col = sheet_put(page->sheet, page->row, MARGIN, STYLE_LABEL, "%s, %s, up %s", reading->version,
-                        reading->state, up.text);
+    int col =
+        sheet_put(page->sheet, page->row, MARGIN, STYLE_LABEL, "%s, %s", reading->version, reading->state);
+    if (reading->up_s != ABSENT)
+        col = sheet_put(page->sheet, page->row, col, STYLE_LABEL, ", up %s", up.text);
     if (reading->durability[0] != '\0')
         sheet_put(page->sheet, page->row, col, STYLE_LABEL, ", %s", reading->durability);
     page->row++;
@@ -326,20 +329,20 @@ static void put_deferred(struct page *page)
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */
 
-/* The rows of all parts except the bars and the schedules. */
+/* The rows of all parts except the bars and the table. A file has no firing and no lateness. */
 static int fixed_rows(const struct reading *reading, int cols, bool brief)
 {
-    int rows = 2 + (reading->warning[0] != '\0');
+    int rows = 2 + (reading->warning[0] != '\0'), fires = !reading_is_store(reading);
     if (brief)
-        return rows + 1 + 1 + 2 + 2;
-    rows += rows_for(levels_told(reading), cols);
-    rows += 1 + rows_for(rates_told(reading), cols) + 3 + 2;
+        return rows + 1 + 3 * fires + 2;
+    rows += rows_for(levels_told(reading), cols) + 2;
+    rows += rows_for(rates_told(reading), cols) + 4 * fires;
     return rows + (defers(reading) ? rows_for(DEFERREDS + 1, cols) : 0);
 }
 
 static int gaps(const struct reading *reading)
 {
-    return 4 + defers(reading) + (reading->schedules > 0);
+    return 4 - reading_is_store(reading) + defers(reading) + (reading->schedules > 0);
 }
 
 int frame_rows(const struct history *history, int cols)
@@ -381,12 +384,15 @@ void frame_draw(struct sheet *sheet, const struct history *history, const char *
     put_state(&page);
     gap(&page);
     put_levels(&page);
-    put_firing(&page);
+    if (!reading_is_store(page.reading))
+        put_firing(&page);
     if (!page.brief)
         put_rates(&page);
     gap(&page);
-    put_lateness(&page);
-    gap(&page);
+    if (!reading_is_store(page.reading)) {
+        put_lateness(&page);
+        gap(&page);
+    }
     put_forecast(&page);
     gap(&page);
     if (!page.brief)

@@ -5,12 +5,12 @@
 #include <time.h>
 
 const char *const COUNT_NAMES[COUNTS] = {
-    [COUNT_PENDING] = "pending",     [COUNT_OVERDUE] = "overdue", [COUNT_HELD] = "held",
-    [COUNT_SCHEDULES] = "schedules", [COUNT_KEYS] = "keys",       [COUNT_RUNNING] = "running",
-    [COUNT_MEMORY] = "memory",       [COUNT_FIRED] = "fired",     [COUNT_ADDED] = "added",
-    [COUNT_CANCELLED] = "cancelled", [COUNT_MOVED] = "moved",     [COUNT_AGAIN] = "again",
-    [COUNT_SKIPPED] = "skipped",     [COUNT_REFUSED] = "refused", [COUNT_DROPPED] = "dropped",
-    [COUNT_COALESCED] = "coalesced", [COUNT_DEAD] = "dead",
+    [COUNT_PENDING] = "pending",     [COUNT_OVERDUE] = "overdue",     [COUNT_HELD] = "held",
+    [COUNT_SCHEDULES] = "schedules", [COUNT_QUEUES] = "queues",       [COUNT_KEYS] = "keys",
+    [COUNT_RUNNING] = "running",     [COUNT_MEMORY] = "memory",       [COUNT_FIRED] = "fired",
+    [COUNT_ADDED] = "added",         [COUNT_CANCELLED] = "cancelled", [COUNT_MOVED] = "moved",
+    [COUNT_AGAIN] = "again",         [COUNT_SKIPPED] = "skipped",     [COUNT_REFUSED] = "refused",
+    [COUNT_DROPPED] = "dropped",     [COUNT_COALESCED] = "coalesced", [COUNT_DEAD] = "dead",
 };
 
 const char *const DEFERRED_NAMES[DEFERREDS] = {
@@ -75,6 +75,11 @@ uint64_t reading_most(const struct reading *reading)
         if (reading->forecast[i] > most)
             most = reading->forecast[i];
     return most;
+}
+
+bool reading_is_store(const struct reading *reading)
+{
+    return strcmp(reading->source, "store") == 0;
 }
 
 /* FNV-1a. */

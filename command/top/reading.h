@@ -21,6 +21,7 @@ enum count {
     COUNT_OVERDUE,
     COUNT_HELD,
     COUNT_SCHEDULES,
+    COUNT_QUEUES,
     COUNT_KEYS,
     COUNT_RUNNING,
     COUNT_MEMORY,
@@ -55,15 +56,18 @@ struct lateness_of {
     uint64_t calls, p50, p90, p99, p999, max;
 };
 
+/* A schedule of a server, or a queue of a file. */
 struct schedule_seen {
     char name[READING_NAME]; /* printable */
     uint64_t hash;           /* of the whole name; other names may have the same printable form */
     uint64_t db, tasks, held, fired, dead;
+    uint64_t overdue, running; /* of a queue; its `tasks` wait */
+    uint64_t next_ms;          /* when the next task of a queue is due; ABSENT: never */
 };
 
 struct reading {
     uint64_t at_ns;      /* time of the reading on a monotonic clock */
-    const char *source;  /* "scheduler" or "redis" */
+    const char *source;  /* "scheduler", "redis" or "store" */
     char address[160];   /* as the user gave it */
     char version[32];    /* of the server, or of tickwheel run */
     char state[128];     /* for people: role, process id */
@@ -71,8 +75,9 @@ struct reading {
     char warning[160];   /* empty: no warning */
     bool alone;          /* the forecast is that of one schedule, whose name may be empty */
     char schedule[160];  /* name of that schedule */
-    uint64_t up_s;
-    uint64_t instance; /* changes when the process has been started again; 0: not reported */
+    uint64_t up_s;       /* ABSENT: not reported */
+    uint64_t time_ms;    /* of a file: Unix time of the reading */
+    uint64_t instance;   /* changes when the process has been started again; 0: not reported */
     uint64_t count[COUNTS];
     uint64_t deferred[DEFERREDS]; /* all ABSENT for a scheduler */
     struct lateness_of recent, all;
@@ -106,6 +111,9 @@ double reading_deferred_rate(const struct reading *before, const struct reading 
 /* Return the sum of the forecast, and its largest step. */
 uint64_t reading_sum(const struct reading *reading);
 uint64_t reading_most(const struct reading *reading);
+
+/* Returns whether the reading is that of a file of tasks. Nobody counts the calls of its tasks. */
+bool reading_is_store(const struct reading *reading);
 
 /* Returns a hash of any bytes; it is never 0. */
 uint64_t reading_hash(const char *bytes, size_t size);

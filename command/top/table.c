@@ -62,12 +62,40 @@ static void put_schedule(struct page *page, const struct schedule_seen *seen)
     put_cells(page, STYLE_PLAIN, name, cells);
 }
 
+/* When the next task of a queue is due. */
+static struct figure show_next(const struct page *page, uint64_t next_ms)
+{
+    struct figure figure = {"-"};
+    uint64_t now_ms = page->reading->time_ms;
+    if (next_ms == ABSENT)
+        return figure;
+    if (next_ms >= now_ms)
+        return show_time((next_ms - now_ms) * 1000000);
+    snprintf(figure.text, sizeof figure.text, "-%.40s", show_time((now_ms - next_ms) * 1000000).text);
+    return figure;
+}
+
+static void put_queue(struct page *page, const struct schedule_seen *seen)
+{
+    struct figure tasks = show_count(seen->tasks), overdue = show_count(seen->overdue);
+    struct figure running = show_count(seen->running), dead = show_count(seen->dead);
+    struct figure next = show_next(page, seen->next_ms);
+    const char *const cells[] = {tasks.text, next.text, overdue.text, running.text, dead.text};
+    put_cells(page, STYLE_PLAIN, seen->name, cells);
+}
+
 void table_put(struct page *page)
 {
     static const char *const names[] = {"tasks", "fired/s", "fired", "held", "dead"};
+    static const char *const of_queues[] = {"waiting", "next in", "overdue", "running", "dead"};
+    bool queues = reading_is_store(page->reading);
     if (page->schedules < 2)
         return;
-    put_cells(page, STYLE_HEAD, page->reading->alone ? "schedule" : "largest schedules", names);
+    put_cells(page, STYLE_HEAD,
+              queues                 ? "largest queues"
+              : page->reading->alone ? "schedule"
+                                     : "largest schedules",
+              queues ? of_queues : names);
     for (int i = 0; i + 1 < page->schedules; i++)
-        put_schedule(page, &page->reading->seen[i]);
+        (queues ? put_queue : put_schedule)(page, &page->reading->seen[i]);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table at the foot of a frame: the largest schedules.
+ * The table at the foot of a frame: the largest schedules of a server, or the largest queues of a file.
  */
 #ifndef COMMAND_TABLE_H
 #define COMMAND_TABLE_H

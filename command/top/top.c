@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel top: shows the load of a scheduler or a server. A feed reads it (feed.h), and a frame lays it out
- * (frame.h). This file chooses between one frame, JSON and the live view (top_view.h).
+ * tickwheel top: shows the load of a scheduler, a server or a file of tasks. A feed reads it (feed.h), and a
+ * frame lays it out (frame.h). This file chooses between one frame, JSON and the live view (top_view.h).
  */
 #include "command.h"
 #include "feed.h"
@@ -66,6 +66,17 @@ static int show_once(const struct top_options *options, struct feed *feed, struc
     return good ? COMMAND_GOOD : fail("no memory");
 }
 
+/* Returns NULL after it has printed an error. */
+static struct feed *make_feed(const struct top_options *options)
+{
+    if (options->store != NULL)
+        return command_top_store(options);
+    struct feed *feed = options->stats != NULL ? feed_sched(options) : feed_redis(options);
+    if (feed == NULL)
+        fail("no memory");
+    return feed;
+}
+
 static bool has_terminal(void)
 {
     if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
@@ -87,9 +98,9 @@ int command_top(int argc, char **argv)
     bool live = !options.once && !options.json;
     if (live && !has_terminal())
         return COMMAND_INPUT;
-    struct feed *feed = options.stats != NULL ? feed_sched(&options) : feed_redis(&options);
+    struct feed *feed = make_feed(&options);
     if (feed == NULL)
-        return fail("no memory");
+        return COMMAND_WRONG;
     bool good = read_into(feed, &history);
     if (good && live)
         return top_view(&options, feed, &history);

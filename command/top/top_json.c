@@ -83,6 +83,23 @@ static json_t *schedules(const struct reading *reading)
     return array;
 }
 
+static json_t *queues(const struct reading *reading)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < reading->schedules; i++) {
+        const struct schedule_seen *seen = &reading->seen[i];
+        json_t *object = json_object();
+        json_object_set_new(object, "name", json_string(seen->name));
+        put(object, "waiting", seen->tasks);
+        put(object, "overdue", seen->overdue);
+        put(object, "running", seen->running);
+        put(object, "dead", seen->dead);
+        put(object, "next_ms", seen->next_ms);
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
 static json_t *all(const struct history *history)
 {
     const struct reading *reading = &history->now;
@@ -94,13 +111,18 @@ static json_t *all(const struct history *history)
     put_text(root, "durability", reading->durability);
     put_text(root, "warning", reading->warning);
     if (reading->alone)
-        json_object_set_new(root, "schedule", json_string(reading->schedule));
+        json_object_set_new(root, reading_is_store(reading) ? "queue" : "schedule",
+                            json_string(reading->schedule));
     put(root, "up_s", reading->up_s);
     json_object_set_new(root, "counts", named(COUNT_NAMES, reading->count, COUNTS));
     json_object_set_new(root, "rates", rates(history));
+    json_object_set_new(root, "forecast", forecast(reading));
+    if (reading_is_store(reading)) {
+        json_object_set_new(root, "queues", queues(reading));
+        return root;
+    }
     json_object_set_new(root, "recent_late_ns", lateness(&reading->recent));
     json_object_set_new(root, "late_ns", lateness(&reading->all));
-    json_object_set_new(root, "forecast", forecast(reading));
     if (strcmp(reading->source, "redis") != 0)
         return root;
     json_object_set_new(root, "deferred", named(DEFERRED_NAMES, reading->deferred, DEFERREDS));

@@ -4,24 +4,28 @@
 #include "command.h"
 #include "stats_socket.h"
 #include "task_line.h"
+#include "task_options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char HELP[] = "usage: tickwheel top [--redis HOST:PORT | --stats PATH] [OPTIONS]\n"
+static const char HELP[] = "usage: tickwheel top [--redis HOST:PORT | --stats PATH | --store FILE] [OPTIONS]\n"
                            "\n"
-                           "Shows the load of a Redis server or a scheduler, live: the tasks that are\n"
-                           "pending, how many fire in a second and how late, and how many are due in the\n"
-                           "coming minute. docs/top.md explains each number. Examples:\n"
+                           "Shows the load of a Redis server, a scheduler or a file of tasks, live: the\n"
+                           "tasks that are pending, how many fire in a second and how late, and how many\n"
+                           "are due in the coming minute. docs/top.md explains each number. Examples:\n"
                            "\n"
                            "  tickwheel top --redis 127.0.0.1:6379\n"
                            "  tickwheel top --stats run.sock  (a running `tickwheel run --stats run.sock`)\n"
+                           "  tickwheel top --store shop.db  (the file of `tickwheel run --store shop.db`)\n"
                            "\n"
                            "  --redis ADDRESS    read a Redis server with the module: HOST:PORT, [IPV6]:PORT\n"
                            "                     or unix:PATH (default: 127.0.0.1:7379)\n"
                            "  --stats PATH       read the scheduler of a `tickwheel run --stats PATH`\n"
+                           "  --store FILE       read an SQLite file of tasks, by queue\n"
+                           "  --queue NAME       with --store, this queue only\n"
                            "  --interval TIME    time between two readings: 100ms to 1h (default: 1s)\n"
                            "  --once             print one frame as text. For its rates it reads twice, so\n"
                            "                     it takes one interval\n"
@@ -116,6 +120,8 @@ static bool parse_stats(const char *path, struct top_options *options)
 enum {
     OPTION_REDIS = 1,
     OPTION_STATS,
+    OPTION_STORE,
+    OPTION_QUEUE,
     OPTION_INTERVAL,
     OPTION_ONCE,
     OPTION_JSON,
@@ -127,6 +133,8 @@ enum {
 
 static const struct option LONG[] = {{"redis", required_argument, NULL, OPTION_REDIS},
                                      {"stats", required_argument, NULL, OPTION_STATS},
+                                     {"store", required_argument, NULL, OPTION_STORE},
+                                     {"queue", required_argument, NULL, OPTION_QUEUE},
                                      {"interval", required_argument, NULL, OPTION_INTERVAL},
                                      {"once", no_argument, NULL, OPTION_ONCE},
                                      {"json", no_argument, NULL, OPTION_JSON},
@@ -154,6 +162,12 @@ static bool take_option(int code, void *arg)
         return parse_address(optarg, options);
     case OPTION_STATS:
         return parse_stats(optarg, options);
+    case OPTION_STORE:
+        options->store = optarg;
+        return true;
+    case OPTION_QUEUE:
+        options->queue = optarg;
+        return task_options_queue("tickwheel top", optarg);
     case OPTION_INTERVAL:
         return parse_interval(optarg, &options->interval_ns);
     case OPTION_USER:
@@ -176,6 +190,23 @@ static void take_password(struct top_options *options)
         options->password = getenv("REDISCLI_AUTH");
 }
 
+/* Checks that there is one source. `redis`: an option for a server was given. */
+static bool check_source(const struct top_options *options, bool redis)
+{
+    const char *error = NULL;
+    if (options->stats != NULL && redis)
+        error = "--stats reads a scheduler; --redis, --user, --schedule and --db are for a server";
+    else if (options->store != NULL && (redis || options->stats != NULL))
+        error =
+            "--store reads a file; --stats is for a scheduler, and --redis, --user, --schedule and --db are "
+            "for a server";
+    else if (options->queue != NULL && options->store == NULL)
+        error = "--queue needs --store";
+    if (error != NULL)
+        complain("tickwheel top: %s", error);
+    return error == NULL;
+}
+
 /* Checks that the options can be combined. Prints an error if not. */
 static bool check(int argc, char **argv, struct top_options *options)
 {
@@ -183,11 +214,8 @@ static bool check(int argc, char **argv, struct top_options *options)
         options->address != NULL || options->user != NULL || options->schedule != NULL || options->db > 0;
     if (optind < argc)
         return refuse("arguments", "nothing but options (try: tickwheel top --help)", argv[optind]);
-    if (options->stats != NULL && redis) {
-        complain(
-            "tickwheel top: --stats reads a scheduler; --redis, --user, --schedule and --db are for a server");
+    if (!check_source(options, redis))
         return false;
-    }
     if (options->once && options->json) {
         complain("tickwheel top: expected --once or --json, found both");
         return false;

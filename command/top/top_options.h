@@ -13,6 +13,8 @@
 
 struct top_options {
     const char *stats;   /* path of a scheduler's socket; NULL: read a Redis server */
+    const char *store;   /* a file of tasks; NULL: not given */
+    const char *queue;   /* of that file; NULL: all */
     const char *address; /* as the user gave it */
     char host[256];      /* if `port` is 0, the path of a Unix socket */
     int port;

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reads a file of tasks. The file says what waits, but not how many calls there have been: only the process
+ * that runs the tasks knows that. So there are no rates, and lateness is that of the tasks which are overdue
+ * now.
+ *
+ * To count a queue takes as long as it has tasks, ten million in about a second. The numbers are counted
+ * again only when ten times as long has passed as the last count took. So a reading takes a tenth of a core at
+ * most, and a file of ten million tasks shows counts that are some seconds old.
+ */
+#include "command.h"
+#include "feed.h"
+#include "queues.h"
+#include "store_file.h"
+
+#include <tickwheel/version.h>
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SHARE = 10, STEP_MS = 1000, MS_NS = 1000000 };
+
+struct store_feed {
+    struct feed feed;
+    const struct top_options *options;
+    struct tw_store *store;
+    struct reading last;       /* the last reading that was counted */
+    uint64_t counted_ns, took; /* when that was, and how long it took; 0: never */
+};
+
+static bool store_failed(const struct store_feed *feed, char error[FEED_ERROR])
+{
+    char message[TW_STORE_MESSAGE];
+    tw_store_message(feed->store, message, sizeof message);
+    snprintf(error, FEED_ERROR, "%.120s: %.180s", feed->options->store, message);
+    return false;
+}
+
+/* ---- counting -------------------------------------------------------------------------------------------- */
+
+static void count_due(void *arg, const struct tw_store_task *task)
+{
+    struct schedule_seen *seen = arg;
+    seen->running += task->state == TW_STORE_RUNNING;
+    seen->overdue += task->state == TW_STORE_WAITING;
+}
+
+/* Counts a queue. Running tasks are among those whose times have come. */
+static bool count_queue(const struct store_feed *feed, const char *queue, uint64_t now_ms,
+                        struct schedule_seen *seen)
+{
+    struct tw_store_range due = {.to_ms = now_ms};
+    uint64_t next_ms = TW_NEVER;
+    *seen = (struct schedule_seen){.hash = reading_hash(queue, strlen(queue))};
+    reading_text(seen->name, sizeof seen->name, queue, strlen(queue));
+    int64_t pending = tw_store_count(feed->store, queue, false),
+            dead = tw_store_count(feed->store, queue, true);
+    if (pending < 0 || dead < 0 || tw_store_scan(feed->store, queue, &due, count_due, seen) < 0 ||
+        tw_store_next(feed->store, queue, &next_ms) != 0)
+        return false;
+    seen->tasks = (uint64_t)pending > seen->running ? (uint64_t)pending - seen->running : 0;
+    seen->dead = (uint64_t)dead;
+    seen->next_ms = next_ms == TW_NEVER ? ABSENT : next_ms;
+    return true;
+}
+
+static bool add_forecast(const struct store_feed *feed, const char *queue, struct reading *reading)
+{
+    uint64_t counts[READING_STEPS];
+    if (tw_store_forecast(feed->store, queue, STEP_MS, READING_STEPS, counts) != 0)
+        return false;
+    for (int i = 0; i < READING_STEPS; i++)
+        reading->forecast[i] += counts[i];
+    return true;
+}
+
+/* Puts a queue into the list, which is sorted by tasks and keeps the largest queues. */
+static void list_queue(struct reading *reading, const struct schedule_seen *seen)
+{
+    size_t at = reading->schedules < READING_SCHEDULES ? reading->schedules++ : READING_SCHEDULES;
+    for (; at > 0 && reading->seen[at - 1].tasks < seen->tasks; at--)
+        if (at < READING_SCHEDULES)
+            reading->seen[at] = reading->seen[at - 1];
+    if (at < READING_SCHEDULES)
+        reading->seen[at] = *seen;
+}
+
+static bool count_one(const struct store_feed *feed, const char *queue, struct reading *reading)
+{
+    struct schedule_seen seen;
+    if (!count_queue(feed, queue, reading->time_ms, &seen) || !add_forecast(feed, queue, reading))
+        return false;
+    reading->count[COUNT_PENDING] += seen.tasks;
+    reading->count[COUNT_OVERDUE] += seen.overdue;
+    reading->count[COUNT_RUNNING] += seen.running;
+    reading->count[COUNT_DEAD] += seen.dead;
+    list_queue(reading, &seen);
+    return true;
+}
+
+static bool count_all(const struct store_feed *feed, struct reading *reading)
+{
+    struct queues queues;
+    bool good = queues_read(&queues, feed->store, feed->options->queue) == 0;
+    reading->count[COUNT_PENDING] = reading->count[COUNT_OVERDUE] = reading->count[COUNT_RUNNING] = 0;
+    reading->count[COUNT_DEAD] = 0;
+    reading->count[COUNT_QUEUES] = queues.count;
+    for (size_t i = 0; i < queues.count && good; i++)
+        good = count_one(feed, queues.name[i], reading);
+    queues_free(&queues);
+    return good;
+}
+
+/* ---- the process that runs the tasks --------------------------------------------------------------------- */
+
+/* Says which process runs the tasks: it holds the lock of the file beside the store's, and has written its
+ * number there. Returns false if nobody does. */
+static bool find_runner(const char *store, struct reading *reading)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char path[4096], text[24] = "";
+    snprintf(path, sizeof path, "%s-tickwheel", store);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool runs = fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    if (runs && pread(fd, text, sizeof text - 1, 0) > 0)
+        snprintf(reading->state, sizeof reading->state, "process %ld runs the tasks", strtol(text, NULL, 10));
+    else
+        snprintf(reading->state, sizeof reading->state,
+                 runs ? "a process runs the tasks" : "nobody runs the tasks");
+    if (fd >= 0)
+        close(fd);
+    return runs;
+}
+
+static void warn(struct reading *reading, bool runs)
+{
+    uint64_t overdue = reading->count[COUNT_OVERDUE];
+    if (!runs && overdue > 0)
+        snprintf(reading->warning, sizeof reading->warning,
+                 "%" PRIu64 " tasks are overdue, and nobody runs them (tickwheel run --store)", overdue);
+}
+
+/* ---- the feed -------------------------------------------------------------------------------------------- */
+
+static void begin(const struct store_feed *feed, struct reading *reading)
+{
+    const struct top_options *options = feed->options;
+    reading_init(reading);
+    reading->source = "store";
+    reading->time_ms = tw_store_now();
+    reading->up_s = ABSENT;
+    reading->exact = true;
+    reading_text(reading->address, sizeof reading->address, options->store, strlen(options->store));
+    snprintf(reading->version, sizeof reading->version, "tickwheel " TW_VERSION);
+    reading->alone = options->queue != NULL;
+    if (reading->alone)
+        reading_text(reading->schedule, sizeof reading->schedule, options->queue, strlen(options->queue));
+}
+
+static bool read_store(struct feed *base, struct reading *reading, char error[FEED_ERROR])
+{
+    struct store_feed *feed = (struct store_feed *)base;
+    uint64_t begun_ns = reading_now();
+    if (feed->took > 0 && begun_ns - feed->counted_ns < SHARE * feed->took) {
+        *reading = feed->last;
+    } else {
+        begin(feed, reading);
+        if (!count_all(feed, reading))
+            return store_failed(feed, error);
+        feed->counted_ns = reading_now();
+        feed->took = feed->counted_ns - begun_ns;
+        reading->at_ns = begun_ns;
+        feed->last = *reading;
+    }
+    warn(reading, find_runner(feed->options->store, reading));
+    return true;
+}
+
+static void free_store(struct feed *base)
+{
+    tw_store_close(((struct store_feed *)base)->store);
+    free(base);
+}
+
+struct feed *command_top_store(const struct top_options *options)
+{
+    struct tw_store *store = store_file_open("tickwheel top", options->store, false);
+    struct store_feed *feed = store != NULL ? calloc(1, sizeof *feed) : NULL;
+    if (store != NULL && feed == NULL) {
+        complain("tickwheel top: no memory");
+        tw_store_close(store);
+    }
+    if (feed == NULL)
+        return NULL;
+    feed->feed = (struct feed){read_store, free_store};
+    feed->options = options;
+    feed->store = store;
+    return &feed->feed;
+}
