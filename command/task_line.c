@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "task_line.h"
 
+#include <base/when.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,77 +12,9 @@ static const uint64_t second_ns = 1000000000;
 
 /* ---- durations ----------------------------------------------------------------------------------------- */
 
-/* A name that begins with another name stands before it: "ms" before "m". */
-static const struct unit {
-    const char *name;
-    uint64_t ns;
-} units[] = {{"ns", 1},
-             {"us", 1000},
-             {"ms", 1000000},
-             {"d", UINT64_C(86400000000000)},
-             {"h", UINT64_C(3600000000000)},
-             {"m", UINT64_C(60000000000)},
-             {"s", UINT64_C(1000000000)}};
-enum { UNITS = sizeof units / sizeof units[0] };
-
-static bool digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static const struct unit *unit_at(const char *text)
-{
-    for (size_t i = 0; i < UNITS; i++)
-        if (strncmp(text, units[i].name, strlen(units[i].name)) == 0)
-            return &units[i];
-    return NULL;
-}
-
-/* Reads a decimal number. Returns the text behind it; NULL if there are no digits, or the number
- * overflows. */
-static const char *read_digits(const char *text, uint64_t *number)
-{
-    const char *first = text;
-    for (*number = 0; digit(*text); text++)
-        if (__builtin_mul_overflow(*number, 10, number) ||
-            __builtin_add_overflow(*number, (uint64_t)(*text - '0'), number))
-            return NULL;
-    return text == first ? NULL : text;
-}
-
-/* Reads one number with its unit and adds it to `sum`. Returns the text behind it; NULL if it is not
- * valid. */
-static const char *read_part(const char *text, uint64_t *sum)
-{
-    uint64_t whole, ns, scale, fraction = 0;
-    const char *point = text = read_digits(text, &whole), *end;
-    if (text == NULL)
-        return NULL;
-    if (*text == '.')
-        for (text++; digit(*text); text++)
-            ;
-    const struct unit *unit = unit_at(text);
-    if (unit == NULL || (text == point + 1 && *point == '.'))
-        return NULL;
-    end = text + strlen(unit->name);
-    scale = unit->ns;
-    for (text = point + 1; *point == '.' && digit(*text) && scale > 0; text++) {
-        fraction += (uint64_t)(*text - '0') * (scale / 10) + (uint64_t)(*text - '0') * (scale % 10) / 10;
-        scale /= 10;
-    }
-    if (__builtin_mul_overflow(whole, unit->ns, &ns) || __builtin_add_overflow(ns, fraction, &ns) ||
-        __builtin_add_overflow(*sum, ns, sum))
-        return NULL;
-    return end;
-}
-
 bool duration_parse(const char *text, uint64_t *ns)
 {
-    if (*text == '\0')
-        return false;
-    for (*ns = 0; text != NULL && *text != '\0';)
-        text = read_part(text, ns);
-    return text != NULL;
+    return tw__duration_parse(text, ns);
 }
 
 void duration_print(uint64_t ns, char text[DURATION_SIZE])
@@ -88,8 +22,8 @@ void duration_print(uint64_t ns, char text[DURATION_SIZE])
     static const size_t order[] = {3, 4, 5, 6, 2, 1, 0}; /* d h m s ms us ns */
     size_t at = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < UNITS; i++) {
-        const struct unit *unit = &units[order[i]];
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        const struct tw__unit *unit = tw__unit(order[i]);
         uint64_t number = ns / unit->ns;
         ns %= unit->ns;
         if (number > 0)
@@ -101,64 +35,12 @@ void duration_print(uint64_t ns, char text[DURATION_SIZE])
 
 /* ---- points in time -------------------------------------------------------------------------------------- */
 
-/* Reads n digits and the character behind them. Returns the text behind these, or NULL if they do not
- * match. */
-static const char *read_field(const char *text, int n, char behind, int *number)
-{
-    *number = 0;
-    for (int i = 0; i < n; i++, text++) {
-        if (!digit(*text))
-            return NULL;
-        *number = *number * 10 + (*text - '0');
-    }
-    if (behind == '\0')
-        return text;
-    return *text == behind ? text + 1 : NULL;
-}
-
-static const char *read_fraction(const char *text, uint64_t *ns)
-{
-    uint64_t scale = second_ns;
-    *ns = 0;
-    if (*text != '.')
-        return text;
-    if (!digit(*++text))
-        return NULL;
-    for (; digit(*text); text++)
-        *ns += (uint64_t)(*text - '0') * (scale /= 10);
-    return text;
-}
-
-static const char *read_date(const char *text, struct tm *tm)
-{
-    memset(tm, 0, sizeof *tm);
-    if ((text = read_field(text, 4, '-', &tm->tm_year)) == NULL ||
-        (text = read_field(text, 2, '-', &tm->tm_mon)) == NULL ||
-        (text = read_field(text, 2, 'T', &tm->tm_mday)) == NULL ||
-        (text = read_field(text, 2, ':', &tm->tm_hour)) == NULL ||
-        (text = read_field(text, 2, ':', &tm->tm_min)) == NULL)
-        return NULL;
-    return read_field(text, 2, '\0', &tm->tm_sec);
-}
-
-/* Reads 2026-12-01T09:00:00Z, with or without a fraction of seconds. Accepts UTC only, so that no rules of
- * time zones are needed here. */
 static bool read_time(const char *text, uint64_t *ns)
 {
-    struct tm tm, back;
-    uint64_t fraction;
-    if ((text = read_date(text, &tm)) == NULL || (text = read_fraction(text, &fraction)) == NULL ||
-        strcmp(text, "Z") != 0)
+    uint64_t seconds, fraction;
+    if (!tw__time_parse(text, &seconds, &fraction) || seconds > TIME_MAX_NS / second_ns)
         return false;
-    struct tm asked = tm;
-    tm.tm_year -= 1900;
-    tm.tm_mon -= 1;
-    time_t seconds = timegm(&tm);
-    if (seconds < 0 || gmtime_r(&seconds, &back) == NULL || back.tm_mon + 1 != asked.tm_mon ||
-        back.tm_mday != asked.tm_mday || back.tm_hour != asked.tm_hour || back.tm_min != asked.tm_min ||
-        back.tm_sec != asked.tm_sec || (uint64_t)seconds > TIME_MAX_NS / second_ns)
-        return false;
-    *ns = (uint64_t)seconds * second_ns + fraction;
+    *ns = seconds * second_ns + fraction;
     return true;
 }
 
@@ -197,7 +79,7 @@ bool when_parse(const char *word, struct line *line)
 /* Reads a number of times: x3. */
 static bool read_times(const char *word, uint64_t *times)
 {
-    const char *end = read_digits(word + 1, times);
+    const char *end = tw__read_digits(word + 1, times);
     return end != NULL && *end == '\0' && *times > 0;
 }
 
@@ -216,7 +98,7 @@ static const char *parse_every(struct line *line, char *rest)
         return "expected a period after `every`, such as 5s or 1h30m";
     line->time_ns = line->period_ns;
     char *at = rest + strspn(rest, " \t");
-    if (*at == 'x' && digit(at[1])) { /* any other word with x is a key, such as xray */
+    if (*at == 'x' && tw__digit(at[1])) { /* any other word with x is a key, such as xray */
         char *word = next_word(&rest);
         if (!read_times(word, &line->times))
             return "expected a number of times, x1 or more, such as x3";
