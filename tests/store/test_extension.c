@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel_sqlite.so, loaded into a connection of SQLite: times in SQL, and the tables made without C.
+ */
+#define SQLITE_CORE 1 /* for sqlite3ext.h: the functions keep their names here */
+#include "support.h"
+
+#include <dlfcn.h>
+#include <sqlite3ext.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A connection to the store's file, or to another file in its folder, that has loaded the extension. */
+static sqlite3 *open_loaded(const struct fixture *fixture)
+{
+    sqlite3 *db = other_open(fixture);
+    char *text = NULL;
+    assert_int_equal(sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL), SQLITE_OK);
+    if (sqlite3_load_extension(db, EXTENSION, NULL, &text) != SQLITE_OK)
+        fail_msg("%s: %s", EXTENSION, text);
+    return db;
+}
+
+/* A file that is not there yet. The caller removes it with store_remove(). */
+static struct fixture another(void **state)
+{
+    struct fixture fixture = *(struct fixture *)*state;
+    snprintf(fixture.path, sizeof fixture.path, "%.200s/other.db", fixture.folder);
+    return fixture;
+}
+
+static long long number(sqlite3 *db, const char *sql)
+{
+    return strtoll(other_ask(db, sql), NULL, 10);
+}
+
+static const char *refused(sqlite3 *db, const char *function, const char *argument)
+{
+    char sql[256];
+    snprintf(sql, sizeof sql, "SELECT %s(%s)", function, argument);
+    return other_refuses(db, sql);
+}
+
+/* ---- times ----------------------------------------------------------------------------------------------- */
+
+static void now_is_the_clock(void **state)
+{
+    sqlite3 *db = open_loaded(*state);
+    uint64_t before = tw_store_now(), now = (uint64_t)number(db, "SELECT tw_now()"), after = tw_store_now();
+    assert_in_range(now, before, after);
+    assert_string_equal(other_ask(db, "SELECT typeof(tw_now())"), "integer");
+    sqlite3_close(db);
+}
+
+static void in_adds_a_duration_to_the_clock(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t ms;
+    } durations[] = {{"30m", 1800000}, {"1h30m", 5400000}, {"1.5s", 1500},      {"90s", 90000},
+                     {"0s", 0},        {"1us", 1},         {"1001us", 2},       {"2ms", 2},
+                     {"1d", 86400000}, {"0.25h", 900000},  {"1d1ns", 86400001}, {"213503d", 18446659200000}};
+    sqlite3 *db = open_loaded(*state);
+    for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++) {
+        char sql[64];
+        snprintf(sql, sizeof sql, "SELECT tw_in('%s')", durations[i].text);
+        uint64_t before = tw_store_now(), then = (uint64_t)number(db, sql);
+        assert_in_range(then, before + durations[i].ms, tw_store_now() + durations[i].ms);
+    }
+    sqlite3_close(db);
+}
+
+static void at_is_a_time_in_utc(void **state)
+{
+    sqlite3 *db = open_loaded(*state);
+    srand(7);
+    for (int i = 0; i < 20000; i++) {
+        int year = 1965 + rand() % 8035, month = rand() % 14, day = rand() % 33, hour = rand() % 25;
+        int minute = rand() % 61, second = rand() % 61;
+        struct tm date = {.tm_year = year - 1900,
+                          .tm_mon = month - 1,
+                          .tm_mday = day,
+                          .tm_hour = hour,
+                          .tm_min = minute,
+                          .tm_sec = second},
+                  back;
+        time_t seconds = timegm(&date);
+        gmtime_r(&seconds, &back);
+        bool exists = seconds >= 0 && back.tm_mon == month - 1 && back.tm_mday == day && back.tm_hour == hour &&
+                      back.tm_min == minute && back.tm_sec == second;
+        char argument[64], sql[96];
+        snprintf(argument, sizeof argument, "'%04d-%02d-%02dT%02d:%02d:%02dZ'", year, month, day, hour, minute,
+                 second);
+        snprintf(sql, sizeof sql, "SELECT tw_at(%s)", argument);
+        if (exists)
+            assert_int_equal(number(db, sql), (long long)seconds * 1000);
+        else
+            assert_non_null(strstr(refused(db, "tw_at", argument), argument));
+    }
+    assert_int_equal(number(db, "SELECT tw_at('2026-12-01T08:00:00.5Z')"), 1796112000500);
+    assert_int_equal(number(db, "SELECT tw_at('2026-12-01T08:00:00.0001Z')"), 1796112000001);
+    assert_int_equal(number(db, "SELECT tw_at('9999-12-31T23:59:59.9999Z')"), 253402300799999);
+    sqlite3_close(db);
+}
+
+static void bad_times_are_named_with_their_form(void **state)
+{
+    static const char *const durations[] = {"30",
+                                            "'30'",
+                                            "''",
+                                            "'m'",
+                                            "'1.s'",
+                                            "'30m '",
+                                            "'-1s'",
+                                            "'213504d'",
+                                            "x'3330'",
+                                            "'18446744073709551616ns'",
+                                            "'1h' || char(0)"};
+    static const char *const times[] = {"5",
+                                        "''",
+                                        "'2026-12-01'",
+                                        "'2026-12-01 08:00:00'",
+                                        "x'00'",
+                                        "'2026-12-01T08:00:00'",
+                                        "'2026-12-01T08:00:00.Z'",
+                                        "'1969-12-31T23:59:59Z'",
+                                        "'2026-12-01T08:00:00+01:00'"};
+    sqlite3 *db = open_loaded(*state);
+    for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++)
+        assert_non_null(
+            strstr(refused(db, "tw_in", durations[i]),
+                   "expected a duration as text, such as '30m', '1h30m' or '1.5s', at most '213503d'"));
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+        assert_non_null(strstr(refused(db, "tw_at", times[i]),
+                               "expected a time in UTC as text, such as '2026-12-01T08:00:00Z', of the years "
+                               "1970 to 9999"));
+    assert_string_equal(other_ask(db, "SELECT tw_in(NULL) IS NULL AND tw_at(NULL) IS NULL"), "1");
+    assert_non_null(strstr(refused(db, "tw_in", ""), "wrong number of arguments"));
+    sqlite3_close(db);
+}
+
+static void a_trigger_may_call_them_in_a_file_that_is_not_trusted(void **state)
+{
+    sqlite3 *db = open_loaded(*state);
+    other_ask(db, "PRAGMA trusted_schema=OFF; CREATE TABLE orders(id INTEGER PRIMARY KEY);"
+                  "CREATE TRIGGER timeout AFTER INSERT ON orders BEGIN INSERT INTO tw_put(queue, id, due_ms)"
+                  " VALUES ('q', 'order:' || NEW.id, tw_in('30m')); END");
+    other_ask(db, "INSERT INTO orders VALUES (42)");
+    uint64_t due_ms;
+    assert_int_equal(tw_store_next(((struct fixture *)*state)->store, "q", &due_ms), 0);
+    assert_in_range(due_ms, tw_store_now() + 1790000, tw_store_now() + 1800000);
+    other_ask(db, "CREATE TABLE plan(at TEXT); CREATE INDEX plan_at ON plan(tw_at(at))"); /* deterministic */
+    assert_non_null(strstr(other_refuses(db, "CREATE INDEX plan_in ON plan(tw_in(at))"), "non-deterministic"));
+    sqlite3_close(db);
+}
+
+/* ---- the tables ------------------------------------------------------------------------------------------ */
+
+static void install_makes_the_tables_that_the_library_makes(void **state)
+{
+    struct fixture own = another(state);
+    const struct fixture *made = *state;
+    sqlite3 *db = open_loaded(&own);
+    char sql[PATH_SIZE + 32], text[TW_STORE_MESSAGE];
+    assert_string_equal(other_ask(db, "SELECT tw_install()"), "1");
+    assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "wal");
+    assert_string_equal(other_ask(db, "SELECT tw_install()"), "0");
+    snprintf(sql, sizeof sql, "ATTACH '%s' AS made", made->path);
+    other_ask(db, sql);
+    static const char *const pairs[][2] = {{"main", "made"}, {"made", "main"}};
+    for (int i = 0; i < 2; i++) {
+        char compare[256];
+        snprintf(compare, sizeof compare,
+                 "SELECT count(*) FROM (SELECT type, name, tbl_name, sql FROM %s.sqlite_schema EXCEPT"
+                 " SELECT type, name, tbl_name, sql FROM %s.sqlite_schema)",
+                 pairs[i][0], pairs[i][1]);
+        assert_string_equal(other_ask(db, compare), "0");
+    }
+    assert_int_equal(number(db, "SELECT count(*) FROM main.tw_meta"), 3);
+    other_ask(db,
+              "INSERT INTO main.tw_put(queue, id, due_ms) VALUES ('q', 'a', tw_at('2026-12-01T08:00:00Z'))");
+    sqlite3_close(db);
+    assert_int_equal(tw_store_open(&own.store, own.path, NULL, text, sizeof text), 0);
+    assert_string_equal(scan(own.store, NULL), "a@1796112000000");
+    tw_store_close(own.store);
+    store_remove(&own);
+}
+
+static void install_is_a_part_of_the_transaction(void **state)
+{
+    struct fixture own = another(state);
+    sqlite3 *db = open_loaded(&own);
+    other_ask(db, "PRAGMA journal_mode=WAL; CREATE TABLE orders(id); BEGIN; INSERT INTO orders VALUES (42)");
+    assert_string_equal(other_ask(db, "SELECT tw_install()"), "1");
+    assert_int_equal(sqlite3_get_autocommit(db), 0);
+    other_ask(db, "ROLLBACK");
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 1);
+    other_ask(db, "BEGIN; SELECT tw_install(); INSERT INTO orders VALUES (43); COMMIT");
+    assert_int_equal(number(db, "SELECT count(*) FROM orders, tw_meta"), 3);
+    sqlite3_close(db);
+    store_remove(&own);
+}
+
+/* A table of the program has the name of ours. Nothing of ours is left, and the program's row stays. */
+static void install_leaves_nothing_behind_when_it_fails(void **state)
+{
+    struct fixture own = another(state);
+    sqlite3 *db = open_loaded(&own);
+    other_ask(db, "PRAGMA journal_mode=WAL; CREATE TABLE tw_queue(mine)");
+    assert_non_null(
+        strstr(other_refuses(db, "SELECT tw_install()"), "tw_install: table tw_queue already exists"));
+    assert_int_equal(sqlite3_get_autocommit(db), 1);
+    other_ask(db, "BEGIN; INSERT INTO tw_queue VALUES (1)");
+    assert_non_null(strstr(other_refuses(db, "SELECT tw_install()"), "tw_queue already exists"));
+    other_ask(db, "COMMIT");
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema, tw_queue"), 1);
+    sqlite3_close(db);
+    store_remove(&own);
+}
+
+static void install_refuses_the_files_that_the_library_refuses(void **state)
+{
+    struct fixture own = another(state);
+    sqlite3 *db = open_loaded(&own), *memory;
+    assert_non_null(
+        strstr(other_refuses(db, "BEGIN; SELECT tw_install()"),
+               "tw_install: journal_mode is 'delete': expected 'wal' (PRAGMA journal_mode=WAL sets it, "
+               "outside of a transaction)"));
+    other_ask(db, "COMMIT; CREATE TABLE mine(x)");
+    assert_non_null(strstr(other_refuses(db, "SELECT tw_install()"), "journal_mode is 'delete'"));
+    assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "delete"); /* never switched */
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 1);
+    sqlite3_close(db);
+    store_remove(&own);
+
+    db = open_loaded(&own);
+    other_ask(db, "PRAGMA encoding='UTF-16le'; PRAGMA journal_mode=WAL; CREATE TABLE mine(x)");
+    assert_non_null(
+        strstr(other_refuses(db, "SELECT tw_install()"), "encoding is 'UTF-16le': expected 'UTF-8'"));
+    sqlite3_close(db);
+    store_remove(&own);
+
+    own.path[0] = '\0'; /* a file of no name, which SQLite removes */
+    memory = open_loaded(&own);
+    assert_non_null(strstr(other_refuses(memory, "SELECT tw_install()"), "journal_mode is 'delete'"));
+    sqlite3_close(memory);
+}
+
+/* A busy handler: the other writer ends. */
+static int let_commit(void *other, int n)
+{
+    other_ask(other, "COMMIT");
+    return n == 0;
+}
+
+static void install_waits_for_another_writer_and_names_him(void **state)
+{
+    struct fixture own = another(state);
+    sqlite3 *db = open_loaded(&own), *other = other_open(&own);
+    other_ask(other, "PRAGMA journal_mode=WAL; BEGIN IMMEDIATE; CREATE TABLE mine(x)");
+    sqlite3_busy_timeout(db, 20);
+    assert_string_equal(other_refuses(db, "SELECT tw_install()"), "tw_install: database is locked");
+    assert_int_equal(sqlite3_errcode(db), SQLITE_BUSY);
+    sqlite3_busy_handler(db, let_commit, other);
+    assert_string_equal(other_ask(db, "SELECT tw_install()"), "1");
+    sqlite3_close(other);
+    sqlite3_close(db);
+    store_remove(&own);
+}
+
+static void no_schema_may_install(void **state)
+{
+    struct fixture own = another(state);
+    sqlite3 *db = open_loaded(&own);
+    other_ask(db, "PRAGMA journal_mode=WAL; CREATE VIEW sly AS SELECT tw_install()");
+    assert_string_equal(other_refuses(db, "SELECT * FROM sly"), "unsafe use of tw_install()");
+    sqlite3_close(db);
+    store_remove(&own);
+}
+
+/* ---- an old SQLite --------------------------------------------------------------------------------------- */
+
+/* Receives the table of SQLite's functions, as an extension does. */
+static sqlite3_api_routines functions;
+
+static int copy_functions(sqlite3 *db, char **text, const sqlite3_api_routines *api)
+{
+    (void)db, (void)text;
+    functions = *api;
+    return SQLITE_OK;
+}
+
+static int old_number(void)
+{
+    return 3037002;
+}
+
+static const char *old_version(void)
+{
+    return "3.37.2";
+}
+
+static void an_old_sqlite_is_refused(void **state)
+{
+    typedef int init_function(sqlite3 * db, char **text, const sqlite3_api_routines *api);
+    init_function *init;
+    sqlite3_auto_extension((void (*)(void))copy_functions);
+    sqlite3 *db = open_loaded(*state);
+    sqlite3_reset_auto_extension();
+    void *extension = dlopen(EXTENSION, RTLD_NOW);
+    assert_non_null(extension);
+    *(void **)&init = dlsym(extension, "sqlite3_tickwheelsqlite_init");
+    functions.libversion_number = old_number;
+    functions.libversion = old_version;
+    char *text = NULL;
+    assert_int_equal(init(db, &text, &functions), SQLITE_ERROR);
+    assert_string_equal(text, "tickwheel_sqlite: SQLite is 3.37.2: expected 3.38 or later");
+    sqlite3_free(text);
+    sqlite3_close(db);
+    dlclose(extension);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+/* Runs a statement with ever more memory, until it is enough. A failure may leave a transaction open, and
+ * rolling back leaves nothing. */
+static void with_little_memory(sqlite3 *db, const char *begin, const char *sql, int result)
+{
+    int code = SQLITE_NOMEM, bytes;
+    for (bytes = 0; code == SQLITE_NOMEM; bytes += 200) {
+        other_ask(db, begin);
+        sqlite3_db_release_memory(db);
+        sqlite3_hard_heap_limit64(sqlite3_memory_used() + bytes + 1);
+        code = sqlite3_exec(db, sql, NULL, NULL, NULL);
+        sqlite3_hard_heap_limit64(0);
+        if (code == SQLITE_NOMEM && !sqlite3_get_autocommit(db))
+            other_ask(db, "ROLLBACK");
+        if (code == SQLITE_NOMEM)
+            assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 0);
+    }
+    assert_int_equal(code, result);
+    assert_in_range(bytes, 400, 10000000);
+    if (!sqlite3_get_autocommit(db))
+        other_ask(db, "COMMIT");
+}
+
+/* An SQL function after which there is no memory left. */
+static void take_memory(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    (void)n;
+    sqlite3_result_value(context, values[0]);
+    sqlite3_hard_heap_limit64(sqlite3_memory_used() + 1);
+}
+
+static void a_bad_time_without_memory_for_its_message(void **state)
+{
+    sqlite3 *db = open_loaded(*state);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_LOOKASIDE, NULL, 0, 0);
+    sqlite3_create_function(db, "take_memory", 1, SQLITE_UTF8, NULL, take_memory, NULL, NULL);
+    int code = sqlite3_exec(db, "SELECT tw_in(take_memory('30'))", NULL, NULL, NULL);
+    sqlite3_hard_heap_limit64(0);
+    assert_int_equal(code, SQLITE_NOMEM);
+    assert_non_null(strstr(refused(db, "tw_in", "'30'"), "tw_in: '30': expected"));
+    sqlite3_close(db);
+}
+
+static void without_memory_nothing_is_made(void **state)
+{
+    static const char *const begins[] = {"", "BEGIN"};
+    struct fixture own = another(state);
+    for (int i = 0; i < 2; i++) {
+        sqlite3 *db = open_loaded(&own);
+        sqlite3_db_config(db, SQLITE_DBCONFIG_LOOKASIDE, NULL, 0, 0);
+        with_little_memory(db, begins[i], "SELECT tw_in('30')", SQLITE_ERROR);
+        with_little_memory(db, "BEGIN", "SELECT tw_install()", SQLITE_ERROR); /* a new file has no WAL mode */
+        other_ask(db, "PRAGMA journal_mode=WAL");
+        with_little_memory(db, begins[i], "SELECT tw_install()", SQLITE_OK);
+        assert_int_equal(number(db, "SELECT count(*) FROM tw_meta"), 3);
+        sqlite3_close(db);
+        store_remove(&own);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(now_is_the_clock),
+        TEST(in_adds_a_duration_to_the_clock),
+        TEST(at_is_a_time_in_utc),
+        TEST(bad_times_are_named_with_their_form),
+        TEST(a_trigger_may_call_them_in_a_file_that_is_not_trusted),
+        TEST(install_makes_the_tables_that_the_library_makes),
+        TEST(install_is_a_part_of_the_transaction),
+        TEST(install_leaves_nothing_behind_when_it_fails),
+        TEST(install_refuses_the_files_that_the_library_refuses),
+        TEST(install_waits_for_another_writer_and_names_him),
+        TEST(no_schema_may_install),
+        TEST(an_old_sqlite_is_refused),
+        TEST(a_bad_time_without_memory_for_its_message),
+        TEST(without_memory_nothing_is_made),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
