@@ -443,8 +443,16 @@ struct tw_store_stats {
     uint64_t late_p50_ms, late_p99_ms, late_max_ms; /* from the due time to the call; of first attempts */
 };
 
+#if defined(__cplusplus) && defined(__GNUC__)
+/* g++ warns that the function hides the constructor of the struct of its name. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
 /* Fills in *stats. */
 void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats);
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 /* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Jobs under
  * way go on.
