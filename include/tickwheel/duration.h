@@ -10,6 +10,7 @@
  * | store.h   | millisecs   | Unix time   | 1970, UTC         | `tw_store_now() + 30000`                  |
  * | wheel.hpp | durations   | latest poll | caller's choice   | `wheel.add(timer, 30s)`                   |
  * | sched.hpp | durations   | the call    | as sched.h        | `scheduler.after(30s, f)`                 |
+ * | store.h   | ms          |             | 1970, in UTC      | `.due_ms = tw_store_now() + 30000`        |
  *
  *   - wheel.h: the program chooses how long a tick is and which moment is tick 0, so the wheel has no macros.
  *     The example is for a program whose tick is a millisecond.

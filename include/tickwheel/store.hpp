@@ -1,0 +1,840 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel/store.hpp - store.h for C++17: lambdas as handlers, time points and durations, tasks as builders.
+ *
+ * Headers only. A complete program, which links libtickwheel_store:
+ * `c++ -std=c++17 first.cpp $(pkg-config --cflags --libs tickwheel_store)`.
+ *
+ *     #include <cstdio>
+ *     #include <string>
+ *     #include <thread>
+ *     #include <tickwheel/store.hpp>
+ *
+ *     int main()
+ *     {
+ *         using namespace std::chrono_literals;
+ *         tickwheel::store store("shop.db");
+ *         store.handle("orders", [](const tickwheel::job &job) {
+ *             std::printf("%s was not paid, attempt %u\n", std::string(job.id()).c_str(), job.attempt());
+ *         });
+ *         store.put(tickwheel::delayed("orders", "order:42").in(20ms).tries(3));
+ *         store.put(tickwheel::delayed("orders", "order:43").in(30min)); // on the disk when the call returns
+ *         store.cancel("orders", "order:43");                            // paid
+ *         store.start().check();
+ *         std::this_thread::sleep_for(100ms); // the program does something else
+ *     } // the destructor waits for running handlers; the other tasks stay in the file
+ *
+ * A call does, costs and fails as store.h says at the C function of its name. The comments here describe the
+ * additions of C++. The conventions are those of wheel.hpp, with two additions:
+ *   Time        Time points are of std::chrono::system_clock, whose epoch is that of Unix time. They are
+ *               rounded up to milliseconds, so no task is early.
+ *   Exceptions  An exception that leaves a handler is a failed attempt: the answer is TW_RETRY, and what() is
+ *               its error. An exception that leaves another callable ends the program.
+ *
+ * In short:
+ *   - put(), move(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_in(): tw_store_apply_in()
+ *   - get(), scan(), count(), next(), forecast(), queues(), drain(): tw_store_get() and so on
+ *   - handle(), handle_others(), start(), stop(), stats(), pause(): tw_store_handle() and so on
+ *   - replay(), replay_all(), purge(): tw_store_replay(), tw_store_purge()
+ */
+#ifndef TICKWHEEL_STORE_HPP
+#define TICKWHEEL_STORE_HPP
+
+#include <tickwheel/store.h>
+#include <tickwheel/wheel.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace tickwheel
+{
+
+/* ---- time and results --------------------------------------------------------------------------------- */
+
+/* A point in time, as a store keeps it. */
+using store_time = std::chrono::time_point<std::chrono::system_clock, std::chrono::milliseconds>;
+
+namespace detail
+{
+template <class Rep, class Period>
+constexpr std::uint64_t ms_up(std::chrono::duration<Rep, Period> time) noexcept
+{
+    return count<std::chrono::milliseconds, round::up>(time);
+}
+template <class Duration>
+constexpr std::uint64_t ms_up(std::chrono::time_point<std::chrono::system_clock, Duration> time) noexcept
+{
+    return ms_up(time.time_since_epoch());
+}
+inline store_time point_of(std::uint64_t ms) noexcept
+{
+    return store_time(duration_of<std::chrono::milliseconds>(ms));
+}
+
+/* The name of a queue for C, where a zero byte ends it. A name with such a byte becomes the empty name, which
+ * the library refuses. */
+inline const char *queue_of(const std::string &name) noexcept
+{
+    return std::strlen(name.c_str()) == name.size() ? name.c_str() : "";
+}
+
+/* The bytes of a view, whose data() may be null. */
+inline const void *bytes_of(std::string_view bytes) noexcept
+{
+    return bytes.empty() ? "" : bytes.data();
+}
+} // namespace detail
+
+/* The result of a call that may leave all as it was: made() says whether it has changed something. */
+class changed : public status
+{
+  public:
+    constexpr changed(int result) noexcept : status(result < 0 ? result : 0), made_(result > 0)
+    {
+    }
+    /* False: the condition kept the task as it was, or the call has failed. */
+    constexpr bool made() const noexcept
+    {
+        return made_;
+    }
+
+  private:
+    bool made_;
+};
+
+/* ---- tasks to put ------------------------------------------------------------------------------------- */
+
+/* A task to put, which owns its texts. Without at() and in() it is due at once.
+ * Example: `delayed("orders", "order:42").in(30min).payload("...").tries(3)`. */
+class delayed
+{
+  public:
+    delayed(std::string queue, std::string id) : queue_(std::move(queue)), id_(std::move(id))
+    {
+    }
+    template <class Duration>
+    delayed &at(std::chrono::time_point<std::chrono::system_clock, Duration> due) noexcept
+    {
+        raw_.due_ms = detail::ms_up(due);
+        return *this;
+    }
+    /* Counts from this call on. */
+    template <class Rep, class Period> delayed &in(std::chrono::duration<Rep, Period> delay) noexcept
+    {
+        raw_.due_ms = detail::sum(tw_store_now(), detail::ms_up(delay));
+        return *this;
+    }
+    delayed &payload(std::string bytes) noexcept
+    {
+        payload_ = std::move(bytes);
+        return *this;
+    }
+    /* Repeats the task, from due time to due time. */
+    template <class Rep, class Period> delayed &every(std::chrono::duration<Rep, Period> period) noexcept
+    {
+        raw_.period_ms = detail::ms_up(period);
+        return *this;
+    }
+    /* Calls in all, of a task that repeats; 0 and TW_FOREVER: no end. */
+    delayed &times(std::uint64_t calls) noexcept
+    {
+        raw_.times = calls;
+        return *this;
+    }
+    delayed &missed(tw_missed policy) noexcept
+    {
+        raw_.missed = policy;
+        return *this;
+    }
+    delayed &tries(std::uint32_t attempts) noexcept
+    {
+        raw_.tries = attempts;
+        return *this;
+    }
+    template <class Rep, class Period> delayed &backoff(std::chrono::duration<Rep, Period> delay) noexcept
+    {
+        raw_.backoff_ms = detail::ms_up(delay);
+        return *this;
+    }
+    /* For the functions of store.h. Its pointers are valid until this object changes. */
+    tw_delayed raw() const noexcept
+    {
+        tw_delayed task = raw_;
+        task.queue = detail::queue_of(queue_);
+        task.id = detail::bytes_of(id_);
+        task.id_size = id_.size();
+        task.payload = payload_.empty() ? nullptr : payload_.data();
+        task.payload_size = payload_.size();
+        return task;
+    }
+
+  private:
+    std::string queue_, id_, payload_;
+    tw_delayed raw_{};
+};
+
+/* Changes to make in one commit, one after the other.
+ * Example: `store.apply(changes().put(a).put(b).cancel("orders", "order:42"))`. */
+class changes
+{
+  public:
+    changes &put(delayed task, unsigned conditions = 0)
+    {
+        all_.push_back({TW_STORE_PUT, std::move(task), conditions, 0});
+        return *this;
+    }
+    template <class Duration>
+    changes &move_at(std::string queue, std::string id,
+                     std::chrono::time_point<std::chrono::system_clock, Duration> due, unsigned conditions = 0)
+    {
+        all_.push_back({TW_STORE_MOVE, delayed(std::move(queue), std::move(id)).at(due), conditions, 0});
+        return *this;
+    }
+    template <class Rep, class Period>
+    changes &move(std::string queue, std::string id, std::chrono::duration<Rep, Period> delay,
+                  unsigned conditions = 0)
+    {
+        all_.push_back({TW_STORE_MOVE, delayed(std::move(queue), std::move(id)).in(delay), conditions, 0});
+        return *this;
+    }
+    changes &cancel(std::string queue, std::string id)
+    {
+        all_.push_back({TW_STORE_CANCEL, delayed(std::move(queue), std::move(id)), 0, 0});
+        return *this;
+    }
+    std::size_t size() const noexcept
+    {
+        return all_.size();
+    }
+    /* The result of the i-th change: of a put or a move 1, 0 or an error, of a cancel a tw_cancelled.
+     * Requires: the changes were applied without an error, and i < size(). */
+    int result(std::size_t i) const noexcept
+    {
+        TICKWHEEL_ASSERT(i < all_.size());
+        return all_[i].result;
+    }
+
+  private:
+    friend class store;
+    friend status apply_in(sqlite3 *db, changes &all, std::string *why, const char *schema);
+
+    struct one {
+        tw_store_verb verb;
+        delayed task;
+        unsigned conditions;
+        int result;
+    };
+
+    /* Passes the changes to `apply(changes, n)`, and keeps their results. */
+    template <class Apply> status pass(Apply apply)
+    {
+        std::vector<tw_store_change> raw;
+        raw.reserve(all_.size());
+        for (const one &each : all_)
+            raw.push_back({each.verb, each.task.raw(), each.conditions, 0});
+        const status done = apply(raw.data(), raw.size());
+        for (std::size_t i = 0; done.ok() && i < raw.size(); i++)
+            all_[i].result = raw[i].result;
+        return done;
+    }
+
+    std::vector<one> all_;
+};
+
+/* As tw_store_apply_in(): makes the changes on the caller's own connection, in his transaction. If it fails and
+ * `why` is not null, *why receives the reason. `schema` null: "main". */
+inline status apply_in(sqlite3 *db, changes &all, std::string *why = nullptr, const char *schema = nullptr)
+{
+    char message[TW_STORE_MESSAGE] = "";
+    const status done = all.pass([&](tw_store_change *raw, std::size_t n) {
+        return tw_store_apply_in(db, schema, raw, n, message, sizeof message);
+    });
+    if (why != nullptr)
+        *why = message;
+    return done;
+}
+
+/* ---- tasks in the file -------------------------------------------------------------------------------- */
+
+/* A task of the file, as the callable of get(), scan() or drain() sees it. It is valid during that call. */
+class stored
+{
+  public:
+    explicit stored(const tw_store_task &seen) noexcept : seen_(&seen)
+    {
+    }
+    std::string_view queue() const noexcept
+    {
+        return seen_->queue;
+    }
+    std::string_view id() const noexcept
+    {
+        return {static_cast<const char *>(seen_->id), seen_->id_size};
+    }
+    tw_store_state state() const noexcept
+    {
+        return seen_->state;
+    }
+    store_time due() const noexcept
+    {
+        return detail::point_of(seen_->due_ms);
+    }
+    std::uint64_t revision() const noexcept
+    {
+        return seen_->revision;
+    }
+    std::uint32_t attempt() const noexcept
+    {
+        return seen_->attempt;
+    }
+    std::string_view payload() const noexcept
+    {
+        return {static_cast<const char *>(seen_->payload), seen_->payload_size};
+    }
+    /* Empty: no attempt has failed. */
+    std::string_view error() const noexcept
+    {
+        return seen_->error != nullptr ? seen_->error : "";
+    }
+    const tw_store_task &raw() const noexcept
+    {
+        return *seen_;
+    }
+
+  private:
+    const tw_store_task *seen_;
+};
+
+/* Which tasks a scan shows: all that wait or run, unless a member says otherwise.
+ * Example: `scan_range().to(store::now() + 1h).limit(100)`. */
+class scan_range
+{
+  public:
+    /* The states, added. Example: `states(TW_STORE_DEAD)`. */
+    scan_range &states(unsigned flags) noexcept
+    {
+        raw_.states = flags;
+        return *this;
+    }
+    template <class Duration>
+    scan_range &from(std::chrono::time_point<std::chrono::system_clock, Duration> first) noexcept
+    {
+        raw_.from_ms = detail::ms_up(first);
+        return *this;
+    }
+    template <class Duration>
+    scan_range &to(std::chrono::time_point<std::chrono::system_clock, Duration> last) noexcept
+    {
+        raw_.to_ms = detail::ms_up(last);
+        return *this;
+    }
+    /* Of the tasks due at from() only the revisions after this one. */
+    scan_range &after(std::uint64_t revision) noexcept
+    {
+        raw_.after = revision;
+        return *this;
+    }
+    scan_range &limit(std::uint64_t tasks) noexcept
+    {
+        raw_.limit = tasks;
+        return *this;
+    }
+    const tw_store_range &raw() const noexcept
+    {
+        return raw_;
+    }
+
+  private:
+    tw_store_range raw_{};
+};
+
+/* ---- handlers ----------------------------------------------------------------------------------------- */
+
+/* A job, as its handler gets it. A copy names the same job. A handler that returns TW_LATER keeps a copy, with
+ * which another thread calls answer(). */
+class job
+{
+  public:
+    explicit job(tw_job *raw) noexcept : raw_(raw)
+    {
+    }
+    std::string_view queue() const noexcept
+    {
+        return raw_->queue;
+    }
+    std::string_view id() const noexcept
+    {
+        return {static_cast<const char *>(raw_->id), raw_->id_size};
+    }
+    std::string_view payload() const noexcept
+    {
+        return {static_cast<const char *>(raw_->payload), raw_->payload_size};
+    }
+    store_time due() const noexcept
+    {
+        return detail::point_of(raw_->due_ms);
+    }
+    std::chrono::milliseconds late() const noexcept
+    {
+        return detail::duration_of<std::chrono::milliseconds>(raw_->late_ms);
+    }
+    std::uint64_t revision() const noexcept
+    {
+        return raw_->revision;
+    }
+    std::uint64_t left() const noexcept
+    {
+        return raw_->left;
+    }
+    std::uint64_t missed() const noexcept
+    {
+        return raw_->missed;
+    }
+    std::uint32_t attempt() const noexcept
+    {
+        return raw_->attempt;
+    }
+    std::uint32_t tries() const noexcept
+    {
+        return raw_->tries;
+    }
+    /* Of the attempt before. Empty: none. */
+    std::string_view error() const noexcept
+    {
+        return raw_->error != nullptr ? raw_->error : "";
+    }
+    void fail(const std::string &error) const noexcept
+    {
+        tw_job_fail(raw_, error.c_str());
+    }
+    /* As tw_job_retry_at(). Returns: TW_RETRY. Example: `return job.retry_in(5min);`. */
+    template <class Duration>
+    tw_answer retry_at(std::chrono::time_point<std::chrono::system_clock, Duration> due) const noexcept
+    {
+        tw_job_retry_at(raw_, detail::ms_up(due));
+        return TW_RETRY;
+    }
+    template <class Rep, class Period>
+    tw_answer retry_in(std::chrono::duration<Rep, Period> delay) const noexcept
+    {
+        tw_job_retry_at(raw_, detail::sum(tw_store_now(), detail::ms_up(delay)));
+        return TW_RETRY;
+    }
+    void answer(tw_answer with) const noexcept
+    {
+        tw_job_answer(raw_, with);
+    }
+    tw_job *raw() const noexcept
+    {
+        return raw_;
+    }
+
+  private:
+    tw_job *raw_;
+};
+
+namespace detail
+{
+
+template <class F> constexpr bool takes_job = std::is_invocable_v<F &, const job &>;
+
+/* Calls a handler. One that returns nothing is done when it returns. */
+template <class F> tw_answer answer_of(F &f, const job &job)
+{
+    if constexpr (std::is_void_v<std::invoke_result_t<F &, const class job &>>) {
+        std::invoke(f, job);
+        return TW_DONE;
+    } else {
+        return std::invoke(f, job);
+    }
+}
+
+/* The callable of a handler. The store keeps it until it is closed. */
+struct handler {
+    handler() = default;
+    handler(const handler &) = delete;
+    handler &operator=(const handler &) = delete;
+    virtual ~handler() = default;
+    std::unique_ptr<handler> next;
+};
+
+template <class F> struct handler_of final : handler {
+    template <class G> handler_of(std::in_place_t, G &&g) : f(std::forward<G>(g))
+    {
+    }
+    static tw_answer call(void *self, tw_job *raw) noexcept
+    {
+        F &f = static_cast<handler_of *>(self)->f;
+#if defined(__cpp_exceptions)
+        try {
+            return answer_of(f, job(raw));
+        } catch (const std::exception &error) {
+            tw_job_fail(raw, error.what());
+        } catch (...) {
+            tw_job_fail(raw, "an exception that is no std::exception");
+        }
+        return TW_RETRY;
+#else
+        return answer_of(f, job(raw));
+#endif
+    }
+    F f;
+};
+
+/* Passes what C shows to the callable behind `see`. */
+template <class See> void show_task(void *see, const tw_store_task *seen) noexcept
+{
+    std::invoke(*static_cast<See *>(see), stored(*seen));
+}
+
+template <class See> void show_queue(void *see, const char *queue) noexcept
+{
+    std::invoke(*static_cast<See *>(see), std::string_view(queue));
+}
+
+} // namespace detail
+
+/* The options of a run. An option that is not set has the default of tw_store_run.
+ * Example: `run_options().workers(4).standby()`. */
+class run_options
+{
+  public:
+    /* While another process runs the tasks of the file, wait and take over when it ends. */
+    run_options &standby() noexcept
+    {
+        raw_.flags |= TW_STORE_STANDBY;
+        return *this;
+    }
+    run_options &workers(std::uint32_t n) noexcept
+    {
+        raw_.workers = n;
+        return *this;
+    }
+    run_options &max_jobs(std::uint32_t n) noexcept
+    {
+        raw_.max_jobs = n;
+        return *this;
+    }
+    run_options &max_bytes(std::uint64_t n) noexcept
+    {
+        raw_.max_bytes = n;
+        return *this;
+    }
+    run_options &max_loaded(std::uint64_t n) noexcept
+    {
+        raw_.max_loaded = n;
+        return *this;
+    }
+    /* Receives the errors that no call returns, on the store's own thread. */
+    run_options &on_error(std::function<void(status, const char *)> f)
+    {
+        on_error_ = std::move(f);
+        return *this;
+    }
+
+  private:
+    friend class store;
+    tw_store_run raw_{};
+    std::function<void(status, const char *)> on_error_;
+};
+
+/* ---- a store ------------------------------------------------------------------------------------------ */
+
+/* The options of a store. An option that is not set has the default of tw_store_options. */
+class store_options
+{
+  public:
+    /* As TW_STORE_LAZY: a call returns before its change is on the disk. */
+    store_options &lazy() noexcept
+    {
+        raw_.flags |= TW_STORE_LAZY;
+        return *this;
+    }
+    /* How long a call waits for another connection's lock. */
+    template <class Rep, class Period> store_options &busy(std::chrono::duration<Rep, Period> most) noexcept
+    {
+        raw_.busy_ms = detail::ms_up(most);
+        return *this;
+    }
+    store_options &max_payload(std::uint64_t bytes) noexcept
+    {
+        raw_.max_payload = bytes;
+        return *this;
+    }
+
+  private:
+    friend class store;
+    tw_store_options raw_{};
+};
+
+/* A tw_store and the callables of its handlers.
+ *
+ * A handler's callable is copied or moved in once, and destroyed when the store is closed, after its last call.
+ * Several workers may call it at the same time, unless at_once is 1. Queues and ids are bytes; the name of a
+ * queue has no zero byte.
+ * Threads: as store.h. */
+class store
+{
+  public:
+    /* Opens a file. Throws std::system_error, whose what() is the message of tw_store_open(). */
+    explicit store(const std::string &path, const store_options &given = store_options())
+    {
+        char message[TW_STORE_MESSAGE] = "";
+        const status made = open(path, given, message);
+        if (!made.ok())
+            detail::raise(made, message);
+    }
+    /* As above, but throws nothing of its own. If `why` is not null, *why receives the message. */
+    store(const std::string &path, const store_options &given, status &made, std::string *why = nullptr)
+    {
+        char message[TW_STORE_MESSAGE] = "";
+        made = open(path, given, message);
+        if (why != nullptr)
+            *why = message;
+    }
+    store(store &&other) noexcept
+        : raw_(std::exchange(other.raw_, nullptr)), handlers_(std::move(other.handlers_)),
+          on_error_(std::move(other.on_error_))
+    {
+    }
+    /* Closes the store that was here, as the destructor does. */
+    store &operator=(store &&other) noexcept
+    {
+        store taken(std::move(other));
+        std::swap(raw_, taken.raw_);
+        std::swap(handlers_, taken.handlers_);
+        std::swap(on_error_, taken.on_error_);
+        return *this;
+    }
+    /* As tw_store_close(): waits for the jobs that are under way, until each is answered. The callables are
+     * destroyed after that.
+     * In callback: no. */
+    ~store()
+    {
+        tw_store_close(raw_);
+    }
+    explicit operator bool() const noexcept
+    {
+        return raw_ != nullptr;
+    }
+    /* The C store, for the functions of store.h that have no form here.
+     * Ownership: stays with this object. */
+    tw_store *get() const noexcept
+    {
+        return raw_;
+    }
+    static store_time now() noexcept
+    {
+        return detail::point_of(tw_store_now());
+    }
+    /* Of the call that failed last, on any thread. */
+    std::string message() const
+    {
+        char text[TW_STORE_MESSAGE] = "";
+        tw_store_message(raw_, text, sizeof text);
+        return text;
+    }
+    status flush()
+    {
+        return tw_store_flush(raw_);
+    }
+
+    changed put(const delayed &task, unsigned conditions = 0)
+    {
+        const tw_delayed raw = task.raw();
+        return tw_store_put(raw_, &raw, conditions);
+    }
+    template <class Duration>
+    changed move_at(const std::string &queue, std::string_view id,
+                    std::chrono::time_point<std::chrono::system_clock, Duration> due, unsigned conditions = 0)
+    {
+        return tw_store_move_at(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
+                                detail::ms_up(due), conditions);
+    }
+    template <class Rep, class Period>
+    changed move(const std::string &queue, std::string_view id, std::chrono::duration<Rep, Period> delay,
+                 unsigned conditions = 0)
+    {
+        return tw_store_move_at(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
+                                detail::sum(tw_store_now(), detail::ms_up(delay)), conditions);
+    }
+    status cancel(const std::string &queue, std::string_view id, tw_cancelled *found = nullptr)
+    {
+        return tw_store_cancel(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(), found);
+    }
+    status apply(changes &all)
+    {
+        return all.pass([this](tw_store_change *raw, std::size_t n) { return tw_store_apply(raw_, raw, n); });
+    }
+    status apply(changes &&all)
+    {
+        return apply(all);
+    }
+
+    /* Calls see(const stored &) with the task. */
+    template <class See> status get(const std::string &queue, std::string_view id, See &&see)
+    {
+        return tw_store_get(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
+                            detail::show_task<std::remove_reference_t<See>>, address(see));
+    }
+    /* Calls see(const stored &) with each task.
+     * Returns: how many tasks, or an error, which is negative. */
+    template <class See> std::int64_t scan(const std::string &queue, const scan_range &range, See &&see)
+    {
+        return tw_store_scan(raw_, detail::queue_of(queue), &range.raw(),
+                             detail::show_task<std::remove_reference_t<See>>, address(see));
+    }
+    template <class See> std::int64_t scan(const std::string &queue, See &&see)
+    {
+        return scan(queue, scan_range(), std::forward<See>(see));
+    }
+    std::int64_t count(const std::string &queue, bool dead = false)
+    {
+        return tw_store_count(raw_, detail::queue_of(queue), dead);
+    }
+    /* If the call succeeds, `due` receives the earliest due time, or nothing if there is no task. */
+    status next(const std::string &queue, std::optional<store_time> &due)
+    {
+        std::uint64_t ms = TW_NEVER;
+        const status done = tw_store_next(raw_, detail::queue_of(queue), &ms);
+        if (done.ok())
+            due = ms == TW_NEVER ? std::nullopt : std::optional<store_time>(detail::point_of(ms));
+        return done;
+    }
+    /* Counts the calls to come, in as many steps as `counts` has numbers. */
+    template <class Rep, class Period>
+    status forecast(const std::string &queue, std::chrono::duration<Rep, Period> step,
+                    std::vector<std::uint64_t> &counts)
+    {
+        constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
+        const auto steps = static_cast<std::uint32_t>(counts.size() < most ? counts.size() : most);
+        return tw_store_forecast(raw_, detail::queue_of(queue), detail::ms_up(step), steps, counts.data());
+    }
+    /* Calls see(std::string_view) with the name of each queue. */
+    template <class See> std::int64_t queues(See &&see)
+    {
+        return tw_store_queues(raw_, detail::show_queue<std::remove_reference_t<See>>, address(see));
+    }
+    /* Calls hand(const stored &) with each task that it has taken out of the file. */
+    template <class Hand> std::int64_t drain(const std::string &queue, Hand &&hand)
+    {
+        return tw_store_drain(raw_, detail::queue_of(queue), detail::show_task<std::remove_reference_t<Hand>>,
+                              address(hand));
+    }
+
+    /* Names the handler of a queue. A handler takes `const job &`, and returns a tw_answer, or nothing, which
+     * means TW_DONE. An exception that leaves it means TW_RETRY, with what() as the error.
+     * Requires: an exception leaves it only while nobody else can answer the job. */
+    template <class F> status handle(const std::string &queue, F &&f, std::uint32_t at_once = 0)
+    {
+        return add(detail::queue_of(queue), at_once, std::forward<F>(f));
+    }
+    /* Names the handler of all queues that have no handler of their own. */
+    template <class F> status handle_others(F &&f, std::uint32_t at_once = 0)
+    {
+        return add(nullptr, at_once, std::forward<F>(f));
+    }
+    status start(const run_options &given = run_options())
+    {
+        tw_store_run with = given.raw_;
+        std::unique_ptr<error_function> own;
+        if (given.on_error_) {
+            own = std::make_unique<error_function>(given.on_error_);
+            with.on_error = show_error;
+            with.arg = own.get();
+        }
+        const status done = tw_store_start(raw_, &with);
+        if (done.ok())
+            on_error_ = std::move(own);
+        return done;
+    }
+    /* In callback: no. */
+    status stop()
+    {
+        return tw_store_stop(raw_);
+    }
+    struct tw_store_stats stats() const noexcept
+    {
+        struct tw_store_stats counts;
+        tw_store_stats(raw_, &counts);
+        return counts;
+    }
+    changed pause(const std::string &queue, bool paused = true)
+    {
+        return tw_store_pause(raw_, detail::queue_of(queue), paused);
+    }
+
+    /* Makes a dead task wait again. Returns: 1, 0 if it was not dead, or an error, which is negative. */
+    template <class Duration>
+    std::int64_t replay(const std::string &queue, std::string_view id,
+                        std::chrono::time_point<std::chrono::system_clock, Duration> due)
+    {
+        return tw_store_replay(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
+                               detail::ms_up(due));
+    }
+    /* Makes all dead tasks of a queue wait again. Returns: how many, or an error, which is negative. */
+    template <class Duration>
+    std::int64_t replay_all(const std::string &queue,
+                            std::chrono::time_point<std::chrono::system_clock, Duration> due)
+    {
+        return tw_store_replay(raw_, detail::queue_of(queue), nullptr, 0, detail::ms_up(due));
+    }
+    /* Removes the tasks that died before this point in time. */
+    template <class Duration>
+    std::int64_t purge(const std::string &queue,
+                       std::chrono::time_point<std::chrono::system_clock, Duration> before)
+    {
+        return tw_store_purge(raw_, detail::queue_of(queue), detail::ms_up(before));
+    }
+
+  private:
+    using error_function = std::function<void(status, const char *)>;
+
+    status open(const std::string &path, const store_options &given, char (&message)[TW_STORE_MESSAGE])
+    {
+        return tw_store_open(&raw_, detail::queue_of(path), &given.raw_, message, sizeof message);
+    }
+    template <class F> static void *address(F &f) noexcept
+    {
+        return const_cast<void *>(static_cast<const void *>(std::addressof(f)));
+    }
+    static void show_error(void *f, int error, const char *message) noexcept
+    {
+        (*static_cast<error_function *>(f))(error, message);
+    }
+    template <class G> status add(const char *queue, std::uint32_t at_once, G &&g)
+    {
+        using callable = std::decay_t<G>;
+        static_assert(detail::takes_job<callable>, "tickwheel: a handler takes a const tickwheel::job &");
+        using box = detail::handler_of<callable>;
+        std::unique_ptr<box> own(new (std::nothrow) box(std::in_place, std::forward<G>(g)));
+        if (own == nullptr)
+            return TW_ENOMEM;
+        const status done = tw_store_handle(raw_, queue, at_once, box::call, own.get());
+        if (done.ok()) {
+            own->next = std::move(handlers_);
+            handlers_ = std::move(own);
+        }
+        return done;
+    }
+
+    tw_store *raw_ = nullptr;
+    std::unique_ptr<detail::handler> handlers_;
+    std::unique_ptr<error_function> on_error_;
+};
+
+} // namespace tickwheel
+
+#endif

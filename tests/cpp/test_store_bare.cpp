@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * store.hpp with -fno-exceptions and -fno-rtti. A store that cannot be opened prints the message and ends the
+ * program.
+ */
+#include <tickwheel/store.hpp>
+
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#if defined(__cpp_exceptions) || defined(__cpp_rtti)
+#error "this is to be compiled with -fno-exceptions and -fno-rtti"
+#endif
+
+using namespace std::chrono_literals;
+
+int main()
+{
+    char folder[] = "/tmp/tickwheel-bare-XXXXXX";
+    if (mkdtemp(folder) == nullptr)
+        return 1;
+    const std::string file = std::string(folder) + "/tasks.db";
+    std::uint64_t done = 0;
+    {
+        tickwheel::status made;
+        tickwheel::store store(file, tickwheel::store_options(), made);
+        store.handle("q", [](const tickwheel::job &) { return TW_DONE; });
+        store.put(tickwheel::delayed("q", "a"));
+        store.start();
+        for (int i = 0; i < 2000 && done == 0; i++, done = store.stats().done)
+            std::this_thread::sleep_for(10ms);
+    }
+    unlink(file.c_str());
+    unlink((file + "-tickwheel").c_str());
+    const pid_t child = fork();
+    if (child == 0) {
+        tickwheel::store none(std::string(folder) + "/no/tasks.db");
+        _exit(0);
+    }
+    int how = 0;
+    waitpid(child, &how, 0);
+    const bool gone = rmdir(folder) == 0;
+    return done == 1 && gone && WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT ? 0 : 1;
+}
