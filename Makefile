@@ -20,9 +20,10 @@ run: build ## run ten seconds of a shop whose tasks survive kill -9
 	@echo "Ten seconds of a shop, from examples/orders.tasks. Its tasks lie in the file var/shop.db. Each line" \
 	    "is a task that is due: time, lateness in us, key, text."
 	@tools/shop build/tickwheel examples/orders.tasks var/shop.db && echo
-	@echo "Next: build/tickwheel tasks --store var/shop.db, build/tickwheel run --help, make replay (half a million"
-	@echo "timers of a real kernel, every firing checked, the wheel drawn), the programs in build/examples/, make test."
-	@echo "For tasks on many machines: make serve (Redis with delayed tasks as a data type, on port $(PORT))."
+	@echo "Next: build/tickwheel tasks --store var/shop.db, build/tickwheel run --help, make replay (half a" \
+	    "million timers of a real kernel, every firing checked, the wheel drawn), the programs in" \
+	    "build/examples/, make test."
+	@echo "For tasks on many machines: make serve (Redis with delayed tasks as a data type, port $(PORT))."
 
 # Checks every firing, and draws the wheel. TRACE= and TICK= choose another trace and tick.
 replay: build ## replay a recorded trace of real timers
