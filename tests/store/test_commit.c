@@ -93,6 +93,7 @@ static void the_tasks_of_a_thread_keep_its_order(void **state)
 struct neighbour {
     struct tw_store *store;
     const char *id;
+    uint64_t due_ms;
     int result;
     pthread_t thread;
 };
@@ -100,11 +101,12 @@ struct neighbour {
 static void *put_one(void *arg)
 {
     struct neighbour *neighbour = arg;
-    neighbour->result = put(neighbour->store, neighbour->id, 1);
+    neighbour->result = put(neighbour->store, neighbour->id, neighbour->due_ms);
     return NULL;
 }
 
-/* A trigger of the user refuses one id, with RAISE(how, ...). */
+/* A trigger of the user refuses one id, with RAISE(how, ...). The due times order the tasks, since on a busy
+ * machine the threads come in any order. */
 static void put_beside_a_refusal(struct fixture *fixture, const char *how, const char *expected)
 {
     static const char *const ids[] = {"a", "b", "bad", "c", "d"};
@@ -118,7 +120,7 @@ static void put_beside_a_refusal(struct fixture *fixture, const char *how, const
     other_ask(db, sql);
     other_ask(db, "BEGIN IMMEDIATE");
     for (int i = 0; i < 5; i++) {
-        neighbours[i] = (struct neighbour){.store = fixture->store, .id = ids[i]};
+        neighbours[i] = (struct neighbour){.store = fixture->store, .id = ids[i], .due_ms = (uint64_t)i + 1};
         pthread_create(&neighbours[i].thread, NULL, put_one, &neighbours[i]);
         usleep(20000); /* the first leads and waits for the lock, the others wait for the first */
     }
@@ -134,18 +136,18 @@ static void put_beside_a_refusal(struct fixture *fixture, const char *how, const
 
 static void a_put_that_fails_leaves_its_neighbours(void **state)
 {
-    put_beside_a_refusal(*state, "ABORT", "a@1 b@1 c@1 d@1");
+    put_beside_a_refusal(*state, "ABORT", "a@1 b@2 c@4 d@5");
 }
 
 static void a_put_that_rolls_the_transaction_back_leaves_its_neighbours(void **state)
 {
-    put_beside_a_refusal(*state, "ROLLBACK", "a@1 b@1 c@1 d@1");
+    put_beside_a_refusal(*state, "ROLLBACK", "a@1 b@2 c@4 d@5");
 }
 
 /* The statement that fails so keeps its row, and the leader takes the row back. */
 static void a_put_that_fails_half_way_leaves_nothing_but_its_neighbours(void **state)
 {
-    put_beside_a_refusal(*state, "FAIL", "a@1 b@1 c@1 d@1");
+    put_beside_a_refusal(*state, "FAIL", "a@1 b@2 c@4 d@5");
 }
 
 /* The first thread waits for the lock alone, and the others together after it. */
