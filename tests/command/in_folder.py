@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -30,6 +31,32 @@ class InFolder(unittest.TestCase):
                               timeout=60)
         self.assertEqual(done.returncode, status, (command, arguments, done.stdout, done.stderr))
         return done
+
+    def begin(self, command, *arguments, **options):
+        """Starts a command with pipes. It is killed after half a minute, so that a test which waits for its
+        output fails, or at the end of the test."""
+        process = subprocess.Popen([COMMAND, command, "--store", self.store, *arguments],
+                                   **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE,
+                                      "stderr": subprocess.PIPE, "text": True, **options})
+        timer = threading.Timer(30, process.kill)
+        timer.start()
+        self.addCleanup(self.end, process, timer)
+        return process
+
+    @staticmethod
+    def end(process, timer):
+        timer.cancel()
+        if process.poll() is None:
+            process.kill()
+        process.wait(timeout=20)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None and not pipe.closed:
+                pipe.close()
+
+    @staticmethod
+    def tell(process, lines):
+        process.stdin.write(lines)
+        process.stdin.flush()
 
     def put(self, *arguments, **options):
         return self.run_it("put", *arguments, **options)
