@@ -78,7 +78,11 @@ bool batch_commit(struct batch *batch)
 {
     if (batch->failed || batch->count == 0)
         return !batch->failed;
-    batch->failed = tw_store_apply(batch->store, batch->changes, batch->count) != 0;
+    int error;
+    while ((error = tw_store_apply(batch->store, batch->changes, batch->count)) != 0 && batch->again != NULL &&
+           batch->again(error))
+        ;
+    batch->failed = error != 0;
     for (size_t i = 0; i < batch->count && !batch->failed; i++)
         count(&batch->tally, &batch->changes[i]);
     batch->count = batch->used = 0;

@@ -25,11 +25,12 @@ struct batch {
     struct tw_store_change *changes; /* their keys and texts are in `bytes` */
     char *bytes;
     size_t count, used;
-    bool failed; /* a commit has failed: no more lines are taken */
+    bool (*again)(int error); /* asks whether to try a failed commit once more; NULL: never */
+    bool failed;              /* a commit has failed for good: no more lines are taken */
     struct batch_tally tally;
 };
 
-/* Makes an empty batch. Both arguments must outlive it. Returns false if there is no memory. */
+/* Makes an empty batch, which gives up at the first error. Both arguments must outlive it. Returns false if there is no memory. */
 bool batch_init(struct batch *batch, struct tw_store *store, const struct task_options *options);
 
 /* Frees the batch. Lines that were not committed are lost. */

@@ -127,6 +127,22 @@ static void on_store_error(void *arg, int error, const char *message)
     complain("%s: %s: %s; trying again", COMMAND, run.options->store, message);
 }
 
+/* Asks whether to try once more, after a second, to put lines into the file. They are kept meanwhile, and no
+ * more are read. An error that goes away by itself does not end a run. */
+static bool try_again(int error)
+{
+    static int told;
+    struct pollfd fd = {.fd = wake_pipe[0], .events = POLLIN};
+    if ((error != TW_EBUSY && error != TW_ENOSPACE) || stops_now(NULL))
+        return false;
+    screen_hide();
+    if (told != error)
+        store_file_complain(run.store, COMMAND, run.options->store, "lines wait, and are tried again");
+    told = error;
+    poll(&fd, 1, LOOK_MS);
+    return !stops_now(NULL);
+}
+
 /* ---- the status line ------------------------------------------------------------------------------------- */
 
 static void show_status(void)
@@ -327,6 +343,7 @@ static bool make_run_parts(void)
     if (!good)
         complain("%s: the run cannot be started: %s", COMMAND, strerror(errno));
     run.handler.wake = wake_after_call;
+    run.batch.again = try_again;
     run.reader = (struct reader){.command = COMMAND,
                                  .wake = wake_pipe[0],
                                  .strict = run.options->strict,
