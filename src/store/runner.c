@@ -339,7 +339,7 @@ static bool go_round(struct tw__store_runner *runner)
     uint64_t most = runner->options.max_bytes;
     batch->room = most > runner->bytes ? most - runner->bytes : 0;
     batch->idle = runner->stats.jobs == 0;
-    batch->now_ms = now_ms;
+    batch->now_ms = tw_store_now(); /* not before an answer came: its retry and its death count from then */
     batch->run = runner->run;
     int error = tw__store_commit(runner->store, tw__store_claim, batch, false);
     if (error == 0)
