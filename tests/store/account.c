@@ -130,7 +130,7 @@ static const char *check_calls(struct account *account, const struct story *stor
 
 /* ---- changes --------------------------------------------------------------------------------------------- */
 
-/* What the acknowledged changes have made of a task. */
+/* A task after the changes that were acknowledged. */
 struct outcome {
     bool sure, exists;
     uint64_t due_ms;

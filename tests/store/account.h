@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The accounts of a crowd of processes: every process notes what it does before and after it does it, and at the
- * end each task must be accounted for.
+ * The accounts of a crowd of processes: every process notes its actions, before and after each of them, and at
+ * the end each task must be accounted for.
  */
 #ifndef TESTS_STORE_ACCOUNT_H
 #define TESTS_STORE_ACCOUNT_H

@@ -76,7 +76,7 @@ static uint64_t draw_due(struct rng *rng, uint64_t now_ms)
 {
     switch (rng_below(rng, 8)) {
     case 0:
-        return rng_below(rng, 3); /* 1970 */
+        return 1 + rng_below(rng, 2); /* 1970; 0 stands for no time in an entry */
     case 1:
         return TW_STORE_TIME_MAX - rng_below(rng, 2);
     case 2:

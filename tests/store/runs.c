@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Handlers write down each call, their answer, and the change that they made. Afterwards the calls are followed
+ * in the ledger one by one: each must be due, with the attempt and the revision that the ledger expects, and its
+ * answer gives the task a new state. At the end no task may be due. So the order in which the workers came does
+ * not matter, but that a task's own calls have an order.
+ *
+ * The runner writes an answer a little later than the handler returns. So the time of a death, or of a retry
+ * after its backoff, is known within the length of the run, and the ledger learns it from the file.
+ */
+#include "runs.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CALLS = 4000, BURST_MAX = 20, WAIT_US = 100, WAITS = 100000 };
+
+/* A call: a copy of the job, and its end. */
+struct call {
+    unsigned task; /* LEDGER_TASKS: unknown */
+    struct tw_job job;
+    unsigned error_before, payload_wrong;
+    uint64_t at_ms; /* the time in the handler, a moment after job.late_ms was found */
+    enum tw_answer answer;
+    unsigned error;    /* for tw_job_fail() */
+    uint64_t retry_ms; /* for tw_job_retry_at(); 0: the backoff */
+    bool changes;      /* the handler has changed its task */
+    struct ledger_change change;
+    int result;
+};
+
+static struct runs {
+    pthread_mutex_t lock;
+    struct rng rng;
+    struct tw_store *store;
+    const struct ledger *ledger;
+    _Atomic uint64_t *clock_ms;
+    uint64_t begin_ms, calls_before;
+    uint64_t learns[LEDGER_TASKS]; /* the time of a task's death or retry is this or later; 0: it is known */
+    struct call calls[CALLS];
+    unsigned n;
+    struct tw_job *later[CALLS]; /* jobs that wait for their answers */
+    enum tw_answer later_answer[CALLS];
+    unsigned waiting;
+} runs = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+uint64_t runs_calls(void)
+{
+    return runs.calls_before + runs.n;
+}
+
+/* ---- the handler ----------------------------------------------------------------------------------------- */
+
+static unsigned find_task(const struct tw_job *job)
+{
+    for (unsigned task = 0; task < LEDGER_TASKS; task++) {
+        size_t size;
+        const void *id = ledger_id(task, &size);
+        if (strcmp(job->queue, ledger_queue(task)) == 0 && size == job->id_size &&
+            memcmp(id, job->id, size) == 0)
+            return task;
+    }
+    return LEDGER_TASKS;
+}
+
+static unsigned find_error(const char *error)
+{
+    for (unsigned i = 1; error != NULL && i < 4; i++)
+        if (strcmp(ledger_error(i), error) == 0)
+            return i;
+    return error != NULL ? 4 : 0;
+}
+
+/* The ledger does not change during a run, and a task's payload comes from its last put. A put of a handler has
+ * none. */
+static bool is_payload(unsigned task, const struct tw_job *job)
+{
+    size_t size;
+    const void *payload = ledger_payload(runs.ledger->entry[task].payload, &size);
+    return job->payload_size == 0 || (size == job->payload_size && memcmp(payload, job->payload, size) == 0);
+}
+
+static void draw_change(struct call *call)
+{
+    uint64_t kind = rng_below(&runs.rng, 24), now_ms = *runs.clock_ms;
+    size_t size;
+    const void *id = ledger_id(call->task, &size);
+    const char *queue = ledger_queue(call->task);
+    enum tw_cancelled found = TW_GONE;
+    call->changes = kind < 4;
+    call->change = (struct ledger_change){.task = call->task, .due_ms = now_ms + rng_below(&runs.rng, 3)};
+    struct tw_delayed put = {.queue = queue, .id = id, .id_size = size, .due_ms = call->change.due_ms};
+    if (kind == 0) {
+        call->change.verb = TW_STORE_CANCEL;
+        call->result = tw_store_cancel(runs.store, queue, id, size, &found) == 0 ? (int)found : TW_EIO;
+    } else if (kind == 1) {
+        call->change.verb = TW_STORE_MOVE;
+        call->result = tw_store_move_at(runs.store, queue, id, size, put.due_ms, 0);
+    } else if (kind < 4) {
+        call->change.verb = TW_STORE_PUT;
+        call->result = tw_store_put(runs.store, &put, 0);
+    }
+}
+
+static void draw_answer(struct call *call)
+{
+    static const enum tw_answer answers[] = {TW_DONE, TW_DONE, TW_DONE, TW_RETRY, TW_RETRY, TW_DEAD};
+    call->answer = answers[rng_below(&runs.rng, 6)];
+    call->error = (unsigned)rng_below(&runs.rng, 4);
+    if (rng_below(&runs.rng, 3) == 0)
+        call->retry_ms = *runs.clock_ms + rng_below(&runs.rng, 2) * 5000;
+}
+
+/* The lock is held during the change, so that the changes come in the order of the calls. */
+static enum tw_answer note_job(void *arg, struct tw_job *job)
+{
+    (void)arg;
+    pthread_mutex_lock(&runs.lock);
+    struct call *call = &runs.calls[runs.n < CALLS ? runs.n++ : CALLS - 1];
+    *call = (struct call){
+        .task = find_task(job), .job = *job, .error_before = find_error(job->error), .at_ms = *runs.clock_ms};
+    call->payload_wrong = call->task < LEDGER_TASKS && !is_payload(call->task, job);
+    draw_answer(call);
+    if (call->task < LEDGER_TASKS)
+        draw_change(call);
+    if (call->error != 0)
+        tw_job_fail(job, ledger_error(call->error));
+    if (call->retry_ms != 0)
+        tw_job_retry_at(job, call->retry_ms);
+    enum tw_answer answer = call->answer;
+    if (rng_below(&runs.rng, 4) == 0) {
+        runs.later[runs.waiting] = job;
+        runs.later_answer[runs.waiting++] = answer;
+        answer = TW_LATER;
+    }
+    pthread_mutex_unlock(&runs.lock);
+    return answer;
+}
+
+/* ---- following ------------------------------------------------------------------------------------------- */
+
+static char text[300];
+
+static const char *mistake_at(const struct call *call, const char *wrong)
+{
+    snprintf(text, sizeof text, "call %td: task %u, attempt %u, due %" PRIu64 ": %s", call - runs.calls,
+             call->task, call->job.attempt, call->job.due_ms, wrong);
+    return text;
+}
+
+static uint64_t call_of(const struct entry *entry)
+{
+    return entry->call_ms != 0 ? entry->call_ms : entry->due_ms;
+}
+
+/* When the handler was called, or earlier: a clock that went back may have come before the due time again. */
+static uint64_t time_of(const struct call *call)
+{
+    return call->job.late_ms > 0 ? call->job.due_ms + call->job.late_ms : runs.begin_ms;
+}
+
+static const char *compare_job(const struct entry *entry, const struct call *call)
+{
+    const struct tw_job *job = &call->job;
+    uint64_t left = entry->times == TW_FOREVER ? TW_FOREVER : entry->times - 1;
+    bool coalesces = entry->period_ms > 0 && entry->missed == TW_MISSED_COALESCE;
+    if (!entry->exists || entry->dead_ms != 0 || entry->due_ms > call->at_ms)
+        return mistake_at(call, "it is not due");
+    if (time_of(call) < runs.begin_ms || time_of(call) > call->at_ms)
+        return mistake_at(call, "its lateness is wrong");
+    if (job->attempt != entry->attempt + 1 || job->tries != entry->tries)
+        return mistake_at(call, "another attempt was expected");
+    if (job->due_ms != call_of(entry))
+        return mistake_at(call, "another due time was expected");
+    if (entry->revision != 0 && job->revision != entry->revision)
+        return mistake_at(call, "another revision was expected");
+    if (job->left != left || job->missed != (coalesces ? job->late_ms / entry->period_ms : 0))
+        return mistake_at(call, "another number of calls was expected");
+    if (call->error_before != entry->error && !(entry->error == 3 && call->error_before == 0))
+        return mistake_at(call, "another error was expected");
+    return call->payload_wrong ? mistake_at(call, "the payload is another") : NULL;
+}
+
+static void die(struct entry *entry, const struct call *call)
+{
+    entry->dead_ms = runs.learns[call->task] = time_of(call);
+}
+
+static void retry(struct entry *entry, const struct call *call)
+{
+    entry->call_ms = call_of(entry);
+    entry->due_ms = call->retry_ms;
+    if (call->retry_ms == 0)
+        entry->due_ms = runs.learns[call->task] = time_of(call) + (entry->backoff_ms << (entry->attempt - 1));
+}
+
+static void finish(struct entry *entry, const struct call *call)
+{
+    uint64_t due_ms = call_of(entry), passed = 0;
+    if (entry->period_ms == 0 || entry->times == 1) {
+        entry->exists = false;
+        return;
+    }
+    if (entry->missed != TW_MISSED_BURST)
+        passed = call->job.late_ms / entry->period_ms;
+    due_ms += (1 + passed) * entry->period_ms;
+    entry->due_ms = due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
+    entry->times -= entry->times != TW_FOREVER;
+    entry->call_ms = 0;
+    entry->attempt = 0;
+    entry->error = 0;
+}
+
+/* An empty error is none. */
+static void follow_answer(struct entry *entry, const struct call *call)
+{
+    entry->error = call->error == 3 ? 0 : call->error;
+    if (call->answer == TW_DEAD || (call->answer == TW_RETRY && entry->attempt >= entry->tries))
+        die(entry, call);
+    else if (call->answer == TW_RETRY)
+        retry(entry, call);
+    else
+        finish(entry, call);
+}
+
+static const char *follow(struct ledger *ledger, const struct call *call)
+{
+    if (call->task == LEDGER_TASKS)
+        return mistake_at(call, "nobody knows this task");
+    struct entry *entry = &ledger->entry[call->task];
+    const char *wrong = compare_job(entry, call);
+    if (wrong != NULL)
+        return wrong;
+    entry->attempt++;
+    entry->revision = call->job.revision;
+    runs.learns[call->task] = 0;
+    if (!call->changes) {
+        follow_answer(entry, call);
+        return NULL;
+    }
+    int expected = ledger_make(ledger, &call->change);
+    if (call->change.verb == TW_STORE_CANCEL)
+        expected = TW_RUNNING;
+    return call->result == expected ? NULL : mistake_at(call, "a change in the handler returns another result");
+}
+
+/* Learns a time from the file. */
+static void learn(void *arg, const struct tw_store_task *seen)
+{
+    struct entry *entry = arg;
+    uint64_t *time_ms = entry->dead_ms != 0 ? &entry->dead_ms : &entry->due_ms;
+    uint64_t seen_ms = entry->dead_ms != 0 ? seen->dead_ms : seen->due_ms;
+    if (seen_ms >= *time_ms && seen_ms - *time_ms <= *runs.clock_ms - runs.begin_ms)
+        *time_ms = seen_ms; /* if not, the comparison of the file tells */
+}
+
+static void learn_times(struct ledger *ledger, struct tw_store *store)
+{
+    for (unsigned task = 0; task < LEDGER_TASKS; task++) {
+        size_t size;
+        const void *id = ledger_id(task, &size);
+        if (runs.learns[task] != 0)
+            tw_store_get(store, ledger_queue(task), id, size, learn, &ledger->entry[task]);
+    }
+}
+
+/* ---- a run ----------------------------------------------------------------------------------------------- */
+
+/* Moves tasks away that have missed thousands of calls and make up for each. */
+static bool tame(struct ledger *ledger, struct tw_store *store)
+{
+    for (unsigned task = 0; task < LEDGER_TASKS; task++) {
+        const struct entry *entry = &ledger->entry[task];
+        size_t size;
+        const void *id = ledger_id(task, &size);
+        if (!entry->exists || entry->dead_ms != 0 || entry->period_ms == 0 ||
+            call_of(entry) + BURST_MAX * entry->period_ms > runs.begin_ms)
+            continue;
+        uint64_t due_ms = runs.begin_ms - 3 * (entry->period_ms < runs.begin_ms / 4 ? entry->period_ms : 1);
+        if (tw_store_move_at(store, ledger_queue(task), id, size, due_ms, 0) != 1)
+            return false;
+        ledger_file_again(ledger, task, due_ms);
+    }
+    return true;
+}
+
+static void answer_later(void)
+{
+    pthread_mutex_lock(&runs.lock);
+    while (runs.waiting > 0) {
+        runs.waiting--;
+        tw_job_answer(runs.later[runs.waiting], runs.later_answer[runs.waiting]);
+    }
+    pthread_mutex_unlock(&runs.lock);
+}
+
+/* A task that is under way is due until its answer is written. */
+static bool is_quiet(struct tw_store *store, const bool *paused)
+{
+    bool quiet = true;
+    for (unsigned queue = 0; queue < LEDGER_QUEUES && quiet; queue++) {
+        uint64_t next_ms = TW_NEVER;
+        quiet = paused[queue] || (tw_store_next(store, ledger_queue(queue * LEDGER_IDS), &next_ms) == 0 &&
+                                  next_ms > *runs.clock_ms);
+    }
+    return quiet;
+}
+
+static bool has_jobs(struct tw_store *store)
+{
+    struct tw_store_stats stats;
+    tw_store_stats(store, &stats);
+    return stats.jobs > 0;
+}
+
+static const char *run(struct tw_store *store, const bool *paused, uint32_t workers)
+{
+    struct tw_store_run options = {.workers = workers, .max_jobs = 1 + workers * 3};
+    if (tw_store_start(store, &options) != 0)
+        return "the store does not start";
+    int waits = 0;
+    for (; !is_quiet(store, paused) && waits < WAITS; waits++) {
+        ++*runs.clock_ms;
+        answer_later();
+        usleep(WAIT_US);
+    }
+    do /* a task that its handler has cancelled is not in the file, but its job is under way */
+        answer_later();
+    while (has_jobs(store));
+    if (tw_store_stop(store) != 0)
+        return "the store does not stop";
+    return waits < WAITS ? NULL : "tasks are due, and nobody calls them";
+}
+
+const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *store, struct rng *rng,
+                    _Atomic uint64_t *clock_ms)
+{
+    runs.calls_before += runs.n;
+    runs.n = 0;
+    runs.store = store;
+    runs.ledger = ledger;
+    runs.clock_ms = clock_ms;
+    runs.begin_ms = *clock_ms;
+    memset(runs.learns, 0, sizeof runs.learns);
+    rng_init(&runs.rng, rng_next(rng));
+    if (!tame(ledger, store))
+        return "a move fails";
+    tw_store_handle(store, NULL, 0, note_job, NULL); /* the second time it is refused */
+    const char *wrong = run(store, paused, 1 + (uint32_t)rng_below(rng, 3));
+    for (unsigned i = 0; i < runs.n && wrong == NULL; i++)
+        wrong = follow(ledger, &runs.calls[i]);
+    for (unsigned task = 0; task < LEDGER_TASKS && wrong == NULL; task++) {
+        const struct entry *entry = &ledger->entry[task];
+        if (entry->exists && entry->dead_ms == 0 && entry->due_ms <= *clock_ms && !paused[task / LEDGER_IDS])
+            wrong = "a task is due, and was not called";
+    }
+    learn_times(ledger, store);
+    return wrong;
+}
