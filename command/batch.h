@@ -30,7 +30,8 @@ struct batch {
     struct batch_tally tally;
 };
 
-/* Makes an empty batch, which gives up at the first error. Both arguments must outlive it. Returns false if there is no memory. */
+/* Makes an empty batch, which gives up at the first error. Both arguments must outlive it. Returns false if
+ * there is no memory. */
 bool batch_init(struct batch *batch, struct tw_store *store, const struct task_options *options);
 
 /* Frees the batch. Lines that were not committed are lost. */

@@ -16,7 +16,8 @@ def layers(_):
         "layers", 336, "The layers of Tickwheel",
         "An arrow means: uses. The wheel and the base below it carry everything. The scheduler and the Redis "
         "module stand on the wheel, the store on the scheduler, the event loops on the wheel and, for a "
-        "scheduler's callbacks, on the scheduler. The command stands on the store, the scheduler and the wheel.")
+        "scheduler's callbacks, on the scheduler. The command stands on the store, the scheduler and the "
+        "wheel.")
     sheet.text(8, 44, "An arrow: includes and calls. Arrows past a layer are left out.", "soft small")
     room(sheet, (8, 58, 118, 142), "redis", ["the server's", "memory, clock", "and thread"], "pink")
     room(sheet, (126, 58, 226, 142), "command", ["run, put, tasks,", "top, plan,", "replay, draw"], "gold")
