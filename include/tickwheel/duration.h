@@ -7,7 +7,6 @@
  * | wheel.h   | ticks       | latest poll | caller's choice   | `tw_wheel_add_in(wheel, timer, 30000)`    |
  * | sched.h   | nanoseconds | the call    | boot, or your own | `tw_sched_after(s, TW_SEC(30), f, a, id)` |
  * | loop*.h   | nanoseconds | the call    | CLOCK_MONOTONIC's | `tw_loop_add_in(loop, timer, TW_SEC(30))` |
- * | store.h   | millisecs   | Unix time   | 1970, UTC         | `tw_store_now() + 30000`                  |
  * | wheel.hpp | durations   | latest poll | caller's choice   | `wheel.add(timer, 30s)`                   |
  * | sched.hpp | durations   | the call    | as sched.h        | `scheduler.after(30s, f)`                 |
  * | store.h   | ms          |             | 1970, in UTC      | `.due_ms = tw_store_now() + 30000`        |

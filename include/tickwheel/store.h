@@ -92,13 +92,18 @@ enum {
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
-/* Flag of a store: a call that changes tasks returns before they are on the disk. The tasks survive the end of
- * the process, but not a crash of the machine until the next tw_store_flush() or checkpoint. */
-enum { TW_STORE_LAZY = 1 };
+/* Flags of a store, added. */
+enum {
+    /* A call that changes tasks returns before they are on the disk. The tasks survive the end of the process,
+     * but not a crash of the machine until the next tw_store_flush() or checkpoint. */
+    TW_STORE_LAZY = 1,
+    /* The file must exist and have the tables of a store: none are made in a file of somebody else. */
+    TW_STORE_EXISTING = 2
+};
 
 /* The options of a store. If all members are zero, the options are the defaults. */
 struct tw_store_options {
-    unsigned flags;       /* 0 or TW_STORE_LAZY */
+    unsigned flags;       /* TW_STORE_LAZY, TW_STORE_EXISTING, added */
     uint64_t busy_ms;     /* how long a call waits for another connection's lock, at most 3,600,000; 0: 5,000 */
     uint64_t max_payload; /* bytes of a payload, at most 999,000,000; 0: 1,000,000 */
 };
@@ -111,7 +116,7 @@ struct tw_store_options {
  * - TW_EINVAL: an option is out of its range, or the path names no file (":memory:", an empty path,
  * "file:...").
  *   - TW_EFORMAT: the file is no database of SQLite, or is not in WAL mode, or its text is not UTF-8, or a
- *     newer library made its tables. The file is unchanged.
+ *     newer library made its tables, or it has none and the flag says that it must. The file is unchanged.
  *   - TW_EIO: the file cannot be opened. */
 int tw_store_open(struct tw_store **store, const char *path, const struct tw_store_options *options,
                   char *message, size_t size);
@@ -459,6 +464,11 @@ void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats);
  * Returns: 1 if that was a change, 0 if not, or an error.
  *   - TW_EINVAL: the queue's name is out of its range. */
 int tw_store_pause(struct tw_store *store, const char *queue, bool paused);
+
+/* Looks up whether a queue is paused.
+ * Returns: 1 if it is, 0 if not, or an error.
+ *   - TW_EINVAL: the queue's name is out of its range. */
+int tw_store_is_paused(struct tw_store *store, const char *queue);
 
 /* ---- dead tasks ---------------------------------------------------------------------------------------- */
 

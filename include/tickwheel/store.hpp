@@ -34,7 +34,7 @@
  * In short:
  *   - put(), move(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_in(): tw_store_apply_in()
  *   - get(), scan(), count(), next(), forecast(), queues(), drain(): tw_store_get() and so on
- *   - handle(), handle_others(), start(), stop(), stats(), pause(): tw_store_handle() and so on
+ *   - handle(), handle_others(), start(), stop(), stats(), pause(), is_paused(): tw_store_handle() and so on
  *   - replay(), replay_all(), purge(): tw_store_replay(), tw_store_purge()
  */
 #ifndef TICKWHEEL_STORE_HPP
@@ -563,6 +563,12 @@ class store_options
         raw_.flags |= TW_STORE_LAZY;
         return *this;
     }
+    /* As TW_STORE_EXISTING: no tables are made in a file that has none. */
+    store_options &existing() noexcept
+    {
+        raw_.flags |= TW_STORE_EXISTING;
+        return *this;
+    }
     /* How long a call waits for another connection's lock. */
     template <class Rep, class Period> store_options &busy(std::chrono::duration<Rep, Period> most) noexcept
     {
@@ -775,6 +781,11 @@ class store
     changed pause(const std::string &queue, bool paused = true)
     {
         return tw_store_pause(raw_, detail::queue_of(queue), paused);
+    }
+    /* Returns: 1 if the queue is paused, 0 if not, or an error, which is negative. */
+    int is_paused(const std::string &queue) const
+    {
+        return tw_store_is_paused(raw_, detail::queue_of(queue));
     }
 
     /* Makes a dead task wait again. Returns: 1, 0 if it was not dead, or an error, which is negative. */

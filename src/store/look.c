@@ -239,6 +239,18 @@ int tw_store_next(struct tw_store *store, const char *queue, uint64_t *due_ms)
     return error;
 }
 
+int tw_store_is_paused(struct tw_store *store, const char *queue)
+{
+    struct question question = {.which = TW__STORE_IS_PAUSED, .queue = queue};
+    char text[TW_STORE_MESSAGE];
+    struct tw__store_db only_message = {.message = text, .size = sizeof text};
+    int error = tw__store_queue_check(&only_message, queue);
+    if (error != 0)
+        return tw__store_failed(store, error, text);
+    error = tw__store_look(store, ask, &question);
+    return error == 0 ? (int)question.number : error;
+}
+
 int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void *arg)
 {
     char last[TW_STORE_QUEUE_MAX + 1] = "";

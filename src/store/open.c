@@ -41,11 +41,18 @@ static int ask_text(struct tw__store_db *db, const char *sql, char *answer, size
 
 /* ---- the mode -------------------------------------------------------------------------------------------- */
 
+static int refuse_foreign(struct tw__store_db *db)
+{
+    return tw__store_db_refuse(db, TW_EFORMAT, "the file has no tables of a store");
+}
+
 /* Reads the mode of the file, and sets it if the file is new. */
-static int read_mode(struct tw__store_db *db, char *mode, size_t size)
+static int read_mode(struct tw__store_db *db, char *mode, size_t size, const struct tw_store_options *options)
 {
     char pages[32];
     int error = ask_text(db, "PRAGMA page_count", pages, sizeof pages);
+    if (error == 0 && strcmp(pages, "0") == 0 && (options->flags & TW_STORE_EXISTING))
+        return refuse_foreign(db);
     if (error == 0)
         error = ask_text(db, strcmp(pages, "0") == 0 ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode", mode,
                          size);
@@ -61,21 +68,23 @@ uint64_t tw_store_now(void)
 
 /* While another process makes a new file, SQLite refuses at once to read or set the mode, or the mode is still
  * that of no file. So it is tried again for a while. */
-static int wait_for_mode(struct tw__store_db *db, char *mode, size_t size, uint64_t busy_ms)
+static int wait_for_mode(struct tw__store_db *db, char *mode, size_t size,
+                         const struct tw_store_options *options)
 {
+    uint64_t busy_ms = options->busy_ms;
     uint64_t until_ms = tw_store_now() + (busy_ms < NEW_FILE_MS ? busy_ms : NEW_FILE_MS);
-    int error = read_mode(db, mode, size);
+    int error = read_mode(db, mode, size, options);
     while ((error == TW_EBUSY || (error == 0 && strcmp(mode, "delete") == 0)) && tw_store_now() < until_ms) {
         sqlite3_sleep(2);
-        error = read_mode(db, mode, size);
+        error = read_mode(db, mode, size, options);
     }
     return error;
 }
 
-static int check_mode(struct tw__store_db *db, uint64_t busy_ms)
+static int check_mode(struct tw__store_db *db, const struct tw_store_options *options)
 {
     char mode[32], encoding[32];
-    int error = wait_for_mode(db, mode, sizeof mode, busy_ms);
+    int error = wait_for_mode(db, mode, sizeof mode, options);
     if (error == 0)
         error = ask_text(db, "PRAGMA encoding", encoding, sizeof encoding);
     if (error == 0 && strcmp(mode, "wal") != 0)
@@ -90,6 +99,8 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
                 SQLITE_OPEN_PRIVATECACHE;
+    if (options->flags & TW_STORE_EXISTING)
+        flags &= ~SQLITE_OPEN_CREATE;
     int code = sqlite3_open_v2(path, &db->db, flags, NULL), error;
     if (db->db == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
@@ -98,7 +109,7 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
     sqlite3_busy_timeout(db->db, (int)options->busy_ms);
     if (sqlite3_db_readonly(db->db, "main") == 1)
         return tw__store_db_refuse(db, TW_EREADONLY, "the file cannot be written");
-    error = check_mode(db, options->busy_ms);
+    error = check_mode(db, options);
     if (error == 0) {
         char settings[160];
         sqlite3_snprintf(sizeof settings, settings,
@@ -159,12 +170,14 @@ static int make_tables(struct tw__store_db *db)
 
 /* Most opens find the tables, and need no lock. Two processes may open a new file at the same time, so the
  * version is read again with the lock. */
-int tw__store_open_tables(struct tw__store_db *db)
+int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options *options)
 {
     int64_t version;
     int error = read_version(db, &version);
     if (error != 0 || version > 0)
         return error != 0 ? error : check_version(db, version);
+    if (options->flags & TW_STORE_EXISTING)
+        return refuse_foreign(db);
     error = tw__store_db_do(db, TW__STORE_BEGIN, "begin");
     if (error == 0)
         error = read_version(db, &version);

@@ -32,7 +32,7 @@ static int check_option(const char *name, uint64_t value, uint64_t most, char *m
 
 static int check_options(const char *path, const struct tw_store_options *options, char *message, size_t size)
 {
-    int error = check_option("flags", options->flags, TW_STORE_LAZY, message, size);
+    int error = check_option("flags", options->flags, TW_STORE_LAZY | TW_STORE_EXISTING, message, size);
     if (error == 0)
         error = check_option("busy_ms", options->busy_ms, BUSY_MAX_MS, message, size);
     if (error == 0)
@@ -59,7 +59,7 @@ static int open_both(struct tw_store *store, const char *path, char *message, si
     bind_message(reader, message, size);
     int error = tw__store_open(writer, path, &store->options);
     if (error == 0)
-        error = tw__store_open_tables(writer);
+        error = tw__store_open_tables(writer, &store->options);
     if (error == 0)
         error = tw__store_open(reader, path, &store->options);
     bind_message(writer, store->writer.message, sizeof store->writer.message);

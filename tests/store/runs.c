@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Handlers write down each call, their answer, and the change that they made. Afterwards the calls are followed
- * in the ledger one by one: each must be due, with the attempt and the revision that the ledger expects, and its
- * answer gives the task a new state. At the end no task may be due. So the order in which the workers came does
- * not matter, but that a task's own calls have an order.
+ * Handlers write down each call, their answer, and the change that they made. Afterwards the calls are
+ * followed in the ledger one by one: each must be due, with the attempt and the revision that the ledger
+ * expects, and its answer gives the task a new state. At the end no task may be due. So the order in which the
+ * workers came does not matter, but that a task's own calls have an order.
  *
  * The runner writes an answer a little later than the handler returns. So the time of a death, or of a retry
  * after its backoff, is known within the length of the run, and the ledger learns it from the file.

@@ -54,8 +54,8 @@ static uint64_t draw(struct world *world, uint64_t limit)
 
 /* ---- the clock ------------------------------------------------------------------------------------------- */
 
-/* The year 2023: the timers of the system, which this clock does not move, expire at once. A runner looks at the
- * clock then. */
+/* The year 2023: the timers of the system, which this clock does not move, expire at once. A runner looks at
+ * the clock then. */
 static _Atomic uint64_t clock_ms = UINT64_C(1700000000000);
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);

@@ -113,11 +113,34 @@ static void a_path_that_names_no_file_is_refused(void **state)
     assert_null(store);
 }
 
+/* A file that is missing, is empty, or has other tables alone stays as it is. */
+static void a_store_that_must_exist_is_not_made(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store_options options = {.flags = TW_STORE_EXISTING};
+    assert_int_equal(reopen(fixture, &options), 0);
+    tw_store_close(fixture->store);
+    fixture->store = NULL;
+    store_remove(fixture);
+    assert_int_equal(tw_store_open(&fixture->store, fixture->path, &options, text, sizeof text), TW_EIO);
+    assert_int_not_equal(access(fixture->path, F_OK), 0);
+    fclose(fopen(fixture->path, "w"));
+    assert_int_equal(tw_store_open(&fixture->store, fixture->path, &options, text, sizeof text), TW_EFORMAT);
+    assert_string_equal(text, "the file has no tables of a store");
+    sqlite3 *db = other_open(fixture);
+    assert_string_equal(other_ask(db, "PRAGMA page_count"), "0");
+    other_ask(db, "PRAGMA journal_mode=WAL; CREATE TABLE orders(id)");
+    assert_int_equal(tw_store_open(&fixture->store, fixture->path, &options, text, sizeof text), TW_EFORMAT);
+    assert_string_equal(text, "the file has no tables of a store");
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM sqlite_schema"), "1");
+    sqlite3_close(db);
+}
+
 static void an_option_out_of_its_range_is_named(void **state)
 {
     struct fixture *fixture = *state;
-    assert_int_equal(reopen(fixture, &(struct tw_store_options){.flags = 2}), TW_EINVAL);
-    assert_string_equal(text, "flags is 2: expected 0 to 1");
+    assert_int_equal(reopen(fixture, &(struct tw_store_options){.flags = 4}), TW_EINVAL);
+    assert_string_equal(text, "flags is 4: expected 0 to 3");
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.busy_ms = 3600001}), TW_EINVAL);
     assert_string_equal(text, "busy_ms is 3600001: expected 0 to 3600000");
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 999000001}), TW_EINVAL);
@@ -186,6 +209,7 @@ int main(void)
         TEST(a_newer_file_is_refused_and_unchanged),
         TEST(a_file_that_is_no_database_is_refused_and_unchanged),
         TEST(a_path_that_names_no_file_is_refused),
+        TEST(a_store_that_must_exist_is_not_made),
         TEST(an_option_out_of_its_range_is_named),
         TEST(two_stores_share_a_file),
         TEST(processes_may_make_a_file_together),

@@ -685,6 +685,9 @@ static void a_paused_queue_waits(void **state)
     calls_init(&calls);
     assert_int_equal(tw_store_pause(store, "q", true), 1);
     assert_int_equal(tw_store_pause(store, "q", true), 0);
+    assert_int_equal(tw_store_is_paused(store, "q"), 1);
+    assert_int_equal(tw_store_is_paused(store, "r"), 0);
+    assert_int_equal(tw_store_is_paused(store, ""), TW_EINVAL);
     put(store, "x", 5);
     start_with(store, &calls);
     usleep(30000);
