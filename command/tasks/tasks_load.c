@@ -21,6 +21,7 @@ enum { BAR = 40, QUEUE_COLUMNS = 24, MS_NS = 1000000 };
 struct load {
     uint64_t now_ms, next_ms; /* next_ms: TW_NEVER if no task waits or runs */
     int64_t pending, dead;    /* pending: waiting or running */
+    int paused;               /* whether it is */
     uint64_t running, overdue;
 };
 
@@ -38,7 +39,8 @@ static bool read_load(const struct tasks *tasks, const char *queue, struct load 
     struct tw_store_range due = {.to_ms = load->now_ms};
     load->pending = tw_store_count(tasks->store, queue, false);
     load->dead = tw_store_count(tasks->store, queue, true);
-    bool good = load->pending >= 0 && load->dead >= 0 &&
+    load->paused = tw_store_is_paused(tasks->store, queue);
+    bool good = load->pending >= 0 && load->dead >= 0 && load->paused >= 0 &&
                 tw_store_scan(tasks->store, queue, &due, count_due, load) >= 0 &&
                 tw_store_next(tasks->store, queue, &load->next_ms) == 0;
     if (!good)
@@ -60,6 +62,7 @@ static bool print_load_json(const char *queue, const struct load *load)
     json_object_set_new(object, "overdue", json_integer((json_int_t)load->overdue));
     json_object_set_new(object, "running", json_integer((json_int_t)load->running));
     json_object_set_new(object, "dead", json_integer((json_int_t)load->dead));
+    json_object_set_new(object, "paused", json_boolean(load->paused));
     json_object_set_new(object, "next_ms",
                         load->next_ms == TW_NEVER ? json_null() : json_integer((json_int_t)load->next_ms));
     return json_line(object, stdout);
@@ -71,9 +74,9 @@ static void print_load(const char *queue, const struct load *load)
     if (load->next_ms != TW_NEVER)
         next = figure_until(load->next_ms, load->now_ms);
     size_t used = printable_write(queue, strlen(queue), false, SIZE_MAX, stdout);
-    printf("%*s  %12s  %12s  %9s  %9s  %s\n", used < QUEUE_COLUMNS ? (int)(QUEUE_COLUMNS - used) : 0, "",
+    printf("%*s  %12s  %12s  %9s  %9s  %s%s\n", used < QUEUE_COLUMNS ? (int)(QUEUE_COLUMNS - used) : 0, "",
            figure_count(waiting(load)).text, figure_count(load->overdue).text, figure_count(load->running).text,
-           figure_count((uint64_t)load->dead).text, next.text);
+           figure_count((uint64_t)load->dead).text, next.text, load->paused ? " (paused)" : "");
 }
 
 int tasks_summary(const struct tasks *tasks)
