@@ -233,7 +233,7 @@ static bool read_input(int count, char **paths)
 static void rest_a_little(void)
 {
     char bytes[4096];
-    struct timespec pause = {0, PAUSE_MS * MS_NS};
+    struct timespec pause = {0, (long)PAUSE_MS * MS_NS};
     while (read(wake_pipe[0], bytes, sizeof bytes) == (ssize_t)sizeof bytes)
         ;
     nanosleep(&pause, NULL);

@@ -22,7 +22,7 @@
 struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
                                             const struct tw__store_queue *queue, const void *id, size_t id_size)
 {
-    uint64_t hash = tw__store_hash(tw__store_hash(0, &queue, sizeof queue), id, id_size);
+    uint64_t hash = tw__store_hash((uintptr_t)queue, id, id_size);
     struct tw__store_job **at = &table->jobs[hash & table->mask];
     while (*at != NULL && ((*at)->entry->queue != queue || (*at)->job.id_size != id_size ||
                            memcmp((*at)->job.id, id, id_size) != 0))

@@ -13,7 +13,7 @@ bool tw__store_ready_reserve(struct tw__store_ready *ready, uint64_t n)
     if (n <= ready->room)
         return true;
     uint64_t room = n < 16 ? 16 : 2 * n;
-    struct tw__store_queue **heap = realloc(ready->heap, room * sizeof *heap);
+    struct tw__store_queue **heap = realloc(ready->heap, room * sizeof(void *));
     if (heap == NULL)
         return false;
     ready->heap = heap;

@@ -197,7 +197,7 @@ static int make_parts(struct tw__store_runner *runner)
         error = add_queues(runner);
     while (buckets < 2 * (uint64_t)runner->options.max_jobs)
         buckets *= 2;
-    runner->table = (struct tw__store_table){calloc(buckets, sizeof *runner->table.jobs), buckets - 1};
+    runner->table = (struct tw__store_table){calloc(buckets, sizeof(void *)), buckets - 1};
     runner->batch.table = &runner->table;
     if (error == 0 && runner->table.jobs == NULL)
         error = TW_ENOMEM;
@@ -230,7 +230,10 @@ static int open_window(struct tw__store_runner *runner)
         tw__store_open(&runner->window.db, sqlite3_db_filename(store->writer.db.db, "main"), &store->options);
     if (error == 0)
         error = tw__store_runner_begin(runner);
-    return error == TW_EBUSY && (runner->options.flags & TW_STORE_STANDBY) ? 0 : error;
+    if (error != TW_EBUSY || (runner->options.flags & TW_STORE_STANDBY) == 0)
+        return error;
+    runner->window.message[0] = '\0';
+    return 0;
 }
 
 /* Starts the thread, which takes no signals: signals are for the program's own threads. */
@@ -257,17 +260,17 @@ static int start(struct tw_store *store, const struct tw_store_run *options)
     error = make_parts(runner);
     if (error == 0)
         error = make_workers(runner);
-    if (error != 0) {
-        refuse_run(store, error, "%s", tw_strerror(error));
-    } else if ((error = open_window(runner)) != 0) {
-        refuse_run(store, error, "%s", runner->window.message);
-    } else if ((error = start_runner(runner)) != 0) {
-        refuse_run(store, error, "%s", tw_strerror(error));
-    }
     if (error == 0)
+        error = open_window(runner);
+    if (error == 0)
+        error = start_runner(runner);
+    if (error == 0) {
         store->run.runner = runner;
-    else
-        free_runner(runner);
+        return 0;
+    }
+    bool said = runner->window.message[0] != '\0';
+    refuse_run(store, error, "%s", said ? runner->window.message : tw_strerror(error));
+    free_runner(runner);
     return error;
 }
 

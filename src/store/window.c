@@ -528,7 +528,7 @@ int tw__store_window_init(struct tw__store_window *window, uint64_t max_loaded, 
     window->db.size = sizeof window->message;
     window->max_loaded = max_loaded;
     window->taken_mask = buckets - 1;
-    window->taken = calloc(buckets, sizeof *window->taken);
+    window->taken = calloc(buckets, sizeof(void *));
     window->broken = true; /* nothing is loaded yet */
     window->now_ms = tw_store_now();
     if (window->taken == NULL || tw_wheel_new(&window->wheel, &geometry, window->now_ms) != 0)
