@@ -352,11 +352,11 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     const char *wrong = run(store, paused, 1 + (uint32_t)rng_below(rng, 3));
     for (unsigned i = 0; i < runs.n && wrong == NULL; i++)
         wrong = follow(ledger, &runs.calls[i]);
+    learn_times(ledger, store);
     for (unsigned task = 0; task < LEDGER_TASKS && wrong == NULL; task++) {
         const struct entry *entry = &ledger->entry[task];
         if (entry->exists && entry->dead_ms == 0 && entry->due_ms <= *clock_ms && !paused[task / LEDGER_IDS])
             wrong = "a task is due, and was not called";
     }
-    learn_times(ledger, store);
     return wrong;
 }
