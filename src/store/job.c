@@ -42,15 +42,19 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
 {
     size_t queue = strlen(task->queue) + 1, error = task->error != NULL ? strlen(task->error) + 1 : 0;
     size_t size = queue + task->id_size + error + task->payload_size;
-    struct tw__store_job *job = calloc(1, sizeof *job + size);
+    struct tw__store_job *job = malloc(sizeof *job + size + TW__STORE_ERROR + 1);
     if (job == NULL)
         return NULL;
     char *to = job->bytes;
-    job->size = size;
-    job->entry = entry;
-    job->period_ms = task->period_ms;
-    job->backoff_ms = task->backoff_ms;
-    job->policy = task->missed;
+    *job = (struct tw__store_job){
+        .size = size,
+        .entry = entry,
+        .period_ms = task->period_ms,
+        .backoff_ms = task->backoff_ms,
+        .policy = task->missed,
+        .error = job->bytes + size,
+    };
+    job->error[0] = '\0';
     job->job = (struct tw_job){
         .queue = keep(&to, task->queue, queue),
         .id_size = task->id_size,

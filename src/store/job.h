@@ -32,9 +32,9 @@ struct tw__store_job {
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
     bool buried;       /* the answer has made the task dead */
-    char error[TW__STORE_ERROR + 1];
-    size_t size;  /* of `bytes` */
-    char bytes[]; /* queue, id, error of the attempt before, payload */
+    char *error;       /* of this attempt, TW__STORE_ERROR + 1 bytes; empty: none */
+    size_t size;       /* of the parts of the task */
+    char bytes[];      /* queue, id, error of the attempt before, payload; the error of this attempt */
 };
 
 /* The monotonic clock, in nanoseconds. */

@@ -156,10 +156,10 @@ static void hand_out(struct tw__store_runner *runner, struct tw__store_job *job)
     (void)error;
 }
 
+/* Requires: the lock is held. */
 static void count_answer(struct tw__store_runner *runner, const struct tw__store_job *job)
 {
     struct tw_store_stats *stats = &runner->stats;
-    pthread_mutex_lock(&runner->lock);
     stats->jobs--;
     stats->done += job->answer == TW_DONE;
     stats->retried += job->answer == TW_RETRY && !job->buried;
@@ -168,6 +168,20 @@ static void count_answer(struct tw__store_runner *runner, const struct tw__store
         runner->late[tw__histogram_bucket(job->job.late_ms)]++;
         stats->late_max_ms = job->job.late_ms > stats->late_max_ms ? job->job.late_ms : stats->late_max_ms;
     }
+}
+
+/* Counts a batch that is committed. */
+static void count_batch(struct tw__store_runner *runner)
+{
+    const struct tw__store_batch *batch = &runner->batch;
+    pthread_mutex_lock(&runner->lock);
+    for (size_t i = 0; i < batch->n; i++) {
+        runner->stats.jobs += batch->claims[i].fate == TW__STORE_CLAIMED;
+        runner->stats.attempts += batch->claims[i].fate == TW__STORE_CLAIMED;
+        runner->stats.dead += batch->claims[i].fate == TW__STORE_BURIED;
+    }
+    for (const struct tw__store_job *job = batch->answered; job != NULL; job = job->next)
+        count_answer(runner, job);
     pthread_mutex_unlock(&runner->lock);
 }
 
@@ -185,7 +199,6 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
     else
         tw__store_window_forget(&runner->window, job->entry);
     runner->bytes -= job->size;
-    count_answer(runner, job);
     free(job);
 }
 
@@ -258,10 +271,6 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
     struct tw__store_window *window = &runner->window;
     switch (claim->fate) {
     case TW__STORE_CLAIMED:
-        pthread_mutex_lock(&runner->lock);
-        runner->stats.jobs++;
-        runner->stats.attempts++;
-        pthread_mutex_unlock(&runner->lock);
         hand_out(runner, claim->job);
         break;
     case TW__STORE_HELD: /* a revision that was held before is not in the file any more */
@@ -276,11 +285,6 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
     case TW__STORE_NO_ROOM: /* settle_batch() has put them back */
         break;
     case TW__STORE_BURIED:
-        pthread_mutex_lock(&runner->lock);
-        runner->stats.dead++;
-        pthread_mutex_unlock(&runner->lock);
-        tw__store_window_forget(window, claim->entry);
-        break;
     case TW__STORE_GONE:
         tw__store_window_forget(window, claim->entry);
     }
@@ -292,6 +296,7 @@ static bool settle_batch(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;
     size_t put_back = 0;
+    count_batch(runner);
     for (size_t i = batch->n; i-- > 0;) {
         if (batch->claims[i].fate != TW__STORE_NO_ROOM)
             continue;
