@@ -27,7 +27,6 @@ enum {
     LOADED_MIN = 1000,
     LOADED_MAX = 100000000
 };
-enum { JOBS_TICK_NS = 10000 }; /* of the scheduler that calls the handlers */
 static const uint64_t BYTES = UINT64_C(64) << 20;
 
 static int refuse_run(struct tw_store *store, int error, const char *format, ...)
@@ -148,7 +147,7 @@ static void fill_in(struct tw_store_run *options)
 
 static void free_runner(struct tw__store_runner *runner)
 {
-    tw_sched_free(runner->sched);
+    tw__store_hands_fini(&runner->hands);
     tw__store_close(&runner->window.db);
     tw__store_window_fini(&runner->window);
     tw__store_watch_fini(&runner->watch);
@@ -169,7 +168,6 @@ static struct tw__store_runner *new_runner(struct tw_store *store, const struct 
     fill_in(&runner->options);
     runner->lock_fd = -1;
     runner->watch.files = runner->watch.wake = runner->watch.timer = -1;
-    runner->answered_end = &runner->answered;
     pthread_mutex_init(&runner->lock, NULL);
     return runner;
 }
@@ -202,24 +200,6 @@ static int make_parts(struct tw__store_runner *runner)
     if (error == 0 && runner->table.jobs == NULL)
         error = TW_ENOMEM;
     return error != 0 ? error : tw__store_watch_init(&runner->watch);
-}
-
-static void do_nothing(struct tw_sched *sched, const struct tw_task *task)
-{
-    (void)sched;
-    (void)task;
-}
-
-/* Makes the scheduler, and gives it a task that does nothing: so its threads are there, and the runner can hand
- * jobs out without an error. */
-static int make_workers(struct tw__store_runner *runner)
-{
-    struct tw_sched_options options = {
-        .tick_ns = JOBS_TICK_NS, .shards = 1, .workers = runner->options.workers};
-    int error = tw_sched_new(&runner->sched, &options);
-    if (error == 0)
-        error = tw_sched_reserve(runner->sched, runner->options.max_jobs);
-    return error == 0 ? tw_sched_after(runner->sched, 0, do_nothing, NULL, NULL) : error;
 }
 
 /* Opens the window's connection, and locks the file. Returns: 0, or an error with the window's message. */
@@ -259,7 +239,7 @@ static int start(struct tw_store *store, const struct tw_store_run *options)
         return refuse_run(store, TW_ENOMEM, "no memory");
     error = make_parts(runner);
     if (error == 0)
-        error = make_workers(runner);
+        error = tw__store_hands_init(&runner->hands, runner->options.workers, runner->options.max_jobs);
     if (error == 0)
         error = open_window(runner);
     if (error == 0)
@@ -294,10 +274,8 @@ int tw_store_stop(struct tw_store *store)
     if (runner != NULL && !store->run.stopping) {
         store->run.stopping = true;
         pthread_mutex_unlock(&store->run.lock);
-        pthread_mutex_lock(&runner->lock);
-        runner->stopping = true;
+        atomic_store(&runner->stopping, true);
         tw__store_watch_wake(&runner->watch);
-        pthread_mutex_unlock(&runner->lock);
         pthread_join(runner->thread, NULL);
         error = runner->stats.jobs > 0 ? runner->result : 0;
         pthread_mutex_lock(&store->run.lock);

@@ -86,18 +86,10 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
     return 0;
 }
 
-static bool is_stopping(struct tw__store_runner *runner)
-{
-    pthread_mutex_lock(&runner->lock);
-    bool stopping = runner->stopping;
-    pthread_mutex_unlock(&runner->lock);
-    return stopping;
-}
-
 /* Waits for the process that runs the tasks to end. Returns false if this run was stopped before. */
 static bool stand_by(struct tw__store_runner *runner)
 {
-    while (runner->lock_fd < 0 && !is_stopping(runner)) {
+    while (runner->lock_fd < 0 && !atomic_load(&runner->stopping)) {
         int error = tw__store_runner_begin(runner);
         if (error != 0 && error != TW_EBUSY)
             fail(runner, error, runner->window.message);
@@ -111,32 +103,16 @@ static bool stand_by(struct tw__store_runner *runner)
 
 /* ---- jobs ------------------------------------------------------------------------------------------------ */
 
-/* A tw__store_answered_fn. It wakes the runner inside the lock: once the runner has seen the last answer, it
- * may be freed. */
+/* A tw__store_answered_fn. Once the runner has the last answer, it may be freed as soon as nobody is
+ * answering. */
 static void add_answer(void *arg, struct tw__store_job *job)
 {
     struct tw__store_runner *runner = arg;
-    pthread_mutex_lock(&runner->lock);
-    job->next = NULL;
-    *runner->answered_end = job;
-    runner->answered_end = &job->next;
-    if (runner->asleep)
+    atomic_fetch_add(&runner->hands.answering, 1);
+    tw__store_hands_answer(&runner->hands, job);
+    if (atomic_load(&runner->asleep) && atomic_exchange(&runner->asleep, false))
         tw__store_watch_wake(&runner->watch);
-    runner->asleep = false;
-    pthread_mutex_unlock(&runner->lock);
-}
-
-/* A tw_task_fn. */
-static void run_job(struct tw_sched *sched, const struct tw_task *task)
-{
-    struct tw__store_job *job = task->arg;
-    struct tw__store_runner *runner = job->answered_arg;
-    uint64_t waited_ns = tw__store_monotonic() - job->claimed_ns;
-    (void)sched;
-    atomic_fetch_add(&runner->begun, 1);
-    if (waited_ns > atomic_load(&runner->waited_ns))
-        atomic_store(&runner->waited_ns, waited_ns);
-    tw__store_job_run(job);
+    atomic_fetch_sub(&runner->hands.answering, 1);
 }
 
 /* Hands a claimed job to the workers. */
@@ -150,10 +126,7 @@ static void hand_out(struct tw__store_runner *runner, struct tw__store_job *job)
     job->answered_arg = runner;
     job->claimed_ns = tw__store_monotonic();
     runner->bytes += job->size;
-    atomic_fetch_add(&runner->claimed, 1);
-    int error = tw_sched_after(runner->sched, 0, run_job, job, NULL);
-    TW_ASSERT(error == 0); /* run.c has reserved the room */
-    (void)error;
+    tw__store_hands_give(&runner->hands, job);
 }
 
 /* Requires: the lock is held. */
@@ -208,8 +181,8 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
 static uint64_t claims_allowed(struct tw__store_runner *runner)
 {
     uint64_t least = 2 * (uint64_t)runner->options.workers, most = runner->options.max_jobs;
-    uint64_t waiting = atomic_load(&runner->claimed) - atomic_load(&runner->begun);
-    if (atomic_exchange(&runner->waited_ns, 0) > PATIENCE_NS)
+    uint64_t waiting = tw__store_hands_waiting(&runner->hands);
+    if (atomic_exchange(&runner->hands.waited_ns, 0) > PATIENCE_NS)
         runner->ahead /= 2;
     else if (waiting == 0 && runner->wished_more)
         runner->ahead *= 2;
@@ -226,7 +199,7 @@ static void take_claims(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;
     bool full = runner->bytes >= runner->options.max_bytes && runner->stats.jobs > 0;
-    uint64_t allowed = full || is_stopping(runner) ? 0 : claims_allowed(runner);
+    uint64_t allowed = full || atomic_load(&runner->stopping) ? 0 : claims_allowed(runner);
     batch->n = 0;
     for (struct tw__store_entry *entry; batch->n < allowed; batch->n++) {
         entry = tw__store_window_take(&runner->window);
@@ -237,33 +210,23 @@ static void take_claims(struct tw__store_runner *runner)
     runner->wished_more = batch->n == allowed;
 }
 
+/* Adds the answers that have come to those that could not be written before. */
 static void take_answers(struct tw__store_runner *runner)
 {
-    pthread_mutex_lock(&runner->lock);
+    struct tw__store_job **end = &runner->answered;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = tw__store_hands_answers(&runner->hands);
     runner->batch.answered = runner->answered;
-    runner->answered = NULL;
-    runner->answered_end = &runner->answered;
-    pthread_mutex_unlock(&runner->lock);
 }
 
-/* After a failed commit: the answers come before those that have come meanwhile. */
+/* After a failed commit: the answers stay. */
 static void take_back_batch(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;
-    struct tw__store_job **end = &batch->answered;
     tw__store_claim_undo(batch);
     for (size_t i = batch->n; i-- > 0;)
         tw__store_window_put_back(&runner->window, batch->claims[i].entry);
-    while (*end != NULL)
-        end = &(*end)->next;
-    if (end == &batch->answered)
-        return;
-    pthread_mutex_lock(&runner->lock);
-    *end = runner->answered;
-    if (runner->answered == NULL)
-        runner->answered_end = end;
-    runner->answered = batch->answered;
-    pthread_mutex_unlock(&runner->lock);
 }
 
 static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim *claim)
@@ -309,6 +272,8 @@ static bool settle_batch(struct tw__store_runner *runner)
         next = job->next;
         end_job(runner, job);
     }
+    runner->answered = NULL;
+    tw__store_hands_call(&runner->hands);
     runner->spent |= batch->n > put_back;
     return batch->answered != NULL || batch->n > put_back;
 }
@@ -361,12 +326,11 @@ static bool go_round(struct tw__store_runner *runner)
 static bool is_over(struct tw__store_runner *runner)
 {
     uint64_t missing = runner->stats.jobs;
-    if (!is_stopping(runner))
+    if (!atomic_load(&runner->stopping))
         return false;
-    pthread_mutex_lock(&runner->lock);
+    take_answers(runner);
     for (const struct tw__store_job *job = runner->answered; job != NULL; job = job->next)
         missing--;
-    pthread_mutex_unlock(&runner->lock);
     if (missing == 0 && !runner->last_try) { /* also if the try before has failed */
         runner->last_try = true;
         runner->retry_ns = 0;
@@ -375,6 +339,7 @@ static bool is_over(struct tw__store_runner *runner)
     return missing == 0 && (runner->stats.jobs == 0 || runner->result != 0);
 }
 
+/* An answer that comes after the look at the answers wakes the runner, because `asleep` is set then. */
 static void wait(struct tw__store_runner *runner)
 {
     uint64_t until_ms = tw__store_window_next(&runner->window), until_ns = UINT64_MAX;
@@ -383,15 +348,12 @@ static void wait(struct tw__store_runner *runner)
         until_ns = runner->retry_ns;
     }
     pthread_mutex_lock(&runner->lock);
-    bool ready = runner->result == 0 && runner->answered != NULL;
-    runner->asleep = !ready;
-    pthread_mutex_unlock(&runner->lock);
-    if (!ready)
-        tw__store_watch_wait(&runner->watch, until_ms, until_ns, runner->result == 0);
-    pthread_mutex_lock(&runner->lock);
-    runner->asleep = false;
     runner->stats.loaded = runner->window.loaded;
     pthread_mutex_unlock(&runner->lock);
+    atomic_store(&runner->asleep, true);
+    if (runner->result != 0 || atomic_load(&runner->hands.answered) == NULL)
+        tw__store_watch_wait(&runner->watch, until_ms, until_ns, runner->result == 0);
+    atomic_store(&runner->asleep, false);
 }
 
 void *tw__store_runner_main(void *arg)

@@ -7,6 +7,7 @@
 #define TW_STORE_RUNNER_H
 
 #include "claim.h"
+#include "hands.h"
 #include "internal.h"
 #include "watch.h"
 
@@ -15,7 +16,6 @@
 struct tw__store_runner {
     struct tw_store *store;
     struct tw_store_run options; /* without zeroes: the defaults are filled in */
-    struct tw_sched *sched;      /* its workers call the handlers */
     pthread_t thread;
     /* The runner's thread alone: */
     int lock_fd; /* of the lock on the file; -1: another process has it */
@@ -23,20 +23,19 @@ struct tw__store_runner {
     struct tw__store_watch watch;
     struct tw__store_table table;
     struct tw__store_batch batch;
-    uint64_t run;      /* the number of this run */
-    uint64_t bytes;    /* of the jobs under way */
-    uint64_t ahead;    /* how many jobs may wait for a worker */
-    bool wished_more;  /* more tasks were ready than `ahead` let it claim */
-    bool spent;        /* entries were used up, so the horizon may have to move */
-    uint64_t retry_ns; /* after an error: nothing is tried before this time */
-    int result;        /* of the last round */
-    bool last_try;     /* the run was stopped, and the last answers are being written */
-    /* The workers and the runner's thread: */
-    atomic_uint_least64_t claimed, begun; /* jobs */
-    atomic_uint_least64_t waited_ns;      /* the longest wait for a worker since the last look at this number */
-    pthread_mutex_t lock;                 /* guards the members below */
-    struct tw__store_job *answered, **answered_end;
-    bool asleep, stopping;
+    struct tw__store_job *answered; /* jobs whose answer is not written yet: a list */
+    uint64_t run;                   /* the number of this run */
+    uint64_t bytes;                 /* of the jobs under way */
+    uint64_t ahead;                 /* how many jobs may wait for a worker */
+    bool wished_more;               /* more tasks were ready than `ahead` let it claim */
+    bool spent;                     /* entries were used up, so the horizon may have to move */
+    uint64_t retry_ns;              /* after an error: nothing is tried before this time */
+    int result;                     /* of the last round */
+    bool last_try;                  /* the run was stopped, and the last answers are being written */
+    /* All threads: */
+    struct tw__store_hands hands;
+    atomic_bool asleep, stopping;
+    pthread_mutex_t lock; /* guards the members below */
     struct tw_store_stats stats;
     uint64_t late[TW__HISTOGRAM_BUCKETS]; /* milliseconds */
 };

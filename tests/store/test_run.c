@@ -448,7 +448,7 @@ static void a_row_that_is_due_later_than_it_was_waits(void **state)
     char sql[100];
     calls_init(&calls);
     sqlite3 *db = other_open(*state);
-    uint64_t due_ms = tw_store_now() + 50;
+    uint64_t due_ms = tw_store_now() + 400;
     put(store, "x", due_ms);
     put(store, "y", due_ms);
     start_with(store, &calls);

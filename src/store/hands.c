@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The runner hands out hundreds of jobs at a time, and a handler may take a microsecond. So no lock lies on the
+ * way. Jobs go to the workers through a ring, and their answers come back through a stack. A worker is a task
+ * of the scheduler that takes jobs out of the ring until it is empty. Example: a batch of 256 jobs for two
+ * workers is two tasks of the scheduler, not 256.
+ *
+ * Why no job is forgotten: a worker that finds the ring empty first leaves the number of active workers, and
+ * then looks once more. The runner first puts the job into the ring, and then reads that number. In whichever
+ * order the two come, the worker sees the job, or the runner sees that a worker is missing.
+ */
+#include "hands.h"
+
+#include <base/assert.h>
+
+#include <sched.h>
+#include <stdlib.h>
+
+enum { JOBS_TICK_NS = 10000 }; /* of the scheduler */
+
+uint64_t tw__store_hands_waiting(const struct tw__store_hands *hands)
+{
+    uint64_t head = atomic_load(&hands->head); /* before the tail, which is never behind it */
+    return atomic_load(&hands->tail) - head;
+}
+
+/* Takes the first job out of the ring; NULL: none. */
+static struct tw__store_job *take_job(struct tw__store_hands *hands)
+{
+    struct tw__store_job *job;
+    uint64_t head = atomic_load(&hands->head);
+    do {
+        if (head == atomic_load(&hands->tail))
+            return NULL;
+        job = atomic_load(&hands->ring[head & hands->mask]);
+    } while (!atomic_compare_exchange_weak(&hands->head, &head, head + 1));
+    return job;
+}
+
+static void run_jobs(struct tw__store_hands *hands)
+{
+    struct tw__store_job *job;
+    while ((job = take_job(hands)) != NULL) {
+        uint64_t waited_ns = tw__store_monotonic() - job->claimed_ns;
+        if (waited_ns > atomic_load(&hands->waited_ns))
+            atomic_store(&hands->waited_ns, waited_ns);
+        tw__store_job_run(job);
+    }
+}
+
+/* Leaves the active workers. Returns whether a job has come meanwhile, and then the worker is active again. */
+static bool come_back(struct tw__store_hands *hands)
+{
+    atomic_fetch_sub(&hands->active, 1);
+    bool more = tw__store_hands_waiting(hands) > 0;
+    atomic_fetch_add(&hands->active, more);
+    return more;
+}
+
+/* A tw_task_fn. */
+static void work(struct tw_sched *sched, const struct tw_task *task)
+{
+    (void)sched;
+    do
+        run_jobs(task->arg);
+    while (come_back(task->arg));
+}
+
+void tw__store_hands_give(struct tw__store_hands *hands, struct tw__store_job *job)
+{
+    uint64_t tail = atomic_load(&hands->tail);
+    atomic_store(&hands->ring[tail & hands->mask], job);
+    atomic_store(&hands->tail, tail + 1);
+}
+
+void tw__store_hands_call(struct tw__store_hands *hands)
+{
+    uint64_t waiting = tw__store_hands_waiting(hands);
+    while (atomic_load(&hands->active) < hands->workers && waiting > 0) {
+        atomic_fetch_add(&hands->active, 1);
+        int error = tw_sched_after(hands->sched, 0, work, hands, NULL);
+        TW_ASSERT(error == 0); /* the room is reserved */
+        (void)error;
+        waiting--;
+    }
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------- */
+
+void tw__store_hands_answer(struct tw__store_hands *hands, struct tw__store_job *job)
+{
+    job->next = atomic_load(&hands->answered);
+    while (!atomic_compare_exchange_weak(&hands->answered, &job->next, job))
+        ;
+}
+
+struct tw__store_job *tw__store_hands_answers(struct tw__store_hands *hands)
+{
+    struct tw__store_job *first = NULL;
+    for (struct tw__store_job *job = atomic_exchange(&hands->answered, NULL), *next; job != NULL; job = next) {
+        next = job->next;
+        job->next = first;
+        first = job;
+    }
+    return first;
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
+
+/* Begins the workers' threads at once, so that handing out cannot fail. */
+static void do_nothing(struct tw_sched *sched, const struct tw_task *task)
+{
+    (void)sched;
+    (void)task;
+}
+
+/* At most two tasks for each worker are pending: one that is about to return, and one that was called in its
+ * place. */
+int tw__store_hands_init(struct tw__store_hands *hands, uint32_t workers, uint32_t jobs)
+{
+    struct tw_sched_options options = {.tick_ns = JOBS_TICK_NS, .shards = 1, .workers = workers};
+    uint64_t size = 1;
+    while (size < jobs)
+        size *= 2;
+    hands->workers = workers;
+    hands->mask = size - 1;
+    hands->ring = calloc(size, sizeof(void *));
+    if (hands->ring == NULL)
+        return TW_ENOMEM;
+    int error = tw_sched_new(&hands->sched, &options);
+    if (error == 0)
+        error = tw_sched_reserve(hands->sched, 2 * (uint64_t)workers + 1);
+    return error == 0 ? tw_sched_after(hands->sched, 0, do_nothing, NULL, NULL) : error;
+}
+
+/* A thread that has brought the last answer may still be about to return. */
+void tw__store_hands_fini(struct tw__store_hands *hands)
+{
+    tw_sched_free(hands->sched);
+    while (atomic_load(&hands->answering) > 0 && sched_yield() == 0)
+        ;
+    free(hands->ring);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Jobs on their way between the runner and the workers: to a worker, and back with an answer.
+ */
+#ifndef TW_STORE_HANDS_H
+#define TW_STORE_HANDS_H
+
+#include "job.h"
+
+struct tw__store_hands {
+    struct tw_sched *sched; /* its workers call the handlers */
+    uint32_t workers;
+    /* Jobs that wait for a worker: a ring of pointers. The runner moves the tail, the workers move the head. */
+    _Atomic(struct tw__store_job *) *ring;
+    uint64_t mask;
+    atomic_uint_least64_t head, tail;
+    atomic_uint active;              /* workers that take jobs out of the ring, or are about to */
+    atomic_uint_least64_t waited_ns; /* the longest wait of a job since the runner looked at this number */
+    /* Jobs with an answer, the last one first. */
+    _Atomic(struct tw__store_job *) answered;
+    atomic_uint answering; /* threads that bring an answer at this moment */
+};
+
+/* Makes the threads. At most `jobs` jobs are under way. Returns: 0, TW_ENOMEM or TW_ESYSTEM. */
+int tw__store_hands_init(struct tw__store_hands *hands, uint32_t workers, uint32_t jobs);
+
+/* Waits for the threads. Requires: no job is under way. */
+void tw__store_hands_fini(struct tw__store_hands *hands);
+
+/* Gives a job to the workers, which tw__store_hands_call() then calls. */
+void tw__store_hands_give(struct tw__store_hands *hands, struct tw__store_job *job);
+void tw__store_hands_call(struct tw__store_hands *hands);
+
+/* How many jobs wait for a worker. */
+uint64_t tw__store_hands_waiting(const struct tw__store_hands *hands);
+
+/* Notes that a job has an answer. From any thread. */
+void tw__store_hands_answer(struct tw__store_hands *hands, struct tw__store_job *job);
+
+/* Takes the jobs that have an answer, in the order of their answers. */
+struct tw__store_job *tw__store_hands_answers(struct tw__store_hands *hands);
+
+#endif
