@@ -169,9 +169,10 @@ static int load_rows(struct tw__store_window *window, struct tw__store_queue *qu
     return file_rows(window, queue, statement, rows);
 }
 
-/* Loads the tasks between the horizon and `to_ms`, at most `most`. The tasks that are due at the time of the
- * horizon come from a statement of their own, as in look.c. */
-static int load(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t to_ms, uint64_t most)
+/* Loads the tasks between the horizon and `to_ms`, at most `most` rows; *more tells whether there may be others.
+ * The tasks that are due at the time of the horizon come from a statement of their own, as in look.c. */
+static int load(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t to_ms, uint64_t most,
+                bool *more)
 {
     struct tw__store_place from = queue->horizon;
     uint64_t rows = 0;
@@ -180,6 +181,7 @@ static int load(struct tw__store_window *window, struct tw__store_queue *queue, 
         error = load_rows(window, queue, TW__STORE_LOAD, from.due_ms, to_ms, most, &rows);
     if (error == 0 && rows < most)
         queue->horizon = (struct tw__store_place){to_ms, INT64_MAX};
+    *more = rows == most;
     return error;
 }
 
@@ -189,13 +191,18 @@ static uint64_t share_of(const struct tw__store_window *window)
     return share > BLOCK ? share : BLOCK;
 }
 
-/* Moves the horizon of a queue on, if its time has come near and half of the queue's share is free. */
+/* Moves the horizon of a queue on, while its time has come near and half of the queue's share is free. The rows
+ * of one reading may all be taken: then nothing would tell when to go on. */
 static int advance_horizon(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t share)
 {
-    uint64_t waiting = queue->loaded - queue->running;
-    if (queue->horizon.due_ms > window->now_ms + RENEW_MS || waiting > share / 2)
-        return 0;
-    return load(window, queue, window->now_ms + AHEAD_MS, share - waiting);
+    int error = 0;
+    for (bool more = true; error == 0 && more;) {
+        uint64_t waiting = queue->loaded - queue->running;
+        if (queue->horizon.due_ms > window->now_ms + RENEW_MS || waiting > share / 2)
+            break;
+        error = load(window, queue, window->now_ms + AHEAD_MS, share - waiting, &more);
+    }
+    return error;
 }
 
 /* ---- queues ---------------------------------------------------------------------------------------------- */

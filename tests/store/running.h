@@ -23,7 +23,7 @@ struct calls {
     int under_way, most;   /* calls at the same time: now, and at most */
     struct tw_job last;    /* its pointers are not valid */
     char last_error[256], last_payload[256];
-    struct tw_job *kept[64]; /* with TW_LATER */
+    struct tw_job *kept[2048]; /* with TW_LATER */
     int kept_count;
     uint64_t called_ms[64]; /* when: the first calls */
 };

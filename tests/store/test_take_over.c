@@ -200,6 +200,31 @@ static void a_flood_is_read_from_the_index(void **state)
     assert_int_equal(calls.count, 25001);
 }
 
+/* The first rows of the index are jobs under way, more of them than one reading loads. */
+static void a_flood_behind_many_jobs_is_read(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls *calls = calloc(1, sizeof *calls);
+    sqlite3 *db = other_open(*state);
+    calls_init(calls);
+    calls->answer = TW_LATER;
+    calls->answers = 1500;
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_jobs = 2000, .max_loaded = 1000}), 0);
+    other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)"
+                  " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', CAST(i AS TEXT), 5 FROM n");
+    wait_for_calls(calls, 1500);
+    other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000)"
+                  " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', 'far' || i, 253402300799999 FROM n"
+                  " UNION ALL SELECT 'q', 'now', 6");
+    sqlite3_close(db);
+    wait_for_calls(calls, 1501);
+    for (int i = 0; i < 1500; i++)
+        tw_job_answer(calls->kept[i], TW_DONE);
+    assert_int_equal(tw_store_stop(store), 0);
+    free(calls);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
 int main(void)
@@ -211,6 +236,7 @@ int main(void)
         TEST(a_task_that_kills_its_process_dies),
         TEST(commits_of_others_are_seen),
         TEST(a_flood_is_read_from_the_index),
+        TEST(a_flood_behind_many_jobs_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
