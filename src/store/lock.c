@@ -33,6 +33,18 @@ static int held_by_other(struct tw__store_db *db, int fd)
     return tw__store_db_refuse(db, TW_EBUSY, "process %ld runs the tasks of this file", strtol(text, NULL, 10));
 }
 
+/* Who may write the store's file may write this one, whatever the umask says, and if root made it, too. SQLite
+ * does the same with its log. A file in use has been shared already. */
+static void share(int fd, const struct stat *like)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0 || status.st_size > 0)
+        return;
+    if (fchmod(fd, like->st_mode & 0777) != 0 ||
+        (geteuid() == 0 && fchown(fd, like->st_uid, like->st_gid) != 0)) { /* whoever may not open it, is told */
+    }
+}
+
 int tw__store_lock(struct tw__store_db *db, int *locked)
 {
     const char *of = sqlite3_db_filename(db->db, "main");
@@ -40,10 +52,11 @@ int tw__store_lock(struct tw__store_db *db, int *locked)
     struct stat status = {.st_mode = 0600};
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     snprintf(path, sizeof path, "%s-tickwheel", of);
-    stat(of, &status); /* who may write the one may write the other */
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, status.st_mode & 0777);
+    stat(of, &status);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, status.st_mode & 0777);
     if (fd < 0)
         return system_failed(db, path);
+    share(fd, &status);
     if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
         int error = errno == EAGAIN || errno == EACCES ? held_by_other(db, fd) : system_failed(db, path);
         close(fd);

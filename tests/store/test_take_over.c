@@ -5,10 +5,12 @@
  */
 #include "running.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +55,45 @@ static void one_store_runs_a_file(void **state)
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(tw_store_start(second, NULL), 0);
     tw_store_close(second);
+}
+
+static void who_may_write_the_file_may_lock_it(void **state)
+{
+    const char *path = ((struct fixture *)*state)->path;
+    struct calls calls;
+    struct stat status;
+    char lock[PATH_SIZE + 16];
+    calls_init(&calls);
+    snprintf(lock, sizeof lock, "%s-tickwheel", path);
+    assert_int_equal(chmod(path, 0666), 0);
+    mode_t before = umask(022);
+    start_with(store_of(state), &calls);
+    umask(before);
+    assert_int_equal(stat(lock, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0666);
+    assert_int_equal(tw_store_stop(store_of(state)), 0);
+}
+
+/* In a folder where others may write: what the link names stays as it is. */
+static void a_lock_that_is_a_link_is_refused(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct calls calls;
+    struct stat status;
+    char lock[PATH_SIZE + 16], victim[PATH_SIZE + 16];
+    calls_init(&calls);
+    snprintf(lock, sizeof lock, "%s-tickwheel", fixture->path);
+    snprintf(victim, sizeof victim, "%s/victim", fixture->folder);
+    int fd = open(victim, O_WRONLY | O_CREAT, 0600);
+    assert_int_equal(write(fd, "precious", 8), 8);
+    close(fd);
+    assert_int_equal(symlink(victim, lock), 0);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, NULL), TW_EIO);
+    assert_int_equal(stat(victim, &status), 0);
+    assert_int_equal(status.st_size, 8);
+    unlink(lock);
+    unlink(victim);
 }
 
 static void a_standby_takes_over_within_a_second(void **state)
@@ -231,6 +272,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         TEST(one_store_runs_a_file),
+        TEST(who_may_write_the_file_may_lock_it),
+        TEST(a_lock_that_is_a_link_is_refused),
         TEST(a_standby_takes_over_within_a_second),
         TEST(a_killed_handler_is_called_again),
         TEST(a_task_that_kills_its_process_dies),
