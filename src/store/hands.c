@@ -7,7 +7,11 @@
  *
  * Why no job is forgotten: a worker that finds the ring empty first leaves the number of active workers, and
  * then looks once more. The runner first puts the job into the ring, and then reads that number. In whichever
- * order the two come, the worker sees the job, or the runner sees that a worker is missing.
+ * order the two come, the worker sees the job, or the runner sees that a worker is missing. The same holds when
+ * the runner falls asleep: it first says so, and then looks for answers and at the ring.
+ *
+ * The runner keeps a few jobs in the ring. A worker that takes the last one wakes it, even if no job has an
+ * answer yet: a handler that returns TW_LATER makes its worker free at once.
  */
 #include "hands.h"
 
@@ -37,10 +41,18 @@ static struct tw__store_job *take_job(struct tw__store_hands *hands)
     return job;
 }
 
+static void wake_runner(struct tw__store_hands *hands)
+{
+    if (atomic_load(&hands->asleep) && atomic_exchange(&hands->asleep, false))
+        tw__store_watch_wake(hands->watch);
+}
+
 static void run_jobs(struct tw__store_hands *hands)
 {
     struct tw__store_job *job;
     while ((job = take_job(hands)) != NULL) {
+        if (tw__store_hands_waiting(hands) == 0 && atomic_load(&hands->more))
+            wake_runner(hands);
         uint64_t waited_ns = tw__store_monotonic() - job->claimed_ns;
         if (waited_ns > atomic_load(&hands->waited_ns))
             atomic_store(&hands->waited_ns, waited_ns);
@@ -87,11 +99,30 @@ void tw__store_hands_call(struct tw__store_hands *hands)
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-void tw__store_hands_answer(struct tw__store_hands *hands, struct tw__store_job *job)
+/* Once the runner has the last answer, it may be freed as soon as nobody is answering. */
+void tw__store_hands_answer(void *arg, struct tw__store_job *job)
 {
+    struct tw__store_hands *hands = arg;
+    atomic_fetch_add(&hands->answering, 1);
     job->next = atomic_load(&hands->answered);
     while (!atomic_compare_exchange_weak(&hands->answered, &job->next, job))
         ;
+    wake_runner(hands);
+    atomic_fetch_sub(&hands->answering, 1);
+}
+
+bool tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, bool more)
+{
+    atomic_store(&hands->more, more);
+    atomic_store(&hands->asleep, true);
+    if (answers && atomic_load(&hands->answered) != NULL)
+        return false;
+    return !more || tw__store_hands_waiting(hands) > 0;
+}
+
+void tw__store_hands_awake(struct tw__store_hands *hands)
+{
+    atomic_store(&hands->asleep, false);
 }
 
 struct tw__store_job *tw__store_hands_answers(struct tw__store_hands *hands)
@@ -116,12 +147,14 @@ static void do_nothing(struct tw_sched *sched, const struct tw_task *task)
 
 /* At most two tasks for each worker are pending: one that is about to return, and one that was called in its
  * place. */
-int tw__store_hands_init(struct tw__store_hands *hands, uint32_t workers, uint32_t jobs)
+int tw__store_hands_init(struct tw__store_hands *hands, const struct tw__store_watch *watch, uint32_t workers,
+                         uint32_t jobs)
 {
     struct tw_sched_options options = {.tick_ns = JOBS_TICK_NS, .shards = 1, .workers = workers};
     uint64_t size = 1;
     while (size < jobs)
         size *= 2;
+    hands->watch = watch;
     hands->workers = workers;
     hands->mask = size - 1;
     hands->ring = calloc(size, sizeof(void *));

@@ -6,6 +6,7 @@
 #define TW_STORE_HANDS_H
 
 #include "job.h"
+#include "watch.h"
 
 struct tw__store_hands {
     struct tw_sched *sched; /* its workers call the handlers */
@@ -19,10 +20,15 @@ struct tw__store_hands {
     /* Jobs with an answer, the last one first. */
     _Atomic(struct tw__store_job *) answered;
     atomic_uint answering; /* threads that bring an answer at this moment */
+    /* How the runner is woken. */
+    const struct tw__store_watch *watch;
+    atomic_bool asleep; /* it waits, or is about to */
+    atomic_bool more;   /* it has claimed no more jobs because enough of them wait for a worker */
 };
 
 /* Makes the threads. At most `jobs` jobs are under way. Returns: 0, TW_ENOMEM or TW_ESYSTEM. */
-int tw__store_hands_init(struct tw__store_hands *hands, uint32_t workers, uint32_t jobs);
+int tw__store_hands_init(struct tw__store_hands *hands, const struct tw__store_watch *watch, uint32_t workers,
+                         uint32_t jobs);
 
 /* Waits for the threads. Requires: no job is under way. */
 void tw__store_hands_fini(struct tw__store_hands *hands);
@@ -34,10 +40,16 @@ void tw__store_hands_call(struct tw__store_hands *hands);
 /* How many jobs wait for a worker. */
 uint64_t tw__store_hands_waiting(const struct tw__store_hands *hands);
 
-/* Notes that a job has an answer. From any thread. */
-void tw__store_hands_answer(struct tw__store_hands *hands, struct tw__store_job *job);
+/* Notes that a job has an answer, and wakes the runner; a tw__store_answered_fn with a struct tw__store_hands.
+ * From any thread. */
+void tw__store_hands_answer(void *hands, struct tw__store_job *job);
 
 /* Takes the jobs that have an answer, in the order of their answers. */
 struct tw__store_job *tw__store_hands_answers(struct tw__store_hands *hands);
+
+/* The runner is about to wait. Returns whether it may: an answer (with `answers`), or the last job that leaves
+ * the ring (with `more`), wakes it from now on. */
+bool tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, bool more);
+void tw__store_hands_awake(struct tw__store_hands *hands);
 
 #endif

@@ -41,7 +41,8 @@ static void share(int fd, const struct stat *like)
     if (fstat(fd, &status) != 0 || status.st_size > 0)
         return;
     if (fchmod(fd, like->st_mode & 0777) != 0 ||
-        (geteuid() == 0 && fchown(fd, like->st_uid, like->st_gid) != 0)) { /* whoever may not open it, is told */
+        (geteuid() == 0 &&
+         fchown(fd, like->st_uid, like->st_gid) != 0)) { /* whoever may not open it, is told */
     }
 }
 

@@ -239,7 +239,8 @@ static int start(struct tw_store *store, const struct tw_store_run *options)
         return refuse_run(store, TW_ENOMEM, "no memory");
     error = make_parts(runner);
     if (error == 0)
-        error = tw__store_hands_init(&runner->hands, runner->options.workers, runner->options.max_jobs);
+        error = tw__store_hands_init(&runner->hands, &runner->watch, runner->options.workers,
+                                     runner->options.max_jobs);
     if (error == 0)
         error = open_window(runner);
     if (error == 0)

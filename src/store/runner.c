@@ -103,18 +103,6 @@ static bool stand_by(struct tw__store_runner *runner)
 
 /* ---- jobs ------------------------------------------------------------------------------------------------ */
 
-/* A tw__store_answered_fn. Once the runner has the last answer, it may be freed as soon as nobody is
- * answering. */
-static void add_answer(void *arg, struct tw__store_job *job)
-{
-    struct tw__store_runner *runner = arg;
-    atomic_fetch_add(&runner->hands.answering, 1);
-    tw__store_hands_answer(&runner->hands, job);
-    if (atomic_load(&runner->asleep) && atomic_exchange(&runner->asleep, false))
-        tw__store_watch_wake(&runner->watch);
-    atomic_fetch_sub(&runner->hands.answering, 1);
-}
-
 /* Hands a claimed job to the workers. */
 static void hand_out(struct tw__store_runner *runner, struct tw__store_job *job)
 {
@@ -122,8 +110,8 @@ static void hand_out(struct tw__store_runner *runner, struct tw__store_job *job)
         tw__store_table_find(&runner->table, job->entry->queue, job->job.id, job->job.id_size);
     TW_ASSERT(*at == NULL);
     *at = job;
-    job->answered = add_answer;
-    job->answered_arg = runner;
+    job->answered = tw__store_hands_answer;
+    job->answered_arg = &runner->hands;
     job->claimed_ns = tw__store_monotonic();
     runner->bytes += job->size;
     tw__store_hands_give(&runner->hands, job);
@@ -189,8 +177,9 @@ static uint64_t claims_allowed(struct tw__store_runner *runner)
     runner->ahead = runner->ahead < least ? least : runner->ahead;
     runner->ahead = runner->ahead > most ? most : runner->ahead;
     uint64_t jobs = runner->stats.jobs; /* only this thread changes it */
-    uint64_t room = most > jobs ? most - jobs : 0,
-             ahead = runner->ahead > waiting ? runner->ahead - waiting : 0;
+    uint64_t room = most > jobs ? most - jobs : 0;
+    uint64_t ahead = runner->ahead > waiting ? runner->ahead - waiting : 0;
+    runner->wished_more = ahead <= room;
     room = room < ahead ? room : ahead;
     return room < TW__STORE_CLAIMS ? room : TW__STORE_CLAIMS;
 }
@@ -199,7 +188,11 @@ static void take_claims(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;
     bool full = runner->bytes >= runner->options.max_bytes && runner->stats.jobs > 0;
-    uint64_t allowed = full || atomic_load(&runner->stopping) ? 0 : claims_allowed(runner);
+    uint64_t allowed = claims_allowed(runner);
+    if (full || atomic_load(&runner->stopping)) {
+        allowed = 0;
+        runner->wished_more = false;
+    }
     batch->n = 0;
     for (struct tw__store_entry *entry; batch->n < allowed; batch->n++) {
         entry = tw__store_window_take(&runner->window);
@@ -207,7 +200,7 @@ static void take_claims(struct tw__store_runner *runner)
             break;
         batch->claims[batch->n] = (struct tw__store_claim){.entry = entry};
     }
-    runner->wished_more = batch->n == allowed;
+    runner->wished_more &= batch->n == allowed;
 }
 
 /* Adds the answers that have come to those that could not be written before. */
@@ -274,6 +267,7 @@ static bool settle_batch(struct tw__store_runner *runner)
     }
     runner->answered = NULL;
     tw__store_hands_call(&runner->hands);
+    runner->wished_more &= put_back == 0; /* an answer makes room */
     runner->spent |= batch->n > put_back;
     return batch->answered != NULL || batch->n > put_back;
 }
@@ -339,7 +333,6 @@ static bool is_over(struct tw__store_runner *runner)
     return missing == 0 && (runner->stats.jobs == 0 || runner->result != 0);
 }
 
-/* An answer that comes after the look at the answers wakes the runner, because `asleep` is set then. */
 static void wait(struct tw__store_runner *runner)
 {
     uint64_t until_ms = tw__store_window_next(&runner->window), until_ns = UINT64_MAX;
@@ -350,10 +343,10 @@ static void wait(struct tw__store_runner *runner)
     pthread_mutex_lock(&runner->lock);
     runner->stats.loaded = runner->window.loaded;
     pthread_mutex_unlock(&runner->lock);
-    atomic_store(&runner->asleep, true);
-    if (runner->result != 0 || atomic_load(&runner->hands.answered) == NULL)
-        tw__store_watch_wait(&runner->watch, until_ms, until_ns, runner->result == 0);
-    atomic_store(&runner->asleep, false);
+    bool good = runner->result == 0;
+    if (tw__store_hands_sleep(&runner->hands, good, good && runner->wished_more))
+        tw__store_watch_wait(&runner->watch, until_ms, until_ns, good);
+    tw__store_hands_awake(&runner->hands);
 }
 
 void *tw__store_runner_main(void *arg)

@@ -27,14 +27,14 @@ struct tw__store_runner {
     uint64_t run;                   /* the number of this run */
     uint64_t bytes;                 /* of the jobs under way */
     uint64_t ahead;                 /* how many jobs may wait for a worker */
-    bool wished_more;               /* more tasks were ready than `ahead` let it claim */
+    bool wished_more;               /* more tasks may be ready than `ahead` let it claim */
     bool spent;                     /* entries were used up, so the horizon may have to move */
     uint64_t retry_ns;              /* after an error: nothing is tried before this time */
     int result;                     /* of the last round */
     bool last_try;                  /* the run was stopped, and the last answers are being written */
     /* All threads: */
     struct tw__store_hands hands;
-    atomic_bool asleep, stopping;
+    atomic_bool stopping;
     pthread_mutex_t lock; /* guards the members below */
     struct tw_store_stats stats;
     uint64_t late[TW__HISTOGRAM_BUCKETS]; /* milliseconds */

@@ -246,6 +246,29 @@ static void an_answer_may_come_later_from_another_thread(void **state)
     assert_int_equal(tw_store_count(store, "q", true), 1);
 }
 
+/* The worker is free when its handler returns TW_LATER, and no answer and no commit tells of it. */
+static void a_worker_that_is_free_gets_a_job_before_an_answer_comes(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    char id[8] = "0";
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.block = true;
+    for (; id[0] <= '8'; id[0]++)
+        put(store, id, 5);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
+    wait_for_calls(&calls, 1);
+    usleep(2300000); /* the file is quiet: the runner looks at it every 30 seconds */
+    unblock(&calls);
+    wait_for_calls(&calls, 9);
+    usleep(20000);
+    for (int i = 0; i < calls.kept_count; i++)
+        tw_job_answer(calls.kept[i], TW_DONE);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 static void a_repeating_task_keeps_its_phase_and_ends(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -795,6 +818,7 @@ int main(void)
         TEST(a_handler_may_name_the_time_of_the_next_attempt),
         TEST(a_dead_task_stays_until_it_is_replayed),
         TEST(an_answer_may_come_later_from_another_thread),
+        TEST(a_worker_that_is_free_gets_a_job_before_an_answer_comes),
         TEST(a_repeating_task_keeps_its_phase_and_ends),
         TEST(missed_periods_are_made_up_for),
         TEST(missed_periods_are_skipped),
