@@ -107,11 +107,12 @@ static uint64_t next_due(void)
     return error == 0 ? next_ms : 0;
 }
 
+/* A run in standby has not had its turn, even if no task waits now. */
 static bool has_tasks(void)
 {
     struct tw_store_stats stats;
     tw_store_stats(run.store, &stats);
-    return stats.jobs > 0 || run.options->stay || next_due() != TW_NEVER;
+    return stats.jobs > 0 || run.options->stay || !stats.running || next_due() != TW_NEVER;
 }
 
 /* An error of the store's thread, which tries again each second. Each text is printed once. */
@@ -266,7 +267,7 @@ static void print_lines(FILE *out)
     if (run.reader.bad_lines > 0)
         fprintf(out, "lines skipped: %" PRIu64 " (malformed, see above; correct and put them)\n",
                 run.reader.bad_lines);
-    if (!run.reading_ended && run.reader.path != NULL)
+    if (!run.reading_ended && run.reader.path != NULL && !run.batch.failed) /* else complain_of_lines() */
         fprintf(out,
                 "the input was read up to line %" PRIu64 " of %s; the lines behind it are not in the file\n",
                 run.reader.number, run.reader.path);
