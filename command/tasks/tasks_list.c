@@ -57,10 +57,15 @@ static int64_t write_page(const struct tasks *tasks, const char *queue, struct p
     return whole ? seen : -1;
 }
 
-static bool has_more(const struct tasks *tasks, const char *queue, struct tw_store_range range)
+/* Returns 1 if there is a task in the range, 0 if there is none, or a negative number after it has printed an
+ * error. */
+static int64_t has_more(const struct tasks *tasks, const char *queue, struct tw_store_range range)
 {
     range.limit = 1;
-    return tw_store_scan(tasks->store, queue, &range, count_only, NULL) > 0;
+    int64_t seen = tw_store_scan(tasks->store, queue, &range, count_only, NULL);
+    if (seen < 0)
+        tasks_failed(tasks, "the tasks cannot be read");
+    return seen;
 }
 
 /* Lists a queue. Returns the number of tasks, or a negative number after it has printed an error. */
@@ -71,9 +76,9 @@ static int64_t list_queue(const struct tasks *tasks, const char *queue)
     uint64_t limit = options->action == ACTION_NEXT ? 1 : options->limit > 0 ? options->limit : UINT64_MAX;
     struct page page = {.json = options->json, .now_ms = tw_store_now()};
     struct tw_store_range range = {.states = dead ? TW_STORE_DEAD : 0};
-    int64_t seen = 0, got;
-    if (!has_more(tasks, queue, range))
-        return 0;
+    int64_t seen = 0, got = has_more(tasks, queue, range);
+    if (got <= 0)
+        return got;
     if (!options->json)
         task_print_head(queue, dead, stdout);
     do {
@@ -84,10 +89,12 @@ static int64_t list_queue(const struct tasks *tasks, const char *queue)
         range.from_ms = page.at_ms;
         range.after = page.revision;
     } while (got == PAGE && (uint64_t)seen < limit);
-    if (got >= 0 && !options->json && options->action != ACTION_NEXT && (uint64_t)seen == limit &&
-        has_more(tasks, queue, range))
+    if (got < 0 || options->json || options->action == ACTION_NEXT || (uint64_t)seen < limit)
+        return got < 0 ? got : seen;
+    got = has_more(tasks, queue, range);
+    if (got > 0)
         printf("  and more (--limit 0 shows them all)\n");
-    return got < 0 ? -1 : seen;
+    return got < 0 ? got : seen;
 }
 
 int tasks_list(const struct tasks *tasks)
