@@ -11,7 +11,7 @@ import re
 
 NAMED = re.compile(r"\]\(([\w./-]+\.md)\)|`([\w.-]+\.md)`")
 NOT_OURS = {"build", "var", "node_modules", "debian"}
-MANUAL = {"Learn", "Redis"}  # the groups whose documents become manual pages
+MANUAL = {"Learn", "A file", "Redis"}  # the groups whose documents become manual pages
 
 
 def groups(source):
