@@ -170,7 +170,8 @@ static int load_rows(struct tw__store_window *window, struct tw__store_queue *qu
 }
 
 /* Loads the tasks between the horizon and `to_ms`, at most `most` rows; *more tells whether there may be
- * others. The tasks that are due at the time of the horizon come from a statement of their own, as in look.c. */
+ * others. The tasks that are due at the time of the horizon come from a statement of their own, as in
+ * look.c. */
 static int load(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t to_ms, uint64_t most,
                 bool *more)
 {
