@@ -449,7 +449,7 @@ static void a_cancelled_task_is_not_called(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    uint64_t due_ms = tw_store_now() + 60;
+    uint64_t due_ms = tw_store_now() + 400;
     put(store, "x", due_ms);
     put(store, "y", due_ms);
     put(store, "z", due_ms);
