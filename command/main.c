@@ -12,10 +12,10 @@
 
 static const char HELP[] = "usage: tickwheel COMMAND [ARGUMENTS]\n"
                            "\n"
-                           "  run [FILE...]              run delayed tasks from files, or from a pipe\n"
+                           "  run [FILE...]              run delayed tasks: files, a pipe, an SQLite file\n"
                            "  put --store FILE WHEN ID   put a task into an SQLite file\n"
                            "  tasks --store FILE         show and change the tasks of an SQLite file\n"
-                           "  top                        show the load of a server or a scheduler, live\n"
+                           "  top                        show the load of a server, a scheduler or a file\n"
                            "  replay TRACE               run a recorded trace of timers, check every firing\n"
                            "  draw TRACE --at TICK -o F  draw the wheel at a tick of a trace, as SVG\n"
                            "  plan --timers N --tick T --max T\n"
