@@ -295,7 +295,8 @@ static void print_summary(FILE *out)
 static bool finish_run(void)
 {
     bool stuck = handler_stuck(&run.handler);
-    bool good = handler_give_back(&run.handler);
+    bool good = true;
+    handler_give_back(&run.handler);
     if (tw_store_stop(run.store) != 0) {
         screen_hide();
         store_file_complain(run.store, COMMAND, run.options->store,

@@ -47,28 +47,6 @@ static bool print_line(const struct tw_job *job, uint64_t late_us)
     return good;
 }
 
-/* For a look at a task: is it still the revision that was called? */
-struct revision {
-    uint64_t wanted;
-    bool same;
-};
-
-static void compare(void *arg, const struct tw_store_task *task)
-{
-    struct revision *revision = arg;
-    revision->same = task->revision == revision->wanted;
-}
-
-/* Moves a task to its old due time, unless somebody has changed it meanwhile. */
-static bool put_back(struct handler *handler, const struct tw_job *job)
-{
-    struct revision revision = {.wanted = job->revision};
-    int error = tw_store_get(handler->store, job->queue, job->id, job->id_size, compare, &revision);
-    if (error == 0 && revision.same)
-        error = tw_store_move_at(handler->store, job->queue, job->id, job->id_size, job->due_ms, 0);
-    return error >= 0 || error == TW_EGONE || error == TW_EDEAD;
-}
-
 static enum tw_answer keep(struct handler *handler, struct tw_job *job)
 {
     pthread_mutex_lock(&handler->lock);
@@ -77,9 +55,7 @@ static enum tw_answer keep(struct handler *handler, struct tw_job *job)
         handler->unprinted[handler->count++] = job;
     pthread_mutex_unlock(&handler->lock);
     handler->wake(true);
-    if (later)
-        return TW_LATER;
-    return put_back(handler, job) ? TW_DONE : TW_RETRY;
+    return later ? TW_LATER : TW_BACK;
 }
 
 bool handler_stuck(struct handler *handler)
@@ -90,19 +66,14 @@ bool handler_stuck(struct handler *handler)
     return stuck;
 }
 
-bool handler_give_back(struct handler *handler)
+void handler_give_back(struct handler *handler)
 {
-    bool good = true;
     pthread_mutex_lock(&handler->lock);
     handler->giving_back = true;
     size_t count = handler->count;
     pthread_mutex_unlock(&handler->lock);
-    for (size_t i = 0; i < count; i++) {
-        bool back = put_back(handler, handler->unprinted[i]);
-        tw_job_answer(handler->unprinted[i], back ? TW_DONE : TW_RETRY);
-        good &= back;
-    }
-    return good;
+    for (size_t i = 0; i < count; i++)
+        tw_job_answer(handler->unprinted[i], TW_BACK);
 }
 
 /* ---- commands -------------------------------------------------------------------------------------------- */

@@ -36,10 +36,9 @@ enum tw_answer handler_call(void *arg, struct tw_job *job);
 /* Returns whether a line could not be printed. Threads: any. */
 bool handler_stuck(struct handler *handler);
 
-/* Gives the tasks whose lines could not be printed back to the file: they wait there for their old due times,
- * with all their tries. From now on a task whose line cannot be printed goes back at once.
- * Returns: false if the file cannot be written. Then these tasks stay in the file with one attempt less. */
-bool handler_give_back(struct handler *handler);
+/* Gives the tasks whose lines could not be printed back: they wait in the file, as if they had not been called.
+ * From now on a task whose line cannot be printed goes back at once. */
+void handler_give_back(struct handler *handler);
 
 /* Ends the handler. Requires: the store has stopped. */
 void handler_fini(struct handler *handler);

@@ -326,7 +326,7 @@ int tw_store_forecast(struct tw_store *store, const char *queue, uint64_t step_m
  * Requires: it makes no call with the same store. */
 typedef void tw_store_see_queue_fn(void *arg, const char *queue);
 
-/* Shows the name of each queue that has a task to `see`, in the order of their bytes.
+/* Shows the name of each queue that has a task, or is paused, to `see`, in the order of their bytes.
  * Returns: how many queues, or an error.
  * Cost: O(queues * log tasks). */
 int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void *arg);
@@ -346,7 +346,10 @@ enum tw_answer {
     TW_DONE,  /* the call is done: the task is removed, or waits for its next period */
     TW_RETRY, /* the attempt has failed: the next one comes after the backoff, and after the last one TW_DEAD */
     TW_DEAD,  /* the task is dead: it stays in the file, until it is replayed, put anew, cancelled or purged */
-    TW_LATER  /* tw_job_answer() will bring the answer */
+    TW_LATER, /* tw_job_answer() will bring the answer */
+    /* The job is given back, as if its handler had not been called: the task waits with its revision and its
+     * due time, and the attempt does not count. For a program that is about to stop. */
+    TW_BACK
 };
 
 /* A job: one attempt of a task, as its handler gets it. It is valid until it is answered. */
@@ -367,12 +370,12 @@ struct tw_job {
 
 /* Handles a job, on a worker. It may make every call with the store but those that say otherwise.
  *
- * The attempt is on the disk before the handler is called. So if the process dies in the handler, the next run
+ * The attempt is on the disk before the handler is called (with TW_STORE_LAZY, in the log of the file). So if the process dies in the handler, the next run
  * calls it again, with the next attempt: each call comes at least once. A task whose process has died in 16
  * attempts more than `tries` is dead. Jobs of the same task never overlap. The answer changes only the revision
  * that ran, see the states above. If it cannot be written, for example because the disk is full, it is tried
  * again until it can.
- * Returns: its answer. After TW_DONE, TW_RETRY and TW_DEAD the job is gone. */
+ * Returns: its answer. After each of them but TW_LATER the job is gone. */
 typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
 
 /* Notes the error of an attempt, for TW_RETRY and TW_DEAD. At most 1,000 bytes are kept. */
@@ -406,7 +409,7 @@ struct tw_store_run {
     unsigned flags;              /* 0 or TW_STORE_STANDBY */
     uint32_t workers;            /* threads that call handlers, at most 1,024; 0: as many as processors */
     uint32_t max_jobs;           /* jobs under way at most, 1 to 65,536; 0: 1,024 */
-    uint64_t max_bytes;          /* of their payloads; one job is always possible; 0: 64 MiB */
+    uint64_t max_bytes;          /* of their payloads, ids and errors; one job is always possible; 0: 64 MiB */
     uint64_t max_loaded;         /* coming tasks in memory, roughly, 1,000 to 100,000,000; 0: 100,000 */
     tw_store_error_fn *on_error; /* NULL: none */
     void *arg;                   /* for on_error */
@@ -414,23 +417,27 @@ struct tw_store_run {
 
 /* Runs the tasks of the file: the handlers of their queues are called when they are due. Tasks that fell due
  * before come at once. Tasks are called in the order of their due times, and those due at the same time in the
- * order of their revisions; several workers call several at once. Tasks of a queue without a handler, or that
+ * order of their revisions. A task that is put when its time has passed, or is tried again, comes after the tasks
+ * that are due by then. Several workers call several tasks at once. Tasks of a queue without a handler, or that
  * is paused, wait.
  *
  * One process at a time runs the tasks of a file. A lock on a file beside it, whose name ends in "-tickwheel",
- * ends with the process. Changes by other connections and processes are seen within milliseconds of their
- * commit. The file system must report them (inotify(7)); without it they are seen within 100 ms. The system's
- * clock may be set: the tasks follow it.
+ * ends with the process. Do not remove that file: another process could begin then. The first one would notice,
+ * and would call no handler any more, but calls that are under way would come twice.
+ *
+ * Changes by other connections and processes are seen within milliseconds of their commit. The file system must
+ * report them (inotify(7)); without it they are seen within 100 ms. The system's clock may be set: the tasks
+ * follow it.
  * `options` may be NULL, for all defaults.
  * Returns: 0 or an error.
  *   - TW_EINVAL: an option is out of its range, or no handler was named, or the store runs already.
  *   - TW_EBUSY: another process runs the tasks of the file, and the flag does not say to wait.
  *   - TW_ESYSTEM: the system has no thread or descriptor left.
- * Cost: memory for max_loaded tasks, 80 bytes each. A commit for each batch of jobs. */
+ * Cost: memory for max_loaded tasks, 88 bytes each, and at least 16 of each queue. A commit for each batch of jobs. */
 int tw_store_start(struct tw_store *store, const struct tw_store_run *options);
 
-/* Stops: no handler is called any more. Waits until each job under way is answered and its answer is on the
- * disk. tw_store_close() stops too.
+/* Stops: no handler is called any more. Jobs whose handlers have not begun are given back (TW_BACK). Waits until
+ * each other job is answered, and the answers are on the disk. tw_store_close() stops too.
  * Requires: it is not called in a handler.
  * Returns: 0, also if the store does not run; or an error, because an answer could not be written, and then its
  * task will run again. */

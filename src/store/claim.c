@@ -14,6 +14,7 @@
 
 #include "look.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +42,7 @@ static int change_row(struct tw__store_db *db, enum tw__store_statement which, u
     if (statement == NULL)
         return error;
     tw__store_bind_number(db, statement, 1, seq);
-    if (which != TW__STORE_REMOVE)
+    if (which != TW__STORE_REMOVE && which != TW__STORE_BACK)
         tw__store_bind_number(db, statement, 2, at_ms);
     if (which == TW__STORE_RETRY || which == TW__STORE_BURY)
         tw__store_bind_text(db, statement, 3, text);
@@ -57,7 +58,10 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     int error;
     job->again_ms = 0;
     job->buried = job->answer == TW_DEAD || (job->answer == TW_RETRY && job->job.attempt >= job->job.tries);
-    if (job->buried) {
+    if (job->answer == TW_BACK) {
+        job->again_ms = job->entry->due_ms;
+        error = change_row(db, TW__STORE_BACK, seq, 0, NULL);
+    } else if (job->buried) {
         error = change_row(db, TW__STORE_BURY, seq, now_ms, text);
     } else if (job->answer == TW_RETRY) {
         job->again_ms = tw__store_job_retry_due(job, now_ms);
@@ -141,6 +145,18 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
     return error;
 }
 
+/* Another run can have begun only if somebody has removed the file with the lock. It has claimed the tasks anew,
+ * so this one neither claims nor answers any more. */
+static int check_run_number(struct tw__store_db *db, const struct tw__store_batch *batch)
+{
+    if (db->run == batch->run)
+        return 0;
+    return tw__store_db_refuse(db, TW_EBUSY,
+                               "run %" PRIu64 " of this file has begun, and this is run %" PRIu64
+                               ": was the file with the lock removed?",
+                               db->run, batch->run);
+}
+
 void tw__store_claim_undo(struct tw__store_batch *batch)
 {
     for (size_t i = 0; i < batch->n; i++) {
@@ -154,7 +170,7 @@ int tw__store_claim(struct tw__store_db *db, void *arg)
     struct tw__store_batch *batch = arg;
     uint64_t room = batch->room;
     bool idle = batch->idle;
-    int error = 0;
+    int error = check_run_number(db, batch);
     batch->full = false;
     tw__store_claim_undo(batch); /* of a transaction that was rolled back */
     for (struct tw__store_job *job = batch->answered; job != NULL && error == 0; job = job->next)

@@ -45,7 +45,8 @@
                  " AND dead_ms IS NOT NULL AND dead_ms >= ?2 AND dead_ms <= ?3 ORDER BY dead_ms, seq")         \
     X(SCAN_DEAD_TIE, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1"          \
                      " AND dead_ms = ?2 AND seq > ?3 ORDER BY seq")                                            \
-    X(QUEUE_AFTER, "SELECT min(queue) FROM $tw_task WHERE queue > ?1")                                         \
+    X(QUEUE_AFTER, "SELECT min(name) FROM (SELECT min(queue) AS name FROM $tw_task WHERE queue > ?1"           \
+                   " UNION ALL SELECT min(name) FROM $tw_queue WHERE name > ?1 AND paused <> 0)")              \
     X(COUNT, "SELECT count(*) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL")           \
     X(COUNT_DEAD, "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL") \
     X(NEXT, "SELECT min(due_ms) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL")         \
@@ -65,6 +66,7 @@
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED WHERE seq = ?1 AND dead_ms IS NULL")  \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2 WHERE seq = ?1")                             \
+    X(BACK, "UPDATE $tw_task SET attempt = attempt - 1, run = 0 WHERE seq = ?1")                               \
     X(AGAIN, "UPDATE $tw_task SET due_ms = ?2, call_ms = NULL, attempt = 0, run = 0, error = NULL,"            \
              " times = max(times - 1, 0) WHERE seq = ?1")                                                      \
     X(RETRY, "UPDATE $tw_task SET due_ms = ?2, call_ms = coalesce(call_ms, due_ms), run = 0, error = ?3"       \

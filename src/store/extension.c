@@ -153,13 +153,28 @@ static bool check_file(sqlite3_context *context)
            expect_answer(context, "PRAGMA main.encoding", "UTF-8", "");
 }
 
-/* Makes the tables, unless they are there. Returns: 1, 0, or -1 if SQLite has failed. */
-static int add_tables(sqlite3 *db)
+/* Tables that are there must be ours, of this version. Returns: 0, or -1 if they are not. */
+static int check_tables(sqlite3 *db, char **refused)
+{
+    char *version = answer_of(db, "SELECT value FROM main.tw_meta WHERE name = 'version'");
+    if (version != NULL && strcmp(version, "1") == 0) { /* of schema.sql */
+        sqlite3_free(version);
+        return 0;
+    }
+    *refused =
+        sqlite3_mprintf("tw_install: tw_meta: version is '%s': expected '1'", version != NULL ? version : "");
+    sqlite3_free(version);
+    return -1;
+}
+
+/* Makes the tables, unless they are there. Returns: 1, 0, or -1 if SQLite has failed, or with a text in *refused
+ * if the tables are none of ours. */
+static int add_tables(sqlite3 *db, char **refused)
 {
     int made = -1;
     char *there = answer_of(db, "SELECT count(*) FROM main.sqlite_schema WHERE name = 'tw_meta'");
     if (there != NULL && strcmp(there, "0") != 0) {
-        made = 0;
+        made = check_tables(db, refused);
     } else if (there != NULL) {
         sqlite3_str *text = sqlite3_str_new(db);
         for (const char *const *line = tw__store_schema; *line != NULL; line++)
@@ -187,12 +202,16 @@ static void install_function(sqlite3_context *context, int n, sqlite3_value **va
         fail_as_sqlite(context, db);
         return;
     }
-    int made = add_tables(db);
+    char *refused = NULL;
+    int made = add_tables(db, &refused);
     if (made >= 0 && sqlite3_exec(db, own ? "COMMIT" : "RELEASE tw_install", NULL, NULL, NULL) == SQLITE_OK) {
         sqlite3_result_int(context, made);
         return;
     }
-    fail_as_sqlite(context, db);
+    if (refused != NULL)
+        fail_with(context, refused);
+    else
+        fail_as_sqlite(context, db);
     sqlite3_exec(db, own ? "ROLLBACK" : "ROLLBACK TO tw_install; RELEASE tw_install", NULL, NULL, NULL);
 }
 

@@ -167,6 +167,10 @@ static void install_makes_the_tables_that_the_library_makes(void **state)
     assert_string_equal(other_ask(db, "SELECT tw_install()"), "1");
     assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "wal");
     assert_string_equal(other_ask(db, "SELECT tw_install()"), "0");
+    other_ask(db, "UPDATE tw_meta SET value = 99 WHERE name = 'version'");
+    assert_string_equal(other_refuses(db, "SELECT tw_install()"),
+                        "tw_install: tw_meta: version is '99': expected '1'");
+    other_ask(db, "UPDATE tw_meta SET value = 1 WHERE name = 'version'");
     snprintf(sql, sizeof sql, "ATTACH '%s' AS made", made->path);
     other_ask(db, sql);
     static const char *const pairs[][2] = {{"main", "made"}, {"made", "main"}};

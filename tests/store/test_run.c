@@ -246,6 +246,45 @@ static void an_answer_may_come_later_from_another_thread(void **state)
     assert_int_equal(tw_store_count(store, "q", true), 1);
 }
 
+/* A job that is given back comes again with the same attempt, at its old place, and its answer is as if the
+ * first call had not been. */
+static void a_job_that_is_given_back_was_never_called(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct seen seen = {.text = ""};
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 1;
+    calls.retry_ms = 5; /* is of no use with TW_BACK */
+    put(store, "a", 5);
+    put(store, "b", 5);
+    assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    assert_string_equal(wait_for_calls(&calls, 1), "a/1");
+    tw_job_answer(calls.kept[0], TW_BACK);
+    assert_string_equal(wait_for_calls(&calls, 3), "a/1 b/1 a/1");
+    wait_for_answers(store, 2);
+    assert_int_equal(tw_store_stop(store), 0);
+    calls.answers = 5;
+    calls.block = true;
+    put(store, "a", 5);
+    put(store, "b", 5);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    wait_for_calls(&calls, 4);
+    unblock(&calls);
+    while (calls.kept_count < 2)
+        usleep(1000);
+    pthread_t stop;
+    assert_int_equal(pthread_create(&stop, NULL, stop_too, store), 0);
+    usleep(20000);
+    tw_job_answer(calls.kept[1], TW_BACK);
+    pthread_join(stop, NULL);
+    assert_string_equal(scan(store, NULL), "a@5 b@5");
+    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(seen.last.attempt, 0);
+}
+
 /* The worker is free when its handler returns TW_LATER, and no answer and no commit tells of it. */
 static void a_worker_that_is_free_gets_a_job_before_an_answer_comes(void **state)
 {
@@ -701,6 +740,11 @@ static void odd_names_stop_nobody(void **state)
     sqlite3_close(db);
 }
 
+static void see_name(void *names, const char *queue)
+{
+    strcat(names, queue);
+}
+
 static void a_paused_queue_waits(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -710,6 +754,9 @@ static void a_paused_queue_waits(void **state)
     assert_int_equal(tw_store_pause(store, "q", true), 0);
     assert_int_equal(tw_store_is_paused(store, "q"), 1);
     assert_int_equal(tw_store_is_paused(store, "r"), 0);
+    char names[16] = "";
+    assert_int_equal(tw_store_queues(store, see_name, names), 1); /* also without a task */
+    assert_string_equal(names, "q");
     assert_int_equal(tw_store_is_paused(store, ""), TW_EINVAL);
     put(store, "x", 5);
     start_with(store, &calls);
@@ -818,6 +865,7 @@ int main(void)
         TEST(a_handler_may_name_the_time_of_the_next_attempt),
         TEST(a_dead_task_stays_until_it_is_replayed),
         TEST(an_answer_may_come_later_from_another_thread),
+        TEST(a_job_that_is_given_back_was_never_called),
         TEST(a_worker_that_is_free_gets_a_job_before_an_answer_comes),
         TEST(a_repeating_task_keeps_its_phase_and_ends),
         TEST(missed_periods_are_made_up_for),
