@@ -46,7 +46,7 @@ struct world {
     struct tw_store *store;
     sqlite3 *db;
     struct ledger now, *state;
-    unsigned states;
+    unsigned states, at; /* at: which of them `now` is */
     struct rng rng;
     uint64_t seed, acknowledged, later; /* later: crashes after which a change was found that was not sure */
 };
@@ -88,6 +88,14 @@ static void settle(struct world *world)
 {
     world->state[0] = world->now;
     world->states = 1;
+    world->at = 0;
+}
+
+/* The program sees this state, and it is not on the disk yet. */
+static void come_to(struct world *world)
+{
+    add_state(world, &world->now);
+    world->at = world->states - 1;
 }
 
 static bool is_same(const struct ledger *one, const struct ledger *two)
@@ -104,7 +112,7 @@ static void acknowledge(struct world *world, const struct ledger *before, bool s
     if (synced)
         settle(world);
     else
-        add_state(world, &world->now);
+        come_to(world);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------- */
@@ -184,7 +192,7 @@ static void close_all(struct world *world)
 }
 
 /* The file must be in one of the states. The newest come first: an older state that fits has no more tasks. */
-static void find_state(struct world *world)
+static void find_state(struct world *world, bool on_disk)
 {
     static struct ledger found;
     const char *wrong = NULL;
@@ -194,7 +202,10 @@ static void find_state(struct world *world)
         if (wrong == NULL) {
             world->later += i > 0;
             world->now = found;
-            settle(world);
+            if (on_disk || i == 0)
+                settle(world);
+            else
+                come_to(world);
             return;
         }
     }
@@ -208,7 +219,7 @@ static void reopen(struct world *world)
     close_all(world);
     power_fail_at(0, 0, false);
     if (open_all(world) && world->kind->faults)
-        find_state(world);
+        find_state(world, false); /* a commit whose sync has failed may be seen now, and lost still */
 }
 
 /* Faults come and go. While they last the program's state stays readable. */
@@ -225,7 +236,7 @@ static void look(struct world *world)
     if (wrong != NULL && !power_is_off())
         fail_crash(world, wrong);
     if (wrong == NULL) /* the revisions are known now */
-        world->state[world->kind->lazy ? world->states - 1 : 0] = world->now;
+        world->state[world->at] = world->now;
 }
 
 static void step(struct world *world)
@@ -271,7 +282,7 @@ static void recover(struct world *world)
         recover(world);
         return;
     }
-    find_state(world);
+    find_state(world, true);
     if (strcmp(other_ask(world->db, "PRAGMA integrity_check"), "ok") != 0)
         fail_crash(world, "the file is damaged");
 }

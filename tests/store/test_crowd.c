@@ -82,8 +82,10 @@ static int change(struct child *child, enum tw_store_verb verb, uint64_t id, uin
     int result = verb == TW_STORE_PUT    ? tw_store_put(child->store, &task, 0)
                  : verb == TW_STORE_MOVE ? tw_store_move_at(child->store, "q", &id, sizeof id, due_ms, 0)
                                          : tw_store_cancel(child->store, "q", &id, sizeof id, &found);
-    if (result < 0 && result != TW_EGONE && result != TW_EDEAD)
+    if (result < 0 && result != TW_EGONE && result != TW_EDEAD) {
+        fprintf(stderr, "test_store_crowd: process %u: %s\n", child->who, message(child->store));
         _exit(4);
+    }
     result = verb == TW_STORE_CANCEL ? (int)found : result;
     tell(child, (struct note){.kind = NOTE_ACK, .id = id, .verb = verb, .result = result});
     return result;
@@ -164,8 +166,11 @@ static void be_born(const struct world *world, const struct seat *seat, uint64_t
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(world->notes[0]);
     rng_init(&child.rng, seed);
-    if (tw_store_open(&child.store, world->fixture->path, NULL, NULL, 0) != 0)
+    char text[TW_STORE_MESSAGE];
+    if (tw_store_open(&child.store, world->fixture->path, NULL, text, sizeof text) != 0) {
+        fprintf(stderr, "test_store_crowd: process %u: %s\n", seat->who, text);
         _exit(3);
+    }
     if (seat - world->seats < PUTTERS)
         put_tasks(&child);
     run_tasks(&child);
