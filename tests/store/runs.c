@@ -36,10 +36,10 @@ static struct runs {
     pthread_mutex_t lock;
     struct rng rng;
     struct tw_store *store;
-    const struct ledger *ledger;
+    struct ledger *ledger;
     _Atomic uint64_t *clock_ms;
     uint64_t begin_ms, calls_before;
-    uint64_t learns[LEDGER_TASKS]; /* the time of a task's death or retry is this or later; 0: it is known */
+    bool learns_due[LEDGER_TASKS], learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
     struct call calls[CALLS];
     unsigned n;
     struct tw_job *later[CALLS]; /* jobs that wait for their answers */
@@ -186,15 +186,16 @@ static const char *compare_job(const struct entry *entry, const struct call *cal
 
 static void die(struct entry *entry, const struct call *call)
 {
-    entry->dead_ms = runs.learns[call->task] = time_of(call);
+    entry->dead_ms = time_of(call);
+    runs.learns_death[call->task] = true;
 }
 
 static void retry(struct entry *entry, const struct call *call)
 {
     entry->call_ms = call_of(entry);
-    entry->due_ms = call->retry_ms;
-    if (call->retry_ms == 0)
-        entry->due_ms = runs.learns[call->task] = time_of(call) + (entry->backoff_ms << (entry->attempt - 1));
+    runs.learns_due[call->task] = call->retry_ms == 0;
+    entry->due_ms =
+        call->retry_ms != 0 ? call->retry_ms : time_of(call) + (entry->backoff_ms << (entry->attempt - 1));
 }
 
 static void finish(struct entry *entry, const struct call *call)
@@ -208,6 +209,7 @@ static void finish(struct entry *entry, const struct call *call)
         passed = call->job.late_ms / entry->period_ms;
     due_ms += (1 + passed) * entry->period_ms;
     entry->due_ms = due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
+    runs.learns_due[call->task] = false;
     entry->times -= entry->times != TW_FOREVER;
     entry->call_ms = 0;
     entry->attempt = 0;
@@ -236,34 +238,42 @@ static const char *follow(struct ledger *ledger, const struct call *call)
         return wrong;
     entry->attempt++;
     entry->revision = call->job.revision;
-    runs.learns[call->task] = 0;
     if (!call->changes) {
         follow_answer(entry, call);
         return NULL;
     }
+    runs.learns_due[call->task] = false;
     int expected = ledger_make(ledger, &call->change);
     if (call->change.verb == TW_STORE_CANCEL)
         expected = TW_RUNNING;
     return call->result == expected ? NULL : mistake_at(call, "a change in the handler returns another result");
 }
 
-/* Learns a time from the file. */
-static void learn(void *arg, const struct tw_store_task *seen)
+/* If the time that the file has is not within the run, the comparison of the file tells. */
+static void learn_time(uint64_t *time_ms, uint64_t seen_ms)
 {
-    struct entry *entry = arg;
-    uint64_t *time_ms = entry->dead_ms != 0 ? &entry->dead_ms : &entry->due_ms;
-    uint64_t seen_ms = entry->dead_ms != 0 ? seen->dead_ms : seen->due_ms;
     if (seen_ms >= *time_ms && seen_ms - *time_ms <= *runs.clock_ms - runs.begin_ms)
-        *time_ms = seen_ms; /* if not, the comparison of the file tells */
+        *time_ms = seen_ms;
 }
 
-static void learn_times(struct ledger *ledger, struct tw_store *store)
+/* The task under the number that `arg` points to. */
+static void learn_task(void *arg, const struct tw_store_task *seen)
+{
+    unsigned task = *(const unsigned *)arg;
+    struct entry *entry = &runs.ledger->entry[task];
+    if (runs.learns_due[task])
+        learn_time(&entry->due_ms, seen->due_ms);
+    if (runs.learns_death[task])
+        learn_time(&entry->dead_ms, seen->dead_ms);
+}
+
+static void learn_times(struct tw_store *store)
 {
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
         size_t size;
         const void *id = ledger_id(task, &size);
-        if (runs.learns[task] != 0)
-            tw_store_get(store, ledger_queue(task), id, size, learn, &ledger->entry[task]);
+        if (runs.learns_due[task] || runs.learns_death[task])
+            tw_store_get(store, ledger_queue(task), id, size, learn_task, &task);
     }
 }
 
@@ -344,7 +354,8 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     runs.ledger = ledger;
     runs.clock_ms = clock_ms;
     runs.begin_ms = *clock_ms;
-    memset(runs.learns, 0, sizeof runs.learns);
+    memset(runs.learns_due, 0, sizeof runs.learns_due);
+    memset(runs.learns_death, 0, sizeof runs.learns_death);
     rng_init(&runs.rng, rng_next(rng));
     if (!tame(ledger, store))
         return "a move fails";
@@ -352,7 +363,7 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     const char *wrong = run(store, paused, 1 + (uint32_t)rng_below(rng, 3));
     for (unsigned i = 0; i < runs.n && wrong == NULL; i++)
         wrong = follow(ledger, &runs.calls[i]);
-    learn_times(ledger, store);
+    learn_times(store);
     for (unsigned task = 0; task < LEDGER_TASKS && wrong == NULL; task++) {
         const struct entry *entry = &ledger->entry[task];
         if (entry->exists && entry->dead_ms == 0 && entry->due_ms <= *clock_ms && !paused[task / LEDGER_IDS])
