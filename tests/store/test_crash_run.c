@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { CHANGES = 60, WRITES = 700, TRIES = 3, FAR_MS = 3600000 };
@@ -40,6 +41,7 @@ struct world {
     unsigned life;
     struct rng rng;
     uint64_t seed, ids, far_ms;
+    uint64_t closes, slow; /* of a store with jobs under way, while nothing can be written */
 };
 
 static void remove_files(const struct world *world)
@@ -154,6 +156,25 @@ static bool begin(struct world *world)
     return error == 0;
 }
 
+static uint64_t monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* While the store runs it waits for a second after an error. Its end must not wait. */
+static void close_store(struct world *world)
+{
+    struct tw_store_stats stats = {0};
+    uint64_t begin_ms = monotonic_ms();
+    if (world->store != NULL)
+        tw_store_stats(world->store, &stats);
+    tw_store_close(world->store);
+    world->closes += stats.jobs > 0;
+    world->slow += stats.jobs > 0 && monotonic_ms() - begin_ms > 900;
+}
+
 static void live(struct world *world)
 {
     world->life++;
@@ -166,7 +187,7 @@ static void live(struct world *world)
         }
     }
     power_cut_at(1);
-    tw_store_close(world->store);
+    close_store(world);
     tell(world, (struct note){.kind = NOTE_KILLED});
     power_restore(&world->rng, world->kind->killed);
 }
@@ -258,6 +279,8 @@ int main(int argc, char **argv)
     power_install();
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
         run_kind(&world, &kinds[k], lives);
+    if (world.slow > world.closes / 8)
+        fail_life(&world, "a store whose answers cannot be written waits before it is closed");
     printf("the seed was %" PRIu64 "\n", world.seed);
     return rmdir(world.folder) == 0 ? 0 : 2;
 }
