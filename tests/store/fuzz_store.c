@@ -346,7 +346,8 @@ int main(int argc, char **argv)
     pid_t child = fork();
     if (child == 0)
         exit(run_all(progress, argv + at, argc - at));
-    waitpid(child, &status, 0);
+    if (child > 0)
+        waitpid(child, &status, 0);
     if (status != 0)
         fprintf(stderr, "fuzz_store: wait status %#x with seed %" PRIu64 "%s\n", (unsigned)status,
                 progress->seed, WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? ": a hang" : "");

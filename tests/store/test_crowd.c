@@ -219,9 +219,12 @@ static void sit_down(struct world *world, struct seat *seat)
     uint64_t seed = rng_next(&world->rng);
     seat->who = ++world->next_who;
     seat->ready = false;
-    seat->pid = fork();
-    if (seat->pid == 0)
+    pid_t pid = fork();
+    if (pid == 0)
         be_born(world, seat, seed);
+    if (pid < 0)
+        fail_crowd(world, "the system has no room for a process");
+    seat->pid = pid;
 }
 
 /* The note comes first: nothing that follows from the death can come before it. */

@@ -102,6 +102,8 @@ static uint64_t raise_and_kill(struct world *world)
     if (pipe(ends) != 0)
         exit(2);
     pid_t child = fork();
+    if (child < 0)
+        fail_kill(world, "the system has no room for a process");
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(ends[0]);
