@@ -340,7 +340,7 @@ int main(int argc, char **argv)
         mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (progress == MAP_FAILED)
         return 2;
-    *progress = (struct progress){1, extent(60, 150, 4000), 0};
+    *progress = (struct progress){1, extent(60, 100, 4000), 0};
     int at = read_options(progress, argc, argv);
     make_valid();
     pid_t child = fork();

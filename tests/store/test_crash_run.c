@@ -264,7 +264,7 @@ static void run_kind(struct world *world, const struct kind *kind, uint64_t live
 int main(int argc, char **argv)
 {
     static struct world world = {.seed = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
-    uint64_t lives = extent(6, 16, 240);
+    uint64_t lives = extent(6, 12, 240);
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--seed") == 0)
             world.seed = strtoull(argv[i + 1], NULL, 0);

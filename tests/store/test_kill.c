@@ -175,7 +175,7 @@ static void kill_one(struct world *world)
 int main(int argc, char **argv)
 {
     static struct world world;
-    uint64_t kills = extent(20, 100, 400);
+    uint64_t kills = extent(20, 60, 400);
     void *state;
     world.seed = 1;
     for (int i = 1; i + 1 < argc; i += 2) {
