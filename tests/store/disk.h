@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A picture of a disk: which bytes of each file were synced, and each write since. It chooses the bytes that the
- * disk has after a power cut. power.h has the VFS that draws the picture.
+ * A picture of a disk: which bytes of each file were synced, and each write since. It chooses the bytes that
+ * the disk has after a power cut. power.h has the VFS that draws the picture.
  */
 #ifndef TESTS_STORE_DISK_H
 #define TESTS_STORE_DISK_H
@@ -47,8 +47,8 @@ void disk_sync_folder(struct disk *disk);
 /* Removes the file; `synced`: and syncs the folder. */
 void disk_remove(struct place *place, bool synced);
 
-/* Makes the real files as the disk has them, and forgets the places. `killed`: every write is kept. The index of
- * a log is removed. */
+/* Makes the real files as the disk has them, and forgets the places. `killed`: every write is kept. The index
+ * of a log is removed. */
 void disk_restore(struct disk *disk, struct rng *rng, bool killed);
 
 #endif

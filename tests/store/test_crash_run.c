@@ -140,6 +140,15 @@ static void draw_fault(struct world *world)
     power_fail_at(1 + (long)draw(world, 100), codes[draw(world, 3)], draw(world, 3) == 0);
 }
 
+/* Moves the log into the file, beside the runner. It may fail. */
+static void move_log(const struct world *world)
+{
+    sqlite3 *db;
+    if (sqlite3_open(world->path, &db) == SQLITE_OK)
+        sqlite3_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
+    sqlite3_close(db);
+}
+
 /* Opens the file and runs it. Returns false if the power goes off meanwhile. */
 static bool begin(struct world *world)
 {
@@ -183,6 +192,8 @@ static void live(struct world *world)
         for (int i = 0; i < CHANGES && !power_is_off(); i++) {
             if (world->kind->faults && draw(world, 20) == 0)
                 draw_fault(world);
+            if (draw(world, CHANGES) == 0)
+                move_log(world);
             change_some(world);
         }
     }
