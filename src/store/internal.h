@@ -36,6 +36,7 @@ struct tw__store_run {
     struct tw__store_handler *handlers;
     struct tw__store_runner *runner; /* NULL: the store does not run */
     bool stopping;                   /* a thread waits for its end */
+    uint64_t ends;                   /* runs that have ended */
 };
 
 struct tw_store {

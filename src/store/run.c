@@ -272,6 +272,7 @@ int tw_store_stop(struct tw_store *store)
     TW_ASSERT(store->pid == getpid());
     pthread_mutex_lock(&store->run.lock);
     struct tw__store_runner *runner = store->run.runner;
+    uint64_t ends = store->run.ends;
     if (runner != NULL && !store->run.stopping) {
         store->run.stopping = true;
         pthread_mutex_unlock(&store->run.lock);
@@ -282,10 +283,11 @@ int tw_store_stop(struct tw_store *store)
         pthread_mutex_lock(&store->run.lock);
         store->run.runner = NULL;
         store->run.stopping = false;
+        store->run.ends++;
         free_runner(runner);
         pthread_cond_broadcast(&store->run.ended);
     }
-    while (store->run.runner == runner && runner != NULL)
+    while (runner != NULL && store->run.ends == ends) /* the next run's memory may be the same */
         pthread_cond_wait(&store->run.ended, &store->run.lock);
     pthread_mutex_unlock(&store->run.lock);
     return error;

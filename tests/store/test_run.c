@@ -4,6 +4,7 @@
  */
 #include "running.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,11 @@ static void an_error_is_cut_and_a_time_has_an_end(void **state)
     sqlite3_close(db);
 }
 
+struct ending {
+    struct tw_store *store;
+    atomic_int told, stopped;
+};
+
 static void *stop_too(void *store)
 {
     tw_store_stop(store);
@@ -180,6 +186,44 @@ static void two_threads_may_stop(void **state)
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(tw_store_count(store, "q", false), 0);
+}
+
+static void *stop_when_told(void *arg)
+{
+    struct ending *ending = arg;
+    while (atomic_load(&ending->told) == 0)
+        ;
+    tw_store_stop(ending->store);
+    atomic_store(&ending->stopped, 1);
+    return NULL;
+}
+
+/* Two threads stop, and one of them starts the store again at once: the other one need not wait for that. */
+static void a_stop_ends_though_the_next_run_has_begun(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct tw_store_stats stats;
+    struct calls calls;
+    calls_init(&calls);
+    start_with(store, &calls);
+    for (int i = 0; i < 25; i++) {
+        struct ending ending = {.store = store};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, stop_when_told, &ending), 0);
+        atomic_store(&ending.told, 1);
+        assert_int_equal(tw_store_stop(store), 0);
+        assert_int_equal(tw_store_start(store, NULL), 0);
+        bool waits = true; /* the thread may come late, and stop this run */
+        for (int wait = 0; wait < 500 && waits; wait++) {
+            usleep(1000);
+            tw_store_stats(store, &stats);
+            waits = stats.running && atomic_load(&ending.stopped) == 0;
+        }
+        assert_int_equal(tw_store_stop(store), 0);
+        pthread_join(thread, NULL);
+        assert_false(waits);
+        assert_int_equal(tw_store_start(store, NULL), 0);
+    }
 }
 
 static void a_handler_may_name_the_time_of_the_next_attempt(void **state)
@@ -889,6 +933,7 @@ int main(void)
         TEST(a_row_that_is_due_later_than_it_was_waits),
         TEST(an_error_is_cut_and_a_time_has_an_end),
         TEST(two_threads_may_stop),
+        TEST(a_stop_ends_though_the_next_run_has_begun),
         TEST(stop_waits_for_the_answers),
         TEST(bad_options_are_refused),
         TEST(many_dead_tasks_are_replayed_and_purged),
