@@ -184,12 +184,12 @@ static uint64_t claims_allowed(struct tw__store_runner *runner)
     return room < TW__STORE_CLAIMS ? room : TW__STORE_CLAIMS;
 }
 
-static void take_claims(struct tw__store_runner *runner)
+static void take_claims(struct tw__store_runner *runner, bool seen)
 {
     struct tw__store_batch *batch = &runner->batch;
     bool full = runner->bytes >= runner->options.max_bytes && runner->stats.jobs > 0;
     uint64_t allowed = claims_allowed(runner);
-    if (full || atomic_load(&runner->stopping)) {
+    if (full || !seen || atomic_load(&runner->stopping)) {
         allowed = 0;
         runner->wished_more = false;
     }
@@ -286,18 +286,19 @@ static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
     return error;
 }
 
-/* Goes round once. Returns whether there was anything to do. */
+/* Goes round once. If the file cannot be looked at, the answers are written all the same. Returns whether there
+ * was anything to do, and no error. */
 static bool go_round(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;
     uint64_t now_ms = tw_store_now();
     char message[TW_STORE_MESSAGE];
     runner->result = 0;
-    if (look_at_file(runner, now_ms) != 0)
-        return false;
-    tw__store_window_expire(&runner->window, now_ms);
+    bool seen = look_at_file(runner, now_ms) == 0;
+    if (seen)
+        tw__store_window_expire(&runner->window, now_ms);
     take_answers(runner);
-    take_claims(runner);
+    take_claims(runner, seen);
     if (batch->answered == NULL && batch->n == 0)
         return false;
     uint64_t most = runner->options.max_bytes;
@@ -307,7 +308,7 @@ static bool go_round(struct tw__store_runner *runner)
     batch->run = runner->run;
     int error = tw__store_commit(runner->store, tw__store_claim, batch, false);
     if (error == 0)
-        return settle_batch(runner);
+        return settle_batch(runner) && seen;
     take_back_batch(runner);
     tw_store_message(runner->store, message, sizeof message);
     fail(runner, error, message);

@@ -312,6 +312,29 @@ static void answers_wait_for_the_disk(void **state)
     assert_int_equal(tw_store_count(fixture->store, "q", false), 0);
 }
 
+static void answers_are_written_though_nothing_can_be_looked_at(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    put(fixture->store, "x", 5);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    wait_for_calls(&calls, 1);
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, "DROP INDEX tw_due");
+    usleep(20000);
+    other_ask(db, "UPDATE tw_meta SET value = value + 30000 WHERE name = 'seq'");
+    wait_for_errors(&errors, 1);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task"), "0");
+    sqlite3_close(db);
+}
+
 static void a_lock_of_others_is_waited_for(void **state)
 {
     struct fixture *fixture = *state;
@@ -522,6 +545,7 @@ int main(void)
         TEST(running_survives_that_reading_fails),
         TEST(an_answer_that_cannot_be_written_ends_the_stop_with_an_error),
         TEST(answers_wait_for_the_disk),
+        TEST(answers_are_written_though_nothing_can_be_looked_at),
         TEST(a_lock_of_others_is_waited_for),
         TEST(a_run_that_is_not_the_last_one_calls_nobody),
         TEST(a_standby_survives_that_it_cannot_begin),
