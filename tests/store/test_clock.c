@@ -22,15 +22,19 @@ int __wrap_timerfd_create(int id, int flags);
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *old);
 ssize_t __wrap_read(int fd, void *to, size_t size);
 
-static atomic_llong offset_s; /* of the clock that the store sees */
+static atomic_llong offset_s;   /* of the clock that the store sees */
+static atomic_llong stopped_ms; /* the time at which that clock stands still; 0: it goes */
 static atomic_int timer = -1;
 static atomic_bool stepped, quietly;
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *now)
 {
     int error = __real_clock_gettime(id, now);
+    long long at_ms = atomic_load(&stopped_ms);
     if (id == CLOCK_REALTIME)
         now->tv_sec += atomic_load(&offset_s);
+    if (id == CLOCK_REALTIME && at_ms != 0)
+        *now = (struct timespec){.tv_sec = (time_t)(at_ms / 1000), .tv_nsec = (long)(at_ms % 1000) * 1000000};
     return error;
 }
 
@@ -178,6 +182,55 @@ static void the_window_moves_on(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* The window ends ten minutes after it was loaded. A task that is put for its last millisecond is in it. */
+static void a_task_at_the_edge_of_the_window_is_called(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    uint64_t now_ms = tw_store_now();
+    atomic_store(&stopped_ms, (long long)now_ms);
+    start_with(store, &calls);
+    put(store, "first", 5);
+    usleep(30000);
+    atomic_fetch_add(&stopped_ms, 1); /* the tick in which it comes */
+    wait_for_calls(&calls, 1);
+    for (uint64_t i = 0; i < 3; i++) {
+        char id[2] = {(char)('a' + i), 0};
+        put(store, id, now_ms + 599999 + i);
+    }
+    usleep(30000);
+    atomic_store(&stopped_ms, (long long)now_ms + 600002);
+    step(0);
+    assert_string_equal(wait_for_calls(&calls, 4), "first/1 a/1 b/1 c/1");
+    assert_int_equal(tw_store_stop(store), 0);
+    atomic_store(&stopped_ms, 0);
+}
+
+/* The next call of a task lies beyond the window when it is known, and within it later. */
+static void a_call_beyond_the_window_comes_once(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    uint64_t now_ms = tw_store_now();
+    struct tw_delayed task = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = now_ms, .period_ms = 20 * 60000, .times = 2};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    wait_for_calls(&calls, 1);
+    wait_for_answers(store, 1);
+    step(12 * 60);
+    usleep(50000);
+    step(9 * 60);
+    wait_for_calls(&calls, 2);
+    wait_for_answers(store, 2);
+    usleep(20000);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.count, 2);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+}
+
 static void a_step_is_noticed_when_the_timer_is_set(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -206,6 +259,8 @@ int main(void)
         TEST(a_clock_that_is_set_back_lets_tasks_wait),
         TEST(a_step_leaves_jobs_alone),
         TEST(the_window_moves_on),
+        TEST(a_task_at_the_edge_of_the_window_is_called),
+        TEST(a_call_beyond_the_window_comes_once),
         TEST(a_step_is_noticed_when_the_timer_is_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,6 +150,50 @@ static void a_put_that_fails_half_way_leaves_nothing_but_its_neighbours(void **s
     put_beside_a_refusal(*state, "FAIL", "a@1 b@2 c@4 d@5");
 }
 
+/* Counts the commits in the log: the frames that hold the size of the file (sqlite.org/fileformat2.html, 4.1). */
+static int count_commits(const struct fixture *fixture)
+{
+    enum { HEADER = 32, FRAME = 24 + 4096 };
+    unsigned char frame[FRAME];
+    char path[PATH_SIZE + 8];
+    int commits = 0;
+    snprintf(path, sizeof path, "%s-wal", fixture->path);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    fseek(file, HEADER, SEEK_SET);
+    while (fread(frame, 1, sizeof frame, file) == sizeof frame)
+        commits += (frame[4] | frame[5] | frame[6] | frame[7]) != 0;
+    fclose(file);
+    return commits;
+}
+
+/* While another connection holds the lock, one thread waits for it, and the others for that thread. */
+static void threads_that_come_together_share_a_commit(void **state)
+{
+    enum { MANY = 20 };
+    static const char ids[] = "abcdefghijklmnopqrst";
+    struct fixture *fixture = *state;
+    struct neighbour neighbours[MANY];
+    char names[MANY][2];
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, "BEGIN IMMEDIATE");
+    int before = count_commits(fixture);
+    for (int i = 0; i < MANY; i++) {
+        memcpy(names[i], (char[2]){ids[i]}, 2);
+        neighbours[i] = (struct neighbour){.store = fixture->store, .id = names[i], .due_ms = 5};
+        pthread_create(&neighbours[i].thread, NULL, put_one, &neighbours[i]);
+    }
+    usleep(100000);
+    other_ask(db, "COMMIT");
+    for (int i = 0; i < MANY; i++) {
+        pthread_join(neighbours[i].thread, NULL);
+        assert_int_equal(neighbours[i].result, 1);
+    }
+    int commits = count_commits(fixture) - before;
+    assert_in_range(commits, 1, MANY / 2); /* 2, if all threads have come in time */
+    sqlite3_close(db);
+}
+
 /* The first thread waits for the lock alone, and the others together after it. */
 static void threads_that_find_the_file_locked_are_told(void **state)
 {
@@ -201,6 +245,7 @@ int main(void)
         TEST(a_put_that_fails_leaves_its_neighbours),
         TEST(a_put_that_rolls_the_transaction_back_leaves_its_neighbours),
         TEST(a_put_that_fails_half_way_leaves_nothing_but_its_neighbours),
+        TEST(threads_that_come_together_share_a_commit),
         TEST(threads_that_find_the_file_locked_are_told),
         TEST(a_lazy_store_flushes_when_asked),
     };

@@ -124,6 +124,29 @@ static void a_retry_comes_after_the_backoff_and_ends_with_the_tries(void **state
     assert_int_equal(seen.last.attempt, 3);
 }
 
+/* The 64th attempt: a wait that were doubled so often would not fit into 64 bits. */
+static void a_backoff_is_at_most_a_day(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    uint64_t next_ms = 0, before_ms = tw_store_now();
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    calls.answers = 1;
+    sqlite3 *db = other_open(*state);
+    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 100};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    other_ask(db, "UPDATE tw_task SET attempt = 63");
+    start_with(store, &calls);
+    assert_string_equal(wait_for_calls(&calls, 1), "x/64");
+    wait_for_answers(store, 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.count, 1);
+    assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
+    assert_in_range(next_ms, before_ms + 86400000, tw_store_now() + 86400000);
+    sqlite3_close(db);
+}
+
 /* Fails with a text of 1,200 bytes, of letters of three bytes, and asks for a time beyond the end. */
 static enum tw_answer fail_at_length(void *arg, struct tw_job *job)
 {
@@ -230,6 +253,7 @@ static void a_handler_may_name_the_time_of_the_next_attempt(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
+    struct tw_store_stats stats;
     calls_init(&calls);
     calls.answer = TW_RETRY;
     calls.answers = 1;
@@ -240,6 +264,9 @@ static void a_handler_may_name_the_time_of_the_next_attempt(void **state)
     start_with(store, &calls);
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/2");
     assert_true(calls.called_ms[1] >= calls.retry_ms);
+    wait_for_answers(store, 2);
+    tw_store_stats(store, &stats); /* lateness counts first attempts alone */
+    assert_true(stats.late_max_ms > 0 && stats.late_max_ms < calls.last.late_ms);
     assert_int_equal(tw_store_stop(store), 0);
 }
 
@@ -437,6 +464,17 @@ static void a_retry_keeps_the_phase(void **state)
 
 /* ---- changes of a task that runs ------------------------------------------------------------------------- */
 
+/* No entry of a revision that is gone stays in memory. */
+static void wait_for_no_entry(struct tw_store *store)
+{
+    struct tw_store_stats stats = {.loaded = 1};
+    for (int i = 0; i < 5000 && stats.loaded > 0; i++) {
+        usleep(1000);
+        tw_store_stats(store, &stats);
+    }
+    assert_int_equal(stats.loaded, 0);
+}
+
 /* Blocks the call of "x", makes a change, lets the call end with `answer`, and waits for `more` calls. */
 static void change_while_running(void **state, struct calls *calls, enum tw_answer answer,
                                  void (*change)(struct tw_store *), int more)
@@ -457,6 +495,7 @@ static void change_while_running(void **state, struct calls *calls, enum tw_answ
     unblock(calls);
     wait_for_calls(calls, 1 + more);
     wait_for_answers(store, 1 + (uint64_t)more);
+    wait_for_no_entry(store);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(calls->count, 1 + more);
 }
@@ -657,6 +696,31 @@ static void no_more_jobs_than_at_once(void **state)
     assert_int_equal(calls.most, 2);
 }
 
+/* One job is under way, and two wait for the worker: the others can be cancelled. */
+static void few_are_claimed_while_handlers_are_slow(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct tw_store_stats stats;
+    calls_init(&calls);
+    calls.block = true;
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    for (int i = 0; i < 20; i++) {
+        char id[2] = {(char)('a' + i), 0};
+        put(store, id, 5);
+    }
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
+    wait_for_calls(&calls, 1);
+    usleep(30000);
+    tw_store_stats(store, &stats);
+    assert_true(stats.jobs <= 3);
+    assert_int_equal(cancel(store, "t"), TW_CANCELLED);
+    unblock(&calls);
+    wait_for_calls(&calls, 19);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.count, 19);
+}
+
 static void no_more_jobs_than_max_jobs(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -731,6 +795,35 @@ static void payloads_wait_for_room(void **state)
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_bytes = 10}), 0);
     assert_string_equal(wait_for_calls(&calls, 2), "small/1 large/1"); /* alone it always has room */
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* A task that finds no room goes back to the front. */
+static void tasks_that_wait_for_room_keep_their_order(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    char payload[1000] = "";
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 2;
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    for (int i = 0; i < 9; i++) {
+        char id[2] = {(char)('a' + i), 0};
+        struct tw_delayed task = {.queue = "q",
+                                  .id = id,
+                                  .id_size = 1,
+                                  .due_ms = 5,
+                                  .payload = payload,
+                                  .payload_size = sizeof payload};
+        assert_int_equal(tw_store_put(store, &task, 0), 1);
+    }
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_bytes = 2500}), 0);
+    wait_for_calls(&calls, 2);
+    usleep(20000);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[1], TW_DONE);
+    assert_string_equal(wait_for_calls(&calls, 9), "a/1 b/1 c/1 d/1 e/1 f/1 g/1 h/1 i/1");
     assert_int_equal(tw_store_stop(store), 0);
 }
 
@@ -897,6 +990,27 @@ static void many_dead_tasks_are_replayed_and_purged(void **state)
     sqlite3_close(db);
 }
 
+/* A replay takes several commits, and a task that dies again meanwhile is not replayed a second time. */
+static void a_replay_comes_to_its_end(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_DEAD;
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+                  " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', CAST(i AS TEXT), 5 FROM n;"
+                  "UPDATE tw_task SET dead_ms = 1");
+    sqlite3_close(db);
+    start_with(store, &calls);
+    assert_int_equal(tw_store_replay(store, "q", NULL, 0, 5), 3000);
+    wait_for_calls(&calls, 3000);
+    wait_for_answers(store, 3000);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.count, 3000);
+    assert_int_equal(tw_store_count(store, "q", true), 3000);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
 int main(void)
@@ -906,6 +1020,7 @@ int main(void)
         TEST(a_task_is_called_when_it_is_due_and_not_before),
         TEST(a_job_has_all_that_the_put_gave),
         TEST(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
+        TEST(a_backoff_is_at_most_a_day),
         TEST(a_handler_may_name_the_time_of_the_next_attempt),
         TEST(a_dead_task_stays_until_it_is_replayed),
         TEST(an_answer_may_come_later_from_another_thread),
@@ -924,8 +1039,10 @@ int main(void)
         TEST(queues_are_merged_in_the_order_of_due_times),
         TEST(a_queue_without_a_handler_waits),
         TEST(no_more_jobs_than_at_once),
+        TEST(few_are_claimed_while_handlers_are_slow),
         TEST(no_more_jobs_than_max_jobs),
         TEST(payloads_wait_for_room),
+        TEST(tasks_that_wait_for_room_keep_their_order),
         TEST(a_paused_queue_waits),
         TEST(many_queues_share_a_handler),
         TEST(odd_names_stop_nobody),
@@ -937,6 +1054,7 @@ int main(void)
         TEST(stop_waits_for_the_answers),
         TEST(bad_options_are_refused),
         TEST(many_dead_tasks_are_replayed_and_purged),
+        TEST(a_replay_comes_to_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,7 +40,7 @@ int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask);
 int __wrap_eventfd(unsigned value, int flags);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *arg);
 
-static bool no_inotify, no_watch, no_eventfd;
+static bool no_inotify, no_watch, no_eventfd, deaf;
 static int no_open, no_lock;         /* numbers of errors; 0: none */
 static atomic_llong offset_s;        /* of the system's clock */
 static atomic_int threads_left = -1; /* -1: no end */
@@ -82,6 +83,8 @@ int __wrap_inotify_init1(int flags)
 
 int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask)
 {
+    if (deaf) /* a watch that never tells of anything */
+        return __real_inotify_add_watch(fd, "/", IN_DELETE_SELF);
     return no_watch ? -1 : __real_inotify_add_watch(fd, path, mask);
 }
 
@@ -432,21 +435,48 @@ static void a_system_without_descriptors_or_threads_is_an_error(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* On the fast clock there is a look each millisecond. With the pace of a runner that is told of commits there
+ * would be one each 300 ms. */
 static void without_file_events_commits_are_seen_all_the_same(void **state)
 {
     bool *const missing[] = {&no_inotify, &no_watch};
+    enum { PUTS = 5, SOON_MS = 150 };
     struct calls calls;
     calls_init(&calls);
     assert_int_equal(tw_store_handle(store_of(state), "q", 0, note_call, &calls), 0);
     for (int i = 0; i < 2; i++) {
+        bool soon = false;
         *missing[i] = true;
         assert_int_equal(tw_store_start(store_of(state), NULL), 0);
         usleep(20000);
-        put(store_of(state), "x", 5);
-        wait_for_calls(&calls, i + 1);
+        for (int n = i * PUTS; n < (i + 1) * PUTS; n++) {
+            uint64_t put_ms = tw_store_now();
+            put(store_of(state), "x", 5);
+            wait_for_calls(&calls, n + 1);
+            soon |= calls.called_ms[n] < put_ms + SOON_MS;
+        }
+        assert_true(soon);
         assert_int_equal(tw_store_stop(store_of(state)), 0);
         *missing[i] = false;
     }
+}
+
+/* A file system that reports nothing, though it takes the watch. The runner looks all the same, each 30 s, on
+ * the fast clock each 300 ms. */
+static void commits_without_an_event_are_seen_at_last(void **state)
+{
+    struct fixture *fixture = *state;
+    struct calls calls;
+    sqlite3 *db = other_open(fixture);
+    calls_init(&calls);
+    deaf = true;
+    start_with(fixture->store, &calls);
+    usleep(50000);
+    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', 5)");
+    wait_for_calls(&calls, 1);
+    deaf = false;
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    sqlite3_close(db);
 }
 
 /* Other files of the folder are no hints, and a log that is made anew is watched. */
@@ -523,6 +553,41 @@ static void a_step_without_memory_is_made_up_for(void **state)
     sqlite3_close(db);
 }
 
+/* The memory ends while the window moves over more tasks than it has entries. */
+static void a_window_without_memory_is_made_up_for(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    char sql[200];
+    calls_init(&calls);
+    sqlite3 *db = other_open(fixture);
+    snprintf(sql, sizeof sql,
+             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
+             " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', CAST(i AS TEXT), %llu FROM n",
+             (unsigned long long)tw_store_now() + 20 * 60000);
+    other_ask(db, sql);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    put(fixture->store, "x", 5);
+    wait_for_calls(&calls, 1);
+    wait_for_answers(fixture->store, 1);
+    faulty_own_memory(1, true);
+    atomic_store(&offset_s, 21 * 60);
+    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'y', 5)");
+    wait_for_errors(&errors, 2);
+    assert_int_equal(atomic_load(&errors.last), TW_ENOMEM);
+    faulty_own_memory(0, false);
+    wait_for_calls(&calls, 602);
+    wait_for_answers(fixture->store, 602);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    assert_int_equal(calls.count, 602);
+    assert_int_equal(tw_store_count(fixture->store, "q", false), 0);
+    atomic_store(&offset_s, 0);
+    sqlite3_close(db);
+}
+
 static void naming_a_handler_survives_that_memory_ends(void **state)
 {
     struct calls calls;
@@ -551,9 +616,11 @@ int main(void)
         TEST(a_standby_survives_that_it_cannot_begin),
         TEST(a_system_without_descriptors_or_threads_is_an_error),
         TEST(without_file_events_commits_are_seen_all_the_same),
+        TEST(commits_without_an_event_are_seen_at_last),
         TEST(the_folder_is_watched_too),
         TEST(a_lock_file_that_cannot_be_opened_is_an_error),
         TEST(a_step_without_memory_is_made_up_for),
+        TEST(a_window_without_memory_is_made_up_for),
         TEST(naming_a_handler_survives_that_memory_ends),
     };
     faulty_install();

@@ -197,25 +197,78 @@ static void a_task_that_kills_its_process_dies(void **state)
 
 /* ---- commits of others ----------------------------------------------------------------------------------- */
 
+/* Most of them at once: a look that comes too late, or only at the slow pace, is seen here. The benchmark
+ * measures how soon (bench/store/notice.c). */
 static void commits_of_others_are_seen(void **state)
 {
     struct calls calls;
     sqlite3 *db = other_open(*state);
     char sql[200];
+    int soon = 0;
     calls_init(&calls);
     start_with(store_of(state), &calls);
     for (int i = 1; i <= 50; i++) {
         snprintf(sql, sizeof sql, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', '%d', 5)", i);
         other_ask(db, sql);
+        uint64_t committed_ms = tw_store_now();
         wait_for_calls(&calls, i);
+        soon += calls.called_ms[i - 1] < committed_ms + 100;
         usleep((useconds_t)(i * 100));
     }
+    assert_true(soon >= 25);
     other_ask(db, "BEGIN; INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'never', 5)");
     usleep(30000);
     other_ask(db, "ROLLBACK");
     assert_int_equal(tw_store_stop(store_of(state)), 0);
     assert_int_equal(calls.count, 50);
     sqlite3_close(db);
+}
+
+/* A file that was restored while it runs has smaller revisions than those that the runner has seen. */
+static void a_restored_file_is_read_anew(void **state)
+{
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    put(store_of(state), "a", 5);
+    put(store_of(state), "b", 5);
+    start_with(store_of(state), &calls);
+    wait_for_calls(&calls, 2);
+    wait_for_answers(store_of(state), 2);
+    other_ask(db, "BEGIN; UPDATE tw_meta SET value = 0 WHERE name = 'seq';"
+                  "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'old', 5); COMMIT");
+    assert_string_equal(wait_for_calls(&calls, 3), calls.text);
+    assert_int_equal(calls.count, 3);
+    assert_int_equal(tw_store_stop(store_of(state)), 0);
+    sqlite3_close(db);
+}
+
+/* Fewer than are read from the index at once: after the next commit no more than its share is kept. */
+static void a_queue_with_too_many_entries_is_read_anew(void **state)
+{
+    struct tw_store_stats stats = {.loaded = 15000};
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    char sql[200];
+    calls_init(&calls);
+    assert_int_equal(tw_store_handle(store_of(state), "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store_of(state), &(struct tw_store_run){.max_loaded = 1000}), 0);
+    put(store_of(state), "first", 5);
+    wait_for_calls(&calls, 1);
+    snprintf(sql, sizeof sql,
+             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 15000)"
+             " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', CAST(i AS TEXT), %llu FROM n",
+             (unsigned long long)tw_store_now() + 300000);
+    other_ask(db, sql);
+    sqlite3_close(db);
+    for (int i = 2; i < 100 && (stats.loaded > 2000 || stats.loaded < 900); i++) {
+        put(store_of(state), "more", 5);
+        wait_for_calls(&calls, i);
+        usleep(10000);
+        tw_store_stats(store_of(state), &stats);
+    }
+    assert_true(stats.loaded <= 2000 && stats.loaded >= 900);
+    assert_int_equal(tw_store_stop(store_of(state)), 0);
 }
 
 /* More new tasks at once than the runner reads one by one, and more than it keeps. */
@@ -280,6 +333,8 @@ int main(void)
         TEST(commits_of_others_are_seen),
         TEST(a_flood_is_read_from_the_index),
         TEST(a_flood_behind_many_jobs_is_read),
+        TEST(a_restored_file_is_read_anew),
+        TEST(a_queue_with_too_many_entries_is_read_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
