@@ -56,7 +56,10 @@ static void run_jobs(struct tw__store_hands *hands)
         uint64_t waited_ns = tw__store_monotonic() - job->claimed_ns;
         if (waited_ns > atomic_load(&hands->waited_ns))
             atomic_store(&hands->waited_ns, waited_ns);
-        tw__store_job_run(job);
+        if (atomic_load(&hands->stopping))
+            tw__store_job_return(job);
+        else
+            tw__store_job_run(job);
     }
 }
 

@@ -22,8 +22,9 @@ struct tw__store_hands {
     atomic_uint answering; /* threads that bring an answer at this moment */
     /* How the runner is woken. */
     const struct tw__store_watch *watch;
-    atomic_bool asleep; /* it waits, or is about to */
-    atomic_bool more;   /* it has claimed no more jobs because enough of them wait for a worker */
+    atomic_bool asleep;   /* it waits, or is about to */
+    atomic_bool stopping; /* no handler is called any more: jobs are given back */
+    atomic_bool more;     /* it has claimed no more jobs because enough of them wait for a worker */
 };
 
 /* Makes the threads. At most `jobs` jobs are under way. Returns: 0, TW_ENOMEM or TW_ESYSTEM. */

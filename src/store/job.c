@@ -121,6 +121,12 @@ void tw__store_job_run(struct tw__store_job *job)
     }
 }
 
+void tw__store_job_return(struct tw__store_job *job)
+{
+    job->answer = TW_BACK;
+    note_state(job, RETURNED | ANSWERED);
+}
+
 /* ---- times ----------------------------------------------------------------------------------------------- */
 
 static uint64_t at_most_end(uint64_t due_ms)

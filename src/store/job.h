@@ -46,6 +46,9 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
 /* Calls the handler. */
 void tw__store_job_run(struct tw__store_job *job);
 
+/* Gives the job back without a call. */
+void tw__store_job_return(struct tw__store_job *job);
+
 /* When the next call of a repeating task is due. */
 uint64_t tw__store_job_next_due(const struct tw__store_job *job);
 

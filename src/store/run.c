@@ -276,7 +276,7 @@ int tw_store_stop(struct tw_store *store)
     if (runner != NULL && !store->run.stopping) {
         store->run.stopping = true;
         pthread_mutex_unlock(&store->run.lock);
-        atomic_store(&runner->stopping, true);
+        atomic_store(&runner->hands.stopping, true);
         tw__store_watch_wake(&runner->watch);
         pthread_join(runner->thread, NULL);
         error = runner->stats.jobs > 0 ? runner->result : 0;

@@ -89,7 +89,7 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
 /* Waits for the process that runs the tasks to end. Returns false if this run was stopped before. */
 static bool stand_by(struct tw__store_runner *runner)
 {
-    while (runner->lock_fd < 0 && !atomic_load(&runner->stopping)) {
+    while (runner->lock_fd < 0 && !atomic_load(&runner->hands.stopping)) {
         int error = tw__store_runner_begin(runner);
         if (error != 0 && error != TW_EBUSY)
             fail(runner, error, runner->window.message);
@@ -189,7 +189,7 @@ static void take_claims(struct tw__store_runner *runner, bool seen)
     struct tw__store_batch *batch = &runner->batch;
     bool full = runner->bytes >= runner->options.max_bytes && runner->stats.jobs > 0;
     uint64_t allowed = claims_allowed(runner);
-    if (full || !seen || atomic_load(&runner->stopping)) {
+    if (full || !seen || atomic_load(&runner->hands.stopping)) {
         allowed = 0;
         runner->wished_more = false;
     }
@@ -321,7 +321,7 @@ static bool go_round(struct tw__store_runner *runner)
 static bool is_over(struct tw__store_runner *runner)
 {
     uint64_t missing = runner->stats.jobs;
-    if (!atomic_load(&runner->stopping))
+    if (!atomic_load(&runner->hands.stopping))
         return false;
     take_answers(runner);
     for (const struct tw__store_job *job = runner->answered; job != NULL; job = job->next)

@@ -34,7 +34,6 @@ struct tw__store_runner {
     bool last_try;                  /* the run was stopped, and the last answers are being written */
     /* All threads: */
     struct tw__store_hands hands;
-    atomic_bool stopping;
     pthread_mutex_t lock; /* guards the members below */
     struct tw_store_stats stats;
     uint64_t late[TW__HISTOGRAM_BUCKETS]; /* milliseconds */

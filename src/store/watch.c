@@ -5,8 +5,9 @@
  * hint that comes too early, by the time of a sync. After a hint the runner looks at once, and again at growing
  * intervals: each is a quarter of the time since the hint. So it sees the commit too late by at most a quarter
  * of its sync. Example: the sync takes 8 ms. The runner looks after 0, 0.2, 0.4, ..., 1, 1.25, ..., 6.8 and
- * 8.5 ms, and sees the commit half a millisecond after its return. After two seconds it gives up: a transaction
- * that grew beyond SQLite's memory writes early, and writes again when it commits.
+ * 8.5 ms, and sees the commit half a millisecond after its return. After two seconds the intervals double, so
+ * that a commit without an end costs a dozen looks: a transaction that grew beyond SQLite's memory writes early,
+ * and writes again when it commits.
  *
  * A busy log costs little: a hint within two milliseconds of another one waits, and then one look serves both.
  *
@@ -30,11 +31,11 @@
 #include <unistd.h>
 
 static const uint64_t MS = 1000000;
-static const uint64_t FIRST_STEP = 200000;            /* the first interval after a hint */
-static const uint64_t HOLD = 2000000;                 /* from hint to hint */
-static const uint64_t GIVE_UP = UINT64_C(2000000000); /* after a hint */
-static const uint64_t SLOW = UINT64_C(30000000000);   /* without hints */
-static const uint64_t BLIND = 100000000;              /* if there can be none */
+static const uint64_t FIRST_STEP = 200000;           /* the first interval after a hint */
+static const uint64_t HOLD = 2000000;                /* from hint to hint */
+static const uint64_t DOUBLE = UINT64_C(2000000000); /* after a hint: from then on the intervals double */
+static const uint64_t SLOW = UINT64_C(30000000000);  /* without hints */
+static const uint64_t BLIND = 100000000;             /* if there can be none */
 
 /* ---- beginning ------------------------------------------------------------------------------------------- */
 
@@ -175,12 +176,13 @@ void tw__store_watch_wait(struct tw__store_watch *watch, uint64_t until_ms, uint
 /* The time from one look to the next. */
 static uint64_t interval(struct tw__store_watch *watch, uint64_t now_ns)
 {
-    if (watch->hint_ns != 0 && now_ns - watch->hint_ns > GIVE_UP)
+    uint64_t since = now_ns - watch->hint_ns, least = watch->busy ? HOLD : FIRST_STEP;
+    if (watch->hint_ns == 0 || since > SLOW) {
         watch->hint_ns = 0;
-    if (watch->hint_ns == 0)
         return watch->files < 0 ? BLIND : SLOW;
-    uint64_t quarter = (now_ns - watch->hint_ns) / 4, least = watch->busy ? HOLD : FIRST_STEP;
-    return quarter > least ? quarter : least;
+    }
+    uint64_t step = since < DOUBLE ? since / 4 : since;
+    return step > least ? step : least;
 }
 
 bool tw__store_watch_look(struct tw__store_watch *watch, bool *whole)

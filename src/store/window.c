@@ -30,6 +30,7 @@
 #include <string.h>
 
 enum {
+    SHARE_MIN = 16,    /* entries of a queue, however many queues there are */
     BLOCK = 512,       /* entries of one allocation */
     AHEAD_MS = 600000, /* how far the window reaches */
     RENEW_MS = 300000, /* it moves when so much of it is left */
@@ -189,7 +190,7 @@ static int load(struct tw__store_window *window, struct tw__store_queue *queue, 
 static uint64_t share_of(const struct tw__store_window *window)
 {
     uint64_t share = window->max_loaded / (window->queue_count > 0 ? window->queue_count : 1);
-    return share > BLOCK ? share : BLOCK;
+    return share > SHARE_MIN ? share : SHARE_MIN;
 }
 
 /* Moves the horizon of a queue on, while its time has come near and half of the queue's share is free. The rows

@@ -356,14 +356,17 @@ static void read_queue(void *arg, const char *queue)
         *found |= (unsigned)(strcmp(queue, ledger_queue(i * LEDGER_IDS)) == 0) << i;
 }
 
+/* A queue is shown if it has a task or is paused. */
 static const char *compare_queues(const struct ledger *ledger, struct tw_store *store)
 {
     unsigned found = 0, expected = 0, n = 0;
     int64_t count = tw_store_queues(store, read_queue, &found);
     for (unsigned task = 0; task < LEDGER_TASKS; task++)
         expected |= (unsigned)ledger->entry[task].exists << task / LEDGER_IDS;
-    for (unsigned i = 0; i < LEDGER_QUEUES; i++)
+    for (unsigned i = 0; i < LEDGER_QUEUES; i++) {
+        expected |= (unsigned)(tw_store_is_paused(store, ledger_queue(i * LEDGER_IDS)) == 1) << i;
         n += expected >> i & 1;
+    }
     return found == expected && count == n ? NULL : differ("queues: %#x, expected %#x", found, expected);
 }
 

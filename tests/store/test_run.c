@@ -370,9 +370,11 @@ static void a_worker_that_is_free_gets_a_job_before_an_answer_comes(void **state
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
     wait_for_calls(&calls, 1);
-    usleep(2300000); /* the file is quiet: the runner looks at it every 30 seconds */
+    usleep(2300000); /* the file is quiet: the runner looks at it after four seconds */
+    uint64_t from_ms = tw_store_now();
     unblock(&calls);
     wait_for_calls(&calls, 9);
+    assert_true(tw_store_now() - from_ms < 1000); /* the next look would come later */
     usleep(20000);
     for (int i = 0; i < calls.kept_count; i++)
         tw_job_answer(calls.kept[i], TW_DONE);
@@ -934,6 +936,34 @@ static void stop_waits_for_the_answers(void **state)
     assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
 }
 
+/* One worker, and jobs that wait for it. They are given back, and none of their attempts counts. */
+static void stop_gives_back_jobs_that_have_not_begun(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct tw_store_stats stats = {0};
+    pthread_t thread;
+    calls_init(&calls);
+    calls.block = true;
+    for (char id[2] = "a"; id[0] <= 'j'; id[0]++)
+        put(store, id, 5);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
+    wait_for_calls(&calls, 1);
+    for (int i = 0; i < 5000 && stats.jobs < 2; i++, usleep(1000))
+        tw_store_stats(store, &stats);
+    assert_true(stats.jobs >= 2);
+    assert_int_equal(pthread_create(&thread, NULL, stop_too, store), 0);
+    usleep(20000);
+    unblock(&calls);
+    pthread_join(thread, NULL);
+    assert_string_equal(calls.text, "a/1");
+    assert_string_equal(scan(store, NULL), "b@5 c@5 d@5 e@5 f@5 g@5 h@5 i@5 j@5");
+    sqlite3 *db = other_open(*state);
+    assert_string_equal(other_ask(db, "SELECT max(attempt) FROM tw_task"), "0");
+    sqlite3_close(db);
+}
+
 static void bad_options_are_refused(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -1052,6 +1082,7 @@ int main(void)
         TEST(two_threads_may_stop),
         TEST(a_stop_ends_though_the_next_run_has_begun),
         TEST(stop_waits_for_the_answers),
+        TEST(stop_gives_back_jobs_that_have_not_begun),
         TEST(bad_options_are_refused),
         TEST(many_dead_tasks_are_replayed_and_purged),
         TEST(a_replay_comes_to_its_end),
