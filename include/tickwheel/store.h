@@ -370,11 +370,11 @@ struct tw_job {
 
 /* Handles a job, on a worker. It may make every call with the store but those that say otherwise.
  *
- * The attempt is on the disk before the handler is called (with TW_STORE_LAZY, in the log of the file). So if the process dies in the handler, the next run
- * calls it again, with the next attempt: each call comes at least once. A task whose process has died in 16
- * attempts more than `tries` is dead. Jobs of the same task never overlap. The answer changes only the revision
- * that ran, see the states above. If it cannot be written, for example because the disk is full, it is tried
- * again until it can.
+ * The attempt is on the disk before the handler is called (with TW_STORE_LAZY, in the log of the file). So if
+ * the process dies in the handler, the next run calls it again, with the next attempt: each call comes at least
+ * once. A task whose process has died in 16 attempts more than `tries` is dead. Jobs of the same task never
+ * overlap within one run. The answer changes only the revision that ran, see the states above. If it cannot be
+ * written, for example because the disk is full, it is tried again until it can.
  * Returns: its answer. After each of them but TW_LATER the job is gone. */
 typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
 
@@ -417,9 +417,9 @@ struct tw_store_run {
 
 /* Runs the tasks of the file: the handlers of their queues are called when they are due. Tasks that fell due
  * before come at once. Tasks are called in the order of their due times, and those due at the same time in the
- * order of their revisions. A task that is put when its time has passed, or is tried again, comes after the tasks
- * that are due by then. Several workers call several tasks at once. Tasks of a queue without a handler, or that
- * is paused, wait.
+ * order of their revisions. A task that is put when its time has passed, or is tried again, comes after the
+ * tasks that are due by then. Several workers call several tasks at once. Tasks of a queue without a handler,
+ * or that is paused, wait.
  *
  * One process at a time runs the tasks of a file. A lock on a file beside it, whose name ends in "-tickwheel",
  * ends with the process. Do not remove that file: another process could begin then. The first one would notice,
@@ -433,11 +433,12 @@ struct tw_store_run {
  *   - TW_EINVAL: an option is out of its range, or no handler was named, or the store runs already.
  *   - TW_EBUSY: another process runs the tasks of the file, and the flag does not say to wait.
  *   - TW_ESYSTEM: the system has no thread or descriptor left.
- * Cost: memory for max_loaded tasks, 88 bytes each, and at least 16 of each queue. A commit for each batch of jobs. */
+ * Cost: memory for max_loaded tasks, 88 bytes each, and at least 16 of each queue. A commit for each batch of
+ * jobs. */
 int tw_store_start(struct tw_store *store, const struct tw_store_run *options);
 
-/* Stops: no handler is called any more. Jobs whose handlers have not begun are given back (TW_BACK). Waits until
- * each other job is answered, and the answers are on the disk. tw_store_close() stops too.
+/* Stops: no handler is called any more. Jobs whose handlers have not begun are given back (TW_BACK). Waits
+ * until each other job is answered, and the answers are on the disk. tw_store_close() stops too.
  * Requires: it is not called in a handler.
  * Returns: 0, also if the store does not run; or an error, because an answer could not be written, and then its
  * task will run again. */

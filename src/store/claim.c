@@ -145,8 +145,8 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
     return error;
 }
 
-/* Another run can have begun only if somebody has removed the file with the lock. It has claimed the tasks anew,
- * so this one neither claims nor answers any more. */
+/* Another run can have begun only if somebody has removed the file with the lock. It has claimed the tasks
+ * anew, so this one neither claims nor answers any more. */
 static int check_run_number(struct tw__store_db *db, const struct tw__store_batch *batch)
 {
     if (db->run == batch->run)

@@ -167,8 +167,8 @@ static int check_tables(sqlite3 *db, char **refused)
     return -1;
 }
 
-/* Makes the tables, unless they are there. Returns: 1, 0, or -1 if SQLite has failed, or with a text in *refused
- * if the tables are none of ours. */
+/* Makes the tables, unless they are there. Returns: 1, 0, or -1 if SQLite has failed, or with a text in
+ * *refused if the tables are none of ours. */
 static int add_tables(sqlite3 *db, char **refused)
 {
     int made = -1;

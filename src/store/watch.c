@@ -6,8 +6,8 @@
  * intervals: each is a quarter of the time since the hint. So it sees the commit too late by at most a quarter
  * of its sync. Example: the sync takes 8 ms. The runner looks after 0, 0.2, 0.4, ..., 1, 1.25, ..., 6.8 and
  * 8.5 ms, and sees the commit half a millisecond after its return. After two seconds the intervals double, so
- * that a commit without an end costs a dozen looks: a transaction that grew beyond SQLite's memory writes early,
- * and writes again when it commits.
+ * that a commit without an end costs a dozen looks. A transaction that grew beyond SQLite's memory writes
+ * early, and writes again when it commits.
  *
  * A busy log costs little: a hint within two milliseconds of another one waits, and then one look serves both.
  *

@@ -150,7 +150,8 @@ static void a_put_that_fails_half_way_leaves_nothing_but_its_neighbours(void **s
     put_beside_a_refusal(*state, "FAIL", "a@1 b@2 c@4 d@5");
 }
 
-/* Counts the commits in the log: the frames that hold the size of the file (sqlite.org/fileformat2.html, 4.1). */
+/* Counts the commits in the log: the frames that hold the size of the file (sqlite.org/fileformat2.html,
+ * section 4.1). */
 static int count_commits(const struct fixture *fixture)
 {
     enum { HEADER = 32, FRAME = 24 + 4096 };
