@@ -12,6 +12,7 @@
 #include "figures.h"
 #include "handler.h"
 #include "lines.h"
+#include "pauses.h"
 #include "queues.h"
 #include "reader.h"
 #include "run_options.h"
@@ -39,6 +40,7 @@ static struct {
     struct handler handler;
     struct batch batch;
     struct reader reader;
+    struct pauses pauses;
     uint64_t at_start;  /* tasks in the file */
     bool reading_ended; /* at the end of the last file, not before */
 } run;
@@ -113,6 +115,11 @@ static bool has_tasks(void)
     struct tw_store_stats stats;
     tw_store_stats(run.store, &stats);
     return stats.jobs > 0 || run.options->stay || !stats.running || next_due() != TW_NEVER;
+}
+
+static void tell_of_pauses(void)
+{
+    pauses_tell(&run.pauses, run.store, run.options->store, run.options->task.queue);
 }
 
 /* An error of the store's thread, which tries again each second. Each text is printed once. */
@@ -197,6 +204,7 @@ static int commit_when_idle(void *arg)
 {
     (void)arg;
     batch_commit(&run.batch);
+    tell_of_pauses();
     show_status();
     return patience_ms(-1);
 }
@@ -247,6 +255,7 @@ static void wait_for_the_last_task(void)
     int soon_ms = PAUSE_MS;
     atomic_store(&input_ended, !run.options->stay);
     while (!stops_now(NULL) && has_tasks()) {
+        tell_of_pauses();
         show_status();
         bool woken = poll(&fd, 1, patience_ms(run.options->stay ? -1 : soon_ms)) > 0;
         soon_ms = woken ? PAUSE_MS : soon_ms * 2 < LOOK_MS ? soon_ms * 2 : LOOK_MS;

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "pauses.h"
+
+#include "printable.h"
+#include "queues.h"
+#include "screen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { AGAIN_MS = 1000 };
+
+/* Keeps the queues that have tasks and are paused. Returns false if a queue with tasks is not paused, or if the
+ * file cannot be read. */
+static bool keep_paused(struct queues *queues, struct tw_store *store)
+{
+    size_t kept = 0;
+    bool good = true;
+    for (size_t i = 0; i < queues->count && good; i++) {
+        uint64_t due_ms = TW_NEVER;
+        good = tw_store_next(store, queues->name[i], &due_ms) == 0;
+        if (!good || due_ms == TW_NEVER)
+            continue;
+        good = tw_store_is_paused(store, queues->name[i]) == 1;
+        char *name = queues->name[i];
+        queues->name[i] = queues->name[kept];
+        queues->name[kept++] = name;
+    }
+    while (queues->count > kept)
+        free(queues->name[--queues->count]);
+    return good;
+}
+
+static void print_pause(const char *queue, const char *path)
+{
+    bool usual = strcmp(queue, "default") == 0;
+    fputs("tickwheel run: queue ", stderr);
+    printable_write(queue, strlen(queue), false, SIZE_MAX, stderr);
+    fprintf(stderr, " is paused: `tickwheel tasks --store %s%s", path, usual ? "" : " --queue ");
+    if (!usual)
+        printable_write(queue, strlen(queue), false, SIZE_MAX, stderr);
+    fputs(" resume` ends it\n", stderr);
+}
+
+void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path, const char *only)
+{
+    struct queues queues;
+    uint64_t now_ms = tw_store_now();
+    if (pauses->told || (now_ms >= pauses->looked_ms && now_ms - pauses->looked_ms < AGAIN_MS))
+        return;
+    pauses->looked_ms = now_ms;
+    if (queues_read(&queues, store, only) == 0 && keep_paused(&queues, store)) {
+        for (size_t i = 0; i < queues.count; i++) {
+            screen_hide();
+            print_pause(queues.name[i], path);
+        }
+        pauses->told = queues.count > 0;
+    }
+    queues_free(&queues);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Paused queues, as `tickwheel run --store` sees them. A run whose tasks all wait in paused queues calls none
+ * and does not end, so it says why.
+ */
+#ifndef COMMAND_PAUSES_H
+#define COMMAND_PAUSES_H
+
+#include <tickwheel/store.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The state between two looks; zeroed at first. */
+struct pauses {
+    uint64_t looked_ms; /* when the queues were looked up last */
+    bool told;
+};
+
+/* Looks at most once a second whether every task that waits is in a paused queue. If so, names these queues on
+ * standard error, once. `only`: the one queue of the run; NULL: every queue. */
+void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path, const char *only);
+
+#endif
