@@ -46,7 +46,7 @@ static struct {
 } run;
 static int wake_pipe[2]; /* signals and calls write a byte */
 static volatile sig_atomic_t signalled;
-static _Atomic bool input_ended;
+static _Atomic bool input_ended, damaged; /* damaged: the file is, and the run ends */
 
 /* ---- waking ---------------------------------------------------------------------------------------------- */
 
@@ -73,7 +73,8 @@ static void note_signal(int number)
 static bool stops_now(void *arg)
 {
     (void)arg;
-    return signalled || run.reader.stopped || run.batch.failed || handler_stuck(&run.handler);
+    return signalled || atomic_load(&damaged) || run.reader.stopped || run.batch.failed ||
+           handler_stuck(&run.handler);
 }
 
 /* ---- the file -------------------------------------------------------------------------------------------- */
@@ -122,17 +123,22 @@ static void tell_of_pauses(void)
     pauses_tell(&run.pauses, run.store, run.options->store, run.options->task.queue);
 }
 
-/* An error of the store's thread, which tries again each second. Each text is printed once. */
+/* An error of the store's thread, which tries again each second. Each text is printed once. A damaged file does
+ * not mend itself, so it ends a run that is not to stay. */
 static void on_store_error(void *arg, int error, const char *message)
 {
     static char last[TW_STORE_MESSAGE];
+    bool ends = error == TW_ECORRUPT && !run.options->stay;
     (void)arg;
-    (void)error;
     if (strcmp(last, message) == 0)
         return;
     snprintf(last, sizeof last, "%s", message);
     screen_hide();
-    complain("%s: %s: %s; trying again", COMMAND, run.options->store, message);
+    complain("%s: %s: %s; %s", COMMAND, run.options->store, message, ends ? "stopped" : "trying again");
+    if (ends) {
+        atomic_store(&damaged, true);
+        wake_main();
+    }
 }
 
 /* Asks whether to try once more, after a second, to put lines into the file. They are kept meanwhile, and no
@@ -299,6 +305,19 @@ static void print_summary(FILE *out)
         fprintf(out, "To go on with them later, use `tickwheel run --store %s`.\n", run.options->store);
 }
 
+/* A signal has come while commands run, which may take long: tells the user how to end at once. */
+static void tell_of_commands(void)
+{
+    struct tw_store_stats stats;
+    tw_store_stats(run.store, &stats);
+    if (!signalled || run.options->exec == NULL || stats.jobs == 0)
+        return;
+    screen_hide();
+    complain("%s: waiting for %" PRIu64 " running command%s; kill -9 ends at once, and %s called again",
+             COMMAND, stats.jobs, stats.jobs == 1 ? "" : "s",
+             stats.jobs == 1 ? "its task is" : "their tasks are");
+}
+
 /* Stops the store and prints the summary. Returns false if a line could not be printed, or the file not be
  * written. */
 static bool finish_run(void)
@@ -306,6 +325,7 @@ static bool finish_run(void)
     bool stuck = handler_stuck(&run.handler);
     bool good = true;
     handler_give_back(&run.handler);
+    tell_of_commands();
     if (tw_store_stop(run.store) != 0) {
         screen_hide();
         store_file_complain(run.store, COMMAND, run.options->store,
@@ -318,7 +338,7 @@ static bool finish_run(void)
                  strerror(screen_error() != 0 ? screen_error() : ENOMEM));
     if (!run.options->quiet)
         print_summary(stderr);
-    return good && !stuck;
+    return good && !stuck && !atomic_load(&damaged);
 }
 
 /* ---- the beginning --------------------------------------------------------------------------------------- */
