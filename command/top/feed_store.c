@@ -30,6 +30,7 @@ struct store_feed {
     struct tw_store *store;
     struct reading last;       /* the last reading that was counted */
     uint64_t counted_ns, took; /* when that was, and how long it took; 0: never */
+    uint64_t held;             /* the overdue tasks of paused queues */
 };
 
 static bool store_failed(const struct store_feed *feed, char error[FEED_ERROR])
@@ -59,11 +60,13 @@ static bool count_queue(const struct store_feed *feed, const char *queue, uint64
     reading_text(seen->name, sizeof seen->name, queue, strlen(queue));
     int64_t pending = tw_store_count(feed->store, queue, false),
             dead = tw_store_count(feed->store, queue, true);
-    if (pending < 0 || dead < 0 || tw_store_scan(feed->store, queue, &due, count_due, seen) < 0 ||
+    int paused = tw_store_is_paused(feed->store, queue);
+    if (pending < 0 || dead < 0 || paused < 0 || tw_store_scan(feed->store, queue, &due, count_due, seen) < 0 ||
         tw_store_next(feed->store, queue, &next_ms) != 0)
         return false;
     seen->tasks = (uint64_t)pending > seen->running ? (uint64_t)pending - seen->running : 0;
     seen->dead = (uint64_t)dead;
+    seen->paused = paused == 1;
     seen->next_ms = next_ms == TW_NEVER ? ABSENT : next_ms;
     return true;
 }
@@ -89,25 +92,27 @@ static void list_queue(struct reading *reading, const struct schedule_seen *seen
         reading->seen[at] = *seen;
 }
 
-static bool count_one(const struct store_feed *feed, const char *queue, struct reading *reading)
+static bool count_one(struct store_feed *feed, const char *queue, struct reading *reading)
 {
     struct schedule_seen seen;
     if (!count_queue(feed, queue, reading->time_ms, &seen) || !add_forecast(feed, queue, reading))
         return false;
     reading->count[COUNT_PENDING] += seen.tasks;
     reading->count[COUNT_OVERDUE] += seen.overdue;
+    feed->held += seen.paused ? seen.overdue : 0;
     reading->count[COUNT_RUNNING] += seen.running;
     reading->count[COUNT_DEAD] += seen.dead;
     list_queue(reading, &seen);
     return true;
 }
 
-static bool count_all(const struct store_feed *feed, struct reading *reading)
+static bool count_all(struct store_feed *feed, struct reading *reading)
 {
     struct queues queues;
     bool good = queues_read(&queues, feed->store, feed->options->queue) == 0;
     reading->count[COUNT_PENDING] = reading->count[COUNT_OVERDUE] = reading->count[COUNT_RUNNING] = 0;
     reading->count[COUNT_DEAD] = 0;
+    feed->held = 0;
     reading->count[COUNT_QUEUES] = queues.count;
     for (size_t i = 0; i < queues.count && good; i++)
         good = count_one(feed, queues.name[i], reading);
@@ -136,12 +141,14 @@ static bool find_runner(const char *store, struct reading *reading)
     return runs;
 }
 
-static void warn(struct reading *reading, bool runs)
+/* Warns of the overdue tasks that a run would call now. */
+static void warn(const struct store_feed *feed, struct reading *reading, bool runs)
 {
-    uint64_t overdue = reading->count[COUNT_OVERDUE];
+    uint64_t overdue = reading->count[COUNT_OVERDUE] - feed->held;
     if (!runs && overdue > 0)
         snprintf(reading->warning, sizeof reading->warning,
-                 "%" PRIu64 " tasks are overdue, and nobody runs them (tickwheel run --store)", overdue);
+                 "%" PRIu64 " task%s overdue, and nobody runs %s (tickwheel run --store)", overdue,
+                 overdue == 1 ? " is" : "s are", overdue == 1 ? "it" : "them");
 }
 
 /* ---- the feed -------------------------------------------------------------------------------------------- */
@@ -176,7 +183,7 @@ static bool read_store(struct feed *base, struct reading *reading, char error[FE
         reading->at_ns = begun_ns;
         feed->last = *reading;
     }
-    warn(reading, find_runner(feed->options->store, reading));
+    warn(feed, reading, find_runner(feed->options->store, reading));
     return true;
 }
 

@@ -63,6 +63,7 @@ struct schedule_seen {
     uint64_t db, tasks, held, fired, dead;
     uint64_t overdue, running; /* of a queue; its `tasks` wait */
     uint64_t next_ms;          /* when the next task of a queue is due; ABSENT: never */
+    bool paused;               /* a queue is, so its tasks wait */
 };
 
 struct reading {

@@ -80,7 +80,8 @@ static void put_queue(struct page *page, const struct schedule_seen *seen)
     struct figure tasks = show_count(seen->tasks), overdue = show_count(seen->overdue);
     struct figure running = show_count(seen->running), dead = show_count(seen->dead);
     struct figure next = show_next(page, seen->next_ms);
-    const char *const cells[] = {tasks.text, next.text, overdue.text, running.text, dead.text};
+    const char *const cells[] = {tasks.text, seen->paused ? "paused" : next.text, overdue.text, running.text,
+                                 dead.text};
     put_cells(page, STYLE_PLAIN, seen->name, cells);
 }
 

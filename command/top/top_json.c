@@ -95,6 +95,7 @@ static json_t *queues(const struct reading *reading)
         put(object, "running", seen->running);
         put(object, "dead", seen->dead);
         put(object, "next_ms", seen->next_ms);
+        json_object_set_new(object, "paused", json_boolean(seen->paused));
         json_array_append_new(array, object);
     }
     return array;
