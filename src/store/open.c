@@ -104,8 +104,10 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
     int code = sqlite3_open_v2(path, &db->db, flags, NULL), error;
     if (db->db == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
-    if (code != SQLITE_OK)
-        return tw__store_db_error(db, code, "open");
+    if (code != SQLITE_OK) {
+        int system = sqlite3_system_errno(db->db);
+        return tw__store_db_error(db, code, system != 0 ? strerror(system) : "open");
+    }
     sqlite3_busy_timeout(db->db, (int)options->busy_ms);
     if (sqlite3_db_readonly(db->db, "main") == 1)
         return tw__store_db_refuse(db, TW_EREADONLY, "the file cannot be written");
