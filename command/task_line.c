@@ -68,12 +68,31 @@ static char *next_word(char **rest)
     return word;
 }
 
-bool when_parse(const char *word, struct line *line)
+/* Returns whether the word is a time in form, but too large: it is one with a 1 in place of each number. */
+static bool is_too_large(const char *word)
+{
+    char small[DURATION_SIZE];
+    size_t size = 0;
+    uint64_t first, second;
+    if (*word == '@')
+        return tw__time_parse(word + 1, &first, &second);
+    for (const char *at = word + 1; *at != '\0' && size < sizeof small - 1; at++)
+        if (!tw__digit(*at))
+            small[size++] = *at;
+        else if (size == 0 || small[size - 1] != '1')
+            small[size++] = '1';
+    small[size] = '\0';
+    return *word == '+' && duration_parse(small, &first);
+}
+
+const char *when_parse(const char *word, struct line *line)
 {
     line->absolute = *word == '@';
-    if (*word == '+')
-        return duration_parse(word + 1, &line->time_ns);
-    return *word == '@' && read_time(word + 1, &line->time_ns);
+    if (*word == '+' && duration_parse(word + 1, &line->time_ns))
+        return NULL;
+    if (*word == '@' && read_time(word + 1, &line->time_ns))
+        return NULL;
+    return is_too_large(word) ? "expected a time of at most +213503d or @2554-07-21T23:34:32Z" : WHEN_EXPECTED;
 }
 
 /* Reads a number of times: x3. */
@@ -97,6 +116,7 @@ static const char *parse_every(struct line *line, char *rest)
     if (!duration_parse(next_word(&rest), &line->period_ns) || line->period_ns == 0)
         return "expected a period after `every`, such as 5s or 1h30m";
     line->time_ns = line->period_ns;
+    const char *error;
     char *at = rest + strspn(rest, " \t");
     if (*at == 'x' && tw__digit(at[1])) { /* any other word with x is a key, such as xray */
         char *word = next_word(&rest);
@@ -105,8 +125,8 @@ static const char *parse_every(struct line *line, char *rest)
         at = rest;
     }
     if (*at == '+' || *at == '@')
-        if (!when_parse(next_word(&rest), line))
-            return WHEN_EXPECTED;
+        if ((error = when_parse(next_word(&rest), line)) != NULL)
+            return error;
     return take_task(line, rest);
 }
 
@@ -116,8 +136,9 @@ static const char *parse_move(struct line *line, char *rest)
     line->key = next_word(&rest);
     if (*line->key == '\0')
         return "expected a key after `move`";
-    if (!when_parse(next_word(&rest), line))
-        return WHEN_EXPECTED;
+    const char *error = when_parse(next_word(&rest), line);
+    if (error != NULL)
+        return error;
     return *rest == '\0' ? NULL : "expected nothing after the time of `move`";
 }
 
@@ -149,7 +170,8 @@ const char *line_parse(char *text, struct line *line)
         return NULL;
     if (*rest == '+' || *rest == '@') {
         line->kind = LINE_TASK;
-        return when_parse(next_word(&rest), line) ? take_task(line, rest) : WHEN_EXPECTED;
+        const char *error = when_parse(next_word(&rest), line);
+        return error != NULL ? error : take_task(line, rest);
     }
     const char *word = next_word(&rest);
     if (strcmp(word, "every") == 0)

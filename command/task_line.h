@@ -38,9 +38,9 @@ struct line {
  * Returns: NULL, or the error as a phrase, for example "expected a key after the time". */
 const char *line_parse(char *text, struct line *line);
 
-/* Reads +DURATION or @TIME into `absolute` and `time_ns` of the line. Returns false if the word is neither;
- * WHEN_EXPECTED is the error as a phrase. */
-bool when_parse(const char *word, struct line *line);
+/* Reads +DURATION or @TIME into `absolute` and `time_ns` of the line. Returns NULL, or the error as
+ * a phrase. */
+const char *when_parse(const char *word, struct line *line);
 #define WHEN_EXPECTED "expected a time such as +1500ms, +1h30m or @2026-12-01T09:00:00Z"
 
 enum { TIME_SIZE = 32, DURATION_SIZE = 64 };

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static const char COMMAND[] = "tickwheel put";
 
@@ -58,8 +59,10 @@ static int put_task(const struct put *put, const struct line *line, char *id)
     const char *error = delayed_make(&put->options.task, line, &task);
     task.id = id;
     task.id_size = printable_read(id);
-    if (error == NULL && (task.id_size == 0 || task.id_size > TW_STORE_ID_MAX))
-        error = "expected an ID of 1 to 1024 bytes";
+    if (error == NULL && (task.id_size == 0 || task.id_size > TW_STORE_ID_MAX)) {
+        complain("%s: expected an ID of 1 to 1024 bytes, found one of %zu", COMMAND, task.id_size);
+        return COMMAND_INPUT;
+    }
     if (error == NULL && task.payload_size > LINES_MAX)
         error = "expected a PAYLOAD of at most 1 MiB";
     if (error != NULL) {
@@ -79,8 +82,9 @@ static int put_words(const struct put *put, int count, char **words)
                         .period_ns = put->options.period_ns,
                         .times = put->options.times,
                         .key = ""};
-    if (!when_parse(words[0], &line)) {
-        complain("%s: " WHEN_EXPECTED ", found \"%s\"", COMMAND, words[0]);
+    const char *error = when_parse(words[0], &line);
+    if (error != NULL) {
+        complain("%s: %s, found \"%s\"", COMMAND, error, words[0]);
         return COMMAND_INPUT;
     }
     if (count < 2) {
@@ -167,9 +171,9 @@ static void print_summary(const struct put *put)
 static void complain_of_loss(const struct put *put)
 {
     char text[200];
-    snprintf(text, sizeof text,
-             "the lines after the first %" PRIu64 " tasks, moves and cancels are not in the file",
-             put->batch.tally.lines);
+    snprintf(text, sizeof text, "the lines after the first %" PRIu64 " %s not in the file",
+             put->batch.tally.lines,
+             put->batch.tally.lines == 1 ? "task, move or cancel are" : "tasks, moves and cancels are");
     store_file_complain(put->store, COMMAND, put->options.store, text);
 }
 
@@ -202,16 +206,27 @@ static int put_lines(struct put *put, int count, char **paths)
     return good && put->reader.bad_lines == 0 ? COMMAND_GOOD : COMMAND_WRONG;
 }
 
+/* A time whose + or @ was forgotten would be read as the name of a file. */
+static bool is_bare_time(const char *word)
+{
+    if (*word < '0' || *word > '9' || access(word, F_OK) == 0)
+        return false;
+    complain("%s: %s: cannot be read: %s; a time begins with + or @", COMMAND, word, strerror(errno));
+    return true;
+}
+
 int command_put(int argc, char **argv)
 {
     static struct put put;
     int status = put_options_parse(argc, argv, &put.options);
     if (status >= 0)
         return status;
+    const char *first = optind < argc ? argv[optind] : "";
+    if (is_bare_time(first))
+        return COMMAND_INPUT;
     put.store = store_file_open(COMMAND, put.options.store, true);
     if (put.store == NULL)
         return COMMAND_WRONG;
-    const char *first = optind < argc ? argv[optind] : "";
     if (*first == '+' || *first == '@')
         status = put_words(&put, argc - optind, argv + optind);
     else

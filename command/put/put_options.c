@@ -20,8 +20,8 @@ static const char HELP_HEAD[] =
     "\n"
     "WHEN is +DURATION or @TIME (UTC). The units of time are ns us ms s m h d, as\n"
     "in 1h30m and 1.5s. ID names one task of its queue: a put with the ID of another\n"
-    "task replaces that task. In ID, \\xNN is a byte and \\\\ a backslash. The words of\n"
-    "PAYLOAD are joined by blanks.\n"
+    "task replaces that task. In ID, \\xNN is a byte and \\\\ a backslash. An ID that\n"
+    "begins with - needs -- before WHEN. The words of PAYLOAD are joined by blanks.\n"
     "\n"
     "Without WHEN, it reads lines from the files, or from standard input, as\n"
     "`tickwheel run` does: tasks, `every`, `move`, `cancel` and `wait`. Lines that\n"
@@ -58,8 +58,9 @@ static bool refuse(const char *option, const char *expected, const char *found)
 
 static bool parse_every(const char *text, uint64_t *period_ns)
 {
-    return (duration_parse(text, period_ns) && *period_ns > 0) ||
-           refuse("--every", "a duration such as 5s or 1h30m", text);
+    bool good = duration_parse(text, period_ns) && *period_ns >= 1000000 &&
+                *period_ns <= UINT64_C(3155760000) * 1000000000;
+    return good || refuse("--every", "a duration from 1ms to 36525d", text);
 }
 
 static bool parse_times(const char *text, uint64_t *times)

@@ -25,6 +25,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "  cancel ID  remove a task, whether it waits, runs or is dead\n"
                            "  move ID WHEN\n"
                            "             give a waiting or a running task a new time: +10m, or @TIME (UTC)\n"
+                           "             and all its tries; it is then a new revision\n"
                            "  pause      call no more tasks of the queue, until the pause ends\n"
                            "  resume     end the pause\n"
                            "  purge      remove the dead tasks\n"
@@ -33,7 +34,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "a byte that is not printable is \\xNN, and a backslash in an ID is \\\\. An ID is\n"
                            "read in the same form.\n"
                            "\n"
-                           "  --store FILE   the SQLite file\n"
+                           "  --store FILE   the SQLite file. It must be writable, even to list its tasks\n"
                            "  --queue NAME   this queue only. Without it, list, next, forecast, dead and\n"
                            "                 the summary show every queue, and the other commands use the\n"
                            "                 queue \"default\"\n"
@@ -194,8 +195,9 @@ static bool take_when(struct tasks_options *options, const char *text)
 {
     struct line line = {.kind = LINE_MOVE, .key = "", .text = ""};
     struct tw_delayed task;
-    if (!when_parse(text, &line)) {
-        complain("tickwheel tasks: move: " WHEN_EXPECTED ", found \"%s\"", text);
+    const char *error = when_parse(text, &line);
+    if (error != NULL) {
+        complain("tickwheel tasks: move: %s, found \"%s\"", error, text);
         return false;
     }
     delayed_make(&(struct task_options){0}, &line, &task);
