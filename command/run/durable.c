@@ -219,9 +219,9 @@ static int commit_when_idle(void *arg)
 static void complain_of_lines(void)
 {
     char text[200];
-    snprintf(text, sizeof text,
-             "stopped; the lines after the first %" PRIu64 " tasks, moves and cancels are not in the file",
-             run.batch.tally.lines);
+    snprintf(text, sizeof text, "stopped; the lines after the first %" PRIu64 " %s not in the file",
+             run.batch.tally.lines,
+             run.batch.tally.lines == 1 ? "task, move or cancel are" : "tasks, moves and cancels are");
     screen_hide();
     store_file_complain(run.store, COMMAND, run.options->store, text);
 }
@@ -282,10 +282,10 @@ static void print_lines(FILE *out)
     if (run.reader.bad_lines > 0)
         fprintf(out, "lines skipped: %" PRIu64 " (malformed, see above; correct and put them)\n",
                 run.reader.bad_lines);
-    if (!run.reading_ended && run.reader.path != NULL && !run.batch.failed) /* else complain_of_lines() */
+    if (!run.reading_ended && run.reader.number > 0 && !run.batch.failed) /* else complain_of_lines() */
         fprintf(out,
                 "the input was read up to line %" PRIu64 " of %s; the lines behind it are not in the file\n",
-                run.reader.number, run.reader.path);
+                run.reader.number, strcmp(run.reader.path, "-") == 0 ? "standard input" : run.reader.path);
 }
 
 static void print_summary(FILE *out)
