@@ -4,9 +4,10 @@
 #include "command.h"
 #include "printable.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { MS_NS = 1000000, TRIES_MAX = 1000000, BACKOFF_MAX_MS = 86400000 };
+enum { MS_NS = 1000000, TRIES_MAX = 1000000, BACKOFF_MAX_MS = 86400000, QUEUE_COLUMNS = 80 };
 
 const char TASK_OPTIONS_HELP[] =
     "  --tries N       attempts of a call before the task is dead, 1 to 1000000\n"
@@ -31,8 +32,12 @@ static bool refuse(const char *command, const char *option, const char *expected
 bool task_options_queue(const char *command, const char *queue)
 {
     size_t size = strlen(queue);
-    return (size > 0 && size <= TW_STORE_QUEUE_MAX && printable_is_utf8(queue, size)) ||
-           refuse(command, "--queue", "a name of 1 to 255 bytes of UTF-8", queue);
+    if (size > 0 && size <= TW_STORE_QUEUE_MAX && printable_is_utf8(queue, size))
+        return true;
+    fprintf(stderr, "%s: --queue: expected a name of 1 to 255 bytes of UTF-8, found \"", command);
+    printable_write(queue, size, false, QUEUE_COLUMNS, stderr);
+    fputs("\"\n", stderr);
+    return false;
 }
 
 static bool take_tries(struct task_options *options, const char *command)
