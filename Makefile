@@ -68,9 +68,10 @@ bench: ## run the benchmarks, over an hour; QUICK=1: minutes
 	@bench/run $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) $(PART)
 
 check: ## run the checks below, from rounds to coverage
-	@FOR_SECONDS=$(SECONDS) tools/check rounds format lint sanitize redis servers races audit amalgamation coverage
+	@FOR_SECONDS=$(SECONDS) tools/check rounds store format lint sanitize redis servers races audit \
+	    amalgamation coverage
 # The long rounds are crashes, a million tasks at once, gigabytes, and larger wheels.
-rounds: ## run the long rounds of the tests
+rounds: ## run the long rounds of the tests, but for the store
 # Power cuts, faults of the disk, kills, damaged files, random changes.
 check-store: ## run the long rounds of the store alone
 format-check: ## fail if clang-format would change a source file
