@@ -108,7 +108,7 @@ static void a_path_that_names_no_file_is_refused(void **state)
     assert_int_equal(tw_store_open(&store, "", NULL, text, sizeof text), TW_EINVAL);
     assert_int_equal(tw_store_open(&store, "file::memory:", NULL, text, sizeof text), TW_EINVAL);
     assert_int_equal(tw_store_open(&store, "/nowhere/tasks.db", NULL, text, sizeof text), TW_EIO);
-    assert_string_equal(text, "open: unable to open database file (SQLite's code 14)");
+    assert_string_equal(text, "No such file or directory: unable to open database file (SQLite's code 14)");
     assert_int_equal(tw_store_open(&store, "/nowhere/tasks.db", NULL, NULL, 0), TW_EIO);
     assert_null(store);
 }
