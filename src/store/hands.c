@@ -160,7 +160,7 @@ int tw__store_hands_init(struct tw__store_hands *hands, const struct tw__store_w
     hands->watch = watch;
     hands->workers = workers;
     hands->mask = size - 1;
-    hands->ring = calloc(size, sizeof(void *));
+    hands->ring = calloc(size, sizeof(*hands->ring));
     if (hands->ring == NULL)
         return TW_ENOMEM;
     int error = tw_sched_new(&hands->sched, &options);
