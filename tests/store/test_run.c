@@ -752,16 +752,10 @@ static void no_more_jobs_than_max_jobs(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
-/* Payloads of a kilobyte, and room for two and a half of them. */
-static void payloads_wait_for_room(void **state)
+/* Puts nine tasks, "a" to "i", each with a payload of a kilobyte. */
+static void put_kilobytes(struct tw_store *store)
 {
-    struct tw_store *store = store_of(state);
-    struct calls calls;
-    char payload[1000] = "";
-    calls_init(&calls);
-    calls.answer = TW_LATER;
-    calls.answers = 3;
-    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    static const char payload[1000];
     for (int i = 0; i < 9; i++) {
         char id[2] = {(char)('a' + i), 0};
         struct tw_delayed task = {.queue = "q",
@@ -772,6 +766,19 @@ static void payloads_wait_for_room(void **state)
                                   .payload_size = sizeof payload};
         assert_int_equal(tw_store_put(store, &task, 0), 1);
     }
+}
+
+/* Payloads of a kilobyte, and room for two and a half of them. */
+static void payloads_wait_for_room(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    char payload[1000] = "";
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 3;
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    put_kilobytes(store);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 4, .max_bytes = 2500}), 0);
     wait_for_calls(&calls, 2);
     usleep(30000);
@@ -805,21 +812,11 @@ static void tasks_that_wait_for_room_keep_their_order(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
-    char payload[1000] = "";
     calls_init(&calls);
     calls.answer = TW_LATER;
     calls.answers = 2;
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
-    for (int i = 0; i < 9; i++) {
-        char id[2] = {(char)('a' + i), 0};
-        struct tw_delayed task = {.queue = "q",
-                                  .id = id,
-                                  .id_size = 1,
-                                  .due_ms = 5,
-                                  .payload = payload,
-                                  .payload_size = sizeof payload};
-        assert_int_equal(tw_store_put(store, &task, 0), 1);
-    }
+    put_kilobytes(store);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_bytes = 2500}), 0);
     wait_for_calls(&calls, 2);
     usleep(20000);
