@@ -18,6 +18,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static char text[300];
 
@@ -54,6 +55,12 @@ bool account_killed(const struct account *account, unsigned who, uint64_t before
 {
     return account->killed[who] != 0 && account->killed[who] < before;
 }
+
+/* A task that the file has at the end. */
+struct remainder {
+    uint64_t id, due_ms;
+    bool dead;
+};
 
 void account_fini(struct account *account)
 {
@@ -246,7 +253,7 @@ static const struct remainder *find_left(const struct remainder *left, size_t n,
     return NULL;
 }
 
-const char *account_check(struct account *account, const struct remainder *left, size_t n, uint64_t far_ms)
+static const char *check_tasks(struct account *account, const struct remainder *left, size_t n, uint64_t far_ms)
 {
     const char *wrong = NULL;
     qsort(account->notes, account->n, sizeof *account->notes, compare_notes);
@@ -261,5 +268,38 @@ const char *account_check(struct account *account, const struct remainder *left,
         if (wrong == NULL)
             wrong = check_outcome(account, &story, find_left(left, n, id));
     }
+    return wrong;
+}
+
+struct remainders {
+    struct remainder *first;
+    size_t n;
+};
+
+static void collect(void *arg, const struct tw_store_task *task)
+{
+    struct remainders *left = arg;
+    struct remainder *one = &left->first[left->n++];
+    memcpy(&one->id, task->id, sizeof one->id);
+    one->due_ms = task->due_ms;
+    one->dead = task->state == TW_STORE_DEAD;
+}
+
+static int compare_ids(const void *one, const void *two)
+{
+    const struct remainder *a = one, *b = two;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+const char *account_check(struct account *account, struct tw_store *store, uint64_t far_ms)
+{
+    struct tw_store_range dead = {.states = TW_STORE_DEAD};
+    int64_t n = tw_store_count(store, "q", false) + tw_store_count(store, "q", true);
+    struct remainders left = {calloc((size_t)n + 1, sizeof *left.first), 0};
+    tw_store_scan(store, "q", NULL, collect, &left);
+    tw_store_scan(store, "q", &dead, collect, &left);
+    qsort(left.first, left.n, sizeof *left.first, compare_ids);
+    const char *wrong = check_tasks(account, left.first, left.n, far_ms);
+    free(left.first);
     return wrong;
 }

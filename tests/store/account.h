@@ -34,12 +34,6 @@ struct note {
     uint64_t order; /* of arrival; account_add() sets it */
 };
 
-/* A task that the file has at the end. */
-struct remainder {
-    uint64_t id, due_ms;
-    bool dead;
-};
-
 struct account {
     struct note *notes;
     size_t n, room;
@@ -53,9 +47,9 @@ void account_add(struct account *account, const struct note *note);
 /* Whether the process was killed before the note with this order. */
 bool account_killed(const struct account *account, unsigned who, uint64_t before);
 
-/* Checks each task. Tasks that are due at `far_ms` or later were not called. Returns NULL, or the first
- * mistake. The remainders are sorted by their ids. */
-const char *account_check(struct account *account, const struct remainder *left, size_t n, uint64_t far_ms);
+/* Checks each task against the tasks of queue "q" that the file has at the end. Tasks that are due at `far_ms`
+ * or later were not called. Returns NULL, or the first mistake. */
+const char *account_check(struct account *account, struct tw_store *store, uint64_t far_ms);
 
 void account_fini(struct account *account);
 

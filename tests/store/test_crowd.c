@@ -283,26 +283,6 @@ static void kill_somebody(struct world *world)
 
 /* ---- the end --------------------------------------------------------------------------------------------- */
 
-struct remainders {
-    struct remainder *first;
-    size_t n;
-};
-
-static void collect(void *arg, const struct tw_store_task *task)
-{
-    struct remainders *left = arg;
-    struct remainder *one = &left->first[left->n++];
-    memcpy(&one->id, task->id, sizeof one->id);
-    one->due_ms = task->due_ms;
-    one->dead = task->state == TW_STORE_DEAD;
-}
-
-static int compare_ids(const void *one, const void *two)
-{
-    const struct remainder *a = one, *b = two;
-    return (a->id > b->id) - (a->id < b->id);
-}
-
 /* Nobody puts any more: the runners call the rest. The parent opens the file after its last child is born. */
 static struct tw_store *run_dry(struct world *world)
 {
@@ -328,14 +308,7 @@ static struct tw_store *run_dry(struct world *world)
 
 static void check_all(struct world *world, struct tw_store *store)
 {
-    struct tw_store_range dead = {.states = TW_STORE_DEAD};
-    int64_t n = tw_store_count(store, "q", false) + tw_store_count(store, "q", true);
-    struct remainders left = {calloc((size_t)n + 1, sizeof *left.first), 0};
-    tw_store_scan(store, "q", NULL, collect, &left);
-    tw_store_scan(store, "q", &dead, collect, &left);
-    qsort(left.first, left.n, sizeof *left.first, compare_ids);
-    const char *wrong = account_check(&world->account, left.first, left.n, world->far_ms);
-    free(left.first);
+    const char *wrong = account_check(&world->account, store, world->far_ms);
     if (wrong != NULL)
         fail_crowd(world, wrong);
     if (world->slowest_ms > 3 * TAKE_OVER_MS / 2 ||
