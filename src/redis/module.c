@@ -19,20 +19,20 @@
 #include <string.h>
 #include <tickwheel/version.h>
 
-#include "call.h"
-#include "chores.h"
-#include "commands.h"
-#include "config.h"
-#include "docs.h"
-#include "drain.h"
-#include "events.h"
-#include "info.h"
-#include "lateness.h"
-#include "persist.h"
-#include "queries.h"
+#include "commands/commands.h"
+#include "commands/docs.h"
+#include "commands/events.h"
+#include "commands/info.h"
+#include "commands/queries.h"
+#include "delivery/call.h"
+#include "delivery/drain.h"
+#include "delivery/tick.h"
+#include "keyspace/chores.h"
+#include "keyspace/persist.h"
 #include "schedules/schedules.h"
-#include "shared.h"
-#include "tick.h"
+#include "server/config.h"
+#include "server/lateness.h"
+#include "server/shared.h"
 
 /* As MODULE LIST shows it: 10203 is 1.2.3. */
 enum { MODULE_VERSION = TW_VERSION_MAJOR * 10000 + TW_VERSION_MINOR * 100 + TW_VERSION_PATCH };

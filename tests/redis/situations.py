@@ -2,6 +2,7 @@
 """Shared by several test files, beyond harness.py:
 
 - many tasks at once
+- tasks for workers, and what workers do with them
 - a wall clock that can be pushed
 - the commands in the append-only file
 - the checksum of DUMP
@@ -10,6 +11,7 @@
 With `let_pass` a test makes sure, without a long wait, that a task will not be delivered any more. Tasks of
 all schedules are delivered in the order of their due times. So when a task that is due later has arrived, all
 earlier tasks have had their turn."""
+import collections
 import contextlib
 import itertools
 import os
@@ -18,7 +20,13 @@ import signal
 import struct
 import subprocess
 
-from harness import ROOT, Broken, delivered, module_path, now_ms, wait_until
+from harness import ROOT, Broken, as_map, delivered, module_path, now_ms, wait_until
+
+# A task as TW.TAKE gives it to a worker.
+Job = collections.namedtuple("Job", "schedule id token due attempt payload")
+# A dead task as TW.DEAD lists it.
+Dead = collections.namedtuple("Dead", "id due died attempts error")
+BLOCK_MS = 60000  # A worker of these tests waits so long for a task at most.
 
 FILL = """
 local first, last = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -33,6 +41,47 @@ MARKS = itertools.count()
 def add(client, schedule, target, name, at, *options, payload=("n", "v")):
     """One TW.ADD with an absolute time."""
     return client.execute_command("TW.ADD", schedule, target, name, "AT", at, *options, "PAYLOAD", *payload)
+
+
+def put(client, schedule, name, *words, payload=("v",)):
+    """One TW.PUT. `words` are its time and its options; a task without them is due at once."""
+    return client.execute_command("TW.PUT", schedule, name, *(words or ("IN", 0)), "PAYLOAD", *payload)
+
+
+def take(client, *schedules, lease=3600000, options=()):
+    """Takes what is ready now. Returns a list of jobs, which may be empty."""
+    reply = client.execute_command("TW.TAKE", "LEASE", lease, *options, "KEYS", len(schedules), *schedules)
+    return [Job(*row) for row in reply or []]
+
+
+def wait_take(client, *schedules, lease=3600000, options=()):
+    """Takes one task, and waits until there is one."""
+    jobs = take(client, *schedules, lease=lease, options=("BLOCK", BLOCK_MS, *options))
+    assert jobs, "no task became ready"
+    return jobs[0]
+
+
+def working(client, schedule):
+    """Returns TW.INFO of a schedule as a dict."""
+    return as_map(client.execute_command("TW.INFO", schedule))
+
+
+def wait_ready(client, schedule, count=1):
+    """Waits until so many tasks of a schedule are ready."""
+    wait_until(lambda: client.exists(schedule) and working(client, schedule)["ready"] == count,
+               message=lambda: f"not {count} ready tasks: {client.execute_command('TW.INFO', schedule)}")
+
+
+def dead_of(client, schedule, *options):
+    """Returns the dead tasks of a schedule, as TW.DEAD lists them."""
+    return [Dead(*row) for row in client.execute_command("TW.DEAD", schedule, *options)]
+
+
+def wait_dead(client, schedule, count=1, timeout=60):
+    """Waits for so many dead tasks, and returns them."""
+    wait_until(lambda: len(dead_of(client, schedule)) >= count, timeout,
+               lambda: f"{dead_of(client, schedule)}, not {count}")
+    return dead_of(client, schedule)
 
 
 def fill(client, schedule, target, count, at, first=0, step=0, options=(), payload=("n", "v"), prefix="t"):

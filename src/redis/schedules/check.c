@@ -15,14 +15,18 @@ enum { OF_PLACE = TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD | TW__REDIS_TASK_B
 struct places {
     const struct tw__redis_schedules *schedules;
     uint64_t queued, held, waiting; /* tasks in queues; routes that are ready or wait for a retry */
+    uint64_t ready, dead;           /* tasks in these queues of all schedules */
     uint8_t flags;                  /* the flags of tasks in the place that is being checked */
+    bool of_ready, of_dead;         /* whether that place is a queue of ready tasks, of dead tasks */
     const char *fault;
 };
 
 static int check_in_wheel(void *arg, struct tw_timer *timer)
 {
     struct places *places = arg;
-    if ((tw__redis_task_of_timer(timer)->flags & OF_PLACE) != places->flags)
+    const struct tw__redis_task *task = tw__redis_task_of_timer(timer);
+    if ((task->flags & OF_PLACE) != places->flags || task->ready ||
+        tw__redis_task_stage(task) == TW__REDIS_DEAD)
         places->fault = "P2: the flags of a task in a wheel are wrong";
     return places->fault != NULL;
 }
@@ -37,7 +41,8 @@ static void check_wheel(struct places *places, const struct tw_wheel *wheel, uin
         tw_wheel_visit(wheel, check_in_wheel, places);
 }
 
-/* Returns how many tasks are in the queue. `route` is the route to which the queue belongs, or NULL. */
+/* Returns how many tasks are in the queue. `route` is the route to which the queue belongs, or NULL; then
+ * leased tasks do not count. */
 static uint64_t check_queue(struct places *places, const struct tw__link *queue,
                             const struct tw__redis_route *route)
 {
@@ -45,15 +50,38 @@ static uint64_t check_queue(struct places *places, const struct tw__link *queue,
     uint64_t count = 0;
     for (struct tw__link *link = queue->next; link != queue && places->fault == NULL; link = link->next) {
         const struct tw__redis_task *task = tw__redis_task_of_link(link);
-        count++;
+        count += route != NULL || tw__redis_task_stage(task) != TW__REDIS_LEASED;
         if (link->next->prev != link || link->prev->next != link)
             places->fault = "P1: a task in a queue has links that lead elsewhere";
         else if ((task->flags & OF_PLACE) != flags)
             places->fault = "P2: the flags of a task in a queue are wrong";
         else if (route != NULL && tw__redis_route_of(places->schedules, task) != route)
             places->fault = "P2: a task in the queue of another route than its own";
+        else if (task->ready != places->of_ready ||
+                 (tw__redis_task_stage(task) == TW__REDIS_DEAD) != places->of_dead)
+            places->fault = "P2: a task is in the queue of ready or dead tasks, and neither, or the reverse";
     }
     return count;
+}
+
+/* Checks the three queues of each schedule of a list. */
+static void check_own_queues(struct places *places, const struct tw__link *list)
+{
+    for (struct tw__link *link = list->next; link != list && places->fault == NULL; link = link->next) {
+        const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
+        uint64_t stopped = check_queue(places, &schedule->stopped, NULL);
+        places->queued += stopped;
+        places->of_ready = true;
+        places->ready += check_queue(places, &schedule->ready, NULL);
+        places->of_ready = false;
+        places->of_dead = true;
+        places->dead += check_queue(places, &schedule->dead, NULL);
+        places->of_dead = false;
+        if (places->fault == NULL && stopped > 0 && !schedule->paused)
+            places->fault = "P2: a task is stopped, and its schedule is not paused";
+        if (places->fault == NULL && tw__link_listed(&schedule->with_dead) == tw__list_empty(&schedule->dead))
+            places->fault = "P5: a schedule with dead tasks is not in their list, or the reverse";
+    }
 }
 
 static void check_route_queue(struct places *places, const struct tw__redis_route *route)
@@ -76,19 +104,20 @@ static const char *check_waiting(const struct places *places)
     return waiting == places->waiting ? NULL : "P3: a wait belongs to a route that does not exist";
 }
 
-/* Adds up the counts of tasks in queues over the schedules of a list. */
-static void add_up(const struct tw__link *list, uint64_t *queued, uint64_t *held)
+/* Subtracts the counts of tasks in queues of the schedules of a list. */
+static void subtract_counts(struct places *places, const struct tw__link *list)
 {
     for (struct tw__link *link = list->next; link != list; link = link->next) {
-        *queued += tw__redis_schedule_at(link)->queued;
-        *held += tw__redis_schedule_at(link)->held;
+        places->queued -= tw__redis_schedule_at(link)->queued;
+        places->held -= tw__redis_schedule_at(link)->held;
+        places->ready -= tw__redis_schedule_at(link)->ready_count;
+        places->dead -= tw__redis_schedule_at(link)->dead_count;
     }
 }
 
 const char *tw__redis_check_places(const struct tw__redis_schedules *schedules)
 {
     struct places places = {.schedules = schedules};
-    uint64_t queued = 0, held = 0;
     check_wheel(&places, schedules->wheel, 0);
     check_wheel(&places, schedules->behind, TW__REDIS_TASK_BEHIND);
     if (places.fault == NULL)
@@ -98,11 +127,13 @@ const char *tw__redis_check_places(const struct tw__redis_schedules *schedules)
     for (uint32_t i = 0; i < schedules->routes && places.fault == NULL; i++)
         if (tw__redis_route_at(schedules, i) != NULL)
             check_route_queue(&places, tw__redis_route_at(schedules, i));
+    check_own_queues(&places, &schedules->attached);
+    check_own_queues(&places, &schedules->detached);
     if (places.fault != NULL)
         return places.fault;
-    add_up(&schedules->attached, &queued, &held);
-    add_up(&schedules->detached, &queued, &held);
-    if (queued != places.queued || held != places.held)
+    subtract_counts(&places, &schedules->attached);
+    subtract_counts(&places, &schedules->detached);
+    if (places.queued != 0 || places.held != 0 || places.ready != 0 || places.dead != 0)
         return "P4: the count of tasks in queues is wrong";
     return check_waiting(&places);
 }
@@ -152,10 +183,14 @@ const char *tw__redis_check_sums(const struct tw__redis_schedules *schedules)
         uint64_t tasks = tw__redis_table_count(&schedule->tasks);
         fault = check_counts(schedule, true);
         sums.count++;
-        sums.empty += tasks == 0;
+        sums.empty += tasks == 0 && !schedule->paused;
         sums.pending += tasks;
         sums.queued += schedule->queued;
         sums.held += schedule->held;
+        sums.stopped += schedule->paused ? schedule->queued : 0;
+        sums.ready_count += schedule->ready_count;
+        sums.leased_count += schedule->leased_count;
+        sums.dead_count += schedule->dead_count;
         sums.bytes += schedule->bytes;
         sums.too_large += schedule->too_large;
     }
@@ -163,10 +198,13 @@ const char *tw__redis_check_sums(const struct tw__redis_schedules *schedules)
         fault = check_counts(tw__redis_schedule_at(link), false);
         sums.reaping += tw__redis_table_count(&tw__redis_schedule_at(link)->tasks);
     }
-    if (fault == NULL && (sums.count != schedules->count || sums.empty != schedules->empty ||
-                          sums.pending != schedules->pending || sums.queued != schedules->queued ||
-                          sums.held != schedules->held || sums.bytes != schedules->bytes ||
-                          sums.too_large != schedules->too_large || sums.reaping != schedules->reaping))
+    if (fault == NULL &&
+        (sums.count != schedules->count || sums.empty != schedules->empty ||
+         sums.pending != schedules->pending || sums.queued != schedules->queued ||
+         sums.held != schedules->held || sums.stopped != schedules->stopped ||
+         sums.ready_count != schedules->ready_count || sums.leased_count != schedules->leased_count ||
+         sums.dead_count != schedules->dead_count || sums.bytes != schedules->bytes ||
+         sums.too_large != schedules->too_large || sums.reaping != schedules->reaping))
         fault = "C2: a sum is not that of all schedules";
     return fault;
 }
@@ -221,15 +259,17 @@ const char *tw__redis_check_routes(const struct tw__redis_schedule *schedule)
 /* ---- everything ------------------------------------------------------------------------------------------ */
 
 struct filed {
-    uint64_t wheel, behind, queued;
+    uint64_t wheel, behind, queued, leased;
 };
 
 static void count_filed(void *entry, void *arg)
 {
     struct filed *filed = arg;
     const struct tw__redis_task *task = entry;
+    bool leased = tw__redis_task_stage(task) == TW__REDIS_LEASED;
+    filed->leased += leased;
     if (task->flags & TW__REDIS_TASK_QUEUED)
-        filed->queued++;
+        filed->queued += !leased || (task->flags & TW__REDIS_TASK_HELD) != 0;
     else if (tw__redis_task_filed(task))
         *(task->flags & TW__REDIS_TASK_BEHIND ? &filed->behind : &filed->wheel) += 1;
 }
@@ -257,18 +297,21 @@ static const char *check_list(struct tw__redis_schedules *schedules, const struc
             fault = tw__redis_table_check(&schedule->routes);
         if (fault == NULL && !is_buried(schedules, schedule))
             fault = tw__redis_check_routes(schedule);
-        uint64_t before = filed->queued;
+        uint64_t before = filed->queued, leased = filed->leased;
         while (tw__redis_table_walk(&schedule->tasks, &segment, count_filed, filed))
             ;
-        if (fault == NULL && filed->queued - before != schedule->queued + schedule->held)
+        if (fault == NULL && filed->queued - before != schedule->queued + schedule->held +
+                                                           schedule->ready_count + schedule->dead_count)
             fault = "P4: the count of tasks in queues is wrong";
+        if (fault == NULL && filed->leased - leased != schedule->leased_count)
+            fault = "P4: the count of leased tasks is wrong";
     }
     return fault;
 }
 
 const char *tw__redis_check_all(struct tw__redis_schedules *schedules)
 {
-    struct filed filed = {0, 0, 0};
+    struct filed filed = {0};
     const char *fault = check_list(schedules, &schedules->attached, &filed);
     if (fault == NULL)
         fault = check_list(schedules, &schedules->detached, &filed);

@@ -2,20 +2,22 @@
  *
  * Tasks as bytes. All numbers are varints (varint.h).
  *
- *     chunk:  version 1, then tasks to the end
+ *     chunk:  version 2, then tasks to the end
  *
- *     task:   route, due - due of the task before (the first task: due), flags, [every, times], id size, id,
- *             payload size, payload as it is packed in memory
+ *     task:   route, due - due of the task before (the first task: due), flags, [life], [every, times],
+ *             id size, id, payload size, payload as it is packed in memory
  *
  *     route:  its number in this chunk; a new number is one more than the last number, and the definition of
- *             the route follows it: kind, late, maxlen, late_ms, target size, target
+ *             the route follows it: kind, late, maxlen, late_ms, target size, target; of tasks for workers, in
+ *             place of the target: tries, first_ms, factor, max_ms, jitter
  *
- *     flags:  1 if the task repeats; from bit 4 on the number of failed tries
+ *     due:    the time for which the task is filed, such as the end of its lease; its life has its due time
+ *     flags:  1 if the task repeats, 2 if it has a life (life.c); from bit 4 on the number of failed tries
  *     times:  0 means for ever
  *
  * Tasks are in the order of their due times, equal due times in the order of filing. So the differences of
  * due times are small, and tasks with equal due times keep their order. A chunk can be read without the
- * chunks before it.
+ * chunks before it. Version 1 had neither lives nor tasks for workers; it is still read.
  *
  * The bytes may come from a damaged file, or from RESTORE, so the reader checks every size.
  */
@@ -30,7 +32,7 @@
 #include "sums.h"
 #include "varint.h"
 
-enum { CHUNK_VERSION = 1 };
+enum { CHUNK_VERSION = 2, REPEATS = 1, LIVED = 2 };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
@@ -45,30 +47,17 @@ void tw__redis_chunks_init(struct tw__redis_chunks *chunks, const struct tw__red
 void tw__redis_chunks_fini(struct tw__redis_chunks *chunks)
 {
     chunks->schedules->memory.free(chunks->task);
-    chunks->schedules->memory.free(chunks->buffer);
-}
-
-static void reserve(struct tw__redis_chunks *chunks, size_t more)
-{
-    if (chunks->size + more <= chunks->capacity)
-        return;
-    chunks->capacity = (chunks->size + more) * 2;
-    chunks->buffer = chunks->schedules->memory.realloc(chunks->buffer, chunks->capacity);
+    tw__redis_buffer_free(&chunks->buffer, &chunks->schedules->memory);
 }
 
 static void put_number(struct tw__redis_chunks *chunks, uint64_t number)
 {
-    reserve(chunks, TW__REDIS_VARINT_MAX);
-    chunks->size = (size_t)(tw__redis_varint_put(chunks->buffer + chunks->size, number) - chunks->buffer);
+    tw__redis_buffer_put_number(&chunks->buffer, number, &chunks->schedules->memory);
 }
 
 static void put_bytes(struct tw__redis_chunks *chunks, struct tw__redis_bytes bytes)
 {
-    put_number(chunks, bytes.size);
-    reserve(chunks, bytes.size);
-    if (bytes.size > 0)
-        memcpy(chunks->buffer + chunks->size, bytes.at, bytes.size);
-    chunks->size += bytes.size;
+    tw__redis_buffer_put_bytes(&chunks->buffer, bytes, &chunks->schedules->memory);
 }
 
 static void put_route(struct tw__redis_chunks *chunks, struct tw__redis_route *route, uint32_t *routes)
@@ -85,7 +74,15 @@ static void put_route(struct tw__redis_chunks *chunks, struct tw__redis_route *r
     put_number(chunks, plan.late);
     put_number(chunks, plan.maxlen);
     put_number(chunks, plan.late_ms);
-    put_bytes(chunks, plan.target);
+    if (plan.kind != TW__REDIS_WORKERS) {
+        put_bytes(chunks, plan.target);
+        return;
+    }
+    put_number(chunks, plan.retry.tries);
+    put_number(chunks, plan.retry.first_ms);
+    put_number(chunks, plan.retry.factor);
+    put_number(chunks, plan.retry.max_ms);
+    put_number(chunks, plan.retry.jitter);
 }
 
 static void put_task(struct tw__redis_chunks *chunks, const struct tw__redis_task *task, uint64_t before,
@@ -95,8 +92,12 @@ static void put_task(struct tw__redis_chunks *chunks, const struct tw__redis_tas
     bool repeats = (task->flags & TW__REDIS_TASK_REPEATS) != 0;
     put_route(chunks, tw__redis_route_of(chunks->schedules, task), routes);
     put_number(chunks, tw__redis_task_due(task) - before);
-    put_number(chunks, (repeats ? TW__REDIS_TASK_REPEATS : 0) +
-                           tw__redis_place_tries(chunks->schedules, task) * TW__REDIS_TASK_TRIES);
+    put_number(chunks, (uint64_t)(repeats ? REPEATS : 0) + (task->lived ? LIVED : 0) +
+                           (uint64_t)tw__redis_place_tries(chunks->schedules, task) * TW__REDIS_TASK_TRIES);
+    if (task->lived) {
+        struct tw__redis_life life = tw__redis_task_whole_life(task);
+        tw__redis_life_put(&chunks->buffer, &life, &chunks->schedules->memory);
+    }
     if (repeats) {
         put_number(chunks, tw__redis_task_every(task));
         put_number(chunks, times == TW__REDIS_FOR_EVER ? 0 : times);
@@ -112,94 +113,119 @@ bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_byt
     if (chunks->at == chunks->count)
         return false;
     chunks->schedules->chunks++;
-    chunks->size = 0;
+    chunks->buffer.size = 0;
     put_number(chunks, CHUNK_VERSION);
     while (chunks->at < chunks->count && chunks->at - first < TW__REDIS_CHUNK_TASKS &&
-           chunks->size < TW__REDIS_CHUNK_BYTES) {
+           chunks->buffer.size < TW__REDIS_CHUNK_BYTES) {
         const struct tw__redis_task *task = chunks->task[chunks->at++];
         put_task(chunks, task, before, &routes);
         before = tw__redis_task_due(task);
     }
-    *bytes = (struct tw__redis_bytes){chunks->buffer, chunks->size};
+    *bytes = (struct tw__redis_bytes){chunks->buffer.at, chunks->buffer.size};
     return true;
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
 struct reader {
-    const char *at, *end; /* at NULL: the bytes are not a chunk */
+    struct tw__redis_reader bytes;
     struct tw__redis_schedule *schedule;
     struct tw__redis_route *route[TW__REDIS_CHUNK_TASKS];
     uint32_t routes;
-    uint64_t due, now_ms;
+    uint64_t version, due, now_ms;
 };
 
 static uint64_t take_number(struct reader *reader, uint64_t most)
 {
-    uint64_t number = 0;
-    if (reader->at != NULL)
-        reader->at = tw__redis_varint_take(reader->at, reader->end, &number);
-    if (reader->at != NULL && number > most)
-        reader->at = NULL;
-    return reader->at == NULL ? 0 : number;
+    return tw__redis_reader_number(&reader->bytes, most);
 }
 
-static struct tw__redis_bytes take_bytes(struct reader *reader)
+static struct tw__redis_retry take_retry(struct reader *reader)
 {
-    struct tw__redis_bytes bytes = {NULL, take_number(reader, SIZE_MAX)};
-    if (reader->at != NULL && bytes.size > (size_t)(reader->end - reader->at))
-        reader->at = NULL;
-    if (reader->at == NULL)
-        return (struct tw__redis_bytes){"", 0};
-    bytes.at = reader->at;
-    reader->at += bytes.size;
-    return bytes;
+    struct tw__redis_retry retry;
+    retry.tries = (uint32_t)take_number(reader, TW__REDIS_ATTEMPTS_MAX);
+    retry.first_ms = take_number(reader, INT64_MAX);
+    retry.factor = (uint32_t)take_number(reader, TW__REDIS_FACTOR_MAX);
+    retry.max_ms = take_number(reader, INT64_MAX);
+    retry.jitter = (uint32_t)take_number(reader, 100);
+    return retry;
 }
 
 static struct tw__redis_route *take_route(struct reader *reader)
 {
     uint64_t number = take_number(reader, TW__REDIS_CHUNK_TASKS - 1);
-    if (reader->at == NULL || number < reader->routes)
-        return reader->at == NULL ? NULL : reader->route[number];
-    struct tw__redis_plan plan;
-    plan.kind = (uint8_t)take_number(reader, TW__REDIS_LIST);
+    if (reader->bytes.at == NULL || number < reader->routes)
+        return reader->bytes.at == NULL ? NULL : reader->route[number];
+    struct tw__redis_plan plan = {
+        .kind = (uint8_t)take_number(reader, reader->version == 1 ? TW__REDIS_LIST : TW__REDIS_WORKERS)};
     plan.late = (uint8_t)take_number(reader, TW__REDIS_LATE_COALESCE);
     plan.maxlen = take_number(reader, INT64_MAX);
     plan.late_ms = take_number(reader, INT64_MAX);
-    plan.target = take_bytes(reader);
+    if (plan.kind == TW__REDIS_WORKERS)
+        plan.retry = take_retry(reader);
+    else
+        plan.target = tw__redis_reader_bytes(&reader->bytes);
     if (number != reader->routes)
-        reader->at = NULL;
-    if (reader->at == NULL)
+        reader->bytes.at = NULL;
+    if (reader->bytes.at == NULL)
         return NULL;
     struct tw__redis_route *route = tw__redis_route_for(reader->schedule, &plan);
     tw__redis_route_keep(route); /* until the chunk is read */
     return reader->route[reader->routes++] = route;
 }
 
-/* Whether a payload fits its target: one value for a List, pairs for a Stream. */
+/* Whether a payload fits its target: one value for a List, pairs for a Stream, anything for workers. */
 static bool payload_fits(const struct tw__redis_route *route, struct tw__redis_bytes packed)
 {
     uint64_t count;
     if (!tw__redis_payload_valid(packed))
         return false;
     tw__redis_varint_get(packed.at, &count);
-    return tw__redis_route_plan(route).kind == TW__REDIS_LIST ? count == 1 : count % 2 == 0;
+    switch (tw__redis_route_plan(route).kind) {
+    case TW__REDIS_STREAM:
+        return count % 2 == 0;
+    case TW__REDIS_WORKERS:
+        return true;
+    default:
+        return count == 1;
+    }
+}
+
+/* Reads the flags of a task, and what they announce. Returns false after a fault. */
+static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, struct tw__redis_life *life)
+{
+    uint64_t flags = take_number(reader, LIVED + REPEATS + TW__REDIS_TRIES_MAX * TW__REDIS_TASK_TRIES);
+    bool repeats = (flags & REPEATS) != 0;
+    if (flags % TW__REDIS_TASK_TRIES > (reader->version == 1 ? REPEATS : LIVED + REPEATS))
+        return false;
+    if (flags & LIVED) {
+        *life = tw__redis_life_take(&reader->bytes);
+        plan->life = life;
+    }
+    plan->tries = (uint32_t)flags / TW__REDIS_TASK_TRIES;
+    plan->every = repeats ? take_number(reader, INT64_MAX) : 0;
+    plan->times = repeats ? take_number(reader, INT64_MAX) : 1;
+    return reader->bytes.at != NULL && (!repeats || plan->every > 0);
+}
+
+/* Whether a task may have this life: only workers have leases. */
+static bool life_fits(const struct tw__redis_route *route, const struct tw__redis_life *life)
+{
+    return life == NULL || life->stage == TW__REDIS_DEAD ||
+           tw__redis_route_plan(route).kind == TW__REDIS_WORKERS;
 }
 
 static void take_task(struct reader *reader)
 {
     struct tw__redis_route *route = take_route(reader);
     struct tw__redis_task_plan plan = {.due = take_number(reader, INT64_MAX)};
-    uint64_t flags = take_number(reader, TW__REDIS_TASK_REPEATS + TW__REDIS_TRIES_MAX * TW__REDIS_TASK_TRIES);
-    bool repeats = (flags & TW__REDIS_TASK_REPEATS) != 0;
-    plan.tries = (uint32_t)flags / TW__REDIS_TASK_TRIES;
-    plan.every = repeats ? take_number(reader, INT64_MAX) : 0;
-    plan.times = repeats ? take_number(reader, INT64_MAX) : 1;
-    plan.id = take_bytes(reader);
-    plan.packed = take_bytes(reader);
-    if (reader->at == NULL || plan.due > INT64_MAX - reader->due || (repeats && plan.every == 0) ||
-        flags % TW__REDIS_TASK_TRIES > TW__REDIS_TASK_REPEATS || !payload_fits(route, plan.packed)) {
-        reader->at = NULL;
+    struct tw__redis_life life;
+    bool good = take_flags(reader, &plan, &life);
+    plan.id = tw__redis_reader_bytes(&reader->bytes);
+    plan.packed = tw__redis_reader_bytes(&reader->bytes);
+    if (!good || reader->bytes.at == NULL || plan.due > INT64_MAX - reader->due ||
+        !payload_fits(route, plan.packed) || !life_fits(route, plan.life)) {
+        reader->bytes.at = NULL;
         return;
     }
     plan.due += reader->due;
@@ -214,13 +240,13 @@ static void take_task(struct reader *reader)
 
 bool tw__redis_chunk_read(struct tw__redis_schedule *schedule, struct tw__redis_bytes bytes, uint64_t now_ms)
 {
-    struct reader reader = {
-        .at = bytes.at, .end = bytes.at + bytes.size, .schedule = schedule, .now_ms = now_ms};
-    if (take_number(&reader, UINT64_MAX) != CHUNK_VERSION)
+    struct reader reader = {.bytes = {bytes.at, bytes.at + bytes.size}, .schedule = schedule, .now_ms = now_ms};
+    reader.version = take_number(&reader, CHUNK_VERSION);
+    if (reader.version == 0)
         return false;
-    while (reader.at != NULL && reader.at < reader.end)
+    while (reader.bytes.at != NULL && reader.bytes.at < reader.bytes.end)
         take_task(&reader);
     for (uint32_t i = 0; i < reader.routes; i++)
         tw__redis_route_release(reader.route[i]);
-    return reader.at != NULL;
+    return reader.bytes.at != NULL;
 }

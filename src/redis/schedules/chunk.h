@@ -5,6 +5,7 @@
 #ifndef TW_REDIS_CHUNK_H
 #define TW_REDIS_CHUNK_H
 
+#include "buffer.h"
 #include "state.h"
 
 /* Makes chunks of a schedule's tasks, in the order of their due times, equal due times in the order of
@@ -16,8 +17,7 @@ struct tw__redis_chunks {
     struct tw__redis_schedules *schedules;
     struct tw__redis_task **task;
     uint64_t count, at;
-    char *buffer;
-    size_t size, capacity;
+    struct tw__redis_buffer buffer;
 };
 void tw__redis_chunks_init(struct tw__redis_chunks *chunks, const struct tw__redis_schedule *schedule);
 bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_bytes *bytes);

@@ -6,6 +6,7 @@
 #include "look.h"
 
 #include <base/assert.h>
+#include <base/saturate.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,8 @@ struct look {
 
 static void look_at(struct look *look, struct tw__redis_task *task)
 {
-    if (tw__redis_task_due(task) >= look->from && tw__redis_task_due(task) <= look->to)
+    if (tw__redis_task_due(task) >= look->from && tw__redis_task_due(task) <= look->to &&
+        tw__redis_task_waits(task))
         look->each(look, task);
 }
 
@@ -91,8 +93,9 @@ static void look_in_route(void *entry, void *arg)
 static bool look_through_wheel(struct look *look)
 {
     const struct tw__redis_schedules *schedules = look->schedule->schedules;
-    struct queues queues = {look,
-                            look_in_queue(look, &schedules->overdue) || look_in_queue(look, &schedules->past)};
+    struct queues queues = {look, look_in_queue(look, &schedules->overdue) ||
+                                      look_in_queue(look, &schedules->past) ||
+                                      look_in_queue(look, &look->schedule->stopped)};
     uint64_t segment = 0;
     while (look->schedule->held > 0 &&
            tw__redis_table_walk(&look->schedule->routes, &segment, look_in_route, &queues))
@@ -179,13 +182,22 @@ static uint64_t first_look(const struct look *look, uint64_t now_ms)
     return next != TW_NEVER && next > start ? next : start;
 }
 
+/* Whether all tasks of a schedule are ready, leased or dead, so that there is none to find. */
+static bool none_waits(const struct tw__redis_schedule *schedule)
+{
+    return tw__redis_table_count(&schedule->tasks) ==
+           schedule->ready_count + schedule->leased_count + schedule->dead_count;
+}
+
 /* Looks further and further ahead until it has found enough tasks, and goes through the table as soon as that
  * is less work. */
 static void find_earliest(struct look *look, uint64_t now_ms)
 {
     uint64_t to = look->to, start = first_look(look, now_ms);
+    if (none_waits(look->schedule))
+        return;
     look->most = most_in_wheel(look->schedule);
-    for (uint64_t ahead = NEAR_MS; look->seen < look->most; ahead *= FURTHER) {
+    for (uint64_t ahead = NEAR_MS; look->seen < look->most; ahead = tw__mul_saturating(ahead, FURTHER)) {
         look->to = start > to || ahead > to - start ? to : start + ahead;
         look->count = 0;
         if (!look_through_wheel(look))

@@ -7,7 +7,8 @@
 
 #include "state.h"
 
-/* Which tasks of a schedule are looked for. */
+/* Which tasks of a schedule are looked for, of those that wait for a time: ready, leased and dead tasks are
+ * never wanted. */
 struct tw__redis_wanted {
     uint64_t from, to;            /* from <= due <= to */
     struct tw__redis_task *after; /* if not NULL: only tasks after this task in that order */
@@ -23,9 +24,9 @@ size_t tw__redis_look_wanted(const struct tw__redis_schedule *schedule, const st
 size_t tw__redis_look_earliest(const struct tw__redis_schedule *schedule, uint64_t from, uint64_t to,
                                uint64_t now_ms, size_t limit, struct tw__redis_task **task);
 
-/* Counts the tasks of a schedule that are due up to now_ms + step * count: counts[i] is the number for step
- * i. Example: with a step of 1000, a task due at now_ms + 1500 counts in counts[1]. Requires: neither `step`
- * nor `count` is 0. */
+/* Counts the tasks of a schedule that wait, and are due up to now_ms + step * count: counts[i] is the number
+ * for step i. Example: with a step of 1000, a task due at now_ms + 1500 counts in counts[1]. Requires:
+ * neither `step` nor `count` is 0. */
 void tw__redis_look_forecast(const struct tw__redis_schedule *schedule, uint64_t now_ms, uint64_t step,
                              size_t count, uint64_t *counts);
 

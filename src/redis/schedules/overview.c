@@ -22,6 +22,8 @@
 #include <base/assert.h>
 #include <string.h>
 
+#include "place.h"
+
 enum {
     AHEAD_MAX = 20000,     /* tasks read in the wheel, or tasks of a sample: a millisecond or two each */
     SCHEDULES_MAX = 20000, /* schedules looked at, to find the largest and to take a sample */
@@ -69,7 +71,7 @@ size_t tw__redis_overview_largest(const struct tw__redis_schedules *schedules,
 static void count_task(struct ahead *ahead, const struct tw__redis_task *task)
 {
     uint64_t due = tw__redis_task_due(task);
-    if (due <= ahead->to)
+    if (due <= ahead->to && tw__redis_task_waits(task))
         ahead->counts[due <= ahead->now_ms ? 0 : (due - ahead->now_ms - 1) / ahead->step]++;
 }
 
@@ -184,7 +186,8 @@ struct overdue {
 
 static void count_overdue(struct overdue *overdue, const struct tw__redis_task *task)
 {
-    if (tw__redis_schedule_of(overdue->schedules, task)->attached) {
+    const struct tw__redis_schedule *schedule = tw__redis_schedule_of(overdue->schedules, task);
+    if (schedule->attached && !schedule->paused && tw__redis_task_waits(task)) {
         overdue->count++;
         if (tw__redis_task_due(task) < overdue->oldest)
             overdue->oldest = tw__redis_task_due(task);
@@ -228,10 +231,28 @@ uint64_t tw__redis_overview_overdue(const struct tw__redis_schedules *schedules,
     look_into_queue(&overdue, &schedules->overdue, QUEUE_MAX);
     look_into_queue(&overdue, &schedules->past, QUEUE_MAX);
     look_into_routes(&overdue);
-    overdue.count = schedules->queued + schedules->held;
+    overdue.count = schedules->queued + schedules->held - schedules->stopped;
     if (tw_wheel_visit_budget(schedules->wheel, now_ms, &budget, count_overdue_in_wheel, &overdue) &&
         schedules->behind != NULL)
         tw_wheel_visit_budget(schedules->behind, now_ms, &budget, count_overdue_in_wheel, &overdue);
     *oldest = overdue.oldest;
     return overdue.count;
+}
+
+/* ---- ready ----------------------------------------------------------------------------------------------- */
+
+uint64_t tw__redis_overview_oldest_ready(const struct tw__redis_schedules *schedules)
+{
+    uint64_t oldest = TW_NEVER, seen = 0;
+    uint32_t left = SCHEDULES_MAX;
+    struct tw__link *link = schedules->attached.next;
+    for (; link != &schedules->attached && left > 0 && seen < schedules->ready_count;
+         link = link->next, left--) {
+        const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
+        const struct tw__redis_task *task = tw__redis_place_first_ready(schedule);
+        seen += schedule->ready_count;
+        if (task != NULL && task->parked.since_ms < oldest)
+            oldest = task->parked.since_ms;
+    }
+    return oldest;
 }

@@ -18,8 +18,13 @@ bool tw__redis_overview_forecast(struct tw__redis_schedules *schedules, uint64_t
 size_t tw__redis_overview_largest(const struct tw__redis_schedules *schedules,
                                   const struct tw__redis_schedule **largest, size_t limit);
 
-/* Returns the number of overdue tasks of all attached schedules, or a lower bound if more than 20,000 timers
- * had to be looked at. *oldest is the earliest due time among them, or TW_NEVER if there are none. */
+/* Returns since when the ready task that has been ready longest has been so; TW_NEVER if there is none. It
+ * looks at the first 20,000 schedules. */
+uint64_t tw__redis_overview_oldest_ready(const struct tw__redis_schedules *schedules);
+
+/* Returns the number of overdue tasks of all attached schedules that are not paused, or a lower bound if more
+ * than 20,000 timers had to be looked at. *oldest is the earliest due time among them, or TW_NEVER if there
+ * are none. */
 uint64_t tw__redis_overview_overdue(const struct tw__redis_schedules *schedules, uint64_t now_ms,
                                     uint64_t *oldest);
 

@@ -14,16 +14,26 @@
  * client adds a task for 11:55. Rejected: filing all tasks again in a new wheel, which would stop the server
  * for a second at ten million tasks.
  *
+ * A schedule has three queues of its own. A task without a target becomes ready when it is due, and waits for
+ * a worker in the order in which tasks became ready. While a schedule is paused, its due tasks are stopped:
+ * they leave the wheel, and go to the end of the queue of overdue tasks when the pause ends. A dead task
+ * waits until it is replayed, purged, cancelled or replaced.
+ *
  * Invariants (check.c names the first that does not hold)
  *   P1  A task of a schedule is in one wheel or one queue, unless tw__redis_place_take() has taken it.
  *   P2  The flags of a task say where it is:
  *         - no flag in the main wheel;
  *         - TW__REDIS_TASK_BEHIND in the second wheel;
  *         - TW__REDIS_TASK_QUEUED in the queues of overdue and of past tasks;
- *         - TW__REDIS_TASK_QUEUED and TW__REDIS_TASK_HELD in the queue of its own route.
+ *         - TW__REDIS_TASK_QUEUED and TW__REDIS_TASK_HELD in the queue of its own route;
+ *         - TW__REDIS_TASK_QUEUED in the three queues of its schedule;
+ *         - `ready` besides in the queue of ready tasks.
+ *       A task is in the queue of dead tasks if its stage is DEAD.
  *   P3  A route whose queue is not empty either waits for its retry or is in the list of ready routes. A route
  *       whose queue is empty does neither.
- *   P4  Each schedule counts its tasks that are in queues.
+ *   P4  Each schedule counts its tasks that are in queues, and its leased tasks.
+ *   P5  A schedule is in the list of schedules with dead tasks if its queue of dead tasks is not empty, and
+ *       otherwise not.
  */
 #include "place.h"
 
@@ -76,14 +86,24 @@ static void unpark(struct tw__redis_task *task)
 {
     tw__list_remove(&task->parked.link);
     task->flags &= (uint8_t) ~(TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD);
+    task->ready = 0;
     tw_timer_init_at(&task->timer, task->parked.due);
+}
+
+/* Counts a task of the queue of overdue, past or stopped tasks. A lease that has run out while the server may
+ * not deliver is in the queue of overdue tasks too. It is counted as leased alone. */
+static void count_queued(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task,
+                         int more)
+{
+    if (tw__redis_task_stage(task) != TW__REDIS_LEASED)
+        tw__redis_sums_queued(tw__redis_schedule_of(schedules, task), more);
 }
 
 /* Puts a task into the queue of overdue or of past tasks, before `next`. */
 static void enqueue(struct tw__redis_schedules *schedules, struct tw__redis_task *task, struct tw__link *next)
 {
     park(task, 0, next);
-    tw__redis_sums_queued(tw__redis_schedule_of(schedules, task), 1);
+    count_queued(schedules, task, 1);
 }
 
 /* Files a task of the old second wheel in a new one. A task that became due meanwhile, and was not taken,
@@ -124,15 +144,41 @@ void tw__redis_place_file_overdue(struct tw__redis_schedules *schedules, struct 
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
+static void file_dead(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
+{
+    struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
+    park(task, 0, &schedule->dead);
+    tw__redis_sums_dead(schedule, 1);
+    if (!tw__link_listed(&schedule->with_dead))
+        tw__list_append(&schedules->with_dead, &schedule->with_dead);
+}
+
+static void unfile_dead(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
+{
+    struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
+    unpark(task);
+    tw__redis_sums_dead(schedule, -1);
+    if (tw__list_empty(&schedule->dead))
+        tw__list_remove(&schedule->with_dead);
+}
+
 static void file_task(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
                       uint64_t now_ms)
 {
     TW_ASSERT(!tw__redis_task_filed(task));
     task->order = schedules->order++;
+    if (task->lived && tw__redis_task_stage(task) == TW__REDIS_DEAD) {
+        tw__redis_task_set_due(task, due_ms);
+        file_dead(schedules, task);
+        return;
+    }
     if (due_ms > tw_wheel_now(schedules->wheel)) {
         fits(tw_wheel_add_at(schedules->wheel, &task->timer, due_ms));
         return;
     }
+    if (due_ms > now_ms && schedules->behind == NULL &&
+        now_ms + TW__REDIS_BACK_MS < tw_wheel_now(schedules->wheel))
+        tw__redis_place_clock_back(schedules, now_ms); /* the clock was set back, and no tick has seen it yet */
     if (due_ms > now_ms && schedules->behind != NULL && due_ms > tw_wheel_now(schedules->behind)) {
         task->flags |= TW__REDIS_TASK_BEHIND;
         fits(tw_wheel_add_at(schedules->behind, &task->timer, due_ms));
@@ -140,7 +186,7 @@ static void file_task(struct tw__redis_schedules *schedules, struct tw__redis_ta
     }
     tw__redis_task_set_due(task, due_ms);
     enqueue(schedules, task, &schedules->past);
-    task->parked.filed_ms = now_ms;
+    task->parked.since_ms = now_ms;
 }
 
 void tw__redis_place_file(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
@@ -188,7 +234,8 @@ bool tw__redis_place_is_blocked(const struct tw__redis_schedules *schedules, con
 
 bool tw__redis_place_any_waiting(const struct tw__redis_schedules *schedules)
 {
-    return schedules->queued > 0 || !tw__list_empty(&schedules->ready);
+    return !tw__list_empty(&schedules->overdue) || !tw__list_empty(&schedules->past) ||
+           !tw__list_empty(&schedules->ready);
 }
 
 void tw__redis_place_hold(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
@@ -230,6 +277,86 @@ void tw__redis_place_put_back(struct tw__redis_schedules *schedules, struct tw__
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
+/* ---- workers, pauses, dead tasks ------------------------------------------------------------------------- */
+
+/* Whether the task at a link is due no later than the task at another link. */
+static bool is_due_by(struct tw__link *link, struct tw__link *other)
+{
+    return tw__redis_task_due(tw__redis_task_of_link(link)) <=
+           tw__redis_task_due(tw__redis_task_of_link(other));
+}
+
+void tw__redis_place_offer(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t now_ms)
+{
+    struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
+    park(task, 0, &schedule->ready);
+    task->ready = 1;
+    task->parked.since_ms = now_ms;
+    tw__redis_sums_ready(schedule, 1);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
+}
+
+void tw__redis_place_stop(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
+{
+    struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
+    TW_ASSERT(schedule->paused);
+    enqueue(schedules, task, &schedule->stopped);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
+}
+
+/* Merges one list of tasks into another one. Both are in the order of due times; of tasks with equal due times
+ * those of `into` come first. Cost: O(1) if `into` ends before `from` begins, otherwise a look at all tasks. */
+static void merge_into(struct tw__link *into, struct tw__link *from)
+{
+    if (tw__list_empty(from))
+        return;
+    if (tw__list_empty(into) || is_due_by(into->prev, from->next)) {
+        tw__list_move_all(from, into);
+        return;
+    }
+    struct tw__link *at = into->next;
+    while (!tw__list_empty(from)) {
+        struct tw__link *link = from->next;
+        while (at != into && is_due_by(at, link))
+            at = at->next;
+        if (at == into) {
+            tw__list_move_all(from, into);
+            return;
+        }
+        tw__list_remove(link);
+        tw__list_insert(link, at);
+    }
+}
+
+void tw__redis_place_go_on(struct tw__redis_schedule *schedule)
+{
+    merge_into(&schedule->schedules->overdue, &schedule->stopped);
+    tw__redis_check_changed(schedule->schedules, tw__redis_check_places);
+}
+
+/* The task at a link of a queue of the schedule, or NULL at the queue's end. */
+static struct tw__redis_task *task_at(const struct tw__link *queue, struct tw__link *link)
+{
+    return link == queue ? NULL : tw__redis_task_of_link(link);
+}
+
+struct tw__redis_task *tw__redis_place_first_ready(const struct tw__redis_schedule *schedule)
+{
+    return task_at(&schedule->ready, schedule->ready.next);
+}
+
+struct tw__redis_task *tw__redis_place_first_dead(const struct tw__redis_schedule *schedule)
+{
+    return task_at(&schedule->dead, schedule->dead.next);
+}
+
+struct tw__redis_task *tw__redis_place_next_dead(const struct tw__redis_schedule *schedule,
+                                                 const struct tw__redis_task *task)
+{
+    TW_ASSERT(tw__redis_task_stage(task) == TW__REDIS_DEAD);
+    return task_at(&schedule->dead, task->parked.link.next);
+}
+
 /* ---- other times ----------------------------------------------------------------------------------------- */
 
 /* Takes a task out of its route's queue. */
@@ -248,9 +375,14 @@ void tw__redis_place_unfile(struct tw__redis_schedules *schedules, struct tw__re
 {
     if (task->flags & TW__REDIS_TASK_HELD) {
         let_go(schedules, task);
+    } else if (task->ready) {
+        unpark(task);
+        tw__redis_sums_ready(tw__redis_schedule_of(schedules, task), -1);
+    } else if (task->flags & TW__REDIS_TASK_QUEUED && tw__redis_task_stage(task) == TW__REDIS_DEAD) {
+        unfile_dead(schedules, task);
     } else if (task->flags & TW__REDIS_TASK_QUEUED) {
         unpark(task);
-        tw__redis_sums_queued(tw__redis_schedule_of(schedules, task), -1);
+        count_queued(schedules, task, -1);
     } else {
         tw_wheel_cancel(task->flags & TW__REDIS_TASK_BEHIND ? schedules->behind : schedules->wheel,
                         &task->timer);
@@ -365,11 +497,11 @@ static enum tw__redis_taken take_first(struct tw__redis_schedules *schedules, ui
         if (past == NULL || taken == TW__REDIS_TAKEN_MORE)
             return taken;
         if (taken == TW__REDIS_TAKEN_TASK) {
-            if (tw__redis_task_due(*task) <= past->parked.filed_ms)
+            if (tw__redis_task_due(*task) <= past->parked.since_ms)
                 return taken;
             enqueue(schedules, *task, schedules->overdue.next);
         }
-    } else if (past == NULL || tw__redis_task_due(overdue) <= past->parked.filed_ms) {
+    } else if (past == NULL || tw__redis_task_due(overdue) <= past->parked.since_ms) {
         past = overdue;
     }
     tw__redis_place_unfile(schedules, past);

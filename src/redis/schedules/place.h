@@ -14,6 +14,9 @@ int tw__redis_place_init(struct tw__redis_schedules *schedules, uint64_t now_ms,
 /* Frees the wheels. */
 void tw__redis_place_fini(struct tw__redis_schedules *schedules);
 
+/* A wheel may stand so many milliseconds ahead of the clock without a second wheel. */
+enum { TW__REDIS_BACK_MS = 10 };
+
 /* The result of tw__redis_place_take(). */
 enum tw__redis_taken {
     TW__REDIS_TAKEN_NONE,
@@ -24,7 +27,8 @@ enum tw__redis_taken {
 
 /* ---- filing ---------------------------------------------------------------------------------------------- */
 
-/* Files a task. Requires: the task is filed nowhere. */
+/* Files a task: a dead one in the queue of its schedule's dead tasks, any other one for its time. Requires:
+ * the task is filed nowhere. */
 void tw__redis_place_file(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
                           uint64_t now_ms);
 /* Takes a task out of the wheel or queue in which it is filed, if any. */
@@ -62,6 +66,22 @@ void tw__redis_place_rest(struct tw__redis_route *route);
 /* Returns how many tries to deliver a task have failed. A wait for the target counts as a try of each task
  * that the route holds. */
 uint32_t tw__redis_place_tries(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task);
+
+/* ---- workers, pauses, dead tasks ------------------------------------------------------------------------- */
+
+/* Puts a due task at the end of its schedule's queue of ready tasks. Requires: the task is filed nowhere. */
+void tw__redis_place_offer(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t now_ms);
+/* Puts a due task of a paused schedule at the end of the schedule's queue of stopped tasks. Requires: the task
+ * is filed nowhere. */
+void tw__redis_place_stop(struct tw__redis_schedules *schedules, struct tw__redis_task *task);
+/* Moves the stopped tasks of a schedule to the queue of overdue tasks, in the order of due times. */
+void tw__redis_place_go_on(struct tw__redis_schedule *schedule);
+/* The first ready task, and the first dead one, the one that died first; NULL if there is none. */
+struct tw__redis_task *tw__redis_place_first_ready(const struct tw__redis_schedule *schedule);
+struct tw__redis_task *tw__redis_place_first_dead(const struct tw__redis_schedule *schedule);
+/* The dead task after this one, or NULL. */
+struct tw__redis_task *tw__redis_place_next_dead(const struct tw__redis_schedule *schedule,
+                                                 const struct tw__redis_task *task);
 
 /* ---- taking out ------------------------------------------------------------------------------------------ */
 

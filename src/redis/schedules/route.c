@@ -5,8 +5,8 @@
  * Invariants
  * R1 A route stands in the list of all routes at its number, and in the table of its own schedule. The number
  *    in a task is that of a route of the task's schedule.
- * R2 `tasks` of a route is the number of its tasks, plus one while a chunk that uses the route is read, and one
- *    for each open chore that puts a task with the route (chores.c).
+ * R2 `tasks` of a route is the number of its tasks, plus one while a chunk that uses the route is read, and
+ *    one for each open chore that puts a task with the route (chores.c).
  * R3 A route that counts no tasks is the route that was used last.
  * R4 `longest_route` of the schedule is no less than the size of any route.
  */
@@ -29,7 +29,35 @@ void tw__redis_route_key(const void *entry, const char **bytes, size_t *size)
 
 /* ---- plans ----------------------------------------------------------------------------------------------- */
 
-enum { ROUTE_FIXED = 2 + 2 * sizeof(uint64_t) }; /* kind, late, maxlen, late_ms: before the target */
+enum {
+    ROUTE_FIXED = 2 + 2 * sizeof(uint64_t), /* kind, late, maxlen, late_ms: before the target */
+    RETRY_SIZE = 2 * sizeof(uint64_t) + 3 * sizeof(uint32_t) /* of tasks for workers, instead of a target */
+};
+
+static size_t plan_size(const struct tw__redis_plan *plan)
+{
+    return ROUTE_FIXED + (plan->kind == TW__REDIS_WORKERS ? (size_t)RETRY_SIZE : plan->target.size);
+}
+
+static void pack_retry(char *at, const struct tw__redis_retry *retry)
+{
+    memcpy(at, &retry->first_ms, sizeof retry->first_ms);
+    memcpy(at + 8, &retry->max_ms, sizeof retry->max_ms);
+    memcpy(at + 16, &retry->tries, sizeof retry->tries);
+    memcpy(at + 20, &retry->factor, sizeof retry->factor);
+    memcpy(at + 24, &retry->jitter, sizeof retry->jitter);
+}
+
+static struct tw__redis_retry unpack_retry(const char *at)
+{
+    struct tw__redis_retry retry;
+    memcpy(&retry.first_ms, at, sizeof retry.first_ms);
+    memcpy(&retry.max_ms, at + 8, sizeof retry.max_ms);
+    memcpy(&retry.tries, at + 16, sizeof retry.tries);
+    memcpy(&retry.factor, at + 20, sizeof retry.factor);
+    memcpy(&retry.jitter, at + 24, sizeof retry.jitter);
+    return retry;
+}
 
 static void pack_plan(char *key, const struct tw__redis_plan *plan)
 {
@@ -37,28 +65,36 @@ static void pack_plan(char *key, const struct tw__redis_plan *plan)
     key[1] = (char)plan->late;
     memcpy(key + 2, &plan->maxlen, sizeof plan->maxlen);
     memcpy(key + 2 + sizeof plan->maxlen, &plan->late_ms, sizeof plan->late_ms);
-    if (plan->target.size > 0)
+    if (plan->kind == TW__REDIS_WORKERS)
+        pack_retry(key + ROUTE_FIXED, &plan->retry);
+    else if (plan->target.size > 0)
         memcpy(key + ROUTE_FIXED, plan->target.at, plan->target.size);
 }
 
 struct tw__redis_plan tw__redis_route_plan(const struct tw__redis_route *route)
 {
-    struct tw__redis_plan plan = {
-        .kind = (uint8_t)route->key[0],
-        .late = (uint8_t)route->key[1],
-        .target = {route->key + ROUTE_FIXED, route->key_size - ROUTE_FIXED},
-    };
+    struct tw__redis_plan plan = {.kind = (uint8_t)route->key[0], .late = (uint8_t)route->key[1]};
+    if (plan.kind == TW__REDIS_WORKERS)
+        plan.retry = unpack_retry(route->key + ROUTE_FIXED);
+    else
+        plan.target = (struct tw__redis_bytes){route->key + ROUTE_FIXED, route->key_size - ROUTE_FIXED};
     memcpy(&plan.maxlen, route->key + 2, sizeof plan.maxlen);
     memcpy(&plan.late_ms, route->key + 2 + sizeof plan.maxlen, sizeof plan.late_ms);
     return plan;
+}
+
+static bool retries_are_equal(const struct tw__redis_retry *a, const struct tw__redis_retry *b)
+{
+    return a->first_ms == b->first_ms && a->max_ms == b->max_ms && a->tries == b->tries &&
+           a->factor == b->factor && a->jitter == b->jitter;
 }
 
 static bool plan_is_of(const struct tw__redis_plan *plan, const struct tw__redis_route *route)
 {
     struct tw__redis_plan other = tw__redis_route_plan(route);
     return plan->kind == other.kind && plan->late == other.late && plan->maxlen == other.maxlen &&
-           plan->late_ms == other.late_ms && plan->target.size == other.target.size &&
-           memcmp(plan->target.at, other.target.at, other.target.size) == 0;
+           plan->late_ms == other.late_ms && tw__redis_bytes_equal(plan->target, other.target) &&
+           (plan->kind != TW__REDIS_WORKERS || retries_are_equal(&plan->retry, &other.retry));
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */
@@ -79,6 +115,7 @@ static uint32_t new_index(struct tw__redis_schedules *schedules)
                                                                            sizeof(struct tw__redis_route *));
     }
     schedules->route_free = NO_INDEX;
+    TW_ASSERT(schedules->routes < TW__REDIS_ROUTES_MAX); /* so many routes take more than 100 GB */
     return schedules->routes++;
 }
 
@@ -158,7 +195,7 @@ struct tw__redis_route *tw__redis_route_for(struct tw__redis_schedule *schedule,
     if (schedule->last != NULL && plan_is_of(plan, schedule->last))
         return schedule->last;
     const struct tw__redis_memory *memory = &schedule->schedules->memory;
-    size_t size = ROUTE_FIXED + plan->target.size;
+    size_t size = plan_size(plan);
     char *key = memory->alloc(size);
     pack_plan(key, plan);
     uint64_t hash = tw__redis_table_hash(&schedule->schedules->of_routes, key, size);

@@ -22,6 +22,9 @@ struct tw__redis_schedule *tw__redis_schedule_new(struct tw__redis_schedules *sc
     schedule->schedules = schedules;
     tw__redis_table_init(&schedule->tasks, &schedules->of_tasks);
     tw__redis_table_init(&schedule->routes, &schedules->of_routes);
+    tw__list_init(&schedule->stopped);
+    tw__list_init(&schedule->ready);
+    tw__list_init(&schedule->dead);
     schedule->bytes = schedules->memory.usable(schedule);
     tw__list_append(&schedules->detached, &schedule->all);
     return schedule;
@@ -35,6 +38,9 @@ void tw__redis_schedule_free(struct tw__redis_schedule *schedule)
     tw__redis_table_fini(&schedule->tasks);
     tw__redis_table_fini(&schedule->routes);
     tw__list_remove(&schedule->all);
+    if (tw__link_listed(&schedule->awake))
+        tw__list_remove(&schedule->awake);
+    TW_ASSERT(!tw__link_listed(&schedule->with_dead));
     if (schedules->recent == schedule)
         schedules->recent = NULL;
     if (schedule->name != NULL)
@@ -111,6 +117,7 @@ static void leave(struct tw__redis_schedule *schedule, struct tw__redis_task *ta
     if (schedules->delivering == task)
         schedules->delivering = NULL;
     tw__redis_place_unfile(schedules, task);
+    tw__redis_sums_leased(schedule, task, -1);
     tw__redis_sums_block(schedule, task, -1);
     tw__redis_route_release(route);
 }
@@ -121,9 +128,10 @@ void tw__redis_schedule_put(struct tw__redis_schedule *schedule, struct tw__redi
 {
     TW_ASSERT(route->schedule == schedule && !tw__redis_task_filed(task));
     TW_ASSERT(tw__redis_schedule_find(schedule, hash, tw__redis_task_id(task)) == old);
-    task->route = route->index;
+    task->route = route->index & (TW__REDIS_ROUTES_MAX - 1);
     tw__redis_route_keep(route);
     tw__redis_sums_block(schedule, task, 1);
+    tw__redis_sums_leased(schedule, task, 1);
     if (old != NULL) {
         leave(schedule, old);
         tw__redis_table_replace(&schedule->tasks, hash, old, task);
@@ -148,6 +156,47 @@ void tw__redis_schedule_remove(struct tw__redis_schedule *schedule, struct tw__r
     leave(schedule, task);
     schedule->schedules->memory.free(task);
     tw__redis_check_changed(schedule->schedules, tw__redis_check_sums);
+}
+
+/* Whether a life has the strings that the task's own life has, so that it fits in the task's block. */
+static bool fits_in_place(const struct tw__redis_task *task, const struct tw__redis_life *life)
+{
+    if (!task->lived || life == NULL)
+        return false;
+    struct tw__redis_life own = tw__redis_task_whole_life(task);
+    return tw__redis_bytes_equal(own.worker, life->worker) && tw__redis_bytes_equal(own.error, life->error);
+}
+
+struct tw__redis_task *tw__redis_schedule_relive(struct tw__redis_schedule *schedule,
+                                                 struct tw__redis_task *task, const struct tw__redis_life *life)
+{
+    struct tw__redis_schedules *schedules = schedule->schedules;
+    TW_ASSERT(tw__redis_task_stage(task) != TW__REDIS_DEAD || !tw__redis_task_filed(task));
+    tw__redis_sums_leased(schedule, task, -1);
+    if (fits_in_place(task, life)) {
+        tw__redis_task_set_life(task, life);
+    } else if (task->lived || life != NULL) {
+        struct tw__redis_task *copy = tw__redis_task_relive(task, life, &schedules->memory);
+        tw__redis_schedule_moved(schedule, task, copy);
+        tw__redis_sums_block(schedule, copy, 1);
+        tw__redis_sums_block(schedule, task, -1);
+        if (schedules->delivering == task)
+            schedules->delivering = copy;
+        schedules->memory.free(task);
+        task = copy;
+    }
+    tw__redis_sums_leased(schedule, task, 1);
+    tw__redis_check_changed(schedules, tw__redis_check_sums);
+    return task;
+}
+
+void tw__redis_schedule_begin_anew(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
+                                   uint64_t due_ms, uint64_t now_ms)
+{
+    tw__redis_place_unfile(schedule->schedules, task);
+    task = tw__redis_schedule_relive(schedule, task, NULL);
+    tw__redis_task_set_tries(task, 0);
+    tw__redis_place_file(schedule->schedules, task, due_ms, now_ms);
 }
 
 void tw__redis_schedule_moved(struct tw__redis_schedule *schedule, const struct tw__redis_task *old,
@@ -177,6 +226,7 @@ uint64_t tw__redis_schedule_drop(struct tw__redis_schedule *schedule, uint64_t l
         if (schedules->delivering == task)
             schedules->delivering = NULL;
         tw__redis_place_unfile(schedules, task);
+        tw__redis_sums_leased(schedule, task, -1);
         schedules->memory.free(task);
         schedules->reaping--;
         dropped++;

@@ -47,6 +47,18 @@ void tw__redis_schedule_remove(struct tw__redis_schedule *schedule, struct tw__r
  * be freed, because its own counts are not kept. */
 uint64_t tw__redis_schedule_drop(struct tw__redis_schedule *schedule, uint64_t limit);
 
+/* Gives a task another life, or takes its life away if `life` is NULL. The task stays filed as it is, so the
+ * caller changes the place before or after. Returns the task, whose address may have changed. Requires: the
+ * task belongs to this schedule; it is not in the queue of dead tasks. */
+struct tw__redis_task *tw__redis_schedule_relive(struct tw__redis_schedule *schedule,
+                                                 struct tw__redis_task *task,
+                                                 const struct tw__redis_life *life);
+
+/* The task waits for `due_ms` as if it had just been put: without a life, without failed tries. Logs
+ * nothing. */
+void tw__redis_schedule_begin_anew(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
+                                   uint64_t due_ms, uint64_t now_ms);
+
 /* Corrects the schedule after the block of a task has been moved from `old`. */
 void tw__redis_schedule_moved(struct tw__redis_schedule *schedule, const struct tw__redis_task *old,
                               struct tw__redis_task *task);

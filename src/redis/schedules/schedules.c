@@ -31,6 +31,8 @@ struct tw__redis_schedules *tw__redis_schedules_new(const struct tw__redis_memor
     tw__redis_table_type_init(&schedules->of_routes, tw__redis_route_key, &schedules->memory);
     tw__list_init(&schedules->attached);
     tw__list_init(&schedules->detached);
+    tw__list_init(&schedules->awake);
+    tw__list_init(&schedules->with_dead);
     if (tw__redis_place_init(schedules, now_ms, monotonic_ms) != 0) {
         memory->free(schedules);
         return NULL;

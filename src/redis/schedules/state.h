@@ -6,11 +6,14 @@
  *     schedule:  id -> task                task -> route -> schedule
  *                (target, options) -> route
  *
- * A task waits in one of four places:
- *   - the wheel that all schedules share;
+ * A task waits in one of these places:
+ *   - the wheel that all schedules share: for its due time, its next attempt, or the end of its lease;
  *   - the queue of overdue tasks, if the task became due and could not be delivered yet;
  *   - the queue of past tasks, if its time had passed before it was filed;
- *   - the queue of its route, if the target refused this task, or a task before it.
+ *   - the queue of its route, if the target refused this task, or a task before it;
+ *   - the queue of its schedule for stopped tasks, if it became due while the schedule was paused;
+ *   - the queue of its schedule for ready tasks, if it has no target: workers take it from there;
+ *   - the queue of its schedule for dead tasks, if its last try or attempt has failed.
  *
  * A schedule is attached while it is the value of a key. A detached schedule keeps its tasks, which then
  * expire without effect. When a key is removed, its schedule is first detached, and reaped later: the
@@ -31,14 +34,26 @@
 #include "task.h"
 #include "vector.h"
 
-enum tw__redis_kind { TW__REDIS_STREAM, TW__REDIS_LIST };
+/* What a task's target is. A task with the kind WORKERS has no target: workers take it from its schedule. */
+enum tw__redis_kind { TW__REDIS_STREAM, TW__REDIS_LIST, TW__REDIS_LIST_LEFT, TW__REDIS_WORKERS };
 enum tw__redis_late { TW__REDIS_LATE_FIRE, TW__REDIS_LATE_DROP, TW__REDIS_LATE_COALESCE };
+
+/* How often and when an attempt that failed is made again. The wait after the n-th attempt is first_ms times
+ * factor^(n-1), at most max_ms, and by up to `jitter` percent shorter or longer. */
+struct tw__redis_retry {
+    uint64_t first_ms, max_ms; /* first_ms 0: all but `tries` as the settings say */
+    uint32_t tries;            /* attempts in all; 0: as the settings say */
+    uint32_t factor;           /* in hundredths */
+    uint32_t jitter;
+};
+enum { TW__REDIS_ATTEMPTS_MAX = 1000000, TW__REDIS_FACTOR_MAX = 10000 };
 
 /* Where a task goes, and how. */
 struct tw__redis_plan {
     uint8_t kind; /* enum tw__redis_kind */
     uint8_t late; /* enum tw__redis_late */
     uint64_t maxlen, late_ms;
+    struct tw__redis_retry retry; /* of a task for workers */
     struct tw__redis_bytes target;
 };
 
@@ -74,14 +89,21 @@ struct tw__redis_schedule {
     struct tw__redis_schedule *touched; /* the next schedule that the present batch has touched */
     void *name;                         /* of its key, as a string of the server's */
     int db;
-    bool attached, in_batch, left; /* left: tasks have left it in this batch, or were filed again */
-    bool too_large;                /* the schedule counts in the sum `too_large` */
-    uint32_t longest_route;        /* the longest key of a route that this schedule has had */
-    uint64_t queued, held;         /* tasks in the queues of overdue and past tasks; in its routes' queues */
-    uint64_t bytes;                /* all memory of this schedule: its tasks, its routes, the tables of both */
-    uint64_t fired, dead;
-    /* Strings of the server's, which the present batch has to replicate. */
+    bool attached, in_batch;
+    uint8_t tells;                        /* what has happened to its tasks in this batch (batch.h) */
+    bool too_large;                       /* the schedule counts in the sum `too_large` */
+    bool paused;                          /* its due tasks wait, and nobody may take one */
+    uint32_t longest_route;               /* the longest key of a route that this schedule has had */
+    struct tw__link stopped, ready, dead; /* queues of its tasks (place.c) */
+    struct tw__link awake;                /* in the list of schedules whose blocked workers can be served */
+    struct tw__link with_dead;            /* in the list of schedules with dead tasks */
+    uint64_t queued, held; /* waiting tasks that are overdue, past or stopped; in its routes' queues */
+    uint64_t ready_count, leased_count, dead_count;
+    uint64_t bytes;       /* all memory of this schedule: its tasks, its routes, the tables of both */
+    uint64_t fired, died; /* deliveries, and tasks that died, since it was made or loaded */
+    /* Strings of the server's, and changes (change.h), which the present batch has to replicate. */
     struct tw__redis_vector once, next;
+    struct tw__redis_buffer changes;
 };
 
 /* The state that all schedules share. */
@@ -95,18 +117,21 @@ struct tw__redis_schedules {
     struct tw__redis_task *delivering; /* NULL: no task, or this task has been changed meanwhile */
 
     /* Places (place.c). */
-    struct tw_wheel *wheel;   /* by the wall clock's milliseconds */
-    struct tw_wheel *behind;  /* for times that `wheel` has passed because the clock was set back; else NULL */
-    struct tw_wheel *retries; /* of routes, by a monotonic clock's */
-    struct tw__link ready;    /* routes whose wait is over and whose queue is not empty */
-    struct tw__link overdue;  /* tasks, in the order in which they came due */
-    struct tw__link past;     /* tasks whose time had passed when they were filed, in the order of filing */
+    struct tw_wheel *wheel;    /* by the wall clock's milliseconds */
+    struct tw_wheel *behind;   /* for times that `wheel` has passed because the clock was set back; else NULL */
+    struct tw_wheel *retries;  /* of routes, by a monotonic clock's */
+    struct tw__link ready;     /* routes whose wait is over and whose queue is not empty */
+    struct tw__link awake;     /* schedules that have ready tasks which blocked workers may not have seen */
+    struct tw__link with_dead; /* schedules that have dead tasks */
+    struct tw__link overdue;   /* tasks, in the order in which they came due */
+    struct tw__link past;      /* tasks whose time had passed when they were filed, in the order of filing */
     uint32_t order;
 
     /* Sums of attached schedules (sums.c). */
-    uint64_t count, pending, queued, held, bytes;
-    uint64_t empty;   /* schedules without tasks: mostly there are some only in the middle of a command */
-    uint64_t reaping; /* tasks of detached schedules */
+    uint64_t count, pending, queued, held, ready_count, leased_count, dead_count, bytes;
+    uint64_t stopped;               /* queued tasks of schedules that are paused */
+    uint64_t empty;                 /* schedules that are to be removed: without tasks, and not paused */
+    uint64_t reaping;               /* tasks of detached schedules */
     uint64_t dump_limit, too_large; /* schedules whose dump may take more than dump_limit bytes */
 
     struct tw__redis_route **route; /* by number; unused numbers are a list, see tw__redis_route_at() */

@@ -78,15 +78,30 @@ void tw__redis_sums_tables(struct tw__redis_schedule *schedule, size_t before)
 
 /* ---- tasks and schedules --------------------------------------------------------------------------------- */
 
+/* The `empty` of a schedule: 1 if it is to be removed. */
+static uint64_t is_empty(const struct tw__redis_schedule *schedule)
+{
+    return tw__redis_table_count(&schedule->tasks) == 0 && !schedule->paused;
+}
+
+static uint64_t stopped_of(const struct tw__redis_schedule *schedule)
+{
+    return schedule->paused ? schedule->queued : 0;
+}
+
 void tw__redis_sums_schedule(struct tw__redis_schedule *schedule, int sign)
 {
     struct tw__redis_schedules *schedules = schedule->schedules;
     uint64_t one = (uint64_t)(int64_t)sign;
     schedules->count += one;
-    schedules->empty += tw__redis_table_count(&schedule->tasks) == 0 ? one : 0;
+    schedules->empty += one * is_empty(schedule);
     schedules->pending += one * tw__redis_table_count(&schedule->tasks);
     schedules->queued += one * schedule->queued;
     schedules->held += one * schedule->held;
+    schedules->stopped += one * stopped_of(schedule);
+    schedules->ready_count += one * schedule->ready_count;
+    schedules->leased_count += one * schedule->leased_count;
+    schedules->dead_count += one * schedule->dead_count;
     schedules->bytes += one * schedule->bytes;
     schedules->reaping -= one * tw__redis_table_count(&schedule->tasks);
     weigh(schedule);
@@ -97,22 +112,57 @@ void tw__redis_sums_task(struct tw__redis_schedule *schedule, int sign)
     struct tw__redis_schedules *schedules = schedule->schedules;
     if (schedule->attached) {
         schedules->pending += (uint64_t)(int64_t)sign;
-        schedules->empty -= tw__redis_table_count(&schedule->tasks) == 0 ? (uint64_t)(int64_t)sign : 0;
+        schedules->empty -= is_empty(schedule) ? (uint64_t)(int64_t)sign : 0;
     } else {
         schedules->reaping += (uint64_t)(int64_t)sign;
     }
 }
 
+void tw__redis_sums_pause(struct tw__redis_schedule *schedule, bool paused)
+{
+    struct tw__redis_schedules *schedules = schedule->schedules;
+    uint64_t one = schedule->attached;
+    schedules->empty -= one * is_empty(schedule);
+    schedules->stopped -= one * stopped_of(schedule);
+    schedule->paused = paused;
+    schedules->empty += one * is_empty(schedule);
+    schedules->stopped += one * stopped_of(schedule);
+}
+
+/* ---- places and stages ----------------------------------------------------------------------------------- */
+
+/* Adds to a count of a schedule, and to the sum over all attached schedules. */
+static void add(const struct tw__redis_schedule *schedule, uint64_t *own, uint64_t *all, int more)
+{
+    *own += (uint64_t)(int64_t)more;
+    if (schedule->attached)
+        *all += (uint64_t)(int64_t)more;
+}
+
 void tw__redis_sums_queued(struct tw__redis_schedule *schedule, int more)
 {
-    schedule->queued += (uint64_t)(int64_t)more;
-    if (schedule->attached)
-        schedule->schedules->queued += (uint64_t)(int64_t)more;
+    add(schedule, &schedule->queued, &schedule->schedules->queued, more);
+    if (schedule->attached && schedule->paused)
+        schedule->schedules->stopped += (uint64_t)(int64_t)more;
 }
 
 void tw__redis_sums_held(struct tw__redis_schedule *schedule, int more)
 {
-    schedule->held += (uint64_t)(int64_t)more;
-    if (schedule->attached)
-        schedule->schedules->held += (uint64_t)(int64_t)more;
+    add(schedule, &schedule->held, &schedule->schedules->held, more);
+}
+
+void tw__redis_sums_ready(struct tw__redis_schedule *schedule, int more)
+{
+    add(schedule, &schedule->ready_count, &schedule->schedules->ready_count, more);
+}
+
+void tw__redis_sums_dead(struct tw__redis_schedule *schedule, int more)
+{
+    add(schedule, &schedule->dead_count, &schedule->schedules->dead_count, more);
+}
+
+void tw__redis_sums_leased(struct tw__redis_schedule *schedule, const struct tw__redis_task *task, int sign)
+{
+    if (tw__redis_task_stage(task) == TW__REDIS_LEASED)
+        add(schedule, &schedule->leased_count, &schedule->schedules->leased_count, sign);
 }

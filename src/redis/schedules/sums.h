@@ -20,10 +20,17 @@ void tw__redis_sums_block(struct tw__redis_schedule *schedule, void *block, int 
  * tw__redis_sums_tables() after the change. */
 size_t tw__redis_sums_table_bytes(const struct tw__redis_schedule *schedule);
 void tw__redis_sums_tables(struct tw__redis_schedule *schedule, size_t before);
-/* Count `more` tasks, which may be negative, in the queues of overdue and past tasks; and in the queues of
- * routes. */
+/* Count `more` tasks, which may be negative: waiting ones in the queues of overdue, past and stopped tasks; of
+ * the queues of routes; of the queues of ready tasks and of dead tasks. */
 void tw__redis_sums_queued(struct tw__redis_schedule *schedule, int more);
 void tw__redis_sums_held(struct tw__redis_schedule *schedule, int more);
+void tw__redis_sums_ready(struct tw__redis_schedule *schedule, int more);
+void tw__redis_sums_dead(struct tw__redis_schedule *schedule, int more);
+/* Counts a task, if it is leased, as it comes to the schedule or to this stage (`sign` 1), or leaves it (-1).
+ * */
+void tw__redis_sums_leased(struct tw__redis_schedule *schedule, const struct tw__redis_task *task, int sign);
+/* Sets whether the schedule is paused. */
+void tw__redis_sums_pause(struct tw__redis_schedule *schedule, bool paused);
 
 /* A chunk (chunk.h) of a snapshot or of DUMP has at most TW__REDIS_CHUNK_TASKS tasks. It also ends after the
  * task with which it reaches TW__REDIS_CHUNK_BYTES. */

@@ -24,41 +24,69 @@ static size_t packed_size(const struct tw__redis_task_plan *plan)
     return size;
 }
 
-static void put_payload(char *at, const struct tw__redis_task_plan *plan)
+/* Writes the payload. Returns its end. */
+static char *put_payload(char *at, const struct tw__redis_task_plan *plan)
 {
     if (plan->packed.at != NULL) {
         memcpy(at, plan->packed.at, plan->packed.size);
-        return;
+        return at + plan->packed.size;
     }
     at = tw__redis_varint_put(at, plan->count);
     for (uint32_t i = 0; i < plan->count; i++)
         at = tw__redis_varint_put_bytes(at, plan->string(plan->arg, i));
+    return at;
+}
+
+static size_t string_size(struct tw__redis_bytes string)
+{
+    return tw__redis_varint_size(string.size) + string.size;
+}
+
+static size_t life_size(const struct tw__redis_life *life)
+{
+    return TW__REDIS_LIFE_SIZE + string_size(life->worker) + string_size(life->error);
 }
 
 struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan,
                                           const struct tw__redis_memory *memory)
 {
-    bool repeats = plan->every != 0;
+    bool repeats = plan->every != 0, lived = plan->life != NULL;
     size_t size = offsetof(struct tw__redis_task, rest) + (repeats ? REPEAT_SIZE : 0) +
-                  tw__redis_varint_size(plan->id.size) + plan->id.size + packed_size(plan);
+                  tw__redis_varint_size(plan->id.size) + plan->id.size + packed_size(plan) +
+                  (lived ? life_size(plan->life) : 0);
     struct tw__redis_task *task = memory->alloc(size > sizeof *task ? size : sizeof *task);
     tw_timer_init_at(&task->timer, plan->due);
     task->route = 0;
+    task->ready = 0;
+    task->lived = lived;
     task->order = 0;
     task->flags = (uint8_t)((repeats ? TW__REDIS_TASK_REPEATS : 0) | plan->tries * TW__REDIS_TASK_TRIES);
-    if (repeats) {
-        memcpy(task->rest, &plan->every, sizeof plan->every);
-        memcpy(task->rest + sizeof plan->every, &plan->times, sizeof plan->times);
+    char *at = task->rest;
+    if (lived) {
+        tw__redis_life_pack(at, plan->life);
+        at += TW__REDIS_LIFE_SIZE;
     }
-    put_payload(tw__redis_varint_put_bytes(task->rest + (repeats ? REPEAT_SIZE : 0), plan->id), plan);
+    if (repeats) {
+        memcpy(at, &plan->every, sizeof plan->every);
+        memcpy(at + sizeof plan->every, &plan->times, sizeof plan->times);
+        at += REPEAT_SIZE;
+    }
+    at = put_payload(tw__redis_varint_put_bytes(at, plan->id), plan);
+    if (lived)
+        tw__redis_varint_put_bytes(tw__redis_varint_put_bytes(at, plan->life->worker), plan->life->error);
     return task;
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
+static const char *repeat_at(const struct tw__redis_task *task)
+{
+    return task->rest + (task->lived ? TW__REDIS_LIFE_SIZE : 0);
+}
+
 static const char *id_at(const struct tw__redis_task *task)
 {
-    return task->rest + (task->flags & TW__REDIS_TASK_REPEATS ? REPEAT_SIZE : 0);
+    return repeat_at(task) + (task->flags & TW__REDIS_TASK_REPEATS ? REPEAT_SIZE : 0);
 }
 
 struct tw__redis_bytes tw__redis_task_id(const struct tw__redis_task *task)
@@ -70,7 +98,7 @@ uint64_t tw__redis_task_every(const struct tw__redis_task *task)
 {
     uint64_t every = 0;
     if (task->flags & TW__REDIS_TASK_REPEATS)
-        memcpy(&every, task->rest, sizeof every);
+        memcpy(&every, repeat_at(task), sizeof every);
     return every;
 }
 
@@ -78,14 +106,14 @@ uint64_t tw__redis_task_times(const struct tw__redis_task *task)
 {
     uint64_t times = 1;
     if (task->flags & TW__REDIS_TASK_REPEATS)
-        memcpy(&times, task->rest + sizeof times, sizeof times);
+        memcpy(&times, repeat_at(task) + sizeof times, sizeof times);
     return times;
 }
 
 void tw__redis_task_set_times(struct tw__redis_task *task, uint64_t times)
 {
     TW_ASSERT(task->flags & TW__REDIS_TASK_REPEATS);
-    memcpy(task->rest + sizeof times, &times, sizeof times);
+    memcpy((char *)(uintptr_t)repeat_at(task) + sizeof times, &times, sizeof times);
 }
 
 uint32_t tw__redis_task_tries(const struct tw__redis_task *task)
@@ -114,4 +142,47 @@ struct tw__redis_bytes tw__redis_task_packed(const struct tw__redis_task *task)
     while (payload.count > 0)
         tw__redis_payload_next(&payload);
     return (struct tw__redis_bytes){id.at + id.size, (size_t)(payload.at - (id.at + id.size))};
+}
+
+/* ---- lives ----------------------------------------------------------------------------------------------- */
+
+enum tw__redis_stage tw__redis_task_stage(const struct tw__redis_task *task)
+{
+    return task->lived ? tw__redis_life_stage(task->rest) : TW__REDIS_WAITING;
+}
+
+struct tw__redis_life tw__redis_task_life(const struct tw__redis_task *task)
+{
+    TW_ASSERT(task->lived);
+    return tw__redis_life_unpack(task->rest);
+}
+
+struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *task)
+{
+    struct tw__redis_life life = tw__redis_task_life(task);
+    struct tw__redis_bytes packed = tw__redis_task_packed(task);
+    life.worker = tw__redis_varint_get_bytes(packed.at + packed.size);
+    life.error = tw__redis_varint_get_bytes(life.worker.at + life.worker.size);
+    return life;
+}
+
+void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis_life *life)
+{
+    TW_ASSERT(task->lived);
+    tw__redis_life_pack(task->rest, life);
+}
+
+struct tw__redis_task *tw__redis_task_relive(const struct tw__redis_task *task,
+                                             const struct tw__redis_life *life,
+                                             const struct tw__redis_memory *memory)
+{
+    struct tw__redis_task_plan plan = {.id = tw__redis_task_id(task),
+                                       .every = tw__redis_task_every(task),
+                                       .times = tw__redis_task_times(task),
+                                       .packed = tw__redis_task_packed(task),
+                                       .life = life};
+    struct tw__redis_task *copy = tw__redis_task_new(&plan, memory);
+    memcpy(copy, task, offsetof(struct tw__redis_task, rest));
+    copy->lived = life != NULL;
+    return copy;
 }

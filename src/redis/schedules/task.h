@@ -2,11 +2,12 @@
  *
  * A task: one block of memory that holds its timer, its id and its payload.
  *
- *     [ timer, or place in a queue, 32 | route 4 | order 4 | flags 1 | every 8, times 8 if it repeats
- *       | id size, id | count, size, bytes ... ]
+ *     [ timer, or place in a queue, 32 | route 4 | order 4 | flags 1 | life 25 if it has one
+ *       | every 8, times 8 if it repeats | id size, id | count, size, bytes ...
+ *       | worker size, worker | error size, error if it has a life ]
  *
  * Sizes are varints (varint.h). So a task costs 43 bytes besides its id and payload, and a byte or two for
- * each string of the payload.
+ * each string of the payload. A life (life.h) adds 27 bytes, the worker's name and the last error.
  */
 #ifndef TW_REDIS_TASK_H
 #define TW_REDIS_TASK_H
@@ -17,17 +18,18 @@
 #include <stdint.h>
 #include <tickwheel/wheel.h>
 
+#include "life.h"
 #include "memory.h"
 #include "payload.h"
 
 enum {
     TW__REDIS_TASK_REPEATS = 1, /* the task has `every` and `times` */
-    TW__REDIS_TASK_QUEUED = 2,  /* in the queue of overdue tasks, of past tasks, or of its route */
-    TW__REDIS_TASK_HELD = 4,    /* the queue is that of its route */
+    TW__REDIS_TASK_QUEUED = 2,  /* in a queue, not in a wheel */
+    TW__REDIS_TASK_HELD = 4,    /* the queue is that of its route, which its target refuses */
     TW__REDIS_TASK_BEHIND = 8,  /* in the wheel for times that the main wheel has passed (place.c) */
     TW__REDIS_TASK_TRIES = 16   /* the upper four bits count the failed tries (place.h) */
 };
-enum { TW__REDIS_TRIES_MAX = 15 };
+enum { TW__REDIS_TRIES_MAX = 15, TW__REDIS_ROUTES_MAX = 1 << 30 };
 
 #define TW__REDIS_FOR_EVER UINT64_MAX
 
@@ -35,7 +37,7 @@ enum { TW__REDIS_TRIES_MAX = 15 };
 struct tw__redis_parked {
     struct tw__link link;
     uint64_t due;
-    uint64_t filed_ms; /* in the queue of past tasks: when the task was filed */
+    uint64_t since_ms; /* in the queue of past tasks: when it was filed; of ready tasks: when it became ready */
 };
 
 struct tw__redis_task {
@@ -43,8 +45,10 @@ struct tw__redis_task {
         struct tw_timer timer;          /* in a wheel or nowhere; nowhere, it still carries the due time */
         struct tw__redis_parked parked; /* in a queue: TW__REDIS_TASK_QUEUED */
     };
-    uint32_t route; /* index in the list of all routes */
-    uint32_t order; /* the order of filing among tasks that are due at the same time; it may wrap */
+    uint32_t route : 30; /* index in the list of all routes */
+    uint32_t ready : 1;  /* in the queue of ready tasks of its schedule */
+    uint32_t lived : 1;  /* has a life */
+    uint32_t order;      /* the order of filing among tasks that are due at the same time; it may wrap */
     uint8_t flags;
     char rest[];
 };
@@ -52,9 +56,10 @@ struct tw__redis_task {
 /* The parts from which a task is made. */
 struct tw__redis_task_plan {
     struct tw__redis_bytes id;
-    uint64_t due;          /* Unix ms */
-    uint64_t every, times; /* every 0: once; times TW__REDIS_FOR_EVER: no end */
-    uint32_t tries;        /* tries that have failed so far */
+    uint64_t due;                      /* Unix ms */
+    uint64_t every, times;             /* every 0: once; times TW__REDIS_FOR_EVER: no end */
+    uint32_t tries;                    /* tries that have failed so far */
+    const struct tw__redis_life *life; /* NULL: none */
     /* The payload, in one of two forms: packed already, or `count` strings that `string` returns. */
     struct tw__redis_bytes packed;
     uint32_t count;
@@ -71,13 +76,42 @@ uint64_t tw__redis_task_every(const struct tw__redis_task *task);
 uint64_t tw__redis_task_times(const struct tw__redis_task *task);
 /* Requires: the task repeats. */
 void tw__redis_task_set_times(struct tw__redis_task *task, uint64_t times);
+/* The life of a task. Requires: it has one. The strings lie behind the payload and are read only by the second
+ * function. */
+struct tw__redis_life tw__redis_task_life(const struct tw__redis_task *task);
+struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *task);
+/* The stage; WAITING without a life. A ready task is WAITING too. */
+enum tw__redis_stage tw__redis_task_stage(const struct tw__redis_task *task);
+/* Changes the life in place, all but its strings. Requires: the task has a life. */
+void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis_life *life);
+/* Makes a copy of the task, in a block of its own, with another life, or with none if `life` is NULL. The copy
+ * begins with the same bytes: the caller corrects what points at the old block, as after any move. The strings
+ * of `life` may lie in the task itself. */
+struct tw__redis_task *tw__redis_task_relive(const struct tw__redis_task *task,
+                                             const struct tw__redis_life *life,
+                                             const struct tw__redis_memory *memory);
+
 /* The upper four bits of the flags: the failed tries, unless the task is held (place.c). */
 uint32_t tw__redis_task_tries(const struct tw__redis_task *task);
 void tw__redis_task_set_tries(struct tw__redis_task *task, uint32_t tries);
 
+/* The time for which the task is filed: its due time, or the end of its lease, the time of its next attempt,
+ * of its death. */
 static inline uint64_t tw__redis_task_due(const struct tw__redis_task *task)
 {
     return task->flags & TW__REDIS_TASK_QUEUED ? task->parked.due : tw_timer_deadline(&task->timer);
+}
+
+/* The due time that its user has given the task. */
+static inline uint64_t tw__redis_task_first_due(const struct tw__redis_task *task)
+{
+    return task->lived ? tw__redis_task_life(task).due : tw__redis_task_due(task);
+}
+
+/* Whether a task waits for a time: it is not ready, not leased and not dead. */
+static inline bool tw__redis_task_waits(const struct tw__redis_task *task)
+{
+    return !task->ready && (!task->lived || tw__redis_task_stage(task) == TW__REDIS_WAITING);
 }
 
 /* Whether a task is filed: in a wheel or a queue. */

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from harness import ROOT, delivered, now_ms, tasks, wait_replica_in_sync, wait_until
-from situations import in_time, meddled
+from situations import in_time, meddled, wait_dead
 
 HOUR = 3600 * 1000
 DUE = ("IN", HOUR, "PAYLOAD", "f", "v")
@@ -358,32 +358,36 @@ def test_moving_a_schedule_to_another_database_writes_there(server, r):
     assert r.exists("secret") == 0
 
 
-def test_the_dead_letters_are_written_without_a_rule_for_them(server, r):
+def test_a_refused_task_dies_though_its_user_may_do_nothing_more(server, r):
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("q", "not a stream")
     user(server, "+tw.add", "~s", "~q").execute_command("TW.ADD", "s", "q", "a", "IN", 0, "PAYLOAD", "f", "v")
-    wait_until(lambda: r.exists("s:dead"))
+    wait_dead(r, "s")
 
 
 def test_the_tasks_of_a_removed_user_are_found_as_in_the_document(server, r):
     """Runs the two blocks of docs/redis.md. They find and cancel all tasks that the user could have filed,
     and all other tasks stay."""
     with open(os.path.join(ROOT, "docs", "redis.md"), encoding="utf-8") as file:
-        recipe, steps = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
-    client = user(server, "+tw.add", "~mine:*", "%W~open")
+        rights = file.read().split("\n## Rights\n")[1].split("\n## ")[0]
+    recipe, steps = re.findall(r"```python\n(.*?)```", rights, re.DOTALL)
+    client = user(server, "+tw.add", "+tw.put", "~mine:*", "%W~open")
     for i in range(500):
         client.execute_command("TW.ADD", f"mine:{i % 3}", "open" if i % 2 else "mine:q", f"a{i}", "IN", HOUR,
                                "EVERY", 1, "PAYLOAD", "f", "v")
+    client.execute_command("TW.PUT", "mine:0", "work", "IN", HOUR, "PAYLOAD", "v")
+    r.execute_command("TW.PUT", "theirs", "stays:work", "IN", HOUR, "PAYLOAD", "v")
     for schedule, target in (("mine:0", "secret"), ("theirs", "open"), ("theirs", "mine:q")):
         r.execute_command("TW.ADD", schedule, target, f"stays:{target}", *DUE)
     names = {"r": r, "user": "someone"}
     exec(recipe, names)  # pylint: disable=exec-used
     found = list(names["tasks_of"](r, "someone"))
-    assert sorted(found) == sorted(
-        (f"mine:{i % 3}", f"a{i}", "open" if i % 2 else "mine:q") for i in range(500))
+    assert sorted(found) == sorted([("mine:0", "work", "")] + [
+        (f"mine:{i % 3}", f"a{i}", "open" if i % 2 else "mine:q") for i in range(500)])
     exec(steps, names)  # pylint: disable=exec-used
     assert [sorted(tasks(r, name)) for name in ("mine:0", "theirs")] == [["stays:secret"],
-                                                                         ["stays:mine:q", "stays:open"]]
+                                                                         ["stays:mine:q", "stays:open",
+                                                                          "stays:work"]]
     assert "someone" not in r.acl_users() and r.exists("mine:1", "mine:2") == 0
     refused = server.client(username="someone", password="secret")
     with pytest.raises(redis.exceptions.RedisError):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""TW.ADD, TW.CANCEL and TW.MOVE leave a part of their work for a moment later (src/redis/chores.c). Nobody may
-be able to tell. A server reads all commands of a pipeline in one event-loop iteration. So in these tests some
-of that work is still open when the next command comes. It is done at once if the schedule may have no tasks
-afterwards, so most schedules here have some tasks more."""
+"""TW.ADD, TW.CANCEL and TW.MOVE leave a part of their work for a moment later (chores.c of
+src/redis/keyspace). Nobody may be able to tell. A server reads all commands of a pipeline in one event-loop
+iteration. So in these tests some of that work is still open when the next command comes. It is done at once if
+the schedule may have no tasks afterwards, so most schedules here have some tasks more."""
 import itertools
 import random
 

@@ -367,7 +367,7 @@ def test_move_gives_another_due_time_and_nothing_else(r):
     assert r.execute_command("TW.MOVE", "s", "a", "AT", due) == 1
     after = task(r, "s", "a")
     assert after["due"] == due
-    assert {**before, "due": 0, "remaining": 0} == {**after, "due": 0, "remaining": 0}
+    assert {**before, "due": due, "at": due, "remaining": 0} == {**after, "remaining": 0}
 
 
 def test_move_in_counts_from_now(r):

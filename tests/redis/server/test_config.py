@@ -14,7 +14,10 @@ END_OF_TIME = 2**63 - 1
 SETTINGS = {  # default, least, most
     "tickwheel.tasks-per-tick": (1000, 1, 100000), "tickwheel.us-per-tick": (1200, 100, 1000000),
     "tickwheel.dead-letter-tries": (3, 1, 15), "tickwheel.default-maxlen": (0, 0, END_OF_TIME),
-    "tickwheel.retry-ms": (100, 1, 5000),
+    "tickwheel.retry-ms": (100, 1, 5000), "tickwheel.tries": (5, 1, 1000000),
+    "tickwheel.backoff-first-ms": (1000, 1, END_OF_TIME), "tickwheel.backoff-percent": (200, 100, 10000),
+    "tickwheel.backoff-max-ms": (3600000, 1, END_OF_TIME), "tickwheel.backoff-jitter": (10, 0, 100),
+    "tickwheel.dead-max": (0, 0, END_OF_TIME), "tickwheel.dead-ms": (0, 0, END_OF_TIME),
 }
 
 with open(os.path.join(ROOT, "docs", "redis.md"), encoding="utf-8") as file:
@@ -22,7 +25,10 @@ with open(os.path.join(ROOT, "docs", "redis.md"), encoding="utf-8") as file:
 
 
 def config(r):
-    return {name: int(value) for name, value in r.config_get("tickwheel.*").items()}
+    """Returns the settings that are numbers."""
+    found = r.config_get("tickwheel.*")
+    del found["tickwheel.deliver"]
+    return {name: int(value) for name, value in found.items()}
 
 
 # Settings
@@ -84,6 +90,28 @@ def test_settings_survive_config_rewrite_and_restart(fleet):
     assert config(server.restart().client())["tickwheel.retry-ms"] == 77
 
 
+@pytest.mark.parametrize("way", ["CONFIG SET", "file", "argument", "short argument"])
+def test_deliver(fleet, way):
+    """A server that is told so delivers nothing until it is told otherwise."""
+    words = {"argument": ("tickwheel.deliver", "no"), "short argument": ("DELIVER", "NO")}.get(way, ())
+    server = fleet.server(module_args=words, **({"tickwheel.deliver": "no"} if way == "file" else {}))
+    r = server.client()
+    assert r.config_get("tickwheel.deliver") == {"tickwheel.deliver": "yes" if way == "CONFIG SET" else "no"}
+    r.config_set("tickwheel.deliver", "no")
+    add(r, "a", "IN", 0)
+    r.execute_command("TW.PUT", "w", "b", "IN", 0, "PAYLOAD", "v")
+    wait_until(lambda: server.tw()["deferred_stopped"] > 0)
+    found = server.tw()
+    assert [found[name] for name in ("paused", "overdue", "oldest_overdue_ms", "ready")] == [2, 0, 0, 0]
+    for value in ("maybe", "", "2"):
+        with pytest.raises(redis.ResponseError, match="deliver"):
+            r.config_set("tickwheel.deliver", value)
+    assert r.xlen("q") == 0
+    r.config_set("tickwheel.deliver", "yes")
+    wait_until(lambda: r.xlen("q") == 1 and server.tw()["ready"] == 1)
+    assert server.tw()["paused"] == 0
+
+
 # Module arguments
 
 @pytest.mark.parametrize("prefix", ["tickwheel.", ""])
@@ -100,7 +128,9 @@ def test_module_arguments(fleet, prefix):
                                              (("tickwheel.retry-ms", 5001), ("retry-ms", "1", "5000")),
                                              (("tickwheel.retry-ms", "soon"), ("retry-ms", "soon")),
                                              (("tickwheel.retry-ms", ), ("retry-ms", )),
-                                             (("tickwheel.colour", "red"), ("colour", )),
+                                             (("tickwheel.colour", "red"), ("colour", "deliver", "dead-ms")),
+                                             (("deliver", "maybe"), ("deliver", "maybe", "yes or no")),
+                                             (("deliver", ), ("deliver", "yes or no")),
                                              (("tickwheel.tasks-per-tick", 5, "tickwheel.us-per-tick", 99),
                                               ("us-per-tick", "100", "1000000"))],
                          ids=lambda value: " ".join(map(str, value)))

@@ -2,6 +2,7 @@
 """The server's information about the commands: COMMAND INFO, DOCS and GETKEYS, key specs, arity and ACL
 categories. docs/redis.md has to say the same."""
 import os
+import pathlib
 import re
 
 import pytest
@@ -9,16 +10,25 @@ import redis
 
 from harness import ROOT, Raw, as_map, version
 
-WRITES = {"tw.add", "tw.cancel", "tw.move", "tw.drain", "tw.fired", "tw.load"}
-READS = {"tw.get", "tw.len", "tw.next", "tw.scan", "tw.range", "tw.forecast", "tw.info", "tw.top"}
+WRITES = {
+    "tw.add", "tw.put", "tw.take", "tw.ack", "tw.nack", "tw.touch", "tw.replay", "tw.purge", "tw.pause",
+    "tw.cancel", "tw.move", "tw.drain", "tw.fired", "tw.load"
+}
+READS = {"tw.get", "tw.len", "tw.next", "tw.scan", "tw.range", "tw.forecast", "tw.dead", "tw.info", "tw.top"}
 KEYLESS = {"tw.top"}
-FAST = {"tw.add", "tw.cancel", "tw.move", "tw.get", "tw.len"}
-DENY_OOM = {"tw.add", "tw.move", "tw.drain"}
+AFTER_A_NUMBER = {"tw.take"}  # commands whose keys follow the word KEYS and their number
+FAST = {
+    "tw.add", "tw.put", "tw.ack", "tw.nack", "tw.touch", "tw.pause", "tw.cancel", "tw.move", "tw.get", "tw.len"
+}
+BLOCKING = {"tw.take"}
+DENY_OOM = {"tw.add", "tw.put", "tw.move", "tw.drain", "tw.replay"}
 ALL = sorted(WRITES | READS)
 PUBLIC = sorted((WRITES | READS) - {"tw.fired", "tw.load"})
 ARITY = {
-    "tw.add": -8, "tw.cancel": -3, "tw.move": -5, "tw.get": -3, "tw.len": 2, "tw.next": 2, "tw.scan": -3,
-    "tw.range": -4, "tw.forecast": -2, "tw.drain": -2, "tw.info": 2, "tw.top": -1
+    "tw.add": -8, "tw.put": -7, "tw.take": -6, "tw.ack": -4, "tw.nack": -4, "tw.touch": 6, "tw.dead": -2,
+    "tw.replay": -3, "tw.purge": 3, "tw.pause": 3, "tw.cancel": -3, "tw.move": -5,
+    "tw.get": -3, "tw.len": 2, "tw.next": 2, "tw.scan": -3, "tw.range": -4, "tw.forecast": -2,
+    "tw.drain": -2, "tw.info": 2, "tw.top": -1
 }
 
 
@@ -73,7 +83,8 @@ def test_flags(server, name):
     assert ("fast" in flags) == (name in FAST)
     assert "module" in flags
     assert ("admin" in flags) == (name in KEYLESS)  # its reply covers all keys
-    assert not flags & {"noscript", "blocking", "loading", "no_multi"}
+    assert ("blocking" in flags) == (name in BLOCKING)
+    assert not flags & {"noscript", "loading", "no_multi"}
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -81,6 +92,7 @@ def test_the_reference_tells_the_flags(name):
     words = re.search(r"^\| flags \| (.*?) \|$", described(name), re.MULTILINE)[1].split(", ")
     assert ("write" in words, "readonly" in words) == (name in WRITES, name in READS)
     assert ("deny-oom" in words, "fast" in words) == (name in DENY_OOM, name in FAST)
+    assert ("blocking" in words) == (name in BLOCKING)
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -100,7 +112,7 @@ def test_arity(server, name):
 @pytest.mark.parametrize("name", ALL)
 def test_keys_by_position(server, name):
     found = command_info(server, name)
-    assert found[3:6] == ([0, 0, 0] if name in KEYLESS else [1, keys_of(name), 1])
+    assert found[3:6] == ([0, 0, 0] if name in KEYLESS | AFTER_A_NUMBER else [1, keys_of(name), 1])
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -109,8 +121,13 @@ def test_key_specs(server, name):
     assert len(specs) == keys_of(name)
     for position, spec in enumerate(specs, 1):
         begin, find = as_map(spec["begin_search"]), as_map(spec["find_keys"])
-        assert (begin["type"], as_map(begin["spec"])["index"]) == ("index", position)
-        assert (find["type"], as_map(find["spec"])) == ("range", {"lastkey": 0, "keystep": 1, "limit": 0})
+        if name in AFTER_A_NUMBER:
+            assert (begin["type"], as_map(begin["spec"])["keyword"]) == ("keyword", "KEYS")
+            assert (find["type"], as_map(find["spec"])) == (
+                "keynum", {"keynumidx": 0, "firstkey": 1, "keystep": 1})
+        else:
+            assert (begin["type"], as_map(begin["spec"])["index"]) == ("index", position)
+            assert (find["type"], as_map(find["spec"])) == ("range", {"lastkey": 0, "keystep": 1, "limit": 0})
         flags = set(spec["flags"])
         assert ("RO" in flags) == (name in READS)
         assert bool(flags & {"RW", "OW", "RM"}) == (name in WRITES)
@@ -121,7 +138,14 @@ def test_key_specs(server, name):
 @pytest.mark.parametrize(
     "words,keys", [(("TW.ADD", "s", "q", "a", "IN", "5", "PAYLOAD", "f", "v"), ["s", "q"]),
                    (("TW.ADD", "s", "q", "*", "AT", "5", "EVERY", "5", "LIST", "PAYLOAD", "v"), ["s", "q"]),
-                   (("TW.CANCEL", "s", "a", "b"), ["s"]), (("TW.MOVE", "s", "a", "IN", "5"), ["s"]),
+                   (("TW.PUT", "s", "a", "IN", "5", "PAYLOAD", "v"), ["s"]),
+                   (("TW.TAKE", "LEASE", "5", "COUNT", "2", "KEYS", "2", "s", "q"), ["s", "q"]),
+                   (("TW.TAKE", "LEASE", "5", "NAME", "w", "BLOCK", "0", "KEYS", "1", "s"), ["s"]),
+                   (("TW.ACK", "s", "a", "b"), ["s"]), (("TW.NACK", "s", "a", "b", "DEAD"), ["s"]),
+                   (("TW.TOUCH", "s", "a", "b", "LEASE", "5"), ["s"]), (("TW.DEAD", "s"), ["s"]),
+                   (("TW.REPLAY", "s", "ALL"), ["s"]), (("TW.PURGE", "s", "a"), ["s"]),
+                   (("TW.PAUSE", "s", "ON"), ["s"]), (("TW.CANCEL", "s", "a", "b"), ["s"]),
+                   (("TW.MOVE", "s", "a", "IN", "5"), ["s"]),
                    (("TW.GET", "s", "a", "b"), ["s"]), (("TW.LEN", "s"), ["s"]), (("TW.NEXT", "s"), ["s"]),
                    (("TW.SCAN", "s", "0"), ["s"]), (("TW.RANGE", "s", "-", "+"), ["s"]),
                    (("TW.FORECAST", "s"), ["s"]), (("TW.DRAIN", "s"), ["s"]), (("TW.INFO", "s"), ["s"])],
@@ -175,7 +199,7 @@ def arguments(found):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_docs_tell_the_same_options_as_the_reference(server, name):
     told = {one["token"] for one in arguments(docs(server, name)["arguments"]) if "token" in one}
-    assert told == set(re.findall(r"\b[A-Z]{2,}\b", syntax(name)))
+    assert told == set(re.findall(r"\b[A-Z]{2,}\b", syntax(name).replace("id|ALL", "id")))
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -193,7 +217,7 @@ def test_what_is_optional_in_the_reference_is_optional_in_the_docs(server, name)
     for char in syntax(name):
         groups += char == "[" and depth == 0
         depth += (char == "[") - (char == "]")
-    repeated = len(re.findall(r"\[(?:id|field value) (?:\[)?", syntax(name)))
+    repeated = len(re.findall(r"\[(?:id|id token|field value|value|schedule) (?:\.|\[)", syntax(name)))
     assert len(optional) == groups - repeated
 
 
@@ -203,11 +227,9 @@ def test_the_reference_has_log_messages_of_the_sources():
     told = re.findall(r"(?m)^\| `([^`]+)` \|", REFERENCE.split("## Log messages")[1].split("\n## ")[0])
     assert len(told) >= 10, "the table is lost, or this test its pattern"
     texts = []
-    for name in sorted(os.listdir(os.path.join(ROOT, "src", "redis"))):
-        if name.endswith(".c"):
-            with open(os.path.join(ROOT, "src", "redis", name), encoding="utf-8") as source:
-                whole = re.sub(r'"\s*(?:PRI\w+\s*)?"', "", source.read())
-            texts += [text.removeprefix("tickwheel: ") for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', whole)]
+    for path in sorted(pathlib.Path(ROOT, "src", "redis").rglob("*.c")):
+        whole = re.sub(r'"\s*(?:PRI\w+\s*)?"', "", path.read_text(encoding="utf-8"))
+        texts += [text.removeprefix("tickwheel: ") for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', whole)]
     for message in told:
         parts = re.split(r"\b(?:[A-Z]{4,}|N)\b", message.removeprefix("tickwheel: "))
         pattern = re.compile("%(?:ll|l|z)?[a-z]?".join(map(re.escape, parts)))

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from harness import Raw, Tap, as_map, delivered, entries, now_ms, task, tasks, wait_until
-from situations import WallClock, in_time
+from situations import WallClock, dead_of, in_time, wait_dead
 
 HOUR = 3600 * 1000
 LAST_ID = "18446744073709551615-18446744073709551615"
@@ -425,38 +425,38 @@ def test_drain_wakes_consumers(server, r):
 
 # Targets that refuse
 
-def test_the_dead_letter(server, r):
-    """The dead letter has all its fields, in order. It comes after all tries, and each try is later than the
-    try before."""
+def test_a_task_dies_after_its_tries(server, r):
+    """The dead task stays in its schedule, and tells why. It dies after all tries, and each try is later than
+    the try before."""
     r.set("wrong", "a string")
     due = now_ms() + 20
     add(r, "a", "AT", due, target="wrong", payload=("f", "v", "g", "w"))
-    wait_until(lambda: r.exists("s:dead"))
-    [[entry, fields]] = Raw(server)("XRANGE", "s:dead", "-", "+")
-    assert fields[:9:2] == ["tw.id", "tw.due", "tw.attempt", "tw.target", "tw.error"]
-    assert fields[1:9:2] == ["a", str(due), "3", "wrong"]
-    assert fields[9].startswith("WRONGTYPE")
-    assert fields[10:] == ["f", "v", "g", "w"]
-    assert int(entry.split("-")[0]) >= due + 100 + 200, "it waits for 100 ms, then for twice as long"
-    assert (r.get("wrong"), r.exists("s")) == ("a string", 0)
-    assert (server.tw()["dead"], server.tw()["fired"]) == (1, 0)
+    [dead] = wait_dead(r, "s")
+    assert (dead.id, dead.due, dead.attempts) == ("a", due, 3)
+    assert dead.error.startswith("WRONGTYPE")
+    assert dead.died >= due + 100 + 200, "it waits for 100 ms, then for twice as long"
+    found, names = task(r, "s", "a"), ("state", "due", "at", "attempt", "target", "kind", "error", "payload")
+    assert [found[name] for name in names] == [
+        "dead", due, dead.died, 3, "wrong", "stream", dead.error, ["f", "v", "g", "w"]]
+    assert (r.get("wrong"), r.exists("s:dead"), r.execute_command("TW.LEN", "s")) == ("a string", 0, 0)
+    assert [server.tw()[name] for name in ("dead", "died", "fired", "pending", "held")] == [1, 1, 0, 0, 0]
 
 
-def test_the_dead_letter_of_a_list(server, r):
+@pytest.mark.parametrize("left", [(), ("LEFT",)], ids=["LIST", "LIST LEFT"])
+def test_a_task_for_a_list_dies(r, left):
     r.config_set("tickwheel.retry-ms", 1)
     r.set("wrong", "a string")
-    add(r, "a", "IN", 0, "LIST", target="wrong", payload=("the value",))
-    wait_until(lambda: r.exists("s:dead"))
-    [[_, fields]] = Raw(server)("XRANGE", "s:dead", "-", "+")
-    assert fields[10:] == ["value", "the value"]
+    add(r, "a", "IN", 0, "LIST", *left, target="wrong", payload=("the value",))
+    wait_dead(r, "s")
+    found = task(r, "s", "a")
+    assert (found["kind"], found["payload"]) == ("list left" if left else "list", ["the value"])
 
 
 def test_a_stream_whose_ids_are_used_up(r):
     r.config_set("tickwheel.retry-ms", 1)
     r.xadd("q", {"f": "v"}, id=LAST_ID)
     add(r, "a", "IN", 0)
-    wait_until(lambda: r.exists("s:dead"))
-    assert r.xrange("s:dead")[0][1]["tw.target"] == "q"
+    assert wait_dead(r, "s")[0].error.startswith("ERR")
     assert r.xlen("q") == 1
 
 
@@ -464,7 +464,7 @@ def test_another_schedule_is_no_target(r):
     r.config_set("tickwheel.retry-ms", 1)
     add(r, "stays", "IN", HOUR, schedule="other")
     add(r, "a", "IN", 0, target="other")
-    wait_until(lambda: r.exists("s:dead"))
+    wait_dead(r, "s")
     assert list(tasks(r, "other")) == ["stays"]
 
 
@@ -489,9 +489,8 @@ def test_so_many_tries(r, tries):
     r.config_set("tickwheel.dead-letter-tries", tries)
     r.set("wrong", "a string")
     add(r, "a", "IN", 0, target="wrong")
-    wait_until(lambda: r.exists("s:dead"),
-               timeout=120)  # 15 tries, with waits from 1 ms, doubled up to 5 s: some 18 s in all.
-    assert r.xrange("s:dead")[0][1]["tw.attempt"] == str(tries)
+    # 15 tries, with waits from 1 ms, doubled up to 5 s: some 18 s in all.
+    assert wait_dead(r, "s", timeout=120)[0].attempts == tries
 
 
 def test_attempts_are_told(server, r):
@@ -506,8 +505,8 @@ def test_attempts_are_told(server, r):
     r.delete("wrong")
     wait_until(lambda: r.exists("wrong"))
     assert int(r.xrange("wrong")[0][1]["tw.attempt"]) >= 3
-    assert r.exists("s", "s:dead") == 0
-    assert server.tw()["dead"] == 0
+    assert r.exists("s") == 0
+    assert (server.tw()["dead"], server.tw()["died"]) == (0, 0)
 
 
 def test_others_for_the_same_target_wait_so_that_their_order_holds(r):
@@ -524,29 +523,15 @@ def test_others_for_the_same_target_wait_so_that_their_order_holds(r):
     assert delivered(r, "wrong") == [str(i) for i in range(20)]
 
 
-def test_all_for_a_target_that_never_accepts_go_to_the_dead_letters_in_order(server, r):
+def test_all_for_a_target_that_never_accepts_die_in_order(server, r):
     r.config_set("tickwheel.retry-ms", 1)
     r.set("wrong", "a string")
     for i in range(30):
         add(r, i, "AT", 1000 + i, target="wrong")
-    wait_until(
-        lambda: r.xlen("s:dead") == 30)  # Each begins with the first wait again: some 0.1 s for all.
-    assert delivered(r, "s:dead") == [str(i) for i in range(30)]
-    assert r.exists("s") == 0
+    # Each begins with the first wait again: some 0.1 s for all.
+    assert [dead.id for dead in wait_dead(r, "s", 30)] == [str(i) for i in range(30)]
+    assert r.execute_command("TW.LEN", "s") == 0
     assert server.tw()["dead"] == 30
-
-
-def test_the_dead_letter_key_itself_refuses(server, r):
-    r.config_set("tickwheel.retry-ms", 1)
-    r.mset({"wrong": "a string", "s:dead": "another"})
-    add(r, "a", "IN", 0, target="wrong")
-    wait_until(lambda: server.tw()["deferred_refused"] >= 5)
-    assert list(tasks(r, "s")) == ["a"]
-    assert server.tw()["dead"] == 0
-    r.delete("s:dead")
-    wait_until(lambda: r.exists("s:dead"))
-    assert delivered(r, "s:dead") == ["a"]
-    wait_until(lambda: r.exists("s") == 0)
 
 
 def test_a_held_task_may_be_cancelled_moved_and_replaced(r):
@@ -560,34 +545,19 @@ def test_a_held_task_may_be_cancelled_moved_and_replaced(r):
     add(r, "c", "IN", 0)
     wait_until(lambda: delivered(r, "q") == ["c"])
     assert list(tasks(r, "s")) == ["a"]
-    assert r.exists("s:dead") == 0
+    assert dead_of(r, "s") == []
 
 
 def test_a_repeating_task_that_is_refused_goes_on_elsewhere(r):
-    """Each delivery that is given up goes to the dead letters. The remaining periods of the task go with it
-    or go on. No delivery comes twice, and the due times are the task's own."""
+    """Each period that is given up is a dead task of its own, with its due time; the series goes on."""
     r.config_set("tickwheel.retry-ms", 1)
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("wrong", "a string")
     base = now_ms()
     add(r, "a", "AT", base, "EVERY", 20, "TIMES", 3, target="wrong")
-    wait_until(lambda: r.exists("s") == 0)
-    found = dues(r, "s:dead")
-    assert found == [base + 20 * i for i in range(len(found))] and 1 <= len(found) <= 3
-
-
-def test_in_a_cluster_the_dead_letters_are_in_the_slot_of_the_schedule(fleet):
-    node = fleet.cluster(primaries=1).nodes[0]
-    r = node.client()
-    r.config_set("tickwheel.retry-ms", 1)
-    r.mset({"{s}wrong": "x"})
-    r.mset({"{pay}wrong": "x"})
-    r.execute_command("TW.ADD", "s", "{s}wrong", "a", "IN", 0, "PAYLOAD", "f", "v")
-    r.execute_command("TW.ADD", "{pay}:s", "{pay}wrong", "b", "IN", 0, "PAYLOAD", "f", "v")
-    wait_until(lambda: r.exists("{s}:dead") and r.exists("{pay}:s:dead"))
-    assert delivered(r, "{s}:dead") == ["a"]
-    assert delivered(r, "{pay}:s:dead") == ["b"]
-    assert r.execute_command("CLUSTER", "KEYSLOT", "s") == r.execute_command("CLUSTER", "KEYSLOT", "{s}:dead")
+    found = wait_dead(r, "s", 3)
+    assert [dead[:2] for dead in found] == [(f"a@{base + 20 * i}", base + 20 * i) for i in range(3)]
+    assert sorted(tasks(r, "s")) == [dead.id for dead in found]
 
 
 def test_a_cluster_wants_schedule_and_target_in_one_slot(fleet):
@@ -618,7 +588,7 @@ def test_memory_and_replicas_are_not_tries(server, r):
     r.config_set("min-replicas-to-write", 0)
     wait_until(lambda: r.exists("q"))
     assert r.xrange("q")[0][1]["tw.attempt"] == "1"
-    assert r.exists("s:dead") == 0
+    assert server.tw()["died"] == 0
 
 
 # How many deliveries in one tick
@@ -864,7 +834,7 @@ def test_draining_into_a_target_that_refuses_leaves_tasks_that_are_not_due(r):
     add(r, "due", "IN", 100)
     wait_until(lambda: r.xlen("q") == 1)
     assert {**task(r, "s", "a"), "remaining": 0} == {**before, "remaining": 0}
-    assert (r.exists("s:dead"), delivered(r, "q")) == (0, ["due"])
+    assert (dead_of(r, "s"), delivered(r, "q")) == ([], ["due"])
 
 
 def test_draining_into_a_target_that_refuses_keeps_the_order_of_what_is_due_together(r):

@@ -8,7 +8,7 @@ due later."""
 import pytest
 import redis
 from harness import Raw, delivered, now_ms, task, tasks, wait_replica_in_sync, wait_until
-from situations import Counters, add, digest, fill, frozen, in_time, let_pass, wait_delivered
+from situations import Counters, add, digest, fill, frozen, in_time, let_pass, wait_dead, wait_delivered
 
 AHEAD = 1500  # Milliseconds until tasks of these tests are due: long enough for the steps before that.
 
@@ -280,12 +280,12 @@ def test_renamenx(r):
     assert r.get("taken") == "text"
 
 
-def test_a_renamed_schedule_sends_its_dead_letters_under_its_new_name(r):
+def test_a_renamed_schedule_keeps_its_tasks_that_die(r):
     r.config_set("tickwheel.retry-ms", 1)
     r.set("out", "text")
     renamed(r, now_ms(), "s2")
-    assert sorted(wait_delivered(r, "s2:dead", 10)) == [f"t{i}" for i in range(10)]
-    assert r.exists("s:dead") == 0
+    assert sorted(dead.id for dead in wait_dead(r, "s2", 10)) == [f"t{i}" for i in range(10)]
+    assert r.exists("s", "s:dead", "s2:dead") == 0
 
 
 def test_a_schedule_is_renamed_while_its_tasks_wait_for_another_try(r):

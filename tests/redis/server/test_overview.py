@@ -89,7 +89,194 @@ def test_a_schedule_is_described(server, r):
     r.set("x", "not a stream")
     add(other, "s", 1, 2, HOUR)
     wait_until(lambda: other.xlen("s:out") == 2)
-    assert top(r)["schedules"] == [[3, "s", 1, 0, 2, 0]]
+    assert top(r)["schedules"] == [[3, "s", 1, 0, 2, 0, 0, 0, 0, 0]]
+
+
+# Tasks for workers
+
+
+def put(r, schedule, *dues, more=()):
+    """Files tasks for workers that are due in these numbers of milliseconds."""
+    pipe, now = r.pipeline(transaction=False), now_ms()
+    for i, due in enumerate(dues):
+        pipe.execute_command("TW.PUT", schedule, f"{due}:{i}", "AT", now + due, *more, "PAYLOAD", "v")
+    pipe.execute()
+
+
+def take(r, schedule, count=1, lease=HOUR):
+    return [(id, token) for _, id, token, *_ in r.execute_command("TW.TAKE", "LEASE", lease, "COUNT", count,
+                                                                    "KEYS", 1, schedule) or ()]
+
+
+def fill(server, r):
+    """Makes a schedule with a task in each state: two wait, one waits for its next attempt, three are ready,
+    four leased, five dead and one done."""
+    put(r, "s", *range(1, 15), HOUR // 2, HOUR // 2)
+    wait_until(lambda: server.tw()["ready"] == 14)
+    taken = take(r, "s", 11)
+    for id, token in taken[:5]:
+        assert r.execute_command("TW.NACK", "s", id, token, "DEAD") == 0
+    assert r.execute_command("TW.NACK", "s", *taken[5], "IN", 3 * HOUR // 2) > now_ms() + HOUR
+    assert r.execute_command("TW.ACK", "s", *taken[6]) == 1
+
+
+STATES = ("pending", "overdue", "held", "paused", "ready", "leased", "dead")
+
+
+def states(server):
+    found = server.tw()
+    return [found[name] for name in STATES]
+
+
+def info_of(r, schedule):
+    return as_map(r.execute_command("TW.INFO", schedule))
+
+
+def test_each_state_is_counted(server, r):
+    fill(server, r)
+    assert states(server) == [10, 0, 0, 0, 3, 4, 5]
+    assert top(r)["schedules"] == [[0, "s", 10, 0, 1, 5, 3, 4, 5, 0]]
+    found = info_of(r, "s")
+    names = ("tasks", "overdue", "held", "fired", "died", "paused", "ready", "leased", "dead")
+    assert [found[name] for name in names] == [10, 0, 0, 1, 5, 0, 3, 4, 5]
+    r.execute_command("TW.PAUSE", "s", "ON")
+    assert top(r)["schedules"] == [[0, "s", 10, 0, 1, 5, 3, 4, 5, 1]] and info_of(r, "s")["paused"] == 1
+    assert states(server) == [10, 0, 0, 0, 3, 4, 5]
+    assert r.execute_command("TW.PURGE", "s", "ALL") == 5
+    assert states(server) == [10, 0, 0, 0, 3, 4, 0]
+    assert top(r)["schedules"] == [[0, "s", 10, 0, 1, 5, 3, 4, 0, 1]]
+    r.unlink("s")
+    assert states(server) == [0] * 7 and top(r)["schedules"] == []
+
+
+def test_the_forecast_has_the_waiting_tasks_alone(server, r):
+    fill(server, r)
+    for step in (HOUR, 2 * HOUR):
+        assert top(r, "STEP", step, "COUNT", 2)["forecast"] == ([2, 1] if step == HOUR else [3, 0])
+    assert r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "COUNT", 2) == [2, 1]
+    assert top(r, "STEP", HOUR, "COUNT", 2)["exact"] == 1
+
+
+def test_an_estimate_has_the_waiting_tasks_alone(server, r):
+    """Of 48,000 tasks a third waits, a third is leased within the time of the forecast, a third is dead."""
+    r.eval(
+        """for i = 1, ARGV[1] do redis.call('TW.PUT', 's', 'w' .. i, 'IN', ARGV[2], 'PAYLOAD', 'v')
+               redis.call('TW.PUT', 's', 'd' .. i, 'AT', 1, 'PAYLOAD', 'v')
+               redis.call('TW.PUT', 's', 'l' .. i, 'AT', 1, 'PAYLOAD', 'v') end""", 0, 16000, HOUR // 2)
+    wait_until(lambda: server.tw()["ready"] == 32000)
+    for _ in range(16):
+        taken = take(r, "s", 1000, HOUR // 2) + take(r, "s", 1000, HOUR // 2)
+        pipe = r.pipeline(transaction=False)
+        for id, token in taken:
+            if id.startswith("d"):
+                pipe.execute_command("TW.NACK", "s", id, token, "DEAD")
+        pipe.execute()
+    assert states(server) == [32000, 0, 0, 0, 0, 16000, 16000]
+    found = top(r, "STEP", HOUR, "COUNT", 2)
+    assert found["exact"] == 0
+    assert abs(found["forecast"][0] - 16000) < 1000 and found["forecast"][1] == 0, found
+
+
+def test_ready_leased_dead_and_paused_tasks_are_not_overdue(server, r):
+    """Then a paused server: its waiting tasks are overdue once they are due, with the retries among them."""
+    fill(server, r)
+    r.execute_command("TW.PAUSE", "stopped", "ON")
+    put(r, "stopped", *range(1, 4))
+    wait_until(lambda: server.tw()["paused"] == 3)
+    found = server.tw()
+    assert (found["overdue"], found["oldest_overdue_ms"], found["leased"], found["dead"]) == (0, 0, 4, 5)
+    assert info_of(r, "s")["overdue"] == 0
+    put(r, "late", 200)
+    (id, token), = take(r, "s")
+    r.execute_command("TW.NACK", "s", id, token, "IN", 200)
+    r.client_pause(HOUR, all=False)
+    try:
+        wait_until(lambda: server.tw()["overdue"] == 2)
+        assert server.tw()["oldest_overdue_ms"] < 60000 and info_of(r, "s")["overdue"] == 1
+    finally:
+        r.client_unpause()
+    wait_until(lambda: server.tw()["overdue"] == 0)
+
+
+def test_a_lease_that_has_run_out_is_not_overdue(server, r):
+    """While the server is paused, nobody ends these leases; they are still leases."""
+    put(r, "s", *range(1, 4))
+    wait_until(lambda: server.tw()["ready"] == 3)
+    taken = take(r, "s", 3, lease=100)
+    put(r, "s", 150)
+    r.client_pause(HOUR, all=False)
+    try:
+        wait_until(lambda: server.tw()["overdue"] == 1)
+        assert states(server) == [4, 1, 0, 0, 0, 3, 0]
+        assert top(r, "STEP", HOUR, "COUNT", 1)["forecast"] == [1]
+        r.config_set("tickwheel.deliver", "no")
+        assert states(server) == [4, 0, 0, 1, 0, 3, 0]
+    finally:
+        r.config_set("tickwheel.deliver", "yes")
+        r.client_unpause()
+    assert r.execute_command("TW.ACK", "s", *taken[0]) == 1
+    wait_until(lambda: server.tw()["lapsed"] == 2)
+    assert states(server)[1:4] == [0, 0, 0]
+
+
+def test_a_paused_schedule_and_the_forecast(server, r):
+    """Its due tasks wait, so they are in the first step, and are counted as paused until the pause ends."""
+    r.execute_command("TW.PAUSE", "s", "ON")
+    put(r, "s", 1, 2, HOUR // 2)
+    add(r, "s", 3, 3 * HOUR // 2)
+    wait_until(lambda: states(server) == [5, 0, 0, 3, 0, 0, 0])
+    assert top(r, "STEP", HOUR, "COUNT", 2)["forecast"] == [4, 1]
+    assert r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "COUNT", 2) == [4, 1]
+    r.execute_command("TW.PAUSE", "s", "OFF")
+    wait_until(lambda: states(server) == [4, 0, 0, 0, 2, 0, 0] and r.xlen("s:out") == 1)
+    assert top(r, "STEP", HOUR, "COUNT", 2)["forecast"] == [1, 1]
+
+
+def test_the_oldest_ready_task(server, r):
+    assert server.tw()["oldest_ready_ms"] == 0
+    put(r, "a", 1, 400)
+    put(r, "b", 200)
+    wait_until(lambda: server.tw()["ready"] == 3)
+    wait_until(lambda: server.tw()["oldest_ready_ms"] >= 450)
+    found = [info_of(r, "a")["oldest-ready"], info_of(r, "b")["oldest-ready"], server.tw()["oldest_ready_ms"]]
+    assert found[1] < found[0] <= found[2] < found[0] + 200, found
+    take(r, "a")
+    assert abs(server.tw()["oldest_ready_ms"] - info_of(r, "b")["oldest-ready"]) < 100
+    take(r, "a")
+    take(r, "b")
+    assert server.tw()["oldest_ready_ms"] == info_of(r, "b")["oldest-ready"] == 0
+
+
+def test_a_server_that_does_not_deliver_has_paused_tasks(server, r):
+    fill(server, r)
+    r.config_set("tickwheel.deliver", "no")
+    try:
+        put(r, "more", 1, 2)
+        add(r, "t", 1)
+        wait_until(lambda: states(server) == [13, 0, 0, 3, 3, 4, 5])
+        assert server.tw()["oldest_overdue_ms"] == 0
+        assert top(r, "STEP", HOUR, "COUNT", 1)["forecast"] == [5]
+    finally:
+        r.config_set("tickwheel.deliver", "yes")
+    wait_until(lambda: states(server) == [12, 0, 0, 0, 5, 4, 5])
+
+
+def test_what_workers_did_is_counted(server, r):
+    fill(server, r)
+    names = ("offered", "taken", "acknowledged", "failed", "lapsed", "renewed", "died", "replayed", "purged")
+
+    def counts():
+        found = server.tw()
+        return [found[name] for name in names]
+    assert counts() == [14, 11, 1, 6, 0, 0, 5, 0, 0]
+    assert top(r)["recent"]["fired"] == 14
+    dead = [id for id, *_ in r.execute_command("TW.DEAD", "s")]
+    assert r.execute_command("TW.REPLAY", "s", dead[0]) == 1
+    assert r.execute_command("TW.PURGE", "s", dead[1]) == 1
+    wait_until(lambda: server.tw()["ready"] == 4)
+    take(r, "s", 4, lease=1)
+    wait_until(lambda: server.tw()["lapsed"] == 4)
+    assert counts() == [15, 15, 1, 6, 4, 0, 5, 1, 1]
 
 
 def test_lateness_of_the_past_seconds(r):

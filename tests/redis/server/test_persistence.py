@@ -16,8 +16,9 @@ import pytest
 import redis
 from harness import (Broken, Raw, as_map, delivered, in_order, now_ms, task, tasks, wait_replica_in_sync,
                      wait_until)
-from situations import (add, aof_commands, aof_path, digest, fill, in_time, last_transaction, let_pass, rewrite,
-                        transactions, wait_delivered, wait_rewritten, with_checksum)
+from situations import (add, aof_commands, aof_path, dead_of, digest, fill, in_time, last_transaction,
+                        let_pass, rewrite, transactions, wait_dead, wait_delivered, wait_rewritten,
+                        with_checksum, working)
 
 HOUR = 3600000
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
@@ -107,7 +108,7 @@ def test_aof_rewrite_keeps_phase_and_times_of_repeating_tasks(fleet, preamble):
 
 
 @pytest.mark.parametrize("preamble", ["yes", "no"])
-def test_aof_rewrite_keeps_tries_and_dead_letters_come_after_as_many(fleet, preamble):
+def test_aof_rewrite_keeps_tries_and_tasks_die_after_as_many(fleet, preamble):
     """A task whose target refused it twice has one try left after a crash, or all its tries. It is never
     lost."""
     server = fleet.server(aof_use_rdb_preamble=preamble, module_args=("retry-ms", 400), **ALWAYS)
@@ -119,8 +120,8 @@ def test_aof_rewrite_keeps_tries_and_dead_letters_come_after_as_many(fleet, prea
     server.kill()
     server.start()
     r = server.client()
-    assert sorted(wait_delivered(r, "s:dead", 2)) == names
-    assert r.exists("s") == 0
+    dead = wait_dead(r, "s", 2)
+    assert sorted(one.id for one in dead) == names and {one.attempts for one in dead} == {3}
 
 
 def test_aof_rewrite_under_load(fleet):
@@ -479,15 +480,16 @@ def golden():
 @pytest.mark.parametrize("name", golden())
 def test_golden_rdb_files_load(fleet, name):
     """The server has exactly the tasks that golden/make put in, for the file of each version."""
-    server = fleet.server(start=False, **{**HELD_BACK, "dbfilename": name})
+    server = fleet.server(start=False, module_args=("deliver", "no"), dbfilename=name)
     shutil.copy(os.path.join(GOLDEN, name), server.folder)
     server.start()
     with open(os.path.join(GOLDEN, name.replace(".rdb", ".txt")), encoding="utf-8") as file:
         described = file.read()
-    assert describe(server) == described
+    version = int(name[1:-4])
+    assert describe(server, version) == described
     server.client().save()
     server.restart()
-    assert describe(server) == described
+    assert describe(server, version) == described
 
 
 def test_there_is_a_golden_file_of_the_present_version(server):
@@ -501,26 +503,44 @@ def shortened(word):
     return word if len(data) < 1000 else f"{len(data)} bytes, SHA-1 {hashlib.sha1(data).hexdigest()}"
 
 
-def describe(server):
-    """Returns all schedules of a server as text: a line for each task, in the order of delivery. A long
-    payload is shown by its hash."""
+def describe_task(found, version):
+    """Returns TW.GET as a file of this version describes it: in version 1 no task has been taken or is dead."""
+    del found["remaining"]
+    found["payload"] = [shortened(word) for word in found["payload"]]
+    if found["state"] == "ready":
+        found["state"] = "waiting"  # a file does not tell
+    if version == 1:
+        new = [found.pop(name) for name in ("state", "at", "worker", "error")]
+        assert new == ["waiting", found["due"], "", ""]
+    return found
+
+
+def may_be_ready(found):
+    """A due task for workers is ready on one server, and waits on another that does not deliver."""
+    return found["kind"] == "workers" and found["remaining"] == 0
+
+
+def describe(server, version):
+    """Returns all schedules of a server as text: a line for each task, first those that wait for a time, in
+    their order, then the dead tasks in the order of death, then all others. A long payload is shown by its
+    hash."""
     lines = []
     for db in range(16):
         client = server.client(db=db, encoding_errors="surrogateescape")
         for key in sorted(client.scan_iter(_type="tickwheel")):
             count = client.execute_command("TW.LEN", key)
-            lines.append(f"{db} {key!r} {count} tasks, expires {client.pexpiretime(key)}")
-            for name in order(client, key):
-                found = task(client, key, name)
-                del found["remaining"]
-                found["payload"] = [shortened(word) for word in found["payload"]]
-                lines.append(f"    {name!r} {found}")
+            paused = ", paused" if working(client, key)["paused"] else ""
+            lines.append(f"{db} {key!r} {count} tasks, expires {client.pexpiretime(key)}{paused}")
+            names = [name for name in order(client, key) if not may_be_ready(task(client, key, name))]
+            names += [one.id for one in dead_of(client, key, "LIMIT", 10000)]
+            names += sorted(set(tasks(client, key)) - set(names))
+            lines += [f"    {name!r} {describe_task(task(client, key, name), version)}" for name in names]
     return "\n".join(lines) + "\n"
 
 
 # A primary and its replica
 
-ALLOWED = ("ERR no such key", "ERR source and destination objects are the same")
+ALLOWED = ("ERR no such key", "ERR source and destination objects are the same", "use TW.REPLAY")
 
 
 def test_digests_agree_after_random_commands(fleet):
@@ -565,6 +585,18 @@ def same_digest(master, replica):
     return wait_until(same)
 
 
+# A worker that takes up to three tasks, and ends its attempts in one way.
+WORK = """
+local jobs = redis.call('TW.TAKE', 'LEASE', ARGV[1], 'COUNT', 3, 'KEYS', 1, KEYS[1]) or {}
+for _, job in ipairs(jobs) do
+    if ARGV[2] == 'ACK' then redis.call('TW.ACK', KEYS[1], job[2], job[3]) end
+    if ARGV[2] == 'NACK' then redis.call('TW.NACK', KEYS[1], job[2], job[3], 'IN', 30, 'ERROR', 'why') end
+    if ARGV[2] == 'DEAD' then redis.call('TW.NACK', KEYS[1], job[2], job[3], 'DEAD') end
+end
+return #jobs
+"""
+
+
 def anything(chance):
     """Returns a command of any kind, for one of a few keys."""
     key, other = (f"s{chance.randrange(6)}" for _ in range(2))
@@ -576,8 +608,12 @@ def anything(chance):
     adds = ("TW.ADD", key, f"out{chance.randrange(3)}", chance.choice([name, "*"]), *when, *repeat, *late,
             *chance.choice([(), ("NX",), ("XX",), ("GT",), ("LT",), ("MAXLEN", 50)]), "PAYLOAD", "f",
             "x" * chance.randrange(40))
+    puts = ("TW.PUT", key, chance.choice([name, "*"]), *when, *repeat, *late, "TRIES", 2, "PAYLOAD", "x")
+    works = ("EVAL", WORK, 1, key, chance.choice([20, HOUR]), chance.choice(["ACK", "NACK", "DEAD", "none"]))
     return chance.choice([
-        adds, adds, adds, adds, ("TW.CANCEL", key, name), ("TW.CANCEL", key, name, "t1", "t2"),
+        adds, adds, adds, adds, puts, puts, puts, works, works, works, ("TW.REPLAY", key, "ALL", "IN", 100),
+        ("TW.PURGE", key, "ALL"), ("TW.PAUSE", key, chance.choice(["ON", "OFF", "OFF"])),
+        ("TW.CANCEL", key, name), ("TW.CANCEL", key, name, "t1", "t2"),
         ("TW.MOVE", key, name, *when), ("TW.MOVE", key, name, *when, "GT"), ("TW.DRAIN", key, "LIMIT", 2),
         ("RENAME", key, other), ("COPY", key, other, "REPLACE"), ("UNLINK", key),
         ("PEXPIRE", key, chance.choice([1, 300, HOUR])), ("PERSIST", key), ("MOVE", key, 1)])

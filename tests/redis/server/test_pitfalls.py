@@ -35,7 +35,7 @@ test_persistence.py, P is this file. `name...` stands for all tests whose names 
     too few replicas                                         P too_few_replicas...
     snapshots fail; the AOF cannot be written                P snapshots_that_fail..., an_append_only_file...
     a target of the wrong type, repaired, used up            P a_target..., a_refused..., a_stream_whose_ids...
-    a dead-letter stream of the wrong type                   P a_dead_letter_stream...
+    dead tasks, and what becomes of them                     P dead_tasks_stay...
     a slot of another node, a slot on the move               P a_slot_on_the_move...
   Handlers of other modules
     they change or remove the task being delivered           test_meddling.py
@@ -69,8 +69,8 @@ import pytest
 import redis
 from harness import (Raw, as_map, delivered, now_ms, parse_info, task, tasks, version, wait_replica_in_sync,
                      wait_until)
-from situations import (Counters, FullDisk, WallClock, add, deferred, digest, fill, frozen,
-                        ignoring_signal_xfsz, in_time, let_pass, rewrite, stays, wait_delivered)
+from situations import (Counters, FullDisk, WallClock, add, dead_of, deferred, digest, fill, frozen,
+                        ignoring_signal_xfsz, in_time, let_pass, rewrite, stays, wait_dead, wait_delivered)
 
 
 def entry_ms(client, stream):
@@ -444,7 +444,7 @@ def test_out_of_memory_puts_delivery_off_and_keeps_the_order(server, r):
     r.config_set("maxmemory", 0)
     assert wait_delivered(r, "out", 499) == names[:-1]
     assert {fields["tw.attempt"] for _, fields in r.xrange("out")} == {"1"}
-    assert counters["dead"] == 0
+    assert counters["died"] == 0
 
 
 def test_drain_delivers_nothing_when_memory_is_out(server, r):
@@ -514,22 +514,20 @@ def test_an_append_only_file_that_cannot_be_written_puts_delivery_off(fleet, mon
     assert delivered(server.client(), "out") == names
 
 
-def test_a_target_of_the_wrong_type_sends_tasks_to_the_dead_letter_stream(server, r):
+def test_a_target_of_the_wrong_type_kills_tasks(server, r):
     counters = Counters(server)
     r.config_set("tickwheel.retry-ms", 10)
     r.set("out", "text")
     due = now_ms()
     add(r, "s", "out", "a", due, payload=("f", "v", "g", "w"))
     add(r, "s", "out", "l", due, "LIST", payload=("value",))
-    wait_until(lambda: r.xlen("s:dead") == 2)
-    letters = {fields["tw.id"]: fields for _, fields in r.xrange("s:dead")}
-    for name, fields in letters.items():
-        assert (fields["tw.due"], fields["tw.attempt"], fields["tw.target"]) == (str(due), "3", "out"), name
-        assert "WRONGTYPE" in fields["tw.error"]
-    assert (letters["a"]["f"], letters["a"]["g"], letters["l"]["value"]) == ("v", "w", "value")
+    for name, due_, died, attempts, error in wait_dead(r, "s", 2):
+        assert (due_, attempts, task(r, "s", name)["target"]) == (due, 3, "out") and died >= due
+        assert "WRONGTYPE" in error
+    assert [task(r, "s", name)["payload"] for name in ("a", "l")] == [["f", "v", "g", "w"], ["value"]]
     assert r.get("out") == "text"
-    assert r.exists("s") == 0
-    assert counters["dead"] == 2
+    assert r.exists("s:dead") == 0
+    assert counters["died"] == counters["dead"] == 2
     assert counters["deferred_refused"] >= 2
 
 
@@ -556,28 +554,27 @@ def test_a_target_repaired_before_the_last_try(r):
     assert wait_delivered(r, "out", 10) == names
     attempts = [int(fields["tw.attempt"]) for _, fields in r.xrange("out")]
     assert attempts[0] >= 2
-    assert r.exists("s:dead", "s") == 0
+    assert r.exists("s") == 0
 
 
-def test_a_dead_letter_stream_of_the_wrong_type_keeps_the_tasks(server, r):
+def test_dead_tasks_stay_in_the_schedule_until_they_are_replayed(server, r):
     counters = Counters(server)
-    r.config_set("tickwheel.retry-ms", 1)
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("out", "text")
-    r.set("s:dead", "text")
     names = fill(r, "s", "out", 10, now_ms())
-    counters.wait("deferred_refused", 3)
-    assert (r.execute_command("TW.LEN", "s"), counters["dead"]) == (10, 0)
-    r.delete("s:dead")
-    assert wait_delivered(r, "s:dead", 10) == names
-    assert r.exists("s") == 0
+    assert [dead.id for dead in wait_dead(r, "s", 10)] == names
+    assert (r.execute_command("TW.LEN", "s"), counters["died"]) == (0, 10)
+    r.delete("out")
+    assert r.execute_command("TW.REPLAY", "s", "ALL") == 10
+    assert wait_delivered(r, "out", 10) == names
+    assert r.exists("s") == 0 and counters["replayed"] == 10
 
 
 def test_a_stream_whose_ids_are_used_up_is_a_refusal(r):
     r.config_set("tickwheel.retry-ms", 1)
     r.xadd("out", {"the": "last"}, id="18446744073709551615-18446744073709551615")
     add(r, "s", "out", "a", now_ms())
-    assert wait_delivered(r, "s:dead", 1) == ["a"]
+    assert wait_dead(r, "s")[0].id == "a"
 
 
 def test_a_stream_ahead_of_the_clock_takes_entries(r):
@@ -586,15 +583,15 @@ def test_a_stream_ahead_of_the_clock_takes_entries(r):
     wait_until(lambda: r.xlen("out") == 2)
 
 
-def test_a_repeating_task_goes_on_after_a_dead_letter(r):
+def test_a_repeating_task_goes_on_after_a_period_has_died(r):
     r.config_set("tickwheel.retry-ms", 1)
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("out", "text")
     add(r, "s", "out", "beat", now_ms(), "EVERY", 300, "TIMES", 4)
-    wait_until(lambda: r.xlen("s:dead") >= 1)
+    wait_dead(r, "s")
     r.delete("out")
-    wait_until(lambda: r.exists("s") == 0)
-    dead, came = r.xlen("s:dead"), r.xlen("out")
+    wait_until(lambda: r.execute_command("TW.LEN", "s") == 0)
+    dead, came = len(dead_of(r, "s")), r.xlen("out")
     assert (dead + came, dead >= 1) == (4, True)
 
 
@@ -606,10 +603,8 @@ def test_a_target_that_is_the_schedule_itself(server, r):
         add(r, "s", "s", "a", now_ms())
     due = now_ms() + 300
     add(r, "s", "s2", "a", due)
-    add(r, "s", "s2:dead", "b", due)
     r.rename("s", "s2")
-    wait_until(lambda: r.xlen("s2:dead") == 2)
-    assert r.exists("s", "s2") == 0
+    assert wait_dead(r, "s2")[0].error.startswith("WRONGTYPE")
     assert server.tw()["pending"] == 0
 
 
@@ -857,7 +852,9 @@ def test_info_is_complete_and_in_numbers(server, r):
     fields = parse_info(Raw(server)("INFO", "tickwheel"))
     for name in (
             "pending schedules bytes overdue oldest_overdue_ms held reaping added cancelled moved fired "
-            "dropped coalesced dead expired_tasks evicted_tasks "
+            "dropped coalesced dead died expired_tasks evicted_tasks "
+            "paused ready oldest_ready_ms leased offered taken acknowledged failed lapsed renewed replayed "
+            "purged waiting_us_p50 waiting_us_p99 waiting_us_max deferred_stopped "
             "deferred_pause deferred_role deferred_oom deferred_slot "
             "deferred_replicas deferred_disk deferred_refused lateness_us_p50 lateness_us_p99 lateness_us_p999 "
             "lateness_us_max lateness_minute_us_p50 lateness_minute_us_p99 lateness_minute_us_p999 "

@@ -9,9 +9,13 @@ from harness import PAGE, Raw, as_map, in_order, now_ms, task, tasks, wait_repli
 
 HOUR = 3600 * 1000
 GET_NAMES = [
-    "due", "remaining", "every", "times", "target", "kind", "maxlen", "late", "late-ms", "attempt", "payload"
+    "due", "remaining", "every", "times", "target", "kind", "maxlen", "late", "late-ms", "attempt", "state",
+    "at", "worker", "error", "payload"
 ]
-INFO_NAMES = ["tasks", "overdue", "next-due", "routes", "held", "bytes", "fired", "dead"]
+INFO_NAMES = [
+    "tasks", "overdue", "next-due", "routes", "held", "bytes", "fired", "died", "paused", "ready",
+    "oldest-ready", "leased", "dead"
+]
 
 
 def add(r, name, due, *words, schedule="s", target="q", payload=("f", "v")):
@@ -540,7 +544,7 @@ def test_info_tells_of_tasks(r):
     fill(r, [base + 1, base, base + 2])
     found = info(r)
     assert (found["tasks"], found["overdue"], found["next-due"], found["held"]) == (3, 0, base, 0)
-    assert (found["fired"], found["dead"]) == (0, 0)
+    assert all(found[name] == 0 for name in INFO_NAMES[6:])
     assert found["bytes"] > 0
 
 
@@ -617,7 +621,7 @@ def test_queries_are_answered_by_replicas(fleet, server, r, words):
         if words[0] == "TW.INFO":
             return {
                 name: value
-                for name, value in as_map(found).items() if name not in ("fired", "dead", "bytes")
+                for name, value in as_map(found).items() if name not in ("fired", "died", "bytes")
             }
         if words[0] == "TW.SCAN":
             return sorted(zip(found[1][::2], found[1][1::2]))

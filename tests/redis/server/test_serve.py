@@ -82,10 +82,16 @@ def nobody_listens(port):
         return probe.connect_ex((HOST, port)) != 0
 
 
-def test_the_three_commands_show_a_task_arriving(serve):
+def commands_of(welcome):
+    """The commands for a task that arrives, and for a job's life."""
+    lines = re.findall(r"^  ((?:JOB=\$\()?redis-cli .*)$", welcome, re.MULTILINE)
+    assert len(lines) == 8, welcome
+    return lines[:3], lines[3:]
+
+
+def test_the_first_commands_show_a_task_arriving(serve):
     serving = serve().ready()
-    commands = re.findall(r"^ +(redis-cli .*)$", serving.welcome, re.MULTILINE)
-    assert len(commands) == 3
+    commands, _ = commands_of(serving.welcome)
     began = now_ms()
     added, following, arrived = (subprocess.run(shlex.split(line),
                                                 capture_output=True,
@@ -99,6 +105,24 @@ def test_the_three_commands_show_a_task_arriving(serve):
     status, output, errors = serving.stop()
     assert (status, errors) == (0, "")
     assert "Stopped. Pending tasks: 0;" in output
+
+
+def test_the_other_commands_show_the_life_of_a_job(serve):
+    """In one shell, as a reader pastes them. A mark follows each line, so that the outputs stay apart."""
+    serving = serve().ready()
+    _, commands = commands_of(serving.welcome)
+    began = now_ms()
+    script = "\n".join(f"{line}\necho ---" for line in commands)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    put, first, failed, second, ended, _ = (output.split() for output in done.stdout.split("---"))
+    assert put == ["remind:ann"]
+    (schedule, name, token, due, attempt), other = first[:5], second[2]
+    assert (schedule, name, attempt) == ("mails", "remind:ann", "1") and int(due) >= began + 3000
+    assert int(failed[0]) >= int(due) + 2000
+    assert second == ["mails", "remind:ann", other, due, "2", "remind", "ann"] and other != token
+    assert ended == ["1"]
+    assert now_ms() >= int(failed[0])
+    assert serving.client().exists("mails") == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Tasks that are too big. A Stream takes entries of up to 2^30 bytes. TW.ADD refuses a task that the longest
-form of a delivery, the dead letter, could not carry. A task may be too big nevertheless, for example from the
-file of an older version. It must not block other tasks.
+"""Tasks that are too big. A Stream takes entries of up to 2^30 bytes. TW.ADD refuses a task that no delivery
+could carry. A task may be too big nevertheless, for example from the file of an older version. It must not
+block other tasks.
 
 Sizes are real, so each test takes seconds and up to five gigabytes of memory."""
 import os
@@ -9,8 +9,8 @@ import os
 import pytest
 import redis
 
-from harness import Raw, delivered, entries, now_ms, tasks, wait_until
-from situations import fill
+from harness import delivered, now_ms, tasks, wait_until
+from situations import dead_of, fill, wait_dead
 
 pytestmark = pytest.mark.skipif(bool(os.environ.get("TICKWHEEL_LIGHT")), reason="sizes are real")
 
@@ -37,18 +37,18 @@ def test_what_no_delivery_could_carry_is_refused(big):
     assert r.dbsize() == 0 and big.tw()["added"] == 0
 
 
-def test_a_list_is_refused_likewise_as_its_dead_letters_are_a_stream(fleet):
+def test_what_is_too_big_for_a_list_or_for_workers_is_refused_likewise(fleet):
     server = fleet.server(client_query_buffer_limit="4gb", proto_max_bulk_len="2gb")
-    with pytest.raises(redis.exceptions.ResponseError) as refused:
-        server.client(socket_timeout=MINUTES).execute_command(
-            "TW.ADD", "s", "q", "a", "IN", 0, "LIST", "PAYLOAD", b"x" * (MOST - 1))
-    assert f"are {MOST + 1} bytes together" in str(refused.value)
+    for words, other in ((("TW.ADD", "s", "q", "a", "IN", 0, "LIST"), 2), (("TW.PUT", "s", "a", "IN", 0), 1)):
+        with pytest.raises(redis.exceptions.ResponseError) as refused:
+            server.client(socket_timeout=MINUTES).execute_command(*words, "PAYLOAD", b"x" * MOST)
+        assert f"are {MOST + other} bytes together" in str(refused.value)
     assert server.client().dbsize() == 0
 
 
 @pytest.mark.long(only=True)
 def test_the_biggest_that_is_taken_fits_into_each_form(big):
-    """The biggest task is delivered. If its target refuses it, the dead letter has the whole payload."""
+    """The biggest task is delivered. If its target refuses it, the dead task has the whole payload."""
     r = big.client(socket_timeout=MINUTES)
     r.config_set("tickwheel.dead-letter-tries", 1)
     half = b"x" * (MOST // 2 - 3)
@@ -58,8 +58,9 @@ def test_the_biggest_that_is_taken_fits_into_each_form(big):
         with pytest.raises(redis.exceptions.ResponseError):
             r.execute_command(*words, half + b"x")
         assert r.execute_command(*words, half) == "a"
-        wait_until(lambda: r.exists("s") == 0, MINUTES)
-    assert (r.xlen("q"), r.xlen("s:dead")) == (1, 1)
+        wait_until(lambda: r.exists("s") == 0 or dead_of(r, "s"), MINUTES)
+    assert (r.xlen("q"), len(dead_of(r, "s"))) == (1, 1)
+    assert r.execute_command("MEMORY", "USAGE", "s") > MOST - 10
     assert big.tw()["dropped"] == 0
 
 
@@ -102,48 +103,35 @@ def small(due, target="q"):
     return add("small", due, "PAYLOAD", "f", "v", target=target)
 
 
-def test_a_big_task_from_a_file_goes_to_the_dead_letters_with_its_sizes(fleet):
-    """The task after it is delivered."""
-    server = loaded(fleet, add("big", 1000, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART), small(1001))
-    wait_until(lambda: server.client().exists("s") == 0, MINUTES)
-    assert delivered(server.client(), "q") == ["small"]
-    [[_, fields]] = Raw(server)("XRANGE", "s:dead", "-", "+")
-    bytes_ = 3 * PART + 6
-    assert fields == [
-        "tw.id", "big", "tw.due", "1000", "tw.attempt", "1", "tw.target", "q", "tw.error",
-        f"ERR the entry would be {bytes_ + 29} bytes: a Stream takes at most {ENTRY}", "tw.bytes",
-        str(bytes_), "f1",
-        str(PART), "f2",
-        str(PART), "f3",
-        str(PART)
-    ]
+@pytest.mark.parametrize("words", [(), ("EVERY", "1")], ids=["once", "repeating"])
+def test_a_big_task_from_a_file_dies_with_its_size_in_the_error(fleet, words):
+    """It dies as a whole although it repeats, as it can never be delivered. The task after it is delivered."""
+    big_one = add("big", 1000, *words, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART)
+    server = loaded(fleet, big_one, small(1001))
+    [dead] = wait_dead(server.client(), "s", timeout=MINUTES)
+    error = f"ERR the entry would be {3 * PART + 35} bytes: a Stream takes at most {ENTRY}"
+    assert dead[:2] + dead[3:] == ("big", 1000, 1, error)
+    wait_until(lambda: delivered(server.client(), "q") == ["small"], MINUTES)
     found = server.tw()
-    assert (found["dead"], found["dropped"], found["deferred_refused"], found["fired"]) == (1, 0, 0, 1)
-    server.restart()
-    assert (server.client().exists("s"), server.client().xlen("s:dead")) == (0, 1)
-
-
-def test_one_whose_fields_alone_are_too_big_is_dropped_once(fleet):
-    """The task is dropped although it repeats, as it can never be delivered."""
-    server = loaded(fleet, add("big", 1000, "EVERY", "1", "PAYLOAD", PART, "v", PART + 1, "v", PART + 2, "v"),
-                    small(1001))
-    wait_until(lambda: server.client().exists("s") == 0, MINUTES)
-    assert delivered(server.client(), "q") == ["small"]
-    found = server.tw()
-    assert (found["dead"], found["dropped"], found["fired"], server.client().exists("s:dead")) == (0, 1, 1, 0)
-    assert "a task of the schedule 's' is dropped" in server.log()
+    assert [found[name] for name in ("dead", "died", "dropped", "deferred_refused", "fired", "pending")
+            ] == [1, 1, 0, 0, 1, 0]
+    server.stop()
+    server.start(wait=False)
+    server.wait_loaded(MINUTES)
+    assert dead_of(server.client(), "s") == [dead]
+    assert server.client().execute_command("TW.PURGE", "s", "ALL") == 1
+    assert server.client().exists("s") == 0
 
 
 @pytest.mark.long(only=True)
 def test_a_big_one_for_a_list_is_delivered(fleet):
-    """No Stream takes such a task, but a List does. If the List refuses it, the dead letter has its size."""
+    """No Stream takes such a task, but a List does. If the List refuses it, its period dies."""
     server = loaded(fleet, ("SET", "q", "not a list"),
                     add("big", 1000, "EVERY", "9" * 15, "LIST", "PAYLOAD", 3 * PART))
     r = server.client(socket_timeout=MINUTES)
-    wait_until(lambda: r.exists("s:dead"), MINUTES)
-    [(_, fields)] = entries(r, "s:dead")
-    assert fields["tw.error"].startswith("WRONGTYPE")
-    assert (fields["tw.id"], fields["tw.bytes"], fields["value"]) == ("big", str(3 * PART), str(3 * PART))
+    [dead] = wait_dead(r, "s", timeout=MINUTES)
+    assert dead.error.startswith("WRONGTYPE") and dead.id == "big@1000"
+    assert r.execute_command("TW.PURGE", "s", "big@1000") == 1
     r.delete("q")
     assert r.execute_command("TW.DRAIN", "s") == 1
     assert r.llen("q") == 1
@@ -158,8 +146,7 @@ def test_draining_passes_a_big_one_by(fleet):
     assert delivered(r, "q") == ["small"]
     assert list(tasks(r, "s")) == ["big"]
     assert r.execute_command("TW.MOVE", "s", "big", "IN", 0) == 1
-    wait_until(lambda: r.exists("s") == 0, MINUTES)
-    assert delivered(r, "s:dead") == ["big"]
+    assert wait_dead(r, "s", timeout=MINUTES)[0].id == "big"
 
 
 @pytest.mark.long(only=True)

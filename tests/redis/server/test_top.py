@@ -76,8 +76,8 @@ def test_json_says_what_was_filed(server, r):
     assert (len(forecast), sum(forecast), found["forecast"]["exact"]) == (60, 40, True)
     first = next(i for i, count in enumerate(forecast) if count)
     assert 15 <= first <= 20 and (forecast[first], forecast[first + 20]) == (30, 10)
-    assert found["deferred"] == dict.fromkeys(("pause", "role", "oom", "slot", "replicas", "disk", "refused"),
-                                              0)
+    assert found["deferred"] == dict.fromkeys(
+        ("pause", "role", "oom", "slot", "replicas", "disk", "refused", "stopped"), 0)
     assert [(one["name"], one["tasks"]) for one in found["schedules"]] == [("a", 41), ("b", 1)]
     assert "nothing is saved" in found["warning"] and found["durability"] == "none"
 
@@ -116,6 +116,127 @@ def test_a_frame(server, r):
     assert "\x1b" not in done.stdout
 
 
+def put(r, schedule, *dues):
+    pipe, now = r.pipeline(transaction=False), now_ms()
+    for i, due in enumerate(dues):
+        pipe.execute_command("TW.PUT", schedule, f"{due}:{i}", "AT", now + due, "PAYLOAD", "v")
+    pipe.execute()
+
+
+def fill_with_jobs(server, r):
+    """Makes the schedule `jobs` with one task that waits, two ready ones, three leased ones, one dead, one
+    purged and one done; and the schedule `stopped`, which is paused, with two due tasks and one that waits."""
+    put(r, "jobs", *range(1, 9), HOUR)
+    wait_until(lambda: server.tw()["ready"] == 8)
+    purged, dead, done, *_ = [(id, token) for _, id, token, *_ in r.execute_command(
+        "TW.TAKE", "LEASE", HOUR, "COUNT", 6, "KEYS", 1, "jobs")]
+    assert [r.execute_command("TW.NACK", "jobs", *one, "DEAD") for one in (purged, dead)] == [0, 0]
+    assert r.execute_command("TW.PURGE", "jobs", purged[0]) == 1
+    assert r.execute_command("TW.ACK", "jobs", *done) == 1
+    r.execute_command("TW.PAUSE", "stopped", "ON")
+    put(r, "stopped", 1, 2, HOUR)
+    wait_until(lambda: server.tw()["paused"] == 2)
+
+
+JOBS = {"tasks": 6, "ready": 2, "leased": 3, "dead": 1, "held": 0, "fired": 1, "died": 2, "paused": False}
+STOPPED = {"tasks": 3, "ready": 0, "leased": 0, "dead": 0, "held": 0, "fired": 0, "died": 0, "paused": True}
+
+
+def test_json_of_tasks_for_workers(server, r):
+    fill_with_jobs(server, r)
+    found = as_json(server)
+    counts = found["counts"]
+    assert [counts[name] for name in ("pending", "overdue", "ready", "leased", "dead", "held", "paused")
+            ] == [9, 0, 2, 3, 1, 0, 2]
+    assert [counts[name] for name in ("fired", "offered", "taken", "acknowledged", "failed", "lapsed", "died")
+            ] == [0, 8, 6, 1, 2, 0, 2]
+    assert 0 < counts["oldest_ready_ms"] < 60000
+    rates = dict.fromkeys(("offered", "taken", "acknowledged", "failed", "lapsed", "died"), 0)
+    assert {name: found["rates"][name] for name in rates} == rates
+    assert found["late_ns"]["calls"] == found["recent_late_ns"]["calls"] == 8
+    assert found["schedules"] == [{"db": 0, "name": "jobs", **JOBS}, {"db": 0, "name": "stopped", **STOPPED}]
+    for name, numbers in (("jobs", JOBS), ("stopped", STOPPED)):
+        assert as_json(server, "--schedule", name)["schedules"] == [{"db": 0, "name": name, **numbers}]
+
+
+def test_a_frame_of_tasks_for_workers(server, r):
+    fill_with_jobs(server, r)
+    shown = run(server, "--once", "--interval", "100ms").stdout
+    for words in (r" pending 9 +overdue 0 +ready 2 +oldest [\d.]+ m?s\n leased 3 +dead 1 +held 0 +paused 2\n",
+                  r" firing 0/s +in all 8\n", r" taken 0/s\n done 0/s +failed 0/s +died 0/s\n",
+                  r" largest schedules +tasks +ready +leased +dead +fired/s\n",
+                  r" jobs +6 +2 +3 +1 +0\n stopped +3 +0 +0 +0 +paused\n"):
+        assert re.search(words, shown), (words, shown)
+    r.execute_command("TW.PAUSE", "stopped", "OFF")
+    wait_until(lambda: server.tw()["ready"] == 4)
+    r.execute_command("TW.TAKE", "LEASE", HOUR, "COUNT", 9, "KEYS", 2, "jobs", "stopped")
+    shown = run(server, "--once", "--interval", "100ms").stdout
+    assert re.search(r" ready 0 +oldest -\n leased 7 +dead 1 +held 0 +paused 0\n", shown), shown
+    assert re.search(r" stopped +3 +0 +2 +0 +0\n", shown), shown
+
+
+def test_a_server_that_is_told_not_to_deliver(server, r):
+    assert "stopped" not in run(server, "--once", "--interval", "100ms").stdout
+    r.config_set("tickwheel.deliver", "no")
+    try:
+        add(r, "s", 1, 2)
+        put(r, "jobs", 1)
+        wait_until(lambda: server.tw()["deferred_stopped"] > 0 and server.tw()["paused"] == 3)
+        found = as_json(server)
+        assert (found["counts"]["paused"], found["counts"]["overdue"]) == (3, 0)
+        assert found["deferred"]["stopped"] > 0
+        shown = run(server, "--once", "--interval", "100ms").stdout
+        assert re.search(r" paused 3\n", shown) and re.search(r" stopped [1-9]", shown), shown
+    finally:
+        r.config_set("tickwheel.deliver", "yes")
+
+
+def encoded(value):
+    """Returns a value as a server sends it."""
+    if isinstance(value, int):
+        return b":%d\r\n" % value
+    if isinstance(value, str):
+        return b"$%d\r\n%s\r\n" % (len(value), value.encode())
+    return b"*%d\r\n" % len(value) + b"".join(encoded(one) for one in value)
+
+
+def older_server(**fields):
+    """Starts a server whose module is older than tasks for workers. Returns its address."""
+    info = "".join(f"tickwheel_{name}:{value}\r\n" for name, value in fields.items())
+    recent = ["fired", 0, "p50", 0, "p90", 0, "p99", 0, "p999", 0, "max", 0]
+    top = ["forecast", [0] * 60, "exact", 1, "recent", recent, "schedules", [[2, "old", 41, 3, 700, 5]]]
+    of_one = ["tasks", 41, "overdue", 0, "held", 3, "fired", 700, "dead", 5]
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        one, _ = listener.accept()
+        while request := one.recv(1000):
+            answers = [top] if b"TW.TOP" in request else [[0] * 60, of_one]
+            one.sendall(b"".join(encoded(answer) for answer in [f"redis_version:7.0.0\r\n{info}", *answers]))
+        one.close()
+    threading.Thread(target=serve, daemon=True).start()
+    return f"127.0.0.1:{listener.getsockname()[1]}", listener
+
+
+def test_a_server_with_an_older_module():
+    """Its `dead` counts the tasks that have died, and it does not tell the numbers of tasks for workers."""
+    fields = {"pending": 41, "overdue": 1, "held": 3, "schedules": 1, "bytes": 5000, "added": 746, "fired": 700,
+              "cancelled": 0, "moved": 0, "dead": 5, "deferred_pause": 0}
+    expected = {"db": 2, "name": "old", "tasks": 41, "held": 3, "fired": 700, "died": 5}
+    address, _kept = older_server(**fields)
+    found = as_json(address)
+    assert found["counts"] == {"pending": 41, "overdue": 1, "held": 3, "schedules": 1, "memory": 5000,
+                               "added": 746, "fired": 700, "cancelled": 0, "moved": 0, "died": 5}
+    assert found["schedules"] == [expected]
+    address, _kept = older_server(**fields)
+    assert as_json(address, "--schedule", "old")["schedules"] == [{**expected, "db": 0}]
+    address, _kept = older_server(**fields)
+    shown = run(address, "--once", "--interval", "100ms").stdout
+    for words in (r" pending 41 +overdue 1 +held 3 +schedules 1\n memory 4.88 KiB\n", r" died 0/s\n",
+                  r" largest schedules +tasks +fired/s +fired +held +dead\n db2 old +41 +0 +700 +3 +5\n"):
+        assert re.search(words, shown), (words, shown)
+
+
 def test_schedules_whose_names_look_alike(server, r):
     """A past bug: one schedule was shown with the fired tasks of the other."""
     add(r, "\u00e9", *[HOUR] * 5)
@@ -151,7 +272,10 @@ def test_one_schedule(server, r):
     other.set("c", "a string")
     found = as_json(server, "--schedule", "b", "--db", "3")
     assert (found["schedule"], sum(found["forecast"]["counts"])) == ("b", 5)
-    assert found["schedules"] == [{"db": 3, "name": "b", "tasks": 6, "held": 0, "fired": 0, "dead": 0}]
+    assert found["schedules"] == [{
+        "db": 3, "name": "b", "tasks": 6, "ready": 0, "leased": 0, "dead": 0, "held": 0, "fired": 0, "died": 0,
+        "paused": False
+    }]
     assert sum(as_json(server, "--schedule", "a")["forecast"]["counts"]) == 7
     assert as_json(server, "--schedule", "nobody")["schedules"][0]["tasks"] == 0
     assert ", of b" in run(server, "--once", "--interval", "100ms", "--schedule", "b", "--db", "3").stdout

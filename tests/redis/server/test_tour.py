@@ -5,6 +5,8 @@ in the README.
 
 In a block, a line that begins with `$ ` is a command, and the lines after it are its output. Special marks:
   - `...` stands for any text within a line and, alone in a line, for any number of lines.
+  - A token of a lease, 16 hexadecimal digits, stands for the token that the server gives out in its place.
+    Later commands of the page have the same token, and get that of the server.
   - Between blocks, `<!-- tour: kill -->` kills the server (SIGKILL) and starts it again.
   - 7379, the port of `make serve`, is replaced by the port of the server.
 """
@@ -20,6 +22,7 @@ import pytest
 from harness import PATIENCE, ROOT, program
 
 TOURS = [pathlib.Path(ROOT, "docs", name) for name in ("durable-tasks.md", "redis.md")]
+TOKEN = re.compile(r"\b[0-9a-f]{16}\b")
 STEP = re.compile(r"^<!-- tour: (?P<act>.*?) -->$|^```console\n(?P<session>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -31,14 +34,23 @@ def commands_of(session):
 
 
 def pattern_of(expected):
-    """Returns the output in a document as a regular expression."""
+    """Returns the output in a document as a regular expression, with a group for each token."""
     def line(text):
         return r"(?:.*\n)*?" if text == "..." else ".+".join(map(re.escape, text.split("..."))) + r"\n"
-    return "".join(map(line, expected.splitlines()))
+    return TOKEN.sub(f"({TOKEN.pattern})".replace("\\", r"\\"), "".join(map(line, expected.splitlines())))
 
 
-def same(expected, printed):
-    return re.fullmatch(pattern_of(expected), printed) is not None
+def same(expected, printed, tokens=None):
+    """Whether a command has printed the output in a document. Adds the tokens of the document to `tokens`, each
+    with the server's token in its place."""
+    found = re.fullmatch(pattern_of(expected), printed)
+    if found and tokens is not None:
+        tokens.update(zip(TOKEN.findall(expected), found.groups()))
+    return found is not None
+
+
+def with_tokens(command, tokens):
+    return TOKEN.sub(lambda token: tokens.get(token[0], token[0]), command)
 
 
 @pytest.fixture
@@ -75,7 +87,7 @@ def server(fleet):
 
 @pytest.mark.parametrize("tour", TOURS, ids=lambda tour: tour.stem)
 def test_the_tour(server, shell, tour):
-    ran = 0
+    ran, tokens = 0, {}
     for step in STEP.finditer(tour.read_text(encoding="utf-8")):
         if step["act"]:
             assert step["act"] == "kill", f"unknown: {step[0]}"
@@ -83,18 +95,46 @@ def test_the_tour(server, shell, tour):
             server.start()
             continue
         for command, expected in commands_of(step["session"]):
-            printed = shell(command)
-            assert same(expected, printed), f"$ {command}\nin {tour.name}:\n{expected}\nprinted:\n{printed}"
+            printed = shell(with_tokens(command, tokens))
+            told = f"$ {command}\nin {tour.name}:\n{expected}\nprinted:\n{printed}"
+            assert same(expected, printed, tokens), told
             ran += 1
     assert ran >= 20, "the tour has lost its commands, or this test its pattern"
+
+
+def function_of_the_tour(name):
+    text = TOURS[0].read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    [block] = [block for block in blocks if f"def {name}(" in block]
+    names = {}
+    exec(block, names)  # pylint: disable=exec-used
+    return names
+
+
+def test_the_worker_of_the_tour(r):
+    """It acknowledges work that is done, and says why an attempt has failed."""
+    work_on, seen = function_of_the_tour("work_on")["work_on"], []
+
+    def do(name, due, attempt, payload):
+        seen.append((name, attempt, payload))
+        if attempt == 1:
+            raise OSError(f"the mail server is away, {due > 0}")
+
+    r.execute_command("TW.PUT", "s", "a", "IN", 0, "TRIES", 2, "BACKOFF", 10, 1, 10, "PAYLOAD", "to", "ann")
+    assert work_on(r, "s", do) == "a"
+    task = r.execute_command("TW.GET", "s", "a")[0]
+    task = dict(zip(task[::2], task[1::2]))
+    assert (task["attempt"], task["error"]) == (2, "OSError: the mail server is away, True")
+    assert work_on(r, "s", do) == "a" and r.exists("s") == 0
+    assert seen == [("a", 1, ["to", "ann"]), ("a", 2, ["to", "ann"])]
+    r.execute_command("TW.PAUSE", "s", "ON")
+    assert work_on(r, "s", do, block_ms=10) is None
 
 
 def test_the_retry_of_the_tour(r):
     """A task whose work fails twice comes three times, with the number of the try; the entries are
     acknowledged."""
-    block = re.search(r"^```python\n(.*?)^```$", TOURS[0].read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    names = {}
-    exec(block[1], names)  # pylint: disable=exec-used
+    names = function_of_the_tour("retry_later")
     schedule, stream, group = "{shop}:jobs", "{shop}:mail", "workers"
     r.xgroup_create(stream, group, id="0", mkstream=True)
     r.execute_command("TW.ADD", schedule, stream, "mail:7", "IN", 0, "PAYLOAD", "to", "ann")
@@ -131,6 +171,15 @@ def test_the_durable_task_of_the_readme(shell):
 ])
 def test_what_counts_as_the_same(expected, printed, outcome):
     assert same(expected, printed) is outcome
+
+
+def test_a_token_stands_for_that_of_the_server():
+    page, server, tokens = "5c42d4b701a58d9c", "0123456789abcdef", {}
+    assert same(f'3) "{page}"\n', f'3) "{server}"\n', tokens) and tokens == {page: server}
+    assert with_tokens(f"TW.ACK s a {page} b {page[:-1]} {server}", tokens) == (
+        f"TW.ACK s a {server} b {page[:-1]} {server}")
+    assert not same(f'3) "{page}"\n', f'3) "{server[:-1]}"\n', tokens)
+    assert not same('3) "a name"\n', f'3) "{server}"\n', tokens)
 
 
 def test_commands_are_told_from_their_output():

@@ -114,6 +114,12 @@ void close_all(void)
     assert_int_equal(all->pending, 0);
     assert_int_equal(all->queued, 0);
     assert_int_equal(all->held, 0);
+    assert_int_equal(all->stopped, 0);
+    assert_int_equal(all->ready_count, 0);
+    assert_int_equal(all->leased_count, 0);
+    assert_int_equal(all->dead_count, 0);
+    assert_int_equal(all->empty, 0);
+    assert_true(all->with_dead.next == &all->with_dead && all->awake.next == &all->awake);
     assert_int_equal(all->bytes, 0);
     assert_int_equal(all->reaping, 0);
     assert_int_equal(tw_wheel_count(all->wheel), 0);
@@ -194,14 +200,37 @@ void fill_letters(void)
 }
 
 const struct tw__redis_plan plan_of[PLANS] = {
-    {TW__REDIS_STREAM, TW__REDIS_LATE_FIRE, 0, 0, {"a", 1}},
-    {TW__REDIS_LIST, TW__REDIS_LATE_FIRE, 0, 0, {"a", 1}},
-    {TW__REDIS_STREAM, TW__REDIS_LATE_DROP, 0, 500, {"a", 1}},
-    {TW__REDIS_STREAM, TW__REDIS_LATE_DROP, 0, 501, {"a", 1}},
-    {TW__REDIS_STREAM, TW__REDIS_LATE_COALESCE, 9, 0, {"b", 1}},
-    {TW__REDIS_STREAM, TW__REDIS_LATE_FIRE, 0, 0, {"", 0}},
-    {TW__REDIS_LIST, TW__REDIS_LATE_FIRE, 0, 0, {"b", 1}},
+    {.kind = TW__REDIS_STREAM, .late = TW__REDIS_LATE_FIRE, .target = {"a", 1}},
+    {.kind = TW__REDIS_LIST, .late = TW__REDIS_LATE_FIRE, .target = {"a", 1}},
+    {.kind = TW__REDIS_STREAM, .late = TW__REDIS_LATE_DROP, .late_ms = 500, .target = {"a", 1}},
+    {.kind = TW__REDIS_STREAM, .late = TW__REDIS_LATE_DROP, .late_ms = 501, .target = {"a", 1}},
+    {.kind = TW__REDIS_STREAM, .late = TW__REDIS_LATE_COALESCE, .maxlen = 9, .target = {"b", 1}},
+    {.kind = TW__REDIS_STREAM, .late = TW__REDIS_LATE_FIRE, .target = {"", 0}},
+    {.kind = TW__REDIS_LIST, .late = TW__REDIS_LATE_FIRE, .target = {"b", 1}},
+    {.kind = TW__REDIS_LIST_LEFT, .late = TW__REDIS_LATE_FIRE, .target = {"b", 1}},
+    {.kind = TW__REDIS_WORKERS, .late = TW__REDIS_LATE_FIRE},
+    {.kind = TW__REDIS_WORKERS,
+     .late = TW__REDIS_LATE_DROP,
+     .late_ms = 700,
+     .retry = {.first_ms = 300, .max_ms = 90000, .tries = 7, .factor = 150, .jitter = 20}},
 };
+
+bool strings_suit(uint8_t kind, uint32_t count)
+{
+    if (kind == TW__REDIS_LIST || kind == TW__REDIS_LIST_LEFT)
+        return count == 1;
+    return count > 0 && (kind == TW__REDIS_WORKERS || count % 2 == 0);
+}
+
+void assert_plans_equal(const struct tw__redis_plan *a, const struct tw__redis_plan *b)
+{
+    assert_true(a->kind == b->kind && a->late == b->late && a->maxlen == b->maxlen && a->late_ms == b->late_ms);
+    assert_bytes_equal(a->target, b->target);
+    assert_true(a->retry.first_ms == b->retry.first_ms && a->retry.max_ms == b->retry.max_ms);
+    assert_int_equal(a->retry.tries, b->retry.tries);
+    assert_int_equal(a->retry.factor, b->retry.factor);
+    assert_int_equal(a->retry.jitter, b->retry.jitter);
+}
 
 /* Ids of many lengths, the empty id too. */
 struct tw__redis_bytes id_of(unsigned i)
@@ -213,11 +242,40 @@ struct tw__redis_bytes id_of(unsigned i)
     return (struct tw__redis_bytes){id, i == 0 ? 0 : (size_t)digits + 1 + i % 40};
 }
 
-struct tw__redis_task *put_one(struct tw__redis_schedule *schedule, const char *id, uint64_t due, uint64_t now)
+static struct tw__redis_task *put_plain(struct tw__redis_schedule *schedule, const char *id, uint64_t due,
+                                        const struct tw__redis_plan *route, uint64_t now)
 {
     struct tw__redis_task_plan plan = {.id = text(id), .due = due, .packed = text("\1\1p")};
-    struct tw__redis_task *task = tw__redis_task_new(&plan, &all->memory);
-    tw__redis_schedule_put(schedule, task, tw__redis_route_for(schedule, &plan_of[1]),
-                           tw__redis_schedule_hash(all, text(id)), NULL, now);
+    struct tw__redis_schedules *schedules = schedule->schedules;
+    struct tw__redis_task *task = tw__redis_task_new(&plan, &schedules->memory);
+    tw__redis_schedule_put(schedule, task, tw__redis_route_for(schedule, route),
+                           tw__redis_schedule_hash(schedules, text(id)), NULL, now);
     return task;
+}
+
+struct tw__redis_task *put_one(struct tw__redis_schedule *schedule, const char *id, uint64_t due, uint64_t now)
+{
+    return put_plain(schedule, id, due, &plan_of[1], now);
+}
+
+struct tw__redis_task *put_work(struct tw__redis_schedule *schedule, const char *id, uint64_t due, uint64_t now)
+{
+    return put_plain(schedule, id, due, &plan_of[FIRST_OF_WORKERS], now);
+}
+
+struct tw__redis_task *find(const struct tw__redis_schedule *schedule, const char *id)
+{
+    return tw__redis_schedule_find(schedule, tw__redis_schedule_hash(schedule->schedules, text(id)), text(id));
+}
+
+void assert_lives_equal(const struct tw__redis_life *a, const struct tw__redis_life *b)
+{
+    assert_int_equal(a->stage, b->stage);
+    assert_int_equal(a->renewed, b->renewed);
+    assert_true(a->due == b->due);
+    assert_true(a->token == b->token);
+    assert_int_equal(a->lease_ms, b->lease_ms);
+    assert_int_equal(a->attempt, b->attempt);
+    assert_bytes_equal(a->worker, b->worker);
+    assert_bytes_equal(a->error, b->error);
 }

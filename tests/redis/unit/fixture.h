@@ -52,10 +52,20 @@ struct tw__redis_bytes string_of(void *arg, uint32_t i);
 /* Ids of many lengths, the empty id too. An id is valid until the next call. */
 struct tw__redis_bytes id_of(unsigned i);
 
-enum { PLANS = 7 };
+enum { PLANS = 10, FIRST_OF_WORKERS = 8 }; /* from that plan on, the tasks are for workers */
 extern const struct tw__redis_plan plan_of[PLANS];
+/* Whether a payload of so many strings suits a kind of target. */
+bool strings_suit(uint8_t kind, uint32_t count);
+void assert_plans_equal(const struct tw__redis_plan *a, const struct tw__redis_plan *b);
 
-/* Puts a task for a List into a schedule, filed at `now`. */
+/* Puts a task for a List, or for workers, into a schedule, filed at `now`. */
 struct tw__redis_task *put_one(struct tw__redis_schedule *schedule, const char *id, uint64_t due, uint64_t now);
+struct tw__redis_task *put_work(struct tw__redis_schedule *schedule, const char *id, uint64_t due,
+                                uint64_t now);
+
+/* The task with this id, or NULL. */
+struct tw__redis_task *find(const struct tw__redis_schedule *schedule, const char *id);
+
+void assert_lives_equal(const struct tw__redis_life *a, const struct tw__redis_life *b);
 
 #endif

@@ -32,6 +32,16 @@ bool is_filed(const struct ref *ref)
     return ref->place == WHEEL || ref->place == BEHIND;
 }
 
+bool is_leased(const struct ref *ref)
+{
+    return ref->lived && ref->life.stage == TW__REDIS_LEASED;
+}
+
+bool waits(const struct ref *ref)
+{
+    return ref->place != ABSENT && ref->place != READY && ref->place != DEAD && !is_leased(ref);
+}
+
 struct ref *ref_of(const struct tw__redis_task *task, struct room **room)
 {
     struct tw__redis_bytes id = tw__redis_task_id(task);
@@ -56,7 +66,7 @@ void open_room(struct room *room)
     memset(room->ref, 0, room->size * sizeof *room->ref);
     for (unsigned i = 0; i < room->size; i++)
         room->ref[i].room = room;
-    room->attached = false;
+    room->attached = room->paused = false;
     room->schedule = tw__redis_schedule_new(all);
     room->schedule->name = new_target();
     for (unsigned i = 0; i < PLANS; i++)
@@ -97,14 +107,22 @@ void model_leave(struct room *room, struct ref *ref)
         room->line[ref->plan] = (struct line){TW_NEVER, 0};
 }
 
+/* Whether the clock was set back so far that filing makes the second wheel. */
+static bool clock_is_back(void)
+{
+    return model.now + 10 < tw_wheel_now(all->wheel);
+}
+
 void model_file(struct ref *ref, uint64_t due)
 {
     ref->due = due;
     ref->order = model.order++;
     ref->moved = false;
-    if (due > tw_wheel_now(all->wheel)) {
+    if (ref->lived && ref->life.stage == TW__REDIS_DEAD) {
+        model_enqueue(ref, DEAD, false);
+    } else if (due > tw_wheel_now(all->wheel)) {
         ref->place = WHEEL;
-    } else if (due > model.now && all->behind != NULL && due > tw_wheel_now(all->behind)) {
+    } else if (due > model.now && (all->behind != NULL ? due > tw_wheel_now(all->behind) : clock_is_back())) {
         ref->place = BEHIND;
     } else {
         ref->place = PAST;
@@ -126,6 +144,16 @@ struct ref *first_of(enum place place, bool due)
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         if (ref->room->attached && ref->place == place && (!due || ref->due <= model.now) &&
             (first == NULL || ref->position < first->position))
+            first = ref;
+    return first;
+}
+
+/* The first task of a queue of a room, according to the model. */
+struct ref *first_in(const struct room *room, enum place place)
+{
+    struct ref *first = NULL;
+    for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
+        if (ref->place == place && (first == NULL || ref->position < first->position))
             first = ref;
     return first;
 }

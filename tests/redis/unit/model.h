@@ -21,7 +21,10 @@ enum place {
     BEHIND,
     OVERDUE,
     PAST,
-    HELD
+    HELD,
+    STOPPED,
+    READY,
+    DEAD
 };
 
 struct ref {
@@ -29,11 +32,13 @@ struct ref {
     struct tw__redis_task *task;
     uint64_t due, every, times;
     uint64_t order;    /* the number of its filing */
-    uint64_t filed_ms; /* of a past task: when it was filed */
+    uint64_t filed_ms; /* of a past task: when it was filed; of a ready task: when it became ready */
     int64_t position;  /* in a queue */
     unsigned tries, plan;
     enum place place;
     bool moved; /* its turn among tasks with the same due time is not promised */
+    bool lived;
+    struct tw__redis_life life;
 };
 
 /* The tasks that wait for one target. */
@@ -47,7 +52,7 @@ struct room {
     struct ref *ref;
     unsigned size;
     struct line line[PLANS];
-    bool attached;
+    bool attached, paused;
 };
 
 struct model {
@@ -60,12 +65,15 @@ struct model {
     struct ref *probe;               /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
+    uint64_t stopped, leases, deaths, letters; /* how often that has happened */
 };
 extern struct model model;
 
 /* model.c: where tasks are */
 uint64_t below(uint64_t limit);
 bool is_filed(const struct ref *ref);
+bool is_leased(const struct ref *ref);
+bool waits(const struct ref *ref); /* for a time: it is not ready, not leased and not dead */
 struct ref *ref_of(const struct tw__redis_task *task, struct room **room);
 uint64_t hash_of_ref(const struct room *room, const struct ref *ref);
 void open_room(struct room *room);
@@ -75,6 +83,7 @@ void model_leave(struct room *room, struct ref *ref);
 void model_file(struct ref *ref, uint64_t due);
 void model_enqueue(struct ref *ref, enum place place, bool first);
 struct ref *first_of(enum place place, bool due);
+struct ref *first_in(const struct room *room, enum place place);
 bool is_stuck(const struct tw__link *queue);
 bool is_next(const struct tw__link *queue, const struct ref *ref);
 uint64_t reach(const struct ref *ref);
@@ -90,6 +99,15 @@ void check_sums(void);
 void check_wheels(void);
 void check_invariants(void);
 void check_all(void);
+
+/* model_lives.c: leases, attempts, deaths and pauses, on the schedules and in the model */
+struct tw__redis_life some_life(uint64_t due);
+void offer(struct ref *ref);
+void stop(struct ref *ref);
+void take_as_a_worker(struct room *room);
+bool live(struct room *room, struct ref *ref);
+void lapse(struct room *room, struct ref *ref);
+void pause_or_go_on(struct room *room);
 
 /* model_look.c: whether looking finds the tasks of the model */
 uint64_t some_time(void);

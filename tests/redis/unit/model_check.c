@@ -25,10 +25,28 @@ static void check_place(const struct ref *ref)
                                     [BEHIND] = TW__REDIS_TASK_BEHIND,
                                     [OVERDUE] = TW__REDIS_TASK_QUEUED,
                                     [PAST] = TW__REDIS_TASK_QUEUED,
-                                    [HELD] = TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD};
+                                    [HELD] = TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD,
+                                    [STOPPED] = TW__REDIS_TASK_QUEUED,
+                                    [READY] = TW__REDIS_TASK_QUEUED,
+                                    [DEAD] = TW__REDIS_TASK_QUEUED};
     assert_int_equal(ref->task->flags & (TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND),
                      flags[ref->place]);
     assert_int_equal(tw__redis_task_filed(ref->task), ref->place != NOWHERE);
+    assert_int_equal(ref->task->ready, ref->place == READY);
+    assert_int_equal(tw__redis_task_waits(ref->task), waits(ref));
+    if (ref->place == READY)
+        assert_true(ref->task->parked.since_ms == ref->filed_ms);
+}
+
+static void check_life(const struct ref *ref)
+{
+    assert_int_equal(ref->task->lived, ref->lived);
+    assert_true(tw__redis_task_first_due(ref->task) == (ref->lived ? ref->life.due : ref->due));
+    assert_int_equal(tw__redis_task_stage(ref->task), ref->lived ? ref->life.stage : TW__REDIS_WAITING);
+    if (!ref->lived)
+        return;
+    struct tw__redis_life life = tw__redis_task_whole_life(ref->task);
+    assert_lives_equal(&life, &ref->life);
 }
 
 static void check_ref(const struct room *room, const struct ref *ref)
@@ -47,14 +65,13 @@ static void check_ref(const struct room *room, const struct ref *ref)
     assert_int_equal(tw__redis_place_tries(all, ref->task), ref->tries & TW__REDIS_TRIES_MAX);
     assert_bytes_equal(tw__redis_task_packed(ref->task), text("\1\1p"));
     check_place(ref);
+    check_life(ref);
     const struct tw__redis_route *route = tw__redis_route_of(all, ref->task);
     struct tw__redis_plan plan = tw__redis_route_plan(route);
     const struct tw__redis_plan *wanted = &plan_of[ref->plan];
     assert_ptr_equal(route->schedule, room->schedule);
     assert_ptr_equal(tw__redis_route_at(all, route->index), route);
-    assert_true(plan.kind == wanted->kind && plan.late == wanted->late && plan.maxlen == wanted->maxlen &&
-                plan.late_ms == wanted->late_ms);
-    assert_bytes_equal(plan.target, wanted->target);
+    assert_plans_equal(&plan, wanted);
 }
 
 /* P3, and the state of the line. */
@@ -72,11 +89,12 @@ static void check_line(const struct room *room, const struct ref *ref)
     assert_int_equal(tw__redis_place_is_blocked(all, ref->task), held);
 }
 
-/* The order of a queue. Tasks of buried schedules may stand in it too. */
-void check_queue(const struct tw__link *queue, enum place place)
+/* Counts the tasks in a queue, which have to be in order, and all in this place. Passes over the tasks of
+ * buried schedules. */
+static uint64_t count_in_order(const struct tw__link *queue, enum place place)
 {
     int64_t before = INT64_MIN;
-    uint64_t count = 0, wanted = 0;
+    uint64_t count = 0;
     for (struct tw__link *link = queue->next; link != queue; link = link->next) {
         struct room *room;
         const struct ref *ref = ref_of(tw__redis_task_of_link(link), &room);
@@ -88,14 +106,72 @@ void check_queue(const struct tw__link *queue, enum place place)
         before = ref->position;
         count++;
     }
+    return count;
+}
+
+/* A queue of all schedules. */
+void check_queue(const struct tw__link *queue, enum place place)
+{
+    uint64_t wanted = 0;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         wanted += ref->place == place;
-    assert_int_equal(count, wanted);
+    assert_int_equal(count_in_order(queue, place), wanted);
+}
+
+/* A queue of one schedule. */
+static uint64_t check_own_queue(const struct room *room, const struct tw__link *queue, enum place place)
+{
+    uint64_t wanted = 0;
+    for (const struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
+        wanted += ref->place == place;
+    assert_int_equal(count_in_order(queue, place), wanted);
+    return wanted;
 }
 
 struct sums {
     uint64_t schedules, pending, queued, held, bytes, too_large, reaping, filed, taken_up;
+    uint64_t stopped, ready, leased, dead, empty, with_dead;
 };
+
+/* The queues and the counts of tasks for workers, of stopped and of dead tasks. */
+static void check_lives(const struct room *room, struct sums *sums)
+{
+    const struct tw__redis_schedule *schedule = room->schedule;
+    const struct ref *ready = first_in(room, READY), *dead = first_in(room, DEAD);
+    uint64_t leased = 0, dead_count = check_own_queue(room, &schedule->dead, DEAD);
+    for (const struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
+        leased += ref->place != ABSENT && is_leased(ref);
+    check_own_queue(room, &schedule->stopped, STOPPED);
+    assert_int_equal(schedule->ready_count, check_own_queue(room, &schedule->ready, READY));
+    assert_int_equal(schedule->leased_count, leased);
+    assert_int_equal(schedule->dead_count, dead_count);
+    assert_int_equal(schedule->paused, room->paused);
+    assert_int_equal(schedule->with_dead.next != NULL, dead_count > 0);
+    assert_ptr_equal(tw__redis_place_first_ready(schedule), ready == NULL ? NULL : ready->task);
+    assert_ptr_equal(tw__redis_place_first_dead(schedule), dead == NULL ? NULL : dead->task);
+    if (!room->attached)
+        return;
+    sums->ready += schedule->ready_count;
+    sums->leased += leased;
+    sums->dead += dead_count;
+    sums->stopped += room->paused ? schedule->queued : 0;
+    sums->empty += !room->paused && tw__redis_table_count(&schedule->tasks) == 0;
+}
+
+/* The list of schedules with dead tasks. */
+static void check_with_dead(void)
+{
+    uint64_t listed = 0, wanted = 0;
+    for (struct tw__link *link = all->with_dead.next; link != &all->with_dead; link = link->next) {
+        const struct tw__redis_schedule *schedule = TW_CONTAINER(link, struct tw__redis_schedule, with_dead);
+        assert_true(schedule->dead_count > 0);
+        for (const struct room *room = model.room; room < model.room + ROOMS; room++)
+            listed += room->schedule == schedule;
+    }
+    for (const struct room *room = model.room; room < model.room + ROOMS; room++)
+        wanted += room->schedule->dead_count > 0;
+    assert_int_equal(listed, wanted);
+}
 
 static void check_room(const struct room *room, struct sums *sums)
 {
@@ -103,7 +179,8 @@ static void check_room(const struct room *room, struct sums *sums)
     uint64_t tasks[PLANS] = {0};
     for (const struct ref *ref = room->ref; ref < room->ref + room->size; ref++) {
         count += ref->place != ABSENT;
-        queued += ref->place == OVERDUE || ref->place == PAST;
+        bool leased = ref->lived && ref->life.stage == TW__REDIS_LEASED;
+        queued += !leased && (ref->place == OVERDUE || ref->place == PAST || ref->place == STOPPED);
         held += ref->place == HELD;
         sums->filed += is_filed(ref);
         if (ref->place != ABSENT)
@@ -117,6 +194,7 @@ static void check_room(const struct room *room, struct sums *sums)
     assert_int_equal(tw__redis_route_count(room->schedule), routes);
     assert_int_equal(room->schedule->attached, room->attached);
     sums->taken_up += tw__redis_schedule_bytes(room->schedule);
+    check_lives(room, sums);
     if (!room->attached) {
         sums->reaping += count;
         return;
@@ -141,6 +219,12 @@ void check_sums(void)
     assert_int_equal(all->pending, sums.pending);
     assert_int_equal(all->queued, sums.queued);
     assert_int_equal(all->held, sums.held);
+    assert_int_equal(all->stopped, sums.stopped);
+    assert_int_equal(all->ready_count, sums.ready);
+    assert_int_equal(all->leased_count, sums.leased);
+    assert_int_equal(all->dead_count, sums.dead);
+    assert_int_equal(all->empty, sums.empty);
+    check_with_dead();
     assert_int_equal(all->bytes, sums.bytes);
     assert_int_equal(all->too_large, sums.too_large);
     assert_int_equal(all->reaping, sums.reaping + model.buried);

@@ -25,12 +25,12 @@ static int compare_refs(const void *a, const void *b)
     return one->order < two->order ? -1 : 1;
 }
 
-/* Sorts the tasks of a room in the order of delivery. */
-static size_t sort_refs(struct room *room, const struct ref **sorted)
+/* Sorts the tasks of a room in the order of their times, all tasks or only the waiting ones. */
+static size_t sort_refs(struct room *room, const struct ref **sorted, bool waiting)
 {
     size_t count = 0;
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
-        if (ref->place != ABSENT)
+        if (waiting ? waits(ref) : ref->place != ABSENT)
             sorted[count++] = ref;
     qsort(sorted, count, sizeof *sorted, compare_refs);
     return count;
@@ -51,7 +51,7 @@ static void look_for_earliest(struct room *room)
 {
     const struct ref *sorted[ROOM_MAX];
     struct tw__redis_task *found[ROOM_MAX];
-    size_t count = sort_refs(room, sorted), first = 0;
+    size_t count = sort_refs(room, sorted, true), first = 0;
     uint64_t from = some_time(), to = some_time(), limit = 1 + below(below(4) == 0 ? 600 : 5);
     size_t got = tw__redis_look_earliest(room->schedule, from, to, model.now, limit, found);
     while (first < count && sorted[first]->due < from)
@@ -71,7 +71,7 @@ static void look_for_wanted(struct room *room)
     static uint64_t drain;
     const struct ref *sorted[ROOM_MAX];
     struct tw__redis_task *found[ROOM_MAX];
-    size_t count = sort_refs(room, sorted), at = count == 0 ? 0 : below(count), wanted_count = 0;
+    size_t count = sort_refs(room, sorted, true), at = count == 0 ? 0 : below(count), wanted_count = 0;
     struct tw__redis_wanted wanted = {.to = UINT64_MAX};
     uint64_t limit = 1 + below(600);
     if (count > 0 && below(2) == 0)
@@ -103,7 +103,7 @@ static void look_ahead(struct room *room)
     tw__redis_look_forecast(room->schedule, model.now, step, many, counts);
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++) {
         uint64_t at = ref->due <= model.now ? 0 : (ref->due - model.now - 1) / step;
-        if (ref->place != ABSENT && at < many)
+        if (waits(ref) && at < many)
             wanted[at]++;
     }
     assert_memory_equal(counts, wanted, many * sizeof wanted[0]);
@@ -112,7 +112,7 @@ static void look_ahead(struct room *room)
 static void look_at_all(struct room *room)
 {
     const struct ref *sorted[ROOM_MAX];
-    size_t count = sort_refs(room, sorted);
+    size_t count = sort_refs(room, sorted, false);
     struct tw__redis_task **task = tw__redis_look_sorted(room->schedule);
     assert_int_equal(task == NULL, count == 0);
     for (size_t i = 0; i < count; i++)
@@ -128,15 +128,39 @@ static uint64_t next_of(const struct ref *ref)
     return ref->due > now ? ref->due : now;
 }
 
+/* Whether a task counts as overdue. A stopped task, and a task that is due and will be stopped, do not. Neither
+ * does a lease that runs, but a lease that has run out does, once it is in a queue. */
+static bool is_overdue(const struct ref *ref)
+{
+    if (!ref->room->attached || ref->place <= NOWHERE || ref->place >= STOPPED)
+        return false;
+    if (is_filed(ref))
+        return ref->due <= model.now && !ref->room->paused && !is_leased(ref);
+    return ref->place == HELD || (!ref->room->paused && !is_leased(ref));
+}
+
+static void look_for_oldest_ready(void)
+{
+    uint64_t oldest = TW_NEVER;
+    for (const struct room *room = model.room; room < model.room + ROOMS; room++) {
+        const struct ref *first = first_in(room, READY);
+        if (room->attached && first != NULL && first->filed_ms < oldest)
+            oldest = first->filed_ms;
+    }
+    assert_true(tw__redis_overview_oldest_ready(all) == oldest);
+}
+
 static void look_for_overdue(void)
 {
     uint64_t count = 0, wanted = TW_NEVER, oldest, next = TW_NEVER;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++) {
         if (is_filed(ref) && next_of(ref) < next)
             next = next_of(ref);
-        if (!ref->room->attached || ref->place <= NOWHERE || (is_filed(ref) && ref->due > model.now))
+        if (!is_overdue(ref))
             continue;
         count++;
+        if (is_leased(ref) || ref->room->paused)
+            continue; /* no task that waits since its due time */
         if (ref->place == HELD && tw__redis_route_of(all, ref->task)->queue.next != &ref->task->parked.link)
             continue; /* only the first of each line is looked at */
         if (ref->due < wanted)
@@ -148,7 +172,9 @@ static void look_for_overdue(void)
     assert_int_equal(tw__redis_overview_overdue(all, model.now, &oldest), count);
     assert_true(oldest == wanted);
     assert_int_equal(tw__redis_place_next_work(all) == TW_NEVER, next == TW_NEVER);
-    bool waiting = all->queued > 0;
+    bool waiting = false;
+    for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
+        waiting |= ref->place == OVERDUE || ref->place == PAST;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         waiting |= ref->place == HELD && ref->room->line[ref->plan].ready > 0;
     assert_int_equal(tw__redis_place_any_waiting(all), waiting);
@@ -180,6 +206,7 @@ void look(struct room *room)
     limit_dumps(room);
     look_at_all(room);
     look_for_overdue();
+    look_for_oldest_ready();
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
         if (ref->place == NOWHERE)
             file_again(ref); /* a task that is nowhere may be found or not */

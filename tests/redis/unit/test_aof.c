@@ -7,7 +7,7 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
-#include <src/redis/aof.h>
+#include <src/redis/server/aof.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -8,14 +8,16 @@
 
 #include <base/list.h>
 #include <src/redis/schedules/check.h>
+#include <src/redis/schedules/lease.h>
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/sums.h>
 
-/* Two schedules, with a task in each place. All tasks belong to the attached schedule, except one task in the
- * wheel, which belongs to the detached schedule. */
-static struct tw__redis_schedule *schedule, *detached;
-static struct tw__redis_task *filed, *behind, *overdue, *past, *held;
+/* Three schedules, with a task in each place. All tasks belong to the attached schedule, except one task in the
+ * wheel, which belongs to the detached schedule, and the stopped task of the paused schedule. */
+static struct tw__redis_schedule *schedule, *detached, *paused;
+static struct tw__redis_task *filed, *behind, *overdue, *past, *held, *stopped, *ready, *leased, *again, *dead;
 static struct tw__redis_route *refused, *other;
 
 static struct tw__redis_task *put_to(struct tw__redis_schedule *to, const char *id, unsigned plan, uint64_t due)
@@ -25,6 +27,32 @@ static struct tw__redis_task *put_to(struct tw__redis_schedule *to, const char *
     tw__redis_schedule_put(to, made, tw__redis_route_for(to, &plan_of[plan]),
                            tw__redis_schedule_hash(all, text(id)), NULL, START);
     return made;
+}
+
+/* Tasks for workers, and the stopped task. */
+static void open_lives(void)
+{
+    struct tw__redis_lease lease = {.token = 7, .ms = 9000, .worker = text("bob")};
+    struct tw__redis_buffer log = {0};
+    tw__redis_schedule_attach(paused = tw__redis_schedule_new(all));
+    tw__redis_sums_pause(paused, true);
+    stopped = put_to(paused, "stopped", 1, START + 1);
+    tw__redis_place_unfile(all, stopped);
+    tw__redis_place_stop(all, stopped);
+    struct tw__redis_task **task[] = {&leased, &again, &ready, &dead};
+    static const char *const ids[] = {"leased", "again", "ready", "dead"};
+    for (unsigned i = 0; i < 4; i++) {
+        *task[i] = put_to(schedule, ids[i], FIRST_OF_WORKERS, START + 1);
+        tw__redis_place_unfile(all, *task[i]);
+        tw__redis_place_offer(all, *task[i], START + 1);
+    }
+    leased = tw__redis_lease_begin(schedule, leased, &lease, START + 3000, &log);
+    again = tw__redis_lease_begin(schedule, again, &lease, START + 3000, &log);
+    tw__redis_lease_fail(schedule, again, text("no"), START + 9000, START + 3000, &log);
+    again = find(schedule, "again");
+    tw__redis_lease_kill(schedule, dead, 5, text("no"), START + 3000, &log);
+    dead = find(schedule, "dead");
+    tw__redis_buffer_free(&log, &counted);
 }
 
 static void open_places(void)
@@ -49,6 +77,7 @@ static void open_places(void)
     filed = put_to(schedule, "filed", 6, START + 5000);
     refused = tw__redis_route_of(all, held);
     other = tw__redis_route_of(all, filed);
+    open_lives();
     assert_null(tw__redis_check_all(all));
 }
 
@@ -56,6 +85,7 @@ static void close_places(void)
 {
     assert_null(tw__redis_check_all(all));
     close_schedule(detached);
+    close_schedule(paused);
     close_one(schedule);
 }
 
@@ -69,7 +99,7 @@ static void assert_fault(const char *name)
 /* Breaks an invariant with another value of a member, and restores the value afterwards. */
 #define BREAK(member, value, name)                                                                             \
     do {                                                                                                       \
-        __auto_type before_ = (member);                                                                        \
+        __typeof__((member) + 0) before_ = (member); /* + 0: a bit-field has no type */                        \
         (member) = (value);                                                                                    \
         assert_fault(name);                                                                                    \
         (member) = before_;                                                                                    \
@@ -86,6 +116,66 @@ static void a_task_that_is_not_where_it_says_is_seen(void **state)
     BREAK(past->flags, TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a queue");
     BREAK(held->flags, held->flags & ~TW__REDIS_TASK_HELD, "P2: the flags of a task in a queue");
     BREAK(overdue->parked.link.prev, &past->parked.link, "P1: a task in a queue");
+    close_places();
+}
+
+static void a_task_in_the_wrong_stage_is_seen(void **state)
+{
+    (void)state;
+    open_places();
+    BREAK(ready->ready, 0, "P2: a task is in the queue of ready or dead tasks");
+    BREAK(stopped->ready, 1, "P2: a task is in the queue of ready or dead tasks");
+    BREAK(dead->rest[0], TW__REDIS_WAITING, "P2: a task is in the queue of ready or dead tasks");
+    BREAK(filed->ready, 1, "P2: the flags of a task in a wheel");
+    BREAK(again->rest[0], TW__REDIS_DEAD, "P2: the flags of a task in a wheel");
+    BREAK(again->rest[0], TW__REDIS_LEASED, "P4: the count of leased tasks");
+    BREAK(leased->rest[0], TW__REDIS_WAITING, "P4: the count of leased tasks");
+    BREAK(ready->flags, 0, "P4: the count of tasks in queues");
+    BREAK(dead->flags, TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a queue");
+    close_places();
+}
+
+static void a_stopped_task_of_a_schedule_that_is_not_paused_is_seen(void **state)
+{
+    (void)state;
+    open_places();
+    BREAK(paused->paused, false, "C2"); /* the sums are checked first */
+    tw__redis_sums_pause(paused, false);
+    assert_fault("P2: a task is stopped");
+    tw__redis_sums_pause(paused, true);
+    close_places();
+}
+
+static void a_schedule_that_is_not_among_those_with_dead_tasks_is_seen(void **state)
+{
+    (void)state;
+    open_places();
+    tw__list_remove(&schedule->with_dead);
+    assert_fault("P5");
+    tw__list_append(&all->with_dead, &schedule->with_dead);
+    assert_null(tw__redis_check_all(all));
+    tw__list_append(&all->with_dead, &detached->with_dead);
+    assert_fault("P5");
+    tw__list_remove(&detached->with_dead);
+    close_places();
+}
+
+/* Two wrong counts of one schedule whose sum is right. */
+static void counts_of_queues_that_are_exchanged_are_seen(void **state)
+{
+    (void)state;
+    open_places();
+    tw__redis_sums_ready(schedule, 1);
+    tw__redis_sums_dead(schedule, -1);
+    assert_fault("P4: the count of tasks in queues");
+    tw__redis_sums_dead(schedule, 1);
+    tw__redis_sums_queued(schedule, -1);
+    assert_fault("P4: the count of tasks in queues");
+    tw__redis_sums_queued(schedule, 1);
+    tw__redis_sums_held(schedule, -1);
+    assert_fault("P4: the count of tasks in queues");
+    tw__redis_sums_held(schedule, 1);
+    tw__redis_sums_ready(schedule, -1);
     close_places();
 }
 
@@ -139,6 +229,14 @@ static void a_wrong_count_is_seen(void **state)
     BREAK(detached->attached, true, "C1");
     BREAK(all->count, all->count + 1, "C2");
     BREAK(all->empty, 1, "C2");
+    BREAK(all->stopped, 0, "C2");
+    BREAK(all->ready_count, 0, "C2");
+    BREAK(all->leased_count, all->leased_count + 1, "C2");
+    BREAK(all->dead_count, all->dead_count - 1, "C2");
+    BREAK(schedule->ready_count, schedule->ready_count + 1, "P4: the count of tasks in queues");
+    BREAK(schedule->dead_count, schedule->dead_count - 1, "P4: the count of tasks in queues");
+    BREAK(schedule->leased_count, schedule->leased_count + 1, "P4: the count of leased tasks");
+    BREAK(paused->queued, 0, "P4: the count of tasks in queues");
     BREAK(all->pending, all->pending + 1, "C2");
     BREAK(all->queued, all->queued - 1, "C2");
     BREAK(all->held, 0, "C2");
@@ -182,6 +280,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_that_is_not_where_it_says_is_seen),
+        cmocka_unit_test(a_task_in_the_wrong_stage_is_seen),
+        cmocka_unit_test(a_stopped_task_of_a_schedule_that_is_not_paused_is_seen),
+        cmocka_unit_test(a_schedule_that_is_not_among_those_with_dead_tasks_is_seen),
+        cmocka_unit_test(counts_of_queues_that_are_exchanged_are_seen),
         cmocka_unit_test(a_task_that_is_in_no_table_is_seen),
         cmocka_unit_test(a_queue_that_waits_for_nothing_is_seen),
         cmocka_unit_test(a_wrong_count_is_seen),

@@ -6,6 +6,7 @@
 
 #include "tests/support/cmocka.h"
 
+#include <src/redis/schedules/lease.h>
 #include <src/redis/schedules/look.h>
 #include <src/redis/schedules/schedule.h>
 #include <stdio.h>
@@ -34,10 +35,34 @@ static void the_earliest_are_found_however_far_apart_they_are(void **state)
     close_one(schedule);
 }
 
+/* Dead tasks are in the table and in no place where the search looks: it ends all the same. */
+static void a_search_ends_that_finds_nothing(void **state)
+{
+    enum { MANY = 300 };
+    struct tw__redis_task *found[2];
+    struct tw__redis_buffer log = {0};
+    (void)state;
+    open_all();
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    for (unsigned i = 0; i < MANY; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "%u", i);
+        struct tw__redis_task *task = put_one(schedule, id, START + 1, START);
+        tw__redis_lease_kill_series(schedule, task, 1, text("refused"), START, &log);
+    }
+    tw__redis_buffer_free(&log, &all->memory);
+    assert_int_equal(tw__redis_look_earliest(schedule, 0, UINT64_MAX, START, 1, found), 0);
+    struct tw__redis_task *waiting = put_one(schedule, "waiting", START + 5000000, START);
+    assert_int_equal(tw__redis_look_earliest(schedule, 0, UINT64_MAX, START, 2, found), 1);
+    assert_ptr_equal(found[0], waiting);
+    close_one(schedule);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_earliest_are_found_however_far_apart_they_are),
+        cmocka_unit_test(a_search_ends_that_finds_nothing),
     };
     use_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,17 +12,22 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/dies.h"
 
+#include <src/redis/schedules/change.h>
 #include <src/redis/schedules/chunk.h>
 #include <src/redis/schedules/grave.h>
+#include <src/redis/schedules/lease.h>
 #include <src/redis/schedules/look.h>
 #include <src/redis/schedules/match.h>
 #include <src/redis/schedules/overview.h>
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/sums.h>
 
 static struct tw__redis_schedule *schedule;
 static struct tw__redis_task *one; /* in the wheel */
+static struct tw__redis_task *dead;
+static struct tw__redis_buffer changes;
 
 static void *no_memory(size_t size)
 {
@@ -145,6 +150,99 @@ static void set_the_clock_back_to_the_future(void *arg)
     tw__redis_place_clock_back(all, START + 1);
 }
 
+static void offer_what_is_filed(void *arg)
+{
+    (void)arg;
+    tw__redis_place_offer(all, one, START);
+}
+
+static void stop_without_a_pause(void *arg)
+{
+    (void)arg;
+    tw__redis_place_unfile(all, one);
+    tw__redis_place_stop(all, one);
+}
+
+static void stop_what_is_filed(void *arg)
+{
+    (void)arg;
+    tw__redis_sums_pause(schedule, true);
+    tw__redis_place_stop(all, one);
+}
+
+static void the_dead_task_after_a_living_one(void *arg)
+{
+    (void)arg;
+    (void)!tw__redis_place_next_dead(schedule, one);
+}
+
+/* ---- lives ----------------------------------------------------------------------------------------------- */
+
+static void the_life_of_a_task_without_one(void *arg)
+{
+    (void)arg;
+    (void)tw__redis_task_life(one);
+}
+
+static void a_new_life_in_a_task_without_one(void *arg)
+{
+    struct tw__redis_life life = {.stage = TW__REDIS_WAITING};
+    (void)arg;
+    tw__redis_task_set_life(one, &life);
+}
+
+static void the_change_of_a_task_without_a_life(void *arg)
+{
+    (void)arg;
+    tw__redis_change_put(&changes, all, one);
+}
+
+static void a_new_life_in_the_queue_of_dead_tasks(void *arg)
+{
+    (void)arg;
+    (void)!tw__redis_schedule_relive(schedule, dead, NULL);
+}
+
+static void lease_what_is_not_ready(void *arg)
+{
+    struct tw__redis_lease lease = {.token = 7, .ms = 5};
+    (void)arg;
+    (void)!tw__redis_lease_begin(schedule, one, &lease, START, &changes);
+}
+
+static void lease_without_a_token(void *arg)
+{
+    struct tw__redis_lease lease = {.ms = 5};
+    (void)arg;
+    tw__redis_place_unfile(all, one);
+    tw__redis_place_offer(all, one, START);
+    (void)!tw__redis_lease_begin(schedule, one, &lease, START, &changes);
+}
+
+static void extend_what_is_not_leased(void *arg)
+{
+    (void)arg;
+    tw__redis_lease_extend(schedule, dead, 5, false, START, &changes);
+}
+
+static void fail_what_is_not_leased(void *arg)
+{
+    (void)arg;
+    tw__redis_lease_fail(schedule, dead, text("no"), START, START, &changes);
+}
+
+static void kill_what_is_dead(void *arg)
+{
+    (void)arg;
+    tw__redis_lease_kill(schedule, dead, 5, text("no"), START, &changes);
+}
+
+static void kill_what_is_dead_as_a_whole(void *arg)
+{
+    (void)arg;
+    tw__redis_lease_kill_series(schedule, dead, 5, text("no"), START, &changes);
+}
+
 /* The next call that changes anything sees a broken invariant. */
 static void break_places(void *arg)
 {
@@ -259,6 +357,20 @@ static const struct {
     {hold_first_what_is_filed, "!tw__redis_task_filed(task)"},
     {make_an_empty_queue_ready, "!tw__list_empty(&route->queue)"},
     {set_the_clock_back_to_the_future, "now_ms < tw_wheel_now(schedules->wheel)"},
+    {offer_what_is_filed, "!tw__redis_task_filed(task)"},
+    {stop_without_a_pause, "schedule->paused"},
+    {stop_what_is_filed, "!tw__redis_task_filed(task)"},
+    {the_dead_task_after_a_living_one, "tw__redis_task_stage(task) == TW__REDIS_DEAD"},
+    {the_life_of_a_task_without_one, "task->lived"},
+    {a_new_life_in_a_task_without_one, "task->lived"},
+    {the_change_of_a_task_without_a_life, "task->lived"},
+    {a_new_life_in_the_queue_of_dead_tasks, "tw__redis_task_stage(task) != TW__REDIS_DEAD"},
+    {lease_what_is_not_ready, "task->ready && lease->token != 0"},
+    {lease_without_a_token, "task->ready && lease->token != 0"},
+    {extend_what_is_not_leased, "life.stage == TW__REDIS_LEASED"},
+    {fail_what_is_not_leased, "life.stage == TW__REDIS_LEASED"},
+    {kill_what_is_dead, "life.stage != TW__REDIS_DEAD"},
+    {kill_what_is_dead_as_a_whole, "life.stage != TW__REDIS_DEAD"},
     {break_places, "check(schedules) =="},
     {break_sums, "check(schedules) =="},
     {release_a_route_twice, "route->tasks > 0"},
@@ -280,8 +392,12 @@ static void each_mistake_of_the_caller_is_an_assertion(void **state)
     (void)state;
     schedule = open_one();
     one = put_one(schedule, "one", START + 5, START);
+    put_work(schedule, "dead", START + 5, START);
+    tw__redis_lease_kill(schedule, find(schedule, "dead"), 5, text("no"), START, &changes);
+    dead = find(schedule, "dead");
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++)
         assert_dies(mistakes[i].mistake(NULL), mistakes[i].assertion);
+    tw__redis_buffer_free(&changes, &counted);
     close_one(schedule);
 }
 

@@ -6,9 +6,11 @@
 
 #include "tests/support/cmocka.h"
 
+#include <src/redis/schedules/lease.h>
 #include <src/redis/schedules/overview.h>
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/sums.h>
 #include <stdio.h>
 
 /* Makes an attached schedule with `tasks` tasks. They are due at START + step, START + 2 * step and so on. */
@@ -130,6 +132,112 @@ static void overdue_tasks_are_counted_wherever_they_wait(void **state)
     close_one(schedule);
 }
 
+/* ---- workers, pauses, dead tasks ------------------------------------------------------------------------- */
+
+/* Puts a task for workers that has been ready since `since`. */
+static struct tw__redis_task *put_ready(struct tw__redis_schedule *schedule, const char *id, uint64_t since)
+{
+    struct tw__redis_task *task = put_work(schedule, id, START + 1, START);
+    tw__redis_place_unfile(all, task);
+    tw__redis_place_offer(all, task, since);
+    return task;
+}
+
+static void ready_leased_and_dead_tasks_are_neither_foretold_nor_overdue(void **state)
+{
+    struct tw__redis_lease lease = {.token = 7, .ms = 500, .worker = text("bob")};
+    struct tw__redis_buffer log = {0};
+    uint64_t counts[4], oldest;
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    put_ready(schedule, "ready", START);
+    tw__redis_lease_begin(schedule, put_ready(schedule, "leased", START), &lease, START, &log);
+    struct tw__redis_task *again =
+        tw__redis_lease_begin(schedule, put_ready(schedule, "again", START), &lease, START, &log);
+    tw__redis_lease_fail(schedule, again, text("no"), START + 1500, START, &log);
+    tw__redis_lease_kill(schedule, put_ready(schedule, "dead", START), 5, text("no"), START, &log);
+    put_work(schedule, "waits", START + 2500, START);
+    assert_true(tw__redis_overview_forecast(all, START, 1000, 4, counts));
+    assert_true(counts[0] == 0 && counts[1] == 1 && counts[2] == 1 && counts[3] == 0);
+    assert_int_equal(tw__redis_overview_overdue(all, START + 1000, &oldest), 0);
+    assert_true(oldest == TW_NEVER);
+    assert_int_equal(tw__redis_overview_overdue(all, START + 2000, &oldest), 1);
+    assert_true(oldest == START + 1500);
+    tw__redis_buffer_free(&log, &counted);
+    close_one(schedule);
+}
+
+/* The sample knows dead and ready tasks by their place in a queue, and leases by their lives. */
+static void an_estimate_counts_the_tasks_that_wait_alone(void **state)
+{
+    enum { EACH = 20000 };
+    struct tw__redis_lease lease = {.token = 7, .ms = 500, .worker = text("bob")};
+    struct tw__redis_buffer log = {0};
+    uint64_t counts[1];
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    for (unsigned k = 0; k < EACH; k++) {
+        char id[16];
+        snprintf(id, sizeof id, "%u", k);
+        put_work(schedule, id, START + 1 + k % 1000, START);
+        snprintf(id, sizeof id, "l%u", k);
+        tw__redis_lease_begin(schedule, put_ready(schedule, id, START), &lease, START, &log);
+        snprintf(id, sizeof id, "r%u", k);
+        put_ready(schedule, id, START);
+        log.size = 0;
+    }
+    assert_false(tw__redis_overview_forecast(all, START, 1000, 1, counts));
+    assert_in_range(counts[0], EACH * 0.95, EACH * 1.05);
+    tw__redis_buffer_free(&log, &counted);
+    close_one(schedule);
+}
+
+static void tasks_of_a_paused_schedule_are_not_overdue(void **state)
+{
+    uint64_t oldest, counts[2];
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_task *stopped = put_one(schedule, "stopped", START + 1, START);
+    put_one(schedule, "past", START - 1, START);
+    put_one(schedule, "due", START + 2, START);
+    put_one(schedule, "waits", START + 5000, START);
+    tw__redis_sums_pause(schedule, true);
+    tw__redis_place_unfile(all, stopped);
+    tw__redis_place_stop(all, stopped);
+    assert_int_equal(tw__redis_overview_overdue(all, START + 10, &oldest), 0);
+    assert_true(oldest == TW_NEVER);
+    assert_true(tw__redis_overview_forecast(all, START, 10, 2, counts));
+    assert_int_equal(counts[0], 3); /* they still wait for a time that has come */
+    tw__redis_place_go_on(schedule);
+    tw__redis_sums_pause(schedule, false);
+    assert_int_equal(tw__redis_overview_overdue(all, START + 10, &oldest), 3);
+    assert_true(oldest == START - 1);
+    close_one(schedule);
+}
+
+static void the_task_that_has_been_ready_longest_is_found(void **state)
+{
+    (void)state;
+    open_all();
+    struct tw__redis_schedule *none = schedule_of(3, 1000), *some = schedule_of(1, 1000),
+                              *older = schedule_of(0, 0), *gone = schedule_of(0, 0);
+    assert_true(tw__redis_overview_oldest_ready(all) == TW_NEVER);
+    put_ready(some, "a", START + 30);
+    put_ready(some, "b", START + 40);
+    assert_true(tw__redis_overview_oldest_ready(all) == START + 30);
+    struct tw__redis_task *oldest = put_ready(older, "c", START + 20);
+    put_ready(gone, "d", START + 10);
+    tw__redis_schedule_detach(gone);
+    assert_true(tw__redis_overview_oldest_ready(all) == START + 20);
+    tw__redis_place_unfile(all, oldest);
+    assert_true(tw__redis_overview_oldest_ready(all) == START + 30);
+    close_schedule(none);
+    close_schedule(some);
+    close_schedule(older);
+    close_schedule(gone);
+    close_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +245,10 @@ int main(void)
         cmocka_unit_test(few_tasks_are_counted_one_by_one),
         cmocka_unit_test(many_tasks_are_estimated_from_a_fair_sample),
         cmocka_unit_test(overdue_tasks_are_counted_wherever_they_wait),
+        cmocka_unit_test(ready_leased_and_dead_tasks_are_neither_foretold_nor_overdue),
+        cmocka_unit_test(an_estimate_counts_the_tasks_that_wait_alone),
+        cmocka_unit_test(tasks_of_a_paused_schedule_are_not_overdue),
+        cmocka_unit_test(the_task_that_has_been_ready_longest_is_found),
     };
     use_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,11 @@
 
 #include "tests/support/cmocka.h"
 
+#include <src/redis/schedules/check.h>
 #include <src/redis/schedules/place.h>
+#include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/sums.h>
 
 /* ---- the promises of tw__redis_place_take() -------------------------------------------------------------- */
 
@@ -118,6 +121,163 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
     close_one(schedule);
 }
 
+/* ---- ready, stopped and dead tasks ----------------------------------------------------------------------- */
+
+/* Takes a task that is due, and makes it ready. */
+static struct tw__redis_task *offer(const char *id, uint64_t due, uint64_t now)
+{
+    struct tw__redis_schedule *schedule = tw__redis_schedule_at(all->attached.next);
+    struct tw__redis_task *task = put_work(schedule, id, due, START);
+    assert_taken(now, task);
+    tw__redis_place_offer(all, task, now);
+    return task;
+}
+
+static void ready_tasks_keep_the_order_in_which_they_were_offered(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    assert_null(tw__redis_place_first_ready(schedule));
+    struct tw__redis_task *one = offer("1", START + 30, START + 40), *two = offer("2", START + 10, START + 41),
+                          *three = offer("3", START + 42, START + 50);
+    assert_true(one->ready && tw__redis_task_filed(one));
+    assert_true(tw__redis_task_due(one) == START + 30 && one->parked.since_ms == START + 40);
+    assert_int_equal(schedule->ready_count, 3);
+    assert_int_equal(all->ready_count, 3);
+    assert_int_equal(schedule->queued, 0);
+    assert_false(tw__redis_place_any_waiting(all)); /* the server has nothing to do with them */
+    assert_true(tw__redis_place_next_work(all) == TW_NEVER);
+    assert_taken(START + 9000, NULL);
+    assert_ptr_equal(tw__redis_place_first_ready(schedule), one);
+    tw__redis_place_unfile(all, one);
+    assert_false(one->ready || tw__redis_task_filed(one));
+    assert_true(tw__redis_task_due(one) == START + 30);
+    assert_ptr_equal(tw__redis_place_first_ready(schedule), two);
+    tw__redis_place_refile(all, two, START + 20000, START + 9000); /* waits again */
+    assert_false(two->ready);
+    assert_ptr_equal(tw__redis_place_first_ready(schedule), three);
+    assert_int_equal(all->ready_count, 1);
+    assert_taken(START + 20000, two);
+    close_one(schedule);
+}
+
+static void stopped_tasks_wait_for_the_end_of_the_pause(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_task *one = put_one(schedule, "1", START + 1, START),
+                          *two = put_work(schedule, "2", START + 2, START),
+                          *waits = put_one(schedule, "3", START + 900, START);
+    tw__redis_sums_pause(schedule, true);
+    assert_taken(START + 2, one);
+    tw__redis_place_stop(all, one);
+    assert_taken(START + 2, two);
+    tw__redis_place_stop(all, two);
+    assert_int_equal(all->stopped, 2);
+    assert_int_equal(schedule->queued, 2);
+    assert_false(tw__redis_place_any_waiting(all));
+    assert_taken(START + 800, NULL);
+    assert_true(tw__redis_place_next_work(all) <= START + 900);
+    tw__redis_place_go_on(schedule);
+    tw__redis_sums_pause(schedule, false);
+    assert_int_equal(all->stopped, 0);
+    assert_true(tw__redis_place_any_waiting(all));
+    assert_taken(START + 800, one);
+    assert_true(tw__redis_task_due(one) == START + 1);
+    assert_taken(START + 800, two);
+    assert_taken(START + 900, waits);
+    tw__redis_place_go_on(schedule); /* of no task */
+    assert_taken(START + 900, NULL);
+    close_one(schedule);
+}
+
+/* A pause of one schedule does not hide the tasks of another. */
+static void tasks_wait_beside_stopped_tasks(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *paused = open_one(), *other = tw__redis_schedule_new(all);
+    tw__redis_schedule_attach(other);
+    struct tw__redis_task *stopped = put_one(paused, "1", START + 1, START),
+                          *late = put_one(other, "2", START - 1, START + 5);
+    tw__redis_sums_pause(paused, true);
+    assert_true(tw__redis_place_any_waiting(all));
+    assert_taken(START + 1, stopped); /* was due before the other was filed */
+    tw__redis_place_stop(all, stopped);
+    assert_true(tw__redis_place_any_waiting(all));
+    assert_taken(START + 5, late);
+    assert_false(tw__redis_place_any_waiting(all));
+    tw__redis_schedule_detach(paused);
+    assert_int_equal(all->stopped, 0);
+    assert_int_equal(all->queued, 0);
+    tw__redis_schedule_attach(paused);
+    assert_int_equal(all->stopped, 1);
+    close_schedule(other);
+    close_one(paused);
+}
+
+/* The server removes a schedule without tasks, but not while it is paused. */
+static void an_empty_schedule_stays_while_it_is_paused(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    assert_int_equal(all->empty, 1);
+    tw__redis_sums_pause(schedule, true);
+    assert_int_equal(all->empty, 0);
+    put_one(schedule, "1", START + 1, START);
+    assert_int_equal(all->empty, 0);
+    tw__redis_schedule_remove(schedule, find(schedule, "1"), tw__redis_schedule_hash(all, text("1")));
+    assert_int_equal(all->empty, 0);
+    tw__redis_schedule_detach(schedule);
+    tw__redis_sums_pause(schedule, false);
+    assert_int_equal(all->empty, 0);
+    tw__redis_sums_pause(schedule, true);
+    tw__redis_schedule_attach(schedule);
+    assert_int_equal(all->empty, 0);
+    tw__redis_sums_pause(schedule, false);
+    assert_int_equal(all->empty, 1);
+    assert_null(tw__redis_check_all(all));
+    close_one(schedule);
+}
+
+static struct tw__redis_task *put_dead(struct tw__redis_schedule *schedule, const char *id, uint64_t died)
+{
+    struct tw__redis_life life = {.stage = TW__REDIS_DEAD, .due = START};
+    struct tw__redis_task_plan plan = {.id = text(id), .due = died, .packed = text("\1\1p"), .life = &life};
+    struct tw__redis_task *task = tw__redis_task_new(&plan, &all->memory);
+    tw__redis_schedule_put(schedule, task, tw__redis_route_for(schedule, &plan_of[1]),
+                           tw__redis_schedule_hash(all, text(id)), find(schedule, id), START);
+    return task;
+}
+
+static void dead_tasks_are_never_due(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    assert_null(tw__redis_place_first_dead(schedule));
+    struct tw__redis_task *one = put_dead(schedule, "1", START + 50),
+                          *two = put_dead(schedule, "2", START + 10);
+    assert_ptr_equal(tw__redis_place_first_dead(schedule), one); /* the first that was filed */
+    assert_ptr_equal(tw__redis_place_next_dead(schedule, one), two);
+    assert_null(tw__redis_place_next_dead(schedule, two));
+    assert_int_equal(all->dead_count, 2);
+    assert_false(tw__redis_place_any_waiting(all));
+    assert_true(tw__redis_place_next_work(all) == TW_NEVER);
+    assert_taken(START + 9000, NULL);
+    assert_true(tw__redis_task_due(one) == START + 50);
+    put_one(schedule, "3", START + 5, START);
+    assert_ptr_equal(all->with_dead.next, &schedule->with_dead);
+    put_dead(schedule, "1", START + 60); /* replaces the first one, and is the last one now */
+    assert_ptr_equal(tw__redis_place_first_dead(schedule), two);
+    tw__redis_place_unfile(all, two);
+    assert_ptr_equal(all->with_dead.next, &schedule->with_dead);
+    tw__redis_place_unfile(all, find(schedule, "1"));
+    assert_ptr_equal(all->with_dead.next, &all->with_dead);
+    assert_int_equal(all->dead_count, 0);
+    tw__redis_place_file(all, two, START + 70, START);
+    assert_ptr_equal(tw__redis_place_first_dead(schedule), two);
+    close_one(schedule);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +285,11 @@ int main(void)
         cmocka_unit_test(what_is_filed_while_the_clock_is_back_comes_at_its_time),
         cmocka_unit_test(what_came_due_while_the_clock_was_back_keeps_its_time),
         cmocka_unit_test(each_wait_is_a_try_of_all_that_are_held),
+        cmocka_unit_test(ready_tasks_keep_the_order_in_which_they_were_offered),
+        cmocka_unit_test(stopped_tasks_wait_for_the_end_of_the_pause),
+        cmocka_unit_test(tasks_wait_beside_stopped_tasks),
+        cmocka_unit_test(an_empty_schedule_stays_while_it_is_paused),
+        cmocka_unit_test(dead_tasks_are_never_due),
     };
     use_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

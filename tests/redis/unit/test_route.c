@@ -25,15 +25,44 @@ static void each_plan_has_one_route_that_tells_it(void **state)
         struct tw__redis_plan plan = tw__redis_route_plan(route[i]);
         assert_ptr_equal(tw__redis_route_for(schedule, &plan_of[i]), route[i]);
         assert_ptr_equal(tw__redis_route_at(all, route[i]->index), route[i]);
-        assert_int_equal(plan.kind, plan_of[i].kind);
-        assert_int_equal(plan.late, plan_of[i].late);
-        assert_int_equal(plan.maxlen, plan_of[i].maxlen);
-        assert_int_equal(plan.late_ms, plan_of[i].late_ms);
-        assert_bytes_equal(plan.target, plan_of[i].target);
+        assert_plans_equal(&plan, &plan_of[i]);
     }
     for (unsigned i = 0; i < PLANS; i++)
         tw__redis_route_release(route[i]);
     assert_int_equal(tw__redis_route_count(schedule), 0);
+    close_one(schedule);
+}
+
+/* Plans for workers may differ in each of their numbers. The route that was used last is not taken for another
+ * route. */
+static void each_way_to_try_again_has_a_route_of_its_own(void **state)
+{
+    const struct tw__redis_plan same = plan_of[PLANS - 1];
+    struct tw__redis_plan other[8];
+    (void)state;
+    for (unsigned i = 0; i < 8; i++)
+        other[i] = same;
+    other[0].retry.first_ms++;
+    other[1].retry.max_ms++;
+    other[2].retry.tries++;
+    other[3].retry.factor++;
+    other[4].retry.jitter++;
+    other[5].late = TW__REDIS_LATE_FIRE;
+    other[6].late_ms++;
+    other[7].maxlen++;
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_route *route = tw__redis_route_for(schedule, &same), *last = route;
+    tw__redis_route_keep(route);
+    for (unsigned i = 0; i < 8; i++) {
+        struct tw__redis_route *its = tw__redis_route_for(schedule, &other[i]);
+        struct tw__redis_plan plan = tw__redis_route_plan(its);
+        assert_ptr_not_equal(its, last);
+        assert_ptr_not_equal(its, route);
+        assert_plans_equal(&plan, &other[i]);
+        assert_ptr_equal(tw__redis_route_for(schedule, &same), route);
+        last = route;
+    }
+    tw__redis_route_release(route);
     close_one(schedule);
 }
 
@@ -72,6 +101,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_plan_has_one_route_that_tells_it),
+        cmocka_unit_test(each_way_to_try_again_has_a_route_of_its_own),
         cmocka_unit_test(a_route_stays_while_it_is_kept_or_was_used_last),
         cmocka_unit_test(numbers_are_used_again),
     };

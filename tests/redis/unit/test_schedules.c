@@ -5,6 +5,7 @@
 #include "model.h"
 
 #include "tests/support/cmocka.h"
+#include "tests/support/extent.h"
 #include "tests/support/run.h"
 
 #include <base/list.h>
@@ -16,7 +17,18 @@
 #include <src/redis/schedules/schedule.h>
 #include <src/redis/schedules/sums.h>
 #include <src/redis/schedules/grave.h>
-#include <stdlib.h>
+
+/* Gives a task that is about to be put the life that a chunk may give it. */
+static void put_life(struct ref *ref, struct tw__redis_task_plan *plan)
+{
+    bool for_workers = ref->plan >= FIRST_OF_WORKERS;
+    ref->lived = below(for_workers ? 3 : 9) == 0;
+    if (!ref->lived)
+        return;
+    ref->life = some_life(plan->due);
+    ref->life.stage = for_workers ? (enum tw__redis_stage)below(3) : TW__REDIS_DEAD;
+    plan->life = &ref->life;
+}
 
 static void put(struct room *room, struct ref *ref)
 {
@@ -30,7 +42,8 @@ static void put(struct room *room, struct ref *ref)
     plan.tries = (uint32_t)below(4);
     struct ref before = *ref;
     *ref = (struct ref){.room = room, .every = plan.every, .times = plan.times, .tries = plan.tries};
-    ref->plan = (unsigned)below(below(4) == 0 ? PLANS : 2);
+    ref->plan = (unsigned)(below(3) == 0 ? FIRST_OF_WORKERS + below(2) : below(below(4) == 0 ? PLANS : 2));
+    put_life(ref, &plan);
     ref->task = tw__redis_task_new(&plan, &all->memory);
     struct tw__redis_route *route = tw__redis_route_for(room->schedule, &plan_of[ref->plan]);
     if (route->target == NULL && below(2) == 0)
@@ -73,6 +86,8 @@ static void change(struct room *room, struct ref *ref)
     bool delivering = ref->place == NOWHERE && below(2) == 0, gone = true;
     struct tw__redis_task *task = delivering ? ref->task : NULL;
     uint64_t what = below(10);
+    if (ref->place != ABSENT && below(3) == 0 && live(room, ref))
+        return;
     all->delivering = task;
     if (ref->place == ABSENT || what < 4)
         put(room, ref);
@@ -122,7 +137,13 @@ static void put_back(struct room *room, struct ref *ref)
 static void deal_with(struct room *room, struct ref *ref)
 {
     uint64_t what = below(20);
-    if (what < 8) {
+    if (is_leased(ref) && below(8) > 0) {
+        lapse(room, ref);
+    } else if (room->paused && below(8) > 0) {
+        stop(ref);
+    } else if (ref->plan >= FIRST_OF_WORKERS && !is_leased(ref) && below(8) > 0) {
+        offer(ref);
+    } else if (what < 8) {
         take_away(room, ref);
     } else if (what < 11) {
         file_again(ref);
@@ -278,8 +299,10 @@ static void attach_or_detach(struct room *room)
 
 static void rare_operation(struct room *room)
 {
-    uint64_t what = below(24);
-    if (what < 4)
+    uint64_t what = below(32);
+    if (what >= 24)
+        pause_or_go_on(&model.room[below(ROOMS)]);
+    else if (what < 4)
         bury(room);
     else if (what < 10)
         attach_or_detach(room);
@@ -298,6 +321,12 @@ static void operate(void)
     struct ref *ref = &room->ref[below(room->size)];
     if (!room->attached && below(20) == 0)
         attach_or_detach(room);
+    if (room->paused && below(200) == 0)
+        pause_or_go_on(room);
+    if (below(8) == 0) {
+        take_as_a_worker(room);
+        return;
+    }
     if (what < 55)
         change(room, ref);
     else if (what < 75)
@@ -319,6 +348,10 @@ static void drain(void)
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++) {
         if (!ref->room->attached)
             attach_or_detach(ref->room);
+        if (ref->room->paused)
+            pause_or_go_on(ref->room);
+        if (ref->place == READY || ref->place == DEAD)
+            take_away(ref->room, ref); /* they wait for workers and users alone */
         if (ref->place == NOWHERE)
             file_again(ref);
         left += ref->place != ABSENT;
@@ -342,7 +375,7 @@ static void drain(void)
 
 static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
 {
-    unsigned operations = run_scaled(300000);
+    unsigned operations = (unsigned)extent(20000, 100000, 300000);
     (void)state;
     open_model();
     for (unsigned i = 0; i < operations; i++) {
@@ -355,6 +388,8 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
     }
     assert_true(model.taken > operations / 20);
     assert_true(model.passed > 0);
+    assert_true(model.leases > operations / 50 && model.deaths > operations / 100);
+    assert_true(model.stopped > 0 && model.letters > 0);
     assert_true(all->routes < 20 * ROOMS * PLANS); /* unused numbers are used again */
     drain();
     check_all();

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A worker ends its attempt, or holds on to it. A token that is not the task's changes nothing: the task was
+ * taken again, is dead or gone. After its lease an attempt can still be acknowledged, until the task is taken
+ * again: the work was done, only late.
+ */
+#include "ack.h"
+
+#include <stdio.h>
+
+#include "delivery/offer.h"
+#include "lives.h"
+#include "schedules/lease.h"
+#include "schedules/schedule.h"
+#include "server/arguments.h"
+#include "server/strings.h"
+#include "server/token.h"
+
+enum { ERROR_BYTES_MAX = 4096, TEXT_SIZE = 128 };
+
+/* The task with an id, if the token is its token; else NULL. */
+static struct tw__redis_task *find_task(const struct tw__redis_schedule *schedule, RedisModuleString *name,
+                                        RedisModuleString *token)
+{
+    struct tw__redis_task *task = tw__redis_lives_find(schedule, name);
+    return task != NULL && tw__redis_lease_has_token(task, tw__redis_token_read(token)) ? task : NULL;
+}
+
+/* The same if the task is leased. */
+static struct tw__redis_task *find_leased(const struct tw__redis_schedule *schedule, RedisModuleString *name,
+                                          RedisModuleString *token)
+{
+    struct tw__redis_task *task = find_task(schedule, name, token);
+    return task != NULL && tw__redis_task_stage(task) == TW__REDIS_LEASED ? task : NULL;
+}
+
+/* ---- TW.ACK ---------------------------------------------------------------------------------------------- */
+
+/* The memory of tasks that are ended together is fetched ahead: first the table's directory, some tasks later
+ * the place in the table, and then the task. Otherwise each task would wait for all three. */
+enum { ACKS_AHEAD = 4, SEEN = 3 * ACKS_AHEAD };
+
+struct foresight {
+    const struct tw__redis_schedule *schedule;
+    RedisModuleString **pair; /* id, token, id, token, and so on */
+    int count, looked;        /* pairs, and those among them whose hash is known */
+    uint64_t hash[SEEN];      /* of the last ids that were looked at */
+};
+
+/* Fetches memory for the pairs after pair `i`. */
+static void look_ahead(struct foresight *ahead, int i)
+{
+    const struct tw__redis_table *table = &ahead->schedule->tasks;
+    for (; ahead->looked < ahead->count && ahead->looked < i + SEEN; ahead->looked++) {
+        uint64_t hash = tw__redis_schedule_hash(tw__redis_shared.schedules,
+                                                tw__redis_string_bytes(ahead->pair[(size_t)ahead->looked * 2]));
+        tw__redis_table_prefetch_directory(table, hash);
+        ahead->hash[ahead->looked % SEEN] = hash;
+    }
+    if (i + 2 * ACKS_AHEAD < ahead->count)
+        tw__redis_table_prefetch(table, ahead->hash[(i + 2 * ACKS_AHEAD) % SEEN]);
+    if (i + ACKS_AHEAD < ahead->count)
+        tw__redis_schedule_foresee_removal(ahead->schedule, ahead->hash[(i + ACKS_AHEAD) % SEEN]);
+}
+
+/* TW.ACK schedule id token [id token ...] */
+int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_buffer log = {0};
+    long long done = 0;
+    if (argc < 4 || argc % 2 != 0)
+        return RedisModule_WrongArity(ctx);
+    if (!tw__redis_lives_open(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    if (schedule == NULL)
+        return RedisModule_ReplyWithLongLong(ctx, 0);
+    uint64_t now_ms = tw__redis_now_ms();
+    struct foresight ahead = {.schedule = schedule, .pair = argv + 2, .count = argc / 2 - 1};
+    for (int i = 2; i < argc; i += 2) {
+        if (ahead.count > 1)
+            look_ahead(&ahead, i / 2 - 1);
+        struct tw__redis_task *task = find_task(schedule, argv[i], argv[i + 1]);
+        if (task == NULL)
+            continue;
+        tw__redis_lease_done(schedule, task, now_ms, &log);
+        schedule->fired++;
+        done++;
+    }
+    tw__redis_shared.counts.acknowledged += (uint64_t)done;
+    if (done > 0)
+        tw__redis_lives_close(ctx, argv[1], &log, "tw.ack");
+    return RedisModule_ReplyWithLongLong(ctx, done);
+}
+
+/* ---- TW.NACK --------------------------------------------------------------------------------------------- */
+
+/* The arguments of one TW.NACK. */
+struct nack {
+    uint64_t at_ms; /* 0: after the backoff */
+    bool dead;
+    struct tw__redis_bytes error;
+};
+
+static bool read_text(RedisModuleCtx *ctx, RedisModuleString *argument, struct nack *nack)
+{
+    char error[TEXT_SIZE];
+    nack->error = tw__redis_string_bytes(argument);
+    if (nack->error.size <= ERROR_BYTES_MAX)
+        return true;
+    snprintf(error, sizeof error, "ERR ERROR is %zu bytes: expected at most %d", nack->error.size,
+             ERROR_BYTES_MAX);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
+/* Reads [IN ms|AT unix-ms|DEAD] [ERROR text]. */
+static bool read_nack(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct nack *nack)
+{
+    int at = 0;
+    uint64_t now_ms;
+    bool absolute;
+    *nack = (struct nack){.error = {"", 0}};
+    if (at < argc && tw__redis_argument_is(argv[at], "DEAD")) {
+        nack->dead = true;
+        at++;
+    } else if (at + 1 < argc && !tw__redis_argument_is(argv[at], "ERROR")) {
+        if (!tw__redis_argument_time(ctx, argv + at, &now_ms, &nack->at_ms, &absolute))
+            return false;
+        nack->at_ms += nack->at_ms == 0; /* AT 0 is a time too, and long past */
+        at += 2;
+    }
+    if (at + 2 == argc && tw__redis_argument_is(argv[at], "ERROR"))
+        return read_text(ctx, argv[at + 1], nack);
+    if (at == argc)
+        return true;
+    tw__redis_argument_error(ctx, argv[at], "the option", "IN ms, AT unix-ms or DEAD, then ERROR text");
+    return false;
+}
+
+/* TW.NACK schedule id token [IN ms|AT unix-ms|DEAD] [ERROR text] */
+int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_buffer log = {0};
+    struct nack nack;
+    if (argc < 4)
+        return RedisModule_WrongArity(ctx);
+    if (!read_nack(ctx, argv + 4, argc - 4, &nack) || !tw__redis_lives_open(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    struct tw__redis_task *task = find_leased(schedule, argv[2], argv[3]);
+    if (task == NULL)
+        return RedisModule_ReplyWithNull(ctx);
+    uint64_t at_ms =
+        tw__redis_offer_fail(schedule, task, nack.error, nack.at_ms, nack.dead, tw__redis_now_ms(), &log);
+    tw__redis_shared.counts.failed++;
+    tw__redis_lives_close(ctx, argv[1], &log, at_ms == 0 ? "tw.dead" : "tw.nack");
+    return RedisModule_ReplyWithLongLong(ctx, (long long)at_ms);
+}
+
+/* ---- TW.TOUCH -------------------------------------------------------------------------------------------- */
+
+/* TW.TOUCH schedule id token LEASE ms */
+int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_buffer log = {0};
+    uint64_t lease_ms;
+    if (argc != 6)
+        return RedisModule_WrongArity(ctx);
+    if (!tw__redis_argument_is(argv[4], "LEASE"))
+        return tw__redis_argument_error(ctx, argv[4], "the option", "LEASE ms");
+    if (!tw__redis_argument_number(ctx, argv[5], "LEASE", 1, UINT32_MAX, &lease_ms) ||
+        !tw__redis_lives_open(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    struct tw__redis_task *task = find_leased(schedule, argv[2], argv[3]);
+    if (task == NULL)
+        return RedisModule_ReplyWithNull(ctx);
+    uint64_t now_ms = tw__redis_now_ms(), end_ms = now_ms + lease_ms;
+    tw__redis_lease_extend(schedule, task, (uint32_t)lease_ms, false, now_ms, &log);
+    tw__redis_lives_close(ctx, argv[1], &log, "tw.touch");
+    return RedisModule_ReplyWithLongLong(ctx, (long long)end_ms);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The commands that write: TW.CANCEL, TW.MOVE and TW.DRAIN, and the registration of the commands that have
+ * files of their own. Only the AOF and the replication link may send TW.FIRED and TW.LOAD. docs/redis.md
+ * describes all.
+ *
+ * Each command reads all its arguments first, so that an error changes nothing. The effect is replicated:
+ * absolute times, final ids, no conditions. Arguments that have this form already are passed on unchanged.
+ */
+#include "commands.h"
+
+#include "ack.h"
+#include "add.h"
+#include "dead.h"
+#include "delivery/drain.h"
+#include "fired.h"
+#include "keyspace/alarm.h"
+#include "keyspace/chores.h"
+#include "keyspace/keys.h"
+#include "put.h"
+#include "schedules/schedule.h"
+#include "server/arguments.h"
+#include "server/config.h"
+#include "server/gate.h"
+#include "server/rights.h"
+#include "server/strings.h"
+#include "take.h"
+
+/* ---- TW.CANCEL ------------------------------------------------------------------------------------------- */
+
+/* Cancels the task with an id. Returns whether there was one. */
+static bool cancel_id(struct tw__redis_schedule *schedule, uint64_t hash, struct tw__redis_bytes id)
+{
+    tw__redis_chores_finish_for(hash);
+    tw__redis_schedule_foresee_removal(schedule, hash);
+    struct tw__redis_task *task = tw__redis_schedule_find(schedule, hash, id);
+    if (task == NULL)
+        return false;
+    tw__redis_chores_leave(&(struct tw__redis_chore){
+        .kind = TW__REDIS_CHORE_REMOVE, .schedule = schedule, .task = task, .hash = hash});
+    return true;
+}
+
+static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    RedisModuleKey *key;
+    struct tw__redis_schedule *schedule;
+    long long cancelled = 0;
+    if (argc < 3)
+        return RedisModule_WrongArity(ctx);
+    uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
+    tw__redis_schedule_foresee_cells(tw__redis_shared.schedules, hash);
+    if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &schedule))
+        return REDISMODULE_OK;
+    RedisModule_CloseKey(key);
+    for (int i = 2; i < argc && schedule != NULL; i++) {
+        uint64_t next = 0;
+        if (i + 1 < argc) {
+            next = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[i + 1]));
+            tw__redis_schedule_foresee_cells(tw__redis_shared.schedules, next);
+        }
+        cancelled += cancel_id(schedule, hash, tw__redis_string_bytes(argv[i]));
+        hash = next;
+    }
+    if (cancelled > 0) {
+        RedisModule_ReplicateVerbatim(ctx);
+        tw__redis_chores_finish_last(schedule);
+        tw__redis_shared.counts.cancelled += (uint64_t)cancelled;
+        tw__redis_keys_changed(ctx, argv[1], "tw.cancel");
+        tw__redis_keys_remove_if_empty(ctx, argv[1], false);
+    }
+    return RedisModule_ReplyWithLongLong(ctx, cancelled);
+}
+
+/* ---- TW.MOVE --------------------------------------------------------------------------------------------- */
+
+/* Replicates TW.MOVE schedule id AT due. */
+static void replicate_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool absolute, uint64_t due)
+{
+    if (absolute && argc == 5) {
+        RedisModule_ReplicateVerbatim(ctx);
+        return;
+    }
+    RedisModuleString *time = RedisModule_CreateStringFromLongLong(NULL, (long long)due);
+    RedisModule_Replicate(ctx, "TW.MOVE", "ssss", argv[1], argv[2], tw__redis_shared.at, time);
+    RedisModule_FreeString(NULL, time);
+}
+
+/* Returns whether the caller may write the target of the task. If not, replies with an error. */
+static bool may_move(RedisModuleCtx *ctx, const struct tw__redis_task *task)
+{
+    struct tw__redis_caller caller;
+    tw__redis_caller_init(&caller, ctx);
+    bool may = tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.schedules, task));
+    if (!may)
+        tw__redis_caller_error(&caller, ctx);
+    tw__redis_caller_fini(&caller);
+    return may;
+}
+
+static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    RedisModuleKey *key;
+    struct tw__redis_schedule *schedule;
+    uint64_t now_ms, due;
+    bool absolute;
+    enum tw__redis_condition condition = TW__REDIS_ALWAYS;
+    if (argc < 5 || argc > 6)
+        return RedisModule_WrongArity(ctx);
+    uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
+    if (!tw__redis_argument_time(ctx, argv + 3, &now_ms, &due, &absolute))
+        return REDISMODULE_OK;
+    tw__redis_schedule_foresee_cells(tw__redis_shared.schedules, hash);
+    if (argc == 6 && (!tw__redis_argument_condition(argv[5], &condition) || condition == TW__REDIS_ONLY_NEW ||
+                      condition == TW__REDIS_ONLY_OLD))
+        return tw__redis_argument_error(ctx, argv[5], "the option", "GT or LT");
+    if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &schedule))
+        return REDISMODULE_OK;
+    tw__redis_chores_finish_for(hash);
+    struct tw__redis_bytes id = tw__redis_string_bytes(argv[2]);
+    struct tw__redis_task *task = schedule == NULL ? NULL : tw__redis_schedule_find(schedule, hash, id);
+    RedisModule_CloseKey(key);
+    if (task == NULL)
+        return RedisModule_ReplyWithNull(ctx);
+    if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
+        return tw__redis_argument_error(ctx, argv[2], "the task", "a task that is not dead; use TW.REPLAY");
+    if (!may_move(ctx, task))
+        return REDISMODULE_OK;
+    bool moves = tw__redis_condition_allows(condition, task, due);
+    if (moves) {
+        tw__redis_chores_leave(&(struct tw__redis_chore){.kind = TW__REDIS_CHORE_REFILE,
+                                                         .schedule = schedule,
+                                                         .task = task,
+                                                         .hash = hash,
+                                                         .due = due,
+                                                         .now_ms = now_ms});
+        replicate_move(ctx, argv, argc, absolute, due);
+        tw__redis_shared.counts.moved++;
+        tw__redis_alarm_at(due);
+        tw__redis_keys_changed(ctx, argv[1], "tw.move");
+    }
+    return RedisModule_ReplyWithLongLong(ctx, moves);
+}
+
+/* ---- TW.DRAIN -------------------------------------------------------------------------------------------- */
+
+enum { DRAIN_MAX = 10000 };
+
+static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    RedisModuleKey *key;
+    struct tw__redis_schedule *schedule;
+    uint64_t limit = (uint64_t)tw__redis_config.tasks_per_tick, delivered = 0;
+    struct tw__redis_option options[] = {{"LIMIT", 1, DRAIN_MAX, NULL}, {NULL, 0, 0, NULL}};
+    if (limit > DRAIN_MAX)
+        limit = DRAIN_MAX;
+    if (argc < 2)
+        return RedisModule_WrongArity(ctx);
+    if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "LIMIT n") ||
+        !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
+        !tw__redis_keys_open(ctx, argv[1], &key, &schedule))
+        return REDISMODULE_OK;
+    RedisModule_CloseKey(key);
+    if (tw__redis_loading())
+        return tw__redis_keys_reply_loading(ctx);
+    if (tw__redis_gate(ctx) == TW__REDIS_DEFER_ROLE)
+        return RedisModule_ReplyWithError(ctx,
+                                          "READONLY TW.DRAIN on a replica: expected a call of its primary");
+    if (tw__redis_shared.batch != NULL)
+        return RedisModule_ReplyWithError(ctx,
+                                          "ERR TW.DRAIN within a delivery: expected a call after the delivery");
+    enum tw__redis_drained drained =
+        schedule == NULL ? TW__REDIS_DRAINED : tw__redis_drain(ctx, schedule, limit, &delivered);
+    tw__redis_alarm_next();
+    if (drained == TW__REDIS_DRAIN_FORBIDDEN)
+        return REDISMODULE_OK;
+    if (drained == TW__REDIS_DRAINED_NONE_YET)
+        return RedisModule_ReplyWithError(
+            ctx, "ERR TW.DRAIN ran out of time and met only targets that refused: expected "
+                 "another call, which continues after their tasks");
+    return RedisModule_ReplyWithLongLong(ctx, (long long)delivered);
+}
+
+/* ---- registering ----------------------------------------------------------------------------------------- */
+
+int tw__redis_commands_register(RedisModuleCtx *ctx)
+{
+    static const struct {
+        const char *name, *flags;
+        RedisModuleCmdFunc call;
+        int last_key;
+    } commands[] = {
+        {"tw.add", "write deny-oom fast", tw__redis_add_command, 2},
+        {"tw.put", "write deny-oom fast", tw__redis_put_command, 1},
+        {"tw.cancel", "write fast", command_cancel, 1},
+        {"tw.move", "write deny-oom fast", command_move, 1},
+        {"tw.drain", "write deny-oom", command_drain, 1},
+        {"tw.ack", "write fast", tw__redis_ack_command, 1},
+        {"tw.nack", "write fast", tw__redis_nack_command, 1},
+        {"tw.touch", "write fast", tw__redis_touch_command, 1},
+        {"tw.dead", "readonly", tw__redis_dead_command, 1},
+        {"tw.replay", "write deny-oom", tw__redis_replay_command, 1},
+        {"tw.purge", "write", tw__redis_purge_command, 1},
+        {"tw.pause", "write fast", tw__redis_pause_command, 1},
+        {"tw.fired", "write", tw__redis_fired_command, 1},
+        {"tw.load", "write", tw__redis_load_command, 1},
+    };
+    tw__redis_shared.at = RedisModule_CreateString(NULL, "AT", 2);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (RedisModule_CreateCommand(ctx, commands[i].name, commands[i].call, commands[i].flags, 1,
+                                      commands[i].last_key, 1) != REDISMODULE_OK)
+            return REDISMODULE_ERR;
+    /* Its keys follow a number: docs.c says where, and the command itself. */
+    return RedisModule_CreateCommand(ctx, "tw.take", tw__redis_take_command, "write blocking getkeys-api", 0, 0,
+                                     0);
+}

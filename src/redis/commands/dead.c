@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * TW.REPLAY and TW.PURGE of ALL take the tasks that died first, and at most MANY in one call, because the
+ * server serves nobody else meanwhile.
+ */
+#include "dead.h"
+
+#include "delivery/purge.h"
+#include "delivery/workers.h"
+#include "keyspace/alarm.h"
+#include "keyspace/keys.h"
+#include "lives.h"
+#include "schedules/change.h"
+#include "schedules/place.h"
+#include "schedules/schedule.h"
+#include "schedules/sums.h"
+#include "server/arguments.h"
+#include "server/rights.h"
+#include "server/strings.h"
+
+enum { DEAD_USUAL = 100, MANY = 10000, DEAD_FIELDS = 5 };
+
+/* ---- TW.DEAD --------------------------------------------------------------------------------------------- */
+
+static void reply_dead(RedisModuleCtx *ctx, const struct tw__redis_task *task)
+{
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    struct tw__redis_bytes id = tw__redis_task_id(task);
+    RedisModule_ReplyWithArray(ctx, DEAD_FIELDS);
+    RedisModule_ReplyWithStringBuffer(ctx, id.at, id.size);
+    RedisModule_ReplyWithLongLong(ctx, (long long)life.due);
+    RedisModule_ReplyWithLongLong(ctx, (long long)tw__redis_task_due(task));
+    RedisModule_ReplyWithLongLong(ctx, life.attempt);
+    RedisModule_ReplyWithStringBuffer(ctx, life.error.at, life.error.size);
+}
+
+/* AFTER: sets *task to the dead task after the named one. Returns false, after an error reply, if the named
+ * task is not dead. */
+static bool begin_after(RedisModuleCtx *ctx, const struct tw__redis_schedule *schedule,
+                        RedisModuleString *after, struct tw__redis_task **task)
+{
+    struct tw__redis_task *named = tw__redis_lives_find(schedule, after);
+    if (named == NULL || tw__redis_task_stage(named) != TW__REDIS_DEAD) {
+        tw__redis_argument_error(ctx, after, "AFTER", "the id of a dead task");
+        return false;
+    }
+    *task = tw__redis_place_next_dead(schedule, named);
+    return true;
+}
+
+/* TW.DEAD schedule [LIMIT n] [AFTER id] */
+int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    uint64_t limit = DEAD_USUAL;
+    struct tw__redis_option options[] = {{"LIMIT", 1, MANY, NULL}, {"AFTER", 0, 0, NULL}, {NULL, 0, 0, NULL}};
+    if (argc < 2)
+        return RedisModule_WrongArity(ctx);
+    if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "LIMIT n or AFTER id") ||
+        !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
+        !tw__redis_keys_find(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    struct tw__redis_task *task = schedule == NULL ? NULL : tw__redis_place_first_dead(schedule);
+    if (options[1].value != NULL && !begin_after(ctx, schedule, options[1].value, &task))
+        return REDISMODULE_OK;
+    long count = 0;
+    RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
+    for (; task != NULL && (uint64_t)count < limit; count++) {
+        reply_dead(ctx, task);
+        task = tw__redis_place_next_dead(schedule, task);
+    }
+    RedisModule_ReplySetArrayLength(ctx, count);
+    return REDISMODULE_OK;
+}
+
+/* ---- TW.REPLAY, TW.PURGE --------------------------------------------------------------------------------- */
+
+/* Whether the argument is ALL, in capital letters: a dead task may well have the id `all`. */
+static bool is_all(RedisModuleString *argument)
+{
+    struct tw__redis_bytes text = tw__redis_string_bytes(argument);
+    return tw__redis_bytes_equal(text, (struct tw__redis_bytes){"ALL", 3});
+}
+
+/* Gathers the named dead task, or the first MANY of all. The caller frees `tasks->at`. */
+static void gather_dead(const struct tw__redis_schedule *schedule, RedisModuleString *name,
+                        struct tw__redis_vector *tasks)
+{
+    const struct tw__redis_memory *memory = &tw__redis_shared.schedules->memory;
+    *tasks = (struct tw__redis_vector){NULL, 0, 0};
+    if (schedule == NULL)
+        return;
+    if (!is_all(name)) {
+        struct tw__redis_task *task = tw__redis_lives_find(schedule, name);
+        if (task != NULL && tw__redis_task_stage(task) == TW__REDIS_DEAD)
+            tw__redis_vector_add(tasks, task, memory);
+        return;
+    }
+    struct tw__redis_task *task = tw__redis_place_first_dead(schedule);
+    for (; task != NULL && tasks->count < MANY; task = tw__redis_place_next_dead(schedule, task))
+        tw__redis_vector_add(tasks, task, memory);
+}
+
+/* Returns whether the caller may write the targets of all these tasks, the tasks that have one. If not, replies
+ * with an error. */
+static bool may_replay(RedisModuleCtx *ctx, const struct tw__redis_vector *tasks)
+{
+    struct tw__redis_caller caller;
+    bool may = true;
+    tw__redis_caller_init(&caller, ctx);
+    for (size_t i = 0; i < tasks->count && may; i++)
+        may =
+            tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.schedules, tasks->at[i]));
+    if (!may)
+        tw__redis_caller_error(&caller, ctx);
+    tw__redis_caller_fini(&caller);
+    return may;
+}
+
+static void replay(struct tw__redis_schedule *schedule, const struct tw__redis_vector *tasks, uint64_t due_ms,
+                   struct tw__redis_buffer *log)
+{
+    uint64_t now_ms = tw__redis_now_ms();
+    for (size_t i = 0; i < tasks->count; i++) {
+        tw__redis_change_put_anew(log, tw__redis_shared.schedules, tasks->at[i], due_ms);
+        tw__redis_schedule_begin_anew(schedule, tasks->at[i], due_ms, now_ms);
+    }
+}
+
+/* TW.REPLAY schedule id|ALL [IN ms|AT unix-ms] */
+int tw__redis_replay_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_buffer log = {0};
+    struct tw__redis_vector tasks;
+    uint64_t now_ms, due_ms = tw__redis_now_ms();
+    bool absolute;
+    if (argc != 3 && argc != 5)
+        return RedisModule_WrongArity(ctx);
+    if ((argc == 5 && !tw__redis_argument_time(ctx, argv + 3, &now_ms, &due_ms, &absolute)) ||
+        !tw__redis_lives_open(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    gather_dead(schedule, argv[2], &tasks);
+    bool may = tasks.count == 0 || may_replay(ctx, &tasks);
+    if (may && tasks.count > 0) {
+        replay(schedule, &tasks, due_ms, &log);
+        tw__redis_shared.counts.replayed += tasks.count;
+        tw__redis_lives_close(ctx, argv[1], &log, "tw.replay");
+    }
+    RedisModule_Free(tasks.at);
+    return may ? RedisModule_ReplyWithLongLong(ctx, (long long)tasks.count) : REDISMODULE_OK;
+}
+
+/* TW.PURGE schedule id|ALL */
+int tw__redis_purge_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_buffer log = {0};
+    struct tw__redis_vector tasks;
+    if (argc != 3)
+        return RedisModule_WrongArity(ctx);
+    if (!tw__redis_lives_open(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    gather_dead(schedule, argv[2], &tasks);
+    for (size_t i = 0; i < tasks.count; i++)
+        tw__redis_purge_task(schedule, tasks.at[i], &log);
+    if (tasks.count > 0)
+        tw__redis_lives_close(ctx, argv[1], &log, "tw.purge");
+    RedisModule_Free(tasks.at);
+    return RedisModule_ReplyWithLongLong(ctx, (long long)tasks.count);
+}
+
+/* ---- TW.PAUSE -------------------------------------------------------------------------------------------- */
+
+/* Makes a schedule that is paused and has no tasks. */
+static void make_paused(RedisModuleCtx *ctx, RedisModuleString *name)
+{
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
+    tw__redis_sums_pause(schedule, true);
+    tw__redis_keys_set(ctx, key, name, schedule);
+    RedisModule_CloseKey(key);
+}
+
+static void end_pause(struct tw__redis_schedule *schedule)
+{
+    tw__redis_place_go_on(schedule);
+    tw__redis_sums_pause(schedule, false);
+    if (schedule->ready_count > 0)
+        tw__redis_workers_wake(schedule);
+}
+
+/* TW.PAUSE schedule ON|OFF */
+int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    if (argc != 3)
+        return RedisModule_WrongArity(ctx);
+    bool on = tw__redis_argument_is(argv[2], "ON");
+    if (!on && !tw__redis_argument_is(argv[2], "OFF"))
+        return tw__redis_argument_error(ctx, argv[2], "the state", "ON or OFF");
+    if (!tw__redis_lives_open(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    bool was = schedule != NULL && schedule->paused;
+    if (on == was)
+        return RedisModule_ReplyWithLongLong(ctx, 0);
+    if (schedule == NULL)
+        make_paused(ctx, argv[1]);
+    else if (on)
+        tw__redis_sums_pause(schedule, true);
+    else
+        end_pause(schedule);
+    RedisModule_ReplicateVerbatim(ctx);
+    tw__redis_alarm_at(tw__redis_now_ms());
+    tw__redis_keys_changed(ctx, argv[1], on ? "tw.pause" : "tw.resume");
+    tw__redis_keys_remove_if_empty(ctx, argv[1], false);
+    return RedisModule_ReplyWithLongLong(ctx, 1);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The description of the commands for COMMAND DOCS, COMMAND INFO and the ACL: summaries, arguments, and how a
+ * command uses its keys. docs/redis.md says the same for readers.
+ */
+#include "docs.h"
+
+#define SINCE "1.0.0" /* the first release, which has all these commands; a later command names its own */
+#define O1 "O(1)"
+
+/* ---- arguments ------------------------------------------------------------------------------------------- */
+
+#define KEY(title, spec)                                                                                       \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_KEY, .key_spec_index = (spec)                            \
+    }
+#define ARG(title, kind)                                                                                       \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind                                                   \
+    }
+#define MANY(title, kind)                                                                                      \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .flags = REDISMODULE_CMD_ARG_MULTIPLE            \
+    }
+#define WORD(title, text)                                                                                      \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_PURE_TOKEN, .token = (text)                              \
+    }
+#define VALUE(title, text, kind)                                                                               \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .token = (text)                                  \
+    }
+#define MAYBE(title, text, kind)                                                                               \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .token = (text),                                 \
+        .flags = REDISMODULE_CMD_ARG_OPTIONAL                                                                  \
+    }
+#define GROUP(title, kind, how, ...)                                                                           \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .flags = (how),                                  \
+        .subargs = (RedisModuleCommandArg[])                                                                   \
+        {                                                                                                      \
+            __VA_ARGS__,                                                                                       \
+            {                                                                                                  \
+                0                                                                                              \
+            }                                                                                                  \
+        }                                                                                                      \
+    }
+#define OPTIONAL REDISMODULE_CMD_ARG_OPTIONAL
+#define ARGS(...)                                                                                              \
+    (RedisModuleCommandArg[])                                                                                  \
+    {                                                                                                          \
+        __VA_ARGS__,                                                                                           \
+        {                                                                                                      \
+            0                                                                                                  \
+        }                                                                                                      \
+    }
+#define TIME                                                                                                   \
+    GROUP("time", ONEOF, REDISMODULE_CMD_ARG_NONE, VALUE("ms", "IN", INTEGER),                                 \
+          VALUE("unix-ms", "AT", UNIX_TIME))
+
+#define CONDITION                                                                                              \
+    GROUP("condition", ONEOF, OPTIONAL, WORD("nx", "NX"), WORD("xx", "XX"), WORD("gt", "GT"), WORD("lt", "LT"))
+#define LATE                                                                                                   \
+    {                                                                                                          \
+        .name = "late", .token = "LATE", .type = REDISMODULE_ARG_TYPE_ONEOF, .flags = OPTIONAL,                \
+        .subargs = ARGS(WORD("fire", "FIRE"), VALUE("ms", "DROP", INTEGER), WORD("coalesce", "COALESCE"))      \
+    }
+
+/* ---- keys ------------------------------------------------------------------------------------------------ */
+
+#define SPEC(position, how)                                                                                    \
+    {                                                                                                          \
+        .flags = (how), .begin_search_type = REDISMODULE_KSPEC_BS_INDEX, .bs.index.pos = (position),           \
+        .find_keys_type = REDISMODULE_KSPEC_FK_RANGE, .fk.range = {                                            \
+            0,                                                                                                 \
+            1,                                                                                                 \
+            0                                                                                                  \
+        }                                                                                                      \
+    }
+#define SPECS(...)                                                                                             \
+    (RedisModuleCommandKeySpec[])                                                                              \
+    {                                                                                                          \
+        __VA_ARGS__,                                                                                           \
+        {                                                                                                      \
+            0                                                                                                  \
+        }                                                                                                      \
+    }
+#define RO (REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS)
+#define RW(what) (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_##what)
+
+/* ---- the commands ---------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *categories;
+    RedisModuleCommandInfo info;
+} commands[] = {
+    {"tw.add",
+     "write fast",
+     {
+         .summary = "Adds a delayed task, or replaces the task with this id.",
+         .complexity = O1,
+         .arity = -8,
+         .key_specs = SPECS(SPEC(1, RW(UPDATE)), SPEC(2, RW(INSERT))),
+         .args =
+             ARGS(KEY("schedule", 0), KEY("target", 1), ARG("id", STRING), TIME, CONDITION,
+                  GROUP("repeat", BLOCK, OPTIONAL, VALUE("ms", "EVERY", INTEGER), MAYBE("n", "TIMES", INTEGER)),
+                  GROUP("kind", ONEOF, OPTIONAL, WORD("stream", "STREAM"),
+                        GROUP("list", BLOCK, REDISMODULE_CMD_ARG_NONE, WORD("list", "LIST"),
+                              {.name = "left",
+                               .token = "LEFT",
+                               .type = REDISMODULE_ARG_TYPE_PURE_TOKEN,
+                               .flags = OPTIONAL})),
+                  MAYBE("maxlen", "MAXLEN", INTEGER), LATE, WORD("payload", "PAYLOAD"),
+                  MANY("field-or-value", STRING)),
+     }},
+    {"tw.put",
+     "write fast",
+     {
+         .summary = "Puts a task that workers take when it is due, or replaces the task with this id.",
+         .complexity = O1,
+         .arity = -7,
+         .key_specs = SPECS(SPEC(1, RW(UPDATE))),
+         .args =
+             ARGS(KEY("schedule", 0), ARG("id", STRING), TIME, CONDITION,
+                  GROUP("repeat", BLOCK, OPTIONAL, VALUE("ms", "EVERY", INTEGER), MAYBE("n", "TIMES", INTEGER)),
+                  LATE, MAYBE("tries", "TRIES", INTEGER),
+                  GROUP("backoff", BLOCK, OPTIONAL, VALUE("first-ms", "BACKOFF", INTEGER),
+                        ARG("factor", DOUBLE), ARG("max-ms", INTEGER), MAYBE("percent", "JITTER", INTEGER)),
+                  WORD("payload", "PAYLOAD"), MANY("value", STRING)),
+     }},
+    {"tw.take",
+     "write slow blocking",
+     {
+         .summary = "Gives ready tasks to a worker for a while, or blocks until there is one.",
+         .complexity = "O(1) for each task and each schedule",
+         .arity = -6,
+         .key_specs =
+             SPECS({.flags = REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE,
+                    .begin_search_type = REDISMODULE_KSPEC_BS_KEYWORD,
+                    .bs.keyword = {"KEYS", 1},
+                    .find_keys_type = REDISMODULE_KSPEC_FK_KEYNUM,
+                    .fk.keynum = {0, 1, 1}}),
+         .args = ARGS(
+             VALUE("ms", "LEASE", INTEGER), MAYBE("n", "COUNT", INTEGER), MAYBE("block-ms", "BLOCK", INTEGER),
+             MAYBE("worker", "NAME", STRING), VALUE("n", "KEYS", INTEGER),
+             {.name = "schedule", .type = REDISMODULE_ARG_TYPE_KEY, .flags = REDISMODULE_CMD_ARG_MULTIPLE}),
+     }},
+    {"tw.ack",
+     "write fast",
+     {
+         .summary = "Says that the work of leased tasks is done.",
+         .complexity = "O(1) for each id",
+         .arity = -4,
+         .key_specs = SPECS(SPEC(1, RW(DELETE))),
+         .args = ARGS(KEY("schedule", 0), {.name = "lease",
+                                           .type = REDISMODULE_ARG_TYPE_BLOCK,
+                                           .flags = REDISMODULE_CMD_ARG_MULTIPLE,
+                                           .subargs = ARGS(ARG("id", STRING), ARG("token", STRING))}),
+     }},
+    {"tw.nack",
+     "write fast",
+     {
+         .summary = "Says that an attempt has failed: the task is tried again later, or is dead.",
+         .complexity = O1,
+         .arity = -4,
+         .key_specs = SPECS(SPEC(1, RW(UPDATE))),
+         .args = ARGS(KEY("schedule", 0), ARG("id", STRING), ARG("token", STRING),
+                      GROUP("when", ONEOF, OPTIONAL, VALUE("ms", "IN", INTEGER),
+                            VALUE("unix-ms", "AT", UNIX_TIME), WORD("dead", "DEAD")),
+                      MAYBE("text", "ERROR", STRING)),
+     }},
+    {"tw.touch",
+     "write fast",
+     {
+         .summary = "Lets a lease end later, or sooner.",
+         .complexity = O1,
+         .arity = 6,
+         .key_specs = SPECS(SPEC(1, RW(UPDATE))),
+         .args =
+             ARGS(KEY("schedule", 0), ARG("id", STRING), ARG("token", STRING), VALUE("ms", "LEASE", INTEGER)),
+     }},
+    {"tw.dead",
+     "read slow",
+     {
+         .summary = "Lists the dead tasks of a schedule, in the order of their deaths.",
+         .complexity = "O(n) with n the number of listed tasks",
+         .arity = -2,
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0), MAYBE("n", "LIMIT", INTEGER), MAYBE("id", "AFTER", STRING)),
+     }},
+    {"tw.replay",
+     "write slow",
+     {
+         .summary = "Lets dead tasks wait again, as if they had just been put.",
+         .complexity = "O(n) with n the number of tasks, at most 10,000",
+         .arity = -3,
+         .key_specs = SPECS(SPEC(1, RW(UPDATE))),
+         .args = ARGS(
+             KEY("schedule", 0), ARG("id-or-all", STRING),
+             GROUP("time", ONEOF, OPTIONAL, VALUE("ms", "IN", INTEGER), VALUE("unix-ms", "AT", UNIX_TIME))),
+     }},
+    {"tw.purge",
+     "write slow",
+     {
+         .summary = "Removes dead tasks.",
+         .complexity = "O(n) with n the number of tasks, at most 10,000",
+         .arity = 3,
+         .key_specs = SPECS(SPEC(1, RW(DELETE))),
+         .args = ARGS(KEY("schedule", 0), ARG("id-or-all", STRING)),
+     }},
+    {"tw.pause",
+     "write fast",
+     {
+         .summary = "Stops the deliveries of a schedule, or lets them go on.",
+         .complexity = "O(1)",
+         .arity = 3,
+         .key_specs = SPECS(SPEC(1, RW(UPDATE))),
+         .args = ARGS(KEY("schedule", 0),
+                      GROUP("state", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("on", "ON"), WORD("off", "OFF"))),
+     }},
+    {"tw.cancel",
+     "write fast",
+     {
+         .summary = "Cancels tasks of a schedule.",
+         .complexity = "O(1) for each id",
+         .arity = -3,
+         .key_specs = SPECS(SPEC(1, RW(DELETE))),
+         .args = ARGS(KEY("schedule", 0), MANY("id", STRING)),
+     }},
+    {"tw.move",
+     "write fast",
+     {
+         .summary = "Changes the due time of a task.",
+         .complexity = O1,
+         .arity = -5,
+         .key_specs = SPECS(SPEC(1, RW(UPDATE))),
+         .args = ARGS(KEY("schedule", 0), ARG("id", STRING), TIME,
+                      GROUP("condition", ONEOF, OPTIONAL, WORD("gt", "GT"), WORD("lt", "LT"))),
+     }},
+    {"tw.drain",
+     "write slow",
+     {
+         .summary =
+             "Delivers the tasks of a schedule with the earliest due times now, even before they are due.",
+         .complexity = "O(N) with N the number of delivered tasks, for at most 20 ms, plus the cost of finding "
+                       "them as TW.RANGE",
+         .arity = -2,
+         .key_specs = SPECS(SPEC(1, RW(DELETE))),
+         .args = ARGS(KEY("schedule", 0), MAYBE("n", "LIMIT", INTEGER)),
+     }},
+    {"tw.get",
+     "read fast",
+     {
+         .summary = "Returns the details of tasks.",
+         .complexity = "O(1) for each id",
+         .arity = -3,
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0), MANY("id", STRING)),
+     }},
+    {"tw.len",
+     "read fast",
+     {
+         .summary = "Counts the tasks of a schedule.",
+         .complexity = O1,
+         .arity = 2,
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0)),
+     }},
+    {"tw.next",
+     "read slow",
+     {
+         .summary = "Returns the id and the due time of the task that is due first.",
+         .complexity = "O(N) with N the number of tasks of all schedules that are due before it, or of all "
+                       "tasks of this schedule if they are fewer",
+         .arity = 2,
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0)),
+     }},
+    {"tw.scan",
+     "read slow",
+     {
+         .summary = "Lists the tasks of a schedule in several calls, with a cursor.",
+         .complexity = "O(n) for each call with n the COUNT, at most about 20,000; O(N) for all N tasks",
+         .arity = -3,
+         .tips = "nondeterministic_output",
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0), ARG("cursor", INTEGER), MAYBE("n", "COUNT", INTEGER),
+                      MAYBE("glob", "MATCH", PATTERN)),
+     }},
+    {"tw.range",
+     "read slow",
+     {
+         .summary = "Lists the tasks that are due between two times, in order.",
+         .complexity =
+             "O(N log n) with N as for TW.NEXT up to the last listed task, and n the number of listed tasks",
+         .arity = -4,
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0), ARG("from", UNIX_TIME), ARG("to", UNIX_TIME),
+                      MAYBE("id", "AFTER", STRING), MAYBE("n", "LIMIT", INTEGER)),
+     }},
+    {"tw.forecast",
+     "read slow",
+     {
+         .summary = "Counts the tasks that fall due in each coming step of time.",
+         .complexity = "O(N) with N the number of tasks within the horizon, or of all tasks of the schedule if "
+                       "they are fewer",
+         .arity = -2,
+         .tips = "nondeterministic_output",
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0), MAYBE("ms", "STEP", INTEGER), MAYBE("n", "COUNT", INTEGER)),
+     }},
+    {"tw.info",
+     "read slow",
+     {
+         .summary = "Returns the size, the next due time and the counters of a schedule.",
+         .complexity = "as TW.NEXT",
+         .arity = 2,
+         .tips = "nondeterministic_output",
+         .key_specs = SPECS(SPEC(1, RO)),
+         .args = ARGS(KEY("schedule", 0)),
+     }},
+    {"tw.top",
+     "admin slow dangerous",
+     {
+         .summary = "Returns a forecast for all schedules, the lateness of recent deliveries, and the largest "
+                    "schedules.",
+         .complexity = "O(S + N) with S schedules and N tasks, at most 20,000 of each",
+         .arity = -1,
+         .tips = "nondeterministic_output",
+         .args = ARGS(MAYBE("ms", "STEP", INTEGER), MAYBE("n", "COUNT", INTEGER),
+                      MAYBE("schedules", "SCHEDULES", INTEGER)),
+     }},
+    {"tw.fired",
+     "write slow",
+     {
+         .summary = "Internal: what became of due tasks, in the append-only file and on replicas.",
+         .complexity = "O(1) for each id",
+         .arity = -3,
+         .key_specs = SPECS(SPEC(1, RW(DELETE))),
+         .args = ARGS(KEY("schedule", 0),
+                      GROUP("kind", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("once", "ONCE"), WORD("next", "NEXT"),
+                            WORD("lives", "LIVES"), WORD("nothing", "NOTHING")),
+                      {.name = "id",
+                       .type = REDISMODULE_ARG_TYPE_STRING,
+                       .flags = REDISMODULE_CMD_ARG_MULTIPLE | REDISMODULE_CMD_ARG_OPTIONAL}),
+     }},
+    {"tw.load",
+     "write slow",
+     {
+         .summary = "Internal: adds tasks, in the append-only file.",
+         .complexity = "O(1) for each task",
+         .arity = 3,
+         .key_specs = SPECS(SPEC(1, RW(INSERT))),
+         .args = ARGS(KEY("schedule", 0), ARG("chunk", STRING)),
+     }},
+};
+
+int tw__redis_docs_register(RedisModuleCtx *ctx)
+{
+    /* Redis 7.2 and later. Redis 7.0 puts the commands of modules into no category. */
+    int (*set_categories)(RedisModuleCommand *, const char *) = NULL;
+    RedisModule_GetApi("RedisModule_SetCommandACLCategories", (void **)&set_categories);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        RedisModuleCommandInfo info = commands[i].info;
+        RedisModuleCommand *command = RedisModule_GetCommand(ctx, commands[i].name);
+        info.version = REDISMODULE_COMMAND_INFO_VERSION;
+        info.since = SINCE;
+        if (command == NULL || RedisModule_SetCommandInfo(command, &info) != REDISMODULE_OK)
+            return REDISMODULE_ERR;
+        if (set_categories != NULL && set_categories(command, commands[i].categories) != REDISMODULE_OK)
+            return REDISMODULE_ERR;
+    }
+    return REDISMODULE_OK;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Handlers of keyspace notifications and of server events, and how the schedules react to them.
+ *
+ *     DEL, UNLINK, SET over a key, expiry, eviction   unlink callback: detach
+ *     RENAME or MOVE away                             unlink callback: detach
+ *     RENAME, MOVE: the value lives on elsewhere      rename_to, move_to: attach again, before a tick
+ *     FLUSHDB, FLUSHALL                               FlushDB START: detach all of that database (no unlink)
+ *     SWAPDB                                          swap the numbers of the two databases
+ *     loading starts                                  stop the ticks
+ *     loading ends                                    sort the overdue tasks, and mend the append-only file
+ *     CONFIG SET                                      read the settings again that INFO warns by; wake the
+ *                                                     workers, who may have waited for tickwheel.deliver yes
+ *     a replica is promoted                           deliver overdue tasks at once
+ *     the event loop goes to sleep, or wakes up       finish the chores
+ *
+ * Loads may nest. While the server replays an AOF, it serves clients from time to time. A client's DEBUG
+ * RELOAD is then a load within that load:
+ *
+ *     TW.ADD s out a .. | SET .. | SET ..                   SET .. | TW.FIRED s ONCE a      the file
+ *                                  client: DEBUG RELOAD
+ *     loading:1 -------------------------------------- 0 ---------------------------------  the server's flag
+ *     depth:  1 ------------------ 2 ----------------- 1 -------------------------------- 0 ours
+ *
+ * The server clears its flag when the inner load ends. So the module counts, and loading ends with the
+ * outermost load.
+ */
+#include "events.h"
+
+#include <string.h>
+
+#include "delivery/tick.h"
+#include "delivery/workers.h"
+#include "info.h"
+#include "keyspace/alarm.h"
+#include "keyspace/chores.h"
+#include "keyspace/keys.h"
+#include "schedules/grave.h"
+#include "schedules/place.h"
+#include "server/config.h"
+#include "server/mend.h"
+
+/* One bit for each load that has begun and not ended, the innermost load lowest. A bit is set if its load
+ * replays an AOF. */
+static uint64_t replays;
+
+/* ---- keys ------------------------------------------------------------------------------------------------ */
+
+static void on_renamed(RedisModuleCtx *ctx, RedisModuleString *name)
+{
+    tw__redis_keys_renamed(ctx, name);
+    struct tw__redis_schedule *schedule = tw__redis_keys_peek(ctx, name);
+    if (schedule != NULL && schedule->ready_count > 0)
+        tw__redis_workers_wake(schedule);
+}
+
+static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleString *name)
+{
+    if (type == REDISMODULE_NOTIFY_GENERIC) {
+        if (strcmp(event, "rename_to") == 0 || strcmp(event, "move_to") == 0)
+            on_renamed(ctx, name);
+        return REDISMODULE_OK;
+    }
+    uint64_t tasks = tw__redis_keys_take_unlinked(name);
+    if (type == REDISMODULE_NOTIFY_EXPIRED)
+        tw__redis_shared.counts.expired_tasks += tasks;
+    else
+        tw__redis_shared.counts.evicted_tasks += tasks;
+    return REDISMODULE_OK;
+}
+
+/* ---- databases ------------------------------------------------------------------------------------------- */
+
+static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)ctx;
+    (void)event;
+    const RedisModuleFlushInfo *info = data;
+    if (sub != REDISMODULE_SUBEVENT_FLUSHDB_START)
+        return;
+    struct tw__redis_schedules *schedules = tw__redis_keys_all();
+    struct tw__link *following;
+    for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = following) {
+        following = link->next;
+        if (info->dbnum == -1 || info->dbnum == tw__redis_schedule_at(link)->db)
+            tw__redis_keys_detach(tw__redis_schedule_at(link));
+    }
+    tw__redis_alarm_next();
+}
+
+static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)ctx;
+    (void)event;
+    (void)sub;
+    const RedisModuleSwapDbInfo *info = data;
+    struct tw__redis_schedules *schedules = tw__redis_keys_all();
+    for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = link->next) {
+        struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
+        if (schedule->db == info->dbnum_first)
+            schedule->db = info->dbnum_second;
+        else if (schedule->db == info->dbnum_second)
+            schedule->db = info->dbnum_first;
+    }
+    tw__redis_workers_wake_all();
+}
+
+/* ---- the server ------------------------------------------------------------------------------------------ */
+
+static void on_load_start(RedisModuleCtx *ctx, bool replay)
+{
+    tw__redis_shared.loads++;
+    tw__redis_chores_settle();
+    replays = replays << 1 | replay;
+    if (replay)
+        tw__redis_mend_begin(ctx);
+    tw__redis_alarm_pause(true);
+    if (tw__redis_shared.batch == NULL)
+        tw__redis_grave_reap_all(
+            tw__redis_shared.schedules); /* two data sets at a time would be too much memory */
+}
+
+static void on_load_end(RedisModuleCtx *ctx)
+{
+    if (replays & 1)
+        tw__redis_mend_finish(ctx);
+    replays >>= 1;
+    if (tw__redis_shared.loads > 0 && --tw__redis_shared.loads > 0)
+        return;
+    tw__redis_alarm_pause(false);
+    tw__redis_chores_settle();
+    tw__redis_place_sort_overdue(tw__redis_shared.schedules);
+    tw__redis_tick_loaded();
+    tw__redis_alarm_next();
+}
+
+static void on_loading(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)event;
+    (void)data;
+    if (sub == REDISMODULE_SUBEVENT_LOADING_ENDED || sub == REDISMODULE_SUBEVENT_LOADING_FAILED)
+        on_load_end(ctx);
+    else
+        on_load_start(ctx, sub == REDISMODULE_SUBEVENT_LOADING_AOF_START);
+}
+
+static void on_role(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)ctx;
+    (void)event;
+    (void)data;
+    if (sub == REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER)
+        tw__redis_alarm_at(tw__redis_now_ms());
+}
+
+static void on_cron(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)event;
+    (void)sub;
+    (void)data;
+    tw__redis_tick_cron(ctx);
+}
+
+/* The server is about to end an event-loop iteration, or begins the next one. */
+static void on_event_loop(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)ctx;
+    (void)event;
+    (void)data;
+    tw__redis_chores_iteration(sub == REDISMODULE_SUBEVENT_EVENTLOOP_BEFORE_SLEEP);
+}
+
+static void on_config(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)event;
+    (void)sub;
+    (void)data;
+    tw__redis_info_settings(ctx);
+    if (tw__redis_config.deliver)
+        tw__redis_workers_wake_all(); /* it may be yes only now, and workers may have begun to wait before */
+    tw__redis_alarm_next();
+}
+
+int tw__redis_events_register(RedisModuleCtx *ctx)
+{
+    const int classes = REDISMODULE_NOTIFY_GENERIC | REDISMODULE_NOTIFY_EXPIRED | REDISMODULE_NOTIFY_EVICTED;
+    if (RedisModule_SubscribeToKeyspaceEvents(ctx, classes, on_key) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_FlushDB, on_flush) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_SwapDB, on_swap) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_Loading, on_loading) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_ReplicationRoleChanged, on_role) !=
+            REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_CronLoop, on_cron) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_EventLoop, on_event_loop) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_Config, on_config) != REDISMODULE_OK)
+        return REDISMODULE_ERR;
+    return REDISMODULE_OK;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * TW.ADD and TW.PUT read all their arguments first, so that an error changes nothing. The command is
+ * replicated with the task's id, with an absolute time and without a condition. Arguments that have this form
+ * already are passed on unchanged. Example: TW.ADD s t * IN 500 NX PAYLOAD f v is replicated as TW.ADD s t
+ * 1795312608000-0 AT 1795312608500 PAYLOAD f v.
+ */
+#include "filing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "keyspace/alarm.h"
+#include "keyspace/chores.h"
+#include "keyspace/keys.h"
+#include "schedules/route.h"
+#include "schedules/schedule.h"
+#include "server/rights.h"
+#include "server/strings.h"
+
+enum { REPLY_MAX = 256, ID_MAX = 48, SMALL_ARGUMENTS = 64 };
+
+/* The last id that was made: its time, and a number that starts anew with each millisecond. */
+static struct {
+    uint64_t ms, number;
+} last_id;
+
+/* ---- reading --------------------------------------------------------------------------------------------- */
+
+static bool read_late(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at)
+{
+    if (*at + 1 >= filing->argc) {
+        RedisModule_ReplyWithError(ctx, "ERR LATE has no policy: expected FIRE, DROP ms or COALESCE");
+        return false;
+    }
+    RedisModuleString *policy = filing->argv[++*at];
+    filing->plan.late = tw__redis_argument_is(policy, "DROP") ? TW__REDIS_LATE_DROP : TW__REDIS_LATE_FIRE;
+    if (tw__redis_argument_is(policy, "COALESCE"))
+        filing->plan.late = TW__REDIS_LATE_COALESCE;
+    else if (filing->plan.late == TW__REDIS_LATE_FIRE && !tw__redis_argument_is(policy, "FIRE")) {
+        tw__redis_argument_error(ctx, policy, "LATE", "FIRE, DROP ms or COALESCE");
+        return false;
+    }
+    if (filing->plan.late != TW__REDIS_LATE_DROP)
+        return true;
+    if (*at + 1 >= filing->argc) {
+        RedisModule_ReplyWithError(
+            ctx, "ERR LATE DROP has no value: expected an integer from 0 to 9223372036854775807");
+        return false;
+    }
+    return tw__redis_argument_number(ctx, filing->argv[++*at], "LATE DROP", 0, INT64_MAX,
+                                     &filing->plan.late_ms);
+}
+
+bool tw__redis_filing_value(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, int *at,
+                            const char *what, uint64_t *value)
+{
+    char error[REPLY_MAX];
+    if (*at + 1 < filing->argc)
+        return tw__redis_argument_number(ctx, filing->argv[++*at], what, 1, INT64_MAX, value);
+    snprintf(error, sizeof error, "ERR %s has no value: expected an integer from 1 to %lld", what,
+             (long long)INT64_MAX);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
+/* Reads an option that both commands have, as tw__redis_filing_read() does. */
+static bool read_common(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at,
+                        enum tw__redis_filing_option *option)
+{
+    RedisModuleString *word = filing->argv[*at];
+    if (tw__redis_argument_condition(word, &filing->condition)) {
+        *option = TW__REDIS_OPTION_CONDITION;
+        filing->condition_at = *at;
+        return true;
+    }
+    if (tw__redis_argument_is(word, "EVERY")) {
+        *option = TW__REDIS_OPTION_EVERY;
+        return tw__redis_filing_value(ctx, filing, at, "EVERY", &filing->every);
+    }
+    if (tw__redis_argument_is(word, "TIMES")) {
+        *option = TW__REDIS_OPTION_TIMES;
+        return tw__redis_filing_value(ctx, filing, at, "TIMES", &filing->times);
+    }
+    if (tw__redis_argument_is(word, "LATE")) {
+        *option = TW__REDIS_OPTION_LATE;
+        return read_late(ctx, filing, at);
+    }
+    return true;
+}
+
+/* Reads the option at argv[*at] and its values. Returns false after an error reply. */
+static bool read_option(RedisModuleCtx *ctx, struct tw__redis_filing *filing, tw__redis_filing_read *own,
+                        const char *expected, int *at)
+{
+    enum tw__redis_filing_option option = TW__REDIS_OPTION_NONE;
+    RedisModuleString *word = filing->argv[*at];
+    if (!read_common(ctx, filing, at, &option) ||
+        (option == TW__REDIS_OPTION_NONE && !own(ctx, filing, at, &option)))
+        return false;
+    if (option == TW__REDIS_OPTION_NONE) {
+        tw__redis_argument_error(ctx, word, "the option", expected);
+        return false;
+    }
+    if (filing->seen & option) {
+        tw__redis_argument_error(
+            ctx, word, "the option",
+            "each option at most once, at most one of NX, XX, GT and LT, and one of STREAM and LIST");
+        return false;
+    }
+    filing->seen |= option;
+    return true;
+}
+
+bool tw__redis_filing_init(RedisModuleCtx *ctx, struct tw__redis_filing *filing, const char *command, int id_at,
+                           RedisModuleString **argv, int argc)
+{
+    memset(filing, 0, sizeof *filing);
+    filing->command = command;
+    filing->argv = argv;
+    filing->argc = argc;
+    filing->id_at = id_at;
+    filing->schedule = argv[1];
+    filing->id = argv[id_at];
+    filing->times = TW__REDIS_FOR_EVER;
+    struct tw__redis_bytes id = tw__redis_string_bytes(filing->id);
+    filing->new_id = id.size == 1 && *id.at == '*';
+    return tw__redis_argument_time(ctx, argv + id_at + 1, &filing->now_ms, &filing->due, &filing->absolute);
+}
+
+bool tw__redis_filing_options(RedisModuleCtx *ctx, struct tw__redis_filing *filing, tw__redis_filing_read *own,
+                              const char *expected)
+{
+    int at = filing->id_at + 3;
+    for (; at < filing->argc && !tw__redis_argument_is(filing->argv[at], "PAYLOAD"); at++)
+        if (!read_option(ctx, filing, own, expected, &at))
+            return false;
+    filing->payload = filing->argv + at + 1;
+    filing->payload_count = filing->argc - at - 1;
+    if ((filing->seen & TW__REDIS_OPTION_TIMES) && !(filing->seen & TW__REDIS_OPTION_EVERY)) {
+        RedisModule_ReplyWithError(ctx, "ERR TIMES needs the option EVERY");
+        return false;
+    }
+    return true;
+}
+
+bool tw__redis_filing_fits(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
+{
+    char error[REPLY_MAX];
+    bool target = filing->plan.kind != TW__REDIS_WORKERS;
+    uint64_t bytes = tw__redis_string_bytes(filing->id).size + filing->plan.target.size;
+    for (int i = 0; i < filing->payload_count; i++)
+        bytes += tw__redis_string_bytes(filing->payload[i]).size;
+    if (bytes <= TW__REDIS_TASK_BYTES_MAX || tw__redis_caller_is_log(ctx) ||
+        (RedisModule_GetContextFlags(ctx) & TW__REDIS_LOADING))
+        return true;
+    snprintf(error, sizeof error, "ERR id,%s and payload are %llu bytes together: expected at most %llu",
+             target ? " target" : "", (unsigned long long)bytes, (unsigned long long)TW__REDIS_TASK_BYTES_MAX);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
+static struct tw__redis_bytes payload_string(void *arg, uint32_t i)
+{
+    return tw__redis_string_bytes(((RedisModuleString **)arg)[i]);
+}
+
+/* ---- filing ---------------------------------------------------------------------------------------------- */
+
+/* Returns a new id that is not in use. */
+static RedisModuleString *make_id(const struct tw__redis_schedule *schedule, uint64_t now_ms)
+{
+    char text[ID_MAX];
+    struct tw__redis_bytes id = {text, 0};
+    last_id.number = now_ms == last_id.ms ? last_id.number + 1 : 0;
+    last_id.ms = now_ms;
+    for (;; last_id.number++) {
+        id.size = (size_t)snprintf(text, sizeof text, "%llu-%llu", (unsigned long long)now_ms,
+                                   (unsigned long long)last_id.number);
+        uint64_t hash = tw__redis_schedule_hash(tw__redis_shared.schedules, id);
+        tw__redis_chores_finish_for(hash);
+        if (schedule == NULL || tw__redis_schedule_find(schedule, hash, id) == NULL)
+            return RedisModule_CreateString(NULL, id.at, id.size);
+    }
+}
+
+static struct tw__redis_task *make_task(const struct tw__redis_filing *filing, struct tw__redis_bytes id)
+{
+    struct tw__redis_task_plan plan = {
+        .id = id,
+        .due = filing->due,
+        .every = filing->every,
+        .times = filing->times,
+        .count = (uint32_t)filing->payload_count,
+        .string = payload_string,
+        .arg = filing->payload,
+    };
+    return tw__redis_task_new(&plan, &tw__redis_shared.schedules->memory);
+}
+
+/* Replicates the command as it came, except for the id, the time and the condition. */
+static void replicate_filing(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
+{
+    if (filing->absolute && !filing->new_id && filing->condition_at == 0) {
+        RedisModule_ReplicateVerbatim(ctx);
+        return;
+    }
+    RedisModuleString *small[SMALL_ARGUMENTS], **vector = small;
+    if (filing->argc > SMALL_ARGUMENTS)
+        vector = RedisModule_Alloc((size_t)filing->argc * sizeof(RedisModuleString *));
+    size_t count = 0;
+    for (int i = 1; i < filing->argc; i++)
+        if (i != filing->condition_at || filing->condition_at == 0)
+            vector[count++] = filing->argv[i];
+    RedisModuleString *due = RedisModule_CreateStringFromLongLong(NULL, (long long)filing->due);
+    vector[filing->id_at - 1] = filing->id;
+    vector[filing->id_at] = tw__redis_shared.at;
+    vector[filing->id_at + 1] = due;
+    RedisModule_Replicate(ctx, filing->command, "v", vector, count);
+    RedisModule_FreeString(NULL, due);
+    if (vector != small)
+        RedisModule_Free(vector);
+}
+
+/* Makes the schedule with its first task. */
+static void file_first(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, RedisModuleKey *key,
+                       struct tw__redis_task *task, uint64_t hash)
+{
+    tw__redis_chores_finish(); /* tasks that are due together keep their order, whatever their schedules */
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
+    struct tw__redis_route *route = tw__redis_route_for(schedule, &filing->plan);
+    tw__redis_schedule_put(schedule, task, route, hash, NULL, filing->now_ms);
+    tw__redis_keys_set(ctx, key, filing->schedule, schedule);
+}
+
+static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, RedisModuleKey *key,
+                     struct tw__redis_schedule *schedule, uint64_t hash)
+{
+    struct tw__redis_task *task = make_task(filing, tw__redis_string_bytes(filing->id));
+    if (schedule == NULL)
+        file_first(ctx, filing, key, task, hash);
+    else
+        tw__redis_chores_leave(&(struct tw__redis_chore){.kind = TW__REDIS_CHORE_PUT,
+                                                         .schedule = schedule,
+                                                         .task = task,
+                                                         .route = tw__redis_route_for(schedule, &filing->plan),
+                                                         .hash = hash,
+                                                         .now_ms = filing->now_ms});
+    tw__redis_shared.counts.added++;
+    tw__redis_alarm_at(filing->due);
+}
+
+/* Returns whether the condition allows the task. Without a condition nothing is looked up yet (chores.c). */
+static bool is_allowed(const struct tw__redis_filing *filing, const struct tw__redis_schedule *schedule,
+                       uint64_t hash)
+{
+    if (filing->condition == TW__REDIS_ALWAYS)
+        return true;
+    struct tw__redis_task *old = NULL;
+    if (schedule != NULL)
+        old = tw__redis_schedule_find(schedule, hash, tw__redis_string_bytes(filing->id));
+    return tw__redis_condition_allows(filing->condition, old, filing->due);
+}
+
+int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, uint64_t hash,
+                          const char *event)
+{
+    RedisModuleKey *key;
+    struct tw__redis_schedule *schedule;
+    if (!tw__redis_keys_open_quickly(ctx, filing->schedule, &key, &schedule))
+        return REDISMODULE_OK;
+    if (filing->new_id) {
+        filing->id = make_id(schedule, filing->now_ms == 0 ? tw__redis_now_ms() : filing->now_ms);
+        hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(filing->id));
+    }
+    tw__redis_chores_finish_for(hash);
+    if (is_allowed(filing, schedule, hash)) {
+        file_new(ctx, filing, key, schedule, hash);
+        RedisModule_CloseKey(key);
+        replicate_filing(ctx, filing);
+        tw__redis_keys_changed(ctx, filing->schedule, event);
+        RedisModule_ReplyWithString(ctx, filing->id);
+    } else {
+        RedisModule_CloseKey(key);
+        RedisModule_ReplyWithNull(ctx);
+    }
+    if (filing->new_id)
+        RedisModule_FreeString(NULL, filing->id);
+    return REDISMODULE_OK;
+}

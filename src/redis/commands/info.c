@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * INFO tickwheel, and its warning of configurations that endanger tasks.
+ */
+#include "info.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tickwheel/version.h>
+
+#include "delivery/tick.h"
+#include "keyspace/keys.h"
+#include "schedules/overview.h"
+#include "schedules/sums.h"
+#include "server/config.h"
+#include "server/lateness.h"
+
+/* ---- durability ------------------------------------------------------------------------------------------ */
+
+static const char *durability(RedisModuleCtx *ctx)
+{
+    int flags = RedisModule_GetContextFlags(ctx);
+    if (flags & REDISMODULE_CTX_FLAGS_AOF)
+        return "aof";
+    return flags & REDISMODULE_CTX_FLAGS_RDB ? "rdb-only" : "none";
+}
+
+const char *tw__redis_info_warning(RedisModuleCtx *ctx)
+{
+    int flags = RedisModule_GetContextFlags(ctx);
+    const int evicting = REDISMODULE_CTX_FLAGS_MAXMEMORY | REDISMODULE_CTX_FLAGS_EVICT;
+    if ((flags & evicting) == evicting)
+        return "maxmemory-policy allows the server to evict schedules with their tasks; use noeviction";
+    if (!(flags & REDISMODULE_CTX_FLAGS_AOF))
+        return flags & REDISMODULE_CTX_FLAGS_RDB
+                   ? "tasks added since the last snapshot are lost in a crash; use appendonly yes"
+                   : "nothing is saved: all tasks are lost in a restart; use appendonly yes";
+    return "none";
+}
+
+enum { WARNING_MAX = 512 };
+
+/* ---- schedules that are too large ------------------------------------------------------------------------ */
+
+/* A client may send at most proto-max-bulk-len bytes as one argument. This limits MIGRATE too, which sends a
+ * schedule as one argument of RESTORE. */
+void tw__redis_info_settings(RedisModuleCtx *ctx)
+{
+    char value[32];
+    tw__redis_config_of_server(ctx, "proto-max-bulk-len", "536870912", value, sizeof value);
+    tw__redis_sums_limit_dump(tw__redis_shared.schedules, strtoull(value, NULL, 10));
+}
+
+static const char too_large[] =
+    "the dump of a schedule may be larger than proto-max-bulk-len, so that MIGRATE and RESTORE fail; "
+    "spread its tasks over more schedules";
+
+/* Adds all warnings as one field. */
+static void add_warning(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
+{
+    char text[WARNING_MAX];
+    const char *other = tw__redis_info_warning(ctx);
+    bool more = strcmp(other, "none") != 0;
+    if (tw__redis_shared.schedules->too_large == 0)
+        snprintf(text, sizeof text, "%s", other);
+    else
+        snprintf(text, sizeof text, "%s%s%s", more ? other : "", more ? "; " : "", too_large);
+    RedisModule_InfoAddFieldCString(info, "warning", text);
+}
+
+/* ---- INFO ------------------------------------------------------------------------------------------------ */
+
+static void add_number(RedisModuleInfoCtx *info, const char *name, uint64_t number)
+{
+    RedisModule_InfoAddFieldULongLong(info, name, number);
+}
+
+static uint64_t all_bytes(void)
+{
+    return tw__redis_shared.schedules->bytes +
+           tw__redis_shared.schedules->route_capacity * sizeof(struct tw__redis_route *);
+}
+
+static void add_pending(RedisModuleInfoCtx *info)
+{
+    const struct tw__redis_schedules *schedules = tw__redis_keys_all();
+    uint64_t now_ms = tw__redis_now_ms(), oldest,
+             overdue = tw__redis_overview_overdue(schedules, now_ms, &oldest);
+    uint64_t oldest_ready = tw__redis_overview_oldest_ready(schedules), paused = schedules->stopped;
+    if (!tw__redis_config.deliver) {
+        paused = schedules->queued + schedules->held;
+        overdue = 0;
+        oldest = now_ms;
+    }
+    add_number(info, "pending", schedules->pending - schedules->dead_count);
+    add_number(info, "schedules", schedules->count);
+    add_number(info, "bytes", all_bytes());
+    add_number(info, "overdue", overdue);
+    add_number(info, "oldest_overdue_ms", oldest < now_ms ? now_ms - oldest : 0);
+    add_number(info, "held", schedules->held);
+    add_number(info, "paused", paused);
+    add_number(info, "ready", schedules->ready_count);
+    add_number(info, "oldest_ready_ms", oldest_ready < now_ms ? now_ms - oldest_ready : 0);
+    add_number(info, "leased", schedules->leased_count);
+    add_number(info, "dead", schedules->dead_count);
+    add_number(info, "reaping", schedules->reaping);
+}
+
+static void add_counts(RedisModuleInfoCtx *info)
+{
+    static const char *const deferred[TW__REDIS_DEFERS] = {
+        [TW__REDIS_DEFER_STOPPED] = "deferred_stopped", [TW__REDIS_DEFER_PAUSE] = "deferred_pause",
+        [TW__REDIS_DEFER_ROLE] = "deferred_role",       [TW__REDIS_DEFER_OOM] = "deferred_oom",
+        [TW__REDIS_DEFER_SLOT] = "deferred_slot",       [TW__REDIS_DEFER_REPLICAS] = "deferred_replicas",
+        [TW__REDIS_DEFER_DISK] = "deferred_disk",       [TW__REDIS_DEFER_REFUSED] = "deferred_refused",
+    };
+    add_number(info, "added", tw__redis_shared.counts.added);
+    add_number(info, "cancelled", tw__redis_shared.counts.cancelled);
+    add_number(info, "moved", tw__redis_shared.counts.moved);
+    add_number(info, "fired", tw__redis_shared.counts.fired);
+    add_number(info, "dropped", tw__redis_shared.counts.dropped);
+    add_number(info, "coalesced", tw__redis_shared.counts.coalesced);
+    add_number(info, "died", tw__redis_shared.counts.died);
+    add_number(info, "offered", tw__redis_shared.counts.offered);
+    add_number(info, "taken", tw__redis_shared.counts.taken);
+    add_number(info, "acknowledged", tw__redis_shared.counts.acknowledged);
+    add_number(info, "failed", tw__redis_shared.counts.failed);
+    add_number(info, "lapsed", tw__redis_shared.counts.lapsed);
+    add_number(info, "renewed", tw__redis_shared.counts.renewed);
+    add_number(info, "replayed", tw__redis_shared.counts.replayed);
+    add_number(info, "purged", tw__redis_shared.counts.purged);
+    add_number(info, "expired_tasks", tw__redis_shared.counts.expired_tasks);
+    add_number(info, "evicted_tasks", tw__redis_shared.counts.evicted_tasks);
+    for (int i = TW__REDIS_DEFER_STOPPED; i < TW__REDIS_DEFERS; i++)
+        add_number(info, deferred[i], tw__redis_shared.counts.deferred[i]);
+}
+
+static void add_times(RedisModuleInfoCtx *info)
+{
+    struct tw__redis_lateness minute = tw__redis_lateness_minute();
+    add_number(info, "lateness_us_p50", tw__redis_lateness_us(0.5));
+    add_number(info, "lateness_us_p99", tw__redis_lateness_us(0.99));
+    add_number(info, "lateness_us_p999", tw__redis_lateness_us(0.999));
+    add_number(info, "lateness_us_max", tw__redis_lateness_us_max());
+    add_number(info, "lateness_minute_us_p50", minute.p50_us);
+    add_number(info, "lateness_minute_us_p99", minute.p99_us);
+    add_number(info, "lateness_minute_us_p999", minute.p999_us);
+    add_number(info, "lateness_minute_us_max", minute.max_us);
+    add_number(info, "waiting_us_p50", tw__redis_lateness_waiting_us(0.5));
+    add_number(info, "waiting_us_p99", tw__redis_lateness_waiting_us(0.99));
+    add_number(info, "waiting_us_max", tw__redis_lateness_waiting_us_max());
+    add_number(info, "tick_us_max", tw__redis_shared.counts.tick_us_max);
+    add_number(info, "budget_tasks", tw__redis_tick_budget_tasks());
+    add_number(info, "budget_us", tw__redis_tick_budget_us());
+    add_number(info, "clock_jumps", tw__redis_shared.counts.clock_jumps);
+}
+
+static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
+{
+    RedisModule_InfoAddSection(info, "");
+    RedisModule_InfoAddFieldCString(info, "version", TW_VERSION);
+    if (for_crash_report) { /* touch as little as possible */
+        add_number(info, "pending",
+                   tw__redis_shared.schedules->pending - tw__redis_shared.schedules->dead_count);
+        return;
+    }
+    add_pending(info);
+    add_number(info, "unmovable", tw__redis_shared.schedules->too_large);
+    add_counts(info);
+    add_times(info);
+    RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);
+    RedisModule_InfoAddFieldCString(info, "durability", durability(ctx));
+    add_warning(info, ctx);
+    RedisModule_FreeThreadSafeContext(ctx);
+}
+
+int tw__redis_info_register(RedisModuleCtx *ctx)
+{
+    tw__redis_info_settings(ctx);
+    return RedisModule_RegisterInfoFunc(ctx, on_info);
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The commands that read: TW.GET, TW.LEN, TW.NEXT, TW.SCAN, TW.RANGE, TW.FORECAST, TW.INFO, TW.TOP.
+ * docs/redis.md describes them.
+ */
+#include "queries.h"
+
+#include <stdio.h>
+
+#include "keyspace/keys.h"
+#include "schedules/look.h"
+#include "schedules/match.h"
+#include "schedules/overview.h"
+#include "schedules/place.h"
+#include "schedules/route.h"
+#include "schedules/schedule.h"
+#include "server/arguments.h"
+#include "server/lateness.h"
+#include "server/strings.h"
+
+enum {
+    REPLY_MAX = 128,
+    RANGE_USUAL = 1000,
+    RANGE_MAX = 10000, /* ten to twenty milliseconds of replies */
+    STEP_USUAL_MS = 1000,
+    STEPS_USUAL = 60,
+    STEPS_MAX = 10000,
+    SCAN_USUAL = 10,
+    SCAN_MOST = 20000, /* tasks that one call looks at: about ten milliseconds */
+    SCAN_BYTES = 256,  /* so many bytes of an id count as one more task */
+    LARGEST_USUAL = 10,
+    LARGEST_MAX = 100
+};
+
+/* ---- replies --------------------------------------------------------------------------------------------- */
+
+static void reply_bytes(RedisModuleCtx *ctx, struct tw__redis_bytes bytes)
+{
+    RedisModule_ReplyWithStringBuffer(ctx, bytes.at, bytes.size);
+}
+
+static void reply_number(RedisModuleCtx *ctx, uint64_t number)
+{
+    RedisModule_ReplyWithLongLong(ctx, (long long)number);
+}
+
+static void reply_named(RedisModuleCtx *ctx, const char *name, uint64_t number)
+{
+    RedisModule_ReplyWithCString(ctx, name);
+    reply_number(ctx, number);
+}
+
+static void reply_text(RedisModuleCtx *ctx, const char *name, const char *text)
+{
+    RedisModule_ReplyWithCString(ctx, name);
+    RedisModule_ReplyWithCString(ctx, text);
+}
+
+static void reply_id_and_due(RedisModuleCtx *ctx, const struct tw__redis_task *task)
+{
+    RedisModule_ReplyWithArray(ctx, 2);
+    reply_bytes(ctx, tw__redis_task_id(task));
+    reply_number(ctx, tw__redis_task_due(task));
+}
+
+/* ---- TW.GET ---------------------------------------------------------------------------------------------- */
+
+static void reply_payload(RedisModuleCtx *ctx, const struct tw__redis_task *task)
+{
+    struct tw__redis_payload payload = tw__redis_task_payload(task);
+    RedisModule_ReplyWithCString(ctx, "payload");
+    RedisModule_ReplyWithArray(ctx, payload.count);
+    while (payload.count > 0)
+        reply_bytes(ctx, tw__redis_payload_next(&payload));
+}
+
+static const char *state_of(const struct tw__redis_task *task)
+{
+    static const char *const stages[] = {"waiting", "leased", "dead"};
+    return task->ready ? "ready" : stages[tw__redis_task_stage(task)];
+}
+
+/* The attempt that is under way or comes next; of a dead task the attempts that were made. */
+static uint64_t attempt_of(const struct tw__redis_task *task)
+{
+    if (!task->lived)
+        return tw__redis_place_tries(tw__redis_shared.schedules, task) + 1;
+    return (uint64_t)tw__redis_task_life(task).attempt + (tw__redis_task_stage(task) == TW__REDIS_WAITING);
+}
+
+/* `at`: the end of the lease, or the time of the next attempt or of the death; else the due time. */
+static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t at)
+{
+    struct tw__redis_life life = {.worker = {"", 0}, .error = {"", 0}};
+    if (task->lived)
+        life = tw__redis_task_whole_life(task);
+    reply_named(ctx, "attempt", attempt_of(task));
+    reply_text(ctx, "state", state_of(task));
+    reply_named(ctx, "at", at);
+    RedisModule_ReplyWithCString(ctx, "worker");
+    reply_bytes(ctx, life.worker);
+    RedisModule_ReplyWithCString(ctx, "error");
+    reply_bytes(ctx, life.error);
+}
+
+static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t now_ms)
+{
+    static const char *const late[] = {"fire", "drop", "coalesce"};
+    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.schedules, task));
+    static const char *const kinds[] = {"stream", "list", "list left", "workers"};
+    uint64_t at = tw__redis_task_due(task), times = tw__redis_task_times(task);
+    RedisModule_ReplyWithMap(ctx, 15);
+    reply_named(ctx, "due", tw__redis_task_first_due(task));
+    reply_named(ctx, "remaining", at > now_ms ? at - now_ms : 0);
+    reply_named(ctx, "every", tw__redis_task_every(task));
+    RedisModule_ReplyWithCString(ctx, "times");
+    RedisModule_ReplyWithLongLong(ctx, times == TW__REDIS_FOR_EVER ? -1 : (long long)times);
+    RedisModule_ReplyWithCString(ctx, "target");
+    reply_bytes(ctx, plan.target);
+    reply_text(ctx, "kind", kinds[plan.kind]);
+    reply_named(ctx, "maxlen", plan.maxlen);
+    reply_text(ctx, "late", late[plan.late]);
+    reply_named(ctx, "late-ms", plan.late_ms);
+    reply_life(ctx, task, at);
+    reply_payload(ctx, task);
+}
+
+static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    if (argc < 3)
+        return RedisModule_WrongArity(ctx);
+    if (!tw__redis_keys_find(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    uint64_t now_ms = tw__redis_now_ms();
+    RedisModule_ReplyWithArray(ctx, argc - 2);
+    for (int i = 2; i < argc; i++) {
+        struct tw__redis_bytes id = tw__redis_string_bytes(argv[i]);
+        const struct tw__redis_task *task =
+            schedule == NULL ? NULL
+                             : tw__redis_schedule_find(
+                                   schedule, tw__redis_schedule_hash(tw__redis_shared.schedules, id), id);
+        if (task == NULL)
+            RedisModule_ReplyWithNull(ctx);
+        else
+            reply_task(ctx, task, now_ms);
+    }
+    return REDISMODULE_OK;
+}
+
+/* ---- TW.LEN, TW.NEXT, TW.RANGE --------------------------------------------------------------------------- */
+
+static int command_len(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    if (argc != 2)
+        return RedisModule_WrongArity(ctx);
+    if (!tw__redis_keys_find(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    reply_number(ctx, schedule == NULL ? 0 : tw__redis_table_count(&schedule->tasks) - schedule->dead_count);
+    return REDISMODULE_OK;
+}
+
+static int command_next(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_task *task;
+    if (argc != 2)
+        return RedisModule_WrongArity(ctx);
+    if (!tw__redis_keys_find(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    if (schedule == NULL || tw__redis_look_earliest(schedule, 0, UINT64_MAX, tw__redis_now_ms(), 1, &task) == 0)
+        return RedisModule_ReplyWithNull(ctx);
+    reply_id_and_due(ctx, task);
+    return REDISMODULE_OK;
+}
+
+/* Reads one end of a range: a time, or - or + for the first or the last time. Returns false after an error
+ * reply. */
+static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what, uint64_t *time)
+{
+    bool first = tw__redis_argument_is(argument, "-");
+    long long number;
+    if (first || tw__redis_argument_is(argument, "+"))
+        *time = first ? 0 : TW__REDIS_TIME_MAX;
+    else if (RedisModule_StringToLongLong(argument, &number) == REDISMODULE_OK && number >= 0)
+        *time = (uint64_t)number;
+    else {
+        tw__redis_argument_error(ctx, argument, what, "-, + or an integer from 0 to 9223372036854775807");
+        return false;
+    }
+    return true;
+}
+
+/* AFTER: returns the named task if it is still due at `from`. Otherwise returns NULL, and no task is left
+ * out. */
+static struct tw__redis_task *find_after(const struct tw__redis_schedule *schedule,
+                                         const struct tw__redis_option *option, uint64_t from)
+{
+    if (option->value == NULL)
+        return NULL;
+    struct tw__redis_bytes id = tw__redis_string_bytes(option->value);
+    struct tw__redis_task *task =
+        tw__redis_schedule_find(schedule, tw__redis_schedule_hash(tw__redis_shared.schedules, id), id);
+    return task != NULL && tw__redis_task_due(task) == from ? task : NULL;
+}
+
+static void reply_range(RedisModuleCtx *ctx, const struct tw__redis_schedule *schedule,
+                        const struct tw__redis_wanted *wanted, uint64_t limit)
+{
+    struct tw__redis_task **task = RedisModule_Alloc(limit * sizeof(struct tw__redis_task *));
+    size_t count = tw__redis_look_wanted(schedule, wanted, tw__redis_now_ms(), limit, task);
+    RedisModule_ReplyWithArray(ctx, (long)count);
+    for (size_t i = 0; i < count; i++)
+        reply_id_and_due(ctx, task[i]);
+    RedisModule_Free(task);
+}
+
+static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_wanted wanted = {.after = NULL};
+    uint64_t limit = RANGE_USUAL;
+    struct tw__redis_option options[] = {
+        {"LIMIT", 1, RANGE_MAX, NULL}, {"AFTER", 0, 0, NULL}, {NULL, 0, 0, NULL}};
+    if (argc < 4)
+        return RedisModule_WrongArity(ctx);
+    if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
+        !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or LIMIT n") ||
+        !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
+        !tw__redis_keys_find(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    if (schedule == NULL || tw__redis_table_count(&schedule->tasks) == 0 || wanted.from > wanted.to)
+        return RedisModule_ReplyWithArray(ctx, 0);
+    wanted.after = find_after(schedule, &options[1], wanted.from);
+    if (limit > tw__redis_table_count(&schedule->tasks))
+        limit = tw__redis_table_count(&schedule->tasks);
+    reply_range(ctx, schedule, &wanted, limit);
+    return REDISMODULE_OK;
+}
+
+/* ---- TW.SCAN --------------------------------------------------------------------------------------------- */
+
+/* The result of one call. */
+struct scan {
+    bool match; /* only ids that match the pattern */
+    struct tw__redis_pattern pattern;
+    struct tw__redis_vector found;
+    uint64_t seen, work;
+};
+
+static void scan_task(void *entry, void *arg)
+{
+    struct scan *scan = arg;
+    struct tw__redis_bytes id = tw__redis_task_id(entry);
+    scan->seen++;
+    scan->work += 1 + id.size / SCAN_BYTES;
+    if (!scan->match || tw__redis_pattern_matches(&scan->pattern, id))
+        tw__redis_vector_add(&scan->found, entry, &tw__redis_shared.schedules->memory);
+}
+
+/* Looks at about `count` tasks from the cursor on, but at no more tasks than one call may look at
+ * (SCAN_MOST). Returns the next cursor. */
+static uint64_t scan_some(struct scan *scan, const struct tw__redis_schedule *schedule, uint64_t cursor,
+                          uint64_t count)
+{
+    do
+        cursor = tw__redis_table_scan(&schedule->tasks, cursor, scan_task, scan);
+    while (cursor != 0 && scan->seen < count && scan->work < SCAN_MOST);
+    return cursor;
+}
+
+static void reply_scan(RedisModuleCtx *ctx, const struct scan *scan, uint64_t cursor)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)cursor);
+    RedisModule_ReplyWithArray(ctx, 2);
+    RedisModule_ReplyWithCString(ctx, text);
+    RedisModule_ReplyWithArray(ctx, (long)scan->found.count * 2);
+    for (size_t i = 0; i < scan->found.count; i++) {
+        reply_bytes(ctx, tw__redis_task_id(scan->found.at[i]));
+        reply_number(ctx, tw__redis_task_first_due(scan->found.at[i]));
+    }
+}
+
+/* Reads MATCH, if the caller gave it. Returns false after an error reply. */
+static bool read_match(RedisModuleCtx *ctx, const struct tw__redis_option *option, struct scan *scan)
+{
+    char error[REPLY_MAX];
+    if (option->value == NULL)
+        return true;
+    struct tw__redis_bytes text = tw__redis_string_bytes(option->value);
+    scan->match = true;
+    if (text.size <= TW__REDIS_PATTERN_MAX) {
+        tw__redis_pattern_read(&scan->pattern, text);
+        return true;
+    }
+    snprintf(error, sizeof error, "ERR MATCH is a pattern of %zu bytes: expected at most %d", text.size,
+             TW__REDIS_PATTERN_MAX);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
+static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64_t *cursor)
+{
+    unsigned long long value;
+    if (RedisModule_StringToULongLong(argument, &value) == REDISMODULE_OK) {
+        *cursor = value;
+        return true;
+    }
+    RedisModule_ReplyWithError(
+        ctx, "ERR invalid cursor: expected 0, or the cursor that the previous call replied with");
+    return false;
+}
+
+static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    struct scan scan = {.match = false};
+    uint64_t cursor, count = SCAN_USUAL;
+    struct tw__redis_option options[] = {
+        {"COUNT", 1, INT32_MAX, NULL}, {"MATCH", 0, 0, NULL}, {NULL, 0, 0, NULL}};
+    if (argc < 3)
+        return RedisModule_WrongArity(ctx);
+    if (!read_cursor(ctx, argv[2], &cursor) ||
+        !tw__redis_argument_options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
+        !tw__redis_argument_option_number(ctx, &options[0], &count) || !read_match(ctx, &options[1], &scan) ||
+        !tw__redis_keys_find(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    cursor = schedule == NULL ? 0 : scan_some(&scan, schedule, cursor, count);
+    reply_scan(ctx, &scan, cursor);
+    RedisModule_Free(scan.found.at);
+    return REDISMODULE_OK;
+}
+
+/* ---- TW.FORECAST, TW.INFO -------------------------------------------------------------------------------- */
+
+static void reply_counts(RedisModuleCtx *ctx, const uint64_t *counts, uint64_t count)
+{
+    RedisModule_ReplyWithArray(ctx, (long)count);
+    for (uint64_t i = 0; i < count; i++)
+        reply_number(ctx, counts[i]);
+}
+
+static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
+    struct tw__redis_option options[] = {
+        {"STEP", 1, INT64_MAX, NULL}, {"COUNT", 1, STEPS_MAX, NULL}, {NULL, 0, 0, NULL}};
+    if (argc < 2)
+        return RedisModule_WrongArity(ctx);
+    if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or COUNT n") ||
+        !tw__redis_argument_option_number(ctx, &options[0], &step) ||
+        !tw__redis_argument_option_number(ctx, &options[1], &count) ||
+        !tw__redis_keys_find(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    uint64_t *counts = RedisModule_Calloc(count, sizeof *counts);
+    if (schedule != NULL)
+        tw__redis_look_forecast(schedule, tw__redis_now_ms(), step, count, counts);
+    reply_counts(ctx, counts, count);
+    RedisModule_Free(counts);
+    return REDISMODULE_OK;
+}
+
+static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_task *task;
+    uint64_t now_ms = tw__redis_now_ms(), overdue;
+    if (argc != 2)
+        return RedisModule_WrongArity(ctx);
+    if (!tw__redis_keys_find(ctx, argv[1], &schedule))
+        return REDISMODULE_OK;
+    if (schedule == NULL)
+        return RedisModule_ReplyWithError(ctx, "ERR no such key");
+    tw__redis_look_forecast(schedule, now_ms - 1, 1, 1, &overdue);
+    size_t any = tw__redis_look_earliest(schedule, 0, UINT64_MAX, now_ms, 1, &task);
+    const struct tw__redis_task *ready = tw__redis_place_first_ready(schedule);
+    RedisModule_ReplyWithMap(ctx, 13);
+    reply_named(ctx, "tasks", tw__redis_table_count(&schedule->tasks) - schedule->dead_count);
+    reply_named(ctx, "overdue", overdue);
+    reply_named(ctx, "next-due", any == 0 ? UINT64_MAX : tw__redis_task_due(task));
+    reply_named(ctx, "routes", tw__redis_route_count(schedule));
+    reply_named(ctx, "held", schedule->held);
+    reply_named(ctx, "bytes", tw__redis_schedule_bytes(schedule));
+    reply_named(ctx, "fired", schedule->fired);
+    reply_named(ctx, "died", schedule->died);
+    reply_named(ctx, "paused", schedule->paused);
+    reply_named(ctx, "ready", schedule->ready_count);
+    reply_named(ctx, "oldest-ready",
+                ready != NULL && ready->parked.since_ms < now_ms ? now_ms - ready->parked.since_ms : 0);
+    reply_named(ctx, "leased", schedule->leased_count);
+    reply_named(ctx, "dead", schedule->dead_count);
+    return REDISMODULE_OK;
+}
+
+/* ---- TW.TOP ---------------------------------------------------------------------------------------------- */
+
+static void reply_lateness(RedisModuleCtx *ctx)
+{
+    struct tw__redis_lateness recent = tw__redis_lateness_recent();
+    RedisModule_ReplyWithCString(ctx, "recent");
+    RedisModule_ReplyWithMap(ctx, 6);
+    reply_named(ctx, "fired", recent.fired);
+    reply_named(ctx, "p50", recent.p50_us);
+    reply_named(ctx, "p90", recent.p90_us);
+    reply_named(ctx, "p99", recent.p99_us);
+    reply_named(ctx, "p999", recent.p999_us);
+    reply_named(ctx, "max", recent.max_us);
+}
+
+static void reply_largest(RedisModuleCtx *ctx, const struct tw__redis_schedules *schedules, uint64_t limit)
+{
+    const struct tw__redis_schedule *largest[LARGEST_MAX];
+    size_t count = tw__redis_overview_largest(schedules, largest, limit);
+    RedisModule_ReplyWithCString(ctx, "schedules");
+    RedisModule_ReplyWithArray(ctx, (long)count);
+    for (size_t i = 0; i < count; i++) {
+        RedisModule_ReplyWithArray(ctx, 10);
+        RedisModule_ReplyWithLongLong(ctx, largest[i]->db);
+        RedisModule_ReplyWithString(ctx, largest[i]->name);
+        reply_number(ctx, tw__redis_table_count(&largest[i]->tasks) - largest[i]->dead_count);
+        reply_number(ctx, largest[i]->held);
+        reply_number(ctx, largest[i]->fired);
+        reply_number(ctx, largest[i]->died);
+        reply_number(ctx, largest[i]->ready_count);
+        reply_number(ctx, largest[i]->leased_count);
+        reply_number(ctx, largest[i]->dead_count);
+        reply_number(ctx, largest[i]->paused);
+    }
+}
+
+static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LARGEST_USUAL;
+    struct tw__redis_option options[] = {{"STEP", 1, INT64_MAX, NULL},
+                                         {"COUNT", 1, STEPS_MAX, NULL},
+                                         {"SCHEDULES", 0, LARGEST_MAX, NULL},
+                                         {NULL, 0, 0, NULL}};
+    if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, COUNT n or SCHEDULES n") ||
+        !tw__redis_argument_option_number(ctx, &options[0], &step) ||
+        !tw__redis_argument_option_number(ctx, &options[1], &count) ||
+        !tw__redis_argument_option_number(ctx, &options[2], &limit))
+        return REDISMODULE_OK;
+    struct tw__redis_schedules *schedules = tw__redis_keys_all();
+    uint64_t *counts = RedisModule_Alloc(count * sizeof *counts);
+    bool exact = tw__redis_overview_forecast(schedules, tw__redis_now_ms(), step, count, counts);
+    RedisModule_ReplyWithMap(ctx, 4);
+    RedisModule_ReplyWithCString(ctx, "forecast");
+    reply_counts(ctx, counts, count);
+    reply_named(ctx, "exact", exact);
+    reply_lateness(ctx);
+    reply_largest(ctx, schedules, limit);
+    RedisModule_Free(counts);
+    return REDISMODULE_OK;
+}
+
+/* ---- registering ----------------------------------------------------------------------------------------- */
+
+int tw__redis_queries_register(RedisModuleCtx *ctx)
+{
+    static const struct {
+        const char *name, *flags;
+        RedisModuleCmdFunc call;
+        int key; /* 0: none */
+    } commands[] = {
+        {"tw.get", "readonly fast", command_get, 1}, {"tw.len", "readonly fast", command_len, 1},
+        {"tw.next", "readonly", command_next, 1},    {"tw.scan", "readonly", command_scan, 1},
+        {"tw.range", "readonly", command_range, 1},  {"tw.forecast", "readonly", command_forecast, 1},
+        {"tw.info", "readonly", command_info, 1},    {"tw.top", "readonly admin", command_top, 0},
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (RedisModule_CreateCommand(ctx, commands[i].name, commands[i].call, commands[i].flags,
+                                      commands[i].key, commands[i].key, commands[i].key) != REDISMODULE_OK)
+            return REDISMODULE_ERR;
+    return REDISMODULE_OK;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * TW.TAKE gives ready tasks to a worker. What it changes is replicated as TW.FIRED LIVES: the token, the end
+ * of the lease and the attempt of each task, in one transaction with the reply.
+ */
+#include "take.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "delivery/workers.h"
+#include "keyspace/alarm.h"
+#include "keyspace/keys.h"
+#include "schedules/lease.h"
+#include "schedules/place.h"
+#include "server/arguments.h"
+#include "server/config.h"
+#include "server/gate.h"
+#include "server/lateness.h"
+#include "server/strings.h"
+#include "server/token.h"
+
+enum { TAKE_BYTES = 16 << 20 }; /* a reply ends after the task with which it reaches so many bytes */
+enum { TAKE_MAX = 10000, NAME_MAX_BYTES = 255, FIELDS = 6, TEXT_MAX = 128 };
+
+/* The arguments of one TW.TAKE. */
+struct taking {
+    uint64_t lease_ms, count, block_ms;
+    bool block;
+    struct tw__redis_bytes worker;
+    RedisModuleString **keys;
+    int key_count;
+    uint64_t taken, bytes; /* tasks, and the memory that they take */
+};
+
+/* ---- reading ---------------------------------------------------------------------------------------------
+ * */
+
+static bool read_worker(RedisModuleCtx *ctx, const struct tw__redis_option *option, struct taking *take)
+{
+    char error[TEXT_MAX];
+    take->worker = (struct tw__redis_bytes){"", 0};
+    if (option->value == NULL)
+        return true;
+    take->worker = tw__redis_string_bytes(option->value);
+    if (take->worker.size <= NAME_MAX_BYTES)
+        return true;
+    snprintf(error, sizeof error, "ERR NAME is %zu bytes: expected at most %d", take->worker.size,
+             NAME_MAX_BYTES);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
+/* Reads KEYS n schedule [schedule ...], to the end of the arguments. */
+static bool read_keys(RedisModuleCtx *ctx, struct taking *take, RedisModuleString **argv, int argc)
+{
+    uint64_t count;
+    if (argc < 3 || !tw__redis_argument_is(argv[0], "KEYS")) {
+        RedisModule_ReplyWithError(ctx, "ERR KEYS is missing: expected KEYS n schedule [schedule ...]");
+        return false;
+    }
+    if (!tw__redis_argument_number(ctx, argv[1], "KEYS", 1, INT32_MAX, &count))
+        return false;
+    if (count != (uint64_t)argc - 2) {
+        tw__redis_argument_error(ctx, argv[1], "KEYS", "the number of schedules that follow it");
+        return false;
+    }
+    take->keys = argv + 2;
+    take->key_count = argc - 2;
+    return true;
+}
+
+/* Whether an argument is KEYS for the server, which checks rights and slots of the keys after the first one.
+ * It compares C strings, so "KEYS" and a zero byte and more is KEYS too, and read_keys() refuses it.
+ * Otherwise a worker with such a name would take from schedules that nobody has checked. */
+static bool is_keys(RedisModuleString *argument)
+{
+    return strcasecmp(RedisModule_StringPtrLen(argument, NULL), "KEYS") == 0;
+}
+
+/* The index of the first KEYS, as the server finds it when it checks rights: no worker has this name. */
+static int find_keys(RedisModuleString **argv, int argc)
+{
+    int at = 1;
+    while (at < argc && !is_keys(argv[at]))
+        at++;
+    return at;
+}
+
+/* Tells the server which arguments are keys. In a cluster Redis 7.0 finds no keys by the description in docs.c
+ * if they follow a word. */
+static void tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    long long count;
+    int at = find_keys(argv, argc) + 1;
+    if (at >= argc || RedisModule_StringToLongLong(argv[at], &count) != REDISMODULE_OK || count > argc - at - 1)
+        return; /* the command will reply with an error */
+    for (int i = 1; i <= count; i++)
+        RedisModule_KeyAtPos(ctx, at + i);
+}
+
+static bool read_take(RedisModuleCtx *ctx, struct taking *take, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_option options[] = {{"LEASE", 1, UINT32_MAX, NULL},
+                                         {"COUNT", 1, TAKE_MAX, NULL},
+                                         {"BLOCK", 0, UINT32_MAX, NULL},
+                                         {"NAME", 0, 0, NULL},
+                                         {NULL, 0, 0, NULL}};
+    int at = find_keys(argv, argc);
+    *take = (struct taking){.count = 1};
+    if (!tw__redis_argument_options(ctx, argv + 1, at - 1, options,
+                                    "LEASE ms, COUNT n, BLOCK ms, NAME worker or KEYS n") ||
+        !tw__redis_argument_option_number(ctx, &options[0], &take->lease_ms) ||
+        !tw__redis_argument_option_number(ctx, &options[1], &take->count) ||
+        !tw__redis_argument_option_number(ctx, &options[2], &take->block_ms) ||
+        !read_worker(ctx, &options[3], take) || !read_keys(ctx, take, argv + at, argc - at))
+        return false;
+    take->block = options[2].value != NULL;
+    if (options[0].value != NULL)
+        return true;
+    RedisModule_ReplyWithError(ctx, "ERR LEASE is missing: expected LEASE ms, an integer from 1 to 4294967295");
+    return false;
+}
+
+/* ---- taking ----------------------------------------------------------------------------------------------
+ * */
+
+static void reply_task(RedisModuleCtx *ctx, RedisModuleString *key, const struct tw__redis_task *task)
+{
+    char token[TW__REDIS_TOKEN_TEXT];
+    struct tw__redis_life life = tw__redis_task_life(task);
+    struct tw__redis_bytes id = tw__redis_task_id(task);
+    struct tw__redis_payload payload = tw__redis_task_payload(task);
+    tw__redis_token_write(life.token, token);
+    RedisModule_ReplyWithArray(ctx, FIELDS);
+    RedisModule_ReplyWithString(ctx, key);
+    RedisModule_ReplyWithStringBuffer(ctx, id.at, id.size);
+    RedisModule_ReplyWithStringBuffer(ctx, token, sizeof token);
+    RedisModule_ReplyWithLongLong(ctx, (long long)life.due);
+    RedisModule_ReplyWithLongLong(ctx, life.attempt);
+    RedisModule_ReplyWithArray(ctx, payload.count);
+    while (payload.count > 0) {
+        struct tw__redis_bytes string = tw__redis_payload_next(&payload);
+        RedisModule_ReplyWithStringBuffer(ctx, string.at, string.size);
+    }
+}
+
+/* Gives ready tasks of one schedule to the worker, and adds them to the reply. */
+static void lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
+                       struct tw__redis_schedule *schedule)
+{
+    struct tw__redis_buffer log = {0};
+    struct tw__redis_task *task;
+    uint64_t now_ms = tw__redis_now_ms();
+    while (take->taken < take->count && take->bytes < TAKE_BYTES &&
+           (task = tw__redis_place_first_ready(schedule)) != NULL) {
+        struct tw__redis_lease lease = {tw__redis_token_new(), (uint32_t)take->lease_ms, take->worker};
+        tw__redis_lateness_count_taken(task->parked.since_ms);
+        if (take->taken++ == 0)
+            RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
+        task = tw__redis_lease_begin(schedule, task, &lease, now_ms, &log);
+        take->bytes += tw__redis_shared.schedules->memory.usable(task);
+        reply_task(ctx, key, task);
+        tw__redis_shared.counts.taken++;
+    }
+    RedisModule_Replicate(ctx, "TW.FIRED", "scb", key, "LIVES", log.at, log.size);
+    tw__redis_buffer_free(&log, &tw__redis_shared.schedules->memory);
+    tw__redis_alarm_at(now_ms + take->lease_ms);
+}
+
+/* Takes from one key. The reply may have begun, so a key that a handler has changed meanwhile is no error. */
+static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *name)
+{
+    struct tw__redis_schedule *schedule = tw__redis_keys_peek(ctx, name);
+    if (schedule == NULL || schedule->paused || schedule->ready_count == 0 || !tw__redis_config.deliver)
+        return;
+    lease_from(ctx, take, name, schedule);
+    tw__redis_keys_changed(ctx, name, "tw.take");
+}
+
+/* Whether all keys are schedules, or nothing. If not, replies with an error. */
+static bool are_schedules(RedisModuleCtx *ctx, const struct taking *take)
+{
+    RedisModuleKey *key;
+    struct tw__redis_schedule *schedule;
+    for (int i = 0; i < take->key_count; i++) {
+        if (!tw__redis_keys_open(ctx, take->keys[i], &key, &schedule))
+            return false;
+        RedisModule_CloseKey(key);
+    }
+    return true;
+}
+
+static bool may_block(RedisModuleCtx *ctx)
+{
+    const int no =
+        REDISMODULE_CTX_FLAGS_MULTI | REDISMODULE_CTX_FLAGS_LUA | REDISMODULE_CTX_FLAGS_DENY_BLOCKING;
+    return (RedisModule_GetContextFlags(ctx) & no) == 0;
+}
+
+/* TW.TAKE LEASE ms [COUNT n] [BLOCK ms] [NAME worker] KEYS n schedule [schedule ...] */
+int tw__redis_take_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct taking take;
+    if (RedisModule_IsKeysPositionRequest(ctx)) {
+        tell_keys(ctx, argv, argc);
+        return REDISMODULE_OK;
+    }
+    if (argc < 6)
+        return RedisModule_WrongArity(ctx);
+    if (!read_take(ctx, &take, argv, argc) || !are_schedules(ctx, &take))
+        return REDISMODULE_OK;
+    if (tw__redis_gate(ctx) == TW__REDIS_DEFER_ROLE)
+        return RedisModule_ReplyWithError(ctx, "READONLY TW.TAKE on a replica: expected a call of its primary");
+    for (int i = 0; i < take.key_count && take.taken < take.count && take.bytes < TAKE_BYTES; i++)
+        take_key(ctx, &take, take.keys[i]);
+    if (take.taken > 0)
+        RedisModule_ReplySetArrayLength(ctx, (long)take.taken);
+    else if (take.block && may_block(ctx))
+        tw__redis_workers_block(ctx, take.keys, take.key_count, (long long)take.block_ms);
+    else
+        RedisModule_ReplyWithNullArray(ctx);
+    return REDISMODULE_OK;
+}

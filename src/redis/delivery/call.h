@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A delivery, and the commands that it calls on the server.
+ */
+#ifndef TW_REDIS_CALL_H
+#define TW_REDIS_CALL_H
+
+#include "keyspace/batch.h"
+
+enum { TW__REDIS_ERROR_MAX = 200, TW__REDIS_CALL_SMALL = 32 };
+
+/* One task on its way to its target. */
+struct tw__redis_delivery {
+    struct tw__redis_batch *batch;
+    struct tw__redis_task *task;
+    struct tw__redis_route *route;
+    struct tw__redis_schedule *schedule;
+    struct tw__redis_plan plan; /* the route's plan, unpacked */
+    uint64_t now_ms;
+    enum tw__redis_defer why;        /* the server's last reply: TW__REDIS_DEFER_NONE, or why it refused */
+    char error[TW__REDIS_ERROR_MAX]; /* the text of that refusal */
+};
+void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__redis_batch *batch,
+                             struct tw__redis_task *task, uint64_t now_ms);
+
+/* How other modules may have changed the schedules while the server did something for a delivery. */
+enum tw__redis_meanwhile {
+    TW__REDIS_UNSEEN, /* no other module was about to look at a schedule */
+    /* another module was about to look. The task is the same; other tasks may have been changed or removed */
+    TW__REDIS_SEEN,
+    TW__REDIS_GONE /* the task was changed or removed, or its schedule detached: the delivery is over */
+};
+
+/* Checks whether the task's schedule is still the value of its key. Returns TW__REDIS_GONE if it is not. */
+enum tw__redis_meanwhile tw__redis_call_key(struct tw__redis_delivery *delivery);
+
+/* Asks the server whether a write to the task's schedule would be refused now, and sets `why` and `error` as
+ * tw__redis_call_send() does. */
+enum tw__redis_meanwhile tw__redis_call_may_write(struct tw__redis_delivery *delivery);
+
+/* ---- a call ---------------------------------------------------------------------------------------------- */
+
+/* The arguments of one call. */
+struct tw__redis_call {
+    RedisModuleString **at, *small[TW__REDIS_CALL_SMALL];
+    bool *is_own, small_own[TW__REDIS_CALL_SMALL]; /* is_own: the argument is freed after the call */
+    size_t count, room;
+};
+
+/* Words that many calls contain, and the names of the fields that a delivery adds. */
+enum tw__redis_word {
+    TW__REDIS_WORD_MAXLEN,
+    TW__REDIS_WORD_ABOUT, /* MAXLEN ~ */
+    TW__REDIS_WORD_NEW_ID,
+    TW__REDIS_WORD_ID,
+    TW__REDIS_WORD_DUE,
+    TW__REDIS_WORD_ATTEMPT,
+    TW__REDIS_WORD_FIRST, /* attempt */
+    TW__REDIS_WORDS
+};
+extern const char *const tw__redis_word_text[TW__REDIS_WORDS];
+
+/* Creates the strings of these words. To be called when the module is loaded. */
+void tw__redis_call_start(void);
+
+/* Starts a call without arguments and with room for `most` of them. */
+void tw__redis_call_init(struct tw__redis_call *call, size_t most);
+
+/* Adds an argument. The call frees its own strings (add_own). A kept string (add_kept) belongs to somebody
+ * else and outlives the call. */
+void tw__redis_call_add_kept(struct tw__redis_call *call, RedisModuleString *string);
+void tw__redis_call_add_own(struct tw__redis_call *call, RedisModuleString *string);
+void tw__redis_call_add_word(struct tw__redis_call *call, enum tw__redis_word word);
+
+/* Adds the fields tw.id, tw.due and tw.attempt; adds the strings of the payload. */
+void tw__redis_call_add_about(struct tw__redis_call *call, const struct tw__redis_task *task);
+void tw__redis_call_add_payload(struct tw__redis_call *call, const struct tw__redis_task *task);
+
+/* Calls the server and frees the arguments. Afterwards `why` and `error` of the delivery hold the server's
+ * reply, also if the task is gone. */
+enum tw__redis_meanwhile tw__redis_call_send(struct tw__redis_call *call, const char *command,
+                                             struct tw__redis_delivery *delivery);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The way of a task to its target. The tick takes the task and hands it over once. This file makes all
+ * further decisions about it:
+ *
+ *     tick.c      place.c: the next due task          the task is filed nowhere from here on
+ *        |
+ *     deliver.c   is its schedule paused? ----------- yes: the task is stopped
+ *        |        are tasks of its target held? ----- yes: the task is held behind them
+ *        |        is its schedule still a key? ------ no: the schedule is detached by now, with this task
+ *        |        has its lease run out? ------------ yes, offer.c: it waits for the next attempt, or is dead
+ *        |        too late for LATE DROP? ----------- yes: done
+ *        |        is it for workers? ---------------- yes, offer.c: it is ready
+ *        v
+ *     call.c      XADD, RPUSH, LPUSH: the server's reply
+ *        |
+ *     deliver.c   accepted -------------------------- done
+ *        |        a refusal of the whole server ----- back to the tick, which puts the task back
+ *        |        a refusal of this key ------------- the task is held, and its route waits
+ *        |        the last try was refused ---------- the task is dead
+ *        v
+ *     batch.c     done: the task leaves, or is filed for its next time; TW.FIRED will name it
+ *
+ * TW.FIRED replicates which tasks a batch has removed from a schedule. The server wraps everything that a
+ * timer callback replicates into one MULTI/EXEC, so a delivery and the removal of its task stand or fall
+ * together.
+ *
+ * There are three kinds of refusals:
+ * - Server-wide and temporary (out of memory, too few replicas, disk error): nothing else is tried for a
+ *   while.
+ * - This key and temporary (its slot is migrating): only its route waits.
+ * - Permanent (a wrong type, for example): its route waits, and the try is counted. After the configured
+ *   number of tries (dead-letter-tries) the task is dead.
+ */
+#include "deliver.h"
+
+#include <base/assert.h>
+#include <string.h>
+
+#include "keyspace/keys.h"
+#include "late.h"
+#include "offer.h"
+#include "purge.h"
+#include "schedules/lease.h"
+#include "server/config.h"
+#include "server/lateness.h"
+#include "server/strings.h"
+#include "size.h"
+
+enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000 };
+
+/* ---- a batch --------------------------------------------------------------------------------------------- */
+
+void tw__redis_deliver_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx)
+{
+    tw__redis_batch_begin(batch, ctx);
+}
+
+static void notify(RedisModuleCtx *ctx, const struct tw__redis_told *told)
+{
+    static const struct {
+        uint8_t tell;
+        const char *event;
+    } events[] = {{TW__REDIS_TELL_FIRED, "tw.fired"},
+                  {TW__REDIS_TELL_READY, "tw.ready"},
+                  {TW__REDIS_TELL_DEAD, "tw.dead"},
+                  {TW__REDIS_TELL_PURGED, "tw.purge"}};
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+        if (told->tells & events[i].tell)
+            tw__redis_keys_changed(ctx, told->name, events[i].event);
+}
+
+void tw__redis_deliver_finish(struct tw__redis_batch *batch)
+{
+    int db = RedisModule_GetSelectedDb(batch->ctx);
+    for (struct tw__redis_told *one = tw__redis_batch_release(batch), *following; one != NULL;
+         one = following) {
+        following = one->following;
+        RedisModule_SelectDb(batch->ctx, one->db);
+        notify(batch->ctx, one);
+        tw__redis_keys_remove_if_empty(batch->ctx, one->name, true);
+        RedisModule_FreeString(NULL, one->name);
+        RedisModule_Free(one);
+    }
+    RedisModule_SelectDb(batch->ctx, db);
+    tw__redis_batch_end(batch);
+}
+
+/* Ends a delivery that the target has accepted. */
+static void delivered(struct tw__redis_delivery *delivery)
+{
+    delivery->route->wait_ms = 0;
+    tw__redis_shared.counts.fired++;
+    delivery->schedule->fired++;
+    tw__redis_late_done(delivery);
+}
+
+/* ---- the target ------------------------------------------------------------------------------------------ */
+
+static enum tw__redis_meanwhile call_push(struct tw__redis_delivery *delivery)
+{
+    struct tw__redis_call call;
+    tw__redis_call_init(&call, tw__redis_task_payload(delivery->task).count + 1);
+    tw__redis_call_add_kept(&call, tw__redis_string_of_target(delivery->route));
+    tw__redis_call_add_payload(&call, delivery->task);
+    return tw__redis_call_send(&call, delivery->plan.kind == TW__REDIS_LIST ? "RPUSH" : "LPUSH", delivery);
+}
+
+static enum tw__redis_meanwhile call_xadd(struct tw__redis_delivery *delivery)
+{
+    struct tw__redis_call call;
+    uint64_t maxlen = delivery->plan.maxlen;
+    tw__redis_call_init(&call, tw__redis_task_payload(delivery->task).count + 16);
+    tw__redis_call_add_kept(&call, tw__redis_string_of_target(delivery->route));
+    if (maxlen == 0)
+        maxlen = (uint64_t)tw__redis_config.default_maxlen;
+    if (maxlen != 0) {
+        tw__redis_call_add_word(&call, TW__REDIS_WORD_MAXLEN);
+        tw__redis_call_add_word(&call, TW__REDIS_WORD_ABOUT);
+        tw__redis_call_add_own(&call, tw__redis_string_of_number(maxlen));
+    }
+    tw__redis_call_add_word(&call, TW__REDIS_WORD_NEW_ID);
+    tw__redis_call_add_about(&call, delivery->task);
+    tw__redis_call_add_payload(&call, delivery->task);
+    return tw__redis_call_send(&call, "XADD", delivery);
+}
+
+/* Calls XADD or RPUSH for the task, with its due time moved on by `missed` periods. */
+static enum tw__redis_meanwhile call_target(struct tw__redis_delivery *delivery, uint64_t missed)
+{
+    struct tw__redis_task *task = delivery->task;
+    uint64_t due = tw__redis_task_due(task);
+    if (missed > 0)
+        tw__redis_task_set_due(task, due + missed * tw__redis_task_every(task));
+    enum tw__redis_meanwhile others =
+        delivery->plan.kind == TW__REDIS_STREAM ? call_xadd(delivery) : call_push(delivery);
+    if (others == TW__REDIS_GONE)
+        tw__redis_shared.counts.fired += delivery->why == TW__REDIS_DEFER_NONE;
+    else if (missed > 0 && delivery->why != TW__REDIS_DEFER_NONE)
+        tw__redis_task_set_due(task, due); /* not delivered: replicas have the task with this time */
+    else
+        tw__redis_shared.counts.coalesced += missed;
+    return others;
+}
+
+/* ---- refusals -------------------------------------------------------------------------------------------- */
+
+/* Holds the task as the first in the queue of its route, and lets the route wait. The wait doubles with each
+ * refusal, up to `most_ms`. */
+static void make_wait(struct tw__redis_delivery *delivery, uint64_t most_ms)
+{
+    struct tw__redis_route *route = delivery->route;
+    tw__redis_shared.counts.deferred[delivery->why]++;
+    route->wait_ms = route->wait_ms == 0 ? (uint64_t)tw__redis_config.retry_ms : route->wait_ms * 2;
+    if (route->wait_ms > most_ms)
+        route->wait_ms = most_ms;
+    tw__redis_place_hold_first(tw__redis_shared.schedules, delivery->task,
+                               RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms);
+}
+
+/* The last try was refused with `error`: the task is dead. A task that no Stream will ever take is dead as a
+ * whole, even if it repeats. */
+static void give_up(struct tw__redis_delivery *delivery, bool series)
+{
+    struct tw__redis_schedule *schedule = delivery->schedule;
+    struct tw__redis_bytes error = {delivery->error, strlen(delivery->error)};
+    uint32_t tries = tw__redis_place_tries(tw__redis_shared.schedules, delivery->task) + 1;
+    tw__redis_shared.counts.died++;
+    schedule->died++;
+    delivery->route->wait_ms = 0; /* the tries of the next task begin with the first wait */
+    tw__redis_batch_tell(delivery->batch, schedule, TW__REDIS_TELL_DEAD);
+    (series ? tw__redis_lease_kill_series
+            : tw__redis_lease_kill)(schedule, delivery->task, tries, error, delivery->now_ms,
+                                    tw__redis_batch_log(delivery->batch, schedule));
+    tw__redis_purge_excess(schedule, tw__redis_batch_log(delivery->batch, schedule));
+}
+
+/* A permanent refusal: one more try is counted, for this task and for all tasks that are held behind it. */
+static void refused(struct tw__redis_delivery *delivery)
+{
+    uint32_t tries = tw__redis_place_tries(tw__redis_shared.schedules, delivery->task);
+    if (tries + 1 >= (uint32_t)tw__redis_config.dead_letter_tries) {
+        give_up(delivery, false);
+        return;
+    }
+    if (tries == 0)
+        delivery->route->wait_ms = 0; /* the wait of another task does not count */
+    make_wait(delivery, WAIT_MAX_MS);
+    delivery->route->waits++;
+}
+
+/* Decides by the target's reply how the task goes on. Returns as tw__redis_deliver(). */
+static enum tw__redis_defer decide(struct tw__redis_delivery *delivery)
+{
+    switch (delivery->why) {
+    case TW__REDIS_DEFER_NONE:
+        tw__redis_lateness_count(tw__redis_task_due(delivery->task));
+        delivered(delivery);
+        return TW__REDIS_DEFER_NONE;
+    case TW__REDIS_DEFER_SLOT:
+        make_wait(delivery, SLOT_WAIT_MAX_MS);
+        return TW__REDIS_DEFER_NONE;
+    case TW__REDIS_DEFER_REFUSED:
+        refused(delivery);
+        return TW__REDIS_DEFER_NONE;
+    default:
+        return delivery->why;
+    }
+}
+
+/* ---- delivery -------------------------------------------------------------------------------------------- */
+
+/* Puts the schedule into the batch. Returns false if it is no longer the value of a key. */
+static bool join_held(struct tw__redis_delivery *delivery)
+{
+    if (delivery->schedule->in_batch)
+        return true;
+    if (tw__redis_call_key(delivery) == TW__REDIS_GONE)
+        return false; /* the key had expired: the schedule is detached by now, with this task */
+    tw__redis_batch_touch(delivery->batch, delivery->schedule);
+    return true;
+}
+
+/* Tries the target of a task that is due. */
+static enum tw__redis_defer deliver_to_target(struct tw__redis_delivery *delivery)
+{
+    if (tw__redis_size_is_too_big(delivery)) {
+        tw__redis_size_error(delivery); /* the size is known, so there is no first try */
+        give_up(delivery, true);
+        return TW__REDIS_DEFER_NONE;
+    }
+    return call_target(delivery, tw__redis_late_missed(delivery)) == TW__REDIS_GONE ? TW__REDIS_DEFER_NONE
+                                                                                    : decide(delivery);
+}
+
+/* Whether a task waits for the next attempt of workers; LATE concerns the first attempt alone. */
+static bool is_retry(const struct tw__redis_task *task)
+{
+    return task->lived && tw__redis_task_life(task).attempt > 0;
+}
+
+enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task *task,
+                                       enum tw__redis_taken taken, uint64_t now_ms, uint64_t serving_since_ms)
+{
+    struct tw__redis_schedules *schedules = tw__redis_shared.schedules;
+    struct tw__redis_delivery delivery;
+    bool leased = tw__redis_task_stage(task) == TW__REDIS_LEASED;
+    TW_ASSERT(!tw__redis_task_filed(task));
+    tw__redis_delivery_init(&delivery, batch, task, now_ms);
+    if (delivery.schedule->paused && !leased) {
+        tw__redis_place_stop(schedules, task);
+        return TW__REDIS_DEFER_NONE;
+    }
+    if (taken != TW__REDIS_TAKEN_PROBE && tw__redis_place_is_blocked(schedules, task)) {
+        tw__redis_place_hold(schedules, task); /* behind the refused task, so that their order holds */
+        return TW__REDIS_DEFER_NONE;
+    }
+    RedisModule_SelectDb(batch->ctx, delivery.schedule->db);
+    if (!join_held(&delivery))
+        return TW__REDIS_DEFER_NONE;
+    if (leased)
+        return tw__redis_offer_lapse(&delivery, serving_since_ms);
+    bool retry = is_retry(task);
+    if (!retry && tw__redis_late_drop(&delivery))
+        return TW__REDIS_DEFER_NONE;
+    if (delivery.plan.kind != TW__REDIS_WORKERS)
+        return deliver_to_target(&delivery);
+    tw__redis_offer(&delivery, retry ? 0 : tw__redis_late_missed(&delivery));
+    return TW__REDIS_DEFER_NONE;
+}
+
+enum tw__redis_meanwhile tw__redis_deliver_early(struct tw__redis_delivery *delivery)
+{
+    TW_ASSERT(tw__redis_task_filed(delivery->task));
+    RedisModule_SelectDb(delivery->batch->ctx, delivery->schedule->db);
+    if (delivery->plan.kind == TW__REDIS_WORKERS) {
+        delivery->why = TW__REDIS_DEFER_NONE;
+        delivery->task = tw__redis_lease_hasten(delivery->schedule, delivery->task, delivery->now_ms,
+                                                tw__redis_batch_log(delivery->batch, delivery->schedule));
+        tw__redis_place_unfile(tw__redis_shared.schedules, delivery->task);
+        tw__redis_offer(delivery, 0);
+        return TW__REDIS_UNSEEN;
+    }
+    enum tw__redis_meanwhile others = call_target(delivery, 0);
+    if (others != TW__REDIS_GONE && delivery->why == TW__REDIS_DEFER_NONE) {
+        tw__redis_place_unfile(tw__redis_shared.schedules, delivery->task);
+        delivered(delivery);
+    }
+    return others;
+}

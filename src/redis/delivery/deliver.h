@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From a due task to an entry of its Stream, or an element of its List.
+ */
+#ifndef TW_REDIS_DELIVER_H
+#define TW_REDIS_DELIVER_H
+
+#include "call.h"
+#include "schedules/place.h"
+
+/* tw__redis_deliver_begin() opens a batch of deliveries. tw__redis_deliver_finish() replicates which tasks
+ * have left their schedules, sends keyspace notifications, removes the schedules that are empty, and closes
+ * the batch. */
+void tw__redis_deliver_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx);
+void tw__redis_deliver_finish(struct tw__redis_batch *batch);
+
+/* Delivers a due task that was taken out and is filed nowhere. Returns TW__REDIS_DEFER_NONE: the task is then
+ * gone, filed again, held by its route, stopped, ready or dead. Otherwise returns why the server can deliver
+ * nothing at all now; the task is then still filed nowhere. `serving_since_ms`: since when this server has
+ * been able to deliver. */
+enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task *task,
+                                       enum tw__redis_taken taken, uint64_t now_ms, uint64_t serving_since_ms);
+
+/* Delivers a task regardless of its due time, for TW.DRAIN. If the target takes the task (`why` is
+ * TW__REDIS_DEFER_NONE), the task is gone or filed again. Otherwise the task stays where it is filed, and the
+ * try does not count. Requires: the task is filed. */
+enum tw__redis_meanwhile tw__redis_deliver_early(struct tw__redis_delivery *delivery);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Dead tasks that the settings do not let stay: tickwheel.dead-max and tickwheel.dead-ms.
+ */
+#ifndef TW_REDIS_PURGE_H
+#define TW_REDIS_PURGE_H
+
+#include "keyspace/batch.h"
+
+/* Removes a dead task, and counts it. Adds what it does to `log`. */
+void tw__redis_purge_task(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
+                          struct tw__redis_buffer *log);
+
+/* Removes the tasks that died first, while the schedule has more dead tasks than it may have. Adds what it
+ * does to `log`. To be called when a task has died. */
+void tw__redis_purge_excess(struct tw__redis_schedule *schedule, struct tw__redis_buffer *log);
+
+/* Whether a dead task of one of a few schedules has stayed too long. Each call looks at other schedules. */
+bool tw__redis_purge_any_old(uint64_t now_ms);
+
+/* Removes dead tasks that have stayed too long from a few schedules. */
+void tw__redis_purge_old(struct tw__redis_batch *batch, uint64_t now_ms);
+
+#endif

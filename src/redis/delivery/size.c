@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A Stream takes at most 2^30 bytes in one entry, fields and values together. The limit of TW.ADD is lower
+ * (TW__REDIS_TASK_BYTES_MAX). But a task may come from a file, from RESTORE, or from a version that refused
+ * no size. To try such an entry would cost the server seconds, so the sizes are summed instead.
+ */
+#include "size.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "schedules/place.h"
+
+#define ENTRY_MAX (UINT64_C(1) << 30)
+_Static_assert(TW__REDIS_TASK_BYTES_MAX + 1024 <= ENTRY_MAX, "there is room for the fields of a delivery");
+
+static size_t digits(uint64_t number)
+{
+    size_t count = 1;
+    for (; number >= 10; number /= 10)
+        count++;
+    return count;
+}
+
+static uint64_t word_bytes(enum tw__redis_word word)
+{
+    return strlen(tw__redis_word_text[word]);
+}
+
+static uint64_t entry_bytes(const struct tw__redis_task *task)
+{
+    return word_bytes(TW__REDIS_WORD_ID) + tw__redis_task_id(task).size + word_bytes(TW__REDIS_WORD_DUE) +
+           digits(tw__redis_task_due(task)) + word_bytes(TW__REDIS_WORD_ATTEMPT) +
+           digits(tw__redis_place_tries(tw__redis_shared.schedules, task) + 1) +
+           tw__redis_payload_bytes(tw__redis_task_payload(task));
+}
+
+/* The id and the payload lie in the task's block. So the size of the block alone clears every task that
+ * TW.ADD accepted, and its payload is not summed at each delivery. */
+bool tw__redis_size_is_too_big(const struct tw__redis_delivery *delivery)
+{
+    return tw__redis_shared.schedules->memory.usable(delivery->task) > TW__REDIS_TASK_BYTES_MAX &&
+           delivery->plan.kind == TW__REDIS_STREAM && entry_bytes(delivery->task) > ENTRY_MAX;
+}
+
+void tw__redis_size_error(struct tw__redis_delivery *delivery)
+{
+    snprintf(delivery->error, sizeof delivery->error,
+             "ERR the entry would be %llu bytes: a Stream takes at most %llu",
+             (unsigned long long)entry_bytes(delivery->task), (unsigned long long)ENTRY_MAX);
+}

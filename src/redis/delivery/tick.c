@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The tick is the callback of the module's timer (alarm.c). It turns the wheel.
+ *
+ * Each tick does a little of all pending work:
+ * - It frees tasks of removed schedules.
+ * - It tries a target again whose wait after a refusal is over.
+ * - It delivers due tasks, until the budget of tasks or of time is used up.
+ *
+ * The server then serves its clients, and the next tick follows. A long gap between two ticks shows that
+ * clients had to wait. While that is so, the budget shrinks, but not below one eighth.
+ *
+ * When nothing may be delivered (a pause, another role, no memory), the tick still moves due tasks from the
+ * wheel to the queue of overdue tasks. So the wheel never falls behind, and INFO can say how many tasks wait.
+ * When memory is full, tasks for workers still become ready, and leases end: who takes tasks and acknowledges
+ * them frees memory.
+ *
+ * A write while the server is paused for a failover or a shutdown ends the server with a failed assertion. So
+ * each tick calls RedisModule_AvoidReplicaTraffic() immediately before its first write. Nothing else runs
+ * until the tick ends, so the result holds for the whole tick.
+ */
+#include "tick.h"
+
+#include <base/list.h>
+
+#include "deliver.h"
+#include "keyspace/alarm.h"
+#include "keyspace/chores.h"
+#include "keyspace/keys.h"
+#include "offer.h"
+#include "purge.h"
+#include "schedules/grave.h"
+#include "schedules/place.h"
+#include "server/config.h"
+#include "server/gate.h"
+#include "workers.h"
+
+enum {
+    SHARES = 8,            /* parts of the budget */
+    BUSY_US = 2000,        /* a gap between two ticks that shows that clients wait */
+    LOOK_AT_CLOCK = 8,     /* tasks between two looks at the clock */
+    BIG = 4096,            /* after a task of more bytes the tick looks at the clock too */
+    REAP_TASKS = 1000,     /* tasks freed in one tick */
+    COLLECT_TASKS = 10000, /* tasks taken off the wheel in one tick when nothing may be delivered */
+    REFILE_FACTOR = 8,     /* steps of the wheel's own work for each task */
+    PAUSE_MS = 10,         /* between two checks whether a pause is over */
+    BACK_OFF_MS = 100,     /* the first wait for memory, replicas or disks; then it doubles */
+    BACK_OFF_MAX_MS = 5000,
+    JUMP_US = 1000000,
+    STILL_US = 3000000, /* without a look at the clock: longer than the server's cron waits, even with hz 1 */
+    NOTICE_US = 20000
+};
+
+static struct {
+    uint32_t share;    /* the present part of the budget, in SHARES */
+    uint64_t ended_us; /* monotonic: the end of the last tick if it left work behind; else 0 */
+    uint64_t back_off_ms;
+    uint64_t wall_us, monotonic_us;        /* at the last look at the clocks */
+    bool serving;                          /* whether workers could end their leases at the last tick */
+    uint64_t serving_since_ms;             /* since when that has been so */
+    unsigned long long (*server_us)(void); /* Redis 7.2 and later, else NULL */
+} ticks = {.share = SHARES};
+
+/* From Redis 7.2 on, the server's own time stands still while it runs one command or callback. The ids of
+ * entries that the tick adds come from that time. So a task is due only when it is due by both clocks.
+ * Otherwise an entry could have an id that is older than the due time of its task. */
+static uint64_t now_of_tick(void)
+{
+    uint64_t now_ms = tw__redis_now_ms(),
+             server_ms = ticks.server_us == NULL ? now_ms : ticks.server_us() / 1000;
+    return server_ms < now_ms ? server_ms : now_ms;
+}
+
+static uint64_t now_us(void)
+{
+    return RedisModule_MonotonicMicroseconds();
+}
+
+uint32_t tw__redis_tick_budget_tasks(void)
+{
+    uint64_t tasks = (uint64_t)tw__redis_config.tasks_per_tick * ticks.share / SHARES;
+    return tasks == 0 ? 1 : (uint32_t)tasks;
+}
+
+uint32_t tw__redis_tick_budget_us(void)
+{
+    return (uint32_t)((uint64_t)tw__redis_config.us_per_tick * ticks.share / SHARES);
+}
+
+/* ---- the clock ------------------------------------------------------------------------------------------- */
+
+/* Compares the wall clock with the monotonic clock, which shows whether the wall clock was set and by how
+ * much. Returns whether it was set. */
+static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
+{
+    uint64_t wall = now_ms * 1000, monotonic = now_us();
+    int64_t jump =
+        ticks.wall_us == 0 ? 0 : (int64_t)(wall - ticks.wall_us) - (int64_t)(monotonic - ticks.monotonic_us);
+    if (jump > JUMP_US || jump < -JUMP_US) {
+        tw__redis_shared.counts.clock_jumps++;
+        RedisModule_Log(ctx, "warning", "tickwheel: the wall clock was set by %lld ms",
+                        (long long)(jump / 1000));
+    }
+    /* Leases that have run out in a step of the clock, or while the server stood still, could not be ended. */
+    if (jump > NOTICE_US || (ticks.wall_us != 0 && monotonic - ticks.monotonic_us > STILL_US))
+        ticks.serving = false;
+    ticks.wall_us = wall;
+    ticks.monotonic_us = monotonic;
+    uint64_t stands =
+        tw_wheel_now(tw__redis_shared.schedules->behind != NULL ? tw__redis_shared.schedules->behind
+                                                                : tw__redis_shared.schedules->wheel);
+    if (now_ms + TW__REDIS_BACK_MS < stands)
+        tw__redis_place_clock_back(tw__redis_shared.schedules, now_ms);
+    return jump > NOTICE_US || jump < -NOTICE_US;
+}
+
+/* ---- work ------------------------------------------------------------------------------------------------ */
+
+static void give_another_try(uint64_t monotonic_ms)
+{
+    struct tw_timer *retry;
+    while ((retry = tw_wheel_poll(tw__redis_shared.schedules->retries, monotonic_ms)) != NULL)
+        tw__redis_place_make_ready(TW_CONTAINER(retry, struct tw__redis_route, retry));
+}
+
+/* Moves due tasks from the wheel to the queue of overdue tasks, although they may not be delivered. Returns
+ * whether there are more. */
+static bool take_off_the_wheel(uint64_t now_ms)
+{
+    uint32_t budget = COLLECT_TASKS;
+    struct tw__redis_task *task;
+    enum tw__redis_taken taken;
+    while ((taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, false, &budget, &task)) ==
+           TW__REDIS_TAKEN_TASK)
+        tw__redis_place_file_overdue(tw__redis_shared.schedules, task);
+    return taken == TW__REDIS_TAKEN_MORE;
+}
+
+/* The same when memory is full. Tasks for workers become ready, and leases end. */
+static bool serve_workers(RedisModuleCtx *ctx, uint64_t now_ms)
+{
+    uint32_t budget = COLLECT_TASKS;
+    struct tw__redis_task *task;
+    enum tw__redis_taken taken;
+    struct tw__redis_batch batch;
+    tw__redis_deliver_begin(&batch, ctx);
+    tw__redis_offer_queue(&tw__redis_shared.schedules->overdue, now_ms, COLLECT_TASKS);
+    tw__redis_offer_queue(&tw__redis_shared.schedules->past, now_ms, COLLECT_TASKS);
+    while ((taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, false, &budget, &task)) ==
+           TW__REDIS_TAKEN_TASK) {
+        bool leased = tw__redis_task_stage(task) == TW__REDIS_LEASED;
+        if (leased
+                ? tw__redis_deliver(&batch, task, taken, now_ms, ticks.serving_since_ms) != TW__REDIS_DEFER_NONE
+                : !tw__redis_offer_unseen(task, now_ms))
+            tw__redis_place_file_overdue(tw__redis_shared.schedules, task);
+    }
+    tw__redis_deliver_finish(&batch);
+    return taken == TW__REDIS_TAKEN_MORE;
+}
+
+/* Delivers due tasks. Sets *more if the budget ended first. Returns TW__REDIS_DEFER_NONE, or why it had to
+ * stop. */
+static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, bool *more)
+{
+    uint32_t tasks = tw__redis_tick_budget_tasks(), us = tw__redis_tick_budget_us();
+    uint32_t work = tasks * REFILE_FACTOR;
+    enum tw__redis_defer why = TW__REDIS_DEFER_NONE;
+    enum tw__redis_taken taken = TW__REDIS_TAKEN_MORE;
+    struct tw__redis_task *task;
+    struct tw__redis_batch batch;
+    tw__redis_deliver_begin(&batch, ctx);
+    tw__redis_purge_old(&batch, now_ms);
+    while (tasks > 0) {
+        taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, true, &work, &task);
+        if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE)
+            break;
+        bool big = tw__redis_shared.schedules->memory.usable(task) > BIG;
+        why = tw__redis_deliver(&batch, task, taken, now_ms, ticks.serving_since_ms);
+        if (why != TW__REDIS_DEFER_NONE) {
+            tw__redis_place_put_back(tw__redis_shared.schedules, task, taken);
+            break;
+        }
+        if ((--tasks % LOOK_AT_CLOCK == 0 || big) && now_us() - started_us >= us)
+            break;
+    }
+    tw__redis_deliver_finish(&batch);
+    *more = taken != TW__REDIS_TAKEN_NONE;
+    return why;
+}
+
+/* Shrinks the budget if the gap since the last tick was long, otherwise widens it. Without a backlog the
+ * budget is full. */
+static void adapt(uint64_t started_us)
+{
+    if (ticks.ended_us == 0)
+        ticks.share = SHARES;
+    else if (started_us - ticks.ended_us > BUSY_US)
+        ticks.share -= ticks.share > 1;
+    else
+        ticks.share += ticks.share < SHARES;
+}
+
+/* Returns when to look again after deliveries had to stop, or TW_NEVER if a server event will tell. */
+static uint64_t look_again(enum tw__redis_defer why, uint64_t now_ms)
+{
+    if (why == TW__REDIS_DEFER_ROLE || why == TW__REDIS_DEFER_STOPPED)
+        return TW_NEVER;
+    if (why == TW__REDIS_DEFER_PAUSE)
+        return now_ms + PAUSE_MS;
+    ticks.back_off_ms = ticks.back_off_ms == 0 ? BACK_OFF_MS : ticks.back_off_ms * 2;
+    if (ticks.back_off_ms > BACK_OFF_MAX_MS)
+        ticks.back_off_ms = BACK_OFF_MAX_MS;
+    return now_ms + ticks.back_off_ms;
+}
+
+/* Notes since when workers have been able to end their leases. When memory is full, they are. */
+static void note_serving(enum tw__redis_defer why, uint64_t now_ms)
+{
+    bool serving = why == TW__REDIS_DEFER_NONE || why == TW__REDIS_DEFER_OOM;
+    if (serving && !ticks.serving)
+        ticks.serving_since_ms = now_ms;
+    ticks.serving = serving;
+}
+
+/* Delivers the due tasks. Returns TW__REDIS_DEFER_NONE and sets *next to the time of the next tick. Otherwise
+ * returns why it could not deliver, or had to stop. */
+static enum tw__redis_defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us,
+                                        uint64_t *next)
+{
+    bool more = false;
+    enum tw__redis_defer why = tw__redis_gate(ctx);
+    note_serving(why, now_ms);
+    if (why != TW__REDIS_DEFER_NONE)
+        return why;
+    if (tw__redis_shared.schedules->empty > 0)
+        tw__redis_keys_remove_empty_ones(ctx);
+    adapt(started_us);
+    why = deliver_batch(ctx, now_ms, started_us, &more);
+    ticks.ended_us = more && why == TW__REDIS_DEFER_NONE ? now_us() : 0;
+    if (why != TW__REDIS_DEFER_NONE)
+        return why;
+    ticks.back_off_ms = 0;
+    /* A task that is left in a queue came due once already, before the clock was set back. */
+    *next = more                                                      ? now_ms
+            : tw__redis_place_any_waiting(tw__redis_shared.schedules) ? now_ms + PAUSE_MS
+                                                                      : TW_NEVER;
+    return TW__REDIS_DEFER_NONE;
+}
+
+/* Moves the due tasks to a queue, because they cannot be delivered now. Returns the time of the next tick. */
+static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, enum tw__redis_defer why)
+{
+    bool more = why == TW__REDIS_DEFER_OOM ? serve_workers(ctx, now_ms) : take_off_the_wheel(now_ms);
+    if (!tw__redis_place_any_waiting(tw__redis_shared.schedules))
+        return more ? now_ms : TW_NEVER;
+    tw__redis_shared.counts.deferred[why]++;
+    return more ? now_ms : look_again(why, now_ms);
+}
+
+static void tick(RedisModuleCtx *ctx)
+{
+    uint64_t now_ms = now_of_tick(), started_us = now_us();
+    uint64_t next, other;
+    tw__redis_chores_settle();
+    (void)watch_clock(ctx, now_ms);
+    tw__redis_grave_reap(tw__redis_shared.schedules, REAP_TASKS);
+    give_another_try(started_us / 1000);
+    enum tw__redis_defer why = deliver_due(ctx, now_ms, started_us, &next);
+    if (why != TW__REDIS_DEFER_NONE) {
+        note_serving(why, now_ms); /* the batch may have been refused */
+        next = postpone(ctx, now_ms, why);
+    }
+    tw__redis_workers_signal(ctx);
+    other = tw__redis_alarm_work(now_ms);
+    if (other < next)
+        next = other;
+    if (next <= now_ms)
+        tw__redis_alarm_soon();
+    else if (next != TW_NEVER)
+        tw__redis_alarm_at(next);
+    uint64_t took_us = now_us() - started_us;
+    if (took_us > tw__redis_shared.counts.tick_us_max)
+        tw__redis_shared.counts.tick_us_max = took_us;
+}
+
+void tw__redis_tick_loaded(void)
+{
+    ticks.serving = false;
+}
+
+void tw__redis_tick_cron(RedisModuleCtx *ctx)
+{
+    uint64_t now_ms = tw__redis_now_ms();
+    tw__redis_chores_settle();
+    tw__redis_alarm_renew(now_ms, watch_clock(ctx, now_ms));
+    if (!tw__list_empty(&tw__redis_shared.schedules->awake) || tw__redis_purge_any_old(now_ms))
+        tw__redis_alarm_at(now_ms);
+    if (tw__redis_grave_reaping(tw__redis_shared.schedules) || tw__redis_shared.schedules->empty > 0)
+        tw__redis_alarm_at(now_ms);
+}
+
+void tw__redis_tick_start(RedisModuleCtx *ctx)
+{
+    RedisModule_GetApi("RedisModule_CachedMicroseconds", (void **)&ticks.server_us);
+    tw__redis_alarm_start(ctx, tick);
+    (void)watch_clock(ctx, tw__redis_now_ms());
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A worker that finds no ready task is blocked by the server on the keys of its schedules, as BLPOP is. The
+ * server keeps the order in which clients were blocked; it answers their timeouts, ends their waits when it
+ * becomes a replica or gives a slot away, and serves them after SWAPDB and RENAME. It also lets them wait for
+ * keys that do not exist yet. (Tried on Redis 7.0.15.)
+ *
+ *     tick.c      a task becomes ready: its schedule is awake
+ *        |
+ *     workers.c   RedisModule_SignalKeyAsReady()      at the end of the tick, for each schedule that is awake
+ *        |
+ *     the server  calls on_ready() for each client that is blocked on the key, the longest-blocked first
+ *        |
+ *     workers.c   RedisModule_Call("TW.TAKE")         without BLOCK, and for the key that is ready alone
+ *
+ * Serving a blocked worker is a write at a time when no command runs. As a call of TW.TAKE, it passes all
+ * checks of the server that a command passes: the rights of the user, too few replicas, disk errors, slots.
+ * Pauses, role and memory are asked for before. A worker that must not be served now stays blocked, and its
+ * schedule awake. When memory is full, it gets nil at once: its next TW.TAKE is a command, which the server
+ * lets through, and its TW.ACK frees memory.
+ */
+#include "workers.h"
+
+#include <base/list.h>
+#include <string.h>
+
+#include "keyspace/alarm.h"
+#include "keyspace/keys.h"
+#include "server/arguments.h"
+#include "server/gate.h"
+
+enum { AGAIN_MS = 100, SMALL = 32 };
+
+/* ---- schedules that are awake ---------------------------------------------------------------------------- */
+
+void tw__redis_workers_wake(struct tw__redis_schedule *schedule)
+{
+    if (!tw__link_listed(&schedule->awake))
+        tw__list_append(&schedule->schedules->awake, &schedule->awake);
+}
+
+void tw__redis_workers_wake_all(void)
+{
+    struct tw__link *attached = &tw__redis_shared.schedules->attached;
+    for (struct tw__link *link = attached->next; link != attached; link = link->next)
+        if (tw__redis_schedule_at(link)->ready_count > 0)
+            tw__redis_workers_wake(tw__redis_schedule_at(link));
+}
+
+void tw__redis_workers_signal(RedisModuleCtx *ctx)
+{
+    struct tw__link *awake = &tw__redis_shared.schedules->awake;
+    int db = RedisModule_GetSelectedDb(ctx);
+    enum tw__redis_defer why = tw__redis_gate(ctx);
+    if (tw__list_empty(awake) || (why != TW__REDIS_DEFER_NONE && why != TW__REDIS_DEFER_OOM))
+        return;
+    while (!tw__list_empty(awake)) {
+        struct tw__redis_schedule *schedule = TW_CONTAINER(awake->next, struct tw__redis_schedule, awake);
+        tw__list_remove(&schedule->awake);
+        if (!schedule->attached || schedule->paused || schedule->ready_count == 0)
+            continue;
+        RedisModule_SelectDb(ctx, schedule->db);
+        RedisModule_SignalKeyAsReady(ctx, schedule->name);
+    }
+    RedisModule_SelectDb(ctx, db);
+}
+
+/* ---- blocked clients ------------------------------------------------------------------------------------- */
+
+/* Calls TW.TAKE with the options of a blocked TW.TAKE but for BLOCK, for one key. */
+static RedisModuleCallReply *take_for(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                                      RedisModuleString *key)
+{
+    RedisModuleString *few[SMALL], *one = RedisModule_CreateString(NULL, "1", 1);
+    size_t count = 0;
+    int at = 1;
+    for (; at + 1 < argc && !tw__redis_argument_is(argv[at], "KEYS") && count + 4 < SMALL; at += 2)
+        if (!tw__redis_argument_is(argv[at], "BLOCK")) {
+            few[count++] = argv[at];
+            few[count++] = argv[at + 1];
+        }
+    few[count++] = argv[at];
+    few[count++] = one;
+    few[count++] = key;
+    /* Before 7.0.6 a call cannot act for a user. */
+    const char *flags = RMAPI_FUNC_SUPPORTED(RedisModule_SetContextUser) ? "!ESCv" : "!ESv";
+    RedisModuleCallReply *reply = RedisModule_Call(ctx, "TW.TAKE", flags, few, count);
+    RedisModule_FreeString(NULL, one);
+    return reply;
+}
+
+/* Whether the text of an error begins with one of these texts. */
+static bool begins_with(RedisModuleCallReply *reply, const char *const *texts, size_t count)
+{
+    size_t size;
+    const char *text = RedisModule_CallReplyStringPtr(reply, &size);
+    for (size_t i = 0; text != NULL && i < count; i++)
+        if (size >= strlen(texts[i]) && memcmp(text, texts[i], strlen(texts[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Whether an error will be over some time, so that the client waits on. */
+static bool is_temporary(RedisModuleCallReply *reply)
+{
+    /* The last two are of clusters: the server itself soon tells its blocked clients where to go. */
+    static const char *const errors[] = {"NOREPLICAS",
+                                         "MISCONF",
+                                         "READONLY",
+                                         "MASTERDOWN",
+                                         "OOM ",
+                                         "CLUSTERDOWN",
+                                         "ERR Attempted to access a non local key",
+                                         "ERR Can not execute a command"};
+    return begins_with(reply, errors, sizeof errors / sizeof *errors);
+}
+
+/* Whether the user has lost his rights since he was blocked. The server's text for a call of a module names
+ * no kind of error, so clients would not know it. */
+static bool is_forbidden(RedisModuleCallReply *reply)
+{
+    static const char *const errors[] = {"NOPERM", "ERR acl verification failed"};
+    return begins_with(reply, errors, sizeof errors / sizeof *errors);
+}
+
+/* Replies to a blocked client what TW.TAKE has replied. Returns whether it replied; otherwise the client stays
+ * blocked. */
+static bool pass_on(RedisModuleCtx *ctx, RedisModuleCallReply *reply, struct tw__redis_schedule *schedule)
+{
+    if (reply == NULL)
+        return false;
+    int type = RedisModule_CallReplyType(reply);
+    if (type == REDISMODULE_REPLY_NULL || (type == REDISMODULE_REPLY_ERROR && is_temporary(reply))) {
+        if (type == REDISMODULE_REPLY_ERROR) {
+            tw__redis_workers_wake(schedule);
+            tw__redis_alarm_at(tw__redis_now_ms() + AGAIN_MS);
+        }
+        return false;
+    }
+    if (type == REDISMODULE_REPLY_ERROR && is_forbidden(reply))
+        RedisModule_ReplyWithError(ctx, "NOPERM the user may not take tasks of this schedule any more");
+    else
+        RedisModule_ReplyWithCallReply(ctx, reply);
+    return true;
+}
+
+/* The server's callback: a key is ready on which this client is blocked. `argv` is its TW.TAKE. Returns
+ * REDISMODULE_OK after a reply, or REDISMODULE_ERR if the client stays blocked. */
+static int on_ready(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    RedisModuleString *key = RedisModule_GetBlockedClientReadyKey(ctx);
+    struct tw__redis_schedule *schedule = tw__redis_keys_peek(ctx, key);
+    if (schedule == NULL || schedule->paused || schedule->ready_count == 0 || tw__link_listed(&schedule->awake))
+        return REDISMODULE_ERR; /* awake: another worker has just been refused */
+    enum tw__redis_defer why = tw__redis_gate(ctx);
+    if (why == TW__REDIS_DEFER_OOM) {
+        RedisModule_ReplyWithNullArray(ctx);
+        return REDISMODULE_OK;
+    }
+    if (why != TW__REDIS_DEFER_NONE) {
+        tw__redis_workers_wake(schedule);
+        tw__redis_alarm_at(tw__redis_now_ms() + AGAIN_MS);
+        return REDISMODULE_ERR;
+    }
+    RedisModuleCallReply *reply = take_for(ctx, argv, argc, key);
+    bool replied = pass_on(ctx, reply, schedule);
+    if (reply != NULL)
+        RedisModule_FreeCallReply(reply);
+    return replied ? REDISMODULE_OK : REDISMODULE_ERR;
+}
+
+static int on_timeout(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    (void)argv;
+    (void)argc;
+    return RedisModule_ReplyWithNullArray(ctx); /* as a TW.TAKE that finds nothing and does not wait */
+}
+
+void tw__redis_workers_block(RedisModuleCtx *ctx, RedisModuleString **keys, int count, long long ms)
+{
+    RedisModule_BlockClientOnKeys(ctx, on_ready, on_timeout, NULL, ms, keys, count, NULL);
+}

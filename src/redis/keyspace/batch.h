@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A batch of deliveries. It collects which tasks leave their schedules and which tasks are filed again, and
+ * writes both to the AOF and to the replicas.
+ */
+#ifndef TW_REDIS_BATCH_H
+#define TW_REDIS_BATCH_H
+
+#include "server/shared.h"
+
+enum { TW__REDIS_BATCH_LEAVING = 8 };
+
+/* A batch lives on the stack of the tick, or on the stack of TW.DRAIN. While it is open,
+ * tw__redis_shared.batch points to it, so that callbacks that the server runs in the middle of a delivery
+ * find it. */
+struct tw__redis_batch {
+    RedisModuleCtx *ctx;
+    struct tw__redis_schedule *touched; /* the schedules in this batch, linked by their `touched` */
+    uint32_t settled;                   /* how often others were about to look at the schedules */
+    uint32_t leaving_count;
+    /* Delivered tasks that are still in their schedules. Their removal waits a little, so that the memory it
+     * touches is prefetched while other tasks are delivered. */
+    struct tw__redis_leaving {
+        struct tw__redis_schedule *schedule;
+        struct tw__redis_task *task;
+        uint64_t hash;
+    } leaving[TW__REDIS_BATCH_LEAVING];
+};
+
+/* Opens a batch. Requires: none is open. */
+void tw__redis_batch_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx);
+
+/* What has happened to the tasks of a schedule, each with a keyspace notification of its own. */
+enum { TW__REDIS_TELL_FIRED = 1, TW__REDIS_TELL_READY = 2, TW__REDIS_TELL_DEAD = 4, TW__REDIS_TELL_PURGED = 8 };
+
+/* The name of a key for which keyspace notifications are due. When the batch was released, the value of the
+ * key was a schedule to which this had happened. */
+struct tw__redis_told {
+    struct tw__redis_told *following;
+    RedisModuleString *name;
+    int db;
+    uint8_t tells;
+};
+
+/* Replicates what has happened, and takes all schedules out of the batch. Returns the names of the schedules
+ * to which something has happened; the caller frees them. The result has names instead of pointers, because a
+ * handler that is notified of one schedule may remove any other. */
+struct tw__redis_told *tw__redis_batch_release(struct tw__redis_batch *batch);
+
+/* Closes a batch. Requires: no schedule is in the batch any more. */
+void tw__redis_batch_end(struct tw__redis_batch *batch);
+
+/* Puts a schedule into the batch, if it is not there yet. */
+void tw__redis_batch_touch(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule);
+
+/* The task leaves its schedule for good. Requires: the task is filed nowhere. */
+void tw__redis_batch_leave(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule,
+                           struct tw__redis_task *task);
+
+/* Files a repeating task again, due at `due` and with `times` deliveries left. If `times` is 0, or `due` is
+ * later than TW__REDIS_TIME_MAX, the task leaves its schedule instead. Requires: the task is filed nowhere. */
+void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule,
+                           struct tw__redis_task *task, uint64_t due, uint64_t times, uint64_t now_ms);
+
+/* Puts a schedule into the batch, if it is not there yet, and returns the buffer for changes of its tasks,
+ * which the batch will replicate. */
+struct tw__redis_buffer *tw__redis_batch_log(struct tw__redis_batch *batch,
+                                             struct tw__redis_schedule *schedule);
+
+/* Notes what has happened to a schedule: one of TW__REDIS_TELL_..., but not FIRED. */
+void tw__redis_batch_tell(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule, uint8_t what);
+
+/* Takes a schedule that will be detached out of the open batch, if there is one. */
+void tw__redis_batch_forget(struct tw__redis_schedule *schedule);
+
+/* Removes the delivered tasks from their schedules, and replicates that. To be called in the middle of a
+ * delivery, before anybody else looks at the schedules or changes them. */
+void tw__redis_batch_settle_open(struct tw__redis_batch *batch);
+
+/* The same if a batch is open. keys.c calls it for every caller that reaches a schedule by its key, or
+ * reaches all schedules. */
+static inline void tw__redis_batch_settle(void)
+{
+    if (tw__redis_shared.batch != NULL)
+        tw__redis_batch_settle_open(tw__redis_shared.batch);
+}
+
+#endif

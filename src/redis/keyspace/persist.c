@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The data type: how a schedule is saved, loaded, written to the AOF, copied, digested, defragmented and
+ * freed.
+ *
+ * RDB, encoding 2:  number of tasks, 1 if paused or 0, then chunks (chunk.c), each a string, until there are
+ *                       that many tasks
+ *     RDB, encoding 1:  the same without the pause, and with chunks of version 1; it is still read
+ *     AOF:              TW.LOAD schedule chunk, for each chunk; TW.PAUSE schedule ON, if it is paused
+ *
+ * A loaded schedule is attached at once. After RESTORE the key exists when the call returns, and while a data
+ * set is loaded no tick runs. Tasks whose due time has passed wait in a queue, which is sorted at the end of
+ * loading.
+ *
+ * The server may free a value on any thread. A value that belonged to a key is detached by then (events.c).
+ */
+#include "persist.h"
+
+#include <pthread.h>
+
+#include "alarm.h"
+#include "chores.h"
+#include "keys.h"
+#include "schedules/chunk.h"
+#include "schedules/grave.h"
+#include "schedules/lease.h"
+#include "schedules/route.h"
+#include "schedules/schedule.h"
+#include "schedules/sums.h"
+
+enum { ENCODING = 2, PAUSED = 1 };
+
+static pthread_t server_thread;
+
+/* ---- RDB ------------------------------------------------------------------------------------------------- */
+
+static void rdb_save(RedisModuleIO *rdb, void *value)
+{
+    struct tw__redis_chunks chunks;
+    struct tw__redis_bytes bytes;
+    const struct tw__redis_schedule *schedule = tw__redis_keys_value(value);
+    tw__redis_chunks_init(&chunks, schedule);
+    RedisModule_SaveUnsigned(rdb, chunks.count);
+    RedisModule_SaveUnsigned(rdb, schedule->paused ? PAUSED : 0);
+    while (tw__redis_chunks_next(&chunks, &bytes))
+        RedisModule_SaveStringBuffer(rdb, bytes.at, bytes.size);
+    tw__redis_chunks_fini(&chunks);
+}
+
+/* Loads chunks until there are `count` tasks. Returns false if the file cannot be read, or if a chunk is
+ * damaged. */
+static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_schedule *schedule, uint64_t count)
+{
+    uint64_t now_ms = tw__redis_now_ms();
+    while (tw__redis_table_count(&schedule->tasks) < count) {
+        uint64_t before = tw__redis_table_count(&schedule->tasks);
+        struct tw__redis_bytes bytes;
+        char *buffer = RedisModule_LoadStringBuffer(rdb, &bytes.size);
+        if (buffer == NULL || RedisModule_IsIOError(rdb))
+            return false;
+        bytes.at = buffer;
+        bool good = tw__redis_chunk_read(schedule, bytes, now_ms);
+        RedisModule_Free(buffer);
+        if (!good || tw__redis_table_count(&schedule->tasks) == before)
+            return false;
+    }
+    return tw__redis_table_count(&schedule->tasks) == count;
+}
+
+static void *rdb_load(RedisModuleIO *rdb, int encoding)
+{
+    if (encoding < 1 || encoding > ENCODING) {
+        RedisModule_LogIOError(
+            rdb, "warning", "tickwheel: a schedule has encoding %d: expected 1 to %d, which this version reads",
+            encoding, ENCODING);
+        return NULL;
+    }
+    uint64_t count = RedisModule_LoadUnsigned(rdb), state = encoding == 1 ? 0 : RedisModule_LoadUnsigned(rdb);
+    if (RedisModule_IsIOError(rdb))
+        return NULL;
+    tw__redis_chores_settle(); /* their tasks were filed before the tasks that RESTORE loads */
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
+    tw__redis_keys_name(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
+    /* A file has an empty schedule if another module's handler had the file written. The server must be able
+     * to load such a file. */
+    bool good = state <= PAUSED &&
+                (count > 0 || state == PAUSED || (RedisModule_GetContextFlags(NULL) & TW__REDIS_LOADING) != 0);
+    tw__redis_sums_pause(schedule, state == PAUSED);
+    if (!good || !load_chunks(rdb, schedule, count)) {
+        RedisModule_LogIOError(rdb, "warning", "tickwheel: a schedule is damaged");
+        tw__redis_grave_bury(schedule);
+        return NULL;
+    }
+    tw__redis_schedule_attach(schedule);
+    tw__redis_alarm_next();
+    return schedule;
+}
+
+/* ---- AOF ------------------------------------------------------------------------------------------------- */
+
+static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *name, void *value)
+{
+    struct tw__redis_chunks chunks;
+    struct tw__redis_bytes bytes;
+    const struct tw__redis_schedule *schedule = tw__redis_keys_value(value);
+    tw__redis_chunks_init(&chunks, schedule);
+    while (tw__redis_chunks_next(&chunks, &bytes))
+        RedisModule_EmitAOF(aof, "TW.LOAD", "sb", name, bytes.at, bytes.size);
+    tw__redis_chunks_fini(&chunks);
+    if (schedule->paused)
+        RedisModule_EmitAOF(aof, "TW.PAUSE", "sc", name, "ON");
+}
+
+/* ---- copies, digests, sizes ------------------------------------------------------------------------------ */
+
+static void *copy(RedisModuleKeyOptCtx *context, const void *value)
+{
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
+    struct tw__redis_chunks chunks;
+    struct tw__redis_bytes bytes;
+    tw__redis_keys_name(schedule, RedisModule_GetToKeyNameFromOptCtx(context),
+                        RedisModule_GetToDbIdFromOptCtx(context));
+    const struct tw__redis_schedule *from = tw__redis_keys_value(value);
+    tw__redis_chunks_init(&chunks, from);
+    while (tw__redis_chunks_next(&chunks, &bytes))
+        tw__redis_chunk_read(schedule, bytes, tw__redis_now_ms());
+    tw__redis_chunks_fini(&chunks);
+    tw__redis_lease_forget_all(schedule, tw__redis_now_ms());
+    tw__redis_sums_pause(schedule, from->paused);
+    tw__redis_schedule_attach(schedule);
+    tw__redis_alarm_next();
+    return schedule;
+}
+
+static void digest_bytes(RedisModuleDigest *digest, struct tw__redis_bytes bytes)
+{
+    RedisModule_DigestAddStringBuffer(digest, bytes.at, bytes.size);
+}
+
+static void digest_life(RedisModuleDigest *digest, const struct tw__redis_task *task)
+{
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    RedisModule_DigestAddLongLong(digest, life.stage);
+    RedisModule_DigestAddLongLong(digest, life.renewed);
+    RedisModule_DigestAddLongLong(digest, (long long)life.due);
+    RedisModule_DigestAddLongLong(digest, (long long)life.token);
+    RedisModule_DigestAddLongLong(digest, life.lease_ms);
+    RedisModule_DigestAddLongLong(digest, life.attempt);
+    digest_bytes(digest, life.worker);
+    digest_bytes(digest, life.error);
+}
+
+static void digest_retry(RedisModuleDigest *digest, const struct tw__redis_retry *retry)
+{
+    RedisModule_DigestAddLongLong(digest, retry->tries);
+    RedisModule_DigestAddLongLong(digest, (long long)retry->first_ms);
+    RedisModule_DigestAddLongLong(digest, (long long)retry->max_ms);
+    RedisModule_DigestAddLongLong(digest, retry->factor);
+    RedisModule_DigestAddLongLong(digest, retry->jitter);
+}
+
+static void digest_task(void *entry, void *arg)
+{
+    RedisModuleDigest *digest = arg;
+    const struct tw__redis_task *task = entry;
+    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.schedules, task));
+    digest_bytes(digest, tw__redis_task_id(task));
+    RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_due(task));
+    RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_every(task));
+    RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_times(task));
+    if (task->lived)
+        digest_life(digest, task);
+    RedisModule_DigestAddLongLong(digest, plan.kind);
+    RedisModule_DigestAddLongLong(digest, plan.late);
+    RedisModule_DigestAddLongLong(digest, (long long)plan.maxlen);
+    RedisModule_DigestAddLongLong(digest, (long long)plan.late_ms);
+    digest_bytes(digest, plan.target);
+    digest_retry(digest, &plan.retry);
+    digest_bytes(digest, tw__redis_task_packed(task));
+    RedisModule_DigestEndSequence(digest);
+}
+
+static void digest(RedisModuleDigest *sum, void *value)
+{
+    const struct tw__redis_schedule *schedule = tw__redis_keys_value(value);
+    uint64_t segment = 0;
+    RedisModule_DigestAddLongLong(sum, schedule->paused);
+    RedisModule_DigestEndSequence(sum);
+    while (tw__redis_table_walk(&schedule->tasks, &segment, digest_task, sum))
+        ;
+}
+
+static size_t memory_usage(RedisModuleKeyOptCtx *context, const void *value, size_t samples)
+{
+    (void)context;
+    (void)samples;
+    return tw__redis_schedule_bytes(tw__redis_keys_value(value));
+}
+
+/* The server frees values with a high effort on a background thread. When memory is short we report an effort
+ * of 1. Then free_value() runs on the server's thread, and the memory is available when the call returns. */
+static size_t free_effort(RedisModuleKeyOptCtx *context, const void *value)
+{
+    (void)context;
+    if (RedisModule_GetUsedMemoryRatio() >= 1)
+        return 1;
+    return tw__redis_table_count(&((const struct tw__redis_schedule *)value)->tasks);
+}
+
+/* ---- freeing --------------------------------------------------------------------------------------------- */
+
+static void free_value(void *value)
+{
+    struct tw__redis_schedule *schedule = value;
+    bool ours = pthread_equal(pthread_self(), server_thread) != 0;
+    if (ours)
+        tw__redis_schedule_detach(
+            schedule); /* never a key's value, for example from RESTORE with an expiry in the past */
+    tw__redis_grave_bury(schedule);
+    /* While the server evicts keys, it goes on until memory is free. So the tasks are freed now, not later. */
+    if (ours && RedisModule_GetUsedMemoryRatio() >= 1)
+        tw__redis_grave_reap_all(tw__redis_shared.schedules);
+}
+
+/* ---- defragmentation ------------------------------------------------------------------------------------- */
+
+static RedisModuleDefragCtx *defrag_context; /* of the current call, for move_block() */
+
+static void *move_block(void *block)
+{
+    return RedisModule_DefragAlloc(defrag_context, block);
+}
+
+static void gather_task(void *entry, void *arg)
+{
+    tw__redis_vector_add(arg, entry, &tw__redis_shared.schedules->memory);
+}
+
+/* Moves the tasks of one segment of the table, and the segment's memory. Returns false past the end. */
+static bool defrag_segment(struct tw__redis_schedule *schedule, uint64_t *segment)
+{
+    struct tw__redis_vector few = {NULL, 0, 0};
+    uint64_t same = *segment;
+    bool there = tw__redis_table_walk(&schedule->tasks, &same, gather_task, &few);
+    for (size_t i = 0; i < few.count; i++) {
+        struct tw__redis_task *moved = RedisModule_DefragAlloc(defrag_context, few.at[i]);
+        if (moved != NULL)
+            tw__redis_schedule_moved(schedule, few.at[i], moved);
+    }
+    RedisModule_Free(few.at);
+    return tw__redis_schedule_relocate(schedule, segment, move_block) && there;
+}
+
+static int defrag(RedisModuleDefragCtx *context, RedisModuleString *name, void **value)
+{
+    (void)name;
+    unsigned long cursor = 0;
+    RedisModule_DefragCursorGet(context, &cursor);
+    defrag_context = context;
+    uint64_t segment = cursor;
+    struct tw__redis_schedule *schedule = tw__redis_keys_value(*value);
+    if (tw__redis_shared.batch != NULL)
+        return 0; /* the open batch and the current delivery keep addresses of tasks */
+    while (defrag_segment(schedule, &segment))
+        if (RedisModule_DefragShouldStop(context) &&
+            RedisModule_DefragCursorSet(context, segment) == REDISMODULE_OK)
+            return 1;
+    return 0;
+}
+
+/* ---- registering ----------------------------------------------------------------------------------------- */
+
+int tw__redis_persist_register(RedisModuleCtx *ctx)
+{
+    RedisModuleTypeMethods methods = {
+        .version = REDISMODULE_TYPE_METHOD_VERSION,
+        .rdb_load = rdb_load,
+        .rdb_save = rdb_save,
+        .aof_rewrite = aof_rewrite,
+        .digest = digest,
+        .free = free_value,
+        .mem_usage2 = memory_usage,
+        .free_effort2 = free_effort,
+        .unlink2 = tw__redis_keys_unlinked,
+        .copy2 = copy,
+        .defrag = defrag,
+    };
+    server_thread = pthread_self();
+    tw__redis_shared.type = RedisModule_CreateDataType(ctx, "tickwheel", ENCODING, &methods);
+    return tw__redis_shared.type == NULL ? REDISMODULE_ERR : REDISMODULE_OK;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writing bytes into a block of memory that grows, and reading them again.
+ */
+#include "buffer.h"
+
+#include <string.h>
+
+#include "varint.h"
+
+static void reserve(struct tw__redis_buffer *buffer, size_t more, const struct tw__redis_memory *memory)
+{
+    if (buffer->size + more <= buffer->capacity)
+        return;
+    buffer->capacity = (buffer->size + more) * 2;
+    buffer->at = memory->realloc(buffer->at, buffer->capacity);
+}
+
+void tw__redis_buffer_put_number(struct tw__redis_buffer *buffer, uint64_t number,
+                                 const struct tw__redis_memory *memory)
+{
+    reserve(buffer, TW__REDIS_VARINT_MAX, memory);
+    buffer->size = (size_t)(tw__redis_varint_put(buffer->at + buffer->size, number) - buffer->at);
+}
+
+void tw__redis_buffer_put_bytes(struct tw__redis_buffer *buffer, struct tw__redis_bytes bytes,
+                                const struct tw__redis_memory *memory)
+{
+    tw__redis_buffer_put_number(buffer, bytes.size, memory);
+    reserve(buffer, bytes.size, memory);
+    if (bytes.size > 0)
+        memcpy(buffer->at + buffer->size, bytes.at, bytes.size);
+    buffer->size += bytes.size;
+}
+
+void tw__redis_buffer_free(struct tw__redis_buffer *buffer, const struct tw__redis_memory *memory)
+{
+    memory->free(buffer->at);
+    memset(buffer, 0, sizeof *buffer);
+}
+
+uint64_t tw__redis_reader_number(struct tw__redis_reader *reader, uint64_t most)
+{
+    uint64_t number = 0;
+    if (reader->at != NULL)
+        reader->at = tw__redis_varint_take(reader->at, reader->end, &number);
+    if (reader->at != NULL && number > most)
+        reader->at = NULL;
+    return reader->at == NULL ? 0 : number;
+}
+
+struct tw__redis_bytes tw__redis_reader_bytes(struct tw__redis_reader *reader)
+{
+    struct tw__redis_bytes bytes = {NULL, tw__redis_reader_number(reader, SIZE_MAX)};
+    if (reader->at != NULL && bytes.size > (size_t)(reader->end - reader->at))
+        reader->at = NULL;
+    if (reader->at == NULL)
+        return (struct tw__redis_bytes){"", 0};
+    bytes.at = reader->at;
+    reader->at += bytes.size;
+    return bytes;
+}

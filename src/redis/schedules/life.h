@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The life of a task that workers have begun, or that is dead: its lease, its attempts, its last error. A task
+ * has no life until then, so a task that waits or is ready for the first time takes no memory for one.
+ *
+ *     waiting --due--> ready --TAKE--> leased --ACK--> gone, or waiting for its next period
+ *        ^               ^               |
+ *        |               |               | NACK, or the lease ran out
+ *        |               +--due-- waiting for the next attempt
+ *        +--REPLAY-- dead <-- the last attempt failed
+ *
+ * Ready is no part of a life: a task is ready because its time has come, which each server sees by itself. So
+ * nothing is replicated when a task becomes ready.
+ */
+#ifndef TW_REDIS_LIFE_H
+#define TW_REDIS_LIFE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buffer.h"
+
+enum tw__redis_stage {
+    TW__REDIS_WAITING, /* for its due time or its next attempt; or ready */
+    TW__REDIS_LEASED,
+    TW__REDIS_DEAD
+};
+
+struct tw__redis_life {
+    enum tw__redis_stage stage;
+    bool renewed;      /* the lease ran out while nobody could have served it, and has begun anew */
+    uint64_t due;      /* the task itself is filed for another time: the end of the lease, the next attempt */
+    uint64_t token;    /* of the last lease, which may acknowledge the task; 0: there is none */
+    uint32_t lease_ms; /* the length of the lease */
+    uint32_t attempt;  /* attempts that have begun */
+    struct tw__redis_bytes worker, error; /* the worker that has or had the lease; the last error */
+};
+
+/* The bytes of a life without its two strings, as they lie in a task. */
+enum { TW__REDIS_LIFE_SIZE = 1 + 2 * sizeof(uint64_t) + 2 * sizeof(uint32_t) };
+
+void tw__redis_life_pack(char *at, const struct tw__redis_life *life);
+/* Reads a life. Its strings are not set. */
+struct tw__redis_life tw__redis_life_unpack(const char *at);
+/* The stage alone. */
+enum tw__redis_stage tw__redis_life_stage(const char *at);
+
+/* Write a life with its strings to a file or a replica, and read it again. Numbers out of range are a fault of
+ * the reader. */
+void tw__redis_life_put(struct tw__redis_buffer *buffer, const struct tw__redis_life *life,
+                        const struct tw__redis_memory *memory);
+struct tw__redis_life tw__redis_life_take(struct tw__redis_reader *reader);
+
+#endif

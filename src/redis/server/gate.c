@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#include "gate.h"
+
+#include "config.h"
+
+enum tw__redis_defer tw__redis_gate(RedisModuleCtx *ctx)
+{
+    int flags = RedisModule_GetContextFlags(ctx);
+    if (tw__redis_loading() || !(flags & REDISMODULE_CTX_FLAGS_MASTER) ||
+        (flags & (TW__REDIS_LOADING | REDISMODULE_CTX_FLAGS_READONLY)))
+        return TW__REDIS_DEFER_ROLE;
+    if (!tw__redis_config.deliver)
+        return TW__REDIS_DEFER_STOPPED;
+    if (RedisModule_AvoidReplicaTraffic())
+        return TW__REDIS_DEFER_PAUSE;
+    if ((flags & REDISMODULE_CTX_FLAGS_OOM) && !(flags & REDISMODULE_CTX_FLAGS_EVICT))
+        return TW__REDIS_DEFER_OOM;
+    return TW__REDIS_DEFER_NONE;
+}

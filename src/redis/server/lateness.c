@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "lateness.h"
+
+#include <base/recent.h>
+#include <time.h>
+
+#include "shared.h"
+
+enum { MINUTE_STEP_S = 60 / TW__RECENT_SECONDS };
+
+/* Spans of time since the server started. */
+struct spans {
+    uint64_t buckets[TW__HISTOGRAM_BUCKETS], max_us;
+};
+
+struct tw__redis_lateness_counts {
+    struct spans late, waits;         /* of deliveries; of ready tasks, for a worker */
+    struct tw__recent recent, minute; /* of deliveries: by seconds; by steps of six seconds */
+};
+
+void tw__redis_lateness_start(void)
+{
+    tw__redis_shared.lateness = RedisModule_Calloc(1, sizeof *tw__redis_shared.lateness);
+}
+
+static uint64_t second(void)
+{
+    return RedisModule_MonotonicMicroseconds() / 1000000;
+}
+
+/* How long ago a time was, in microseconds. */
+static uint64_t us_since(uint64_t ms)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    return ms <= now_us / 1000 ? now_us - ms * 1000 : 0;
+}
+
+static void count(struct spans *spans, uint64_t us)
+{
+    spans->buckets[tw__histogram_bucket(us)]++;
+    if (us > spans->max_us)
+        spans->max_us = us;
+}
+
+static uint64_t percentile(const struct spans *spans, double share)
+{
+    return tw__histogram_percentile(spans->buckets, share, spans->max_us);
+}
+
+void tw__redis_lateness_count_taken(uint64_t since_ms)
+{
+    count(&tw__redis_shared.lateness->waits, us_since(since_ms));
+}
+
+uint64_t tw__redis_lateness_waiting_us(double share)
+{
+    return percentile(&tw__redis_shared.lateness->waits, share);
+}
+
+uint64_t tw__redis_lateness_waiting_us_max(void)
+{
+    return tw__redis_shared.lateness->waits.max_us;
+}
+
+void tw__redis_lateness_count(uint64_t due_ms)
+{
+    struct tw__redis_lateness_counts *counts = tw__redis_shared.lateness;
+    uint64_t late_us = us_since(due_ms), now_s = second();
+    count(&counts->late, late_us);
+    tw__recent_add(&counts->recent, now_s, late_us);
+    tw__recent_add(&counts->minute, now_s / MINUTE_STEP_S, late_us);
+}
+
+uint64_t tw__redis_lateness_us(double share)
+{
+    return percentile(&tw__redis_shared.lateness->late, share);
+}
+
+uint64_t tw__redis_lateness_us_max(void)
+{
+    return tw__redis_shared.lateness->late.max_us;
+}
+
+static struct tw__redis_lateness sum_of(const struct tw__recent *recent, uint64_t step)
+{
+    uint64_t sum[TW__HISTOGRAM_BUCKETS];
+    struct tw__redis_lateness lateness;
+    lateness.fired = tw__recent_sum(recent, step, sum, &lateness.max_us);
+    lateness.p50_us = tw__histogram_percentile(sum, 0.5, lateness.max_us);
+    lateness.p90_us = tw__histogram_percentile(sum, 0.9, lateness.max_us);
+    lateness.p99_us = tw__histogram_percentile(sum, 0.99, lateness.max_us);
+    lateness.p999_us = tw__histogram_percentile(sum, 0.999, lateness.max_us);
+    return lateness;
+}
+
+struct tw__redis_lateness tw__redis_lateness_recent(void)
+{
+    return sum_of(&tw__redis_shared.lateness->recent, second());
+}
+
+struct tw__redis_lateness tw__redis_lateness_minute(void)
+{
+    return sum_of(&tw__redis_shared.lateness->minute, second() / MINUTE_STEP_S);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by all files of the module: its state, which is one object, and the reasons why deliveries wait.
+ */
+#ifndef TW_REDIS_SHARED_H
+#define TW_REDIS_SHARED_H
+
+#include <redismodule.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "schedules/state.h"
+
+/* The latest time, in ms: the largest integer that Redis can reply with. */
+#define TW__REDIS_TIME_MAX ((uint64_t)INT64_MAX)
+
+/* The most bytes that id, target and payload of a task take together. A Stream refuses an entry of more than
+ * 2^30 bytes. The difference is room for the fields that a delivery or a dead letter adds. */
+#define TW__REDIS_TASK_BYTES_MAX UINT64_C(1000000000)
+
+/* The flags of a context while a data set is loaded, in either way. */
+enum { TW__REDIS_LOADING = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_ASYNC_LOADING };
+
+/* Why a delivery was put off. */
+enum tw__redis_defer {
+    TW__REDIS_DEFER_NONE,
+    TW__REDIS_DEFER_STOPPED, /* the setting tickwheel.deliver is no */
+    TW__REDIS_DEFER_PAUSE,
+    TW__REDIS_DEFER_ROLE,
+    TW__REDIS_DEFER_OOM,
+    TW__REDIS_DEFER_SLOT,
+    TW__REDIS_DEFER_REPLICAS,
+    TW__REDIS_DEFER_DISK,
+    TW__REDIS_DEFER_REFUSED,
+    TW__REDIS_DEFERS
+};
+
+/* Counts since the server started. */
+struct tw__redis_counts {
+    uint64_t added, cancelled, moved, fired, dropped, coalesced, died, expired_tasks, evicted_tasks,
+        clock_jumps;
+    uint64_t offered, taken, acknowledged, failed, lapsed, renewed, replayed, purged; /* of tasks for workers */
+    uint64_t deferred[TW__REDIS_DEFERS];
+    uint64_t tick_us_max;
+};
+
+/* The state of the module. All objects that it points at are created when the module is loaded, except for
+ * the open batch. */
+struct tw__redis_shared {
+    struct tw__redis_schedules *schedules;
+    RedisModuleType *type; /* of a key whose value is a schedule */
+    struct tw__redis_counts counts;
+    RedisModuleString *at;                      /* "AT", which replicated commands often contain */
+    struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */
+    struct tw__redis_lateness_counts *lateness; /* lateness.c */
+    struct tw__redis_drains *drains;            /* TW.DRAIN calls (drain.c) */
+    struct tw__redis_chores *chores;            /* work that commands have left for a moment later (chores.c) */
+    struct tw__redis_batch *batch;              /* the open batch; NULL: no delivery is under way */
+    uint32_t loads; /* loads of a data set that have begun and not ended; they may nest (events.c) */
+};
+extern struct tw__redis_shared tw__redis_shared;
+
+/* Returns whether a data set is being loaded, regardless of the server's flag. */
+static inline bool tw__redis_loading(void)
+{
+    return tw__redis_shared.loads > 0;
+}
+
+/* The wall clock. */
+uint64_t tw__redis_now_ms(void);
+
+#endif

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: MIT
+"""Clients of schedules with tasks for workers: producers, workers with all their bad habits, and an operator.
+ledger.py judges their histories. Each client stops when its connection is lost, and its last command then has
+no reply."""
+import itertools
+import random
+import threading
+import time
+
+import redis
+
+from harness import Raw, now_ms
+from ledger import Deed, Taken
+from load import OUT_OF_OFFICE
+
+LEDGER = "{w}:ledger"
+SCHEDULES = ["{w}:mails", "{w}:bills"]
+AWAY = (*OUT_OF_OFFICE, "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "MISCONF")
+
+
+class Elsewhere(redis.exceptions.ConnectionError):
+    """A node of a cluster does not serve the slot, or not all of it; `port` does, if that was told."""
+
+    def __init__(self, error):
+        super().__init__(error)
+        self.port = int(error.rsplit(":", 1)[1]) if error.startswith("MOVED") else None
+
+
+class Times:
+    """Hands out times in the future, and none twice."""
+
+    def __init__(self):
+        self.lock, self.used = threading.Lock(), set()
+
+    def after(self, ms):
+        with self.lock:
+            at = now_ms() + ms
+            while at in self.used:
+                at += 1
+            self.used.add(at)
+            return at
+
+
+class Shop:
+    """All that the clients of one model share."""
+
+    def __init__(self, rng):
+        self.times, self.names = Times(), {schedule: [] for schedule in SCHEDULES}
+        self.rng, self.numbers = rng, itertools.count(1)
+        self.deeds, self.takes, self.stale = [], [], []  # of this round; tokens of earlier rounds
+
+    def new_rng(self):
+        return random.Random(self.rng.randrange(1 << 32))
+
+    def name(self, rng):
+        """An id that was put not long ago, mostly."""
+        schedule = rng.choice(SCHEDULES)
+        names = self.names[schedule]
+        return schedule, (rng.choice(names[-60:]) if names else "none")
+
+
+class Client(threading.Thread):
+    """A client. `wait`: WAIT's arguments after some of its commands, which are promised to survive then.
+    `nodes`: those of a cluster, by port, among which it follows the slot."""
+
+    def __init__(self, shop, server, wait=None, nodes=None):
+        super().__init__(daemon=True)
+        self.shop, self.server, self.wait, self.nodes = shop, server, wait, nodes or {}
+        self.halt, self.failure, self.done, self.rng = threading.Event(), None, 0, shop.new_rng()
+
+    def run(self):
+        try:
+            while not self.halt.is_set():
+                self.visit()
+        except (OSError, redis.exceptions.ConnectionError):
+            pass  # The server was killed, as the test intends.
+        except BaseException as failure:  # pylint: disable=broad-except  (told by finish())
+            self.failure = failure
+
+    def connect(self):
+        self.raw, self.mine = Raw(self.server), []  # WAIT confirms the writes of its own connection alone.
+
+    def visit(self):
+        """Speaks with one server, until the test ends or the server sends the client away."""
+        self.connect()
+        try:
+            while not self.halt.is_set():
+                self.step()
+                self.promise()
+        except Elsewhere as away:
+            self.server = self.nodes.get(away.port, self.server)
+            time.sleep(0.01)
+        finally:
+            self.raw.close()
+
+    def refused(self, error):
+        """Ends the connection, because the server does not run a command now."""
+        assert error.split()[0] in AWAY, error
+        raise Elsewhere(error) if self.nodes else redis.exceptions.ConnectionError(error)
+
+    def finish(self):
+        self.halt.set()
+        self.join(60)
+        assert not self.is_alive(), "a client hangs"
+        if self.failure:
+            raise self.failure
+
+    def promise(self):
+        if self.wait and self.rng.random() < 0.3:
+            mine = list(self.mine)
+            if self.raw("WAIT", *self.wait) == self.wait[0]:
+                for one in mine:
+                    one.promised = True
+                self.mine = []
+
+    def do(self, kind, schedule, name, words, **about):
+        """One command between two looks. Returns the Deed."""
+        deed = Deed(str(next(self.shop.numbers)), kind, schedule, name, about, sent=time.monotonic())
+        look = [["TW.GET", schedule, name]] if name else []
+        words = [deed.number if word is Ellipsis else word for word in words]
+        whole = [["RPUSH", LEDGER, deed.number], ["TIME"], *look, words, *look, ["TIME"]]
+        self.shop.deeds.append(deed)
+        self.raw.send_all([["MULTI"], *whole, ["EXEC"]])
+        *queued, answers = [self.raw.read() for _ in range(len(whole) + 2)]
+        if not isinstance(answers, list):
+            self.refused(next(one for one in (*queued, answers) if isinstance(one, Raw.Error)))
+        deed.position, deed.begin, deed.end = answers[0], ms(answers[1]), ms(answers[-1])
+        if look:
+            deed.before, deed.after = answers[2][0], answers[4][0]
+        reply = answers[3 if look else 2]
+        deed.reply = [] if reply is None and kind == "take" else reply
+        self.mine.append(deed)
+        self.done += 1
+        return deed
+
+
+def ms(seconds_and_micros):
+    return int(seconds_and_micros[0]) * 1000 + int(seconds_and_micros[1]) // 1000
+
+
+class Producer(Client):
+    """Puts tasks, several of them due at the same time, and moves, cancels and replaces them."""
+
+    def step(self):
+        chance = self.rng.random()
+        if chance < 0.55:
+            self.put_some()
+        elif chance < 0.67:
+            schedule, name = self.shop.name(self.rng)
+            at = self.shop.times.after(self.rng.randrange(300))
+            self.do("move", schedule, name, ["TW.MOVE", schedule, name, "AT", at], at=at)
+        elif chance < 0.79:
+            schedule, name = self.shop.name(self.rng)
+            self.do("cancel", schedule, name, ["TW.CANCEL", schedule, name])
+        else:
+            schedule, name = self.shop.name(self.rng)
+            if name != "none":
+                self.put(schedule, name, self.shop.times.after(self.rng.randrange(200)))
+        time.sleep(self.rng.uniform(0, 0.004))
+
+    def put_some(self):
+        schedule, at = self.rng.choice(SCHEDULES), self.shop.times.after(self.rng.randrange(-50, 200))
+        if self.rng.random() < 0.1:
+            at += 7200000
+        for _ in range(self.rng.randrange(1, 5)):
+            name = f"t{next(self.shop.numbers)}"
+            self.put(schedule, name, at)
+            self.shop.names[schedule].append(name)
+
+    def put(self, schedule, name, at):
+        tries, every, times, repeat = self.rng.choice([1, 2, 3, 30]), 0, 1, []
+        if self.rng.random() < 0.1:
+            every, times = self.rng.randrange(20, 200), self.rng.randrange(1, 4)
+            repeat = ["EVERY", every, "TIMES", times]
+        self.do("put", schedule, name,
+                ["TW.PUT", schedule, name, "AT", at, *repeat, "TRIES", tries, "BACKOFF", 20, 2, 200, "JITTER",
+                 20, "PAYLOAD", ...], at=at, tries=tries, every=every, times=times)
+
+
+class Worker(Client):
+    """Takes tasks, and does all that a worker may do wrong: it acknowledges late or twice, forgets, dies."""
+
+    def __init__(self, shop, server, wait=None, nodes=None, blocks=False):
+        super().__init__(shop, server, wait, nodes)
+        self.blocks, self.held = blocks, list(shop.stale[-20:])
+
+    def step(self):
+        chance = self.rng.random()
+        if not self.held or chance < 0.35:
+            self.take()
+            return
+        take = self.held[self.rng.randrange(len(self.held))]
+        if chance < 0.7:
+            self.end(take, self.ack)
+        elif chance < 0.85:
+            self.end(take, self.nack)
+        elif chance < 0.92:
+            self.touch(take)
+        elif chance < 0.94:  # It dies, and another one begins, which still has some of its work.
+            self.held = self.rng.sample(self.held, len(self.held) // 2)
+            self.raw.close()
+            self.connect()
+        else:  # It stalls.
+            time.sleep(self.rng.uniform(0, 0.05))
+        if len(self.held) > 30:
+            self.shop.stale += self.held[:15]
+            self.held = self.held[15:]
+
+    def end(self, take, how):
+        how(take)
+        if self.rng.random() < 0.85:  # Otherwise it does not remember.
+            self.held.remove(take)
+
+    def take(self):
+        lease, worker = self.rng.choice([30, 100, 300, 600, 1500]), str(next(self.shop.numbers))
+        words = ["TW.TAKE", "LEASE", lease, "COUNT", self.rng.randrange(1, 4), "NAME", worker]
+        keys = self.rng.sample(SCHEDULES, self.rng.randrange(1, 3))
+        if self.blocks:
+            taken = self.take_blocked([*words, "BLOCK", 100, "KEYS", len(keys), *keys], lease, worker)
+        else:
+            words[-1] = ...
+            deed = self.do("take", "", "", [*words, "KEYS", len(keys), *keys])
+            assert isinstance(deed.reply, list), deed
+            taken = deed.reply = self.taken(deed.reply, lease, deed.number)
+        if self.rng.random() < 0.2:  # It dies at once.
+            self.shop.stale += taken
+        else:
+            self.held += taken
+
+    def take_blocked(self, words, lease, worker):
+        self.shop.names.setdefault("", []).append(worker)
+        reply = self.raw(*words)
+        self.shop.names[""].remove(worker)
+        if isinstance(reply, Raw.Error):
+            self.refused(reply)
+        taken = self.taken(reply or [], lease, worker)
+        for take in taken:
+            take.received = time.monotonic()
+        self.shop.takes += taken
+        self.mine += taken
+        return taken
+
+    @staticmethod
+    def taken(rows, lease, worker):
+        return [Taken(schedule, name, token, due, attempt, payload[0], worker, lease)
+                for schedule, name, token, due, attempt, payload in rows]
+
+    def about(self, take, **more):
+        return {"due": take.due, "attempt": take.attempt, "token": take.token, **more}
+
+    def ack(self, take):
+        self.do("ack", take.schedule, take.name, ["TW.ACK", take.schedule, take.name, take.token],
+                **self.about(take))
+
+    def nack(self, take):
+        at, dead, when, error = 0, self.rng.random() < 0.15, [], f"error {next(self.shop.numbers)}"
+        if dead:
+            when = ["DEAD"]
+        elif self.rng.random() < 0.6:
+            at = self.shop.times.after(self.rng.randrange(100))
+            when = ["AT", at]
+        self.do("nack", take.schedule, take.name,
+                ["TW.NACK", take.schedule, take.name, take.token, *when, "ERROR", error],
+                **self.about(take, at=at, dead=dead, error=error))
+
+    def touch(self, take):
+        lease = self.rng.choice([50, 200, 600])
+        self.do("touch", take.schedule, take.name,
+                ["TW.TOUCH", take.schedule, take.name, take.token, "LEASE", lease],
+                **self.about(take, lease=lease))
+
+
+class Operator(Client):
+    """Pauses schedules for moments, replays and purges dead tasks."""
+
+    def step(self):
+        chance = self.rng.random()
+        schedule, name = self.shop.name(self.rng)
+        if chance < 0.25:
+            self.do("pause", schedule, "", ["TW.PAUSE", schedule, "ON"], on=True)
+            time.sleep(self.rng.uniform(0, 0.03))
+            self.do("pause", schedule, "", ["TW.PAUSE", schedule, "OFF"], on=False)
+        else:
+            dead = self.raw("TW.DEAD", schedule)
+            if isinstance(dead, Raw.Error):
+                self.refused(dead)
+            if dead and self.rng.random() < 0.8:
+                name = self.rng.choice(dead)[0]
+            if chance < 0.75:
+                at = self.shop.times.after(self.rng.randrange(100))
+                self.do("replay", schedule, name, ["TW.REPLAY", schedule, name, "AT", at], at=at)
+            else:
+                self.do("purge", schedule, name, ["TW.PURGE", schedule, name])
+        time.sleep(self.rng.uniform(0, 0.03))

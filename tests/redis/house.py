@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: MIT
+"""The servers of schedules with tasks for workers, under load by crew.py, in rounds. Each round ends in its own
+way, mostly with the end of a server, and then everything is judged (judge.py)."""
+import contextlib
+import itertools
+import os
+import resource
+import time
+
+from crew import LEDGER, SCHEDULES, Operator, Producer, Shop, Worker, ms
+from harness import HOST, Raw, now_ms, parse_info, wait_replica_in_sync, wait_until
+from judge import Judge
+from ledger import NO_TASK, Gap
+from situations import aof_path, children, digest, end
+
+OPTIONS = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentage": 0}
+COUNTS = ["added", "cancelled", "moved", "taken", "acknowledged", "failed", "replayed", "purged"]
+
+
+class House:
+    """A primary, its replica, and the judge of both."""
+
+    def __init__(self, fleet, rng):
+        self.rng, self.shop, self.judge = rng, Shop(rng), Judge(SCHEDULES)
+        self.read = self.done = self.blocked = 0
+        self.baseline, self.crew, self.puts = None, [], set()
+        self.primary, self.replica = self.servers(fleet)
+
+    def servers(self, fleet):
+        """Starts the servers. Returns the primary and its replica."""
+        primary = fleet.server(**OPTIONS)
+        replica = fleet.server(replicaof=primary, **OPTIONS)
+        wait_replica_in_sync(primary, replica)
+        return primary, replica
+
+    # Ends of a round. Each returns whether a command or a take may be lost, although its reply had come.
+
+    def nothing_lost(self, _):
+        return False
+
+    def unless_promised(self, one):
+        return not one.promised
+
+    def ended_by(self, stop, start, seconds=None):
+        """Ends the present server, and begins another life of it or of its replica, some time later."""
+        began = now_ms()
+        stop()
+        for client in self.crew:
+            client.halt.set()  # None of them connects to the next life.
+        down = now_ms()
+        time.sleep(self.rng.choice([0, 0.05, 0.2, 0.4]) if seconds is None else seconds)
+        up = now_ms()
+        start()
+        self.judge.gaps.append(Gap(began, down, up, now_ms()))
+        time.sleep(0.05)  # Leases that ended meanwhile are renewed by then.
+
+    def quiet(self):
+        """Nothing happens, and all replies come."""
+        self.finish()
+        return self.nothing_lost
+
+    def kill(self, seconds=None):
+        child = children(self.primary.pid)
+        self.ended_by(lambda: (self.primary.kill(), *map(end, child)), self.primary.start, seconds)
+        return self.nothing_lost
+
+    def kill_twice(self):
+        """Leases that end while the server is down are renewed, and end again while it is down again."""
+        self.kill(0.4)
+        self.finish()
+        self.judge_round(self.nothing_lost, True)
+        self.begin_round()
+        return self.kill(1.2)
+
+    def tear(self):
+        """Ends the server in the middle of a write: it cannot write beyond a random byte of its file."""
+        self.ended_by(self.write_until_full, self.primary.start)
+        return self.nothing_lost
+
+    def write_until_full(self):
+        room = os.path.getsize(aof_path(self.primary)) + self.rng.randrange(100, 20000)
+        self.primary.expected_to_die = True
+        resource.prlimit(self.primary.pid, resource.RLIMIT_FSIZE, (room, room))
+        self.primary.expect_end()
+
+    def rewrite(self):
+        """A rewrite under load, and a crash in it or after it."""
+        client = self.primary.client()
+        client.config_set("aof-use-rdb-preamble", self.rng.choice(["yes", "no"]))
+        client.bgrewriteaof()
+        time.sleep(self.rng.uniform(0, 0.3))
+        return self.kill()
+
+    def reload(self):
+        """DEBUG RELOAD under load."""
+        began = now_ms()
+        self.primary.once("DEBUG", "RELOAD")
+        self.judge.gaps.append(Gap(began, began, began, now_ms()))
+        time.sleep(0.1)
+        return self.quiet()
+
+    def promote(self):
+        """The primary is killed, its replica takes over, and the old primary follows it."""
+        began = now_ms()
+        self.ended_by(self.primary.kill, lambda: self.replica.once("REPLICAOF", "NO", "ONE"))
+        self.judge.gaps[-1].began = began - 1000  # The replica may lag, and miss the end of a lease.
+        self.exchange()
+        self.replica.start()
+        return self.unless_promised
+
+    def failover(self):
+        """A planned failover, which loses nothing."""
+        wait_until(lambda: "online" in str(self.primary.info("replication").get("slave0")),
+                   message="no replica")
+        began = now_ms()
+        self.primary.once("FAILOVER", "TO", HOST, self.replica.port)
+        for server, role in ((self.replica, "master"), (self.primary, "slave")):
+            wait_until(lambda server=server, role=role: server.info("replication")["role"] == role,
+                       message="no failover")
+        self.judge.gaps.append(Gap(began, began, began, now_ms()))
+        self.exchange()
+        return self.nothing_lost
+
+    def exchange(self):
+        self.primary, self.replica = self.replica, self.primary
+        self.primary.replicaof, self.replica.replicaof = None, self.primary
+
+    ENDS = [quiet, promote, failover, kill_twice, tear, rewrite, reload, kill]
+    PROMISES = [promote]  # Replies that WAIT has not confirmed may be lost.
+    DISORDER = [reload]  # Ready tasks may come in another order afterwards, while the clients go on.
+
+    # A round
+
+    def begin_round(self):
+        self.shop.deeds, self.shop.takes, self.shop.names[""] = [], [], []
+
+    def sync(self):
+        wait_replica_in_sync(self.primary, self.replica)
+
+    def round(self, how):
+        self.begin_round()
+        promises = how in self.PROMISES
+        if promises or how is House.failover:
+            self.sync()
+        self.crew = self.clients((1, 1000) if promises else None)
+        ordered = how not in self.DISORDER
+        for client in self.crew:
+            client.start()
+        time.sleep(self.rng.uniform(0.2, 0.4))
+        may_lose = how(self)
+        self.finish()
+        self.judge_round(may_lose, ordered)
+        if how is House.quiet:
+            self.compare()
+
+    def clients(self, wait, nodes=None):
+        usual = self.shop, self.primary, wait, nodes
+        return [Producer(*usual), Operator(*usual),
+                *(Worker(*usual, blocks=blocks) for blocks in (False, False, True, True))]
+
+    def finish(self):
+        for client in self.crew:
+            client.finish()
+            self.done += client.done
+        self.crew = []
+
+    # Judgement
+
+    def look(self):
+        """Reads everything at one moment."""
+        raw, names = Raw(self.primary), {}
+        for schedule in SCHEDULES:
+            known = {name for name, states in self.judge.tasks[schedule].items() if states != (NO_TASK,)}
+            filed = {deed.name for deed in self.shop.deeds if deed.schedule == schedule and deed.name}
+            names[schedule] = sorted(known | filed | {"none"})
+        looks = [[["TW.GET", schedule, *names[schedule]], ["TW.SCAN", schedule, 0, "COUNT", 100000],
+                  ["TW.DEAD", schedule, "LIMIT", 10000], ["TW.LEN", schedule]] for schedule in SCHEDULES]
+        raw.send_all([["MULTI"], ["LRANGE", LEDGER, self.read, -1], ["TIME"], *itertools.chain(*looks),
+                      ["INFO", "tickwheel"], ["EXEC"]])
+        for _ in range(len(looks) * 4 + 4):
+            raw.read()
+        answers = raw.read()
+        rows = {}
+        for k, schedule in enumerate(SCHEDULES):
+            found = dict(zip(names[schedule], answers[2 + 4 * k]))
+            letters = [name for name in answers[3 + 4 * k][1][::2] if name not in found]
+            assert all("@" in name for name in letters), f"nobody put {letters}"
+            rows[schedule] = found, letters, answers[4 + 4 * k], answers[5 + 4 * k]
+        raw.close()
+        return answers[0], ms(answers[1]), rows, parse_info(answers[-1])
+
+    def judge_round(self, may_lose, ordered):
+        numbers, now, looks, info = self.look()
+        for take in self.shop.takes:
+            self.judge.add_take(take)
+        self.judge.nameless |= set(self.shop.names[""])
+        self.judge.ordered = ordered
+        self.replay(numbers, may_lose)
+        rows = {schedule: look[0] for schedule, look in looks.items()}
+        self.judge.settle_takes(self.shop.takes, rows, may_lose)
+        for schedule, (found, letters, dead, length) in looks.items():
+            self.judge.check_all(schedule, found, now)
+            self.check_dead(schedule, letters, dead)
+            there = [row for row in self.there(schedule).values() if row.stage != "dead"]
+            assert length == len(there), f"{schedule}: TW.LEN is {length}, and {len(there)} are there"
+        self.check_counts(info)
+        self.judge.nameless.clear()
+        for schedule in SCHEDULES:
+            self.judge.forget_order(schedule)
+
+    def replay(self, numbers, may_lose):
+        """Plays the commands that the ledger names, in its order."""
+        deeds = {deed.number: deed for deed in self.shop.deeds}
+        for position, number in enumerate(numbers, self.read + 1):
+            deed = deeds.pop(number)
+            assert deed.position in (-1, position), f"{deed} was at another place of the ledger, {position}"
+            self.judge.play(deed)
+            if deed.kind == "put":
+                self.puts.add(deed.number)
+        for deed in deeds.values():
+            assert deed.reply is ... or may_lose(deed), f"{deed} is lost"
+        self.read += len(numbers)
+
+    def there(self, schedule):
+        return {name: states[0] for name, states in self.judge.tasks[schedule].items()
+                if states != (NO_TASK,)}
+
+    def check_dead(self, schedule, letters, dead):
+        """TW.DEAD lists the dead tasks that the judge knows, the first death first, with their errors."""
+        known = {name: row for name, row in self.there(schedule).items() if row.stage == "dead"}
+        assert sorted(known) == sorted(row[0] for row in dead), f"{schedule}: {letters} {dead} {known}"
+        assert [row[2] for row in dead] == sorted(row[2] for row in dead), dead
+        for name, due, at, attempts, error in dead:
+            row = known[name]
+            assert (due, attempts, error) == (row.due, row.begun, row.error) and row.at in (0, at), (row, dead)
+
+    def check_counts(self, info):
+        """INFO counts the states of the tasks, and the commands of the clients."""
+        told = {key[len("tickwheel_"):]: value for key, value in info.items()}
+        all_tasks = [row for schedule in SCHEDULES for row in self.there(schedule).values()]
+        for stage in ("leased", "dead"):
+            assert told[stage] == sum(row.stage == stage for row in all_tasks), (stage, told)
+        assert told["pending"] == sum(row.stage != "dead" for row in all_tasks), told
+        self.blocked += len(self.shop.takes)
+        mine = {**self.judge.counts, "taken": self.judge.counts["taken"] + self.blocked}
+        self.check_progress(told, mine)
+        self.baseline = (self.primary.pid, told, mine)
+
+    def check_progress(self, told, mine):
+        if not self.baseline or self.baseline[0] != self.primary.pid:
+            return
+        if self.shop.names[""] or any(deed.reply is ... for deed in self.shop.deeds):
+            return
+        for count in COUNTS:
+            counted = told[count] - self.baseline[1][count]
+            assert counted == mine.get(count, 0) - self.baseline[2].get(count, 0), (count, counted, mine)
+
+    def compare(self):
+        """While nothing is written, both servers hold the same. A pause of writes is one of leases too."""
+        client, began = self.primary.client(), now_ms()
+        client.execute_command("CLIENT", "PAUSE", 30000, "WRITE")
+        try:
+            self.sync()
+            assert digest(self.primary) == digest(self.replica), "the replica differs"
+        finally:
+            up = now_ms()
+            client.execute_command("CLIENT", "UNPAUSE")
+            self.judge.gaps.append(Gap(began, began, up, now_ms()))
+
+    # The end
+
+    def work_off(self):
+        """Workers without bad habits take and acknowledge everything, until only dead and far tasks stay."""
+        self.begin_round()
+        worker = Worker(self.shop, self.primary)
+        far = now_ms() + 3600000
+        worker.connect()
+        with contextlib.closing(worker.raw):
+            for schedule in SCHEDULES:
+                worker.do("pause", schedule, "", ["TW.PAUSE", schedule, "OFF"], on=False)
+            while any(self.near(worker.raw, schedule, far) for schedule in SCHEDULES):
+                worker.held = []
+                worker.take()
+                for take in worker.held:
+                    worker.ack(take)
+        self.judge_round(self.nothing_lost, True)
+        there = {row.payload for schedule in SCHEDULES for row in self.there(schedule).values()}
+        ended = {payload for payload, _ in self.judge.ended}
+        assert self.puts == there | ended, f"without a fate: {self.puts - there - ended}"
+
+    @staticmethod
+    def near(raw, schedule, far):
+        info = raw("TW.LEN", schedule) - len(raw("TW.RANGE", schedule, far, "+", "LIMIT", 10000))
+        return info > 0
+
+
+def play(house, rounds):
+    """Plays so many rounds, and works all tasks off at last. Returns the judge."""
+    played = []
+    try:
+        for number in range(rounds):
+            played.append(house.ENDS[number % len(house.ENDS)])
+            house.round(played[-1])
+        house.work_off()
+    except BaseException:
+        print(" ".join(how.__name__ for how in played))
+        raise
+    judge = house.judge
+    print(f"{house.done} commands, {judge.counts['taken']} takes, {house.blocked} of blocked workers; "
+          f"{judge.lapses} leases ran out, {judge.renewals} were renewed; {dict(judge.fates)}")
+    return judge

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: MIT
+"""The judge of a ledger: plays the commands of all clients in the order of the ledger, and compares each reply
+with its belief. ledger.py has the idea."""
+import dataclasses
+
+from harness import now_ms
+from ledger import NO_TASK, RAN_OUT, SLACK, Belief, Look, Task, imagined
+
+
+class Judge(Belief):
+    """All schedules of one ledger."""
+
+    # Commands
+
+    def play(self, deed):
+        """Applies a command that has survived."""
+        self.filed += 1
+        if deed.reply is ...:
+            getattr(self, "guess_" + deed.kind, self.guess)(deed)
+            return
+        if deed.name:
+            self.explain(deed.schedule, deed.name, deed.before, deed.begin)
+            self.check_seen(deed)
+        getattr(self, "play_" + deed.kind)(deed)
+        if deed.name:
+            self.explain(deed.schedule, deed.name, deed.after, deed.end)
+
+    def check_seen(self, deed):
+        """A take whose reply had come before the command was sent has happened before it."""
+        state = self.states(deed.schedule, deed.name)[0]
+        for attempt, take in self.takes.get((deed.schedule, deed.name, state and state.due), {}).items():
+            assert state.begun >= attempt or take.received > deed.sent, f"{take} is forgotten at {deed}"
+
+    def one(self, deed):
+        return self.states(deed.schedule, deed.name)[0]
+
+    def end_of(self, state, fate):
+        """A task ends, by one of several fates. No payload ends twice."""
+        if state is not NO_TASK:
+            key = (state.payload, state.due)
+            assert key not in self.ended, f"{state} is {fate}, and was {self.ended[key]}"
+            self.ended[key] = fate
+            self.fates[fate] += 1
+
+    def filed_task(self, deed):
+        about = deed.about
+        return Task(deed.number, about["at"], about["tries"], about["every"], about["times"], at=about["at"],
+                    order=(about["at"], self.filed) if deed.end and about["at"] > deed.end else None)
+
+    def play_put(self, deed):
+        assert deed.reply == deed.name, deed
+        self.counts["added"] += 1
+        self.end_of(self.one(deed), "replaced")
+        self.put_state(deed.schedule, deed.name, self.filed_task(deed))
+
+    def play_cancel(self, deed):
+        state = self.one(deed)
+        assert deed.reply == (state is not NO_TASK), f"{deed}, {state}"
+        self.counts["cancelled"] += deed.reply
+        self.end_of(state, "cancelled")
+        self.put_state(deed.schedule, deed.name, NO_TASK)
+
+    def moved(self, state, at):
+        return Task(state.payload, at, state.tries, state.every, state.times, at=at)
+
+    def play_move(self, deed):
+        state = self.one(deed)
+        if state is NO_TASK:
+            assert deed.reply is None, deed
+        elif state.stage == "dead":
+            assert isinstance(deed.reply, str) and "TW.REPLAY" in deed.reply, f"{deed} {state}"
+        else:
+            assert deed.reply == 1, f"{deed} {state}"
+            self.counts["moved"] += 1
+            self.put_state(deed.schedule, deed.name, self.moved(state, deed.about["at"]))
+
+    def dead_one(self, deed):
+        """The state of the task that the deed names, or None if it is not dead, as the reply has to say."""
+        state = self.one(deed)
+        is_dead = state is not NO_TASK and state.stage == "dead"
+        assert deed.reply == is_dead, f"{deed} {state}"
+        return state if is_dead else None
+
+    def play_replay(self, deed):
+        state = self.dead_one(deed)
+        if state is not None:
+            self.counts["replayed"] += 1
+            self.put_state(deed.schedule, deed.name, self.moved(state, deed.about["at"]))
+
+    def play_purge(self, deed):
+        state = self.dead_one(deed)
+        if state is not None:
+            self.counts["purged"] += 1
+            self.end_of(state, "purged")
+            self.put_state(deed.schedule, deed.name, NO_TASK)
+
+    def play_pause(self, deed):
+        on = deed.about["on"]
+        assert deed.reply == (on != self.paused[deed.schedule]), deed
+        self.paused[deed.schedule] = on
+        self.resumed[deed.schedule] = deed.end
+        self.forget_order(deed.schedule)
+
+    def forget_order(self, schedule):
+        for name, states in self.tasks[schedule].items():
+            self.tasks[schedule][name] = tuple(
+                state and dataclasses.replace(state, order=None) for state in states)
+
+    # Commands of workers
+
+    def holds(self, state, deed):
+        """Whether the token of a command is the task's."""
+        about = deed.about
+        return (state is not NO_TASK and state.stage != "dead" and state.due == about["due"]
+                and state.begun == about["attempt"] and state.token == about["token"])
+
+    def play_ack(self, deed):
+        state = self.one(deed)
+        holds = self.holds(state, deed)
+        assert deed.reply == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
+        if holds:
+            self.counts["acknowledged"] += 1
+            self.put_state(deed.schedule, deed.name, self.done(state))
+
+    def done(self, state):
+        self.end_of(state, "done")
+        return self.next_period(state)
+
+    def play_nack(self, deed):
+        state = self.one(deed)
+        holds = self.holds(state, deed) and state.stage == "leased"
+        assert (deed.reply is not None) == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
+        if not holds:
+            return
+        self.counts["failed"] += 1
+        dies = deed.about["dead"] or state.begun >= state.tries
+        assert (deed.reply == 0) == dies, f"{deed} {state}"
+        error = deed.about["error"]
+        if not dies:
+            at = deed.about["at"] or deed.reply
+            assert deed.reply == at, f"{deed} {state}"
+            known = at > deed.end + SLACK
+            self.put_state(deed.schedule, deed.name,
+                           dataclasses.replace(state, stage="waiting", at=at, error=error,
+                                               order=(at, self.filed) if known else None))
+            return
+        dead = dataclasses.replace(state, stage="dead", at=0, error=error)
+        if state.every == 0:
+            self.put_state(deed.schedule, deed.name, dead)
+            return
+        letter = f"{deed.name}@{state.due}"
+        self.put_state(deed.schedule, letter, dataclasses.replace(dead, every=0, times=1))
+        self.put_state(deed.schedule, deed.name,
+                       self.next_period(state))
+
+    def play_touch(self, deed):
+        state = self.one(deed)
+        holds = self.holds(state, deed) and state.stage == "leased"
+        assert (deed.reply is not None) == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
+        if holds:
+            lease = deed.about["lease"]
+            assert deed.begin + lease <= deed.reply <= deed.end + lease + SLACK, deed
+            self.put_state(deed.schedule, deed.name,
+                           dataclasses.replace(state, at=deed.reply, lease=lease, renewed=False))
+
+    def play_take(self, deed):
+        for take in deed.reply:
+            self.add_take(take)
+            assert not self.paused[take.schedule], f"taken while paused: {take}"
+            state = self.states(take.schedule, take.name)[0]
+            assert state is not NO_TASK, f"not there, but given out: {take}"
+            state = self.take_now(take, state, deed)
+            self.check_order(take, state)
+            self.put_state(take.schedule, take.name,
+                           dataclasses.replace(state, begun=take.attempt, stage="leased",
+                                               at=deed.end + take.lease, lease=take.lease,
+                                               token=take.token, renewed=False, order=None))
+        self.counts["taken"] += len(deed.reply)
+
+    def take_now(self, take, state, deed):
+        """Brings a task to the state in which it was ready at this take."""
+        assert state.payload == take.payload, f"{take} {state}"
+        look = imagined(take.due, "ready", take.attempt, take.payload)
+        while state.due != take.due:
+            state = self.next_after_death(take.schedule, take.name, state, look, deed.end)
+            assert state is not NO_TASK, f"it had no more periods: {take}"
+        while state.begun + 1 < take.attempt:
+            state = self.begin_silently(take.schedule, take.name, state, look, deed.end)
+        assert state.begun + 1 == take.attempt <= state.tries, f"attempts: {take} {state}"
+        if state.stage == "leased":
+            self.check_lapse(state, deed.end)
+            self.lapses += 1
+            state = dataclasses.replace(state, stage="waiting", at=0, error=RAN_OUT, order=None)
+        assert state.stage == "waiting" and state.at <= deed.end + SLACK, f"not ready: {take} {state}"
+        return state
+
+    def check_order(self, take, state):
+        """No task of the schedule was ready longer, or for the same time and filed earlier."""
+        if state.order is None or self.nameless or not self.ordered:
+            return
+        for name, states in self.tasks[take.schedule].items():
+            other = states[0]
+            if (len(states) == 1 and other is not NO_TASK and name != take.name and other.stage == "waiting"
+                    and other.order is not None and other.order < state.order):
+                behind = self.take_of(take.schedule, name, other.due, other.begun + 1)
+                assert behind is not None, f"{take} of {state} before {name} of {other}"
+
+    # Commands whose replies were lost
+
+    def guess(self, deed):
+        """The task is as before the command or as after it, whichever the next look shows."""
+        before, after = self.states(deed.schedule, deed.name), []
+        fate = {"put": "replaced", "cancel": "cancelled", "purge": "purged", "ack": "done"}.get(deed.kind)
+        for state in before:
+            if fate and state is not NO_TASK:
+                self.guessed.setdefault((deed.schedule, deed.name), []).append((state, fate))
+            if deed.kind == "put":
+                after.append(self.filed_task(deed))
+            elif state is NO_TASK:
+                continue
+            elif deed.kind in ("cancel", "purge"):
+                after.append(NO_TASK)
+            elif deed.kind in ("move", "replay"):
+                after.append(self.moved(state, deed.about["at"]))
+            elif deed.kind == "ack" and self.may_hold(state, deed):
+                after.append(self.next_period(state))
+            elif deed.kind == "touch" and self.may_hold(state, deed):
+                after.append(dataclasses.replace(state, begun=deed.about["attempt"], stage="leased", at=0,
+                                                 lease=deed.about["lease"], renewed=False,
+                                                 token=deed.about["token"]))
+            elif deed.kind == "nack" and self.may_hold(state, deed):
+                after += self.after_nack(deed, state)
+        self.put_state(deed.schedule, deed.name, *(after if deed.kind == "put" else (*before, *after)))
+
+    def end_guessed(self, schedule, name):
+        """A look has shown whether commands without replies have ended a task."""
+        now = self.states(schedule, name)[0]
+        for state, fate in self.guessed.pop((schedule, name), ()):
+            if now is NO_TASK or (now.payload, now.due) != (state.payload, state.due):
+                self.ended.setdefault((state.payload, state.due), fate)
+
+    @staticmethod
+    def may_hold(state, deed):
+        return state.due == deed.about["due"] and state.begun <= deed.about["attempt"]
+
+    def after_nack(self, deed, state):
+        state = dataclasses.replace(state, begun=deed.about["attempt"], error=deed.about["error"], at=0,
+                                    token=deed.about["token"], order=None)
+        if not deed.about["dead"] and state.begun < state.tries:
+            return [dataclasses.replace(state, stage="waiting", at=deed.about["at"])]
+        dead = dataclasses.replace(state, stage="dead")
+        if state.every == 0:
+            return [dead]
+        letter = f"{deed.name}@{state.due}"
+        self.put_state(deed.schedule, letter, NO_TASK, dataclasses.replace(dead, every=0, times=1))
+        return [self.next_period(state)]
+
+    def guess_take(self, deed):
+        self.nameless.add(deed.number)
+
+    def guess_pause(self, deed):
+        self.paused[deed.schedule] = deed.about["on"]
+        self.resumed[deed.schedule] = now_ms()
+        self.forget_order(deed.schedule)
+
+    # Looks at everything
+
+    def check_all(self, schedule, rows, now):
+        """rows: {id: TW.GET} of all tasks of a schedule, and of all ids that the judge knows."""
+        for name, flat in rows.items():
+            if "@" not in name:  # Letters come into being with the task from which they are made.
+                self.explain(schedule, name, flat, now)
+        for name, flat in rows.items():
+            if "@" in name:
+                self.explain(schedule, name, flat, now)
+        return {name: states[0] for name, states in self.tasks[schedule].items() if states[0] is not NO_TASK}
+
+    def settle_takes(self, takes, rows, lost_ok):
+        """Tells which takes of blocked workers have survived. lost_ok(take): it may be lost."""
+        for take in takes:
+            state, row = self.states(take.schedule, take.name)[0], rows[take.schedule].get(take.name)
+            if (row and state is not NO_TASK and Look(row).due == state.due == take.due
+                    and max(state.begun, Look(row).begun) < take.attempt):
+                assert lost_ok(take), f"{take} is forgotten: {row}"
+                self.drop_take(take)

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: MIT
+"""Judges the histories of many workers, producers and an operator of schedules with tasks for workers.
+
+Each command is a transaction that also writes its own number into a ledger, a List beside the schedules, and
+looks at the task before and after the command (crew.py):
+
+    MULTI  RPUSH ledger number  TIME  TW.GET id  -- the command --  TW.GET id  TIME  EXEC
+
+The ledger survives a crash or a failover exactly as far as the commands do. So it tells which commands the
+server still has, in which order, and also names the commands whose replies nobody received.
+
+The judge goes through the surviving commands in the order of the ledger, and follows each task. Between two
+looks a task may change by itself only as the clock allows: it becomes ready, its lease runs out, its last
+attempt makes it dead, a blocked worker takes it. All else is a fault. Two lives of one task differ in their
+due time, because the clients never file an id for the same time twice.
+"""
+import collections
+import dataclasses
+
+from harness import as_map
+
+RAN_OUT = "the lease ran out"
+# Milliseconds: between two readings of the clock that belong together.
+SLACK = 30
+# By which a busy server may be late, before it goes down and after it came up.
+BEHIND = 1000
+# By which the end of a lease is put off while the slot of its schedule moves away.
+SLOT_WAIT = 1000
+# By which a server that serves may be late, on a busy machine.
+LATE = 20000
+MAYBE = "maybe"
+NO_TASK = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A task as the judge believes it to be."""
+    payload: str
+    due: int
+    tries: int
+    every: int = 0
+    times: int = 1
+    begun: int = 0  # attempts that have begun
+    stage: str = "waiting"  # or leased, dead; ready is a matter of the clock
+    at: int = 0  # the next attempt, the end of the lease, the death; 0: nobody knows
+    lease: int = 0  # 0: nobody knows, because the reply of TW.TAKE was lost
+    renewed: bool = False
+    error: str = ""
+    token: str = ""
+    order: tuple = None  # (time at which it is ready, number of the filing), if both are known
+
+
+@dataclasses.dataclass
+class Deed:
+    """One command of one client. `reply` is Ellipsis while no reply has come."""
+    number: str
+    kind: str
+    schedule: str
+    name: str = ""
+    about: dict = dataclasses.field(default_factory=dict)
+    position: int = -1
+    before: object = None
+    after: object = None
+    begin: int = 0  # the server's clock, in ms
+    end: int = 0
+    reply: object = ...
+    sent: float = 0
+    promised: bool = False
+
+
+@dataclasses.dataclass
+class Taken:
+    """A task that a worker got, one that was blocked or one in a transaction."""
+    schedule: str
+    name: str
+    token: str
+    due: int
+    attempt: int
+    payload: str
+    worker: str
+    lease: int
+    received: float = 0
+    promised: bool = False
+
+
+class Look:
+    """A task as TW.GET tells it."""
+
+    def __init__(self, flat):
+        told = as_map(flat)
+        self.due, self.every, self.times = told["due"], told["every"], told["times"]
+        self.stage, self.at, self.worker, self.error = (told[key] for key in ("state", "at", "worker", "error"))
+        self.payload = told["payload"][0]
+        self.begun = told["attempt"] - (self.stage in ("waiting", "ready"))
+
+    def __repr__(self):
+        return str(self.__dict__)
+
+
+def imagined(due, stage, attempt, payload):
+    """The look at a task that nobody has looked at, but that must have been so."""
+    return Look(["due", due, "every", 0, "times", 0, "attempt", attempt, "state", stage, "at", 0, "worker", "",
+                 "error", "", "payload", [payload]])
+
+
+class Gap:
+    """A time without a server that serves. It was down from `down` to `up` for certain, and at most from
+    `began` to `ended`. `slot`: the slot of the schedules moved to another node."""
+
+    def __init__(self, began, down, up, ended, slot=False):
+        self.began, self.down, self.up, self.ended, self.slot = began, down, up, ended, slot
+
+
+class Belief:
+    """The judge's belief about all tasks, and how a look changes it."""
+
+    def __init__(self, schedules):
+        self.tasks = {schedule: {} for schedule in schedules}  # id -> possible Tasks, the last one usual
+        self.paused, self.resumed = dict.fromkeys(schedules, False), {}
+        self.takes = {}  # (schedule, id, due) -> {attempt: Taken}
+        self.tokens = {}  # token -> (schedule, id, due, attempt)
+        self.nameless = set()  # workers whose replies were lost
+        self.gaps, self.fates, self.counts = [], collections.Counter(), collections.Counter()
+        self.ended, self.guessed = {}, {}  # (payload, due) -> fate; (schedule, id) -> [(Task, fate)]
+        self.ordered = True  # whether the order of ready tasks is certain
+        self.filed, self.lapses, self.renewals = 0, 0, 0
+
+    # Takes: of blocked workers as they come, of transactions at their place in the ledger
+
+    def add_take(self, take):
+        key = (take.schedule, take.name, take.due)
+        old = self.takes.setdefault(key, {}).get(take.attempt)
+        assert old is None, f"one attempt was given out twice: {old} and {take}"
+        assert take.token not in self.tokens, f"a token came again: {take}"
+        self.takes[key][take.attempt] = take
+        self.tokens[take.token] = (*key, take.attempt)
+
+    def drop_take(self, take):
+        """The take has not survived a failover."""
+        del self.takes[take.schedule, take.name, take.due][take.attempt]
+
+    def take_of(self, schedule, name, due, attempt):
+        return self.takes.get((schedule, name, due), {}).get(attempt)
+
+    # Changes of a task by itself
+
+    def states(self, schedule, name):
+        return self.tasks[schedule].get(name, (NO_TASK,))
+
+    def put_state(self, schedule, name, *states):
+        self.tasks[schedule][name] = states
+
+    def explain(self, schedule, name, flat, now):
+        """Brings the judge's belief about a task to that of a look, or raises AssertionError."""
+        look, why = Look(flat) if flat else None, []
+        if look and "@" in name and self.states(schedule, name) == (NO_TASK,):
+            self.make_letter(schedule, name, now)
+        for state in self.states(schedule, name):
+            try:
+                self.put_state(schedule, name, self.follow(schedule, name, state, look, now))
+                self.end_guessed(schedule, name)
+                self.check_late(schedule, name, look, now)
+                return
+            except AssertionError as error:
+                why.append(f"{state}: {error}")
+        raise AssertionError(f"{schedule} {name} at {now} is {look}\n" + "\n".join(why))
+
+    def check_late(self, schedule, name, look, now):
+        """A task that is due does not wait for long on a server that serves."""
+        if look and look.stage in ("waiting", "leased") and (look.stage == "leased"
+                                                             or not self.paused[schedule]):
+            since = max(look.at, self.resumed.get(schedule, 0))
+            assert since > now - LATE, f"{name} of {schedule} waits at {now}: {look}"
+
+    def follow(self, schedule, name, state, look, now):
+        if state is not NO_TASK and look is None and state.every:
+            return self.last_period_died(schedule, name, state, now)
+        if state is NO_TASK or look is None:
+            assert state is NO_TASK, "it is lost"
+            assert look is None, "it should not be there"
+            return state
+        assert look.payload == state.payload, "another payload"
+        assert look.every == state.every, "another period"
+        while state.due != look.due:
+            state = self.next_after_death(schedule, name, state, look, now)
+            assert state is not NO_TASK, "it had no more periods"
+        assert look.times == state.times, "another number of periods"
+        assert look.begun >= state.begun, "an attempt is forgotten"
+        assert look.begun <= state.tries, "too many attempts"
+        while state.begun < look.begun:
+            state = self.begin_silently(schedule, name, state, look, now)
+        return self.same_attempt(state, look, now)
+
+    def make_letter(self, schedule, name, now):
+        """A letter is there, so the attempts of its period have failed."""
+        name, due = name.rsplit("@", 1)
+        for state in self.states(schedule, name):
+            later = imagined(int(due) + 1, "dead", 0, "")
+            while state is not NO_TASK and state.due <= int(due):
+                state = self.next_after_death(schedule, name, state, later, now)
+                self.put_state(schedule, name, state)
+
+    def next_after_death(self, schedule, name, state, look, now):
+        """The period has died between two looks: its last lease has run out, and a letter is there."""
+        assert state.every and look.due > state.due, "another due time"
+        while state.begun < state.tries:
+            state = self.begin_silently(schedule, name, state, look, now)
+        assert state.stage == "leased", "the last attempt cannot have failed"
+        self.check_lapse(state, now)
+        letter = dataclasses.replace(state, stage="dead", at=0, error=RAN_OUT, every=0, times=1)
+        self.put_state(schedule, f"{name}@{state.due}", letter)
+        return self.next_period(state)
+
+    def last_period_died(self, schedule, name, state, now):
+        """A repeating task is gone: the attempts of all its periods have failed."""
+        gone = imagined(state.due + state.every * state.times, "dead", 0, state.payload)
+        while state is not NO_TASK:
+            state = self.next_after_death(schedule, name, state, gone, now)
+        return NO_TASK
+
+    @staticmethod
+    def next_period(state):
+        if state.every == 0 or state.times == 1:
+            return NO_TASK
+        due = state.due + state.every
+        return Task(state.payload, due, state.tries, state.every, state.times - 1, at=due)
+
+    def begin_silently(self, schedule, name, state, look, now):
+        """A blocked worker has taken the task, or a worker whose reply was lost."""
+        assert state.stage != "dead", "it was dead"
+        take = self.take_of(schedule, name, state.due, state.begun + 1)
+        if state.stage == "leased":
+            self.check_lapse(state, now)
+            state = dataclasses.replace(state, error=RAN_OUT)
+        if take is None:
+            # Of a worker without a reply only the last attempt shows its name.
+            assert look.begun > state.begun + 1 or look.due != state.due or look.worker in self.nameless, \
+                f"nobody took it: {self.takes.get((schedule, name, state.due))} {look.worker}"
+            return dataclasses.replace(state, begun=state.begun + 1, stage="leased", at=0, lease=0,
+                                       token="?", renewed=False, order=None)
+        assert take.payload == state.payload, f"a worker got another payload: {take}"
+        return dataclasses.replace(state, begun=state.begun + 1, stage="leased", at=0, lease=take.lease,
+                                   token=take.token, renewed=False, order=None)
+
+    def check_lapse(self, state, now):
+        """Asserts that the lease can have run out, as a failed attempt, at this time."""
+        if state.at == 0:
+            return
+        assert state.at <= now + SLACK, f"the lease ran out too early, by {now}: {state}"
+        for gap in self.gaps:
+            if gap.down + SLACK < state.at < gap.up - SLACK and not state.renewed and state.lease:
+                assert gap.up + state.lease <= now + SLACK, f"the lease was not renewed after {gap.__dict__}"
+
+    def same_attempt(self, state, look, now):
+        at = dataclasses.replace(state, at=look.at)
+        if state.stage == look.stage == "leased":
+            assert look.error == state.error, "another error"
+            return self.same_lease(state, at, look, now)
+        if state.stage == "leased":
+            self.check_lapse(state, now)
+            self.lapses += 1
+            assert look.error == RAN_OUT, "the error of a lease that ran out"
+            assert (look.stage == "dead") == (state.begun >= state.tries), "the number of tries"
+            return dataclasses.replace(at, stage="dead" if look.stage == "dead" else "waiting", error=RAN_OUT,
+                                       order=None)
+        assert look.error == state.error, "another error"
+        if look.stage == "dead":
+            assert state.stage == "dead" and state.at in (0, look.at), "it is dead"
+            return at
+        assert state.stage == "waiting" and look.stage in ("waiting", "ready"), "another state"
+        assert state.at in (0, look.at), "another time of the attempt"
+        assert look.stage == "waiting" or look.at <= now, "ready too early"
+        return at
+
+    def same_lease(self, state, at, look, now):
+        if state.at == 0 and look.at > now + state.lease and any(gap.slot for gap in self.gaps):
+            return state  # The end was put off, as below.
+        if state.at == 0 or abs(state.at - look.at) < SLACK:
+            return at if state.at else dataclasses.replace(at, renewed=self.may_be_renewed(state, look))
+        if look.at <= now + SLOT_WAIT and any(
+                gap.slot and gap.began - BEHIND <= state.at <= look.at - SLOT_WAIT for gap in self.gaps):
+            return state  # The replica keeps the first end, because nothing has changed for it.
+        assert any(gap.began - BEHIND <= state.at <= gap.ended + BEHIND and gap.up + state.lease <= look.at
+                   for gap in self.gaps), "the lease has another end"
+        assert state.renewed is not True, "the lease was renewed twice"
+        assert state.lease == 0 or look.at <= now + state.lease + SLACK, "the end of a renewed lease"
+        self.renewals += 1
+        return dataclasses.replace(at, renewed=True)
+
+    def may_be_renewed(self, state, look):
+        """Whether a lease, of which nobody knows the first end, may have begun anew after a gap: MAYBE or
+        False."""
+        began = look.at - state.lease
+        return any(gap.up - SLACK <= began <= gap.ended + BEHIND for gap in self.gaps) and MAYBE

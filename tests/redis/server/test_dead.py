@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: MIT
+"""Dead tasks: TW.DEAD, TW.REPLAY, TW.PURGE and the settings that limit them. Stopped schedules: TW.PAUSE. And
+every command that files, finds or removes tasks, for tasks that are ready, leased and dead."""
+import pytest
+import redis
+
+from harness import Raw, now_ms, task, tasks, wait_until
+from situations import (Counters, add, dead_of, fill, in_time, let_pass, put, stays, take, wait_dead,
+                        wait_delivered, wait_ready, wait_take, working)
+
+HOUR = 3600 * 1000
+
+
+def ack(client, job):
+    return client.execute_command("TW.ACK", job.schedule, job.id, job.token)
+
+
+def kill(client, name, schedule="s", error="bad"):
+    """Puts a task that dies at once. Returns its last job."""
+    put(client, schedule, name, "AT", 1000)
+    job = wait_take(client, schedule)
+    assert job.id == name
+    assert client.execute_command("TW.NACK", schedule, name, job.token, "DEAD", "ERROR", error) == 0
+    return job
+
+
+def kill_many(client, count, schedule="s"):
+    """Makes many dead tasks, whose target refuses them."""
+    client.config_set("tickwheel.dead-letter-tries", 1)
+    client.set("wrong", "a string")
+    fill(client, schedule, "wrong", count, 1000, step=1)
+    wait_until(lambda: working(client, schedule)["dead"] == count)
+
+
+# TW.DEAD
+
+def test_those_that_died_first_come_first(r):
+    before = now_ms()
+    for name in "cab":
+        kill(r, name, error=f"error of {name}")
+    found = dead_of(r, "s")
+    assert [(one.id, one.due, one.attempts, one.error) for one in found] == [
+        (name, 1000, 1, f"error of {name}") for name in "cab"]
+    assert before <= found[0].died <= found[1].died <= found[2].died <= now_ms()
+
+
+def test_dead_tasks_are_listed_in_pages(r):
+    kill_many(r, 250)
+    assert len(dead_of(r, "s")) == 100
+    names, words = [], ()
+    while page := dead_of(r, "s", "LIMIT", 7, *words):
+        names += [one.id for one in page]
+        words = ("AFTER", page[-1].id)
+    assert names == [f"t{i}" for i in range(250)]
+    assert [one.id for one in dead_of(r, "s", "after", "t5", "limit", 1)] == ["t6"]
+    assert len(dead_of(r, "s", "LIMIT", 10000)) == 250
+
+
+def test_no_dead_tasks(r):
+    assert r.execute_command("TW.DEAD", "nothing") == []
+    put(r, "s", "a", "IN", HOUR)
+    assert r.execute_command("TW.DEAD", "s") == []
+    assert r.exists("nothing") == 0
+
+
+# TW.REPLAY
+
+def test_a_replayed_task_begins_anew(r):
+    job = kill(r, "a")
+    assert r.execute_command("TW.REPLAY", "s", "a") == 1
+    again = wait_take(r, "s")
+    assert (again.id, again.attempt, again.payload) == ("a", 1, job.payload) and again.due > 1000
+    assert ack(r, job) == 0 and ack(r, again) == 1
+    assert r.exists("s") == 0
+
+
+@pytest.mark.parametrize("words,low,high", [(("IN", HOUR), HOUR, HOUR), (("in", 0), 0, 0), ((), 0, 0)])
+def test_replay_at_a_time(r, words, low, high):
+    kill(r, "a")
+    r.execute_command("TW.PAUSE", "s", "ON")  # so that the task stays as it is
+    before = now_ms()
+    assert r.execute_command("TW.REPLAY", "s", "a", *words) == 1
+    found = task(r, "s", "a")
+    assert before + low <= found["due"] <= now_ms() + high
+    assert (found["state"], found["attempt"], found["error"], found["worker"]) == ("waiting", 1, "", "")
+
+
+def test_replay_at_an_absolute_time(r):
+    kill(r, "a")
+    due = now_ms() + HOUR
+    assert r.execute_command("TW.REPLAY", "s", "ALL", "AT", due) == 1
+    assert r.execute_command("TW.NEXT", "s") == ["a", due]
+
+
+def test_only_dead_tasks_are_replayed_and_purged(r):
+    put(r, "s", "waiting", "IN", HOUR), put(r, "s", "leased")
+    wait_take(r, "s")
+    for name in ("waiting", "leased", "nobody", ""):
+        assert r.execute_command("TW.REPLAY", "s", name) == 0
+        assert r.execute_command("TW.PURGE", "s", name) == 0
+    for word in ("ALL", "all"):
+        assert r.execute_command("TW.REPLAY", "s", word) == r.execute_command("TW.PURGE", "s", word) == 0
+        assert r.execute_command("TW.REPLAY", "none", word) == r.execute_command("TW.PURGE", "none", word) == 0
+    assert r.execute_command("TW.LEN", "s") == 2
+
+
+def test_all_is_at_most_ten_thousand_in_one_call(server, r):
+    counters = Counters(server)
+    kill_many(r, 12000)
+    r.execute_command("TW.PAUSE", "s", "ON")
+    assert r.execute_command("TW.REPLAY", "s", "ALL", "IN", HOUR) == 10000
+    assert dead_of(r, "s", "LIMIT", 1)[0].id == "t10000"
+    assert r.execute_command("TW.PURGE", "s", "ALL") == 2000
+    assert (r.execute_command("TW.LEN", "s"), counters["replayed"], counters["purged"]) == (10000, 10000, 2000)
+    assert counters["died"] == 12000 and server.tw()["dead"] == 0
+    r.execute_command("TW.PAUSE", "s", "OFF")
+    r.execute_command("TW.MOVE", "s", "t0", "IN", 0)
+    assert wait_dead(r, "s")[0].id == "t0"
+
+
+def test_a_replayed_task_with_a_target_is_delivered(r):
+    kill_many(r, 20)
+    r.delete("wrong")
+    assert r.execute_command("TW.REPLAY", "s", "t7") == 1
+    assert wait_delivered(r, "wrong", 1) == ["t7"]
+    assert r.xrange("wrong")[0][1]["tw.attempt"] == "1"
+    r.execute_command("TW.REPLAY", "s", "ALL")
+    assert wait_delivered(r, "wrong", 20) == ["t7"] + [f"t{i}" for i in range(20) if i != 7]
+    assert r.exists("s") == 0
+
+
+def test_a_worker_who_waits_gets_a_replayed_task(server, r):
+    kill(r, "a")
+    raw = Raw(server)
+    raw.send("TW.TAKE", "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+    wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
+    r.execute_command("TW.REPLAY", "s", "ALL", "IN", 20)
+    assert raw.read()[0][1] == "a"
+
+
+# TW.PURGE, and the limits
+
+def test_purge(server, r):
+    counters = Counters(server)
+    for name in "abc":
+        kill(r, name)
+    assert r.execute_command("TW.PURGE", "s", "b") == 1
+    assert [one.id for one in dead_of(r, "s")] == ["a", "c"]
+    assert r.execute_command("TW.PURGE", "s", "ALL") == 2
+    assert r.exists("s") == 0 and counters["purged"] == 3
+
+
+def test_at_most_so_many_dead_tasks(server, r):
+    counters = Counters(server)
+    r.config_set("tickwheel.dead-max", 3)
+    for i in range(5):
+        kill(r, f"t{i}")
+    assert [one.id for one in dead_of(r, "s")] == ["t2", "t3", "t4"]
+    assert counters["purged"] == 2
+    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.set("wrong", "a string")
+    fill(r, "s", "wrong", 10, 1000)
+    counters.wait("died", 15)
+    assert [one.id for one in dead_of(r, "s")] == ["t7", "t8", "t9"]
+
+
+def test_dead_tasks_for_a_time(server, r):
+    counters = Counters(server)
+    for i in range(5):
+        kill(r, f"t{i}", schedule=f"s{i}")
+    r.config_set("tickwheel.dead-ms", HOUR)
+    stays(lambda: counters["purged"] == 0, 0.3, "dead tasks were removed early")
+    r.config_set("tickwheel.dead-ms", 300)
+    counters.wait("purged", 5)
+    assert r.dbsize() == 0
+
+
+# Each command, for each state
+
+def in_state(r, state, due=1000):
+    """Files the task `a` and brings it into a state. Returns the job of the worker that had it, or None."""
+    if state == "waiting":
+        put(r, "s", "a", "AT", now_ms() + HOUR, "BACKOFF", HOUR, 1, HOUR)
+        return None
+    put(r, "s", "a", "AT", due, "BACKOFF", HOUR, 1, HOUR)
+    wait_ready(r, "s")
+    if state == "ready":
+        return None
+    job = take(r, "s")[0]
+    if state == "dead":
+        r.execute_command("TW.NACK", "s", "a", job.token, "DEAD")
+    elif state == "retried":
+        r.execute_command("TW.NACK", "s", "a", job.token)
+    assert task(r, "s", "a")["state"] == {"retried": "waiting"}.get(state, state)
+    return job
+
+
+STATES = ["waiting", "ready", "leased", "retried", "dead"]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_cancel_in_each_state(server, r, state):
+    in_state(r, state)
+    assert r.execute_command("TW.CANCEL", "s", "a") == 1
+    assert r.exists("s") == 0
+    found = server.tw()
+    assert all(found[name] == 0 for name in ("pending", "ready", "leased", "dead", "overdue"))
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("how", ["TW.PUT", "TW.ADD"])
+def test_a_new_task_replaces_the_old_one_in_each_state(server, r, state, how):
+    job = in_state(r, state)
+    if how == "TW.PUT":
+        put(r, "s", "a", "IN", HOUR, payload=("new",))
+    else:
+        add(r, "s", "q", "a", now_ms() + HOUR, payload=("new", "v"))
+    found = task(r, "s", "a")
+    assert (found["state"], found["attempt"], found["payload"][0], found["error"]) == ("waiting", 1, "new", "")
+    assert job is None or ack(r, job) == 0
+    numbers = server.tw()
+    assert [numbers[name] for name in ("pending", "ready", "leased", "dead")] == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_nx_and_xx_see_the_task_in_each_state(r, state):
+    in_state(r, state)
+    assert put(r, "s", "a", "IN", HOUR, "NX") is None
+    assert r.execute_command("TW.ADD", "s", "q", "a", "IN", HOUR, "NX", "PAYLOAD", "f", "v") is None
+    assert task(r, "s", "a")["state"] == {"retried": "waiting"}.get(state, state)
+    assert put(r, "s", "a", "IN", HOUR, "XX") == "a"
+
+
+def test_gt_and_lt_compare_with_the_due_time_of_a_dead_task(r):
+    in_state(r, "dead", due=5000)
+    assert put(r, "s", "a", "AT", 5000, "GT") is put(r, "s", "a", "AT", 5000, "LT") is None
+    assert put(r, "s", "a", "AT", 5001, "GT") == "a"
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_move_in_each_state(r, state):
+    job = in_state(r, state)
+    due = now_ms() + 2 * HOUR
+    if state == "dead":
+        with pytest.raises(redis.ResponseError) as refused:
+            r.execute_command("TW.MOVE", "s", "a", "AT", due)
+        assert str(refused.value) == "the task is 'a': expected a task that is not dead; use TW.REPLAY"
+        return
+    assert r.execute_command("TW.MOVE", "s", "a", "AT", due) == 1
+    found = task(r, "s", "a")
+    names = ("state", "due", "at", "attempt", "worker", "error")
+    assert [found[name] for name in names] == ["waiting", due, due, 1, "", ""]
+    assert job is None or ack(r, job) == 0
+
+
+@pytest.mark.parametrize("state", ["ready", "leased", "retried"])
+def test_move_with_gt_and_lt_compares_with_the_due_time(r, state):
+    in_state(r, state, due=5000)
+    assert r.execute_command("TW.MOVE", "s", "a", "AT", 5000, "GT") == 0
+    assert r.execute_command("TW.MOVE", "s", "a", "AT", 5000, "LT") == 0
+    assert task(r, "s", "a")["state"] == {"retried": "waiting"}.get(state, state)
+    assert r.execute_command("TW.MOVE", "s", "a", "AT", now_ms() + HOUR, "GT") == 1
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_queries_in_each_state(r, state):
+    in_state(r, state)
+    waits = state in ("waiting", "retried")
+    assert r.execute_command("TW.LEN", "s") == (state != "dead")
+    assert (r.execute_command("TW.NEXT", "s") is None) != waits
+    assert len(r.execute_command("TW.RANGE", "s", "-", "+")) == waits
+    assert sum(r.execute_command("TW.FORECAST", "s", "STEP", 2 * HOUR)) == waits
+    assert list(tasks(r, "s")) == ["a"]
+    found = working(r, "s")
+    assert {name: found[name] for name in ("tasks", "ready", "leased", "dead")} == {
+        "tasks": state != "dead", **{name: name == state for name in ("ready", "leased", "dead")}}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_drain_in_each_state(r, state):
+    """TW.DRAIN makes a waiting task ready, a retried one too."""
+    in_state(r, state)
+    assert r.execute_command("TW.DRAIN", "s") == (state in ("waiting", "retried"))
+    now = {"waiting": "ready", "retried": "ready"}.get(state, state)
+    assert task(r, "s", "a")["state"] == now
+    if now == "ready":
+        assert take(r, "s")[0].attempt == (2 if state == "retried" else 1)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_copy_has_no_leases(r, state):
+    job = in_state(r, state)
+    before = task(r, "s", "a")
+    assert r.copy("s", "s2") == 1
+    copied = task(r, "s2", "a")
+    if state != "leased":
+        wait_until(lambda: task(r, "s2", "a")["state"] == before["state"])
+        copied = task(r, "s2", "a")
+        assert all(copied[name] == before[name] for name in ("due", "attempt", "error", "payload", "at"))
+    else:
+        wait_until(lambda: task(r, "s2", "a")["state"] == "ready")
+        assert task(r, "s2", "a")["attempt"] == 1 and copied["worker"] == ""
+    assert job is None or ack(r, job._replace(schedule="s2")) == 0
+    assert {**task(r, "s", "a"), "remaining": 0} == {**before, "remaining": 0}
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("how", ["RENAME", "RESTORE", "MOVE", "SWAPDB"])
+def test_leases_go_with_the_schedule(server, r, state, how):
+    job = in_state(r, state)
+    before = task(r, "s", "a")
+    other, name = r, "s"
+    if how == "RENAME":
+        r.rename("s", "s2")
+        name = "s2"
+    elif how == "RESTORE":
+        raw = server.client(decode_responses=False)
+        dump = raw.dump("s")
+        r.delete("s")
+        raw.restore("s2", 0, dump)
+        name = "s2"
+    elif how == "MOVE":
+        r.move("s", 1)
+        other = server.client(db=1)
+    else:
+        r.swapdb(0, 1)
+        other = server.client(db=1)
+    wait_until(lambda: task(other, name, "a")["state"] == before["state"])
+    assert {**task(other, name, "a"), "remaining": 0} == {**before, "remaining": 0}
+    if job is not None:
+        assert ack(other, job._replace(schedule=name)) == (state != "dead")
+
+
+@pytest.mark.parametrize("how", ["DEL", "UNLINK", "FLUSHALL", "FLUSHALL ASYNC", "EXPIRE", "SET"])
+def test_a_schedule_is_removed_with_tasks_in_all_states(server, r, how):
+    for i, state in enumerate(STATES):
+        in_state(r, state)
+        r.rename("s", f"s{i}")
+    names = [f"s{i}" for i in range(5)]
+    {"DEL": lambda: r.delete(*names), "UNLINK": lambda: r.unlink(*names), "FLUSHALL": r.flushall,
+     "FLUSHALL ASYNC": lambda: r.flushall(asynchronous=True),
+     "EXPIRE": lambda: [r.pexpire(name, 1) for name in names],
+     "SET": lambda: [r.set(name, "text") for name in names]}[how]()
+    wait_until(lambda: server.tw()["schedules"] == 0 and server.tw()["reaping"] == 0)
+    found = server.tw()
+    assert all(found[name] == 0 for name in ("pending", "ready", "leased", "dead", "overdue", "held", "paused"))
+
+
+# TW.PAUSE
+
+def test_a_paused_schedule_stops(server, r):
+    counters = Counters(server)
+    assert r.execute_command("TW.PAUSE", "s", "ON") == 1
+    assert r.execute_command("TW.PAUSE", "s", "on") == 0
+    put(r, "s", "a", "AT", 1000)
+    add(r, "s", "q", "b", 1001)
+    let_pass(r, now_ms())
+    assert (take(r, "s"), r.xlen("q")) == ([], 0)
+    found = server.tw()
+    assert [found[name] for name in ("paused", "overdue", "ready", "pending")] == [2, 0, 0, 2]
+    assert working(r, "s")["paused"] == 1
+    assert r.execute_command("TW.PAUSE", "s", "off") == 1
+    assert r.execute_command("TW.PAUSE", "s", "OFF") == 0
+    assert wait_take(r, "s").id == "a" and wait_delivered(r, "q", 1) == ["b"]
+    assert counters["died"] == 0 and server.tw()["paused"] == 0
+
+
+def test_ready_tasks_of_a_paused_schedule_wait(server, r):
+    put(r, "s", "a")
+    wait_ready(r, "s")
+    r.execute_command("TW.PAUSE", "s", "ON")
+    assert take(r, "s") == []
+    raw = Raw(server)
+    raw.send("TW.TAKE", "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+    wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
+    put(r, "s", "b")
+    let_pass(r, now_ms())
+    assert server.info("clients")["blocked_clients"] == 1
+    r.execute_command("TW.PAUSE", "s", "OFF")
+    assert raw.read()[0][1] == "a"
+
+
+def test_leases_of_a_paused_schedule_run_on(r):
+    put(r, "s", "a", "AT", 1000, "TRIES", 2, "BACKOFF", 1, 1, 1), put(r, "s", "b", "AT", 1001)
+    wait_ready(r, "s", 2)
+    first, second = take(r, "s", lease=500)[0], take(r, "s")[0]
+    r.execute_command("TW.PAUSE", "s", "ON")
+    wait_until(lambda: task(r, "s", "a")["error"] == "the lease ran out")
+    assert ack(r, second) == 1 and ack(r, first) == 1
+    assert working(r, "s")["tasks"] == 0 and r.exists("s") == 1
+
+
+def test_late_drop_is_decided_when_the_pause_ends(server, r):
+    counters = Counters(server)
+    r.execute_command("TW.PAUSE", "s", "ON")
+    due = now_ms()
+    for name, late in (("workers", 200), ("kept", HOUR)):
+        put(r, "s", name, "AT", due, "LATE", "DROP", late)
+        add(r, "s", "q", f"{name} of q", due, "LATE", "DROP", late)
+    wait_until(lambda: now_ms() > due + 250)
+    assert counters["dropped"] == 0
+    r.execute_command("TW.PAUSE", "s", "OFF")
+    assert wait_take(r, "s").id == "kept" and wait_delivered(r, "q", 1) == ["kept of q"]
+    assert counters["dropped"] == 2
+
+
+def test_a_pause_is_kept_while_the_schedule_is_empty(server, r):
+    r.execute_command("TW.PAUSE", "s", "ON")
+    assert (r.type("s"), r.execute_command("TW.LEN", "s")) == ("tickwheel", 0)
+    put(r, "s", "a", "IN", HOUR)
+    r.execute_command("TW.CANCEL", "s", "a")
+    assert r.exists("s") == 1 and server.tw()["schedules"] == 1
+    assert r.execute_command("TW.PAUSE", "s", "OFF") == 1
+    assert r.exists("s") == 0
+
+
+@pytest.mark.parametrize("how", ["RENAME", "COPY", "RESTORE", "MOVE"])
+@pytest.mark.parametrize("empty", [False, True], ids=["with a task", "empty"])
+def test_a_pause_goes_with_the_schedule(server, r, how, empty):
+    r.execute_command("TW.PAUSE", "s", "ON")
+    if not empty:
+        put(r, "s", "a", "AT", 1000)
+    other, name = r, "s2"
+    if how == "RENAME":
+        r.rename("s", "s2")
+    elif how == "COPY":
+        r.copy("s", "s2")
+    elif how == "MOVE":
+        r.move("s", 1)
+        other, name = server.client(db=1), "s"
+    else:
+        raw = server.client(decode_responses=False)
+        raw.restore("s2", 0, raw.dump("s"))
+    let_pass(r, now_ms())
+    assert working(other, name)["paused"] == 1 and take(other, name) == []
+    assert other.execute_command("TW.PAUSE", name, "OFF") == 1
+    assert empty or wait_take(other, name).id == "a"
+
+
+def test_a_removed_schedule_is_not_paused_any_more(r):
+    r.execute_command("TW.PAUSE", "s", "ON")
+    r.delete("s")
+    put(r, "s", "a")
+    assert wait_take(r, "s").id == "a"
+
+
+def test_periods_of_a_paused_series_are_not_lost(r):
+    due = now_ms() - 1000
+    r.execute_command("TW.PAUSE", "s", "ON")
+    add(r, "s", "q", "a", due, "EVERY", 100, "TIMES", 3)
+    in_time(due + HOUR)
+    let_pass(r, now_ms())
+    assert r.xlen("q") == 0
+    r.execute_command("TW.PAUSE", "s", "OFF")
+    wait_delivered(r, "q", 3)
+    assert [int(fields["tw.due"]) for _, fields in r.xrange("q")] == [due, due + 100, due + 200]

@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: MIT
+"""When a server must not give out tasks: while it is paused, is a replica, has too few replicas, cannot write
+its files, or has no memory. Nothing is given out or replicated then, and everything is afterwards, without
+help: the workers wait on.
+
+And the leases that run out meanwhile. If no worker could have ended them, they begin anew, once."""
+import os
+
+import pytest
+import redis
+from harness import Raw, Tap, now_ms, task, wait_replica_in_sync, wait_until
+from situations import FullDisk, WallClock, digest, frozen, ignoring_signal_xfsz, in_time, rewrite, stays
+from workers import FAR, counts, put, put_ready, state, take, wait_state, workers
+
+AGAIN = ("TRIES", 5, "BACKOFF", FAR, 1, FAR)
+
+
+def pair(fleet, **options):
+    master = fleet.server(**options)
+    replica = fleet.server(replicaof=master, **options)
+    wait_replica_in_sync(master, replica)
+    return master, replica
+
+
+def none_served(server, crew):
+    taken = server.tw()["taken"]
+    stays(lambda: not any(one.served() for one in crew), 0.3, "a worker was served")
+    assert server.tw()["taken"] == taken
+
+
+def ahead(seconds=0.5):
+    return now_ms() + int(seconds * 1000)
+
+
+# Pauses
+
+@pytest.mark.parametrize("mode", ["WRITE", "ALL"])
+def test_client_pause(server, r, mode):
+    with workers(server, 2, "s") as crew:
+        due = ahead()
+        put(r, "s", "a", at=due)
+        put(r, "s", "b", at=due)
+        r.execute_command("CLIENT", "PAUSE", 1000, mode)
+        until = now_ms() + 900
+        in_time(due)
+        stays(lambda: not any(one.served() for one in crew), (until - now_ms()) / 1000, "served in a pause")
+        assert [one.ids() for one in crew] == [["a"], ["b"]]
+
+
+def test_client_pause_with_a_ready_task_and_a_worker_that_comes(fleet):
+    """The worker is blocked on another schedule, whose task was ready when the pause began."""
+    master, replica = pair(fleet)
+    r = master.client()
+    put_ready(r, "s0", "a")
+    with workers(master, 1, "s") as crew:
+        r.execute_command("CLIENT", "PAUSE", FAR, "WRITE")
+        put_later = Raw(master)
+        put_later.send("RENAME", "s0", "s")  # The server keeps it until the pause ends.
+        stays(lambda: not crew[0].served(), 0.4, "served in a pause")
+        r.execute_command("CLIENT", "UNPAUSE")
+        assert (put_later.read(), crew[0].ids()) == ("OK", ["a"])
+    wait_replica_in_sync(master, replica)
+    assert digest(master) == digest(replica)
+
+
+def test_failover_while_workers_wait(fleet):
+    """The old primary sends its workers away, and the new one goes on with the same tasks."""
+    master, replica = pair(fleet)
+    r, copy = master.client(), replica.client()
+    put_ready(r, "s", "leased")
+    token = take(r, "s")["leased"]
+    put(r, "s", "a", at=now_ms() + FAR)
+    with workers(master, 3, "s") as crew:
+        r.execute_command("FAILOVER")
+        for one in crew:
+            assert str(one.reply()).startswith("UNBLOCKED")
+    wait_until(lambda: replica.info("replication")["role"] == "master")
+    with workers(replica, 1, "s") as crew:
+        copy.execute_command("TW.MOVE", "s", "a", "IN", 0)
+        assert crew[0].ids() == ["a"]
+    assert copy.execute_command("TW.ACK", "s", "leased", token) == 1
+    wait_until(lambda: master.info("replication").get("master_link_status") == "up")
+    wait_replica_in_sync(replica, master)
+    assert digest(master) == digest(replica)
+
+
+# Roles
+
+def test_a_server_that_becomes_a_replica(fleet):
+    master, other = fleet.server(), fleet.server()
+    r = master.client()
+    put(r, "s", "far", at=now_ms() + FAR)
+    with workers(master, 2, "s") as crew:
+        r.replicaof("127.0.0.1", other.port)
+        for one in crew:
+            assert str(one.reply()).startswith("UNBLOCKED")
+    with pytest.raises(redis.exceptions.ReadOnlyError):
+        take(r, "s")
+
+
+def test_a_replica_gives_nothing_out_and_sees_ready_tasks_by_the_clock(fleet):
+    master, replica = pair(fleet)
+    r, copy = master.client(), replica.client()
+    put_ready(r, "s", "a", "b")
+    take(r, "s")
+    wait_replica_in_sync(master, replica)
+    with pytest.raises(redis.exceptions.ReadOnlyError):
+        take(copy, "s")
+    copy.replicaof("NO", "ONE")
+    with workers(replica, 1, "s", wait=False) as crew:
+        assert crew[0].ids() == ["b"]
+
+
+def test_a_writable_replica_gives_nothing_out(fleet):
+    master, replica = pair(fleet)
+    replica.once("CONFIG", "SET", "replica-read-only", "no")
+    put_ready(master.client(), "s", "a")
+    wait_replica_in_sync(master, replica)
+    for command in (("TW.TAKE", "LEASE", 5, "KEYS", 1, "s"), ("TW.DRAIN", "s"),
+                    ("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s")):
+        with pytest.raises(redis.exceptions.ReadOnlyError):
+            replica.once(*command)
+    assert counts(replica)[1] == 0
+
+
+# Refusals
+
+def test_too_few_replicas(fleet):
+    """The worker is blocked while there are enough of them."""
+    master, replica = pair(fleet, min_replicas_max_lag=2)
+    r = master.client()
+    wait_until(lambda: master.info("replication").get("min_slaves_good_slaves", 1) == 1)
+    r.config_set("min-replicas-to-write", 1)
+    wait_until(lambda: master.info("replication")["min_slaves_good_slaves"] == 1)
+    due = ahead(0.5)
+    put(r, "s", "a", at=due)
+    put(r, "s", "b", at=due)
+    with workers(master, 1, "s", count=2) as crew:
+        in_time(due)
+        r.config_set("min-replicas-to-write", 2)
+        stays(lambda: not crew[0].served(), 0.5, "served with too few replicas")
+        with pytest.raises(redis.ResponseError, match="NOREPLICAS"):
+            take(r, "s")
+        assert counts(master) == (2, 0, 0)
+        r.config_set("min-replicas-to-write", 1)
+        assert crew[0].ids() == ["a", "b"]
+    wait_replica_in_sync(master, replica)
+    assert counts(replica)[1] == 2
+
+
+def test_files_that_cannot_be_written(fleet, monkeypatch):
+    ignoring_signal_xfsz(monkeypatch)
+    server = fleet.server(save="3600 1", appendonly="no", stop_writes_on_bgsave_error="yes")
+    r = server.client()
+    due = ahead(1)
+    put(r, "s", "a", at=due)
+    with workers(server, 1, "s") as crew:
+        with FullDisk(server, 1):
+            r.bgsave()
+            wait_until(lambda: server.info("persistence")["rdb_last_bgsave_status"] == "err")
+        in_time(due)
+        wait_state(r, "s", "a", "ready")
+        none_served(server, crew)
+        with pytest.raises(redis.ResponseError, match="MISCONF"):
+            take(r, "s")
+        wait_until(lambda: server.info("persistence")["rdb_bgsave_in_progress"] == 0)
+        r.bgsave()
+        assert crew[0].ids() == ["a"]
+
+
+def test_out_of_memory(server, r):
+    """A worker that waits is told to ask again. Who asks is served, and its TW.ACK frees memory."""
+    put_ready(r, "s", "a", "b")
+    with workers(server, 2, "s2") as crew:
+        put(r, "s2", "c", at=ahead(0.3))
+        r.config_set("maxmemory", 1)
+        assert [one.reply() for one in crew] == [None, None]
+        assert state(r, "s2", "c") == "ready"
+        tokens = take(r, "s")
+        assert r.execute_command("TW.ACK", "s", "a", tokens["a"]) == 1
+        with pytest.raises(redis.ResponseError, match="OOM"):
+            put(r, "s", "d")
+        assert list(take(r, "s2")) == ["c"]
+
+
+def test_out_of_memory_and_a_schedule_that_is_renamed_onto_the_key(server, r):
+    """The server itself calls the workers of the key then. They are told to ask again."""
+    put_ready(r, "s0", "a")
+    with workers(server, 1, "s") as crew:
+        r.config_set("maxmemory", 1)
+        r.rename("s0", "s")
+        assert crew[0].reply() is None
+        assert list(take(r, "s")) == ["a"]
+
+
+def test_out_of_memory_leases_end_and_tasks_are_ready_again(server, r):
+    """Otherwise the tasks of workers that died would hold the memory for ever."""
+    for name, tries in (("a", 3), ("b", 1)):
+        put_ready(r, "s", name, options=("TRIES", tries, "BACKOFF", 1, 1, 1))
+    assert len(take(r, "s", count=2, lease=300)) == 2
+    r.config_set("maxmemory", 1)
+    wait_state(r, "s", "a", "ready")
+    assert (state(r, "s", "b"), server.tw()["lapsed"], server.tw()["renewed"]) == ("dead", 2, 0)
+    tokens = take(r, "s")
+    assert r.execute_command("TW.ACK", "s", "a", tokens["a"]) == 1
+    assert r.execute_command("TW.PURGE", "s", "ALL") == 1
+
+
+def test_rights_that_change_while_a_worker_waits(server, r):
+    r.execute_command("ACL", "SETUSER", "worker", "on", ">secret", "~s", "+@all")
+    with workers(server, 2, "s", user=("worker", "secret")) as crew:
+        r.execute_command("ACL", "SETUSER", "worker", "resetkeys", "~other")
+        put(r, "s", "a")
+        for one in crew:
+            assert str(one.reply()).startswith("NOPERM")
+        assert state(r, "s", "a") == "ready"
+    with workers(server, 1, "s", wait=False) as crew:
+        assert crew[0].ids() == ["a"]
+
+
+def test_a_user_who_is_removed_while_he_waits(server, r):
+    r.execute_command("ACL", "SETUSER", "worker", "on", ">secret", "~s", "+@all")
+    with workers(server, 1, "s", user=("worker", "secret")) as crew, workers(server, 1, "s") as other:
+        r.execute_command("ACL", "DELUSER", "worker")
+        put(r, "s", "a")
+        assert other[0].ids() == ["a"]
+        with pytest.raises(redis.exceptions.ConnectionError):
+            crew[0].reply()
+
+
+# Leases
+
+def leased(r, name="a", lease=400, options=AGAIN):
+    put_ready(r, "s", name, options=options)
+    return take(r, "s", lease=lease)[name]
+
+
+def attempt(r, name="a"):
+    """Returns the number of the attempt that is under way, or comes next."""
+    return task(r, "s", name)["attempt"]
+
+
+def outage_ended(server, renewed, lapsed):
+    """Waits until the server has dealt with the leases that ran out while it was not able to serve."""
+    wait_until(lambda: server.tw()["renewed"] >= renewed and server.tw()["lapsed"] >= lapsed,
+               message=lambda: str(server.tw()))
+    assert (server.tw()["renewed"], server.tw()["lapsed"]) == (renewed, lapsed)
+
+
+def pass_time(ms):
+    """Waits until `ms`, and a little longer."""
+    wait_until(lambda: now_ms() > ms + 20)
+
+
+FILES = {"log": {"appendonly": "yes", "appendfsync": "always"}, "snapshot": {}}
+
+
+@pytest.mark.parametrize("files,how", [("log", "kill"), ("log", "stop"), ("snapshot", "kill")])
+def test_a_lease_that_ran_out_while_the_server_was_down_begins_anew_once(fleet, files, how):
+    server = fleet.server(**FILES[files])
+    r = server.client()
+    token, end = leased(r), now_ms() + 400
+    long = leased(r, "long", FAR)
+    before = task(r, "s", "long")
+    if files == "snapshot":
+        r.save()
+    in_time(end)
+    server.kill() if how == "kill" else server.stop()
+    pass_time(end)
+    server.start()
+    r = server.client()
+    outage_ended(server, 1, 0)
+    assert (state(r, "s", "a"), attempt(r)) == ("leased", 1)
+    assert {**task(r, "s", "long"), "remaining": 0} == {**before, "remaining": 0}
+    if files == "snapshot":
+        r.save()
+    end = task(r, "s", "a")["at"]
+    in_time(end)
+    server.kill()
+    pass_time(end)
+    server.start()  # The second time it counts.
+    r = server.client()
+    outage_ended(server, 0, 1)
+    assert (state(r, "s", "a"), attempt(r), task(r, "s", "a")["error"]) == ("waiting", 2, "the lease ran out")
+    assert r.execute_command("TW.ACK", "s", "a", token) == 1
+    assert r.execute_command("TW.ACK", "s", "long", long) == 1
+
+
+def test_a_renewed_lease_that_runs_out_is_a_failed_attempt(fleet):
+    server = fleet.server(appendonly="yes", appendfsync="always")
+    leased(server.client())
+    end = now_ms() + 400
+    in_time(end)
+    server.kill()
+    pass_time(end)
+    server.start()
+    outage_ended(server, 1, 0)
+    outage_ended_again = now_ms() + 350
+    wait_until(lambda: server.tw()["lapsed"] == 1)
+    assert now_ms() > outage_ended_again - 100
+    assert attempt(server.client()) == 2
+
+
+def test_touch_of_a_renewed_lease_lets_it_be_renewed_again(fleet):
+    """The worker has shown that it lives."""
+    server = fleet.server(appendonly="yes", appendfsync="always")
+    token, end = leased(server.client()), now_ms() + 400
+    for renewed in range(2):
+        in_time(end)
+        server.kill()
+        pass_time(end)
+        server.start()
+        outage_ended(server, 1, 0)
+        end = server.once("TW.TOUCH", "s", "a", token, "LEASE", 400)
+        assert end is not None, renewed
+    assert attempt(server.client()) == 1
+
+
+def gap_by_pause(server, r, end):
+    r.execute_command("CLIENT", "PAUSE", 700, "WRITE")
+    in_time(end)
+
+
+def gap_by_deliver(server, r, end):
+    r.config_set("tickwheel.deliver", "no")
+    in_time(end)
+    pass_time(end)
+    assert state(r, "s", "a") == "leased"
+    r.config_set("tickwheel.deliver", "yes")
+
+
+def gap_by_role(server, r, end):
+    r.replicaof("127.0.0.1", 1)  # Nobody is there.
+    in_time(end)
+    pass_time(end)
+    assert state(r, "s", "a") == "leased"
+    r.replicaof("NO", "ONE")
+
+
+GAPS = {"a pause": gap_by_pause, "tickwheel.deliver no": gap_by_deliver, "a replica": gap_by_role}
+
+
+
+@pytest.mark.parametrize("gap", GAPS)
+def test_a_lease_that_ran_out_while_the_server_gave_nothing_out(server, r, gap):
+    token = leased(r)
+    end = now_ms() + 400
+    GAPS[gap](server, r, end)
+    outage_ended(server, 1, 0)
+    assert attempt(r) == 1
+    renewed_until = task(r, "s", "a")["at"]
+    assert renewed_until >= end
+    wait_until(lambda: server.tw()["lapsed"] == 1)
+    assert now_ms() >= renewed_until
+    assert r.execute_command("TW.ACK", "s", "a", token) == 1
+
+
+def test_a_lease_runs_out_while_its_schedule_is_paused(server, r):
+    """TW.PAUSE is a decision about this schedule, no outage."""
+    leased(r)
+    r.execute_command("TW.PAUSE", "s", "ON")
+    wait_until(lambda: server.tw()["lapsed"] == 1)
+    assert (server.tw()["renewed"], attempt(r)) == (0, 2)
+
+
+def test_a_lease_that_ran_out_while_there_were_too_few_replicas(server, r):
+    leased(r)
+    end = now_ms() + 400
+    r.config_set("min-replicas-to-write", 1)
+    in_time(end)
+    pass_time(end)
+    wait_until(lambda: server.tw()["deferred_replicas"] > 0)
+    assert state(r, "s", "a") == "leased"
+    r.config_set("min-replicas-to-write", 0)
+    outage_ended(server, 1, 0)
+
+
+# The next primary
+
+def test_tokens_after_a_failover(fleet):
+    """The new primary keeps the leases, takes the tokens of the old one, and gives out others."""
+    master, replica = pair(fleet)
+    r, copy = master.client(), replica.client()
+    names = [f"t{i}" for i in range(500)]
+    for name in names:
+        put(r, "s", name, *AGAIN)
+    wait_until(lambda: counts(master)[0] == 500)
+    old = take(r, "s", count=250)
+    assert len(old) == 250
+    wait_replica_in_sync(master, replica)
+    assert digest(master) == digest(replica)
+    master.kill()
+    copy.replicaof("NO", "ONE")
+    wait_until(lambda: counts(replica)[0] == 250)
+    new = take(copy, "s", count=500)
+    assert set(new) == set(names) - set(old)
+    assert not set(new.values()) & set(old.values())
+    assert copy.execute_command("TW.TOUCH", "s", "t0", old["t0"], "LEASE", FAR) > now_ms()
+    assert copy.execute_command("TW.ACK", "s", *[word for pair_ in old.items() for word in pair_]) == 250
+    assert counts(replica) == (0, 250, 0)
+
+
+def test_a_lease_that_ran_out_before_the_promotion_begins_anew_on_the_new_primary(fleet):
+    master, replica = pair(fleet)
+    r, copy = master.client(), replica.client()
+    token, end = leased(r, lease=1000), now_ms() + 1000
+    wait_replica_in_sync(master, replica)
+    in_time(end)
+    master.kill()
+    pass_time(end)
+    assert (state(copy, "s", "a"), replica.tw()["renewed"]) == ("leased", 0)
+    copy.replicaof("NO", "ONE")
+    outage_ended(replica, 1, 0)
+    assert attempt(copy) == 1
+    assert copy.execute_command("TW.ACK", "s", "a", token) == 1
+
+
+def test_a_taken_task_that_did_not_reach_the_replica_is_given_out_again_with_another_token(fleet):
+    """The old worker's TW.ACK is refused then: the new one may have begun."""
+    master, replica = pair(fleet)
+    r, copy = master.client(), replica.client()
+    put_ready(r, "s", "a")
+    wait_replica_in_sync(master, replica)
+    with frozen(replica):
+        old = take(r, "s")["a"]
+        master.kill()
+    copy.replicaof("NO", "ONE")
+    wait_until(lambda: counts(replica)[0] + counts(replica)[1] == 1)
+    if counts(replica)[1] == 1:  # The socket had it.
+        assert copy.execute_command("TW.ACK", "s", "a", old) == 1
+        return
+    new = take(copy, "s")["a"]
+    assert new != old
+    assert copy.execute_command("TW.ACK", "s", "a", old) == 0
+    assert copy.execute_command("TW.ACK", "s", "a", new) == 1
+
+
+def test_a_log_is_rewritten_with_every_stage_in_it(fleet):
+    server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
+    token = leased(server.client(), lease=FAR)
+    before = digest(server)
+    rewrite(server)
+    server.kill()
+    server.start()
+    assert digest(server) == before
+    assert server.once("TW.ACK", "s", "a", token) == 1
+
+
+def test_what_a_gate_keeps_back_is_not_replicated(server, r):
+    """A task becomes ready, and a lease runs out, in a pause."""
+    token = leased(r, "leased", lease=300)
+    tap = Tap(server)
+    with workers(server, 1, "s2") as crew:
+        put(r, "s2", "a", at=ahead(0.2))
+        assert [words[0] for words in tap.commands()] == ["TW.PUT"]
+        r.config_set("tickwheel.deliver", "no")
+        in_time(task(r, "s", "leased")["at"])
+        stays(lambda: not crew[0].served(), 0.5, "served")
+        assert tap.commands() == []
+        r.config_set("tickwheel.deliver", "yes")
+        assert crew[0].ids() == ["a"]
+    outage_ended(server, 1, 0)
+    fired = [words[1] for words in tap.commands() if words[0] == "TW.FIRED"]
+    assert sorted(fired) == ["s", "s2"]
+    assert r.execute_command("TW.ACK", "s", "leased", token) == 1
+    tap.close()
+
+
+# Clocks
+
+def test_leases_that_end_in_a_step_of_the_clock_begin_anew_once(fleet):
+    """The workers had no time to end them."""
+    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    server = fleet.server(**clock.options)
+    r = server.client()
+    put_ready(r, "s", "a", options=("TRIES", 1))
+    token = take(r, "s", lease=600000)["a"]
+    clock.push(3600000)
+    wait_until(lambda: server.tw()["renewed"] == 1)
+    assert (state(r, "s", "a"), server.tw()["lapsed"]) == ("leased", 0)
+    clock.push(3600000)
+    wait_state(r, "s", "a", "dead")
+    assert r.execute_command("TW.ACK", "s", "a", token) == 0
+
+
+def test_a_lease_right_after_the_clock_was_set_back(fleet):
+    """It begins before any tick has seen the step, and holds nothing up."""
+    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    server = fleet.server(**clock.options)
+    r = server.client()
+    put_ready(r, "s", "a")
+    clock.push(-7200000)
+    take(r, "s", lease=3600000)
+    put(r, "other", "b", at=now_ms() - 7200000)
+    wait_state(r, "other", "b", "ready")
+    assert (state(r, "s", "a"), server.tw()["renewed"]) == ("leased", 0)

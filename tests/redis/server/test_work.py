@@ -1,0 +1,702 @@
+# SPDX-License-Identifier: MIT
+"""Tasks for workers: TW.PUT, TW.TAKE, TW.ACK, TW.NACK and TW.TOUCH, as docs/redis.md describes them. Dead
+tasks and pauses are in test_dead.py, errors in test_errors.py, rights in test_acl.py."""
+import re
+import threading
+
+import pytest
+import redis
+
+from harness import Raw, as_map, in_order, now_ms, task, tasks, wait_until
+from situations import (Counters, TooSlow, dead_of, in_time, put, stays, take, wait_ready, wait_take, working)
+
+HOUR = 3600 * 1000
+LAST = 2**63 - 1
+ANY = bytes(range(256))
+
+
+def get(client, name, schedule="s"):
+    return task(client, schedule, name)
+
+
+def ack(client, *jobs):
+    words = [word for job in jobs for word in (job.id, job.token)]
+    return client.execute_command("TW.ACK", jobs[0].schedule, *words)
+
+
+def nack(client, job, *words):
+    return client.execute_command("TW.NACK", job.schedule, job.id, job.token, *words)
+
+
+def touch(client, job, lease):
+    return client.execute_command("TW.TOUCH", job.schedule, job.id, job.token, "LEASE", lease)
+
+
+# From TW.PUT to TW.ACK
+
+def test_a_task_is_put_taken_and_acknowledged(r):
+    due = now_ms() + 50
+    assert put(r, "s", "a", "AT", due, payload=("one", "", "three")) == "a"
+    assert get(r, "a")["state"] == "waiting"
+    job = wait_take(r, "s")
+    assert now_ms() >= due
+    assert job[:2] == ("s", "a") and job.due == due and job.attempt == 1 and job.payload == ["one", "", "three"]
+    assert re.fullmatch("[0-9a-f]{16}", job.token)
+    assert take(r, "s") == []
+    assert ack(r, job) == 1
+    assert r.exists("s") == 0
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_replies_by_protocol(server, protocol):
+    raw = Raw(server, protocol)
+    assert raw("TW.PUT", "s", "a", "IN", 0, "PAYLOAD", "v") == "a"
+    assert raw("TW.PUT", "s", "a", "IN", 0, "NX", "PAYLOAD", "v") is None
+    reply = raw("TW.TAKE", "LEASE", 60000, "BLOCK", 60000, "KEYS", 1, "s")
+    token = reply[0][2]
+    assert [[*row[:2], *row[4:]] for row in reply] == [["s", "a", 1, ["v"]]]
+    assert [type(word) for word in reply[0]] == [str, str, str, int, int, list]
+    assert raw("TW.TAKE", "LEASE", 60000, "KEYS", 1, "s") is None
+    assert isinstance(raw("TW.TOUCH", "s", "a", token, "LEASE", 60000), int)
+    assert raw("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 60000) is None
+    assert isinstance(raw("TW.NACK", "s", "a", token), int)
+    assert raw("TW.NACK", "s", "a", token) is None
+    assert raw("TW.ACK", "s", "a", token) == 1
+    assert raw("TW.DEAD", "s") == []
+    assert raw("TW.PAUSE", "s", "ON") == 1
+
+
+@pytest.mark.parametrize("protocol,nothing", [(2, b"*-1"), (3, b"_")])
+def test_no_task_is_the_same_nil_at_once_and_after_a_wait(server, protocol, nothing):
+    raw = Raw(server, protocol)
+    for words in (("TW.TAKE", "LEASE", 1, "KEYS", 1, "s"), ("TW.TAKE", "LEASE", 1, "BLOCK", 1, "KEYS", 1, "s")):
+        raw.send(*words)
+        assert raw.line() == nothing, words
+
+
+def test_a_new_id_for_each_task(r):
+    names = [put(r, "s", "*", "IN", HOUR) for _ in range(50)]
+    assert len(set(names)) == 50 and all(re.fullmatch(r"\d{13}-\d+", name) for name in names)
+    assert sorted(tasks(r, "s")) == sorted(names)
+
+
+def test_any_bytes_and_any_size(server):
+    r = server.client(decode_responses=False)
+    big = b"x" * 3000000
+    r.execute_command("TW.PUT", ANY, ANY, "IN", 0, "PAYLOAD", ANY, b"", big)
+    row = r.execute_command("TW.TAKE", "LEASE", 60000, "BLOCK", 60000, "NAME", ANY[:255], "KEYS", 1, ANY)[0]
+    assert row[:2] == [ANY, ANY] and row[5] == [ANY, b"", big]
+    assert as_map(r.execute_command("TW.GET", ANY, ANY)[0])[b"worker"] == ANY[:255]
+    r.execute_command("TW.NACK", ANY, ANY, row[2], "ERROR", ANY * 16)
+    assert as_map(r.execute_command("TW.GET", ANY, ANY)[0])[b"error"] == ANY * 16
+    assert r.execute_command("TW.ACK", ANY, ANY, row[2]) == 1
+
+
+def test_many_strings_in_a_payload(r):
+    payload = [str(i) for i in range(5000)]
+    put(r, "s", "a", payload=payload)
+    assert wait_take(r, "s").payload == payload
+
+
+@pytest.mark.parametrize("words", [
+    ("AT", LAST), ("AT", 0), ("IN", 0), ("IN", HOUR, "EVERY", LAST, "TIMES", LAST),
+    ("IN", HOUR, "EVERY", 1, "TIMES", 1),
+    ("IN", HOUR, "TRIES", 1), ("IN", HOUR, "TRIES", 1000000), ("IN", HOUR, "BACKOFF", 1, 1, 1),
+    ("IN", HOUR, "BACKOFF", LAST, 100, LAST, "JITTER", 100), ("IN", HOUR, "BACKOFF", 1, "1.00", 1, "JITTER", 0),
+    ("IN", HOUR, "LATE", "DROP", LAST), ("IN", HOUR, "LATE", "DROP", 0), ("IN", HOUR, "LATE", "FIRE"),
+    ("in", HOUR, "tries", 3, "late", "coalesce", "every", 5, "backoff", 10, "1.5", 1000, "jitter", 5, "times",
+     9)],
+    ids=lambda words: " ".join(map(str, words)))
+def test_the_ends_of_each_range_are_in_it(r, words):
+    assert put(r, "s", "a", *words) == "a"
+    assert get(r, "a")["kind"] == "workers" and get(r, "a")["target"] == ""
+
+
+def test_options_in_any_order(r):
+    options = [("EVERY", "5000", "TIMES", "7"), ("LATE", "DROP", "9"), ("TRIES", "3"),
+               ("BACKOFF", "10", "1.25", "1000", "JITTER", "0"), ("XX",)]
+    at = now_ms() + HOUR
+    put(r, "s", "a", "AT", at)
+    seen = set()
+    for turn in range(len(options)):
+        words = [word for option in options[turn:] + options[:turn] for word in option]
+        put(r, "s", "a", "AT", at, *words)
+        found = get(r, "a")
+        seen.add((found["every"], found["times"], found["late"], found["late-ms"],
+                  r.execute_command("DEBUG", "DIGEST-VALUE", "s")[0]))
+    assert len(seen) == 1 and next(iter(seen))[:4] == (5000, 7, "drop", 9)
+
+
+@pytest.mark.parametrize("condition,before,allowed", [
+    ("NX", True, False), ("NX", False, True), ("XX", True, True), ("XX", False, False)])
+def test_conditions_on_presence(r, condition, before, allowed):
+    if before:
+        put(r, "s", "a", "IN", HOUR)
+    assert put(r, "s", "a", "IN", 2 * HOUR, condition) == ("a" if allowed else None)
+
+
+@pytest.mark.parametrize("state", ["waiting", "ready", "leased", "retried"])
+def test_gt_and_lt_compare_with_the_due_time_of_the_user(r, state):
+    due = now_ms() + (HOUR if state == "waiting" else 0)
+    put(r, "s", "a", "AT", due)
+    if state != "waiting":
+        wait_ready(r, "s")
+    if state in ("leased", "retried"):
+        job = take(r, "s", lease=2 * HOUR)[0]
+    if state == "retried":
+        nack(r, job, "IN", HOUR)
+    assert put(r, "s", "a", "AT", due, "GT") is None
+    assert put(r, "s", "a", "AT", due, "LT") is None
+    assert put(r, "s", "a", "AT", due + 1, "GT") == "a"
+    assert put(r, "s", "a", "AT", due, "LT") == "a"
+
+
+# TW.TAKE
+
+def test_the_order_is_that_of_due_times_and_then_of_filing(r):
+    due = now_ms() + 100
+    for name, at in (("c", due + 2), ("x", due), ("b", due + 1), ("a", due), ("z", due)):
+        put(r, "s", name, "AT", at)
+    in_time(due)
+    wait_ready(r, "s", 5)
+    assert [job.id for job in take(r, "s", options=("COUNT", 100))] == ["x", "a", "z", "b", "c"]
+
+
+def test_count_takes_at_most_so_many(r):
+    for i in range(25):
+        put(r, "s", f"t{i}", "AT", 1000 + i)
+    wait_ready(r, "s", 25)
+    got = [[job.id for job in take(r, "s", options=("COUNT", n))] for n in (1, 10, 10000, 1)]
+    assert [len(one) for one in got] == [1, 10, 14, 0]
+    assert sum(got, []) == [f"t{i}" for i in range(25)]
+
+
+def test_without_count_one_task(r):
+    put(r, "s", "a"), put(r, "s", "b")
+    wait_ready(r, "s", 2)
+    assert [len(take(r, "s")) for _ in range(3)] == [1, 1, 0]
+
+
+def test_several_schedules_in_the_order_of_the_keys(r):
+    for schedule in ("low", "high"):
+        for i in range(2):
+            put(r, schedule, f"{schedule}{i}")
+        wait_ready(r, schedule, 2)
+    jobs = take(r, "none", "high", "low", "high", options=("COUNT", 3))
+    assert [(job.schedule, job.id) for job in jobs] == [("high", "high0"), ("high", "high1"), ("low", "low0")]
+
+
+def test_tokens_differ(r):
+    for i in range(300):
+        put(r, "s", f"t{i}")
+    wait_ready(r, "s", 300)
+    tokens = {job.token for job in take(r, "s", options=("COUNT", 300))}
+    assert len(tokens) == 300 and "0" * 16 not in tokens
+
+
+def test_options_of_take_in_any_order_and_any_case(r):
+    for i, words in enumerate([("lease", 5000, "count", 1, "name", "w", "block", 60000),
+                               ("BLOCK", 60000, "NAME", "w", "COUNT", 1, "LEASE", 5000)]):
+        put(r, "s", f"t{i}")
+        reply = r.execute_command("TW.TAKE", *words, "KEYS", 1, "s")
+        assert reply[0][1] == f"t{i}" and get(r, f"t{i}")["worker"] == "w"
+
+
+@pytest.mark.parametrize("lease", [1, 2**32 - 1])
+def test_the_shortest_and_the_longest_lease(r, lease):
+    put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
+    before = now_ms()
+    wait_take(r, "s", lease=lease)
+    if lease == 1:
+        wait_until(lambda: get(r, "a")["error"] == "the lease ran out")
+    else:
+        assert before + lease <= get(r, "a")["at"] <= now_ms() + lease
+
+
+def test_get_shows_each_state(r):
+    before = now_ms()
+    put(r, "s", "a", "AT", before)
+    wait_ready(r, "s")
+    found = get(r, "a")
+    assert (found["state"], found["attempt"], found["due"], found["at"], found["worker"],
+            found["error"]) == ("ready", 1, before, before, "", "")
+    job = take(r, "s", options=("NAME", "worker 1"), lease=HOUR)[0]
+    found = get(r, "a")
+    assert [found[name] for name in ("state", "attempt", "due", "worker")] == ["leased", 1, before, "worker 1"]
+    assert before + HOUR <= found["at"] <= now_ms() + HOUR and 0 < found["remaining"] <= HOUR
+    at = nack(r, job, "IN", HOUR, "ERROR", "no luck")
+    found = get(r, "a")
+    assert (found["state"], found["attempt"], found["due"], found["at"], found["worker"],
+            found["error"]) == ("waiting", 2, before, at, "worker 1", "no luck")
+
+
+def test_ready_and_leased_tasks_are_no_part_of_next_range_and_forecast(r):
+    for name in ("ready", "leased", "retried"):
+        put(r, "s", name, "AT", 1000)
+    put(r, "s", "waiting", "IN", HOUR)
+    wait_ready(r, "s", 3)
+    jobs = {job.id: job for job in take(r, "s", options=("COUNT", 3))}
+    put(r, "s", "ready", "AT", 1000)
+    at = nack(r, jobs["retried"], "IN", 60000)
+    wait_ready(r, "s")
+    waiting = r.execute_command("TW.GET", "s", "waiting")
+    assert r.execute_command("TW.NEXT", "s") == ["retried", at]
+    assert in_order(r.execute_command, "s") == [["retried", at], ["waiting", as_map(waiting[0])["due"]]]
+    assert sum(r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "COUNT", 2)) == 2
+    assert r.execute_command("TW.LEN", "s") == 4
+    assert tasks(r, "s") == {"ready": 1000, "leased": 1000, "retried": 1000,
+                             "waiting": as_map(waiting[0])["due"]}
+
+
+# Blocking
+
+def blocked(server, *words):
+    """Returns a connection whose TW.TAKE has begun to wait."""
+    count = server.info("clients")["blocked_clients"]
+    raw = Raw(server)
+    raw.send("TW.TAKE", *words)
+    wait_until(lambda: server.info("clients")["blocked_clients"] == count + 1)
+    return raw
+
+
+def test_workers_are_served_in_the_order_of_waiting(server, r):
+    waiting = [blocked(server, "LEASE", HOUR, "BLOCK", 0, "NAME", f"w{i}", "KEYS", 1, "s") for i in range(5)]
+    for i in range(5):
+        put(r, "s", f"t{i}", "AT", 1000 + i)
+    assert [one.read()[0][1] for one in waiting] == [f"t{i}" for i in range(5)]
+    assert [get(r, f"t{i}")["worker"] for i in range(5)] == [f"w{i}" for i in range(5)]
+
+
+def test_a_worker_waits_for_keys_that_do_not_exist_yet(server, r):
+    waiting = blocked(server, "LEASE", HOUR, "BLOCK", 0, "COUNT", 7, "KEYS", 3, "a", "b", "c")
+    put(r, "b", "t", "IN", 100)
+    assert waiting.read()[0][:2] == ["b", "t"]
+
+
+def test_a_blocked_worker_takes_several_tasks_that_become_ready_together(server, r):
+    waiting = blocked(server, "LEASE", HOUR, "BLOCK", 0, "COUNT", 3, "KEYS", 1, "s")
+    due = now_ms() + 200
+    with r.pipeline(transaction=True) as all_at_once:
+        for i in range(5):
+            all_at_once.execute_command("TW.PUT", "s", f"t{i}", "AT", due, "PAYLOAD", "v")
+        all_at_once.execute()
+    in_time(due)
+    assert [row[1] for row in waiting.read()] == ["t0", "t1", "t2"]
+    assert [job.id for job in take(r, "s", options=("COUNT", 9))] == ["t3", "t4"]
+
+
+def test_a_wait_ends_after_its_time(server):
+    began = now_ms()
+    assert take(server.client(), "s", options=("BLOCK", 100)) == []
+    assert now_ms() - began >= 99
+
+
+def test_a_worker_that_leaves_takes_nothing(server, r):
+    first, second = (blocked(server, "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s") for _ in range(2))
+    first.close()
+    wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
+    put(r, "s", "a")
+    assert second.read()[0][1] == "a"
+    assert get(r, "a")["attempt"] == 1
+
+
+def test_client_unblock(server, r):
+    waiting = Raw(server)
+    ident = waiting("CLIENT", "ID")
+    waiting.send("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s")
+    wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
+    assert r.client_unblock(ident) == 1
+    assert waiting.read() is None
+    waiting.send("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s")
+    wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
+    assert r.client_unblock(ident, error=True) == 1
+    assert "UNBLOCKED" in waiting.read()
+
+
+@pytest.mark.parametrize("rename", [False, True], ids=["type", "rename"])
+def test_a_key_of_another_type_wakes_nobody(server, r, rename):
+    waiting = blocked(server, "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+    r.rpush("s", "v")
+    r.delete("s")
+    put(r, "other" if rename else "s", "a", "AT", 1000)
+    if rename:
+        wait_ready(r, "other")
+        r.rename("other", "s")
+    assert waiting.read()[0][:2] == ["s", "a"]
+
+
+def test_multi_and_scripts_do_not_block(server, r):
+    with r.pipeline(transaction=True) as pipe:
+        pipe.execute_command("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s")
+        assert pipe.execute() == [None]
+    assert r.eval("return redis.call('TW.TAKE', 'LEASE', 5, 'BLOCK', 0, 'KEYS', 1, KEYS[1])", 1, "s") is None
+    put(r, "s", "a"), put(r, "s", "b")
+    wait_ready(r, "s", 2)
+    with r.pipeline(transaction=True) as pipe:
+        pipe.execute_command("TW.TAKE", "LEASE", HOUR, "KEYS", 1, "s")
+        assert pipe.execute()[0][0][1] == "a"
+    assert r.eval("""local job = redis.call('TW.TAKE', 'LEASE', 50000, 'KEYS', 1, KEYS[1])[1]
+                     return {job[2], redis.call('TW.ACK', KEYS[1], job[2], job[3])}""", 1, "s") == ["b", 1]
+
+
+def test_work_in_one_transaction_with_its_results(r):
+    put(r, "s", "a")
+    job = wait_take(r, "s")
+    with r.pipeline(transaction=True) as pipe:
+        pipe.incr("balance")
+        pipe.execute_command("TW.ACK", "s", "a", job.token)
+        pipe.execute_command("TW.PUT", "s", "follow-up", "IN", HOUR, "PAYLOAD", "v")
+        assert pipe.execute() == [1, 1, "follow-up"]
+
+
+@pytest.mark.parametrize("words", [
+    ("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), ("TW.ACK", "s", "a", "TOKEN"),
+    ("TW.NACK", "s", "a", "TOKEN"), ("TW.NACK", "s", "a", "TOKEN", "DEAD"), ("TW.PAUSE", "s", "ON"),
+    ("TW.TOUCH", "s", "a", "TOKEN", "LEASE", 5000), ("TW.TAKE", "LEASE", 5000, "KEYS", 1, "s")],
+                         ids=lambda words: " ".join(map(str, words[:1])))
+def test_watch_sees_each_change(server, r, words):
+    put(r, "s", "a"), put(r, "s", "ready")
+    wait_ready(r, "s", 2)
+    job = take(r, "s")[0]
+    other = server.client()
+    with r.pipeline(transaction=True) as pipe:
+        pipe.watch("s")
+        other.execute_command(*[job.token if word == "TOKEN" else word for word in words])
+        pipe.multi()
+        pipe.set("k", "v")
+        with pytest.raises(redis.exceptions.WatchError):
+            pipe.execute()
+
+
+def test_watch_does_not_see_a_command_that_changes_nothing(server, r):
+    put(r, "s", "a", "IN", HOUR)
+    with r.pipeline(transaction=True) as pipe:
+        pipe.watch("s")
+        for words in (("TW.ACK", "s", "a", "0" * 16), ("TW.NACK", "s", "a", "0" * 16), ("TW.PAUSE", "s", "OFF"),
+                      ("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 5), ("TW.REPLAY", "s", "a"),
+                      ("TW.PURGE", "s", "ALL"), ("TW.TAKE", "LEASE", 5, "KEYS", 1, "s")):
+            server.client().execute_command(*words)
+        pipe.multi()
+        pipe.set("k", "v")
+        assert pipe.execute() == [True]
+
+
+# TW.ACK
+
+def test_an_ack_of_many(r):
+    for i in range(100):
+        put(r, "s", f"t{i}")
+    wait_ready(r, "s", 100)
+    jobs = take(r, "s", options=("COUNT", 100))
+    assert ack(r, *jobs[:99], jobs[0], jobs[0]._replace(id="none"), jobs[99]._replace(token="f" * 16)) == 99
+    assert ack(r, *jobs) == 1
+    assert r.exists("s") == 0
+
+
+@pytest.mark.parametrize("token", ["", "0" * 16, "f" * 16, "x" * 16, "0" * 15, "0" * 17, "UPPER", "-1", "0x",
+                                   ANY])
+def test_a_token_that_was_never_given_out(r, token):
+    put(r, "s", "a"), put(r, "s", "waiting", "IN", HOUR)
+    job = wait_take(r, "s")
+    token = f"{job.token[:-1]}A" if token == "UPPER" else token
+    before = get(r, "a")["at"]
+    for name in ("a", "waiting", "none"):
+        other = job._replace(id=name, token=token)
+        assert ack(r, other) == 0 and nack(r, other) is None and touch(r, other, 5) is None
+    assert get(r, "a")["at"] == before
+    assert r.execute_command("TW.ACK", "none", "a", job.token) == 0
+
+
+@pytest.mark.parametrize("way", ["taken again", "put", "moved", "cancelled", "acknowledged", "dead", "added"])
+def test_a_token_dies(r, way):
+    put(r, "s", "a")
+    old = wait_take(r, "s")
+    if way == "taken again":
+        nack(r, old, "IN", 0)
+        wait_take(r, "s")
+    elif way == "put":
+        put(r, "s", "a", "IN", HOUR)
+    elif way == "added":
+        r.execute_command("TW.ADD", "s", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
+    elif way == "moved":
+        assert r.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
+    elif way == "cancelled":
+        assert r.execute_command("TW.CANCEL", "s", "a") == 1
+    elif way == "acknowledged":
+        ack(r, old)
+    else:
+        nack(r, old, "DEAD")
+    before = r.execute_command("DEBUG", "DIGEST-VALUE", "s")
+    assert ack(r, old) == 0 and nack(r, old) is None and touch(r, old, 5) is None
+    assert r.execute_command("DEBUG", "DIGEST-VALUE", "s") == before
+
+
+def test_an_ack_counts_after_the_lease_until_the_task_is_taken_again(r):
+    put(r, "s", "late", "IN", 0, "BACKOFF", HOUR, 1, HOUR), put(r, "s", "ready", "IN", 0, "BACKOFF", 1, 1, 1)
+    wait_ready(r, "s", 2)
+    jobs = {job.id: job for job in take(r, "s", lease=1, options=("COUNT", 2))}
+    wait_until(lambda: get(r, "late")["state"] == "waiting" and get(r, "ready")["state"] == "ready")
+    assert nack(r, jobs["late"]) is None and touch(r, jobs["late"], 1000) is None
+    assert nack(r, jobs["ready"]) is None and touch(r, jobs["ready"], 1000) is None
+    assert ack(r, *jobs.values()) == 2
+    assert r.exists("s") == 0
+
+
+# TW.NACK
+
+def test_the_forms_of_nack(r):
+    for i, (words, low, high) in enumerate([(("IN", 5000), 5000, 5000), (("IN", 0), 0, 0), ((), 900, 1100),
+                                            (("ERROR", "text"), 900, 1100), (("in", 7, "error", ""), 7, 7)]):
+        put(r, "s", f"t{i}")
+        job = wait_take(r, "s")
+        began = now_ms()
+        at = nack(r, job, *words)
+        assert began + low <= at <= now_ms() + high, words
+        assert get(r, job.id)["error"] == (words[-1] if "RROR" in "".join(map(str, words)).upper() else "")
+        r.execute_command("TW.CANCEL", "s", job.id)
+
+
+@pytest.mark.parametrize("at", [0, 1, 1000, LAST])
+def test_nack_at_a_time(r, at):
+    put(r, "s", "a")
+    assert nack(r, wait_take(r, "s"), "AT", at) == max(at, 1)
+    if at < LAST:
+        assert wait_take(r, "s").attempt == 2
+    else:
+        assert get(r, "a")["at"] == LAST
+
+
+def test_nack_dead_and_the_last_try(r):
+    put(r, "s", "a"), put(r, "s", "b", "AT", 0, "TRIES", 1), put(r, "s", "c", "AT", 1, "TRIES", 2)
+    wait_ready(r, "s", 3)
+    jobs = {job.id: job for job in take(r, "s", options=("COUNT", 3))}
+    assert nack(r, jobs["a"], "DEAD", "ERROR", "hopeless") == 0
+    assert nack(r, jobs["b"], "IN", 5) == 0
+    assert nack(r, jobs["c"], "IN", 5) > 0
+    assert nack(r, wait_take(r, "s"), "IN", 5, "ERROR", "again") == 0
+    assert [[row[0], row[3], row[4]] for row in dead_of(r, "s")] == [["a", 1, "hopeless"], ["b", 1, ""],
+                                                                    ["c", 2, "again"]]
+
+
+@pytest.mark.parametrize("backoff,waits", [
+    ((100, 1, 1000), [100, 100, 100]), ((100, 2, 350), [100, 200, 350, 350]),
+    ((100, "1.5", 1000), [100, 150, 225, 337]), ((1, "1.01", 1000), [1, 2, 3]),
+    ((500, "2.25", 400), [400, 400]), ((LAST, 100, LAST), [LAST])], ids=str)
+def test_backoff(r, backoff, waits):
+    """The waits are those of the option, from one failed attempt to the next."""
+    put(r, "s", "a", "IN", 0, "TRIES", 1000, "BACKOFF", *backoff, "JITTER", 0)
+    for wait in waits:
+        job = wait_take(r, "s")
+        began = now_ms()
+        at = nack(r, job)
+        assert min(began + wait, LAST) <= at <= min(now_ms() + wait, LAST)
+        if at < LAST and wait > 400:
+            break
+
+
+def test_jitter_spreads_the_waits_on_both_sides(r):
+    for i in range(60):
+        put(r, "s", f"t{i}", "IN", 0, "BACKOFF", 100000, 1, 100000, "JITTER", 50)
+    wait_ready(r, "s", 60)
+    jobs = take(r, "s", options=("COUNT", 60))
+    began = now_ms()
+    waits = [nack(r, job) - began for job in jobs]
+    slack = now_ms() - began
+    assert all(50000 <= wait <= 150000 + slack for wait in waits)
+    assert min(waits) < 90000 and max(waits) > 110000 and len(set(waits)) > 40
+
+
+def test_settings_are_the_defaults(r):
+    for name, value in (("tries", 2), ("backoff-first-ms", 50000), ("backoff-percent", 300),
+                        ("backoff-max-ms", 120000), ("backoff-jitter", 0)):
+        r.config_set(f"tickwheel.{name}", value)
+    put(r, "s", "a")
+    job = wait_take(r, "s")
+    began = now_ms()
+    assert began + 50000 <= nack(r, job) <= now_ms() + 50000
+    r.config_set("tickwheel.tries", 3)  # A task without its own TRIES follows the setting.
+    r.execute_command("TW.NACK", "s", "a", job.token)
+    put(r, "s", "b", "IN", 0, "TRIES", 1)
+    assert nack(r, wait_take(r, "s")) == 0
+
+
+# Leases
+
+def test_a_lease_that_runs_out_is_a_failed_attempt(server, r):
+    counters = Counters(server)
+    put(r, "s", "a", "IN", 0, "TRIES", 2, "BACKOFF", 1, 1, 1)
+    first = wait_take(r, "s", lease=20)
+    second = wait_take(r, "s", lease=20)
+    assert (first.attempt, second.attempt) == (1, 2) and first.token != second.token
+    wait_until(lambda: dead_of(r, "s"))
+    name, due, died, attempts, error = dead_of(r, "s")[0]
+    assert (name, due, attempts, error) == ("a", first.due, 2, "the lease ran out") and died <= now_ms()
+    assert (counters["lapsed"], counters["died"], counters["failed"], counters["renewed"]) == (2, 1, 0, 0)
+
+
+def test_touch_makes_a_lease_longer_and_shorter(r):
+    put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
+    began = now_ms()
+    job = wait_take(r, "s", lease=150)
+    end = touch(r, job, HOUR)
+    if end is None:
+        raise TooSlow("the lease had run out")
+    assert began + HOUR <= end <= now_ms() + HOUR and get(r, "a")["at"] == end
+    stays(lambda: get(r, "a")["state"] == "leased", 0.3, "the first end of the lease held")
+    assert touch(r, job, 1) <= now_ms() + 1
+    wait_until(lambda: get(r, "a")["error"] == "the lease ran out")
+
+
+def test_touch_at_the_ends_of_the_range(r):
+    put(r, "s", "a")
+    job = wait_take(r, "s")
+    assert abs(touch(r, job, 2**32 - 1) - now_ms() - 2**32) < HOUR
+
+
+# Chains of periods
+
+def test_the_next_period_is_filed_when_the_chain_of_attempts_ends(r):
+    due = now_ms()
+    put(r, "s", "a", "AT", due, "EVERY", HOUR, "TIMES", 3, "BACKOFF", 1, 1, 1, "JITTER", 0)
+    job = wait_take(r, "s")
+    assert get(r, "a")["times"] == 3
+    nack(r, job)
+    again = wait_take(r, "s")
+    assert (again.due, again.attempt) == (due, 2)
+    assert ack(r, again) == 1
+    found = get(r, "a")
+    assert (found["state"], found["due"], found["times"], found["attempt"]) == ("waiting", due + HOUR, 2, 1)
+    assert found["worker"] == found["error"] == ""
+    assert ack(r, again) == 0
+
+
+def test_the_last_period_ends_the_task(r):
+    put(r, "s", "a", "AT", 1000, "EVERY", 10, "TIMES", 3)
+    for i in range(3):
+        job = wait_take(r, "s")
+        assert (job.due, job.attempt) == (1000 + 10 * i, 1)
+        assert ack(r, job) == 1
+    assert r.exists("s") == 0
+
+
+def test_only_the_period_of_a_series_dies(r):
+    due = now_ms()
+    put(r, "s", "a", "AT", due, "EVERY", HOUR, "TIMES", 2, "TRIES", 1, payload=("one", "two"))
+    assert nack(r, wait_take(r, "s"), "ERROR", "bad") == 0
+    assert tasks(r, "s") == {"a": due + HOUR, f"a@{due}": due}
+    found = get(r, f"a@{due}")
+    assert (found["state"], found["payload"], found["every"]) == ("dead", ["one", "two"], 0)
+    assert get(r, "a")["times"] == 1
+    assert r.execute_command("TW.REPLAY", "s", f"a@{due}") == 1
+    assert wait_take(r, "s")[:2] == ("s", f"a@{due}")
+
+
+def test_late_drop_and_coalesce(server, r):
+    counters, now = Counters(server), now_ms()
+    put(r, "s", "drop", "AT", now - HOUR, "LATE", "DROP", 1000)
+    put(r, "s", "keep", "AT", now - HOUR, "LATE", "DROP", 2 * HOUR)
+    put(r, "s", "each", "AT", now - 10 * HOUR, "EVERY", 60000, "TIMES", 5000, "LATE", "COALESCE")
+    wait_ready(r, "s", 2)
+    jobs = {job.id: job for job in take(r, "s", options=("COUNT", 9))}
+    assert sorted(jobs) == ["each", "keep"]
+    assert now - 60000 <= jobs["each"].due <= now
+    assert counters["dropped"] == 1 and counters["coalesced"] >= 600
+    ack(r, jobs["each"])
+    assert get(r, "each")["due"] == jobs["each"].due + 60000
+
+
+def test_late_drop_concerns_the_first_attempt_alone(r):
+    put(r, "s", "a", "AT", now_ms(), "LATE", "DROP", 10000)
+    job = wait_take(r, "s")
+    nack(r, job, "AT", 1)
+    assert wait_take(r, "s").attempt == 2
+
+
+# Counters, events
+
+def test_counters_and_gauges(server, r):
+    counters = Counters(server)
+    for name in ("a", "b", "c", "d"):
+        put(r, "s", name, "AT", 1000)
+    wait_ready(r, "s", 4)
+    jobs = take(r, "s", options=("COUNT", 3))
+    ack(r, jobs[0])
+    nack(r, jobs[1], "DEAD")
+    expected = {"added": 4, "offered": 4, "taken": 3, "acknowledged": 1, "failed": 1, "died": 1, "fired": 0,
+                "lapsed": 0}
+    assert {name: counters[name] for name in expected} == expected
+    found = server.tw()
+    assert {name: found[name] for name in ("ready", "leased", "dead", "pending", "overdue", "paused")} == {
+        "ready": 1, "leased": 1, "dead": 1, "pending": 2, "overdue": 0, "paused": 0}
+    info = working(r, "s")
+    expected = {"tasks": 2, "ready": 1, "leased": 1, "dead": 1, "died": 1, "fired": 1, "overdue": 0,
+                "paused": 0}
+    assert {name: info[name] for name in expected} == expected
+    wait_until(lambda: working(r, "s")["oldest-ready"] >= 20 and server.tw()["oldest_ready_ms"] >= 20)
+    assert found["waiting_us_max"] >= found["waiting_us_p99"] >= found["waiting_us_p50"] > 0
+
+
+def test_each_change_has_its_event(server, r):
+    r.config_set("notify-keyspace-events", "KEA")
+    listener = server.client().pubsub()
+    listener.subscribe("__keyspace@0__:s")
+    assert listener.get_message(timeout=30)["type"] == "subscribe"
+
+    def expect(*events):
+        found = []
+        while len(found) < len(events):
+            message = listener.get_message(timeout=30)
+            assert message is not None, f"{found}, not {events}"
+            if message["type"] == "message":
+                found.append(message["data"])
+        assert found == list(events)
+
+    put(r, "s", "a")
+    expect("tw.put", "tw.ready")
+    job = take(r, "s")[0]
+    expect("tw.take")
+    touch(r, job, 50000)
+    expect("tw.touch")
+    nack(r, job, "IN", HOUR)
+    expect("tw.nack")
+    r.execute_command("TW.MOVE", "s", "a", "AT", 1)
+    expect("tw.move", "tw.ready")
+    job = take(r, "s")[0]
+    expect("tw.take")
+    nack(r, job, "DEAD")
+    expect("tw.dead")
+    r.execute_command("TW.PAUSE", "s", "ON")
+    expect("tw.pause")
+    r.execute_command("TW.REPLAY", "s", "a")
+    expect("tw.replay")
+    r.execute_command("TW.PAUSE", "s", "OFF")
+    expect("tw.resume", "tw.ready")
+    job = take(r, "s", lease=1)[0]
+    expect("tw.take")
+    wait_until(lambda: get(r, "a")["state"] == "waiting")
+    assert ack(r, job) == 1
+    expect("tw.ack", "del")
+
+
+def test_lists_from_the_left(r):
+    """A due task comes next out of BRPOP, as in the queues of Celery, Sidekiq and Bull."""
+    r.lpush("queue", "before")
+    r.execute_command("TW.ADD", "s", "queue", "a", "IN", HOUR, "LIST", "LEFT", "PAYLOAD", "one")
+    assert get(r, "a")["kind"] == "list left"
+    got = []
+    thread = threading.Thread(target=lambda: got.extend(r.brpop("waiting", timeout=60)))
+    r.execute_command("TW.ADD", "s", "waiting", "b", "IN", 100, "LIST", "LEFT", "PAYLOAD", "x")
+    thread.start()
+    thread.join()
+    assert got == ["waiting", "x"]
+    assert r.execute_command("TW.DRAIN", "s") == 1
+    assert r.lrange("queue", 0, -1) == ["one", "before"]
+
+
+def test_drain_makes_tasks_ready_now(r):
+    at = now_ms() + HOUR
+    for i in range(3):
+        put(r, "s", f"t{i}", "AT", at + i)
+    assert r.execute_command("TW.DRAIN", "s", "LIMIT", 2) == 2
+    jobs = take(r, "s", options=("COUNT", 9))
+    assert [(job.id, job.due) for job in jobs] == [("t0", at), ("t1", at + 1)]

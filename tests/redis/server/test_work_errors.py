@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+"""The commands for workers, dead tasks and pauses: an error names the value and the range in which it must be,
+changes nothing and is not replicated. test_errors.py has the other commands."""
+import pytest
+
+from harness import Fleet, Raw, Tap, now_ms
+from situations import put, take, wait_ready
+from test_errors import MAX, PAYLOAD, case, numbers
+
+HOUR = 3600 * 1000
+LEASE_MAX = "4294967295"
+COUNTERS = ("added", "cancelled", "taken", "acknowledged", "failed", "lapsed", "died", "replayed", "purged",
+            "offered", "pending", "ready", "leased", "dead", "paused", "schedules")
+PUT = ("TW.PUT", "s", "new")
+IN = (*PUT, "IN", "5")
+TAKE = ("TW.TAKE", "LEASE", "5000")
+KEYS = ("KEYS", "1", "s")
+TOKEN = "TOKEN"  # stands for the token of the leased task
+
+
+@pytest.fixture(scope="module")
+def stage():
+    """One server for all tests of this file, which show that they change nothing: a schedule with a waiting, a
+    ready, a leased and a dead task, and keys of other types."""
+    fleet = Fleet()
+    server = fleet.server()
+    r = server.client()
+    for name in ("leased", "dead", "ready"):
+        put(r, "s", name, "AT", 1000)
+    wait_ready(r, "s", 3)
+    leased, dead = take(r, "s", lease=2**32 - 1, options=("COUNT", 2))
+    r.execute_command("TW.NACK", "s", "dead", dead.token, "DEAD")
+    put(r, "s", "waiting", "AT", now_ms() + HOUR)
+    r.set("string", "v")
+    r.xadd("stream", {"f": "v"})
+    r.rpush("list", "v")
+    Tap(server).close()  # From now on the server counts its replication offset.
+    yield server, Raw(server), leased.token
+    fleet.close()
+
+
+def state(server, raw):
+    """Returns all that a command could have changed."""
+    found = server.tw()
+    return (raw("DEBUG", "DIGEST"), sorted(raw("KEYS", "*")), {name: found[name] for name in COUNTERS},
+            server.info("replication")["master_repl_offset"])
+
+
+def refused(stage, words, *fragments, code="ERR"):
+    server, raw, token = stage
+    before = state(server, raw)
+    answer = raw(*[token if word == TOKEN else word for word in words])
+    assert isinstance(answer, Raw.Error), f"{words} was not refused: {answer!r}"
+    assert answer.split(" ", 1)[0] == code, answer
+    for fragment in fragments:
+        assert fragment.lower() in answer.lower(), f"no {fragment!r} in {answer!r}"
+    assert state(server, raw) == before
+
+
+@pytest.mark.parametrize("words,fragments", [
+    *numbers((*PUT, "IN"), PAYLOAD, "IN", 0),
+    *numbers((*PUT, "AT"), PAYLOAD, "AT", 0, MAX),
+    *numbers((*IN, "EVERY"), PAYLOAD, "EVERY", 1, MAX),
+    *numbers((*IN, "EVERY", 5, "TIMES"), PAYLOAD, "TIMES", 1, MAX),
+    *numbers((*IN, "TRIES"), PAYLOAD, "TRIES", 1, "1000000"),
+    *numbers((*IN, "LATE", "DROP"), PAYLOAD, "LATE DROP", 0, MAX),
+    *numbers((*IN, "BACKOFF"), ("1", "5", *PAYLOAD), "BACKOFF first-ms", 1, MAX),
+    *numbers((*IN, "BACKOFF", "5", "1"), PAYLOAD, "BACKOFF max-ms", 1, MAX),
+    *numbers((*IN, "BACKOFF", "5", "1", "5", "JITTER"), PAYLOAD, "JITTER", 0, "100"),
+    *numbers(("TW.TAKE", "LEASE"), KEYS, "LEASE", 1, LEASE_MAX),
+    *numbers((*TAKE, "COUNT"), KEYS, "COUNT", 1, "10000"),
+    *numbers((*TAKE, "BLOCK"), KEYS, "BLOCK", 0, "4294967295"),
+    *numbers((*TAKE, "KEYS"), ("s", ), "KEYS", 1, "2147483647"),
+    *numbers(("TW.TOUCH", "s", "leased", TOKEN, "LEASE"), (), "LEASE", 1, LEASE_MAX),
+    *numbers(("TW.NACK", "s", "leased", TOKEN, "IN"), (), "IN", 0),
+    *numbers(("TW.NACK", "s", "leased", TOKEN, "AT"), (), "AT", 0, MAX),
+    *numbers(("TW.DEAD", "s", "LIMIT"), (), "LIMIT", 1, "10000"),
+    *numbers(("TW.REPLAY", "s", "dead", "IN"), (), "IN", 0),
+    *numbers(("TW.REPLAY", "s", "ALL", "AT"), (), "AT", 0, MAX),
+])
+def test_a_number_out_of_range(stage, words, fragments):
+    refused(stage, words, *fragments)
+
+
+@pytest.mark.parametrize("factor", ["", "0", "0.99", "100.01", "101", "1.001", "-1", "1e2", ".", "1.2.3", "1,5",
+                                    "two", " 2", "2 ", "99999999999999999999", "0x2"])
+def test_a_factor_out_of_range(stage, factor):
+    refused(stage, (*IN, "BACKOFF", "5", factor, "5", *PAYLOAD), f"BACKOFF factor is '{factor}'", "1 to 100",
+            "two decimal places")
+
+
+@pytest.mark.parametrize("words,fragments", [
+    case((*PUT, "SOON", "5", *PAYLOAD), "SOON", "IN ms or AT unix-ms"),
+    case((*IN, "WHENEVER", *PAYLOAD), "WHENEVER",
+         "NX, XX, GT, LT, EVERY, TIMES, LATE, TRIES, BACKOFF or PAYLOAD"),
+    case((*IN, "MAXLEN", "5", *PAYLOAD), "MAXLEN", "BACKOFF"),
+    case((*IN, "LIST", *PAYLOAD), "LIST", "BACKOFF"),
+    case((*IN, "JITTER", "5", *PAYLOAD), "JITTER", "BACKOFF"),
+    case((*IN, "LATE", "NEVER", *PAYLOAD), "NEVER", "FIRE, DROP ms or COALESCE"),
+    case((*TAKE, "LIMIT", "5", *KEYS), "LIMIT", "LEASE ms, COUNT n, BLOCK ms, NAME worker or KEYS n"),
+    case((*TAKE, "KEYS", "2", "s"), "KEYS is '2'", "the number of schedules"),
+    case((*TAKE, "KEYS", "1", "s", "s2"), "KEYS is '1'", "the number of schedules"),
+    case((*TAKE, *KEYS, "COUNT", "5"), "KEYS is '1'", "the number of schedules"),
+    case(("TW.NACK", "s", "leased", TOKEN, "LATER", "5"), "LATER", "IN ms or AT unix-ms"),
+    case(("TW.NACK", "s", "leased", TOKEN, "SOON"), "SOON", "DEAD"),
+    case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "IN", "5"), "IN", "ERROR text"),
+    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "DEAD"), "DEAD", "ERROR text"),
+    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "ERROR", "a", "b"), "ERROR", "ERROR text"),
+    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "a", "IN", "5"), "ERROR", "ERROR text"),
+    case(("TW.TOUCH", "s", "leased", TOKEN, "FOR", "5"), "FOR", "LEASE ms"),
+    case(("TW.DEAD", "s", "COUNT", "5"), "COUNT", "LIMIT n or AFTER id"),
+    case(("TW.DEAD", "s", "AFTER", "waiting"), "AFTER is 'waiting'", "the id of a dead task"),
+    case(("TW.DEAD", "s", "AFTER", "nobody"), "AFTER is 'nobody'", "the id of a dead task"),
+    case(("TW.DEAD", "none", "AFTER", "dead"), "AFTER is 'dead'", "the id of a dead task"),
+    case(("TW.REPLAY", "s", "dead", "SOON", "5"), "SOON", "IN ms or AT unix-ms"),
+    case(("TW.PAUSE", "s", "MAYBE"), "MAYBE", "ON or OFF"),
+    case(("TW.PAUSE", "s", ""), "ON or OFF"),
+    case(("TW.MOVE", "s", "dead", "IN", "5"), "'dead'", "TW.REPLAY"),
+])
+def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
+    refused(stage, words, *fragments)
+
+
+@pytest.mark.parametrize("words,fragments", [
+    case((*IN, "NX", "EVERY", "5"), "PAYLOAD"),
+    case((*IN, "NX", "PAYLOAD"), "PAYLOAD"),
+    case((*IN, "TIMES", "5", *PAYLOAD), "TIMES", "EVERY"),
+    case((*IN, "NX", "TRIES"), "TRIES has no value", "1 to 1000000"),
+    case((*IN, "NX", "EVERY"), "EVERY has no value"),
+    case((*IN, "LATE", "DROP"), "LATE DROP has no value"),
+    case((*IN, "NX", "LATE"), "LATE has no policy"),
+    case((*IN, "BACKOFF", "5", "1"), "BACKOFF has too few values", "first-ms factor max-ms"),
+    case((*IN, "BACKOFF", "5", "1", "5", "JITTER"), "JITTER has no value", "0 to 100"),
+    case(("TW.TAKE", "COUNT", "5", *KEYS), "LEASE is missing", LEASE_MAX),
+    case((*TAKE, "COUNT", "5", "s"), "KEYS"),
+    case((*TAKE, "NAME", "x", "KEYS"), "KEYS is missing"),
+    case((*TAKE, "COUNT", *KEYS), "COUNT has no value", "1 to 10000"),
+    case((*TAKE, "NAME", *KEYS), "NAME has no value"),
+    case((*TAKE, "NAME", "x" * 256, *KEYS), "NAME is 256 bytes", "at most 255"),
+    case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "ERROR", "x" * 4097), "ERROR is 4097 bytes", "at most 4096"),
+    case(("TW.NACK", "s", "leased", TOKEN, "ERROR"), "ERROR"),
+    case(("TW.NACK", "s", "leased", TOKEN, "IN"), "IN"),
+    case(("TW.DEAD", "s", "LIMIT"), "LIMIT has no value", "1 to 10000"),
+    case(("TW.DEAD", "s", "AFTER"), "AFTER has no value"),
+])
+def test_something_is_missing_or_too_much(stage, words, fragments):
+    refused(stage, words, *fragments)
+
+
+@pytest.mark.parametrize("words,fragments", [
+    case((*IN, "NX", "XX", *PAYLOAD), "XX", "once"),
+    case((*IN, "EVERY", "5", "EVERY", "5", *PAYLOAD), "EVERY", "once"),
+    case((*IN, "TRIES", "5", "TRIES", "5", *PAYLOAD), "TRIES", "once"),
+    case((*IN, "BACKOFF", "5", "1", "5", "BACKOFF", "5", "1", "5", *PAYLOAD), "once"),
+    case((*IN, "LATE", "FIRE", "LATE", "FIRE", *PAYLOAD), "LATE", "once"),
+    case((*TAKE, "LEASE", "5", *KEYS), "LEASE", "once"),
+    case((*TAKE, "COUNT", "5", "COUNT", "5", *KEYS), "COUNT", "once"),
+    case((*TAKE, "BLOCK", "5", "BLOCK", "5", *KEYS), "BLOCK", "once"),
+    case((*TAKE, "NAME", "5", "NAME", "5", *KEYS), "NAME", "once"),
+    case(("TW.DEAD", "s", "LIMIT", "5", "LIMIT", "5"), "LIMIT", "once"),
+    case(("TW.DEAD", "s", "AFTER", "dead", "AFTER", "dead"), "AFTER", "once"),
+])
+def test_each_option_once(stage, words, fragments):
+    refused(stage, words, *fragments)
+
+
+@pytest.mark.parametrize("words", [
+    ("TW.PUT", ), ("TW.PUT", "s", "a", "IN", "5"), ("TW.PUT", "s", "a", "IN", "5", "PAYLOAD"), ("TW.TAKE", ),
+    ("TW.TAKE", "LEASE", "5"), ("TW.TAKE", "LEASE", "5", "KEYS", "1"), ("TW.ACK", ), ("TW.ACK", "s"),
+    ("TW.ACK", "s", "leased"), ("TW.ACK", "s", "leased", TOKEN, "ready"), ("TW.NACK", "s", "leased"),
+    ("TW.TOUCH", "s", "leased", TOKEN), ("TW.TOUCH", "s", "leased", TOKEN, "LEASE"),
+    ("TW.TOUCH", "s", "leased", TOKEN, "LEASE", "5", "x"), ("TW.DEAD", ), ("TW.REPLAY", "s"),
+    ("TW.REPLAY", "s", "dead", "IN"), ("TW.REPLAY", "s", "dead", "IN", "5", "x"), ("TW.PURGE", "s"),
+    ("TW.PURGE", "s", "dead", "x"), ("TW.PAUSE", "s"), ("TW.PAUSE", "s", "ON", "x")], ids=" ".join)
+def test_a_wrong_number_of_arguments(stage, words):
+    refused(stage, words, "wrong number of arguments", words[0])
+
+
+@pytest.mark.parametrize("key", ["string", "stream", "list"])
+@pytest.mark.parametrize("words", [
+    ("TW.PUT", "KEY", "a", "IN", "5", *PAYLOAD), (*TAKE, "KEYS", "1", "KEY"), (*TAKE, "KEYS", "2", "s", "KEY"),
+    (*TAKE, "BLOCK", "0", "KEYS", "2", "KEY", "s"), ("TW.ACK", "KEY", "a", TOKEN),
+    ("TW.NACK", "KEY", "a", TOKEN),
+    ("TW.TOUCH", "KEY", "a", TOKEN, "LEASE", "5"), ("TW.DEAD", "KEY"), ("TW.REPLAY", "KEY", "ALL"),
+    ("TW.PURGE", "KEY", "ALL"), ("TW.PAUSE", "KEY", "ON"), ("TW.PAUSE", "KEY", "OFF")],
+    ids=lambda words: " ".join(words[:2]))
+def test_a_key_of_another_type(stage, key, words):
+    """TW.TAKE takes nothing from the other schedules either."""
+    refused(stage, [key if word == "KEY" else word for word in words], code="WRONGTYPE")
+
+
+@pytest.mark.parametrize("form", [("NOTHING", ), ("ONCE", "dead"), ("NEXT", "waiting", "5", "5"),
+                                  ("LIVES", "x"), ("LIVES", ""), ("SOMETHING", "x")], ids=" ".join)
+def test_internal_commands_are_refused_but_for_the_one_that_does_nothing(stage, form):
+    server, raw, _ = stage
+    if form == ("NOTHING", ):
+        before = state(server, raw)
+        assert raw("TW.FIRED", "s", "NOTHING") == "OK"
+        assert state(server, raw) == before
+        return
+    refused(stage, ("TW.FIRED", "s", *form), "only from the append-only file and the replication link")
+
+
+def test_over_the_limit_of_memory(stage):
+    server, raw, _ = stage
+    raw("CONFIG", "SET", "maxmemory", 1)
+    try:
+        for words in ((*IN, *PAYLOAD), ("TW.REPLAY", "s", "dead")):
+            refused(stage, words, code="OOM")
+        assert raw("TW.PURGE", "s", "nobody") == 0
+        assert raw("TW.ACK", "s", "leased", "0" * 16) == 0
+    finally:
+        raw("CONFIG", "SET", "maxmemory", 0)
+    assert server.tw()["dead"] == 1
+
+
+def test_a_replica_refuses_what_writes(fleet, stage):
+    server, _, token = stage
+    other = Raw(fleet.server(replicaof=server))
+    for words in ((*IN, *PAYLOAD), (*TAKE, *KEYS), ("TW.ACK", "s", "leased", token), ("TW.PAUSE", "s", "ON"),
+                  ("TW.NACK", "s", "leased", token), ("TW.TOUCH", "s", "leased", token, "LEASE", "5"),
+                  ("TW.REPLAY", "s", "ALL"), ("TW.PURGE", "s", "ALL")):
+        answer = other(*words)
+        assert isinstance(answer, Raw.Error) and answer.startswith("READONLY"), answer

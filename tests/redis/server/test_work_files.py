@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: MIT
+"""Tasks for workers in the append-only file, in snapshots, on replicas and after a promotion. A replica has
+each change of the primary; a server that starts again has all that it had, and its workers' tokens hold."""
+import pytest
+
+from harness import Raw, Tap, now_ms, task, tasks, wait_replica_in_sync, wait_until
+from situations import (Counters, TooSlow, add, dead_of, in_time, let_pass, put, rewrite, stays, take,
+                        wait_dead, wait_ready, wait_take, working)
+
+HOUR = 3600 * 1000
+ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
+
+
+def ack(client, job):
+    return client.execute_command("TW.ACK", job.schedule, job.id, job.token)
+
+
+def values(server):
+    """Returns {key: digest of its value}, for all keys of a server."""
+    r = server.client()
+    keys = sorted(r.keys("*"))
+    return dict(zip(keys, r.execute_command("DEBUG", "DIGEST-VALUE", *keys) if keys else []))
+
+
+def variety(r):
+    """Fills the schedule `s` with tasks in all states, and the paused schedules `p` and `empty`. Returns the
+    jobs whose leases are running."""
+    due = now_ms() - 10
+    for i, name in enumerate(("acked", "failed", "leased", "touched", "dead", "period", "ready")):
+        words = ("EVERY", HOUR, "TIMES", 5) if name == "period" else ()
+        put(r, "s", name, "AT", due + i, *words, "TRIES", 9, "BACKOFF", HOUR, "1.5", 2 * HOUR, "JITTER", 7,
+            payload=(name, "", "x" * 300))
+    wait_ready(r, "s", 7)
+    jobs = {job.id: job for job in take(r, "s", lease=HOUR, options=("COUNT", 6, "NAME", "worker 1"))}
+    ack(r, jobs["acked"])
+    for name, words in (("failed", ("ERROR", "no luck")), ("dead", ("DEAD", "ERROR", "hopeless")),
+                        ("period", ("DEAD", ))):
+        r.execute_command("TW.NACK", "s", name, jobs[name].token, *words)
+    r.execute_command("TW.TOUCH", "s", "touched", jobs["touched"].token, "LEASE", 2 * HOUR)
+    put(r, "s", "waiting", "IN", HOUR)
+    add(r, "s", "q", "stream", now_ms() + HOUR)
+    r.execute_command("TW.ADD", "s", "list", "left", "IN", HOUR, "LIST", "LEFT", "PAYLOAD", "v")
+    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.set("wrong", "text")
+    add(r, "s", "wrong", "refused", 1000)
+    for name in ("p", "empty"):
+        r.execute_command("TW.PAUSE", name, "ON")
+    put(r, "p", "stopped", "AT", 1000)
+    wait_until(lambda: len(dead_of(r, "s")) == 3)
+    return [jobs["leased"], jobs["touched"]]
+
+
+def everything(r):
+    """Returns all that can be asked about the tasks of variety(), without what passes with time."""
+    found = {}
+    for schedule in ("s", "p", "empty"):
+        for name in tasks(r, schedule):
+            found[schedule, name] = {**task(r, schedule, name), "remaining": 0}
+        info = working(r, schedule)
+        names = ("tasks", "next-due", "paused", "ready", "leased", "dead")
+        found[schedule] = {name: info[name] for name in names}
+        found[schedule, "order of death"] = dead_of(r, schedule)
+    return found
+
+
+def check(server, before, seen, jobs):
+    """The server has all that it had, and the leases that were running can be acknowledged."""
+    r = server.client()
+    wait_ready(r, "s", 1)
+    assert values(server) == before
+    assert everything(r) == seen
+    assert [ack(r, job) for job in jobs] == [1] * len(jobs)
+    assert take(r, "s")[0].id == "ready"
+
+
+# Files
+
+@pytest.mark.parametrize("way", [
+    "AOF", "AOF, killed", "rewritten", "rewritten without preamble", "RDB", "reload", "both"])
+def test_a_server_that_starts_again_has_all_tasks(fleet, way):
+    options = {} if way in ("RDB", "reload") else ALWAYS
+    server = fleet.server(aof_use_rdb_preamble="no" if "without" in way else "yes", **options)
+    r = server.client()
+    jobs = variety(r)
+    before, seen = values(server), everything(r)
+    if way.startswith("rewritten"):
+        rewrite(server)
+    if way in ("RDB", "both"):
+        r.save()
+    if way == "reload":
+        r.execute_command("DEBUG", "RELOAD")
+    elif way == "AOF":
+        server.restart()
+    else:
+        server.kill()
+        server.start()
+    check(server, before, seen, jobs)
+
+
+def test_ready_tasks_keep_their_order_in_a_file(fleet):
+    server = fleet.server(**ALWAYS)
+    r = server.client()
+    names = [f"t{i * 37 % 101}" for i in range(101)]
+    for name in names:
+        put(r, "s", name, "AT", 1000)
+    wait_ready(r, "s", 101)
+    for _ in range(2):
+        server.kill()
+        server.start()
+        r = server.client()
+        wait_ready(r, "s", 101)
+    assert [job.id for job in take(r, "s", options=("COUNT", 200))] == names
+
+
+@pytest.mark.parametrize("way", ["killed", "deliver no", "reload"])
+def test_a_lease_that_ran_out_while_nobody_could_serve_begins_anew_once(fleet, way):
+    server = fleet.server(**ALWAYS)
+    r = server.client()
+    put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
+    job = wait_take(r, "s", lease=700)
+    end = task(r, "s", "a")["at"]
+    if way == "killed":
+        server.kill()
+    elif way == "deliver no":
+        r.config_set("tickwheel.deliver", "no")
+    in_time(end)
+    if way == "reload":
+        with r.pipeline(transaction=True) as pipe:
+            pipe.execute_command("DEBUG", "SLEEP", 0.9)
+            pipe.execute_command("DEBUG", "RELOAD")
+            pipe.execute()
+    else:
+        wait_until(lambda: now_ms() > end + 100)
+    if way == "killed":
+        server.start()
+        r = server.client()
+    elif way == "deliver no":
+        assert task(r, "s", "a")["state"] == "leased"
+        r.config_set("tickwheel.deliver", "yes")
+    wait_until(lambda: server.tw()["renewed"] == 1)
+    found = task(r, "s", "a")
+    if found["state"] != "leased":
+        raise TooSlow("the second lease has run out")
+    assert (found["attempt"], found["error"]) == (1, "") and found["at"] > end
+    wait_until(lambda: task(r, "s", "a")["error"] == "the lease ran out")
+    assert (server.tw()["renewed"], server.tw()["lapsed"]) == (1, 1)
+    assert ack(r, job) == 1
+
+
+# Replication
+
+@pytest.fixture
+def pair(fleet):
+    primary = fleet.server(**ALWAYS)
+    replica = fleet.server(replicaof=primary)
+    wait_replica_in_sync(primary, replica)
+    return primary, replica
+
+
+def agree(pair):
+    primary, replica = pair
+    wait_replica_in_sync(primary, replica)
+    assert values(replica) == values(primary)
+
+
+def test_the_replica_agrees_after_each_command(pair):
+    primary, replica = pair
+    r = primary.client()
+    jobs = {}
+
+    def work(*words):
+        words = [jobs[word[1:]].token if str(word).startswith("$") else word for word in words]
+        reply = r.execute_command(*words)
+        agree(pair)
+        return reply
+
+    for name in "abcde":
+        every = {"b": ("EVERY", HOUR, "TIMES", 3), "d": ("EVERY", HOUR)}.get(name, ())
+        work("TW.PUT", "s", name, "AT", now_ms(), *every, "TRIES", 3, "BACKOFF", HOUR, 2, HOUR, "PAYLOAD", "v")
+    wait_ready(r, "s", 5)
+    agree(pair)
+    jobs.update({job.id: job for job in take(r, "s", options=("COUNT", 4, "NAME", "w"))})
+    agree(pair)
+    assert work("TW.TOUCH", "s", "a", "$a", "LEASE", 2 * HOUR) > 0
+    assert work("TW.NACK", "s", "a", "$a", "ERROR", "text") > 0
+    assert work("TW.ACK", "s", "b", "$b", "c", "$c") == 2
+    assert work("TW.NACK", "s", "d", "$d", "DEAD", "ERROR", "text") == 0
+    assert work("TW.REPLAY", "s", "ALL", "IN", HOUR) == 1
+    assert work("TW.DRAIN", "s") == 4
+    jobs.update({job.id: job for job in take(r, "s", lease=50, options=("COUNT", 9))})
+    wait_until(lambda: working(r, "s")["leased"] == 0)
+    agree(pair)
+    assert work("TW.MOVE", "s", "a", "IN", HOUR) == 1
+    assert work("TW.PAUSE", "s", "ON") == 1
+    assert work("TW.CANCEL", "s", *tasks(r, "s")) > 0
+    assert work("TW.PAUSE", "s", "OFF") == 1
+    assert r.exists("s") == replica.client().exists("s") == 0
+
+
+def test_coalesced_periods_and_dropped_tasks_on_the_replica(pair):
+    primary, _ = pair
+    r, now = primary.client(), now_ms()
+    counters = Counters(primary)
+    put(r, "s", "each", "AT", now - 10 * HOUR, "EVERY", 60000, "LATE", "COALESCE")
+    put(r, "s", "drop", "AT", now - HOUR, "LATE", "DROP", 1)
+    put(r, "s", "series", "AT", now - HOUR, "EVERY", 2 * HOUR, "LATE", "DROP", 1)
+    wait_ready(r, "s", 1)
+    assert counters["coalesced"] > 500 and counters["dropped"] == 2
+    agree(pair)
+    due = wait_take(r, "s").due
+    assert now - 60000 <= due <= now
+    agree(pair)
+
+
+def test_dead_tasks_with_targets_and_limits_on_the_replica(pair):
+    primary, _ = pair
+    r = primary.client()
+    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.set("wrong", "text")
+    add(r, "s", "wrong", "once", 1000)
+    add(r, "s", "wrong", "series", 1001, "EVERY", 1, "TIMES", 5)
+    wait_dead(r, "s", 6)
+    agree(pair)
+    r.config_set("tickwheel.dead-max", 2)
+    add(r, "s", "wrong", "more", 1002)
+    wait_until(lambda: working(r, "s")["dead"] == 2)
+    agree(pair)
+    r.config_set("tickwheel.dead-ms", 1)
+    wait_until(lambda: r.exists("s") == 0)
+    agree(pair)
+
+
+def test_copies_on_the_replica(pair):
+    primary, replica = pair
+    r = primary.client()
+    variety(r)
+    r.copy("s", "s2")
+    raw = primary.client(decode_responses=False)
+    raw.restore("s3", 0, raw.dump("s"))
+    r.rename("p", "p2")
+    wait_ready(r, "s2", 3)
+    wait_ready(r, "s3", 1)
+    agree(pair)
+    replica.client().replicaof("NO", "ONE")
+    wait_ready(replica.client(), "s2", 3)
+    for one in pair:  # a promoted server sorts its ready tasks by due time
+        assert sorted(job.id for job in take(one.client(), "s2", options=("COUNT", 9))) == [
+            "leased", "ready", "touched"]
+
+
+def changes(tap):
+    """Returns the replicated commands, with the name of each and its first two arguments."""
+    return [words[:3] for words in tap.commands() if words[0] not in ("MULTI", "EXEC")]
+
+
+def test_what_is_replicated(server, r):
+    tap = Tap(server)
+    put(r, "s", "a", "AT", 5, "NX")
+    due = now_ms() + HOUR
+    name = put(r, "s", "*", "IN", HOUR)
+    commands = tap.commands()
+    assert commands[0] == ["TW.PUT", "s", "a", "AT", "5", "PAYLOAD", "v"]
+    assert commands[1][:4] == ["TW.PUT", "s", name, "AT"] and due <= int(commands[1][4]) <= now_ms() + HOUR
+    wait_ready(r, "s")
+    assert changes(tap) == []
+    for _ in range(2):
+        job = wait_take(r, "s")
+        assert changes(tap) == [["TW.FIRED", "s", "LIVES"]]
+        r.execute_command("TW.TOUCH", "s", "a", job.token, "LEASE", 5000)
+        assert changes(tap) == [["TW.FIRED", "s", "LIVES"]]
+        r.execute_command("TW.NACK", "s", "a", job.token, "IN", 0)
+        assert changes(tap) == [["TW.FIRED", "s", "LIVES"]]
+    ack(r, wait_take(r, "s", lease=HOUR))
+    assert changes(tap) == [["TW.FIRED", "s", "LIVES"]] * 2
+    r.execute_command("TW.PAUSE", "s", "ON")
+    assert changes(tap) == [["TW.PAUSE", "s", "ON"]]
+
+
+def test_a_command_that_changes_nothing_is_not_replicated(server, r):
+    put(r, "s", "a", "AT", 1000), put(r, "s", "b", "IN", HOUR)
+    job = wait_take(r, "s")
+    tap = Tap(server)
+    nobody = "0" * 16
+    for words in (("TW.PUT", "s", "a", "IN", 5, "NX", "PAYLOAD", "v"),
+                  ("TW.PUT", "s", "c", "IN", 5, "XX", "PAYLOAD", "v"), ("TW.ACK", "s", "a", nobody),
+                  ("TW.ACK", "none", "a", job.token), ("TW.NACK", "s", "a", nobody, "DEAD"),
+                  ("TW.TOUCH", "s", "a", nobody, "LEASE", 5), ("TW.DEAD", "s"), ("TW.REPLAY", "s", "ALL"),
+                  ("TW.REPLAY", "s", "a", "IN", 5), ("TW.PURGE", "s", "a"), ("TW.PURGE", "s", "ALL"),
+                  ("TW.PAUSE", "s", "OFF"), ("TW.PAUSE", "none", "OFF"),
+                  ("TW.TAKE", "LEASE", 5, "COUNT", 5, "KEYS", 2, "s", "none")):
+        r.execute_command(*words)
+        assert tap.commands() == [], words
+    assert task(r, "s", "a")["state"] == "leased"
+
+
+def test_a_blocked_take_is_replicated_in_one_transaction(server, r):
+    raw = Raw(server)
+    raw.send("TW.TAKE", "LEASE", HOUR, "BLOCK", 0, "COUNT", 5, "KEYS", 1, "s")
+    wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
+    tap = Tap(server)
+    put(r, "s", "a", "IN", 20)
+    assert raw.read()[0][1] == "a"
+    assert [words[:3] for words in tap.commands() if words[0] not in ("MULTI", "EXEC")] == [
+        ["TW.PUT", "s", "a"], ["TW.FIRED", "s", "LIVES"]]
+
+
+# Promotion, and servers that may not deliver
+
+def test_a_promoted_replica_goes_on(pair):
+    primary, replica = pair
+    r = primary.client()
+    jobs = variety(r)
+    wait_replica_in_sync(primary, replica)
+    seen = everything(r)
+    primary.kill()
+    other = replica.client()
+    assert working(other, "s")["ready"] == 0
+    other.replicaof("NO", "ONE")
+    wait_ready(other, "s", 1)
+    assert everything(other) == seen
+    assert [ack(other, job) for job in jobs] == [1, 1]
+    assert take(other, "s")[0].id == "ready"
+
+
+def test_a_replica_gives_nothing_and_wakes_nobody(pair):
+    primary, replica = pair
+    r = primary.client()
+    raw = Raw(replica)
+    assert raw("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s").startswith("READONLY")
+    replica.client().config_set("replica-read-only", "no")
+    put(r, "s", "a", "IN", 0)
+    wait_ready(r, "s")
+    wait_replica_in_sync(primary, replica)
+    assert raw("TW.TAKE", "LEASE", 5, "KEYS", 1, "s").startswith("READONLY")
+    assert working(replica.client(), "s")["leased"] == 0
+
+
+def test_blocked_workers_of_a_server_that_becomes_a_replica(fleet, server):
+    raw = Raw(server)
+    raw.send("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s")
+    wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
+    server.client().replicaof("127.0.0.1", fleet.server().port)
+    assert "UNBLOCKED" in raw.read()
+
+
+@pytest.mark.parametrize("why", ["deliver", "pause", "replicas"])
+def test_a_blocked_worker_waits_while_the_server_may_not_serve_him(server, r, why):
+    raw = Raw(server)
+    raw.send("TW.TAKE", "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+    wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
+    put(r, "s", "a", "IN", 300)
+    in_time(task(r, "s", "a")["due"])
+    {"deliver": lambda: r.config_set("tickwheel.deliver", "no"),
+     "pause": lambda: r.execute_command("CLIENT", "PAUSE", 60000, "WRITE"),
+     "replicas": lambda: r.config_set("min-replicas-to-write", 1)}[why]()
+    wait_until(lambda: now_ms() > task(r, "s", "a")["due"] + 200)
+    stays(lambda: working(r, "s")["leased"] == 0 and server.info("clients")["blocked_clients"] == 1, 0.3,
+          "the worker was served")
+    {"deliver": lambda: r.config_set("tickwheel.deliver", "yes"),
+     "pause": lambda: r.execute_command("CLIENT", "UNPAUSE"),
+     "replicas": lambda: r.config_set("min-replicas-to-write", 0)}[why]()
+    assert raw.read()[0][1] == "a"
+
+
+def test_a_full_server_lets_workers_take_and_acknowledge(server, r):
+    put(r, "s", "a", "IN", 200), put(r, "s", "b", "IN", 201)
+    r.config_set("maxmemory", 1)
+    wait_ready(r, "s", 2)
+    jobs = take(r, "s", options=("COUNT", 2))
+    assert [ack(r, job) for job in jobs] == [1, 1]
+    r.config_set("maxmemory", 0)
+    assert r.exists("s") == 0
+    let_pass(r, now_ms())
+
+
+def test_a_period_is_delivered_and_the_next_one_dies_in_one_tick(pair):
+    """The replica has both changes in their order, so it does not take the dead period for one to come."""
+    primary, replica = pair
+    r = primary.client()
+    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.xadd("q", {"f": "v"}, id="18446744073709551615-18446744073709551614")  # takes one entry more
+    due = now_ms() - HOUR - HOUR // 2
+    add(r, "s", "q", "a", due, "EVERY", HOUR, "TIMES", 3)
+    assert [one.id for one in wait_dead(r, "s")] == [f"a@{due + HOUR}"] and r.xlen("q") == 2
+    agree(pair)
+    assert replica.client().execute_command("TW.NEXT", "s") == ["a", due + 2 * HOUR]
+
+
+def test_a_dead_period_takes_the_id_of_a_task_that_was_delivered_in_the_same_tick(pair):
+    primary, _ = pair
+    r = primary.client()
+    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.set("wrong", "text")
+    with r.pipeline(transaction=True) as pipe:
+        for _ in range(3):
+            add(pipe, "s", "q", "a@1000", 999)
+            add(pipe, "s", "wrong", "a", 1000, "EVERY", HOUR * 10**6)
+        pipe.execute()
+    wait_dead(r, "s")
+    agree(pair)
+    assert sorted(tasks(r, "s")) == ["a", "a@1000-1"] and r.xlen("q") == 1
+    assert task(r, "s", "a@1000-1")["state"] == "dead"
+
+
+def test_a_lease_begins_anew_only_once(fleet):
+    """The server is down at the end of the first lease and of the second: the attempt has failed."""
+    server = fleet.server(**ALWAYS)
+    r = server.client()
+    put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
+    wait_take(r, "s", lease=1000)
+    for turn in range(2):
+        end = task(r, "s", "a")["at"]
+        in_time(end)
+        server.kill()
+        wait_until(lambda end=end: now_ms() > end + 50)
+        server.start()
+        r = server.client()
+        counter = ("renewed", "lapsed")[turn]
+        wait_until(lambda counter=counter: server.tw()[counter] == 1)
+    found = task(r, "s", "a")
+    assert (found["state"], found["attempt"], found["error"]) == ("waiting", 2, "the lease ran out")
+    assert server.tw()["renewed"] == 0  # since the last start
+
+
+def test_ready_tasks_that_come_by_rename_wait_too(server, r):
+    put(r, "other", "a")
+    wait_ready(r, "other")
+    raw = Raw(server)
+    raw.send("TW.TAKE", "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+    wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
+    r.config_set("tickwheel.deliver", "no")
+    r.rename("other", "s")
+    stays(lambda: server.info("clients")["blocked_clients"] == 1, 0.3, "the worker was served")
+    r.config_set("tickwheel.deliver", "yes")
+    assert raw.read()[0][1] == "a"

@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: MIT
+"""Workers that wait in TW.TAKE: who is served, in which order, by which events, and what ends a wait.
+
+The server keeps the blocked clients (delivery/workers.c). So the tests do everything that can happen to a
+client, to a key or to a database while a worker is blocked on it."""
+import time
+
+import pytest
+import redis
+from harness import Raw, Tap, now_ms, wait_replica_in_sync, wait_until
+from situations import digest, meddled, stays
+from test_lifecycle import raw_dump
+from workers import FAR, Worker, blocked, counts, put, put_ready, state, take, wait_state, workers
+
+
+def none_served(crew):
+    stays(lambda: not any(one.served() for one in crew), 0.25, "a worker was served")
+
+
+# Order
+
+def test_workers_are_served_in_the_order_in_which_they_were_blocked(server, r):
+    with workers(server, 40, "s") as crew:
+        for i in range(40):
+            put(r, "s", f"t{i}")
+        assert [one.ids() for one in crew] == [[f"t{i}"] for i in range(40)]
+    assert (r.execute_command("TW.LEN", "s"), counts(server)) == (40, (0, 40, 0))
+
+
+def test_tasks_that_are_due_together_go_to_the_workers_in_order(server, r):
+    with workers(server, 5, "s") as crew:
+        due = now_ms() + 300
+        for name in "abc":
+            put(r, "s", name, at=due)
+        assert [one.ids() for one in crew[:3]] == [["a"], ["b"], ["c"]]
+        none_served(crew[3:])
+        put(r, "s", "d")
+        assert crew[3].ids() == ["d"]
+
+
+def test_a_worker_takes_as_many_as_are_ready(server, r):
+    with workers(server, 2, "s", count=3) as crew:
+        due = now_ms() + 300
+        for name in "abcd":
+            put(r, "s", name, at=due)
+        assert [one.ids() for one in crew] == [["a", "b", "c"], ["d"]]
+
+
+def test_several_schedules_and_one_that_does_not_exist_yet(server, r):
+    """The worker is served by whichever schedule has a task first, and waits for no other one after that."""
+    with workers(server, 1, "s1", "s2", "s3") as one, workers(server, 2, "s3", "s2") as two:
+        put(r, "s2", "a")
+        assert one[0].reply()[0][:2] == ["s2", "a"]
+        put(r, "s3", "b")
+        assert two[0].reply()[0][:2] == ["s3", "b"]
+        put(r, "s1", "c")
+        wait_state(r, "s1", "c", "ready")
+        none_served(one + two)
+        put(r, "s2", "d")
+        assert two[1].reply()[0][:2] == ["s2", "d"]
+    assert blocked(server) == 0
+
+
+def test_a_worker_that_does_not_wait_takes_what_comes_and_the_others_wait_on(server, r):
+    with workers(server, 1, "s") as crew:
+        with r.pipeline(transaction=True) as both:
+            both.execute_command("TW.PUT", "s", "a", "IN", 0, "PAYLOAD", "v")
+            both.execute_command("TW.TAKE", "LEASE", 5, "KEYS", 1, "s")
+            assert both.execute() == ["a", None]
+        assert crew[0].ids() == ["a"]
+
+
+def test_a_blocked_worker_gets_all_that_a_reply_has(server, r):
+    with workers(server, 1, "s", lease=54321) as crew:
+        due = now_ms() + 100
+        put(r, "s", "a", at=due, payload=("one", "", "three"))
+        [[schedule, name, token, when, attempt, payload]] = crew[0].reply()
+        assert (schedule, name, when, attempt, payload) == ("s", "a", due, 1, ["one", "", "three"])
+        assert r.execute_command("TW.ACK", "s", "a", token) == 1
+
+
+# The end of a wait
+
+def test_a_wait_ends_with_nothing(server):
+    """As the reply of a TW.TAKE that finds nothing, the reply is a null array."""
+    raw = Raw(server)
+    for words in ((), ("BLOCK", 20)):
+        begun = time.monotonic()
+        raw.send("TW.TAKE", "LEASE", 5, *words, "KEYS", 1, "s")
+        assert raw.line() == b"*-1"
+        assert not words or time.monotonic() - begun >= 0.02
+    assert Raw(server, protocol=3)("TW.TAKE", "LEASE", 5, "BLOCK", 1, "KEYS", 1, "s") is None
+
+
+def test_the_longest_wait(server, r):
+    with workers(server, 1, "s", block=2**32 - 1) as crew:
+        none_served(crew)
+        put(r, "s", "a")
+        assert crew[0].ids() == ["a"]
+
+
+def test_the_server_ends_a_wait(server, r):
+    with workers(server, 4, "s") as crew:
+        assert r.client_unblock(crew[0].id) == 1
+        assert crew[0].reply() is None
+        assert r.client_unblock(crew[1].id, error=True) == 1
+        assert str(crew[1].reply()).startswith("UNBLOCKED")
+        assert r.client_kill_filter(_id=crew[2].id) == 1
+        put(r, "s", "a")
+        assert crew[3].ids() == ["a"]
+        assert crew[0].raw("PING") == "PONG"
+
+
+def test_workers_that_are_gone_take_nothing(server, r):
+    with workers(server, 5, "s") as crew:
+        for one in crew[:4]:
+            one.close()
+        wait_until(lambda: blocked(server) == 1)
+        put(r, "s", "a")
+        assert crew[4].ids() == ["a"]
+    assert server.tw()["taken"] == 1
+
+
+def test_where_nothing_can_wait(fleet):
+    """In MULTI, scripts, and calls of other modules TW.TAKE replies at once."""
+    server = meddled(fleet)
+    r = server.client()
+    words = ("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s")
+    with r.pipeline(transaction=True) as both:
+        both.execute_command(*words)
+        assert both.execute() == [None]
+    script = "return {redis.call('TW.TAKE', 'LEASE', 5, 'BLOCK', 0, 'KEYS', 1, KEYS[1])}"
+    assert r.eval(script, 1, "s") == [None]
+    for whose in ("USER", "SERVER"):
+        assert r.execute_command("MEDDLE.CALL", whose, *words) is None
+    assert blocked(server) == 0
+
+
+# How tasks become ready
+
+def dead_task(r):
+    put_ready(r, "s", "a")
+    token = take(r, "s")["a"]
+    assert r.execute_command("TW.NACK", "s", "a", token, "DEAD") == 0
+
+
+def leased_task(r):
+    put_ready(r, "s", "a")
+    return take(r, "s")["a"]
+
+
+def restored(r):
+    put(r, "s0", "a")
+    r.restore("s", 0, raw_dump(r, "s0"))
+
+
+def paused(r):
+    r.execute_command("TW.PAUSE", "s", "ON")
+    put(r, "s", "a")
+    assert r.execute_command("TW.PAUSE", "s", "OFF") == 1
+
+
+WAYS = {
+    "put due at once": lambda r: put(r, "s", "a"),
+    "by the clock": lambda r: put(r, "s", "a", at=now_ms() + 30),
+    "by TW.DRAIN": lambda r: (put(r, "s", "a", at=now_ms() + FAR), r.execute_command("TW.DRAIN", "s")),
+    "by TW.MOVE": lambda r: (put(r, "s", "a", at=now_ms() + FAR),
+                             r.execute_command("TW.MOVE", "s", "a", "IN", 0)),
+    "by the end of a pause": paused,
+    "the next period": lambda r: put(r, "s", "a", "EVERY", 1000, at=now_ms() - 500),
+    "in a script": lambda r: r.eval("redis.call('TW.PUT', KEYS[1], 'a', 'IN', 0, 'PAYLOAD', 'v')", 1, "s"),
+    "by RESTORE": restored,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_task_becomes_ready_and_a_worker_gets_it(server, r, way):
+    """A worker is blocked when the task becomes ready, and is served without any help."""
+    with workers(server, 1, "s") as crew:
+        WAYS[way](r)
+        assert crew[0].ids() == ["a"]
+
+
+@pytest.mark.parametrize("words", [("TW.NACK", "s", "a", None, "IN", 0), ("TW.NACK", "s", "a", None, "IN", 20)])
+def test_a_task_that_a_worker_gives_back_goes_to_the_next_one(server, r, words):
+    token = leased_task(r)
+    with workers(server, 1, "s") as crew:
+        r.execute_command(*(token if word is None else word for word in words))
+        [[_, name, other, _, attempt, _]] = crew[0].reply()
+        assert (name, attempt) == ("a", 2) and other != token
+
+
+def test_a_dead_task_that_is_replayed_goes_to_a_worker(server, r):
+    dead_task(r)
+    with workers(server, 1, "s") as crew:
+        assert r.execute_command("TW.REPLAY", "s", "ALL") == 1
+        [[_, name, _, _, attempt, _]] = crew[0].reply()
+        assert (name, attempt) == ("a", 1)
+
+
+def test_a_lease_that_runs_out_while_a_worker_waits(server, r):
+    put_ready(r, "s", "a", options=("BACKOFF", 1, 1, 1))
+    take(r, "s", lease=300)
+    with workers(server, 1, "s", wait=False) as crew:
+        [[_, name, _, _, attempt, _]] = crew[0].reply()
+        assert (name, attempt) == ("a", 2)
+
+
+# Deliveries that are stopped
+
+def test_pause_of_a_schedule(server, r):
+    put_ready(r, "s", "a")
+    r.execute_command("TW.PAUSE", "s", "ON")
+    assert take(r, "s") == {}
+    with workers(server, 2, "s") as crew:
+        put(r, "s", "b")
+        none_served(crew)
+        r.execute_command("TW.PAUSE", "s", "OFF")
+        assert [one.ids() for one in crew] == [["a"], ["b"]]
+
+
+def test_the_end_of_a_pause_gives_out_what_was_ready_before(server, r):
+    put_ready(r, "s", "a")
+    r.execute_command("TW.PAUSE", "s", "ON")
+    with workers(server, 1, "s") as crew:
+        r.execute_command("TW.PAUSE", "s", "OFF")
+        assert crew[0].ids() == ["a"]
+
+
+def test_a_server_that_is_told_to_deliver_nothing(server, r):
+    """Both a task that was ready before and a task that becomes due meanwhile."""
+    put_ready(r, "s", "a")
+    r.config_set("tickwheel.deliver", "no")
+    assert take(r, "s") == {}
+    tap = Tap(server)
+    with workers(server, 1, "s") as one, workers(server, 1, "s2") as two:
+        put(r, "s2", "b")
+        none_served(one + two)
+        assert [words[0] for words in tap.commands()] == ["TW.PUT"]
+        r.config_set("tickwheel.deliver", "yes")
+        assert (one[0].ids(), two[0].ids()) == (["a"], ["b"])
+    tap.close()
+
+
+def test_a_ready_task_alone_is_given_out_when_the_server_may_deliver_again(server, r):
+    """Nothing else becomes due, so that no other tick helps."""
+    put_ready(r, "s", "a")
+    r.config_set("tickwheel.deliver", "no")
+    with workers(server, 1, "s") as crew:
+        none_served(crew)
+        r.config_set("tickwheel.deliver", "yes")
+        assert crew[0].ids() == ["a"]
+
+
+# Keys that come and go
+
+def test_rename_of_a_schedule_with_ready_tasks_onto_the_key(server, r):
+    put_ready(r, "s0", "a", "b")
+    with workers(server, 1, "s") as crew:
+        r.rename("s0", "s")
+        assert crew[0].reply()[0][:2] == ["s", "a"]
+        assert (state(r, "s", "a"), state(r, "s", "b")) == ("leased", "ready")
+
+
+def test_rename_away_and_a_new_schedule(server, r):
+    put(r, "s", "later", at=now_ms() + 300)
+    with workers(server, 1, "s") as here, workers(server, 1, "s2") as there:
+        r.rename("s", "s2")
+        assert there[0].ids() == ["later"]
+        none_served(here)
+        put(r, "s", "a")
+        assert here[0].ids() == ["a"]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_copy_onto_the_key(server, r, replace):
+    for name, due in (("a", now_ms() - 20), ("b", now_ms() - 10)):
+        put(r, "s0", name, at=due)
+        wait_state(r, "s0", name, "ready")
+    take(r, "s0")
+    if replace:
+        r.set("s", "text")
+        r.delete("s")
+        put(r, "s", "far", at=now_ms() + FAR)
+    with workers(server, 2, "s") as crew:
+        r.copy("s0", "s", replace=replace)
+        assert [one.ids() for one in crew] == [["a"], ["b"]]
+    assert (state(r, "s0", "a"), state(r, "s0", "b")) == ("leased", "ready")
+
+
+def test_move_to_another_database(server, r):
+    put_ready(r, "s", "a")
+    with workers(server, 1, "s", db=3) as there:
+        assert server.once("MOVE", "s", 3) == 1
+        assert there[0].ids() == ["a"]
+
+
+def test_swapdb(server, r):
+    """A worker waits in its database, whatever data that database gets."""
+    put_ready(r, "s", "a")
+    put(server.client(db=4), "s", "far", at=now_ms() + FAR)
+    with workers(server, 1, "s", db=4) as there:
+        r.swapdb(0, 4)
+        assert there[0].ids() == ["a"]
+        with workers(server, 1, "s") as here:
+            r.execute_command("TW.MOVE", "s", "far", "IN", 0)
+            assert here[0].ids() == ["far"]
+
+
+@pytest.mark.parametrize("how", [("FLUSHALL", "ASYNC"), ("FLUSHDB",), ("DEL", "s"), ("UNLINK", "s"),
+                                 ("PEXPIREAT", "s", 1), ("TW.CANCEL", "s", "far")])
+def test_the_schedule_goes_and_a_worker_waits_for_the_next_one(server, r, how):
+    put(r, "s", "far", at=now_ms() + FAR)
+    with workers(server, 2, "s") as crew:
+        r.execute_command(*how)
+        assert r.exists("s") == 0
+        none_served(crew)
+        put(r, "s", "a")
+        assert crew[0].ids() == ["a"]
+        none_served(crew[1:])
+
+
+def test_the_schedule_expires_while_a_worker_waits(server, r):
+    put(r, "s", "far", at=now_ms() + FAR)
+    with workers(server, 1, "s") as crew:
+        r.pexpire("s", 50)
+        wait_until(lambda: server.tw()["expired_tasks"] == 1)
+        none_served(crew)
+        put(r, "s", "a")
+        assert crew[0].ids() == ["a"]
+
+
+def test_keys_of_other_types(server, r):
+    put(r, "s", "far", at=now_ms() + FAR)
+    with workers(server, 1, "s") as crew:
+        r.set("s", "text")
+        none_served(crew)
+        with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+            put(r, "s", "a")
+        r.delete("s")
+        for _ in range(3):
+            r.rpush("s", "x")
+            r.delete("s")
+        none_served(crew)
+        put(r, "s", "a")
+        assert crew[0].ids() == ["a"]
+    r.set("text", "text")
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        r.execute_command("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 2, "s", "text")
+
+
+def test_reload_while_workers_wait(server, r):
+    put(r, "s", "later", at=now_ms() + 600)
+    with workers(server, 2, "s") as crew:
+        r.execute_command("DEBUG", "RELOAD")
+        assert crew[0].ids() == ["later"]
+        put(r, "s", "a")
+        assert crew[1].ids() == ["a"]
+
+
+# What leaves for replicas
+
+def test_serving_a_blocked_worker_is_replicated_once(server, r):
+    tap = Tap(server)
+    with workers(server, 2, "s") as crew:
+        put(r, "s", "a")
+        assert crew[0].ids() == ["a"]
+        found = [words for words in tap.commands() if words[0] not in ("MULTI", "EXEC")]
+        assert [words[:3] for words in found[1:]] == [["TW.FIRED", "s", "LIVES"]]
+        none_served(crew[1:])
+        assert tap.commands() == []
+    tap.close()
+
+
+# Handlers of other modules
+
+MEDDLING = [("TW.TAKE", "LEASE", FAR, "COUNT", 5, "KEYS", 1, "s"), ("UNLINK", "s"), ("FLUSHALL",),
+            ("RENAME", "s", "s2"), ("TW.CANCEL", "s", "a", "b"), ("TW.PAUSE", "s", "ON"), ("SET", "s", "text"),
+            ("TW.PUT", "s", "a", "IN", 0, "PAYLOAD", "v"), ("TW.PUT", "s", "c", "IN", 0, "PAYLOAD", "v"),
+            ("TW.MOVE", "s", "a", "IN", 1), ("TW.PURGE", "s", "ALL"), ("TW.REPLAY", "s", "ALL"),
+            ("TW.DRAIN", "s"), ("SWAPDB", 0, 1), ("CONFIG", "SET", "tickwheel.deliver", "no")]
+ENDS = {"tw.nack": ("TW.NACK", ()), "tw.dead": ("TW.NACK", ("DEAD",)), "tw.ack": ("TW.ACK", ())}
+
+
+def meddle(server, r, event, words):
+    """One handler of an event calls a command. Returns when it has done so."""
+    assert r.execute_command("MEDDLE", event, 0, 1, *words) == "OK"
+    with workers(server, 1, "s", count=2) as crew:
+        r.execute_command("TW.PUT", "s", "b", "IN", 50, "PAYLOAD", "v")
+        if (event, words[0]) != ("tw.put", "SET"):
+            r.execute_command("TW.PUT", "s", "a", "IN", 0, "EVERY", FAR, "PAYLOAD", "v")
+        if event in ENDS:
+            for row in crew[0].reply():
+                command, more = ENDS[event]
+                r.execute_command(command, "s", row[1], row[2], *more)
+        wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == 1, message=f"{event}: nobody meddled")
+
+
+@pytest.mark.parametrize("event", ["tw.put", "tw.ready", "tw.take", *ENDS])
+def test_handlers_meddle_while_workers_are_served(fleet, event):
+    """The server lives, replica and log agree with it, and the next worker is served."""
+    server = meddled(fleet, appendonly="yes", appendfsync="no", aof_use_rdb_preamble="no")
+    replica = fleet.server(replicaof=server)
+    wait_replica_in_sync(server, replica)
+    r = server.client()
+    for words in MEDDLING:
+        meddle(server, r, event, words)
+        r.config_set("tickwheel.deliver", "no")  # Nothing changes any more while servers are compared.
+        wait_replica_in_sync(server, replica)
+        assert digest(server) == digest(replica), words
+        before = digest(server)
+        r.execute_command("DEBUG", "LOADAOF")
+        assert digest(server) == before, words
+        r.config_set("tickwheel.deliver", "yes")
+        r.flushall()
+        with workers(server, 1, "s") as crew:
+            put(r, "s", "last")
+            assert crew[0].ids() == ["last"], words
+        r.flushall()

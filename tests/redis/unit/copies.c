@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Copies of schedules, and the comparison of two schedules.
+ */
+#include "copies.h"
+
+#include "tests/support/cmocka.h"
+
+#include <src/redis/schedules/chunk.h>
+#include <src/redis/schedules/look.h>
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/route.h>
+#include <src/redis/schedules/schedule.h>
+
+const struct tw__redis_life life_of[LIVES] = {
+    {.stage = TW__REDIS_WAITING, .due = START, .token = UINT64_MAX, .lease_ms = 1, .attempt = 1},
+    {.stage = TW__REDIS_LEASED, .due = INT64_MAX, .token = 1, .lease_ms = UINT32_MAX, .attempt = 3},
+    {.stage = TW__REDIS_LEASED, .renewed = true, .due = START - 1, .token = 7, .lease_ms = 30000, .attempt = 1},
+    {.stage = TW__REDIS_DEAD, .due = 0, .lease_ms = 5, .attempt = UINT32_MAX},
+};
+/* The dead tasks are in the order in which they died, and the counts are those of the tasks. */
+void check_dead(const struct tw__redis_schedule *schedule)
+{
+    uint64_t before = 0, count = 0;
+    const struct tw__redis_task *task = tw__redis_place_first_dead(schedule);
+    for (; task != NULL; task = tw__redis_place_next_dead(schedule, task)) {
+        assert_true(tw__redis_task_due(task) >= before);
+        before = tw__redis_task_due(task);
+        count++;
+    }
+    assert_int_equal(schedule->dead_count, count);
+}
+
+void assert_schedules_equal(const struct tw__redis_schedule *a, const struct tw__redis_schedule *b)
+{
+    assert_int_equal(a->leased_count, b->leased_count);
+    assert_int_equal(a->dead_count, b->dead_count);
+    check_dead(b);
+    struct tw__redis_task **one = tw__redis_look_sorted(a), **two = tw__redis_look_sorted(b);
+    assert_int_equal(tw__redis_table_count(&a->tasks), tw__redis_table_count(&b->tasks));
+    for (uint64_t i = 0; i < tw__redis_table_count(&a->tasks); i++) {
+        struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(a->schedules, one[i])),
+                              other = tw__redis_route_plan(tw__redis_route_of(b->schedules, two[i]));
+        assert_bytes_equal(tw__redis_task_id(one[i]), tw__redis_task_id(two[i]));
+        assert_true(tw__redis_task_due(one[i]) == tw__redis_task_due(two[i]));
+        assert_true(tw__redis_task_every(one[i]) == tw__redis_task_every(two[i]));
+        assert_true(tw__redis_task_times(one[i]) == tw__redis_task_times(two[i]));
+        assert_int_equal(tw__redis_place_tries(a->schedules, one[i]),
+                         tw__redis_place_tries(b->schedules, two[i]));
+        assert_bytes_equal(tw__redis_task_packed(one[i]), tw__redis_task_packed(two[i]));
+        assert_plans_equal(&plan, &other);
+        assert_int_equal(one[i]->lived, two[i]->lived);
+        if (one[i]->lived) {
+            struct tw__redis_life life = tw__redis_task_whole_life(one[i]),
+                                  same = tw__redis_task_whole_life(two[i]);
+            assert_lives_equal(&life, &same);
+        }
+    }
+    counted_free(one);
+    counted_free(two);
+}
+
+struct tw__redis_schedule *copy_through_chunks(const struct tw__redis_schedule *schedule, unsigned *chunks_made)
+{
+    struct tw__redis_schedule *copy = tw__redis_schedule_new(schedule->schedules);
+    struct tw__redis_chunks chunks;
+    struct tw__redis_bytes bytes;
+    uint64_t before = 0;
+    tw__redis_chunks_init(&chunks, schedule);
+    for (*chunks_made = 0; tw__redis_chunks_next(&chunks, &bytes); ++*chunks_made) {
+        char *exact = counted_alloc(bytes.size); /* so that a sanitizer sees a read past the end */
+        memcpy(exact, bytes.at, bytes.size);
+        assert_true(tw__redis_chunk_read(copy, (struct tw__redis_bytes){exact, bytes.size}, START));
+        counted_free(exact);
+        assert_true(tw__redis_table_count(&copy->tasks) > before);
+        assert_true(tw__redis_table_count(&copy->tasks) - before <= 512);
+        before = tw__redis_table_count(&copy->tasks);
+    }
+    tw__redis_chunks_fini(&chunks);
+    return copy;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Schedules that are copied through chunks and compared, for the tests of chunks and of changes.
+ */
+#ifndef TW_TESTS_REDIS_COPIES_H
+#define TW_TESTS_REDIS_COPIES_H
+
+#include "fixture.h"
+
+/* Lives of each stage, with numbers at their limits; the strings are empty. A task for a target may have the
+ * last life, which is dead, and no other. */
+enum { LIVES = 4, DEAD_LIFE = LIVES - 1 };
+extern const struct tw__redis_life life_of[LIVES];
+
+/* Checks the order and the count of the dead tasks. */
+void check_dead(const struct tw__redis_schedule *schedule);
+/* Compares everything that a chunk keeps, of two schedules of the same state or of two. */
+void assert_schedules_equal(const struct tw__redis_schedule *a, const struct tw__redis_schedule *b);
+/* Makes a schedule from the chunks of another one, and counts the chunks. */
+struct tw__redis_schedule *copy_through_chunks(const struct tw__redis_schedule *schedule,
+                                               unsigned *chunks_made);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The model: lives of tasks. Each function changes a task, and says in the model how it should be then.
+ */
+#include "model.h"
+
+#include "tests/support/cmocka.h"
+
+#include <src/redis/schedules/change.h>
+#include <src/redis/schedules/lease.h>
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/sums.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+static struct tw__redis_bytes some_name(void)
+{
+    static const char *const names[] = {"", "ann", "the lease ran out"};
+    return text(names[below(3)]);
+}
+
+struct tw__redis_life some_life(uint64_t due)
+{
+    return (struct tw__redis_life){.renewed = below(2) == 0,
+                                   .due = due,
+                                   .token = below(UINT64_MAX),
+                                   .lease_ms = (uint32_t)below(500),
+                                   .attempt = 1 + (uint32_t)below(5),
+                                   .worker = some_name(),
+                                   .error = some_name()};
+}
+
+/* ---- places ---------------------------------------------------------------------------------------------- */
+
+void offer(struct ref *ref)
+{
+    tw__redis_place_offer(all, ref->task, model.now);
+    model_enqueue(ref, READY, false);
+    ref->filed_ms = model.now;
+}
+
+void stop(struct ref *ref)
+{
+    tw__redis_place_stop(all, ref->task);
+    model_enqueue(ref, STOPPED, false);
+    model.stopped++;
+}
+
+/* The overdue tasks in the order of their queue. Takes their places from them. */
+static size_t take_overdue(struct ref **overdue)
+{
+    size_t count = 0;
+    for (struct ref *ref; (ref = first_of(OVERDUE, false)) != NULL; ref->place = NOWHERE)
+        overdue[count++] = ref;
+    return count;
+}
+
+/* Each stopped task goes before the first overdue task that is due later than it, of those that are behind the
+ * stopped task before it. */
+static void merge_stopped(struct room *room)
+{
+    static struct ref *overdue[REFS];
+    struct ref *ref = first_in(room, STOPPED);
+    if (ref == NULL)
+        return;
+    size_t count = take_overdue(overdue), at = 0;
+    if (count > 0 && overdue[count - 1]->due <= ref->due)
+        while (at < count)
+            model_enqueue(overdue[at++], OVERDUE, false);
+    while ((ref = first_in(room, STOPPED)) != NULL) {
+        while (at < count && overdue[at]->due <= ref->due)
+            model_enqueue(overdue[at++], OVERDUE, false);
+        model_enqueue(ref, OVERDUE, false);
+    }
+    while (at < count)
+        model_enqueue(overdue[at++], OVERDUE, false);
+}
+
+void pause_or_go_on(struct room *room)
+{
+    room->paused = !room->paused;
+    if (!room->paused) {
+        tw__redis_place_go_on(room->schedule);
+        merge_stopped(room);
+    }
+    tw__redis_sums_pause(room->schedule, room->paused);
+}
+
+/* ---- lives ----------------------------------------------------------------------------------------------- */
+
+/* The bytes that log the changes. Their contents have a test of their own, test_change.c. */
+static void check_log(struct tw__redis_buffer *log)
+{
+    assert_true(log->size > 0);
+    tw__redis_buffer_free(log, &counted);
+}
+
+/* The model's task leaves its place, has its new life, and is filed for a time. */
+static void file_for(struct room *room, struct ref *ref, uint64_t due)
+{
+    model_leave(room, ref);
+    model_file(ref, due);
+}
+
+/* The task as the schedule has it. Its block may be another one by now. */
+static struct tw__redis_task *found(const struct room *room, const struct ref *ref)
+{
+    return tw__redis_schedule_find(room->schedule, hash_of_ref(room, ref), id_of((unsigned)(ref - room->ref)));
+}
+
+static void begin_life(struct ref *ref)
+{
+    if (!ref->lived)
+        ref->life = (struct tw__redis_life){.due = ref->due};
+    ref->lived = true;
+}
+
+void take_as_a_worker(struct room *room)
+{
+    struct tw__redis_buffer log = {0};
+    struct ref *ref = first_in(room, READY);
+    struct tw__redis_lease lease = {1 + below(UINT64_MAX), (uint32_t)below(500), some_name()};
+    if (ref == NULL)
+        return;
+    assert_ptr_equal(tw__redis_place_first_ready(room->schedule), ref->task);
+    struct tw__redis_task *task = tw__redis_lease_begin(room->schedule, ref->task, &lease, model.now, &log);
+    begin_life(ref);
+    ref->life.stage = TW__REDIS_LEASED;
+    ref->life.renewed = false;
+    ref->life.token = lease.token;
+    ref->life.lease_ms = lease.ms;
+    ref->life.attempt++;
+    ref->life.worker = lease.worker;
+    file_for(room, ref, model.now + lease.ms);
+    assert_ptr_equal(found(room, ref), task);
+    ref->task = task;
+    assert_true(tw__redis_lease_has_token(task, lease.token));
+    model.leases++;
+    check_log(&log);
+}
+
+static void extend(struct room *room, struct ref *ref)
+{
+    struct tw__redis_buffer log = {0};
+    bool stays = ref->place == WHEEL;
+    ref->life.lease_ms = (uint32_t)below(500);
+    ref->life.renewed = below(2) == 0;
+    file_for(room, ref, model.now + ref->life.lease_ms);
+    ref->moved = stays && ref->place == WHEEL;
+    tw__redis_lease_extend(room->schedule, ref->task, ref->life.lease_ms, ref->life.renewed, model.now, &log);
+    check_log(&log);
+}
+
+static void fail_attempt(struct room *room, struct ref *ref)
+{
+    struct tw__redis_buffer log = {0};
+    uint64_t at_ms = some_time() & INT64_MAX;
+    ref->life.stage = TW__REDIS_WAITING;
+    ref->life.error = some_name();
+    file_for(room, ref, at_ms);
+    tw__redis_lease_fail(room->schedule, ref->task, ref->life.error, at_ms, model.now, &log);
+    ref->task = found(room, ref);
+    check_log(&log);
+}
+
+/* The next period in the model, or the end of the task. */
+static void model_done(struct room *room, struct ref *ref)
+{
+    uint64_t first = ref->lived ? ref->life.due : ref->due, next = first + ref->every;
+    ref->lived = false;
+    if (ref->every == 0 || ref->times == 1 || next > INT64_MAX) {
+        model_leave(room, ref);
+        *ref = (struct ref){.room = room};
+        return;
+    }
+    ref->times -= ref->times != TW__REDIS_FOR_EVER;
+    ref->tries = 0;
+    file_for(room, ref, next);
+}
+
+static void finish(struct room *room, struct ref *ref)
+{
+    struct tw__redis_buffer log = {0};
+    tw__redis_lease_done(room->schedule, ref->task, model.now, &log);
+    model_done(room, ref);
+    ref->task = found(room, ref);
+    check_log(&log);
+}
+
+/* Checks the dead period of a repeating task, and removes it. */
+static void take_letter(struct room *room, const struct tw__redis_life *wanted, struct tw__redis_bytes id)
+{
+    char name[128];
+    int size = snprintf(name, sizeof name, "%.*s@%" PRIu64, (int)id.size, id.at, wanted->due);
+    struct tw__redis_bytes own = {name, (size_t)size};
+    uint64_t hash = tw__redis_schedule_hash(all, own);
+    struct tw__redis_task *letter = tw__redis_schedule_find(room->schedule, hash, own);
+    assert_non_null(letter);
+    struct tw__redis_life life = tw__redis_task_whole_life(letter);
+    assert_lives_equal(&life, wanted);
+    assert_true(tw__redis_task_due(letter) == model.now && tw__redis_task_every(letter) == 0);
+    assert_null(tw__redis_place_next_dead(room->schedule, letter));
+    assert_bytes_equal(tw__redis_task_packed(letter), text("\1\1p"));
+    tw__redis_schedule_remove(room->schedule, letter, hash);
+    model.letters++;
+}
+
+static void kill_task(struct room *room, struct ref *ref)
+{
+    struct tw__redis_buffer log = {0};
+    bool series = below(2) == 0;
+    struct tw__redis_bytes error = some_name();
+    uint32_t attempts = (uint32_t)below(9);
+    (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(room->schedule, ref->task, attempts, error,
+                                                                  model.now, &log);
+    begin_life(ref);
+    struct tw__redis_life alive = ref->life;
+    ref->life.stage = TW__REDIS_DEAD;
+    ref->life.token = 0;
+    ref->life.attempt = attempts;
+    ref->life.error = error;
+    model.deaths++;
+    if (ref->every == 0 || series) {
+        file_for(room, ref, model.now);
+    } else {
+        struct tw__redis_life dead = ref->life;
+        ref->life = alive;
+        model.order++; /* the dead period was filed */
+        model_done(room, ref);
+        take_letter(room, &dead, id_of((unsigned)(ref - room->ref)));
+    }
+    ref->task = found(room, ref);
+    check_log(&log);
+}
+
+static void begin_anew(struct room *room, struct ref *ref)
+{
+    uint64_t due = some_time() & INT64_MAX;
+    tw__redis_schedule_begin_anew(room->schedule, ref->task, due, model.now);
+    ref->lived = false;
+    ref->tries = 0;
+    file_for(room, ref, due);
+    ref->task = found(room, ref);
+}
+
+/* Gives the task another life where it is: in a wheel, in a queue or nowhere. */
+static void relive(struct room *room, struct ref *ref)
+{
+    enum tw__redis_stage stage = ref->lived ? ref->life.stage : TW__REDIS_WAITING;
+    struct tw__redis_life life = some_life(ref->due);
+    bool none = stage == TW__REDIS_WAITING && below(3) == 0;
+    life.stage = stage;
+    if (ref->lived && below(2) == 0) { /* the same strings, so the same block */
+        life.worker = ref->life.worker;
+        life.error = ref->life.error;
+    }
+    ref->task = tw__redis_schedule_relive(room->schedule, ref->task, none ? NULL : &life);
+    ref->lived = !none;
+    ref->life = life;
+}
+
+/* Checks where `delivering` points, which pointed at the task. */
+static void check_delivering(const struct ref *ref, bool forgotten)
+{
+    assert_ptr_equal(all->delivering, forgotten ? NULL : ref->task);
+    all->delivering = NULL;
+}
+
+/* Does something that the life of a task allows. Returns false if there is nothing. */
+bool live(struct room *room, struct ref *ref)
+{
+    uint64_t what = below(20);
+    if (ref->place == NOWHERE)
+        all->delivering = ref->task;
+    bool delivering = all->delivering != NULL, forgotten = false;
+    if (ref->place == DEAD) {
+        begin_anew(room, ref);
+    } else if (is_leased(ref) && what < 4) {
+        extend(room, ref);
+        forgotten = true;
+    } else if (is_leased(ref) && what < 9) {
+        fail_attempt(room, ref);
+    } else if (what < 12) {
+        finish(room, ref);
+        forgotten = ref->place == ABSENT;
+    } else if (what < 15) {
+        kill_task(room, ref);
+        forgotten = ref->place == ABSENT;
+    } else if (what < 16) {
+        begin_anew(room, ref);
+    } else if (what < 18) {
+        relive(room, ref);
+    } else {
+        all->delivering = NULL;
+        return false;
+    }
+    if (delivering)
+        check_delivering(ref, forgotten);
+    return true;
+}
+
+/* A lease has run out. */
+void lapse(struct room *room, struct ref *ref)
+{
+    uint64_t what = below(4);
+    if (what < 2)
+        fail_attempt(room, ref);
+    else if (what == 2)
+        extend(room, ref);
+    else
+        kill_task(room, ref);
+}

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Changes of lives, from one server to another: after each batch of changes the schedules on both servers are
+ * equal, bytes and order.
+ */
+#include "copies.h"
+
+#include "tests/support/cmocka.h"
+#include "tests/support/random.h"
+#include "tests/support/run.h"
+
+#include <src/redis/schedules/change.h>
+#include <src/redis/schedules/check.h>
+#include <src/redis/schedules/chunk.h>
+#include <src/redis/schedules/grave.h>
+#include <src/redis/schedules/lease.h>
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/route.h>
+#include <src/redis/schedules/schedule.h>
+#include <stdio.h>
+
+/* ---- two servers ----------------------------------------------------------------------------------------- */
+
+/* The schedules of the first server hang on `all`, those of the second on `others`. */
+static struct tw__redis_schedules *others;
+static struct tw__redis_schedule *schedule, *replica;
+static struct tw__redis_buffer changes;
+static uint64_t now;
+
+static void open_both(void)
+{
+    schedule = open_one();
+    others = tw__redis_schedules_new(&counted, NULL, START, 5000);
+    assert_non_null(others);
+    replica = tw__redis_schedule_new(others);
+    tw__redis_schedule_attach(replica);
+    now = START;
+}
+
+static void close_both(void)
+{
+    tw__redis_buffer_free(&changes, &counted);
+    close_schedule(replica);
+    tw__redis_schedules_free(others);
+    close_one(schedule);
+}
+
+/* Reads the changes so far on the second server, from a block that is no larger than they are. */
+static void replicate(void)
+{
+    char *exact = counted_alloc(changes.size);
+    if (changes.size > 0)
+        memcpy(exact, changes.at, changes.size);
+    assert_true(tw__redis_change_read(replica, (struct tw__redis_bytes){exact, changes.size}, now));
+    counted_free(exact);
+    tw__redis_buffer_free(&changes, &counted);
+}
+
+static void assert_same_bytes(void)
+{
+    struct tw__redis_chunks one, two;
+    struct tw__redis_bytes bytes, others_bytes;
+    tw__redis_chunks_init(&one, schedule);
+    tw__redis_chunks_init(&two, replica);
+    bool more;
+    do {
+        more = tw__redis_chunks_next(&one, &bytes);
+        assert_int_equal(tw__redis_chunks_next(&two, &others_bytes), more);
+        if (more)
+            assert_bytes_equal(bytes, others_bytes);
+    } while (more);
+    tw__redis_chunks_fini(&one);
+    tw__redis_chunks_fini(&two);
+}
+
+static void assert_same(void)
+{
+    replicate();
+    assert_schedules_equal(schedule, replica);
+    assert_same_bytes();
+    const char *fault = tw__redis_check_all(others);
+    if (fault != NULL)
+        fail_msg("%s", fault);
+    assert_null(tw__redis_check_all(all));
+}
+
+/* Puts a task on both servers, as a replicated command does. */
+static void put_on(struct tw__redis_schedule *one, const struct tw__redis_task_plan *plan,
+                   const struct tw__redis_plan *route)
+{
+    uint64_t hash = tw__redis_schedule_hash(one->schedules, plan->id);
+    struct tw__redis_task *old = tw__redis_schedule_find(one, hash, plan->id);
+    tw__redis_schedule_put(one, tw__redis_task_new(plan, &counted), tw__redis_route_for(one, route), hash, old,
+                           now);
+}
+
+static void put_on_both(const char *id, unsigned route, uint64_t due, uint64_t every, uint64_t times)
+{
+    struct tw__redis_task_plan plan = {
+        .id = text(id), .due = due, .every = every, .times = times, .packed = text("\1\3job")};
+    replicate();
+    put_on(schedule, &plan, &plan_of[route]);
+    put_on(replica, &plan, &plan_of[route]);
+}
+
+static struct tw__redis_task *lease(const char *id, uint64_t token)
+{
+    struct tw__redis_lease its = {.token = token, .ms = 1000, .worker = text("bob")};
+    struct tw__redis_task *task = find(schedule, id);
+    tw__redis_place_unfile(all, task);
+    tw__redis_place_offer(all, task, now);
+    return tw__redis_lease_begin(schedule, task, &its, now, &changes);
+}
+
+/* ---- one change after the other -------------------------------------------------------------------------- */
+
+static void each_change_arrives(void **state)
+{
+    (void)state;
+    open_both();
+    put_on_both("a", FIRST_OF_WORKERS, START + 5, 0, 1);
+    put_on_both("r", FIRST_OF_WORKERS, START + 5, 60000, 3);
+    put_on_both("s", 1, START + 5, 60000, TW__REDIS_FOR_EVER);
+    lease("a", 7);
+    lease("r", 8);
+    assert_same();
+    assert_int_equal(replica->leased_count, 2);
+    assert_true(tw__redis_lease_has_token(find(replica, "a"), 7));
+    assert_true(tw__redis_task_due(find(replica, "a")) == START + 1000);
+    tw__redis_lease_extend(schedule, find(schedule, "a"), 50, true, now + 10, &changes);
+    assert_same();
+    assert_true(tw__redis_task_life(find(replica, "a")).renewed);
+    tw__redis_lease_fail(schedule, find(schedule, "a"), text("no"), START + 9000, now + 20, &changes);
+    assert_same();
+    assert_int_equal(replica->leased_count, 1);
+    assert_bytes_equal(tw__redis_task_whole_life(find(replica, "a")).error, text("no"));
+    tw__redis_lease_done(schedule, find(schedule, "r"), now + 30, &changes);
+    assert_same();
+    assert_true(tw__redis_task_times(find(replica, "r")) == 2);
+    assert_true(tw__redis_task_due(find(replica, "r")) == START + 60005);
+    assert_false(find(replica, "r")->lived);
+    tw__redis_lease_kill(schedule, find(schedule, "s"), 3, text("WRONGTYPE"), now + 40, &changes);
+    assert_same();
+    assert_int_equal(replica->dead_count, 1);
+    assert_true(tw__redis_task_times(find(replica, "s")) == TW__REDIS_FOR_EVER);
+    tw__redis_lease_kill_series(schedule, find(schedule, "r"), 1, text("too big"), now + 50, &changes);
+    assert_same();
+    assert_int_equal(tw__redis_task_stage(find(replica, "r")), TW__REDIS_DEAD);
+    tw__redis_change_put_anew(&changes, all, find(schedule, "r"), START + 77);
+    tw__redis_schedule_begin_anew(schedule, find(schedule, "r"), START + 77, now + 60);
+    assert_same();
+    assert_int_equal(replica->dead_count, 1);
+    assert_true(tw__redis_task_due(find(replica, "r")) == START + 77);
+    tw__redis_lease_done(schedule, find(schedule, "a"), now + 70, &changes);
+    assert_same();
+    assert_null(find(replica, "a"));
+    close_both();
+}
+
+/* A replica may have tries of its own, and has to forget them. */
+static void a_task_that_begins_anew_has_no_tries(void **state)
+{
+    (void)state;
+    open_both();
+    put_on_both("a", FIRST_OF_WORKERS, START + 5, 60000, 3);
+    tw__redis_task_set_tries(find(replica, "a"), 5);
+    tw__redis_lease_done(schedule, lease("a", 7), now + 30, &changes);
+    assert_same();
+    tw__redis_task_set_tries(find(replica, "a"), 5);
+    tw__redis_change_put_anew(&changes, all, find(schedule, "a"), START + 77);
+    tw__redis_schedule_begin_anew(schedule, find(schedule, "a"), START + 77, now + 60);
+    assert_same();
+    close_both();
+}
+
+static void a_task_that_is_not_there_is_passed_over(void **state)
+{
+    static const char *const ids[] = {"a", "b", "r", "s"};
+    (void)state;
+    open_both();
+    for (unsigned i = 0; i < 4; i++)
+        put_on_both(ids[i], FIRST_OF_WORKERS, START + 5, i < 2 ? 0 : 60000, 3);
+    for (unsigned i = 0; i < 4; i++)
+        tw__redis_schedule_remove(replica, find(replica, ids[i]),
+                                  tw__redis_schedule_hash(others, text(ids[i])));
+    put_on_both("stays", FIRST_OF_WORKERS, START + 5, 0, 1);
+    lease("a", 7);
+    lease("b", 8);
+    tw__redis_lease_done(schedule, find(schedule, "a"), now, &changes);
+    tw__redis_lease_kill(schedule, lease("r", 9), 5, text("no"), now, &changes);
+    tw__redis_lease_done(schedule, lease("s", 10), now, &changes);
+    tw__redis_change_put_anew(&changes, all, find(schedule, "s"), START + 77);
+    lease("stays", 11);
+    replicate();
+    assert_int_equal(tw__redis_table_count(&replica->tasks), 1);
+    assert_int_equal(replica->leased_count, 1);
+    assert_null(tw__redis_check_all(others));
+    close_both();
+}
+
+/* ---- changes that are damaged, or that do not suit the task ---------------------------------------------- */
+
+struct writer {
+    char bytes[256], *end;
+};
+
+static void number(struct writer *writer, uint64_t value)
+{
+    if (writer->end == NULL)
+        writer->end = writer->bytes;
+    for (; value >= 0x80; value >>= 7)
+        *writer->end++ = (char)(value | 0x80);
+    *writer->end++ = (char)value;
+}
+
+static void string(struct writer *writer, const char *bytes)
+{
+    number(writer, strlen(bytes));
+    memcpy(writer->end, bytes, strlen(bytes));
+    writer->end += strlen(bytes);
+}
+
+static void life(struct writer *writer, uint64_t stage)
+{
+    number(writer, stage);
+    number(writer, START);
+    number(writer, 7);
+    number(writer, 1000);
+    number(writer, 1);
+    string(writer, "bob");
+    string(writer, "no");
+}
+
+static bool reads(const struct writer *writer)
+{
+    struct tw__redis_bytes bytes = {writer->bytes, (size_t)(writer->end - writer->bytes)};
+    bool good = tw__redis_change_read(schedule, bytes, now);
+    assert_null(tw__redis_check_all(all));
+    return good;
+}
+
+enum { OF_LIFE, OF_LETTER, OF_GONE, OF_NEXT, OF_ANEW };
+
+static bool reads_life(const char *id, uint64_t time, uint64_t stage)
+{
+    struct writer writer = {.end = NULL};
+    number(&writer, OF_LIFE);
+    string(&writer, id);
+    number(&writer, time);
+    life(&writer, stage);
+    return reads(&writer);
+}
+
+static bool reads_letter(const char *from, const char *id, uint64_t time, uint64_t stage)
+{
+    struct writer writer = {.end = NULL};
+    number(&writer, OF_LETTER);
+    string(&writer, from);
+    string(&writer, id);
+    number(&writer, time);
+    life(&writer, stage);
+    return reads(&writer);
+}
+
+static bool reads_numbers(uint64_t kind, const char *id, uint64_t due, uint64_t times)
+{
+    struct writer writer = {.end = NULL};
+    number(&writer, kind);
+    string(&writer, id);
+    number(&writer, due);
+    if (kind == OF_NEXT)
+        number(&writer, times);
+    return reads(&writer);
+}
+
+static void numbers_out_of_range_are_no_changes(void **state)
+{
+    const uint64_t too_late = UINT64_C(1) << 63;
+    (void)state;
+    open_both();
+    put_on_both("", FIRST_OF_WORKERS, START + 5, 60000, 3); /* a fault must not be taken for the empty id */
+    assert_true(reads_life("", INT64_MAX, TW__REDIS_LEASED));
+    assert_int_equal(schedule->leased_count, 1);
+    assert_false(reads_life("", too_late, TW__REDIS_WAITING));
+    assert_false(reads_life("", START, 3));
+    assert_false(reads_letter("", "x", too_late, TW__REDIS_DEAD));
+    assert_false(reads_letter("", "x", START, TW__REDIS_LEASED));
+    assert_false(reads_letter("", "x", START, TW__REDIS_WAITING));
+    assert_false(reads_numbers(OF_NEXT, "", too_late, 1));
+    assert_false(reads_numbers(OF_NEXT, "", START, too_late));
+    assert_false(reads_numbers(OF_ANEW, "", too_late, 0));
+    assert_false(reads_numbers(OF_ANEW + 1, "", START, 0));
+    assert_int_equal(tw__redis_table_count(&schedule->tasks), 1);
+    assert_int_equal(schedule->leased_count, 1);
+    assert_true(tw__redis_task_times(find(schedule, "")) == 3);
+    assert_true(reads_letter("", "x", INT64_MAX, TW__REDIS_DEAD));
+    assert_int_equal(schedule->dead_count, 1);
+    assert_true(reads_numbers(OF_NEXT, "", INT64_MAX, INT64_MAX));
+    assert_true(tw__redis_task_times(find(schedule, "")) == INT64_MAX);
+    assert_true(reads_numbers(OF_NEXT, "", START + 9, 0));
+    assert_true(tw__redis_task_times(find(schedule, "")) == TW__REDIS_FOR_EVER);
+    assert_true(reads_numbers(OF_ANEW, "", INT64_MAX, 0));
+    assert_true(tw__redis_task_due(find(schedule, "")) == INT64_MAX);
+    close_both();
+}
+
+/* Only workers have leases and attempts. A chunk with such a task for a target would be refused. */
+static void a_task_for_a_target_can_die_and_nothing_else(void **state)
+{
+    (void)state;
+    open_both();
+    put_on_both("s", 0, START + 5, 0, 1);
+    assert_true(reads_life("s", START + 900, TW__REDIS_LEASED));
+    assert_false(find(schedule, "s")->lived);
+    assert_true(reads_life("s", START + 900, TW__REDIS_WAITING));
+    assert_false(find(schedule, "s")->lived);
+    assert_true(tw__redis_task_due(find(schedule, "s")) == START + 5);
+    assert_true(reads_life("s", START + 900, TW__REDIS_DEAD));
+    assert_int_equal(schedule->dead_count, 1);
+    assert_true(reads_numbers(OF_NEXT, "s", START + 9, 5)); /* it does not repeat */
+    assert_int_equal(schedule->dead_count, 1);
+    close_both();
+}
+
+/* Changes of each form, and the tasks to which they belong. The caller has opened both servers. */
+static size_t some_changes(char *into)
+{
+    put_on_both("a", FIRST_OF_WORKERS, START + 5, 0, 1);
+    put_on_both("b", FIRST_OF_WORKERS, START + 6, 0, 1);
+    put_on_both("r", FIRST_OF_WORKERS, START + 5, 60000, 3);
+    put_on_both("s", 0, START + 5, 0, 1);
+    lease("a", 7);
+    tw__redis_lease_fail(schedule, lease("b", UINT64_MAX), text("wrong"), START + 600, now, &changes);
+    tw__redis_lease_kill(schedule, lease("r", 9), 5, text("no"), now, &changes);
+    tw__redis_lease_kill(schedule, find(schedule, "s"), 3, text("WRONGTYPE"), now, &changes);
+    tw__redis_lease_done(schedule, find(schedule, "a"), now, &changes);
+    tw__redis_change_put_anew(&changes, all, find(schedule, "b"), START + 77);
+    memcpy(into, changes.at, changes.size);
+    return changes.size;
+}
+
+/* Reads changes into a new schedule with the tasks of some_changes(). Even if the bytes are damaged, it is
+ * in order afterwards, and comes back from its chunks. */
+static bool read_bytes(const char *bytes, size_t size)
+{
+    static const char *const ids[] = {"a", "b", "r", "s"};
+    unsigned chunks;
+    struct tw__redis_schedule *target = tw__redis_schedule_new(others);
+    struct tw__redis_task_plan plan = {.packed = text("\2\1f\1v"), .times = 3};
+    for (unsigned i = 0; i < 4; i++) {
+        plan.id = text(ids[i]);
+        plan.due = START + 5;
+        plan.every = i == 2 ? 60000 : 0;
+        put_on(target, &plan, &plan_of[i == 3 ? 0 : FIRST_OF_WORKERS]);
+    }
+    char *exact = counted_alloc(size);
+    memcpy(exact, bytes, size);
+    bool good = tw__redis_change_read(target, (struct tw__redis_bytes){exact, size}, now);
+    counted_free(exact);
+    const char *fault = tw__redis_check_all(others);
+    if (fault != NULL)
+        fail_msg("%s", fault);
+    struct tw__redis_schedule *copy = copy_through_chunks(target, &chunks);
+    assert_schedules_equal(target, copy);
+    close_schedule(copy);
+    close_schedule(target);
+    tw__redis_grave_reap_all(others);
+    return good;
+}
+
+static void changes_that_were_cut_are_refused_but_between_changes(void **state)
+{
+    char bytes[1024];
+    unsigned whole = 0;
+    (void)state;
+    open_both();
+    size_t size = some_changes(bytes);
+    for (size_t cut = 0; cut <= size; cut++)
+        whole += read_bytes(bytes, cut);
+    assert_int_equal(whole, 10); /* nine changes, one after the other */
+    close_both();
+}
+
+static void damaged_changes_leave_a_schedule_in_order(void **state)
+{
+    char bytes[1024];
+    unsigned good = 0, refused = 0;
+    struct rng rng;
+    (void)state;
+    open_both();
+    size_t size = some_changes(bytes);
+    for (size_t at = 0; at < size; at++) {
+        char before = bytes[at];
+        for (unsigned change = 1; change < 256; change += 1 + change % 3) {
+            bytes[at] = (char)((unsigned char)before ^ change);
+            *(read_bytes(bytes, size) ? &good : &refused) += 1;
+        }
+        bytes[at] = before;
+    }
+    assert_true(good > 1000 && refused > 1000);
+    rng_init(&rng, run_seed());
+    for (unsigned round = run_scaled(16000); round > 0; round--) {
+        char damaged[1024];
+        memcpy(damaged, bytes, size);
+        for (uint64_t times = 1 + rng_below(&rng, 6); times > 0; times--)
+            damaged[rng_below(&rng, size)] =
+                (char)(rng_below(&rng, 2) ? rng_below(&rng, 6) : rng_next(&rng) & 0xFF);
+        read_bytes(damaged, 1 + rng_below(&rng, size));
+    }
+    close_both();
+}
+
+/* ---- random lives ---------------------------------------------------------------------------------------- */
+
+static struct rng random_numbers;
+
+static uint64_t below(uint64_t limit)
+{
+    return rng_below(&random_numbers, limit);
+}
+
+static const char *some_id(void)
+{
+    static char id[16];
+    snprintf(id, sizeof id, "%u", (unsigned)below(40));
+    return id;
+}
+
+static struct tw__redis_bytes some_error(void)
+{
+    static const char *const errors[] = {"", "no", "the lease ran out"};
+    return text(errors[below(3)]);
+}
+
+static void put_some(void)
+{
+    uint64_t every = below(3) == 0 ? 1 + below(200) : 0;
+    if (below(100) == 0)
+        every = INT64_MAX - START;
+    put_on_both(some_id(), (unsigned)(below(3) > 0 ? FIRST_OF_WORKERS + below(2) : below(2)),
+                now + below(60) - 20, every, below(2) == 0 ? TW__REDIS_FOR_EVER : 1 + below(3));
+}
+
+/* Changes a task that is not ready, as a worker does, or its silence. */
+static void do_something(struct tw__redis_task *task)
+{
+    uint64_t what = below(12), later = now + below(100) - 10;
+    bool under_lease = tw__redis_task_stage(task) == TW__REDIS_LEASED;
+    if (tw__redis_task_stage(task) == TW__REDIS_DEAD || what == 0) {
+        tw__redis_change_put_anew(&changes, all, task, later);
+        tw__redis_schedule_begin_anew(schedule, task, later, now);
+    } else if (what < 3) {
+        tw__redis_lease_done(schedule, task, now, &changes);
+    } else if (what < 5) {
+        (what == 3 ? tw__redis_lease_kill : tw__redis_lease_kill_series)(schedule, task, (uint32_t)below(9),
+                                                                         some_error(), now, &changes);
+    } else if (under_lease && what < 8) {
+        tw__redis_lease_extend(schedule, task, (uint32_t)below(100), below(2) == 0, now, &changes);
+    } else if (under_lease) {
+        tw__redis_lease_fail(schedule, task, some_error(), later, now, &changes);
+    } else if (!tw__redis_task_filed(task)) {
+        tw__redis_place_file_overdue(all, task);
+    }
+}
+
+static void take_ready_ones(void)
+{
+    static const char *const workers[] = {"", "ann", "bob"};
+    struct tw__redis_task *task = tw__redis_place_first_ready(schedule);
+    for (uint64_t most = below(4); task != NULL && most > 0; most--) {
+        struct tw__redis_lease its = {
+            .token = 1 + below(UINT64_MAX), .ms = (uint32_t)below(100), .worker = text(workers[below(3)])};
+        tw__redis_lease_begin(schedule, task, &its, now, &changes);
+        task = tw__redis_place_first_ready(schedule);
+    }
+}
+
+/* The ticks of both servers. A replica delivers nothing, but it makes tasks ready and keeps overdue ones. */
+static void tick_both(void)
+{
+    struct tw__redis_task *task;
+    uint32_t budget = 1000;
+    while (tw__redis_place_take(all, now, true, &budget, &task) == TW__REDIS_TAKEN_TASK)
+        if (task->route == find(schedule, "worker")->route && tw__redis_task_stage(task) == TW__REDIS_WAITING)
+            tw__redis_place_offer(all, task, now);
+        else
+            do_something(task);
+    while (tw__redis_place_take(others, now, false, &budget, &task) == TW__REDIS_TAKEN_TASK)
+        if (task->route == find(replica, "worker")->route && tw__redis_task_stage(task) == TW__REDIS_WAITING)
+            tw__redis_place_offer(others, task, now);
+        else
+            tw__redis_place_file_overdue(others, task);
+}
+
+static void whatever_happens_is_told_in_full(void **state)
+{
+    (void)state;
+    rng_init(&random_numbers, run_seed());
+    open_both();
+    put_on_both("worker", FIRST_OF_WORKERS, INT64_MAX, 0, 1); /* its route is that of tasks for workers */
+    for (unsigned i = run_scaled(40000); i > 0; i--) {
+        uint64_t what = below(20);
+        struct tw__redis_task *task = find(schedule, some_id());
+        if (what < 6)
+            put_some();
+        else if (what < 10 && task != NULL && !task->ready)
+            do_something(task);
+        else if (what == 11 && tw__redis_place_first_dead(schedule) != NULL)
+            do_something(tw__redis_place_first_dead(schedule));
+        else if (what < 14)
+            take_ready_ones();
+        else if (what < 18)
+            tick_both();
+        else
+            now += below(30);
+        if (below(8) == 0)
+            assert_same();
+    }
+    assert_same();
+    close_both();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_change_arrives),
+        cmocka_unit_test(a_task_that_begins_anew_has_no_tries),
+        cmocka_unit_test(a_task_that_is_not_there_is_passed_over),
+        cmocka_unit_test(numbers_out_of_range_are_no_changes),
+        cmocka_unit_test(a_task_for_a_target_can_die_and_nothing_else),
+        cmocka_unit_test(changes_that_were_cut_are_refused_but_between_changes),
+        cmocka_unit_test(damaged_changes_leave_a_schedule_in_order),
+        cmocka_unit_test(whatever_happens_is_told_in_full),
+    };
+    use_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Chunks that are damaged, chunks of version 1, and the limits of each number of a chunk.
+ */
+#include "copies.h"
+
+#include "tests/support/cmocka.h"
+#include "tests/support/random.h"
+#include "tests/support/run.h"
+
+#include <src/redis/schedules/check.h>
+#include <src/redis/schedules/chunk.h>
+#include <src/redis/schedules/grave.h>
+#include <src/redis/schedules/look.h>
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/route.h>
+#include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/varint.h>
+
+/* ---- chunks that are damaged ----------------------------------------------------------------------------- */
+
+/* Only workers have leases, and a task for a target has a life only when it is dead. */
+static void check_life(const struct tw__redis_task *task, uint8_t kind)
+{
+    if (!task->lived)
+        return;
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    assert_true(life.stage <= TW__REDIS_DEAD && life.due <= INT64_MAX);
+    assert_true(kind == TW__REDIS_WORKERS || life.stage == TW__REDIS_DEAD);
+}
+
+/* Checks that the tasks read from a chunk are valid, even if the chunk was damaged. */
+static void check_what_was_read(struct tw__redis_schedule *schedule, bool good)
+{
+    unsigned chunks;
+    struct tw__redis_task **task = tw__redis_look_sorted(schedule);
+    uint64_t count = tw__redis_table_count(&schedule->tasks);
+    for (uint64_t i = 0; i < count; i++) {
+        struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(all, task[i]));
+        uint64_t times = tw__redis_task_times(task[i]);
+        uint32_t strings = tw__redis_task_payload(task[i]).count;
+        assert_true(plan.kind <= TW__REDIS_WORKERS && plan.late <= TW__REDIS_LATE_COALESCE);
+        assert_true(plan.retry.tries <= TW__REDIS_ATTEMPTS_MAX && plan.retry.factor <= TW__REDIS_FACTOR_MAX);
+        assert_true(plan.retry.first_ms <= INT64_MAX && plan.retry.max_ms <= INT64_MAX);
+        assert_true(plan.retry.jitter <= 100);
+        assert_true(plan.maxlen <= INT64_MAX && plan.late_ms <= INT64_MAX);
+        assert_true(tw__redis_task_due(task[i]) <= INT64_MAX && tw__redis_task_every(task[i]) <= INT64_MAX);
+        assert_true(times > 0 && (times <= INT64_MAX || times == TW__REDIS_FOR_EVER));
+        assert_true((tw__redis_task_every(task[i]) > 0) == ((task[i]->flags & TW__REDIS_TASK_REPEATS) != 0));
+        assert_true(strings_suit(plan.kind, strings));
+        assert_true(tw__redis_payload_valid(tw__redis_task_packed(task[i])));
+        assert_true(tw__redis_task_filed(task[i]));
+        check_life(task[i], plan.kind);
+    }
+    counted_free(task);
+    assert_true(tw__redis_route_count(schedule) <= count);
+    check_dead(schedule);
+    assert_null(tw__redis_check_all(all));
+    if (!good || count == 0)
+        return;
+    struct tw__redis_schedule *copy = copy_through_chunks(schedule, &chunks);
+    assert_int_equal(chunks, 1);
+    assert_schedules_equal(schedule, copy);
+    assert_int_equal(tw__redis_route_count(schedule), tw__redis_route_count(copy));
+    close_schedule(copy);
+}
+
+/* Reads bytes into a new schedule. Returns how many tasks it then has, or -1 if the bytes were refused. */
+static int read_bytes(const char *bytes, size_t size)
+{
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    char *exact = counted_alloc(size);
+    if (size > 0)
+        memcpy(exact, bytes, size);
+    bool good = tw__redis_chunk_read(schedule, (struct tw__redis_bytes){exact, size}, START);
+    counted_free(exact);
+    int count = (int)tw__redis_table_count(&schedule->tasks);
+    check_what_was_read(schedule, good);
+    close_schedule(schedule);
+    tw__redis_grave_reap_all(all);
+    assert_int_equal(all->reaping, 0);
+    assert_int_equal(blocks_out, 1 + (all->route != NULL));
+    return good ? count : -1;
+}
+
+enum { SMALL = 8 };
+
+/* Writes a chunk of a few small tasks that has every part that a chunk can have. */
+static size_t small_chunk(char *into)
+{
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    struct tw__redis_chunks chunks;
+    struct tw__redis_bytes bytes;
+    for (unsigned i = 0; i < SMALL; i++) {
+        static const unsigned target_of[SMALL] = {0, 1, 2, 3, 0, 9, 8, 8}; /* two targets have two tasks */
+        static const int life[SMALL] = {-1, -1, DEAD_LIFE, -1, -1, 0, 2, -1};
+        unsigned target = target_of[i];
+        struct tw__redis_life its;
+        struct tw__redis_task_plan plan = {.id = id_of(i),
+                                           .due = START + i % 3 * 1000,
+                                           .every = i % 2 * 700,
+                                           .times = i == 1 ? TW__REDIS_FOR_EVER : 3,
+                                           .tries = i,
+                                           .packed = text(i == 1 ? "\1\5value" : "\2\5field\5value")};
+        if (life[i] >= 0) {
+            its = life_of[life[i]];
+            its.worker = text("bob");
+            its.error = text("wrong");
+            plan.life = &its;
+        }
+        tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
+                               tw__redis_route_for(schedule, &plan_of[target]),
+                               tw__redis_schedule_hash(all, plan.id), NULL, START);
+    }
+    tw__redis_chunks_init(&chunks, schedule);
+    assert_true(tw__redis_chunks_next(&chunks, &bytes));
+    memcpy(into, bytes.at, bytes.size);
+    size_t size = bytes.size;
+    assert_false(tw__redis_chunks_next(&chunks, &bytes));
+    tw__redis_chunks_fini(&chunks);
+    close_schedule(schedule);
+    tw__redis_grave_reap_all(all);
+    return size;
+}
+
+static void a_chunk_that_was_cut_is_refused_but_between_tasks(void **state)
+{
+    char bytes[1024];
+    int whole = 0;
+    (void)state;
+    open_all();
+    size_t size = small_chunk(bytes);
+    for (size_t cut = 0; cut <= size; cut++) {
+        int count = read_bytes(bytes, cut);
+        assert_true(count == -1 || count == whole);
+        whole += count >= 0;
+    }
+    assert_int_equal(whole, SMALL + 1); /* the cuts that leave no task, one task and so on */
+    assert_int_equal(read_bytes(bytes, size), SMALL);
+    bytes[size] = 0;
+    assert_int_equal(read_bytes(bytes, size + 1), -1);
+    close_all();
+}
+
+static void a_changed_byte_is_refused_or_read_as_something_in_order(void **state)
+{
+    char bytes[1024];
+    unsigned refused = 0, read = 0;
+    (void)state;
+    open_all();
+    size_t size = small_chunk(bytes);
+    for (size_t at = 0; at < size; at++) {
+        char before = bytes[at];
+        for (unsigned change = 1; change < 256; change++) {
+            bytes[at] = (char)((unsigned char)before ^ change);
+            int count = read_bytes(bytes, size);
+            refused += count == -1;
+            read += count >= 0;
+            assert_true(at > 0 || count == -1); /* in version 1 these are no tasks either */
+        }
+        bytes[at] = before;
+    }
+    assert_true(refused > 1000 && read > 1000);
+    close_all();
+}
+
+static void garbage_is_refused_or_read_as_something_in_order(void **state)
+{
+    char whole[1024], bytes[1024];
+    struct rng rng;
+    (void)state;
+    rng_init(&rng, run_seed());
+    open_all();
+    size_t size = small_chunk(whole);
+    for (unsigned round = run_scaled(30000); round > 0; round--) {
+        size_t length = rng_below(&rng, 4) == 0 ? rng_below(&rng, sizeof bytes) : size;
+        for (size_t i = 0; i < length; i++)
+            bytes[i] = (char)(i < size ? (unsigned char)whole[i] : rng_next(&rng) & 0xFF);
+        for (uint64_t changes = rng_below(&rng, 6); changes > 0 && length > 1; changes--)
+            bytes[1 + rng_below(&rng, length - 1)] =
+                (char)(rng_below(&rng, 2) ? rng_below(&rng, 6) : rng_next(&rng));
+        read_bytes(bytes, length);
+    }
+    close_all();
+}
+
+/* ---- version 1 ------------------------------------------------------------------------------------------- */
+
+/* The bytes that the last release with version 1 has written for five tasks, in hexadecimal, and the tasks. */
+static const char version_1[] = "01"
+                                "0000000000016180D095FFBC3100000D02056669656C640576616C7565"
+                                "01000100F50301610031BC05030533787878780D02056669656C640576616C7565"
+                                "02010000000161E80711BC05000331787807010576616C7565"
+                                "000040063478787878780D02056669656C640576616C7565"
+                                "03000100F4030161E8072004327878780D02056669656C640576616C7565";
+static const struct {
+    const char *id;
+    uint64_t due, every, times;
+    unsigned tries, plan;
+} tasks_of_version_1[] = {
+    {"", START, 0, 1, 0, 0},
+    {"3xxxx", START, 700, 3, 3, 3},
+    {"1xx", START + 1000, 700, TW__REDIS_FOR_EVER, 1, 1},
+    {"4xxxxx", START + 1000, 0, 1, 4, 0},
+    {"2xxx", START + 2000, 0, 1, 2, 2},
+};
+enum { TASKS_OF_VERSION_1 = sizeof tasks_of_version_1 / sizeof *tasks_of_version_1 };
+
+static unsigned hex_digit(char digit)
+{
+    return (unsigned)(digit <= '9' ? digit - '0' : digit - 'A' + 10);
+}
+
+static size_t from_hex(const char *hex, char *bytes)
+{
+    size_t size = strlen(hex) / 2;
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (char)(hex_digit(hex[2 * i]) << 4 | hex_digit(hex[2 * i + 1]));
+    return size;
+}
+
+static void a_chunk_of_version_1_is_read(void **state)
+{
+    char bytes[sizeof version_1];
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    size_t size = from_hex(version_1, bytes);
+    assert_true(tw__redis_chunk_read(schedule, (struct tw__redis_bytes){bytes, size}, START));
+    struct tw__redis_task **task = tw__redis_look_sorted(schedule);
+    assert_int_equal(tw__redis_table_count(&schedule->tasks), TASKS_OF_VERSION_1);
+    for (size_t i = 0; i < TASKS_OF_VERSION_1; i++) {
+        struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(all, task[i]));
+        bool list = plan.kind == TW__REDIS_LIST;
+        assert_bytes_equal(tw__redis_task_id(task[i]), text(tasks_of_version_1[i].id));
+        assert_true(tw__redis_task_due(task[i]) == tasks_of_version_1[i].due);
+        assert_true(tw__redis_task_every(task[i]) == tasks_of_version_1[i].every);
+        assert_true(tw__redis_task_times(task[i]) == tasks_of_version_1[i].times);
+        assert_int_equal(tw__redis_task_tries(task[i]), tasks_of_version_1[i].tries);
+        assert_bytes_equal(tw__redis_task_packed(task[i]), text(list ? "\1\5value" : "\2\5field\5value"));
+        assert_plans_equal(&plan, &plan_of[tasks_of_version_1[i].plan]);
+        assert_false(task[i]->lived);
+    }
+    counted_free(task);
+    close_one(schedule);
+}
+
+/* ---- numbers out of range -------------------------------------------------------------------------------- */
+
+/* Lives, tasks for workers and LIST LEFT came with version 2. */
+static void version_1_has_none_of_the_parts_of_version_2(void **state)
+{
+    char bytes[sizeof version_1];
+    (void)state;
+    open_all();
+    size_t size = from_hex(version_1, bytes);
+    assert_int_equal(read_bytes(bytes, size), TASKS_OF_VERSION_1);
+    bytes[0] = 2; /* the same bytes are a chunk of version 2 */
+    assert_int_equal(read_bytes(bytes, size), TASKS_OF_VERSION_1);
+    bytes[0] = 3;
+    assert_int_equal(read_bytes(bytes, size), -1);
+    close_all();
+}
+
+/* A chunk of one task as a list of its numbers. Each case makes one of the numbers wrong. */
+enum {
+    VERSION,
+    ROUTE,
+    KIND,
+    DROP,
+    MAXLEN,
+    LATE_MS,
+    TARGET, /* the numbers TRIES to JITTER stand in its place if the task is for workers */
+    TRIES,
+    FIRST_MS,
+    FACTOR,
+    MAX_MS,
+    JITTER,
+    DUE,
+    FLAGS,
+    STAGE, /* to ERROR: if the flags say that the task has a life */
+    LIFE_DUE,
+    TOKEN,
+    LEASE_MS,
+    ATTEMPT,
+    WORKER,
+    ERROR,
+    EVERY,
+    TIMES,
+    ID,
+    PAYLOAD,
+    STRINGS,
+    FIELDS
+};
+
+static bool is_there(const uint64_t *field, unsigned k, bool again)
+{
+    bool for_workers = field[KIND] == TW__REDIS_WORKERS;
+    if (again && k >= KIND && k <= JITTER)
+        return false; /* a route is defined once */
+    if (k == TARGET)
+        return !for_workers;
+    if (k >= TRIES && k <= JITTER)
+        return for_workers;
+    return k < STAGE || k > ERROR || (field[FLAGS] & 2) != 0;
+}
+
+static int read_fields(const uint64_t *field, unsigned times)
+{
+    char bytes[1024], *at = bytes;
+    at = tw__redis_varint_put(at, field[VERSION]);
+    for (unsigned i = 0; i < times; i++) {
+        for (unsigned k = ROUTE; k < FIELDS; k++)
+            if (is_there(field, k, i > 0))
+                at = tw__redis_varint_put(at, field[k]);
+        for (uint64_t k = 0; k < field[STRINGS] && k < 9; k++)
+            *at++ = 0;
+    }
+    return read_bytes(bytes, (size_t)(at - bytes));
+}
+
+static const uint64_t good[FIELDS] = {[VERSION] = 1, [KIND] = TW__REDIS_STREAM,
+                                      [DUE] = 5,     [FLAGS] = 0x21,
+                                      [EVERY] = 9,   [TIMES] = 3,
+                                      [PAYLOAD] = 3, [STRINGS] = 2};
+static const uint64_t good_work[FIELDS] = {[VERSION] = 2,     [KIND] = TW__REDIS_WORKERS,
+                                           [TRIES] = 5,       [FIRST_MS] = 100,
+                                           [FACTOR] = 200,    [MAX_MS] = 900,
+                                           [JITTER] = 10,     [DUE] = 5,
+                                           [FLAGS] = 0x23,    [STAGE] = TW__REDIS_LEASED,
+                                           [LIFE_DUE] = 4,    [TOKEN] = 77,
+                                           [LEASE_MS] = 1000, [ATTEMPT] = 1,
+                                           [EVERY] = 9,       [TIMES] = 3,
+                                           [PAYLOAD] = 3,     [STRINGS] = 2};
+
+struct wrong {
+    unsigned field;
+    uint64_t value;
+    int count; /* tasks read; -1: refused */
+};
+
+static const struct wrong cases[] = {
+    {VERSION, 0, -1},
+    {VERSION, 2, 1},
+    {VERSION, 3, -1},
+    {ROUTE, 1, -1},
+    {ROUTE, 512, -1},
+    {KIND, TW__REDIS_LIST_LEFT, -1},
+    {KIND, TW__REDIS_WORKERS, -1},
+    {DROP, TW__REDIS_LATE_COALESCE, 1},
+    {DROP, 3, -1},
+    {MAXLEN, INT64_MAX, 1},
+    {MAXLEN, UINT64_C(1) << 63, -1},
+    {LATE_MS, INT64_MAX, 1},
+    {LATE_MS, UINT64_C(1) << 63, -1},
+    {TARGET, 99, -1},
+    {TARGET, UINT64_MAX, -1},
+    {DUE, 0, 1},
+    {DUE, INT64_MAX, 1},
+    {DUE, UINT64_C(1) << 63, -1},
+    {FLAGS, 0xF1, 1},
+    {FLAGS, 0x101, -1},
+    {FLAGS, 0x23, -1},
+    {FLAGS, 0x25, -1},
+    {FLAGS, 0x29, -1},
+    {EVERY, 0, -1},
+    {EVERY, INT64_MAX, 1},
+    {EVERY, UINT64_C(1) << 63, -1},
+    {TIMES, 0, 1},
+    {TIMES, INT64_MAX, 1},
+    {TIMES, UINT64_MAX, -1},
+    {ID, 99, -1},
+    {ID, UINT64_MAX, -1},
+    {PAYLOAD, 0, -1},
+    {PAYLOAD, 2, -1},
+    {PAYLOAD, 4, -1},
+    {PAYLOAD, UINT64_MAX, -1},
+    {STRINGS, 0, -1},
+    {STRINGS, 1, -1},
+    {KIND, TW__REDIS_LIST, -1},
+};
+
+static const struct wrong cases_of_work[] = {
+    {VERSION, 1, -1},
+    {KIND, TW__REDIS_WORKERS + 1, -1},
+    {KIND, TW__REDIS_STREAM, -1}, /* only workers have leases */
+    {TRIES, 0, 1},
+    {TRIES, TW__REDIS_ATTEMPTS_MAX, 1},
+    {TRIES, TW__REDIS_ATTEMPTS_MAX + 1, -1},
+    {FIRST_MS, INT64_MAX, 1},
+    {FIRST_MS, UINT64_C(1) << 63, -1},
+    {FACTOR, TW__REDIS_FACTOR_MAX, 1},
+    {FACTOR, TW__REDIS_FACTOR_MAX + 1, -1},
+    {MAX_MS, INT64_MAX, 1},
+    {MAX_MS, UINT64_C(1) << 63, -1},
+    {JITTER, 100, 1},
+    {JITTER, 101, -1},
+    {FLAGS, 0xF3, 1},
+    {FLAGS, 0xF4, -1},
+    {FLAGS, 0x27, -1},
+    {STAGE, TW__REDIS_WAITING, 1},
+    {STAGE, TW__REDIS_DEAD, 1},
+    {STAGE, 3, -1},
+    {STAGE, 4 + TW__REDIS_LEASED, 1}, /* renewed */
+    {STAGE, 4 + TW__REDIS_DEAD, 1},
+    {STAGE, 7, -1},
+    {STAGE, 8, -1},
+    {LIFE_DUE, INT64_MAX, 1},
+    {LIFE_DUE, UINT64_C(1) << 63, -1},
+    {TOKEN, UINT64_MAX, 1},
+    {LEASE_MS, UINT32_MAX, 1},
+    {LEASE_MS, UINT64_C(1) << 32, -1},
+    {ATTEMPT, UINT32_MAX, 1},
+    {ATTEMPT, UINT64_C(1) << 32, -1},
+    {WORKER, 99, -1},
+    {WORKER, UINT64_MAX, -1},
+    {ERROR, 99, -1},
+    {ERROR, UINT64_MAX, -1},
+};
+
+static void every_number_of_a_chunk_has_its_limits(void **state)
+{
+    static const struct {
+        const uint64_t *good;
+        const struct wrong *cases;
+        size_t count;
+    } tables[] = {{good, cases, sizeof cases / sizeof *cases},
+                  {good_work, cases_of_work, sizeof cases_of_work / sizeof *cases_of_work}};
+    (void)state;
+    open_all();
+    for (size_t k = 0; k < 2; k++) {
+        assert_int_equal(read_fields(tables[k].good, 1), 1);
+        for (size_t i = 0; i < tables[k].count; i++) {
+            uint64_t field[FIELDS];
+            memcpy(field, tables[k].good, sizeof field);
+            field[tables[k].cases[i].field] = tables[k].cases[i].value;
+            if (read_fields(field, 1) != tables[k].cases[i].count)
+                fail_msg("table %zu, case %zu", k, i);
+        }
+    }
+    close_all();
+}
+
+/* A dead task for workers has any number of strings, a dead task for a Stream pairs. */
+static void a_dead_task_of_a_chunk_has_any_kind(void **state)
+{
+    uint64_t field[FIELDS];
+    (void)state;
+    open_all();
+    memcpy(field, good_work, sizeof field);
+    field[STAGE] = TW__REDIS_DEAD;
+    field[KIND] = TW__REDIS_STREAM;
+    assert_int_equal(read_fields(field, 1), 1);
+    field[VERSION] = 1; /* which had no lives */
+    assert_int_equal(read_fields(field, 1), -1);
+    field[VERSION] = 2;
+    field[STAGE] = TW__REDIS_WAITING;
+    assert_int_equal(read_fields(field, 1), -1);
+    field[STAGE] = TW__REDIS_DEAD;
+    field[PAYLOAD] = 4;
+    field[STRINGS] = 3;
+    assert_int_equal(read_fields(field, 1), -1);
+    field[KIND] = TW__REDIS_WORKERS;
+    assert_int_equal(read_fields(field, 1), 1);
+    field[PAYLOAD] = 1;
+    field[STRINGS] = 0;
+    assert_int_equal(read_fields(field, 1), -1);
+    close_all();
+}
+
+/* Two cases: strings that fit the size but not the target, and two tasks whose times add up to too large a
+ * time. */
+static void numbers_of_a_chunk_have_to_fit_each_other(void **state)
+{
+    (void)state;
+    open_all();
+    uint64_t field[FIELDS];
+    memcpy(field, good, sizeof field);
+    field[PAYLOAD] = 4;
+    field[STRINGS] = 3;
+    assert_int_equal(read_fields(field, 1), -1);
+    field[KIND] = TW__REDIS_LIST;
+    assert_int_equal(read_fields(field, 1), -1);
+    field[PAYLOAD] = 2;
+    field[STRINGS] = 1;
+    assert_int_equal(read_fields(field, 1), 1);
+    assert_int_equal(read_fields(field, 2), 1); /* the same id */
+    field[DUE] = UINT64_C(1) << 62;
+    assert_int_equal(read_fields(field, 2), -1);
+    close_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_chunk_that_was_cut_is_refused_but_between_tasks),
+        cmocka_unit_test(a_changed_byte_is_refused_or_read_as_something_in_order),
+        cmocka_unit_test(garbage_is_refused_or_read_as_something_in_order),
+        cmocka_unit_test(a_chunk_of_version_1_is_read),
+        cmocka_unit_test(version_1_has_none_of_the_parts_of_version_2),
+        cmocka_unit_test(every_number_of_a_chunk_has_its_limits),
+        cmocka_unit_test(a_dead_task_of_a_chunk_has_any_kind),
+        cmocka_unit_test(numbers_of_a_chunk_have_to_fit_each_other),
+    };
+    use_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The ways of a task through its life, one promise after the other. test_change.c compares random lives on two
+ * servers; test_schedules.c has the model.
+ */
+#include "copies.h"
+
+#include "tests/support/cmocka.h"
+
+#include <src/redis/schedules/check.h>
+#include <src/redis/schedules/lease.h>
+#include <src/redis/schedules/place.h>
+#include <src/redis/schedules/route.h>
+#include <src/redis/schedules/schedule.h>
+#include <stdio.h>
+
+static struct tw__redis_schedule *schedule;
+static struct tw__redis_buffer changes;
+
+static void open_work(void)
+{
+    schedule = open_one();
+}
+
+static void close_work(void)
+{
+    assert_null(tw__redis_check_all(all));
+    tw__redis_buffer_free(&changes, &counted);
+    close_one(schedule);
+}
+
+/* Makes a task ready, wherever it waits. */
+static void offer(struct tw__redis_task *task, uint64_t now)
+{
+    tw__redis_place_unfile(all, task);
+    tw__redis_place_offer(all, task, now);
+}
+
+static struct tw__redis_task *lease(struct tw__redis_task *task, uint64_t token, uint64_t now)
+{
+    struct tw__redis_lease its = {.token = token, .ms = 1000, .worker = text("bob")};
+    return tw__redis_lease_begin(schedule, task, &its, now, &changes);
+}
+
+/* A task that was due at START + 5, and was leased at START + 10. */
+static struct tw__redis_task *leased(const char *id, uint64_t token)
+{
+    struct tw__redis_task *task = put_work(schedule, id, START + 5, START);
+    offer(task, START + 5);
+    return lease(task, token, START + 10);
+}
+
+static struct tw__redis_task *put_repeating(const char *id, unsigned plan, uint64_t every, uint64_t times)
+{
+    struct tw__redis_task_plan parts = {.id = text(id),
+                                        .due = START + 5,
+                                        .every = every,
+                                        .times = times,
+                                        .tries = 3,
+                                        .packed = text("\1\3job")};
+    struct tw__redis_task *task = tw__redis_task_new(&parts, &counted);
+    tw__redis_schedule_put(schedule, task, tw__redis_route_for(schedule, &plan_of[plan]),
+                           tw__redis_schedule_hash(all, text(id)), NULL, START);
+    return task;
+}
+
+static struct tw__redis_task *leased_repeating(const char *id, uint64_t every, uint64_t times)
+{
+    struct tw__redis_task *task = put_repeating(id, FIRST_OF_WORKERS, every, times);
+    offer(task, START + 5);
+    return lease(task, 7, START + 10);
+}
+
+static void assert_counts(uint64_t tasks, uint64_t ready, uint64_t under_lease, uint64_t dead)
+{
+    assert_int_equal(tw__redis_table_count(&schedule->tasks), tasks);
+    assert_int_equal(schedule->ready_count, ready);
+    assert_int_equal(schedule->leased_count, under_lease);
+    assert_int_equal(schedule->dead_count, dead);
+    assert_int_equal(all->ready_count, ready);
+    assert_int_equal(all->leased_count, under_lease);
+    assert_int_equal(all->dead_count, dead);
+    assert_null(tw__redis_check_all(all));
+}
+
+static void assert_life(const struct tw__redis_task *task, const struct tw__redis_life *wanted)
+{
+    assert_true(task->lived);
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    assert_lives_equal(&life, wanted);
+    assert_int_equal(tw__redis_task_stage(task), wanted->stage);
+}
+
+/* ---- leases ---------------------------------------------------------------------------------------------- */
+
+static void a_lease_is_an_attempt_with_an_end(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_work(schedule, "a", START + 5, START);
+    assert_true(tw__redis_task_waits(task));
+    assert_false(tw__redis_lease_has_token(task, 0));
+    offer(task, START + 6);
+    assert_counts(1, 1, 0, 0);
+    assert_false(tw__redis_task_waits(task));
+    all->delivering = task;
+    task = lease(task, UINT64_MAX, START + 10);
+    assert_ptr_equal(all->delivering, task); /* the new block */
+    all->delivering = NULL;
+    assert_ptr_equal(task, find(schedule, "a"));
+    assert_counts(1, 0, 1, 0);
+    assert_life(task, &(struct tw__redis_life){.stage = TW__REDIS_LEASED,
+                                               .due = START + 5,
+                                               .token = UINT64_MAX,
+                                               .lease_ms = 1000,
+                                               .attempt = 1,
+                                               .worker = text("bob")});
+    assert_true(tw__redis_task_due(task) == START + 1010);
+    assert_true(tw__redis_task_first_due(task) == START + 5);
+    assert_false(tw__redis_task_waits(task));
+    assert_true(tw__redis_lease_has_token(task, UINT64_MAX));
+    assert_false(tw__redis_lease_has_token(task, 1));
+    assert_false(tw__redis_lease_has_token(task, 0));
+    assert_bytes_equal(tw__redis_task_packed(task), text("\1\1p"));
+    close_work();
+}
+
+static void a_lease_that_is_extended_ends_later(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased("a", 9);
+    struct tw__redis_life wanted = {.stage = TW__REDIS_LEASED,
+                                    .due = START + 5,
+                                    .token = 9,
+                                    .lease_ms = 50,
+                                    .attempt = 1,
+                                    .worker = text("bob")};
+    tw__redis_lease_extend(schedule, task, 50, false, START + 400, &changes);
+    assert_ptr_equal(task, find(schedule, "a")); /* in its block */
+    assert_life(task, &wanted);
+    assert_true(tw__redis_task_due(task) == START + 450);
+    wanted.renewed = true;
+    tw__redis_lease_extend(schedule, task, 50, true, START + 500, &changes);
+    assert_life(task, &wanted);
+    assert_true(tw__redis_task_due(task) == START + 550);
+    assert_counts(1, 0, 1, 0);
+    /* The next lease is not a renewed one. */
+    tw__redis_lease_fail(schedule, task, text(""), START + 600, START + 550, &changes);
+    offer(find(schedule, "a"), START + 600);
+    task = lease(find(schedule, "a"), 10, START + 700);
+    assert_false(tw__redis_task_life(task).renewed);
+    close_work();
+}
+
+static void an_attempt_that_failed_is_followed_by_another(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased("a", 9);
+    tw__redis_lease_fail(schedule, task, text("no network"), START + 5000, START + 700, &changes);
+    task = find(schedule, "a");
+    struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING,
+                                    .due = START + 5,
+                                    .token = 9,
+                                    .lease_ms = 1000,
+                                    .attempt = 1,
+                                    .worker = text("bob"),
+                                    .error = text("no network")};
+    assert_life(task, &wanted);
+    assert_counts(1, 0, 0, 0);
+    assert_true(tw__redis_task_waits(task));
+    assert_true(tw__redis_task_due(task) == START + 5000);
+    assert_true(tw__redis_task_first_due(task) == START + 5);
+    assert_true(tw__redis_lease_has_token(task, 9)); /* a late ACK counts */
+    offer(task, START + 5000);
+    assert_false(tw__redis_task_waits(task));
+    assert_true(tw__redis_lease_has_token(task, 9));
+    struct tw__redis_task *again = lease(task, 10, START + 5001);
+    assert_ptr_equal(again, task); /* the same worker and error: in its block */
+    wanted.stage = TW__REDIS_LEASED;
+    wanted.token = 10;
+    wanted.attempt = 2;
+    assert_life(again, &wanted);
+    assert_false(tw__redis_lease_has_token(again, 9));
+    assert_true(tw__redis_task_first_due(again) == START + 5);
+    close_work();
+}
+
+static void attempts_are_counted_up_to_a_limit(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased("a", 9);
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    life.attempt = UINT32_MAX;
+    tw__redis_task_set_life(task, &life);
+    tw__redis_lease_fail(schedule, task, text(""), START + 600, START + 550, &changes);
+    offer(find(schedule, "a"), START + 600);
+    assert_true(tw__redis_task_life(lease(find(schedule, "a"), 8, START + 700)).attempt == UINT32_MAX);
+    close_work();
+}
+
+/* ---- done ------------------------------------------------------------------------------------------------ */
+
+static void a_task_that_is_done_leaves(void **state)
+{
+    (void)state;
+    open_work();
+    tw__redis_lease_done(schedule, leased("a", 9), START + 20, &changes);
+    assert_counts(0, 0, 0, 0);
+    assert_null(find(schedule, "a"));
+    /* Late: after the lease, while the task is ready again. */
+    tw__redis_lease_fail(schedule, leased("b", 9), text("late"), START + 600, START + 550, &changes);
+    offer(find(schedule, "b"), START + 600);
+    tw__redis_lease_done(schedule, find(schedule, "b"), START + 700, &changes);
+    assert_counts(0, 0, 0, 0);
+    close_work();
+}
+
+static void a_repeating_task_goes_on_from_its_due_time(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased_repeating("a", 60000, 3);
+    tw__redis_lease_done(schedule, task, START + 900, &changes);
+    task = find(schedule, "a");
+    assert_counts(1, 0, 0, 0);
+    assert_false(task->lived);
+    assert_true(tw__redis_task_due(task) == START + 60005);
+    assert_true(tw__redis_task_every(task) == 60000);
+    assert_true(tw__redis_task_times(task) == 2);
+    assert_int_equal(tw__redis_task_tries(task), 0);
+    tw__redis_lease_done(schedule, task, START + 900, &changes);
+    assert_true(tw__redis_task_due(find(schedule, "a")) == START + 120005);
+    tw__redis_lease_done(schedule, find(schedule, "a"), START + 900, &changes); /* the last time */
+    assert_counts(0, 0, 0, 0);
+    task = leased_repeating("b", 60000, TW__REDIS_FOR_EVER);
+    tw__redis_lease_done(schedule, task, START + 900, &changes);
+    assert_true(tw__redis_task_times(find(schedule, "b")) == TW__REDIS_FOR_EVER);
+    close_work();
+}
+
+static void a_period_that_no_clock_reaches_is_the_last_one(void **state)
+{
+    (void)state;
+    open_work();
+    tw__redis_lease_done(schedule, leased_repeating("a", INT64_MAX - START - 5, 3), START + 900, &changes);
+    assert_true(tw__redis_task_due(find(schedule, "a")) == INT64_MAX);
+    tw__redis_lease_done(schedule, leased_repeating("b", INT64_MAX - START - 4, 3), START + 900, &changes);
+    assert_null(find(schedule, "b"));
+    close_work();
+}
+
+/* ---- dead ------------------------------------------------------------------------------------------------ */
+
+static void a_dead_task_stays_with_its_error(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *first = leased("a", 9), *second = put_one(schedule, "b", START + 6, START);
+    tw__redis_lease_kill(schedule, first, 5, text("no network"), START + 700, &changes);
+    tw__redis_lease_kill(schedule, second, 3, text("WRONGTYPE"), START + 800, &changes);
+    assert_counts(2, 0, 0, 2);
+    first = find(schedule, "a");
+    second = find(schedule, "b");
+    assert_life(first, &(struct tw__redis_life){.stage = TW__REDIS_DEAD,
+                                                .due = START + 5,
+                                                .lease_ms = 1000,
+                                                .attempt = 5,
+                                                .worker = text("bob"),
+                                                .error = text("no network")});
+    assert_life(second,
+                &(struct tw__redis_life){
+                    .stage = TW__REDIS_DEAD, .due = START + 6, .attempt = 3, .error = text("WRONGTYPE")});
+    assert_true(tw__redis_task_due(first) == START + 700); /* the time of its death */
+    assert_false(tw__redis_task_waits(first));
+    assert_false(tw__redis_lease_has_token(first, 9));
+    assert_false(tw__redis_lease_has_token(first, 0));
+    assert_ptr_equal(tw__redis_place_first_dead(schedule), first);
+    assert_ptr_equal(tw__redis_place_next_dead(schedule, first), second);
+    assert_null(tw__redis_place_next_dead(schedule, second));
+    assert_ptr_equal(all->with_dead.next, &schedule->with_dead);
+    close_work();
+}
+
+/* Of a repeating task the period dies, and the series goes on. */
+static void a_dead_period_is_a_task_of_its_own(void **state)
+{
+    (void)state;
+    open_work();
+    tw__redis_lease_kill(schedule, leased_repeating("a", 60000, 3), 5, text("no"), START + 700, &changes);
+    assert_counts(2, 0, 0, 1);
+    struct tw__redis_task *dead = find(schedule, "a@1700000000005"), *task = find(schedule, "a");
+    assert_non_null(dead);
+    assert_life(dead, &(struct tw__redis_life){.stage = TW__REDIS_DEAD,
+                                               .due = START + 5,
+                                               .lease_ms = 1000,
+                                               .attempt = 5,
+                                               .worker = text("bob"),
+                                               .error = text("no")});
+    assert_true(tw__redis_task_due(dead) == START + 700);
+    assert_true(tw__redis_task_every(dead) == 0);
+    assert_bytes_equal(tw__redis_task_packed(dead), text("\1\3job"));
+    assert_int_equal(dead->route, task->route);
+    assert_false(task->lived);
+    assert_true(tw__redis_task_due(task) == START + 60005);
+    assert_true(tw__redis_task_times(task) == 2);
+    close_work();
+}
+
+static void the_last_period_dies_and_ends_the_series(void **state)
+{
+    (void)state;
+    open_work();
+    tw__redis_lease_kill(schedule, leased_repeating("a", 60000, 1), 5, text("no"), START + 700, &changes);
+    assert_counts(1, 0, 0, 1);
+    assert_null(find(schedule, "a"));
+    assert_non_null(find(schedule, "a@1700000000005"));
+    close_work();
+}
+
+/* The task for a target has never had a life; its due time names the period. */
+static void a_period_that_a_target_refused_dies_in_the_same_way(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_repeating("s", 1, 60000, TW__REDIS_FOR_EVER);
+    tw__redis_lease_kill(schedule, task, 3, text("WRONGTYPE"), START + 700, &changes);
+    task = find(schedule, "s");
+    assert_counts(2, 0, 0, 1);
+    assert_non_null(find(schedule, "s@1700000000005"));
+    assert_true(tw__redis_task_due(task) == START + 60005);
+    assert_true(tw__redis_task_times(task) == TW__REDIS_FOR_EVER);
+    assert_int_equal(tw__redis_task_tries(task), 0);
+    close_work();
+}
+
+static void a_dead_period_leaves_a_task_with_its_id_alone(void **state)
+{
+    (void)state;
+    open_work();
+    leased("a@1700000000005", 8);
+    leased("a@1700000000005-1", 9);
+    assert_counts(2, 0, 2, 0);
+    tw__redis_lease_kill(schedule, leased_repeating("a", 60000, 3), 5, text("no"), START + 700, &changes);
+    assert_counts(4, 0, 2, 1);
+    assert_int_equal(tw__redis_task_stage(find(schedule, "a@1700000000005")), TW__REDIS_LEASED);
+    assert_int_equal(tw__redis_task_stage(find(schedule, "a@1700000000005-1")), TW__REDIS_LEASED);
+    assert_int_equal(tw__redis_task_stage(find(schedule, "a@1700000000005-2")), TW__REDIS_DEAD);
+    close_work();
+}
+
+static void a_series_can_die_as_a_whole(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased_repeating("a", 60000, 3);
+    tw__redis_lease_kill_series(schedule, task, 1, text("too big"), START + 700, &changes);
+    task = find(schedule, "a");
+    assert_counts(1, 0, 0, 1);
+    assert_int_equal(tw__redis_task_stage(task), TW__REDIS_DEAD);
+    assert_true(tw__redis_task_every(task) == 60000 && tw__redis_task_times(task) == 3);
+    assert_true(tw__redis_task_first_due(task) == START + 5);
+    close_work();
+}
+
+/* ---- beginning anew -------------------------------------------------------------------------------------- */
+
+static void assert_new(struct tw__redis_task *task, const char *id)
+{
+    size_t logged = changes.size;
+    tw__redis_schedule_begin_anew(schedule, task, START + 9000, START + 800);
+    task = find(schedule, id);
+    assert_false(task->lived || task->ready);
+    assert_int_equal(tw__redis_task_tries(task), 0);
+    assert_true(tw__redis_task_waits(task));
+    assert_true(tw__redis_task_due(task) == START + 9000 && tw__redis_task_first_due(task) == START + 9000);
+    assert_int_equal(changes.size, logged);
+    assert_counts(1, 0, 0, 0);
+    tw__redis_schedule_remove(schedule, task, tw__redis_schedule_hash(all, text(id)));
+}
+
+static void a_task_begins_anew_in_any_state(void **state)
+{
+    (void)state;
+    open_work();
+    assert_new(put_repeating("waits", 1, 100, 5), "waits");
+    assert_new(leased("leased", 9), "leased");
+    struct tw__redis_task *task = put_work(schedule, "ready", START + 5, START);
+    offer(task, START + 6);
+    assert_new(task, "ready");
+    tw__redis_lease_fail(schedule, leased("failed", 9), text("no"), START + 600, START + 550, &changes);
+    assert_new(find(schedule, "failed"), "failed");
+    tw__redis_lease_kill(schedule, leased("dead", 9), 5, text("no"), START + 700, &changes);
+    assert_new(find(schedule, "dead"), "dead");
+    assert_ptr_equal(all->with_dead.next, &all->with_dead);
+    task = put_one(schedule, "held", START + 5, START);
+    tw__redis_place_unfile(all, task);
+    tw__redis_place_hold_first(all, task, 6000);
+    tw__redis_route_of(all, task)->waits += 2;
+    assert_new(task, "held");
+    close_work();
+}
+
+/* ---- copies ---------------------------------------------------------------------------------------------- */
+
+static void assert_taken(const char *id)
+{
+    uint32_t budget = 1000;
+    struct tw__redis_task *task = NULL;
+    assert_int_equal(tw__redis_place_take(all, START + 3000, true, &budget, &task),
+                     id == NULL ? TW__REDIS_TAKEN_NONE : TW__REDIS_TAKEN_TASK);
+    if (id != NULL)
+        assert_bytes_equal(tw__redis_task_id(task), text(id));
+}
+
+/* Attempts under way have not begun in a copy. Those tasks are due in the order of their due times, and not
+ * in the order in which their leases end. */
+static void a_copy_has_no_leases(void **state)
+{
+    static const char *const ids[] = {"c", "a", "e", "b", "d"};
+    static const uint64_t due[] = {5, 3, 7, 3, 5}; /* a and b, c and d are due together */
+    static const char *const sorted[] = {"a", "b", "c", "d", "e"};
+    (void)state;
+    open_work();
+    for (unsigned i = 0; i < 5; i++)
+        put_work(schedule, ids[i], START + due[i], START);
+    for (unsigned i = 0; i < 5; i++)
+        offer(find(schedule, ids[i]), START + 8);
+    assert_taken(NULL); /* from now on the wheel has passed the due times, and does not sort them */
+    for (unsigned i = 0; i < 5; i++)
+        lease(find(schedule, sorted[4 - i]), 100 + i, START + 3020 + i * 10);
+    /* Their order is that of the leases by now, so the equal ones change places. */
+    tw__redis_lease_forget_all(schedule, START + 3500);
+    assert_counts(5, 0, 0, 0);
+    for (unsigned i = 0; i < 5; i++)
+        assert_false(find(schedule, ids[i])->lived);
+    assert_int_equal(tw__redis_task_due(find(schedule, "e")), START + 7);
+    assert_taken("b");
+    assert_taken("a");
+    assert_taken("d");
+    assert_taken("c");
+    assert_taken("e");
+    assert_taken(NULL);
+    close_work();
+}
+
+/* Many leases, with numbers of filing that wrap: the due times decide, and then the order of the leases. */
+static void the_leases_of_a_copy_end_in_order(void **state)
+{
+    enum { MANY = 60 };
+    unsigned number[MANY];
+    char id[8];
+    (void)state;
+    open_work();
+    all->order = UINT32_MAX - MANY - MANY / 2;
+    for (unsigned i = 0; i < MANY; i++) {
+        number[i] = i * 37 % MANY;
+        snprintf(id, sizeof id, "%u", number[i]);
+        put_work(schedule, id, START + 1 + number[i] % 7, START);
+    }
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(id, sizeof id, "%u", i);
+        offer(find(schedule, id), START + 8);
+    }
+    assert_taken(NULL); /* the wheel passes the due times */
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(id, sizeof id, "%u", number[i]);
+        lease(find(schedule, id), 1 + i, START + 3020);
+    }
+    tw__redis_lease_forget_all(schedule, START + 3500);
+    assert_counts(MANY, 0, 0, 0);
+    for (unsigned due = 0; due < 7; due++)
+        for (unsigned i = 0; i < MANY; i++)
+            if (number[i] % 7 == due) {
+                snprintf(id, sizeof id, "%u", number[i]);
+                assert_taken(id);
+            }
+    assert_taken(NULL);
+    close_work();
+}
+
+static void a_copy_keeps_the_attempts_that_have_failed(void **state)
+{
+    (void)state;
+    open_work();
+    tw__redis_lease_fail(schedule, leased("waits", 9), text("no"), START + 9000, START + 550, &changes);
+    tw__redis_lease_fail(schedule, leased("again", 9), text("no"), START + 600, START + 550, &changes);
+    offer(find(schedule, "again"), START + 600);
+    lease(find(schedule, "again"), 10, START + 700);
+    tw__redis_lease_fail(schedule, leased("ready", 9), text("no"), START + 600, START + 550, &changes);
+    offer(find(schedule, "ready"), START + 600);
+    tw__redis_lease_kill(schedule, leased("dead", 9), 5, text("no"), START + 700, &changes);
+    offer(put_work(schedule, "first", START + 5, START), START + 6);
+    put_work(schedule, "plain", START + 8000, START);
+    assert_counts(6, 2, 1, 1);
+    tw__redis_lease_forget_all(schedule, START + 2000);
+    assert_counts(6, 1, 0, 1);
+    struct tw__redis_life wanted = {
+        .stage = TW__REDIS_WAITING, .due = START + 5, .lease_ms = 1000, .attempt = 1, .error = text("no")};
+    assert_life(find(schedule, "waits"), &wanted);
+    assert_life(find(schedule, "again"), &wanted);
+    assert_life(find(schedule, "ready"), &wanted);
+    assert_true(tw__redis_task_due(find(schedule, "waits")) == START + 9000);
+    assert_true(tw__redis_task_due(find(schedule, "again")) == START + 5);
+    assert_true(tw__redis_task_due(find(schedule, "ready")) == START + 600);
+    wanted = (struct tw__redis_life){.stage = TW__REDIS_DEAD,
+                                     .due = START + 5,
+                                     .lease_ms = 1000,
+                                     .attempt = 5,
+                                     .worker = text("bob"),
+                                     .error = text("no")};
+    assert_life(find(schedule, "dead"), &wanted);
+    assert_true(find(schedule, "first")->ready);
+    assert_false(find(schedule, "plain")->lived);
+    tw__redis_lease_forget_all(schedule, START + 2000); /* nothing is left to forget */
+    assert_counts(6, 1, 0, 1);
+    close_work();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lease_is_an_attempt_with_an_end),
+        cmocka_unit_test(a_lease_that_is_extended_ends_later),
+        cmocka_unit_test(an_attempt_that_failed_is_followed_by_another),
+        cmocka_unit_test(attempts_are_counted_up_to_a_limit),
+        cmocka_unit_test(a_task_that_is_done_leaves),
+        cmocka_unit_test(a_repeating_task_goes_on_from_its_due_time),
+        cmocka_unit_test(a_period_that_no_clock_reaches_is_the_last_one),
+        cmocka_unit_test(a_dead_task_stays_with_its_error),
+        cmocka_unit_test(a_dead_period_is_a_task_of_its_own),
+        cmocka_unit_test(the_last_period_dies_and_ends_the_series),
+        cmocka_unit_test(a_period_that_a_target_refused_dies_in_the_same_way),
+        cmocka_unit_test(a_dead_period_leaves_a_task_with_its_id_alone),
+        cmocka_unit_test(a_series_can_die_as_a_whole),
+        cmocka_unit_test(a_task_begins_anew_in_any_state),
+        cmocka_unit_test(a_copy_has_no_leases),
+        cmocka_unit_test(the_leases_of_a_copy_end_in_order),
+        cmocka_unit_test(a_copy_keeps_the_attempts_that_have_failed),
+    };
+    use_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lives as bytes, and the buffer and the reader through which they go.
+ */
+#include "copies.h"
+
+#include "tests/support/cmocka.h"
+
+#include <src/redis/schedules/varint.h>
+
+/* ---- lives ----------------------------------------------------------------------------------------------- */
+
+static void a_life_comes_back_from_the_bytes_in_a_task(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < LIVES; i++) {
+        char bytes[TW__REDIS_LIFE_SIZE + 2];
+        memset(bytes, 0x5A, sizeof bytes);
+        tw__redis_life_pack(bytes + 1, &life_of[i]);
+        struct tw__redis_life back = tw__redis_life_unpack(bytes + 1);
+        assert_lives_equal(&back, &life_of[i]);
+        assert_int_equal(tw__redis_life_stage(bytes + 1), life_of[i].stage);
+        assert_int_equal(bytes[0], 0x5A);
+        assert_int_equal(bytes[sizeof bytes - 1], 0x5A);
+    }
+}
+
+/* Writes a life into a block of memory that is no larger than its bytes. */
+static struct tw__redis_bytes written(const struct tw__redis_life *life)
+{
+    struct tw__redis_buffer buffer = {0};
+    tw__redis_life_put(&buffer, life, &counted);
+    char *exact = counted_alloc(buffer.size);
+    memcpy(exact, buffer.at, buffer.size);
+    struct tw__redis_bytes bytes = {exact, buffer.size};
+    tw__redis_buffer_free(&buffer, &counted);
+    return bytes;
+}
+
+static void a_life_comes_back_from_a_file(void **state)
+{
+    static const char *const strings[] = {"", "worker 1"};
+    (void)state;
+    for (unsigned i = 0; i < 4 * LIVES; i++) {
+        struct tw__redis_life life = life_of[i / 4];
+        life.worker = text(strings[i % 2]);
+        life.error = text(strings[i / 2 % 2]);
+        struct tw__redis_bytes bytes = written(&life);
+        struct tw__redis_reader reader = {bytes.at, bytes.at + bytes.size};
+        struct tw__redis_life back = tw__redis_life_take(&reader);
+        assert_ptr_equal(reader.at, reader.end);
+        assert_lives_equal(&back, &life);
+        counted_free((void *)(uintptr_t)bytes.at);
+    }
+    assert_int_equal(blocks_out, 0);
+}
+
+static void a_life_that_was_cut_is_a_fault(void **state)
+{
+    (void)state;
+    struct tw__redis_life life = life_of[1];
+    life.worker = text("bob");
+    life.error = text("no");
+    struct tw__redis_bytes bytes = written(&life);
+    for (size_t cut = 0; cut < bytes.size; cut++) {
+        struct tw__redis_reader reader = {bytes.at, bytes.at + cut};
+        struct tw__redis_life back = tw__redis_life_take(&reader);
+        assert_null(reader.at);
+        assert_int_equal(back.error.size, 0);
+        assert_non_null(back.error.at);
+    }
+    counted_free((void *)(uintptr_t)bytes.at);
+    assert_int_equal(blocks_out, 0);
+}
+
+/* ---- the buffer and the reader --------------------------------------------------------------------------- */
+
+static void a_buffer_keeps_each_number_and_string(void **state)
+{
+    enum { MANY = 500 };
+    struct tw__redis_buffer buffer = {0};
+    (void)state;
+    fill_letters();
+    for (unsigned i = 0; i < MANY; i++) {
+        tw__redis_buffer_put_number(&buffer, UINT64_MAX >> i % 64, &counted);
+        tw__redis_buffer_put_bytes(&buffer, (struct tw__redis_bytes){letters + i, i % 300}, &counted);
+        assert_true(buffer.size <= buffer.capacity && buffer.capacity <= counted_usable(buffer.at));
+    }
+    tw__redis_buffer_put_bytes(&buffer, (struct tw__redis_bytes){NULL, 0}, &counted);
+    assert_int_equal(blocks_out, 1);
+    struct tw__redis_reader reader = {buffer.at, buffer.at + buffer.size};
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_true(tw__redis_reader_number(&reader, UINT64_MAX) == UINT64_MAX >> i % 64);
+        assert_bytes_equal(tw__redis_reader_bytes(&reader), (struct tw__redis_bytes){letters + i, i % 300});
+    }
+    assert_int_equal(tw__redis_reader_bytes(&reader).size, 0);
+    assert_ptr_equal(reader.at, reader.end);
+    tw__redis_buffer_free(&buffer, &counted);
+    assert_null(buffer.at);
+    assert_int_equal(buffer.size + buffer.capacity, 0);
+    assert_int_equal(blocks_out, 0);
+    tw__redis_buffer_put_number(&buffer, 1, &counted); /* an empty buffer again */
+    assert_int_equal(buffer.size, 1);
+    tw__redis_buffer_free(&buffer, &counted);
+}
+
+/* Memory grows by half and more each time, so a large log is not copied for each byte. */
+static void a_buffer_grows_in_few_steps(void **state)
+{
+    struct tw__redis_buffer buffer = {0};
+    unsigned steps = 0;
+    (void)state;
+    for (unsigned i = 0; i < 100000; i++) {
+        size_t before = buffer.capacity;
+        tw__redis_buffer_put_number(&buffer, 5, &counted);
+        steps += buffer.capacity != before;
+    }
+    assert_int_equal(buffer.size, 100000);
+    assert_in_range(steps, 1, 40);
+    tw__redis_buffer_free(&buffer, &counted);
+}
+
+static void a_reader_stops_at_the_first_fault(void **state)
+{
+    static const char bytes[] = {5, 1, 'x', 1, 'y'};
+    struct tw__redis_reader reader = {bytes, bytes + sizeof bytes};
+    (void)state;
+    assert_int_equal(tw__redis_reader_number(&reader, 5), 5);
+    assert_bytes_equal(tw__redis_reader_bytes(&reader), text("x"));
+    struct tw__redis_reader again = reader;
+    assert_bytes_equal(tw__redis_reader_bytes(&again), text("y"));
+    assert_int_equal(tw__redis_reader_number(&reader, 0), 0); /* 1 is too many */
+    assert_null(reader.at);
+    assert_int_equal(tw__redis_reader_number(&reader, 9), 0); /* and stays a fault */
+    assert_bytes_equal(tw__redis_reader_bytes(&reader), text(""));
+    assert_null(reader.at);
+}
+
+static void a_string_ends_with_the_bytes(void **state)
+{
+    static const char longer[] = {3, 'a', 'b'}, exact[] = {2, 'a', 'b'};
+    char endless[TW__REDIS_VARINT_MAX + 1];
+    (void)state;
+    struct tw__redis_reader reader = {longer, longer + sizeof longer};
+    assert_bytes_equal(tw__redis_reader_bytes(&reader), text(""));
+    assert_null(reader.at);
+    reader = (struct tw__redis_reader){exact, exact + sizeof exact};
+    assert_bytes_equal(tw__redis_reader_bytes(&reader), text("ab"));
+    assert_ptr_equal(reader.at, reader.end);
+    assert_bytes_equal(tw__redis_reader_bytes(&reader), text(""));
+    assert_null(reader.at);
+    char *end = tw__redis_varint_put(endless, SIZE_MAX);
+    reader = (struct tw__redis_reader){endless, end};
+    assert_bytes_equal(tw__redis_reader_bytes(&reader), text(""));
+    assert_null(reader.at);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_life_comes_back_from_the_bytes_in_a_task),
+        cmocka_unit_test(a_life_comes_back_from_a_file),
+        cmocka_unit_test(a_life_that_was_cut_is_a_fault),
+        cmocka_unit_test(a_buffer_keeps_each_number_and_string),
+        cmocka_unit_test(a_buffer_grows_in_few_steps),
+        cmocka_unit_test(a_reader_stops_at_the_first_fault),
+        cmocka_unit_test(a_string_ends_with_the_bytes),
+    };
+    use_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
