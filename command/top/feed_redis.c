@@ -5,8 +5,8 @@
  * with a new one.
  */
 #include "feed.h"
+#include "info.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -194,111 +194,18 @@ static bool open_connection(const struct attempt *attempt)
     return log_in(attempt);
 }
 
-/* ---- INFO ------------------------------------------------------------------------------------------------ */
-
-/* Returns the value of a field of INFO and its size; NULL if there is no such field. */
-static const char *field(const char *info, const char *name, size_t *size)
-{
-    size_t length = strlen(name);
-    for (const char *line = info; line != NULL; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, name, length) != 0 || line[length] != ':')
-            continue;
-        *size = strcspn(line + length + 1, "\r\n");
-        return line + length + 1;
-    }
-    return NULL;
-}
-
-static uint64_t info_number(const char *info, const char *name)
-{
-    size_t size;
-    const char *value = field(info, name, &size);
-    return value != NULL && isdigit((unsigned char)*value) ? strtoull(value, NULL, 10) : ABSENT;
-}
-
-static void info_text(const char *info, const char *name, char *to, size_t room)
-{
-    size_t size = 0;
-    const char *value = field(info, name, &size);
-    reading_text(to, room, value == NULL ? "" : value, size);
-}
-
-/* Reads a number of INFO whose field is tickwheel_, a kind and a name: for example
- * tickwheel_deferred_role. */
-static uint64_t count_field(const char *info, const char *kind, const char *name)
-{
-    char full[64];
-    snprintf(full, sizeof full, "tickwheel_%s%s", kind, name);
-    return info_number(info, full);
-}
-
-static uint64_t us_field(const char *info, const char *name)
-{
-    uint64_t us = count_field(info, "lateness_us_", name);
-    return us > ABSENT / 1000 ? ABSENT : us * 1000;
-}
-
-static void take_counts(const char *info, struct reading *reading)
-{
-    for (int i = 0; i < COUNTS; i++)
-        reading->count[i] = count_field(info, "", COUNT_NAMES[i]);
-    reading->count[COUNT_MEMORY] = count_field(info, "", "bytes");
-    for (int i = 0; i < DEFERREDS; i++)
-        reading->deferred[i] = count_field(info, "deferred_", DEFERRED_NAMES[i]);
-    reading->all = (struct lateness_of){.calls = reading->count[COUNT_FIRED],
-                                        .p50 = us_field(info, "p50"),
-                                        .p90 = ABSENT,
-                                        .p99 = us_field(info, "p99"),
-                                        .p999 = us_field(info, "p999"),
-                                        .max = us_field(info, "max")};
-}
-
-static void take_state(const char *info, struct reading *reading)
-{
-    char role[16], host[48], link[16], number[16];
-    bool valkey = field(info, "valkey_version", &(size_t){0}) != NULL;
-    info_text(info, valkey ? "valkey_version" : "redis_version", number, sizeof number);
-    snprintf(reading->version, sizeof reading->version, "%s %s", valkey ? "valkey" : "redis", number);
-    info_text(info, "role", role, sizeof role);
-    info_text(info, "master_host", host, sizeof host);
-    info_text(info, "master_link_status", link, sizeof link);
-    const char *cluster = info_number(info, "cluster_enabled") == 1 ? " of a cluster" : "";
-    if (strcmp(role, "slave") == 0)
-        snprintf(reading->state, sizeof reading->state, "replica%s, its primary %s, link %s", cluster, host,
-                 link);
-    else
-        snprintf(reading->state, sizeof reading->state, "primary%s", cluster);
-    uint64_t up_s = info_number(info, "uptime_in_seconds");
-    reading->up_s = up_s == ABSENT ? 0 : up_s;
-    size_t size;
-    const char *run = field(info, "run_id", &size);
-    reading->instance = run == NULL ? 0 : reading_hash(run, size);
-}
+/* ---- INFO, TW.TOP, TW.FORECAST, TW.INFO ---------------------------------------------------------------- */
 
 static bool take_info(const struct attempt *attempt)
 {
     redisReply *reply = next_answer(attempt, "INFO");
     if (reply == NULL)
         return false;
-    const char *info = reply->type == REDIS_REPLY_STRING ? reply->str : "";
-    size_t size;
-    bool has_module = field(info, "tickwheel_pending", &size) != NULL;
-    if (has_module) {
-        take_counts(info, attempt->reading);
-        take_state(info, attempt->reading);
-        info_text(info, "tickwheel_durability", attempt->reading->durability,
-                  sizeof attempt->reading->durability);
-        info_text(info, "tickwheel_warning", attempt->reading->warning, sizeof attempt->reading->warning);
-        if (strcmp(attempt->reading->warning, "none") == 0)
-            attempt->reading->warning[0] = '\0';
-    }
+    bool has_module = info_read(reply->type == REDIS_REPLY_STRING ? reply->str : "", attempt->reading);
     freeReplyObject(reply);
     return has_module ||
            fail(attempt, "the server has not loaded the Tickwheel module (loadmodule tickwheel.so)");
 }
-
-/* ---- TW.TOP, TW.FORECAST, TW.INFO ------------------------------------------------------------------------ */
 
 static bool take_forecast(const struct attempt *attempt, const redisReply *array)
 {
@@ -339,7 +246,11 @@ static void take_schedule(const redisReply *one, struct reading *reading)
     seen->tasks = number(element(one, 2, REDIS_REPLY_INTEGER));
     seen->held = number(element(one, 3, REDIS_REPLY_INTEGER));
     seen->fired = number(element(one, 4, REDIS_REPLY_INTEGER));
-    seen->dead = number(element(one, 5, REDIS_REPLY_INTEGER));
+    seen->died = number(element(one, 5, REDIS_REPLY_INTEGER));
+    seen->ready = number(element(one, 6, REDIS_REPLY_INTEGER)); /* ABSENT in an older server, as all after it */
+    seen->leased = number(element(one, 7, REDIS_REPLY_INTEGER));
+    seen->dead = number(element(one, 8, REDIS_REPLY_INTEGER));
+    seen->paused = number(element(one, 9, REDIS_REPLY_INTEGER)) == 1;
     reading->schedules++;
 }
 
@@ -368,6 +279,20 @@ static bool take_one_forecast(const struct attempt *attempt)
     return good;
 }
 
+/* In an older server `dead` counts the tasks that have died. */
+static void take_numbers(const redisReply *map, struct schedule_seen *seen)
+{
+    bool old = value_of(map, "died", REDIS_REPLY_INTEGER) == NULL;
+    seen->tasks = number_of(map, "tasks");
+    seen->held = number_of(map, "held");
+    seen->fired = number_of(map, "fired");
+    seen->died = number_of(map, old ? "dead" : "died");
+    seen->ready = number_of(map, "ready");
+    seen->leased = number_of(map, "leased");
+    seen->dead = old ? ABSENT : number_of(map, "dead");
+    seen->paused = number_of(map, "paused") == 1;
+}
+
 /* Reads TW.INFO of one schedule. A schedule that does not exist counts as empty, because it may be made
  * later. */
 static bool take_one_info(const struct attempt *attempt)
@@ -381,10 +306,8 @@ static bool take_one_info(const struct attempt *attempt)
     reading_text(seen->name, sizeof seen->name, name, strlen(name));
     seen->hash = reading_hash(name, strlen(name));
     seen->db = (uint64_t)attempt->feed->options->db;
-    seen->tasks = absent ? 0 : number_of(reply, "tasks");
-    seen->held = absent ? 0 : number_of(reply, "held");
-    seen->fired = absent ? 0 : number_of(reply, "fired");
-    seen->dead = absent ? 0 : number_of(reply, "dead");
+    if (!absent)
+        take_numbers(reply, seen);
     attempt->reading->schedules = 1;
     if (reply != NULL)
         freeReplyObject(reply);

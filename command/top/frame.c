@@ -39,7 +39,7 @@ void history_add(struct history *history, const struct reading *reading)
     if (history->readings < 2)
         return;
     memmove(history->rate + 1, history->rate, (HISTORY - 1) * sizeof *history->rate);
-    history->rate[0] = reading_rate(&history->before, &history->now, COUNT_FIRED);
+    history->rate[0] = reading_firing_rate(&history->before, &history->now);
     history->rates += history->rates < HISTORY;
 }
 
@@ -77,6 +77,14 @@ static void put_state(struct page *page)
 
 /* ---- levels and rates ------------------------------------------------------------------------------------ */
 
+enum { READY_LONG_MS = 60000 }; /* so long a ready task has waited for a worker that it is a warning */
+
+/* The name of a number in the frame, where there is little room. */
+static const char *name_of(int count)
+{
+    return count == COUNT_OLDEST_READY ? "oldest" : count == COUNT_ACKNOWLEDGED ? "done" : COUNT_NAMES[count];
+}
+
 static int levels_told(const struct reading *reading)
 {
     int told = 0;
@@ -87,20 +95,38 @@ static int levels_told(const struct reading *reading)
 
 static enum style style_of_level(int level, uint64_t count)
 {
-    if (level == COUNT_PENDING)
+    switch (level) {
+    case COUNT_PENDING:
         return STYLE_NUMBER;
-    return (level == COUNT_OVERDUE || level == COUNT_HELD) && count > 0 ? STYLE_WARN : STYLE_PLAIN;
+    case COUNT_OVERDUE:
+    case COUNT_HELD:
+    case COUNT_PAUSED:
+    case COUNT_DEAD:
+        return count > 0 ? STYLE_WARN : STYLE_PLAIN;
+    case COUNT_OLDEST_READY:
+        return count >= READY_LONG_MS ? STYLE_WARN : STYLE_PLAIN;
+    default:
+        return STYLE_PLAIN;
+    }
+}
+
+static struct figure show_level(const struct reading *reading, int level)
+{
+    uint64_t count = reading->count[level];
+    if (level == COUNT_MEMORY)
+        return show_bytes(count);
+    if (level == COUNT_OLDEST_READY)
+        return show_time(reading->count[COUNT_READY] == 0 ? ABSENT : count * 1000000);
+    return show_count(count);
 }
 
 static void put_levels(struct page *page)
 {
-    int item = 0, most = page->brief ? items_in_a_row(page->cols) : COUNT_LEVELS;
+    int item = 0, most = page->levels * items_in_a_row(page->cols);
     for (int i = 0; i < COUNT_LEVELS; i++) {
         uint64_t count = page->reading->count[i];
         if (count != ABSENT && item < most)
-            put_item(page, item++, COUNT_NAMES[i],
-                     i == COUNT_MEMORY ? show_bytes(count).text : show_count(count).text,
-                     style_of_level(i, count));
+            put_item(page, item++, name_of(i), show_level(page->reading, i).text, style_of_level(i, count));
     }
     page->row += rows_for(item, page->cols);
 }
@@ -135,36 +161,41 @@ static double rate_of(const struct page *page, enum count count)
 static void put_firing(struct page *page)
 {
     int col = sheet_put(page->sheet, page->row, MARGIN, STYLE_LABEL, "firing ");
-    col =
-        sheet_put(page->sheet, page->row, col, STYLE_NUMBER, "%s", show_rate(rate_of(page, COUNT_FIRED)).text);
+    col = sheet_put(page->sheet, page->row, col, STYLE_NUMBER, "%s",
+                    show_rate(reading_firing_rate(page->before, page->reading)).text);
     col = sheet_put(page->sheet, page->row, col, STYLE_LABEL, "/s");
     if (page->cols >= 60)
         col = sheet_put(page->sheet, page->row, MARGIN + ITEM, STYLE_LABEL, "in all %s",
-                        show_count(page->reading->count[COUNT_FIRED]).text);
+                        show_count(reading_fired(page->reading)).text);
     put_spark(page, page->cols >= 60 && col < 2 * ITEM ? 2 * ITEM + MARGIN : col + 2);
     page->row++;
+}
+
+/* Rare events appear only after the first of them has occurred. Tasks that become ready count as firing. */
+static bool is_rate_told(const struct reading *reading, int i)
+{
+    uint64_t count = reading->count[i];
+    return i != COUNT_OFFERED && count != ABSENT && (i <= COUNT_MOVED || count > 0);
 }
 
 static int rates_told(const struct reading *reading)
 {
     int told = 0;
     for (int i = COUNT_ADDED; i < COUNTS; i++)
-        told += reading->count[i] != ABSENT && (i <= COUNT_MOVED || reading->count[i] > 0);
+        told += is_rate_told(reading, i);
     return told;
 }
 
-/* Puts the rates. Rare events appear only after the first of them has occurred. */
 static void put_rates(struct page *page)
 {
     int item = 0;
     for (int i = COUNT_ADDED; i < COUNTS; i++) {
         struct figure figure;
-        uint64_t count = page->reading->count[i];
-        if (count == ABSENT || (i > COUNT_MOVED && count == 0))
+        if (!is_rate_told(page->reading, i))
             continue;
         snprintf(figure.text, sizeof figure.text, "%.40s/s", show_rate(rate_of(page, (enum count)i)).text);
-        put_item(page, item++, COUNT_NAMES[i], figure.text,
-                 i == COUNT_DEAD || i == COUNT_REFUSED ? STYLE_WARN : STYLE_PLAIN);
+        put_item(page, item++, name_of(i), figure.text,
+                 i == COUNT_DIED || i == COUNT_REFUSED ? STYLE_WARN : STYLE_PLAIN);
     }
     page->row += rows_for(item, page->cols);
 }
@@ -310,6 +341,19 @@ static bool defers(const struct reading *reading)
     return reading->deferred[0] != ABSENT;
 }
 
+static bool is_deferred_told(const struct reading *reading, int i)
+{
+    return i < DEFERRED_STOPPED || (reading->deferred[i] != ABSENT && reading->deferred[i] > 0);
+}
+
+static int deferreds_told(const struct reading *reading)
+{
+    int told = 0;
+    for (int i = 0; i < DEFERREDS; i++)
+        told += is_deferred_told(reading, i);
+    return told;
+}
+
 static void put_deferred(struct page *page)
 {
     int item = 1;
@@ -319,6 +363,8 @@ static void put_deferred(struct page *page)
     for (int i = 0; i < DEFERREDS; i++) {
         double rate = reading_deferred_rate(page->before, page->reading, (enum deferred)i);
         uint64_t count = page->reading->deferred[i];
+        if (!is_deferred_told(page->reading, i))
+            continue;
         put_item(page, item++, DEFERRED_NAMES[i], show_count(count).text,
                  rate > 0    ? STYLE_BAD
                  : count > 0 ? STYLE_WARN
@@ -337,7 +383,7 @@ static int fixed_rows(const struct reading *reading, int cols, bool brief)
         return rows + 1 + 3 * fires + 2;
     rows += rows_for(levels_told(reading), cols) + 2;
     rows += rows_for(rates_told(reading), cols) + 4 * fires;
-    return rows + (defers(reading) ? rows_for(DEFERREDS + 1, cols) : 0);
+    return rows + (defers(reading) ? rows_for(deferreds_told(reading) + 1, cols) : 0);
 }
 
 static int gaps(const struct reading *reading)
@@ -369,6 +415,11 @@ static void deal(struct page *page, int keys)
         left -= gaps(page->reading);
     page->bars = limit(left - some, page->brief ? 1 : BARS_MIN, BARS_USUAL);
     page->schedules = limit(left - page->bars, 0, wanted);
+    page->levels = rows_for(levels_told(page->reading), page->cols);
+    if (page->brief) { /* the other levels come before more than the usual bars */
+        page->levels = limit(1 + left - page->schedules - BARS_USUAL, 1, page->levels);
+        left -= page->levels - 1;
+    }
     page->bars = limit(left - page->schedules, page->bars, BARS_MAX);
 }
 

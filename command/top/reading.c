@@ -5,18 +5,26 @@
 #include <time.h>
 
 const char *const COUNT_NAMES[COUNTS] = {
-    [COUNT_PENDING] = "pending",     [COUNT_OVERDUE] = "overdue",     [COUNT_HELD] = "held",
-    [COUNT_SCHEDULES] = "schedules", [COUNT_QUEUES] = "queues",       [COUNT_KEYS] = "keys",
-    [COUNT_RUNNING] = "running",     [COUNT_MEMORY] = "memory",       [COUNT_FIRED] = "fired",
-    [COUNT_ADDED] = "added",         [COUNT_CANCELLED] = "cancelled", [COUNT_MOVED] = "moved",
-    [COUNT_AGAIN] = "again",         [COUNT_SKIPPED] = "skipped",     [COUNT_REFUSED] = "refused",
-    [COUNT_DROPPED] = "dropped",     [COUNT_COALESCED] = "coalesced", [COUNT_DEAD] = "dead",
+    [COUNT_PENDING] = "pending",     [COUNT_OVERDUE] = "overdue",
+    [COUNT_READY] = "ready",         [COUNT_OLDEST_READY] = "oldest_ready_ms",
+    [COUNT_LEASED] = "leased",       [COUNT_DEAD] = "dead",
+    [COUNT_HELD] = "held",           [COUNT_PAUSED] = "paused",
+    [COUNT_SCHEDULES] = "schedules", [COUNT_QUEUES] = "queues",
+    [COUNT_KEYS] = "keys",           [COUNT_RUNNING] = "running",
+    [COUNT_MEMORY] = "memory",       [COUNT_FIRED] = "fired",
+    [COUNT_ADDED] = "added",         [COUNT_CANCELLED] = "cancelled",
+    [COUNT_MOVED] = "moved",         [COUNT_OFFERED] = "offered",
+    [COUNT_TAKEN] = "taken",         [COUNT_ACKNOWLEDGED] = "acknowledged",
+    [COUNT_FAILED] = "failed",       [COUNT_LAPSED] = "lapsed",
+    [COUNT_AGAIN] = "again",         [COUNT_SKIPPED] = "skipped",
+    [COUNT_REFUSED] = "refused",     [COUNT_DROPPED] = "dropped",
+    [COUNT_COALESCED] = "coalesced", [COUNT_DIED] = "died",
 };
 
 const char *const DEFERRED_NAMES[DEFERREDS] = {
     [DEFERRED_PAUSE] = "pause",     [DEFERRED_ROLE] = "role",         [DEFERRED_OOM] = "oom",
     [DEFERRED_SLOT] = "slot",       [DEFERRED_REPLICAS] = "replicas", [DEFERRED_DISK] = "disk",
-    [DEFERRED_REFUSED] = "refused",
+    [DEFERRED_REFUSED] = "refused", [DEFERRED_STOPPED] = "stopped",
 };
 
 void reading_init(struct reading *reading)
@@ -58,6 +66,28 @@ double reading_rate(const struct reading *before, const struct reading *after, e
 double reading_deferred_rate(const struct reading *before, const struct reading *after, enum deferred why)
 {
     return before == NULL ? -1 : rate(before, after, before->deferred[why], after->deferred[why]);
+}
+
+/* The count; 0 if the source does not report it. */
+static uint64_t count_or_none(const struct reading *reading, enum count count)
+{
+    return reading->count[count] == ABSENT ? 0 : reading->count[count];
+}
+
+uint64_t reading_fired(const struct reading *reading)
+{
+    uint64_t fired = reading->count[COUNT_FIRED];
+    return fired == ABSENT ? ABSENT : fired + count_or_none(reading, COUNT_OFFERED);
+}
+
+double reading_firing_rate(const struct reading *before, const struct reading *after)
+{
+    return before == NULL ? -1 : rate(before, after, reading_fired(before), reading_fired(after));
+}
+
+bool reading_has_workers(const struct reading *reading)
+{
+    return count_or_none(reading, COUNT_OFFERED) + count_or_none(reading, COUNT_LEASED) > 0;
 }
 
 uint64_t reading_sum(const struct reading *reading)

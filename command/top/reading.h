@@ -19,23 +19,33 @@ enum { READING_STEPS = 60, READING_SCHEDULES = 20, READING_NAME = 64 };
 enum count {
     COUNT_PENDING,
     COUNT_OVERDUE,
+    COUNT_READY,
+    COUNT_OLDEST_READY, /* how long the oldest ready task has been ready, in ms */
+    COUNT_LEASED,
+    COUNT_RUNNING,
+    COUNT_DEAD,
     COUNT_HELD,
+    COUNT_PAUSED,
     COUNT_SCHEDULES,
     COUNT_QUEUES,
     COUNT_KEYS,
-    COUNT_RUNNING,
     COUNT_MEMORY,
     COUNT_LEVELS,
     COUNT_FIRED = COUNT_LEVELS,
     COUNT_ADDED,
     COUNT_CANCELLED,
     COUNT_MOVED,
+    COUNT_OFFERED, /* tasks for workers that have become ready */
+    COUNT_TAKEN,
+    COUNT_ACKNOWLEDGED,
+    COUNT_FAILED,
+    COUNT_LAPSED,
     COUNT_AGAIN,
     COUNT_SKIPPED,
     COUNT_REFUSED,
     COUNT_DROPPED,
     COUNT_COALESCED,
-    COUNT_DEAD,
+    COUNT_DIED,
     COUNTS
 };
 
@@ -48,6 +58,7 @@ enum deferred {
     DEFERRED_REPLICAS,
     DEFERRED_DISK,
     DEFERRED_REFUSED,
+    DEFERRED_STOPPED, /* tickwheel.deliver is no */
     DEFERREDS
 };
 
@@ -60,10 +71,11 @@ struct lateness_of {
 struct schedule_seen {
     char name[READING_NAME]; /* printable */
     uint64_t hash;           /* of the whole name; other names may have the same printable form */
-    uint64_t db, tasks, held, fired, dead;
-    uint64_t overdue, running; /* of a queue; its `tasks` wait */
-    uint64_t next_ms;          /* when the next task of a queue is due; ABSENT: never */
-    bool paused;               /* a queue is, so its tasks wait */
+    uint64_t db, tasks, held, fired, died;
+    uint64_t ready, leased, dead; /* ABSENT: the server is older than tasks for workers */
+    uint64_t overdue, running;    /* of a queue; its `tasks` wait */
+    uint64_t next_ms;             /* when the next task of a queue is due; ABSENT: never */
+    bool paused;                  /* so its tasks wait */
 };
 
 struct reading {
@@ -107,7 +119,15 @@ bool reading_goes_on(const struct reading *before, const struct reading *after);
  * - there is no earlier reading (`before` is NULL),
  * - the server has been started again. */
 double reading_rate(const struct reading *before, const struct reading *after, enum count count);
+/* The same for the tasks that were delivered or became ready. */
+double reading_firing_rate(const struct reading *before, const struct reading *after);
 double reading_deferred_rate(const struct reading *before, const struct reading *after, enum deferred why);
+
+/* Returns the number of tasks that were delivered or became ready since the start. */
+uint64_t reading_fired(const struct reading *reading);
+
+/* Returns whether the server has had tasks for workers since its start. */
+bool reading_has_workers(const struct reading *reading);
 
 /* Return the sum of the forecast, and its largest step. */
 uint64_t reading_sum(const struct reading *reading);

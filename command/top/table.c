@@ -31,15 +31,15 @@ static double schedule_rate(const struct page *page, const struct schedule_seen 
     return (double)(seen->fired - before->fired) * 1e9 / (double)ns;
 }
 
-enum { SCHEDULE_COLUMNS = 5, SCHEDULE_COLUMN = 11 };
+enum { SCHEDULE_NAME = 24, SCHEDULE_COLUMN = 10 };
 
-/* Puts a row of the table. The name takes the columns that the numbers leave; a narrow sheet shows fewer
- * numbers. */
-static void put_cells(struct page *page, enum style style, const char *name,
-                      const char *const cells[SCHEDULE_COLUMNS])
+/* Puts a row of the table, whose cells end with NULL. The name takes the columns that the numbers leave; a
+ * narrow sheet shows fewer numbers. */
+static void put_cells(struct page *page, enum style style, const char *name, const char *const *cells)
 {
-    int columns = (page->cols - 18) / SCHEDULE_COLUMN;
-    columns = columns > SCHEDULE_COLUMNS ? SCHEDULE_COLUMNS : columns < 1 ? 1 : columns;
+    int most = (page->cols - 2 * MARGIN - SCHEDULE_NAME) / SCHEDULE_COLUMN, columns = 0;
+    while (cells[columns] != NULL && (columns == 0 || columns < most))
+        columns++;
     int room = page->cols - 2 * MARGIN - columns * SCHEDULE_COLUMN;
     sheet_put(page->sheet, page->row, MARGIN, style, "%.*s", room < 1 ? 1 : room, name);
     for (int i = 0; i < columns; i++)
@@ -52,14 +52,18 @@ static void put_schedule(struct page *page, const struct schedule_seen *seen)
 {
     char name[READING_NAME + 32] = "";
     struct figure tasks = show_count(seen->tasks), held = show_count(seen->held);
-    struct figure fired = show_count(seen->fired), dead = show_count(seen->dead);
-    struct figure rate = show_rate(schedule_rate(page, seen));
-    const char *const cells[] = {tasks.text, rate.text, fired.text, held.text, dead.text};
+    struct figure ready = show_count(seen->ready), leased = show_count(seen->leased);
+    struct figure dead = show_count(seen->dead == ABSENT ? seen->died : seen->dead);
+    struct figure fired = show_count(seen->fired), rate = show_rate(schedule_rate(page, seen));
+    const char *now = seen->paused ? "paused" : rate.text;
+    const char *const cells[] = {tasks.text, now, fired.text, held.text, dead.text, NULL};
+    const char *const of_workers[] = {tasks.text, ready.text, leased.text, dead.text,
+                                      now,        fired.text, held.text,   NULL};
     if (seen->db > 0)
         snprintf(name, sizeof name, "db%" PRIu64 " ", seen->db);
     size_t at = strlen(name);
     snprintf(name + at, sizeof name - at, "%s", seen->name);
-    put_cells(page, STYLE_PLAIN, name, cells);
+    put_cells(page, STYLE_PLAIN, name, reading_has_workers(page->reading) ? of_workers : cells);
 }
 
 /* When the next task of a queue is due. */
@@ -80,15 +84,17 @@ static void put_queue(struct page *page, const struct schedule_seen *seen)
     struct figure tasks = show_count(seen->tasks), overdue = show_count(seen->overdue);
     struct figure running = show_count(seen->running), dead = show_count(seen->dead);
     struct figure next = show_next(page, seen->next_ms);
-    const char *const cells[] = {tasks.text, seen->paused ? "paused" : next.text, overdue.text, running.text,
-                                 dead.text};
+    const char *const cells[] = {
+        tasks.text, seen->paused ? "paused" : next.text, overdue.text, running.text, dead.text, NULL};
     put_cells(page, STYLE_PLAIN, seen->name, cells);
 }
 
 void table_put(struct page *page)
 {
-    static const char *const names[] = {"tasks", "fired/s", "fired", "held", "dead"};
-    static const char *const of_queues[] = {"waiting", "next in", "overdue", "running", "dead"};
+    static const char *const names[] = {"tasks", "fired/s", "fired", "held", "dead", NULL};
+    static const char *const of_workers[] = {"tasks",   "ready", "leased", "dead",
+                                             "fired/s", "fired", "held",   NULL};
+    static const char *const of_queues[] = {"waiting", "next in", "overdue", "running", "dead", NULL};
     bool queues = reading_is_store(page->reading);
     if (page->schedules < 2)
         return;
@@ -96,7 +102,9 @@ void table_put(struct page *page)
               queues                 ? "largest queues"
               : page->reading->alone ? "schedule"
                                      : "largest schedules",
-              queues ? of_queues : names);
+              queues                               ? of_queues
+              : reading_has_workers(page->reading) ? of_workers
+                                                   : names);
     for (int i = 0; i + 1 < page->schedules; i++)
         (queues ? put_queue : put_schedule)(page, &page->reading->seen[i]);
 }

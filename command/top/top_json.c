@@ -75,9 +75,14 @@ static json_t *schedules(const struct reading *reading)
         put(object, "db", seen->db);
         json_object_set_new(object, "name", json_string(seen->name));
         put(object, "tasks", seen->tasks);
+        put(object, "ready", seen->ready);
+        put(object, "leased", seen->leased);
+        put(object, "dead", seen->dead);
         put(object, "held", seen->held);
         put(object, "fired", seen->fired);
-        put(object, "dead", seen->dead);
+        put(object, "died", seen->died);
+        if (seen->dead != ABSENT)
+            json_object_set_new(object, "paused", json_boolean(seen->paused));
         json_array_append_new(array, object);
     }
     return array;
