@@ -24,9 +24,7 @@
  *         PING sees it.
  */
 #define _GNU_SOURCE /* ppoll */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -35,27 +33,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "net.h"
 #include "words.h"
 
 enum {
     LINE_MAX_KEPT = 200,
     PROBES_MAX = 4000000 /* more than an hour */
 };
-
-static int dial(uint16_t port)
-{
-    struct sockaddr_in at = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
-    if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) != 0)
-        fail("connect");
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return fd;
-}
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
@@ -132,17 +119,6 @@ struct connection {
     unsigned awaited;
     char *out;
 };
-
-static void write_all(int fd, const char *data, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, data, length);
-        if (n <= 0)
-            fail("write");
-        data += n;
-        length -= (size_t)n;
-    }
-}
 
 /* Sends the next commands of this connection. Returns false if none are left. */
 static bool send_some(struct connection *connection, uint64_t *sent)

@@ -15,37 +15,21 @@
 #ifndef BENCH_REDIS_WORDS_H
 #define BENCH_REDIS_WORDS_H
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "net.h"
 
 enum {
     WORDS_MAX = 32,
     TEXT_MAX = 1024,
     ID_DIGITS = 12,
     MS_DIGITS = 13, /* of a time in ms, until the year 2286 */
-    PAYLOAD_MAX = 4096,
-    US_PER_MS = 1000,
-    US_PER_S = 1000000,
-    NS_PER_US = 1000
+    PAYLOAD_MAX = 4096
 };
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "client: %s: %s\n", what, errno != 0 ? strerror(errno) : "wrong");
-    exit(1);
-}
-
-static uint64_t us_of(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * US_PER_S + (uint64_t)now.tv_nsec / NS_PER_US;
-}
 
 static struct {
     unsigned connections, pipeline;
