@@ -194,6 +194,8 @@ class House:
         for take in self.shop.takes:
             self.judge.add_take(take)
         self.judge.nameless |= set(self.shop.names[""])
+        self.judge.letters = {(deed.schedule, deed.name) for deed in self.shop.deeds}.union(
+            (schedule, name) for schedule, (_, _, dead, _) in looks.items() for name, *_ in dead)
         self.judge.ordered = ordered
         self.replay(numbers, may_lose)
         rows = {schedule: look[0] for schedule, look in looks.items()}

@@ -120,6 +120,7 @@ class Belief:
         self.takes = {}  # (schedule, id, due) -> {attempt: Taken}
         self.tokens = {}  # token -> (schedule, id, due, attempt)
         self.nameless = set()  # workers whose replies were lost
+        self.letters = set()  # (schedule, id) that are there at the end of the round, or that a command names
         self.gaps, self.fates, self.counts = [], collections.Counter(), collections.Counter()
         self.ended, self.guessed = {}, {}  # (payload, due) -> fate; (schedule, id) -> [(Task, fate)]
         self.ordered = True  # whether the order of ready tasks is certain
@@ -207,8 +208,10 @@ class Belief:
             state = self.begin_silently(schedule, name, state, look, now)
         assert state.stage == "leased", "the last attempt cannot have failed"
         self.check_lapse(state, now)
-        letter = dataclasses.replace(state, stage="dead", at=0, error=RAN_OUT, every=0, times=1)
-        self.put_state(schedule, f"{name}@{state.due}", letter)
+        letter = f"{name}@{state.due}"
+        assert (schedule, letter) in self.letters, "a period died without a letter"
+        self.put_state(schedule, letter,
+                       dataclasses.replace(state, stage="dead", at=0, error=RAN_OUT, every=0, times=1))
         return self.next_period(state)
 
     def last_period_died(self, schedule, name, state, now):
