@@ -287,7 +287,7 @@ class House:
                     worker.ack(take)
         self.judge_round(self.nothing_lost, True)
         there = {row.payload for schedule in SCHEDULES for row in self.there(schedule).values()}
-        ended = {payload for payload, _ in self.judge.ended}
+        ended = {payload for _, payload, _ in self.judge.ended}
         assert self.puts == there | ended, f"without a fate: {self.puts - there - ended}"
 
     @staticmethod

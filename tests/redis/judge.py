@@ -34,10 +34,10 @@ class Judge(Belief):
     def one(self, deed):
         return self.states(deed.schedule, deed.name)[0]
 
-    def end_of(self, state, fate):
-        """A task ends, by one of several fates. No payload ends twice."""
+    def end_of(self, deed, state, fate):
+        """A task ends, by one of several fates. None ends twice; a letter is another task than its series."""
         if state is not NO_TASK:
-            key = (state.payload, state.due)
+            key = (deed.name, state.payload, state.due)
             assert key not in self.ended, f"{state} is {fate}, and was {self.ended[key]}"
             self.ended[key] = fate
             self.fates[fate] += 1
@@ -50,14 +50,14 @@ class Judge(Belief):
     def play_put(self, deed):
         assert deed.reply == deed.name, deed
         self.counts["added"] += 1
-        self.end_of(self.one(deed), "replaced")
+        self.end_of(deed, self.one(deed), "replaced")
         self.put_state(deed.schedule, deed.name, self.filed_task(deed))
 
     def play_cancel(self, deed):
         state = self.one(deed)
         assert deed.reply == (state is not NO_TASK), f"{deed}, {state}"
         self.counts["cancelled"] += deed.reply
-        self.end_of(state, "cancelled")
+        self.end_of(deed, state, "cancelled")
         self.put_state(deed.schedule, deed.name, NO_TASK)
 
     def moved(self, state, at):
@@ -91,7 +91,7 @@ class Judge(Belief):
         state = self.dead_one(deed)
         if state is not None:
             self.counts["purged"] += 1
-            self.end_of(state, "purged")
+            self.end_of(deed, state, "purged")
             self.put_state(deed.schedule, deed.name, NO_TASK)
 
     def play_pause(self, deed):
@@ -120,11 +120,8 @@ class Judge(Belief):
         assert deed.reply == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
         if holds:
             self.counts["acknowledged"] += 1
-            self.put_state(deed.schedule, deed.name, self.done(state))
-
-    def done(self, state):
-        self.end_of(state, "done")
-        return self.next_period(state)
+            self.end_of(deed, state, "done")
+            self.put_state(deed.schedule, deed.name, self.next_period(state))
 
     def play_nack(self, deed):
         state = self.one(deed)
@@ -237,7 +234,7 @@ class Judge(Belief):
         now = self.states(schedule, name)[0]
         for state, fate in self.guessed.pop((schedule, name), ()):
             if now is NO_TASK or (now.payload, now.due) != (state.payload, state.due):
-                self.ended.setdefault((state.payload, state.due), fate)
+                self.ended.setdefault((name, state.payload, state.due), fate)
 
     @staticmethod
     def may_hold(state, deed):

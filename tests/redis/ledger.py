@@ -122,7 +122,7 @@ class Belief:
         self.nameless = set()  # workers whose replies were lost
         self.letters = set()  # (schedule, id) that are there at the end of the round, or that a command names
         self.gaps, self.fates, self.counts = [], collections.Counter(), collections.Counter()
-        self.ended, self.guessed = {}, {}  # (payload, due) -> fate; (schedule, id) -> [(Task, fate)]
+        self.ended, self.guessed = {}, {}  # (id, payload, due) -> fate; (schedule, id) -> [(Task, fate)]
         self.ordered = True  # whether the order of ready tasks is certain
         self.filed, self.lapses, self.renewals = 0, 0, 0
 
