@@ -4,13 +4,14 @@ way, mostly with the end of a server, and then everything is judged (judge.py)."
 import contextlib
 import itertools
 import os
+import re
 import resource
 import time
 
 from crew import LEDGER, SCHEDULES, Operator, Producer, Shop, Worker, ms
 from harness import HOST, Raw, now_ms, parse_info, wait_replica_in_sync, wait_until
 from judge import Judge
-from ledger import NO_TASK, Gap
+from ledger import ANY, NO_TASK, Gap
 from situations import aof_path, children, digest, end
 
 OPTIONS = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentage": 0}
@@ -190,12 +191,30 @@ class House:
         return answers[0], ms(answers[1]), rows, parse_info(answers[-1])
 
     def judge_round(self, may_lose, ordered):
+        try:
+            self.judge_all(may_lose, ordered)
+        except AssertionError as fault:
+            self.tell(str(fault))
+            raise
+
+    def tell(self, fault):
+        """Prints the history, in this round, of the tasks that a fault names."""
+        names = set(re.findall(r"\bt\d+", fault))
+        for gap in self.judge.gaps:
+            print(gap.__dict__)
+        for one in [*self.shop.deeds, *self.shop.takes]:
+            if names & set(re.findall(r"\bt\d+", str(one))):
+                print(one)
+
+    def judge_all(self, may_lose, ordered):
         numbers, now, looks, info = self.look()
         for take in self.shop.takes:
             self.judge.add_take(take)
         self.judge.nameless |= set(self.shop.names[""])
-        self.judge.letters = {(deed.schedule, deed.name) for deed in self.shop.deeds}.union(
-            (schedule, name) for schedule, (_, _, dead, _) in looks.items() for name, *_ in dead)
+        self.judge.letters = {(schedule, name): error for schedule, (_, _, dead, _) in looks.items()
+                              for name, _, _, _, error in dead}
+        self.judge.unknown = {}
+        self.judge.letters.update({(deed.schedule, deed.name): ANY for deed in self.shop.deeds})
         self.judge.ordered = ordered
         self.replay(numbers, may_lose)
         rows = {schedule: look[0] for schedule, look in looks.items()}
@@ -261,13 +280,14 @@ class House:
         """While nothing is written, both servers hold the same. A pause of writes is one of leases too."""
         client, began = self.primary.client(), now_ms()
         client.execute_command("CLIENT", "PAUSE", 30000, "WRITE")
+        down = now_ms()
         try:
             self.sync()
             assert digest(self.primary) == digest(self.replica), "the replica differs"
         finally:
             up = now_ms()
             client.execute_command("CLIENT", "UNPAUSE")
-            self.judge.gaps.append(Gap(began, began, up, now_ms()))
+            self.judge.gaps.append(Gap(began, down, up, now_ms()))
 
     # The end
 

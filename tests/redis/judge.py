@@ -16,6 +16,7 @@ class Judge(Belief):
         """Applies a command that has survived."""
         self.filed += 1
         if deed.reply is ...:
+            self.unknown.setdefault((deed.schedule, deed.name), []).append(deed)
             getattr(self, "guess_" + deed.kind, self.guess)(deed)
             return
         if deed.name:
@@ -249,7 +250,8 @@ class Judge(Belief):
         if state.every == 0:
             return [dead]
         letter = f"{deed.name}@{state.due}"
-        self.put_state(deed.schedule, letter, NO_TASK, dataclasses.replace(dead, every=0, times=1))
+        dead = dataclasses.replace(dead, every=0, times=1)
+        self.put_state(deed.schedule, letter, *dict.fromkeys((*self.states(deed.schedule, letter), dead)))
         return [self.next_period(state)]
 
     def guess_take(self, deed):
@@ -270,6 +272,11 @@ class Judge(Belief):
         for name, flat in rows.items():
             if "@" in name:
                 self.explain(schedule, name, flat, now)
+        for name, states in self.tasks[schedule].items():
+            if name not in rows and len(states) > 1:  # A letter, if a command without a reply has run.
+                error = self.letters.get((schedule, name))
+                self.put_state(schedule, name, *(state for state in states if (state and state.error) == error))
+                assert len(self.states(schedule, name)) == 1, f"{name}: {states}, and its error is {error}"
         return {name: states[0] for name, states in self.tasks[schedule].items() if states[0] is not NO_TASK}
 
     def settle_takes(self, takes, rows, lost_ok):

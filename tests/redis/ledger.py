@@ -29,6 +29,7 @@ SLOT_WAIT = 1000
 # By which a server that serves may be late, on a busy machine.
 LATE = 20000
 MAYBE = "maybe"
+ANY = ...
 NO_TASK = None
 
 
@@ -120,7 +121,8 @@ class Belief:
         self.takes = {}  # (schedule, id, due) -> {attempt: Taken}
         self.tokens = {}  # token -> (schedule, id, due, attempt)
         self.nameless = set()  # workers whose replies were lost
-        self.letters = set()  # (schedule, id) that are there at the end of the round, or that a command names
+        self.letters = {}  # (schedule, id): error at the end of the round, or ANY because a command names it
+        self.unknown = {}  # (schedule, id): this round's commands without replies
         self.gaps, self.fates, self.counts = [], collections.Counter(), collections.Counter()
         self.ended, self.guessed = {}, {}  # (id, payload, due) -> fate; (schedule, id) -> [(Task, fate)]
         self.ordered = True  # whether the order of ready tasks is certain
@@ -202,17 +204,31 @@ class Belief:
                 self.put_state(schedule, name, state)
 
     def next_after_death(self, schedule, name, state, look, now):
-        """The period has died between two looks: its last lease has run out, and a letter is there."""
+        """The period has ended between two looks, by a command without a reply, or its last lease has run
+        out, and a letter is there."""
         assert state.every and look.due > state.due, "another due time"
+        letter = f"{name}@{state.due}"
+        error = self.letters.get((schedule, letter))
+        for deed in self.unknown.get((schedule, name), ()):
+            if deed.about.get("due") == state.due and (deed.kind, error) == ("ack", None):
+                self.ended.setdefault((name, state.payload, state.due), "done")
+                return self.next_period(state)
+            if deed.about.get("due") == state.due and (deed.kind, error) == ("nack", deed.about.get("error")):
+                self.put_letter(schedule, letter, dataclasses.replace(state, begun=deed.about["attempt"]), error)
+                return self.next_period(state)
         while state.begun < state.tries:
             state = self.begin_silently(schedule, name, state, look, now)
         assert state.stage == "leased", "the last attempt cannot have failed"
         self.check_lapse(state, now)
-        letter = f"{name}@{state.due}"
-        assert (schedule, letter) in self.letters, "a period died without a letter"
-        self.put_state(schedule, letter,
-                       dataclasses.replace(state, stage="dead", at=0, error=RAN_OUT, every=0, times=1))
+        assert error in (RAN_OUT, ANY), "such a letter was not left"
+        self.put_letter(schedule, letter, state, RAN_OUT)
         return self.next_period(state)
+
+    def put_letter(self, schedule, letter, state, error):
+        self.put_state(schedule, letter,
+                       dataclasses.replace(state, stage="dead", at=0, error=error, every=0, times=1))
+        for deed in self.unknown.get((schedule, letter), ()):
+            self.guess(deed)
 
     def last_period_died(self, schedule, name, state, now):
         """A repeating task is gone: the attempts of all its periods have failed."""
