@@ -205,8 +205,16 @@ class Judge(Belief):
 
     # Commands whose replies were lost
 
+    def catch_up(self, schedule, name):
+        """Periods of which letters are there have died, so a command without a reply concerns a later one."""
+        for of, letter in sorted(self.letters):
+            if (of, letter.rpartition("@")[0]) == (schedule, name) and self.states(of, letter) == (NO_TASK,) and \
+                    len(self.states(schedule, name)) == 1:
+                self.make_letter(schedule, letter, now_ms())
+
     def guess(self, deed):
         """The task is as before the command or as after it, whichever the next look shows."""
+        self.catch_up(deed.schedule, deed.name)
         before, after = self.states(deed.schedule, deed.name), []
         fate = {"put": "replaced", "cancel": "cancelled", "purge": "purged", "ack": "done"}.get(deed.kind)
         for state in before:
