@@ -94,6 +94,21 @@ def fill(client, schedule, target, count, at, first=0, step=0, options=(), paylo
     return [f"{prefix}{i}" for i in range(first, first + count)]
 
 
+def events_of(r, run):
+    """Returns the keyspace notifications for schedule s while run() runs."""
+    r.config_set("notify-keyspace-events", "Kdg")
+    listener = r.pubsub()
+    listener.subscribe("__keyspace@0__:s")
+    assert listener.get_message(timeout=30)["type"] == "subscribe"
+    run()
+    r.publish("__keyspace@0__:s", "that is all")
+    found = []
+    while (message := listener.get_message(timeout=30))["data"] != "that is all":
+        found.append(message["data"])
+    listener.close()
+    return found
+
+
 def extent(light, usual, full):
     """Returns how much a long test does: least with TICKWHEEL_LIGHT, most with TICKWHEEL_LONG (make rounds)."""
     if os.environ.get("TICKWHEEL_LIGHT"):

@@ -9,6 +9,8 @@
 #include <stdio.h>
 
 #include "delivery/offer.h"
+#include "delivery/purge.h"
+#include "keyspace/keys.h"
 #include "lives.h"
 #include "schedules/lease.h"
 #include "schedules/schedule.h"
@@ -153,8 +155,11 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         return RedisModule_ReplyWithNull(ctx);
     uint64_t at_ms =
         tw__redis_offer_fail(schedule, task, nack.error, nack.at_ms, nack.dead, tw__redis_now_ms(), &log);
+    bool purged = at_ms == 0 && tw__redis_purge_excess(schedule, &log);
     tw__redis_shared.counts.failed++;
     tw__redis_lives_close(ctx, argv[1], &log, at_ms == 0 ? "tw.dead" : "tw.nack");
+    if (purged)
+        tw__redis_keys_changed(ctx, argv[1], "tw.purge");
     return RedisModule_ReplyWithLongLong(ctx, (long long)at_ms);
 }
 

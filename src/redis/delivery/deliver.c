@@ -68,6 +68,8 @@ static void notify(RedisModuleCtx *ctx, const struct tw__redis_told *told)
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         if (told->tells & events[i].tell)
             tw__redis_keys_changed(ctx, told->name, events[i].event);
+    if (told->tells == TW__REDIS_TELL_CHANGED)
+        RedisModule_SignalModifiedKey(ctx, told->name);
 }
 
 void tw__redis_deliver_finish(struct tw__redis_batch *batch)
@@ -168,11 +170,10 @@ static void give_up(struct tw__redis_delivery *delivery, bool series)
     tw__redis_shared.counts.died++;
     schedule->died++;
     delivery->route->wait_ms = 0; /* the tries of the next task begin with the first wait */
-    tw__redis_batch_tell(delivery->batch, schedule, TW__REDIS_TELL_DEAD);
     (series ? tw__redis_lease_kill_series
             : tw__redis_lease_kill)(schedule, delivery->task, tries, error, delivery->now_ms,
                                     tw__redis_batch_log(delivery->batch, schedule));
-    tw__redis_purge_excess(schedule, tw__redis_batch_log(delivery->batch, schedule));
+    tw__redis_purge_after_death(delivery->batch, schedule);
 }
 
 /* A permanent refusal: one more try is counted, for this task and for all tasks that are held behind it. */
@@ -233,12 +234,6 @@ static enum tw__redis_defer deliver_to_target(struct tw__redis_delivery *deliver
                                                                                     : decide(delivery);
 }
 
-/* Whether a task waits for the next attempt of workers; LATE concerns the first attempt alone. */
-static bool is_retry(const struct tw__redis_task *task)
-{
-    return task->lived && tw__redis_task_life(task).attempt > 0;
-}
-
 enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task *task,
                                        enum tw__redis_taken taken, uint64_t now_ms, uint64_t serving_since_ms)
 {
@@ -260,12 +255,13 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
         return TW__REDIS_DEFER_NONE;
     if (leased)
         return tw__redis_offer_lapse(&delivery, serving_since_ms);
-    bool retry = is_retry(task);
-    if (!retry && tw__redis_late_drop(&delivery))
+    bool again = task->lived; /* it was given out, or made ready by TW.DRAIN: LATE concerns it no more */
+    if (!again && tw__redis_late_drop(&delivery))
         return TW__REDIS_DEFER_NONE;
     if (delivery.plan.kind != TW__REDIS_WORKERS)
         return deliver_to_target(&delivery);
-    tw__redis_offer(&delivery, retry ? 0 : tw__redis_late_missed(&delivery));
+    tw__redis_offer(&delivery, again ? 0 : tw__redis_late_missed(&delivery));
+    tw__redis_lateness_count(tw__redis_task_due(task));
     return TW__REDIS_DEFER_NONE;
 }
 

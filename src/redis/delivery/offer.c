@@ -15,20 +15,11 @@
 #include "schedules/place.h"
 #include "schedules/route.h"
 #include "server/config.h"
-#include "server/lateness.h"
 #include "workers.h"
 
 enum { SLOT_WAIT_MS = 1000 }; /* until a lease that ran out in a slot that is migrating is looked at again */
 
 static const char lease_ran_out[] = "the lease ran out";
-
-static void put_on_offer(struct tw__redis_schedule *schedule, struct tw__redis_task *task, uint64_t now_ms)
-{
-    tw__redis_lateness_count(tw__redis_task_due(task));
-    tw__redis_shared.counts.offered++;
-    tw__redis_place_offer(tw__redis_shared.schedules, task, now_ms);
-    tw__redis_workers_wake(schedule);
-}
 
 void tw__redis_offer(struct tw__redis_delivery *delivery, uint64_t missed)
 {
@@ -41,37 +32,9 @@ void tw__redis_offer(struct tw__redis_delivery *delivery, uint64_t missed)
     }
     tw__redis_shared.counts.coalesced += missed;
     tw__redis_batch_tell(delivery->batch, delivery->schedule, TW__REDIS_TELL_READY);
-    put_on_offer(delivery->schedule, task, delivery->now_ms);
-}
-
-/* Whether a task can be made ready without further ado. */
-static bool is_plain(const struct tw__redis_task *task)
-{
-    const struct tw__redis_route *route = tw__redis_route_of(tw__redis_shared.schedules, task);
-    struct tw__redis_plan plan = tw__redis_route_plan(route);
-    return plan.kind == TW__REDIS_WORKERS && plan.late == TW__REDIS_LATE_FIRE && route->schedule->attached &&
-           !route->schedule->paused && tw__redis_task_stage(task) == TW__REDIS_WAITING;
-}
-
-bool tw__redis_offer_unseen(struct tw__redis_task *task, uint64_t now_ms)
-{
-    if (!is_plain(task))
-        return false;
-    put_on_offer(tw__redis_schedule_of(tw__redis_shared.schedules, task), task, now_ms);
-    return true;
-}
-
-void tw__redis_offer_queue(struct tw__link *queue, uint64_t now_ms, uint32_t most)
-{
-    struct tw__link *following;
-    for (struct tw__link *link = queue->next; link != queue && most > 0; link = following, most--) {
-        struct tw__redis_task *task = tw__redis_task_of_link(link);
-        following = link->next;
-        if (tw__redis_task_due(task) > now_ms || !is_plain(task))
-            continue;
-        tw__redis_place_unfile(tw__redis_shared.schedules, task);
-        (void)tw__redis_offer_unseen(task, now_ms);
-    }
+    tw__redis_shared.counts.offered++;
+    tw__redis_place_offer(tw__redis_shared.schedules, task, delivery->now_ms);
+    tw__redis_workers_wake(delivery->schedule);
 }
 
 uint64_t tw__redis_offer_fail(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
@@ -86,7 +49,6 @@ uint64_t tw__redis_offer_fail(struct tw__redis_schedule *schedule, struct tw__re
         tw__redis_shared.counts.died++;
         schedule->died++;
         tw__redis_lease_kill(schedule, task, attempt, error, now_ms, log);
-        tw__redis_purge_excess(schedule, log);
         return 0;
     }
     RedisModule_GetRandomBytes((unsigned char *)&random, sizeof random);
@@ -113,7 +75,7 @@ enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery, 
     }
     if (delivery->why != TW__REDIS_DEFER_NONE)
         return delivery->why;
-    tw__redis_batch_touch(delivery->batch, schedule);
+    tw__redis_batch_tell(delivery->batch, schedule, TW__REDIS_TELL_CHANGED);
     if (tw__redis_task_due(task) <= serving_since_ms && !life.renewed) {
         tw__redis_shared.counts.renewed++;
         tw__redis_lease_extend(schedule, task, life.lease_ms, true, delivery->now_ms,
@@ -124,6 +86,6 @@ enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery, 
     struct tw__redis_bytes error = {lease_ran_out, sizeof lease_ran_out - 1};
     if (tw__redis_offer_fail(schedule, task, error, 0, false, delivery->now_ms,
                              tw__redis_batch_log(delivery->batch, schedule)) == 0)
-        tw__redis_batch_tell(delivery->batch, schedule, TW__REDIS_TELL_DEAD);
+        tw__redis_purge_after_death(delivery->batch, schedule);
     return TW__REDIS_DEFER_NONE;
 }

@@ -12,14 +12,6 @@
  * Requires: the task is filed nowhere. */
 void tw__redis_offer(struct tw__redis_delivery *delivery, uint64_t missed);
 
-/* Makes a task ready outside a batch, without a notification. Returns false, and does nothing, if the task is
- * not for workers, if it is leased, or if its schedule or LATE want more than that. Requires: the task is
- * filed nowhere. */
-bool tw__redis_offer_unseen(struct tw__redis_task *task, uint64_t now_ms);
-
-/* The same for the tasks of a queue, that of overdue or of past tasks. Looks at `most` tasks. */
-void tw__redis_offer_queue(struct tw__link *queue, uint64_t now_ms, uint32_t most);
-
 /* The lease of a task has run out: the attempt has failed. A lease that ran out before `serving_since_ms`,
  * when nobody could have ended it, begins anew instead, once. Returns TW__REDIS_DEFER_NONE, or why the server
  * must not write now; the task is then filed nowhere, as before. */
@@ -27,7 +19,8 @@ enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery, 
 
 /* Ends an attempt that has failed with an error: the task waits for its next attempt, at `at_ms` or, if that
  * is 0, after its backoff; or it is dead, if this was its last attempt or `last` is true. Adds what it does
- * to `log`. Returns when the next attempt is, or 0 if the task is dead. Requires: the task is leased. */
+ * to `log`. Returns when the next attempt is, or 0 if the task is dead: then the caller removes those that are
+ * too many (purge.h). Requires: the task is leased. */
 uint64_t tw__redis_offer_fail(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
                               struct tw__redis_bytes error, uint64_t at_ms, bool last, uint64_t now_ms,
                               struct tw__redis_buffer *log);

@@ -21,11 +21,20 @@ void tw__redis_purge_task(struct tw__redis_schedule *schedule, struct tw__redis_
     tw__redis_shared.counts.purged++;
 }
 
-void tw__redis_purge_excess(struct tw__redis_schedule *schedule, struct tw__redis_buffer *log)
+bool tw__redis_purge_excess(struct tw__redis_schedule *schedule, struct tw__redis_buffer *log)
 {
     uint64_t most = (uint64_t)tw__redis_config.dead_max;
-    for (int i = 0; i < PURGE_MAX && most > 0 && schedule->dead_count > most; i++)
+    int purged = 0;
+    for (; purged < PURGE_MAX && most > 0 && schedule->dead_count > most; purged++)
         tw__redis_purge_task(schedule, tw__redis_place_first_dead(schedule), log);
+    return purged > 0;
+}
+
+void tw__redis_purge_after_death(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule)
+{
+    tw__redis_batch_tell(batch, schedule, TW__REDIS_TELL_DEAD);
+    if (tw__redis_purge_excess(schedule, tw__redis_batch_log(batch, schedule)))
+        tw__redis_batch_tell(batch, schedule, TW__REDIS_TELL_PURGED);
 }
 
 /* The dead task of a schedule that died first, if it has stayed too long, or if there are too many; else

@@ -12,8 +12,11 @@ void tw__redis_purge_task(struct tw__redis_schedule *schedule, struct tw__redis_
                           struct tw__redis_buffer *log);
 
 /* Removes the tasks that died first, while the schedule has more dead tasks than it may have. Adds what it
- * does to `log`. To be called when a task has died. */
-void tw__redis_purge_excess(struct tw__redis_schedule *schedule, struct tw__redis_buffer *log);
+ * does to `log`. Returns whether it has removed any. To be called when a task has died. */
+bool tw__redis_purge_excess(struct tw__redis_schedule *schedule, struct tw__redis_buffer *log);
+
+/* The same in a batch, which will tell of the death, and of the tasks that were removed. */
+void tw__redis_purge_after_death(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule);
 
 /* Whether a dead task of one of a few schedules has stayed too long. Each call looks at other schedules. */
 bool tw__redis_purge_any_old(uint64_t now_ms);

@@ -31,6 +31,7 @@
 #include "purge.h"
 #include "schedules/grave.h"
 #include "schedules/place.h"
+#include "schedules/route.h"
 #include "server/config.h"
 #include "server/gate.h"
 #include "workers.h"
@@ -104,6 +105,8 @@ static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
     /* Leases that have run out in a step of the clock, or while the server stood still, could not be ended. */
     if (jump > NOTICE_US || (ticks.wall_us != 0 && monotonic - ticks.monotonic_us > STILL_US))
         ticks.serving = false;
+    if (jump < -NOTICE_US && ticks.serving_since_ms > now_ms)
+        ticks.serving_since_ms = now_ms; /* otherwise leases would begin anew until the clock has caught up */
     ticks.wall_us = wall;
     ticks.monotonic_us = monotonic;
     uint64_t stands =
@@ -130,32 +133,48 @@ static bool take_off_the_wheel(uint64_t now_ms)
     uint32_t budget = COLLECT_TASKS;
     struct tw__redis_task *task;
     enum tw__redis_taken taken;
-    while ((taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, false, &budget, &task)) ==
-           TW__REDIS_TAKEN_TASK)
+    while ((taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, TW__REDIS_FROM_WHEELS, &budget,
+                                         &task)) == TW__REDIS_TAKEN_TASK)
         tw__redis_place_file_overdue(tw__redis_shared.schedules, task);
     return taken == TW__REDIS_TAKEN_MORE;
 }
 
-/* The same when memory is full. Tasks for workers become ready, and leases end. */
-static bool serve_workers(RedisModuleCtx *ctx, uint64_t now_ms)
+static bool is_for_workers(const struct tw__redis_task *task)
 {
-    uint32_t budget = COLLECT_TASKS;
+    const struct tw__redis_route *route = tw__redis_route_of(tw__redis_shared.schedules, task);
+    return tw__redis_route_plan(route).kind == TW__REDIS_WORKERS;
+}
+
+/* When memory is full: tasks for workers become ready, and leases end, because an acknowledged task frees
+ * memory. Tasks with targets are put aside. Sets *more and returns as deliver_batch(). */
+static enum tw__redis_defer serve_workers(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, bool *more)
+{
+    struct tw__redis_schedules *schedules = tw__redis_shared.schedules;
+    uint32_t tasks = tw__redis_tick_budget_tasks(), us = tw__redis_tick_budget_us(), work = COLLECT_TASKS;
+    enum tw__redis_defer why = TW__REDIS_DEFER_NONE;
+    enum tw__redis_taken taken = TW__REDIS_TAKEN_MORE;
     struct tw__redis_task *task;
-    enum tw__redis_taken taken;
     struct tw__redis_batch batch;
     tw__redis_deliver_begin(&batch, ctx);
-    tw__redis_offer_queue(&tw__redis_shared.schedules->overdue, now_ms, COLLECT_TASKS);
-    tw__redis_offer_queue(&tw__redis_shared.schedules->past, now_ms, COLLECT_TASKS);
-    while ((taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, false, &budget, &task)) ==
-           TW__REDIS_TAKEN_TASK) {
-        bool leased = tw__redis_task_stage(task) == TW__REDIS_LEASED;
-        if (leased
-                ? tw__redis_deliver(&batch, task, taken, now_ms, ticks.serving_since_ms) != TW__REDIS_DEFER_NONE
-                : !tw__redis_offer_unseen(task, now_ms))
-            tw__redis_place_file_overdue(tw__redis_shared.schedules, task);
+    while (tasks > 0) {
+        taken = tw__redis_place_take(schedules, now_ms, TW__REDIS_FROM_OVERDUE, &work, &task);
+        if (taken != TW__REDIS_TAKEN_TASK)
+            break;
+        if (!is_for_workers(task)) {
+            tw__redis_place_put_aside(schedules, task);
+            continue;
+        }
+        why = tw__redis_deliver(&batch, task, taken, now_ms, ticks.serving_since_ms);
+        if (why != TW__REDIS_DEFER_NONE) {
+            tw__redis_place_put_back(schedules, task, taken);
+            break;
+        }
+        if (--tasks % LOOK_AT_CLOCK == 0 && now_us() - started_us >= us)
+            break;
     }
     tw__redis_deliver_finish(&batch);
-    return taken == TW__REDIS_TAKEN_MORE;
+    *more = taken != TW__REDIS_TAKEN_NONE;
+    return why;
 }
 
 /* Delivers due tasks. Sets *more if the budget ended first. Returns TW__REDIS_DEFER_NONE, or why it had to
@@ -171,7 +190,7 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, 
     tw__redis_deliver_begin(&batch, ctx);
     tw__redis_purge_old(&batch, now_ms);
     while (tasks > 0) {
-        taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, true, &work, &task);
+        taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, TW__REDIS_FROM_ALL, &work, &task);
         if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE)
             break;
         bool big = tw__redis_shared.schedules->memory.usable(task) > BIG;
@@ -248,9 +267,16 @@ static enum tw__redis_defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, ui
 }
 
 /* Moves the due tasks to a queue, because they cannot be delivered now. Returns the time of the next tick. */
-static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, enum tw__redis_defer why)
+static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, enum tw__redis_defer why)
 {
-    bool more = why == TW__REDIS_DEFER_OOM ? serve_workers(ctx, now_ms) : take_off_the_wheel(now_ms);
+    bool more = false;
+    if (why == TW__REDIS_DEFER_OOM) {
+        enum tw__redis_defer refused = serve_workers(ctx, now_ms, started_us, &more);
+        why = refused != TW__REDIS_DEFER_NONE ? refused : why;
+    }
+    note_serving(why, now_ms); /* the batch may have been refused */
+    if (why != TW__REDIS_DEFER_OOM)
+        more = take_off_the_wheel(now_ms);
     if (!tw__redis_place_any_waiting(tw__redis_shared.schedules))
         return more ? now_ms : TW_NEVER;
     tw__redis_shared.counts.deferred[why]++;
@@ -263,13 +289,15 @@ static void tick(RedisModuleCtx *ctx)
     uint64_t next, other;
     tw__redis_chores_settle();
     (void)watch_clock(ctx, now_ms);
+    if (tw__redis_alarm_overslept() && ticks.ended_us == 0) {
+        tw__redis_alarm_soon(); /* workers may have ended their leases meanwhile: the server reads that first */
+        return;
+    }
     tw__redis_grave_reap(tw__redis_shared.schedules, REAP_TASKS);
     give_another_try(started_us / 1000);
     enum tw__redis_defer why = deliver_due(ctx, now_ms, started_us, &next);
-    if (why != TW__REDIS_DEFER_NONE) {
-        note_serving(why, now_ms); /* the batch may have been refused */
-        next = postpone(ctx, now_ms, why);
-    }
+    if (why != TW__REDIS_DEFER_NONE)
+        next = postpone(ctx, now_ms, started_us, why);
     tw__redis_workers_signal(ctx);
     other = tw__redis_alarm_work(now_ms);
     if (other < next)

@@ -23,6 +23,7 @@
 #include "schedules/place.h"
 
 enum {
+    OVERSLEPT_MS = 20,
     SLEEP_MAX_MS = 1800 * 1000, /* past 35 minutes Redis 7.0 spins: it counts microseconds in an int */
     ROUNDS = 2                  /* event-loop iterations from a tick to the next, while there is a backlog */
 };
@@ -32,15 +33,23 @@ static struct {
     tw__redis_alarm_fn *ring;
     RedisModuleTimerID id;
     bool set, paused; /* set: the timer is armed, and expires at `ms` */
+    bool overslept;
     uint64_t ms;
     uint32_t rounds; /* event-loop iterations left before the timer is armed; 0: no count is running */
     int pipe[2];     /* holds a byte: while the event loop watches the pipe, each iteration calls on_round() */
 } timer = {.pipe = {-1, -1}};
 
+static void note_late(uint64_t now_ms)
+{
+    if (now_ms > timer.ms + OVERSLEPT_MS)
+        timer.overslept = true;
+}
+
 static void on_alarm(RedisModuleCtx *ctx, void *data)
 {
     (void)data;
     timer.set = false;
+    note_late(tw__redis_now_ms());
     timer.ring(ctx);
 }
 
@@ -113,8 +122,16 @@ void tw__redis_alarm_renew(uint64_t now_ms, bool clock_set)
         return;
     /* The server sleeps by the monotonic clock until a timer is due, but compares timers with the wall clock.
      * After a step in either direction our timer would expire too late. */
+    note_late(now_ms);
     disarm();
     tw__redis_alarm_at(now_ms);
+}
+
+bool tw__redis_alarm_overslept(void)
+{
+    bool overslept = timer.overslept;
+    timer.overslept = false;
+    return overslept;
 }
 
 void tw__redis_alarm_pause(bool pause)

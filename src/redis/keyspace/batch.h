@@ -30,8 +30,15 @@ struct tw__redis_batch {
 /* Opens a batch. Requires: none is open. */
 void tw__redis_batch_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx);
 
-/* What has happened to the tasks of a schedule, each with a keyspace notification of its own. */
-enum { TW__REDIS_TELL_FIRED = 1, TW__REDIS_TELL_READY = 2, TW__REDIS_TELL_DEAD = 4, TW__REDIS_TELL_PURGED = 8 };
+/* What has happened to the tasks of a schedule, each with a keyspace notification of its own. CHANGED has
+ * none: only clients that WATCH the key have to know. */
+enum {
+    TW__REDIS_TELL_FIRED = 1,
+    TW__REDIS_TELL_READY = 2,
+    TW__REDIS_TELL_DEAD = 4,
+    TW__REDIS_TELL_PURGED = 8,
+    TW__REDIS_TELL_CHANGED = 16
+};
 
 /* The name of a key for which keyspace notifications are due. When the batch was released, the value of the
  * key was a schedule to which this had happened. */

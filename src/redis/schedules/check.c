@@ -122,6 +122,7 @@ const char *tw__redis_check_places(const struct tw__redis_schedules *schedules)
     check_wheel(&places, schedules->behind, TW__REDIS_TASK_BEHIND);
     if (places.fault == NULL)
         places.fault = tw_wheel_check(schedules->retries);
+    places.queued += check_queue(&places, &schedules->aside, NULL);
     places.queued += check_queue(&places, &schedules->overdue, NULL);
     places.queued += check_queue(&places, &schedules->past, NULL);
     for (uint32_t i = 0; i < schedules->routes && places.fault == NULL; i++)

@@ -219,8 +219,8 @@ static void forget(struct tw__redis_schedule *schedule, const struct begun *begu
     life.token = 0;
     life.worker.size = 0;
     life.attempt -= leased && life.attempt > 0;
-    relive(schedule, begun->task, life.attempt > 0 || life.due != begun->at_ms ? &life : NULL, begun->at_ms,
-           now_ms);
+    bool again = leased || life.attempt > 0 || life.due != begun->at_ms; /* LATE concerns it no more */
+    relive(schedule, begun->task, again ? &life : NULL, begun->at_ms, now_ms);
 }
 
 void tw__redis_lease_forget_all(struct tw__redis_schedule *schedule, uint64_t now_ms)

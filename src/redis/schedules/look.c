@@ -93,9 +93,9 @@ static void look_in_route(void *entry, void *arg)
 static bool look_through_wheel(struct look *look)
 {
     const struct tw__redis_schedules *schedules = look->schedule->schedules;
-    struct queues queues = {look, look_in_queue(look, &schedules->overdue) ||
-                                      look_in_queue(look, &schedules->past) ||
-                                      look_in_queue(look, &look->schedule->stopped)};
+    struct queues queues = {
+        look, look_in_queue(look, &schedules->aside) || look_in_queue(look, &schedules->overdue) ||
+                  look_in_queue(look, &schedules->past) || look_in_queue(look, &look->schedule->stopped)};
     uint64_t segment = 0;
     while (look->schedule->held > 0 &&
            tw__redis_table_walk(&look->schedule->routes, &segment, look_in_route, &queues))

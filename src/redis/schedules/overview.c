@@ -228,6 +228,7 @@ uint64_t tw__redis_overview_overdue(const struct tw__redis_schedules *schedules,
 {
     struct overdue overdue = {schedules, 0, TW_NEVER};
     uint32_t budget = PAST_MAX; /* also for tasks that are not due: past slots may hold any number of them */
+    look_into_queue(&overdue, &schedules->aside, QUEUE_MAX);
     look_into_queue(&overdue, &schedules->overdue, QUEUE_MAX);
     look_into_queue(&overdue, &schedules->past, QUEUE_MAX);
     look_into_routes(&overdue);

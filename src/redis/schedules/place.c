@@ -24,7 +24,7 @@
  *   P2  The flags of a task say where it is:
  *         - no flag in the main wheel;
  *         - TW__REDIS_TASK_BEHIND in the second wheel;
- *         - TW__REDIS_TASK_QUEUED in the queues of overdue and of past tasks;
+ *         - TW__REDIS_TASK_QUEUED in the queues of overdue, of past tasks, and of those put aside;
  *         - TW__REDIS_TASK_QUEUED and TW__REDIS_TASK_HELD in the queue of its own route;
  *         - TW__REDIS_TASK_QUEUED in the three queues of its schedule;
  *         - `ready` besides in the queue of ready tasks.
@@ -50,6 +50,7 @@ int tw__redis_place_init(struct tw__redis_schedules *schedules, uint64_t now_ms,
     struct tw_geometry big = TW_DEFAULT, small = TW_SMALL;
     tw__list_init(&schedules->overdue);
     tw__list_init(&schedules->past);
+    tw__list_init(&schedules->aside);
     tw__list_init(&schedules->ready);
     if (tw_wheel_new(&schedules->wheel, &big, now_ms) == 0 &&
         tw_wheel_new(&schedules->retries, &small, monotonic_ms) == 0)
@@ -144,6 +145,21 @@ void tw__redis_place_file_overdue(struct tw__redis_schedules *schedules, struct 
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
+void tw__redis_place_put_aside(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
+{
+    enqueue(schedules, task, &schedules->aside);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
+}
+
+/* Puts the tasks that were put aside before the overdue ones. */
+static void bring_back(struct tw__redis_schedules *schedules)
+{
+    if (tw__list_empty(&schedules->aside))
+        return;
+    tw__list_move_all(&schedules->overdue, &schedules->aside);
+    tw__list_move_all(&schedules->aside, &schedules->overdue);
+}
+
 static void file_dead(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
     struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
@@ -235,7 +251,7 @@ bool tw__redis_place_is_blocked(const struct tw__redis_schedules *schedules, con
 bool tw__redis_place_any_waiting(const struct tw__redis_schedules *schedules)
 {
     return !tw__list_empty(&schedules->overdue) || !tw__list_empty(&schedules->past) ||
-           !tw__list_empty(&schedules->ready);
+           !tw__list_empty(&schedules->aside) || !tw__list_empty(&schedules->ready);
 }
 
 void tw__redis_place_hold(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
@@ -330,6 +346,7 @@ static void merge_into(struct tw__link *into, struct tw__link *from)
 
 void tw__redis_place_go_on(struct tw__redis_schedule *schedule)
 {
+    bring_back(schedule->schedules);
     merge_into(&schedule->schedules->overdue, &schedule->stopped);
     tw__redis_check_changed(schedule->schedules, tw__redis_check_places);
 }
@@ -486,10 +503,6 @@ static struct tw__redis_task *take_probe(struct tw__redis_schedules *schedules, 
 static enum tw__redis_taken take_first(struct tw__redis_schedules *schedules, uint64_t now_ms, uint32_t *budget,
                                        struct tw__redis_task **task)
 {
-    if (!tw__list_empty(&schedules->ready)) {
-        *task = take_probe(schedules, budget);
-        return TW__REDIS_TAKEN_PROBE;
-    }
     struct tw__redis_task *overdue = first_due(&schedules->overdue, now_ms),
                           *past = first_due(&schedules->past, now_ms);
     if (overdue == NULL) {
@@ -510,13 +523,18 @@ static enum tw__redis_taken take_first(struct tw__redis_schedules *schedules, ui
     return TW__REDIS_TAKEN_TASK;
 }
 
-static enum tw__redis_taken take(struct tw__redis_schedules *schedules, uint64_t now_ms, bool queued,
-                                 uint32_t *budget, struct tw__redis_task **task)
+static enum tw__redis_taken take(struct tw__redis_schedules *schedules, uint64_t now_ms,
+                                 enum tw__redis_source from, uint32_t *budget, struct tw__redis_task **task)
 {
     enum tw__redis_taken taken = TW__REDIS_TAKEN_MORE;
     while (*budget > 0) {
-        taken =
-            queued ? take_first(schedules, now_ms, budget, task) : take_filed(schedules, now_ms, budget, task);
+        if (from == TW__REDIS_FROM_ALL && !tw__list_empty(&schedules->ready)) {
+            *task = take_probe(schedules, budget);
+            taken = TW__REDIS_TAKEN_PROBE;
+        } else {
+            taken = from == TW__REDIS_FROM_WHEELS ? take_filed(schedules, now_ms, budget, task)
+                                                  : take_first(schedules, now_ms, budget, task);
+        }
         if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE ||
             tw__redis_schedule_of(schedules, *task)->attached)
             return taken;
@@ -525,10 +543,13 @@ static enum tw__redis_taken take(struct tw__redis_schedules *schedules, uint64_t
     return taken;
 }
 
-enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules, uint64_t now_ms, bool queued,
-                                          uint32_t *budget, struct tw__redis_task **task)
+enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules, uint64_t now_ms,
+                                          enum tw__redis_source from, uint32_t *budget,
+                                          struct tw__redis_task **task)
 {
-    enum tw__redis_taken taken = take(schedules, now_ms, queued, budget, task);
+    if (from == TW__REDIS_FROM_ALL)
+        bring_back(schedules);
+    enum tw__redis_taken taken = take(schedules, now_ms, from, budget, task);
     tw__redis_check_changed(schedules, tw__redis_check_places);
     return taken;
 }
@@ -564,6 +585,7 @@ void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules)
 {
     /* Merge sort from the bottom: run[i] is a sorted list of 2^i tasks, or empty (Knuth, volume 3, 5.2.4). */
     struct tw__link *run[64] = {NULL};
+    bring_back(schedules);
     tw__list_move_all(&schedules->past, &schedules->overdue);
     struct tw__link *link = schedules->overdue.next, *following;
     for (; link != &schedules->overdue; link = following) {

@@ -25,6 +25,13 @@ enum tw__redis_taken {
     TW__REDIS_TAKEN_MORE   /* no task, as the budget is used up */
 };
 
+/* Where tw__redis_place_take() looks. */
+enum tw__redis_source {
+    TW__REDIS_FROM_WHEELS,
+    TW__REDIS_FROM_OVERDUE, /* the overdue and the past tasks, then the wheels */
+    TW__REDIS_FROM_ALL      /* routes whose wait is over, then the same, with the tasks that were put aside */
+};
+
 /* ---- filing ---------------------------------------------------------------------------------------------- */
 
 /* Files a task: a dead one in the queue of its schedule's dead tasks, any other one for its time. Requires:
@@ -42,6 +49,10 @@ void tw__redis_place_refile(struct tw__redis_schedules *schedules, struct tw__re
                             uint64_t now_ms);
 /* Puts a task that was taken out into the queue of overdue tasks. Requires: the task is filed nowhere. */
 void tw__redis_place_file_overdue(struct tw__redis_schedules *schedules, struct tw__redis_task *task);
+/* Puts a task with a target aside, because it needs memory and tasks for workers do not. It keeps its place in
+ * the order of tasks: tw__redis_place_take() from all tasks finds it before the overdue ones. Requires: the
+ * task was taken from the overdue tasks, and is filed nowhere. */
+void tw__redis_place_put_aside(struct tw__redis_schedules *schedules, struct tw__redis_task *task);
 /* Puts back a task that was taken out: a probe first in the queue of its route, any other task first in the
  * queue of overdue tasks. Requires: the task is filed nowhere. */
 void tw__redis_place_put_back(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
@@ -85,10 +96,10 @@ struct tw__redis_task *tw__redis_place_next_dead(const struct tw__redis_schedule
 
 /* ---- taking out ------------------------------------------------------------------------------------------ */
 
-/* Takes out the task that is due next at `now_ms`: from the wheels or, if `queued`, also from the queues,
- * where probes wait. Passes over the tasks of detached schedules. */
-enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules, uint64_t now_ms, bool queued,
-                                          uint32_t *budget, struct tw__redis_task **task);
+/* Takes out the task that is due next at `now_ms`. Passes over the tasks of detached schedules. */
+enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules, uint64_t now_ms,
+                                          enum tw__redis_source from, uint32_t *budget,
+                                          struct tw__redis_task **task);
 /* Whether tasks wait that could be delivered now: overdue tasks, past tasks, or tasks of a route whose wait
  * is over. */
 bool tw__redis_place_any_waiting(const struct tw__redis_schedules *schedules);

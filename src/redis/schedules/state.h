@@ -125,6 +125,7 @@ struct tw__redis_schedules {
     struct tw__link with_dead; /* schedules that have dead tasks */
     struct tw__link overdue;   /* tasks, in the order in which they came due */
     struct tw__link past;      /* tasks whose time had passed when they were filed, in the order of filing */
+    struct tw__link aside;     /* tasks with targets that come before `overdue`, but wait for memory */
     uint32_t order;
 
     /* Sums of attached schedules (sums.c). */

@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from harness import Raw, as_map, delivered, now_ms, task, tasks, wait_until
+from situations import events_of
 
 HOUR = 3600 * 1000
 END_OF_TIME = 2**63 - 1
@@ -611,21 +612,6 @@ def test_a_removed_schedule_delivers_nothing(r, removal):
 
 
 # Keyspace events
-
-def events_of(r, run):
-    """Returns the keyspace notifications for schedule s while run() runs."""
-    r.config_set("notify-keyspace-events", "Kdg")
-    listener = r.pubsub()
-    listener.subscribe("__keyspace@0__:s")
-    assert listener.get_message(timeout=30)["type"] == "subscribe"
-    run()
-    r.publish("__keyspace@0__:s", "that is all")
-    found = []
-    while (message := listener.get_message(timeout=30))["data"] != "that is all":
-        found.append(message["data"])
-    listener.close()
-    return found
-
 
 def test_events_of_commands(r):
     def run():

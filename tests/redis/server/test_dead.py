@@ -5,7 +5,7 @@ import pytest
 import redis
 
 from harness import Raw, now_ms, task, tasks, wait_until
-from situations import (Counters, add, dead_of, fill, in_time, let_pass, put, stays, take, wait_dead,
+from situations import (Counters, add, dead_of, events_of, fill, in_time, let_pass, put, stays, take, wait_dead,
                         wait_delivered, wait_ready, wait_take, working)
 
 HOUR = 3600 * 1000
@@ -153,14 +153,21 @@ def test_purge(server, r):
 def test_at_most_so_many_dead_tasks(server, r):
     counters = Counters(server)
     r.config_set("tickwheel.dead-max", 3)
-    for i in range(5):
-        kill(r, f"t{i}")
+
+    def run():
+        for i in range(5):
+            kill(r, f"t{i}")
+    told = events_of(r, run)
+    assert (told.count("tw.dead"), told.count("tw.purge")) == (5, 2)
     assert [one.id for one in dead_of(r, "s")] == ["t2", "t3", "t4"]
     assert counters["purged"] == 2
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("wrong", "a string")
-    fill(r, "s", "wrong", 10, 1000)
-    counters.wait("died", 15)
+
+    def fill_and_wait():
+        fill(r, "s", "wrong", 10, 1000)
+        counters.wait("died", 15)
+    assert {"tw.dead", "tw.purge"} <= set(events_of(r, fill_and_wait))
     assert [one.id for one in dead_of(r, "s")] == ["t7", "t8", "t9"]
 
 

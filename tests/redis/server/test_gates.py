@@ -5,11 +5,13 @@ help: the workers wait on.
 
 And the leases that run out meanwhile. If no worker could have ended them, they begin anew, once."""
 import os
+import time
 
 import pytest
 import redis
-from harness import Raw, Tap, now_ms, task, wait_replica_in_sync, wait_until
-from situations import FullDisk, WallClock, digest, frozen, ignoring_signal_xfsz, in_time, rewrite, stays
+from harness import Raw, Tap, delivered, now_ms, task, wait_replica_in_sync, wait_until
+from situations import (FullDisk, WallClock, digest, events_of, fill, frozen, ignoring_signal_xfsz, in_time, rewrite,
+                        stays)
 from workers import FAR, counts, put, put_ready, state, take, wait_state, workers
 
 AGAIN = ("TRIES", 5, "BACKOFF", FAR, 1, FAR)
@@ -206,6 +208,33 @@ def test_out_of_memory_leases_end_and_tasks_are_ready_again(server, r):
     assert r.execute_command("TW.PURGE", "s", "ALL") == 1
 
 
+def test_out_of_memory_nothing_stops_tasks_for_workers(server, r):
+    """Ten thousand tasks with a target were due before them. Leases that ran out and late tasks are among them."""
+    leased(r, lease=200, options=("TRIES", 2, "BACKOFF", 1, 1, 1))
+    r.config_set("tickwheel.deliver", "no")
+    due = ahead(1)
+    ids = fill(r, "other", "stream", 10050, at=due)
+    put(r, "s", "drop", "LATE", "DROP", 1, at=due)
+    put(r, "s", "first", "LATE", "DROP", FAR, at=due + 1)
+    put(r, "s", "second", at=due + 2)
+    in_time(due)
+    pass_time(due)
+
+    def run():
+        r.config_set("maxmemory", 1)
+        r.config_set("tickwheel.deliver", "yes")
+        wait_state(r, "s", "a", "ready")
+        assert (server.tw()["renewed"], server.tw()["lapsed"], server.tw()["fired"]) == (1, 1, 0)
+        wait_state(r, "s", "second", "ready")
+        assert state(r, "s", "drop") is None
+    assert {"tw.ready", "tw.fired"} <= set(events_of(r, run))
+    assert list(take(r, "s", count=3)) == ["first", "second", "a"]
+    assert r.execute_command("TW.NEXT", "other")[0] == "t0"
+    r.config_set("maxmemory", 0)
+    wait_until(lambda: r.xlen("stream") == len(ids))
+    assert delivered(r, "stream") == ids
+
+
 def test_rights_that_change_while_a_worker_waits(server, r):
     r.execute_command("ACL", "SETUSER", "worker", "on", ">secret", "~s", "+@all")
     with workers(server, 2, "s", user=("worker", "secret")) as crew:
@@ -355,6 +384,45 @@ def test_a_lease_that_ran_out_while_the_server_gave_nothing_out(server, r, gap):
     assert r.execute_command("TW.ACK", "s", "a", token) == 1
 
 
+def test_a_worker_who_ended_his_lease_in_time_is_heard_before_the_lease_ends(server, r):
+    """The server was busy with a long command, and reads the worker's command after it."""
+    token = leased(r, options=("TRIES", 1))
+    busy, worker = Raw(server), Raw(server)
+    worker("PING")
+    busy.send("DEBUG", "SLEEP", 1)
+    time.sleep(0.1)
+    worker.send("TW.ACK", "s", "a", token)
+    assert (worker.read(), server.tw()["lapsed"], server.tw()["renewed"]) == (1, 0, 0)
+
+
+def test_a_lease_that_ran_out_while_the_server_stood_still_for_long(server, r):
+    leased(r)
+    with frozen(server):
+        time.sleep(3.5)
+    outage_ended(server, 1, 0)
+    wait_until(lambda: server.tw()["lapsed"] == 1)
+
+
+def test_clients_that_watch_the_key_see_that_a_lease_ends(server, r):
+    for renewed in (False, True):
+        leased(r, lease=300)
+        if renewed:
+            r.config_set("tickwheel.deliver", "no")
+        with r.pipeline() as watching:
+            watching.watch("s")
+            if renewed:
+                pass_time(task(r, "s", "a")["at"])
+                r.config_set("tickwheel.deliver", "yes")
+            outage_ended(server, renewed, 1 - renewed)
+            watching.multi()
+            watching.ping()
+            with pytest.raises(redis.exceptions.WatchError):
+                watching.execute()
+        server.restart()
+        r = server.client()
+        r.delete("s")
+
+
 def test_a_lease_runs_out_while_its_schedule_is_paused(server, r):
     """TW.PAUSE is a decision about this schedule, no outage."""
     leased(r)
@@ -422,13 +490,11 @@ def test_a_taken_task_that_did_not_reach_the_replica_is_given_out_again_with_ano
     put_ready(r, "s", "a")
     wait_replica_in_sync(master, replica)
     with frozen(replica):
+        r.client_kill_filter(_type="slave")  # Otherwise the socket has the lease.
         old = take(r, "s")["a"]
         master.kill()
     copy.replicaof("NO", "ONE")
-    wait_until(lambda: counts(replica)[0] + counts(replica)[1] == 1)
-    if counts(replica)[1] == 1:  # The socket had it.
-        assert copy.execute_command("TW.ACK", "s", "a", old) == 1
-        return
+    wait_state(copy, "s", "a", "ready")
     new = take(copy, "s")["a"]
     assert new != old
     assert copy.execute_command("TW.ACK", "s", "a", old) == 0
@@ -481,6 +547,18 @@ def test_leases_that_end_in_a_step_of_the_clock_begin_anew_once(fleet):
     clock.push(3600000)
     wait_state(r, "s", "a", "dead")
     assert r.execute_command("TW.ACK", "s", "a", token) == 0
+
+
+def test_leases_have_their_length_after_the_clock_was_set_back(fleet):
+    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    server = fleet.server(**clock.options)
+    r = server.client()
+    r.config_set("tickwheel.deliver", "no")
+    r.config_set("tickwheel.deliver", "yes")  # Workers are served since now, by the clock that is wrong.
+    clock.push(-3600000)
+    wait_until(lambda: server.tw()["clock_jumps"] == 1)
+    leased(r)
+    outage_ended(server, 0, 1)
 
 
 def test_a_lease_right_after_the_clock_was_set_back(fleet):

@@ -4,9 +4,11 @@ dumped, flushed, swapped, expired, evicted or defragmented. test_lifecycle.py ha
 
 `Stages` (workers.py) makes a schedule with a task in each stage. Most tests look whether all of them are as
 before, and then work on with the old tokens."""
+import time
+
 import pytest
 import redis
-from harness import now_ms, task, tasks, wait_replica_in_sync, wait_until
+from harness import as_map, now_ms, task, tasks, wait_replica_in_sync, wait_until
 from situations import Counters, digest, rewrite
 from test_lifecycle import WAYS_TO_GO, raw_dump
 from workers import FAR, Stages, blocked, counts, put, put_ready, state, take, wait_state, workers
@@ -394,6 +396,36 @@ def test_drained_tasks_stay_ready(fleet):
         assert [(row[1], row[3], row[4]) for row in rows] == [("a", due, 1), ("b", due + 1, 1)]
         client.execute_command("TW.ACK", key, "a", rows[0][2])
         assert task(client, key, "a")["due"] == due + 1000
+
+
+def test_late_does_not_concern_what_was_given_out_or_drained(fleet):
+    """A copy, a restart and a failover make such tasks ready, however long ago that was."""
+    server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
+    r = server.client()
+    put_ready(r, "s", "leased", options=("LATE", "DROP", 100))
+    token = take(r, "s")["leased"]
+    for name, options in (("drop", ("LATE", "DROP", 100)), ("series", ("EVERY", 100, "LATE", "DROP", 100)),
+                          ("merged", ("EVERY", 100, "LATE", "COALESCE"))):
+        put(r, "s", name, *options, at=now_ms() + FAR)
+    assert r.execute_command("TW.DRAIN", "s") == 3
+    due = {name: task(r, "s", name)["due"] for name in ("leased", "drop", "series", "merged")}
+    time.sleep(0.4)
+    replica = fleet.server(replicaof=server)
+    wait_replica_in_sync(server, replica)
+    r.copy("s", "copy")
+    wait_until(lambda: as_map(r.execute_command("TW.INFO", "copy"))["ready"] == 4, message="the copy is not ready")
+    wait_replica_in_sync(server, replica)
+    assert digest(server) == digest(replica)
+    server.kill()
+    server.start()
+    replica.once("REPLICAOF", "NO", "ONE")
+    for client, name, ready in ((server.client(), "s", 3), (server.client(), "copy", 4), (replica.client(), "s", 3)):
+        assert client.execute_command("TW.ACK", name, "leased", token) == (name == "s")
+        rows = []
+        wait_until(lambda: rows.extend(client.execute_command(
+            "TW.TAKE", "LEASE", FAR, "COUNT", 9, "KEYS", 1, name) or []) or len(rows) == ready)
+        assert {row[1]: row[3] for row in rows} == {one: due[one] for one in due if ready == 4 or one != "leased"}
+    assert server.tw()["dropped"] + server.tw()["coalesced"] + replica.tw()["dropped"] == 0
 
 
 # Memory

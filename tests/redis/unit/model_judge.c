@@ -123,7 +123,8 @@ struct ref *take(bool queued, uint32_t budget, struct room **room)
 {
     uint32_t left = budget;
     struct tw__redis_task *task = NULL;
-    enum tw__redis_taken taken = tw__redis_place_take(all, model.now, queued, &left, &task);
+    enum tw__redis_taken taken =
+        tw__redis_place_take(all, model.now, queued ? TW__REDIS_FROM_ALL : TW__REDIS_FROM_WHEELS, &left, &task);
     see_what_was_moved_to_the_front();
     see_what_was_passed_over();
     if (taken == TW__REDIS_TAKEN_NONE)

@@ -480,12 +480,12 @@ static void tick_both(void)
 {
     struct tw__redis_task *task;
     uint32_t budget = 1000;
-    while (tw__redis_place_take(all, now, true, &budget, &task) == TW__REDIS_TAKEN_TASK)
+    while (tw__redis_place_take(all, now, TW__REDIS_FROM_ALL, &budget, &task) == TW__REDIS_TAKEN_TASK)
         if (task->route == find(schedule, "worker")->route && tw__redis_task_stage(task) == TW__REDIS_WAITING)
             tw__redis_place_offer(all, task, now);
         else
             do_something(task);
-    while (tw__redis_place_take(others, now, false, &budget, &task) == TW__REDIS_TAKEN_TASK)
+    while (tw__redis_place_take(others, now, TW__REDIS_FROM_WHEELS, &budget, &task) == TW__REDIS_TAKEN_TASK)
         if (task->route == find(replica, "worker")->route && tw__redis_task_stage(task) == TW__REDIS_WAITING)
             tw__redis_place_offer(others, task, now);
         else

@@ -409,7 +409,7 @@ static void assert_taken(const char *id)
 {
     uint32_t budget = 1000;
     struct tw__redis_task *task = NULL;
-    assert_int_equal(tw__redis_place_take(all, START + 3000, true, &budget, &task),
+    assert_int_equal(tw__redis_place_take(all, START + 3000, TW__REDIS_FROM_ALL, &budget, &task),
                      id == NULL ? TW__REDIS_TAKEN_NONE : TW__REDIS_TAKEN_TASK);
     if (id != NULL)
         assert_bytes_equal(tw__redis_task_id(task), text(id));
@@ -434,8 +434,10 @@ static void a_copy_has_no_leases(void **state)
     /* Their order is that of the leases by now, so the equal ones change places. */
     tw__redis_lease_forget_all(schedule, START + 3500);
     assert_counts(5, 0, 0, 0);
-    for (unsigned i = 0; i < 5; i++)
-        assert_false(find(schedule, ids[i])->lived);
+    for (unsigned i = 0; i < 5; i++) {
+        struct tw__redis_life life = {.stage = TW__REDIS_WAITING, .due = START + due[i], .lease_ms = 1000};
+        assert_life(find(schedule, ids[i]), &life); /* it has been given out, so LATE concerns it no more */
+    }
     assert_int_equal(tw__redis_task_due(find(schedule, "e")), START + 7);
     assert_taken("b");
     assert_taken("a");

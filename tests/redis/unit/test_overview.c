@@ -119,7 +119,8 @@ static void overdue_tasks_are_counted_wherever_they_wait(void **state)
         tw__redis_schedule_find(schedule, tw__redis_schedule_hash(all, text("past")), text("past"));
     tw__redis_schedule_remove(schedule, past, tw__redis_schedule_hash(all, text("past")));
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(tw__redis_place_take(all, START + 12, true, &budget, &task), TW__REDIS_TAKEN_TASK);
+        assert_int_equal(tw__redis_place_take(all, START + 12, TW__REDIS_FROM_ALL, &budget, &task),
+                         TW__REDIS_TAKEN_TASK);
         i == 0 ? tw__redis_place_hold_first(all, task, 6000) : tw__redis_place_hold(all, task);
     }
     assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);

@@ -7,6 +7,7 @@
 #include "tests/support/cmocka.h"
 
 #include <src/redis/schedules/check.h>
+#include <src/redis/schedules/overview.h>
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
@@ -18,7 +19,7 @@ static void assert_take(uint64_t now, enum tw__redis_taken expected, const struc
 {
     uint32_t budget = 100;
     struct tw__redis_task *task = NULL;
-    assert_int_equal(tw__redis_place_take(all, now, true, &budget, &task), expected);
+    assert_int_equal(tw__redis_place_take(all, now, TW__REDIS_FROM_ALL, &budget, &task), expected);
     assert_ptr_equal(task, wanted);
 }
 
@@ -78,7 +79,8 @@ static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
     tw__redis_place_clock_back(all, START + 300);
     struct tw__redis_task *a = put_one(schedule, "a", START + 400, START + 300);
     struct tw__redis_task *b = put_one(schedule, "b", START + 450, START + 300);
-    assert_int_equal(tw__redis_place_take(all, START + 600, true, &budget, &task), TW__REDIS_TAKEN_MORE);
+    assert_int_equal(tw__redis_place_take(all, START + 600, TW__REDIS_FROM_ALL, &budget, &task),
+                     TW__REDIS_TAKEN_MORE);
     tw__redis_place_clock_back(all, START + 500);
     assert_taken(START + 500, a);
     assert_int_equal(tw__redis_task_due(a), START + 400);
@@ -278,6 +280,48 @@ static void dead_tasks_are_never_due(void **state)
     close_one(schedule);
 }
 
+/* While memory is full: tasks for workers are reached behind tasks with targets, which keep their order. */
+static void tasks_put_aside_come_first_later(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_task *tasks[5];
+    static const char *const ids[] = {"a", "b", "c", "d", "e"};
+    uint64_t oldest;
+    uint32_t budget = 100;
+    for (unsigned i = 0; i < 4; i++)
+        tasks[i] = put_one(schedule, ids[i], START + 10 + i, START);
+    for (unsigned i = 0; i < 3; i++) {
+        struct tw__redis_task *task;
+        assert_int_equal(tw__redis_place_take(all, START + 20, TW__REDIS_FROM_OVERDUE, &budget, &task),
+                         TW__REDIS_TAKEN_TASK);
+        assert_ptr_equal(task, tasks[i]);
+        if (i == 1)
+            tw__redis_place_file_overdue(all, task); /* it comes first again */
+        else
+            tw__redis_place_put_aside(all, task);
+        if (i == 1) {
+            assert_int_equal(tw__redis_place_take(all, START + 20, TW__REDIS_FROM_OVERDUE, &budget, &task),
+                             TW__REDIS_TAKEN_TASK);
+            assert_ptr_equal(task, tasks[1]);
+            tw__redis_place_put_aside(all, task);
+        }
+    }
+    tasks[4] = put_one(schedule, ids[4], START + 30, START + 20);
+    assert_true(tw__redis_place_any_waiting(all));
+    assert_int_equal(tw__redis_overview_overdue(all, START + 20, &oldest), 4);
+    assert_true(oldest == START + 10);
+    tw__redis_place_unfile(all, tasks[1]);
+    tw__redis_place_file(all, tasks[1], START + 25, START + 20);
+    assert_null(tw__redis_check_places(all));
+    static const unsigned order[] = {0, 2, 3, 1, 4};
+    for (unsigned i = 0; i < 5; i++)
+        assert_taken(START + 40, tasks[order[i]]);
+    assert_taken(START + 40, NULL);
+    assert_false(tw__redis_place_any_waiting(all));
+    close_one(schedule);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +332,7 @@ int main(void)
         cmocka_unit_test(ready_tasks_keep_the_order_in_which_they_were_offered),
         cmocka_unit_test(stopped_tasks_wait_for_the_end_of_the_pause),
         cmocka_unit_test(tasks_wait_beside_stopped_tasks),
+        cmocka_unit_test(tasks_put_aside_come_first_later),
         cmocka_unit_test(an_empty_schedule_stays_while_it_is_paused),
         cmocka_unit_test(dead_tasks_are_never_due),
     };
