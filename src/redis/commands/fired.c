@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * These commands run on a replica, or while the AOF is loaded. They repeat changes that were made before, and
- * deliver nothing. TW.FIRED leaves an emptied schedule in place, because DEL follows in the AOF.
+ * deliver nothing. TW.FIRED leaves an emptied schedule in place, because DEL follows in the AOF. TW.FIRED
+ * NOTHING alone is called by the module itself, while a batch of deliveries is open (call.c).
  */
 #include "fired.h"
 
@@ -102,9 +103,10 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 {
     RedisModuleKey *key;
     struct tw__redis_schedule *schedule;
-    if (argc == 3 && tw__redis_argument_is(argv[2], "NOTHING"))
+    bool nothing = argc == 3 && tw__redis_argument_is(argv[2], "NOTHING");
+    if (nothing && tw__redis_shared.batch != NULL)
         return RedisModule_ReplyWithSimpleString(ctx, "OK"); /* call.c asks whether it may write */
-    if (argc < 4)
+    if (argc < 4 && !nothing)
         return RedisModule_WrongArity(ctx);
     if (!is_internal(ctx, "TW.FIRED"))
         return REDISMODULE_OK;
