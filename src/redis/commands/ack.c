@@ -101,13 +101,26 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 struct nack {
     uint64_t at_ms; /* 0: after the backoff */
     bool dead;
+    bool time_given, text_given; /* one of IN, AT and DEAD; ERROR */
     struct tw__redis_bytes error;
 };
 
-static bool read_text(RedisModuleCtx *ctx, RedisModuleString *argument, struct nack *nack)
+/* Replies that an option has no value. Returns false. */
+static bool has_no_value(RedisModuleCtx *ctx, const char *option, const char *expected)
 {
     char error[TEXT_SIZE];
-    nack->error = tw__redis_string_bytes(argument);
+    snprintf(error, sizeof error, "ERR %s has no value: expected %s", option, expected);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
+/* Reads the text of ERROR from `count` arguments. */
+static bool read_text(RedisModuleCtx *ctx, RedisModuleString **argv, int count, struct nack *nack)
+{
+    char error[TEXT_SIZE];
+    if (count == 0)
+        return has_no_value(ctx, "ERROR", "a text of at most 4096 bytes");
+    nack->error = tw__redis_string_bytes(argv[0]);
     if (nack->error.size <= ERROR_BYTES_MAX)
         return true;
     snprintf(error, sizeof error, "ERR ERROR is %zu bytes: expected at most %d", nack->error.size,
@@ -116,28 +129,54 @@ static bool read_text(RedisModuleCtx *ctx, RedisModuleString *argument, struct n
     return false;
 }
 
-/* Reads [IN ms|AT unix-ms|DEAD] [ERROR text]. */
-static bool read_nack(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct nack *nack)
+/* Reads IN ms or AT unix-ms from `count` arguments. */
+static bool read_time(RedisModuleCtx *ctx, RedisModuleString **argv, int count, struct nack *nack)
 {
-    int at = 0;
     uint64_t now_ms;
     bool absolute;
-    *nack = (struct nack){.error = {"", 0}};
-    if (at < argc && tw__redis_argument_is(argv[at], "DEAD")) {
-        nack->dead = true;
-        at++;
-    } else if (at + 1 < argc && !tw__redis_argument_is(argv[at], "ERROR")) {
-        if (!tw__redis_argument_time(ctx, argv + at, &now_ms, &nack->at_ms, &absolute))
-            return false;
-        nack->at_ms += nack->at_ms == 0; /* AT 0 is a time too, and long past */
-        at += 2;
+    if (count == 1)
+        return tw__redis_argument_is(argv[0], "IN")
+                   ? has_no_value(ctx, "IN", "an integer, 0 or more")
+                   : has_no_value(ctx, "AT", "an integer from 0 to 9223372036854775807");
+    if (!tw__redis_argument_time(ctx, argv, &now_ms, &nack->at_ms, &absolute))
+        return false;
+    nack->at_ms += nack->at_ms == 0; /* AT 0 is a time too, and long past */
+    return true;
+}
+
+/* Reads the option at argv[0] of `count` arguments, with its value. Returns how many arguments it takes, or 0
+ * after an error reply. */
+static int read_option(RedisModuleCtx *ctx, RedisModuleString **argv, int count, struct nack *nack)
+{
+    bool text = tw__redis_argument_is(argv[0], "ERROR"), dead = tw__redis_argument_is(argv[0], "DEAD");
+    bool time = tw__redis_argument_is(argv[0], "IN") || tw__redis_argument_is(argv[0], "AT");
+    if (!text && !dead && !time) {
+        tw__redis_argument_error(ctx, argv[0], "the option", "IN ms, AT unix-ms, DEAD or ERROR text");
+        return 0;
     }
-    if (at + 2 == argc && tw__redis_argument_is(argv[at], "ERROR"))
-        return read_text(ctx, argv[at + 1], nack);
-    if (at == argc)
-        return true;
-    tw__redis_argument_error(ctx, argv[at], "the option", "IN ms, AT unix-ms or DEAD, then ERROR text");
-    return false;
+    bool *given = text ? &nack->text_given : &nack->time_given;
+    if (*given) {
+        tw__redis_argument_error(ctx, argv[0], "the option",
+                                 "ERROR text at most once, and at most one of IN ms, AT unix-ms and DEAD");
+        return 0;
+    }
+    *given = true;
+    nack->dead |= dead;
+    if (dead)
+        return 1;
+    return (text ? read_text(ctx, argv + 1, count - 1, nack) : read_time(ctx, argv, count, nack)) ? 2 : 0;
+}
+
+/* Reads [IN ms|AT unix-ms|DEAD] [ERROR text], in any order. */
+static bool read_nack(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct nack *nack)
+{
+    *nack = (struct nack){.error = {"", 0}};
+    for (int at = 0, read; at < argc; at += read) {
+        read = read_option(ctx, argv + at, argc - at, nack);
+        if (read == 0)
+            return false;
+    }
+    return true;
 }
 
 /* TW.NACK schedule id token [IN ms|AT unix-ms|DEAD] [ERROR text] */

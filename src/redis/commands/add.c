@@ -80,7 +80,7 @@ static bool read_add(RedisModuleCtx *ctx, struct tw__redis_filing *filing, Redis
         return false;
     filing->plan.target = tw__redis_string_bytes(argv[2]);
     if (!tw__redis_filing_options(ctx, filing, read_own,
-                                  "NX, XX, GT, LT, EVERY, TIMES, STREAM, LIST, MAXLEN, LATE or PAYLOAD"))
+                                  "NX, XX, GT, LT, EVERY, TIMES, STREAM, LIST [LEFT], MAXLEN, LATE or PAYLOAD"))
         return false;
     if (filing->plan.maxlen != 0 && filing->plan.kind != TW__REDIS_STREAM) {
         RedisModule_ReplyWithError(ctx, "ERR MAXLEN is an option for a STREAM, not for a LIST");

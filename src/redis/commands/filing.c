@@ -103,9 +103,11 @@ static bool read_option(RedisModuleCtx *ctx, struct tw__redis_filing *filing, tw
         return false;
     }
     if (filing->seen & option) {
+        bool target = filing->plan.kind != TW__REDIS_WORKERS;
         tw__redis_argument_error(
             ctx, word, "the option",
-            "each option at most once, at most one of NX, XX, GT and LT, and one of STREAM and LIST");
+            target ? "each option at most once, at most one of NX, XX, GT and LT, and one of STREAM and LIST"
+                   : "each option at most once, and at most one of NX, XX, GT and LT");
         return false;
     }
     filing->seen |= option;

@@ -97,7 +97,8 @@ static bool read_put(RedisModuleCtx *ctx, struct tw__redis_filing *filing, Redis
         return false;
     filing->plan.kind = TW__REDIS_WORKERS;
     if (!tw__redis_filing_options(ctx, filing, read_own,
-                                  "NX, XX, GT, LT, EVERY, TIMES, LATE, TRIES, BACKOFF or PAYLOAD"))
+                                  "NX, XX, GT, LT, EVERY, TIMES, LATE, TRIES, BACKOFF first-ms factor max-ms "
+                                  "[JITTER percent] or PAYLOAD"))
         return false;
     if (filing->payload_count <= 0) {
         RedisModule_ReplyWithError(ctx, "ERR PAYLOAD is missing: expected PAYLOAD value [value ...]");

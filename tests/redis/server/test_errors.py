@@ -130,7 +130,7 @@ def test_a_pattern_that_is_too_long(server, raw):
 
 @pytest.mark.parametrize("words,fragments", [
     case((*ADD, "SOON", "5", *PAYLOAD), "SOON"),
-    case((*IN, "WHENEVER", *PAYLOAD), "WHENEVER"),
+    case((*IN, "WHENEVER", *PAYLOAD), "WHENEVER", "LIST [LEFT]"),
     case((*IN, "LATE", "NEVER", *PAYLOAD), "LATE", "FIRE", "DROP", "COALESCE"),
     case((*IN, "LATE", *PAYLOAD), "LATE", "FIRE", "DROP", "COALESCE"),
     case(("TW.MOVE", "s", "old", "SOON", "5"), "SOON"),

@@ -91,8 +91,8 @@ def test_a_factor_out_of_range(stage, factor):
 
 @pytest.mark.parametrize("words,fragments", [
     case((*PUT, "SOON", "5", *PAYLOAD), "SOON", "IN ms or AT unix-ms"),
-    case((*IN, "WHENEVER", *PAYLOAD), "WHENEVER",
-         "NX, XX, GT, LT, EVERY, TIMES, LATE, TRIES, BACKOFF or PAYLOAD"),
+    case((*IN, "WHENEVER", *PAYLOAD), "WHENEVER", "NX, XX, GT, LT, EVERY, TIMES, LATE, TRIES, "
+         "BACKOFF first-ms factor max-ms [JITTER percent] or PAYLOAD"),
     case((*IN, "MAXLEN", "5", *PAYLOAD), "MAXLEN", "BACKOFF"),
     case((*IN, "LIST", *PAYLOAD), "LIST", "BACKOFF"),
     case((*IN, "JITTER", "5", *PAYLOAD), "JITTER", "BACKOFF"),
@@ -101,12 +101,9 @@ def test_a_factor_out_of_range(stage, factor):
     case((*TAKE, "KEYS", "2", "s"), "KEYS is '2'", "the number of schedules"),
     case((*TAKE, "KEYS", "1", "s", "s2"), "KEYS is '1'", "the number of schedules"),
     case((*TAKE, *KEYS, "COUNT", "5"), "KEYS is '1'", "the number of schedules"),
-    case(("TW.NACK", "s", "leased", TOKEN, "LATER", "5"), "LATER", "IN ms or AT unix-ms"),
-    case(("TW.NACK", "s", "leased", TOKEN, "SOON"), "SOON", "DEAD"),
-    case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "IN", "5"), "IN", "ERROR text"),
-    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "DEAD"), "DEAD", "ERROR text"),
-    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "ERROR", "a", "b"), "ERROR", "ERROR text"),
-    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "a", "IN", "5"), "ERROR", "ERROR text"),
+    case(("TW.NACK", "s", "leased", TOKEN, "LATER", "5"), "LATER", "IN ms, AT unix-ms, DEAD or ERROR text"),
+    case(("TW.NACK", "s", "leased", TOKEN, "SOON"), "SOON", "IN ms, AT unix-ms, DEAD or ERROR text"),
+    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "ERROR", "a", "b"), "'b'", "ERROR text"),
     case(("TW.TOUCH", "s", "leased", TOKEN, "FOR", "5"), "FOR", "LEASE ms"),
     case(("TW.DEAD", "s", "COUNT", "5"), "COUNT", "LIMIT n or AFTER id"),
     case(("TW.DEAD", "s", "AFTER", "waiting"), "AFTER is 'waiting'", "the id of a dead task"),
@@ -138,8 +135,10 @@ def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
     case((*TAKE, "NAME", *KEYS), "NAME has no value"),
     case((*TAKE, "NAME", "x" * 256, *KEYS), "NAME is 256 bytes", "at most 255"),
     case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "ERROR", "x" * 4097), "ERROR is 4097 bytes", "at most 4096"),
-    case(("TW.NACK", "s", "leased", TOKEN, "ERROR"), "ERROR"),
-    case(("TW.NACK", "s", "leased", TOKEN, "IN"), "IN"),
+    case(("TW.NACK", "s", "leased", TOKEN, "ERROR"), "ERROR has no value", "at most 4096 bytes"),
+    case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "ERROR"), "ERROR has no value", "at most 4096 bytes"),
+    case(("TW.NACK", "s", "leased", TOKEN, "IN"), "IN has no value", "0 or more"),
+    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "x", "AT"), "AT has no value", MAX),
     case(("TW.DEAD", "s", "LIMIT"), "LIMIT has no value", "1 to 10000"),
     case(("TW.DEAD", "s", "AFTER"), "AFTER has no value"),
 ])
@@ -148,7 +147,8 @@ def test_something_is_missing_or_too_much(stage, words, fragments):
 
 
 @pytest.mark.parametrize("words,fragments", [
-    case((*IN, "NX", "XX", *PAYLOAD), "XX", "once"),
+    case((*IN, "NX", "XX", *PAYLOAD), "XX", "once, and at most one of NX, XX, GT and LT"),
+    case((*IN, "NX", "NX", *PAYLOAD), "NX", "once, and at most one of NX, XX, GT and LT"),
     case((*IN, "EVERY", "5", "EVERY", "5", *PAYLOAD), "EVERY", "once"),
     case((*IN, "TRIES", "5", "TRIES", "5", *PAYLOAD), "TRIES", "once"),
     case((*IN, "BACKOFF", "5", "1", "5", "BACKOFF", "5", "1", "5", *PAYLOAD), "once"),
@@ -157,6 +157,10 @@ def test_something_is_missing_or_too_much(stage, words, fragments):
     case((*TAKE, "COUNT", "5", "COUNT", "5", *KEYS), "COUNT", "once"),
     case((*TAKE, "BLOCK", "5", "BLOCK", "5", *KEYS), "BLOCK", "once"),
     case((*TAKE, "NAME", "5", "NAME", "5", *KEYS), "NAME", "once"),
+    case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "IN", "5"), "IN", "one of IN ms, AT unix-ms and DEAD"),
+    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "DEAD"), "DEAD", "one of IN ms, AT unix-ms and DEAD"),
+    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "AT", "5"), "AT", "one of IN ms, AT unix-ms and DEAD"),
+    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "a", "ERROR", "b"), "ERROR", "ERROR text at most once"),
     case(("TW.DEAD", "s", "LIMIT", "5", "LIMIT", "5"), "LIMIT", "once"),
     case(("TW.DEAD", "s", "AFTER", "dead", "AFTER", "dead"), "AFTER", "once"),
 ])
