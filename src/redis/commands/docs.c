@@ -213,7 +213,8 @@ static const struct {
      "write fast",
      {
          .summary = "Stops the deliveries of a schedule, or lets them go on.",
-         .complexity = "O(1)",
+         .complexity = "O(1); OFF at most O(N+M) with N the tasks that wait for the end of the pause and M the "
+                       "overdue tasks of the server",
          .arity = 3,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(KEY("schedule", 0),
