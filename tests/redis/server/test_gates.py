@@ -443,6 +443,26 @@ def test_a_lease_that_ran_out_while_there_were_too_few_replicas(server, r):
     outage_ended(server, 1, 0)
 
 
+def test_a_lease_that_ran_out_while_the_disk_could_not_be_written(fleet):
+    """A folder has the name that the snapshot should have, so the server replies MISCONF."""
+    server = fleet.server(save="3600 1", appendonly="no", stop_writes_on_bgsave_error="yes")
+    r = server.client()
+    token = leased(r, lease=1500)
+    end = now_ms() + 1500
+    os.mkdir(os.path.join(server.folder, "dump.rdb"))
+    r.bgsave()
+    wait_until(lambda: server.info("persistence")["rdb_last_bgsave_status"] == "err")
+    in_time(end)
+    wait_until(lambda: server.tw()["deferred_disk"] > 0)
+    with pytest.raises(redis.ResponseError, match="MISCONF"):
+        r.execute_command("TW.ACK", "s", "a", token)
+    assert state(r, "s", "a") == "leased"
+    os.rmdir(os.path.join(server.folder, "dump.rdb"))
+    r.bgsave()
+    outage_ended(server, 1, 0)
+    assert r.execute_command("TW.ACK", "s", "a", token) == 1
+
+
 # The next primary
 
 def test_tokens_after_a_failover(fleet):
