@@ -208,8 +208,8 @@ class Judge(Belief):
     def catch_up(self, schedule, name):
         """Periods of which letters are there have died, so a command without a reply concerns a later one."""
         for of, letter in sorted(self.letters):
-            if (of, letter.rpartition("@")[0]) == (schedule, name) and self.states(of, letter) == (NO_TASK,) and \
-                    len(self.states(schedule, name)) == 1:
+            news = (of, letter.rpartition("@")[0]) == (schedule, name) and self.states(of, letter) == (NO_TASK,)
+            if news and len(self.states(schedule, name)) == 1:
                 self.make_letter(schedule, letter, now_ms())
 
     def guess(self, deed):

@@ -175,7 +175,7 @@ class Belief:
 
     @staticmethod
     def is_daring(before, after, look):
-        """Whether a look is explained by a lease that began anew, while a TW.TOUCH without a reply may explain it
+        """Whether a look is explained by a lease that began anew: a TW.TOUCH without a reply may explain it
         better."""
         return None not in (before, after, look) and after.renewed is True and before.at != look.at
 
@@ -221,11 +221,14 @@ class Belief:
         letter = f"{name}@{state.due}"
         error = self.letters.get((schedule, letter))
         for deed in self.unknown.get((schedule, name), ()):
-            if deed.about.get("due") == state.due and (deed.kind, error) == ("ack", None):
+            if deed.about.get("due") != state.due:
+                continue
+            if (deed.kind, error) == ("ack", None):
                 self.ended.setdefault((name, state.payload, state.due), "done")
                 return self.next_period(state)
-            if deed.about.get("due") == state.due and (deed.kind, error) == ("nack", deed.about.get("error")):
-                self.put_letter(schedule, letter, dataclasses.replace(state, begun=deed.about["attempt"]), error)
+            if deed.kind == "nack" and error == deed.about["error"]:
+                state = dataclasses.replace(state, begun=deed.about["attempt"])
+                self.put_letter(schedule, letter, state, error)
                 return self.next_period(state)
         while state.begun < state.tries:
             state = self.begin_silently(schedule, name, state, look, now)

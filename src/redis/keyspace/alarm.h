@@ -30,8 +30,8 @@ uint64_t tw__redis_alarm_work(uint64_t now_ms);
 /* Called ten times a second: sets the timer again if it should have expired by now, or if the clock was set. */
 void tw__redis_alarm_renew(uint64_t now_ms, bool clock_set);
 
-/* Returns whether the timer has expired much later than it was set for, since the last call: the server was busy
- * with one command, or did not run at all. */
+/* Returns whether the timer has expired much later than it was set for, since the last call: the server was
+ * busy with one command, or did not run at all. */
 bool tw__redis_alarm_overslept(void);
 
 /* Stops the timer while a data set is loaded (true), and allows it again (false). */

@@ -10,8 +10,8 @@ import time
 import pytest
 import redis
 from harness import Raw, Tap, delivered, now_ms, task, wait_replica_in_sync, wait_until
-from situations import (FullDisk, WallClock, digest, events_of, fill, frozen, ignoring_signal_xfsz, in_time, rewrite,
-                        stays)
+from situations import (FullDisk, WallClock, digest, events_of, fill, frozen, ignoring_signal_xfsz, in_time,
+                        rewrite, stays)
 from workers import FAR, counts, put, put_ready, state, take, wait_state, workers
 
 AGAIN = ("TRIES", 5, "BACKOFF", FAR, 1, FAR)
@@ -209,7 +209,7 @@ def test_out_of_memory_leases_end_and_tasks_are_ready_again(server, r):
 
 
 def test_out_of_memory_nothing_stops_tasks_for_workers(server, r):
-    """Ten thousand tasks with a target were due before them. Leases that ran out and late tasks are among them."""
+    """Not ten thousand tasks with a target that were due before them, not LATE, and no lease that ran out."""
     leased(r, lease=200, options=("TRIES", 2, "BACKOFF", 1, 1, 1))
     r.config_set("tickwheel.deliver", "no")
     due = ahead(1)
