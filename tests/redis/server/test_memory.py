@@ -17,7 +17,8 @@ from situations import add, digest, extent, fill, in_time, let_pass, rewrite, wa
 
 HOUR = 3600000
 MILLION = 1000000
-HERD = extent(100000, 200000, MILLION)
+HERD = extent(100000, 100000, MILLION)
+BIG = extent(16, 16, 64)
 
 
 def binary(server):
@@ -26,7 +27,8 @@ def binary(server):
 
 # Payloads and ids
 
-@pytest.mark.parametrize("megabytes", [1, 64])
+@pytest.mark.long
+@pytest.mark.parametrize("megabytes", [1, BIG])
 def test_payloads_of_many_megabytes(fleet, megabytes):
     """The payloads go through AOF and replication link, once when they are due and once after a crash."""
     master = fleet.server(appendonly="yes", appendfsync="always", client_query_buffer_limit="1gb")
