@@ -70,7 +70,7 @@ bench: ## run the benchmarks, over an hour; QUICK=1: minutes
 check: ## run the checks below, from rounds to coverage
 	@FOR_SECONDS=$(SECONDS) tools/check rounds store format lint sanitize redis servers races audit \
 	    amalgamation coverage
-# The long rounds are crashes, a million tasks at once, gigabytes, and larger wheels.
+# The long rounds are crashes, a million tasks at once, gigabytes, larger wheels, musl, and a bare machine.
 rounds: ## run the long rounds of the tests, but for the store
 # Power cuts, faults of the disk, kills, damaged files, random changes.
 check-store: ## run the long rounds of the store alone
