@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: MIT
+"""Workers that wait in TW.TAKE while Sentinel replaces their primary. They use redis-py's client for Sentinel,
+as programs do: when a wait ends without tasks, they ask Sentinel again, and call TW.TAKE again.
+
+One sentinel decides alone here, and faster than usual: the test is about the workers, and test_sentinel.py has
+elections."""
+import collections
+import contextlib
+import threading
+import time
+
+import pytest
+import redis
+from redis.sentinel import Sentinel
+from harness import HOST, PATIENCE, now_ms, tasks, wait_replica_in_sync, wait_until
+from situations import digest, frozen, in_time
+from workers import FAR, Worker, blocked, put, put_ready, take, wait_state
+
+JOBS, HEAP = "jobs", "heap"  # The schedules of the workers; HEAP is paused until the failover is over.
+# Periods of the sentinel, in ms. It asks a replica once a second while the primary is down, and promotes only
+# a replica that it has heard within five ping periods.
+HASTE = {"ping-period": 400, "info-period": 100, "publish-period": 100}
+DOWN_AFTER = 1500
+LAPSE = 700  # The length of a lease that ends before the sentinel can notice that the primary is down.
+
+Take = collections.namedtuple("Take", "port name token attempt done")
+
+
+def watched(fleet, **options):
+    """A primary, its replica, and a sentinel that knows both."""
+    old = fleet.server(**options)
+    new = fleet.server(replicaof=old, **options)
+    wait_replica_in_sync(old, new)
+    sentinel = fleet.sentinel(old, quorum=1, down_after_ms=DOWN_AFTER, failover_timeout_ms=3000)
+    sentinel.once("SENTINEL", "DEBUG", *[word for pair in HASTE.items() for word in pair])
+    sentinel.wait_sees(replicas=1)
+    return old, new, sentinel
+
+
+def wait_promoted(sentinel, new):
+    wait_until(lambda: sentinel.master_port() == new.port and new.info("replication")["role"] == "master",
+               message=lambda: f"no promotion\n{sentinel.tail()}")
+
+
+def wait_demoted(sentinel, old, new):
+    def follows():
+        state_ = old.info("replication")
+        return state_["role"] == "slave" and state_["master_port"] == new.port
+    wait_until(follows, message=lambda: f"no demotion\n{sentinel.tail()}")
+    wait_until(lambda: old.info("replication").get("master_link_status") == "up")
+    wait_replica_in_sync(new, old)
+
+
+def confirmed(client):
+    """The replica has all that this client has written; clients of redis-py use one connection for that."""
+    assert client.execute_command("WAIT", 1, PATIENCE * 1000) == 1
+
+
+class Follower(threading.Thread):
+    """A worker that finds its primary by Sentinel. It acknowledges each task, and stops after a task `stop`."""
+
+    def __init__(self, sentinel, *schedules):
+        super().__init__(daemon=True)
+        self.client = Sentinel([(HOST, sentinel.port)], socket_timeout=PATIENCE).master_for(
+            sentinel.name, socket_timeout=PATIENCE, decode_responses=True)
+        self.schedules, self.halt, self.failure = schedules, threading.Event(), None
+        self.takes, self.ends = [], []
+
+    def run(self):
+        try:
+            while not self.halt.is_set():
+                try:
+                    self.step()
+                except redis.exceptions.ConnectionError as error:  # Also READONLY, with a client for Sentinel.
+                    self.ended(error)
+                except redis.exceptions.ResponseError as error:
+                    if not str(error).startswith("UNBLOCKED"):
+                        raise
+                    self.ended(error)
+        except Exception as failure:  # pylint: disable=broad-except  (told by finish())
+            self.failure = failure
+
+    def ended(self, error):
+        self.ends.append(str(error))
+        time.sleep(0.05)
+
+    def step(self):
+        [[schedule, name, token, _, attempt, _]] = self.client.execute_command(
+            "TW.TAKE", "LEASE", FAR, "BLOCK", 0, "KEYS", len(self.schedules), *self.schedules)
+        port = self.client.connection_pool.master_address[1]
+        self.takes.append(Take(port, name, token, attempt,
+                               self.client.execute_command("TW.ACK", schedule, name, token)))
+        if name.startswith("stop"):
+            self.halt.set()
+
+    def finish(self):
+        self.join(PATIENCE)
+        if self.failure:
+            raise self.failure
+        assert not self.is_alive(), f"a worker hangs: {self.takes} {self.ends[-3:]}"
+
+
+@contextlib.contextmanager
+def following(sentinel, server, how_many, *schedules):
+    """So many workers, all of them blocked on the server."""
+    crew = [Follower(sentinel, *schedules) for _ in range(how_many)]
+    try:
+        for one in crew:
+            one.start()
+        wait_until(lambda: blocked(server) == how_many, message="the workers are not blocked")
+        yield crew
+    finally:
+        for one in crew:
+            one.halt.set()
+
+
+def refusals(server, sentinel, new):
+    """Asks a server for tasks, as soon as it is there and until it replies with READONLY. Returns the first
+    words of the errors before that; a reply without an error fails."""
+    found = set()
+
+    def readonly():
+        try:
+            reply = server.once("TW.TAKE", "LEASE", FAR, "BLOCK", 0, "KEYS", 2, JOBS, HEAP)
+        except redis.exceptions.ConnectionError:  # Also LOADING. Sentinel ends the connections of its clients.
+            return False
+        except redis.exceptions.ResponseError as error:
+            if isinstance(error, redis.exceptions.ReadOnlyError):  # redis-py has cut its first word off.
+                return True
+            found.add(str(error).split()[0])
+            return False
+        raise AssertionError(f"it gave out {reply}")
+    wait_until(readonly, message=lambda: f"only {found}\n{sentinel.tail()}")
+    wait_demoted(sentinel, server, new)
+    return found
+
+
+CLOSED = "the server has ended the connection"
+
+
+def last_word(worker):
+    """Returns the reply that ends the wait of a worker, or CLOSED."""
+    with contextlib.suppress(redis.exceptions.ConnectionError), contextlib.closing(worker):
+        return worker.reply()
+    return CLOSED
+
+
+def test_the_primary_is_killed_while_workers_wait(fleet):
+    """Each task that WAIT confirmed is given out and done once on the new primary. A lease that ended meanwhile
+    begins anew once, and tokens go on counting."""
+    old, new, sentinel = watched(fleet, appendonly="yes")
+    r, copy = old.client(), new.client()
+    ready = ["heap1", "heap2", "heap3"]
+    put_ready(r, HEAP, *ready)
+    r.execute_command("TW.PAUSE", HEAP, "ON")
+    with following(sentinel, old, 3, JOBS, HEAP) as crew:
+        put(r, JOBS, "done")
+        wait_until(lambda: blocked(old) == 3 and not r.exists(JOBS), message="the first task is not done")
+        put_ready(r, "mine", "held", "kept", options=("TRIES", 5, "BACKOFF", FAR, 1, FAR))
+        put_ready(r, "yours", "left", options=("TRIES", 5, "BACKOFF", 1, 1, 1))
+        token = take(r, "mine")["held"]
+        begin = now_ms()
+        soon = {f"soon{i}": begin + i * 400 for i in range(2, 9)}  # Before the promotion, and after it.
+        for name, due in soon.items():
+            put(r, JOBS, name, at=due)
+        put(r, "far", "far", at=begin + FAR)
+        lapse = now_ms() + LAPSE
+        kept = take(r, "mine", lease=LAPSE)["kept"]
+        assert take(r, "yours", lease=LAPSE)["left"]
+        confirmed(r)
+        old.kill()
+        in_time(min(lapse, soon["soon2"]))
+        wait_promoted(sentinel, new)
+
+        # The tokens of before, in a lease that goes on and in one that began anew.
+        wait_until(lambda: new.tw()["renewed"] == 2, message=lambda: f"renewed: {new.tw()['renewed']}, not 2")
+        assert copy.execute_command("TW.ACK", "mine", "held", token, "kept", kept) == 2
+        # The other lease ends a second time, and the attempt has failed then.
+        wait_state(copy, "yours", "left", "ready")
+        [[*_, attempt, _]] = copy.execute_command("TW.TAKE", "LEASE", FAR, "KEYS", 1, "yours")
+        assert (attempt, new.tw()["renewed"]) == (2, 2)
+
+        copy.execute_command("TW.PAUSE", HEAP, "OFF")
+        wait_until(lambda: not copy.exists(JOBS, HEAP) and blocked(new) == 3,
+                   message=lambda: f"left: {tasks(copy, JOBS)} {tasks(copy, HEAP)}")
+        for i in range(3):
+            put(copy, JOBS, f"stop{i}")
+        for one in crew:
+            one.finish()
+
+    takes = sorted(take_ for one in crew for take_ in one.takes if not take_.name.startswith("stop"))
+    assert all(one.ends for one in crew), "a worker has not noticed the failover"
+    assert {(take_.attempt, take_.done) for take_ in takes} == {(1, 1)}
+    assert [take_.name for take_ in takes if take_.port == old.port] == ["done"]
+    assert [take_.name for take_ in takes if take_.port == new.port] == sorted([*ready, *soon])
+
+    # The old primary comes back with all tasks in its file. It gives none of them out, neither before Sentinel
+    # finds it, since it has no replica, nor afterwards, as a replica.
+    old.options["min-replicas-to-write"] = 1
+    old.start()
+    refused = refusals(old, sentinel, new)
+    assert refused <= {"NOREPLICAS"}
+    with pytest.raises(redis.exceptions.ReadOnlyError):
+        take(old.client(), JOBS)
+    assert old.tw()["taken"] == 0
+    assert digest(old) == digest(new) and tasks(copy, "far")
+    ends = sorted({end for one in crew for end in one.ends})
+    print(f"waits ended by {ends}; the old primary said {refused} before READONLY")
+
+
+def test_the_primary_hangs_while_workers_wait(fleet):
+    """Nobody tells the workers of a primary that hangs. When it wakes up, it goes on as a primary until
+    Sentinel finds it. A task that it gives out meanwhile has a token that does not count on the new primary. As
+    a replica it gives nothing out, and has no workers left."""
+    old, new, sentinel = watched(fleet)
+    r, copy = old.client(), new.client()
+    crew = [Worker(old, JOBS) for _ in range(3)]
+    due = now_ms() + 800
+    put(r, JOBS, "a", at=due)
+    put(r, JOBS, "far", at=due + FAR)
+    confirmed(r)
+    in_time(due)
+    with frozen(old):
+        wait_promoted(sentinel, new)
+        wait_state(copy, JOBS, "a", "ready")
+        assert not any(one.served() for one in crew)
+    replies = [last_word(one) for one in crew]
+    given = [row for reply in replies if isinstance(reply, list) for row in reply]
+    assert [row[1] for row in given] in (["a"], [])
+    assert all(reply == CLOSED or reply.startswith("UNBLOCKED")
+               for reply in replies if not isinstance(reply, list)), replies
+    for row in given:
+        assert copy.execute_command("TW.ACK", JOBS, "a", row[2]) == 0
+    wait_demoted(sentinel, old, new)
+
+    # Whoever connects to it now is refused, and the new primary has all tasks for its own workers.
+    assert (blocked(old), old.tw()["taken"]) == (0, len(given))
+    with pytest.raises(redis.exceptions.ReadOnlyError):
+        take(old.client(), JOBS)
+    tokens = take(copy, JOBS)
+    put(copy, JOBS, "b")
+    wait_state(copy, JOBS, "b", "ready")
+    tokens.update(take(copy, JOBS))
+    assert set(tokens) == {"a", "b"}
+    assert copy.execute_command("TW.ACK", JOBS, *[word for pair in tokens.items() for word in pair]) == 2
+    wait_replica_in_sync(new, old)
+    assert set(tasks(copy, JOBS)) == {"far"} and digest(old) == digest(new)
+    assert old.tw()["taken"] == len(given)
+    print(f"the old primary gave out {given}; all replies: {replies}")
