@@ -493,14 +493,16 @@ def test_golden_rdb_files_load(fleet, name):
 
 
 def test_the_commands_that_a_module_of_encoding_1_wrote(fleet):
-    """Its append-only file; it sent the same to its replicas. It delivered two tasks, and gave a third one up."""
+    """Its append-only file; it sent the same to its replicas. It delivered two tasks, and gave a third one
+    up."""
     server = fleet.server(appendonly="yes", aof_use_rdb_preamble="no", module_args=("deliver", "no"))
     server.stop()
     shutil.copy(os.path.join(GOLDEN, "v1.aof"), aof_path(server))
     server.start()
     r, far = server.client(), 4102444800000
     for name in ("t", "u"):
-        assert tasks(r, name) == {"once": far, "every": far, "list": far, "moved": far + 1, "series": far + 1000}
+        assert tasks(r, name) == {"once": far, "every": far, "list": far, "moved": far + 1,
+                                  "series": far + 1000}
         assert task(r, name, "every")["late"] == "coalesce" and task(r, name, "once")["maxlen"] == 1000
     assert delivered(r, "out") == ["drained", "series"] and delivered(r, "s:dead") == ["letter"]
     assert sorted(r.keys()) == ["out", "refuses", "s:dead", "t", "u"]
