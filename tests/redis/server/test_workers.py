@@ -330,6 +330,21 @@ def test_the_schedule_expires_while_a_worker_waits(server, r):
         assert crew[0].ids() == ["a"]
 
 
+def test_the_schedule_is_evicted_while_a_worker_waits(fleet):
+    server = fleet.server(maxmemory_policy="allkeys-random")
+    r = server.client()
+    put(r, "s", "far", at=now_ms() + FAR)
+    with workers(server, 1, "s") as crew:
+        r.config_set("maxmemory", 1)
+        with pytest.raises(redis.ResponseError, match="OOM"):
+            r.set("any", "text")
+        wait_until(lambda: server.tw()["evicted_tasks"] == 1)
+        r.config_set("maxmemory", 0)
+        none_served(crew)
+        put(r, "s", "a")
+        assert crew[0].ids() == ["a"]
+
+
 def test_keys_of_other_types(server, r):
     put(r, "s", "far", at=now_ms() + FAR)
     with workers(server, 1, "s") as crew:
