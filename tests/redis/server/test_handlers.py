@@ -9,8 +9,9 @@ As in test_meddling.py, the server lives and starts again, no delivery comes twi
 log agree with the primary."""
 import pytest
 
-from harness import now_ms, wait_replica_in_sync, wait_until
-from situations import meddled
+from harness import now_ms, task, wait_replica_in_sync, wait_until
+from situations import digest, in_time, meddled
+from workers import counts, put, put_ready, state, take, workers
 
 FAR = now_ms() + 3600 * 1000
 SOON = 300
@@ -84,6 +85,37 @@ def test_a_schedule_expires_in_the_middle_of_a_batch(fleet, command):
     assert schedules(server.client()) == left and ids(server.client()) == ["id0", "id1", "id2"]
 
 
+@pytest.mark.parametrize("command", [("TW.ACK", "s", "a", "token"), ("TW.CANCEL", "s", "a"),
+                                     ("TW.TOUCH", "s", "a", "token", "LEASE", 5000),
+                                     ("TW.TAKE", "LEASE", 5000, "KEYS", 1, "s")],
+                         ids=lambda c: c[0])
+@pytest.mark.parametrize("order", ["se", "es"])
+def test_a_schedule_expires_where_leases_end(fleet, order, command):
+    """The handler of the expiry meets a lease of another schedule that has just ended, or ends next."""
+    server = meddled(fleet, appendonly="yes", appendfsync="always")
+    replica = fleet.server(replicaof=server)
+    r = server.client()
+    r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+    for key in order:
+        put_ready(r, key, "a", options=("TRIES", 1))
+    token = r.execute_command("TW.TAKE", "LEASE", SOON, "COUNT", 2, "KEYS", 2, *order)[order.index("s")][2]
+    meddle(r, "expired", 0, *(token if word == "token" else word for word in command))
+    end = task(r, "e", "a")["at"]
+    r.pexpireat("e", end - 100)
+    in_time(end - 100)
+    r.execute_command("DEBUG", "SLEEP", SOON / 1000)  # Both leases end in one tick.
+    wait_meddled(r)
+    heard = order == "es" and command[0] in ("TW.ACK", "TW.TOUCH")
+    gone = command[0] == "TW.CANCEL" or (heard and command[0] == "TW.ACK")
+    assert state(r, "s", "a") == (None if gone else "leased" if heard else "dead")
+    wait_replica_in_sync(server, replica)
+    before = digest(server)
+    assert (digest(replica), server.tw()["lapsed"]) == (before, 0 if order == "es" and (heard or gone) else 1)
+    server.kill()
+    server.start()
+    assert digest(server) == before
+
+
 def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet):
     """Both schedules have delivered in one batch. The log entry of neither may undo the commands after it."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
@@ -132,7 +164,7 @@ def test_a_schedule_that_has_just_been_emptied(fleet, command):
     assert schedules(server.client()) == mine
 
 
-@pytest.mark.parametrize("event", ["tw.cancel", "tw.fired"])
+@pytest.mark.parametrize("event", ["tw.cancel", "tw.fired", "tw.ack"])
 @pytest.mark.parametrize("command", [("SAVE", ), ("BGSAVE", ), ("RENAME", "s", "s2"), ("COPY", "s", "s2"),
                                      ("MOVE", "s", 1)],
                          ids=lambda c: c[0])
@@ -140,8 +172,14 @@ def test_an_empty_schedule_does_not_stay(alone, event, command):
     """A handler may save an empty schedule, or rename it, before it is removed. The file is good
     nevertheless."""
     r = alone.client()
-    add(r, "s", "a", FAR if event == "tw.cancel" else now_ms() + SOON)
+    if event == "tw.ack":
+        put_ready(r, "s", "a")
+        token = take(r, "s")["a"]
+    else:
+        add(r, "s", "a", FAR if event == "tw.cancel" else now_ms() + SOON)
     meddle(r, event, 0, *command)
+    if event == "tw.ack":
+        assert r.execute_command("TW.ACK", "s", "a", token) == 1
     if event == "tw.cancel":
         r.execute_command("TW.CANCEL", "s", "a")
     wait_meddled(r)
@@ -242,6 +280,21 @@ def test_a_schedule_that_has_just_been_made(alone, command):
         assert schedules(alone.client()) == {"s": sorted(["a", str(FAR)])}
 
 
+@pytest.mark.parametrize("command", [("TW.PUT", "s", "b", "IN", 0, "PAYLOAD", "n"), ("SAVE",),
+                                     ("TW.TAKE", "LEASE", 5000, "KEYS", 1, "s")], ids=lambda c: c[0])
+def test_a_schedule_that_has_just_been_made_for_a_worker(alone, command):
+    r = alone.client()
+    with workers(alone, 1, "s", count=2) as crew:
+        meddle(r, "new", 0, *command)
+        assert put(r, "s", "a") == "a"
+        wait_meddled(r)
+        assert sorted(crew[0].ids()) == (["a", "b"] if command[0] == "TW.PUT" else ["a"])
+    assert counts(alone) == (0, 2 if command[0] == "TW.PUT" else 1, 0)
+    alone.kill()
+    alone.start()
+    assert alone.tw()["schedules"] == (command[0] == "SAVE")
+
+
 @pytest.mark.parametrize("event, skip", [("xadd", 3), ("tw.fired", 0)])
 @pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",)], ids=lambda c: c[0])
 def test_a_schedule_is_freed_at_once_when_memory_is_short(alone, event, skip, command):
@@ -283,3 +336,27 @@ def test_the_same_within_draining(alone):
     r.config_set("maxmemory", 0)
     wait_quiet(r)
     assert (r.xlen("t"), r.exists("s")) == (4, 0)
+
+
+@pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",)], ids=lambda c: c[0])
+def test_the_same_when_leases_end(alone, command):
+    """Leases end although memory is short."""
+    r = alone.client()
+    names = [f"t{i}" for i in range(20)]
+    put_ready(r, "s", *names, options=("TRIES", 1))
+    assert len(take(r, "s", count=20, lease=SOON)) == 20
+    meddle(r, "tw.dead", 0, *command)
+    r.config_set("maxmemory", 1)
+    wait_meddled(r)
+    assert (counts(alone), r.info("tickwheel")["tickwheel_pending"]) == ((0, 0, 0), 0)
+
+
+def test_the_same_within_taking(alone):
+    """The reply has what was taken; its tokens do not count any more."""
+    r = alone.client()
+    put_ready(r, "s", "a", "b", "c")
+    meddle(r, "tw.take", 0, "DEL", "s")
+    r.config_set("maxmemory", 1)
+    tokens = take(r, "s", count=2)
+    assert (list(tokens), r.exists("s"), counts(alone)) == (["a", "b"], 0, (0, 0, 0))
+    assert r.execute_command("TW.ACK", "s", "a", tokens["a"]) == 0

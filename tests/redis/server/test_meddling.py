@@ -4,8 +4,9 @@ notification. The server must live, each task is delivered as often as it was du
 end up with the data of the primary. meddler.c is such a module."""
 import pytest
 
-from harness import now_ms, wait_replica_in_sync, wait_until
-from situations import meddled
+from harness import now_ms, task, wait_replica_in_sync, wait_until
+from situations import digest, in_time, meddled
+from workers import put_ready, state, take
 
 MANY = 40       # more tasks than leave their schedule together
 AFTER = [0, 8, MANY - 1]  # deliveries before the delivery in which the handler acts
@@ -239,3 +240,58 @@ def test_commands_are_meddled_with(pair, event, meddling):
     # contents are not compared here.
     wait_replica_in_sync(server, replica)
     server.restart()
+
+
+# Leases that end
+
+HOUR = 3600 * 1000
+LEASES = [("TW.ACK", "s", "b", "token"), ("TW.TOUCH", "s", "b", "token", "LEASE", HOUR),
+          ("TW.NACK", "s", "b", "token", "IN", HOUR), ("TW.NACK", "s", "b", "token", "DEAD"),
+          ("TW.CANCEL", "s", "a", "b", "c"), ("TW.MOVE", "s", "b", "IN", HOUR),
+          ("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), ("TW.PAUSE", "s", "ON"), ("UNLINK", "s"),
+          ("SET", "s", "text"), ("RENAME", "s", "s2"), ("RENAME", "other", "s"), ("COPY", "s", "s2"),
+          ("TW.TAKE", "LEASE", HOUR, "COUNT", 9, "KEYS", 1, "s"), ("TW.REPLAY", "s", "ALL", "IN", HOUR),
+          ("TW.PURGE", "s", "ALL"), ("TW.DRAIN", "s"), ("CONFIG", "SET", "tickwheel.deliver", "no")]
+
+
+def leases_end(r, event, skip, words):
+    """In one tick a task is delivered, the leases of a, b and c end, and another task is delivered. Returns the
+    reply to the handler's command."""
+    put_ready(r, "s", "a", "b", options=("TRIES", 1))
+    put_ready(r, "s", "c", options=("BACKOFF", HOUR, 1, HOUR))
+    put_ready(r, "other", "new")
+    tokens = take(r, "s", count=3, lease=100)
+    words = [tokens["b"] if word == "token" else word for word in words]
+    assert r.execute_command("MEDDLE", event, skip, 1, *words) == "OK"
+    end = task(r, "s", "a")["at"]
+    for name, at in (("before", end - 1), ("after", end + 1)):
+        r.execute_command("TW.ADD", "s", "t", name, "AT", at, "PAYLOAD", "n", "v")
+    in_time(end - 1)
+    r.execute_command("DEBUG", "SLEEP", (end + 10 - now_ms()) / 1000)
+    wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == 1, message=f"{event}: nobody meddled")
+    return r.execute_command("MEDDLE.DONE")[1]
+
+
+@pytest.mark.parametrize("event,skip", [("xadd", 0), ("xadd", 1), ("tw.dead", 0)])
+def test_handlers_meddle_while_leases_end(pair, event, skip):
+    """Only in the first case is the lease of b still running when the handler acts."""
+    server, replica = pair
+    wait_replica_in_sync(server, replica)
+    r, runs = server.client(), (event, skip) == ("xadd", 0)
+    for words in LEASES:
+        reply = leases_end(r, event, skip, words)
+        r.config_set("tickwheel.deliver", "no")  # Nothing changes any more while servers are compared.
+        if "token" in words:
+            refused = reply.startswith(":0" if words[0] == "TW.ACK" else ("$-1", "_"))
+            assert refused == (not runs), (words, reply)
+        if words[0] == "TW.TOUCH":
+            assert state(r, "s", "b") == ("leased" if runs else "dead")
+        wait_replica_in_sync(server, replica)
+        assert digest(server) == digest(replica), words
+        before = digest(server)
+        r.execute_command("DEBUG", "LOADAOF")
+        assert digest(server) == before, words
+        r.flushall()
+        r.config_set("tickwheel.deliver", "yes")
+    wait_until(lambda: server.tw()["schedules"] == 0)
+    assert server.tw()["renewed"] == 0
