@@ -10,9 +10,9 @@ import time
 import pytest
 import redis
 from harness import Raw, Tap, delivered, now_ms, task, wait_replica_in_sync, wait_until
-from situations import (FullDisk, WallClock, digest, events_of, fill, frozen, ignoring_signal_xfsz, in_time,
-                        rewrite, stays)
-from workers import FAR, counts, put, put_ready, state, take, wait_state, workers
+from situations import (FullDisk, WallClock, deferred, digest, events_of, fill, frozen, ignoring_signal_xfsz,
+                        in_time, rewrite, stays)
+from workers import FAR, Stages, counts, put, put_ready, state, take, wait_state, workers
 
 AGAIN = ("TRIES", 5, "BACKOFF", FAR, 1, FAR)
 
@@ -84,6 +84,80 @@ def test_failover_while_workers_wait(fleet):
     wait_until(lambda: master.info("replication").get("master_link_status") == "up")
     wait_replica_in_sync(replica, master)
     assert digest(master) == digest(replica)
+
+
+def pressed(fleet, **options):
+    """A primary and its replica; a task is ready, and a lease ends, in half a second."""
+    master, replica = pair(fleet, appendonly="yes", appendfsync="always", **options)
+    r, due = master.client(), ahead()
+    put(r, "s", "a", at=due)
+    put_ready(r, "other", "leased", options=("TRIES", 1))
+    token = take(r, "other", lease=due - now_ms())["leased"]
+    wait_replica_in_sync(master, replica)
+    return master, replica, r, token, due
+
+
+def relieved(server, token):
+    """The worker's lease has begun anew. Nothing was lost, and nothing was given out twice."""
+    wait_until(lambda: server.tw()["renewed"] == 1, message=lambda: str(server.tw()))
+    assert (server.once("TW.ACK", "other", "leased", token), server.tw()["lapsed"]) == (1, 0)
+
+
+def test_failover_while_tasks_become_ready_and_leases_end(fleet):
+    """The primary waits for its replica, and writes nothing meanwhile."""
+    master, replica, r, token, due = pressed(fleet)
+    wait_until(lambda: "online" in str(master.info("replication").get("slave0")))
+    with workers(master, 1, "s") as crew:
+        with frozen(replica):
+            r.xadd("beside", {"so that": "the replica lags"})
+            in_time(due)
+            master.once("FAILOVER", "TO", "127.0.0.1", replica.port, "TIMEOUT", 60000)
+            deferred(master, "pause")
+            none_served(master, crew)
+        assert str(crew[0].reply()).startswith("UNBLOCKED")
+    wait_until(lambda: replica.info("replication")["role"] == "master")
+    assert (master.tw()["renewed"], master.tw()["lapsed"]) == (0, 0)
+    with workers(replica, 1, "s", wait=False) as crew:
+        assert crew[0].ids() == ["a"]
+    relieved(replica, token)
+    wait_replica_in_sync(replica, master)
+    assert digest(master) == digest(replica)
+
+
+def test_shutdown_with_a_lagging_replica(fleet):
+    """The server writes nothing while it waits for the replica; its workers go without a task."""
+    master, replica, r, token, due = pressed(fleet, shutdown_timeout=1)
+    with workers(master, 1, "s") as crew:
+        with frozen(replica):
+            r.xadd("beside", {"so that": "the replica lags"})
+            in_time(due)
+            Raw(master).send("SHUTDOWN")
+            assert master.expect_end() == 0
+        with pytest.raises(redis.exceptions.ConnectionError):
+            crew[0].reply()
+    pass_time(due)
+    master.start()
+    with workers(master, 1, "s", wait=False) as crew:
+        assert crew[0].ids() == ["a"]
+    relieved(master, token)
+    wait_replica_in_sync(master, replica)
+    assert digest(master) == digest(replica)
+
+
+def test_shutdown_that_is_aborted(fleet):
+    master, replica, r, token, due = pressed(fleet, shutdown_timeout=60)
+    asked = Raw(master)
+    with workers(master, 1, "s") as crew, frozen(replica):
+        r.xadd("beside", {"so that": "the replica lags"})
+        in_time(due)
+        asked.send("SHUTDOWN", "NOSAVE")
+        deferred(master, "pause")
+        none_served(master, crew)
+        r.execute_command("SHUTDOWN", "ABORT")
+        assert isinstance(asked.read(), Raw.Error)
+        assert crew[0].ids() == ["a"]
+        relieved(master, token)
+    asked.close()
 
 
 # Roles
@@ -168,6 +242,31 @@ def test_files_that_cannot_be_written(fleet, monkeypatch):
         wait_until(lambda: server.info("persistence")["rdb_bgsave_in_progress"] == 0)
         r.bgsave()
         assert crew[0].ids() == ["a"]
+
+
+def test_an_append_only_file_that_cannot_be_written(fleet, monkeypatch):
+    with monkeypatch.context() as patch:
+        ignoring_signal_xfsz(patch)
+        server = fleet.server(appendonly="yes", appendfsync="everysec")
+    r, due = server.client(), ahead(1.5)
+    put(r, "s", "a", at=due)
+    put_ready(r, "other", "leased", options=("TRIES", 1))
+    token = take(r, "other", lease=due - now_ms())["leased"]
+    with workers(server, 1, "s") as crew:
+        with FullDisk(server, 1 << 20):
+            with pytest.raises(redis.ResponseError, match="MISCONF"):
+                for _ in range(5000):
+                    r.set("beside", "x" * 10000)
+            in_time(due)
+            deferred(server, "disk")
+            wait_state(r, "s", "a", "ready")
+            none_served(server, crew)
+            with pytest.raises(redis.ResponseError, match="MISCONF"):
+                take(r, "s")
+        assert crew[0].ids() == ["a"]
+    relieved(server, token)
+    server.restart()
+    assert counts(server) == (0, 1, 0)
 
 
 def test_out_of_memory(server, r):
@@ -592,3 +691,21 @@ def test_a_lease_right_after_the_clock_was_set_back(fleet):
     put(r, "other", "b", at=now_ms() - 7200000)
     wait_state(r, "other", "b", "ready")
     assert (state(r, "s", "a"), server.tw()["renewed"]) == ("leased", 0)
+
+
+def test_every_stage_when_the_clock_steps(fleet):
+    """The ready task stays ready, and dead ones stay dead. A wait for another attempt ends by the new time."""
+    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    server = fleet.server(**clock.options)
+    r = server.client()
+    stages = Stages(r)
+    for jumps, ms in ((1, -2 * FAR), (2, 2 * FAR)):
+        clock.push(ms)
+        wait_until(lambda jumps=jumps: server.tw()["clock_jumps"] == jumps)
+        assert stages.all_there(r, "s") and counts(server) == (1, 1, 2)
+    clock.push(FAR + 5000)
+    for name in ("ready", "waiting", "retry", "beat"):
+        wait_state(r, "s", name, "ready")
+    outage_ended(server, 1, 0)
+    assert (counts(server), task(r, "s", "retry")["attempt"]) == ((4, 1, 2), 2)
+    assert [stages.ack(r, "s", name) for name in ("leased", "retry")] == [1, 1]
