@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Tasks for workers in the append-only file, in snapshots, on replicas and after a promotion. A replica has
 each change of the primary; a server that starts again has all that it had, and its workers' tokens hold."""
+import os
+import random
+import shutil
+
 import pytest
+import redis
 
 from harness import Raw, Tap, now_ms, task, tasks, wait_replica_in_sync, wait_until
-from situations import (Counters, TooSlow, add, dead_of, in_time, let_pass, put, rewrite, stays, take,
-                        wait_dead, wait_ready, wait_take, working)
+from situations import (Counters, TooSlow, add, aof_commands, aof_path, dead_of, in_time, last_transaction,
+                        let_pass, put, rewrite, stays, take, wait_dead, wait_ready, wait_take, with_checksum,
+                        working)
+from test_lifecycle import raw_dump
+from workers import Stages, counts
 
 HOUR = 3600 * 1000
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
@@ -145,6 +153,96 @@ def test_a_lease_that_ran_out_while_nobody_could_serve_begins_anew_once(fleet, w
     wait_until(lambda: task(r, "s", "a")["error"] == "the lease ran out")
     assert (server.tw()["renewed"], server.tw()["lapsed"]) == (1, 1)
     assert ack(r, job) == 1
+
+
+def cut_off(server, begin, end):
+    """Starts the server again and again with its file cut off between these bytes. Yields a client."""
+    path = aof_path(server)
+    kept = shutil.copy(path, os.path.join(server.folder, "kept"))
+    for at in (begin + 1, *random.Random(7).sample(range(begin + 2, end - 1), 3), end - 1):
+        shutil.copy(kept, path)
+        os.truncate(path, at)
+        server.start()
+        yield server.client()
+        server.kill()
+
+
+def start_again(server):
+    server.kill()
+    server.start()
+    return server.client()
+
+
+def test_a_take_that_was_cut_off_has_not_happened(fleet):
+    """The next worker gets another token, which still counts when the server starts once more."""
+    server = fleet.server(**ALWAYS)
+    r = server.client()
+    put(r, "s", "a", payload=("x" * 200, ))
+    old = wait_take(r, "s")
+    server.kill()
+    *_, (begin, words) = aof_commands(aof_path(server))
+    assert words[:3] == [b"TW.FIRED", b"s", b"LIVES"]
+    for r in cut_off(server, begin, os.path.getsize(aof_path(server))):
+        new = wait_take(r, "s")
+        assert (new.attempt, new.token != old.token, ack(r, old)) == (1, True, 0)
+        r = start_again(server)
+        assert (ack(r, old), ack(r, new), r.exists("s")) == (0, 1, 0)
+
+
+def test_an_ack_that_was_cut_off_has_not_happened(fleet):
+    """It was in a transaction with the result of the work. The token still counts, once."""
+    server = fleet.server(**ALWAYS)
+    r = server.client()
+    put(r, "s", "a")
+    job = wait_take(r, "s")
+    with r.pipeline(transaction=True) as both:
+        ack(both, job)
+        both.xadd("results", {"of": "a"})
+        assert both.execute()[0] == 1
+    server.kill()
+    begin, end, _ = last_transaction(aof_path(server), b"XADD")
+    for r in cut_off(server, begin, end):
+        assert (r.exists("results"), task(r, "s", "a")["state"], ack(r, job)) == (0, "leased", 1)
+        r = start_again(server)
+        assert (r.exists("s"), ack(r, job)) == (0, 0)
+
+
+# Values
+
+def look_at_all(r, key):
+    """Asks for all tasks, and gives the ready ones out."""
+    found = tasks(r, key)
+    r.execute_command("TW.GET", key, *(found or ["none"]))
+    for words in (("TW.LEN", key), ("TW.DEAD", key), ("TW.NEXT", key), ("TW.INFO", key), ("DUMP", key)):
+        r.execute_command(*words)
+    take(r, key, options=("COUNT", 9))
+    r.execute_command("TW.REPLAY", key, "ALL", "IN", HOUR)
+
+
+def test_corrupt_values_with_every_stage_are_refused(server):
+    """Flips one to three bits of a DUMP, and corrects its checksum. What is accepted can be used."""
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance, r = random.Random(seed), server.client(encoding_errors="surrogateescape")
+    r.config_set("rdbcompression", "no")
+    r.config_set("tickwheel.deliver", "yes")
+    stages, refusals = Stages(r), 0
+    good = raw_dump(r, "s")
+    for _ in range(200):
+        body = bytearray(good[:-8])
+        for _ in range(chance.randint(1, 3)):
+            body[chance.randrange(10, len(body) - 2)] ^= 1 << chance.randrange(8)
+        try:
+            r.restore("c", 0, with_checksum(bytes(body)))
+        except redis.ResponseError as error:
+            assert "Bad data format" in str(error), error
+            refusals += 1
+        else:
+            look_at_all(r, "c")
+            r.delete("c")
+    assert 20 <= refusals < 200
+    wait_until(lambda: counts(server) == (1, 1, 2), message=lambda: str(server.tw()))
+    stages.work_on(r, "s")
 
 
 # Replication
