@@ -252,6 +252,39 @@ def test_a_million_due_in_one_second(fleet):
     assert digest(master) == digest(replica)
 
 
+PUTS = """
+for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do
+    redis.call('TW.PUT', KEYS[1], 't' .. i, 'IN', 0, 'TRIES', 2, 'BACKOFF', 1, 1, 1, 'PAYLOAD', 'v')
+end
+"""
+LEASES = extent(5000, 10000, MILLION)
+
+
+@pytest.mark.long
+def test_a_million_leases_end_in_one_second(fleet):
+    """All attempts fail once, the tasks are ready again, and meanwhile the server replies to clients."""
+    master = fleet.server(appendonly="yes", appendfsync="everysec", save="")
+    replica = fleet.server(replicaof=master)
+    wait_replica_in_sync(master, replica)
+    r, before = master.client(), now_ms()
+    for low in range(0, LEASES, 5000):
+        r.eval(PUTS, 1, "s", low, low + 4999)
+    end = now_ms() + 3000 + 2 * (now_ms() - before)
+    wait_until(lambda: master.tw()["ready"] == LEASES)
+    for i in range(0, LEASES, 1000):
+        lease = end + i * 1000 // LEASES - now_ms()
+        assert len(r.execute_command("TW.TAKE", "LEASE", lease, "COUNT", 1000, "KEYS", 1, "s")) == 1000
+    in_time(end)
+    with Pings(master) as pings:
+        wait_until(lambda: master.tw()["lapsed"] == LEASES and master.tw()["ready"] == LEASES, 240,
+                   lambda: str(master.tw()))
+    assert pings.longest < 5 and master.tw()["tick_us_max"] < 1000000
+    assert (master.tw()["renewed"], master.tw()["leased"]) == (0, 0)
+    assert task(r, "s", "t0")["attempt"] == 2
+    wait_replica_in_sync(master, replica, timeout=240)
+    assert digest(master) == digest(replica)
+
+
 def how_long_it_takes(client, count):
     """Returns about how many milliseconds fill() takes for `count` tasks on this machine now."""
     before = now_ms()
