@@ -9,8 +9,8 @@ import time
 import pytest
 import redis
 from harness import as_map, now_ms, task, tasks, wait_replica_in_sync, wait_until
-from situations import Counters, digest, rewrite
-from test_lifecycle import WAYS_TO_GO, raw_dump
+from situations import Counters, digest, frozen, rewrite
+from test_lifecycle import RESYNCS, WAYS_TO_GO, raw_dump
 from workers import FAR, Stages, blocked, counts, put, put_ready, state, take, wait_state, workers
 
 
@@ -173,6 +173,14 @@ def test_rename_there_and_back_and_to_itself(server, r):
     stages.work_on(r, "s")
 
 
+def test_renamenx(server, r):
+    stages = Stages(r)
+    r.set("taken", "text")
+    assert (r.renamenx("s", "taken"), stages.all_there(r, "s")) == (0, True)
+    assert (r.renamenx("s", "s2"), stages.all_there(r, "s2"), counts(server)) == (1, True, (1, 1, 2))
+    stages.work_on(r, "s2")
+
+
 def test_leases_run_out_after_a_rename(r):
     put_ready(r, "s", "a", options=("TRIES", 1))
     take(r, "s", lease=100)
@@ -255,6 +263,32 @@ def test_restore_of_a_lease_that_has_run_out(server, r):
     assert r.execute_command("TW.DEAD", "s2")[0][3:] == [1, "the lease ran out"]
 
 
+def test_restore_with_an_expiry_that_has_passed(server, r):
+    """The server loads the value and frees it again, and never unlinks it."""
+    stages = Stages(r)
+    dump = raw_dump(r, "s")
+    r.restore("s2", 1000, dump, absttl=True)
+    assert stages.all_there(r, "s")
+    wait_until(lambda: counts(server) == (1, 1, 2), message=lambda: str(server.tw()))
+    r.restore("s", 1000, dump, replace=True, absttl=True)
+    wait_until(lambda: gone(server), message=lambda: str(server.tw()))
+    assert r.dbsize() == 0
+
+
+def test_commands_for_all_keys_are_harmless(server, r):
+    stages = Stages(r)
+    assert (r.type("s"), r.object("ENCODING", "s"), r.touch("s")) == ("tickwheel", "raw", 1)
+    assert "serializedlength" in str(r.debug_object("s"))
+    usage = r.memory_usage("s")
+    assert r.execute_command("TW.NACK", "s", "leased", stages.tokens["leased"], "ERROR", "x" * 500) > 0
+    assert usage + 500 <= r.memory_usage("s") < usage + 2000  # the errors of lives count
+    for words in (("GET", "s"), ("LPUSH", "s", "x"), ("XADD", "s", "*", "f", "v"), ("SORT", "s"),
+                  ("BLPOP", "s", 1), ("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")):
+        with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+            r.execute_command(*words)
+    wait_until(lambda: counts(server) == (1, 0, 2))
+
+
 @pytest.mark.parametrize("paused", [False, True])
 def test_pauses_go_with_the_key(server, r, paused):
     """RENAME, COPY and RESTORE carry a pause, and its stopped task."""
@@ -326,11 +360,16 @@ def test_all_are_there_after_a_reload(fleet, how, preamble):
     assert server.once("DBSIZE") == 0
 
 
-def test_full_resync(fleet):
-    master, replica = fleet.server(), fleet.server()
+@pytest.mark.parametrize("diskless_sync,diskless_load", RESYNCS)
+def test_full_resync(fleet, diskless_sync, diskless_load):
+    """Over other data, but for a replica that loads beside old data only where there is none."""
+    master = fleet.server(repl_diskless_sync=diskless_sync, repl_diskless_sync_delay=0)
+    replica = fleet.server(repl_diskless_load=diskless_load)
     r, copy = master.client(), replica.client()
     stages = Stages(r)
-    Stages(copy, "old")
+    if diskless_load != "on-empty-db":
+        Stages(copy)
+        Stages(copy, "old")
     copy.replicaof("127.0.0.1", master.port)
     wait_replica_in_sync(master, replica)
     assert digest(replica) == digest(master)
@@ -339,6 +378,48 @@ def test_full_resync(fleet):
     copy.replicaof("NO", "ONE")
     stages.wait_there(copy, "s")
     stages.work_on(copy, "s")
+
+
+def test_partial_resync(fleet):
+    """What happened to the tasks meanwhile comes from the backlog."""
+    master = fleet.server()
+    replica = fleet.server(replicaof=master)
+    wait_replica_in_sync(master, replica)
+    r = master.client()
+    with frozen(replica):
+        master.once("CLIENT", "KILL", "TYPE", "replica")
+        stages = Stages(r)
+        put_ready(r, "s2", "brief", options=("TRIES", 1))
+        take(r, "s2", lease=50)
+        wait_state(r, "s2", "brief", "dead")
+    wait_replica_in_sync(master, replica)
+    assert master.info("stats")["sync_partial_ok"] >= 1
+    assert digest(replica) == digest(master)
+    replica.once("REPLICAOF", "NO", "ONE")
+    stages.wait_there(replica.client(), "s")
+    stages.work_on(replica.client(), "s")
+
+
+def test_a_chain_of_replicas(fleet):
+    """Each has every stage, and none of them gives anything out or ends a lease."""
+    chain = [fleet.server()]
+    for _ in range(2):
+        chain.append(fleet.server(replicaof=chain[-1]))
+        wait_replica_in_sync(*chain[-2:])
+    r = chain[0].client()
+    stages = Stages(r)
+    with workers(chain[0], 1, "s2") as crew:
+        put(r, "s2", "brief", "TRIES", 1)
+        assert crew[0].ids() == ["brief"]
+    token = stages.tokens["leased"]
+    assert r.execute_command("TW.TOUCH", "s", "leased", token, "LEASE", 50) > 0
+    wait_until(lambda: chain[0].tw()["lapsed"] == 1)
+    for one in chain[1:]:
+        wait_replica_in_sync(chain[0], one)
+        assert digest(one) == digest(chain[0])
+        assert (one.tw()["lapsed"], one.tw()["taken"]) == (0, 0)
+    chain[2].once("REPLICAOF", "NO", "ONE")
+    assert chain[2].once("TW.ACK", "s", "leased", token) == 1
 
 
 COMMANDS = [("DEL", "s"), ("UNLINK", "s"), ("RENAME", "s", "s2"), ("MOVE", "s", 3), ("COPY", "s", "s2"),
