@@ -23,7 +23,7 @@ from situations import (add, aof_commands, aof_path, dead_of, digest, fill, in_t
 HOUR = 3600000
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
-HELD_BACK = {"maxmemory": 1}  # A server with this option delivers nothing, so a test can look at its tasks.
+HELD_BACK = {"maxmemory": 1}  # A server with this option delivers to no target: a test can look at its tasks.
 
 
 def order(client, schedule):
@@ -576,7 +576,7 @@ def test_digests_agree_after_random_commands(fleet):
         connection.send_all(commands)
         for words in commands:
             answer = connection.read()
-            assert not isinstance(answer, Raw.Error) or answer in ALLOWED, (words, answer)
+            assert not isinstance(answer, Raw.Error) or answer.endswith(ALLOWED), (words, answer)
     # Waits until no key is about to expire, or has expired and is still in memory. DEBUG DIGEST contains such
     # keys, and no list of keys does.
     def lasting(r):
@@ -589,7 +589,7 @@ def test_digests_agree_after_random_commands(fleet):
     wait_replica_in_sync(master, replica)
     before = digest(master)
     master.kill()
-    master.options.update(HELD_BACK)
+    master.module_args = ("deliver", "no")
     master.start()
     assert digest(master) == before
 
