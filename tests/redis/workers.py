@@ -7,6 +7,7 @@ import contextlib
 import select
 
 from harness import Raw, now_ms, task, tasks, wait_until
+from situations import TooSlow
 
 FAR = 3600000
 
@@ -60,7 +61,9 @@ class Worker:
         self.raw.send("TW.TAKE", "LEASE", lease, "COUNT", count, "BLOCK", block, "KEYS", len(schedules),
                       *schedules)
         if wait:
-            wait_until(lambda: blocked(server) > before, message="the worker is not blocked")
+            wait_until(lambda: blocked(server) > before or self.served(), message="the worker is not blocked")
+            if self.served():
+                raise TooSlow("the worker had a reply before it was seen to wait")
 
     def served(self):
         """Whether a reply has come."""

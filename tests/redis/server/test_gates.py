@@ -87,11 +87,12 @@ def test_failover_while_workers_wait(fleet):
 
 
 def pressed(fleet, **options):
-    """A primary and its replica; a task is ready, and a lease ends, in half a second."""
+    """A primary and its replica; a task is ready, and a lease ends, in a second."""
     master, replica = pair(fleet, appendonly="yes", appendfsync="always", **options)
-    r, due = master.client(), ahead()
+    r, due = master.client(), ahead(1)
     put(r, "s", "a", at=due)
     put_ready(r, "other", "leased", options=("TRIES", 1))
+    in_time(due)
     token = take(r, "other", lease=due - now_ms())["leased"]
     wait_replica_in_sync(master, replica)
     return master, replica, r, token, due
