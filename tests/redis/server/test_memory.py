@@ -257,11 +257,13 @@ for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do
     redis.call('TW.PUT', KEYS[1], 't' .. i, 'IN', 0, 'TRIES', 2, 'BACKOFF', 1, 1, 1, 'PAYLOAD', 'v')
 end
 """
-LEASES = extent(5000, 10000, MILLION)
+# In a script, which reads the tasks faster than a client could.
+TAKES = "return #redis.call('TW.TAKE', 'LEASE', ARGV[1], 'COUNT', 1000, 'KEYS', 1, KEYS[1])"
+LEASES = extent(5000, 10000, 250000)
 
 
 @pytest.mark.long
-def test_a_million_leases_end_in_one_second(fleet):
+def test_many_leases_end_in_one_second(fleet):
     """All attempts fail once, the tasks are ready again, and meanwhile the server replies to clients."""
     master = fleet.server(appendonly="yes", appendfsync="everysec", save="")
     replica = fleet.server(replicaof=master)
@@ -269,12 +271,11 @@ def test_a_million_leases_end_in_one_second(fleet):
     r, before = master.client(), now_ms()
     for low in range(0, LEASES, 5000):
         r.eval(PUTS, 1, "s", low, low + 4999)
-    end = now_ms() + 3000 + 2 * (now_ms() - before)
     wait_until(lambda: master.tw()["ready"] == LEASES)
+    end = 2 * now_ms() + 3000 - before  # They are taken faster than they were put.
     for i in range(0, LEASES, 1000):
-        lease = end + i * 1000 // LEASES - now_ms()
-        assert len(r.execute_command("TW.TAKE", "LEASE", lease, "COUNT", 1000, "KEYS", 1, "s")) == 1000
-    in_time(end)
+        in_time(end)
+        assert r.eval(TAKES, 1, "s", end + i * 1000 // LEASES - now_ms()) == 1000
     with Pings(master) as pings:
         wait_until(lambda: master.tw()["lapsed"] == LEASES and master.tw()["ready"] == LEASES, 240,
                    lambda: str(master.tw()))
