@@ -11,7 +11,7 @@ round ends with a judgement of everything (ledger.py):
 - tasks are given out in the order in which they became ready;
 - INFO, TW.LEN and TW.DEAD agree with all that.
 
-TICKWHEEL_WORK_ROUNDS: rounds (7; 64 in `make rounds`), which run through all ends of a round.
+TICKWHEEL_WORK_ROUNDS: rounds (7; 50 in `make rounds`), which run through all ends of a round.
 
 TICKWHEEL_SEED: the seed of the random choices. The moments are the machine's own.
 """
@@ -26,7 +26,7 @@ from situations import extent
 
 @pytest.mark.long
 def test_every_task_has_one_fate(fleet):
-    rounds = int(os.environ.get("TICKWHEEL_WORK_ROUNDS") or extent(4, 7, 64))
+    rounds = int(os.environ.get("TICKWHEEL_WORK_ROUNDS") or extent(4, 7, 50))
     house = House(fleet, seeded())
     judge = play(house, rounds)
     assert judge.fates["done"] > 20 and judge.lapses and judge.renewals and house.blocked
