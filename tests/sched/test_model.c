@@ -516,7 +516,7 @@ int main(int count, char **words)
 {
     uint64_t seed = number_after(count, words, "--seed", 1), first = seed, done = 0, fired = 0;
     uint64_t wanted =
-        number_after(count, words, "--operations", TW_DEBUG > 1 ? 20000 : extent(300000, 300000, 3000000));
+        number_after(count, words, "--operations", TW_DEBUG > 1 ? 20000 : extent(100000, 300000, 3000000));
     time_t end = time(NULL) + (time_t)number_after(count, words, "--seconds", 0);
     for (; done < wanted || time(NULL) < end; seed++) {
         begin(seed);
