@@ -20,6 +20,9 @@ import signal
 import struct
 import subprocess
 
+import pytest
+import redis
+
 from harness import ROOT, Broken, as_map, delivered, module_path, now_ms, wait_until
 
 # A task as TW.TAKE gives it to a worker.
@@ -249,6 +252,13 @@ class FullDisk:
 
     def __exit__(self, *_):
         resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def write_until_refused(client):
+    """Writes until the append-only file cannot grow, and the server refuses."""
+    with pytest.raises(redis.ResponseError, match="MISCONF"):
+        for _ in range(5000):
+            client.set("beside", "x" * 10000)
 
 
 def ignoring_signal_xfsz(monkeypatch):

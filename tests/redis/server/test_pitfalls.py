@@ -71,7 +71,8 @@ import redis
 from harness import (Raw, as_map, delivered, now_ms, parse_info, task, tasks, version, wait_replica_in_sync,
                      wait_until)
 from situations import (Counters, FullDisk, WallClock, add, dead_of, deferred, digest, fill, frozen,
-                        ignoring_signal_xfsz, in_time, let_pass, rewrite, stays, wait_dead, wait_delivered)
+                        ignoring_signal_xfsz, in_time, let_pass, rewrite, stays, wait_dead, wait_delivered,
+                        write_until_refused)
 
 
 def entry_ms(client, stream):
@@ -503,9 +504,7 @@ def test_an_append_only_file_that_cannot_be_written_puts_delivery_off(fleet, mon
     r, due = server.client(), now_ms() + 2500
     names = fill(r, "s", "out", 100, due)
     with FullDisk(server, 1 << 20):
-        with pytest.raises(redis.ResponseError, match="MISCONF"):
-            for _ in range(5000):
-                r.set("beside", "x" * 10000)
+        write_until_refused(r)
         in_time(due)
         deferred(server, "disk")
         wait_until(lambda: server.tw()["overdue"] == 100)
