@@ -71,6 +71,7 @@ make_debian() {
     mount --rbind /dev "$root/dev"
     mount --make-rslave "$root/dev"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
+    cp tools/apt.conf "$root/etc/apt/apt.conf.d/80retries"
     # The host's settings for its mirror (a proxy, a certificate) are copied; they are not part of the test.
     for setting in /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf; do
         [ -f "$setting" ] && cp "$setting" "$root/etc/apt/apt.conf.d/90host" || true
