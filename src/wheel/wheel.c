@@ -834,6 +834,8 @@ enum tw_polled tw_wheel_poll_budget(struct tw_wheel *w, uint64_t now, uint32_t *
     uint64_t left = *budget;
     enum tw_polled polled = advance(w, now, &left, timer);
     *budget = (uint32_t)left;
+    if (polled == TW_POLL_MORE)
+        w->quiet = 0; /* the rest is due at `now`, also for a poll with an earlier tick */
     return TW__WHEEL_AUDITED(w, polled);
 }
 

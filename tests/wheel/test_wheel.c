@@ -472,6 +472,26 @@ static void next_bound_of_an_empty_wheel_is_never_although_a_budget_ended(void *
     }
 }
 
+/* The budget ends at a slot that a cancel has emptied, before the wheel comes to the slots after it. A poll
+ * with an earlier tick means the latest tick, and returns their timers. */
+static void a_poll_with_an_earlier_tick_goes_on_where_a_budget_ended(void **state)
+{
+    (void)state;
+    FOR_ALL_SHAPES(wheel, 0)
+    {
+        struct tw_timer first = {0}, second = {0}, *fired;
+        uint64_t now = tw_wheel_now(wheel);
+        uint32_t budget = 0;
+        assert_int_equal(tw_wheel_add_at(wheel, &first, now + 2), 0);
+        assert_int_equal(tw_wheel_add_at(wheel, &second, now + 3), 0);
+        assert_null(tw_wheel_poll(wheel, now)); /* nothing to do before now + 2 */
+        assert_true(tw_wheel_cancel(wheel, &first));
+        assert_int_equal(tw_wheel_poll_budget(wheel, now + 3, &budget, &fired), TW_POLL_MORE);
+        assert_ptr_equal(tw_wheel_poll(wheel, now + 1), &second);
+        assert_null(tw_wheel_poll(wheel, now + 1));
+    }
+}
+
 static void a_budget_of_0_moves_the_clock_and_takes_nothing_out(void **state)
 {
     (void)state;
@@ -1139,6 +1159,7 @@ int main(void)
         cmocka_unit_test(next_bound_is_now_while_a_budget_leaves_work),
         cmocka_unit_test(next_exact_sees_timers_that_were_pushed_back_when_due),
         cmocka_unit_test(next_bound_of_an_empty_wheel_is_never_although_a_budget_ended),
+        cmocka_unit_test(a_poll_with_an_earlier_tick_goes_on_where_a_budget_ended),
         cmocka_unit_test(a_budget_of_0_moves_the_clock_and_takes_nothing_out),
         cmocka_unit_test(never_is_also_a_deadline),
         cmocka_unit_test(a_visit_may_change_the_objects_it_meets),
