@@ -100,8 +100,8 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 /* The arguments of one TW.NACK. */
 struct nack {
     uint64_t at_ms; /* 0: after the backoff */
-    bool dead;
-    bool time_given, text_given; /* one of IN, AT and DEAD; ERROR */
+    bool dead, back;
+    bool time_given, text_given; /* one of IN, AT, DEAD and BACK; ERROR */
     struct tw__redis_bytes error;
 };
 
@@ -149,25 +149,32 @@ static bool read_time(RedisModuleCtx *ctx, RedisModuleString **argv, int count, 
 static int read_option(RedisModuleCtx *ctx, RedisModuleString **argv, int count, struct nack *nack)
 {
     bool text = tw__redis_argument_is(argv[0], "ERROR"), dead = tw__redis_argument_is(argv[0], "DEAD");
+    bool back = tw__redis_argument_is(argv[0], "BACK");
     bool time = tw__redis_argument_is(argv[0], "IN") || tw__redis_argument_is(argv[0], "AT");
-    if (!text && !dead && !time) {
-        tw__redis_argument_error(ctx, argv[0], "the option", "IN ms, AT unix-ms, DEAD or ERROR text");
+    if (!text && !dead && !back && !time) {
+        tw__redis_argument_error(ctx, argv[0], "the option", "IN ms, AT unix-ms, DEAD, BACK or ERROR text");
         return 0;
     }
     bool *given = text ? &nack->text_given : &nack->time_given;
     if (*given) {
-        tw__redis_argument_error(ctx, argv[0], "the option",
-                                 "ERROR text at most once, and at most one of IN ms, AT unix-ms and DEAD");
+        tw__redis_argument_error(
+            ctx, argv[0], "the option",
+            "ERROR text at most once, and at most one of IN ms, AT unix-ms, DEAD and BACK");
+        return 0;
+    }
+    if ((back && nack->text_given) || (text && nack->back)) {
+        tw__redis_argument_error(ctx, argv[0], "the option", "BACK without ERROR, as nothing has failed");
         return 0;
     }
     *given = true;
     nack->dead |= dead;
-    if (dead)
+    nack->back |= back;
+    if (dead || back)
         return 1;
     return (text ? read_text(ctx, argv + 1, count - 1, nack) : read_time(ctx, argv, count, nack)) ? 2 : 0;
 }
 
-/* Reads [IN ms|AT unix-ms|DEAD] [ERROR text], in any order. */
+/* Reads [IN ms|AT unix-ms|DEAD|BACK] [ERROR text], in any order. */
 static bool read_nack(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct nack *nack)
 {
     *nack = (struct nack){.error = {"", 0}};
@@ -179,11 +186,36 @@ static bool read_nack(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, s
     return true;
 }
 
-/* TW.NACK schedule id token [IN ms|AT unix-ms|DEAD] [ERROR text] */
+/* Fails the attempt. Returns the time of the next one, or 0 if the task is dead. */
+static uint64_t end_failed(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_schedule *schedule,
+                           struct tw__redis_task *task, const struct nack *nack)
+{
+    struct tw__redis_buffer log = {0};
+    uint64_t at_ms =
+        tw__redis_offer_fail(schedule, task, nack->error, nack->at_ms, nack->dead, tw__redis_now_ms(), &log);
+    bool purged = at_ms == 0 && tw__redis_purge_excess(schedule, &log);
+    tw__redis_shared.counts.failed++;
+    tw__redis_lives_close(ctx, name, &log, at_ms == 0 ? "tw.dead" : "tw.nack");
+    if (purged)
+        tw__redis_keys_changed(ctx, name, "tw.purge");
+    return at_ms;
+}
+
+/* Gives the task back. Returns the time for which it waited. */
+static uint64_t hand_back(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_schedule *schedule,
+                          struct tw__redis_task *task)
+{
+    struct tw__redis_buffer log = {0};
+    uint64_t at_ms = tw__redis_offer_again(schedule, task, tw__redis_now_ms(), &log);
+    tw__redis_lives_close(ctx, name, &log, "tw.back");
+    tw__redis_keys_changed(ctx, name, "tw.ready");
+    return at_ms == 0 ? 1 : at_ms; /* 0 would say that the task is dead */
+}
+
+/* TW.NACK schedule id token [IN ms|AT unix-ms|DEAD|BACK] [ERROR text] */
 int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_schedule *schedule;
-    struct tw__redis_buffer log = {0};
     struct nack nack;
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
@@ -193,12 +225,7 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
     uint64_t at_ms =
-        tw__redis_offer_fail(schedule, task, nack.error, nack.at_ms, nack.dead, tw__redis_now_ms(), &log);
-    bool purged = at_ms == 0 && tw__redis_purge_excess(schedule, &log);
-    tw__redis_shared.counts.failed++;
-    tw__redis_lives_close(ctx, argv[1], &log, at_ms == 0 ? "tw.dead" : "tw.nack");
-    if (purged)
-        tw__redis_keys_changed(ctx, argv[1], "tw.purge");
+        nack.back ? hand_back(ctx, argv[1], schedule, task) : end_failed(ctx, argv[1], schedule, task, &nack);
     return RedisModule_ReplyWithLongLong(ctx, (long long)at_ms);
 }
 

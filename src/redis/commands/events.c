@@ -149,8 +149,11 @@ static void on_role(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     (void)ctx;
     (void)event;
     (void)data;
-    if (sub == REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER)
-        tw__redis_alarm_at(tw__redis_now_ms());
+    if (sub != REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER)
+        return;
+    /* What was ready on the old primary before, and changed there, came here as a task of the past. */
+    tw__redis_place_sort_past(tw__redis_shared.schedules);
+    tw__redis_alarm_at(tw__redis_now_ms());
 }
 
 static void on_cron(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)

@@ -126,6 +126,7 @@ static void add_counts(RedisModuleInfoCtx *info)
     add_number(info, "taken", tw__redis_shared.counts.taken);
     add_number(info, "acknowledged", tw__redis_shared.counts.acknowledged);
     add_number(info, "failed", tw__redis_shared.counts.failed);
+    add_number(info, "given_back", tw__redis_shared.counts.given_back);
     add_number(info, "lapsed", tw__redis_shared.counts.lapsed);
     add_number(info, "renewed", tw__redis_shared.counts.renewed);
     add_number(info, "replayed", tw__redis_shared.counts.replayed);

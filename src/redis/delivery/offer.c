@@ -60,13 +60,29 @@ uint64_t tw__redis_offer_fail(struct tw__redis_schedule *schedule, struct tw__re
     return at_ms;
 }
 
+uint64_t tw__redis_offer_again(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
+                               uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    task = tw__redis_lease_give_back(schedule, task, now_ms, log);
+    tw__redis_shared.counts.given_back++;
+    tw__redis_workers_wake(schedule);
+    return tw__redis_task_due(task);
+}
+
+/* Whether this attempt is still under way. Another module, which the server called meanwhile, may have ended
+ * it, and may have begun another one. */
+static bool goes_on(const struct tw__redis_task *task, uint64_t token)
+{
+    return tw__redis_task_stage(task) == TW__REDIS_LEASED && tw__redis_lease_has_token(task, token);
+}
+
 enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery, uint64_t serving_since_ms)
 {
     struct tw__redis_schedule *schedule = delivery->schedule;
     struct tw__redis_task *task = delivery->task;
     struct tw__redis_life life = tw__redis_task_life(task);
     enum tw__redis_meanwhile others = tw__redis_call_may_write(delivery);
-    if (others == TW__REDIS_GONE)
+    if (others == TW__REDIS_GONE || !goes_on(task, life.token))
         return TW__REDIS_DEFER_NONE;
     if (delivery->why == TW__REDIS_DEFER_SLOT) {
         tw__redis_place_file(tw__redis_shared.schedules, task, delivery->now_ms + SLOT_WAIT_MS,

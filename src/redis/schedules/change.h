@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Changes of the lives of tasks, as bytes: how a server tells its append-only file and its replicas that tasks
- * were leased, failed, died or were done. A change names the task, and gives its new life and time in full, so
- * that nobody has to compute them again.
+ * were leased, given back, failed, died or were done. A change names the task, and gives its new life and time
+ * in full, so that nobody has to compute them again.
  */
 #ifndef TW_REDIS_CHANGE_H
 #define TW_REDIS_CHANGE_H
@@ -25,7 +25,7 @@ void tw__redis_change_put_gone(struct tw__redis_buffer *buffer, const struct tw_
 void tw__redis_change_put_next(struct tw__redis_buffer *buffer, const struct tw__redis_schedules *schedules,
                                const struct tw__redis_task *task);
 
-/* Adds that a task waits for `due_ms` as if it had just been put. */
+/* Adds that a task waits for `due_ms` as if it had just been put. A time that has passed makes it ready. */
 void tw__redis_change_put_anew(struct tw__redis_buffer *buffer, const struct tw__redis_schedules *schedules,
                                const struct tw__redis_task *task, uint64_t due_ms);
 

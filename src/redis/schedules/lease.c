@@ -94,6 +94,40 @@ void tw__redis_lease_fail(struct tw__redis_schedule *schedule, struct tw__redis_
     tw__redis_change_put(log, schedule->schedules, task);
 }
 
+/* Lets an attempt that is under way not have begun, and makes the token worthless. */
+static void unbegin(struct tw__redis_life *life)
+{
+    life->attempt -= life->stage == TW__REDIS_LEASED && life->attempt > 0;
+    life->stage = TW__REDIS_WAITING;
+    life->token = 0;
+    life->worker.size = 0;
+}
+
+struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_schedule *schedule,
+                                                 struct tw__redis_task *task, uint64_t now_ms,
+                                                 struct tw__redis_buffer *log)
+{
+    struct tw__redis_schedules *schedules = schedule->schedules;
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    uint64_t at_ms = life.due < now_ms ? life.due : now_ms;
+    TW_ASSERT(life.stage == TW__REDIS_LEASED);
+    unbegin(&life);
+    bool again = life.attempt > 0 || life.due != at_ms; /* LATE concerns it no more */
+    if (schedules->delivering == task)
+        schedules->delivering = NULL;
+    tw__redis_place_unfile(schedules, task);
+    task = tw__redis_schedule_relive(schedule, task, again ? &life : NULL);
+    tw__redis_task_set_due(task, at_ms);
+    if (!again)
+        tw__redis_task_set_tries(task, 0); /* as where the change is read */
+    tw__redis_place_offer_again(schedules, task, now_ms);
+    if (again)
+        tw__redis_change_put(log, schedules, task);
+    else
+        tw__redis_change_put_anew(log, schedules, task, at_ms);
+    return task;
+}
+
 void tw__redis_lease_remove(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
                             struct tw__redis_buffer *log)
 {
@@ -215,10 +249,7 @@ static void forget(struct tw__redis_schedule *schedule, const struct begun *begu
 {
     struct tw__redis_life life = life_of(begun->task);
     bool leased = life.stage == TW__REDIS_LEASED;
-    life.stage = TW__REDIS_WAITING;
-    life.token = 0;
-    life.worker.size = 0;
-    life.attempt -= leased && life.attempt > 0;
+    unbegin(&life);
     bool again = leased || life.attempt > 0 || life.due != begun->at_ms; /* LATE concerns it no more */
     relive(schedule, begun->task, again ? &life : NULL, begun->at_ms, now_ms);
 }

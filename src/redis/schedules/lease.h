@@ -34,6 +34,13 @@ void tw__redis_lease_extend(struct tw__redis_schedule *schedule, struct tw__redi
 void tw__redis_lease_fail(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
                           struct tw__redis_buffer *log);
+/* The worker gives the task back as if it had not taken it: the attempt does not count, the token is worthless,
+ * and the task is ready again, for the time for which it was filed first, or for now if that is later
+ * (TW.DRAIN). After its first attempt it has no life any more, as before. Returns the task, whose address may
+ * have changed. Requires: the task is leased. */
+struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_schedule *schedule,
+                                                 struct tw__redis_task *task, uint64_t now_ms,
+                                                 struct tw__redis_buffer *log);
 /* The task leaves its schedule. */
 void tw__redis_lease_remove(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
                             struct tw__redis_buffer *log);

@@ -4,9 +4,9 @@
  * has no life until then, so a task that waits or is ready for the first time takes no memory for one.
  *
  *     waiting --due--> ready --TAKE--> leased --ACK--> gone, or waiting for its next period
- *        ^               ^               |
- *        |               |               | NACK, or the lease ran out
- *        |               +--due-- waiting for the next attempt
+ *        ^             ^   ^            |  |
+ *        |             |   +--- BACK ---+  | NACK, or the lease ran out
+ *        |             +--due-- waiting for the next attempt
  *        +--REPLAY-- dead <-- the last attempt failed
  *
  * Ready is no part of a life: a task is ready because its time has come, which each server sees by itself. So

@@ -302,14 +302,45 @@ static bool is_due_by(struct tw__link *link, struct tw__link *other)
            tw__redis_task_due(tw__redis_task_of_link(other));
 }
 
+/* Puts a due task into its schedule's queue of ready tasks, before `next`. */
+static void offer_before(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
+                         struct tw__link *next, uint64_t since_ms)
+{
+    park(task, 0, next);
+    task->ready = 1;
+    task->parked.since_ms = since_ms;
+    tw__redis_sums_ready(tw__redis_schedule_of(schedules, task), 1);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
+}
+
 void tw__redis_place_offer(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t now_ms)
 {
-    struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
-    park(task, 0, &schedule->ready);
-    task->ready = 1;
-    task->parked.since_ms = now_ms;
-    tw__redis_sums_ready(schedule, 1);
-    tw__redis_check_changed(schedules, tw__redis_check_places);
+    offer_before(schedules, task, &tw__redis_schedule_of(schedules, task)->ready, now_ms);
+}
+
+/* Whether a ready task comes before a task that is given back, whose order is that of its lease. A task that
+ * is due at the same time and was filed after the lease began has been given back too. The other ones were
+ * behind the leased task when it was taken. */
+static bool was_ready_before(const struct tw__redis_task *ready, const struct tw__redis_task *task)
+{
+    uint64_t due = tw__redis_task_due(ready), its = tw__redis_task_due(task);
+    return due < its || (due == its && (int32_t)(ready->order - task->order) > 0);
+}
+
+void tw__redis_place_offer_again(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
+                                 uint64_t now_ms)
+{
+    struct tw__link *queue = &tw__redis_schedule_of(schedules, task)->ready, *next = queue->next;
+    uint64_t since_ms = now_ms;
+    for (uint32_t left = TW__REDIS_PASSED_MAX;
+         left > 0 && next != queue && was_ready_before(tw__redis_task_of_link(next), task); left--)
+        next = next->next;
+    /* It has been ready for as long as the task behind it, at least. Otherwise a worker that takes and gives
+     * back the first task again and again would hide how old the queue is. */
+    if (next != queue && tw__redis_task_of_link(next)->parked.since_ms < now_ms)
+        since_ms = tw__redis_task_of_link(next)->parked.since_ms;
+    task->order = schedules->order++;
+    offer_before(schedules, task, next, since_ms);
 }
 
 void tw__redis_place_stop(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
@@ -581,14 +612,13 @@ static struct tw__link *merge(struct tw__link *a, struct tw__link *b)
     return head.next;
 }
 
-void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules)
+/* Sorts a queue by due time. Tasks with equal due times keep their order. */
+static void sort(struct tw__link *queue)
 {
     /* Merge sort from the bottom: run[i] is a sorted list of 2^i tasks, or empty (Knuth, volume 3, 5.2.4). */
     struct tw__link *run[64] = {NULL};
-    bring_back(schedules);
-    tw__list_move_all(&schedules->past, &schedules->overdue);
-    struct tw__link *link = schedules->overdue.next, *following;
-    for (; link != &schedules->overdue; link = following) {
+    struct tw__link *link = queue->next, *following;
+    for (; link != queue; link = following) {
         following = link->next;
         struct tw__link *list = link;
         list->next = NULL;
@@ -602,10 +632,27 @@ void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules)
     struct tw__link *all = NULL;
     for (uint32_t i = 0; i < 64; i++)
         all = merge(run[i], all);
-    tw__list_init(&schedules->overdue);
+    tw__list_init(queue);
     for (; all != NULL; all = following) {
         following = all->next;
-        tw__list_append(&schedules->overdue, all);
+        tw__list_append(queue, all);
+    }
+}
+
+void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules)
+{
+    bring_back(schedules);
+    tw__list_move_all(&schedules->past, &schedules->overdue);
+    sort(&schedules->overdue);
+    tw__redis_check_changed(schedules, tw__redis_check_places);
+}
+
+void tw__redis_place_sort_past(struct tw__redis_schedules *schedules)
+{
+    sort(&schedules->past);
+    for (struct tw__link *link = schedules->past.next; link != &schedules->past; link = link->next) {
+        struct tw__redis_task *task = tw__redis_task_of_link(link);
+        task->parked.since_ms = tw__redis_task_due(task);
     }
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }

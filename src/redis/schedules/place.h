@@ -17,6 +17,10 @@ void tw__redis_place_fini(struct tw__redis_schedules *schedules);
 /* A wheel may stand so many milliseconds ahead of the clock without a second wheel. */
 enum { TW__REDIS_BACK_MS = 10 };
 
+/* tw__redis_place_offer_again() passes at most so many ready tasks, so that it takes no longer than other fast
+ * commands. */
+enum { TW__REDIS_PASSED_MAX = 100 };
+
 /* The result of tw__redis_place_take(). */
 enum tw__redis_taken {
     TW__REDIS_TAKEN_NONE,
@@ -82,6 +86,12 @@ uint32_t tw__redis_place_tries(const struct tw__redis_schedules *schedules, cons
 
 /* Puts a due task at the end of its schedule's queue of ready tasks. Requires: the task is filed nowhere. */
 void tw__redis_place_offer(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t now_ms);
+/* The same for a task that a worker has given back: the task goes to the place that it had. That is behind the
+ * ready tasks that waited for an earlier time, and behind those for the same time that were given back before
+ * it. The call passes at most TW__REDIS_PASSED_MAX tasks. Requires: the task is filed nowhere, and its order is
+ * that of its lease. */
+void tw__redis_place_offer_again(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
+                                 uint64_t now_ms);
 /* Puts a due task of a paused schedule at the end of the schedule's queue of stopped tasks. Requires: the task
  * is filed nowhere. */
 void tw__redis_place_stop(struct tw__redis_schedules *schedules, struct tw__redis_task *task);
@@ -108,6 +118,9 @@ bool tw__redis_place_any_waiting(const struct tw__redis_schedules *schedules);
 uint64_t tw__redis_place_next_work(const struct tw__redis_schedules *schedules);
 /* Merges the overdue and the past tasks into one queue, sorted by due time. */
 void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules);
+/* From now on the due times of the past tasks count, not the times of their filing. Cost: a sort of the past
+ * tasks alone, however many are overdue. */
+void tw__redis_place_sort_past(struct tw__redis_schedules *schedules);
 /* Prepares for a wall clock that was set back to `now_ms`. Requires: the wheel has passed `now_ms`. */
 void tw__redis_place_clock_back(struct tw__redis_schedules *schedules, uint64_t now_ms);
 

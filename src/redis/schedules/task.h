@@ -37,7 +37,8 @@ enum { TW__REDIS_TRIES_MAX = 15, TW__REDIS_ROUTES_MAX = 1 << 30 };
 struct tw__redis_parked {
     struct tw__link link;
     uint64_t due;
-    uint64_t since_ms; /* in the queue of past tasks: when it was filed; of ready tasks: when it became ready */
+    uint64_t
+        since_ms; /* of a past task: when it was filed, or its due time; of a ready one: when it became so */
 };
 
 struct tw__redis_task {

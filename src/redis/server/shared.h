@@ -40,7 +40,8 @@ enum tw__redis_defer {
 struct tw__redis_counts {
     uint64_t added, cancelled, moved, fired, dropped, coalesced, died, expired_tasks, evicted_tasks,
         clock_jumps;
-    uint64_t offered, taken, acknowledged, failed, lapsed, renewed, replayed, purged; /* of tasks for workers */
+    uint64_t offered, taken, acknowledged, failed, given_back, lapsed, renewed; /* of tasks for workers */
+    uint64_t replayed, purged;
     uint64_t deferred[TW__REDIS_DEFERS];
     uint64_t tick_us_max;
 };

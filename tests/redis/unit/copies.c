@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Copies of schedules, and the comparison of two schedules.
+ * Copies of schedules, the comparison of two schedules, and chunks of any bytes.
  */
 #include "copies.h"
 
 #include "tests/support/cmocka.h"
 
+#include <src/redis/schedules/check.h>
 #include <src/redis/schedules/chunk.h>
+#include <src/redis/schedules/grave.h>
 #include <src/redis/schedules/look.h>
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/sums.h>
 
 const struct tw__redis_life life_of[LIVES] = {
     {.stage = TW__REDIS_WAITING, .due = START, .token = UINT64_MAX, .lease_ms = 1, .attempt = 1},
@@ -78,4 +81,68 @@ struct tw__redis_schedule *copy_through_chunks(const struct tw__redis_schedule *
     }
     tw__redis_chunks_fini(&chunks);
     return copy;
+}
+
+/* ---- chunks of any bytes --------------------------------------------------------------------------------- */
+
+/* Only workers have leases, and a task for a target has a life only when it is dead. */
+static void check_life(const struct tw__redis_task *task, uint8_t kind)
+{
+    if (!task->lived)
+        return;
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    assert_true(life.stage <= TW__REDIS_DEAD && life.due <= INT64_MAX);
+    assert_true(kind == TW__REDIS_WORKERS || life.stage == TW__REDIS_DEAD);
+}
+
+void check_what_was_read(struct tw__redis_schedule *schedule, bool good)
+{
+    unsigned chunks;
+    struct tw__redis_task **task = tw__redis_look_sorted(schedule);
+    uint64_t count = tw__redis_table_count(&schedule->tasks);
+    for (uint64_t i = 0; i < count; i++) {
+        struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(all, task[i]));
+        uint64_t times = tw__redis_task_times(task[i]);
+        uint32_t strings = tw__redis_task_payload(task[i]).count;
+        assert_true(plan.kind <= TW__REDIS_WORKERS && plan.late <= TW__REDIS_LATE_COALESCE);
+        assert_true(plan.retry.tries <= TW__REDIS_ATTEMPTS_MAX && plan.retry.factor <= TW__REDIS_FACTOR_MAX);
+        assert_true(plan.retry.first_ms <= INT64_MAX && plan.retry.max_ms <= INT64_MAX);
+        assert_true(plan.retry.jitter <= 100);
+        assert_true(plan.maxlen <= INT64_MAX && plan.late_ms <= INT64_MAX);
+        assert_true(tw__redis_task_due(task[i]) <= INT64_MAX && tw__redis_task_every(task[i]) <= INT64_MAX);
+        assert_true(times > 0 && (times <= INT64_MAX || times == TW__REDIS_FOR_EVER));
+        assert_true((tw__redis_task_every(task[i]) > 0) == ((task[i]->flags & TW__REDIS_TASK_REPEATS) != 0));
+        assert_true(strings_suit(plan.kind, strings));
+        assert_true(tw__redis_payload_valid(tw__redis_task_packed(task[i])));
+        assert_true(tw__redis_task_filed(task[i]));
+        check_life(task[i], plan.kind);
+    }
+    counted_free(task);
+    assert_true(tw__redis_route_count(schedule) <= count);
+    assert_null(tw__redis_check_all(all));
+    if (!good || count == 0)
+        return;
+    struct tw__redis_schedule *copy = copy_through_chunks(schedule, &chunks);
+    assert_int_equal(chunks, (count + TW__REDIS_CHUNK_TASKS - 1) / TW__REDIS_CHUNK_TASKS);
+    assert_schedules_equal(schedule, copy);
+    assert_int_equal(tw__redis_route_count(schedule), tw__redis_route_count(copy));
+    close_schedule(copy);
+}
+
+int read_chunk(const char *bytes, size_t size)
+{
+    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    char *exact = counted_alloc(size);
+    if (size > 0)
+        memcpy(exact, bytes, size);
+    bool good = tw__redis_chunk_read(schedule, (struct tw__redis_bytes){exact, size}, START);
+    counted_free(exact);
+    int count = (int)tw__redis_table_count(&schedule->tasks);
+    check_what_was_read(schedule, good);
+    check_dead(schedule);
+    close_schedule(schedule);
+    tw__redis_grave_reap_all(all);
+    assert_int_equal(all->reaping, 0);
+    assert_int_equal(blocks_out, 1 + (all->route != NULL));
+    return good ? count : -1;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Schedules that are copied through chunks and compared, for the tests of chunks and of changes.
+ * Schedules that are copied through chunks and compared, and chunks of any bytes, for the tests of chunks and
+ * of changes.
  */
 #ifndef TW_TESTS_REDIS_COPIES_H
 #define TW_TESTS_REDIS_COPIES_H
@@ -19,5 +20,12 @@ void assert_schedules_equal(const struct tw__redis_schedule *a, const struct tw_
 /* Makes a schedule from the chunks of another one, and counts the chunks. */
 struct tw__redis_schedule *copy_through_chunks(const struct tw__redis_schedule *schedule,
                                                unsigned *chunks_made);
+
+/* Checks that the tasks of a schedule are valid, whatever bytes they were read from. `good`: the bytes were not
+ * refused; then the schedule is also copied. */
+void check_what_was_read(struct tw__redis_schedule *schedule, bool good);
+/* Reads a chunk into a new schedule, checks it, and frees it again. Returns how many tasks it had, or -1 if the
+ * bytes were refused. Requires: there is no other schedule. */
+int read_chunk(const char *bytes, size_t size);
 
 #endif

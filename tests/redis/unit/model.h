@@ -65,7 +65,7 @@ struct model {
     struct ref *probe;               /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
-    uint64_t stopped, leases, deaths, letters; /* how often that has happened */
+    uint64_t stopped, leases, returns, deaths, letters; /* how often that has happened */
 };
 extern struct model model;
 
@@ -105,6 +105,7 @@ struct tw__redis_life some_life(uint64_t due);
 void offer(struct ref *ref);
 void stop(struct ref *ref);
 void take_as_a_worker(struct room *room);
+void give_some_back(struct room *room);
 bool live(struct room *room, struct ref *ref);
 void lapse(struct room *room, struct ref *ref);
 void pause_or_go_on(struct room *room);

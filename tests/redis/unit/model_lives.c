@@ -47,42 +47,67 @@ void stop(struct ref *ref)
     model.stopped++;
 }
 
-/* The overdue tasks in the order of their queue. Takes their places from them. */
-static size_t take_overdue(struct ref **overdue)
+/* A task of the queue of overdue tasks. `ref` is NULL if its schedule is buried: the model has forgotten the
+ * task, but others may still wait behind it. */
+struct overdue {
+    uint64_t due;
+    struct ref *ref;
+};
+
+/* The overdue tasks in the order of their queue, which is the model's order. There are `*count`. */
+static struct overdue *list_overdue(size_t *count)
 {
-    size_t count = 0;
-    for (struct ref *ref; (ref = first_of(OVERDUE, false)) != NULL; ref->place = NOWHERE)
-        overdue[count++] = ref;
-    return count;
+    struct room *room;
+    struct tw__link *queue = &all->overdue;
+    size_t size = 0;
+    check_queue(queue, OVERDUE);
+    for (struct tw__link *link = queue->next; link != queue; link = link->next)
+        size++;
+    struct overdue *list = calloc(size + 1, sizeof *list), *next = list;
+    assert_non_null(list);
+    for (struct tw__link *link = queue->next; link != queue; link = link->next) {
+        const struct tw__redis_task *task = tw__redis_task_of_link(link);
+        *next++ = (struct overdue){tw__redis_task_due(task), ref_of(task, &room)};
+    }
+    *count = size;
+    return list;
+}
+
+static void enqueue_overdue(const struct overdue *overdue)
+{
+    if (overdue->ref != NULL)
+        model_enqueue(overdue->ref, OVERDUE, false);
 }
 
 /* Each stopped task goes before the first overdue task that is due later than it, of those that are behind the
  * stopped task before it. */
-static void merge_stopped(struct room *room)
+static void merge_stopped(struct room *room, const struct overdue *overdue, size_t count)
 {
-    static struct ref *overdue[REFS];
+    const struct overdue *end = overdue + count;
     struct ref *ref = first_in(room, STOPPED);
     if (ref == NULL)
         return;
-    size_t count = take_overdue(overdue), at = 0;
-    if (count > 0 && overdue[count - 1]->due <= ref->due)
-        while (at < count)
-            model_enqueue(overdue[at++], OVERDUE, false);
+    if (count > 0 && end[-1].due <= ref->due)
+        while (overdue < end)
+            enqueue_overdue(overdue++);
     while ((ref = first_in(room, STOPPED)) != NULL) {
-        while (at < count && overdue[at]->due <= ref->due)
-            model_enqueue(overdue[at++], OVERDUE, false);
+        while (overdue < end && overdue->due <= ref->due)
+            enqueue_overdue(overdue++);
         model_enqueue(ref, OVERDUE, false);
     }
-    while (at < count)
-        model_enqueue(overdue[at++], OVERDUE, false);
+    while (overdue < end)
+        enqueue_overdue(overdue++);
 }
 
 void pause_or_go_on(struct room *room)
 {
     room->paused = !room->paused;
     if (!room->paused) {
+        size_t count;
+        struct overdue *overdue = list_overdue(&count);
         tw__redis_place_go_on(room->schedule);
-        merge_stopped(room);
+        merge_stopped(room, overdue, count);
+        free(overdue);
     }
     tw__redis_sums_pause(room->schedule, room->paused);
 }
@@ -162,6 +187,78 @@ static void fail_attempt(struct room *room, struct ref *ref)
     tw__redis_lease_fail(room->schedule, ref->task, ref->life.error, at_ms, model.now, &log);
     ref->task = found(room, ref);
     check_log(&log);
+}
+
+/* The ready task of the room behind a position, or NULL. */
+static struct ref *ready_behind(const struct room *room, int64_t position)
+{
+    struct ref *first = NULL;
+    for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
+        if (ref->place == READY && ref->position > position &&
+            (first == NULL || ref->position < first->position))
+            first = ref;
+    return first;
+}
+
+/* Puts a task among the ready ones, before the first that waited for a later time, or for the same time and
+ * was filed before `order`; behind a hundred tasks at most. */
+static void enqueue_again(struct room *room, struct ref *ref, uint64_t order)
+{
+    struct ref *next = ready_behind(room, INT64_MIN);
+    ref->filed_ms = model.now;
+    for (unsigned passed = 0; passed < 100 && next != NULL; passed++) {
+        if (next->due > ref->due || (next->due == ref->due && next->order < order))
+            break;
+        next = ready_behind(room, next->position);
+    }
+    if (next == NULL) {
+        model_enqueue(ref, READY, false);
+        return;
+    }
+    if (next->filed_ms < model.now)
+        ref->filed_ms = next->filed_ms;
+    int64_t position = next->position;
+    for (struct ref *other = room->ref; other < room->ref + room->size; other++)
+        other->position += other->place == READY && other->position >= position;
+    model.back++; /* the last one has moved on too */
+    ref->place = READY;
+    ref->position = position;
+}
+
+/* The worker gives the task back, which is then as before its lease. */
+static void give_back(struct room *room, struct ref *ref)
+{
+    struct tw__redis_buffer log = {0};
+    uint64_t order = ref->order;
+    struct tw__redis_task *task = tw__redis_lease_give_back(room->schedule, ref->task, model.now, &log);
+    model_leave(room, ref);
+    ref->due = ref->life.due < model.now ? ref->life.due : model.now;
+    ref->order = model.order++;
+    ref->moved = false;
+    ref->life.stage = TW__REDIS_WAITING;
+    ref->life.token = 0;
+    ref->life.worker = text("");
+    ref->life.attempt -= ref->life.attempt > 0;
+    ref->lived = ref->life.attempt > 0 || ref->life.due != ref->due;
+    if (!ref->lived)
+        ref->tries = 0;
+    enqueue_again(room, ref, order);
+    assert_ptr_equal(found(room, ref), task);
+    ref->task = task;
+    model.returns++;
+    check_log(&log);
+}
+
+void give_some_back(struct room *room)
+{
+    uint64_t left = 1 + below(4), from = below(room->size);
+    for (unsigned i = 0; i < room->size && left > 0; i++) {
+        struct ref *ref = &room->ref[(from + i) % room->size];
+        if (ref->place == ABSENT || !is_leased(ref))
+            continue;
+        give_back(room, ref);
+        left--;
+    }
 }
 
 /* The next period in the model, or the end of the task. */
@@ -279,8 +376,11 @@ bool live(struct room *room, struct ref *ref)
     } else if (is_leased(ref) && what < 4) {
         extend(room, ref);
         forgotten = true;
-    } else if (is_leased(ref) && what < 9) {
+    } else if (is_leased(ref) && what < 7) {
         fail_attempt(room, ref);
+    } else if (is_leased(ref) && what < 9) {
+        give_back(room, ref);
+        forgotten = true;
     } else if (what < 12) {
         finish(room, ref);
         forgotten = ref->place == ABSENT;

@@ -151,6 +151,21 @@ static void each_change_arrives(void **state)
     assert_same();
     assert_int_equal(replica->dead_count, 1);
     assert_true(tw__redis_task_due(find(replica, "r")) == START + 77);
+    lease("a", 9);
+    assert_same();
+    tw__redis_lease_give_back(schedule, find(schedule, "a"), now + 64, &changes);
+    assert_same();
+    assert_int_equal(replica->leased_count, 0);
+    assert_int_equal(tw__redis_task_life(find(replica, "a")).attempt, 1);
+    assert_true(tw__redis_task_life(find(replica, "a")).token == 0);
+    assert_true(tw__redis_task_due(find(replica, "a")) == START + 5);
+    put_on_both("b", FIRST_OF_WORKERS, START + 6, 0, 1);
+    lease("b", 10);
+    assert_same();
+    tw__redis_lease_give_back(schedule, find(schedule, "b"), now + 66, &changes);
+    assert_same();
+    assert_false(find(replica, "b")->lived);
+    assert_true(tw__redis_task_due(find(replica, "b")) == START + 6);
     tw__redis_lease_done(schedule, find(schedule, "a"), now + 70, &changes);
     assert_same();
     assert_null(find(replica, "a"));
@@ -454,7 +469,9 @@ static void do_something(struct tw__redis_task *task)
     } else if (what < 5) {
         (what == 3 ? tw__redis_lease_kill : tw__redis_lease_kill_series)(schedule, task, (uint32_t)below(9),
                                                                          some_error(), now, &changes);
-    } else if (under_lease && what < 8) {
+    } else if (under_lease && what < 7) {
+        tw__redis_lease_give_back(schedule, task, now, &changes);
+    } else if (under_lease && what < 9) {
         tw__redis_lease_extend(schedule, task, (uint32_t)below(100), below(2) == 0, now, &changes);
     } else if (under_lease) {
         tw__redis_lease_fail(schedule, task, some_error(), later, now, &changes);

@@ -19,70 +19,6 @@
 
 /* ---- chunks that are damaged ----------------------------------------------------------------------------- */
 
-/* Only workers have leases, and a task for a target has a life only when it is dead. */
-static void check_life(const struct tw__redis_task *task, uint8_t kind)
-{
-    if (!task->lived)
-        return;
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    assert_true(life.stage <= TW__REDIS_DEAD && life.due <= INT64_MAX);
-    assert_true(kind == TW__REDIS_WORKERS || life.stage == TW__REDIS_DEAD);
-}
-
-/* Checks that the tasks read from a chunk are valid, even if the chunk was damaged. */
-static void check_what_was_read(struct tw__redis_schedule *schedule, bool good)
-{
-    unsigned chunks;
-    struct tw__redis_task **task = tw__redis_look_sorted(schedule);
-    uint64_t count = tw__redis_table_count(&schedule->tasks);
-    for (uint64_t i = 0; i < count; i++) {
-        struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(all, task[i]));
-        uint64_t times = tw__redis_task_times(task[i]);
-        uint32_t strings = tw__redis_task_payload(task[i]).count;
-        assert_true(plan.kind <= TW__REDIS_WORKERS && plan.late <= TW__REDIS_LATE_COALESCE);
-        assert_true(plan.retry.tries <= TW__REDIS_ATTEMPTS_MAX && plan.retry.factor <= TW__REDIS_FACTOR_MAX);
-        assert_true(plan.retry.first_ms <= INT64_MAX && plan.retry.max_ms <= INT64_MAX);
-        assert_true(plan.retry.jitter <= 100);
-        assert_true(plan.maxlen <= INT64_MAX && plan.late_ms <= INT64_MAX);
-        assert_true(tw__redis_task_due(task[i]) <= INT64_MAX && tw__redis_task_every(task[i]) <= INT64_MAX);
-        assert_true(times > 0 && (times <= INT64_MAX || times == TW__REDIS_FOR_EVER));
-        assert_true((tw__redis_task_every(task[i]) > 0) == ((task[i]->flags & TW__REDIS_TASK_REPEATS) != 0));
-        assert_true(strings_suit(plan.kind, strings));
-        assert_true(tw__redis_payload_valid(tw__redis_task_packed(task[i])));
-        assert_true(tw__redis_task_filed(task[i]));
-        check_life(task[i], plan.kind);
-    }
-    counted_free(task);
-    assert_true(tw__redis_route_count(schedule) <= count);
-    check_dead(schedule);
-    assert_null(tw__redis_check_all(all));
-    if (!good || count == 0)
-        return;
-    struct tw__redis_schedule *copy = copy_through_chunks(schedule, &chunks);
-    assert_int_equal(chunks, 1);
-    assert_schedules_equal(schedule, copy);
-    assert_int_equal(tw__redis_route_count(schedule), tw__redis_route_count(copy));
-    close_schedule(copy);
-}
-
-/* Reads bytes into a new schedule. Returns how many tasks it then has, or -1 if the bytes were refused. */
-static int read_bytes(const char *bytes, size_t size)
-{
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
-    char *exact = counted_alloc(size);
-    if (size > 0)
-        memcpy(exact, bytes, size);
-    bool good = tw__redis_chunk_read(schedule, (struct tw__redis_bytes){exact, size}, START);
-    counted_free(exact);
-    int count = (int)tw__redis_table_count(&schedule->tasks);
-    check_what_was_read(schedule, good);
-    close_schedule(schedule);
-    tw__redis_grave_reap_all(all);
-    assert_int_equal(all->reaping, 0);
-    assert_int_equal(blocks_out, 1 + (all->route != NULL));
-    return good ? count : -1;
-}
-
 enum { SMALL = 8 };
 
 /* Writes a chunk of a few small tasks that has every part that a chunk can have. */
@@ -131,14 +67,14 @@ static void a_chunk_that_was_cut_is_refused_but_between_tasks(void **state)
     open_all();
     size_t size = small_chunk(bytes);
     for (size_t cut = 0; cut <= size; cut++) {
-        int count = read_bytes(bytes, cut);
+        int count = read_chunk(bytes, cut);
         assert_true(count == -1 || count == whole);
         whole += count >= 0;
     }
     assert_int_equal(whole, SMALL + 1); /* the cuts that leave no task, one task and so on */
-    assert_int_equal(read_bytes(bytes, size), SMALL);
+    assert_int_equal(read_chunk(bytes, size), SMALL);
     bytes[size] = 0;
-    assert_int_equal(read_bytes(bytes, size + 1), -1);
+    assert_int_equal(read_chunk(bytes, size + 1), -1);
     close_all();
 }
 
@@ -153,7 +89,7 @@ static void a_changed_byte_is_refused_or_read_as_something_in_order(void **state
         char before = bytes[at];
         for (unsigned change = 1; change < 256; change++) {
             bytes[at] = (char)((unsigned char)before ^ change);
-            int count = read_bytes(bytes, size);
+            int count = read_chunk(bytes, size);
             refused += count == -1;
             read += count >= 0;
             assert_true(at > 0 || count == -1); /* in version 1 these are no tasks either */
@@ -179,7 +115,7 @@ static void garbage_is_refused_or_read_as_something_in_order(void **state)
         for (uint64_t changes = rng_below(&rng, 6); changes > 0 && length > 1; changes--)
             bytes[1 + rng_below(&rng, length - 1)] =
                 (char)(rng_below(&rng, 2) ? rng_below(&rng, 6) : rng_next(&rng));
-        read_bytes(bytes, length);
+        read_chunk(bytes, length);
     }
     close_all();
 }
@@ -253,11 +189,11 @@ static void version_1_has_none_of_the_parts_of_version_2(void **state)
     (void)state;
     open_all();
     size_t size = from_hex(version_1, bytes);
-    assert_int_equal(read_bytes(bytes, size), TASKS_OF_VERSION_1);
+    assert_int_equal(read_chunk(bytes, size), TASKS_OF_VERSION_1);
     bytes[0] = 2; /* the same bytes are a chunk of version 2 */
-    assert_int_equal(read_bytes(bytes, size), TASKS_OF_VERSION_1);
+    assert_int_equal(read_chunk(bytes, size), TASKS_OF_VERSION_1);
     bytes[0] = 3;
-    assert_int_equal(read_bytes(bytes, size), -1);
+    assert_int_equal(read_chunk(bytes, size), -1);
     close_all();
 }
 
@@ -315,7 +251,7 @@ static int read_fields(const uint64_t *field, unsigned times)
         for (uint64_t k = 0; k < field[STRINGS] && k < 9; k++)
             *at++ = 0;
     }
-    return read_bytes(bytes, (size_t)(at - bytes));
+    return read_chunk(bytes, (size_t)(at - bytes));
 }
 
 static const uint64_t good[FIELDS] = {[VERSION] = 1, [KIND] = TW__REDIS_STREAM,

@@ -201,6 +201,93 @@ static void attempts_are_counted_up_to_a_limit(void **state)
     close_work();
 }
 
+/* ---- given back ------------------------------------------------------------------------------------------ */
+
+static void a_task_that_is_given_back_was_never_taken(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_work(schedule, "a", START + 5, START);
+    offer(task, START + 6);
+    uint64_t bytes = schedule->bytes;
+    task = lease(task, 9, START + 10);
+    assert_true(schedule->bytes > bytes);
+    all->delivering = task;
+    task = tw__redis_lease_give_back(schedule, task, START + 700, &changes);
+    assert_null(all->delivering);
+    assert_ptr_equal(task, find(schedule, "a"));
+    assert_counts(1, 1, 0, 0);
+    assert_false(task->lived);
+    assert_int_equal(schedule->bytes, bytes);
+    assert_true(task->ready && tw__redis_task_due(task) == START + 5);
+    assert_false(tw__redis_lease_has_token(task, 9));
+    assert_ptr_equal(tw__redis_place_first_ready(schedule), task);
+    task = lease(task, 10, START + 800);
+    assert_int_equal(tw__redis_task_life(task).attempt, 1);
+    close_work();
+}
+
+/* The failed attempt before it stays, with its error. The place is that of the due time. */
+static void a_second_attempt_that_is_given_back_leaves_the_first(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased("a", 9);
+    tw__redis_lease_fail(schedule, task, text("no network"), START + 600, START + 500, &changes);
+    offer(find(schedule, "a"), START + 600);
+    task = lease(find(schedule, "a"), 10, START + 700);
+    tw__redis_lease_extend(schedule, task, 50, true, START + 710, &changes);
+    task = tw__redis_lease_give_back(schedule, task, START + 720, &changes);
+    assert_counts(1, 1, 0, 0);
+    struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING,
+                                    .renewed = true,
+                                    .due = START + 5,
+                                    .lease_ms = 50,
+                                    .attempt = 1,
+                                    .error = text("no network")};
+    assert_life(task, &wanted);
+    assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_first_due(task) == START + 5);
+    assert_false(tw__redis_lease_has_token(task, 9) || tw__redis_lease_has_token(task, 10) ||
+                 tw__redis_lease_has_token(task, 0));
+    task = lease(task, 11, START + 800);
+    assert_int_equal(tw__redis_task_life(task).attempt, 2);
+    assert_false(tw__redis_task_life(task).renewed);
+    close_work();
+}
+
+/* TW.DRAIN has made it ready before its time. Without a life a replica would let it wait for that time. */
+static void a_drained_task_that_is_given_back_is_ready_everywhere(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_work(schedule, "a", START + 9000, START);
+    task = tw__redis_lease_hasten(schedule, task, START + 5, &changes);
+    offer(task, START + 5);
+    task = lease(find(schedule, "a"), 9, START + 10);
+    task = tw__redis_lease_give_back(schedule, task, START + 700, &changes);
+    assert_counts(1, 1, 0, 0);
+    struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING, .due = START + 9000, .lease_ms = 1000};
+    assert_life(task, &wanted);
+    assert_true(tw__redis_task_due(task) == START + 700 && tw__redis_task_first_due(task) == START + 9000);
+    close_work();
+}
+
+static void a_period_that_is_given_back_is_still_to_come(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased_repeating("a", 60000, 3);
+    tw__redis_task_set_tries(task, 2);
+    task = tw__redis_lease_give_back(schedule, task, START + 700, &changes);
+    assert_counts(1, 1, 0, 0);
+    assert_false(task->lived);
+    assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_times(task) == 3);
+    assert_int_equal(tw__redis_task_tries(task), 0);
+    tw__redis_lease_done(schedule, lease(task, 8, START + 800), START + 900, &changes);
+    assert_true(tw__redis_task_due(find(schedule, "a")) == START + 60005);
+    close_work();
+}
+
 /* ---- done ------------------------------------------------------------------------------------------------ */
 
 static void a_task_that_is_done_leaves(void **state)
@@ -528,6 +615,10 @@ int main(void)
         cmocka_unit_test(a_lease_that_is_extended_ends_later),
         cmocka_unit_test(an_attempt_that_failed_is_followed_by_another),
         cmocka_unit_test(attempts_are_counted_up_to_a_limit),
+        cmocka_unit_test(a_task_that_is_given_back_was_never_taken),
+        cmocka_unit_test(a_second_attempt_that_is_given_back_leaves_the_first),
+        cmocka_unit_test(a_drained_task_that_is_given_back_is_ready_everywhere),
+        cmocka_unit_test(a_period_that_is_given_back_is_still_to_come),
         cmocka_unit_test(a_task_that_is_done_leaves),
         cmocka_unit_test(a_repeating_task_goes_on_from_its_due_time),
         cmocka_unit_test(a_period_that_no_clock_reaches_is_the_last_one),

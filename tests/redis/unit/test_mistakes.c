@@ -156,6 +156,12 @@ static void offer_what_is_filed(void *arg)
     tw__redis_place_offer(all, one, START);
 }
 
+static void offer_again_what_is_filed(void *arg)
+{
+    (void)arg;
+    tw__redis_place_offer_again(all, one, START);
+}
+
 static void stop_without_a_pause(void *arg)
 {
     (void)arg;
@@ -229,6 +235,12 @@ static void fail_what_is_not_leased(void *arg)
 {
     (void)arg;
     tw__redis_lease_fail(schedule, dead, text("no"), START, START, &changes);
+}
+
+static void give_back_what_is_not_leased(void *arg)
+{
+    (void)arg;
+    (void)!tw__redis_lease_give_back(schedule, dead, START, &changes);
 }
 
 static void kill_what_is_dead(void *arg)
@@ -358,6 +370,7 @@ static const struct {
     {make_an_empty_queue_ready, "!tw__list_empty(&route->queue)"},
     {set_the_clock_back_to_the_future, "now_ms < tw_wheel_now(schedules->wheel)"},
     {offer_what_is_filed, "!tw__redis_task_filed(task)"},
+    {offer_again_what_is_filed, "!tw__redis_task_filed(task)"},
     {stop_without_a_pause, "schedule->paused"},
     {stop_what_is_filed, "!tw__redis_task_filed(task)"},
     {the_dead_task_after_a_living_one, "tw__redis_task_stage(task) == TW__REDIS_DEAD"},
@@ -369,6 +382,7 @@ static const struct {
     {lease_without_a_token, "task->ready && lease->token != 0"},
     {extend_what_is_not_leased, "life.stage == TW__REDIS_LEASED"},
     {fail_what_is_not_leased, "life.stage == TW__REDIS_LEASED"},
+    {give_back_what_is_not_leased, "life.stage == TW__REDIS_LEASED"},
     {kill_what_is_dead, "life.stage != TW__REDIS_DEAD"},
     {kill_what_is_dead_as_a_whole, "life.stage != TW__REDIS_DEAD"},
     {break_places, "check(schedules) =="},

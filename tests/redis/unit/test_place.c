@@ -12,6 +12,7 @@
 #include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
 #include <src/redis/schedules/sums.h>
+#include <stdio.h>
 
 /* ---- the promises of tw__redis_place_take() -------------------------------------------------------------- */
 
@@ -193,6 +194,63 @@ static void stopped_tasks_wait_for_the_end_of_the_pause(void **state)
     close_one(schedule);
 }
 
+/* A task that is offered again goes to the place that it had: by its time, behind others that were given back
+ * before it, and before others that were behind it when it was taken. */
+static void a_task_that_is_offered_again_has_its_place(void **state)
+{
+    static const char *const ids[] = {"1", "2", "3", "4", "5", "6"};
+    static const uint64_t due[] = {10, 20, 20, 20, 20, 30};
+    static const unsigned back[] = {2, 0, 1, 3};
+    struct tw__redis_task *task[6];
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    for (unsigned i = 0; i < 6; i++)
+        task[i] = offer(ids[i], START + due[i], START + 40 + i);
+    for (unsigned i = 0; i < 4; i++) { /* taken, one after the other, and filed for the end of the lease */
+        tw__redis_place_unfile(all, task[i]);
+        tw__redis_place_file(all, task[i], START + 5000, START + 50);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        struct tw__redis_task *one = task[back[i]];
+        uint32_t order = all->order;
+        tw__redis_place_unfile(all, one);
+        tw__redis_task_set_due(one, START + due[back[i]]);
+        tw__redis_place_offer_again(all, one, START + 60 + i);
+        assert_true(one->ready && one->order == order && all->order == order + 1);
+        assert_true(tw__redis_task_due(one) == START + due[back[i]]);
+        assert_true(one->parked.since_ms == START + 44); /* as long as the fifth, which was behind it */
+        assert_int_equal(schedule->ready_count, 3 + i);
+    }
+    static const unsigned order[] = {0, 2, 1, 3, 4, 5};
+    for (unsigned i = 0; i < 6; i++) {
+        assert_ptr_equal(tw__redis_place_first_ready(schedule), task[order[i]]);
+        tw__redis_place_unfile(all, task[order[i]]);
+    }
+    tw__redis_place_offer_again(all, task[0], START + 70); /* alone */
+    assert_true(task[0]->parked.since_ms == START + 70);
+    assert_null(tw__redis_check_places(all));
+    close_one(schedule);
+}
+
+static void a_task_that_is_offered_again_passes_a_hundred_at_most(void **state)
+{
+    char id[8];
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_task *task = put_work(schedule, "back", START + 300, START);
+    for (unsigned i = 0; i < 150; i++) {
+        snprintf(id, sizeof id, "%u", i);
+        offer(id, START + 1 + i, START + 200);
+    }
+    tw__redis_place_unfile(all, task);
+    tw__redis_place_offer_again(all, task, START + 300);
+    struct tw__link *link = schedule->ready.next;
+    for (unsigned i = 0; i < TW__REDIS_PASSED_MAX; i++)
+        link = link->next;
+    assert_ptr_equal(tw__redis_task_of_link(link), task);
+    close_one(schedule);
+}
+
 /* A pause of one schedule does not hide the tasks of another. */
 static void tasks_wait_beside_stopped_tasks(void **state)
 {
@@ -330,6 +388,8 @@ int main(void)
         cmocka_unit_test(what_came_due_while_the_clock_was_back_keeps_its_time),
         cmocka_unit_test(each_wait_is_a_try_of_all_that_are_held),
         cmocka_unit_test(ready_tasks_keep_the_order_in_which_they_were_offered),
+        cmocka_unit_test(a_task_that_is_offered_again_has_its_place),
+        cmocka_unit_test(a_task_that_is_offered_again_passes_a_hundred_at_most),
         cmocka_unit_test(stopped_tasks_wait_for_the_end_of_the_pause),
         cmocka_unit_test(tasks_wait_beside_stopped_tasks),
         cmocka_unit_test(tasks_put_aside_come_first_later),

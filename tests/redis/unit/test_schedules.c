@@ -246,19 +246,40 @@ static int compare_positions(const void *a, const void *b)
     return one->position < two->position ? -1 : 1;
 }
 
-static void sort_overdue(void)
+/* Sorts the model's tasks of two places by their due times, into the second place. */
+static void model_sort(enum place place, enum place into)
 {
     struct ref *sorted[REFS];
     size_t count = 0;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
-        if (ref->place == OVERDUE || ref->place == PAST)
+        if (ref->place == place || ref->place == into)
             sorted[count++] = ref;
     qsort(sorted, count, sizeof sorted[0], compare_positions);
     for (size_t i = 0; i < count; i++)
-        model_enqueue(sorted[i], OVERDUE, false);
-    tw__redis_place_sort_overdue(all);
+        model_enqueue(sorted[i], into, false);
+}
+
+static void check_sorted(void)
+{
     check_queue(&all->overdue, OVERDUE);
     check_queue(&all->past, PAST);
+}
+
+static void sort_overdue(void)
+{
+    model_sort(PAST, OVERDUE);
+    tw__redis_place_sort_overdue(all);
+    check_sorted();
+}
+
+static void sort_past(void)
+{
+    model_sort(PAST, PAST);
+    for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
+        if (ref->place == PAST)
+            ref->filed_ms = ref->due;
+    tw__redis_place_sort_past(all);
+    check_sorted();
 }
 
 static void bury(struct room *room)
@@ -309,7 +330,7 @@ static void rare_operation(struct room *room)
     else if (what < 14)
         clock_back();
     else if (what < 16)
-        sort_overdue();
+        below(2) == 0 ? sort_overdue() : sort_past();
     else
         reap(below(4) == 0 ? UINT64_MAX : 1 + below(40));
 }
@@ -324,7 +345,7 @@ static void operate(void)
     if (room->paused && below(200) == 0)
         pause_or_go_on(room);
     if (below(8) == 0) {
-        take_as_a_worker(room);
+        below(4) == 0 ? give_some_back(room) : take_as_a_worker(room);
         return;
     }
     if (what < 55)
@@ -389,6 +410,7 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
     assert_true(model.taken > operations / 20);
     assert_true(model.passed > 0);
     assert_true(model.leases > operations / 50 && model.deaths > operations / 100);
+    assert_true(model.returns > operations / 500);
     assert_true(model.stopped > 0 && model.letters > 0);
     assert_true(all->routes < 20 * ROOMS * PLANS); /* unused numbers are used again */
     drain();
