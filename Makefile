@@ -33,7 +33,7 @@ replay: build ## replay a recorded trace of real timers
 
 # Unit tests, model, exhaustive tests, command, layers, documents, and the module in real servers.
 test: ## run all tests, except the long rounds
-	@tools/setup build test redis docs pages
+	@tools/setup build test redis clients docs pages
 	@tools/build build --module -DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON
 	@tools/run-tests build -LE long
 
@@ -75,7 +75,7 @@ rounds: ## run the long rounds of the tests, but for the store
 # Power cuts, faults of the disk, kills, damaged files, random changes.
 check-store: ## run the long rounds of the store alone
 format-check: ## fail if clang-format would change a source file
-lint: ## run clang-tidy on the libraries and the command
+lint: ## run clang-tidy on the C sources, mypy on the Python client
 sanitize: ## run the tests with address and UB sanitizers
 # In a redis-server that is built with the same sanitizers; defragmentation in another server.
 check-redis: ## run the module's tests with sanitizers
@@ -89,11 +89,11 @@ coverage: ## require all lines to be covered by tests
 # Servers that are killed do not report their lines.
 coverage-redis: ## list the lines of src/redis that no test runs
 valgrind: ## run the contract tests under valgrind
-fuzz: ## run libFuzzer with the model; SECONDS=60
+fuzz: ## search for inputs that break a reader; TARGET=name SECONDS=60
 soak: ## run random operations on the model; SECONDS=60
 CHECKS = rounds check-store format-check lint sanitize check-redis check-servers races audit \
     check-amalgamation coverage coverage-redis valgrind fuzz soak
-$(CHECKS): ; @FOR_SECONDS=$(SECONDS) tools/check $(patsubst check-%,%,$(@:format-check=format))
+$(CHECKS): ; @FOR_SECONDS=$(SECONDS) TARGET=$(TARGET) tools/check $(patsubst check-%,%,$(@:format-check=format))
 
 format: ## format the sources with clang-format
 	@tools/setup check

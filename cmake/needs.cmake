@@ -33,13 +33,15 @@ if(TICKWHEEL_COMMAND)
         pkg_check_modules(ZSTD QUIET IMPORTED_TARGET libzstd)
         pkg_check_modules(JANSSON QUIET IMPORTED_TARGET jansson)
         pkg_check_modules(HIREDIS QUIET IMPORTED_TARGET hiredis)
+        pkg_check_modules(OPENSSL QUIET IMPORTED_TARGET openssl>=1.1.1)
         pkg_check_modules(NCURSES QUIET IMPORTED_TARGET ncursesw)
     endif()
 endif()
 tickwheel_needs(COMMAND TICKWHEEL_BUILDS_SCHED "the scheduler" TICKWHEEL_SCHED ${pkgconfig} ${bsd}
     ZLIB_FOUND zlib "Debian: zlib1g-dev" ZSTD_FOUND libzstd "Debian: libzstd-dev"
     JANSSON_FOUND jansson "Debian: libjansson-dev"
-    HIREDIS_FOUND hiredis "Debian: libhiredis-dev" NCURSES_FOUND ncurses "Debian: libncurses-dev")
+    HIREDIS_FOUND hiredis "Debian: libhiredis-dev" OPENSSL_FOUND "openssl 1.1.1 or later" "Debian: libssl-dev"
+    NCURSES_FOUND ncurses "Debian: libncurses-dev")
 
 # The header of the server's module API is not part of this repository.
 if(TICKWHEEL_REDIS)

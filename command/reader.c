@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "lines.h"
+#include "printable.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,16 +20,29 @@ static void make_room(const struct reader *reader)
         reader->hide();
 }
 
-/* Prints an error about a line. Control bytes in `found` become '?', because a terminal would obey them. */
+/* Copies a line as far as there is room. A byte that is no printable character becomes '?', because a terminal
+ * would obey it: among these are the control characters of UTF-8, such as U+009B. */
+static void clean(const char *line, char *to, size_t size)
+{
+    while (*line != '\0') {
+        size_t length = printable_char(line, strnlen(line, 4)), shown = length > 0 ? length : 1;
+        if (shown >= size)
+            break;
+        memcpy(to, length > 0 ? line : "?", shown);
+        line += shown;
+        to += shown;
+        size -= shown;
+    }
+    *to = '\0';
+}
+
+/* Prints an error about a line. */
 static void complain_about(struct reader *reader, const char *expected, const char *found)
 {
-    char clean[61];
-    size_t size = 0;
-    for (; size < sizeof clean - 1 && found[size] != '\0'; size++)
-        clean[size] = (unsigned char)found[size] < ' ' || found[size] == 127 ? '?' : found[size];
-    clean[size] = '\0';
+    char shown[61];
+    clean(found, shown, sizeof shown);
     make_room(reader);
-    complain("%s:%" PRIu64 ": %s; the line is \"%s\"", reader->path, reader->number, expected, clean);
+    complain("%s:%" PRIu64 ": %s; the line is \"%s\"", reader->path, reader->number, expected, shown);
     reader->bad_lines++;
     reader->stopped |= reader->strict;
 }

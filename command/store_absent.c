@@ -39,3 +39,13 @@ struct feed *command_top_store(const struct top_options *options)
     absent("top --store");
     return NULL;
 }
+
+struct source *command_work_store(const struct work_options *options, struct timers *timers,
+                                  const struct source_events *events)
+{
+    (void)options;
+    (void)timers;
+    (void)events;
+    absent("work --store");
+    return NULL;
+}

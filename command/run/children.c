@@ -8,9 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 
 struct child {
@@ -30,18 +28,6 @@ struct children {
 };
 
 /* ---- the waiting thread ---------------------------------------------------------------------------------- */
-
-static const char *explain(int status, char error[CHILDREN_ERROR])
-{
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return NULL;
-    if (WIFEXITED(status))
-        snprintf(error, CHILDREN_ERROR, "exit status %d", WEXITSTATUS(status));
-    else
-        snprintf(error, CHILDREN_ERROR, "killed by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    return error;
-}
 
 /* Returns whether there is a child to wait for; false: the thread is to end. */
 static bool wait_for_one(struct children *children)
@@ -73,13 +59,13 @@ static void *take_out(struct children *children, pid_t process)
 static void *wait_on(void *arg)
 {
     struct children *children = arg;
-    char error[CHILDREN_ERROR];
+    char error[JOB_ENDED];
     while (wait_for_one(children)) {
         int status = 0;
         pid_t process = waitpid(-1, &status, 0);
         void *task = process > 0 ? take_out(children, process) : NULL;
         if (task != NULL)
-            children->ended(children->arg, task, explain(status, error));
+            children->ended(children->arg, task, job_ended(status, error));
     }
     return NULL;
 }

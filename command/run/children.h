@@ -7,8 +7,6 @@
 
 #include "job.h"
 
-enum { CHILDREN_ERROR = 160 };
-
 struct children;
 
 /* Receives the end of a command, on the thread that waits. `error` is NULL if it ended with status 0, and else

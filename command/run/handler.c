@@ -90,7 +90,7 @@ static void on_end(void *arg, void *task, const char *error)
 
 static enum tw_answer cannot_start(struct handler *handler, struct tw_job *job, int error)
 {
-    char text[CHILDREN_ERROR];
+    char text[160];
     snprintf(text, sizeof text, "cannot be started: %s", strerror(error));
     tw_job_fail(job, text);
     screen_hide();

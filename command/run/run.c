@@ -29,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -78,6 +79,16 @@ static bool print_task(const struct value *value, const char *due, uint64_t late
     return good;
 }
 
+static bool ended_well(pid_t child)
+{
+    char text[JOB_ENDED];
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return false;
+    return job_ended(status, text) == NULL;
+}
+
 static void run_command(const struct value *value, const char *due, uint64_t late)
 {
     const char *text = value_text(value);
@@ -88,7 +99,11 @@ static void run_command(const struct value *value, const char *due, uint64_t lat
                       .text_size = strlen(text),
                       .due = due,
                       .late_us = late};
-    bool good = job_run(&job);
+    pid_t child;
+    int error = job_start(&job, &child);
+    if (error != 0)
+        complain("tickwheel run: the command of task %s cannot be started: %s", value->key, strerror(error));
+    bool good = error == 0 && ended_well(child);
     pthread_mutex_lock(&tally_lock);
     good_jobs += good;
     failed_jobs += !good;

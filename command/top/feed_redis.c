@@ -6,22 +6,20 @@
  */
 #include "feed.h"
 #include "info.h"
+#include "link/link.h"
 
-#include <errno.h>
-#include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_MAX = 64 << 20 }; /* bytes; names of schedules may be as long as a key */
-static const char NO_ANSWER[] = "there was no answer for 3 s";
+enum { PATIENCE_MS = FEED_PATIENCE_S * 1000 };
 
 struct redis_feed {
     struct feed feed;
     const struct top_options *options;
-    redisContext *context; /* NULL: not connected */
+    struct link *link; /* NULL: not connected */
 };
 
 /* One attempt to read: the feed, the reading to fill, and the text of the error. */
@@ -31,10 +29,15 @@ struct attempt {
     char *error;
 };
 
+static const struct link_target *target_of(const struct attempt *attempt)
+{
+    return &attempt->feed->options->link.target;
+}
+
 __attribute__((format(printf, 2, 3))) static bool fail(const struct attempt *attempt, const char *format, ...)
 {
     va_list words;
-    int at = snprintf(attempt->error, FEED_ERROR, "%.120s: ", attempt->feed->options->address);
+    int at = snprintf(attempt->error, FEED_ERROR, "%.120s: ", target_of(attempt)->url.text);
     va_start(words, format);
     vsnprintf(attempt->error + at, FEED_ERROR - (size_t)at, format, words);
     va_end(words);
@@ -43,91 +46,24 @@ __attribute__((format(printf, 2, 3))) static bool fail(const struct attempt *att
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-static const char *user_of(const struct redis_feed *feed)
-{
-    return feed->options->user != NULL ? feed->options->user : "default";
-}
-
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
-/* Turns an error reply of the server into an error text for people. */
-static bool explain(const struct attempt *attempt, const char *command, const char *text)
-{
-    const char *user = user_of(attempt->feed);
-    char clean[160];
-    reading_text(clean, sizeof clean, text, strlen(text));
-    if (begins(text, "NOAUTH"))
-        return fail(attempt,
-                    "the server needs a password: set TICKWHEEL_TOP_PASSWORD (and --user, unless it is "
-                    "the default user)");
-    if (begins(text, "WRONGPASS") || begins(text, "ERR invalid password"))
-        return fail(attempt, "the password of user %.60s is wrong, or there is no such user", user);
-    if (begins(text, "NOPERM"))
-        return fail(attempt, "user %.60s has no permission for %s: %s", user, command, clean);
-    if (begins(text, "ERR unknown command"))
-        return fail(attempt, "the server has no %s: its Tickwheel module is older than this command", command);
-    return fail(attempt, "%s: %s", command, clean);
-}
-
-/* Waits for the next whole answer of the pipeline. The time limit is for the whole answer, so parts that
- * arrive slowly do not extend it. Returns NULL, or the error if there is no answer. */
-static const char *receive(redisContext *context, void **found)
-{
-    uint64_t end_ns = reading_now() + FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
-    for (int written = 0; !written;)
-        if (redisBufferWrite(context, &written) != REDIS_OK)
-            return context->errstr;
-    while (redisGetReplyFromReader(context, found) == REDIS_OK) {
-        if (*found != NULL)
-            return NULL;
-        if (context->reader->len > ANSWER_MAX)
-            return "the process at this address is not a Redis server (its answer is too long)";
-        if ((now_ns = reading_now()) >= end_ns)
-            return NO_ANSWER;
-        uint64_t left_us = (end_ns - now_ns) / 1000 + 1;
-        redisSetTimeout(context,
-                        (struct timeval){(time_t)(left_us / 1000000), (suseconds_t)(left_us % 1000000)});
-        if (redisBufferRead(context) != REDIS_OK)
-            return context->err == REDIS_ERR_IO && errno == EAGAIN ? NO_ANSWER : context->errstr;
-    }
-    return context->err == REDIS_ERR_PROTOCOL ? "the process at this address is not a Redis server"
-                                              : context->errstr;
-}
-
-/* Takes the next answer of the pipeline. Returns NULL, after the error text is set, if there is none or it is
- * an error reply. */
+/* Takes the next answer of the pipeline. The time limit is for the whole answer, so parts that arrive slowly
+ * do not extend it. Returns NULL, after the error text is set, if there is none or it is an error reply. */
 static redisReply *next_answer(const struct attempt *attempt, const char *command)
 {
-    void *found = NULL;
-    const char *why = receive(attempt->feed->context, &found);
-    if (why != NULL) {
-        fail(attempt, "%s", why);
-        return NULL;
-    }
-    redisReply *reply = found;
-    if (reply->type != REDIS_REPLY_ERROR)
+    char error[LINK_ERROR];
+    redisReply *reply = link_receive(attempt->feed->link, PATIENCE_MS, error);
+    if (reply != NULL && reply->type != REDIS_REPLY_ERROR)
         return reply;
-    explain(attempt, command, reply->str);
+    if (reply != NULL)
+        link_explain(target_of(attempt), command, reply->str, error);
+    fail(attempt, "%s", error);
     freeReplyObject(reply);
     return NULL;
 }
 
 static void send_words(const struct attempt *attempt, int count, const char **words)
 {
-    redisAppendCommandArgv(attempt->feed->context, count, words, NULL);
-}
-
-/* Runs a command whose answer only says that it succeeded. */
-static bool do_words(const struct attempt *attempt, int count, const char **words)
-{
-    send_words(attempt, count, words);
-    redisReply *reply = next_answer(attempt, words[0]);
-    if (reply != NULL)
-        freeReplyObject(reply);
-    return reply != NULL;
+    link_send(attempt->feed->link, count, words, NULL);
 }
 
 static const redisReply *element(const redisReply *reply, size_t i, int type)
@@ -160,38 +96,15 @@ static uint64_t number_of(const redisReply *map, const char *name)
 
 static void disconnect(struct redis_feed *feed)
 {
-    if (feed->context != NULL)
-        redisFree(feed->context);
-    feed->context = NULL;
-}
-
-static bool log_in(const struct attempt *attempt)
-{
-    const struct top_options *options = attempt->feed->options;
-    char db[16];
-    snprintf(db, sizeof db, "%d", options->db);
-    if (options->user != NULL &&
-        !do_words(attempt, 3, (const char *[]){"AUTH", options->user, options->password}))
-        return false;
-    if (options->user == NULL && options->password != NULL &&
-        !do_words(attempt, 2, (const char *[]){"AUTH", options->password}))
-        return false;
-    return options->db == 0 || do_words(attempt, 2, (const char *[]){"SELECT", db});
+    link_close(feed->link);
+    feed->link = NULL;
 }
 
 static bool open_connection(const struct attempt *attempt)
 {
-    struct redis_feed *feed = attempt->feed;
-    const struct top_options *options = feed->options;
-    const struct timeval patience = {.tv_sec = FEED_PATIENCE_S};
-    feed->context = options->port == 0 ? redisConnectUnixWithTimeout(options->host, patience)
-                                       : redisConnectWithTimeout(options->host, options->port, patience);
-    if (feed->context == NULL)
-        return fail(attempt, "no memory");
-    if (feed->context->err != 0)
-        return fail(attempt, "cannot connect: %s", feed->context->errstr);
-    redisSetTimeout(feed->context, patience);
-    return log_in(attempt);
+    char error[LINK_ERROR];
+    attempt->feed->link = link_open(target_of(attempt), PATIENCE_MS, error);
+    return attempt->feed->link != NULL || fail(attempt, "%s", error);
 }
 
 /* ---- INFO, TW.TOP, TW.FORECAST, TW.INFO ---------------------------------------------------------------- */
@@ -305,7 +218,7 @@ static bool take_one_info(const struct attempt *attempt)
         return false;
     reading_text(seen->name, sizeof seen->name, name, strlen(name));
     seen->hash = reading_hash(name, strlen(name));
-    seen->db = (uint64_t)attempt->feed->options->db;
+    seen->db = (uint64_t)target_of(attempt)->url.db;
     if (!absent)
         take_numbers(reply, seen);
     attempt->reading->schedules = 1;
@@ -332,32 +245,23 @@ static bool ask(const struct attempt *attempt)
     return take_info(attempt) && take_one_forecast(attempt) && take_one_info(attempt);
 }
 
-/* Returns whether the server had closed the connection, for example because it was idle or the server was
- * restarted. */
-static bool was_closed(const struct redis_feed *feed)
-{
-    const redisContext *context = feed->context;
-    return context != NULL && (context->err == REDIS_ERR_EOF ||
-                               (context->err == REDIS_ERR_IO && (errno == ECONNRESET || errno == EPIPE)));
-}
-
 static bool try_once(const struct attempt *attempt)
 {
     struct redis_feed *feed = attempt->feed;
     struct reading *reading = attempt->reading;
     reading_init(reading);
     reading->source = "redis";
-    reading_text(reading->address, sizeof reading->address, feed->options->address,
-                 strlen(feed->options->address));
-    return (feed->context != NULL || open_connection(attempt)) && ask(attempt);
+    const char *address = target_of(attempt)->url.text;
+    reading_text(reading->address, sizeof reading->address, address, strlen(address));
+    return (feed->link != NULL || open_connection(attempt)) && ask(attempt);
 }
 
 static bool read_redis(struct feed *base, struct reading *reading, char error[FEED_ERROR])
 {
     struct redis_feed *feed = (struct redis_feed *)base;
     const struct attempt attempt = {feed, reading, error};
-    bool old = feed->context != NULL, good = try_once(&attempt);
-    if (!good && old && was_closed(feed)) {
+    bool old = feed->link != NULL, good = try_once(&attempt);
+    if (!good && old && link_was_closed(feed->link)) { /* the server was restarted, or we were idle for long */
         disconnect(feed);
         good = try_once(&attempt);
     }

@@ -4,7 +4,7 @@
 struct figure show_rate(double rate)
 {
     struct figure figure = {"-"};
-    if (rate >= 100)
+    if (rate >= 100 && rate < 1e15) /* a server may send numbers whose rate no whole number can hold */
         return figure_count((uint64_t)(rate + 0.5));
     if (rate >= 0)
         snprintf(figure.text, sizeof figure.text, "%.3g", rate);

@@ -92,7 +92,7 @@ int command_top(int argc, char **argv)
     int status = top_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
-    signal(SIGPIPE, SIG_IGN); /* hiredis may write to a closed connection: that must return an error */
+    signal(SIGPIPE, SIG_IGN); /* a write to a closed connection must return an error */
     setlocale(LC_CTYPE, "");
     options.ascii |= strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
     bool live = !options.once && !options.json;

@@ -5,6 +5,8 @@
 #ifndef COMMAND_TOP_OPTIONS_H
 #define COMMAND_TOP_OPTIONS_H
 
+#include "link/link_options.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,15 +14,11 @@
 #define TOP_INTERVAL_MAX_NS UINT64_C(3600000000000)
 
 struct top_options {
-    const char *stats;   /* path of a scheduler's socket; NULL: read a Redis server */
-    const char *store;   /* a file of tasks; NULL: not given */
-    const char *queue;   /* of that file; NULL: all */
-    const char *address; /* as the user gave it */
-    char host[256];      /* if `port` is 0, the path of a Unix socket */
-    int port;
-    const char *user, *password; /* NULL: none */
-    const char *schedule;        /* NULL: all schedules */
-    int db;
+    const char *stats; /* path of a scheduler's socket; NULL: read a Redis server */
+    const char *store; /* a file of tasks; NULL: not given */
+    const char *queue; /* of that file; NULL: all */
+    struct link_options link;
+    const char *schedule; /* NULL: all schedules */
     uint64_t interval_ns;
     bool once, json, ascii;
 };

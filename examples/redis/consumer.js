@@ -3,7 +3,7 @@
 // Lets unpaid orders expire: consumer.py in JavaScript, with npm's `redis` 4. Both can work side by side.
 // Debian's package of the client is node-redis, found with NODE_PATH=/usr/share/nodejs. The text at the head of
 // consumer.py says how entries are handled that come twice, or whose work fails, and why.
-//   consumer.js [--port 7379] [--name node] [--idle 60000] [--tries 3] [--count 0]
+//   consumer.js [--url redis://127.0.0.1:7379] [--name node] [--idle 60000] [--tries 3] [--count 0]
 "use strict";
 const { parseArgs } = require("util");
 const { createClient, WatchError } = require("redis");
@@ -26,11 +26,17 @@ return redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
 function options() {
     const text = (value) => ({ type: "string", default: value });
     const { values } = parseArgs({
-        options: { port: text("7379"), name: text("node"), idle: text("60000"), tries: text("3"), count: text("0") },
+        options: { url: text(process.env.REDIS_URL ?? "redis://127.0.0.1:7379"), name: text("node"),
+            idle: text("60000"), tries: text("3"), count: text("0") },
     });
     const tries = Number(values.tries);
     if (!Number.isInteger(tries) || tries < 1) throw new Error(`--tries ${values.tries}: expected 1 or more`);
     return { ...values, idle: Number(values.idle), tries, count: Number(values.count) };
+}
+
+// The settings of a client. npm's redis knows redis:// and rediss://; the path of a Unix socket is a setting.
+function server(url) {
+    return url.startsWith("unix:") ? { socket: { path: url.replace(/^unix:(\/\/)?/, "") } } : { url };
 }
 
 async function makeGroup(client) {
@@ -119,8 +125,8 @@ async function* entries(client, reader, { name, idle }) {
 }
 
 async function main() {
-    const { port, count, tries, ...who } = options();
-    const client = createClient({ url: `redis://127.0.0.1:${port}` });
+    const { url, count, tries, ...who } = options();
+    const client = createClient(server(url));
     const reader = client.duplicate();
     for (const each of [client, reader]) each.on("error", fail);
     await Promise.all([client.connect(), reader.connect()]);

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Lets unpaid orders expire: a consumer of the Stream that Tickwheel delivers timeouts to (shop.py files them).
+"""Lets unpaid orders expire: a consumer of the Stream that Tickwheel delivers timeouts to. `shop.py place
+--stream` files them. `shop.py work` does the same without a Stream, and leaves retries and leases to the
+server; a consumer is for those who have consumer groups already.
 
 Run as many consumers as you like, each with its own --name: they share the work as a consumer group. A
 consumer that dies leaves entries that it has read and not acknowledged. Another consumer takes an entry over
@@ -20,6 +22,7 @@ group would count the other nine as handed out as well, and they would be given 
 them.
 """
 import argparse
+import os
 import re
 import signal
 import sys
@@ -127,7 +130,9 @@ def entries(r, name, idle):
 
 def main():
     parser = argparse.ArgumentParser(description="lets unpaid orders expire")
-    parser.add_argument("--port", type=int, default=7379)
+    parser.add_argument("--url", default=os.environ.get("REDIS_URL", "redis://127.0.0.1:7379"),
+                        help="redis://user:password@host:port/db, rediss:// with TLS, unix://path "
+                             "(default: $REDIS_URL, or redis://127.0.0.1:7379, the server of make serve)")
     parser.add_argument("--name", default="python", help="name of this consumer in its group (default: python)")
     parser.add_argument("--idle", type=int, default=60000, metavar="MS",
                         help="take over or retry an entry that has been pending for so long (default: 60000)")
@@ -138,9 +143,9 @@ def main():
     if options.tries < 1:
         parser.error(f"--tries {options.tries}: expected 1 or more")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    r = redis.Redis(host="127.0.0.1", port=options.port, decode_responses=True)
     done = 0
     try:
+        r = redis.Redis.from_url(options.url, decode_responses=True)
         make_group(r)
         for entry, task, tried in entries(r, options.name, options.idle):
             handle(r, entry, task, tried, options.tries)
@@ -149,7 +154,7 @@ def main():
                 return
     except KeyboardInterrupt:
         pass
-    except redis.exceptions.RedisError as error:
+    except (redis.exceptions.RedisError, ValueError) as error:
         sys.exit(f"consumer.py: {error}")
 
 

@@ -192,8 +192,10 @@ class Worker(Client):
         take = self.held[self.rng.randrange(len(self.held))]
         if chance < 0.7:
             self.end(take, self.ack)
-        elif chance < 0.85:
+        elif chance < 0.82:
             self.end(take, self.nack)
+        elif chance < 0.87:
+            self.end(take, self.back)
         elif chance < 0.92:
             self.touch(take)
         elif chance < 0.94:  # It dies, and another one begins, which still has some of its work.
@@ -242,7 +244,8 @@ class Worker(Client):
 
     @staticmethod
     def taken(rows, lease, worker):
-        return [Taken(schedule, name, token, due, attempt, payload[0], worker, lease)
+        came = time.monotonic()
+        return [Taken(schedule, name, token, due, attempt, payload[0], worker, lease, came=came)
                 for schedule, name, token, due, attempt, payload in rows]
 
     def about(self, take, **more):
@@ -262,6 +265,10 @@ class Worker(Client):
         self.do("nack", take.schedule, take.name,
                 ["TW.NACK", take.schedule, take.name, take.token, *when, "ERROR", error],
                 **self.about(take, at=at, dead=dead, error=error))
+
+    def back(self, take):
+        self.do("back", take.schedule, take.name, ["TW.NACK", take.schedule, take.name, take.token, "BACK"],
+                **self.about(take))
 
     def touch(self, take):
         lease = self.rng.choice([50, 200, 600])

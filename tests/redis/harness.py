@@ -23,6 +23,7 @@ From the environment:
 - TICKWHEEL_PRELOAD: LD_PRELOAD of each server that loads the module, because ASan needs its library
 """
 import atexit
+import collections
 import contextlib
 import os
 import random
@@ -100,11 +101,11 @@ class Broken(AssertionError):
     """A server did something that no test asked for."""
 
 
-def program(variable, name):
-    path = os.environ.get(variable) or shutil.which(name)
+def program(variable, *names, package="redis-server, redis-tools"):
+    """Returns the path of a program that the environment names, or that is found by one of its names."""
+    path = os.environ.get(variable) or next(filter(None, map(shutil.which, names)), None)
     if not path or not os.access(path, os.X_OK):
-        raise Broken(
-            f"{name} is missing: install it (Debian: redis-server, redis-tools), or name it in {variable}")
+        raise Broken(f"{names[0]} is missing: install it (Debian: {package}), or name it in {variable}")
     return path
 
 
@@ -142,13 +143,33 @@ def bindable(port):
     return True
 
 
+CLAIMS = collections.deque()  # The sockets that claim the ports of this process, the oldest first.
+MOST_CLAIMS = 200
+
+
+def claim(port):
+    """Claims a port against other tests, until the server has bound it: two tests would else choose the same
+    port, and one of them talk to the server of the other. The claim is a name that the kernel removes with our
+    process. Returns whether the port is ours."""
+    mark = socket.socket(socket.AF_UNIX)
+    try:
+        mark.bind(f"\0tickwheel-port-{port}")
+    except OSError:
+        mark.close()
+        return False
+    CLAIMS.append(mark)
+    if len(CLAIMS) > MOST_CLAIMS:
+        CLAIMS.popleft().close()
+    return True
+
+
 def free_port():
     """Returns a port that is free together with the port 10000 above it, which a node of a cluster uses for
     its bus. It is below the ports that the kernel gives to outgoing connections, so that it is still free
-    when the server binds it."""
+    when the server binds it. Tests that run side by side do not get the same port."""
     while True:
         port = random.SystemRandom().randrange(11000, 22000)
-        if bindable(port) and bindable(port + 10000):
+        if bindable(port) and bindable(port + 10000) and claim(port):
             return port
 
 

@@ -15,7 +15,8 @@ from ledger import ANY, NO_TASK, Gap
 from situations import aof_path, children, digest, end
 
 OPTIONS = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentage": 0}
-COUNTS = ["added", "cancelled", "moved", "taken", "acknowledged", "failed", "replayed", "purged"]
+COUNTS = ["added", "cancelled", "moved", "taken", "acknowledged", "failed", "given_back", "replayed",
+          "purged"]
 
 
 class House:
@@ -329,5 +330,6 @@ def play(house, rounds):
         raise
     judge = house.judge
     print(f"{house.done} commands, {judge.counts['taken']} takes, {house.blocked} of blocked workers; "
-          f"{judge.lapses} leases ran out, {judge.renewals} were renewed; {dict(judge.fates)}")
+          f"{judge.counts['given_back']} were given back, {judge.lapses} leases ran out, "
+          f"{judge.renewals} were renewed; {dict(judge.fates)}")
     return judge

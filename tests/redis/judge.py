@@ -7,6 +7,13 @@ from harness import now_ms
 from ledger import NO_TASK, RAN_OUT, SLACK, Belief, Look, Task, imagined
 
 
+def comes_before(one, other):
+    """Whether one order of a task is certainly before another. Where a task that was given back stands among
+    tasks that are due together, nobody says."""
+    (at, number), (other_at, other_number) = one, other
+    return at < other_at or (at == other_at and None not in (number, other_number) and number < other_number)
+
+
 class Judge(Belief):
     """All schedules of one ledger."""
 
@@ -29,8 +36,10 @@ class Judge(Belief):
     def check_seen(self, deed):
         """A take whose reply had come before the command was sent has happened before it."""
         state = self.states(deed.schedule, deed.name)[0]
-        for attempt, take in self.takes.get((deed.schedule, deed.name, state and state.due), {}).items():
-            assert state.begun >= attempt or take.received > deed.sent, f"{take} is forgotten at {deed}"
+        for attempt, takes in self.takes.get((deed.schedule, deed.name, state and state.due), {}).items():
+            for take in takes:
+                assert (state.begun >= attempt or take.received > deed.sent
+                        or take.token in state.given), f"{take} is forgotten at {deed}"
 
     def one(self, deed):
         return self.states(deed.schedule, deed.name)[0]
@@ -151,6 +160,25 @@ class Judge(Belief):
         self.put_state(deed.schedule, deed.name,
                        self.next_period(state))
 
+    def play_back(self, deed):
+        state = self.one(deed)
+        holds = self.holds(state, deed) and state.stage == "leased"
+        assert (deed.reply is not None) == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
+        if holds:
+            assert deed.reply == state.due, f"{deed} {state}"
+            self.counts["given_back"] += 1
+            self.put_state(deed.schedule, deed.name,
+                           dataclasses.replace(self.given_back(deed, state), order=(state.due, None)))
+
+    def given_back(self, deed, state):
+        """The state after the attempt of a deed, which begins with this state or later, was given back."""
+        token, attempt = deed.about["token"], deed.about["attempt"]
+        self.returned.add(token)
+        known = state.begun == attempt or (state.begun == attempt - 1 and state.stage == "waiting")
+        return dataclasses.replace(state, begun=attempt - 1, stage="waiting", at=state.due, lease=0, token="",
+                                   error=state.error if known else RAN_OUT, renewed=False, order=None,
+                                   given=(*state.given, token))
+
     def play_touch(self, deed):
         state = self.one(deed)
         holds = self.holds(state, deed) and state.stage == "leased"
@@ -199,8 +227,8 @@ class Judge(Belief):
         for name, states in self.tasks[take.schedule].items():
             other = states[0]
             if (len(states) == 1 and other is not NO_TASK and name != take.name and other.stage == "waiting"
-                    and other.order is not None and other.order < state.order):
-                behind = self.take_of(take.schedule, name, other.due, other.begun + 1)
+                    and other.order is not None and comes_before(other.order, state.order)):
+                behind = self.take_of(take.schedule, name, other)
                 assert behind is not None, f"{take} of {state} before {name} of {other}"
 
     # Commands whose replies were lost
@@ -236,6 +264,8 @@ class Judge(Belief):
                                                  token=deed.about["token"]))
             elif deed.kind == "nack" and self.may_hold(state, deed):
                 after += self.after_nack(deed, state)
+            elif deed.kind == "back" and state.stage != "dead" and self.may_hold(state, deed):
+                after.append(self.given_back(deed, state))
         self.put_state(deed.schedule, deed.name, *(after if deed.kind == "put" else (*before, *after)))
 
     def end_guessed(self, schedule, name):
@@ -292,6 +322,17 @@ class Judge(Belief):
         for take in takes:
             state, row = self.states(take.schedule, take.name)[0], rows[take.schedule].get(take.name)
             if (row and state is not NO_TASK and Look(row).due == state.due == take.due
+                    and take.token not in state.given
                     and max(state.begun, Look(row).begun) < take.attempt):
                 assert lost_ok(take), f"{take} is forgotten: {row}"
                 self.drop_take(take)
+        self.check_twice(lost_ok)
+
+    def check_twice(self, lost_ok):
+        """No attempt is given out twice, unless the task was given back meanwhile. If that was lost, so were
+        the takes after it."""
+        for attempts in self.takes.values():
+            for takes in attempts.values():
+                for again in [take for take in takes if take.token not in self.returned][1:]:
+                    assert lost_ok(again), f"one attempt was given out twice: {takes}"
+                    takes.remove(again)

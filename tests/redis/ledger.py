@@ -13,6 +13,9 @@ The judge goes through the surviving commands in the order of the ledger, and fo
 looks a task may change by itself only as the clock allows: it becomes ready, its lease runs out, its last
 attempt makes it dead, a blocked worker takes it. All else is a fault. Two lives of one task differ in their
 due time, because the clients never file an id for the same time twice.
+
+A task that was given back (TW.NACK BACK) is as if it had not been taken, so its next take has the same number
+of the attempt, and another token. `given` has the tokens of such takes.
 """
 import collections
 import dataclasses
@@ -48,7 +51,8 @@ class Task:
     renewed: bool = False
     error: str = ""
     token: str = ""
-    order: tuple = None  # (time at which it is ready, number of the filing), if both are known
+    order: tuple = None  # (time at which it is ready, number of the filing or None), if it is known
+    given: tuple = ()  # the tokens of takes that were given back
 
 
 @dataclasses.dataclass
@@ -82,6 +86,7 @@ class Taken:
     lease: int
     received: float = 0
     promised: bool = False
+    came: float = 0  # when the reply came, also that of a transaction
 
 
 class Look:
@@ -118,8 +123,9 @@ class Belief:
     def __init__(self, schedules):
         self.tasks = {schedule: {} for schedule in schedules}  # id -> possible Tasks, the last one usual
         self.paused, self.resumed = dict.fromkeys(schedules, False), {}
-        self.takes = {}  # (schedule, id, due) -> {attempt: Taken}
-        self.tokens = {}  # token -> (schedule, id, due, attempt)
+        self.takes = {}  # (schedule, id, due) -> {attempt: [Taken]}, all but one of them given back
+        self.tokens = {}  # token -> Taken
+        self.returned = set()  # tokens that a TW.NACK BACK has named, perhaps without a reply
         self.nameless = set()  # workers whose replies were lost
         self.letters = {}  # (schedule, id): error at the end of the round, or ANY because a command names it
         self.unknown = {}  # (schedule, id): this round's commands without replies
@@ -130,20 +136,25 @@ class Belief:
 
     # Takes: of blocked workers as they come, of transactions at their place in the ledger
 
+    def like(self, take):
+        """All takes of the same attempt, in the order in which they came: a worker has to have the reply of one
+        take before it can give the task back for the next one."""
+        return self.takes.setdefault((take.schedule, take.name, take.due), {}).setdefault(take.attempt, [])
+
     def add_take(self, take):
-        key = (take.schedule, take.name, take.due)
-        old = self.takes.setdefault(key, {}).get(take.attempt)
-        assert old is None, f"one attempt was given out twice: {old} and {take}"
         assert take.token not in self.tokens, f"a token came again: {take}"
-        self.takes[key][take.attempt] = take
-        self.tokens[take.token] = (*key, take.attempt)
+        self.tokens[take.token] = take
+        self.like(take).append(take)
+        self.like(take).sort(key=lambda one: one.came)
 
     def drop_take(self, take):
         """The take has not survived a failover."""
-        del self.takes[take.schedule, take.name, take.due][take.attempt]
+        self.like(take).remove(take)
 
-    def take_of(self, schedule, name, due, attempt):
-        return self.takes.get((schedule, name, due), {}).get(attempt)
+    def take_of(self, schedule, name, state):
+        """The take that begins the next attempt of a task in this state, if anybody has told of it."""
+        takes = self.takes.get((schedule, name, state.due), {}).get(state.begun + 1, ())
+        return next((take for take in takes if take.token not in state.given), None)
 
     # Changes of a task by itself
 
@@ -261,7 +272,7 @@ class Belief:
     def begin_silently(self, schedule, name, state, look, now):
         """A blocked worker has taken the task, or a worker whose reply was lost."""
         assert state.stage != "dead", "it was dead"
-        take = self.take_of(schedule, name, state.due, state.begun + 1)
+        take = self.take_of(schedule, name, state)
         if state.stage == "leased":
             self.check_lapse(state, now)
             state = dataclasses.replace(state, error=RAN_OUT)
@@ -288,6 +299,8 @@ class Belief:
         at = dataclasses.replace(state, at=look.at)
         if state.stage == look.stage == "leased":
             assert look.error == state.error, "another error"
+            take = self.tokens.get(state.token)
+            assert take is None or take.worker == look.worker, "another worker"
             return self.same_lease(state, at, look, now)
         if state.stage == "leased":
             self.check_lapse(state, now)

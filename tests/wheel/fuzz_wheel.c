@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzzes the wheel: bytes are operations, and the model judges each of them. With libFuzzer (make fuzz) the
- * program searches for failing inputs. Without libFuzzer it runs the files named on its command line; ctest
- * replays the corpus in this way.
+ * Fuzzes the wheel: bytes are operations, and the model judges each of them.
  *
  * The first byte chooses the geometry, the second the start tick. The top bit of the second byte decides
  * whether the run calls tw_wheel_next_exact(), after which a wheel keeps bounds. Then each operation takes
  * one byte for its kind and its timer, and one to three bytes for its delay.
  */
+#include "../support/fuzz.h"
 #include "../support/model.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { OBJECTS = 24, CHECK_EVERY = 64 };
@@ -28,8 +25,6 @@ struct run {
     bool asks;
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static uint8_t take(struct input *input)
 {
     if (input->left == 0)
@@ -45,14 +40,6 @@ static uint64_t take_delay(struct input *input)
     if (first < 0xC0)
         return first;
     return (uint64_t)take(input) << (first & 0x3F);
-}
-
-static void require(bool holds, const char *what)
-{
-    if (!holds) {
-        fprintf(stderr, "%s\n", what);
-        abort();
-    }
 }
 
 static struct tw_geometry take_geometry(struct input *input)
@@ -104,7 +91,7 @@ static uint64_t later(uint64_t now, uint64_t delay)
 static bool taken(struct run *run, int error, uint64_t deadline)
 {
     uint64_t delay = model_effective(&run->model, deadline) - run->model.now;
-    require(error == 0 || (error == TW_ERANGE && delay > tw_wheel_range(run->wheel)), "refused wrongly");
+    fuzz_require(error == 0 || (error == TW_ERANGE && delay > tw_wheel_range(run->wheel)), "refused wrongly");
     return error == 0;
 }
 
@@ -112,7 +99,7 @@ static void fire(struct run *run, struct tw_timer *timer, struct input *input)
 {
     struct object *object = TW_CONTAINER(timer, struct object, timer);
     const char *wrong = model_fire(&run->model, object);
-    require(wrong == NULL, wrong);
+    fuzz_require(wrong == NULL, wrong);
     if (input->left > 0 && (*input->at & 3) == 2) { /* the callback files the timer for now */
         take(input);
         tw_wheel_add_now(run->wheel, timer);
@@ -130,12 +117,12 @@ static void poll(struct run *run, struct input *input, uint32_t budget_each)
     struct tw_timer *timer;
     enum tw_polled polled;
     uint64_t earliest = model_earliest(&run->model), bound = tw_wheel_next_bound(run->wheel);
-    require(bound <= earliest || bound == run->model.now, "next_bound is late");
-    require(run->model.count > 0 || bound == TW_NEVER, "next_bound sees work in an empty wheel");
+    fuzz_require(bound <= earliest || bound == run->model.now, "next_bound is late");
+    fuzz_require(run->model.count > 0 || bound == TW_NEVER, "next_bound sees work in an empty wheel");
     if (run->asks)
-        require(tw_wheel_next_exact(run->wheel) == earliest, "next_exact is wrong");
+        fuzz_require(tw_wheel_next_exact(run->wheel) == earliest, "next_exact is wrong");
     const char *wrong = model_visit_until(&run->model, run->wheel, now);
-    require(wrong == NULL, wrong);
+    fuzz_require(wrong == NULL, wrong);
     model_pass(&run->model, now);
     do {
         uint32_t budget = budget_each;
@@ -145,9 +132,9 @@ static void poll(struct run *run, struct input *input, uint32_t budget_each)
         if (timer != NULL)
             fire(run, timer, input);
         wrong = model_visit_until(&run->model, run->wheel, later(now, now >> 1));
-        require(wrong == NULL, wrong);
+        fuzz_require(wrong == NULL, wrong);
     } while (polled != TW_POLL_IDLE);
-    require(model_idle(&run->model), "a timer was due and did not fire");
+    fuzz_require(model_idle(&run->model), "a timer was due and did not fire");
 }
 
 /* The plain poll, at a later tick or an earlier one: a clock that goes back is held. */
@@ -159,8 +146,8 @@ static void poll_plainly(struct run *run, struct input *input, bool back)
         model_pass(&run->model, now);
     while ((timer = tw_wheel_poll(run->wheel, now)) != NULL)
         fire(run, timer, input);
-    require(model_idle(&run->model), "a timer was due and did not fire");
-    require(tw_wheel_now(run->wheel) == run->model.now, "the clock is another");
+    fuzz_require(model_idle(&run->model), "a timer was due and did not fire");
+    fuzz_require(tw_wheel_now(run->wheel) == run->model.now, "the clock is another");
 }
 
 /* A poll with a budget of 0 returns no timer. */
@@ -169,11 +156,11 @@ static void poll_with_nothing(struct run *run)
     struct tw_timer *timer;
     uint32_t none = 0;
     enum tw_polled polled = tw_wheel_poll_budget(run->wheel, run->model.now, &none, &timer);
-    require(polled != TW_POLL_DUE && timer == NULL, "no budget, a timer");
+    fuzz_require(polled != TW_POLL_DUE && timer == NULL, "no budget, a timer");
     if (polled == TW_POLL_MORE)
         model_more(&run->model);
     else
-        require(model_idle(&run->model), "a timer is due, and the poll says that none is");
+        fuzz_require(model_idle(&run->model), "a timer is due, and the poll says that none is");
 }
 
 /* Calls that the other operations do not make. */
@@ -191,7 +178,7 @@ static void operate_rarely(struct run *run, struct object *object, struct input 
         break;
     case 2:
         timer = tw_wheel_drain(run->wheel);
-        require((timer != NULL) == (run->model.count > 0), "drain is not complete");
+        fuzz_require((timer != NULL) == (run->model.count > 0), "drain is not complete");
         if (timer != NULL)
             model_cancel(&run->model, TW_CONTAINER(timer, struct object, timer));
         break;
@@ -219,7 +206,7 @@ static void operate(struct run *run, struct input *input)
             model_move(&run->model, object, deadline);
         break;
     case 3:
-        require(tw_wheel_cancel(run->wheel, &object->timer) == object->pending, "cancel told wrongly");
+        fuzz_require(tw_wheel_cancel(run->wheel, &object->timer) == object->pending, "cancel told wrongly");
         if (object->pending)
             model_cancel(&run->model, object);
         break;
@@ -236,7 +223,7 @@ static void operate(struct run *run, struct input *input)
         poll_plainly(run, input, false);
         break;
     }
-    require(tw_wheel_count(run->wheel) == run->model.count, "the count is another");
+    fuzz_require(tw_wheel_count(run->wheel) == run->model.count, "the count is another");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -247,28 +234,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&run, 0, sizeof run);
     uint64_t start = take_start(&input, &run.asks);
     model_init(&run.model, start);
-    require(tw_wheel_new(&run.wheel, &geometry, start) == 0, "no wheel");
+    fuzz_require(tw_wheel_new(&run.wheel, &geometry, start) == 0, "no wheel");
     for (uint32_t i = 1; input.left > 0; i++) {
         operate(&run, &input);
         if (i % CHECK_EVERY == 0 || input.left == 0)
-            require(tw_wheel_check(run.wheel) == NULL, "an invariant is broken");
+            fuzz_require(tw_wheel_check(run.wheel) == NULL, "an invariant is broken");
     }
     tw_wheel_free(run.wheel);
     return 0;
 }
-
-#ifndef TW_LIBFUZZER
-int main(int argc, char **argv)
-{
-    static uint8_t data[1 << 16];
-    for (int i = 1; i < argc; i++) {
-        FILE *file = fopen(argv[i], "rb");
-        require(file != NULL, argv[i]);
-        size_t size = fread(data, 1, sizeof data, file);
-        fclose(file);
-        LLVMFuzzerTestOneInput(data, size);
-    }
-    printf("%d inputs\n", argc - 1);
-    return argc < 2; /* without files nothing was tested */
-}
-#endif

@@ -184,6 +184,9 @@ def test_dead_tasks_for_a_time(server, r):
 
 # Each command, for each state
 
+STAGE = {"retried": "waiting", "given back": "ready"}
+
+
 def in_state(r, state, due=1000):
     """Files the task `a` and brings it into a state. Returns the job of the worker that had it, or None."""
     if state == "waiting":
@@ -198,11 +201,13 @@ def in_state(r, state, due=1000):
         r.execute_command("TW.NACK", "s", "a", job.token, "DEAD")
     elif state == "retried":
         r.execute_command("TW.NACK", "s", "a", job.token)
-    assert task(r, "s", "a")["state"] == {"retried": "waiting"}.get(state, state)
+    elif state == "given back":
+        assert r.execute_command("TW.NACK", "s", "a", job.token, "BACK") == due
+    assert task(r, "s", "a")["state"] == STAGE.get(state, state)
     return job
 
 
-STATES = ["waiting", "ready", "leased", "retried", "dead"]
+STATES = ["waiting", "ready", "leased", "given back", "retried", "dead"]
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -234,7 +239,7 @@ def test_nx_and_xx_see_the_task_in_each_state(r, state):
     in_state(r, state)
     assert put(r, "s", "a", "IN", HOUR, "NX") is None
     assert r.execute_command("TW.ADD", "s", "q", "a", "IN", HOUR, "NX", "PAYLOAD", "f", "v") is None
-    assert task(r, "s", "a")["state"] == {"retried": "waiting"}.get(state, state)
+    assert task(r, "s", "a")["state"] == STAGE.get(state, state)
     assert put(r, "s", "a", "IN", HOUR, "XX") == "a"
 
 
@@ -260,12 +265,12 @@ def test_move_in_each_state(r, state):
     assert job is None or ack(r, job) == 0
 
 
-@pytest.mark.parametrize("state", ["ready", "leased", "retried"])
+@pytest.mark.parametrize("state", ["ready", "leased", "given back", "retried"])
 def test_move_with_gt_and_lt_compares_with_the_due_time(r, state):
     in_state(r, state, due=5000)
     assert r.execute_command("TW.MOVE", "s", "a", "AT", 5000, "GT") == 0
     assert r.execute_command("TW.MOVE", "s", "a", "AT", 5000, "LT") == 0
-    assert task(r, "s", "a")["state"] == {"retried": "waiting"}.get(state, state)
+    assert task(r, "s", "a")["state"] == STAGE.get(state, state)
     assert r.execute_command("TW.MOVE", "s", "a", "AT", now_ms() + HOUR, "GT") == 1
 
 
@@ -280,7 +285,8 @@ def test_queries_in_each_state(r, state):
     assert list(tasks(r, "s")) == ["a"]
     found = working(r, "s")
     assert {name: found[name] for name in ("tasks", "ready", "leased", "dead")} == {
-        "tasks": state != "dead", **{name: name == state for name in ("ready", "leased", "dead")}}
+        "tasks": state != "dead",
+        **{name: name == STAGE.get(state, state) for name in ("ready", "leased", "dead")}}
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -288,7 +294,7 @@ def test_drain_in_each_state(r, state):
     """TW.DRAIN makes a waiting task ready, a retried one too."""
     in_state(r, state)
     assert r.execute_command("TW.DRAIN", "s") == (state in ("waiting", "retried"))
-    now = {"waiting": "ready", "retried": "ready"}.get(state, state)
+    now = "ready" if state in ("waiting", "retried", "given back") else state
     assert task(r, "s", "a")["state"] == now
     if now == "ready":
         assert take(r, "s")[0].attempt == (2 if state == "retried" else 1)
@@ -335,7 +341,7 @@ def test_leases_go_with_the_schedule(server, r, state, how):
     wait_until(lambda: task(other, name, "a")["state"] == before["state"])
     assert {**task(other, name, "a"), "remaining": 0} == {**before, "remaining": 0}
     if job is not None:
-        assert ack(other, job._replace(schedule=name)) == (state != "dead")
+        assert ack(other, job._replace(schedule=name)) == (state not in ("dead", "given back"))
 
 
 @pytest.mark.parametrize("how", ["DEL", "UNLINK", "FLUSHALL", "FLUSHALL ASYNC", "EXPIRE", "SET"])
@@ -343,7 +349,7 @@ def test_a_schedule_is_removed_with_tasks_in_all_states(server, r, how):
     for i, state in enumerate(STATES):
         in_state(r, state)
         r.rename("s", f"s{i}")
-    names = [f"s{i}" for i in range(5)]
+    names = [f"s{i}" for i in range(len(STATES))]
     {"DEL": lambda: r.delete(*names), "UNLINK": lambda: r.unlink(*names), "FLUSHALL": r.flushall,
      "FLUSHALL ASYNC": lambda: r.flushall(asynchronous=True),
      "EXPIRE": lambda: [r.pexpire(name, 1) for name in names],

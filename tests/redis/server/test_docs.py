@@ -142,6 +142,7 @@ def test_key_specs(server, name):
                    (("TW.TAKE", "LEASE", "5", "COUNT", "2", "KEYS", "2", "s", "q"), ["s", "q"]),
                    (("TW.TAKE", "LEASE", "5", "NAME", "w", "BLOCK", "0", "KEYS", "1", "s"), ["s"]),
                    (("TW.ACK", "s", "a", "b"), ["s"]), (("TW.NACK", "s", "a", "b", "DEAD"), ["s"]),
+                   (("TW.NACK", "s", "a", "b", "BACK"), ["s"]),
                    (("TW.TOUCH", "s", "a", "b", "LEASE", "5"), ["s"]), (("TW.DEAD", "s"), ["s"]),
                    (("TW.REPLAY", "s", "ALL"), ["s"]), (("TW.PURGE", "s", "a"), ["s"]),
                    (("TW.PAUSE", "s", "ON"), ["s"]), (("TW.CANCEL", "s", "a", "b"), ["s"]),

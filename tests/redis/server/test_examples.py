@@ -37,10 +37,19 @@ def command_of(program):
     return [interpreter, os.path.join(EXAMPLES, program)]
 
 
+def url_of(server):
+    return f"redis://127.0.0.1:{server.port}"
+
+
+def to_stream(server, order, within):
+    """Places an order whose timeout comes to the Stream of the consumers."""
+    return shop(server, "place", order, "--within", within, "--stream")
+
+
 def shop(server, *words):
-    """Runs shop.py in this process: a new interpreter takes ten times as long as the work. The last two tests
-    run the shop as a program."""
-    words, said = ["shop.py", *map(str, words), "--port", str(server.port)], io.StringIO()
+    """Runs shop.py in this process: a new interpreter takes ten times as long as the work. The last tests run
+    the shop as a program."""
+    words, said = ["shop.py", "--url", url_of(server), *map(str, words)], io.StringIO()
     with unittest.mock.patch.object(sys, "argv", words), contextlib.redirect_stdout(said):
         runpy.run_path(os.path.join(EXAMPLES, "shop.py"), run_name="__main__")
     return said.getvalue().strip()
@@ -54,8 +63,8 @@ def consumer(request, server):
 
     def start(count, *options):
         line = [
-            *command_of(request.param), "--port",
-            str(server.port), "--count",
+            *command_of(request.param), "--url",
+            url_of(server), "--count",
             str(count), *map(str, options)
         ]
         running.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -81,16 +90,15 @@ def state(r, order):
 
 
 def test_an_order_that_is_not_paid_expires(server, r, consumer):
-    assert shop(server, "place", 1, "--within",
-                200) == "order 1 is placed; it expires in 200 ms unless it is paid"
+    assert to_stream(server, 1, 200) == "order 1 is placed; it expires in 200 ms unless it is paid"
     assert lines_of(consumer(1)) == ["order 1 was not paid: expired"]
     assert state(r, 1) == "expired"
     assert r.xpending(STREAM, GROUP)["pending"] == 0
 
 
 def test_an_order_that_is_paid_does_not(server, r, consumer):
-    shop(server, "place", 1, "--within", MINUTE)
-    shop(server, "place", 2, "--within", 200)
+    to_stream(server, 1, MINUTE)
+    to_stream(server, 2, 200)
     assert shop(server, "pay", 1) == "order 1 is paid"
     assert lines_of(consumer(1)) == ["order 2 was not paid: expired"]
     assert (state(r, 1), state(r, 2)) == ("paid", "expired")
@@ -98,7 +106,7 @@ def test_an_order_that_is_paid_does_not(server, r, consumer):
 
 
 def test_an_order_that_is_paid_when_its_time_is_up_stays_paid(server, r, consumer):
-    shop(server, "place", 1, "--within", 1)
+    to_stream(server, 1, 1)
     wait_until(lambda: delivered(r, STREAM) == ["order:1"])
     assert shop(server, "pay", 1) == "order 1 is paid, though its time was up"
     assert lines_of(consumer(1)) == ["order 1 is paid"]
@@ -116,7 +124,7 @@ def test_more_time_to_pay_and_never_less(server, r):
 
 
 def test_an_entry_that_comes_twice_has_its_effect_once(server, r, consumer):
-    shop(server, "place", 1, "--within", 1)
+    to_stream(server, 1, 1)
     wait_until(lambda: delivered(r, STREAM) == ["order:1"])
     r.xadd(STREAM, r.xrange(STREAM)[0][1])
     assert lines_of(consumer(2)) == ["order 1 was not paid: expired", "order 1 has come before"]
@@ -124,7 +132,7 @@ def test_an_entry_that_comes_twice_has_its_effect_once(server, r, consumer):
 
 
 def test_what_a_dead_consumer_has_left_is_taken_over(server, r, consumer):
-    shop(server, "place", 1, "--within", 1)
+    to_stream(server, 1, 1)
     wait_until(lambda: delivered(r, STREAM) == ["order:1"])
     r.xgroup_create(STREAM, GROUP, id="0")
     assert len(r.xreadgroup(GROUP, "dead", {STREAM: ">"})[0][1]) == 1
@@ -133,11 +141,11 @@ def test_what_a_dead_consumer_has_left_is_taken_over(server, r, consumer):
 
 
 def test_what_a_consumer_is_still_at_is_left_to_it(server, r, consumer):
-    shop(server, "place", 1, "--within", 1)
+    to_stream(server, 1, 1)
     wait_until(lambda: delivered(r, STREAM) == ["order:1"])
     r.xgroup_create(STREAM, GROUP, id="0")
     r.xreadgroup(GROUP, "busy", {STREAM: ">"})
-    shop(server, "place", 2, "--within", 1)
+    to_stream(server, 2, 1)
     assert lines_of(consumer(1, "--idle", 10 * MINUTE)) == ["order 2 was not paid: expired"]
 
 
@@ -173,7 +181,7 @@ def test_an_entry_whose_work_fails_each_time_is_given_up(server, r, consumer):
 def test_others_are_served_while_an_entry_fails(server, r, consumer):
     bad = a_bad_order(r)
     r.xadd(STREAM, {"tw.id": "strange", "tw.due": 1, "tw.attempt": 1, "no": "order"})
-    shop(server, "place", 2, "--within", 1)
+    to_stream(server, 2, 1)
     wait_until(lambda: delivered(r, STREAM)[-1] == "order:2")
     lines = lines_of(consumer(3, "--idle", MINUTE))
     assert [line.split(":")[0] for line in lines[:2]
@@ -192,7 +200,7 @@ def test_an_entry_that_works_at_last_is_no_failure(server, r, consumer):
 
 
 def test_an_entry_that_kills_each_consumer_is_given_up(server, r, consumer):
-    shop(server, "place", 1, "--within", 1)
+    to_stream(server, 1, 1)
     wait_until(lambda: delivered(r, STREAM) == ["order:1"])
     r.xgroup_create(STREAM, GROUP, id="0")
     entry = r.xreadgroup(GROUP, "dead 1", {STREAM: ">"})[0][1][0][0]
@@ -207,7 +215,7 @@ def test_an_entry_that_kills_each_consumer_is_given_up(server, r, consumer):
 def test_an_entry_that_ends_each_consumer_uses_up_the_tries_of_no_other(server, r, consumer):
     a_bad_order(r)
     for order in (2, 3):
-        shop(server, "place", order, "--within", 1)
+        to_stream(server, order, 1)
         wait_until(lambda: delivered(r, STREAM)[-1] == f"order:{order}")  # pylint: disable=cell-var-from-loop
     for _ in range(3):
         lines_of(consumer(1, "--idle", 0))  # The consumer ends after the bad entry.
@@ -261,7 +269,7 @@ def test_consumers_share_the_work(server, r, consumer):
     two = [consumer(0, "--name", name) for name in ("one", "two")]
     wait_until(lambda: r.info("clients")["blocked_clients"] == 2)  # both wait for entries
     for order in range(20):
-        shop(server, "place", order, "--within", 100)
+        to_stream(server, order, 100)
     printed = []  # a consumer prints after the order has expired, and a signal ends it at once
     readers = [threading.Thread(target=lambda of=process: printed.extend(line.strip() for line in of.stdout))
                for process in two]
@@ -276,10 +284,60 @@ def test_consumers_share_the_work(server, r, consumer):
     assert sorted(printed) == sorted(f"order {order} was not paid: expired" for order in range(20))
 
 
+@pytest.fixture
+def worker(server):
+    """start(COUNT) starts `shop.py work` in the background. At the end of the test it is killed if it still
+    runs."""
+    running = []
+
+    def start(count, *options):
+        line = [*command_of("shop.py"), "--url", url_of(server), "work", "--count", str(count),
+                *map(str, options)]
+        running.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        env=environment()))
+        return running[-1]
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def test_the_worker_of_the_shop_lets_unpaid_orders_expire(server, r, worker):
+    shop(server, "place", 1, "--within", MINUTE)
+    shop(server, "place", 2, "--within", 200)
+    assert shop(server, "pay", 1) == "order 1 is paid"
+    assert lines_of(worker(1)) == ["order 2 was not paid: expired", "stopped; 1 done, 0 failed"]
+    assert (state(r, 1), state(r, 2)) == ("paid", "expired")
+    assert tasks(r, SCHEDULE) == {}
+
+
+def test_an_order_of_a_worker_that_was_killed_goes_to_another_one(server, r, worker):
+    """The first worker has the order, and waits for the server, which lets no script run."""
+    with server.client() as other:
+        other.execute_command("ACL", "SETUSER", "default", "-evalsha", "-eval")
+    first = worker(1, "--lease", 300)
+    shop(server, "place", 1, "--within", 1)
+    wait_until(lambda: task(r, SCHEDULE, "order:1")["error"] != "")
+    first.kill()
+    r.execute_command("ACL", "SETUSER", "default", "+evalsha", "+eval")
+    assert lines_of(worker(1))[0] == "order 1 was not paid: expired"
+    assert state(r, 1) == "expired"
+
+
+def test_an_order_that_is_paid_while_its_job_is_on_the_way_stays_paid(server, r, worker):
+    shop(server, "place", 1, "--within", 1)
+    wait_until(lambda: task(r, SCHEDULE, "order:1")["state"] == "ready")
+    r.hset("{shop}:order:1", "state", "paid")
+    assert lines_of(worker(1))[0] == "order 1 is paid"
+    assert state(r, 1) == "paid"
+
+
 def test_without_a_server_the_programs_say_so():
     for program, *words in (["shop.py", "pay", "1"], ["consumer.py"], ["consumer.js"]):
-        done = subprocess.run([*command_of(program), *words, "--port", "1"], capture_output=True, text=True,
-                              timeout=PATIENCE, env=environment(), check=False)
+        done = subprocess.run([*command_of(program), *words], capture_output=True, text=True, timeout=PATIENCE,
+                              env={**environment(), "REDIS_URL": "redis://127.0.0.1:1"}, check=False)
         assert done.returncode == 1
         assert re.search(rf"^{program}: .*(refused|REFUSED)", done.stderr), done.stderr
 
@@ -294,8 +352,8 @@ def test_the_tour_of_the_readme(server, r):
     assert len(calls) >= 2
     folder = os.path.dirname(sys.executable)
     for line in [*calls, *(f"{line} --count 0" for line in consumers)]:
-        wait = "timeout --preserve-status 2 " if "consumer" in line else ""
-        script = re.sub(r"(python3|node) ", rf"{wait}\1 ", line, count=1) + f" --port {server.port}"
+        wait = "timeout --preserve-status 2 " if re.search(r"consumer|shop.py work", line) else ""
+        script = re.sub(r"(python3|node) ", rf"{wait}\1 ", line, count=1)
         path = f"{folder}:{os.environ['PATH']}"
         done = subprocess.run(script,
                               shell=True,
@@ -304,7 +362,8 @@ def test_the_tour_of_the_readme(server, r):
                               text=True,
                               timeout=PATIENCE,
                               check=False,
-                              env={**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"})
+                              env={**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1",
+                                   "REDIS_URL": url_of(server)})
         assert done.returncode in ((0, 130, 143) if wait else (0,)), done.stderr
         assert done.stderr == ""
     assert r.exists(STREAM)

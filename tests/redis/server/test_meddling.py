@@ -247,6 +247,7 @@ def test_commands_are_meddled_with(pair, event, meddling):
 HOUR = 3600 * 1000
 LEASES = [("TW.ACK", "s", "b", "token"), ("TW.TOUCH", "s", "b", "token", "LEASE", HOUR),
           ("TW.NACK", "s", "b", "token", "IN", HOUR), ("TW.NACK", "s", "b", "token", "DEAD"),
+          ("TW.NACK", "s", "b", "token", "BACK"),
           ("TW.CANCEL", "s", "a", "b", "c"), ("TW.MOVE", "s", "b", "IN", HOUR),
           ("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), ("TW.PAUSE", "s", "ON"), ("UNLINK", "s"),
           ("SET", "s", "text"), ("RENAME", "s", "s2"), ("RENAME", "other", "s"), ("COPY", "s", "s2"),

@@ -17,7 +17,7 @@ were really late.
 
 TICKWHEEL_SEED: repeats the commands of a run that failed (the moments are the machine's own).
 
-TICKWHEEL_MODEL_SECONDS: how long the test runs (35).
+TICKWHEEL_MODEL_SECONDS: how long the test runs (20, and 60 in the long rounds).
 
 All servers have appendfsync always, so a crash may lose nothing.
 """
@@ -28,11 +28,13 @@ import os
 import re
 import time
 
+import pytest
+
 from harness import HOST, Raw, as_map, now_ms, wait_replica_in_sync, wait_until
 from load import seeded
 from situations import extent
 
-SECONDS = float(os.environ.get("TICKWHEEL_MODEL_SECONDS") or extent(17.5, 35, 35))
+SECONDS = float(os.environ.get("TICKWHEEL_MODEL_SECONDS") or extent(17.5, 20, 60))
 FAR, NEAR = ["far:0", "far:1"], ["near:0", "near:1"]
 STREAMS, LIST = ["stream:0", "stream:1"], "list"
 GRID = (now_ms() // 1000 + 7200) * 1000  # Far tasks are due at 40 seconds from here on.
@@ -676,6 +678,7 @@ def difference(rows, mine):
     return "none"
 
 
+@pytest.mark.long
 def test_against_the_reference(fleet):
     rng = seeded()
     pair = Pair(fleet, rng)

@@ -608,6 +608,7 @@ local jobs = redis.call('TW.TAKE', 'LEASE', ARGV[1], 'COUNT', 3, 'KEYS', 1, KEYS
 for _, job in ipairs(jobs) do
     if ARGV[2] == 'ACK' then redis.call('TW.ACK', KEYS[1], job[2], job[3]) end
     if ARGV[2] == 'NACK' then redis.call('TW.NACK', KEYS[1], job[2], job[3], 'IN', 30, 'ERROR', 'why') end
+    if ARGV[2] == 'BACK' then redis.call('TW.NACK', KEYS[1], job[2], job[3], 'BACK') end
     if ARGV[2] == 'DEAD' then redis.call('TW.NACK', KEYS[1], job[2], job[3], 'DEAD') end
 end
 return #jobs
@@ -626,7 +627,8 @@ def anything(chance):
             *chance.choice([(), ("NX",), ("XX",), ("GT",), ("LT",), ("MAXLEN", 50)]), "PAYLOAD", "f",
             "x" * chance.randrange(40))
     puts = ("TW.PUT", key, chance.choice([name, "*"]), *when, *repeat, *late, "TRIES", 2, "PAYLOAD", "x")
-    works = ("EVAL", WORK, 1, key, chance.choice([20, HOUR]), chance.choice(["ACK", "NACK", "DEAD", "none"]))
+    works = ("EVAL", WORK, 1, key, chance.choice([20, HOUR]),
+             chance.choice(["ACK", "NACK", "DEAD", "BACK", "none"]))
     return chance.choice([
         adds, adds, adds, adds, puts, puts, puts, works, works, works, ("TW.REPLAY", key, "ALL", "IN", 100),
         ("TW.PURGE", key, "ALL"), ("TW.PAUSE", key, chance.choice(["ON", "OFF", "OFF"])),

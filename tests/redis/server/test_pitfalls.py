@@ -853,8 +853,8 @@ def test_info_is_complete_and_in_numbers(server, r):
     for name in (
             "pending schedules bytes overdue oldest_overdue_ms held reaping added cancelled moved fired "
             "dropped coalesced dead died expired_tasks evicted_tasks "
-            "paused ready oldest_ready_ms leased offered taken acknowledged failed lapsed renewed replayed "
-            "purged waiting_us_p50 waiting_us_p99 waiting_us_max deferred_stopped "
+            "paused ready oldest_ready_ms leased offered taken acknowledged failed given_back lapsed "
+            "renewed replayed purged waiting_us_p50 waiting_us_p99 waiting_us_max deferred_stopped "
             "deferred_pause deferred_role deferred_oom deferred_slot "
             "deferred_replicas deferred_disk deferred_refused lateness_us_p50 lateness_us_p99 lateness_us_p999 "
             "lateness_us_max lateness_minute_us_p50 lateness_minute_us_p99 lateness_minute_us_p999 "

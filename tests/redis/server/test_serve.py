@@ -83,15 +83,15 @@ def nobody_listens(port):
 
 
 def commands_of(welcome):
-    """The commands for a task that arrives, and for a job's life."""
-    lines = re.findall(r"^  ((?:JOB=\$\()?redis-cli .*)$", welcome, re.MULTILINE)
-    assert len(lines) == 8, welcome
-    return lines[:3], lines[3:]
+    """The commands for a task that arrives, for a job's life, and for a worker."""
+    lines = re.findall(r"^  ((?:JOB=\$\()?redis-cli .*|build/tickwheel .*)$", welcome, re.MULTILINE)
+    assert len(lines) == 10, welcome
+    return lines[:3], lines[3:8], lines[8:]
 
 
 def test_the_first_commands_show_a_task_arriving(serve):
     serving = serve().ready()
-    commands, _ = commands_of(serving.welcome)
+    commands, _, _ = commands_of(serving.welcome)
     began = now_ms()
     added, following, arrived = (subprocess.run(shlex.split(line),
                                                 capture_output=True,
@@ -110,7 +110,7 @@ def test_the_first_commands_show_a_task_arriving(serve):
 def test_the_other_commands_show_the_life_of_a_job(serve):
     """In one shell, as a reader pastes them. A mark follows each line, so that the outputs stay apart."""
     serving = serve().ready()
-    _, commands = commands_of(serving.welcome)
+    _, commands, _ = commands_of(serving.welcome)
     began = now_ms()
     script = "\n".join(f"{line}\necho ---" for line in commands)
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)
@@ -123,6 +123,20 @@ def test_the_other_commands_show_the_life_of_a_job(serve):
     assert ended == ["1"]
     assert now_ms() >= int(failed[0])
     assert serving.client().exists("mails") == 0
+
+
+def test_the_last_commands_show_a_worker(serve):
+    """Its command fails once. The reader presses Ctrl-C when nothing is left to do."""
+    serving = serve().ready()
+    *_, (put, work) = commands_of(serving.welcome)
+    subprocess.run(shlex.split(put), capture_output=True, timeout=PATIENCE, check=True)
+    words = shlex.split(work.replace("build/tickwheel", os.environ["TICKWHEEL_COMMAND"], 1))
+    worker = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: not serving.client().exists("mails"))
+    worker.send_signal(signal.SIGINT)
+    output, errors = worker.communicate(timeout=PATIENCE)
+    assert (worker.returncode, output) == (0, "remind bob\n" * 2)
+    assert "1 done, 1 failed, 0 dead" in errors
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

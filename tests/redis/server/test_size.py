@@ -104,9 +104,8 @@ def small(due, target="q"):
     return add("small", due, "PAYLOAD", "f", "v", target=target)
 
 
-@pytest.mark.parametrize("words", [
-    pytest.param((), id="once", marks=pytest.mark.long(only=True)),
-    pytest.param(("EVERY", "1"), id="repeating")])
+@pytest.mark.long(only=True)
+@pytest.mark.parametrize("words", [pytest.param((), id="once"), pytest.param(("EVERY", "1"), id="repeating")])
 def test_a_big_task_from_a_file_dies_with_its_size_in_the_error(fleet, words):
     """It dies as a whole although it repeats, as it can never be delivered. The task after it is delivered."""
     big_one = add("big", 1000, *words, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART)

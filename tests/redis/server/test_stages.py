@@ -54,12 +54,12 @@ the cluster, M, P and R are as there. A row without a test says why.
     an AOF cut within its last transaction                   F a_take_that..., an_ack_that...
     the server starts twice after such a cut                 F a_take_that..., an_ack_that...
     only absolute times, deliveries in transactions          F what_is_replicated, a_blocked_take...
-    restarts from RDB; both forms one after the other        F a_server_that_starts_again...
+    restarts from RDB; both forms one after the other        F a_server_that_starts..., S given_back...
     RDB files of each version                                R golden..., there_is_a_golden_file...
     commands of an older version, in a file or from a primary version 1 knew no workers
     corrupt values, and corrupt files                        F corrupt_values...; test_damage.c
     a server without AOF                                     the warning counts no tasks
-    DEBUG DIGEST of primary and replica                      F the_replica_agrees..., S what_befalls_them...
+    DEBUG DIGEST of primary and replica                      F the_replica..., S what_befalls..., given_back...
     big payloads, all bytes, nothing                         test_work.py
     the module cannot be unloaded                            refused for the module's type
     defragmentation                                          S defragmentation...
@@ -540,6 +540,42 @@ def test_drained_tasks_stay_ready(fleet):
         assert [(row[1], row[3], row[4]) for row in rows] == [("a", due, 1), ("b", due + 1, 1)]
         client.execute_command("TW.ACK", key, "a", rows[0][2])
         assert task(client, key, "a")["due"] == due + 1000
+
+
+def test_given_back_tasks_are_ready_everywhere(fleet):
+    """Log, copies and replicas have them as if nobody had taken them: after their first attempt as new ones,
+    after their second one with the first one and its error."""
+    server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
+    replica = fleet.server(replicaof=server)
+    wait_replica_in_sync(server, replica)
+    r, now = server.client(), now_ms()
+    for i, (name, options) in enumerate((("once", ()), ("again", ("TRIES", 2)), ("beat", ("EVERY", FAR)))):
+        put(r, "s", name, *options, at=now - 60_000 + i)  # before the replica began, too
+    wait_state(r, "s", "beat", "ready")
+    put(r, "s", "drained", at=now + FAR)
+    assert r.execute_command("TW.DRAIN", "s") == 1
+    tokens = take(r, "s", count=4)
+    r.execute_command("TW.NACK", "s", "again", tokens["again"], "AT", 1, "ERROR", "no")
+    wait_state(r, "s", "again", "ready")
+    tokens.update(take(r, "s"))
+    for name, token in tokens.items():
+        assert r.execute_command("TW.NACK", "s", name, token, "BACK") > 0
+    wait_replica_in_sync(server, replica)
+    assert digest(server) == digest(replica)
+    seen = Stages.look(r, "s")
+    assert {name: (fields["attempt"], fields["error"]) for name, fields in seen.items()} == {
+        "once": (1, ""), "again": (2, "no"), "beat": (1, ""), "drained": (1, "")}
+    r.copy("s", "s2")
+    replica.once("REPLICAOF", "NO", "ONE")
+    server.kill()
+    server.start()
+    for client, key in ((server.client(), "s"), (server.client(), "s2"), (replica.client(), "s")):
+        for name in seen:
+            wait_state(client, key, name, "ready")
+        assert Stages.look(client, key) == seen
+        rows = client.execute_command("TW.TAKE", "LEASE", FAR, "COUNT", 5, "KEYS", 1, key)
+        assert [(row[1], row[4]) for row in rows] == [("once", 1), ("again", 2), ("beat", 1), ("drained", 1)]
+        assert client.execute_command("TW.ACK", key, "once", tokens["once"]) == 0
 
 
 def test_late_does_not_concern_what_was_given_out_or_drained(fleet):

@@ -8,18 +8,19 @@ In a block, a line that begins with `$ ` is a command, and the lines after it ar
   - A token of a lease, 16 hexadecimal digits, stands for the token that the server gives out in its place.
     Later commands of the page have the same token, and get that of the server.
   - Between blocks, `<!-- tour: kill -->` kills the server (SIGKILL) and starts it again.
-  - 7379, the port of `make serve`, is replaced by the port of the server.
+  - 7379, the port of `make serve`, is replaced by the port of the server. REDIS_URL names it for the examples.
 """
 import os
 import pathlib
 import re
 import shlex
+import signal
 import subprocess
 import sys
 
 import pytest
 
-from harness import PATIENCE, ROOT, program
+from harness import PATIENCE, ROOT, program, wait_until
 
 TOURS = [pathlib.Path(ROOT, "docs", name) for name in ("durable-tasks.md", "redis.md")]
 TOKEN = re.compile(r"\b[0-9a-f]{16}\b")
@@ -72,7 +73,8 @@ def shell(server, tmp_path):
                               stderr=subprocess.STDOUT,
                               stdin=subprocess.DEVNULL,
                               text=True,
-                              env={**os.environ, "PATH": f"{short}:{os.environ['PATH']}"},
+                              env={**os.environ, "PATH": f"{short}:{os.environ['PATH']}",
+                                   "REDIS_URL": f"redis://127.0.0.1:{server.port}"},
                               check=False)
         return done.stdout.replace("\r\n", "\n").replace(str(server.port), "7379")
 
@@ -149,13 +151,36 @@ def test_the_retry_of_the_tour(r):
 
 def test_the_durable_task_of_the_readme(shell):
     readme = pathlib.Path(ROOT, "README.md").read_text(encoding="utf-8")
-    found = re.search(r"^```sh\n((?:redis-cli -p 7379 .*\n)+)```\n\n```text\n(.*?)^```$", readme,
+    found = re.search(r"^```sh\n((?:redis-cli -p 7379 [^\n]*\n)+)```\n\n```text\n(.*?)^```$", readme,
                       re.MULTILINE | re.DOTALL)
     assert found, "the README has lost its durable task, or this test its pattern"
     lines = found[1].splitlines()
     assert [line.split()[3] for line in lines] == ["TW.ADD", "BLPOP"]
     printed = "".join(map(shell, lines))
     assert printed == found[2]
+
+
+def test_the_worker_of_the_readme(server):
+    """Its command fails twice, and then succeeds. The reader's Ctrl-C comes after the third attempt."""
+    readme = pathlib.Path(ROOT, "README.md").read_text(encoding="utf-8")
+    found = re.search(r"^```sh\n(redis-cli -p 7379 TW.PUT [^\n]*\n)build/tickwheel (work [^\n]*\n)```\n\n"
+                      r"^```text\n(.*?)^```$.*?^```text\n(tickwheel work: stopped.*?)^```$", readme,
+                      re.MULTILINE | re.DOTALL)
+    assert found, "the README has lost its worker, or this test its pattern"
+    put, work, printed, stopped = found.groups()
+    command = (f"{put.replace('7379', str(server.port))}"
+               f"exec {os.environ['TICKWHEEL_COMMAND']} {work.rstrip()} --redis 127.0.0.1:{server.port}")
+    worker = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True)
+    client = server.client()
+    wait_until(lambda: client.exists("mails"))
+    wait_until(lambda: not client.exists("mails"))
+    worker.send_signal(signal.SIGINT)
+    output, _ = worker.communicate(timeout=PATIENCE)
+    assert worker.returncode == 0
+    expected = printed.replace('"remind:ann"', "remind:ann") + stopped
+    output = output.replace(str(server.port), "7379")
+    assert sorted(output.splitlines()) == sorted(expected.splitlines())
 
 
 @pytest.mark.parametrize("expected, printed, outcome", [

@@ -28,6 +28,10 @@ def nack(client, job, *words):
     return client.execute_command("TW.NACK", job.schedule, job.id, job.token, *words)
 
 
+def give_back(client, job):
+    return nack(client, job, "BACK")
+
+
 def touch(client, job, lease):
     return client.execute_command("TW.TOUCH", job.schedule, job.id, job.token, "LEASE", lease)
 
@@ -61,7 +65,11 @@ def test_replies_by_protocol(server, protocol):
     assert raw("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 60000) is None
     assert isinstance(raw("TW.NACK", "s", "a", token), int)
     assert raw("TW.NACK", "s", "a", token) is None
+    assert raw("TW.NACK", "s", "a", token, "BACK") is None
     assert raw("TW.ACK", "s", "a", token) == 1
+    assert raw("TW.PUT", "s", "b", "AT", 1000, "PAYLOAD", "v") == "b"
+    token = raw("TW.TAKE", "LEASE", 60000, "BLOCK", 60000, "KEYS", 1, "s")[0][2]
+    assert raw("TW.NACK", "s", "b", token, "BACK") == 1000
     assert raw("TW.DEAD", "s") == []
     assert raw("TW.PAUSE", "s", "ON") == 1
 
@@ -351,7 +359,8 @@ def test_work_in_one_transaction_with_its_results(r):
 
 @pytest.mark.parametrize("words", [
     ("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), ("TW.ACK", "s", "a", "TOKEN"),
-    ("TW.NACK", "s", "a", "TOKEN"), ("TW.NACK", "s", "a", "TOKEN", "DEAD"), ("TW.PAUSE", "s", "ON"),
+    ("TW.NACK", "s", "a", "TOKEN"), ("TW.NACK", "s", "a", "TOKEN", "DEAD"),
+    ("TW.NACK", "s", "a", "TOKEN", "BACK"), ("TW.PAUSE", "s", "ON"),
     ("TW.TOUCH", "s", "a", "TOKEN", "LEASE", 5000), ("TW.TAKE", "LEASE", 5000, "KEYS", 1, "s")],
                          ids=lambda words: " ".join(map(str, words[:1])))
 def test_watch_sees_each_change(server, r, words):
@@ -374,6 +383,7 @@ def test_watch_does_not_see_a_command_that_changes_nothing(server, r):
         pipe.watch("s")
         for words in (("TW.ACK", "s", "a", "0" * 16), ("TW.NACK", "s", "a", "0" * 16), ("TW.PAUSE", "s", "OFF"),
                       ("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 5), ("TW.REPLAY", "s", "a"),
+                      ("TW.NACK", "s", "a", "0" * 16, "BACK"),
                       ("TW.PURGE", "s", "ALL"), ("TW.TAKE", "LEASE", 5, "KEYS", 1, "s")):
             server.client().execute_command(*words)
         pipe.multi()
@@ -403,11 +413,13 @@ def test_a_token_that_was_never_given_out(r, token):
     for name in ("a", "waiting", "none"):
         other = job._replace(id=name, token=token)
         assert ack(r, other) == 0 and nack(r, other) is None and touch(r, other, 5) is None
+        assert give_back(r, other) is None
     assert get(r, "a")["at"] == before
     assert r.execute_command("TW.ACK", "none", "a", job.token) == 0
 
 
-@pytest.mark.parametrize("way", ["taken again", "put", "moved", "cancelled", "acknowledged", "dead", "added"])
+@pytest.mark.parametrize("way", ["taken again", "put", "moved", "cancelled", "acknowledged", "dead", "added",
+                                 "given back", "given back and taken again"])
 def test_a_token_dies(r, way):
     put(r, "s", "a")
     old = wait_take(r, "s")
@@ -424,10 +436,14 @@ def test_a_token_dies(r, way):
         assert r.execute_command("TW.CANCEL", "s", "a") == 1
     elif way == "acknowledged":
         ack(r, old)
+    elif way.startswith("given back"):
+        give_back(r, old)
+        assert way == "given back" or wait_take(r, "s").attempt == 1
     else:
         nack(r, old, "DEAD")
     before = r.execute_command("DEBUG", "DIGEST-VALUE", "s")
     assert ack(r, old) == 0 and nack(r, old) is None and touch(r, old, 5) is None
+    assert give_back(r, old) is None
     assert r.execute_command("DEBUG", "DIGEST-VALUE", "s") == before
 
 
@@ -436,8 +452,8 @@ def test_an_ack_counts_after_the_lease_until_the_task_is_taken_again(r):
     wait_ready(r, "s", 2)
     jobs = {job.id: job for job in take(r, "s", lease=1, options=("COUNT", 2))}
     wait_until(lambda: get(r, "late")["state"] == "waiting" and get(r, "ready")["state"] == "ready")
-    assert nack(r, jobs["late"]) is None and touch(r, jobs["late"], 1000) is None
-    assert nack(r, jobs["ready"]) is None and touch(r, jobs["ready"], 1000) is None
+    for job in jobs.values():
+        assert nack(r, job) is None and touch(r, job, 1000) is None and give_back(r, job) is None
     assert ack(r, *jobs.values()) == 2
     assert r.exists("s") == 0
 
@@ -521,6 +537,121 @@ def test_settings_are_the_defaults(r):
     r.execute_command("TW.NACK", "s", "a", job.token)
     put(r, "s", "b", "IN", 0, "TRIES", 1)
     assert nack(r, wait_take(r, "s")) == 0
+
+
+# TW.NACK BACK
+
+def seen(client, name):
+    """All that TW.GET tells of a task, but for the time left."""
+    return {**get(client, name), "remaining": 0}
+
+
+@pytest.mark.parametrize("words", [("AT", 1000), ("AT", 1000, "EVERY", 10, "TIMES", 3), ("IN", 0, "TRIES", 1),
+                                   ("AT", 0)], ids=str)
+def test_a_task_that_is_given_back_is_as_if_it_had_not_been_taken(server, r, words):
+    """Again and again, also with one try: nothing counts."""
+    put(r, "s", "a", *words, payload=("one", "", "three"))
+    wait_ready(r, "s")
+    before, size = seen(r, "a"), server.tw()["bytes"]
+    for _ in range(5):
+        job = take(r, "s", options=("NAME", "worker 1"))[0]
+        assert (job.attempt, job.payload) == (1, ["one", "", "three"])
+        assert server.tw()["bytes"] > size
+        assert give_back(r, job) == max(before["due"], 1)
+        assert (seen(r, "a"), server.tw()["bytes"]) == (before, size)
+        found = server.tw()
+        assert [found[name] for name in ("ready", "leased", "dead", "pending")] == [1, 0, 0, 1]
+    assert ack(r, take(r, "s")[0]) == 1
+
+
+def test_an_earlier_attempt_and_its_error_stay(r):
+    put(r, "s", "a", "AT", 1000, "TRIES", 2)
+    nack(r, wait_take(r, "s", options=("NAME", "w1")), "IN", 0, "ERROR", "no luck")
+    wait_ready(r, "s")
+    for _ in range(3):
+        job = take(r, "s", options=("NAME", "w2"))[0]
+        assert job.attempt == 2
+        assert give_back(r, job) == 1000
+        found = get(r, "a")
+        assert [found[name] for name in ("state", "attempt", "at", "worker", "error")] == [
+            "ready", 2, 1000, "", "no luck"]
+    assert nack(r, take(r, "s")[0], "ERROR", "again") == 0
+    assert dead_of(r, "s")[0][3:] == (2, "again")
+
+
+def test_a_period_that_is_given_back_is_worked_on_later(r):
+    due = now_ms()
+    put(r, "s", "a", "AT", due, "EVERY", HOUR, "TIMES", 2)
+    assert give_back(r, wait_take(r, "s")) == due
+    assert (get(r, "a")["due"], get(r, "a")["times"]) == (due, 2)
+    assert ack(r, take(r, "s")[0]) == 1
+    assert (get(r, "a")["due"], get(r, "a")["times"]) == (due + HOUR, 1)
+
+
+@pytest.mark.parametrize("back", [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]], ids=str)
+def test_a_task_that_is_given_back_has_its_place(r, back):
+    """By due time, whoever gives back first; before the tasks that were behind it."""
+    for i in range(6):
+        put(r, "s", f"t{i}", "AT", 1000 + i)
+    wait_ready(r, "s", 6)
+    jobs = take(r, "s", options=("COUNT", 4))
+    put(r, "s", "late", "AT", 2000)
+    wait_ready(r, "s", 3)
+    for i in back:
+        give_back(r, jobs[i])
+    assert [job.id for job in take(r, "s", options=("COUNT", 9))] == [*(f"t{i}" for i in range(6)), "late"]
+
+
+def test_tasks_that_are_due_together_come_as_they_were_given_back(r):
+    for i in range(6):
+        put(r, "s", f"t{i}", "AT", 1000)
+    wait_ready(r, "s", 6)
+    jobs = take(r, "s", options=("COUNT", 4))
+    for i in (2, 0, 3):
+        give_back(r, jobs[i])
+    assert [job.id for job in take(r, "s", options=("COUNT", 9))] == ["t2", "t0", "t3", "t4", "t5"]
+
+
+def test_a_task_is_given_back_in_a_pause(server, r):
+    put(r, "s", "a")
+    job = wait_take(r, "s")
+    r.execute_command("TW.PAUSE", "s", "ON")
+    give_back(r, job)
+    assert (get(r, "a")["state"], take(r, "s"), server.tw()["paused"]) == ("ready", [], 0)
+    r.execute_command("TW.PAUSE", "s", "OFF")
+    assert take(r, "s")[0].attempt == 1
+
+
+def test_a_drained_task_that_is_given_back_stays_ready(r):
+    due = now_ms() + HOUR
+    put(r, "s", "a", "AT", due)
+    assert r.execute_command("TW.DRAIN", "s") == 1
+    job, began = take(r, "s")[0], now_ms()
+    assert began <= give_back(r, job) <= now_ms()
+    found = get(r, "a")
+    assert (found["state"], found["due"], found["attempt"]) == ("ready", due, 1)
+    assert take(r, "s")[0].attempt == 1
+
+
+def test_giving_back_does_not_hide_how_old_the_queue_is(server, r):
+    put(r, "s", "a", "AT", 1000), put(r, "s", "b", "AT", 1001)
+    wait_ready(r, "s", 2)
+    age = working(r, "s")["oldest-ready"]
+    wait_until(lambda: working(r, "s")["oldest-ready"] >= age + 30)
+    give_back(r, take(r, "s")[0])
+    assert working(r, "s")["oldest-ready"] >= 30 and server.tw()["oldest_ready_ms"] >= 30
+
+
+def test_give_back_in_a_transaction_and_in_a_script(r):
+    put(r, "s", "a", "AT", 1000)
+    job = wait_take(r, "s")
+    with r.pipeline(transaction=True) as pipe:
+        give_back(pipe, job)
+        pipe.execute_command("TW.TAKE", "LEASE", HOUR, "KEYS", 1, "s")
+        back, [[_, name, token, *_]] = pipe.execute()
+    assert (back, name) == (1000, "a") and token != job.token
+    assert r.eval("return redis.call('TW.NACK', KEYS[1], 'a', ARGV[1], 'BACK')", 1, "s", token) == 1000
+    assert get(r, "a")["state"] == "ready"
 
 
 # Leases
@@ -625,8 +756,10 @@ def test_counters_and_gauges(server, r):
     jobs = take(r, "s", options=("COUNT", 3))
     ack(r, jobs[0])
     nack(r, jobs[1], "DEAD")
-    expected = {"added": 4, "offered": 4, "taken": 3, "acknowledged": 1, "failed": 1, "died": 1, "fired": 0,
-                "lapsed": 0}
+    give_back(r, jobs[2])
+    take(r, "s")
+    expected = {"added": 4, "offered": 4, "taken": 4, "acknowledged": 1, "failed": 1, "died": 1, "fired": 0,
+                "lapsed": 0, "given_back": 1}
     assert {name: counters[name] for name in expected} == expected
     found = server.tw()
     assert {name: found[name] for name in ("ready", "leased", "dead", "pending", "overdue", "paused")} == {
@@ -660,6 +793,10 @@ def test_each_change_has_its_event(server, r):
     expect("tw.take")
     touch(r, job, 50000)
     expect("tw.touch")
+    give_back(r, job)
+    expect("tw.back", "tw.ready")
+    job = take(r, "s")[0]
+    expect("tw.take")
     nack(r, job, "IN", HOUR)
     expect("tw.nack")
     r.execute_command("TW.MOVE", "s", "a", "AT", 1)

@@ -15,7 +15,8 @@ TAKE = ("TW.TAKE", "LEASE", HOUR, "KEYS", 1)
 WORKER = ("+tw.take", "+tw.ack", "+tw.nack", "+tw.touch", "~s")
 PRODUCER = ("%W~s", "+tw.put", "+tw.cancel", "+tw.move")
 COMMANDS = [("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), (*TAKE, "s"), ("TW.ACK", "s", "a", "0" * 16),
-            ("TW.NACK", "s", "a", "0" * 16), ("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 5), ("TW.DEAD", "s"),
+            ("TW.NACK", "s", "a", "0" * 16), ("TW.NACK", "s", "a", "0" * 16, "BACK"),
+            ("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 5), ("TW.DEAD", "s"),
             ("TW.REPLAY", "s", "ALL"), ("TW.PURGE", "s", "ALL"), ("TW.PAUSE", "s", "OFF")]
 
 
@@ -26,7 +27,7 @@ def call(r, request):
     return CALLS[request.param]
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: f"{words[0]} {words[-1]}")
 def test_a_command_and_its_schedule_have_to_be_allowed(server, r, words):
     put(r, "s", "a", "IN", HOUR)
     refuses(user(server, "~*", "+@all", f"-{words[0]}"), *words)
@@ -43,6 +44,8 @@ def test_a_worker_needs_the_schedule_alone(server, r):
     job = wait_take(worker, "s")
     assert worker.execute_command("TW.TOUCH", "s", job.id, job.token, "LEASE", HOUR) > now_ms()
     assert worker.execute_command("TW.ACK", "s", job.id, job.token) == 1
+    job = wait_take(worker, "s")
+    assert worker.execute_command("TW.NACK", "s", job.id, job.token, "BACK") == job.due
     job = wait_take(worker, "s")
     assert worker.execute_command("TW.NACK", "s", job.id, job.token) > 0
     for words in (("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), ("TW.CANCEL", "s", "t1"),
@@ -93,7 +96,8 @@ def test_a_worker_who_loses_his_rights_while_he_waits_gets_nothing(server, r):
     (("TW.TAKE", "LEASE", "5", "keys", "2", "KEYS", "s"), ["KEYS", "s"]),
     (("TW.TAKE", "LEASE", "5", "NAME", "KEYS", "KEYS", "1", "s"), None),
     (("TW.PUT", "s", "a", "IN", "5", "PAYLOAD", "v"), ["s"]), (("TW.ACK", "s", "a", "t"), ["s"]),
-    (("TW.NACK", "s", "a", "t"), ["s"]), (("TW.TOUCH", "s", "a", "t", "LEASE", "5"), ["s"]),
+    (("TW.NACK", "s", "a", "t"), ["s"]), (("TW.NACK", "s", "a", "t", "BACK"), ["s"]),
+    (("TW.TOUCH", "s", "a", "t", "LEASE", "5"), ["s"]),
     (("TW.DEAD", "s"), ["s"]), (("TW.REPLAY", "s", "ALL"), ["s"]), (("TW.PURGE", "s", "ALL"), ["s"]),
     (("TW.PAUSE", "s", "ON"), ["s"])], ids=lambda value: " ".join(map(str, value or [])))
 def test_the_server_finds_the_keys(server, words, keys):

@@ -9,8 +9,8 @@ from test_errors import MAX, PAYLOAD, case, numbers
 
 HOUR = 3600 * 1000
 LEASE_MAX = "4294967295"
-COUNTERS = ("added", "cancelled", "taken", "acknowledged", "failed", "lapsed", "died", "replayed", "purged",
-            "offered", "pending", "ready", "leased", "dead", "paused", "schedules")
+COUNTERS = ("added", "cancelled", "taken", "acknowledged", "failed", "given_back", "lapsed", "died", "replayed",
+            "purged", "offered", "pending", "ready", "leased", "dead", "paused", "schedules")
 PUT = ("TW.PUT", "s", "new")
 IN = (*PUT, "IN", "5")
 TAKE = ("TW.TAKE", "LEASE", "5000")
@@ -101,9 +101,10 @@ def test_a_factor_out_of_range(stage, factor):
     case((*TAKE, "KEYS", "2", "s"), "KEYS is '2'", "the number of schedules"),
     case((*TAKE, "KEYS", "1", "s", "s2"), "KEYS is '1'", "the number of schedules"),
     case((*TAKE, *KEYS, "COUNT", "5"), "KEYS is '1'", "the number of schedules"),
-    case(("TW.NACK", "s", "leased", TOKEN, "LATER", "5"), "LATER", "IN ms, AT unix-ms, DEAD or ERROR text"),
-    case(("TW.NACK", "s", "leased", TOKEN, "SOON"), "SOON", "IN ms, AT unix-ms, DEAD or ERROR text"),
+    case(("TW.NACK", "s", "leased", TOKEN, "LATER", "5"), "LATER", "IN ms, AT unix-ms, DEAD, BACK or"),
+    case(("TW.NACK", "s", "leased", TOKEN, "SOON"), "SOON", "AT unix-ms, DEAD, BACK or ERROR text"),
     case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "ERROR", "a", "b"), "'b'", "ERROR text"),
+    case(("TW.NACK", "s", "leased", TOKEN, "BACK", "5"), "'5'", "BACK or ERROR text"),
     case(("TW.TOUCH", "s", "leased", TOKEN, "FOR", "5"), "FOR", "LEASE ms"),
     case(("TW.DEAD", "s", "COUNT", "5"), "COUNT", "LIMIT n or AFTER id"),
     case(("TW.DEAD", "s", "AFTER", "waiting"), "AFTER is 'waiting'", "the id of a dead task"),
@@ -157,9 +158,15 @@ def test_something_is_missing_or_too_much(stage, words, fragments):
     case((*TAKE, "COUNT", "5", "COUNT", "5", *KEYS), "COUNT", "once"),
     case((*TAKE, "BLOCK", "5", "BLOCK", "5", *KEYS), "BLOCK", "once"),
     case((*TAKE, "NAME", "5", "NAME", "5", *KEYS), "NAME", "once"),
-    case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "IN", "5"), "IN", "one of IN ms, AT unix-ms and DEAD"),
-    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "DEAD"), "DEAD", "one of IN ms, AT unix-ms and DEAD"),
-    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "AT", "5"), "AT", "one of IN ms, AT unix-ms and DEAD"),
+    case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "IN", "5"), "IN", "one of IN ms, AT unix-ms, DEAD and"),
+    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "DEAD"), "DEAD", "one of IN ms, AT unix-ms, DEAD and"),
+    case(("TW.NACK", "s", "leased", TOKEN, "BACK", "DEAD"), "DEAD", "one of IN ms, AT unix-ms, DEAD and"),
+    case(("TW.NACK", "s", "leased", TOKEN, "AT", "5", "BACK"), "BACK", "one of IN ms, AT unix-ms, DEAD and"),
+    case(("TW.NACK", "s", "leased", TOKEN, "BACK", "BACK"), "BACK", "one of IN ms, AT unix-ms, DEAD and"),
+    case(("TW.NACK", "s", "leased", TOKEN, "BACK", "ERROR", "a"), "'ERROR'", "BACK without ERROR"),
+    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "a", "BACK"), "'BACK'", "BACK without ERROR"),
+    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "", "BACK"), "'BACK'", "BACK without ERROR"),
+    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "AT", "5"), "AT", "one of IN ms, AT unix-ms, DEAD and"),
     case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "a", "ERROR", "b"), "ERROR", "ERROR text at most once"),
     case(("TW.DEAD", "s", "LIMIT", "5", "LIMIT", "5"), "LIMIT", "once"),
     case(("TW.DEAD", "s", "AFTER", "dead", "AFTER", "dead"), "AFTER", "once"),
@@ -184,7 +191,7 @@ def test_a_wrong_number_of_arguments(stage, words):
 @pytest.mark.parametrize("words", [
     ("TW.PUT", "KEY", "a", "IN", "5", *PAYLOAD), (*TAKE, "KEYS", "1", "KEY"), (*TAKE, "KEYS", "2", "s", "KEY"),
     (*TAKE, "BLOCK", "0", "KEYS", "2", "KEY", "s"), ("TW.ACK", "KEY", "a", TOKEN),
-    ("TW.NACK", "KEY", "a", TOKEN),
+    ("TW.NACK", "KEY", "a", TOKEN), ("TW.NACK", "KEY", "a", TOKEN, "BACK"),
     ("TW.TOUCH", "KEY", "a", TOKEN, "LEASE", "5"), ("TW.DEAD", "KEY"), ("TW.REPLAY", "KEY", "ALL"),
     ("TW.PURGE", "KEY", "ALL"), ("TW.PAUSE", "KEY", "ON"), ("TW.PAUSE", "KEY", "OFF")],
     ids=lambda words: " ".join(words[:2]))
@@ -216,7 +223,8 @@ def test_a_replica_refuses_what_writes(fleet, stage):
     server, _, token = stage
     other = Raw(fleet.server(replicaof=server))
     for words in ((*IN, *PAYLOAD), (*TAKE, *KEYS), ("TW.ACK", "s", "leased", token), ("TW.PAUSE", "s", "ON"),
-                  ("TW.NACK", "s", "leased", token), ("TW.TOUCH", "s", "leased", token, "LEASE", "5"),
+                  ("TW.NACK", "s", "leased", token), ("TW.NACK", "s", "leased", token, "BACK"),
+                  ("TW.TOUCH", "s", "leased", token, "LEASE", "5"),
                   ("TW.REPLAY", "s", "ALL"), ("TW.PURGE", "s", "ALL")):
         answer = other(*words)
         assert isinstance(answer, Raw.Error) and answer.startswith("READONLY"), answer

@@ -284,6 +284,9 @@ def test_the_replica_agrees_after_each_command(pair):
     jobs.update({job.id: job for job in take(r, "s", options=("COUNT", 4, "NAME", "w"))})
     agree(pair)
     assert work("TW.TOUCH", "s", "a", "$a", "LEASE", 2 * HOUR) > 0
+    assert work("TW.NACK", "s", "a", "$a", "BACK") > 0
+    jobs.update({job.id: job for job in take(r, "s", options=("COUNT", 1, "NAME", "w"))})
+    agree(pair)
     assert work("TW.NACK", "s", "a", "$a", "ERROR", "text") > 0
     assert work("TW.ACK", "s", "b", "$b", "c", "$c") == 2
     assert work("TW.NACK", "s", "d", "$d", "DEAD", "ERROR", "text") == 0
@@ -372,6 +375,11 @@ def test_what_is_replicated(server, r):
         assert changes(tap) == [["TW.FIRED", "s", "LIVES"]]
         r.execute_command("TW.NACK", "s", "a", job.token, "IN", 0)
         assert changes(tap) == [["TW.FIRED", "s", "LIVES"]]
+    for _ in range(2):
+        job = wait_take(r, "s")
+        assert changes(tap) == [["TW.FIRED", "s", "LIVES"]]
+        r.execute_command("TW.NACK", "s", "a", job.token, "BACK")
+        assert changes(tap) == [["TW.FIRED", "s", "LIVES"]]
     ack(r, wait_take(r, "s", lease=HOUR))
     assert changes(tap) == [["TW.FIRED", "s", "LIVES"]] * 2
     r.execute_command("TW.PAUSE", "s", "ON")
@@ -386,6 +394,7 @@ def test_a_command_that_changes_nothing_is_not_replicated(server, r):
     for words in (("TW.PUT", "s", "a", "IN", 5, "NX", "PAYLOAD", "v"),
                   ("TW.PUT", "s", "c", "IN", 5, "XX", "PAYLOAD", "v"), ("TW.ACK", "s", "a", nobody),
                   ("TW.ACK", "none", "a", job.token), ("TW.NACK", "s", "a", nobody, "DEAD"),
+                  ("TW.NACK", "s", "a", nobody, "BACK"), ("TW.NACK", "none", "a", job.token, "BACK"),
                   ("TW.TOUCH", "s", "a", nobody, "LEASE", 5), ("TW.DEAD", "s"), ("TW.REPLAY", "s", "ALL"),
                   ("TW.REPLAY", "s", "a", "IN", 5), ("TW.PURGE", "s", "a"), ("TW.PURGE", "s", "ALL"),
                   ("TW.PAUSE", "s", "OFF"), ("TW.PAUSE", "none", "OFF"),

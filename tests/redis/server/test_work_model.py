@@ -7,7 +7,8 @@ round ends with a judgement of everything (ledger.py):
 
 - each acknowledged PUT has exactly one fate;
 - no token counts after its task was taken again, and no task comes back after its ACK;
-- attempts are counted one by one, and no task has more than its tries;
+- attempts are counted one by one, and no task has more than its tries; an attempt that was given back does not
+  count, and only then is its number given out again;
 - tasks are given out in the order in which they became ready;
 - INFO, TW.LEN and TW.DEAD agree with all that.
 
@@ -30,6 +31,7 @@ def test_every_task_has_one_fate(fleet):
     house = House(fleet, seeded())
     judge = play(house, rounds)
     assert judge.fates["done"] > 20 and judge.lapses and judge.renewals and house.blocked
+    assert judge.counts["given_back"]
 
 
 class Torn(House):

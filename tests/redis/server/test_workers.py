@@ -181,13 +181,50 @@ def test_a_task_becomes_ready_and_a_worker_gets_it(server, r, way):
         assert crew[0].ids() == ["a"]
 
 
-@pytest.mark.parametrize("words", [("TW.NACK", "s", "a", None, "IN", 0), ("TW.NACK", "s", "a", None, "IN", 20)])
-def test_a_task_that_a_worker_gives_back_goes_to_the_next_one(server, r, words):
+@pytest.mark.parametrize("how,attempt", [(("IN", 0), 2), (("IN", 20), 2), (("BACK",), 1)], ids=str)
+def test_a_task_that_a_worker_gives_back_goes_to_the_next_one(server, r, how, attempt):
+    token = leased_task(r)
+    with workers(server, 2, "s") as crew:
+        r.execute_command("TW.NACK", "s", "a", token, *how)
+        [[_, name, other, _, begun, _]] = crew[0].reply()
+        assert (name, begun) == ("a", attempt) and other != token
+        none_served(crew[1:])
+
+
+def test_a_task_that_is_given_back_in_a_transaction_goes_to_a_blocked_worker(server, r):
     token = leased_task(r)
     with workers(server, 1, "s") as crew:
-        r.execute_command(*(token if word is None else word for word in words))
-        [[_, name, other, _, attempt, _]] = crew[0].reply()
-        assert (name, attempt) == ("a", 2) and other != token
+        with r.pipeline(transaction=True) as both:
+            both.execute_command("TW.NACK", "s", "a", token, "BACK")
+            both.incr("returned")
+            both.execute()
+        assert crew[0].ids() == ["a"]
+    assert server.tw()["given_back"] == 1
+
+
+@pytest.mark.parametrize("why", ["pause", "deliver"])
+def test_a_task_that_is_given_back_while_nothing_is_given_out(server, r, why):
+    words, stop, go_on = {"pause": (("TW.PAUSE", "s"), "ON", "OFF"),
+                          "deliver": (("CONFIG", "SET", "tickwheel.deliver"), "no", "yes")}[why]
+    token = leased_task(r)
+    with workers(server, 1, "s") as crew:
+        r.execute_command(*words, stop)
+        assert r.execute_command("TW.NACK", "s", "a", token, "BACK") > 0
+        none_served(crew)
+        assert state(r, "s", "a") == "ready"
+        r.execute_command(*words, go_on)
+        assert crew[0].ids() == ["a"]
+
+
+def test_a_task_that_is_given_back_while_memory_is_full(server, r):
+    """The blocked worker gets nil, as whenever a task is ready then, and its next call gets the task."""
+    token = leased_task(r)
+    with workers(server, 1, "s") as crew:
+        r.config_set("maxmemory", 1)
+        assert r.execute_command("TW.NACK", "s", "a", token, "BACK") > 0
+        assert crew[0].reply() is None
+        assert list(take(r, "s")) == ["a"]
+        r.config_set("maxmemory", 0)
 
 
 def test_a_dead_task_that_is_replayed_goes_to_a_worker(server, r):
@@ -394,7 +431,8 @@ MEDDLING = [("TW.TAKE", "LEASE", FAR, "COUNT", 5, "KEYS", 1, "s"), ("UNLINK", "s
             ("TW.PUT", "s", "a", "IN", 0, "PAYLOAD", "v"), ("TW.PUT", "s", "c", "IN", 0, "PAYLOAD", "v"),
             ("TW.MOVE", "s", "a", "IN", 1), ("TW.PURGE", "s", "ALL"), ("TW.REPLAY", "s", "ALL"),
             ("TW.DRAIN", "s"), ("SWAPDB", 0, 1), ("CONFIG", "SET", "tickwheel.deliver", "no")]
-ENDS = {"tw.nack": ("TW.NACK", ()), "tw.dead": ("TW.NACK", ("DEAD",)), "tw.ack": ("TW.ACK", ())}
+ENDS = {"tw.nack": ("TW.NACK", ()), "tw.back": ("TW.NACK", ("BACK",)), "tw.dead": ("TW.NACK", ("DEAD",)),
+        "tw.ack": ("TW.ACK", ())}
 
 
 def meddle(server, r, event, words):

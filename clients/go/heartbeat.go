@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+
+package tickwheel
+
+import (
+	"context"
+	"time"
+)
+
+// accompany extends the lease while the handler runs, and tells the handler when the lease is lost. If running
+// work is given up, it waits a moment for the handler, whose context has ended, and then gives the task back
+// without it.
+func (r *run) accompany(job *Job, cancel context.CancelFunc, returned <-chan struct{}) {
+	beat, pause := time.NewTimer(r.lease()/3), backoff{most: r.longestPause()}
+	defer beat.Stop()
+	givenUp, over := r.handling.Done(), time.NewTimer(patience)
+	defer over.Stop()
+	over.Stop()
+	for {
+		select {
+		case <-returned:
+			return
+		case <-givenUp:
+			givenUp = nil
+			over.Reset(patience)
+		case <-over.C:
+			if job.claim() {
+				r.end(job, context.Canceled)
+			}
+			return
+		case <-beat.C:
+			if next := r.touch(job, cancel, &pause); !job.Lost() {
+				beat.Reset(next)
+			}
+		}
+	}
+}
+
+// touch gives the lease its full length again, and returns the time until the next heartbeat. Only the server's
+// word ends a lease, however late it comes: a lease that ends while the server is down begins anew, once.
+func (r *run) touch(job *Job, cancel context.CancelFunc, pause *backoff) time.Duration {
+	sent := time.Now()
+	reply, err := r.call(r.calling, job, "TW.TOUCH", "LEASE", r.leaseMS)
+	switch {
+	case err == nil && reply == nil:
+		job.lost.Store(true)
+		cancel()
+	case err == nil:
+		*pause = backoff{most: pause.most}
+		return time.Until(sent.Add(r.lease() / 3))
+	case !r.isFatal("TW.TOUCH", job.Schedule, err):
+		return pause.length()
+	}
+	return r.lease() / 3 // After an error that stays the worker stops, and the running work goes on.
+}
+
+// longestPause is the longest wait after a heartbeat or a result that failed. The next call comes before the end
+// of a lease that has begun anew.
+func (r *run) longestPause() time.Duration {
+	if r.lease() < 10*shortestPause {
+		return shortestPause
+	}
+	return shorter(r.lease()/10, maxWait)
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+
+package tickwheel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+)
+
+// errorBytes is the length of an error that the server keeps, at most.
+const errorBytes = 4096
+
+// Handler does the work of a job. If it returns nil, the job is done. If it returns an error, the attempt has
+// failed:
+//
+//   - an error made by Retry asks for the next attempt after a delay,
+//   - an error made by Dead asks for no further attempt,
+//   - after any other error, and after a panic, the task waits for its own backoff.
+//
+// After the last of its tries the task is dead in each case. The two errors may be wrapped.
+//
+// The context ends when the lease is lost (then job.Lost() is true) and when running work is given up; a
+// handler that has stopped for that reason returns an error, for example ctx.Err(). The context has the values
+// of Run's context, and neither its deadline nor its end: a graceful stop lets handlers finish.
+type Handler func(ctx context.Context, job *Job) error
+
+// Job is one attempt of a task. The fields are the handler's to read.
+type Job struct {
+	Schedule string
+	ID       string
+	Payload  [][]byte
+	Due      time.Time // The due time of the task; the same in each attempt.
+	Attempt  int       // The number of this attempt, from 1 on.
+	Token    string    // The token of this attempt, for TW.ACK in a transaction or a script of your own.
+
+	lost    atomic.Bool
+	claimed atomic.Bool
+}
+
+// Text is the first value of the payload.
+func (j *Job) Text() string { return firstText(j.Payload) }
+
+// Lost says that the task is not this worker's any more. It was cancelled, moved or replaced, or the lease has
+// run out. The result of the handler then counts for nothing.
+func (j *Job) Lost() bool { return j.lost.Load() }
+
+// claim is true for the first caller, who then ends the attempt.
+func (j *Job) claim() bool { return j.claimed.CompareAndSwap(false, true) }
+
+// RetryError is the error that Retry makes.
+type RetryError struct {
+	After  time.Duration
+	Reason error
+}
+
+// Retry makes an error that asks for the next attempt after a delay, instead of after the task's backoff. The
+// reason stays with the task as its error; it may be nil.
+func Retry(after time.Duration, reason error) error { return &RetryError{after, reason} }
+
+func (e *RetryError) Error() string { return fmt.Sprintf("retry after %v: %v", e.After, e.Reason) }
+
+// Unwrap returns the reason.
+func (e *RetryError) Unwrap() error { return e.Reason }
+
+// DeadError is the error that Dead makes.
+type DeadError struct{ Reason error }
+
+// Dead makes an error that asks for no further attempt: the task is dead now. The reason stays with the task as
+// its error; it may be nil.
+func Dead(reason error) error { return &DeadError{reason} }
+
+func (e *DeadError) Error() string { return fmt.Sprintf("dead: %v", e.Reason) }
+
+// Unwrap returns the reason.
+func (e *DeadError) Unwrap() error { return e.Reason }
+
+// panicError is the error of a handler that panicked.
+type panicError struct{ value interface{} }
+
+func (e *panicError) Error() string { return fmt.Sprint(e.value) }
+
+// failure returns the words of TW.NACK for a handler's error.
+func failure(err error) []interface{} {
+	var retry *RetryError
+	var dead *DeadError
+	switch {
+	case errors.As(err, &dead):
+		return []interface{}{"DEAD", "ERROR", describe(dead.Reason)}
+	case errors.As(err, &retry):
+		after := milliseconds(retry.After)
+		if after < 0 {
+			after = 0
+		}
+		return []interface{}{"IN", after, "ERROR", describe(retry.Reason)}
+	}
+	return []interface{}{"ERROR", describe(err)}
+}
+
+// isOwnWish says that the handler itself has chosen what happens to the task.
+func isOwnWish(err error) bool {
+	var retry *RetryError
+	var dead *DeadError
+	return errors.As(err, &retry) || errors.As(err, &dead)
+}
+
+// describe is the text of an error with its type before it, as short as the server wants it.
+func describe(err error) string {
+	var panicked *panicError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &panicked):
+		return cut("panic: " + err.Error())
+	}
+	return cut(fmt.Sprintf("%T: %v", err, err))
+}
+
+// cut shortens a text at the beginning of a character.
+func cut(text string) string {
+	if len(text) <= errorBytes {
+		return text
+	}
+	end := errorBytes
+	for end > errorBytes-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
+}

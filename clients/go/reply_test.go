@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+
+package tickwheel
+
+import (
+	"context"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func values(parts ...interface{}) []interface{} { return parts }
+
+func bulk(text string) []byte { return []byte(text) }
+
+func TestParseTask(t *testing.T) {
+	reply := values(bulk("due"), int64(5000), bulk("remaining"), int64(math.MaxInt64), bulk("every"), int64(60000),
+		bulk("times"), int64(-1), bulk("target"), bulk(""), bulk("kind"), bulk("workers"), bulk("maxlen"), int64(0),
+		bulk("late"), bulk("drop"), bulk("late-ms"), int64(7), bulk("attempt"), int64(2), bulk("state"),
+		bulk("leased"), bulk("at"), int64(6000), bulk("worker"), bulk("w"), bulk("error"), bulk("no"),
+		bulk("payload"), values(bulk("v"), bulk("")), bulk("of a newer server"), values())
+	want := &Task{ID: "a", Due: time.UnixMilli(5000), Remaining: math.MaxInt64, Every: time.Minute, Times: -1,
+		Kind: "workers", Late: "drop", LateBy: 7 * time.Millisecond, Attempt: 2, State: Leased,
+		At: time.UnixMilli(6000), Worker: "w", Error: "no", Payload: [][]byte{bulk("v"), bulk("")}}
+	task, err := parseTask("a", reply)
+	if err != nil || !reflect.DeepEqual(task, want) {
+		t.Fatalf("%+v, %v: expected %+v", task, err, want)
+	}
+	if task.Text() != "v" || (&Task{}).Text() != "" {
+		t.Error("Text is not the first value")
+	}
+}
+
+func TestParseJobs(t *testing.T) {
+	if jobs, err := parseJobs(nil); jobs != nil || err != nil {
+		t.Errorf("nil is %v, %v", jobs, err)
+	}
+	token := "0123456789abcdef"
+	one := values(bulk("s"), bulk("a"), bulk(token), int64(1), int64(3), values(bulk("v")), bulk("newer"))
+	jobs, err := parseJobs(values(one, one))
+	if err != nil || len(jobs) != 2 {
+		t.Fatalf("%v, %v", jobs, err)
+	}
+	job := jobs[1]
+	if job.Schedule != "s" || job.ID != "a" || job.Token != token || job.Attempt != 3 ||
+		!job.Due.Equal(time.UnixMilli(1)) || job.Text() != "v" {
+		t.Errorf("%+v", job)
+	}
+}
+
+func TestRepliesOfAnotherShapeAreErrors(t *testing.T) {
+	for name, parse := range map[string]func() error{
+		"short job":   func() error { _, err := parseJobs(values(values(bulk("s")))); return err },
+		"no array":    func() error { _, err := parseJobs(bulk("s")); return err },
+		"due a word":  func() error { _, err := parseTask("a", values(bulk("due"), bulk("soon"))); return err },
+		"no payload":  func() error { _, err := parseTask("a", values(bulk("payload"), int64(1))); return err },
+		"nil task":    func() error { _, err := parseTask("a", nil); return err },
+		"short death": func() error { _, err := parseDead(values(values(bulk("a"), int64(1)))); return err },
+	} {
+		if parse() == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestParseDead(t *testing.T) {
+	dead, err := parseDead(values(values(bulk("a"), int64(1), int64(2), int64(3), bulk("no"))))
+	want := []DeadTask{{"a", time.UnixMilli(1), time.UnixMilli(2), 3, "no"}}
+	if err != nil || !reflect.DeepEqual(dead, want) {
+		t.Errorf("%v, %v", dead, err)
+	}
+}
+
+func TestIDsThatMeanAll(t *testing.T) {
+	s := NewSchedule(nil, "s")
+	if _, err := s.Replay(context.Background(), "ALL"); err == nil || !strings.Contains(err.Error(), "ReplayAll") {
+		t.Errorf("Replay of ALL: %v", err)
+	}
+	if _, err := s.Purge(context.Background(), "ALL"); err == nil || !strings.Contains(err.Error(), "PurgeAll") {
+		t.Errorf("Purge of ALL: %v", err)
+	}
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+/// <reference types="node" />
+import { EventEmitter } from "events";
+
+/** Text, or bytes that are sent as they are. */
+export type Bytes = string | Uint8Array;
+
+/** The words of a command, for multi().addCommand(). */
+export type Words = Array<string | Buffer>;
+
+/** A connected client, cluster, pool or Sentinel client of npm's redis. */
+export interface Client {
+    sendCommand(...args: any[]): Promise<any>;
+}
+
+/** A client or a cluster, from which a worker makes its connections. A cluster is connected. */
+export interface Source extends Client {
+    duplicate(...overrides: any[]): any;
+}
+
+/** When a task is due: `delay` ms from now, or `at` a time (a Date, or Unix time in ms). At most one of them.
+ * Both are integers from 0 to 8.64e15. */
+export type When = { delay?: number; at?: undefined } | { delay?: undefined; at?: Date | number };
+
+export interface Backoff {
+    /** ms after the first failed attempt. */
+    first: number;
+    /** Each further wait is so many times as long, 1 to 100, with at most two decimal places. */
+    factor: number;
+    /** ms that no wait exceeds. */
+    max: number;
+    /** Each wait is longer or shorter by up to so many percent, 0 to 100. Default: 0. */
+    jitter?: number;
+}
+
+export type PutOptions = When & {
+    /** nx: only a new task; xx: only a task that is there; gt, lt: replaces a task only by a later or earlier
+     * time. */
+    only?: "nx" | "xx" | "gt" | "lt";
+    /** ms between two periods of a repeating task. */
+    every?: number;
+    /** The number of periods, with `every`. Default: no limit. */
+    times?: number;
+    /** What becomes of periods that were missed. Default: fire. */
+    late?: "fire" | "coalesce" | { drop: number };
+    /** Attempts before the task is dead, 1 to 1,000,000. Default: the server's setting. */
+    tries?: number;
+    /** The waits between attempts. Default: the server's settings. */
+    backoff?: Backoff;
+};
+
+export type MoveOptions = When & {
+    /** Only to a later (gt) or an earlier (lt) time. */
+    only?: "gt" | "lt";
+};
+
+/** A task, as TW.GET describes it. Payload holds Buffers if the schedule was made with `buffers`. */
+export interface Task<P extends string | Buffer = string> {
+    id: string;
+    due: Date;
+    /** ms until `at`; 0 if that time has passed. */
+    remaining: number;
+    /** ms; 0: the task does not repeat. */
+    every: number;
+    /** Periods left; Infinity: for ever. */
+    times: number;
+    target: string;
+    kind: "stream" | "list" | "list left" | "workers";
+    maxlen: number;
+    late: "fire" | "drop" | "coalesce";
+    lateMs: number;
+    attempt: number;
+    state: "waiting" | "ready" | "leased" | "dead";
+    at: Date;
+    worker: string;
+    error: string;
+    payload: P[];
+}
+
+export interface DeadTask {
+    id: string;
+    due: Date;
+    died: Date;
+    attempts: number;
+    error: string;
+}
+
+export interface ScheduleOptions<B extends boolean = boolean> {
+    /** Payloads in replies are Buffers. Default: false, strings of UTF-8. */
+    buffers?: B;
+}
+
+/** Tasks for workers under one key. Bad arguments are a TypeError or RangeError, and then nothing is sent. */
+export class Schedule<B extends boolean = false> {
+    constructor(client: Client, key: Bytes, options?: ScheduleOptions<B>);
+    readonly key: Bytes;
+
+    /** Files a task; the server makes an id for null. Resolves to the id, or to null if `only` kept the
+     * schedule as it was. */
+    put(id: Bytes | null, payload: Bytes | readonly Bytes[], options?: PutOptions): Promise<string | null>;
+    /** Resolves to the number of tasks that were there. */
+    cancel(...ids: [Bytes, ...Bytes[]]): Promise<number>;
+    /** Resolves to true, to false if `only` kept the old time, or to null if there is no such task. */
+    move(id: Bytes, options: MoveOptions): Promise<boolean | null>;
+    get(id: Bytes): Promise<Task<B extends true ? Buffer : string> | null>;
+    /** The number of tasks that are not dead. */
+    count(): Promise<number>;
+    /** The waiting task that is due first. */
+    next(): Promise<{ id: string; due: Date } | null>;
+    /** Makes waiting tasks ready now. Resolves to their number; 0 says that no task is left. */
+    drain(options?: { limit?: number }): Promise<number>;
+    /** Resolves to false if the schedule was paused already. */
+    pause(): Promise<boolean>;
+    /** Resolves to false if the schedule was not paused. */
+    resume(): Promise<boolean>;
+
+    /** Dead tasks, the first death first; 100 unless `limit` says another number, at most 10,000. */
+    dead(options?: { limit?: number; after?: Bytes }): Promise<DeadTask[]>;
+    /** All dead tasks. They may be replayed and purged meanwhile. */
+    allDead(): AsyncGenerator<DeadTask, void, undefined>;
+    /** Lets a dead task wait again. Resolves to false if there is none with this id. */
+    replay(id: Bytes, options?: When): Promise<boolean>;
+    /** Resolves to the number of tasks that wait again. */
+    replayAll(options?: When): Promise<number>;
+    /** Removes a dead task. Resolves to false if there is none with this id. */
+    purge(id: Bytes): Promise<boolean>;
+    /** Resolves to the number of dead tasks that were removed. */
+    purgeAll(): Promise<number>;
+
+    putWords(id: Bytes | null, payload: Bytes | readonly Bytes[], options?: PutOptions): Words;
+    cancelWords(...ids: [Bytes, ...Bytes[]]): Words;
+    moveWords(id: Bytes, options: MoveOptions): Words;
+}
+
+/** An attempt of a task. */
+export interface Job<P extends string | Buffer = string> {
+    readonly schedule: string;
+    readonly id: string;
+    readonly payload: P[];
+    /** The first value of the payload, as text. */
+    readonly text: string;
+    readonly due: Date;
+    /** From 1 on. */
+    readonly attempt: number;
+    readonly token: string;
+    /** Aborted when the lease is lost (its reason is a LeaseLost), or when the worker ends (a GivenUp). */
+    readonly signal: AbortSignal;
+    readonly lost: boolean;
+    readonly givenUp: boolean;
+}
+
+export interface Counts {
+    /** Acknowledged. */
+    done: number;
+    /** Failed, and to be tried again. */
+    failed: number;
+    /** Failed for the last time. */
+    dead: number;
+    /** Given back: the attempt does not count. */
+    back: number;
+    /** No longer this worker's when the handler had ended. */
+    lost: number;
+}
+
+export interface WorkerOptions<B extends boolean = boolean> {
+    /** Shown by TW.GET. Default: host:pid. */
+    name?: string;
+    /** ms, 1 to 4294967295. Default: 30000. */
+    lease?: number;
+    /** Handlers at once, 1 to 10000. Default: 4. */
+    jobs?: number;
+    /** ms that handlers have after stop(). Default: no limit. */
+    grace?: number;
+    /** ms that one TW.TAKE waits, 1 to 3600000. Default: 5000. */
+    block?: number;
+    /** ms that the reply to any other command may take, 1 to 3600000. Default: 5000. */
+    timeout?: number;
+    /** Payloads are Buffers. Default: false, strings of UTF-8. */
+    buffers?: B;
+    /** As that of createCluster: other addresses than the cluster's nodes tell. */
+    nodeAddressMap?: Record<string, Address> | ((address: string) => Address | undefined);
+}
+
+export interface Address {
+    host: string;
+    port: number;
+}
+
+type Payload<B extends boolean> = B extends true ? Buffer : string;
+
+export class Worker<B extends boolean = false> extends EventEmitter {
+    /** `client`: a client, a cluster, or a function that makes a client for the present primary. */
+    constructor(client: Source | (() => Source | Promise<Source>), options?: WorkerOptions<B>);
+    readonly name: string;
+    readonly counts: Counts;
+    /** With `jobs` the schedule has so many places of its own, besides those of the worker. */
+    task(schedule: string, handler: (job: Job<Payload<B>>) => unknown, options?: { jobs?: number }): this;
+    /** Works until stop(), giveUp() or a signal. Rejects with a WorkerError that says what to do, when
+     * the handlers that run have ended. */
+    run(options?: { signals?: readonly NodeJS.Signals[] }): Promise<Counts>;
+    /** Takes no more, and waits for the handlers that run. */
+    stop(): Promise<Counts>;
+    /** Tells the handlers to end, and gives back the tasks of those that have not ended a second later. */
+    giveUp(): Promise<Counts>;
+
+    /** failed: `next` is the time of the next attempt, or null if the reply was lost. trouble: a call has
+     * failed, and is repeated in `wait` ms; without a listener it is a warning of the process. */
+    on(event: "begin" | "done" | "back" | "lost", listener: (job: Job<Payload<B>>) => void): this;
+    on(event: "failed", listener: (job: Job<Payload<B>>, error: unknown, next: Date | null) => void): this;
+    on(event: "dead", listener: (job: Job<Payload<B>>, error: unknown) => void): this;
+    on(event: "trouble", listener: (error: Error, wait: number) => void): this;
+    once(event: "begin" | "done" | "back" | "lost", listener: (job: Job<Payload<B>>) => void): this;
+    once(event: "failed", listener: (job: Job<Payload<B>>, error: unknown, next: Date | null) => void): this;
+    once(event: "dead", listener: (job: Job<Payload<B>>, error: unknown) => void): this;
+    once(event: "trouble", listener: (error: Error, wait: number) => void): this;
+}
+
+/** The attempt has failed; the next one shall come after `delay` ms, or at a Date. */
+export class Retry extends Error {
+    constructor(delay: number | Date, message?: string, options?: { cause?: unknown });
+    readonly delay: number | Date;
+}
+
+/** No attempt can succeed: the task shall be dead now. */
+export class Dead extends Error {
+    constructor(message?: string, options?: { cause?: unknown });
+}
+
+/** The reason of job.signal when another worker may have the task. */
+export class LeaseLost extends Error {
+    constructor(schedule: string, id: string);
+}
+
+/** The reason of job.signal when the worker ends. */
+export class GivenUp extends Error {}
+
+/** An error that does not go away has ended the worker; `cause` is the server's error. */
+export class WorkerError extends Error {
+    readonly cause?: unknown;
+}
+
+export interface SentinelOptions {
+    /** The name that the sentinels have for the primary. */
+    name: string;
+    sentinels: readonly Address[];
+    /** createClient's options for the primary. */
+    client?: object;
+    /** createClient's options for the sentinels. */
+    sentinel?: object;
+    /** ms that a sentinel has for its answer. Default: 1000. */
+    timeout?: number;
+}
+
+/** Returns a function that asks sentinels, and makes a client for the present primary. */
+export function sentinelPrimary(createClient: (options?: any) => any,
+    options: SentinelOptions): () => Promise<Source>;

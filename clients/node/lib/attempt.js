@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+"use strict";
+const { Retry, Dead, LeaseLost, GivenUp, errorText } = require("./errors");
+const { Job } = require("./job");
+const { sleep } = require("./time");
+
+/** Calls the handler. Returns { error } if it failed, else {}. */
+async function tried(handler, job) {
+    try {
+        await handler(job);
+        return {};
+    } catch (error) {
+        return { error };
+    }
+}
+
+/** The words of TW.NACK that an error of the handler stands for. */
+function failure(error) {
+    const words = error instanceof Dead ? ["DEAD"]
+        : !(error instanceof Retry) ? []
+        : error.delay instanceof Date ? ["AT", String(error.delay.getTime())] : ["IN", String(error.delay)];
+    const text = errorText(error);
+    return text.length ? [...words, "ERROR", text] : words;
+}
+
+/** One attempt of a task: the handler's work, the heartbeat meanwhile, and the command that ends it. */
+class Attempt {
+    #crew;
+    #loop;
+    #abandon;
+    #abandoned = new Promise((resolve) => {
+        this.#abandon = resolve;
+    });
+
+    constructor(crew, loop, row) {
+        this.#crew = crew;
+        this.#loop = loop;
+        this.job = new Job(row, crew.settings.buffers);
+    }
+
+    /** Returns the name of the count to which the attempt belongs: done, failed, dead, back or lost. */
+    async run(handler) {
+        const { job } = this;
+        if (this.#crew.stopping.aborted) return this.#giveBack();
+        this.#crew.emit("begin", job);
+        const outcome = await this.#work(handler);
+        if (job.lost) return "lost";
+        if (!("error" in outcome)) return this.#acknowledge();
+        return job.givenUp ? this.#giveBack() : this.#fail(outcome.error);
+    }
+
+    /** Calls the handler, and keeps the lease meanwhile. Returns { error } if the handler failed, else {}. */
+    async #work(handler) {
+        const work = new AbortController(), end = () => work.abort();
+        this.#crew.over.addEventListener("abort", end);
+        this.#beat(work.signal).catch(this.#crew.fail);
+        const outcome = await Promise.race([tried(handler, this.job), this.#abandoned]);
+        this.#crew.over.removeEventListener("abort", end);
+        end();
+        return outcome;
+    }
+
+    /** Tells the handler that the worker ends. */
+    giveUp() {
+        this.job.end(new GivenUp());
+    }
+
+    /** Waits for the handler no longer. */
+    abandon() {
+        this.#abandon({ error: this.job.signal.reason });
+    }
+
+    // The lease
+
+    /** Extends the lease each third of it, until the work has ended or the lease is lost. Only the server's word
+     * ends a lease, however late it comes. */
+    async #beat(ended) {
+        const { lease } = this.#crew.settings;
+        const words = ["TW.TOUCH", ...this.job.names, "LEASE", String(lease)];
+        for (;;) {
+            await sleep(lease / 3, ended);
+            if (ended.aborted) return;
+            const told = await this.#loop.tell(words, ended);
+            if (ended.aborted) return;
+            if (told.reply === null) {
+                this.#lose();
+                return;
+            }
+        }
+    }
+
+    #lose() {
+        this.job.end(new LeaseLost(this.job.schedule, this.job.id));
+        this.#crew.emit("lost", this.job);
+        return "lost";
+    }
+
+    // The end of the attempt. A command whose reply was lost is sent again, and finds that it is done already:
+    // then its reply is that for a token that is not the task's.
+
+    #tell(command, ...words) {
+        return this.#loop.tell([command, ...this.job.names, ...words], this.#crew.over);
+    }
+
+    async #acknowledge() {
+        const told = await this.#tell("TW.ACK");
+        if (!told || (told.reply === 0 && !told.again)) return this.#lose();
+        this.#crew.emit("done", this.job);
+        return "done";
+    }
+
+    async #fail(error) {
+        const told = await this.#tell("TW.NACK", ...failure(error));
+        if (!told || (told.reply === null && !told.again)) return this.#lose();
+        const dead = told.reply === 0;
+        if (dead) this.#crew.emit("dead", this.job, error);
+        else this.#crew.emit("failed", this.job, error, told.reply === null ? null : new Date(told.reply));
+        return dead ? "dead" : "failed";
+    }
+
+    async #giveBack() {
+        const told = await this.#tell("TW.NACK", "BACK");
+        if (!told || (told.reply === null && !told.again)) return this.#lose();
+        this.#crew.emit("back", this.job);
+        return "back";
+    }
+}
+
+module.exports = { Attempt };

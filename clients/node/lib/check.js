@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Checks of arguments. Each error names the argument, its value and the values that are valid. A value of a
+// wrong type is a TypeError, a value out of its range a RangeError.
+"use strict";
+const { inspect } = require("util");
+
+// The latest time that a Date can hold, in ms. No delay and no time may be larger, so that each time in a reply
+// can be a Date.
+const MAX_MS = 8.64e15;
+
+function shown(value) {
+    const text = inspect(value, { depth: 0, breakLength: Infinity });
+    return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}
+
+/** Returns `value` if it is an integer from `low` to `high`. */
+function integer(name, value, low, high) {
+    const wish = `expected an integer from ${low} to ${high}`;
+    if (typeof value !== "number") throw new TypeError(`${name} is ${shown(value)}: ${wish}`);
+    if (!Number.isInteger(value) || value < low || value > high) {
+        throw new RangeError(`${name} is ${shown(value)}: ${wish}`);
+    }
+    return value;
+}
+
+/** Returns `value` if it is a delay or a length of time in ms. */
+function ms(name, value, low = 0) {
+    return integer(name, value, low, MAX_MS);
+}
+
+/** Returns the Unix time in ms of a Date, or of a number that is such a time. */
+function time(name, value) {
+    if (!(value instanceof Date)) {
+        if (typeof value === "number") return ms(name, value);
+        throw new TypeError(`${name} is ${shown(value)}: expected a Date, or Unix time in ms`);
+    }
+    const at = value.getTime();
+    if (!(at >= 0)) throw new RangeError(`${name} is ${shown(value)}: expected a valid Date from 1970 on`);
+    return at;
+}
+
+/** Returns `value` if it is text or bytes. A Uint8Array becomes a Buffer: node-redis sends no other bytes. */
+function bytes(name, value) {
+    if (typeof value === "string" || Buffer.isBuffer(value)) return value;
+    if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+    throw new TypeError(`${name} is ${shown(value)}: expected a string, a Buffer or another Uint8Array`);
+}
+
+/** Returns `value` if it is one of `known`. */
+function oneOf(name, value, known) {
+    if (known.includes(value)) return value;
+    throw new RangeError(`${name} is ${shown(value)}: expected ${known.map(shown).join(" or ")}`);
+}
+
+function yesNo(name, value) {
+    if (typeof value !== "boolean") throw new TypeError(`${name} is ${shown(value)}: expected true or false`);
+    return value;
+}
+
+/** Returns `options` if it is an object that has no names but `known`. A misspelt option is an error. */
+function options(options, known) {
+    if (options === null || typeof options !== "object" || Array.isArray(options)) {
+        throw new TypeError(`the options are ${shown(options)}: expected an object`);
+    }
+    for (const name of Object.keys(options)) {
+        if (!known.includes(name)) {
+            throw new TypeError(`there is no option ${shown(name)}: expected ${known.join(", ") || "none"}`);
+        }
+    }
+    return options;
+}
+
+module.exports = { MAX_MS, shown, integer, ms, time, bytes, oneOf, yesNo, options };

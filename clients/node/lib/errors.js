@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// The errors by which a handler ends its attempt, the reasons of job.signal, and the error that ends a worker.
+"use strict";
+const check = require("./check");
+
+const ERROR_BYTES = 4096; // The most that TW.NACK takes.
+
+class Named extends Error {
+    get name() {
+        return this.constructor.name;
+    }
+}
+
+/** A handler throws it: the attempt has failed, and the next one shall come after `delay` ms, or at a Date. */
+class Retry extends Named {
+    constructor(delay, message = "", options = undefined) {
+        super(message, options);
+        if (delay instanceof Date) check.time("delay", delay);
+        else check.ms("delay", delay);
+        Object.defineProperty(this, "delay", { value: delay, enumerable: true }); // Checked, so it stays.
+    }
+}
+
+/** A handler throws it: no attempt can succeed, and the task shall be dead now. */
+class Dead extends Named {}
+
+/** The reason of job.signal when the task is no longer this worker's: another worker may begin it. */
+class LeaseLost extends Named {
+    constructor(schedule, id) {
+        super(`the lease of '${id}' in '${schedule}' is lost`);
+    }
+}
+
+/** The reason of job.signal when the worker ends before the handler has ended. The task is given back. */
+class GivenUp extends Named {
+    constructor() {
+        super("the worker ends, and gives its tasks back");
+    }
+}
+
+/** An error that does not go away has ended the worker. `cause` is the server's error. */
+class WorkerError extends Named {}
+
+function cut(text) {
+    const whole = Buffer.from(text);
+    if (whole.length <= ERROR_BYTES) return whole;
+    let end = ERROR_BYTES;
+    while ((whole[end] & 0xc0) === 0x80) end--; // Within a character of UTF-8.
+    return whole.subarray(0, end);
+}
+
+function textOf(error) {
+    if (!(error instanceof Error)) return String(error);
+    if (error instanceof Retry || error instanceof Dead) {
+        return error.message || error.cause === undefined ? error.message : textOf(error.cause);
+    }
+    const type = error.name === "Error" ? error.constructor.name : error.name;
+    return `${type}: ${error.message}`;
+}
+
+/** Returns the text of a handler's error for TW.NACK, at most 4,096 bytes, cut at the end of a character.
+ * Whatever a handler throws has a text: it must not end the worker. */
+function errorText(error) {
+    try {
+        return cut(textOf(error));
+    } catch (_) { // Its name or its message throws, or is no text.
+        return cut("an error without a text");
+    }
+}
+
+module.exports = { Retry, Dead, LeaseLost, GivenUp, WorkerError, errorText };

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+"use strict";
+const { LeaseLost, GivenUp } = require("./errors");
+const { text, values } = require("./replies");
+
+/** A task that this worker has taken: the argument of the handler. */
+class Job {
+    #controller = new AbortController();
+
+    /** `row` is an element of TW.TAKE's reply. */
+    constructor([schedule, id, token, due, attempt, payload], buffers) {
+        this.schedule = text(schedule);
+        this.id = text(id);
+        this.token = text(token);
+        this.due = new Date(due);
+        this.attempt = attempt;
+        this.payload = values(payload, buffers);
+        // The names as bytes, for the commands that end the attempt.
+        Object.defineProperty(this, "names", { value: [schedule, id, token] });
+    }
+
+    /** The first value of the payload as text. */
+    get text() {
+        return text(this.payload[0]);
+    }
+
+    /** Aborted when the lease is lost (the reason is a LeaseLost), or when the worker ends before the handler
+     * has ended (a GivenUp). */
+    get signal() {
+        return this.#controller.signal;
+    }
+
+    get lost() {
+        return this.signal.reason instanceof LeaseLost;
+    }
+
+    get givenUp() {
+        return this.signal.reason instanceof GivenUp;
+    }
+
+    /** Tells the handler to end. The first reason stays. */
+    end(reason) {
+        this.#controller.abort(reason);
+    }
+}
+
+module.exports = { Job };

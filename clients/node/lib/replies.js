@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Replies of the server. They are asked for as bytes, so that ids and payloads that are no UTF-8 come through.
+"use strict";
+
+// node-redis 4 knows returnBuffers, node-redis 5 typeMapping; each ignores the other's option. 36 is the type
+// of strings, 37 the type of maps, which come as flat arrays, as in RESP2. `timeout` takes node-redis 6's own
+// limit away: it would end a call that only waits to be sent.
+const RAW = Object.freeze({ returnBuffers: true, typeMapping: { 36: Buffer, 37: Array }, timeout: undefined });
+
+// The server's errors begin with a word of capital letters; errors of a connection do not, or have a code.
+const REPLY = /^-?[A-Z][A-Z0-9_]+( |$)/;
+
+function isReply(error) {
+    return error instanceof Error && error.code === undefined && REPLY.test(error.message);
+}
+
+/** Returns the first word of the server's error, "" for any other error. */
+function kindOf(error) {
+    return isReply(error) ? error.message.replace(/^-/, "").split(" ", 1)[0] : "";
+}
+
+function text(value) {
+    return Buffer.isBuffer(value) ? value.toString() : String(value);
+}
+
+function values(payload, buffers) {
+    return buffers ? payload : payload.map(text);
+}
+
+function fields(flat) {
+    const found = {};
+    for (let i = 0; i < flat.length; i += 2) found[text(flat[i])] = flat[i + 1];
+    return found;
+}
+
+/** Returns an element of TW.GET's reply as an object; null if there is no such task. */
+function task(id, flat, buffers) {
+    if (flat === null) return null;
+    const found = fields(flat);
+    return {
+        id: text(id),
+        due: new Date(found.due),
+        remaining: found.remaining,
+        every: found.every,
+        times: found.times < 0 ? Infinity : found.times,
+        target: text(found.target),
+        kind: text(found.kind),
+        maxlen: found.maxlen,
+        late: text(found.late),
+        lateMs: found["late-ms"],
+        attempt: found.attempt,
+        state: text(found.state),
+        at: new Date(found.at),
+        worker: text(found.worker),
+        error: text(found.error),
+        payload: values(found.payload, buffers),
+    };
+}
+
+/** Returns an element of TW.DEAD's reply as an object. */
+function deadTask([id, due, died, attempts, error]) {
+    return { id: text(id), due: new Date(due), died: new Date(died), attempts, error: text(error) };
+}
+
+module.exports = { RAW, isReply, kindOf, text, values, task, deadTask };

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// The words of the commands that file and change tasks. Each function checks its arguments before it returns.
+"use strict";
+const check = require("./check");
+
+const WHEN = ["delay", "at"];
+const PUT = [...WHEN, "only", "every", "times", "late", "tries", "backoff"];
+
+/** Returns [IN, ms] or [AT, unix ms]; `[]` if neither is given. */
+function when({ delay, at }) {
+    if (delay !== undefined && at !== undefined) {
+        throw new TypeError("delay and at are both given: expected one of them");
+    }
+    if (at !== undefined) return ["AT", String(check.time("at", at))];
+    return delay === undefined ? [] : ["IN", String(check.ms("delay", delay))];
+}
+
+function only(value, known) {
+    return value === undefined ? [] : [check.oneOf("only", value, known).toUpperCase()];
+}
+
+function repetition({ every, times }) {
+    if (every === undefined) {
+        if (times !== undefined) throw new TypeError(`times is ${check.shown(times)}, and every is missing`);
+        return [];
+    }
+    const words = ["EVERY", String(check.ms("every", every, 1))];
+    if (times === undefined || times === Infinity) return words;
+    return [...words, "TIMES", String(check.integer("times", times, 1, Number.MAX_SAFE_INTEGER))];
+}
+
+function late(value) {
+    if (value === undefined) return [];
+    if (value === null || typeof value !== "object") {
+        return ["LATE", check.oneOf("late", value, ["fire", "coalesce"]).toUpperCase()];
+    }
+    check.options(value, ["drop"]);
+    return ["LATE", "DROP", String(check.ms("late.drop", value.drop))];
+}
+
+function factor(value) {
+    const wish = "expected a number from 1 to 100 with at most two decimal places";
+    if (typeof value !== "number") throw new TypeError(`backoff.factor is ${check.shown(value)}: ${wish}`);
+    if (!(value >= 1 && value <= 100) || !/^\d+(\.\d{1,2})?$/.test(String(value))) {
+        throw new RangeError(`backoff.factor is ${value}: ${wish}`);
+    }
+    return String(value);
+}
+
+function backoff(value) {
+    if (value === undefined) return [];
+    const { first, factor: by, max, jitter } = check.options(value, ["first", "factor", "max", "jitter"]);
+    const words = ["BACKOFF", String(check.ms("backoff.first", first, 1)), factor(by),
+        String(check.ms("backoff.max", max, 1))];
+    return jitter === undefined ? words
+        : [...words, "JITTER", String(check.integer("backoff.jitter", jitter, 0, 100))];
+}
+
+function payloadOf(payload) {
+    if (!Array.isArray(payload)) return [check.bytes("payload", payload)];
+    if (payload.length === 0) throw new RangeError("payload is []: expected one value or more");
+    return payload.map((value, i) => check.bytes(`payload[${i}]`, value));
+}
+
+/** Returns the id as the server knows it: for '*' it makes one. */
+function newId(id) {
+    if (id === null || id === undefined) return "*";
+    if (String(check.bytes("id", id)) !== "*") return check.bytes("id", id);
+    throw new RangeError("id is '*', for which the server makes another one: expected null");
+}
+
+function put(key, id, payload, options) {
+    const { tries } = check.options(options, PUT);
+    const time = when(options);
+    return ["TW.PUT", key, newId(id),
+        ...(time.length ? time : ["IN", "0"]), ...only(options.only, ["nx", "xx", "gt", "lt"]),
+        ...repetition(options), ...late(options.late),
+        ...(tries === undefined ? [] : ["TRIES", String(check.integer("tries", tries, 1, 1000000))]),
+        ...backoff(options.backoff), "PAYLOAD", ...payloadOf(payload)];
+}
+
+function cancel(key, ids) {
+    if (ids.length === 0) throw new RangeError("there is no id: expected one or more");
+    return ["TW.CANCEL", key, ...ids.map((id) => check.bytes("id", id))];
+}
+
+function move(key, id, options) {
+    check.options(options, [...WHEN, "only"]);
+    const time = when(options);
+    if (!time.length) throw new TypeError("neither delay nor at is given: expected one of them");
+    return ["TW.MOVE", key, check.bytes("id", id), ...time, ...only(options.only, ["gt", "lt"])];
+}
+
+function oneDead(id, all) {
+    if (String(check.bytes("id", id)) !== "ALL") return check.bytes("id", id);
+    throw new RangeError(`id is 'ALL': expected another id, or ${all}()`);
+}
+
+function replay(key, id, options) {
+    check.options(options, WHEN);
+    return ["TW.REPLAY", key, id === null ? "ALL" : oneDead(id, "replayAll"), ...when(options)];
+}
+
+function purge(key, id) {
+    return ["TW.PURGE", key, id === null ? "ALL" : oneDead(id, "purgeAll")];
+}
+
+function dead(key, { limit, after }) {
+    return ["TW.DEAD", key, "LIMIT", String(check.integer("limit", limit, 1, 10000)),
+        ...(after === undefined ? [] : ["AFTER", check.bytes("after", after)])];
+}
+
+function drain(key, { limit }) {
+    return ["TW.DRAIN", key,
+        ...(limit === undefined ? [] : ["LIMIT", String(check.integer("limit", limit, 1, 10000))])];
+}
+
+module.exports = { put, cancel, move, replay, purge, dead, drain };

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+"use strict";
+const { EventEmitter, setMaxListeners } = require("events");
+const os = require("os");
+const { Attempt } = require("./attempt");
+const check = require("./check");
+const { Loop } = require("./loop");
+const { Places } = require("./places");
+const { serversOf } = require("./servers");
+const { sleep } = require("./time");
+
+const LONGEST_LEASE = 2 ** 32 - 1; // ms, of TW.TAKE
+const LONGEST_TIMER = 2 ** 31 - 1; // ms, of setTimeout
+const MOST_JOBS = 10000; // COUNT of TW.TAKE
+const NAME_BYTES = 255;
+const LAST_MS = 1000; // for handlers to end after they were told that the worker ends
+const OPTIONS = ["name", "lease", "jobs", "grace", "block", "timeout", "buffers", "nodeAddressMap"];
+
+function settingsOf(options) {
+    const { name = `${os.hostname()}:${process.pid}`, lease = 30000, jobs = 4, grace, block = 5000,
+        timeout = 5000, buffers = false } = check.options(options, OPTIONS);
+    const size = Buffer.byteLength(check.bytes("name", name));
+    if (size > NAME_BYTES || String(name) === "KEYS") {
+        throw new RangeError(`name is ${check.shown(name)}: expected ${NAME_BYTES} bytes at most, not 'KEYS'`);
+    }
+    return {
+        name,
+        lease: check.integer("lease", lease, 1, LONGEST_LEASE),
+        jobs: check.integer("jobs", jobs, 1, MOST_JOBS),
+        grace: grace === undefined ? undefined : check.integer("grace", grace, 0, LONGEST_TIMER),
+        block: check.integer("block", block, 1, 3600000),
+        timeout: check.integer("timeout", timeout, 1, 3600000),
+        buffers: check.yesNo("buffers", buffers),
+    };
+}
+
+/** Takes tasks of schedules, and calls a handler for each. docs/node.md says how it behaves. */
+class Worker extends EventEmitter {
+    #servers;
+    #settings;
+    #tasks = new Map(); // by schedule: { handler, jobs }
+    #counts = { done: 0, failed: 0, dead: 0, back: 0, lost: 0 };
+    #loops = [];
+    #running = new Map(); // attempts, each with a promise of its end
+    #stopping = new AbortController(); // take no more
+    #aborting = false; // the running work is given up
+    #over = new AbortController(); // send no more
+    #ended = null; // a promise of run()'s result
+
+    constructor(client, options = {}) {
+        super();
+        setMaxListeners(0, this.#stopping.signal, this.#over.signal); // One for each job that waits.
+        this.#settings = settingsOf(options);
+        this.#servers = serversOf(client, options.nodeAddressMap);
+    }
+
+    get counts() {
+        return { ...this.#counts };
+    }
+
+    get name() {
+        return this.#settings.name;
+    }
+
+    /** Calls `handler` for each task of a schedule. With `jobs` the schedule has so many places of its own. */
+    task(schedule, handler, options = {}) {
+        const { jobs } = check.options(options, ["jobs"]);
+        if (typeof schedule !== "string") {
+            throw new TypeError(`the schedule is ${check.shown(schedule)}: expected a string`);
+        }
+        if (typeof handler !== "function") {
+            throw new TypeError(`the handler is ${check.shown(handler)}: expected a function`);
+        }
+        if (jobs !== undefined) check.integer("jobs", jobs, 1, MOST_JOBS);
+        if (this.#ended) throw new Error(`the worker runs already: call task('${schedule}') before run()`);
+        if (this.#tasks.has(schedule)) throw new Error(`'${schedule}' has a handler already`);
+        this.#tasks.set(schedule, { handler, jobs });
+        return this;
+    }
+
+    /** Works until stop() or a signal. Returns the counts, or fails with the error that ended the worker. */
+    async run(options = {}) {
+        const { signals = ["SIGTERM", "SIGINT"] } = check.options(options, ["signals"]);
+        if (this.#ended) throw new Error("the worker runs already, or has run: make another one");
+        if (this.#tasks.size === 0) throw new Error("the worker has no schedule: call task() first");
+        const onSignal = () => (this.#stopping.signal.aborted ? this.#giveUp() : this.#halt());
+        for (const signal of signals) process.on(signal, onSignal);
+        this.#ended = this.#work().finally(() => {
+            for (const signal of signals) process.off(signal, onSignal);
+        });
+        return this.#ended;
+    }
+
+    /** Takes no more tasks, and waits until the handlers that run have ended. Returns the counts. */
+    async stop() {
+        this.#halt();
+        await this.#ended;
+        return this.counts;
+    }
+
+    /** Stops, and tells the handlers to end. A second later it gives back the tasks that are still at work. */
+    async giveUp() {
+        this.#giveUp();
+        await this.#ended;
+        return this.counts;
+    }
+
+    #halt() {
+        if (this.#stopping.signal.aborted) return;
+        this.#stopping.abort();
+        for (const loop of this.#loops) {
+            loop.places.close();
+            loop.unblock();
+        }
+        const { grace } = this.#settings;
+        if (grace !== undefined) this.#later(grace, () => this.#giveUp());
+    }
+
+    #giveUp() {
+        this.#halt();
+        if (this.#aborting) return;
+        this.#aborting = true;
+        for (const attempt of this.#running.keys()) attempt.giveUp();
+        this.#later(LAST_MS, () => {
+            for (const attempt of this.#running.keys()) attempt.abandon();
+        });
+        this.#later(LAST_MS + this.#settings.timeout, () => this.#over.abort());
+    }
+
+    /** Calls `action` after so many ms, unless the worker has ended by then. */
+    async #later(wait, action) {
+        await sleep(wait, this.#over.signal);
+        if (!this.#over.signal.aborted) action();
+    }
+
+    // The whole
+
+    async #work() {
+        const failures = [];
+        const fail = (error) => {
+            failures.push(error);
+            this.#halt();
+        };
+        try {
+            this.#loops = this.#makeLoops(fail);
+            await this.#all(fail);
+        } finally {
+            this.#over.abort();
+            for (const loop of this.#loops) {
+                loop.places.close();
+                loop.close();
+            }
+        }
+        if (failures.length) throw failures[0];
+        return this.counts;
+    }
+
+    /** Works until all loops and all handlers have ended. An error of one of them stops the others as stop()
+     * does. */
+    async #all(fail) {
+        await Promise.all(this.#loops.map((loop) => loop.run().catch(fail)));
+        await Promise.all(this.#running.values());
+    }
+
+    #makeLoops(fail) {
+        const crew = {
+            fail,
+            servers: this.#servers,
+            settings: this.#settings,
+            stopping: this.#stopping.signal,
+            over: this.#over.signal,
+            emit: (...event) => this.emit(...event),
+            took: (loop, row) => this.#took(crew, loop, row),
+            trouble: (error, wait) => this.#trouble(error, wait),
+        };
+        return this.#groups().map(([group, settings]) => new Loop(crew, group, settings));
+    }
+
+    /** Returns the groups of schedules that a loop each takes from, with the settings of the loop. A schedule
+     * with places of its own has a loop of its own, and the others share the worker's places. */
+    #groups() {
+        const { jobs: all, block } = this.#settings, found = [], shared = [];
+        for (const [schedule, { jobs }] of this.#tasks) {
+            if (jobs === undefined) shared.push(schedule);
+            else {
+                const places = new Places(jobs);
+                found.push([this.#servers.groups([schedule])[0], { places, alone: true, block }]);
+            }
+        }
+        if (!shared.length) return found;
+        const groups = this.#servers.groups(shared), places = new Places(all, groups.length);
+        const settings = { places, alone: groups.length === 1, block };
+        return [...found, ...groups.map((group) => [group, settings])];
+    }
+
+    // Events
+
+    #took(crew, loop, row) {
+        const attempt = new Attempt(crew, loop, row);
+        const { handler } = this.#tasks.get(attempt.job.schedule);
+        this.#running.set(attempt, attempt.run(handler).then((count) => {
+            this.#counts[count]++;
+        }).catch(crew.fail).finally(() => {
+            this.#running.delete(attempt);
+            loop.places.end();
+        }));
+    }
+
+    #trouble(error, wait) {
+        if (this.emit("trouble", error, wait)) return;
+        const text = `${error.message}; the worker tries again in ${Math.round(wait)} ms`;
+        process.emitWarning(text, "TickwheelWarning");
+    }
+}
+
+module.exports = { Worker };

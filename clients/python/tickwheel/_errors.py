@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""The exceptions of handlers, and the kinds of errors of a server: those that pass, and those that a person
+mends."""
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from typing import Iterable, NamedTuple, Optional, Union
+
+import redis.exceptions
+
+from ._tasks import Counts, Job
+from ._words import Moment, Seconds, Words, encoded, when
+
+ERROR_BYTES = 4096  # The longest ERROR of TW.NACK.
+
+
+class Retry(Exception):
+    """A handler raises it to end this attempt: the next one comes after `delay` seconds, or at the time `at`;
+    after the backoff of the task if neither is given. The last of its tries makes the task dead all the
+    same. The reason is a text, or an exception that was caught."""
+
+    def __init__(self, delay: Optional[Seconds] = None, reason: Union[str, BaseException] = "", *,
+                 at: Optional[Moment] = None) -> None:
+        super().__init__(reason)
+        self.reason, self.when = reason, when(delay, at)
+
+
+class Dead(Exception):
+    """A handler raises it if no further attempt can help: the task is dead at once, with this reason, a text or
+    an exception that was caught."""
+
+    def __init__(self, reason: Union[str, BaseException] = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class WorkerError(Exception):
+    """A worker cannot go on, since the server refuses its commands for a reason that does not pass. The
+    message says what to do, and __cause__ is the client's error."""
+
+
+# The result of an attempt
+
+class Outcome(NamedTuple):
+    """How an attempt has ended: TW.ACK, or TW.NACK with these words."""
+    kind: str  # done, failed or back
+    words: Words
+
+    def command(self, job: Job) -> Words:
+        command = "TW.ACK" if self.kind == "done" else "TW.NACK"
+        return [command, encoded(job.schedule), encoded(job.id), job.token, *self.words]
+
+    def counted(self, reply: Optional[int], unsure: bool) -> str:
+        """Returns the name of the count for this reply. If an earlier reply to the same words was lost
+        (`unsure`), they may have been carried out then, and their token is worthless now."""
+        if reply is None or (self.kind == "done" and reply == 0):
+            return self.kind if unsure else "lost"
+        return "dead" if self.kind == "failed" and reply == 0 else self.kind
+
+
+DONE = Outcome("done", [])
+BACK = Outcome("back", ["BACK"])
+
+
+def described(error: Optional[BaseException]) -> str:
+    """Returns `Type: message`. An exception that has no text, since it raises one itself, has its type."""
+    if error is None:
+        return ""
+    try:
+        message = str(error)
+    except Exception:  # pylint: disable=broad-except
+        message = ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def reason_of(error: Union[Retry, Dead]) -> bytes:
+    """Returns the reason that a handler gives, or else what was the cause."""
+    reason = error.reason or error.__cause__
+    return shortened(reason if isinstance(reason, str) else described(reason))
+
+
+def shortened(message: str) -> bytes:
+    """Returns at most 4,096 bytes of a text, cut between two characters."""
+    data = message.encode("utf-8", "backslashreplace")
+    return data if len(data) <= ERROR_BYTES else data[:ERROR_BYTES].decode("utf-8", "ignore").encode()
+
+
+def outcome_of(error: Optional[BaseException]) -> Outcome:
+    """Returns the outcome of a handler that has returned, or has raised this error."""
+    if error is None:
+        return DONE
+    if isinstance(error, Retry):
+        return Outcome("failed", [*error.when, "ERROR", reason_of(error)])
+    if isinstance(error, Dead):
+        return Outcome("failed", ["DEAD", "ERROR", reason_of(error)])
+    return Outcome("failed", ["ERROR", shortened(described(error))])
+
+
+def added(counts: Counts, name: str) -> Counts:
+    return counts._replace(**{name: getattr(counts, name) + 1})
+
+
+# Errors of the server
+
+LOST = ""  # The code of a connection that failed.
+PASSING = {LOST, "READONLY", "LOADING", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "OOM", "MISCONF",
+           "NOREPLICAS", "BUSY", "MOVED", "ASK"}
+
+# redis-py makes classes of some errors, and takes the code out of their texts; newer versions of more errors.
+CLASSES = {
+    "ReadOnlyError": "READONLY", "BusyLoadingError": "LOADING", "MasterDownError": "MASTERDOWN",
+    "ClusterDownError": "CLUSTERDOWN", "TryAgainError": "TRYAGAIN", "OutOfMemoryError": "OOM",
+    "MovedError": "MOVED", "AskError": "ASK", "ClusterCrossSlotError": "CROSSSLOT",
+    "AuthenticationError": "NOAUTH", "AuthenticationWrongNumberOfArgsError": "NOAUTH",
+    "AuthorizationError": "NOPERM", "NoPermissionError": "NOPERM",
+}
+CONNECTION = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError, asyncio.TimeoutError,
+              redis.exceptions.RedisClusterException, redis.exceptions.ClusterError)
+CODE = re.compile(r"[A-Z]{2,}\b")
+
+ADVICE = {
+    "NOAUTH": "give the client the name and the password of a user of this server",
+    "WRONGPASS": "give the client the name and the password of a user of this server",
+    "NOPERM": "the user needs the rights to these keys, and +tw.take +tw.ack +tw.nack +tw.touch",
+    "WRONGTYPE": "the key is no schedule: name another one, or remove the key",
+    "CROSSSLOT": "the server is a node of a cluster: use redis.RedisCluster",
+    "MOVED": "the server is a node of a cluster: use redis.RedisCluster",
+}
+
+
+def code(error: BaseException) -> str:
+    """Returns the first word of a server's error; LOST if the connection failed; ERR for all others."""
+    for base in type(error).__mro__:
+        if base.__name__ in CLASSES:
+            return CLASSES[base.__name__]
+    inner = error.args[0] if error.args else None
+    if isinstance(inner, redis.exceptions.RedisError):
+        return code(inner)  # Of a connection that was refused while it began.
+    if isinstance(error, CONNECTION):
+        return LOST
+    found = CODE.match(str(error)) if isinstance(error, redis.exceptions.ResponseError) else None
+    return found[0] if found else "ERR"
+
+
+def passes(error: BaseException, cluster: bool) -> bool:
+    """Whether the same command may succeed later."""
+    known = code(error)
+    return known in PASSING and (cluster or known != "MOVED")
+
+
+def fatal(command: str, schedules: Iterable[str], error: BaseException) -> WorkerError:
+    """Returns the error that ends a worker whose command about these schedules was refused."""
+    said, known = str(error), code(error)
+    advice = ADVICE.get(known, "")
+    if "unknown command" in said or "doesn't exist in Redis commands" in said:
+        advice = "load the module tickwheel.so into the server, or use a newer one"
+    prefix = "" if said.startswith(known) or known == "ERR" else known + " "
+    made = WorkerError(f"{command} {' '.join(schedules)}: {prefix}{said}" + (f"; {advice}" if advice else ""))
+    made.__cause__ = error
+    return made
+
+
+class Waits:
+    """The waits between tries: from 100 ms on, each twice as long as the last one, at most `most_s`, half of it
+    at random, so that the workers of a server that comes back do not all come at once."""
+
+    def __init__(self, most_s: float = 5.0) -> None:
+        self.most_s = most_s
+        self.next_s: float
+        self.reset()
+
+    def next(self) -> float:
+        wait, self.next_s = self.next_s, min(2 * self.next_s, self.most_s)
+        return wait * random.uniform(0.5, 1)
+
+    def reset(self) -> None:
+        self.next_s = min(0.1, self.most_s)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Tasks as the server describes them, and the job that a handler gets."""
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, Union
+
+
+class Counts(NamedTuple):
+    """The attempts of a worker: done; failed, of tasks that are tried again; failed, of tasks that are dead
+    now; given back; and attempts whose lease was lost, so that their result counts for nothing."""
+    done: int = 0
+    failed: int = 0
+    dead: int = 0
+    back: int = 0
+    lost: int = 0
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task, as TW.GET describes it. Times are Unix seconds."""
+    id: str
+    state: str  #: waiting, ready, leased or dead
+    due: float
+    at: float  #: the end of the lease, the time of the next attempt, of the death; else `due`
+    remaining: float  #: seconds until `at`; 0 if that has passed
+    every: Optional[float]  #: seconds between two periods; None: it does not repeat
+    times: Optional[int]  #: periods that are left; None: for ever
+    attempt: int  #: the attempt that is under way, or comes next; of a dead task, how many there were
+    worker: str  #: the worker that has the task, or had it last; empty: none
+    error: str  #: the last error; empty: none
+    payload: Tuple[bytes, ...]  #: its values
+    kind: str  #: workers; or stream, list, list left: a task of TW.ADD
+    target: str  #: empty for a task for workers
+    maxlen: Optional[int]
+    late: str  #: fire, drop or coalesce
+    late_limit: float  #: seconds of drop
+
+    @property
+    def text(self) -> str:
+        """The first value as text. Raises UnicodeDecodeError if it is none."""
+        return self.payload[0].decode()
+
+
+@dataclass(frozen=True)
+class DeadTask:
+    """A dead task, as TW.DEAD lists it. Times are Unix seconds. Schedule.get has its payload."""
+    id: str
+    due: float
+    died: float
+    attempts: int
+    error: str
+
+
+class Job:
+    """A task that the worker has, and that a handler works on. Attributes: `schedule`, `id`, `payload` (its
+    values, bytes), `due` (Unix seconds, the same in each attempt), `attempt` (from 1 on) and `token`."""
+
+    def __init__(self, schedule: str, id: str, token: str, due: float, attempt: int,
+                 payload: Tuple[bytes, ...]) -> None:
+        self.schedule, self.id, self.token = schedule, id, token
+        self.due, self.attempt, self.payload = due, attempt, payload
+        self._over = threading.Event()
+        self._lost = self._settled = False
+        self._touch_at = 0.0  # By time.monotonic().
+
+    def __repr__(self) -> str:
+        return f"<Job {self.schedule} {self.id} attempt {self.attempt}>"
+
+    @property
+    def value(self) -> bytes:
+        """The first value of the payload."""
+        return self.payload[0]
+
+    @property
+    def text(self) -> str:
+        """The first value as text. Raises UnicodeDecodeError if it is none."""
+        return self.payload[0].decode()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the lease is lost: the task was cancelled, moved, replaced, or taken by another worker after
+        a stall. The result of the handler counts for nothing then."""
+        return self._lost
+
+    @property
+    def over(self) -> bool:
+        """Whether the result of the handler counts for nothing: the lease is lost, or the worker has given the
+        task back at the end of its grace."""
+        return self._over.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Sleeps for so long, or until the job is over. Returns whether it is over. Not for asyncio, where the
+        handler is cancelled then."""
+        return self._over.wait(seconds)
+
+    def _end(self, lost: bool) -> None:
+        """Tells the handler."""
+        self._lost = lost
+        self._over.set()
+
+
+# Replies
+
+def text(raw: Union[bytes, str]) -> str:
+    """Returns an id or a name; bytes that are no UTF-8 become surrogates, which are sent as they came."""
+    return raw.decode("utf-8", "surrogateescape") if isinstance(raw, bytes) else str(raw)
+
+
+def values_of(raw: List[Any]) -> Tuple[bytes, ...]:
+    return tuple(one if isinstance(one, bytes) else str(one).encode("utf-8", "surrogateescape") for one in raw)
+
+
+def optional_text(raw: Any) -> Optional[str]:
+    return None if raw is None else text(raw)
+
+
+def moved(raw: Any) -> Optional[bool]:
+    return None if raw is None else raw == 1
+
+
+def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
+    """Returns the reply of TW.GET for one id: a flat list, or a map in RESP3."""
+    if raw[0] is None:
+        return None
+    pairs = raw[0].items() if isinstance(raw[0], dict) else zip(raw[0][::2], raw[0][1::2])
+    told = {text(name): value for name, value in pairs}
+    return Task(id=text(id), state=text(told["state"]), due=told["due"] / 1000, at=told["at"] / 1000,
+                remaining=told["remaining"] / 1000, every=told["every"] / 1000 if told["every"] else None,
+                times=None if told["times"] < 0 else told["times"], attempt=told["attempt"],
+                worker=text(told["worker"]), error=text(told["error"]), payload=values_of(told["payload"]),
+                kind=text(told["kind"]), target=text(told["target"]), maxlen=told["maxlen"] or None,
+                late=text(told["late"]), late_limit=told["late-ms"] / 1000)
+
+
+def dead_tasks(raw: List[List[Any]]) -> List[DeadTask]:
+    return [DeadTask(text(id), due / 1000, died / 1000, attempts, text(error))
+            for id, due, died, attempts, error in raw]
+
+
+def next_task(raw: Any) -> Optional[Tuple[str, float]]:
+    return None if raw is None else (text(raw[0]), raw[1] / 1000)
+
+
+def scanned(raw: Any) -> Tuple[int, List[Tuple[str, float]]]:
+    cursor, flat = raw
+    return int(cursor), [(text(id), int(due) / 1000) for id, due in zip(flat[::2], flat[1::2])]
+
+
+def jobs(raw: Any) -> Iterator[Job]:
+    """Yields the tasks of a reply of TW.TAKE."""
+    for schedule, id, token, due, attempt, values in raw or []:
+        yield Job(text(schedule), text(id), text(token), due / 1000, attempt, values_of(values))

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""The words of each command, and the units: seconds here, milliseconds on the wire."""
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta, timezone
+from typing import List, NamedTuple, Optional, Sequence, Tuple, Union
+
+Id = Union[str, bytes]
+Value = Union[str, bytes, int, float]
+Payload = Union[Value, Sequence[Value]]
+Seconds = Union[int, float, timedelta]
+Moment = Union[int, float, datetime]
+Late = Union[str, int, float, timedelta]
+Words = List[Value]
+
+MOST_MS = 2**63 - 1
+MOST_LEASE_MS = 2**32 - 1
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+MILLISECOND = timedelta(milliseconds=1)
+MOST_TRIES = 1000000
+PAGE = 10000  # The most tasks that one TW.DEAD, TW.REPLAY or TW.PURGE handles.
+
+
+class Backoff(NamedTuple):
+    """The waits after failed attempts of a task: `first` seconds after the first one, `factor` times as long
+    after each further one (1 to 100, at most two decimal places), at most `max` seconds; each is longer or
+    shorter by up to `jitter` percent (0 to 100), at random."""
+    first: Seconds
+    factor: float = 2
+    max: Seconds = 3600
+    jitter: int = 0
+
+
+def milliseconds(name: str, value: Seconds, least: int = 0, most: int = MOST_MS) -> int:
+    """Returns seconds, or a timedelta, as ms. Raises TypeError or ValueError, which names the argument, unless
+    the result lies between `least` and `most`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, timedelta)):
+        raise TypeError(f"{name} is {value!r}: expected seconds, as a number or a timedelta")
+    exact = value / MILLISECOND if isinstance(value, timedelta) else value * 1000
+    ms = round(exact) if isinstance(exact, int) or math.isfinite(exact) else -1
+    if not least <= ms <= most:
+        raise ValueError(f"{name} is {value!r}: expected {least / 1000:g} to {most // 1000} seconds")
+    return ms
+
+
+def whole(name: str, value: int, least: int, most: int) -> int:
+    """Returns an integer. Raises TypeError or ValueError, as milliseconds() does."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is {value!r}: expected an integer from {least} to {most}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} is {value!r}: expected an integer from {least} to {most}")
+    return value
+
+
+def unix_milliseconds(name: str, value: Moment) -> int:
+    """Returns Unix seconds, or an aware datetime, as Unix ms. Raises as milliseconds() does."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ValueError(f"{name} is {value!r}: expected a datetime with a time zone")
+        return milliseconds(name, value - EPOCH)
+    return milliseconds(name, value)
+
+
+def when(delay: Optional[Seconds], at: Optional[Moment]) -> Words:
+    """Returns IN or AT with its time; nothing if neither is given."""
+    if delay is not None and at is not None:
+        raise ValueError(f"delay is {delay!r} and at is {at!r}: expected only one of them")
+    if delay is not None:
+        return ["IN", milliseconds("delay", delay)]
+    return [] if at is None else ["AT", unix_milliseconds("at", at)]
+
+
+def one_of(name: str, value: Optional[str], *choices: str) -> Words:
+    """Returns the word of a condition; nothing if it is None."""
+    if value is None:
+        return []
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}: expected {' or '.join(map(repr, choices))}")
+    return [value.upper()]
+
+
+def late_words(late: Optional[Late]) -> Words:
+    if late is None:
+        return []
+    if isinstance(late, str):
+        return ["LATE", *one_of("late", late, "fire", "coalesce")]
+    return ["LATE", "DROP", milliseconds("late", late)]
+
+
+def backoff_words(backoff: Optional[Tuple[object, ...]]) -> Words:
+    if backoff is None:
+        return []
+    if not isinstance(backoff, tuple):
+        raise TypeError(f"backoff is {backoff!r}: expected a Backoff")
+    first, factor, most, jitter = Backoff(*backoff)  # type: ignore[arg-type]
+    return ["BACKOFF", milliseconds("backoff.first", first, 1), factor_word(factor),
+            milliseconds("backoff.max", most, 1), "JITTER", whole("backoff.jitter", jitter, 0, 100)]
+
+
+def factor_word(factor: float) -> str:
+    said = f"backoff.factor is {factor!r}: expected a number from 1 to 100 with at most two decimal places"
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)):
+        raise TypeError(said)
+    if not 1 <= factor <= 100 or round(factor, 2) != factor:
+        raise ValueError(said)
+    return f"{factor:g}"
+
+
+def encoded(word: Id, name: str = "id") -> bytes:
+    """Returns an id as bytes: an id that was no UTF-8 has come as a str with surrogates, and goes back as it
+    came."""
+    if isinstance(word, str):
+        return word.encode("utf-8", "surrogateescape")
+    if isinstance(word, bytes):
+        return word
+    raise TypeError(f"{name} is {word!r}: expected str or bytes")
+
+
+def payload_words(payload: Payload) -> Words:
+    values = list(payload) if isinstance(payload, (list, tuple)) else [payload]
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (str, bytes, int, float)):
+            raise TypeError(f"payload has {value!r}: expected str, bytes, int or float, or a list of these")
+    if not values:
+        raise ValueError(f"payload is {payload!r}: expected at least one value")
+    return ["PAYLOAD", *values]
+
+
+def put_words(key: Id, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
+              at: Optional[Moment] = None, only: Optional[str] = None, every: Optional[Seconds] = None,
+              times: Optional[int] = None, late: Optional[Late] = None, tries: Optional[int] = None,
+              backoff: Optional[Tuple[object, ...]] = None) -> Words:
+    """Returns the words of a TW.PUT. Schedule.put explains the arguments."""
+    words: Words = ["TW.PUT", key, "*" if id is None else encoded(id), *(when(delay, at) or ["IN", 0])]
+    if id in ("*", b"*"):
+        raise ValueError(f"id is {id!r}, for which the server makes another one: use None")
+    words += one_of("only", only, "nx", "xx", "gt", "lt")
+    if every is not None:
+        words += ["EVERY", milliseconds("every", every, 1)]
+    if times is not None:
+        words += ["TIMES", whole("times", times, 1, MOST_MS)]
+    words += late_words(late)
+    if tries is not None:
+        words += ["TRIES", whole("tries", tries, 1, MOST_TRIES)]
+    return words + backoff_words(backoff) + payload_words(payload)
+
+
+def move_words(key: Id, id: Id, delay: Optional[Seconds], at: Optional[Moment], only: Optional[str]) -> Words:
+    time = when(delay, at)
+    if not time:
+        raise ValueError("neither delay nor at is given: expected one of them")
+    return ["TW.MOVE", key, encoded(id), *time, *one_of("only", only, "gt", "lt")]
+
+
+def cancel_words(key: Id, ids: Sequence[Id]) -> Words:
+    if not ids:
+        raise ValueError("no id is given: expected at least one")
+    return ["TW.CANCEL", key, *map(encoded, ids)]
+
+
+def scan_words(key: Id, cursor: int, count: int, match: Optional[Id]) -> Words:
+    pattern: Words = [] if match is None else ["MATCH", encoded(match, "match")]
+    return ["TW.SCAN", key, cursor, "COUNT", whole("count", count, 1, MOST_MS), *pattern]
+
+
+def limit_words(limit: Optional[int]) -> Words:
+    return [] if limit is None else ["LIMIT", whole("limit", limit, 1, PAGE)]
+
+
+def dead_words(key: Id, limit: int, after: Optional[Id]) -> Words:
+    words = ["TW.DEAD", key, *limit_words(limit)]
+    return words if after is None else [*words, "AFTER", encoded(after, "after")]
+
+
+def one_dead(id: Id) -> bytes:
+    """Returns the id of one dead task. The word ALL would mean all of them."""
+    if encoded(id) == b"ALL":
+        raise ValueError(f"id is {id!r}, which means all dead tasks: use replay_all or purge_all")
+    return encoded(id)
+
+
+def take_words(lease_ms: int, count: int, block_ms: int, name: str, keys: Sequence[str]) -> Words:
+    return ["TW.TAKE", "LEASE", lease_ms, "COUNT", count, "BLOCK", block_ms, "NAME", name, "KEYS", len(keys),
+            *map(encoded, keys)]

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+"""Schedules and workers for asyncio, with the clients of redis.asyncio.
+
+    import asyncio, redis.asyncio, tickwheel.aio
+
+    async def main():
+        worker = tickwheel.aio.Worker(redis.asyncio.Redis())
+
+        @worker.task("orders")
+        async def expire(job):
+            print(job.text, "was not paid")
+
+        await worker.run()  # until SIGTERM or SIGINT
+
+    asyncio.run(main())
+"""
+from .._errors import Dead, Retry, WorkerError
+from .._tasks import Counts, DeadTask, Job, Task
+from .._words import Backoff
+from .schedule import Schedule
+from .worker import Worker
+
+__all__ = ["Backoff", "Counts", "Dead", "DeadTask", "Job", "Retry", "Schedule", "Task", "Worker", "WorkerError"]

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: MIT
+"""A worker for asyncio."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import signal
+import threading
+import time
+from typing import Any, Awaitable, Callable, Iterator, List, Optional, Set, TypeVar
+
+from .. import _errors, _tasks
+from .._errors import BACK, Outcome, Waits, WorkerError
+from .._links import PATIENCE, check_client
+from .._signals import STOPPING
+from .._tasks import Counts, Job
+from .._words import Seconds, encoded, take_words
+from ..worker import BLOCK_S, FIRST_UNBLOCK_S, LAST_TRIES, LAST_UNBLOCK_S, Places, Settings, log
+from . import _links
+
+Handler = Callable[[Job], Awaitable[object]]
+H = TypeVar("H", bound=Callable[..., Awaitable[object]])
+
+
+class Group:
+    """The schedules that one TW.TAKE can name, with their connections."""
+
+    def __init__(self, keys: List[str], link: Any) -> None:
+        self.keys, self.link = keys, link
+        self.taker: asyncio.Task[None]
+
+
+class Worker:
+    """Takes tasks of schedules, and calls a coroutine function for each. A Worker runs once, in one event
+    loop, and its methods are for this loop alone.
+
+    The arguments are those of tickwheel.Worker, with a client of redis.asyncio, and ten jobs at once. When the
+    lease is lost, and in give_up(), the handler is cancelled; `job.lost` tells the first from the second."""
+
+    def __init__(self, client: Any, *, name: Optional[str] = None, lease: Seconds = 30.0, jobs: int = 10,
+                 grace: Optional[Seconds] = None) -> None:
+        check_client(client, asyncio=True)
+        self._settings = Settings(client, name, lease, jobs, grace)
+        self._counts = Counts()
+        self._tasks: Set[asyncio.Task[None]] = set()
+        self._beats: Set[asyncio.Task[None]] = set()
+        self._started = self._stopping = self._given_up = False
+        self._error: Optional[WorkerError] = None
+        self._changed: Optional[asyncio.Event] = None
+        self._abandoned: Optional[asyncio.Future[None]] = None
+
+    # Its handlers
+
+    def task(self, *schedules: str) -> Callable[[H], H]:
+        """Makes the decorated coroutine function the handler of these schedules. It gets a Job."""
+        def decorate(handler: H) -> H:
+            self.add(handler, *schedules)
+            return handler
+        return decorate
+
+    def add(self, handler: Handler, *schedules: str) -> None:
+        """Makes a coroutine function the handler of these schedules. Before run()."""
+        if self._started:
+            raise RuntimeError("the worker has started: add handlers before")
+        call = getattr(handler, "__call__", None)
+        if not inspect.iscoroutinefunction(handler) and not inspect.iscoroutinefunction(call):
+            raise TypeError(f"handler is {handler!r}: expected a coroutine function (async def)")
+        self._settings.add(handler, schedules)
+
+    @property
+    def counts(self) -> Counts:
+        """The attempts so far."""
+        return self._counts
+
+    # Its life
+
+    async def run(self, signals: bool = True) -> Counts:
+        """Works until stop(), and returns the counts. With `signals`, in the main thread, SIGTERM and SIGINT
+        stop it; a second signal gives up. Raises WorkerError if the server refuses its commands for good. If
+        it is cancelled, it gives up before it ends."""
+        self._settings.check()
+        if self._started:
+            raise RuntimeError("the worker has started before: make another one")
+        self._started = True
+        life = asyncio.create_task(self._live(), name="tickwheel")
+        with self._handled(signals):
+            try:
+                await asyncio.shield(life)
+            except asyncio.CancelledError:
+                self.give_up()
+                await life
+                raise
+        if self._error is not None:
+            raise self._error
+        return self._counts
+
+    def stop(self) -> None:
+        """Takes no more tasks; handlers that run finish, and run() returns then."""
+        self._stopping = True
+        self._wake()
+
+    def give_up(self) -> None:
+        """Cancels the handlers, gives their tasks back to the server, and ends."""
+        self._stopping = self._given_up = True
+        if self._abandoned is not None and not self._abandoned.done():
+            self._abandoned.set_result(None)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wakes all that wait for a change."""
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    async def _wait_for(self, condition: Callable[[], bool], seconds: Optional[float] = None) -> bool:
+        """Waits until the condition holds, at most so long. Returns whether it does."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while not condition():
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            assert self._changed is not None
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), left)
+        return True
+
+    @contextlib.contextmanager
+    def _handled(self, wanted: bool) -> Iterator[None]:
+        if not wanted or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop, old = asyncio.get_running_loop(), {number: signal.getsignal(number) for number in STOPPING}
+        for number in STOPPING:
+            loop.add_signal_handler(number, lambda: self.give_up() if self._stopping else self.stop())
+        try:
+            yield
+        finally:
+            for number, handler in old.items():
+                loop.remove_signal_handler(number)
+                signal.signal(number, handler)
+
+    async def _live(self) -> None:
+        one = self._settings
+        self._changed, finding = asyncio.Event(), asyncio.Lock()
+        self._abandoned = asyncio.get_running_loop().create_future()
+        if self._given_up:
+            self._abandoned.set_result(None)
+        keys = _links.groups(one.client, list(one.handlers))
+        self._places = Places(one.jobs, len(keys))
+        groups = [Group(some, _links.link(one.client, some, one.lease_s, BLOCK_S, finding))
+                  for some in keys]
+        for group in groups:
+            group.taker = asyncio.create_task(self._take(group), name="tickwheel-take")
+        log.info("ready; %s takes from %s", one.name, ", ".join(one.handlers))
+        await self._wait_for(lambda: self._stopping)
+        ends = [asyncio.create_task(self._unblock(group)) for group in groups]
+        if not await self._wait_for(lambda: self._given_up or not self._busy(groups), one.grace_s):
+            self.give_up()
+        await asyncio.wait([*ends, *(group.taker for group in groups)])
+        while self._tasks or self._beats:
+            await asyncio.wait([*self._tasks, *self._beats])
+        for group in groups:
+            await group.link.close()
+        log.info("stopped; %s", self._counts)
+
+    def _busy(self, groups: List[Group]) -> bool:
+        return bool(self._tasks) or any(not group.taker.done() for group in groups)
+
+    def _fail(self, error: WorkerError) -> None:
+        """Ends the worker by an error: handlers finish."""
+        log.error("%s", error)
+        self._error = self._error or error
+        self.stop()
+
+    async def _unblock(self, group: Group) -> None:
+        """Ends the wait of TW.TAKE, again and again: it may not have begun when the first CLIENT UNBLOCK came.
+        Where the server refuses that, the wait ends by itself, or at give_up() with the connection."""
+        wait, may, last = FIRST_UNBLOCK_S, True, LAST_TRIES
+        while not await self._rests(group, wait):
+            may = may and await group.link.unblock()
+            wait = min(2 * wait, LAST_UNBLOCK_S)
+            last -= self._given_up
+            if self._given_up and (last == 0 or not may):
+                group.taker.cancel()
+                return
+
+    @staticmethod
+    async def _rests(group: Group, seconds: float) -> bool:
+        """Waits at most so long for the end of the loop that takes. Returns whether it has ended."""
+        await asyncio.wait([group.taker], timeout=seconds)
+        return group.taker.done()
+
+    # Taking
+
+    async def _take(self, group: Group) -> None:
+        """The loop that takes for a group."""
+        waits = Waits()
+        try:
+            while (places := await self._reserve()) > 0:
+                await self._take_once(group, places, waits)
+        except Exception as error:  # pylint: disable=broad-except
+            self._fail(_errors.fatal("TW.TAKE", group.keys, error))
+        finally:
+            asyncio.get_running_loop().call_soon(self._wake)  # When this task is done.
+
+    async def _reserve(self) -> int:
+        """Waits for free places. Returns how many this group has now; 0 if the worker stops."""
+        ticket = object()
+        self._places.line.append(ticket)
+        try:
+            await self._wait_for(lambda: self._stopping or self._places.turn_of(ticket))
+        finally:
+            self._places.line.remove(ticket)
+            self._wake()
+        return 0 if self._stopping else self._places.reserve()
+
+    async def _take_once(self, group: Group, places: int, waits: Waits) -> None:
+        """One TW.TAKE, and a wait if it failed. Raises the errors that do not pass."""
+        one, generation = self._settings, group.link.generation
+        words = take_words(one.lease_ms, places, int(self._places.block_s * 1000), one.name, group.keys)
+        taken: List[Job] = []
+        try:
+            if group.link.caller is None:
+                await group.link.open()
+            taken = list(_tasks.jobs(await group.link.take(words)))
+            waits.reset()
+            return
+        except Exception as error:  # pylint: disable=broad-except
+            await group.link.leave()
+            if not _errors.passes(error, one.cluster):
+                raise
+            log.warning("TW.TAKE: %s; tries again", _errors.described(error))
+            failed = error
+        finally:
+            self._begin(group, taken, places - len(taken))
+        if group.link.caller is not None:
+            await group.link.renew(failed, generation)
+        await self._wait_for(lambda: self._stopping, waits.next())
+
+    def _begin(self, group: Group, taken: List[Job], unused: int) -> None:
+        """Starts a task of asyncio for each job."""
+        self._places.begin(len(taken), unused)
+        for job in taken:
+            job._touch_at = time.monotonic() + self._settings.lease_s / 3
+            task = asyncio.create_task(self._work(group, job), name=f"tickwheel-job-{job.id}")
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+        self._wake()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._places.end()
+        self._wake()
+
+    # Working
+
+    async def _work(self, group: Group, job: Job) -> None:
+        """One job, from its handler to the server's answer."""
+        outcome = BACK
+        if not self._stopping:
+            outcome = await self._attended(group, job)
+        else:  # TW.TAKE, if it still waits, would get the task again.
+            await self._rests(group, self._settings.lease_s / 3)
+        name = "lost" if job.lost else await self._settle(group, job, outcome)
+        self._counts = _errors.added(self._counts, name)
+
+    async def _attended(self, group: Group, job: Job) -> Outcome:
+        """Calls the handler, with heartbeats, which cancel it if the lease is lost; give_up() cancels it
+        too."""
+        call = asyncio.create_task(self._call(job), name=f"tickwheel-handler-{job.id}")
+        beat = asyncio.create_task(self._beat(group, job, call), name=f"tickwheel-beat-{job.id}")
+        self._beats.add(beat)
+        beat.add_done_callback(self._beats.discard)
+        assert self._abandoned is not None
+        ends: List[asyncio.Future[Any]] = [call, self._abandoned]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if not call.done():
+            call.cancel()
+            await asyncio.wait([call], timeout=PATIENCE)  # A handler may refuse to end.
+        if not call.done() or call.cancelled():
+            if self._given_up:
+                await self._rests(group, PATIENCE)
+            return BACK if self._given_up else _errors.outcome_of(asyncio.CancelledError())
+        return call.result()
+
+    async def _call(self, job: Job) -> Outcome:
+        """Calls the handler. Even SystemExit and KeyboardInterrupt, raised in it, are failures of this job
+        alone."""
+        try:
+            await self._settings.handlers[job.schedule](job)
+        except asyncio.CancelledError:
+            raise
+        except (_errors.Retry, _errors.Dead) as error:
+            return _errors.outcome_of(error)
+        except BaseException as error:  # pylint: disable=broad-except
+            log.warning("%r failed", job, exc_info=True)
+            return _errors.outcome_of(error)
+        return _errors.DONE
+
+    async def _settle(self, group: Group, job: Job, outcome: Outcome) -> str:
+        """Sends the result until the server has answered, or the worker gives up. Returns the name of the
+        count."""
+        waits, unsure = Waits(self._settings.again_s), False
+        while True:
+            generation = group.link.generation
+            try:
+                return outcome.counted(await group.link.call(outcome.command(job)), unsure)
+            except Exception as error:  # pylint: disable=broad-except
+                if not _errors.passes(error, self._settings.cluster):
+                    return self._refused(job, outcome, error)
+                log.warning("%r: %s; tries again", job, _errors.described(error))
+                unsure |= _errors.code(error) == _errors.LOST
+                await group.link.renew(error, generation)
+            if self._given_up:
+                return "lost"
+            await self._wait_for(lambda: self._given_up, waits.next())
+
+    def _refused(self, job: Job, outcome: Outcome, error: Exception) -> str:
+        """A result that the server does not take ends the worker. To give a task back is a courtesy: its lease
+        ends it otherwise."""
+        if outcome is BACK:
+            log.warning("%r is not given back: %s", job, error)
+        else:
+            self._fail(_errors.fatal(str(outcome.command(job)[0]), [job.schedule], error))
+        return "lost"
+
+    # Heartbeats
+
+    async def _beat(self, group: Group, job: Job, call: asyncio.Task[Outcome]) -> None:
+        """Extends the lease of a job until its handler has returned, or the lease is lost."""
+        while not job.lost:
+            await asyncio.wait([call], timeout=max(0.0, job._touch_at - time.monotonic()))
+            if call.done():
+                return
+            await self._touch(group, job, call)
+
+    async def _touch(self, group: Group, job: Job, call: asyncio.Task[Outcome]) -> None:
+        one, generation, began = self._settings, group.link.generation, time.monotonic()
+        words = ["TW.TOUCH", encoded(job.schedule), encoded(job.id), job.token, "LEASE", one.lease_ms]
+        try:
+            kept = await group.link.call(words) is not None
+            job._touch_at = began + one.lease_s / 3
+        except Exception as error:  # pylint: disable=broad-except
+            kept = True  # Only the server's word ends a lease: after its downtime leases begin anew.
+            job._touch_at = time.monotonic() + min(one.again_s, 1.0)
+            if not _errors.passes(error, one.cluster):
+                return self._fail(_errors.fatal("TW.TOUCH", [job.schedule], error))
+            log.warning("heartbeat of %r: %s", job, _errors.described(error))
+            await group.link.renew(error, generation)
+        if not kept and not call.done():
+            log.warning("%r: the lease is lost", job)
+            job._end(lost=True)
+            call.cancel()
+        return None

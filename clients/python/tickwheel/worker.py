@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: MIT
+"""A worker with threads."""
+from __future__ import annotations
+
+import collections
+import contextlib
+import inspect
+import logging
+import os
+import queue
+import socket
+import threading
+import time
+from typing import Any, Callable, Deque, Dict, List, Optional, Set, TypeVar
+
+from . import _errors, _links, _tasks
+from ._errors import BACK, Outcome, Waits, WorkerError
+from ._signals import Bell
+from ._tasks import Counts, Job
+from ._words import MOST_LEASE_MS, Seconds, encoded, milliseconds, take_words, whole
+
+log = logging.getLogger("tickwheel")
+Handler = Callable[[Job], object]
+H = TypeVar("H", bound=Callable[..., object])
+BLOCK_S = 5.0  # An idle worker asks so often.
+NAME_BYTES, MOST_JOBS = 255, 10000
+TURNS_S, LEAST_BLOCK_S = 1.0, 0.1  # Groups that compete for places ask so often; the shortest wait.
+FIRST_UNBLOCK_S, LAST_UNBLOCK_S, LAST_TRIES = 0.02, 0.5, 3
+
+
+class Settings:
+    """The arguments of a worker, checked, and its handlers. The worker for asyncio has the same."""
+
+    def __init__(self, client: Any, name: Optional[str], lease: Seconds, jobs: int,
+                 grace: Optional[Seconds]) -> None:
+        self.client, self.name = client, name or f"{socket.gethostname()}:{os.getpid()}"
+        if len(encoded(self.name, "name")) > NAME_BYTES or self.name == "KEYS":
+            raise ValueError(f"name is {name!r}: expected at most {NAME_BYTES} bytes, and not 'KEYS'")
+        self.jobs = whole("jobs", jobs, 1, MOST_JOBS)
+        self.lease_ms = milliseconds("lease", lease, 1, MOST_LEASE_MS)
+        self.lease_s = self.lease_ms / 1000
+        self.grace_s = None if grace is None else milliseconds("grace", grace) / 1000
+        self.handlers: Dict[str, Any] = {}
+        self.cluster = hasattr(client, "get_node_from_key")
+        if not self.cluster:
+            _links.check_role(client.connection_pool)
+
+    def add(self, handler: Any, schedules: Any) -> None:
+        if not schedules:
+            raise ValueError("no schedule is named: expected at least one")
+        for key in schedules:
+            if not isinstance(key, str):
+                raise TypeError(f"schedule is {key!r}: expected a str")
+            if key in self.handlers:
+                raise ValueError(f"schedule {key!r} has a handler already")
+        self.handlers.update(dict.fromkeys(schedules, handler))
+
+    def check(self) -> None:
+        if not self.handlers:
+            raise ValueError("the worker has no handler: give it one by @worker.task(schedule)")
+
+    @property
+    def again_s(self) -> float:
+        """The longest wait after a heartbeat or a result that failed. A lease that ended while the server was
+        down begins anew, once: the next call comes before its end."""
+        return max(0.01, min(self.lease_s / 10, 5.0))
+
+
+class Places:
+    """The places for jobs that the groups of schedules share; guarded by the worker's lock. A group asks for
+    tasks only for places that it has reserved, and leaves some to the other groups."""
+
+    def __init__(self, jobs: int, groups: int) -> None:
+        self.jobs, self.groups = jobs, groups
+        self.free, self.share = jobs, max(1, jobs // groups)
+        self.working = 0
+        self.line: Deque[object] = collections.deque()
+
+    def turn_of(self, ticket: object) -> bool:
+        return self.free > 0 and self.line[0] is ticket
+
+    def reserve(self) -> int:
+        count = min(self.free, self.share)
+        self.free -= count
+        return count
+
+    def begin(self, jobs: int, unused: int) -> None:
+        """Some reserved places have jobs now, and the others are free again."""
+        self.working += jobs
+        self.free += unused
+
+    def end(self) -> None:
+        """A job has ended."""
+        self.working -= 1
+        self.free += 1
+
+    @property
+    def block_s(self) -> float:
+        """How long a group may wait with its places. A group that waits keeps them from the others: where
+        they may be short, the groups take turns, and each has one in about a second."""
+        room = self.jobs - self.working
+        if self.groups == 1 or room >= 2 * self.groups or (not self.working and room >= self.groups):
+            return BLOCK_S
+        return max(LEAST_BLOCK_S, TURNS_S * min(1.0, room / self.groups))
+
+
+class Group:
+    """The schedules that one TW.TAKE can name, with their connections and their jobs."""
+
+    def __init__(self, keys: List[str], link: Any) -> None:
+        self.keys, self.link = keys, link
+        self.beating: Set[Job] = set()
+        self.taking = True
+
+
+class Worker:
+    """Takes tasks of schedules, and calls a handler for each in a thread of its own. A Worker runs once.
+
+    `client` has the settings of the server: a redis.Redis, one of Sentinel.master_for, or a
+    redis.RedisCluster. The worker has its own connections with these settings. `name`: shown by TW.GET;
+    host:pid by default. `lease`: seconds until the server gives a task to another worker if this one dies,
+    0.001 to 4294967; a third of it passes between two heartbeats. `jobs`: handlers at once, 1 to 10,000.
+    `grace`: seconds that handlers have after stop() until give_up(); without an end by default.
+
+    A handler that returns has done the task. If it raises Retry, Dead or any other exception, the attempt has
+    failed. stop(), give_up() and counts are for any thread. Threads do not survive a fork: start the worker in
+    the child."""
+
+    def __init__(self, client: Any, *, name: Optional[str] = None, lease: Seconds = 30.0, jobs: int = 4,
+                 grace: Optional[Seconds] = None) -> None:
+        _links.check_client(client, asyncio=False)
+        self._settings = Settings(client, name, lease, jobs, grace)
+        self._changed = threading.Condition()
+        self._queue: queue.SimpleQueue[Optional[tuple[Group, Job]]] = queue.SimpleQueue()
+        self._bell: Optional[Bell] = None
+        self._counts = Counts()
+        self._groups: List[Group] = []
+        self._running: Set[Job] = set()
+        self._threads = 0
+        self._started = self._stopping = self._given_up = self._over = False
+        self._error: Optional[WorkerError] = None
+        self._ended = threading.Event()
+
+    # Its handlers
+
+    def task(self, *schedules: str) -> Callable[[H], H]:
+        """Makes the decorated function the handler of these schedules. It gets a Job."""
+        def decorate(handler: H) -> H:
+            self.add(handler, *schedules)
+            return handler
+        return decorate
+
+    def add(self, handler: Handler, *schedules: str) -> None:
+        """Makes a function the handler of these schedules. Before start()."""
+        if self._started:
+            raise RuntimeError("the worker has started: add handlers before")
+        call = getattr(handler, "__call__", None)
+        if call is None:
+            raise TypeError(f"handler is {handler!r}: expected a function")
+        if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call):
+            raise TypeError(f"handler is {handler!r}, which is for asyncio: use tickwheel.aio.Worker")
+        self._settings.add(handler, schedules)
+
+    @property
+    def counts(self) -> Counts:
+        """The attempts so far."""
+        return self._counts
+
+    # Its life
+
+    def run(self, signals: bool = True) -> Counts:
+        """Works until stop(), and returns the counts. With `signals`, in the main thread, SIGTERM and SIGINT
+        stop it; a second signal gives up. Raises WorkerError if the server refuses its commands for good."""
+        if not signals or threading.current_thread() is not threading.main_thread():
+            self.start()
+            return self.join()
+        with Bell() as self._bell:
+            self.start()
+            for order in (self.stop, self.give_up):
+                if not self._bell.rings():
+                    break
+                order()
+            return self.join()
+
+    def start(self) -> None:
+        """Starts the threads, and returns. Raises ValueError without a handler, RuntimeError if it started
+        before."""
+        self._settings.check()
+        with self._changed:
+            if self._started:
+                raise RuntimeError("the worker has started before: make another one")
+            self._started = True
+        one = self._settings
+        keys = _links.groups(one.client, list(one.handlers))
+        self._places = Places(one.jobs, len(keys))
+        self._groups = [Group(some, _links.link(one.client, some, one.lease_s, BLOCK_S))
+                        for some in keys]
+        beats = [self._thread("beat", self._beat, group) for group in self._groups]
+        for group in self._groups:
+            self._thread("take", self._take, group)
+        self._thread("stop", self._end, beats)
+        log.info("ready; %s takes from %s", one.name, ", ".join(one.handlers))
+
+    def stop(self) -> None:
+        """Takes no more tasks; handlers that run finish. Does not wait: see join()."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+
+    def give_up(self) -> None:
+        """Gives the tasks of handlers that still run back to the server, and ends. The handlers see job.over;
+        their threads end with the process."""
+        with self._changed:
+            self._stopping = self._given_up = True
+            self._changed.notify_all()
+
+    def join(self, timeout: Optional[float] = None) -> Counts:
+        """Waits for the end after stop(), at most `timeout` seconds. Returns the counts. Raises WorkerError if
+        it ended by itself, TimeoutError if it has not ended."""
+        if not self._ended.wait(timeout):
+            raise TimeoutError(f"the worker has not ended within {timeout} s")
+        if self._error is not None:
+            raise self._error
+        return self._counts
+
+    def __enter__(self) -> Worker:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self.join()
+
+    @staticmethod
+    def _thread(role: str, target: Callable[..., None], *args: Any) -> threading.Thread:
+        made = threading.Thread(target=target, args=args, daemon=True, name=f"tickwheel-{role}")
+        made.start()
+        return made
+
+    def _fail(self, error: WorkerError) -> None:
+        """Ends the worker by an error: handlers finish."""
+        log.error("%s", error)
+        with self._changed:
+            self._error = self._error or error
+            self._stopping = True
+            self._changed.notify_all()
+
+    def _pause(self, seconds: float, even_if_stopping: bool) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._given_up or (self._stopping and not even_if_stopping), seconds)
+
+    # Taking
+
+    def _take(self, group: Group) -> None:
+        """The thread that takes for a group."""
+        try:
+            waits = Waits()
+            while (places := self._reserve()) > 0:
+                self._take_once(group, places, waits)
+        except Exception as error:  # pylint: disable=broad-except
+            self._fail(_errors.fatal("TW.TAKE", group.keys, error))
+        finally:
+            with self._changed:
+                group.taking = False
+                self._changed.notify_all()
+
+    def _reserve(self) -> int:
+        """Waits for free places. Returns how many this group has now; 0 if the worker stops."""
+        ticket = object()
+        with self._changed:
+            self._places.line.append(ticket)
+            self._changed.wait_for(lambda: self._stopping or self._places.turn_of(ticket))
+            self._places.line.remove(ticket)
+            self._changed.notify_all()
+            return 0 if self._stopping else self._places.reserve()
+
+    def _take_once(self, group: Group, places: int, waits: Waits) -> None:
+        """One TW.TAKE, and a wait if it failed. Raises the errors that do not pass."""
+        one, generation = self._settings, group.link.generation
+        words = take_words(one.lease_ms, places, int(self._places.block_s * 1000), one.name, group.keys)
+        taken: List[Job] = []
+        try:
+            taken = list(_tasks.jobs(group.link.take(words)))
+            waits.reset()
+            return
+        except Exception as error:  # pylint: disable=broad-except
+            group.link.leave()
+            if self._given_up:
+                return  # hang_up() made this error.
+            if not _errors.passes(error, one.cluster):
+                raise
+            log.warning("TW.TAKE: %s; tries again", _errors.described(error))
+            failed = error
+        finally:
+            self._begin(group, taken, places - len(taken))
+        group.link.renew(failed, generation)
+        self._pause(waits.next(), False)
+
+    def _begin(self, group: Group, taken: List[Job], unused: int) -> None:
+        """Hands jobs to the threads that call handlers; there are as many threads as there were jobs at
+        once."""
+        with self._changed:
+            self._places.begin(len(taken), unused)
+            for job in taken:
+                job._touch_at = time.monotonic() + self._settings.lease_s / 3
+                self._running.add(job)
+                group.beating.add(job)
+                self._queue.put((group, job))
+            while self._threads < len(self._running):
+                self._threads += 1
+                self._thread(f"job-{self._threads}", self._work)
+            self._changed.notify_all()
+
+    # Working
+
+    def _work(self) -> None:
+        """A thread that calls handlers."""
+        for group, job in iter(self._queue.get, None):
+            self._finish(group, job, self._unbegun(group) if self._stopping else self._call(job))
+            with self._changed:
+                self._running.discard(job)
+                self._places.end()
+                self._changed.notify_all()
+
+    def _unbegun(self, group: Group) -> Outcome:
+        """Waits for the end of this group's TW.TAKE, which would get the task again, but not until the lease
+        ends."""
+        self._rests(group, self._settings.lease_s / 3)
+        return BACK
+
+    def _call(self, job: Job) -> Outcome:
+        """Calls the handler. Even SystemExit and KeyboardInterrupt, raised in it, are failures of this job
+        alone."""
+        try:
+            result = self._settings.handlers[job.schedule](job)
+            if inspect.iscoroutine(result):  # Of a lambda, say: nobody would run it.
+                result.close()
+                raise TypeError("the handler returned a coroutine, which is for tickwheel.aio.Worker")
+        except (_errors.Retry, _errors.Dead) as error:
+            return _errors.outcome_of(error)
+        except BaseException as error:  # pylint: disable=broad-except
+            log.warning("%r failed", job, exc_info=True)
+            return _errors.outcome_of(error)
+        return _errors.DONE
+
+    def _finish(self, group: Group, job: Job, outcome: Outcome) -> None:
+        """Tells the server the result, unless the task is no longer ours."""
+        with self._changed:
+            group.beating.discard(job)
+            if job._settled:
+                return  # Given back by give_up().
+            job._settled = True
+        self._count("lost" if job.lost else self._settle(group, job, outcome))
+
+    def _settle(self, group: Group, job: Job, outcome: Outcome) -> str:
+        """Sends the result until the server has answered, or the worker gives up. Returns the name of the
+        count."""
+        waits, unsure = Waits(self._settings.again_s), False
+        while True:
+            generation = group.link.generation
+            try:
+                return outcome.counted(group.link.call(outcome.command(job)), unsure)
+            except Exception as error:  # pylint: disable=broad-except
+                if not _errors.passes(error, self._settings.cluster):
+                    return self._refused(job, outcome, error)
+                log.warning("%r: %s; tries again", job, _errors.described(error))
+                unsure |= _errors.code(error) == _errors.LOST
+                group.link.renew(error, generation)
+            if self._given_up:
+                return "lost"
+            self._pause(waits.next(), True)
+
+    def _refused(self, job: Job, outcome: Outcome, error: Exception) -> str:
+        """A result that the server does not take ends the worker. To give a task back is a courtesy: its lease
+        ends it otherwise."""
+        if outcome is BACK:
+            log.warning("%r is not given back: %s", job, error)
+        else:
+            self._fail(_errors.fatal(str(outcome.command(job)[0]), [job.schedule], error))
+        return "lost"
+
+    def _count(self, name: str) -> None:
+        with self._changed:
+            self._counts = _errors.added(self._counts, name)
+
+    # Heartbeats
+
+    def _beat(self, group: Group) -> None:
+        """The thread that extends the leases of a group's jobs."""
+        while (job := self._next_beat(group)) is not None:
+            self._touch(group, job)
+
+    def _next_beat(self, group: Group) -> Optional[Job]:
+        """Waits until a job needs a heartbeat. Returns None at the end of the worker."""
+        with self._changed:
+            while not self._over:
+                job = min(group.beating, key=lambda job: job._touch_at, default=None)
+                wait = None if job is None else job._touch_at - time.monotonic()
+                if job is not None and wait is not None and wait <= 0:
+                    return job
+                self._changed.wait(wait)
+        return None
+
+    def _touch(self, group: Group, job: Job) -> None:
+        one, generation, began = self._settings, group.link.generation, time.monotonic()
+        words = ["TW.TOUCH", encoded(job.schedule), encoded(job.id), job.token, "LEASE", one.lease_ms]
+        try:
+            kept = group.link.call(words) is not None
+            job._touch_at = began + one.lease_s / 3
+        except Exception as error:  # pylint: disable=broad-except
+            kept = True  # Only the server's word ends a lease: after its downtime leases begin anew.
+            job._touch_at = time.monotonic() + min(one.again_s, 1.0)
+            if not _errors.passes(error, one.cluster):
+                return self._fail(_errors.fatal("TW.TOUCH", [job.schedule], error))
+            log.warning("heartbeat of %r: %s", job, _errors.described(error))
+            group.link.renew(error, generation)
+        if not kept:
+            self._lose(group, job)
+        return None
+
+    def _lose(self, group: Group, job: Job) -> None:
+        with self._changed:
+            if job not in group.beating:
+                return  # Its handler has returned meanwhile, and the server knows it.
+            group.beating.discard(job)
+        log.warning("%r: the lease is lost", job)
+        job._end(lost=True)
+
+    # The end
+
+    def _end(self, beats: List[threading.Thread]) -> None:
+        """The thread that waits for stop(), and then for the other threads. The threads of handlers may go
+        on."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping)
+        helpers = [*beats, *(self._thread("unblock", self._unblock, group) for group in self._groups)]
+        with self._changed:
+            self._changed.wait_for(lambda: self._given_up or not self._busy(), self._settings.grace_s)
+        if self._busy():
+            self.give_up()
+            self._abandon()
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+        for helper in helpers:
+            helper.join()
+        self._close()
+
+    def _busy(self) -> bool:
+        return bool(self._running) or any(group.taking for group in self._groups)
+
+    def _unblock(self, group: Group) -> None:
+        """Ends the wait of TW.TAKE, again and again: it may not have begun when the first CLIENT UNBLOCK came.
+        Where the server refuses that, the wait ends by itself, or at give_up() with the connection."""
+        wait, may, last = FIRST_UNBLOCK_S, True, LAST_TRIES
+        while not self._rests(group, wait):
+            may = may and group.link.unblock()
+            wait = min(2 * wait, LAST_UNBLOCK_S)
+            last -= self._given_up
+            if self._given_up and (last == 0 or not may):
+                group.link.hang_up()
+                return
+
+    def _rests(self, group: Group, seconds: float) -> bool:
+        """Waits at most so long for the end of the thread that takes. Returns whether it has ended."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not group.taking, seconds)
+
+    def _abandon(self) -> None:
+        """Gives back the tasks of the handlers that still run, in one try, when nobody here takes any more."""
+        for group in self._groups:
+            self._rests(group, _links.PATIENCE)
+            with self._changed:
+                jobs = [job for job in self._running if job.schedule in group.keys and not job._settled]
+                for job in jobs:
+                    job._settled = True
+                    group.beating.discard(job)
+                    self._running.discard(job)
+            for job in jobs:
+                job._end(lost=False)
+                self._count(self._settle(group, job, BACK))
+        with self._changed:  # Results that are on their way have this last try.
+            self._changed.wait_for(lambda: not self._running, _links.PATIENCE)
+
+    def _close(self) -> None:
+        for _ in range(self._threads):
+            self._queue.put(None)
+        for group in self._groups:
+            with contextlib.suppress(Exception):  # The process goes on without these connections.
+                group.link.close()
+        log.info("stopped; %s", self._counts)
+        if self._bell is not None:
+            self._bell.end()
+        self._ended.set()

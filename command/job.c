@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum {
+    TEXT_MAX = 100000 /* bytes of a text in the environment; Linux refuses a variable of 128 KiB */
+};
+
+/* The variables of a task. */
+enum variable { KEY, TEXT, DUE, LATE_US, QUEUE, ATTEMPT, VARIABLES };
+static const char *const NAMES[VARIABLES] = {
+    [KEY] = "TICKWHEEL_KEY=",         [TEXT] = "TICKWHEEL_TEXT=",   [DUE] = "TICKWHEEL_DUE=",
+    [LATE_US] = "TICKWHEEL_LATE_US=", [QUEUE] = "TICKWHEEL_QUEUE=", [ATTEMPT] = "TICKWHEEL_ATTEMPT="};
+
+/* ---- the environment ------------------------------------------------------------------------------------- */
+
+/* The variables that are added, each NULL if it is not set. */
+struct added {
+    char *text[VARIABLES];
+    bool lost; /* there was no memory */
+};
+
+static void set(struct added *added, enum variable variable, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void set(struct added *added, enum variable variable, const char *format, ...)
+{
+    char *value = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    bool good = vasprintf(&value, format, arguments) >= 0;
+    va_end(arguments);
+    good = good && asprintf(&added->text[variable], "%s%s", NAMES[variable], value) >= 0;
+    if (!good)
+        added->text[variable] = NULL;
+    added->lost |= !good;
+    free(value);
+}
+
+/* Sets a variable to bytes. Bytes that no variable can hold are on the standard input only. */
+static void set_bytes(struct added *added, enum variable variable, const char *bytes, size_t size)
+{
+    if (size <= TEXT_MAX && memchr(bytes, '\0', size) == NULL)
+        set(added, variable, "%.*s", (int)size, bytes);
+}
+
+static void set_variables(const struct job *job, struct added *added)
+{
+    *added = (struct added){.lost = false};
+    set_bytes(added, KEY, job->key, job->key_size);
+    set_bytes(added, TEXT, job->text, job->text_size);
+    set(added, DUE, "%s", job->due);
+    set(added, LATE_US, "%" PRIu64, job->late_us);
+    if (job->queue == NULL)
+        return;
+    set(added, QUEUE, "%s", job->queue);
+    set(added, ATTEMPT, "%" PRIu64, job->attempt);
+}
+
+static bool is_of_a_task(const char *variable)
+{
+    for (int i = 0; i < VARIABLES; i++)
+        if (strncmp(variable, NAMES[i], strlen(NAMES[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Makes the environment: the task's variables, then ours without the variables of a task, which a task with a
+ * long text, for example, does not set. Returns NULL if there is no memory. */
+static char **environment_of(const struct added *added)
+{
+    size_t count = 0, at = 0;
+    while (environ[count] != NULL)
+        count++;
+    char **all = added->lost ? NULL : malloc((count + VARIABLES + 1) * sizeof *all);
+    if (all == NULL)
+        return NULL;
+    for (int i = 0; i < VARIABLES; i++)
+        if (added->text[i] != NULL)
+            all[at++] = added->text[i];
+    for (size_t i = 0; i < count; i++)
+        if (!is_of_a_task(environ[i]))
+            all[at++] = environ[i];
+    all[at] = NULL;
+    return all;
+}
+
+/* ---- the process ----------------------------------------------------------------------------------------- */
+
+static bool write_whole(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t written = write(fd, bytes, size);
+        if (written < 0)
+            return false;
+        bytes += written;
+        size -= (size_t)written;
+    }
+    return true;
+}
+
+static bool write_lines(int fd, const struct job *job)
+{
+    bool good = write_whole(fd, job->key, job->key_size) && write_whole(fd, " ", job->text_size > 0) &&
+                write_whole(fd, job->text, job->text_size) && write_whole(fd, "\n", 1);
+    for (size_t i = 0; i < job->more_count && good; i++)
+        good = write_whole(fd, job->more[i].bytes, job->more[i].size) && write_whole(fd, "\n", 1);
+    return good;
+}
+
+/* Puts the lines into a file without a name. With a pipe, a command that does not read would block the
+ * writer. */
+static int input_file(const struct job *job)
+{
+    int fd = memfd_create("tickwheel-job", MFD_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    if (write_lines(fd, job) && lseek(fd, 0, SEEK_SET) == 0)
+        return fd;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+/* Starts the shell in a process group of its own. So Ctrl-C on a terminal reaches only us, and we can wait
+ * for the running commands. Returns 0 or an errno. */
+static int spawn(const struct job *job, char **environment, int input, pid_t *child)
+{
+    char *words[] = {"sh", "-c", (char *)job->command, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+    if (job->output > 0)
+        posix_spawn_file_actions_adddup2(&actions, job->output, STDOUT_FILENO);
+    if (job->errors > 0)
+        posix_spawn_file_actions_adddup2(&actions, job->errors, STDERR_FILENO);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    int error = posix_spawn(child, "/bin/sh", &actions, &attributes, words, environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+int job_start(const struct job *job, pid_t *child)
+{
+    struct added added;
+    set_variables(job, &added);
+    char **environment = environment_of(&added);
+    int input = input_file(job), error = environment == NULL ? ENOMEM : input < 0 ? errno : 0;
+    if (error == 0)
+        error = spawn(job, environment, input, child);
+    if (input >= 0)
+        close(input);
+    for (int i = 0; i < VARIABLES; i++)
+        free(added.text[i]);
+    free(environment);
+    return error;
+}
+
+const char *job_ended(int status, char text[JOB_ENDED])
+{
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return NULL;
+    if (WIFEXITED(status))
+        snprintf(text, JOB_ENDED, "exit status %d", WEXITSTATUS(status));
+    else
+        snprintf(text, JOB_ENDED, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    return text;
+}

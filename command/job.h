@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The command of --exec, which is started for each task: its environment, its
+ * standard input, and how it ended.
+ */
+#ifndef COMMAND_JOB_H
+#define COMMAND_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { JOB_ENDED = 80 };
+
+struct job_bytes {
+    const char *bytes; /* of any kind */
+    size_t size;
+};
+
+struct job {
+    const char *command;    /* for the shell */
+    const char *key, *text; /* any bytes */
+    size_t key_size, text_size;
+    const char *due;
+    uint64_t late_us;
+    const char *queue;            /* NULL: the task is in no queue */
+    uint64_t attempt;             /* of a task in a queue */
+    const struct job_bytes *more; /* more texts; each is a line of its own on the standard input */
+    size_t more_count;
+    int output, errors; /* descriptors for its standard output and standard error; 0: ours */
+};
+
+/* Starts the command, in a process group of its own. Returns 0 and its process, or an errno. Threads: any. */
+int job_start(const struct job *job, pid_t *child);
+
+/* Returns NULL if a status of waitpid() is that of a command that succeeded, and else `text`, which names the
+ * exit status or the signal. */
+const char *job_ended(int status, char text[JOB_ENDED]);
+
+#endif

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiredis formats the commands and parses the replies. The bytes between are moved here, so that TLS, which
+ * hiredis has only from 1.0 on, is no other case than a plain socket.
+ */
+#include "link.h"
+
+#include "dial.h"
+#include "tls.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* A chunk has room for a record of TLS, so OpenSSL keeps no bytes that poll() does not see. */
+enum { CHUNK = 16384, CHUNKS_AT_ONCE = 64, LOOK_MS = 250, LOGINS = 2 };
+
+enum stage { DIALLING, SHAKING, TALKING, BROKEN };
+
+struct link {
+    const struct link_target *target;
+    enum stage stage;
+    struct dial dial;
+    struct tls *tls;               /* NULL: plain */
+    short read_wants, write_wants; /* events of poll(); TLS may want to write in order to read */
+    const char *login[LOGINS];     /* the commands AUTH and SELECT, as far as their replies are to come */
+    size_t logins, login_size;     /* the buffer's bytes up to login_size may go before these replies */
+    char *out;                     /* output: the bytes from out_at to out_size are to be sent */
+    size_t out_at, out_size, out_room;
+    redisReader *reader;
+    size_t reply_size; /* bytes of the reply that comes in */
+    bool asked, heard; /* we, and the server, have sent a byte */
+    bool mute;         /* a write has failed; the next read tells why */
+    bool closed, refused;
+    char why[LINK_ERROR]; /* of a broken link */
+};
+
+/* ---- errors ---------------------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static int broken(struct link *link, const char *format, ...)
+{
+    va_list words;
+    va_start(words, format);
+    vsnprintf(link->why, sizeof link->why, format, words);
+    va_end(words);
+    link->stage = BROKEN;
+    return -1;
+}
+
+/* The server has closed the connection; `why` is the net's own word for it. */
+static int broken_off(struct link *link, const char *why)
+{
+    bool plain = link->target->url.transport == URL_TCP && link->asked && !link->heard;
+    link->closed = true;
+    if (link->stage == SHAKING)
+        return broken(link, "%s during the TLS handshake: has this port TLS?", why);
+    return broken(link, "%s%s", why,
+                  plain ? " before its first answer: if this port has TLS, use rediss://" : "");
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+void link_clean(const char *from, char *to, size_t size)
+{
+    size_t i = 0;
+    for (; i + 1 < size && from[i] != '\0'; i++)
+        to[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
+    to[i] = '\0';
+}
+
+void link_explain(const struct link_target *target, const char *command, const char *reply,
+                  char error[LINK_ERROR])
+{
+    const char *user = *target->url.user != '\0' ? target->url.user : "default";
+    char text[160], name[61];
+    link_clean(reply, text, sizeof text);
+    link_clean(user, name, sizeof name);
+    if (begins(reply, "NOAUTH"))
+        snprintf(error, LINK_ERROR,
+                 "the server needs a password: set %s (and --user, unless it is the default user)",
+                 target->password_variable);
+    else if (begins(reply, "WRONGPASS") || begins(reply, "ERR invalid password"))
+        snprintf(error, LINK_ERROR, "the password of user %s is wrong, or there is no such user", name);
+    else if (begins(reply, "NOPERM"))
+        snprintf(error, LINK_ERROR, "user %s has no permission for %s: %s", name, command, text);
+    else if (begins(reply, "ERR unknown command"))
+        snprintf(error, LINK_ERROR,
+                 "the server has no %s: its Tickwheel module is older than this command, or not loaded",
+                 command);
+    else
+        snprintf(error, LINK_ERROR, "%s: %s", command, text);
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------------------- */
+
+/* Turns the result of a call that has moved no byte into 0: wait, or -1: the link is broken. */
+static int stopped(struct link *link, int result, int number, const char *error)
+{
+    if (result == TLS_WAITS)
+        return 0;
+    if (result == TLS_CLOSED)
+        return broken_off(link, number == 0 ? "Server closed the connection" : strerror(number));
+    return broken(link, "%s", error);
+}
+
+/* The result of recv() or send() that has moved no byte, as tls.h has it. */
+static int result_of(ssize_t moved, int number)
+{
+    if (moved < 0 && (number == EAGAIN || number == EWOULDBLOCK || number == EINTR))
+        return TLS_WAITS;
+    return moved == 0 || number == ECONNRESET || number == EPIPE ? TLS_CLOSED : TLS_FAILED;
+}
+
+/* Reads. Returns the number of bytes, 0: none are here, or -1: the link is broken. */
+static int read_bytes(struct link *link, char *bytes, int size)
+{
+    char error[LINK_ERROR];
+    link->read_wants = POLLIN;
+    if (link->tls != NULL) {
+        int result = tls_read(link->tls, bytes, size, &link->read_wants, error);
+        return result > 0 ? result : stopped(link, result, 0, error);
+    }
+    ssize_t moved = recv(link->dial.fd, bytes, (size_t)size, 0);
+    int number = moved < 0 ? errno : 0;
+    return moved > 0 ? (int)moved : stopped(link, result_of(moved, number), number, strerror(number));
+}
+
+/* Writes. Returns the number of bytes; 0: none can be written now, or any more. A server that refuses us says
+ * why before it closes the connection, so a write that fails leaves the error to the next read. */
+static int write_bytes(struct link *link, const char *bytes, int size)
+{
+    char error[LINK_ERROR];
+    int result;
+    link->write_wants = POLLOUT;
+    if (link->tls != NULL) {
+        result = tls_write(link->tls, bytes, size, &link->write_wants, error);
+    } else {
+        ssize_t moved = send(link->dial.fd, bytes, (size_t)size, MSG_NOSIGNAL);
+        result = moved > 0 ? (int)moved : result_of(moved, errno);
+    }
+    link->mute = result < 0;
+    link->asked |= result > 0;
+    return result > 0 ? result : 0;
+}
+
+static void flush(struct link *link)
+{
+    size_t end = link->logins > 0 ? link->login_size : link->out_size;
+    int moved = 1;
+    while (moved > 0 && !link->mute && link->out_at < end) {
+        size_t size = end - link->out_at < CHUNK ? end - link->out_at : CHUNK;
+        moved = write_bytes(link, link->out + link->out_at, (int)size);
+        link->out_at += (size_t)moved;
+    }
+    if (link->logins == 0 && link->out_at == link->out_size)
+        link->out_at = link->out_size = 0;
+}
+
+/* Makes room for `size` bytes more. Returns false if there is no memory. */
+static bool make_room(struct link *link, size_t size)
+{
+    if (link->out != NULL && link->out_room - link->out_size >= size)
+        return true;
+    if (link->out != NULL && link->logins == 0 && link->out_at > 0) {
+        memmove(link->out, link->out + link->out_at, link->out_size - link->out_at);
+        link->out_size -= link->out_at;
+        link->out_at = 0;
+    }
+    size_t room = (link->out_size + size) * 2;
+    char *out = realloc(link->out, room);
+    if (out == NULL)
+        return false;
+    link->out = out;
+    link->out_room = room;
+    return true;
+}
+
+void link_send(struct link *link, int count, const char **words, const size_t *sizes)
+{
+    char *bytes;
+    long long size = redisFormatCommandArgv(&bytes, count, words, sizes);
+    if (size < 0 || !make_room(link, (size_t)size)) {
+        broken(link, "no memory");
+    } else {
+        memcpy(link->out + link->out_size, bytes, (size_t)size);
+        link->out_size += (size_t)size;
+    }
+    if (size >= 0)
+        redisFreeCommand(bytes);
+}
+
+/* ---- replies --------------------------------------------------------------------------------------------- */
+
+/* Takes a reply out of the bytes that have come in. Returns 1 with a reply, 0: it is not whole, -1: broken. */
+static int parse(struct link *link, redisReply **reply)
+{
+    size_t most = link->target->reply_max > 0 ? link->target->reply_max : LINK_REPLY_MAX;
+    void *found = NULL;
+    if (redisReaderGetReply(link->reader, &found) != REDIS_OK)
+        return link->reader->err == REDIS_ERR_OOM
+                   ? broken(link, "no memory")
+                   : broken(link, "the process at this address is not a Redis server");
+    if (found == NULL && link->reply_size > most)
+        return broken(link, "the process at this address is not a Redis server (its answer is too long)");
+    if (found == NULL)
+        return 0;
+    link->reply_size = link->reader->len - link->reader->pos; /* bytes of the next one */
+    *reply = found;
+    return 1;
+}
+
+/* Reads until there is a whole reply, or no byte. Returns like parse(). A server that sends without end gets no
+ * more than its share: the caller has other things to do. */
+static int next_reply(struct link *link, redisReply **reply)
+{
+    char bytes[CHUNK];
+    for (int chunks = 0;; chunks++) {
+        int found = parse(link, reply);
+        if (found != 0)
+            return found;
+        if (chunks >= CHUNKS_AT_ONCE)
+            return 0;
+        int size = read_bytes(link, bytes, sizeof bytes);
+        if (size <= 0)
+            return size;
+        link->heard = true;
+        link->reply_size += (size_t)size;
+        if (redisReaderFeed(link->reader, bytes, (size_t)size) != REDIS_OK)
+            return broken(link, "no memory");
+    }
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------- */
+
+static void login(struct link *link, int count, const char **words)
+{
+    link_send(link, count, words, NULL);
+    link->login[link->logins++] = words[0];
+    link->login_size = link->out_size;
+}
+
+static void file_logins(struct link *link)
+{
+    const struct url *url = &link->target->url;
+    char db[16];
+    snprintf(db, sizeof db, "%d", url->db);
+    if (url->has_password && *url->user != '\0')
+        login(link, 3, (const char *[]){"AUTH", url->user, url->password});
+    else if (url->has_password)
+        login(link, 2, (const char *[]){"AUTH", url->password});
+    if (url->db != 0)
+        login(link, 2, (const char *[]){"SELECT", db});
+}
+
+struct link *link_begin(const struct link_target *target, char error[LINK_ERROR])
+{
+    struct link *link = calloc(1, sizeof *link);
+    redisReader *reader = redisReaderCreate();
+    snprintf(error, LINK_ERROR, "no memory");
+    if (link != NULL) {
+        *link = (struct link){.target = target,
+                              .dial = {.fd = -1},
+                              .reader = reader,
+                              .read_wants = POLLIN,
+                              .write_wants = POLLOUT};
+        file_logins(link);
+        bool plain = target->url.transport != URL_TLS;
+        if (reader != NULL && link->stage != BROKEN &&
+            (plain || (link->tls = tls_new(target, error)) != NULL) &&
+            dial_begin(&link->dial, &target->url, error))
+            return link;
+        link_close(link);
+    } else if (reader != NULL) {
+        redisReaderFree(reader);
+    }
+    return NULL;
+}
+
+void link_close(struct link *link)
+{
+    if (link == NULL)
+        return;
+    tls_free(link->tls);
+    dial_end(&link->dial);
+    if (link->reader != NULL)
+        redisReaderFree(link->reader);
+    free(link->out);
+    free(link);
+}
+
+static int dial_on(struct link *link)
+{
+    char error[LINK_ERROR];
+    int found = dial_step(&link->dial, error);
+    if (found < 0)
+        return broken(link, "%s", error);
+    if (found > 0)
+        link->stage = link->tls != NULL ? SHAKING : TALKING;
+    return found;
+}
+
+static int shake_on(struct link *link)
+{
+    char error[LINK_ERROR];
+    int result = tls_shake(link->tls, link->dial.fd, &link->read_wants, error);
+    if (result <= 0)
+        return stopped(link, result, 0, error);
+    link->read_wants = POLLIN;
+    link->stage = TALKING;
+    return 1;
+}
+
+/* Returns whether the server may accept the same login some time later. */
+static bool for_a_while(const char *reply)
+{
+    return begins(reply, "LOADING") || begins(reply, "BUSY") || begins(reply, "ERR max number of clients");
+}
+
+/* Takes the reply of AUTH or SELECT. Returns 1: we may go on, -1: the server has refused us. */
+static int take_login(struct link *link, redisReply *reply)
+{
+    char error[LINK_ERROR];
+    bool good = reply->type != REDIS_REPLY_ERROR;
+    if (!good) {
+        link->refused = !for_a_while(reply->str);
+        link_explain(link->target, link->login[0], reply->str, error);
+    }
+    freeReplyObject(reply);
+    link->login[0] = link->login[1];
+    link->logins--;
+    return good ? 1 : broken(link, "%s", error);
+}
+
+/* Goes on with opening the link. Returns 1: it is open, 0: not yet, -1: broken. */
+static int open_on(struct link *link)
+{
+    int found = 1;
+    redisReply *reply = NULL;
+    if (link->stage == DIALLING)
+        found = dial_on(link);
+    if (found > 0 && link->stage == SHAKING)
+        found = shake_on(link);
+    while (found > 0 && link->stage == TALKING && link->logins > 0) {
+        flush(link);
+        found = next_reply(link, &reply);
+        if (found > 0 && reply != NULL)
+            found = take_login(link, reply);
+    }
+    return link->stage == BROKEN ? -1 : found;
+}
+
+int link_pump(struct link *link, redisReply **reply, char error[LINK_ERROR])
+{
+    int found = open_on(link);
+    *reply = NULL;
+    if (found > 0) {
+        flush(link);
+        found = next_reply(link, reply);
+    }
+    if (found < 0)
+        memcpy(error, link->why, LINK_ERROR);
+    return found;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------------- */
+
+bool link_is_open(const struct link *link)
+{
+    return link->stage == TALKING && link->logins == 0;
+}
+
+bool link_was_closed(const struct link *link)
+{
+    return link->closed;
+}
+
+bool link_was_refused(const struct link *link)
+{
+    return link->refused;
+}
+
+int link_fd(const struct link *link)
+{
+    return link->dial.fd;
+}
+
+short link_events(const struct link *link)
+{
+    size_t end = link->logins > 0 ? link->login_size : link->out_size;
+    if (link->stage == DIALLING)
+        return POLLOUT;
+    bool writes = link->stage == TALKING && !link->mute && link->out_at < end;
+    return (short)(link->read_wants | (writes ? link->write_wants : 0));
+}
+
+/* The wait has ended. */
+static int waited_in_vain(struct link *link, int patience_ms)
+{
+    const char *of = link->stage == DIALLING  ? "cannot connect: there was no answer"
+                     : link->stage == SHAKING ? "there was no TLS handshake (has this port TLS?)"
+                                              : "there was no answer";
+    if (patience_ms % 1000 == 0)
+        return broken(link, "%s for %d s", of, patience_ms / 1000);
+    return broken(link, "%s for %d ms", of, patience_ms);
+}
+
+/* Waits until the link can move bytes. While it connects, it looks from time to time whether to try another
+ * address. Returns false if the time is up; the link is then broken. */
+static bool wait_until(struct link *link, uint64_t end_ms, int patience_ms)
+{
+    uint64_t now_ms = dial_now_ms();
+    if (now_ms >= end_ms) {
+        waited_in_vain(link, patience_ms);
+        return false;
+    }
+    int left_ms = (int)(end_ms - now_ms);
+    struct pollfd waiting = {.fd = link_fd(link), .events = link_events(link)};
+    poll(&waiting, 1, link->stage == DIALLING && left_ms > LOOK_MS ? LOOK_MS : left_ms);
+    return true;
+}
+
+struct link *link_open(const struct link_target *target, int patience_ms, char error[LINK_ERROR])
+{
+    uint64_t end_ms = dial_now_ms() + (uint64_t)patience_ms;
+    struct link *link = link_begin(target, error);
+    if (link == NULL)
+        return NULL;
+    while (open_on(link) == 0 && wait_until(link, end_ms, patience_ms))
+        ;
+    if (link_is_open(link))
+        return link;
+    memcpy(error, link->why, LINK_ERROR);
+    link_close(link);
+    return NULL;
+}
+
+redisReply *link_receive(struct link *link, int patience_ms, char error[LINK_ERROR])
+{
+    uint64_t end_ms = dial_now_ms() + (uint64_t)patience_ms;
+    redisReply *reply = NULL;
+    while (link_pump(link, &reply, error) == 0)
+        if (!wait_until(link, end_ms, patience_ms))
+            memcpy(error, link->why, LINK_ERROR); /* the next step ends it */
+    return reply;
+}

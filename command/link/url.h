@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The address of a Redis or Valkey server, as a user writes it:
+ *
+ *   redis://[USER[:PASSWORD]@][HOST][:PORT][/DB]    port 6379 by default
+ *   rediss://...                                    the same, with TLS
+ *   unix:[//][USER[:PASSWORD]@]PATH[?db=DB]         a Unix socket; after //, PATH begins with a slash
+ *   HOST[:PORT], :PORT or [IPV6][:PORT]             port 7379 by default, as `make serve` has it
+ *
+ * In a URL %XX is a byte, so a password may hold any byte but 0; an IPv6 address stands in brackets. Without a
+ * host it is 127.0.0.1. ?db=DB also stands for /DB.
+ */
+#ifndef COMMAND_URL_H
+#define COMMAND_URL_H
+
+#include <stdbool.h>
+
+enum { URL_HOST = 256, URL_USER = 256, URL_PASSWORD = 4097, URL_TEXT = 640, URL_ERROR = 1024 };
+
+enum url_transport { URL_TCP, URL_TLS, URL_UNIX };
+
+struct url {
+    enum url_transport transport;
+    char host[URL_HOST]; /* a name, an address without brackets, or the path of a Unix socket */
+    int port;            /* 0: a Unix socket */
+    char user[URL_USER]; /* empty: the default user */
+    char password[URL_PASSWORD];
+    bool has_password; /* it may be empty */
+    bool has_db;       /* the text names a database */
+    int db;
+    char text[URL_TEXT]; /* for people: as the user wrote it, but *** for the password and ? for a byte that a
+                          * terminal might obey */
+};
+
+/* Reads an address. Returns false if it is none, and writes the reason to `error`: `expected ..., found
+ * "..."`. The reason holds no password, and `url` is then unchanged. */
+bool url_parse(const char *text, struct url *url, char error[URL_ERROR]);
+
+#endif

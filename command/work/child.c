@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "child.h"
+
+#include "printable.h"
+#include "screen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { OUTPUT, ERRORS, PART = 65536, CHARACTER = 4 };
+
+/* ---- the outputs ----------------------------------------------------------------------------------------- */
+
+static void keep_tail(struct child *child, const char *bytes, size_t size)
+{
+    if (size > CHILD_TAIL) {
+        child->errors += size - CHILD_TAIL;
+        bytes += size - CHILD_TAIL;
+        size = CHILD_TAIL;
+    }
+    for (size_t i = 0; i < size; i++)
+        child->tail[child->errors++ % CHILD_TAIL] = bytes[i];
+}
+
+static void shut(struct child *child, int which)
+{
+    if (child->pipe[which] >= 0)
+        close(child->pipe[which]);
+    child->pipe[which] = -1;
+}
+
+/* Passes on one part of an output. Returns false if nothing has arrived, or the output has ended. */
+static bool pass_part(struct child *child, int which)
+{
+    char bytes[PART];
+    ssize_t size = read(child->pipe[which], bytes, sizeof bytes);
+    if (size < 0 && errno == EINTR)
+        return true;
+    if (size == 0 || (size < 0 && errno != EAGAIN))
+        shut(child, which);
+    if (size <= 0)
+        return false;
+    if (which == ERRORS)
+        keep_tail(child, bytes, (size_t)size);
+    screen_pass(which == ERRORS ? STDERR_FILENO : STDOUT_FILENO, bytes, (size_t)size);
+    return true;
+}
+
+size_t child_watch(const struct child *child, struct pollfd *fds)
+{
+    size_t count = 0;
+    for (int which = OUTPUT; which <= ERRORS && child->process != 0; which++)
+        if (child->pipe[which] >= 0)
+            fds[count++] = (struct pollfd){.fd = child->pipe[which], .events = POLLIN};
+    return count;
+}
+
+void child_pass(struct child *child, int fd)
+{
+    for (int which = OUTPUT; which <= ERRORS && child->process != 0; which++)
+        if (child->pipe[which] == fd)
+            pass_part(child, which);
+}
+
+/* ---- the process ----------------------------------------------------------------------------------------- */
+
+/* Makes a pipe for an output. We do not wait for its bytes; the command's own end waits as usual. */
+static bool open_pipe(struct child *child, int which, int *writer)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    child->pipe[which] = ends[0];
+    *writer = ends[1];
+    return true;
+}
+
+static void close_writers(const struct job *job)
+{
+    if (job->output > 0)
+        close(job->output);
+    if (job->errors > 0)
+        close(job->errors);
+}
+
+int child_start(struct child *child, struct job *job, bool output)
+{
+    child->errors = 0;
+    child->pipe[OUTPUT] = child->pipe[ERRORS] = -1;
+    job->output = job->errors = 0;
+    bool good = open_pipe(child, ERRORS, &job->errors) && (!output || open_pipe(child, OUTPUT, &job->output));
+    int error = good ? job_start(job, &child->process) : errno;
+    close_writers(job);
+    if (error == 0)
+        return 0;
+    shut(child, OUTPUT);
+    shut(child, ERRORS);
+    child->process = 0;
+    return error;
+}
+
+/* A process that the command has left behind may hold the pipes open, so only the bytes that are there now are
+ * read. */
+bool child_ended(struct child *child, int *status)
+{
+    if (child->process == 0 || waitpid(child->process, status, WNOHANG) <= 0)
+        return false;
+    for (int which = OUTPUT; which <= ERRORS; which++) {
+        for (int parts = 0; parts < 1024 && child->pipe[which] >= 0 && pass_part(child, which); parts++)
+            ;
+        shut(child, which);
+    }
+    child->process = 0;
+    return true;
+}
+
+void child_signal(const struct child *child, int number)
+{
+    if (child->process > 0)
+        kill(-child->process, number);
+}
+
+/* ---- the error ------------------------------------------------------------------------------------------- */
+
+/* Returns the bytes of the character of UTF-8 at the start of `bytes`; 0: there is none. */
+static size_t character(const char *bytes, size_t size)
+{
+    for (size_t n = 1; n <= size && n <= CHARACTER; n++)
+        if (bytes[0] != '\0' && printable_is_utf8(bytes, n))
+            return n;
+    return 0;
+}
+
+/* Replaces the bytes that are no UTF-8, so that every client can read the text. */
+static void clean(char *text, size_t size)
+{
+    for (size_t at = 0, n; at<size; at += n> 0 ? n : 1) {
+        n = character(text + at, size - at);
+        if (n == 0)
+            text[at] = '?';
+    }
+}
+
+/* Copies the tail without the white space at its end. Returns its size; *cut: its beginning is missing. */
+static size_t copy_tail(const struct child *child, char tail[CHILD_TAIL], bool *cut)
+{
+    size_t size = child->errors < CHILD_TAIL ? (size_t)child->errors : CHILD_TAIL;
+    *cut = child->errors > CHILD_TAIL;
+    for (size_t i = 0; i < size; i++)
+        tail[i] = child->tail[(child->errors - size + i) % CHILD_TAIL];
+    while (size > 0 && strchr(" \t\r\n", tail[size - 1]) != NULL && tail[size - 1] != '\0')
+        size--;
+    return size;
+}
+
+size_t child_error(const struct child *child, const char *ended, char *error, size_t max)
+{
+    char tail[CHILD_TAIL];
+    bool cut;
+    size_t head = strlen(ended), size = copy_tail(child, tail, &cut), from = 0;
+    memcpy(error, ended, head);
+    error[head] = '\0';
+    if (size == 0)
+        return head;
+    memcpy(error + head, ": ", 2);
+    head += 2;
+    if (size > max - head) {
+        from = size - (max - head);
+        cut = true;
+    }
+    for (int i = 1; cut && i < CHARACTER && from < size && ((unsigned char)tail[from] & 0xC0) == 0x80; i++)
+        from++; /* the text begins with a whole character */
+    memcpy(error + head, tail + from, size - from);
+    size += head - from;
+    clean(error, size);
+    error[size] = '\0';
+    return size;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A command that runs: its process and its outputs. They come to us by pipes and go on to our own outputs, and
+ * the end of its standard error is kept for the error of a failed attempt.
+ */
+#ifndef COMMAND_CHILD_H
+#define COMMAND_CHILD_H
+
+#include "job.h"
+
+#include <poll.h>
+#include <stdbool.h>
+
+enum { CHILD_TAIL = 4096, CHILD_WATCHES = 2 };
+
+/* Zeroed: no command runs. */
+struct child {
+    pid_t process; /* 0: none */
+    int pipe[2];   /* the ends that we read of its standard output and its standard error; -1: none */
+    char tail[CHILD_TAIL];
+    uint64_t
+        errors; /* bytes of its standard error so far; the last CHILD_TAIL of them are in the ring `tail` */
+};
+
+/* Starts a command. `output`: its standard output comes by a pipe too; else it is our own. Returns 0 or an
+ * errno. */
+int child_start(struct child *child, struct job *job, bool output);
+
+/* Adds the descriptors to watch. Returns their number, at most CHILD_WATCHES. */
+size_t child_watch(const struct child *child, struct pollfd *fds);
+
+/* Passes on the outputs that have arrived at a descriptor, if it belongs to this command. */
+void child_pass(struct child *child, int fd);
+
+/* Looks whether the command has ended, without waiting. If so, passes on the rest of its outputs and closes
+ * the pipes; *status receives the status of waitpid(). */
+bool child_ended(struct child *child, int *status);
+
+/* Sends a signal to the command and to all processes of its group. */
+void child_signal(const struct child *child, int number);
+
+/* Writes the error of a command that has failed: `ended` (job.h) and the end of its standard error, as UTF-8
+ * of at most `max` bytes, terminated. Returns its size.
+ * Requires: `error` has room for max + 1 bytes. */
+size_t child_error(const struct child *child, const char *ended, char *error, size_t max);
+
+#endif

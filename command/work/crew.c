@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include "crew.h"
+
+#include "child.h"
+#include "task_line.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MS_NS = 1000000, US_NS = 1000, SECOND_NS = 1000000000 };
+
+struct place {
+    struct crew *crew;
+    struct child child;
+    struct taken *taken; /* NULL: the place is free */
+    struct timer beat;
+};
+
+struct crew {
+    struct crew_options options;
+    struct timers *timers;
+    bool given_up;
+    size_t running;
+    char *error;
+    struct place place[];
+};
+
+/* ---- the heartbeat --------------------------------------------------------------------------------------- */
+
+static void beat(void *arg)
+{
+    struct place *place = arg;
+    struct crew *crew = place->crew;
+    timers_set(crew->timers, &place->beat, crew->options.beat_ms);
+    crew->options.beat(crew->options.arg, place->taken);
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
+
+static uint64_t wall_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+static struct place *free_place(struct crew *crew)
+{
+    struct place *place = crew->place;
+    while (place->taken != NULL)
+        place++;
+    return place;
+}
+
+static struct job job_of(const struct crew *crew, const struct taken *taken, char due[TIME_SIZE])
+{
+    uint64_t due_ns = taken->due_ms < TIME_MAX_NS / MS_NS ? taken->due_ms * MS_NS : TIME_MAX_NS;
+    uint64_t now_ns = wall_ns();
+    time_print(due_ns, due);
+    return (struct job){.command = crew->options.exec,
+                        .key = taken->id.bytes,
+                        .key_size = taken->id.size,
+                        .text = taken->values > 0 ? taken->value[0].bytes : "",
+                        .text_size = taken->values > 0 ? taken->value[0].size : 0,
+                        .due = due,
+                        .late_us = now_ns > due_ns ? (now_ns - due_ns) / US_NS : 0,
+                        .queue = taken->schedule,
+                        .attempt = taken->attempt,
+                        .more = taken->values > 1 ? taken->value + 1 : NULL,
+                        .more_count = taken->values > 1 ? taken->values - 1 : 0};
+}
+
+int crew_start(struct crew *crew, struct taken *taken)
+{
+    char due[TIME_SIZE];
+    struct place *place = free_place(crew);
+    struct job job = job_of(crew, taken, due);
+    int error = child_start(&place->child, &job, crew->options.output);
+    if (error != 0)
+        return error;
+    place->taken = taken;
+    crew->running++;
+    timers_set(crew->timers, &place->beat, crew->options.beat_ms);
+    return 0;
+}
+
+static void end(struct crew *crew, struct place *place, int status)
+{
+    char text[JOB_ENDED];
+    const char *ended = job_ended(status, text);
+    struct taken *taken = place->taken;
+    enum result result = ended == NULL ? RESULT_DONE : crew->given_up ? RESULT_BACK : RESULT_FAILED;
+    timers_cancel(crew->timers, &place->beat);
+    place->taken = NULL;
+    crew->running--;
+    if (result == RESULT_FAILED)
+        child_error(&place->child, ended, crew->error, crew->options.error_max);
+    crew->options.ended(crew->options.arg, taken, result, result == RESULT_FAILED ? crew->error : NULL);
+}
+
+void crew_reap(struct crew *crew)
+{
+    int status;
+    for (size_t i = 0; i < crew->options.jobs; i++)
+        if (child_ended(&crew->place[i].child, &status))
+            end(crew, &crew->place[i], status);
+}
+
+void crew_give_up(struct crew *crew, int number)
+{
+    crew->given_up = true;
+    for (size_t i = 0; i < crew->options.jobs; i++)
+        child_signal(&crew->place[i].child, number);
+}
+
+/* ---- outputs --------------------------------------------------------------------------------------------- */
+
+size_t crew_watch(const struct crew *crew, struct pollfd *fds)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < crew->options.jobs; i++)
+        count += child_watch(&crew->place[i].child, fds + count);
+    return count;
+}
+
+void crew_pass(struct crew *crew, const struct pollfd *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < crew->options.jobs && fds[i].revents != 0; k++)
+            child_pass(&crew->place[k].child, fds[i].fd);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------ */
+
+size_t crew_places(const struct crew *crew)
+{
+    return crew->options.jobs - crew->running;
+}
+
+size_t crew_running(const struct crew *crew)
+{
+    return crew->running;
+}
+
+struct crew *crew_new(const struct crew_options *options, struct timers *timers)
+{
+    struct crew *crew = calloc(1, sizeof *crew + options->jobs * sizeof crew->place[0]);
+    if (crew == NULL)
+        return NULL;
+    crew->options = *options;
+    crew->timers = timers;
+    crew->error = malloc(options->error_max + 1);
+    for (size_t i = 0; i < options->jobs; i++) {
+        crew->place[i].crew = crew;
+        crew->place[i].beat = (struct timer){.fire = beat, .arg = &crew->place[i]};
+    }
+    if (crew->error != NULL)
+        return crew;
+    free(crew);
+    return NULL;
+}
+
+void crew_free(struct crew *crew)
+{
+    if (crew == NULL)
+        return;
+    free(crew->error);
+    free(crew);
+}

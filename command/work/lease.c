@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "lease.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SCHEDULE, ID, TOKEN, DUE, ATTEMPT, VALUES, MEMBERS };
+
+static bool is_text(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_STRING;
+}
+
+bool lease_is_row(const redisReply *row)
+{
+    if (row->type != REDIS_REPLY_ARRAY || row->elements < MEMBERS)
+        return false;
+    redisReply *const *member = row->element;
+    if (!is_text(member[SCHEDULE]) || !is_text(member[ID]) || !is_text(member[TOKEN]) ||
+        member[DUE]->type != REDIS_REPLY_INTEGER || member[ATTEMPT]->type != REDIS_REPLY_INTEGER ||
+        member[VALUES]->type != REDIS_REPLY_ARRAY)
+        return false;
+    for (size_t i = 0; i < member[VALUES]->elements; i++)
+        if (!is_text(member[VALUES]->element[i]))
+            return false;
+    return true;
+}
+
+static struct job_bytes copy(const redisReply *text, char **at)
+{
+    struct job_bytes bytes = {*at, (size_t)text->len};
+    memcpy(*at, text->str, bytes.size);
+    *at += bytes.size;
+    return bytes;
+}
+
+struct lease *lease_new(const redisReply *row, const char *schedule)
+{
+    redisReply *const *member = row->element;
+    const redisReply *values = member[VALUES];
+    size_t size = (size_t)member[ID]->len + (size_t)member[TOKEN]->len;
+    for (size_t i = 0; i < values->elements; i++)
+        size += (size_t)values->element[i]->len;
+    struct lease *lease = malloc(sizeof *lease + values->elements * sizeof lease->value[0] + size);
+    if (lease == NULL)
+        return NULL;
+    char *at = (char *)(lease->value + values->elements);
+    *lease = (struct lease){.taken = {.schedule = schedule,
+                                      .id = copy(member[ID], &at),
+                                      .value = lease->value,
+                                      .values = values->elements,
+                                      .due_ms = (uint64_t)member[DUE]->integer,
+                                      .attempt = (uint64_t)member[ATTEMPT]->integer},
+                            .touch = {.verb = VERB_TOUCH, .lease = lease},
+                            .answer = {.lease = lease}};
+    lease->token = copy(member[TOKEN], &at);
+    for (size_t i = 0; i < values->elements; i++)
+        lease->value[i] = copy(values->element[i], &at);
+    return lease;
+}
+
+void lease_free(struct lease *lease)
+{
+    free(lease->error);
+    free(lease);
+}

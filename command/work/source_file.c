@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tasks of a file. The store calls the handler on a thread of its own, which only hands the job to the worker's
+ * thread; that one answers. At most as many jobs as the worker has places are under way.
+ *
+ * A job of a file has no lease. It is lost when its task was cancelled, moved or put anew meanwhile, for which
+ * `touch` looks.
+ */
+#include "source.h"
+
+#include "command.h"
+#include "screen.h"
+#include "store_file.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { ERROR_MAX = 1000, LOOK_MS = 100 };
+static const char COMMAND[] = "tickwheel work";
+
+/* A job that the worker has, or will have. */
+struct held {
+    struct taken taken; /* the first member */
+    struct tw_job *job;
+    struct job_bytes value;
+    struct held *next; /* in the list of those that came */
+};
+
+struct file {
+    struct source source; /* the first member */
+    struct tw_store *store;
+    int wake; /* an eventfd: a job has come */
+    pthread_mutex_t lock;
+    struct held *came, **end; /* under the lock, as the next two lines */
+    char trouble[TW_STORE_MESSAGE];
+    bool damaged, ending, told_trouble;
+    bool told_ready, told_standby, stopping;
+    struct timer look; /* while another process runs the tasks */
+};
+
+/* ---- on threads of the store ----------------------------------------------------------------------------- */
+
+static void wake(struct file *file)
+{
+    uint64_t one = 1;
+    while (write(file->wake, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+static struct held *hold(struct tw_job *job)
+{
+    struct held *held = malloc(sizeof *held);
+    if (held == NULL)
+        return NULL;
+    *held = (struct held){.job = job, .value = {job->payload, job->payload_size}};
+    held->taken = (struct taken){.schedule = job->queue,
+                                 .id = {job->id, job->id_size},
+                                 .value = &held->value,
+                                 .values = job->payload != NULL,
+                                 .due_ms = job->due_ms,
+                                 .attempt = job->attempt};
+    return held;
+}
+
+static enum tw_answer handle(void *arg, struct tw_job *job)
+{
+    struct file *file = arg;
+    struct held *held = hold(job);
+    pthread_mutex_lock(&file->lock);
+    bool later = held != NULL && !file->ending;
+    if (later) {
+        *file->end = held;
+        file->end = &held->next;
+    }
+    pthread_mutex_unlock(&file->lock);
+    if (later)
+        wake(file);
+    else
+        free(held);
+    return later ? TW_LATER : TW_BACK;
+}
+
+static void on_error(void *arg, int error, const char *message)
+{
+    struct file *file = arg;
+    pthread_mutex_lock(&file->lock);
+    file->damaged |= error == TW_ECORRUPT;
+    file->told_trouble &= strcmp(file->trouble, message) == 0;
+    snprintf(file->trouble, sizeof file->trouble, "%s", message);
+    pthread_mutex_unlock(&file->lock);
+    wake(file);
+}
+
+/* ---- on the worker's thread ------------------------------------------------------------------------------ */
+
+static struct file *of(struct source *source)
+{
+    return (struct file *)source;
+}
+
+/* Tells once why the store tries something again. A damaged file does not mend itself. */
+static void tell_trouble(struct file *file)
+{
+    char trouble[TW_STORE_MESSAGE];
+    pthread_mutex_lock(&file->lock);
+    bool damaged = file->damaged, told = file->told_trouble || *file->trouble == '\0';
+    memcpy(trouble, file->trouble, sizeof trouble);
+    file->told_trouble = true;
+    pthread_mutex_unlock(&file->lock);
+    if (told)
+        return;
+    screen_hide();
+    complain("%s: %s: %s%s", COMMAND, file->source.options->store, trouble, damaged ? "" : "; trying again");
+    if (damaged)
+        file->source.events.failed(file->source.events.arg);
+}
+
+static void tell_ready(struct file *file)
+{
+    struct tw_store_stats stats;
+    tw_store_stats(file->store, &stats);
+    if (stats.running && !file->told_ready) {
+        file->told_ready = true;
+        file->source.events.ready(file->source.events.arg, file->source.options->store);
+    } else if (!stats.running && !file->told_standby && !file->source.options->quiet) {
+        file->told_standby = true;
+        screen_hide();
+        complain("%s: %s: another process runs the tasks of this file; standing by", COMMAND,
+                 file->source.options->store);
+    }
+}
+
+static struct held *take_list(struct file *file)
+{
+    pthread_mutex_lock(&file->lock);
+    struct held *list = file->came;
+    file->came = NULL;
+    file->end = &file->came;
+    pthread_mutex_unlock(&file->lock);
+    return list;
+}
+
+static void free_held(struct held *held, enum tw_answer answer)
+{
+    tw_job_answer(held->job, answer);
+    free(held);
+}
+
+static void hand_over(struct file *file)
+{
+    for (struct held *held = take_list(file), *next; held != NULL; held = next) {
+        next = held->next;
+        file->source.events.taken(file->source.events.arg, &held->taken);
+    }
+}
+
+static size_t watch(struct source *source, struct pollfd *fds)
+{
+    *fds = (struct pollfd){.fd = of(source)->wake, .events = POLLIN};
+    return 1;
+}
+
+/* After the stop, jobs that come wait in the list for the end: a job that went back at once would come again at
+ * once. */
+static void turn(struct source *source)
+{
+    struct file *file = of(source);
+    uint64_t count;
+    (void)!read(file->wake, &count, sizeof count);
+    tell_trouble(file);
+    if (file->stopping)
+        return;
+    if (!file->told_ready)
+        tell_ready(file);
+    hand_over(file);
+}
+
+struct look {
+    uint64_t revision;
+    bool ours;
+};
+
+static void see(void *arg, const struct tw_store_task *task)
+{
+    struct look *look = arg;
+    look->ours = task->state == TW_STORE_RUNNING && task->revision == look->revision;
+}
+
+/* If the file cannot be read now, the next look will tell. */
+static bool is_lost(struct file *file, const struct held *held)
+{
+    struct look look = {held->job->revision, false};
+    const struct taken *taken = &held->taken;
+    int error = tw_store_get(file->store, taken->schedule, taken->id.bytes, taken->id.size, see, &look);
+    return !look.ours && (error == 0 || error == TW_EGONE);
+}
+
+static void touch(struct source *source, struct taken *taken)
+{
+    if (taken->lost || !is_lost(of(source), (const struct held *)taken))
+        return;
+    taken->lost = true;
+    source->events.lost(source->events.arg, taken);
+}
+
+/* The store counts the attempts as we do here: after the last one, TW_RETRY makes the task dead. */
+static enum outcome outcome_of(const struct held *held, enum result result)
+{
+    if (held->taken.lost)
+        return OUTCOME_LOST;
+    if (result == RESULT_DONE)
+        return OUTCOME_DONE;
+    if (result == RESULT_BACK)
+        return OUTCOME_BACK;
+    return held->job->attempt >= held->job->tries ? OUTCOME_DEAD : OUTCOME_FAILED;
+}
+
+static void answer(struct source *source, struct taken *taken, enum result result, const char *error)
+{
+    static const enum tw_answer ANSWERS[] = {
+        [RESULT_DONE] = TW_DONE, [RESULT_FAILED] = TW_RETRY, [RESULT_BACK] = TW_BACK};
+    struct held *held = (struct held *)taken;
+    taken->lost = taken->lost || is_lost(of(source), held);
+    enum outcome outcome = outcome_of(held, result);
+    if (result == RESULT_FAILED)
+        tw_job_fail(held->job, error);
+    free_held(held, ANSWERS[result]);
+    source->events.settled(source->events.arg, outcome);
+}
+
+static void stop(struct source *source)
+{
+    of(source)->stopping = true;
+}
+
+static bool at_rest(const struct source *source)
+{
+    return ((const struct file *)source)->stopping;
+}
+
+static void tell(const struct source *source, char text[SOURCE_STATUS])
+{
+    const struct file *file = (const struct file *)source;
+    snprintf(text, SOURCE_STATUS, "%s %s", file->told_ready ? "running the tasks of" : "standing by for",
+             source->options->store);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------ */
+
+/* Gives the jobs back that have come since the stop. The store gives later ones back by itself. */
+static void give_back(struct file *file)
+{
+    pthread_mutex_lock(&file->lock);
+    file->ending = true;
+    pthread_mutex_unlock(&file->lock);
+    for (struct held *held = take_list(file), *next; held != NULL; held = next) {
+        next = held->next;
+        free_held(held, TW_BACK);
+    }
+}
+
+static bool free_file(struct source *source)
+{
+    struct file *file = of(source);
+    timers_cancel(source->timers, &file->look);
+    give_back(file);
+    bool good = file->store == NULL || tw_store_stop(file->store) == 0;
+    if (!good) {
+        screen_hide();
+        store_file_complain(file->store, COMMAND, source->options->store,
+                            "the end of a task cannot be written, and it will run again");
+    }
+    tw_store_close(file->store);
+    close(file->wake);
+    pthread_mutex_destroy(&file->lock);
+    free(file);
+    return good;
+}
+
+/* The store does not tell when it takes over. */
+static void look_again(void *arg)
+{
+    struct file *file = arg;
+    if (!file->told_ready)
+        timers_set(file->source.timers, &file->look, LOOK_MS);
+}
+
+static bool start(struct file *file)
+{
+    const struct work_options *options = file->source.options;
+    const struct tw_store_run how = {.flags = TW_STORE_STANDBY,
+                                     .workers = 1,
+                                     .max_jobs = (uint32_t)options->jobs,
+                                     .on_error = on_error,
+                                     .arg = file};
+    int error = 0;
+    for (size_t i = 0; i < options->schedules && error == 0; i++)
+        error = tw_store_handle(file->store, options->schedule[i], 0, handle, file);
+    if (error == 0)
+        error = tw_store_start(file->store, &how);
+    if (error != 0)
+        store_file_complain(file->store, COMMAND, options->store, "the tasks cannot be run");
+    return error == 0;
+}
+
+struct source *command_work_store(const struct work_options *options, struct timers *timers,
+                                  const struct source_events *events)
+{
+    static const struct source_kind KIND = {.error_max = ERROR_MAX,
+                                            .watch = watch,
+                                            .turn = turn,
+                                            .touch = touch,
+                                            .answer = answer,
+                                            .stop = stop,
+                                            .at_rest = at_rest,
+                                            .tell = tell,
+                                            .free = free_file};
+    struct file *file = calloc(1, sizeof *file);
+    if (file == NULL) {
+        complain("%s: there is no memory", COMMAND);
+        return NULL;
+    }
+    file->source = (struct source){&KIND, options, timers, *events};
+    file->end = &file->came;
+    file->look = (struct timer){.fire = look_again, .arg = file};
+    timers_set(timers, &file->look, 0);
+    pthread_mutex_init(&file->lock, NULL);
+    file->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    file->store = store_file_open(COMMAND, options->store, true);
+    if (file->store != NULL && start(file))
+        return &file->source;
+    free_file(&file->source);
+    return NULL;
+}

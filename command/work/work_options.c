@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "work_options.h"
+
+#include "command.h"
+#include "printable.h"
+#include "task_line.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char HELP_HEAD[] =
+    "usage: tickwheel work [--redis URL] [OPTIONS] SCHEDULE... --exec CMD\n"
+    "       tickwheel work --store FILE [OPTIONS] SCHEDULE... --exec CMD\n"
+    "\n"
+    "A worker: takes tasks that are due from schedules of a Redis server with the\n"
+    "module (TW.PUT), or from queues of an SQLite file, and runs CMD for each. A\n"
+    "CMD that ends with status 0 has done its task. Otherwise the attempt has\n"
+    "failed. The next one comes after the task's backoff and, after the last of its\n"
+    "tries, the task is dead. Runs until SIGINT (Ctrl-C) or SIGTERM. docs/work.md\n"
+    "has a tour. Examples:\n"
+    "\n"
+    "  tickwheel work orders mails --exec ./notify\n"
+    "  tickwheel work --redis rediss://db1 --jobs 16 orders --exec ./notify\n"
+    "  tickwheel work --store shop.db orders --exec ./notify\n"
+    "\n"
+    "  --exec CMD      run CMD in a shell for each task. CMD gets the id and the\n"
+    "                  payload on its standard input, and TICKWHEEL_QUEUE (the\n"
+    "                  schedule), TICKWHEEL_KEY (the id), TICKWHEEL_TEXT (the first\n"
+    "                  value of the payload), TICKWHEEL_ATTEMPT, TICKWHEEL_DUE and\n"
+    "                  TICKWHEEL_LATE_US in its environment\n"
+    "  --store FILE    take from this SQLite file instead of a server. A SCHEDULE\n"
+    "                  is a queue of the file. While another process runs the tasks\n"
+    "                  of the file, wait, and take over when it ends\n"
+    "  --jobs N        run at most N commands at once, 1 to 1024 (default 4)\n"
+    "  --lease TIME    a task that is taken is ours for so long, 10ms to 1d\n"
+    "                  (default 30s). While its command runs, the lease is renewed\n"
+    "                  each third of this time. If this process dies, another\n"
+    "                  worker gets the task when the lease is over. With --store:\n"
+    "                  look three times in this time whether the task is still ours\n"
+    "  --name NAME     the name that TW.GET shows, 1 to 255 bytes (default\n"
+    "                  HOST:PID)\n"
+    "  --grace TIME    at a signal to stop, wait at most so long for the commands\n"
+    "                  that run, 0s to 1d (default: until they end)\n"
+    "  --quiet         print no counts at the end, no status line, and errors only\n"
+    "\n"
+    "Options for a server. A password that the URL does not hold is taken from the\n"
+    "environment: TICKWHEEL_WORK_PASSWORD or, if that is not set, REDISCLI_AUTH.\n"
+    "\n";
+
+static const char HELP_TAIL[] =
+    "\n"
+    "At SIGINT or SIGTERM the worker takes no more tasks, and waits for the\n"
+    "commands that run. At a second signal, or when --grace is over, it sends\n"
+    "SIGTERM to them and, a second later, SIGKILL. Their tasks are given back: they\n"
+    "are ready again at once, and the attempt does not count.\n"
+    "\n"
+    "If the server cannot be reached, the worker tries again until it can. The\n"
+    "results of commands that end meanwhile are reported then.\n"
+    "\n"
+    "Exit status:\n"
+    "  0  a signal has stopped it;\n"
+    "  1  it cannot go on: no permission, no module, a key that is no schedule, or\n"
+    "     the file cannot be used; or the result of a command could not be\n"
+    "     reported;\n"
+    "  2  arguments are wrong.\n";
+
+enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, MS_NS = 1000000, NAME_MAX_BYTES = 255 };
+enum { LEASE_DEFAULT_MS = 30000, LEASE_MIN_MS = 10, DAY_MS = 86400000 };
+static const char COMMAND[] = "tickwheel work";
+
+static bool refuse(const char *option, const char *expected, const char *found)
+{
+    complain("%s: %s: expected %s, found \"%s\"", COMMAND, option, expected, found);
+    return false;
+}
+
+/* ---- values ---------------------------------------------------------------------------------------------- */
+
+static bool parse_jobs(const char *text, uint64_t *jobs)
+{
+    return (number_parse(text, JOBS_MAX, jobs) && *jobs > 0) ||
+           refuse("--jobs", "a number from 1 to 1024", text);
+}
+
+static bool parse_ms(const char *text, uint64_t least_ms, uint64_t *ms)
+{
+    uint64_t ns;
+    if (!duration_parse(text, &ns) || ns < least_ms * MS_NS || ns > (uint64_t)DAY_MS * MS_NS)
+        return false;
+    *ms = ns / MS_NS;
+    return true;
+}
+
+/* TW.TAKE ends its options at the word KEYS, so a worker cannot have that name. */
+static bool parse_name(const char *text, char name[WORK_NAME])
+{
+    size_t size = strlen(text);
+    if (size == 0 || size > NAME_MAX_BYTES || strcasecmp(text, "KEYS") == 0)
+        return refuse("--name", "a name of 1 to 255 bytes other than KEYS", text);
+    memcpy(name, text, size + 1);
+    return true;
+}
+
+static void name_by_process(char name[WORK_NAME])
+{
+    char host[WORK_NAME - 16] = "";
+    if (gethostname(host, sizeof host - 1) != 0 || *host == '\0')
+        strcpy(host, "worker");
+    snprintf(name, WORK_NAME, "%s:%ld", host, (long)getpid());
+}
+
+/* ---- options --------------------------------------------------------------------------------------------- */
+
+enum { OPTION_EXEC = 1, OPTION_STORE, OPTION_JOBS, OPTION_LEASE, OPTION_NAME, OPTION_GRACE, OPTION_QUIET };
+
+static const struct option LONG[] = {LINK_OPTIONS,
+                                     {"exec", required_argument, NULL, OPTION_EXEC},
+                                     {"store", required_argument, NULL, OPTION_STORE},
+                                     {"jobs", required_argument, NULL, OPTION_JOBS},
+                                     {"lease", required_argument, NULL, OPTION_LEASE},
+                                     {"name", required_argument, NULL, OPTION_NAME},
+                                     {"grace", required_argument, NULL, OPTION_GRACE},
+                                     {"quiet", no_argument, NULL, OPTION_QUIET},
+                                     {"help", no_argument, NULL, OPTION_HELP},
+                                     {NULL, 0, NULL, 0}};
+
+static bool take_option(int code, void *arg)
+{
+    struct work_options *options = arg;
+    if (link_options_has(code))
+        return link_options_take(&options->link, COMMAND, code);
+    switch (code) {
+    case OPTION_EXEC:
+        options->exec = optarg;
+        return true;
+    case OPTION_STORE:
+        options->store = optarg;
+        return true;
+    case OPTION_JOBS:
+        return parse_jobs(optarg, &options->jobs);
+    case OPTION_LEASE:
+        return parse_ms(optarg, LEASE_MIN_MS, &options->lease_ms) ||
+               refuse("--lease", "a duration from 10ms to 1d", optarg);
+    case OPTION_NAME:
+        return parse_name(optarg, options->name);
+    case OPTION_GRACE:
+        options->has_grace = true;
+        return parse_ms(optarg, 0, &options->grace_ms) || refuse("--grace", "a duration from 0s to 1d", optarg);
+    default:
+        options->quiet = true;
+        return true;
+    }
+}
+
+static void help(void)
+{
+    printf("%s%s%s", HELP_HEAD, LINK_OPTIONS_HELP, HELP_TAIL);
+}
+
+/* ---- checks ---------------------------------------------------------------------------------------------- */
+
+static bool check_schedules(const struct work_options *options)
+{
+    if (options->schedules == 0) {
+        complain("%s: expected the schedules to take tasks from (try: tickwheel work --help)", COMMAND);
+        return false;
+    }
+    for (size_t i = 0; i < options->schedules; i++)
+        if (*options->schedule[i] == '\0')
+            return refuse("arguments", "schedules", "");
+    for (size_t i = 0; i < options->schedules; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(options->schedule[i], options->schedule[j]) == 0)
+                return refuse("arguments", "each schedule once", options->schedule[i]);
+    return true;
+}
+
+static bool check_exec(const struct work_options *options)
+{
+    if (options->exec != NULL && *options->exec == '\0')
+        return refuse("--exec", "a command", options->exec); /* it would do each task by doing nothing */
+    if (options->exec != NULL)
+        return true;
+    complain("%s: --exec CMD is missing: the command to run for each task (try: tickwheel work --help)",
+             COMMAND);
+    return false;
+}
+
+/* The commands do not get the worker's password. */
+static bool check_source(struct work_options *options)
+{
+    static const char PASSWORD[] = "TICKWHEEL_WORK_PASSWORD";
+    bool good = options->store != NULL || link_options_end(&options->link, COMMAND, PASSWORD);
+    unsetenv(PASSWORD);
+    if (options->store == NULL)
+        return good;
+    if (!link_options_given(&options->link))
+        return true;
+    complain("%s: --store takes from a file; --redis and the options of a server are for a server", COMMAND);
+    return false;
+}
+
+int work_options_parse(int argc, char **argv, struct work_options *options)
+{
+    static const struct option_reader READER = {":h", LONG, take_option, help};
+    *options = (struct work_options){.jobs = JOBS_DEFAULT, .lease_ms = LEASE_DEFAULT_MS};
+    name_by_process(options->name);
+    int status = options_read(&READER, argc, argv, options);
+    if (status >= 0)
+        return status;
+    options->schedule = argv + optind;
+    options->schedules = (size_t)(argc - optind);
+    return check_exec(options) && check_schedules(options) && check_source(options) ? -1 : COMMAND_INPUT;
+}

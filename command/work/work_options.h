@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The arguments of `tickwheel work`, and its help.
+ */
+#ifndef COMMAND_WORK_OPTIONS_H
+#define COMMAND_WORK_OPTIONS_H
+
+#include "link/link_options.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WORK_NAME = 256 };
+
+struct work_options {
+    struct link_options link;
+    const char *store; /* NULL: a server */
+    const char *exec;
+    char name[WORK_NAME];
+    uint64_t jobs, lease_ms, grace_ms;
+    bool has_grace, quiet;
+    char **schedule; /* or the queues of the file */
+    size_t schedules;
+};
+
+/* Reads the options and the schedules. Returns: -1 to go on, else an exit status. */
+int work_options_parse(int argc, char **argv, struct work_options *options);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "work_status.h"
+
+#include "command.h"
+#include "printable.h"
+#include "screen.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char COMMAND[] = "tickwheel work";
+
+/* Prints the names of the schedules, separated by commas. */
+static void print_schedules(const struct work_options *options, FILE *out)
+{
+    for (size_t i = 0; i < options->schedules; i++) {
+        fputs(i > 0 ? ", " : "", out);
+        printable_write(options->schedule[i], strlen(options->schedule[i]), false, SIZE_MAX, out);
+    }
+}
+
+void work_say_ready(const struct work_options *options, const char *address)
+{
+    char *names = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&names, &size);
+    if (out == NULL)
+        return;
+    print_schedules(options, out);
+    if (fclose(out) == 0) {
+        screen_hide();
+        complain("%s: ready; taking from %s at %s", COMMAND, names, address);
+    }
+    free(names);
+}
+
+void work_say_lost(const struct taken *taken)
+{
+    screen_hide();
+    fprintf(stderr, "%s: lost ", COMMAND);
+    printable_write(taken->schedule, strlen(taken->schedule), false, SIZE_MAX, stderr);
+    fputc(' ', stderr);
+    printable_write(taken->id.bytes, taken->id.size, false, SIZE_MAX, stderr);
+    complain(" %" PRIu64 " (its command runs on, and the result will not be reported)", taken->attempt);
+}
+
+void work_say_waiting(const struct work_options *options, size_t running)
+{
+    screen_hide();
+    complain("%s: waiting for %zu running command%s; a second signal%s ends %s", COMMAND, running,
+             running == 1 ? "" : "s", options->has_grace ? ", or the end of --grace," : "",
+             running == 1 ? "it" : "them");
+}
+
+void work_show_status(const struct source *source, const struct work_counts *counts, size_t running,
+                      bool stopping)
+{
+    char state[SOURCE_STATUS], text[SOURCE_STATUS + 200];
+    if (!screen_live())
+        return;
+    source->kind->tell(source, state);
+    snprintf(text, sizeof text, "%" PRIu64 " done, %" PRIu64 " failed, %zu running, %s",
+             counts->of[OUTCOME_DONE], counts->of[OUTCOME_FAILED] + counts->of[OUTCOME_DEAD], running,
+             stopping ? "stopping" : state);
+    screen_show(text);
+}
+
+void work_say_stopped(const struct work_counts *counts)
+{
+    screen_hide();
+    complain("%s: stopped; %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " dead, %" PRIu64
+             " given back, %" PRIu64 " lost",
+             COMMAND, counts->of[OUTCOME_DONE], counts->of[OUTCOME_FAILED], counts->of[OUTCOME_DEAD],
+             counts->of[OUTCOME_BACK], counts->of[OUTCOME_LOST]);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The messages of `tickwheel work`: the status line, the counts at the end, and a task that is lost.
+ */
+#ifndef COMMAND_WORK_STATUS_H
+#define COMMAND_WORK_STATUS_H
+
+#include "source.h"
+
+enum { WORK_STATUS_MS = 250 }; /* between two updates of the status line */
+
+/* Results by their outcomes. */
+struct work_counts {
+    uint64_t of[OUTCOMES];
+};
+
+/* Says that the worker begins. */
+void work_say_ready(const struct work_options *options, const char *address);
+
+/* Says that a task is lost whose command runs. */
+void work_say_lost(const struct taken *taken);
+
+/* Says that a signal has come while commands run. */
+void work_say_waiting(const struct work_options *options, size_t running);
+
+/* Shows the status line, if there is one. `stopping`: no more tasks are taken. */
+void work_show_status(const struct source *source, const struct work_counts *counts, size_t running,
+                      bool stopping);
+
+/* Prints the counts at the end. */
+void work_say_stopped(const struct work_counts *counts);
+
+#endif

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures of the tests of workers: those of tests/redis (`fleet`, `server`, `r`), whose harness.py starts real
+servers, and a server that the tests of one file share.
+
+    def test_a_job_is_done(common, schedule):
+        r = common.client()
+        r.execute_command("TW.PUT", schedule, "a", "IN", 0, "PAYLOAD", "ok")
+"""
+import importlib.util
+import itertools
+import os
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+REDIS = os.path.join(os.path.dirname(HERE), "redis")
+sys.path[:0] = [HERE, REDIS, os.path.join(REDIS, "cluster")]
+
+from harness import Fleet  # noqa: E402  (the folder has to be on the path first)
+
+
+def fixtures_of_redis():
+    """Loads tests/redis/conftest.py under another name, since this file is called conftest too."""
+    spec = importlib.util.spec_from_file_location("redis_conftest", os.path.join(REDIS, "conftest.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_redis = fixtures_of_redis()
+fleet, server, r = _redis.fleet, _redis.server, _redis.r
+pytest_collection_modifyitems = _redis.pytest_collection_modifyitems
+pytest_runtest_makereport = _redis.pytest_runtest_makereport
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def common(request):
+    """A server that all tests of a file share. They do not kill, pause or fill it: for that each has a fleet
+    of its own."""
+    made = Fleet()
+    failed = request.session.testsfailed
+    yield made.server()
+    if request.session.testsfailed > failed:
+        print(made.tails())
+    made.close()
+
+
+@pytest.fixture
+def schedule():
+    """A key that no other test of this file uses, with a hash tag for a cluster."""
+    return f"{{jobs{next(NUMBERS)}}}:work"

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// The types of clients/node. A line behind @ts-expect-error must be an error. test_node.py lets tsc read this
+// file.
+import tickwheel, { Schedule, Worker, Retry, Dead, WorkerError, LeaseLost, sentinelPrimary } from "tickwheel";
+import type { Counts, DeadTask, Job, Task, Words } from "tickwheel";
+
+declare const client: {
+    sendCommand(words: string[], options?: { a?: number }): Promise<string>;
+    duplicate(overrides?: object): unknown;
+    multi(): { addCommand(words: Array<string | Buffer>): unknown };
+};
+
+async function schedules() {
+    const schedule = new Schedule(client, "s");
+    const bytes = new Schedule(client, Buffer.from("s"), { buffers: true });
+    const id: string | null = await schedule.put("a", ["x", Buffer.from("y")], { delay: 5, only: "nx",
+        late: { drop: 5 }, backoff: { first: 1, factor: 2, max: 3 } });
+    await schedule.put(null, new Uint8Array(1), { at: new Date() });
+    const task: Task | null = await schedule.get("a"), raw: Task<Buffer> | null = await bytes.get("a");
+    const texts: string[] = task!.payload, buffers: Buffer[] = raw!.payload, due: Date = task!.due;
+    const moved: boolean | null = await schedule.move("a", { at: 5, only: "gt" });
+    const count: number = await schedule.cancel("a", "b");
+    for await (const dead of schedule.allDead()) {
+        const one: DeadTask = dead;
+        await schedule.replay(one.id, { delay: 5 });
+    }
+    const words: Words = schedule.putWords("a", "x");
+    client.multi().addCommand(words);
+    const next: { id: string; due: Date } | null = await schedule.next();
+
+    // @ts-expect-error: a number is no payload
+    await schedule.put("a", 5);
+    // @ts-expect-error: either a delay or a time
+    await schedule.put("a", "x", { delay: 5, at: new Date() });
+    // @ts-expect-error: a misspelt option
+    await schedule.put("a", "x", { dealy: 5 });
+    // @ts-expect-error: only in small letters
+    await schedule.put("a", "x", { only: "NX" });
+    // @ts-expect-error: a backoff is whole
+    await schedule.put("a", "x", { backoff: { first: 1 } });
+    // @ts-expect-error: nx is none of move's conditions
+    await schedule.move("a", { delay: 5, only: "nx" });
+    // @ts-expect-error: cancel needs an id
+    await schedule.cancel();
+    // @ts-expect-error: strings, unless the schedule has buffers
+    const wrong: Buffer[] = task!.payload;
+    // @ts-expect-error: no client
+    new Schedule("redis://127.0.0.1", "s");
+    return [id, texts, buffers, due, moved, count, next, wrong];
+}
+
+async function workers() {
+    const nodeAddressMap = { "a:1": { host: "b", port: 2 } };
+    const worker = new Worker(client, { jobs: 2, lease: 5000, name: "w", nodeAddressMap });
+    worker.task("s", async (job: Job) => {
+        const text: string = job.text, signal: AbortSignal = job.signal, values: string[] = job.payload;
+        if (signal.reason instanceof LeaseLost) throw new Retry(5000, text, { cause: values });
+        throw new Dead("never");
+    }, { jobs: 1 }).on("failed", (job, error, next) => [job.id, error, next?.getTime()])
+        .on("trouble", (error, wait) => error.message + wait.toFixed());
+    new Worker(client, { buffers: true }).task("s", (job) => job.payload[0].readUInt8(0));
+    new Worker(sentinelPrimary(() => client, { name: "m", sentinels: [{ host: "a", port: 1 }] }));
+    new tickwheel.Worker(async () => client);
+    const counts: Counts = await worker.run({ signals: ["SIGTERM"] });
+    const error = new WorkerError("w");
+
+    // @ts-expect-error: the name of the option is jobs
+    new Worker(client, { concurrency: 2 });
+    // @ts-expect-error: a handler is a function
+    worker.task("s", "handler");
+    // @ts-expect-error: a delay is a number or a Date
+    new Retry("5s");
+    // @ts-expect-error: there is no such event
+    worker.on("completed", () => {});
+    return [counts, error.cause];
+}
+
+export { schedules, workers };

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+// Worker of clients/node against a server: the parts of its interface that other languages do not have. The
+// behaviour that all workers share is in test_workers.py. test_node.py runs it.
+"use strict";
+const assert = require("assert");
+const { once } = require("events");
+const test = require("node:test");
+const { createClient } = require("redis");
+const { Schedule, Worker, Retry, Dead, LeaseLost, GivenUp, WorkerError } = require("tickwheel");
+
+const FAR = 3600000, NO_SIGNALS = { signals: [] };
+const NOTHING = { done: 0, failed: 0, dead: 0, back: 0, lost: 0 };
+const client = createClient({ url: process.env.TICKWHEEL_URL });
+let count = 0;
+
+function fresh() {
+    return new Schedule(client, `{nodework${count++}}:work`);
+}
+
+/** A worker with one schedule and its promise of the counts. */
+function begin(schedule, handler, options = {}) {
+    const worker = new Worker(client, { lease: 600, ...options }).task(schedule.key, handler);
+    return [worker, worker.run(NO_SIGNALS)];
+}
+
+/** Waits for so many events, and returns the arguments of each. */
+async function events(worker, name, many = 1) {
+    const found = [];
+    await new Promise((resolve) => {
+        worker.on(name, (...args) => {
+            if (found.push(args) === many) resolve();
+        });
+    });
+    return found;
+}
+
+const aborted = (signal) => (signal.aborted ? Promise.resolve() : once(signal, "abort"));
+
+test.before(async () => {
+    await client.connect();
+    await client.flushAll();
+});
+test.after(() => client.quit());
+
+test("the handler gets the whole job, and events tell of it", async () => {
+    const schedule = fresh(), seen = [], due = Date.now() - 60000;
+    await schedule.put("a", ["one", "two"], { at: due });
+    const [worker, counts] = begin(schedule, (job) => seen.push(job));
+    const told = [];
+    for (const name of ["begin", "done"]) worker.on(name, (job) => told.push([name, job.id]));
+    await events(worker, "done");
+    await worker.stop();
+    const [job] = seen;
+    assert.deepEqual([job.schedule, job.id, job.text, job.payload], [schedule.key, "a", "one", ["one", "two"]]);
+    assert.deepEqual([job.due.getTime(), job.attempt, job.lost, job.givenUp], [due, 1, false, false]);
+    assert.match(job.token, /^[0-9a-f]{16}$/);
+    assert.deepEqual(told, [["begin", "a"], ["done", "a"]]);
+    assert.deepEqual(await counts, { ...NOTHING, done: 1 });
+    assert.deepEqual(worker.counts, { ...NOTHING, done: 1 });
+});
+
+test("payloads as bytes", async () => {
+    const schedule = fresh(), bytes = Buffer.from([0, 255]);
+    await schedule.put(Buffer.from([200]), bytes);
+    let payload;
+    const [worker] = begin(schedule, (job) => {
+        ({ payload } = job);
+    }, { buffers: true });
+    await events(worker, "done"); // The id is no text either, and is acknowledged.
+    assert.deepEqual(await worker.stop(), { ...NOTHING, done: 1 });
+    assert.deepEqual(payload, [bytes]);
+});
+
+test("errors of a handler, and the text that stays with the task", async () => {
+    class PaymentFailed extends Error {}
+    const schedule = fresh();
+    const throws = {
+        plain: new TypeError("no function"),
+        own: new PaymentFailed("card refused"),
+        text: "only text",
+        retry: new Retry(FAR, "the server is busy"),
+        date: new Retry(new Date(4102444800000)),
+        cause: new Retry(FAR, "", { cause: new RangeError("too far") }),
+        dead: new Dead("no such address"),
+        why: new Dead(undefined, { cause: new PaymentFailed("card stolen") }),
+        mute: Object.create(null),
+        symbol: Object.assign(new Error("x"), { name: Symbol("x") }),
+    };
+    for (const id of Object.keys(throws)) {
+        await schedule.put(id, "x", { tries: 2, backoff: { first: FAR, factor: 1, max: FAR } });
+    }
+    const [worker] = begin(schedule, (job) => {
+        throw throws[job.id];
+    });
+    const [failed, dead] = await Promise.all([events(worker, "failed", 8), events(worker, "dead", 2)]);
+    assert.deepEqual(await worker.stop(), { ...NOTHING, failed: 8, dead: 2 });
+    for (const [job, error, next] of failed) {
+        assert.equal(error, throws[job.id]);
+        assert.equal((await schedule.get(job.id)).at.getTime(), next.getTime());
+    }
+    assert.deepEqual(dead.map(([job]) => job.id).sort(), ["dead", "why"]);
+    const found = {};
+    for (const id of Object.keys(throws)) found[id] = (await schedule.get(id)).error;
+    assert.deepEqual(found, { plain: "TypeError: no function", own: "PaymentFailed: card refused",
+        text: "only text", retry: "the server is busy", date: "", cause: "RangeError: too far",
+        dead: "no such address", why: "PaymentFailed: card stolen",
+        mute: "an error without a text", symbol: "an error without a text" });
+    assert.equal((await schedule.get("date")).at.getTime(), 4102444800000);
+});
+
+test("a schedule with places of its own", async () => {
+    const many = fresh(), one = fresh(), at = { [many.key]: 0, [one.key]: 0 }, most = { ...at };
+    for (let i = 0; i < 5; i++) {
+        await many.put(`${i}`, "x");
+        await one.put(`${i}`, "x");
+    }
+    let open, begun = 0;
+    const gate = new Promise((resolve) => {
+        open = resolve;
+    });
+    async function handler({ schedule }) {
+        at[schedule]++;
+        most[schedule] = Math.max(most[schedule], at[schedule]);
+        if (++begun === 4) open(); // three of `many`, one of `one`
+        await gate;
+        at[schedule]--;
+    }
+    const worker = new Worker(client, { jobs: 3 }).task(many.key, handler).task(one.key, handler, { jobs: 1 });
+    worker.run(NO_SIGNALS);
+    await events(worker, "done", 10);
+    assert.deepEqual(await worker.stop(), { ...NOTHING, done: 10 });
+    assert.deepEqual(most, { [many.key]: 3, [one.key]: 1 });
+});
+
+test("the signal says why", async () => {
+    const schedule = fresh(), reasons = {};
+    for (const id of ["lost", "stopped"]) await schedule.put(id, "x");
+    const [worker, counts] = begin(schedule, async (job) => {
+        await aborted(job.signal);
+        reasons[job.id] = [job.signal.reason.constructor, job.lost, job.givenUp];
+        throw job.signal.reason;
+    }, { lease: 150 });
+    await events(worker, "begin", 2);
+    const [[lost]] = await Promise.all([events(worker, "lost"), schedule.cancel("lost")]);
+    assert.equal(lost[0].id, "lost");
+    await worker.giveUp();
+    assert.deepEqual(reasons, { lost: [LeaseLost, true, false], stopped: [GivenUp, false, true] });
+    assert.deepEqual(await counts, { ...NOTHING, back: 1, lost: 1 });
+    const { state, attempt } = await schedule.get("stopped");
+    assert.deepEqual([state, attempt], ["ready", 1]);
+});
+
+test("after giveUp() a handler that ends is acknowledged, and one that does not end is left", async () => {
+    const schedule = fresh();
+    for (const id of ["ends", "stays"]) await schedule.put(id, "x");
+    const [worker, counts] = begin(schedule, async (job) => {
+        await aborted(job.signal);
+        if (job.id === "stays") await new Promise(() => {});
+    });
+    await events(worker, "begin", 2);
+    await worker.giveUp();
+    assert.deepEqual(await counts, { ...NOTHING, done: 1, back: 1 });
+    assert.equal((await schedule.get("stays")).state, "ready");
+});
+
+test("a function makes the client, and is asked again after a failure", async () => {
+    const schedule = fresh();
+    let asked = 0;
+    const worker = new Worker(async () => {
+        if (++asked < 3) throw new Error("no primary yet");
+        return createClient({ url: process.env.TICKWHEEL_URL });
+    });
+    const troubles = [];
+    worker.on("trouble", (error, wait) => troubles.push([error.message, wait >= 50 && wait <= 200]));
+    worker.task(schedule.key, () => {}).run(NO_SIGNALS);
+    await schedule.put("a", "x");
+    await events(worker, "done");
+    await worker.stop();
+    assert.deepEqual(troubles, [["no primary yet", true], ["no primary yet", true]]);
+});
+
+test("without a listener trouble is a warning", async () => {
+    const worker = new Worker(createClient({ url: "redis://127.0.0.1:1" })).task("s", () => {});
+    const warned = once(process, "warning"), ended = worker.run(NO_SIGNALS);
+    const [warning] = await warned;
+    assert.equal(warning.name, "TickwheelWarning");
+    assert.match(warning.message, /ECONNREFUSED.*; the worker tries again in \d+ ms/);
+    await worker.stop();
+    assert.deepEqual(await ended, NOTHING);
+});
+
+test("a refusal ends the worker when the handlers that run have ended", async () => {
+    const schedule = fresh(), other = fresh();
+    await schedule.put("a", "x");
+    let finish, told;
+    const finished = new Promise((resolve) => {
+        finish = resolve;
+    });
+    const worker = new Worker(client, { block: 50 }).task(schedule.key, async (job) => {
+        await finished;
+        told = job.signal.aborted;
+    }).task(other.key, () => {}, { jobs: 1 });
+    const ended = assert.rejects(worker.run(NO_SIGNALS), (error) => {
+        assert.ok(error instanceof WorkerError && /^WRONGTYPE/.test(error.cause.message));
+        assert.ok(error.message.endsWith(`expected schedules, or keys that do not exist yet: '${other.key}'`));
+        return true;
+    });
+    await events(worker, "begin");
+    const before = await client.sendCommand(["INFO", "errorstats"]);
+    await client.set(other.key, "a string");
+    while (await client.sendCommand(["INFO", "errorstats"]) === before) await new Promise(setImmediate);
+    finish();
+    await ended;
+    assert.deepEqual([told, worker.counts, await schedule.count()], [false, { ...NOTHING, done: 1 }, 0]);
+});
+
+test("a worker runs once", async () => {
+    const schedule = fresh();
+    await assert.rejects(new Worker(client).run(), /the worker has no schedule: call task\(\) first/);
+    const worker = new Worker(client).task(schedule.key, () => {});
+    assert.deepEqual(await worker.stop(), NOTHING); // before run(): it ends as soon as it begins.
+    assert.deepEqual(await worker.run(NO_SIGNALS), NOTHING);
+    await assert.rejects(worker.run(), /the worker runs already, or has run/);
+    assert.throws(() => worker.task("other", () => {}), /call task\('other'\) before run/);
+});
+
+test("signals are heard while the worker runs, and no longer", async () => {
+    const schedule = fresh(), worker = new Worker(client).task(schedule.key, () => {});
+    const before = process.listenerCount("SIGTERM"), ended = worker.run();
+    assert.equal(process.listenerCount("SIGTERM"), before + 1);
+    process.kill(process.pid, "SIGTERM");
+    await ended;
+    assert.equal(process.listenerCount("SIGTERM"), before);
+});
+
+const handler = () => {};
+const WRONG = [
+    [TypeError, "the client is 5: expected a client of npm's redis", () => new Worker(5)],
+    [TypeError, "expected a client or a cluster, no pool", () => new Worker({ sendCommand() {} })],
+    [TypeError, "the client is one of createSentinel: expected sentinelPrimary(...)",
+        () => new Worker({ sendCommand() {}, getSentinelNode() {} })],
+    [RangeError, "jobs is 0: expected an integer from 1 to 10000", () => new Worker(client, { jobs: 0 })],
+    [RangeError, "lease is 4294967296: expected an integer from 1 to 4294967295",
+        () => new Worker(client, { lease: 2 ** 32 })],
+    [RangeError, "grace is -1: expected an integer from 0 to 2147483647",
+        () => new Worker(client, { grace: -1 })],
+    [RangeError, "block is 0: expected an integer from 1 to 3600000", () => new Worker(client, { block: 0 })],
+    [TypeError, "timeout is '1s': expected an integer", () => new Worker(client, { timeout: "1s" })],
+    [RangeError, "expected 255 bytes at most, not 'KEYS'", () => new Worker(client, { name: "KEYS" })],
+    [RangeError, "expected 255 bytes at most, not 'KEYS'",
+        () => new Worker(client, { name: "\u00e4".repeat(128) })],
+    [TypeError, "there is no option 'concurrency': expected name, lease, jobs",
+        () => new Worker(client, { concurrency: 5 })],
+    [TypeError, "the schedule is undefined: expected a string",
+        () => new Worker(client).task(undefined, handler)],
+    [TypeError, "the handler is 'ok': expected a function", () => new Worker(client).task("s", "ok")],
+    [RangeError, "jobs is 10001: expected an integer from 1 to 10000",
+        () => new Worker(client).task("s", handler, { jobs: 10001 })],
+    [Error, "'s' has a handler already", () => new Worker(client).task("s", handler).task("s", handler)],
+    [RangeError, "delay is -1: expected an integer from 0", () => new Retry(-1)],
+    [RangeError, "delay is Invalid Date: expected a valid Date", () => new Retry(new Date("soon"))],
+];
+
+for (const [type, message, call] of WRONG) {
+    test(`${type.name}: ${message}`, () => assert.throws(call, (error) => {
+        assert.ok(error instanceof type && error.message.includes(message), `${error.name}: ${error.message}`);
+        return true;
+    }));
+}

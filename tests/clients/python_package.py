@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""Makes the package of clients/python importable for the tests of Python, and has what they share."""
+import os
+import sys
+
+from harness import ROOT, wait_until
+
+PACKAGE = os.path.join(ROOT, "clients", "python")
+if PACKAGE not in sys.path:
+    sys.path.insert(0, PACKAGE)
+
+
+def emptied(schedule):
+    """Waits until a schedule has no task that is not dead."""
+    wait_until(lambda: schedule.count() == 0, message=lambda: f"{schedule.next()} waits")
+
+
+def bad_arguments(schedule):
+    """Returns calls with wrong arguments, each with the words that its error has. They send nothing."""
+    put, naive = schedule.put, __import__("datetime").datetime(2030, 1, 1)
+    return [
+        (lambda: put("a", "x", delay=-1), "delay is -1: expected 0 to"),
+        (lambda: put("a", "x", delay="1"), "delay is '1': expected seconds"),
+        (lambda: put("a", "x", delay=float("nan")), "delay is nan"),
+        (lambda: put("a", "x", delay=True), "delay is True"),
+        (lambda: put("a", "x", delay=1e30), "delay is 1e+30"),
+        (lambda: put("a", "x", delay=1, at=2), "only one of them"),
+        (lambda: put("a", "x", at=naive), "time zone"),
+        (lambda: put("a", "x", only="NX"), "only is 'NX': expected 'nx' or"),
+        (lambda: put("a", "x", every=0), "every is 0: expected 0.001 to"),
+        (lambda: put("a", "x", late="never"), "late is 'never'"),
+        (lambda: put("a", "x", backoff=(0,)), "backoff.first is 0"),
+        (lambda: put("a", []), "at least one value"),
+        (lambda: put("a", None), "payload has None"),
+        (lambda: put("a", ["x", {}]), "payload has {}"),
+        (lambda: schedule.move("a"), "neither delay nor at"),
+        (lambda: schedule.move("a", delay=1, only="nx"), "only is 'nx'"),
+        (lambda: put("a", "x", delay=10**400), "delay is 1000"),
+        (lambda: put("a", "x", tries=0), "tries is 0: expected an integer from 1 to 1000000"),
+        (lambda: put("a", "x", tries=True), "tries is True"),
+        (lambda: put("a", "x", every=1, times=1.5), "times is 1.5: expected an integer"),
+        (lambda: put("a", "x", backoff=5), "backoff is 5: expected a Backoff"),
+        (lambda: put("a", "x", backoff=(1, 1.005)), "backoff.factor is 1.005: expected a number from 1 to 100"),
+        (lambda: put("a", "x", backoff=(1, float("nan"))), "backoff.factor is nan"),
+        (lambda: put("a", "x", backoff=(1, 2, 3, 101)), "backoff.jitter is 101: expected an integer from 0 to"),
+        (lambda: put("*", "x"), "id is '*', for which the server makes another one: use None"),
+        (lambda: put(5, "x"), "id is 5: expected str or bytes"),
+        (lambda: schedule.get(None), "id is None"),
+        (lambda: schedule.cancel(), "no id is given"),
+        (lambda: schedule.cancel(["a"]), "id is ['a']"),
+        (lambda: schedule.dead(0), "limit is 0: expected an integer from 1 to 10000"),
+        (lambda: schedule.drain(-1), "limit is -1"),
+        (lambda: type(schedule)(schedule.client, 5), "key is 5"),
+        (lambda: type(schedule)(None, "s"), "client is None: expected a client of redis-py"),
+        (lambda: schedule.replay("ALL"), "use replay_all"),
+        (lambda: schedule.purge(b"ALL"), "purge_all"),
+    ]

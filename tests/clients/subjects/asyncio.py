@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""The subject of the library for Python with asyncio; python.py has the parts that both share."""
+import asyncio
+import importlib.util
+import os
+import sys
+
+import redis.asyncio
+import redis.asyncio.sentinel
+
+import tickwheel.aio
+
+
+def sibling():
+    """Loads python.py. This folder is not on the path, since its asyncio.py would hide the library's."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python.py")
+    spec = importlib.util.spec_from_file_location("subject_in_python", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+common = sibling()
+
+
+async def handle(job):
+    common.say("begin", job.schedule, job.id, job.attempt)
+    act, rest = common.act_of(job)
+    try:
+        while act.startswith("until") and not os.path.exists(rest.split()[0]):
+            await asyncio.sleep(0.01)
+    except asyncio.CancelledError:
+        if job.lost:
+            common.say("lost", job.schedule, job.id, job.attempt)
+        raise
+    common.end(job, act, rest)
+
+
+def client_of(arguments):
+    if arguments.sentinel:
+        sentinel = redis.asyncio.sentinel.Sentinel(common.sentinels(arguments), socket_timeout=1)
+        return sentinel.master_for(arguments.service)
+    if arguments.cluster:
+        return redis.asyncio.RedisCluster.from_url(arguments.url, socket_timeout=1)
+    return redis.asyncio.Redis.from_url(arguments.url)
+
+
+async def work(arguments):
+    client = client_of(arguments)
+    worker = tickwheel.aio.Worker(client, **common.options_of(arguments))
+    worker.add(handle, *arguments.schedules)
+    try:
+        common.stopped(await worker.run())
+    finally:
+        await client.close()
+
+
+def main():
+    common.listen()
+    try:
+        asyncio.run(work(common.arguments()))
+    except (tickwheel.WorkerError, redis.RedisError, ValueError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: MIT
+// The worker of clients/node that the common tests drive. subject.py has its arguments, its output and the
+// acts.
+//   node.js --url URL [--cluster] | --sentinel HOST:PORT[,HOST:PORT] --service NAME
+//           [--jobs N] [--lease MS] [--name NAME] [--grace MS] SCHEDULE...
+"use strict";
+const { createHash } = require("crypto");
+const { existsSync, writeSync } = require("fs");
+const { parseArgs } = require("util");
+const { setTimeout: sleep } = require("timers/promises");
+const { createClient, createCluster } = require("redis");
+const { Worker, Retry, Dead, sentinelPrimary } = require("../../../clients/node");
+
+const say = (...words) => writeSync(1, `${words.join(" ")}\n`);
+
+function settings() {
+    const text = { type: "string" };
+    return parseArgs({
+        allowPositionals: true,
+        options: { url: text, cluster: { type: "boolean" }, sentinel: text, service: text, jobs: text,
+            lease: text, name: text, grace: text },
+    });
+}
+
+/** Returns the argument of the worker, and a function that closes it. */
+async function servers({ url, cluster, sentinel, service }) {
+    if (sentinel) {
+        const sentinels = sentinel.split(",").map((one) => {
+            const [host, port] = one.split(":");
+            return { host, port: Number(port) };
+        });
+        return [sentinelPrimary(createClient, { name: service, sentinels }), () => {}];
+    }
+    if (!cluster) return [createClient({ url }), () => {}];
+    const client = createCluster({ rootNodes: [{ url }] });
+    client.on("error", () => {}); // The worker reports its own connections.
+    await client.connect();
+    return [client, () => client.disconnect()];
+}
+
+function digest(values) {
+    const hash = createHash("sha1");
+    values.forEach((value, i) => hash.update(i ? "\n" : "").update(value));
+    return hash.digest("hex");
+}
+
+async function untilExists(job, file) {
+    while (!job.signal.aborted && !existsSync(file)) await sleep(10);
+}
+
+async function act(job) {
+    const [verb, ...rest] = job.payload[Math.min(job.attempt, job.payload.length) - 1].toString().split(" ");
+    if (verb === "show") say("shown", job.schedule, job.id, digest(job.payload));
+    if (verb === "fail") throw new Error(rest.join(" "));
+    if (verb === "retry") throw new Retry(Number(rest[0]), rest.slice(1).join(" "));
+    if (verb === "dead") throw new Dead(rest.join(" "));
+    if (verb === "die") process.kill(process.pid, "SIGKILL");
+    if (verb === "until" || verb === "untilfail") await untilExists(job, rest[0]);
+    if (job.givenUp) throw job.signal.reason;
+    if (verb === "untilfail") throw new Error(rest.slice(1).join(" "));
+}
+
+async function handle(job) {
+    const names = [job.schedule, job.id, job.attempt];
+    say("begin", ...names);
+    try {
+        await act(job);
+    } finally {
+        if (!job.givenUp) say("end", ...names);
+    }
+}
+
+async function main() {
+    const { values, positionals } = settings();
+    const number = (name) => (values[name] === undefined ? {} : { [name]: Number(values[name]) });
+    const [client, close] = await servers(values);
+    const name = values.name === undefined ? {} : { name: values.name };
+    const worker = new Worker(client, { buffers: true, ...name, ...number("jobs"), ...number("lease"),
+        ...number("grace") });
+    worker.on("lost", (job) => say("lost", job.schedule, job.id, job.attempt));
+    worker.on("trouble", (error) => console.error(`node.js: ${error.message}`));
+    for (const schedule of positionals) worker.task(schedule, handle);
+    say("ready");
+    const counts = await worker.run();
+    await close();
+    say("stopped", ...Object.entries(counts).map(([name, count]) => `${name}=${count}`));
+}
+
+main().catch((error) => {
+    console.error(`node.js: ${error.message}`);
+    process.exit(1);
+});

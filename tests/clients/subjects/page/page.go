@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+
+// The surroundings of the blocks of docs/go.md, and the proof that each does as the page says. test_go.py
+// writes the blocks beside this file: the program of the page, and `fragments`, a function for each other
+// block.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"syscall"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"tickwheel"
+)
+
+// url is the server that stands for the one of `make serve`.
+var url = os.Getenv("TICKWHEEL_TEST_URL")
+
+// fragment is a block of the page, with the variables that the page does not define.
+type fragment func(context.Context, *redis.Pool, *tickwheel.Schedule, *tickwheel.Worker) error
+
+var (
+	errBusy      = errors.New("the mail server is busy")
+	errNoAddress = errors.New("no such address")
+	converting   = make(chan struct{}, 100)
+)
+
+func send(_ context.Context, to string) error {
+	return map[string]error{"busy": errBusy, "nobody": errNoAddress}[to]
+}
+
+func convert(string, int) {
+	converting <- struct{}{}
+	time.Sleep(10 * time.Millisecond)
+}
+
+// cancelOrder is what runs when somebody stops the program.
+func cancelOrder(context.Context, *tickwheel.Job) error {
+	return syscall.Kill(os.Getpid(), syscall.SIGTERM)
+}
+
+// proof runs a block, and looks at its effect.
+type proof struct {
+	ctx    context.Context
+	pool   *redis.Pool
+	orders *tickwheel.Schedule
+	worker *tickwheel.Worker
+	block  fragment
+}
+
+var proofs = []struct {
+	name  string
+	prove func(*proof)
+}{
+	{"options", (*proof).options}, {"transaction", (*proof).transaction}, {"failures", (*proof).failures},
+	{"dead", (*proof).dead}, {"lost", (*proof).lost}, {"stop", (*proof).stop}, {"sentinel", (*proof).run},
+	{"cluster", (*proof).run},
+}
+
+// init runs the proofs instead of the program of the page if the environment asks for them.
+func init() {
+	if os.Getenv("TICKWHEEL_PROOFS") == "" {
+		return
+	}
+	is(len(proofs), len(fragments))
+	for i, one := range proofs {
+		pool, err := tickwheel.NewPool(url)
+		must(err)
+		one.prove(&proof{context.Background(), pool, tickwheel.NewSchedule(pool, "orders"),
+			&tickwheel.Worker{Pool: pool, Lease: 90 * time.Millisecond}, fragments[i]})
+		pool.Close()
+		fmt.Println("proved:", one.name)
+	}
+	os.Exit(0)
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func is(want, got interface{}) {
+	if !reflect.DeepEqual(want, got) {
+		panic(fmt.Sprintf("%v: expected %v", got, want))
+	}
+}
+
+func (p *proof) run() { must(p.block(p.ctx, p.pool, p.orders, p.worker)) }
+
+// work runs the worker of the block until its counts are these.
+func (p *proof) work(want tickwheel.Counts) {
+	ctx, stop := context.WithCancel(p.ctx)
+	end := make(chan error)
+	go func() { end <- p.worker.Run(ctx) }()
+	for limit := time.Now().Add(time.Minute); p.worker.Counts() != want && time.Now().Before(limit); {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	must(<-end)
+	is(want, p.worker.Counts())
+}
+
+func (p *proof) put(key string, payloads ...string) *tickwheel.Schedule {
+	schedule := tickwheel.NewSchedule(p.pool, key)
+	for _, payload := range payloads {
+		_, err := schedule.Put(p.ctx, payload, payload)
+		must(err)
+	}
+	return schedule
+}
+
+func (p *proof) options() {
+	p.run()
+	order, err := p.orders.Get(p.ctx, "order:42")
+	must(err)
+	is(true, order.Remaining > 29*time.Minute)
+	p.run() // It prints that the order has a timeout.
+	report, err := p.orders.Get(p.ctx, "report")
+	must(err)
+	is(24*time.Hour, report.Every)
+	is("coalesce", report.Late)
+	is(3, len(report.Payload))
+}
+
+func (p *proof) transaction() {
+	p.run()
+	_, err := tickwheel.NewSchedule(p.pool, "{shop}:timeouts").Get(p.ctx, "order:43")
+	must(err)
+	conn := p.pool.Get()
+	defer conn.Close()
+	state, err := redis.String(conn.Do("HGET", "{shop}:order:43", "state"))
+	must(err)
+	is("placed", state)
+}
+
+func (p *proof) failures() {
+	p.run()
+	mails := p.put("mails", "ann", "busy", "nobody")
+	p.work(tickwheel.Counts{Done: 1, Failed: 1, Dead: 1})
+	busy, err := mails.Get(p.ctx, "busy")
+	must(err)
+	is(true, busy.Remaining > 50*time.Second)
+	nobody, err := mails.Get(p.ctx, "nobody")
+	must(err)
+	is("*errors.errorString: no such address", nobody.Error)
+	_, err = mails.Cancel(p.ctx, "busy", "nobody")
+	must(err)
+}
+
+func (p *proof) dead() {
+	p.worker.Jobs = 1 // So that "a" dies first.
+	p.worker.Handle("orders", func(context.Context, *tickwheel.Job) error { return tickwheel.Dead(errBusy) })
+	p.put("orders", "a", "b")
+	p.work(tickwheel.Counts{Dead: 2})
+	p.run()
+	left, err := p.orders.Dead(p.ctx, 0, "")
+	must(err)
+	is(0, len(left))
+	_, err = p.orders.Cancel(p.ctx, "a", "b")
+	must(err)
+}
+
+func (p *proof) lost() {
+	p.run()
+	films := p.put("films", "film")
+	go func() {
+		<-converting
+		_, err := films.Cancel(p.ctx, "film")
+		must(err)
+	}()
+	p.work(tickwheel.Counts{Lost: 1})
+}
+
+func (p *proof) stop() {
+	p.put("orders", "c")
+	p.run()
+	is(tickwheel.Counts{Done: 1}, p.worker.Counts())
+}

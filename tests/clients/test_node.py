@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""clients/node: its interface, its package, its types, and the program of docs/node.md. The behaviour that all
+workers share is in test_workers.py. Most checks are in scripts of node/, since each start of Node takes 50 ms.
+
+TICKWHEEL_NODE_PATH: the folder that has node-redis; Debian's if unset."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+from harness import HOST, PATIENCE, ROOT, version, wait_until
+
+ROOT = pathlib.Path(ROOT)
+PACKAGE, SCRIPTS = ROOT / "clients/node", pathlib.Path(__file__).parent / "node"
+MODULES = os.environ.get("TICKWHEEL_NODE_PATH", "/usr/share/nodejs")
+PAGE = ROOT / "docs/node.md"
+BLOCK = re.compile(r"^```js\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def program(*names):
+    for name in names:
+        if shutil.which(name):
+            return shutil.which(name)
+    return pytest.skip(f"{names[0]} is not installed")
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory):
+    """The tarball of `npm pack`, made from a copy, as npm may write next to the source."""
+    folder = tmp_path_factory.mktemp("pack")
+    shutil.copytree(PACKAGE, folder / "source")
+    run([program("npm"), "pack", "--offline", folder / "source"], cwd=folder,
+        env={"npm_config_cache": str(folder / "cache"), "npm_config_update_notifier": "false"})
+    return folder / f"tickwheel-{version()}.tgz"
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory):
+    """A folder with node_modules, in which programs import `tickwheel` and `redis`."""
+    folder = tmp_path_factory.mktemp("program") / "node_modules"
+    folder.mkdir()
+    (folder / "tickwheel").symlink_to(PACKAGE)
+    (folder / "redis").symlink_to(pathlib.Path(MODULES) / "redis")
+    return folder
+
+
+def run(words, env=None, **options):
+    """Runs a program to its end, and returns its output."""
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False, timeout=PATIENCE,
+                          env={**os.environ, **(env or {})}, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def environment(modules, server=None):
+    found = {"NODE_PATH": f"{modules}:{MODULES}"}
+    return {**found, "TICKWHEEL_URL": f"redis://{HOST}:{server.port}"} if server else found
+
+
+def node():
+    return program("node", "nodejs")
+
+
+# The interface
+
+@pytest.mark.parametrize("script", ["schedule.js", "worker.js"])
+def test_the_interface(script, common, modules):
+    told = run([node(), SCRIPTS / script], env=environment(modules, common))
+    assert re.search(r"^# fail 0$", told, re.MULTILINE) and not re.search(r"^# pass 0$", told, re.MULTILINE)
+
+
+@pytest.mark.long(only=True)
+def test_a_cluster(fleet, modules):
+    """Schedules in more slots than the worker has places, and a slot that moves while the worker waits."""
+    cluster = fleet.cluster(primaries=2)
+    process = subprocess.Popen([node(), str(SCRIPTS / "cluster.js")], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, **environment(modules, cluster.nodes[0])})
+    try:
+        assert process.stdout.readline() == "worked\n"
+        move_slot(cluster, "{0}:work")
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "ok\n" and process.wait(PATIENCE) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def move_slot(cluster, key):
+    """Moves the slot of a key that does not exist to the other node."""
+    source = cluster.owner(key)
+    target = next(one for one in cluster.nodes if one is not source)
+    slot = source.once("CLUSTER", "KEYSLOT", key)
+    for one in (target, source):
+        one.once("CLUSTER", "SETSLOT", slot, "NODE", cluster.id(target))
+    wait_until(lambda: all(cluster.owner(key) is target for _ in cluster.nodes))
+
+
+# The package
+
+def test_the_package_has_what_is_needed_and_no_more(packed):
+    with tarfile.open(packed) as archive:
+        names = {name.removeprefix("package/") for name in archive.getnames()}
+        described = json.load(archive.extractfile("package/package.json"))
+    sources = {f"lib/{path.name}" for path in (PACKAGE / "lib").iterdir()}
+    assert names == {"package.json", "index.d.ts", "README.md", "LICENSE"} | sources
+    assert described["version"] == version() and list(described["peerDependencies"]) == ["redis"]
+    assert "dependencies" not in described
+    assert (PACKAGE / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
+def test_the_package_is_required_and_imported(packed, tmp_path):
+    """Both ways give the same classes."""
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path / "node_modules")
+    (tmp_path / "node_modules/package").rename(tmp_path / "node_modules/tickwheel")
+    (tmp_path / "a.mjs").write_text("""
+        import { createRequire } from "module";
+        import all, * as names from "tickwheel";
+        const required = createRequire(import.meta.url)("tickwheel");
+        const { default: _, ...named } = names;
+        if (required !== all) throw new Error("two packages");
+        console.log(JSON.stringify([Object.keys(named).sort(), Object.keys(required).sort(),
+            Object.keys(named).every((name) => named[name] === required[name])]));
+    """)
+    named, required, same = json.loads(run([node(), tmp_path / "a.mjs"], env={"NODE_PATH": MODULES}))
+    types = (PACKAGE / "index.d.ts").read_text()
+    declared = re.findall(r"^export (?:class|function) (\w+)", types, re.MULTILINE)
+    assert named == required == sorted(declared) and same
+
+
+def test_types(modules):
+    """tsc accepts the uses in types.ts, and refuses each one behind @ts-expect-error."""
+    roots = os.environ.get("TICKWHEEL_NODE_TYPES", f"{MODULES}/@types")
+    if not os.path.isdir(f"{roots}/node"):
+        pytest.skip("no @types/node: Debian's nodejs has it, TICKWHEEL_NODE_TYPES names another folder")
+    source = modules.parent / "types.ts"
+    shutil.copy(SCRIPTS / "types.ts", source)
+    run([program("tsc"), "--noEmit", "--strict", "--target", "es2022", "--module", "node16",
+         "--moduleResolution", "node16", "--typeRoots", roots, "--types", "node", source], cwd=modules.parent)
+
+
+# The page
+
+BEFORE = """
+const served = (address) => address !== "eve@nowhere";
+const sent = [];
+const deliver = async (address, { signal }) => { if (!signal.aborted) sent.push(address); };
+const mailServerIsBusy = () => false;
+"""
+
+# The worker of the page works until it has a signal. It comes when two mails are sent and one is dead.
+WHEN_DONE = """
+await mails.cancel("monday:ann");
+worker.on("dead", async () => {
+    const pending = async () => await client.exists(mails.key) || sent.length < 2;
+    while (await pending()) await new Promise((again) => setTimeout(again, 5));
+    process.kill(process.pid, "SIGTERM");
+});
+"""
+
+AFTER = """
+if (JSON.stringify([done, failed, dead, back, lost, sent.sort()]) !==
+    '[2,0,1,0,0,["ann@example.org","bob@example.org"]]') throw new Error(`${done} ${failed} ${dead} ${sent}`);
+const state = await client.hGet("{shop}:order:42", "state");
+if (await timeouts.count() !== 0 || state !== "paid") throw new Error(state);
+if (task.state !== "waiting" || await mails.count() !== 0) throw new Error(task.state);
+await client.quit();
+console.log("the page is through");
+"""
+
+
+def test_the_page_docs_node_md(server, modules):
+    """The blocks of docs/node.md are one program. Its server is another one here."""
+    blocks = BLOCK.findall(PAGE.read_text())
+    run_at = next(i for i, block in enumerate(blocks) if "worker.run()" in block)
+    text = "\n".join([BEFORE, *blocks[:run_at], WHEN_DONE, *blocks[run_at:], AFTER])
+    assert text.count("redis://127.0.0.1:7379") == 2
+    source = modules.parent / "page.mjs"
+    source.write_text(text.replace("127.0.0.1:7379", f"{HOST}:{server.port}"))
+    told = run([node(), source], env=environment(modules), cwd=modules.parent)
+    assert told.splitlines()[-1] == "the page is through"
+    assert "welcome:eve died after 1 attempts: no such address" in told
+    assert "2 done, 0 failed, 1 dead, 0 given back, 0 lost" in told

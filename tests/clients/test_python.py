@@ -1,0 +1,515 @@
+# SPDX-License-Identifier: MIT
+"""The package for Python with threads: each call of Schedule, and the parts of a worker that only Python has.
+The behaviour that all languages share is in test_workers.py, the same for asyncio in test_python_aio.py."""
+import asyncio
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from datetime import datetime, timedelta, timezone
+
+import pytest
+import redis
+import redis.asyncio
+from harness import HOST, ROOT, now_ms, version, wait_until
+from python_package import PACKAGE, bad_arguments, emptied
+
+import tickwheel
+from tickwheel import Backoff, Counts, Dead, Retry, Schedule, Worker, WorkerError, _errors, _links, _words
+from tickwheel.worker import Places
+
+
+def client_of(server, **options):
+    return redis.Redis(host=HOST, port=server.port, **options)
+
+
+@pytest.fixture(params=[False, True], ids=["bytes", "str"])
+def client(common, request):
+    """Clients with both kinds of replies: the package does not show the difference."""
+    made = client_of(common, decode_responses=request.param)
+    yield made
+    made.connection_pool.disconnect()
+
+
+@pytest.fixture
+def work(client, schedule):
+    return Schedule(client, schedule)
+
+
+def ready(schedule, *ids):
+    wait_until(lambda: all(schedule.get(id).state == "ready" for id in ids))
+
+
+def take(schedule, count=1):
+    """Takes tasks as a worker does. Returns the jobs by their ids."""
+    raw = schedule.client.execute_command(*_words.take_words(60000, count, 5000, "me", [schedule.key]),
+                                          NEVER_DECODE=True)
+    return {job.id: job for job in tickwheel._tasks.jobs(raw)}
+
+
+def kill(schedule, *ids):
+    """Makes dead tasks of these ids, in this order."""
+    for id in ids:
+        schedule.put(id, "x")
+        ready(schedule, id)
+        job = take(schedule)[id]
+        schedule.client.execute_command("TW.NACK", schedule.key, id, job.token, "DEAD", "ERROR", f"no {id}")
+
+
+# A schedule
+
+def test_a_task_has_all_its_fields(work):
+    due = time.time() + 3600
+    assert work.put("a", ["x", b"\xff\0", 7, 2.5], at=due, every=60, times=3, late=5.5, tries=4,
+                    backoff=Backoff(0.5, 1.5, 9, 20)) == "a"
+    task = work.get("a")
+    assert task.payload == (b"x", b"\xff\0", b"7", b"2.5") and task.text == "x"
+    assert (task.id, task.state, task.every, task.times) == ("a", "waiting", 60.0, 3)
+    assert (task.late, task.late_limit, task.kind, task.target) == ("drop", 5.5, "workers", "")
+    assert task.due == task.at == round(due, 3) and 3590 < task.remaining <= 3600
+    assert (task.attempt, task.worker, task.error, task.maxlen) == (1, "", "", None)
+    plain = work.get(work.put(None, b"y", delay=60))
+    assert (plain.every, plain.times, plain.late, plain.payload) == (None, 1, "fire", (b"y",))
+    forever = work.get(work.put("e", "z", delay=1, every=timedelta(days=1), late="coalesce"))
+    assert (forever.every, forever.times, forever.late) == (86400.0, None, "coalesce")
+    assert work.get("none") is None
+
+
+def test_times_are_seconds_or_moments(work):
+    noon = datetime(2040, 6, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    for id, at, due in (("a", noon, noon.timestamp()), ("b", 2.5e9, 2.5e9), ("c", 0, 0.0)):
+        work.put(id, "x", at=at)
+        assert work.get(id).due == due
+    before = now_ms()
+    work.put("d", "x", delay=timedelta(milliseconds=1500))
+    assert 1500 <= work.get("d").due * 1000 - before + 1 < 61500
+    work.put("e", "x", at=datetime(2040, 1, 1, 0, 0, 0, 1500, tzinfo=timezone.utc))
+    assert work.get("e").due == datetime(2040, 1, 1, tzinfo=timezone.utc).timestamp() + 0.002
+
+
+def test_conditions_of_put_and_move(work):
+    assert work.put("a", "x", delay=60, only="xx") is None
+    assert work.put("a", "x", delay=60, only="nx") == "a"
+    assert work.put("a", "y", delay=60, only="nx") is None
+    assert work.put("a", "y", delay=30, only="gt") is None and work.put("a", "y", delay=30, only="lt") == "a"
+    assert work.move("a", delay=10, only="gt") is False and work.move("a", delay=40, only="gt") is True
+    assert work.move("a", at=time.time() + 50) is True and work.move("none", delay=1) is None
+    assert work.get("a").text == "y"
+
+
+def test_ids_and_payloads_of_any_bytes(work):
+    """An id that is no UTF-8 comes as a str, and goes back as the same bytes."""
+    raw = b"\xff\0 order"
+    id = work.put(raw, "grüße", delay=60)
+    assert id.encode("utf-8", "surrogateescape") == raw
+    assert work.get(id).text == work.get(raw).text == "grüße" and work.get(raw).id == id
+    assert [name for name, _ in work.scan()] == [id] and work.next()[0] == id
+    assert work.cancel(id) == 1
+
+
+def test_the_other_calls(work):
+    assert work.count() == 0 and work.next() is None and work.drain() == 0
+    for number in range(5):
+        work.put(f"t{number}", "x", at=4e9 + number)
+    assert work.count() == 5 and work.next() == ("t0", 4e9)
+    assert dict(work.scan()) == {f"t{number}": 4e9 + number for number in range(5)}
+    assert [id for id, _ in work.scan("t[34]", count=1)] and dict(work.scan("t3")) == {"t3": 4e9 + 3}
+    assert work.drain(limit=2) == 2 and work.get("t1").state == "ready" and work.get("t2").state == "waiting"
+    assert work.pause() is True and work.pause() is False and work.resume() is True and work.resume() is False
+    assert work.cancel("t0", "t1", "t2", "none") == 3
+
+
+def test_dead_tasks(work):
+    kill(work, "a", "b", "c")
+    assert [(one.id, one.attempts, one.error) for one in work.dead()] == [
+        ("a", 1, "no a"), ("b", 1, "no b"), ("c", 1, "no c")]
+    assert [one.id for one in work.dead(limit=1, after="a")] == ["b"]
+    assert [one.id for one in work.all_dead()] == ["a", "b", "c"]
+    first = work.dead()[0]
+    assert abs(first.died - time.time()) < 60 and first.due <= first.died
+    assert work.replay("a", delay=60) is True and work.replay("a") is False and work.get("a").state == "waiting"
+    assert work.purge("b") is True and work.purge("a") is False
+    with pytest.raises(redis.ResponseError, match="REPLAY"):
+        work.move("c", delay=1)
+    assert work.replay_all(at=4e9) == 1 and work.get("c").due == 4e9
+    kill(work, "d")
+    assert work.purge_all() == 1 and work.dead() == []
+
+
+def test_more_dead_tasks_than_one_command_handles(work, monkeypatch):
+    """The commands handle at most PAGE tasks; here a page has two."""
+    class Short:
+        """A server that handles two tasks in one command."""
+
+        def __init__(self):
+            self.left = 5
+
+        def execute_command(self, *words, **_):
+            if words[0] == "TW.DEAD":
+                first = int(words[5]) if len(words) > 4 else 0
+                return [[str(n).encode(), 0, 0, 1, b""] for n in range(first + 1, self.left + 1)][:words[3]]
+            done = min(2, self.left)
+            self.left -= done
+            return done
+
+    monkeypatch.setattr(tickwheel.schedule, "PAGE", 2)
+    short = work.on(Short())
+    assert [one.id for one in short.all_dead()] == ["1", "2", "3", "4", "5"]
+    assert short.purge_all() == 5 and short.replay_all() == 0
+
+
+def test_wrong_arguments_send_nothing(work):
+    for call, said in bad_arguments(work):
+        with pytest.raises((TypeError, ValueError)) as error:
+            call()
+        assert said in str(error.value)
+    assert work.client.exists(work.key) == 0
+    with pytest.raises(TypeError, match="expected one that is not of redis.asyncio"):
+        Schedule(redis.asyncio.Redis(), work.key)
+    with pytest.raises(redis.ResponseError, match="TIMES"):
+        work.put("a", "x", times=2)
+
+
+def test_a_transaction_and_a_pipeline(client, work):
+    with client.pipeline() as pipe:
+        mine = work.on(pipe)
+        pipe.set(work.key + ":order", "placed")
+        assert mine.put("a", "x", delay=60) is pipe
+        mine.move("a", delay=30)
+        mine.purge_all()
+        assert work.count() == 0
+        assert pipe.execute()[2:] == [1, 0]
+    assert work.count() == 1
+    with client.pipeline(transaction=False) as pipe:
+        work.on(pipe).cancel("a")
+        assert pipe.execute() == [1]
+    with client.pipeline() as pipe:
+        pipe.watch(work.key)
+        assert work.on(pipe).get("a") is None  # At once, since the pipeline watches.
+        pipe.multi()
+        work.on(pipe).put("b", "x", delay=60)
+        client.set(work.key, "another")
+        with pytest.raises(redis.WatchError):
+            pipe.execute()
+
+
+def test_the_words_in_a_script(client, work):
+    words = work.put_words("a", ["x", 1], delay=60, tries=2)
+    script = "return redis.call(unpack(ARGV))"
+    client.eval(script, 1, work.key, *words)
+    assert work.get("a").payload == (b"x", b"1")
+
+
+# The units, and the errors of servers
+
+def test_errors_that_pass():
+    of = redis.exceptions
+    for error in (of.ConnectionError("x"), of.TimeoutError("x"), OSError("x"), of.BusyLoadingError("x"),
+                  of.ReadOnlyError("x"), of.ResponseError("OOM x"), of.ResponseError("MISCONF x"),
+                  of.ResponseError("UNBLOCKED x"), of.ClusterDownError("x"), of.TryAgainError(),
+                  of.RedisClusterException("x"), redis.sentinel.MasterNotFoundError("x")):
+        assert _errors.passes(error, cluster=False), error
+    moved = of.MovedError("1 127.0.0.1:7000")
+    assert _errors.passes(moved, cluster=True) and not _errors.passes(moved, cluster=False)
+    for error in (of.AuthenticationError("x"), of.NoPermissionError("x"), of.ResponseError("WRONGTYPE x"),
+                  of.ResponseError("unknown command 'TW.TAKE'"), ZeroDivisionError("x"),
+                  of.ConnectionError(of.AuthenticationError("x"))):
+        assert not _errors.passes(error, cluster=True), error
+    assert "redis.RedisCluster" in str(_errors.fatal("TW.TAKE", ["s"], moved))
+
+
+def test_the_settings_of_a_client_become_a_workers():
+    """Newer versions of redis-py keep parts of the pool among the settings."""
+    theirs = {"host": "h", "password": "p", "decode_responses": True, "retry": 1, "socket_timeout": None,
+              "maint_notifications_pool_handler": 1, "orig_host_address": 1, "event_dispatcher": 1}
+    assert _links.settings_of(theirs, 7) == {"host": "h", "password": "p", "decode_responses": False,
+                                             "socket_timeout": 7, "max_connections": 2**31}
+    assert _links.timeouts({"socket_timeout": None}, 30, 5) == (5, 10)
+    assert _links.timeouts({"socket_timeout": 0.5}, 30, 5) == (0.5, 5.5)
+    assert _links.timeouts({}, 0.3, 5) == (1, 6)
+
+
+def test_errors_are_cut_between_characters():
+    assert _errors.shortened("ü" * 3000) == ("ü" * 2048).encode()
+    assert _errors.shortened("x" + "ü" * 3000) == ("x" + "ü" * 2047).encode()
+    assert _errors.shortened("\udcff") == b"\\udcff"
+    assert _errors.described(ValueError()) == "ValueError"
+
+
+FAILED = _errors.outcome_of(OSError())
+
+
+@pytest.mark.parametrize("outcome, reply, unsure, counted", [
+    (_errors.DONE, 1, False, "done"), (_errors.DONE, 0, False, "lost"), (_errors.DONE, 0, True, "done"),
+    (FAILED, 4000, False, "failed"), (FAILED, 0, False, "dead"), (FAILED, None, False, "lost"),
+    (FAILED, None, True, "failed"), (_errors.BACK, 4000, False, "back"), (_errors.BACK, None, False, "lost"),
+    (_errors.BACK, None, True, "back"),
+])
+def test_how_replies_count(outcome, reply, unsure, counted):
+    """A reply that says "not yours", to words whose first reply was lost, is about a task that they ended."""
+    assert outcome.counted(reply, unsure) == counted
+
+
+def test_groups_of_schedules_share_the_places():
+    """Each of three groups has a place of its own among five; two places for four groups go around. When jobs
+    have all places but one, the groups have that one in turns, and none of them keeps it for long."""
+    places = Places(5, 3)
+    assert [places.reserve() for _ in range(3)] == [1, 1, 1] and places.free == 2 and places.block_s == 5
+    places.begin(1, 2)
+    assert (places.free, places.block_s) == (4, 1)
+    places.end()
+    assert (places.free, places.block_s) == (5, 5)
+    full = Places(4, 3)
+    full.begin(3, 0)
+    assert full.block_s == pytest.approx(1 / 3)
+    few = Places(2, 4)
+    assert [few.reserve() for _ in range(2)] == [1, 1] and few.free == 0 and few.block_s == 0.5
+    assert Places(1, 100).block_s == 0.1
+    assert Places(8, 1).reserve() == 8
+    one = Places(8, 1)
+    one.begin(7, 0)
+    assert one.block_s == 5
+
+
+# A worker
+
+@pytest.fixture
+def crew(client):
+    """Makes workers, and stops them at the end."""
+    made = []
+
+    def one(**options):
+        made.append(Worker(client, **{"lease": 0.6, "grace": 0, **options}))
+        return made[-1]
+    yield one
+    for worker in made:
+        if worker._started:
+            worker.stop()
+            worker.join(60)
+
+
+@pytest.fixture
+def messages(caplog):
+    caplog.set_level(logging.INFO, logger="tickwheel")
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+def test_a_decorated_function_stays_a_function(crew, work):
+    worker, names = crew(jobs=2), []
+
+    @worker.task(work.key)
+    def handler(job):
+        names.append((job.schedule, job.id, job.text, job.value, job.attempt, job.due,
+                      threading.current_thread().name))
+        return "ignored"
+
+    work.put("a", "grüße", at=1.5)
+    with worker:
+        emptied(work)
+    assert names == [(work.key, "a", "grüße", "grüße".encode(), 1, 1.5, "tickwheel-job-1")]
+    assert handler.__name__ == "handler" and worker.counts == Counts(done=1)
+    with pytest.raises(RuntimeError, match="make another"):
+        worker.start()
+    with pytest.raises(RuntimeError, match="has started"):
+        worker.add(handler, "other")
+
+
+def test_wrong_arguments_of_a_worker(client):
+    for options, said in (({"name": "KEYS"}, "name is 'KEYS': expected at most 255 bytes"),
+                          ({"name": "n" * 256}, "expected at most 255 bytes"),
+                          ({"jobs": 0}, "jobs is 0: expected an integer from 1 to 10000"),
+                          ({"lease": 0}, "lease is 0: expected 0.001 to 4294967"), ({"lease": 1e9}, "lease is"),
+                          ({"grace": -1}, "grace is -1")):
+        with pytest.raises(ValueError, match=said):
+            Worker(client, **options)
+    for wrong, said in ((None, "client is None"), (redis.asyncio.Redis(), "not of redis.asyncio")):
+        with pytest.raises(TypeError, match=said):
+            Worker(wrong)
+    worker = Worker(client)
+
+    async def waits(job):
+        await asyncio.sleep(0)
+
+    for handler, said in ((5, "handler is 5: expected a function"), (waits, "use tickwheel.aio.Worker")):
+        with pytest.raises(TypeError, match=said):
+            worker.add(handler, "s")
+    with pytest.raises(ValueError, match="no handler"):
+        worker.run()
+    with pytest.raises(ValueError, match="no schedule"):
+        worker.add(print)
+    with pytest.raises(TypeError, match="expected a str"):
+        worker.add(print, b"s")
+    worker.add(print, "s")
+    with pytest.raises(ValueError, match="has a handler already"):
+        worker.task("t", "s")(print)
+    replica = redis.sentinel.Sentinel([(HOST, 1)]).slave_for("m")
+    with pytest.raises(ValueError, match="slave_for"):
+        Worker(replica)
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize("raised, kind, said", [
+    (KeyError("x"), "failed", "KeyError: 'x'"),
+    (Mute(), "failed", "Mute"),
+    (Retry(60, OSError("away")), "failed", "OSError: away"),
+    (Dead(OSError("gone")), "dead", "OSError: gone"),
+    (SystemExit(3), "failed", "SystemExit: 3"),
+    (KeyboardInterrupt(), "failed", "KeyboardInterrupt"),
+    (Retry(60, "busy"), "failed", "busy"),
+    (Retry(at=4e9), "failed", ""),
+    (Dead("no use"), "dead", "no use"),
+])
+def test_exceptions(crew, work, messages, raised, kind, said):
+    """Each of them ends the attempt, and none of them the worker."""
+    worker = crew(jobs=1)
+
+    @worker.task(work.key)
+    def handler(job):
+        if job.id == "a":
+            raise raised
+
+    work.put("a", "x", tries=2, backoff=(60,))
+    with worker:
+        wait_until(lambda: worker.counts != Counts())
+        work.put("b", "x")
+        wait_until(lambda: worker.counts.done == 1)
+    task = work.get("a")
+    assert task.error == said and worker.counts == Counts(done=1)._replace(**{kind: 1})
+    assert task.state == ("dead" if kind == "dead" else "waiting")
+    assert task.at == 4e9 if getattr(raised, "when", [""])[:1] == ["AT"] else task.at > time.time() - 60
+    expected = isinstance(raised, (Retry, Dead))
+    assert any(message.endswith("> failed") for message in messages()) is not expected
+
+
+def test_a_retry_of_an_error_has_its_reason(crew, work):
+    worker = crew()
+
+    @worker.task(work.key)
+    def handler(job):
+        try:
+            raise OSError("away")
+        except OSError as error:
+            raise Retry(60) from error
+
+    work.put("a", "x")
+    with worker:
+        wait_until(lambda: worker.counts.failed == 1)
+    assert work.get("a").error == "OSError: away"
+
+
+def test_a_handler_may_stop_its_worker(crew, work):
+    """run() in a thread that is not the main one sets no signal handlers, and ends by stop()."""
+    worker, counts = crew(grace=None), []
+    worker.add(lambda job: worker.stop(), work.key)
+    thread = threading.Thread(target=lambda: counts.append(worker.run()))
+    thread.start()
+    work.put("a", "x")
+    thread.join(60)
+    assert counts == [Counts(done=1)]
+
+
+def test_a_thread_that_does_not_end_is_left_alone(crew, work):
+    """After the grace the task goes back, and the handler sees it. Its late result changes nothing."""
+    worker, seen, began, go = crew(grace=0.05, lease=30), [], threading.Event(), threading.Event()
+
+    @worker.task(work.key)
+    def handler(job):
+        began.set()
+        seen.append((job.wait(60), job.over, job.lost))
+        go.wait(60)
+
+    work.put("a", "x")
+    worker.start()
+    assert began.wait(60)
+    worker.stop()
+    assert worker.join(60) == Counts(back=1)
+    assert work.get("a").state == "ready"
+    wait_until(lambda: seen)
+    go.set()
+    assert seen == [(True, True, False)] and work.get("a").attempt == 1 and worker.counts == Counts(back=1)
+    with pytest.raises(TimeoutError):
+        idle = crew()
+        idle.add(print, "idle")
+        idle.start()
+        idle.join(0.01)
+
+
+def test_the_client_keeps_its_own_connections(common, schedule, messages):
+    """Its short time limit is not that of a TW.TAKE that waits, and its pool may be full."""
+    client = client_of(common, socket_timeout=0.3, max_connections=1, decode_responses=True)
+    worker, work = Worker(client), Schedule(client, schedule)
+    worker.add(lambda job: None, schedule)
+    with worker:
+        work.put("a", "x", delay=0.5)
+        emptied(work)
+    said = messages()
+    assert said[0].startswith("ready; ") and said[-1].startswith("stopped; Counts(done=1") and len(said) == 2
+    client.connection_pool.disconnect()
+
+
+def test_an_error_that_stays_ends_the_worker(crew, work, messages):
+    worker = crew()
+    worker.add(print, work.key)
+    work.client.set(work.key, "no schedule")
+    with pytest.raises(WorkerError, match=f"TW.TAKE {work.key}: WRONGTYPE.*no schedule") as error:
+        worker.run(signals=False)
+    assert isinstance(error.value.__cause__, redis.ResponseError)
+    assert any("WRONGTYPE" in message for message in messages())
+    worker._started = False
+
+
+def test_the_threads_end_with_the_worker(crew, work):
+    worker = crew(jobs=3)
+    worker.add(lambda job: None, work.key)
+    with worker:
+        for number in range(6):
+            work.put(f"t{number}", "x")
+        emptied(work)
+        names = {thread.name for thread in threading.enumerate()}
+        assert {"tickwheel-take", "tickwheel-beat", "tickwheel-stop", "tickwheel-job-1"} <= names
+    wait_until(lambda: not [one for one in threading.enumerate() if one.name.startswith("tickwheel")])
+
+
+# The package
+
+def test_the_package_names_all_its_folders():
+    """The wheel has the folders that pyproject.toml names, and the version of the tree."""
+    with open(os.path.join(PACKAGE, "pyproject.toml"), "rb") as file:
+        project = tomllib.load(file)
+    folders = {os.path.relpath(folder, PACKAGE).replace(os.sep, ".") for folder, _, files in os.walk(PACKAGE)
+               if "__init__.py" in files}
+    assert set(project["tool"]["setuptools"]["packages"]) == folders
+    assert project["project"]["version"] == tickwheel.__version__ == version()
+    for page in ("docs/python.md", "clients/python/README.md"):
+        with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+            assert "\npip install --no-build-isolation ./clients/python\n" in file.read()
+
+
+@pytest.mark.long(only=True)
+def test_the_package_installs(tmp_path):
+    """pip, as python.md and README.md say, puts it into a virtual environment, without a network, with its
+    types. It is imported from there."""
+    source, venv = tmp_path / "source", tmp_path / "venv"
+    shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", venv], check=True)
+    python = venv / "bin" / "python"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([python, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-index", source],
+                          capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    script = ("import importlib.metadata as m, os, tickwheel, tickwheel.aio as aio\n"
+              "folder = os.path.dirname(tickwheel.__file__)\n"
+              "print(folder, tickwheel.__version__ == m.version('tickwheel'), m.requires('tickwheel'),\n"
+              "      os.path.exists(os.path.join(folder, 'py.typed')), aio.Worker.__module__)")
+    said = subprocess.run([python, "-P", "-c", script], capture_output=True, text=True, check=True,
+                          env=environment)
+    folder, rest = said.stdout.strip().split(" ", 1)
+    assert folder.startswith(str(venv)) and rest == "True ['redis (>=4.3)'] True tickwheel.aio.worker"

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: MIT
+"""The package for Python with asyncio: each call of Schedule, and the parts of a worker that only asyncio has.
+test_python.py has the same for threads, test_workers.py the behaviour that all languages share."""
+import asyncio
+import functools
+import inspect
+import logging
+
+import pytest
+import redis
+import redis.asyncio
+from harness import HOST, PATIENCE
+from python_package import bad_arguments
+
+import tickwheel
+import tickwheel.aio
+from tickwheel import Counts, Dead, Retry, WorkerError
+from tickwheel.aio import Schedule, Worker
+
+
+def in_a_loop(test):
+    """Runs a test that is a coroutine function, with a time limit."""
+    @functools.wraps(test)
+    def run(**fixtures):
+        asyncio.run(asyncio.wait_for(test(**fixtures), PATIENCE))
+    return run
+
+
+class Place:
+    """A client of the server, a schedule of it, and workers, which are made in the event loop of a test."""
+
+    def __init__(self, server, schedule, **options):
+        self.client = redis.asyncio.Redis(host=HOST, port=server.port, **options)
+        self.work = Schedule(self.client, schedule)
+        self.key, self.runs = schedule, []
+
+    def start(self, worker):
+        """Lets the worker run beside the test."""
+        self.runs.append(asyncio.create_task(worker.run(signals=False)))
+        return self.runs[-1]
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        for run in self.runs:
+            run.cancel()
+        await asyncio.gather(*self.runs, return_exceptions=True)
+        await self.client.close()
+        await self.client.connection_pool.disconnect()
+
+
+@pytest.fixture(params=[False, True], ids=["bytes", "str"])
+def place(common, schedule, request):
+    return functools.partial(Place, common, schedule, decode_responses=request.param)
+
+
+async def until(condition):
+    """Polls; the condition may be a coroutine function."""
+    while True:
+        value = condition()
+        if await value if inspect.isawaitable(value) else value:
+            return
+        await asyncio.sleep(0.01)
+
+
+@in_a_loop
+async def test_the_calls_of_a_schedule(place):
+    async with place() as here:
+        work = here.work
+        assert await work.put("a", ["x", b"\xff"], at=4e9, tries=2, backoff=(1, 2, 3)) == "a"
+        assert await work.put("a", "y", delay=1, only="nx") is None
+        task = await work.get("a")
+        assert task.payload == (b"x", b"\xff") and task.due == 4e9 and await work.get("none") is None
+        assert await work.move("a", delay=60) is True and await work.move("none", delay=1) is None
+        assert await work.count() == 1 and (await work.next())[0] == "a"
+        assert [id async for id, _ in work.scan("?")] == ["a"]
+        assert await work.pause() is True and await work.resume() is True
+        assert await work.drain() == 1 and (await work.get("a")).state == "ready"
+        job = (await here.client.execute_command("TW.TAKE", "LEASE", 9999, "KEYS", 1, here.key,
+                                                 NEVER_DECODE=True))[0]
+        await here.client.execute_command("TW.NACK", here.key, "a", job[2], "DEAD", "ERROR", "no")
+        assert [one.error for one in await work.dead()] == ["no"]
+        assert [one.id async for one in work.all_dead()] == ["a"]
+        assert await work.replay("a", delay=60) is True and await work.replay_all() == 0
+        assert await work.purge("a") is False and await work.purge_all() == 0 and await work.cancel("a") == 1
+        for call, said in bad_arguments(work):
+            with pytest.raises((TypeError, ValueError)) as error:
+                await call()
+            assert said in str(error.value)
+        with pytest.raises(TypeError, match="expected one of redis.asyncio"):
+            Schedule(redis.Redis(), work.key)
+
+
+@in_a_loop
+async def test_a_transaction(place):
+    async with place() as here:
+        async with here.client.pipeline() as pipe:
+            assert await here.work.on(pipe).put("a", "x", delay=60) is pipe
+            pipe.execute_command(*here.work.put_words("b", "x", delay=60))
+            assert await here.work.count() == 0
+            assert len(await pipe.execute()) == 2
+        assert await here.work.count() == 2
+        async with here.client.pipeline() as pipe:
+            await pipe.watch(here.key)
+            assert (await here.work.on(pipe).get("a")).text == "x"  # At once, since the pipeline watches.
+
+
+def test_both_kinds_of_schedule_have_the_same_calls():
+    mine, other = (inspect.getmembers(kind, inspect.isfunction) for kind in (Schedule, tickwheel.Schedule))
+    assert {name: str(inspect.signature(call)).replace("AsyncIterator", "Iterator") for name, call in mine} == {
+        name: str(inspect.signature(call)) for name, call in other}
+
+
+@in_a_loop
+async def test_a_worker_and_its_exceptions(place, caplog):
+    """No exception of a handler ends the worker, a cancellation that the handler makes up included."""
+    raised = {"e": KeyError("x"), "s": SystemExit(3), "k": KeyboardInterrupt(), "r": Retry(60, "busy"),
+              "d": Dead("no use"), "c": asyncio.CancelledError(), "ok": None}
+    async with place() as here:
+        worker = Worker(here.client, jobs=3, lease=0.6)
+
+        @worker.task(here.key)
+        async def handler(job):
+            if raised[job.id] is not None:
+                raise raised[job.id]
+
+        for id in raised:
+            await here.work.put(id, id, tries=2, backoff=(60,))
+        run = here.start(worker)
+        await until(lambda: sum(worker.counts) == len(raised))
+        worker.stop()
+        assert await run == worker.counts == Counts(done=1, failed=5, dead=1)
+        errors = [(await here.work.get(id)).error for id in "eskrdc"]
+        assert errors == ["KeyError: 'x'", "SystemExit: 3", "KeyboardInterrupt", "busy", "no use",
+                          "CancelledError"]
+        with pytest.raises(RuntimeError, match="make another"):
+            await worker.run()
+    failed = [one.getMessage() for one in caplog.records if one.getMessage().endswith("> failed")]
+    assert len(failed) == 3 and handler.__name__ == "handler"
+
+
+@in_a_loop
+async def test_a_handler_is_cancelled_when_its_lease_is_lost(place):
+    seen = []
+    async with place() as here:
+        worker = Worker(here.client, lease=0.3)
+
+        @worker.task(here.key)
+        async def handler(job):
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                seen.append((job.lost, job.over))
+                raise
+
+        await here.work.put("a", "x")
+        run = here.start(worker)
+        await until(lambda: sum([1 for one in asyncio.all_tasks() if one.get_name() == "tickwheel-handler-a"]))
+        await here.work.cancel("a")
+        await until(lambda: worker.counts == Counts(lost=1))
+        worker.stop()
+        await run
+    assert seen == [(True, True)]
+
+
+@pytest.mark.parametrize("how", ["grace", "cancel", "twice"])
+def test_handlers_are_cancelled_and_their_tasks_given_back(place, how):
+    """At the end of the grace, if run() is cancelled, and by give_up(); no call of the client is cut off."""
+    @in_a_loop
+    async def test():
+        seen = []
+        async with place() as here:
+            worker = Worker(here.client, lease=30, grace=0.05)
+
+            @worker.task(here.key)
+            async def handler(job):
+                try:
+                    seen.append("begun")
+                    await asyncio.Event().wait()
+                finally:
+                    seen.append(job.lost)
+
+            await here.work.put("a", "x")
+            run = here.start(worker)
+            await until(lambda: seen)
+            if how == "cancel":
+                run.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await run
+            else:
+                worker.stop() if how == "grace" else worker.give_up()
+                assert await run == Counts(back=1)
+            assert worker.counts == Counts(back=1) and seen == ["begun", False]
+            task = await here.work.get("a")
+            assert (task.state, task.attempt) == ("ready", 1)
+        await until(lambda: not [one for one in asyncio.all_tasks() if one.get_name().startswith("tickwheel")])
+    test()
+
+
+@in_a_loop
+async def test_many_jobs_at_once(place):
+    """A hundred handlers wait for each other."""
+    async with place() as here:
+        worker, begun = Worker(here.client, jobs=100), []
+
+        @worker.task(here.key)
+        async def handler(job):
+            begun.append(job.id)
+            await until(lambda: len(begun) == 100)
+
+        for number in range(100):
+            await here.work.put(str(number), "x")
+        run = here.start(worker)
+        await until(lambda: worker.counts.done == 100)
+        worker.stop()
+        assert await run == Counts(done=100)
+
+
+@in_a_loop
+async def test_wrong_handlers_and_errors_that_stay(place, caplog):
+    caplog.set_level(logging.INFO, logger="tickwheel")
+    async with place() as here:
+        worker = Worker(here.client)
+        with pytest.raises(TypeError, match="async def"):
+            worker.add(print, "s")
+        with pytest.raises(ValueError, match="no handler"):
+            await worker.run()
+
+        @worker.task(here.key)
+        async def handler(_):
+            pass
+
+        await here.client.set(here.key, "no schedule")
+        with pytest.raises(WorkerError, match=f"TW.TAKE {here.key}: WRONGTYPE"):
+            await worker.run()
+        await here.client.delete(here.key)
+    assert caplog.records[0].getMessage().startswith("ready; ")
+
+
+@in_a_loop
+async def test_the_client_keeps_its_own_connections(common, schedule, caplog):
+    """Its short time limit is not that of a TW.TAKE that waits."""
+    async with Place(common, schedule, socket_timeout=0.3, max_connections=1) as here:
+        worker = Worker(here.client)
+
+        @worker.task(schedule)
+        async def handler(_):
+            pass
+
+        run = here.start(worker)
+        await here.work.put("a", "x", delay=0.5)
+        await until(lambda: worker.counts.done == 1)
+        worker.stop()
+        await run
+    assert not [one for one in caplog.records if one.levelno >= logging.WARNING and one.name == "tickwheel"]

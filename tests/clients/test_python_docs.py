@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""The blocks of docs/python.md, run in their order. Where the page lets a worker run until a signal, the test
+stops it when its schedules are empty. Both kinds of clients have a cluster here, since the page needs one."""
+import asyncio
+import contextlib
+import io
+import os
+import re
+
+import pytest
+import redis
+import redis.asyncio
+from harness import HOST, PATIENCE, ROOT, Fleet
+from python_package import emptied
+
+import tickwheel
+import tickwheel.aio
+
+PAGE = os.path.join(ROOT, "docs", "python.md")
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PORTS = {"7379": "server", "26379": "sentinel", "7000": "node"}
+
+
+def blocks():
+    with open(PAGE, encoding="utf-8") as file:
+        return BLOCK.findall(file.read())
+
+
+def empty(port, worker):
+    """Waits until the schedules of a worker have no task."""
+    client = redis.Redis(host=HOST, port=port)
+    for key in worker._settings.handlers:
+        emptied(tickwheel.Schedule(client, key))
+    client.close()
+
+
+def run(port, worker):
+    worker.start()
+    empty(port, worker)
+    worker.stop()
+    return worker.join()
+
+
+async def run_async(port, worker):
+    going = asyncio.create_task(worker.run())
+    await asyncio.to_thread(empty, port, worker)
+    worker.stop()
+    return await going
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    made = Fleet()
+    yield made.cluster(3)
+    made.close()
+
+
+@pytest.fixture
+def ports(fleet, cluster):
+    """A server, a Sentinel that watches it, and a node of a cluster."""
+    server = fleet.server()
+    return {"server": server.port, "sentinel": fleet.sentinel(server, name="mymaster").port,
+            "node": cluster.nodes[0].port}
+
+
+def ready(code, ports):
+    for port, name in PORTS.items():
+        code = re.sub(rf"\b{port}\b", str(ports[name]), code)
+    return code.replace("await worker.run()", "await run_async(worker)").replace("worker.run()", "run(worker)")
+
+
+def test_the_page(ports):
+    space = {"run": lambda worker: run(ports["server"], worker),
+             "run_async": lambda worker: run_async(ports["server"], worker), "__name__": "page"}
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        for code in blocks():
+            exec(compile(ready(code, ports), PAGE, "exec"), space)  # pylint: disable=exec-used
+    client = redis.Redis(host=HOST, port=ports["server"], decode_responses=True)
+    assert client.hgetall("order:43") == client.hgetall("order:44") == {"state": "expired"}
+    assert said.getvalue().splitlines() == [
+        "eve 1 no such address", "no address", "True", "Counts(done=0, failed=0, dead=0, back=0, lost=0)",
+        "Counts(done=1, failed=0, dead=0, back=0, lost=0)"]
+    for name, key, id in (("shop", "orders", "order:45"), ("cluster", "{shop}:orders", "order:46")):
+        works(space[name], key, id)
+        space[name].close()
+
+
+def works(client, key, id):
+    """A worker with this client does the one task."""
+    worker, seen = tickwheel.Worker(client), []
+    worker.add(lambda job: seen.append(job.id), key)
+    with worker:
+        emptied(tickwheel.Schedule(client, key))
+    assert seen == [id]
+
+
+def test_a_cluster(cluster, schedule):
+    """Each call finds its node, and a worker has schedules of all of them, with fewer places than nodes."""
+    client = redis.RedisCluster(host=HOST, port=cluster.nodes[0].port, socket_timeout=10)
+    works = [tickwheel.Schedule(client, f"{{{tag}}}:{schedule}") for tag in ("a", "b", "c")]
+    assert len({client.get_node_from_key(work.key).port for work in works}) == 3
+    for work in works:
+        work.put("a", "x", delay=60)
+        assert work.move("a", delay=50) and work.get("a").text == "x" and work.next()[0] == "a"
+        assert work.count() == 1 and len(list(work.scan())) == 1 and work.pause() and work.resume()
+        assert work.drain() == 1 and work.dead() == [] and work.purge_all() == 0 and not work.replay("a")
+    pipe = client.pipeline()
+    for work in works:
+        work.on(pipe).put("b", "x")
+    assert pipe.execute() == [b"b"] * 3
+    worker, done = tickwheel.Worker(client, jobs=2, lease=30), []
+    worker.add(lambda job: done.append((job.schedule, job.id)), *(work.key for work in works))
+    with worker:
+        for work in works:
+            emptied(work)
+    assert sorted(done) == sorted((work.key, id) for work in works for id in "ab")
+    client.close()
+
+
+def test_a_cluster_with_asyncio(cluster):
+    async def test():
+        port = cluster.nodes[0].port
+        async with redis.asyncio.RedisCluster(host=HOST, port=port, socket_timeout=10) as client:
+            works = [tickwheel.aio.Schedule(client, f"{{{tag}}}:aio") for tag in "abc"]
+            worker, done = tickwheel.aio.Worker(client, jobs=2), []
+
+            @worker.task(*(work.key for work in works))
+            async def handler(job):
+                done.append(job.schedule)
+                if len(done) == 3:
+                    worker.stop()
+
+            for work in works:
+                await work.put("a", "x", delay=0.1)
+                assert (await work.get("a")).text == "x" and await work.count() == 1
+            assert await worker.run() == tickwheel.Counts(done=3)
+            assert sorted(done) == [work.key for work in works]
+    asyncio.run(asyncio.wait_for(test(), PATIENCE))

@@ -1,0 +1,718 @@
+# SPDX-License-Identifier: MIT
+"""All workers behave the same: the libraries in Python (threads and asyncio), Node and Go, and `tickwheel
+work`. docs/workers.md describes this behaviour and names these tests. subject.py drives the workers.
+
+Most tests share one worker, the desk, since none of them ends it. The last of them stops it and compares all of
+its counts. A second one, the rough desk, goes through restarts, lost connections and pauses of its server. Each
+other test has workers of its own.
+
+TICKWHEEL_SUBJECT: the languages to test, for example `node` or `python,asyncio`; all of them if unset.
+"""
+import collections
+import hashlib
+import re
+import signal
+import socket
+import time
+
+import pytest
+from harness import Fleet, now_ms, task, wait_until
+from proxy import Proxy
+from situations import TooSlow, dead_of, frozen, put, wait_ready, working
+from subject import LEASE, NOTHING, Subject, languages, url_of
+from workers import FAR, blocked
+
+MAILS, BILLS = "{desk}:mails", "{desk}:bills"
+RUN = "{rough}:work"
+AGAIN = ("IN", 0, "TRIES", 3, "BACKOFF", 1, 1, 1)  # Tries again at once.
+LATER = ("IN", 0, "TRIES", 3, "BACKOFF", FAR, 1, FAR)  # The next attempt is far away.
+BLOCK_MS = 5000
+
+
+@pytest.fixture(scope="module", params=languages())
+def language(request):
+    return request.param
+
+
+@pytest.fixture
+def start(language, request):
+    """Starts workers of the language; those of them that still run at the end of the test are killed."""
+    made = []
+
+    def one(*schedules, **options):
+        made.append(Subject(options.pop("of", language), *schedules, **options))
+        return made[-1]
+    yield one
+    if getattr(request.node, "outcome_of_call", "failed") == "failed":
+        print(*(subject.story() for subject in made), sep="\n")
+    for subject in made:
+        subject.close()
+
+
+class Desk:
+    """A worker that several tests use, its server and its schedule, and the counts that it must have when it
+    stops. The act until("a") lasts until finish("a")."""
+
+    def __init__(self, server, subject, files):
+        self.server, self.subject, self.files = server, subject, files
+        self.schedule, self.r = subject.schedules[0], self.client()
+        self.wanted = collections.Counter(NOTHING)
+
+    def client(self):
+        """A client that also reads bytes that are no text."""
+        return self.server.client(encoding_errors="surrogateescape")
+
+    def file(self, name):
+        return self.files / name
+
+    def until(self, name):
+        return f"until {self.file(name)}"
+
+    def finish(self, *names):
+        for name in names:
+            self.file(name).touch()
+
+    def put(self, name, *acts, words=AGAIN, schedule=None):
+        put(self.r, schedule or self.schedule, name, *words, payload=acts)
+
+    def begun(self, name, attempt=1, schedule=None):
+        self.subject.wait("begin", schedule or self.schedule, name, attempt)
+
+    def at_work(self, *names):
+        """Puts jobs that run until they are finished, and waits until they have begun."""
+        for name in names:
+            self.put(name, self.until(name))
+        for name in names:
+            self.begun(name)
+
+    def task(self, name, schedule=None):
+        return task(self.r, schedule or self.schedule, name)
+
+    def story(self, name, schedule=None):
+        return f"{name}: {self.task(name, schedule)}\n{self.subject.story()}"
+
+    def done(self, *names, schedule=None):
+        """Waits until the tasks have left the schedule, and counts them as done."""
+        for name in names:
+            wait_until(lambda name=name: self.task(name, schedule) is None,
+                       message=lambda name=name: self.story(name, schedule))
+        self.wanted["done"] += len(names)
+
+    def done_at_once(self, *names):
+        """The same, and all of them are done in the first attempt."""
+        self.done(*names)
+        for name in names:
+            self.begun(name)  # Our thread that reads the lines may lag.
+        assert [self.attempts(name) for name in names] == [[1]] * len(names), self.subject.story()
+
+    def works(self, name):
+        """The worker is well: it does a job."""
+        self.put(name, "ok")
+        self.done_at_once(name)
+
+    def dead(self, name):
+        """Waits until the task is dead, and returns its row of TW.DEAD."""
+        wait_until(lambda: self.task(name)["state"] == "dead", message=lambda: self.story(name))
+        return next(row for row in dead_of(self.r, self.schedule) if row.id == name)
+
+    def attempts(self, name):
+        """The numbers of the attempts of a task that have begun, in order."""
+        return [int(line[3]) for line in self.subject.all("begin", self.schedule, name)]
+
+    def idle(self):
+        """Waits until the worker waits for a task."""
+        wait_until(lambda: blocked(self.server) == 1, message=self.subject.story)
+
+    def restart(self):
+        """A crash of the server. Afterwards it has all that its file has."""
+        self.server.kill()
+        self.come_back()
+
+    def come_back(self):
+        self.server.start()
+        self.r = self.client()
+
+    def stop(self):
+        """Stops the worker, and compares its counts."""
+        assert self.subject.stop() == self.wanted
+
+
+@pytest.fixture(scope="module")
+def desk(language, common, tmp_path_factory):
+    """A worker that several tests share. It has a job from its first moment to its last."""
+    subject = Subject(language, MAILS, BILLS, server=common, jobs=8, name="desk-7")
+    made = Desk(common, subject, tmp_path_factory.mktemp("desk"))
+    made.put("long", made.until("long"))
+    yield made
+    subject.close()
+    made.r.delete(MAILS, BILLS)
+
+
+@pytest.fixture(scope="module")
+def rough(language, tmp_path_factory):
+    """A worker, and a server with a file that tests kill, pause and fill."""
+    fleet = Fleet()
+    server = fleet.server(appendonly="yes", appendfsync="always")
+    subject = Subject(language, RUN, server=server)
+    yield Desk(server, subject, tmp_path_factory.mktemp("rough"))
+    subject.close()
+    fleet.close()
+
+
+def idle(server, many=1):
+    wait_until(lambda: blocked(server) >= many, message="no worker waits")
+
+
+def text_of(language, text):
+    """A pattern of the error that a task has after the act `fail TEXT`."""
+    return rf"exit status 1: {text}\s*" if language == "command" else rf"[\w.*:]+: {text}"
+
+
+def only_in_code(language):
+    if language == "command":
+        pytest.skip("a command has only its exit status")
+
+
+# One job
+
+def test_a_job_is_done(desk):
+    desk.put("plain", "ok")
+    desk.subject.wait("end", MAILS, "plain", 1)
+    desk.done_at_once("plain")
+
+
+def test_values_arrive_as_they_are(desk):
+    """Several values: text, an empty one, bytes that are no text, one MB."""
+    values = [b"show", b"", "zwei W\u00f6rter".encode(), b"\x00\xff\r\n\xfe", b"x" * 1000000, b""]
+    desk.put("values", *values)
+    digest = hashlib.sha1(b"\n".join(values)).hexdigest()
+    assert desk.subject.wait("shown", MAILS, "values") == [("shown", MAILS, "values", digest)]
+    desk.done_at_once("values")
+
+
+def test_a_job_fails_twice_and_succeeds(desk, language):
+    """The error of an attempt stays with the task until the next one ends."""
+    desk.put("twice", "fail no first", f"untilfail {desk.file('second')} no second", desk.until("third"))
+    for attempt, error, name in ((2, "no first", "second"), (3, "no second", "third")):
+        desk.begun("twice", attempt)
+        assert re.fullmatch(text_of(language, error), desk.task("twice")["error"])
+        desk.finish(name)
+    desk.done("twice")
+    desk.wanted["failed"] += 2
+    assert desk.attempts("twice") == [1, 2, 3]
+
+
+def test_the_backoff_is_the_tasks_own(desk):
+    desk.put("backoff", "fail wait", words=LATER)
+    wait_until(lambda: desk.task("backoff")["error"], message=lambda: desk.story("backoff"))
+    found = desk.task("backoff")
+    assert (found["state"], found["attempt"]) == ("waiting", 2) and found["at"] > found["due"] + FAR - 1
+    assert desk.r.execute_command("TW.CANCEL", MAILS, "backoff") == 1
+    desk.wanted["failed"] += 1
+
+
+def test_a_handler_asks_for_a_retry_after_a_delay(desk, language):
+    only_in_code(language)
+    begin = now_ms()
+    desk.put("retry", "retry 200 not yet", desk.until("retry"), words=LATER)
+    desk.begun("retry", 2)
+    assert now_ms() >= begin + 200 and "not yet" in desk.task("retry")["error"]
+    desk.finish("retry")
+    desk.done("retry")
+    desk.wanted["failed"] += 1
+
+
+def test_a_handler_gives_a_job_up(desk, language):
+    only_in_code(language)
+    desk.put("hopeless", "dead no such address")
+    row = desk.dead("hopeless")
+    assert row.attempts == 1 and "no such address" in row.error
+    desk.wanted["dead"] += 1
+
+
+def test_a_job_is_dead_after_its_tries(desk, language):
+    desk.put("tries", "fail one", "fail two", words=("IN", 0, "TRIES", 2, "BACKOFF", 1, 1, 1))
+    row = desk.dead("tries")
+    assert row.attempts == 2 and re.fullmatch(text_of(language, "two"), row.error)
+    desk.begun("tries", 2)
+    assert desk.attempts("tries") == [1, 2]
+    desk.wanted.update(failed=1, dead=1)
+
+
+def test_a_long_error_is_cut_between_two_characters(desk):
+    """The server takes 4,096 bytes. Half a character would not be text, which encode() refuses."""
+    desk.put("novel", "fail " + "\u00e4" * 5000, words=("IN", 0, "TRIES", 1))
+    error = desk.dead("novel").error
+    assert 4000 < len(error.encode()) <= 4096 and "\u00e4" * 100 in error
+    desk.wanted["dead"] += 1
+
+
+def test_tasks_of_all_schedules_are_taken(desk):
+    for schedule in (MAILS, BILLS):
+        desk.put("both", desk.until("both"), schedule=schedule)
+    for schedule in (MAILS, BILLS):
+        desk.begun("both", schedule=schedule)
+    desk.finish("both")
+    for schedule in (MAILS, BILLS):
+        desk.done("both", schedule=schedule)
+
+
+def test_a_repeating_job_is_done_in_each_period(desk):
+    desk.put("beat", "ok", words=("IN", 0, "EVERY", 20, "TIMES", 3))
+    desk.subject.wait("end", MAILS, "beat", 1, count=3)
+    desk.done("beat")
+    desk.wanted["done"] += 2
+
+
+# Leases
+
+def test_the_name_of_the_worker(desk):
+    desk.begun("long")
+    assert desk.task("long")["worker"] == "desk-7"
+
+
+def test_the_lease_is_lost(desk):
+    """Somebody cancels, moves and replaces jobs while they run. The handlers are told, and the tasks are left
+    alone."""
+    desk.at_work("cancelled", "moved", "replaced")
+    desk.r.execute_command("TW.CANCEL", MAILS, "cancelled")
+    desk.r.execute_command("TW.MOVE", MAILS, "moved", "IN", FAR)
+    desk.put("replaced", "ok", words=("IN", FAR))
+    for name in ("cancelled", "moved", "replaced"):
+        desk.subject.wait("lost", MAILS, name, 1)
+        desk.finish(name)
+    desk.works("after-lost")
+    assert desk.task("cancelled") is None
+    for name in ("moved", "replaced"):
+        found = desk.task(name)
+        assert (found["state"], found["attempt"], found["error"]) == ("waiting", 1, "")
+    assert desk.r.execute_command("TW.CANCEL", MAILS, "moved", "replaced") == 2
+    desk.wanted["lost"] += 3
+
+
+def test_a_job_ends_after_its_task_was_replaced(desk):
+    """The handlers end before a heartbeat tells them. Neither result counts, because these are other tasks
+    now."""
+    desk.put("fails", f"untilfail {desk.file('fails')} too late")
+    desk.begun("fails")
+    desk.at_work("succeeds")
+    for name in ("fails", "succeeds"):
+        desk.put(name, "ok", words=("IN", FAR))
+        desk.finish(name)
+    for name in ("fails", "succeeds"):
+        wait_until(lambda name=name: any(desk.subject.all(word, MAILS, name) for word in ("end", "lost")))
+    desk.works("after-fails")
+    for name in ("fails", "succeeds"):
+        assert (desk.task(name)["error"], desk.task(name)["attempt"]) == ("", 1)
+    assert desk.r.execute_command("TW.CANCEL", MAILS, "fails", "succeeds") == 2
+    desk.wanted["lost"] += 2
+
+
+def test_a_pause_of_the_schedule(desk):
+    """In the pause no job begins, and a job that runs is done."""
+    desk.at_work("running")
+    desk.r.execute_command("TW.PAUSE", MAILS, "ON")
+    desk.put("paused", "ok")
+    desk.finish("running")
+    desk.done("running")
+    desk.put("bill", "ok", schedule=BILLS)  # The worker lives, and has had time for the other task.
+    desk.done("bill", schedule=BILLS)
+    assert not desk.attempts("paused")
+    desk.r.execute_command("TW.PAUSE", MAILS, "OFF")
+    desk.done("paused")
+
+
+def takes_of(server):
+    return int(re.search(r"calls=(\d+)", server.info("commandstats")["cmdstat_tw.take"])[1])
+
+
+def test_an_idle_worker_does_not_poll(desk):
+    """It calls TW.TAKE once for each BLOCK, and a BLOCK may end while this test looks."""
+    desk.idle()
+    before = takes_of(desk.server)
+    time.sleep(0.3)
+    assert takes_of(desk.server) <= before + 1
+
+
+def test_heartbeats_keep_a_long_job(desk):
+    """A job that takes five leases is in its first attempt all the time."""
+    desk.begun("long")
+    end = desk.task("long")["due"] + 5 * LEASE
+    wait_until(lambda: now_ms() > end)
+    found = desk.task("long")
+    assert (found["state"], found["attempt"]) == ("leased", 1)
+
+
+def test_the_counts_at_the_end(desk):
+    """The last test of the desk: all that was done is counted."""
+    desk.finish("long")
+    desk.done_at_once("long")
+    desk.stop()
+
+
+# Several jobs, several workers
+
+def test_so_many_jobs_at_once_and_no_more(common, start, schedule, tmp_path):
+    """The worker takes no task that it cannot start. Its name is its host and its process, and SIGINT stops it
+    too."""
+    r = common.client()
+    names = [f"job{i}" for i in range(7)]
+    for name in names:
+        put(r, schedule, name, payload=(f"until {tmp_path / name}",))
+    subject = start(schedule, server=common, jobs=3)
+    for at in range(7):
+        begun = sorted(line[2] for line in subject.wait("begin", schedule, count=min(at + 3, 7)))
+        state = working(r, schedule)
+        assert begun == names[:at + 3]
+        assert (state["leased"], state["ready"]) == (len(begun) - at, 7 - len(begun))
+        assert task(r, schedule, names[at])["worker"] == f"{socket.gethostname()}:{subject.pid}"
+        (tmp_path / names[at]).touch()
+        wait_until(lambda at=at: task(r, schedule, names[at]) is None)
+    assert subject.stop(signal.SIGINT) == {**NOTHING, "done": 7}
+
+
+def test_one_job_at_a_time_in_order(common, start, schedule):
+    r = common.client()
+    names = [f"job{i}" for i in range(20)]
+    for name in names:
+        put(r, schedule, name, payload=("ok",))
+    wait_ready(r, schedule, 20)
+    subject = start(schedule, server=common, jobs=1)
+    subject.wait("end", count=20)
+    expected = [(word, schedule, name, "1") for name in names for word in ("begin", "end")]
+    assert [line for line in subject.all() if line[0] in ("begin", "end")] == expected
+    assert subject.stop() == {**NOTHING, "done": 20}
+
+
+def pair(start, server, schedule, **options):
+    """Two workers, and the one of them that has the job."""
+    both = [start(schedule, server=server, jobs=1, **options) for _ in range(2)]
+    wait_until(lambda: any(one.all("begin") for one in both))
+    return both if both[0].all("begin") else both[::-1]
+
+
+def test_a_worker_that_stalls_loses_its_job(common, start, schedule, tmp_path):
+    """The worker is suspended for longer than its lease. Another worker gets the task, and the first one does
+    no harm when it goes on: its handler is told, its result is left out."""
+    r = common.client()
+    put(r, schedule, "a", *AGAIN, payload=(f"until {tmp_path / 'go'}",))
+    first, second = pair(start, common, schedule)
+    first.suspend()
+    try:
+        second.wait("begin", schedule, "a", 2)
+    finally:
+        first.send(signal.SIGCONT)
+    first.wait("lost", schedule, "a", 1)
+    assert task(r, schedule, "a")["error"] == "the lease ran out"
+    (tmp_path / "go").touch()
+    second.wait("end", schedule, "a", 2)
+    wait_until(lambda: not r.exists(schedule))
+    for one, counts in ((first, {"lost": 1}), (second, {"done": 1})):
+        assert one.stop() == {**NOTHING, **counts}
+
+
+def test_a_worker_that_dies_loses_its_job(common, start, schedule):
+    """SIGKILL in the middle of the work: the attempt counts, and another worker has the next one."""
+    r = common.client()
+    put(r, schedule, "a", *AGAIN, payload=("die", "ok"))
+    first, second = pair(start, common, schedule, lease=200)
+    second.wait("end", schedule, "a", 2)
+    assert first.ended() == -signal.SIGKILL
+    wait_until(lambda: not r.exists(schedule))
+    assert second.stop() == {**NOTHING, "done": 1}
+
+
+# The stop
+
+def in_a_moment(subject):
+    """Stops an idle worker. It does not wait for the end of its BLOCK; a machine that is too slow proves
+    nothing."""
+    begin = time.monotonic()
+    counts = subject.stop()
+    if time.monotonic() - begin > BLOCK_MS / 1000 - 1:
+        raise TooSlow("the idle worker took as long as its BLOCK")
+    return counts
+
+
+def test_an_idle_worker_stops_at_once(server, start, schedule):
+    subject = start(schedule, server=server)
+    subject.wait("ready")
+    idle(server)
+    assert in_a_moment(subject) == NOTHING
+
+
+def stop_begins(server, subject):
+    """Sends the first signal to a worker that waits for one more task, and returns when it takes no more."""
+    idle(server)
+    subject.send(signal.SIGTERM)
+    wait_until(lambda: blocked(server) == 0, message=lambda: f"it goes on taking\n{subject.story()}")
+
+
+def test_a_stop_waits_for_jobs_and_begins_none(server, start, schedule, tmp_path):
+    """The leases of the running jobs are kept, and the next task stays for others."""
+    r = server.client()
+    for name in ("a", "b"):
+        put(r, schedule, name, *AGAIN, payload=(f"until {tmp_path / name}",))
+    subject = start(schedule, server=server, jobs=3)
+    subject.wait("begin", count=2)
+    stop_begins(server, subject)
+    put(r, schedule, "next", payload=("ok",))
+    (tmp_path / "a").touch()
+    wait_until(lambda: task(r, schedule, "a") is None)
+    end = now_ms() + 2 * LEASE
+    wait_until(lambda: now_ms() > end)
+    assert (task(r, schedule, "b")["state"], task(r, schedule, "b")["attempt"]) == ("leased", 1)
+    (tmp_path / "b").touch()
+    assert subject.counts() == {**NOTHING, "done": 2}
+    assert {line[2] for line in subject.all("begin")} == {"a", "b"} and fresh(r, schedule, "next")
+
+
+def fresh(r, schedule, name):
+    """Whether the task waits for a worker now, and no attempt counts."""
+    found = task(r, schedule, name)
+    return (found["state"], found["attempt"], found["error"]) == ("ready", 1, "")
+
+
+def test_a_second_signal_gives_jobs_back(server, start, schedule, tmp_path):
+    r = server.client()
+    put(r, schedule, "a", *LATER, payload=(f"until {tmp_path / 'never'}",))
+    subject = start(schedule, server=server, jobs=2)
+    subject.wait("begin", schedule, "a", 1)
+    stop_begins(server, subject)
+    assert subject.stop() == {**NOTHING, "back": 1}
+    assert fresh(r, schedule, "a") and not subject.all("end") and not subject.all("lost")
+
+
+def test_jobs_are_given_back_when_the_grace_is_over(common, start, schedule, tmp_path):
+    r = common.client()
+    put(r, schedule, "a", *LATER, payload=(f"until {tmp_path / 'a'}",))
+    put(r, schedule, "b", *LATER, payload=(f"until {tmp_path / 'never'}",))
+    subject = start(schedule, server=common, grace=300)
+    subject.wait("begin", count=2)
+    (tmp_path / "a").touch()
+    assert subject.stop() == {**NOTHING, "done": 1, "back": 1}
+    assert fresh(r, schedule, "b")
+
+
+def test_a_task_that_arrives_at_the_stop_is_not_lost(server, start, schedule):
+    """The server gives a task to a worker that has a signal to stop and has not read the reply yet. The worker
+    does the task, or gives it back."""
+    r = server.client()
+    subject = start(schedule, server=server, jobs=2)
+    subject.wait("ready")
+    idle(server)
+    subject.suspend()
+    put(r, schedule, "a", *LATER, payload=("ok",))
+    wait_until(lambda: working(r, schedule)["leased"] == 1)
+    subject.send(signal.SIGTERM)
+    subject.send(signal.SIGCONT)
+    counts = subject.counts()
+    if counts["back"]:
+        assert counts == {**NOTHING, "back": 1} and fresh(r, schedule, "a") and not subject.all("begin")
+    else:
+        assert counts == {**NOTHING, "done": 1} and not r.exists(schedule)
+
+
+def test_a_stop_while_the_server_is_down(fleet, start, schedule, tmp_path):
+    """An idle worker ends. A worker whose job has ended waits for the server, and acknowledges the job."""
+    server = fleet.server(appendonly="yes", appendfsync="always")
+    put(server.client(), schedule, "a", *AGAIN, payload=(f"until {tmp_path / 'a'}",))
+    busy, lazy = start(schedule, server=server), start("nothing", server=server)
+    busy.wait("begin", schedule, "a", 1)
+    lazy.wait("ready")
+    idle(server, 2)
+    server.kill()
+    assert lazy.stop() == NOTHING
+    (tmp_path / "a").touch()
+    busy.wait("end", schedule, "a", 1)
+    busy.send(signal.SIGTERM)
+    server.start()
+    assert busy.counts() == {**NOTHING, "done": 1}
+    assert not server.client().exists(schedule)
+
+
+def test_the_server_is_down_for_three_leases(fleet, start, schedule, tmp_path):
+    """Only the server's word ends a lease. The lease of a job begins anew when the server is back, once, and a
+    heartbeat comes before its end. So the job runs on, and later heartbeats keep it."""
+    lease, server = 400, fleet.server(appendonly="yes", appendfsync="always")
+    put(server.client(), schedule, "a", *AGAIN, payload=(f"until {tmp_path / 'go'}",))
+    subject = start(schedule, server=server, lease=lease, jobs=1)
+    subject.wait("begin", schedule, "a", 1)
+    server.kill()
+    time.sleep(3 * lease / 1000)
+    server.start()
+    r, renewed = server.client(), now_ms() + lease
+    wait_until(lambda: task(r, schedule, "a")["at"] > renewed, message=subject.story)
+    (tmp_path / "go").touch()
+    subject.wait("end", schedule, "a", 1)
+    assert subject.stop() == {**NOTHING, "done": 1}
+    assert subject.all("begin") == [("begin", schedule, "a", "1")] and not subject.all("lost")
+
+
+# A server that is treated badly
+
+def test_the_server_is_restarted_while_the_worker_is_idle(rough):
+    rough.works("before")
+    rough.idle()
+    rough.restart()
+    rough.works("after")
+
+
+def test_the_server_is_restarted_while_jobs_run(rough):
+    """A job ends while the server is down, another one after it is back. Both acknowledgements arrive."""
+    rough.at_work("down", "back")
+    rough.server.kill()
+    rough.finish("down")
+    rough.subject.wait("end", RUN, "down", 1)
+    rough.come_back()
+    rough.finish("back")
+    rough.done_at_once("down", "back")
+
+
+def test_the_connections_are_ended(rough):
+    """While the worker is idle, and while a job runs."""
+    rough.idle()
+    rough.r.execute_command("CLIENT", "KILL", "TYPE", "normal")
+    rough.at_work("cut")
+    rough.r.execute_command("CLIENT", "KILL", "TYPE", "normal")
+    rough.finish("cut")
+    rough.done_at_once("cut")
+    rough.works("after-cut")
+
+
+def connections(r, command):
+    """Returns the ids of the connections whose latest command is this one."""
+    return [one["id"] for one in r.client_list() if one["cmd"].lower() == command]
+
+
+def test_the_connections_are_ended_between_the_work_and_its_acknowledgement(rough):
+    """The server has the command, and has not carried it out."""
+    rough.at_work("unheard")
+    rough.r.execute_command("CLIENT", "PAUSE", 60000, "WRITE")
+    try:
+        rough.finish("unheard")
+        wait_until(lambda: connections(rough.r, "tw.ack"), message=lambda: rough.story("unheard"))
+        rough.r.execute_command("CLIENT", "KILL", "TYPE", "normal")
+    finally:
+        rough.r.execute_command("CLIENT", "UNPAUSE")
+    rough.done_at_once("unheard")
+
+
+def test_the_reply_of_an_acknowledgement_is_lost(rough, start, schedule):
+    """The worker sends it again. The reply is 0 then, and the job is done all the same."""
+    with Proxy(rough.server) as proxy:
+        subject = start(schedule, url=proxy.url)
+        proxy.lose_reply("TW.ACK")
+        for name in ("a", "b"):
+            put(rough.r, schedule, name, *AGAIN, payload=("ok",))
+            subject.wait("end", schedule, name, 1)
+            wait_until(lambda: not rough.r.exists(schedule), message=subject.story)
+        assert proxy.lost.is_set()
+        assert subject.stop() == {**NOTHING, "done": 2}
+
+
+def test_the_reply_of_a_take_is_lost(rough, start, schedule):
+    """Nobody has the task until its lease has run out, and the attempt has failed then."""
+    put(rough.r, schedule, "a", *AGAIN, payload=("ok",))
+    with Proxy(rough.server) as proxy:
+        proxy.lose_reply("TW.TAKE")
+        subject = start(schedule, url=proxy.url, lease=200)
+        subject.wait("end", schedule, "a", 2)
+        wait_until(lambda: not rough.r.exists(schedule), message=subject.story)
+        assert subject.stop() == {**NOTHING, "done": 1}
+
+
+def test_the_server_stands_still_for_longer_than_a_lease(rough):
+    """A heartbeat that the worker has sent meanwhile counts before leases end. It comes over a connection that
+    the server has accepted before."""
+    rough.at_work("still")
+    end = rough.task("still")["at"]
+    wait_until(lambda: rough.task("still")["at"] > end, message=lambda: rough.story("still"))
+    with frozen(rough.server):
+        time.sleep(1.5 * LEASE / 1000)
+    rough.finish("still")
+    rough.done_at_once("still")
+
+
+def test_writes_are_paused_for_longer_than_a_lease(rough):
+    rough.at_work("late")
+    rough.r.execute_command("CLIENT", "PAUSE", int(1.5 * LEASE), "WRITE")
+    rough.finish("late")
+    rough.done_at_once("late")
+
+
+def test_too_few_replicas_for_a_while(rough):
+    """The server refuses the acknowledgement, and takes it when the cause is gone."""
+    rough.at_work("alone")
+    rough.r.config_resetstat()
+    rough.r.config_set("min-replicas-to-write", 1)
+    rough.finish("alone")
+    wait_until(lambda: "errorstat_NOREPLICAS" in rough.server.info("errorstats"))
+    rough.r.config_set("min-replicas-to-write", 0)
+    rough.done_at_once("alone")
+    rough.works("after-alone")
+
+
+def test_somebody_ends_the_wait_of_a_worker(rough):
+    """By CLIENT UNBLOCK with ERROR: the worker goes on."""
+    rough.idle()
+    for waiter in connections(rough.r, "tw.take"):
+        rough.r.execute_command("CLIENT", "UNBLOCK", waiter, "ERROR")
+    rough.works("after-unblock")
+
+
+def test_memory_is_full(rough):
+    """Tasks that are there are taken and done, since this makes room."""
+    rough.at_work("full")
+    rough.put("soon", "ok", words=("IN", 200, *AGAIN[2:]))
+    rough.r.config_set("maxmemory", 1)
+    try:
+        rough.finish("full")
+        rough.done_at_once("full", "soon")
+    finally:
+        rough.r.config_set("maxmemory", 0)
+
+
+def test_the_rough_desk_at_the_end(rough):
+    """No job was done twice, and all of them are counted."""
+    rough.works("last")
+    rough.stop()
+
+
+# Errors that do not go away
+
+def test_errors_that_end_the_worker(fleet, start):
+    """The exit status is 1, and the error says what to do."""
+    server, plain = fleet.server(), fleet.server(module=False)
+    r = server.client()
+    r.config_set("requirepass", "secret")
+    r.execute_command("ACL", "SETUSER", "reader", "on", ">word", "~*", "+@all", "-tw.take")
+    r.set("text", "no schedule")
+    cases = {
+        "no password": (url_of(server), r"(?i)password"),
+        "a wrong password": (url_of(server, password="wrong"), r"(?i)password"),
+        "no right": (url_of(server, "reader", "word"), r"(?i)tw\.take"),
+        "another type": (url_of(server, password="secret"), r"(?i)schedule"),
+        "no module": (url_of(plain), r"(?i)module"),
+    }
+    subjects = {name: start("text", url=url) for name, (url, _) in cases.items()}
+    errors = {name: subject.fails() for name, subject in subjects.items()}
+    r.config_set("requirepass", "")
+    for name, (_, pattern) in cases.items():
+        assert re.search(pattern, errors[name]), f"{name}: {errors[name]}"
+        assert not subjects[name].all("begin") and len(errors[name]) < 1500, f"{name}: {errors[name]}"
+
+
+@pytest.mark.long(only=True)
+def test_a_worker_with_few_rights_in_another_database(server, start, schedule):
+    """The rights of docs/redis.md suffice. Without the right to end its own wait, the worker ends with its
+    BLOCK."""
+    r = server.client(db=3)
+    r.execute_command("ACL", "SETUSER", "worker", "on", ">word", f"~{schedule}", "+tw.take", "+tw.ack",
+                      "+tw.nack", "+tw.touch", "+select", "+hello")
+    subject = start(schedule, url=url_of(server, "worker", "word", 3))
+    put(r, schedule, "a", payload=("ok",))
+    subject.wait("end", schedule, "a", 1)
+    wait_until(lambda: not r.exists(schedule))
+    subject.send(signal.SIGTERM)
+    assert subject.counts() == {**NOTHING, "done": 1}

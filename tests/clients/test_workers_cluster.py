@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""Workers of all languages in a cluster. Each has schedules on every node. They share the cluster, but no
+schedule."""
+import time
+
+import pytest
+from harness import HOST, wait_until
+from redis.crc import key_slot
+from situations import TooSlow, put
+from subject import NOTHING, Subject, languages
+from test_cluster import OPTIONS, hand_over
+from test_migration import reshard, tags_below
+
+LANGUAGES = [one for one in languages() if one != "command"]  # The command has no cluster.
+LEASE = 15000  # Longer than a failover takes, for the server and for the workers.
+SOON_S = 4  # Less than a BLOCK: the groups of schedules share places by turns of a second.
+pytestmark = pytest.mark.skipif(not LANGUAGES, reason="the command has no cluster")
+
+
+class Town:
+    """A cluster, and a worker of each language for three schedules, one on each primary."""
+
+    def __init__(self, fleet, folder, replicas, tags):
+        self.cluster, self.folder, self.crew = fleet.cluster(3, replicas, **OPTIONS), folder, {}
+        self.tags = tags
+        for language in LANGUAGES:
+            url = f"redis://{HOST}:{self.cluster.nodes[0].port}"
+            self.crew[language] = Subject(language, *self.schedules(language), url=url, cluster=True,
+                                          lease=LEASE)
+        self.done = 0
+
+    def schedules(self, language):
+        return [f"{{{tag}}}:{language}" for tag in self.tags]
+
+    def put(self, name, act):
+        for language in LANGUAGES:
+            for schedule in self.schedules(language):
+                put(self.cluster.owner(schedule).client(), schedule, name, payload=(act,))
+
+    def wait(self, word, name):
+        for language, subject in self.crew.items():
+            for schedule in self.schedules(language):
+                subject.wait(word, schedule, name, 1)
+
+    def works(self, name):
+        """Each worker does a job of each schedule."""
+        self.put(name, "ok")
+        self.wait("end", name)
+        self.done += len(self.tags)
+
+    def works_soon(self, name):
+        """The same. No schedule waits for a place until the BLOCK of another schedule is over."""
+        begin = time.monotonic()
+        self.works(name)
+        if time.monotonic() - begin > SOON_S:
+            raise TooSlow(f"the jobs took {time.monotonic() - begin:.1f} s")
+
+    def hold(self):
+        """Each worker has a job of each schedule, and so one place of four is left for three schedules."""
+        self.put("held", f"until {self.folder / 'held'}")
+        self.wait("begin", "held")
+
+    def finish(self):
+        """The jobs end; all is acknowledged, in the first attempt, and counted."""
+        (self.folder / "held").touch()
+        self.wait("end", "held")
+        self.done += len(self.tags)
+        for language, subject in self.crew.items():
+            for schedule in self.schedules(language):
+                client = self.cluster.owner(schedule).client()
+                wait_until(lambda client=client, schedule=schedule: not client.exists(schedule),
+                           message=subject.story)
+            assert len(subject.wait("begin", count=self.done)) == self.done, subject.story()
+            assert subject.stop() == {**NOTHING, "done": self.done}, subject.story()
+
+
+def tag_of_each_node(nodes=3):
+    """Returns a hash tag for each primary of a cluster whose slots are evenly spread."""
+    found = {}
+    for number in range(1000):
+        found.setdefault(key_slot(f"t{number}".encode()) * nodes // 16384, f"t{number}")
+    return [found[at] for at in range(nodes)]
+
+
+@pytest.fixture
+def town(fleet, tmp_path):
+    made = []
+
+    def build(replicas, tags):
+        made.append(Town(fleet, tmp_path, replicas, tags))
+        return made[-1]
+    yield build
+    for one in made:
+        for subject in one.crew.values():
+            subject.close()
+
+
+def test_a_primary_hands_over_while_workers_work(town):
+    """CLUSTER FAILOVER: each job is done once, and soon after."""
+    tags = tag_of_each_node()
+    place = town(1, tags)
+    place.works("first")
+    place.hold()
+    old = place.cluster.owner(f"{{{tags[1]}}}")
+    hand_over(place.cluster, old, place.cluster.replica_of(old))
+    place.cluster.wait_ok()
+    place.works_soon("second")
+    place.works_soon("third")
+    place.finish()
+
+
+@pytest.mark.long(only=True)
+def test_a_primary_is_killed_while_workers_work(town):
+    tags = tag_of_each_node()
+    place = town(1, tags)
+    place.works("first")
+    place.hold()
+    old = place.cluster.owner(f"{{{tags[1]}}}")
+    new = place.cluster.replica_of(old)
+    old.kill()
+    wait_until(lambda: new.info("replication")["role"] == "master", message="the replica was not promoted")
+    place.cluster.wait_ok()
+    place.works("second")
+    place.finish()
+
+
+@pytest.mark.long(only=True)
+def test_slots_move_while_workers_work(town):
+    """redis-cli moves the slots of two of the three schedules to another node, and back."""
+    slots = 300
+    tags = [*tags_below(slots, 2), tag_of_each_node()[2]]
+    place = town(0, tags)
+    place.works("first")
+    place.hold()
+    nodes = place.cluster.nodes
+    reshard(place.cluster, nodes[0], nodes[1], slots, tags[0])
+    place.works("second")
+    reshard(place.cluster, nodes[1], nodes[0], slots, tags[0])
+    place.works("third")
+    place.finish()

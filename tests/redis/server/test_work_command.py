@@ -1,0 +1,572 @@
+# SPDX-License-Identifier: MIT
+"""tickwheel work, at a server and with a file: both by the same table of situations. What all workers have in
+common, for example a server that goes away, tests/clients/test_workers.py tests with this command too. The
+command's options, and the situations that only a file has, are in tests/command/test_work.
+
+The last test runs the commands of docs/work.md.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import resource
+import shlex
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+from harness import HOST, PATIENCE, ROOT, Fleet, Guard, program, task, wait_replica_in_sync, wait_until
+from test_tour import pattern_of
+
+COMMAND = os.path.abspath(os.environ.get("TICKWHEEL_COMMAND") or os.path.join(ROOT, "build", "tickwheel"))
+PAGE = pathlib.Path(ROOT, "docs", "work.md")
+LEASE_MS = 300
+FAR_MS = 3600000
+
+
+class Work:
+    """A `tickwheel work` that runs, with its outputs in files."""
+
+    def __init__(self, folder, *words, **options):
+        self.out, self.err = folder / f"{len(list(folder.iterdir()))}.out", None
+        self.err = self.out.with_suffix(".err")
+        with open(self.out, "wb") as out, open(self.err, "wb") as err:
+            # pylint: disable-next=consider-using-with  (end() waits for it)
+            self.process = subprocess.Popen([COMMAND, "work", *map(str, words)], stdin=subprocess.DEVNULL,
+                                            stdout=out, stderr=err, cwd=folder, **options)
+        Guard.tell("+", self.process.pid)
+
+    def printed(self):
+        return self.out.read_bytes().decode(errors="replace")
+
+    def said(self):
+        return self.err.read_bytes().decode(errors="replace")
+
+    def waits_for(self, pattern, said=False):
+        look = self.said if said else self.printed
+        wait_until(lambda: re.search(pattern, look(), re.MULTILINE) or self.process.poll() is not None,
+                   message=lambda: f"no {pattern}:\n{self.printed()}\n{self.said()}")
+        assert re.search(pattern, look(), re.MULTILINE), self.printed() + self.said()
+
+    def signal(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+
+    def ends(self, status=0):
+        """Waits for the end. Returns the counts: done, failed, dead, given back, lost."""
+        assert self.process.wait(PATIENCE) == status, self.said()
+        Guard.tell("-", self.process.pid)
+        return [int(n) for n in re.findall(r"\d+", self.said().splitlines()[-1])]
+
+    def stop(self):
+        self.signal()
+        return self.ends()
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(PATIENCE)
+        Guard.tell("-", self.process.pid)
+
+
+class AtServer:
+    """Tasks of a server."""
+    error_max, leases = 4096, True
+
+    def __init__(self, server, folder):
+        self.r, self.folder = server.client(), folder
+        self.words = ["--redis", f"redis://{HOST}:{server.port}"]
+
+    def put(self, name, text="", tries=3, wait_ms=1, queue="q"):
+        self.r.execute_command("TW.PUT", queue, name, "IN", 0, "TRIES", tries, "BACKOFF", wait_ms, 1, wait_ms,
+                               "PAYLOAD", text)
+
+    def find(self, name, queue="q"):
+        """Returns the state of a task, its attempt and its error; None if it is not there."""
+        found = task(self.r, queue, name)
+        return found and (found["state"], found["attempt"], found["error"])
+
+    def cancel(self, name):
+        assert self.r.execute_command("TW.CANCEL", "q", name) == 1
+
+    RUNNING, FRESH = "leased", ("ready", 1, "")
+
+
+class InFile:
+    """Tasks of a file."""
+    error_max, leases = 1000, False
+
+    def __init__(self, folder):
+        self.folder, self.store = folder, folder / "s.db"
+        self.words = ["--store", self.store]
+
+    def put(self, name, text="", tries=3, wait_ms=1, queue="q"):
+        subprocess.run([COMMAND, "put", "--store", self.store, "--queue", queue, "--tries", str(tries),
+                        "--backoff", f"{wait_ms}ms", "+0s", name, *([text] if text else [])],
+                       check=True, timeout=PATIENCE)
+
+    def find(self, name, queue="q"):
+        with contextlib.closing(sqlite3.connect(self.store)) as db:
+            found = db.execute("SELECT state, attempt, error FROM tw_list WHERE queue = ? AND id = ?",
+                               (queue, name)).fetchone()
+        return found and (found[0], found[1], found[2] or "")
+
+    def cancel(self, name):
+        subprocess.run([COMMAND, "tasks", "--store", self.store, "--queue", "q", "cancel", name], check=True,
+                       stdout=subprocess.DEVNULL, timeout=PATIENCE)
+
+    RUNNING, FRESH = "running", ("waiting", 0, "")
+
+
+@pytest.fixture(scope="module")
+def shared():
+    fleet = Fleet()
+    yield fleet.server()
+    fleet.close()
+
+
+@pytest.fixture(params=["server", "file"])
+def place(request, tmp_path, shared):
+    if request.param == "file":
+        yield InFile(tmp_path)
+        return
+    at = AtServer(shared, tmp_path)
+    yield at
+    at.r.flushall()
+
+
+@pytest.fixture
+def work(tmp_path):
+    """Starts workers; those that still run at the end of the test are killed."""
+    made, folder = [], tmp_path / "work"
+    folder.mkdir()
+
+    def start(place, *words, queues=("q",), lease=LEASE_MS, **options):
+        made.append(Work(folder, *place.words, "--lease", f"{lease}ms", *queues, "--exec", *words, **options))
+        return made[-1]
+    yield start
+    for one in made:
+        one.close()
+
+
+def gone(place, name, queue="q"):
+    wait_until(lambda: place.find(name, queue) is None, message=lambda: str(place.find(name, queue)))
+
+
+def is_dead(place, name):
+    """Waits until the task is dead, and returns its error."""
+    wait_until(lambda: (place.find(name) or ("", 0, ""))[0] == "dead", message=lambda: str(place.find(name)))
+    return place.find(name)[2]
+
+
+def pid_in(path):
+    wait_until(lambda: path.exists() and path.read_text(encoding="ascii").endswith("\n"), message=f"no {path}")
+    return int(path.read_text(encoding="ascii"))
+
+
+def runs(pid):
+    """Whether a process is there that has not ended; its new parent may not have waited for it yet."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+# One task
+
+def test_the_command_has_the_task(place, work):
+    """In its environment and on its standard input."""
+    place.put("order:42", "notify ann\tand bob")
+    one = work(place, "env | grep -E '_(ATTEMPT|DUE|KEY|LATE_US|QUEUE|TEXT)=' | sort; cat; echo '*'")
+    one.waits_for(r"^\*$")
+    due = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+    assert re.fullmatch(rf"TICKWHEEL_ATTEMPT=1\nTICKWHEEL_DUE={due}\nTICKWHEEL_KEY=order:42\n"
+                        r"TICKWHEEL_LATE_US=\d+\nTICKWHEEL_QUEUE=q\nTICKWHEEL_TEXT=notify ann\tand bob\n"
+                        r"order:42 notify ann\tand bob\n\*\n", one.printed()), one.printed()
+    gone(place, "order:42")
+    assert one.stop() == [1, 0, 0, 0, 0]
+
+
+def test_it_fails_twice_and_succeeds(place, work):
+    place.put("a", wait_ms=20)
+    one = work(place, 'echo $TICKWHEEL_ATTEMPT; [ $TICKWHEEL_ATTEMPT -eq 3 ] || { echo no luck >&2; exit 9; }')
+    gone(place, "a")
+    assert one.stop() == [1, 2, 0, 0, 0]
+    assert one.printed() == "1\n2\n3\n"
+    assert one.said().count("no luck\n") == 2
+
+
+@pytest.mark.parametrize("command,error", [
+    ("exit 7", "exit status 7"),
+    ("printf 'one\\ntwo \\n\\n' >&2; exit 1", "exit status 1: one\ntwo"),
+    ("kill -KILL $$", "killed by signal 9 (Killed)"),
+    ("printf 'a\\000b\\377c' >&2; exit 1", "exit status 1: a?b?c"),
+    ("/nonexistent/program 2>/dev/null", "exit status 127"),
+])
+def test_errors(place, work, command, error):
+    place.put("a", tries=1)
+    one = work(place, command)
+    assert is_dead(place, "a") == error
+    assert one.stop() == [0, 0, 1, 0, 0]
+
+
+def test_a_command_with_too_long_an_environment(place, work):
+    """It cannot be started now, and not later. The attempt has failed."""
+    one = work(place, "true", env={**os.environ, "LONG": "x" * 100000})
+    one.waits_for("ready", said=True)
+    # The size of arguments and environment is limited to a quarter of it, at least 128 KiB.
+    resource.prlimit(one.process.pid, resource.RLIMIT_STACK, (65536, 65536))
+    place.put("a", "y" * 90000, tries=1)
+    assert is_dead(place, "a") == "cannot be started: Argument list too long"
+    assert one.stop() == [0, 0, 1, 0, 0]
+
+
+def test_a_long_error_keeps_its_end(place, work):
+    """It is cut between two characters. All of the standard error goes on to that of the worker."""
+    place.put("a", tries=1)
+    one = work(place,
+               "yes \u00e4\u00e4\u00e4 | head -c 700000 | tr -d '\\n' >&2; printf '\u20acend' >&2; exit 1")
+    error = is_dead(place, "a")
+    assert place.error_max - 4 < len(error.encode()) <= place.error_max
+    assert re.fullmatch("exit status 1: \u00e4+\u20acend", error)
+    assert one.stop() == [0, 0, 1, 0, 0]
+    assert one.said().count("\u00e4") == 300000 and "\u20acend" in one.said()
+
+
+def test_several_queues(place, work):
+    for queue in ("q", "p"):
+        place.put("a", queue=queue)
+    one = work(place, "echo $TICKWHEEL_QUEUE $TICKWHEEL_KEY", queues=("q", "p"))
+    for queue in ("q", "p"):
+        gone(place, "a", queue)
+    assert sorted(one.printed().splitlines()) == ["p a", "q a"]
+    assert "ready; taking from q, p at " in one.said()
+    assert one.stop() == [2, 0, 0, 0, 0]
+
+
+# Several tasks
+
+WAITS = 'echo $$ > $TICKWHEEL_KEY.pid; until [ -e $TICKWHEEL_KEY.go ]; do sleep 0.01; done'
+
+
+def test_so_many_at_once_and_no_more(place, work):
+    for name in "abc":
+        place.put(name)
+    one = work(place, WAITS, "--jobs", 2)
+    folder = one.out.parent
+    for name in "ab":
+        pid_in(folder / f"{name}.pid")
+    assert place.find("c")[0] != place.RUNNING or not (folder / "c.pid").exists()
+    (folder / "a.go").touch()
+    pid_in(folder / "c.pid")
+    for name in "bc":
+        (folder / f"{name}.go").touch()
+    for name in "abc":
+        gone(place, name)
+    assert one.stop() == [3, 0, 0, 0, 0]
+
+
+def test_a_command_that_takes_five_leases(place, work):
+    place.put("a")
+    one = work(place, "sleep 0.5", lease=100)
+    gone(place, "a")
+    assert one.stop() == [1, 0, 0, 0, 0]
+
+
+def test_a_lost_task(place, work):
+    """The command runs on, and its failure changes nothing."""
+    place.put("a")
+    one = work(place, WAITS + "; exit 1")
+    pid_in(one.out.parent / "a.pid")
+    place.cancel("a")
+    one.waits_for(r"^tickwheel work: lost q a 1 \(its command runs on", said=True)
+    (one.out.parent / "a.go").touch()
+    assert one.stop() == [0, 0, 0, 0, 1]
+    assert place.find("a") is None
+
+
+def test_kill_9(place, work):
+    """The next worker has the next attempt."""
+    place.put("a")
+    first = work(place, WAITS)
+    pid = pid_in(first.out.parent / "a.pid")
+    first.signal(signal.SIGKILL)
+    first.process.wait(PATIENCE)
+    second = work(place, "echo attempt $TICKWHEEL_ATTEMPT")
+    second.waits_for("^attempt 2$")
+    gone(place, "a")
+    assert runs(pid), "the command of a worker that was killed runs on"
+    (first.out.parent / "a.go").touch()
+    assert second.stop() == [1, 0, 0, 0, 0]
+
+
+# The end
+
+def test_a_stop_waits_for_commands(place, work):
+    place.put("a")
+    one = work(place, WAITS)
+    pid_in(one.out.parent / "a.pid")
+    one.signal(signal.SIGINT)
+    one.waits_for("waiting for 1 running command; a second signal ends it", said=True)
+    place.put("b")
+    (one.out.parent / "a.go").touch()
+    assert one.ends() == [1, 0, 0, 0, 0]
+    assert place.find("a") is None and not (one.out.parent / "b.pid").exists()
+
+
+def test_a_second_signal_gives_tasks_back(place, work):
+    """SIGTERM reaches all processes of the command."""
+    place.put("a", wait_ms=FAR_MS)
+    one = work(place, "sleep 1000 & echo $! > child.pid; echo $$ > a.pid; wait")
+    shell, child = (pid_in(one.out.parent / f"{name}.pid") for name in ("a", "child"))
+    one.signal()
+    one.waits_for("a second signal", said=True)
+    one.signal()
+    assert one.ends() == [0, 0, 0, 1, 0]
+    wait_until(lambda: not runs(shell) and not runs(child))
+    assert place.find("a") == place.FRESH
+
+
+def test_the_end_of_the_grace(place, work):
+    """A command may do its task in the last second. Another one ignores SIGTERM, and gets SIGKILL."""
+    for name in "ab":
+        place.put(name, wait_ms=FAR_MS)
+    one = work(place, 'trap "[ $TICKWHEEL_KEY = a ] && exit 0" TERM; echo $$ > $TICKWHEEL_KEY.pid; '
+               'while :; do sleep 0.01; done', "--grace", "50ms")
+    pids = [pid_in(one.out.parent / f"{name}.pid") for name in "ab"]
+    begin = time.monotonic()
+    assert one.stop() == [1, 0, 0, 1, 0]
+    assert time.monotonic() > begin + 1
+    assert not any(map(runs, pids)) and place.find("a") is None and place.find("b") == place.FRESH
+
+
+def test_no_descriptor_is_left(place, work):
+    """The command cannot be started. Its task is given back, and comes again when there are descriptors."""
+    one = work(place, "echo attempt $TICKWHEEL_ATTEMPT", lease=60000)
+    one.waits_for("ready", said=True)
+    before = resource.prlimit(one.process.pid, resource.RLIMIT_NOFILE)
+    used = 1 + max(int(fd) for fd in os.listdir(f"/proc/{one.process.pid}/fd"))
+    place.put("warm")  # A file opens descriptors of its own in the first task.
+    gone(place, "warm")
+    resource.prlimit(one.process.pid, resource.RLIMIT_NOFILE, (used, before[1]))
+    place.put("a", tries=1)
+    one.waits_for("the command of a task cannot be started: Too many open files", said=True)
+    resource.prlimit(one.process.pid, resource.RLIMIT_NOFILE, before)
+    gone(place, "a")
+    assert one.printed() == "attempt 1\nattempt 1\n"
+    done, failed, dead, back, lost = one.stop()
+    assert (done, failed, dead, lost) == (2, 0, 0, 0) and back >= 1
+
+
+@pytest.mark.long(only=True)
+def test_ten_thousand_tasks(place, work):
+    """Each is done once."""
+    for i in range(10000):
+        if isinstance(place, AtServer):
+            place.put(f"k{i}")
+    if isinstance(place, InFile):
+        lines = "".join(f"+0s k{i}\n" for i in range(10000))
+        subprocess.run([COMMAND, "put", "--store", place.store, "--queue", "q"], input=lines, text=True,
+                       check=True)
+    one = work(place, "echo $TICKWHEEL_KEY", "--jobs", 8, lease=30000)
+    wait_until(lambda: one.printed().count("\n") >= 10000, timeout=300)
+    assert one.stop() == [10000, 0, 0, 0, 0]
+    assert sorted(one.printed().split()) == sorted(f"k{i}" for i in range(10000))
+
+
+# Servers
+
+def test_values_are_lines_of_the_standard_input(shared, tmp_path, work):
+    place = AtServer(shared, tmp_path)
+    place.r.execute_command("TW.PUT", "q", "a", "IN", 0, "PAYLOAD", "one", "", b"\x00\xff", "four")
+    one = work(place, 'cat; echo "<$TICKWHEEL_TEXT>"')
+    wait_until(lambda: not place.r.exists("q"))
+    one.stop()
+    assert one.out.read_bytes() == b"a one\n\n\x00\xff\nfour\n<one>\n"
+
+
+def test_a_unix_socket_a_user_and_a_database(fleet, tmp_path, work):
+    server = fleet.server(unixsocket=str(tmp_path / "sock"))
+    server.once("ACL", "SETUSER", "ann", "on", ">pass word", "~q", "+@all")
+    place = AtServer(server, tmp_path)
+    place.r = server.client(db=3)
+    place.put("a")
+    place.words = ["--redis", f"unix://{tmp_path}/sock?db=3", "--user", "ann"]
+    one = work(place, "env; echo '*'", env={**os.environ, "TICKWHEEL_WORK_PASSWORD": "pass word"})
+    gone(place, "a")
+    one.waits_for(r"^\*$")
+    one.stop()
+    assert "pass word" not in one.said() + one.printed(), "the command does not get the worker's password"
+
+
+@pytest.mark.parametrize("password,words", [
+    ("wrong", "the password of user ann is wrong, or there is no such user"),
+    ("right", "user ann has no permission for TW.TAKE"),
+])
+def test_errors_that_stay(server, tmp_path, work, password, words):
+    server.once("ACL", "SETUSER", "ann", "on", ">right", "~*", "+@all", "-tw.take")
+    place = AtServer(server, tmp_path)
+    place.words = ["--redis", f"redis://ann:{password}@{HOST}:{server.port}"]
+    one = work(place, "true")
+    one.ends(1)
+    assert words in one.said()
+
+
+def test_a_server_with_too_many_clients(server, tmp_path, work):
+    """The worker is not ready before it is let in, and names the cause once."""
+    place = AtServer(server, tmp_path)
+    place.put("a")
+    place.r.config_set("maxclients", 1)
+    one = work(place, "true")
+    one.waits_for("max number of clients reached; trying again$", said=True)
+    rejected = int(place.r.info("stats")["rejected_connections"])
+    wait_until(lambda: int(place.r.info("stats")["rejected_connections"]) >= rejected + 4)
+    assert len(one.said().splitlines()) == 1, one.said()
+    place.r.config_set("maxclients", 100)
+    gone(place, "a")
+    one.stop()
+
+
+def test_connections_that_are_closed_while_the_worker_is_idle(server, tmp_path, work):
+    """One of them had no question yet, so a missing answer is no sign of TLS."""
+    place = AtServer(server, tmp_path)
+    one = work(place, "true")
+    one.waits_for("ready", said=True)
+    wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
+    place.r.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    one.waits_for("taking tasks again", said=True)
+    assert "TLS" not in one.said()
+    one.stop()
+
+
+def test_protected_mode(server, tmp_path, work):
+    """A server that is open to this machine alone refuses each connection from elsewhere. That stays."""
+    with socket.create_server((HOST, 0)) as door:
+        door.settimeout(PATIENCE)
+        place = AtServer(server, tmp_path)
+        place.words = ["--redis", f"redis://{HOST}:{door.getsockname()[1]}"]
+        one = work(place, "true")
+        for _ in range(2):
+            with door.accept()[0] as client:
+                client.sendall(b"-DENIED Redis is running in protected mode because ...\r\n")
+                client.settimeout(PATIENCE)
+                with contextlib.suppress(ConnectionError):
+                    client.recv(1000)
+        one.ends(1)
+        assert "DENIED Redis is running in protected mode" in one.said()
+        assert "ready" not in one.said()
+
+
+def refused(replica):
+    """How many commands a replica has refused."""
+    return int(replica.info("errorstats").get("errorstat_READONLY", "count=0").partition("=")[2])
+
+
+def test_a_replica_becomes_the_primary(fleet, server, tmp_path, work):
+    """A replica refuses to give out tasks. The worker says so once, and asks less and less often."""
+    replica = fleet.server(replicaof=server)
+    wait_replica_in_sync(server, replica)
+    place = AtServer(replica, tmp_path)
+    one = work(place, "true")
+    one.waits_for("READONLY .*; trying again$", said=True)
+    wait_until(lambda: refused(replica) >= 4)
+    assert len(one.said().splitlines()) == 2, one.said()
+    replica.once("REPLICAOF", "NO", "ONE")
+    place.put("a")
+    gone(place, "a")
+    one.waits_for("^tickwheel work: taking tasks again from ", said=True)
+    assert one.stop() == [1, 0, 0, 0, 0]
+
+
+def test_a_right_is_lost_while_a_command_runs(server, tmp_path, work):
+    """The command ends as usual, and its task comes again after the lease, for another worker."""
+    server.once("ACL", "SETUSER", "ann", "on", ">right", "~*", "+@all")
+    place = AtServer(server, tmp_path)
+    place.words = ["--redis", f"redis://ann:right@{HOST}:{server.port}"]
+    place.put("a")
+    one = work(place, WAITS, lease=60000)
+    pid_in(one.out.parent / "a.pid")
+    server.once("ACL", "SETUSER", "ann", "-tw.ack")
+    (one.out.parent / "a.go").touch()
+    assert one.ends(1) == [0, 0, 0, 0, 1]
+    assert "user ann has no permission for TW.ACK" in one.said()
+    assert place.find("a")[0] == "leased"
+
+
+@pytest.mark.long(only=True)
+def test_a_cluster(fleet, tmp_path, work):
+    """The worker goes to the node that has the slot, and follows it at a failover. It refuses two slots."""
+    cluster = fleet.cluster(2, 1)
+    owner = cluster.owner("{a}q")
+    asked = next(node for node in cluster.primaries() if node is not owner)
+    place = AtServer(asked, tmp_path)
+    place.r = owner.client()
+    place.put("a", queue="{a}q")
+    one = work(place, "true", queues=("{a}q", "{a}p"))
+    gone(place, "a", "{a}q")
+    heir = cluster.replica_of(owner)
+    wait_replica_in_sync(owner, heir)
+    heir.once("CLUSTER", "FAILOVER", "TAKEOVER")  # It needs no votes, which a busy machine may delay.
+    wait_until(lambda: heir.info("replication")["role"] == "master")
+    place.r = heir.client()
+    cluster.wait_ok()
+    place.put("b", queue="{a}q")
+    gone(place, "b", "{a}q")
+    assert one.stop() == [2, 0, 0, 0, 0]
+    two = work(place, "true", queues=("{a}q", "{b}q"))
+    two.ends(1)
+    assert "the schedules lie in several slots of a cluster" in two.said()
+
+
+# The page
+
+@pytest.fixture
+def tools(shared, tmp_path):
+    """The folder of the programs that the page calls. If no server is named, it is that of this test."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    address = f"{HOST}:{shared.port}"
+    (folder / "tickwheel").write_text(
+        '#!/bin/sh\ncase "$*" in\nwork*--store*) ;;\n'
+        f'work*) shift; set -- work --redis {address} "$@" ;;\nesac\nexec {shlex.quote(COMMAND)} "$@"\n',
+        encoding="ascii")
+    (folder / "redis-cli").symlink_to(program("REDIS_CLI", "redis-cli"))
+    (folder / "tickwheel").chmod(0o755)
+    return folder
+
+
+def test_the_page(shared, tools, tmp_path, monkeypatch):
+    """Each worker of the page runs until its output is that of the page's next blocks, and is stopped."""
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(sh|text)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    worker, out, seen = None, tmp_path / "out", 0
+    for kind, text in blocks:
+        text = text.replace("7379", str(shared.port))
+        if kind == "sh" and "tickwheel work" in text:
+            *before, last = text.splitlines()
+            subprocess.run(["sh", "-ec", "\n".join(before)], cwd=tmp_path, check=True, timeout=PATIENCE)
+            with open(out, "wb") as file:
+                worker = subprocess.Popen(["sh", "-c", f"exec {last}"], cwd=tmp_path, stdout=file, stderr=file)
+            Guard.tell("+", worker.pid)
+            wait_until(lambda: "ready" in out.read_text(encoding="utf-8"))
+        elif kind == "sh":
+            subprocess.run(["sh", "-ec", text], cwd=tmp_path, check=True, timeout=PATIENCE,
+                           stdout=subprocess.DEVNULL)
+        elif "stopped; " in text:
+            worker.send_signal(signal.SIGINT)
+            assert worker.wait(PATIENCE) == 0
+            assert out.read_text(encoding="utf-8").endswith(text)
+            seen += 1
+        elif "work: ready; " in text:
+            wait_until(lambda text=text: re.match(pattern_of(text), out.read_text(encoding="utf-8")),
+                       message=lambda text=text: f"{text}\nprinted:\n{out.read_text(encoding='utf-8')}")
+            seen += 1
+        if worker and worker.poll() is None and "work: ready; " in text and "shop.db" in text:
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(PATIENCE) == 0
+    assert seen >= 4, "the page has lost its blocks"

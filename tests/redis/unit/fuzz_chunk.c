@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fuzzes chunks of tasks (schedules/chunk.c, life.c): the strings of RESTORE and of an RDB file, and of TW.LOAD
+ * in an append-only file. A chunk that is accepted gives tasks that are in order, and that come back from
+ * chunks of their own; a chunk that is refused leaves schedules whose invariants hold, and no memory.
+ */
+#include "copies.h"
+
+#include "tests/support/fuzz.h"
+
+enum { MOST = 16384 }; /* bytes; so that the tasks fit into chunks of TW__REDIS_CHUNK_TASKS */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (all == NULL) {
+        use_seed();
+        open_all();
+    }
+    read_chunk((const char *)data, size < MOST ? size : MOST);
+    return 0;
+}
