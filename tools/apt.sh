@@ -39,3 +39,41 @@ update_lists() {
     apt_limit=
     return $lists_status
 }
+
+# ---- a state of its own: another release or architecture, without installing anything ----
+
+keys=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# Prints the mirror of Debian that this machine's apt uses (tools/mirror), if its signatures can be checked.
+#    signed_mirror SCRIPT       the name for messages
+signed_mirror() {
+    [ -r $keys ] || { echo "$1: $keys is missing: install debian-archive-keyring" >&2; return 1; }
+    "$tools/mirror"
+}
+
+# Gives apt-get a state in the folder DIR, with one release of a mirror, and fetches its lists. If they cannot
+# be fetched, ends the script with a message that begins with TEXT.
+#    apt_apart TEXT DIR MIRROR RELEASE [ARCHITECTURE]
+apt_apart() {
+    mkdir -p "$2/lists/partial" "$2/archives/partial"
+    echo "deb [signed-by=$keys${5:+ arch=$5}] $3 $4 main" >"$2/sources.list"
+    : >"$2/status"
+    cat >"$2/apt.conf" <<EOF
+Dir::State "$2";
+Dir::State::lists "$2/lists";
+Dir::State::status "$2/status";
+Dir::Cache "$2";
+Dir::Etc::sourcelist "$2/sources.list";
+Dir::Etc::sourceparts "-";
+APT::Install-Recommends "0";
+Acquire::Languages "none";
+${5:+APT::Architecture "$5"; APT::Architectures "$5";}
+EOF
+    [ "$(id -u)" -ne 0 ] || echo 'APT::Sandbox::User "root";' >>"$2/apt.conf"
+    export APT_CONFIG="$2/apt.conf"
+    update_lists "$2/log" || {
+        cat "$2/log" >&2
+        echo "$1: $3 cannot be reached, or has no $4" >&2
+        exit 1
+    }
+}
