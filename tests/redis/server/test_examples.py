@@ -55,27 +55,29 @@ def shop(server, *words):
     return said.getvalue().strip()
 
 
-@pytest.fixture(params=["consumer.py", "consumer.js"])
-def consumer(request, server):
-    """start(COUNT, option ...) starts a consumer in the background. At the end of the test the consumers that
+@pytest.fixture
+def start(server):
+    """start(PROGRAM, word ...) starts an example in the background. At the end of the test the examples that
     still run are killed."""
     running = []
 
-    def start(count, *options):
-        line = [
-            *command_of(request.param), "--url",
-            url_of(server), "--count",
-            str(count), *map(str, options)
-        ]
+    def begin(program, *words):
+        line = [*command_of(program), "--url", url_of(server), *map(str, words)]
         running.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env=environment()))
         return running[-1]
 
-    yield start
+    yield begin
     for process in running:
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture(params=["consumer.py", "consumer.js"])
+def consumer(request, start):
+    """consumer(COUNT, option ...) starts a consumer."""
+    return lambda count, *options: start(request.param, "--count", count, *options)
 
 
 def lines_of(process):
@@ -285,23 +287,9 @@ def test_consumers_share_the_work(server, r, consumer):
 
 
 @pytest.fixture
-def worker(server):
-    """start(COUNT) starts `shop.py work` in the background. At the end of the test it is killed if it still
-    runs."""
-    running = []
-
-    def start(count, *options):
-        line = [*command_of("shop.py"), "--url", url_of(server), "work", "--count", str(count),
-                *map(str, options)]
-        running.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        env=environment()))
-        return running[-1]
-
-    yield start
-    for process in running:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+def worker(start):
+    """worker(COUNT, option ...) starts `shop.py work`."""
+    return lambda count, *options: start("shop.py", "work", "--count", count, *options)
 
 
 def test_the_worker_of_the_shop_lets_unpaid_orders_expire(server, r, worker):

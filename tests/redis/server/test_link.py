@@ -281,15 +281,12 @@ def test_the_wrong_port(net, way):
 
 
 @contextlib.contextmanager
-def answering(text):
-    """A server that sends `text` and closes the connection."""
+def accepting(handle):
+    """Listens on a free port, and gives each connection to handle()."""
     def serve():
         with contextlib.suppress(OSError):
             while True:
-                one, _ = listener.accept()
-                one.recv(10000)
-                one.sendall(text)
-                one.close()
+                handle(listener.accept()[0])
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve, daemon=True).start()
         try:
@@ -298,7 +295,15 @@ def answering(text):
             listener.shutdown(socket.SHUT_RDWR)
 
 
-@contextlib.contextmanager
+def answering(text):
+    """A server that sends `text` and closes the connection."""
+    def answer(one):
+        one.recv(10000)
+        one.sendall(text)
+        one.close()
+    return accepting(answer)
+
+
 def proxy(port, chunk=1 << 16, cut=None):
     """Forwards connections to `port`. Sends the server's bytes in chunks, and closes the connection after `cut`
     of them."""
@@ -322,21 +327,13 @@ def proxy(port, chunk=1 << 16, cut=None):
                     other.sendall(data[i:i + chunk])
             other.shutdown(socket.SHUT_RDWR)
 
-    def serve():
-        with contextlib.suppress(OSError):
-            while True:
-                one, _ = listener.accept()
-                other = socket.create_connection(("127.0.0.1", port))
-                for end in (one, other):
-                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                for work in (back, forth):
-                    threading.Thread(target=work, args=(one, other), daemon=True).start()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=serve, daemon=True).start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
+    def connect(one):
+        other = socket.create_connection(("127.0.0.1", port))
+        for end in (one, other):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for work in (back, forth):
+            threading.Thread(target=work, args=(one, other), daemon=True).start()
+    return accepting(connect)
 
 
 COMMANDS = ["SET k x5000", "GET k", "ECHO hello", "INCR n", "DEL n", "LRANGE none 0 -1", "GET none", "NOSUCH"]
