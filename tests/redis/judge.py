@@ -177,7 +177,7 @@ class Judge(Belief):
         known = state.begun == attempt or (state.begun == attempt - 1 and state.stage == "waiting")
         return dataclasses.replace(state, begun=attempt - 1, stage="waiting", at=state.due, lease=0, token="",
                                    error=state.error if known else RAN_OUT, renewed=False, order=None,
-                                   given=(*state.given, token))
+                                   given=(*state.given, token), least=0)
 
     def play_touch(self, deed):
         state = self.one(deed)
@@ -266,6 +266,8 @@ class Judge(Belief):
                 after += self.after_nack(deed, state)
             elif deed.kind == "back" and state.stage != "dead" and self.may_hold(state, deed):
                 after.append(self.given_back(deed, state))
+        if deed.kind == "back":
+            before = [self.had_begun(deed, state) for state in before]
         self.put_state(deed.schedule, deed.name, *(after if deed.kind == "put" else (*before, *after)))
 
     def end_guessed(self, schedule, name):
@@ -274,6 +276,12 @@ class Judge(Belief):
         for state, fate in self.guessed.pop((schedule, name), ()):
             if now is NO_TASK or (now.payload, now.due) != (state.payload, state.due):
                 self.ended.setdefault((name, state.payload, state.due), fate)
+
+    def had_begun(self, deed, state):
+        """The state if a TW.NACK BACK came too late: its worker had been given the task before."""
+        if state is NO_TASK or deed.about["token"] in state.given or not self.may_hold(state, deed):
+            return state
+        return dataclasses.replace(state, least=deed.about["attempt"])
 
     @staticmethod
     def may_hold(state, deed):
@@ -320,9 +328,9 @@ class Judge(Belief):
     def settle_takes(self, takes, rows, lost_ok):
         """Tells which takes of blocked workers have survived. lost_ok(take): it may be lost."""
         for take in takes:
-            state, row = self.states(take.schedule, take.name)[0], rows[take.schedule].get(take.name)
-            if (row and state is not NO_TASK and Look(row).due == state.due == take.due
-                    and take.token not in state.given
+            states, row = self.states(take.schedule, take.name), rows[take.schedule].get(take.name)
+            state, back = states[0], any(one is not NO_TASK and take.token in one.given for one in states)
+            if (row and state is not NO_TASK and Look(row).due == state.due == take.due and not back
                     and max(state.begun, Look(row).begun) < take.attempt):
                 assert lost_ok(take), f"{take} is forgotten: {row}"
                 self.drop_take(take)

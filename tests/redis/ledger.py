@@ -53,6 +53,7 @@ class Task:
     token: str = ""
     order: tuple = None  # (time at which it is ready, number of the filing or None), if it is known
     given: tuple = ()  # the tokens of takes that were given back
+    least: int = 0  # so many attempts have begun by the next look
 
 
 @dataclasses.dataclass
@@ -210,7 +211,7 @@ class Belief:
             state = self.next_after_death(schedule, name, state, look, now)
             assert state is not NO_TASK, "it had no more periods"
         assert look.times == state.times, "another number of periods"
-        assert look.begun >= state.begun, "an attempt is forgotten"
+        assert look.begun >= max(state.begun, state.least), "an attempt is forgotten"
         assert look.begun <= state.tries, "too many attempts"
         while state.begun < look.begun:
             state = self.begin_silently(schedule, name, state, look, now)

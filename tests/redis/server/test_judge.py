@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""The judge of the workers' model (judge.py) by itself, with histories of one task. No server runs."""
+import pytest
+
+from judge import Judge
+from ledger import Deed, Taken
+
+DUE = 1000000
+
+
+def row(stage, attempt=1, at=DUE, worker=""):
+    """The reply of TW.GET."""
+    return ["due", DUE, "remaining", 0, "every", 0, "times", 1, "attempt", attempt, "state", stage, "at", at,
+            "worker", worker, "error", "", "payload", ["1"]]
+
+
+def put():
+    about = {"at": DUE, "tries": 3, "every": 0, "times": 1}
+    return Deed("1", "put", "s", "t", about, 1, None, row("waiting"), DUE - 100, DUE - 100, "t", 1.0)
+
+
+def taken(token, worker, came):
+    """A take of a blocked worker. It stands in no ledger."""
+    return Taken("s", "t", token, DUE, 1, "1", worker, 60000, came, came=came)
+
+
+def back(take, sent):
+    """TW.NACK BACK, whose reply was lost."""
+    about = {"due": DUE, "attempt": 1, "token": take.token}
+    return Deed("2", "back", "s", "t", about, sent=sent)
+
+
+class History:
+    def __init__(self, *deeds, takes=()):
+        self.judge, self.takes = Judge(["s"]), list(takes)
+        for take in takes:
+            self.judge.add_take(take)
+        for deed in deeds:
+            self.judge.play(deed)
+
+    def ends_with(self, flat):
+        self.judge.settle_takes(self.takes, {"s": {"t": flat}}, lambda take: False)
+        self.judge.check_all("s", {"t": flat}, DUE + 10)
+        return self.judge.states("s", "t")
+
+
+def test_a_task_is_given_back_by_a_command_without_a_reply():
+    """After a look at the task, the next take of the same attempt is another one."""
+    first, second = taken("a", "w1", 2.0), taken("b", "w2", 4.0)
+    history = History(put(), back(first, 3.0), takes=[first])
+    state, = history.ends_with(row("ready"))
+    assert (state.begun, state.given) == (0, ("a",))
+    history.takes = [second]
+    history.judge.add_take(second)
+    state, = history.ends_with(row("leased", at=DUE + 60000, worker="w2"))
+    assert (state.begun, state.token) == (1, "b")
+
+
+def test_a_command_without_a_reply_that_came_too_late_gives_nothing_back():
+    first = taken("a", "w1", 2.0)
+    state, = History(put(), back(first, 3.0), takes=[first]).ends_with(
+        row("leased", at=DUE + 60000, worker="w1"))
+    assert (state.begun, state.token, state.given) == (1, "a", ())
+
+
+def test_a_take_is_forgotten():
+    """The command that would give the task back has not survived, or concerns another take."""
+    first = taken("a", "w1", 2.0)
+    for deeds in ([put()], [put(), back(taken("b", "w2", 2.5), 3.0)]):
+        with pytest.raises(AssertionError, match="is forgotten"):
+            History(*deeds, takes=[first]).ends_with(row("ready"))
