@@ -129,7 +129,7 @@ class Model:
         def ended():
             self.replace_the_dead()
             return all(self.fate(client, job) != "there" for job in self.jobs.values())
-        wait_until(ended, 120, lambda: "\n".join(subject.story() for subject in self.crew), every=0.1)
+        wait_until(ended, lambda: "\n".join(subject.story() for subject in self.crew), every=0.1, patience=120)
 
     def lines(self, word):
         """{job: the numbers of the attempts of which some worker has said this}"""

@@ -10,6 +10,8 @@ import threading
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+
 COMMAND = os.path.abspath(sys.argv[1])
 
 

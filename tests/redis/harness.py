@@ -39,9 +39,12 @@ import time
 import redis
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "tests", "support"))
+
+from eventually import PATIENCE, wait_until  # noqa: E402  (the folder has to be on the path first)
+
 HOST = "127.0.0.1"
 SLOTS = 16384
-PATIENCE = 60  # Seconds that anything is waited for: the machine may be busy, and a pass does not wait.
 
 CRASH_MARKS = re.compile(r"ASSERTION FAILED|REDIS BUG REPORT|VALKEY BUG REPORT|AddressSanitizer|LeakSanitizer|"
                          r"ThreadSanitizer|runtime error:|=== CRASH|Guru Meditation")
@@ -114,18 +117,6 @@ def module_path():
     if not os.path.isfile(path):
         raise Broken(f"there is no module at {path}: build it, or name it in TICKWHEEL_MODULE")
     return path
-
-
-def wait_until(condition, timeout=PATIENCE, message="it did not come about", every=0.01):
-    """Polls until condition() is true, and returns its value. message may be a function that tells more."""
-    end = time.monotonic() + timeout
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"after {timeout} s: {message() if callable(message) else message}")
-        time.sleep(every)
 
 
 def now_ms():
@@ -355,7 +346,7 @@ class Server:
                 return self.info("persistence")["loading"] == 0
             except redis.exceptions.BusyLoadingError:
                 return False
-        wait_until(loaded, timeout, lambda: f"it did not load its data\n{self.tail()}")
+        wait_until(loaded, lambda: f"it did not load its data\n{self.tail()}", patience=timeout)
 
     def info(self, section="everything"):
         """Returns INFO section as a dict: numbers are int. A sentinel that gives a server another role ends
@@ -584,7 +575,7 @@ class Cluster:
                 for node in self.alive()
             }
             return len(views) == 1 or self.migrating(views)
-        wait_until(settled, timeout, "the cluster does not settle")
+        wait_until(settled, "the cluster does not settle", patience=timeout)
 
     @staticmethod
     def migrating(views):
@@ -832,4 +823,4 @@ def wait_replica_in_sync(master, replica, timeout=PATIENCE):
             offset = master.info("replication")["master_repl_offset"]
         return state["slave_repl_offset"] >= offset
 
-    wait_until(in_sync, timeout, lambda: f"the replica lags\n{master.tail()}\n{replica.tail()}")
+    wait_until(in_sync, lambda: f"the replica lags\n{master.tail()}\n{replica.tail()}", patience=timeout)

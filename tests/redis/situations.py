@@ -82,8 +82,8 @@ def dead_of(client, schedule, *options):
 
 def wait_dead(client, schedule, count=1, timeout=60):
     """Waits for so many dead tasks, and returns them."""
-    wait_until(lambda: len(dead_of(client, schedule)) >= count, timeout,
-               lambda: f"{dead_of(client, schedule)}, not {count}")
+    wait_until(lambda: len(dead_of(client, schedule)) >= count,
+               lambda: f"{dead_of(client, schedule)}, not {count}", patience=timeout)
     return dead_of(client, schedule)
 
 
@@ -141,8 +141,8 @@ def let_pass(client, due):
 
 def wait_delivered(client, stream, count, timeout=60):
     """Waits for `count` entries, and returns the ids of their tasks."""
-    wait_until(lambda: client.xlen(stream) >= count, timeout,
-               lambda: f"{client.xlen(stream)} of {count} in {stream}")
+    wait_until(lambda: client.xlen(stream) >= count,
+               lambda: f"{client.xlen(stream)} of {count} in {stream}", patience=timeout)
     return delivered(client, stream)
 
 

@@ -12,21 +12,8 @@ import re
 import shlex
 import subprocess
 import tempfile
-import time
 
-PATIENCE = 30  # seconds to wait for any condition: the machine may be busy
-
-
-def soon(condition, message="it did not come about"):
-    """Waits until the condition is true. Returns its value."""
-    end = time.monotonic() + PATIENCE
-    while True:
-        found = condition()
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise AssertionError(message() if callable(message) else message)
-        time.sleep(0.02)
+from eventually import PATIENCE, wait_until
 
 
 class Terminal:
@@ -57,7 +44,7 @@ class Terminal:
         self.tmux("send-keys", *keys)
 
     def sees(self, pattern):
-        return soon(lambda: re.search(pattern, self.screen()), lambda: f"no {pattern} on\n{self.screen()}")
+        return wait_until(lambda: re.search(pattern, self.screen()), lambda: f"no {pattern} on\n{self.screen()}")
 
     def resize(self, cols, rows):
         self.tmux("resize-window", "-x", str(cols), "-y", str(rows))

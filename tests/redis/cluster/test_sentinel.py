@@ -84,10 +84,10 @@ class Watched:
         def agreed():
             ports = {sentinel.master_port() for sentinel in self.sentinels}
             return ports != {self.master.port} and len(ports) == 1 and ports
-        port = wait_until(agreed, LIMIT, lambda: "no promotion\n" + self.sentinels[0].tail())
+        port = wait_until(agreed, lambda: "no promotion\n" + self.sentinels[0].tail(), patience=LIMIT)
         new = next(replica for replica in self.replicas if {replica.port} == port)
-        wait_until(lambda: new.info("replication")["role"] == "master", LIMIT,
-                   "the promoted one does not know of it")
+        wait_until(lambda: new.info("replication")["role"] == "master",
+                   "the promoted one does not know of it", patience=LIMIT)
         return new
 
     def wait_follows(self, server, new):
@@ -95,7 +95,7 @@ class Watched:
             state = server.info("replication")
             return state["role"] == "slave" and state["master_port"] == new.port and state[
                 "master_link_status"] == "up"
-        wait_until(follows, LIMIT, lambda: f"it does not follow the new primary\n{server.tail()}")
+        wait_until(follows, lambda: f"it does not follow the new primary\n{server.tail()}", patience=LIMIT)
         wait_replica_in_sync(new, server)
 
     def judge(self, new, crew):

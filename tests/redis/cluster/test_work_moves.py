@@ -36,7 +36,7 @@ class Watched(House):
         """The primary is killed, and the sentinel promotes its replica."""
         began = now_ms()
         self.primary.kill()
-        wait_until(self.is_promoted, PATIENCE, lambda: f"no promotion\n{self.sentinel.tail()}")
+        wait_until(self.is_promoted, lambda: f"no promotion\n{self.sentinel.tail()}")
         self.judge.gaps.append(Gap(began - 1000, began, began, now_ms()))
         self.exchange()
         self.replica.start()
@@ -73,7 +73,7 @@ class Nodes(House):
         """The primary is killed, and the nodes elect its replica."""
         began, old, new = now_ms(), self.primary, self.replica
         old.kill()
-        wait_until(lambda: new.info("replication")["role"] == "master", PATIENCE, lambda: new.tail())
+        wait_until(lambda: new.info("replication")["role"] == "master", lambda: new.tail())
         self.judge.gaps.append(Gap(began - 1000, began, began, now_ms()))
         for client in self.crew:
             client.halt.set()
@@ -85,7 +85,7 @@ class Nodes(House):
         """CLUSTER FAILOVER, under load."""
         began, new = now_ms(), self.replica
         new.once("CLUSTER", "FAILOVER")
-        wait_until(lambda: new.info("replication")["role"] == "master", PATIENCE, lambda: new.tail())
+        wait_until(lambda: new.info("replication")["role"] == "master", lambda: new.tail())
         self.settle(began)
         return self.nothing_lost
 

@@ -801,7 +801,7 @@ def test_a_herd_in_the_same_second(fleet):
 
     pinger = threading.Thread(target=ping)
     pinger.start()
-    wait_until(lambda: r.llen("l") == HERD, timeout=240, every=0.1)
+    wait_until(lambda: r.llen("l") == HERD, patience=240, every=0.1)
     done.set()
     pinger.join()
     assert slowest[0] < 3, "a client waited that long"

@@ -240,7 +240,7 @@ def test_a_million_due_in_one_second(fleet):
     in_time(due)
     assert master.tw()["pending"] == HERD
     with Pings(master) as pings:
-        wait_until(lambda: r.xlen("out") == HERD, 240, lambda: f"{r.xlen('out')} {master.tw()}")
+        wait_until(lambda: r.xlen("out") == HERD, lambda: f"{r.xlen('out')} {master.tw()}", patience=240)
     assert pings.count > 100
     assert pings.longest < 5, \
         "seconds: a delivery of all at once takes longer on any machine that has other work"
@@ -277,8 +277,8 @@ def test_many_leases_end_in_one_second(fleet):
         in_time(end)
         assert r.eval(TAKES, 1, "s", end + i * 1000 // LEASES - now_ms()) == 1000
     with Pings(master) as pings:
-        wait_until(lambda: master.tw()["lapsed"] == LEASES and master.tw()["ready"] == LEASES, 240,
-                   lambda: str(master.tw()))
+        wait_until(lambda: master.tw()["lapsed"] == LEASES and master.tw()["ready"] == LEASES,
+                   lambda: str(master.tw()), patience=240)
     assert pings.longest < 5 and master.tw()["tick_us_max"] < 1000000
     assert (master.tw()["renewed"], master.tw()["leased"]) == (0, 0)
     assert task(r, "s", "t0")["attempt"] == 2

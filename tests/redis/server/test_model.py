@@ -192,7 +192,7 @@ class Pair:
         try:
             self.settle()
             wait_until(lambda: client.execute_command("DEBUG", "DIGEST")
-                       == self.replica.client().execute_command("DEBUG", "DIGEST"), 20, "the replica differs")
+                       == self.replica.client().execute_command("DEBUG", "DIGEST"), "the replica differs")
         finally:
             client.execute_command("CLIENT", "UNPAUSE")
 

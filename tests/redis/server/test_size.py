@@ -59,7 +59,7 @@ def test_the_biggest_that_is_taken_fits_into_each_form(big):
         with pytest.raises(redis.exceptions.ResponseError):
             r.execute_command(*words, half + b"x")
         assert r.execute_command(*words, half) == "a"
-        wait_until(lambda: r.exists("s") == 0 or dead_of(r, "s"), MINUTES)
+        wait_until(lambda: r.exists("s") == 0 or dead_of(r, "s"), patience=MINUTES)
     assert (r.xlen("q"), len(dead_of(r, "s"))) == (1, 1)
     assert r.execute_command("MEMORY", "USAGE", "s") > MOST - 10
     assert big.tw()["dropped"] == 0
@@ -113,7 +113,7 @@ def test_a_big_task_from_a_file_dies_with_its_size_in_the_error(fleet, words):
     [dead] = wait_dead(server.client(), "s", timeout=MINUTES)
     error = f"ERR the entry would be {3 * PART + 35} bytes: a Stream takes at most {ENTRY}"
     assert dead[:2] + dead[3:] == ("big", 1000, 1, error)
-    wait_until(lambda: delivered(server.client(), "q") == ["small"], MINUTES)
+    wait_until(lambda: delivered(server.client(), "q") == ["small"], patience=MINUTES)
     found = server.tw()
     assert [found[name] for name in ("dead", "died", "dropped", "deferred_refused", "fired", "pending")
             ] == [1, 1, 0, 0, 1, 0]

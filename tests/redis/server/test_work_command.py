@@ -373,7 +373,7 @@ def test_ten_thousand_tasks(place, work):
         subprocess.run([COMMAND, "put", "--store", place.store, "--queue", "q"], input=lines, text=True,
                        check=True)
     one = work(place, "echo $TICKWHEEL_KEY", "--jobs", 8, lease=30000)
-    wait_until(lambda: one.printed().count("\n") >= 10000, timeout=300)
+    wait_until(lambda: one.printed().count("\n") >= 10000, patience=300)
     assert one.stop() == [10000, 0, 0, 0, 0]
     assert sorted(one.printed().split()) == sorted(f"k{i}" for i in range(10000))
 
