@@ -33,9 +33,14 @@ replay: build ## replay a recorded trace of real timers
 
 # Unit tests, model, exhaustive tests, command, layers, documents, and the module in real servers.
 test: ## run all tests, except the long rounds
-	@tools/setup build test redis clients docs pages
+	@tools/setup build test redis clients docs node
 	@tools/build build --module -DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON
 	@tools/run-tests build -LE long
+
+# Room by room: each installs and builds only what it needs.
+ROOMS = test-wheel test-sched test-loops test-store test-redis test-command test-docs
+test-wheel: ## run the tests of one room; also test-sched, -loops, -store, -redis, -command, -docs
+$(ROOMS): ; @tools/test-room $(@:test-%=%)
 
 build: ## build the libraries and build/tickwheel
 	@tools/setup build
@@ -93,7 +98,9 @@ fuzz: ## search for inputs that break a reader; TARGET=name SECONDS=60
 soak: ## run random operations on the model; SECONDS=60
 CHECKS = rounds check-store format-check lint sanitize check-redis check-servers races audit \
     check-amalgamation coverage coverage-redis valgrind fuzz soak
-$(CHECKS): ; @FOR_SECONDS=$(SECONDS) TARGET=$(TARGET) tools/check $(patsubst check-%,%,$(@:format-check=format))
+$(CHECKS):
+	@FOR_SECONDS=$(SECONDS) TARGET=$(TARGET) \
+	    tools/check $(patsubst check-%,%,$(@:format-check=format))
 
 format: ## format the sources with clang-format
 	@tools/setup check
@@ -136,5 +143,5 @@ fresh: ## test the set-up in a new Debian 12 (needs root)
 clean: ## remove build/
 	@rm -rf build
 
-.PHONY: $(CHECKS) help run replay test build docs module serve cluster bench check format figures \
+.PHONY: $(CHECKS) $(ROOMS) help run replay test build docs module serve cluster bench check format figures \
     generate install uninstall deb check-deb amalgamation fresh clean
