@@ -3,6 +3,7 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 SECONDS ?= 60
+ROUNDS ?= 10
 TRACE ?= data/nginx-wrk.trace.zst
 TICK ?= 22500
 PORT ?= 7379
@@ -79,6 +80,8 @@ check: ## run the checks below, from rounds to coverage
 rounds: ## run the long rounds of the tests, but for the store
 # Power cuts, faults of the disk, kills, damaged files, random changes.
 check-store: ## run the long rounds of the store alone
+# ROUNDS= is the number of rounds; each takes some ten minutes. build/stress/summary has the results.
+stress: ## run the tests while the machine is busy; ROUNDS=10
 format-check: ## fail if clang-format would change a source file
 lint: ## run clang-tidy on the C sources, mypy on the Python client
 sanitize: ## run the tests with address and UB sanitizers
@@ -96,10 +99,10 @@ coverage-redis: ## list the lines of src/redis that no test runs
 valgrind: ## run the contract tests under valgrind
 fuzz: ## search for inputs that break a reader; TARGET=name SECONDS=60
 soak: ## run random operations on the model; SECONDS=60
-CHECKS = rounds check-store format-check lint sanitize check-redis check-servers races audit \
+CHECKS = rounds check-store stress format-check lint sanitize check-redis check-servers races audit \
     check-amalgamation coverage coverage-redis valgrind fuzz soak
 $(CHECKS):
-	@FOR_SECONDS=$(SECONDS) TARGET=$(TARGET) \
+	@FOR_SECONDS=$(SECONDS) ROUNDS=$(ROUNDS) TARGET=$(TARGET) \
 	    tools/check $(patsubst check-%,%,$(@:format-check=format))
 
 format: ## format the sources with clang-format
