@@ -21,7 +21,7 @@ class Command:
 
 def ask(program, *arguments):
     """Returns the text that the program prints."""
-    return subprocess.run([program, *arguments], text=True, capture_output=True, check=True, timeout=20).stdout
+    return subprocess.run([program, *arguments], text=True, capture_output=True, check=True, timeout=60).stdout
 
 
 def rows_of(lines):

@@ -22,7 +22,7 @@ TAG = re.compile(r"<[^>]*>")
 def lowdown(text, *options):
     """Runs lowdown over a text."""
     return subprocess.run(["lowdown", *options, *INPUT], input=text, text=True, capture_output=True,
-                          check=True).stdout
+                          check=True, timeout=60).stdout
 
 
 def slug(words):
