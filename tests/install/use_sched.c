@@ -19,7 +19,7 @@ static void note_time(struct tw_sched *sched, const struct tw_task *task)
 int main(void)
 {
     struct tw_sched *sched;
-    const uint64_t delay_ns = 2000000, hour_ns = 3600000000000;
+    const uint64_t delay_ns = 2000000, minute_ns = 60000000000, hour_ns = 3600000000000;
     if (tw_sched_new(&sched, NULL) != 0)
         return 1;
     uint64_t id, start = tw_sched_now(sched);
@@ -27,9 +27,9 @@ int main(void)
         tw_sched_after(sched, delay_ns, note_time, NULL, &id) != 0)
         return 1;
     struct tw_sched_stats stats;
-    do
+    tw_sched_stats(sched, &stats);
+    while ((stats.fired == 0 || stats.running > 0) && tw_sched_now(sched) < start + minute_ns)
         tw_sched_stats(sched, &stats);
-    while (stats.fired == 0 || stats.running > 0);
     int good = stats.pending == 1 && tw_sched_stop(sched, 0, NULL, NULL) == 1;
     tw_sched_free(sched); /* waits for the callback, so no thread writes ran_at from here on */
     puts(TW_VERSION);

@@ -68,7 +68,7 @@ def shell(server, tmp_path):
     def run(command):
         done = subprocess.run(["bash", "-c", command.replace("7379", str(server.port))],
                               cwd=ROOT,
-                              timeout=2 * PATIENCE,
+                              timeout=PATIENCE * 2,
                               stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT,
                               stdin=subprocess.DEVNULL,
