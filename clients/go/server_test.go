@@ -222,7 +222,7 @@ func kill(t *testing.T, pool *redis.Pool, s *tickwheel.Schedule, n int) {
 	_, err := conn.Do("")
 	must(t, err)
 	for begun := 0; begun < n; {
-		words := redis.Args{"LEASE", 60000, "COUNT", 10000, "BLOCK", 3000, "KEYS", 1, s.Key()}
+		words := redis.Args{"LEASE", 3600000, "COUNT", 10000, "BLOCK", 3000, "KEYS", 1, s.Key()}
 		taken, err := redis.Values(conn.Do("TW.TAKE", words...))
 		must(t, err)
 		for _, one := range taken {
@@ -238,11 +238,13 @@ func kill(t *testing.T, pool *redis.Pool, s *tickwheel.Schedule, n int) {
 func TestServerDeadTasks(t *testing.T) {
 	pool := newPool(t)
 	s := tickwheel.NewSchedule(pool, "go:dead")
+	began := time.Now().Truncate(time.Millisecond)
 	kill(t, pool, s, 5)
 	dead, err := s.Dead(ctx, 2, "1")
 	must(t, err)
 	if len(dead) != 2 || dead[0].ID != "2" || dead[1].ID != "3" || dead[0].Error != "no" ||
-		dead[0].Attempts != 1 || time.Since(dead[0].Died) > time.Minute || dead[0].Due.After(dead[0].Died) {
+		dead[0].Attempts != 1 || dead[0].Died.Before(began) || dead[0].Died.After(time.Now()) ||
+		dead[0].Due.After(dead[0].Died) {
 		t.Errorf("%+v", dead)
 	}
 	replayed, err := s.Replay(ctx, "0", tickwheel.In(time.Hour))
@@ -301,7 +303,11 @@ type running struct {
 type valueKey struct{}
 
 func work(t *testing.T, pool tickwheel.Pool, schedule string, handler tickwheel.Handler) *running {
-	r := &running{Worker: &tickwheel.Worker{Pool: pool, Lease: 300 * time.Millisecond}, end: make(chan error, 1)}
+	return workWith(t, &tickwheel.Worker{Pool: pool, Lease: time.Hour}, schedule, handler)
+}
+
+func workWith(t *testing.T, worker *tickwheel.Worker, schedule string, handler tickwheel.Handler) *running {
+	r := &running{Worker: worker, end: make(chan error, 1)}
 	r.ErrorLog = log.New(&r.log, "", 0)
 	r.Handle(schedule, handler)
 	parent, stop := context.WithCancel(context.WithValue(ctx, valueKey{}, "value"))
@@ -454,33 +460,40 @@ func TestServerAWorkerBeforeItsServer(t *testing.T) {
 	is(t, 2, strings.Count(r.log.String(), "no server yet; trying again"), nil)
 }
 
-// TestServerOnlyItsWordEndsALease: a worker that is cut off goes on for three leases. The server, which has
-// lived meanwhile, ends the lease when it can be asked again.
+// TestServerOnlyItsWordEndsALease: a worker that is cut off goes on although its lease is over. It hears of the
+// end when it can ask the server again.
 func TestServerOnlyItsWordEndsALease(t *testing.T) {
 	s := newSchedule(t)
 	put(t, s, "a", "v", tickwheel.Tries(1))
 	real := newPool(t)
-	var away atomic.Bool
+	var dials, refused atomic.Int32
+	var back atomic.Bool
 	pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) { // Each call dials.
-		if away.Load() {
+		if dials.Add(1) > 1 && !back.Load() { // The first call takes the task.
+			refused.Add(1)
 			return nil, errors.New("no server")
 		}
 		return real.DialContext(ctx)
 	}}
-	begun, told := make(chan struct{}), make(chan bool)
-	r := work(t, pool, s.Key(), func(ctx context.Context, job *tickwheel.Job) error {
-		away.Store(true)
-		close(begun)
-		<-ctx.Done()
-		told <- job.Lost()
-		return nil
+	told := make(chan bool, 1)
+	r := workWith(t, &tickwheel.Worker{Pool: pool, Lease: 300 * time.Millisecond}, s.Key(),
+		func(ctx context.Context, job *tickwheel.Job) error {
+			<-ctx.Done()
+			told <- job.Lost()
+			return nil
+		})
+	await(t, func() bool {
+		dead, err := s.Dead(ctx, 0, "")
+		must(t, err)
+		return len(dead) == 1
 	})
-	<-begun
+	begun := refused.Load()
+	await(t, func() bool { return refused.Load() > begun+10 })
 	select {
 	case <-told:
 		t.Error("the lease was given up without the server")
-	case <-time.After(3 * r.Lease):
-		away.Store(false)
+	default:
+		back.Store(true)
 		is(t, true, <-told, nil)
 	}
 	r.stopped(t, tickwheel.Counts{Lost: 1})
