@@ -44,7 +44,8 @@ class Terminal:
         self.tmux("send-keys", *keys)
 
     def sees(self, pattern):
-        return wait_until(lambda: re.search(pattern, self.screen()), lambda: f"no {pattern} on\n{self.screen()}")
+        return wait_until(lambda: re.search(pattern, self.screen()),
+                          lambda: f"no {pattern} on\n{self.screen()}")
 
     def resize(self, cols, rows):
         self.tmux("resize-window", "-x", str(cols), "-y", str(rows))
