@@ -3,14 +3,12 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 void calls_init(struct calls *calls)
 {
     *calls = (struct calls){.answer = TW_DONE};
     pthread_mutex_init(&calls->lock, NULL);
-    pthread_cond_init(&calls->came, NULL);
+    pthread_cond_init(&calls->unblocked, NULL);
 }
 
 static void write_down(struct calls *calls, const struct tw_job *job)
@@ -35,9 +33,8 @@ enum tw_answer note_call(void *arg, struct tw_job *job)
     calls->under_way++;
     calls->most = calls->under_way > calls->most ? calls->under_way : calls->most;
     enum tw_answer answer = calls->answers == 0 || calls->count <= calls->answers ? calls->answer : TW_DONE;
-    pthread_cond_broadcast(&calls->came);
     while (calls->block)
-        pthread_cond_wait(&calls->came, &calls->lock);
+        eventually_woken(&calls->unblocked, &calls->lock);
     calls->under_way--;
     if (answer == TW_LATER)
         calls->kept[calls->kept_count++] = job;
@@ -49,19 +46,18 @@ enum tw_answer note_call(void *arg, struct tw_job *job)
     return answer;
 }
 
-const char *wait_for_calls(struct calls *calls, int n)
+int calls_of(struct calls *calls)
 {
-    struct timespec until;
-    int error = 0;
-    timespec_get(&until, TIME_UTC); /* a test may set the clock that clock_gettime() reads */
-    until.tv_sec += 10;
     pthread_mutex_lock(&calls->lock);
-    while (calls->count < n && error == 0)
-        error = pthread_cond_timedwait(&calls->came, &calls->lock, &until);
     int count = calls->count;
     pthread_mutex_unlock(&calls->lock);
-    if (count < n)
-        fail_msg("%d calls came, expected %d: %s", count, n, calls->text);
+    return count;
+}
+
+const char *wait_for_calls(struct calls *calls, int n)
+{
+    EVENTUALLY_TOLD(calls_of(calls) >= n, "%d calls came, expected %d: %.200s", calls_of(calls), n,
+                    calls->text);
     return calls->text;
 }
 
@@ -69,7 +65,7 @@ void unblock(struct calls *calls)
 {
     pthread_mutex_lock(&calls->lock);
     calls->block = false;
-    pthread_cond_broadcast(&calls->came);
+    pthread_cond_broadcast(&calls->unblocked);
     pthread_mutex_unlock(&calls->lock);
 }
 
@@ -80,12 +76,25 @@ void start_with(struct tw_store *store, struct calls *calls)
         fail_msg("%s", message(store));
 }
 
+static struct tw_store_stats stats_of(struct tw_store *store)
+{
+    struct tw_store_stats stats;
+    tw_store_stats(store, &stats);
+    return stats;
+}
+
+uint64_t attempts(struct tw_store *store)
+{
+    return stats_of(store).attempts;
+}
+
+static uint64_t answers(struct tw_store *store)
+{
+    struct tw_store_stats stats = stats_of(store);
+    return stats.done + stats.retried + stats.dead;
+}
+
 void wait_for_answers(struct tw_store *store, uint64_t n)
 {
-    struct tw_store_stats stats = {0};
-    for (int i = 0; i < 10000 && stats.done + stats.retried + stats.dead < n; i++) {
-        tw_store_stats(store, &stats);
-        usleep(1000);
-    }
-    assert_true(stats.done + stats.retried + stats.dead >= n);
+    EVENTUALLY_TOLD(answers(store) >= n, "%d answers came, expected %d", (int)answers(store), (int)n);
 }

@@ -8,11 +8,12 @@
 #include "support.h"
 
 #include <pthread.h>
+#include <tests/support/eventually.h>
 
 /* The calls of a handler. */
 struct calls {
     pthread_mutex_t lock;
-    pthread_cond_t came;
+    pthread_cond_t unblocked;
     char text[16384]; /* "id/attempt id/attempt ..." */
     int count;
     enum tw_answer answer; /* for the first `answers` calls; 0: for all */
@@ -33,7 +34,10 @@ void calls_init(struct calls *calls);
 /* The handler. */
 enum tw_answer note_call(void *calls, struct tw_job *job);
 
-/* Waits until there were at least n calls, and returns their text. Fails after ten seconds. */
+/* How many calls there were. */
+int calls_of(struct calls *calls);
+
+/* Waits until there were at least n calls, and returns their text. */
 const char *wait_for_calls(struct calls *calls, int n);
 
 /* Ends `block`. */
@@ -41,6 +45,9 @@ void unblock(struct calls *calls);
 
 /* Starts the store with this handler for queue "q". */
 void start_with(struct tw_store *store, struct calls *calls);
+
+/* How many jobs the runner has claimed. After runner_idle() of clock.h no other one can follow by itself. */
+uint64_t attempts(struct tw_store *store);
 
 /* Waits until the statistics have so many answers of jobs in all. */
 void wait_for_answers(struct tw_store *store, uint64_t n);

@@ -1,90 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * The system's clock is set while a store runs. The program is linked with --wrap for the calls that read the
- * clock and the timer: a step moves both, as the kernel does it.
+ * The system's clock goes on, or is set, while a store runs. The test holds it (clock.h).
  */
+#include "clock.h"
 #include "running.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
-enum { HOUR_MS = 3600000 };
+enum { MINUTE_MS = 60000, HOUR_MS = 3600000 };
 
-int __real_clock_gettime(clockid_t id, struct timespec *now);
-int __real_timerfd_create(int id, int flags);
-int __real_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *old);
-ssize_t __real_read(int fd, void *to, size_t size);
-int __wrap_clock_gettime(clockid_t id, struct timespec *now);
-int __wrap_timerfd_create(int id, int flags);
-int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *old);
-ssize_t __wrap_read(int fd, void *to, size_t size);
-
-static atomic_llong offset_s;   /* of the clock that the store sees */
-static atomic_llong stopped_ms; /* the time at which that clock stands still; 0: it goes */
-static atomic_int timer = -1;
-static atomic_bool stepped, quietly;
-
-int __wrap_clock_gettime(clockid_t id, struct timespec *now)
+static int setup(void **state)
 {
-    int error = __real_clock_gettime(id, now);
-    long long at_ms = atomic_load(&stopped_ms);
-    if (id == CLOCK_REALTIME)
-        now->tv_sec += atomic_load(&offset_s);
-    if (id == CLOCK_REALTIME && at_ms != 0)
-        *now = (struct timespec){.tv_sec = (time_t)(at_ms / 1000), .tv_nsec = (long)(at_ms % 1000) * 1000000};
+    clock_stop(0);
+    return store_setup(state);
+}
+
+static int teardown(void **state)
+{
+    int error = store_teardown(state);
+    clock_go();
     return error;
-}
-
-int __wrap_timerfd_create(int id, int flags)
-{
-    int fd = __real_timerfd_create(id, flags);
-    if (id == CLOCK_REALTIME) /* the scheduler has a timer of its own, on another clock */
-        atomic_store(&timer, fd);
-    return fd;
-}
-
-/* The timer must be absolute, on the clock that is set, and be told of steps. */
-int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *old)
-{
-    struct itimerspec real = *at;
-    if (fd != atomic_load(&timer))
-        return __real_timerfd_settime(fd, flags, at, old);
-    assert_int_equal(flags, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET);
-    real.it_value.tv_sec -= atomic_load(&offset_s);
-    if (real.it_value.tv_sec <= 0)
-        real.it_value = (struct timespec){.tv_nsec = 1};
-    int error = __real_timerfd_settime(fd, flags, &real, old);
-    if (!atomic_exchange(&quietly, false))
-        return error;
-    errno = ECANCELED;
-    return -1;
-}
-
-ssize_t __wrap_read(int fd, void *to, size_t size)
-{
-    if (fd != atomic_load(&timer) || !atomic_exchange(&stepped, false))
-        return __real_read(fd, to, size);
-    errno = ECANCELED;
-    return -1;
-}
-
-/* Sets the clock, and wakes who waits for the timer, as the kernel does. */
-static void step(long long seconds)
-{
-    static const struct itimerspec at_once = {.it_value = {.tv_nsec = 1}};
-    atomic_fetch_add(&offset_s, seconds);
-    atomic_store(&stepped, true);
-    assert_int_equal(__real_timerfd_settime(atomic_load(&timer), TFD_TIMER_ABSTIME, &at_once, NULL), 0);
-}
-
-/* Sets the clock while nobody waits for the timer: the next call that sets it tells of the step. */
-static void step_quietly(long long seconds)
-{
-    atomic_fetch_add(&offset_s, seconds);
-    atomic_store(&quietly, true);
 }
 
 static struct tw_store *store_of(void **state)
@@ -101,13 +36,13 @@ static void a_clock_that_is_set_forwards_makes_tasks_due(void **state)
     put(store, "far", tw_store_now() + 2 * HOUR_MS);
     put(store, "later", tw_store_now() + 9 * HOUR_MS);
     start_with(store, &calls);
-    usleep(30000);
-    assert_int_equal(calls.count, 0);
-    step(3 * HOUR_MS / 1000);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 0);
+    clock_step(3 * HOUR_MS);
     wait_for_calls(&calls, 2);
     assert_true(strcmp(calls.text, "near/1 far/1") == 0 || strcmp(calls.text, "far/1 near/1") == 0);
-    usleep(30000);
-    assert_int_equal(calls.count, 2);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 2);
     assert_int_equal(tw_store_stop(store), 0);
 }
 
@@ -119,16 +54,20 @@ static void a_clock_that_is_set_back_lets_tasks_wait(void **state)
     put(store, "x", tw_store_now() + 150);
     put(store, "y", tw_store_now() + 2 * HOUR_MS);
     start_with(store, &calls);
-    usleep(30000);
-    step(-HOUR_MS / 1000);
-    usleep(300000);
-    assert_int_equal(calls.count, 0);
+    runner_idle(store);
+    clock_step(-HOUR_MS);
+    runner_idle(store);
+    clock_pass(300);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 0);
     put(store, "now", tw_store_now() + 20);
+    runner_idle(store);
+    clock_pass(20);
     assert_string_equal(wait_for_calls(&calls, 1), "now/1");
-    step(HOUR_MS / 1000);
+    clock_step(HOUR_MS);
     assert_string_equal(wait_for_calls(&calls, 2), "now/1 x/1");
-    usleep(30000);
-    assert_int_equal(calls.count, 2);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 2);
     assert_int_equal(tw_store_stop(store), 0);
 }
 
@@ -145,13 +84,18 @@ static void a_step_leaves_jobs_alone(void **state)
         .queue = "q", .id = "x", .id_size = 1, .due_ms = tw_store_now(), .tries = 2, .backoff_ms = 20};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
+    clock_pass(1);
     wait_for_calls(&calls, 1);
-    step(-HOUR_MS / 1000);
-    usleep(30000);
-    step(2 * HOUR_MS / 1000);
-    usleep(30000);
-    assert_int_equal(calls.count, 1);
+    clock_step(-HOUR_MS);
+    runner_idle(store);
+    clock_step(2 * HOUR_MS);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 1);
     unblock(&calls);
+    wait_for_answers(store, 1);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 1);
+    clock_pass(20);
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/2");
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(tw_store_count(store, "q", false), 0);
@@ -166,18 +110,20 @@ static void the_window_moves_on(void **state)
     calls_init(&calls);
     uint64_t now_ms = tw_store_now();
     put(store, "a", now_ms + 5000);
-    put(store, "b", now_ms + 16 * 60000);
+    put(store, "b", now_ms + 16 * MINUTE_MS);
     start_with(store, &calls);
-    usleep(30000);
-    step(6);
-    wait_for_calls(&calls, 1);
-    wait_for_answers(store, 1);
-    step(8 * 60);
-    usleep(100000);
+    runner_idle(store);
     tw_store_stats(store, &stats);
     assert_int_equal(stats.loaded, 1);
-    assert_int_equal(calls.count, 1);
-    step(8 * 60);
+    clock_pass(6000);
+    wait_for_calls(&calls, 1);
+    wait_for_answers(store, 1);
+    clock_pass(8 * MINUTE_MS);
+    runner_idle(store);
+    tw_store_stats(store, &stats);
+    assert_int_equal(stats.loaded, 1);
+    assert_int_equal(stats.attempts, 1);
+    clock_pass(8 * MINUTE_MS);
     assert_string_equal(wait_for_calls(&calls, 2), "a/1 b/1");
     assert_int_equal(tw_store_stop(store), 0);
 }
@@ -189,23 +135,20 @@ static void a_task_at_the_edge_of_the_window_is_called(void **state)
     struct calls calls;
     calls_init(&calls);
     uint64_t now_ms = tw_store_now();
-    atomic_store(&stopped_ms, (long long)now_ms);
     assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0); /* one after the other */
     assert_int_equal(tw_store_start(store, NULL), 0);
     put(store, "first", 5);
-    usleep(30000);
-    atomic_fetch_add(&stopped_ms, 1); /* the tick in which it comes */
+    runner_idle(store);
+    clock_pass(1); /* the tick in which it comes */
     wait_for_calls(&calls, 1);
     for (uint64_t i = 0; i < 3; i++) {
         char id[2] = {(char)('a' + i), 0};
         put(store, id, now_ms + 599999 + i);
     }
-    usleep(30000);
-    atomic_store(&stopped_ms, (long long)now_ms + 600002);
-    step(0);
+    runner_idle(store);
+    clock_step((int64_t)(now_ms + 600002 - tw_store_now()));
     assert_string_equal(wait_for_calls(&calls, 4), "first/1 a/1 b/1 c/1");
     assert_int_equal(tw_store_stop(store), 0);
-    atomic_store(&stopped_ms, 0);
 }
 
 /* The next call of a task lies beyond the window when it is known, and within it later. */
@@ -216,19 +159,20 @@ static void a_call_beyond_the_window_comes_once(void **state)
     calls_init(&calls);
     uint64_t now_ms = tw_store_now();
     struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = now_ms, .period_ms = 20 * 60000, .times = 2};
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = now_ms, .period_ms = 20 * MINUTE_MS, .times = 2};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
+    clock_pass(1);
     wait_for_calls(&calls, 1);
     wait_for_answers(store, 1);
-    step(12 * 60);
-    usleep(50000);
-    step(9 * 60);
+    clock_step(12 * MINUTE_MS);
+    runner_idle(store);
+    clock_step(9 * MINUTE_MS);
     wait_for_calls(&calls, 2);
     wait_for_answers(store, 2);
-    usleep(20000);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 2);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(calls.count, 2);
     assert_int_equal(tw_store_count(store, "q", false), 0);
 }
 
@@ -241,17 +185,18 @@ static void a_step_is_noticed_when_the_timer_is_set(void **state)
     put(store, "far", tw_store_now() + HOUR_MS);
     put(store, "x", 5);
     start_with(store, &calls);
+    clock_pass(1);
     wait_for_calls(&calls, 1);
-    step_quietly(2 * HOUR_MS / 1000);
+    runner_idle(store);
+    clock_step_quietly(2 * HOUR_MS);
     unblock(&calls);
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 far/1");
     wait_for_answers(store, 2);
-    usleep(10000);
-    assert_false(atomic_load(&quietly));
+    EVENTUALLY(!clock_step_is_untold());
     assert_int_equal(tw_store_stop(store), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
