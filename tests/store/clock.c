@@ -303,6 +303,16 @@ void clock_hurry(uint64_t ms)
     pthread_mutex_unlock(&lock);
 }
 
+/* While the clock goes, a task that is due is called in the next millisecond: so long the runner is not idle. */
+static bool is_idle(const struct runner *runner, uint64_t wanted)
+{
+    pthread_mutex_lock(&lock);
+    int64_t soon_ns = read_clock(CLOCK_REALTIME) + 2 * MS;
+    bool idle = runner->slept >= wanted && (stopped_ns != 0 || ns_of(&runner->at.it_value) > soon_ns);
+    pthread_mutex_unlock(&lock);
+    return idle;
+}
+
 /* Reads a number of a runner with the lock held. */
 static uint64_t number(const uint64_t *of)
 {
@@ -319,7 +329,20 @@ void runner_idle(struct tw_store *store)
     uint64_t wanted = ++runner->wanted;
     tw__store_watch_wake(runner->watch);
     pthread_mutex_unlock(&lock);
-    EVENTUALLY_TOLD(number(&runner->slept) >= wanted, "the runner goes round");
+    EVENTUALLY_TOLD(is_idle(runner, wanted), "the runner goes round");
+}
+
+static bool is_stopping(struct tw_store *store)
+{
+    pthread_mutex_lock(&store->run.lock);
+    bool stopping = store->run.runner != NULL && atomic_load(&store->run.runner->hands.stopping);
+    pthread_mutex_unlock(&store->run.lock);
+    return stopping;
+}
+
+void runner_stopping(struct tw_store *store)
+{
+    EVENTUALLY_TOLD(is_stopping(store), "nobody stops the run");
 }
 
 uint64_t runner_sleeps(struct tw_store *store)

@@ -47,6 +47,9 @@ void clock_hurry(uint64_t ms);
  * error, before the next try. */
 void runner_idle(struct tw_store *store);
 
+/* Waits until another thread has told the runner to stop. */
+void runner_stopping(struct tw_store *store);
+
 /* How often the runner has gone to sleep, and how often it has looked at the file. */
 uint64_t runner_sleeps(struct tw_store *store);
 uint64_t runner_looks(struct tw_store *store);

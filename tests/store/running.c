@@ -76,7 +76,15 @@ void start_with(struct tw_store *store, struct calls *calls)
         fail_msg("%s", message(store));
 }
 
-static struct tw_store_stats stats_of(struct tw_store *store)
+int kept_of(struct calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    int count = calls->kept_count;
+    pthread_mutex_unlock(&calls->lock);
+    return count;
+}
+
+struct tw_store_stats stats_of(struct tw_store *store)
 {
     struct tw_store_stats stats;
     tw_store_stats(store, &stats);

@@ -34,8 +34,9 @@ void calls_init(struct calls *calls);
 /* The handler. */
 enum tw_answer note_call(void *calls, struct tw_job *job);
 
-/* How many calls there were. */
+/* How many calls there were, and how many of them answer later. */
 int calls_of(struct calls *calls);
+int kept_of(struct calls *calls);
 
 /* Waits until there were at least n calls, and returns their text. */
 const char *wait_for_calls(struct calls *calls, int n);
@@ -45,6 +46,8 @@ void unblock(struct calls *calls);
 
 /* Starts the store with this handler for queue "q". */
 void start_with(struct tw_store *store, struct calls *calls);
+
+struct tw_store_stats stats_of(struct tw_store *store);
 
 /* How many jobs the runner has claimed. After runner_idle() of clock.h no other one can follow by itself. */
 uint64_t attempts(struct tw_store *store);

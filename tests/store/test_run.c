@@ -2,13 +2,14 @@
  *
  * A store that runs: when handlers are called, with which jobs, and which answer has which effect.
  */
+#include "clock.h"
 #include "running.h"
 
+#include <src/store/internal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static struct tw_store *store_of(void **state)
 {
@@ -40,27 +41,53 @@ static void due_tasks_are_called_in_order_and_removed(void **state)
     assert_int_equal(calls.count, 4);
 }
 
-static void a_task_is_called_when_it_is_due_and_not_before(void **state)
+static void a_task_is_not_called_before_it_is_due(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
-    struct tw_store_stats stats;
     calls_init(&calls);
     start_with(store, &calls);
     uint64_t due_ms = tw_store_now() + 60;
     put(store, "soon", due_ms);
     wait_for_calls(&calls, 1);
     assert_true(calls.called_ms[0] >= due_ms);
-    assert_true(calls.called_ms[0] < due_ms + 2000);
     assert_int_equal(calls.last.due_ms, due_ms);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* One in its millisecond, and one when three have passed at once. */
+static void lateness_is_counted_in_milliseconds(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct tw_store_stats stats;
+    calls_init(&calls);
+    uint64_t due_ms = tw_store_now() + 60;
+    start_with(store, &calls);
+    put(store, "soon", due_ms);
+    runner_idle(store);
+    clock_pass(59);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 0);
+    clock_pass(1);
+    wait_for_calls(&calls, 1);
+    assert_int_equal(calls.called_ms[0], due_ms);
+    assert_int_equal(calls.last.due_ms, due_ms);
+    assert_int_equal(calls.last.late_ms, 0);
     wait_for_answers(store, 1);
+    put(store, "late", due_ms + 2);
+    runner_idle(store);
+    clock_pass(5);
+    wait_for_answers(store, 2);
+    assert_int_equal(calls.last.late_ms, 3);
     tw_store_stats(store, &stats);
     assert_true(stats.running);
-    assert_int_equal(stats.attempts, 1);
-    assert_int_equal(stats.done, 1);
+    assert_int_equal(stats.attempts, 2);
+    assert_int_equal(stats.done, 2);
     assert_int_equal(stats.jobs, 0);
-    assert_true(stats.late_max_ms < 2000);
-    assert_true(stats.late_p50_ms <= stats.late_p99_ms && stats.late_p99_ms <= stats.late_max_ms);
+    assert_int_equal(stats.late_max_ms, 3);
+    assert_int_equal(stats.late_p50_ms, 0);
+    assert_int_equal(stats.late_p99_ms, 3);
     assert_int_equal(tw_store_stop(store), 0);
     tw_store_stats(store, &stats);
     assert_false(stats.running);
@@ -99,6 +126,19 @@ static void a_job_has_all_that_the_put_gave(void **state)
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
+/* The clock stands still, and the next job comes in so many milliseconds, not before. */
+static void comes_after(struct tw_store *store, uint64_t ms)
+{
+    runner_idle(store);
+    uint64_t before = attempts(store);
+    clock_pass(ms - 1);
+    runner_idle(store);
+    assert_int_equal(attempts(store), before);
+    clock_pass(1);
+    runner_idle(store);
+    assert_int_equal(attempts(store), before + 1);
+}
+
 static void a_retry_comes_after_the_backoff_and_ends_with_the_tries(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -109,11 +149,16 @@ static void a_retry_comes_after_the_backoff_and_ends_with_the_tries(void **state
     struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 3, .backoff_ms = 40};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
+    clock_pass(1);
+    wait_for_answers(store, 1);
+    comes_after(store, 40);
+    wait_for_answers(store, 2);
+    comes_after(store, 80);
     assert_string_equal(wait_for_calls(&calls, 3), "x/1 x/2 x/3");
     assert_string_equal(calls.last_error, "no paper");
     assert_int_equal(calls.last.due_ms, 5);
-    assert_true(calls.called_ms[1] >= calls.called_ms[0] + 40);
-    assert_true(calls.called_ms[2] >= calls.called_ms[1] + 80);
+    assert_int_equal(calls.called_ms[1], calls.called_ms[0] + 40);
+    assert_int_equal(calls.called_ms[2], calls.called_ms[1] + 80);
     wait_for_answers(store, 3);
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(scan(store, NULL), "");
@@ -129,7 +174,7 @@ static void a_backoff_is_at_most_a_day(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
-    uint64_t next_ms = 0, before_ms = tw_store_now();
+    uint64_t next_ms = 0;
     calls_init(&calls);
     calls.answer = TW_RETRY;
     calls.answers = 1;
@@ -138,12 +183,13 @@ static void a_backoff_is_at_most_a_day(void **state)
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     other_ask(db, "UPDATE tw_task SET attempt = 63");
     start_with(store, &calls);
+    clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 1), "x/64");
     wait_for_answers(store, 1);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(calls.count, 1);
     assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
-    assert_in_range(next_ms, before_ms + 86400000, tw_store_now() + 86400000);
+    assert_int_equal(next_ms, tw_store_now() + 86400000);
     sqlite3_close(db);
 }
 
@@ -178,10 +224,29 @@ static void an_error_is_cut_and_a_time_has_an_end(void **state)
     sqlite3_close(db);
 }
 
-struct ending {
-    struct tw_store *store;
-    atomic_int told, stopped;
-};
+/* Threads that wait for the end of a stop, which another one has begun. While `slow` is set they do not notice
+ * that it has come. */
+static struct {
+    pthread_cond_t *ended;
+    atomic_int n;
+    atomic_bool slow;
+} waiting;
+
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+    if (cond != waiting.ended)
+        return __real_pthread_cond_wait(cond, lock);
+    atomic_fetch_add(&waiting.n, 1);
+    int error = __real_pthread_cond_wait(cond, lock);
+    atomic_fetch_sub(&waiting.n, 1);
+    pthread_mutex_unlock(lock);
+    EVENTUALLY(!atomic_load(&waiting.slow));
+    pthread_mutex_lock(lock);
+    return error;
+}
 
 static void *stop_too(void *store)
 {
@@ -189,84 +254,73 @@ static void *stop_too(void *store)
     return NULL;
 }
 
-static void two_threads_may_stop(void **state)
+/* Stops the store, and starts it again before another one notices. */
+static void *stop_and_start(void *store)
 {
-    struct tw_store *store = store_of(state);
+    tw_store_stop(store);
+    tw_store_start(store, NULL);
+    atomic_store(&waiting.slow, false);
+    return NULL;
+}
+
+/* Two threads stop the store while a job is under way: `first` begins, and the other one waits. */
+static void stop_twice(struct tw_store *store, void *(*first)(void *))
+{
     pthread_t threads[2];
     struct calls calls;
-    struct tw_store_stats stats;
     calls_init(&calls);
     calls.block = true;
+    waiting.ended = &store->run.ended;
     put(store, "x", 5);
     start_with(store, &calls);
     wait_for_calls(&calls, 1);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, stop_too, store), 0);
-    usleep(20000);
-    tw_store_stats(store, &stats); /* they are free meanwhile */
-    assert_int_equal(stats.jobs, 1);
+    assert_int_equal(pthread_create(&threads[0], NULL, first, store), 0);
+    runner_stopping(store);
+    assert_int_equal(pthread_create(&threads[1], NULL, stop_too, store), 0);
+    EVENTUALLY(atomic_load(&waiting.n) == 1);
+    assert_int_equal(stats_of(store).jobs, 1); /* they are free meanwhile */
     unblock(&calls);
     for (int i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
+        eventually_joined(threads[i]);
     assert_int_equal(tw_store_count(store, "q", false), 0);
 }
 
-static void *stop_when_told(void *arg)
+static void two_threads_may_stop(void **state)
 {
-    struct ending *ending = arg;
-    while (atomic_load(&ending->told) == 0)
-        ;
-    tw_store_stop(ending->store);
-    atomic_store(&ending->stopped, 1);
-    return NULL;
+    stop_twice(store_of(state), stop_too);
+    assert_false(stats_of(store_of(state)).running);
 }
 
 /* Two threads stop, and one of them starts the store again at once: the other one need not wait for that. */
 static void a_stop_ends_though_the_next_run_has_begun(void **state)
 {
-    struct tw_store *store = store_of(state);
-    struct tw_store_stats stats;
-    struct calls calls;
-    calls_init(&calls);
-    start_with(store, &calls);
-    for (int i = 0; i < 25; i++) {
-        struct ending ending = {.store = store};
-        pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, stop_when_told, &ending), 0);
-        atomic_store(&ending.told, 1);
-        assert_int_equal(tw_store_stop(store), 0);
-        assert_int_equal(tw_store_start(store, NULL), 0);
-        bool waits = true; /* the thread may come late, and stop this run */
-        for (int wait = 0; wait < 500 && waits; wait++) {
-            usleep(1000);
-            tw_store_stats(store, &stats);
-            waits = stats.running && atomic_load(&ending.stopped) == 0;
-        }
-        assert_int_equal(tw_store_stop(store), 0);
-        pthread_join(thread, NULL);
-        assert_false(waits);
-        assert_int_equal(tw_store_start(store, NULL), 0);
-    }
+    atomic_store(&waiting.slow, true);
+    stop_twice(store_of(state), stop_and_start);
+    assert_true(stats_of(store_of(state)).running);
+    assert_int_equal(tw_store_stop(store_of(state)), 0);
 }
 
 static void a_handler_may_name_the_time_of_the_next_attempt(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
-    struct tw_store_stats stats;
     calls_init(&calls);
     calls.answer = TW_RETRY;
     calls.answers = 1;
-    calls.retry_ms = tw_store_now() + 80;
+    calls.retry_ms = tw_store_now() + 81;
     struct tw_delayed task = {
         .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 2, .backoff_ms = 60000};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
+    clock_pass(1);
+    wait_for_answers(store, 1);
+    uint64_t late_ms = calls.last.late_ms;
+    comes_after(store, 80);
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/2");
-    assert_true(calls.called_ms[1] >= calls.retry_ms);
+    assert_int_equal(calls.called_ms[1], calls.retry_ms);
     wait_for_answers(store, 2);
-    tw_store_stats(store, &stats); /* lateness counts first attempts alone */
-    assert_true(stats.late_max_ms > 0 && stats.late_max_ms < calls.last.late_ms);
+    assert_int_equal(calls.last.late_ms, late_ms + 80);
+    assert_int_equal(stats_of(store).late_max_ms, late_ms); /* it counts first attempts alone */
     assert_int_equal(tw_store_stop(store), 0);
 }
 
@@ -303,15 +357,17 @@ static void an_answer_may_come_later_from_another_thread(void **state)
     calls.answer = TW_LATER;
     calls.answers = 2;
     put(store, "x", 5);
-    put(store, "y", 5);
-    start_with(store, &calls);
-    wait_for_calls(&calls, 2);
-    usleep(20000);
-    assert_string_equal(scan(store, NULL), "x@5* y@5*");
+    put(store, "y", 6);
+    put(store, "z", 7); /* its call follows the returns of the others */
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
+    wait_for_answers(store, 1);
+    runner_idle(store);
+    assert_string_equal(scan(store, NULL), "x@5* y@6*");
     tw_job_fail(calls.kept[0], "later");
     tw_job_answer(calls.kept[0], TW_DEAD);
     tw_job_answer(calls.kept[1], TW_DONE);
-    wait_for_answers(store, 2);
+    wait_for_answers(store, 3);
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(scan(store, NULL), "");
     assert_int_equal(tw_store_count(store, "q", true), 1);
@@ -344,13 +400,12 @@ static void a_job_that_is_given_back_was_never_called(void **state)
     assert_int_equal(tw_store_start(store, NULL), 0);
     wait_for_calls(&calls, 4);
     unblock(&calls);
-    while (calls.kept_count < 2)
-        usleep(1000);
+    EVENTUALLY(kept_of(&calls) == 2);
     pthread_t stop;
     assert_int_equal(pthread_create(&stop, NULL, stop_too, store), 0);
-    usleep(20000);
+    runner_stopping(store);
     tw_job_answer(calls.kept[1], TW_BACK);
-    pthread_join(stop, NULL);
+    eventually_joined(stop);
     assert_string_equal(scan(store, NULL), "a@5 b@5");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
     assert_int_equal(seen.last.attempt, 0);
@@ -370,13 +425,12 @@ static void a_worker_that_is_free_gets_a_job_before_an_answer_comes(void **state
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
     wait_for_calls(&calls, 1);
-    usleep(2300000); /* the file is quiet: the runner looks at it after four seconds */
-    uint64_t from_ms = tw_store_now();
+    runner_look_away(true); /* the file is quiet: the next look would come later */
+    runner_idle(store);
     unblock(&calls);
-    wait_for_calls(&calls, 9);
-    assert_true(tw_store_now() - from_ms < 1000); /* the next look would come later */
-    usleep(20000);
-    for (int i = 0; i < calls.kept_count; i++)
+    EVENTUALLY_TOLD(kept_of(&calls) == 9, "%d calls came", calls_of(&calls));
+    runner_look_away(false);
+    for (int i = 0; i < 9; i++)
         tw_job_answer(calls.kept[i], TW_DONE);
     assert_int_equal(tw_store_stop(store), 0);
 }
@@ -391,6 +445,11 @@ static void a_repeating_task_keeps_its_phase_and_ends(void **state)
         .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .period_ms = 30, .times = 3};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
+    clock_pass(1);
+    wait_for_answers(store, 1);
+    comes_after(store, 29);
+    wait_for_answers(store, 2);
+    comes_after(store, 30);
     assert_string_equal(wait_for_calls(&calls, 3), "x/1 x/1 x/1");
     assert_int_equal(calls.last.due_ms, due_ms + 60);
     assert_int_equal(calls.last.left, 0);
@@ -414,9 +473,9 @@ static void missed_periods(void **state, enum tw_missed policy, int calls_expect
     assert_int_equal(calls.last.missed, missed);
     assert_true(calls.last.left == TW_FOREVER);
     wait_for_answers(store, (uint64_t)calls_expected);
-    usleep(20000);
+    runner_idle(store);
+    assert_int_equal(attempts(store), calls_expected);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(calls.count, calls_expected);
     uint64_t next_ms;
     assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
     assert_int_equal(next_ms, due_ms + 11 * period_ms);
@@ -466,17 +525,6 @@ static void a_retry_keeps_the_phase(void **state)
 
 /* ---- changes of a task that runs ------------------------------------------------------------------------- */
 
-/* No entry of a revision that is gone stays in memory. */
-static void wait_for_no_entry(struct tw_store *store)
-{
-    struct tw_store_stats stats = {.loaded = 1};
-    for (int i = 0; i < 5000 && stats.loaded > 0; i++) {
-        usleep(1000);
-        tw_store_stats(store, &stats);
-    }
-    assert_int_equal(stats.loaded, 0);
-}
-
 /* Blocks the call of "x", makes a change, lets the call end with `answer`, and waits for `more` calls. */
 static void change_while_running(void **state, struct calls *calls, enum tw_answer answer,
                                  void (*change)(struct tw_store *), int more)
@@ -492,12 +540,12 @@ static void change_while_running(void **state, struct calls *calls, enum tw_answ
     start_with(store, calls);
     wait_for_calls(calls, 1);
     change(store);
-    usleep(20000); /* the runner sees the change, and must not call the handler beside the call under way */
-    assert_int_equal(calls->count, 1);
+    runner_idle(store); /* it sees the change, and must not call the handler beside the call under way */
+    assert_int_equal(attempts(store), 1);
     unblock(calls);
     wait_for_calls(calls, 1 + more);
     wait_for_answers(store, 1 + (uint64_t)more);
-    wait_for_no_entry(store);
+    EVENTUALLY(stats_of(store).loaded == 0); /* no entry of a revision that is gone stays in memory */
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(calls->count, 1 + more);
 }
@@ -507,7 +555,7 @@ static void put_anew(struct tw_store *store)
 {
     for (uint64_t due_ms = 7; due_ms <= 9; due_ms++) {
         put(store, "x", due_ms);
-        usleep(10000);
+        runner_idle(store);
     }
 }
 
@@ -578,13 +626,15 @@ static void a_cancelled_task_is_not_called(void **state)
     put(store, "y", due_ms);
     put(store, "z", due_ms);
     start_with(store, &calls);
-    usleep(20000); /* they are loaded */
+    runner_idle(store);
+    assert_int_equal(stats_of(store).loaded, 3);
     assert_int_equal(cancel(store, "x"), TW_CANCELLED);
     assert_int_equal(tw_store_move_at(store, "q", "z", 1, due_ms + 3600000, 0), 1);
+    clock_pass(400);
     assert_string_equal(wait_for_calls(&calls, 1), "y/1");
-    usleep(20000);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 1);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(calls.count, 1);
 }
 
 /* Somebody has changed the table itself, though he should not. */
@@ -599,12 +649,15 @@ static void a_row_that_is_due_later_than_it_was_waits(void **state)
     put(store, "x", due_ms);
     put(store, "y", due_ms);
     start_with(store, &calls);
-    usleep(20000);
+    runner_idle(store);
     snprintf(sql, sizeof sql, "UPDATE tw_task SET due_ms = %llu WHERE id = CAST('x' AS BLOB)",
              (unsigned long long)due_ms + 100);
     other_ask(db, sql);
+    clock_pass(400);
+    assert_string_equal(wait_for_calls(&calls, 1), "y/1");
+    comes_after(store, 100);
     assert_string_equal(wait_for_calls(&calls, 2), "y/1 x/1");
-    assert_true(calls.called_ms[1] >= due_ms + 100);
+    assert_int_equal(calls.called_ms[1], due_ms + 100);
     assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(db);
 }
@@ -658,7 +711,8 @@ static void queues_are_merged_in_the_order_of_due_times(void **state)
         assert_int_equal(tw_store_handle(store, names[i], i == 1 ? 0 : 1, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_jobs = 1}), 0);
     wait_for_calls(&calls, 40);
-    usleep(20000);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 40);
     assert_int_equal(tw_store_pause(store, "c", false), 1);
     assert_string_equal(wait_for_calls(&calls, 60), expected);
     assert_int_equal(tw_store_stop(store), 0);
@@ -690,8 +744,8 @@ static void no_more_jobs_than_at_once(void **state)
     }
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 4}), 0);
     wait_for_calls(&calls, 2);
-    usleep(30000);
-    assert_int_equal(calls.count, 2);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 2);
     unblock(&calls);
     wait_for_calls(&calls, 9);
     assert_int_equal(tw_store_stop(store), 0);
@@ -703,7 +757,6 @@ static void few_are_claimed_while_handlers_are_slow(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
-    struct tw_store_stats stats;
     calls_init(&calls);
     calls.block = true;
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
@@ -713,9 +766,8 @@ static void few_are_claimed_while_handlers_are_slow(void **state)
     }
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
     wait_for_calls(&calls, 1);
-    usleep(30000);
-    tw_store_stats(store, &stats);
-    assert_true(stats.jobs <= 3);
+    runner_idle(store);
+    assert_true(stats_of(store).jobs <= 3);
     assert_int_equal(cancel(store, "t"), TW_CANCELLED);
     unblock(&calls);
     wait_for_calls(&calls, 19);
@@ -727,7 +779,6 @@ static void no_more_jobs_than_max_jobs(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
-    struct tw_store_stats stats;
     calls_init(&calls);
     calls.answer = TW_LATER;
     calls.answers = 3;
@@ -742,10 +793,9 @@ static void no_more_jobs_than_max_jobs(void **state)
         char id[2] = {(char)('a' + i), 0};
         put(store, id, 5);
     }
-    usleep(30000);
-    tw_store_stats(store, &stats);
-    assert_int_equal(stats.jobs, 3);
-    assert_int_equal(calls.count, 3);
+    runner_idle(store);
+    assert_int_equal(stats_of(store).jobs, 3);
+    assert_int_equal(attempts(store), 3);
     for (int i = 0; i < 3; i++)
         tw_job_answer(calls.kept[i], TW_DONE);
     wait_for_calls(&calls, 18);
@@ -781,11 +831,12 @@ static void payloads_wait_for_room(void **state)
     put_kilobytes(store);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 4, .max_bytes = 2500}), 0);
     wait_for_calls(&calls, 2);
-    usleep(30000);
-    assert_int_equal(calls.count, 2);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 2);
     tw_job_answer(calls.kept[0], TW_DONE);
     wait_for_calls(&calls, 3);
-    usleep(10000);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 3);
     tw_job_answer(calls.kept[1], TW_DONE);
     tw_job_answer(calls.kept[2], TW_DONE);
     wait_for_calls(&calls, 9);
@@ -819,7 +870,7 @@ static void tasks_that_wait_for_room_keep_their_order(void **state)
     put_kilobytes(store);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_bytes = 2500}), 0);
     wait_for_calls(&calls, 2);
-    usleep(20000);
+    runner_idle(store);
     tw_job_answer(calls.kept[0], TW_DONE);
     tw_job_answer(calls.kept[1], TW_DONE);
     assert_string_equal(wait_for_calls(&calls, 9), "a/1 b/1 c/1 d/1 e/1 f/1 g/1 h/1 i/1");
@@ -896,17 +947,17 @@ static void a_paused_queue_waits(void **state)
     assert_int_equal(tw_store_is_paused(store, ""), TW_EINVAL);
     put(store, "x", 5);
     start_with(store, &calls);
-    usleep(30000);
-    assert_int_equal(calls.count, 0);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 0);
     assert_int_equal(tw_store_pause(store, "q", false), 1);
     assert_int_equal(tw_store_pause(store, "q", false), 0);
     assert_string_equal(wait_for_calls(&calls, 1), "x/1");
     sqlite3 *db = other_open(*state);
     other_ask(db, "UPDATE tw_queue SET paused = 1");
-    usleep(30000);
+    runner_idle(store);
     put(store, "y", 5);
-    usleep(30000);
-    assert_int_equal(calls.count, 1);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 1);
     other_ask(db, "DELETE FROM tw_queue");
     wait_for_calls(&calls, 2);
     sqlite3_close(db);
@@ -938,7 +989,6 @@ static void stop_gives_back_jobs_that_have_not_begun(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
-    struct tw_store_stats stats = {0};
     pthread_t thread;
     calls_init(&calls);
     calls.block = true;
@@ -947,13 +997,11 @@ static void stop_gives_back_jobs_that_have_not_begun(void **state)
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
     wait_for_calls(&calls, 1);
-    for (int i = 0; i < 5000 && stats.jobs < 2; i++, usleep(1000))
-        tw_store_stats(store, &stats);
-    assert_true(stats.jobs >= 2);
+    EVENTUALLY(stats_of(store).jobs >= 2);
     assert_int_equal(pthread_create(&thread, NULL, stop_too, store), 0);
-    usleep(20000);
+    runner_stopping(store);
     unblock(&calls);
-    pthread_join(thread, NULL);
+    eventually_joined(thread);
     assert_string_equal(calls.text, "a/1");
     assert_string_equal(scan(store, NULL), "b@5 c@5 d@5 e@5 f@5 g@5 h@5 i@5 j@5");
     sqlite3 *db = other_open(*state);
@@ -1038,22 +1086,36 @@ static void a_replay_comes_to_its_end(void **state)
     assert_int_equal(tw_store_count(store, "q", true), 3000);
 }
 
+static int stopped_setup(void **state)
+{
+    clock_stop(0);
+    return store_setup(state);
+}
+
+static int stopped_teardown(void **state)
+{
+    clock_go();
+    return store_teardown(state);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+#define TEST_STOPPED(name) cmocka_unit_test_setup_teardown(name, stopped_setup, stopped_teardown)
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         TEST(due_tasks_are_called_in_order_and_removed),
-        TEST(a_task_is_called_when_it_is_due_and_not_before),
+        TEST(a_task_is_not_called_before_it_is_due),
+        TEST_STOPPED(lateness_is_counted_in_milliseconds),
         TEST(a_job_has_all_that_the_put_gave),
-        TEST(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
-        TEST(a_backoff_is_at_most_a_day),
-        TEST(a_handler_may_name_the_time_of_the_next_attempt),
+        TEST_STOPPED(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
+        TEST_STOPPED(a_backoff_is_at_most_a_day),
+        TEST_STOPPED(a_handler_may_name_the_time_of_the_next_attempt),
         TEST(a_dead_task_stays_until_it_is_replayed),
         TEST(an_answer_may_come_later_from_another_thread),
         TEST(a_job_that_is_given_back_was_never_called),
         TEST(a_worker_that_is_free_gets_a_job_before_an_answer_comes),
-        TEST(a_repeating_task_keeps_its_phase_and_ends),
+        TEST_STOPPED(a_repeating_task_keeps_its_phase_and_ends),
         TEST(missed_periods_are_made_up_for),
         TEST(missed_periods_are_skipped),
         TEST(missed_periods_are_one_call),
@@ -1073,8 +1135,8 @@ int main(void)
         TEST(a_paused_queue_waits),
         TEST(many_queues_share_a_handler),
         TEST(odd_names_stop_nobody),
-        TEST(a_cancelled_task_is_not_called),
-        TEST(a_row_that_is_due_later_than_it_was_waits),
+        TEST_STOPPED(a_cancelled_task_is_not_called),
+        TEST_STOPPED(a_row_that_is_due_later_than_it_was_waits),
         TEST(an_error_is_cut_and_a_time_has_an_end),
         TEST(two_threads_may_stop),
         TEST(a_stop_ends_though_the_next_run_has_begun),
