@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tests/support/eventually.h>
 #include <unistd.h>
 
 static void open_store(struct fixture *fixture)
 {
+    struct tw_store_options options = {.busy_ms = 1000 * EVENTUALLY_S};
     char text[TW_STORE_MESSAGE] = "";
-    int error = tw_store_open(&fixture->store, fixture->path, NULL, text, sizeof text);
+    int error = tw_store_open(&fixture->store, fixture->path, &options, text, sizeof text);
     if (error != 0)
         fail_msg("%s: %s (%s)", fixture->path, text, tw_strerror(error));
 }
@@ -62,7 +64,7 @@ sqlite3 *other_open(const struct fixture *fixture)
 {
     sqlite3 *db;
     assert_int_equal(sqlite3_open(fixture->path, &db), SQLITE_OK);
-    sqlite3_busy_timeout(db, 5000);
+    sqlite3_busy_timeout(db, 1000 * EVENTUALLY_S);
     return db;
 }
 

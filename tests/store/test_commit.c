@@ -5,9 +5,10 @@
 #include "support.h"
 
 #include <pthread.h>
+#include <src/store/internal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <tests/support/eventually.h>
 
 enum { THREADS = 16, ROUNDS = 50 };
 
@@ -44,7 +45,7 @@ static void every_thread_finds_its_own_result(void **state)
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
-        pthread_join(workers[i].thread, NULL);
+        eventually_joined(workers[i].thread);
         assert_int_equal(workers[i].puts, ROUNDS);
         assert_int_equal(workers[i].cancels, (ROUNDS + 2) / 3);
         assert_int_equal(workers[i].refusals, ROUNDS / 5);
@@ -83,13 +84,12 @@ static void the_tasks_of_a_thread_keep_its_order(void **state)
         assert_int_equal(pthread_create(&workers[i].thread, NULL, put_in_order, &workers[i]), 0);
     }
     for (int i = 0; i < 4; i++)
-        pthread_join(workers[i].thread, NULL);
+        eventually_joined(workers[i].thread);
     assert_int_equal(tw_store_scan(fixture->store, "q", NULL, check_order, next), 4 * ROUNDS);
 }
 
 /* ---- a neighbour that fails ------------------------------------------------------------------------------ */
 
-/* Waits until the commits of several threads meet: all put while another connection holds the lock. */
 struct neighbour {
     struct tw_store *store;
     const char *id;
@@ -105,8 +105,35 @@ static void *put_one(void *arg)
     return NULL;
 }
 
-/* A trigger of the user refuses one id, with RAISE(how, ...). The due times order the tasks, since on a busy
- * machine the threads come in any order. */
+static bool leads(struct tw__store_writer *writer)
+{
+    pthread_mutex_lock(&writer->lock);
+    bool alone = writer->led && writer->first == NULL;
+    pthread_mutex_unlock(&writer->lock);
+    return alone;
+}
+
+static struct tw__store_wish **last_wish(struct tw__store_writer *writer)
+{
+    pthread_mutex_lock(&writer->lock);
+    struct tw__store_wish **last = writer->last;
+    pthread_mutex_unlock(&writer->lock);
+    return last;
+}
+
+/* Lets n threads put while another connection holds the lock. The first leads and waits for the lock, and the
+ * others wait for the first, in their order. */
+static void begin_puts(struct fixture *fixture, struct neighbour *neighbours, int n)
+{
+    struct tw__store_writer *writer = &fixture->store->writer;
+    for (int i = 0; i < n; i++) {
+        struct tw__store_wish **last = last_wish(writer);
+        assert_int_equal(pthread_create(&neighbours[i].thread, NULL, put_one, &neighbours[i]), 0);
+        EVENTUALLY(i == 0 ? leads(writer) : last_wish(writer) != last);
+    }
+}
+
+/* A trigger of the user refuses one id, with RAISE(how, ...). */
 static void put_beside_a_refusal(struct fixture *fixture, const char *how, const char *expected)
 {
     static const char *const ids[] = {"a", "b", "bad", "c", "d"};
@@ -119,14 +146,12 @@ static void put_beside_a_refusal(struct fixture *fixture, const char *how, const
              how);
     other_ask(db, sql);
     other_ask(db, "BEGIN IMMEDIATE");
-    for (int i = 0; i < 5; i++) {
-        neighbours[i] = (struct neighbour){.store = fixture->store, .id = ids[i], .due_ms = (uint64_t)i + 1};
-        pthread_create(&neighbours[i].thread, NULL, put_one, &neighbours[i]);
-        usleep(20000); /* the first leads and waits for the lock, the others wait for the first */
-    }
+    for (int i = 0; i < 5; i++)
+        neighbours[i] = (struct neighbour){.store = fixture->store, .id = ids[i], .due_ms = 1};
+    begin_puts(fixture, neighbours, 5);
     other_ask(db, "COMMIT");
     for (int i = 0; i < 5; i++) {
-        pthread_join(neighbours[i].thread, NULL);
+        eventually_joined(neighbours[i].thread);
         assert_int_equal(neighbours[i].result, i == 2 ? TW_ECORRUPT : 1);
     }
     assert_string_equal(scan(fixture->store, NULL), expected);
@@ -136,18 +161,18 @@ static void put_beside_a_refusal(struct fixture *fixture, const char *how, const
 
 static void a_put_that_fails_leaves_its_neighbours(void **state)
 {
-    put_beside_a_refusal(*state, "ABORT", "a@1 b@2 c@4 d@5");
+    put_beside_a_refusal(*state, "ABORT", "a@1 b@1 c@1 d@1");
 }
 
 static void a_put_that_rolls_the_transaction_back_leaves_its_neighbours(void **state)
 {
-    put_beside_a_refusal(*state, "ROLLBACK", "a@1 b@2 c@4 d@5");
+    put_beside_a_refusal(*state, "ROLLBACK", "a@1 b@1 c@1 d@1");
 }
 
 /* The statement that fails so keeps its row, and the leader takes the row back. */
 static void a_put_that_fails_half_way_leaves_nothing_but_its_neighbours(void **state)
 {
-    put_beside_a_refusal(*state, "FAIL", "a@1 b@2 c@4 d@5");
+    put_beside_a_refusal(*state, "FAIL", "a@1 b@1 c@1 d@1");
 }
 
 /* Counts the commits in the log: the frames that hold the size of the file (sqlite.org/fileformat2.html,
@@ -182,16 +207,14 @@ static void threads_that_come_together_share_a_commit(void **state)
     for (int i = 0; i < MANY; i++) {
         memcpy(names[i], (char[2]){ids[i]}, 2);
         neighbours[i] = (struct neighbour){.store = fixture->store, .id = names[i], .due_ms = 5};
-        pthread_create(&neighbours[i].thread, NULL, put_one, &neighbours[i]);
     }
-    usleep(100000);
+    begin_puts(fixture, neighbours, MANY);
     other_ask(db, "COMMIT");
     for (int i = 0; i < MANY; i++) {
-        pthread_join(neighbours[i].thread, NULL);
+        eventually_joined(neighbours[i].thread);
         assert_int_equal(neighbours[i].result, 1);
     }
-    int commits = count_commits(fixture) - before;
-    assert_in_range(commits, 1, MANY / 2); /* 2, if all threads have come in time */
+    assert_int_equal(count_commits(fixture) - before, 2);
     sqlite3_close(db);
 }
 
@@ -208,10 +231,10 @@ static void threads_that_find_the_file_locked_are_told(void **state)
     other_ask(db, "BEGIN IMMEDIATE");
     for (int i = 0; i < 3; i++) {
         neighbours[i] = (struct neighbour){.store = fixture->store, .id = ids[i]};
-        pthread_create(&neighbours[i].thread, NULL, put_one, &neighbours[i]);
+        assert_int_equal(pthread_create(&neighbours[i].thread, NULL, put_one, &neighbours[i]), 0);
     }
     for (int i = 0; i < 3; i++) {
-        pthread_join(neighbours[i].thread, NULL);
+        eventually_joined(neighbours[i].thread);
         assert_int_equal(neighbours[i].result, TW_EBUSY);
     }
     other_ask(db, "COMMIT");
