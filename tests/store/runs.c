@@ -10,13 +10,15 @@
  */
 #include "runs.h"
 
+#include "clock.h"
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <tests/support/eventually.h>
 
-enum { CALLS = 4000, BURST_MAX = 20, WAIT_US = 100, WAITS = 100000 };
+enum { CALLS = 4000, BURST_MAX = 20 };
 
 /* A call: a copy of the job, and its end. */
 struct call {
@@ -37,7 +39,6 @@ static struct runs {
     struct rng rng;
     struct tw_store *store;
     struct ledger *ledger;
-    _Atomic uint64_t *clock_ms;
     uint64_t begin_ms, calls_before;
     bool learns_due[LEDGER_TASKS], learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
     struct call calls[CALLS];
@@ -85,7 +86,7 @@ static bool is_payload(unsigned task, const struct tw_job *job)
 
 static void draw_change(struct call *call)
 {
-    uint64_t kind = rng_below(&runs.rng, 24), now_ms = *runs.clock_ms;
+    uint64_t kind = rng_below(&runs.rng, 24), now_ms = tw_store_now();
     size_t size;
     const void *id = ledger_id(call->task, &size);
     const char *queue = ledger_queue(call->task);
@@ -111,7 +112,7 @@ static void draw_answer(struct call *call)
     call->answer = answers[rng_below(&runs.rng, 6)];
     call->error = (unsigned)rng_below(&runs.rng, 4);
     if (rng_below(&runs.rng, 3) == 0)
-        call->retry_ms = *runs.clock_ms + rng_below(&runs.rng, 2) * 5000;
+        call->retry_ms = tw_store_now() + rng_below(&runs.rng, 2) * 5000;
 }
 
 /* The lock is held during the change, so that the changes come in the order of the calls. */
@@ -121,7 +122,7 @@ static enum tw_answer note_job(void *arg, struct tw_job *job)
     pthread_mutex_lock(&runs.lock);
     struct call *call = &runs.calls[runs.n < CALLS ? runs.n++ : CALLS - 1];
     *call = (struct call){
-        .task = find_task(job), .job = *job, .error_before = find_error(job->error), .at_ms = *runs.clock_ms};
+        .task = find_task(job), .job = *job, .error_before = find_error(job->error), .at_ms = tw_store_now()};
     call->payload_wrong = call->task < LEDGER_TASKS && !is_payload(call->task, job);
     draw_answer(call);
     if (call->task < LEDGER_TASKS)
@@ -252,7 +253,7 @@ static const char *follow(struct ledger *ledger, const struct call *call)
 /* If the time that the file has is not within the run, the comparison of the file tells. */
 static void learn_time(uint64_t *time_ms, uint64_t seen_ms)
 {
-    if (seen_ms >= *time_ms && seen_ms - *time_ms <= *runs.clock_ms - runs.begin_ms)
+    if (seen_ms >= *time_ms && seen_ms - *time_ms <= tw_store_now() - runs.begin_ms)
         *time_ms = seen_ms;
 }
 
@@ -314,7 +315,7 @@ static bool is_quiet(struct tw_store *store, const bool *paused)
     for (unsigned queue = 0; queue < LEDGER_QUEUES && quiet; queue++) {
         uint64_t next_ms = TW_NEVER;
         quiet = paused[queue] || (tw_store_next(store, ledger_queue(queue * LEDGER_IDS), &next_ms) == 0 &&
-                                  next_ms > *runs.clock_ms);
+                                  next_ms > tw_store_now());
     }
     return quiet;
 }
@@ -331,29 +332,24 @@ static const char *run(struct tw_store *store, const bool *paused, uint32_t work
     struct tw_store_run options = {.workers = workers, .max_jobs = 1 + workers * 3};
     if (tw_store_start(store, &options) != 0)
         return "the store does not start";
-    int waits = 0;
-    for (; !is_quiet(store, paused) && waits < WAITS; waits++) {
-        ++*runs.clock_ms;
+    int64_t began_s = eventually_clock();
+    /* The job of a task that its handler has cancelled is under way, though no task is due. */
+    while (!is_quiet(store, paused) || has_jobs(store)) {
+        if (!eventually_again(began_s))
+            return "tasks are due or under way, and do not end";
+        clock_pass(1);
         answer_later();
-        usleep(WAIT_US);
     }
-    do /* a task that its handler has cancelled is not in the file, but its job is under way */
-        answer_later();
-    while (has_jobs(store));
-    if (tw_store_stop(store) != 0)
-        return "the store does not stop";
-    return waits < WAITS ? NULL : "tasks are due, and nobody calls them";
+    return tw_store_stop(store) == 0 ? NULL : "the store does not stop";
 }
 
-const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *store, struct rng *rng,
-                    _Atomic uint64_t *clock_ms)
+const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *store, struct rng *rng)
 {
     runs.calls_before += runs.n;
     runs.n = 0;
     runs.store = store;
     runs.ledger = ledger;
-    runs.clock_ms = clock_ms;
-    runs.begin_ms = *clock_ms;
+    runs.begin_ms = tw_store_now();
     memset(runs.learns_due, 0, sizeof runs.learns_due);
     memset(runs.learns_death, 0, sizeof runs.learns_death);
     rng_init(&runs.rng, rng_next(rng));
@@ -366,7 +362,8 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     learn_times(store);
     for (unsigned task = 0; task < LEDGER_TASKS && wrong == NULL; task++) {
         const struct entry *entry = &ledger->entry[task];
-        if (entry->exists && entry->dead_ms == 0 && entry->due_ms <= *clock_ms && !paused[task / LEDGER_IDS])
+        if (entry->exists && entry->dead_ms == 0 && entry->due_ms <= tw_store_now() &&
+            !paused[task / LEDGER_IDS])
             wrong = "a task is due, and was not called";
     }
     return wrong;

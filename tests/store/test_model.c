@@ -6,7 +6,9 @@
  *
  *     test_store_model [--seed N] [--steps N] [--seconds N]
  */
+#include "clock.h"
 #include "support.h"
+#include "tests/support/eventually.h"
 #include "tests/support/extent.h"
 #include "runs.h"
 #include "ways.h"
@@ -15,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ROUND = 400, STEPS = 20 }; /* steps of a file; steps of a forecast */
@@ -52,25 +53,6 @@ static uint64_t draw(struct world *world, uint64_t limit)
     return rng_below(&world->rng, limit);
 }
 
-/* ---- the clock ------------------------------------------------------------------------------------------- */
-
-/* The year 2023: the timers of the system, which this clock does not move, expire at once. A runner looks at
- * the clock then. */
-static _Atomic uint64_t clock_ms = UINT64_C(1700000000000);
-
-int __real_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-
-/* The linker puts it in place of clock_gettime() in this program and the store, not in SQLite. */
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
-{
-    if (clock != CLOCK_REALTIME)
-        return __real_clock_gettime(clock, now);
-    uint64_t now_ms = clock_ms;
-    *now = (struct timespec){(time_t)(now_ms / 1000), (long)(now_ms % 1000) * 1000000};
-    return 0;
-}
-
 /* ---- steps ----------------------------------------------------------------------------------------------- */
 
 /* A cancel in SQL does not tell whether it has found a task. */
@@ -95,7 +77,7 @@ static void change_some(struct world *world)
     bool back = (way == WAY_APPLY_IN || way == WAY_SQL_IN) && draw(world, 6) == 0;
     unsigned n = 1 + (unsigned)draw(world, WAY_CHANGES);
     for (unsigned i = 0; i < n; i++)
-        ledger_draw(&world->rng, clock_ms, &changes[i]);
+        ledger_draw(&world->rng, tw_store_now(), &changes[i]);
     world->doing = back ? "changes that are rolled back" : "changes";
     unsigned made = way_go(way, world->fixture->store, world->db, changes, n, results, back);
     expect(world, made == n, "a change fails");
@@ -113,7 +95,7 @@ static void refuse_some(struct world *world)
     struct tw_store_change calls[WAY_CHANGES];
     unsigned n = 1 + (unsigned)draw(world, WAY_CHANGES), wrong = (unsigned)draw(world, n);
     for (unsigned i = 0; i < n; i++) {
-        ledger_draw(&world->rng, clock_ms, &change);
+        ledger_draw(&world->rng, tw_store_now(), &change);
         calls[i] = ledger_call(&change);
     }
     calls[wrong].verb = TW_STORE_PUT;
@@ -157,10 +139,10 @@ static void fail_one(struct world *world)
     entry->error = (unsigned)draw(world, 4);
     entry->attempt++;
     if (draw(world, 2) == 0) {
-        entry->dead_ms = clock_ms + draw(world, 3);
+        entry->dead_ms = tw_store_now() + draw(world, 3);
     } else {
         entry->call_ms = entry->call_ms != 0 ? entry->call_ms : entry->due_ms;
-        entry->due_ms = clock_ms + draw(world, 1000);
+        entry->due_ms = tw_store_now() + draw(world, 1000);
     }
     write_failure(world, task);
 }
@@ -212,7 +194,7 @@ static void forecast_one(struct world *world)
     const char *name = ledger_queue(queue * LEDGER_IDS);
     world->doing = "a forecast";
     expect(world, tw_store_forecast(world->fixture->store, name, step_ms, steps, is) == 0, "it fails");
-    ledger_forecast(&world->ledger, queue, clock_ms, step_ms, steps, expected);
+    ledger_forecast(&world->ledger, queue, tw_store_now(), step_ms, steps, expected);
     for (uint32_t i = 0; i < steps; i++) {
         char wrong[120];
         snprintf(wrong, sizeof wrong, "step %" PRIu32 " of %" PRIu64 " ms has %" PRIu64 " calls, not %" PRIu64,
@@ -228,7 +210,7 @@ static void replay_some(struct world *world)
 {
     unsigned task = (unsigned)draw(world, LEDGER_TASKS), tasks[LEDGER_IDS] = {task}, n;
     bool all = draw(world, 2) == 0;
-    uint64_t due_ms = clock_ms + draw(world, 1000);
+    uint64_t due_ms = tw_store_now() + draw(world, 1000);
     size_t size;
     const void *id = ledger_id(task, &size);
     const struct entry *entry = &world->ledger.entry[task];
@@ -246,7 +228,7 @@ static void purge_some(struct world *world)
 {
     unsigned queue = (unsigned)draw(world, LEDGER_QUEUES), tasks[LEDGER_IDS];
     unsigned n = ledger_sort(&world->ledger, queue, true, tasks);
-    uint64_t before_ms = clock_ms - draw(world, 200000) + 1;
+    uint64_t before_ms = tw_store_now() - draw(world, 200000) + 1;
     int64_t purged = 0;
     world->doing = "a purge";
     for (unsigned i = 0; i < n; i++) {
@@ -274,7 +256,7 @@ static void pause_one(struct world *world)
 static void run_some(struct world *world)
 {
     world->doing = "a run";
-    const char *wrong = runs_go(&world->ledger, world->paused, world->fixture->store, &world->rng, &clock_ms);
+    const char *wrong = runs_go(&world->ledger, world->paused, world->fixture->store, &world->rng);
     expect(world, wrong == NULL, wrong);
 }
 
@@ -304,7 +286,8 @@ static void move_log(struct world *world)
 /* The clock goes back now and then. */
 static void pass_time(struct world *world)
 {
-    clock_ms += draw(world, 8) == 0 ? -draw(world, 100000) : draw(world, 100000);
+    uint64_t now_ms = tw_store_now();
+    clock_stop(draw(world, 8) == 0 ? now_ms - draw(world, 100000) : now_ms + draw(world, 100000));
 }
 
 static void step(struct world *world)
@@ -346,17 +329,11 @@ static void run_file(struct world *world, uint64_t seed, uint64_t steps)
         exit(2);
 }
 
-static uint64_t seconds_now(void)
-{
-    struct timespec now;
-    __real_clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec;
-}
-
 int main(int argc, char **argv)
 {
     static struct world world;
-    uint64_t seed = 1, total = 0, steps = extent(600, 2000, 60000), seconds = 0, begin = seconds_now();
+    uint64_t seed = 1, total = 0, steps = extent(600, 2000, 60000), seconds = 0;
+    int64_t begin_s = eventually_clock();
     for (int i = 1; i + 1 < argc; i += 2) {
         uint64_t value = strtoull(argv[i + 1], NULL, 0);
         if (strcmp(argv[i], "--seed") == 0)
@@ -366,7 +343,8 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--seconds") == 0)
             seconds = value;
     }
-    for (; seconds > 0 ? seconds_now() - begin < seconds : total < steps; seed++) {
+    clock_stop(UINT64_C(1700000000000));
+    for (; seconds > 0 ? eventually_clock() - begin_s < (int64_t)seconds : total < steps; seed++) {
         run_file(&world, seed, seconds == 0 && steps - total < ROUND ? steps - total : ROUND);
         total += world.steps;
     }
