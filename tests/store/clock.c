@@ -46,6 +46,22 @@ static int64_t stopped_ns; /* where the system's clock stands still; 0: it goes 
 static int64_t hurried_ns; /* of the monotonic clock */
 static bool away;
 
+static void take_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void give_lock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* No child has a lock that nobody gives back. */
+__attribute__((constructor)) static void hold_lock_while_forking(void)
+{
+    pthread_atfork(take_lock, give_lock, give_lock);
+}
+
 static int64_t ns_of(const struct timespec *time)
 {
     return time->tv_sec * S + time->tv_nsec;
@@ -86,7 +102,9 @@ static struct runner *find_timer(int fd)
 static struct runner *runner_of(struct tw_store *store)
 {
     pthread_mutex_lock(&store->run.lock);
+    pthread_mutex_lock(&lock);
     struct runner *runner = store->run.runner != NULL ? find(&store->run.runner->watch) : NULL;
+    pthread_mutex_unlock(&lock);
     pthread_mutex_unlock(&store->run.lock);
     if (runner != NULL)
         return runner;

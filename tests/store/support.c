@@ -19,7 +19,7 @@ static void open_store(struct fixture *fixture)
 int store_setup(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
-    if (fixture == NULL)
+    if (fixture == NULL || setenv("CMOCKA_TEST_ABORT", "1", 1) != 0)
         return -1;
     const char *memory = "/dev/shm"; /* a disk in memory: syncing it costs nothing */
     snprintf(fixture->folder, sizeof fixture->folder, "%s/tickwheel-store-XXXXXX",

@@ -196,6 +196,30 @@ static void a_step_is_noticed_when_the_timer_is_set(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* Also after a step that makes no task due, whoever tells of it. */
+static void everything_is_looked_at_after_a_step(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    runner_look_away(true);
+    start_with(store, &calls);
+    runner_idle(store);
+    uint64_t looks = runner_looks(store);
+    clock_step(1000);
+    EVENTUALLY(runner_looks(store) == looks + 1);
+    clock_step_quietly(1000);
+    put(store, "x", tw_store_now() + 5000);
+    runner_idle(store); /* it sets the timer for "x" */
+    assert_false(clock_step_is_untold());
+    looks = runner_looks(store);
+    clock_hurry(HOUR_MS);
+    EVENTUALLY(runner_looks(store) == looks + 1);
+    runner_look_away(false);
+    assert_int_equal(attempts(store), 0);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -208,6 +232,7 @@ int main(void)
         TEST(a_task_at_the_edge_of_the_window_is_called),
         TEST(a_call_beyond_the_window_comes_once),
         TEST(a_step_is_noticed_when_the_timer_is_set),
+        TEST(everything_is_looked_at_after_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
