@@ -208,6 +208,7 @@ static void everything_is_looked_at_after_a_step(void **state)
     uint64_t looks = runner_looks(store);
     clock_step(1000);
     EVENTUALLY(runner_looks(store) == looks + 1);
+    runner_idle(store);
     clock_step_quietly(1000);
     put(store, "x", tw_store_now() + 5000);
     runner_idle(store); /* it sets the timer for "x" */
