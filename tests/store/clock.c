@@ -251,10 +251,16 @@ static void set_timers(void)
             set_timer(runner);
 }
 
+/* The system's clock in whole milliseconds. Requires: the lock is held. */
+static int64_t now_ns(void)
+{
+    return read_clock(CLOCK_REALTIME) / MS * MS;
+}
+
 void clock_stop(uint64_t at_ms)
 {
     pthread_mutex_lock(&lock);
-    stopped_ns = at_ms != 0 ? (int64_t)at_ms * MS : read_clock(CLOCK_REALTIME) / MS * MS;
+    stopped_ns = at_ms != 0 ? (int64_t)at_ms * MS : now_ns();
     set_timers();
     pthread_mutex_unlock(&lock);
 }
@@ -270,7 +276,7 @@ void clock_go(void)
 void clock_pass(uint64_t ms)
 {
     pthread_mutex_lock(&lock);
-    stopped_ns += (int64_t)ms * MS;
+    stopped_ns = now_ns() + (int64_t)ms * MS;
     set_timers();
     pthread_mutex_unlock(&lock);
 }
@@ -279,7 +285,7 @@ static void step(int64_t ms, bool fire)
 {
     static const struct itimerspec at_once = {.it_value = {.tv_nsec = 1}};
     pthread_mutex_lock(&lock);
-    stopped_ns += ms * MS;
+    stopped_ns = now_ns() + ms * MS;
     for (struct runner *runner = runners; runner < runners + RUNNERS; runner++) {
         if (runner->watch == NULL)
             continue;
@@ -321,7 +327,7 @@ void clock_hurry(uint64_t ms)
     pthread_mutex_unlock(&lock);
 }
 
-/* While the clock goes, a task that is due is called in the next millisecond: so long the runner is not idle. */
+/* While the clock goes, a task that is due is called in the next millisecond. The runner is not idle before. */
 static bool is_idle(const struct runner *runner, uint64_t wanted)
 {
     pthread_mutex_lock(&lock);

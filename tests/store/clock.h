@@ -27,7 +27,8 @@ void clock_stop(uint64_t at_ms);
 /* The system's clock goes again, and shows the real time. */
 void clock_go(void);
 
-/* Time passes on the system's clock. Timers that are due fire, and nobody else wakes. */
+/* Time passes on the system's clock, which stands still from now on. Timers that are due fire, and nobody else
+ * wakes. */
 void clock_pass(uint64_t ms);
 
 /* Somebody sets the system's clock: the timers tell of it. With `quietly` nobody waits for a timer at this
@@ -38,8 +39,8 @@ void clock_step_quietly(int64_t ms);
 /* Whether a step has not been told of yet. */
 bool clock_step_is_untold(void);
 
-/* Time passes on the monotonic clock, which does not stand still. A runner that waits for a time on it, as after
- * an error or for its next look, wakes if this time has come. */
+/* Time passes on the monotonic clock, which does not stand still. A runner that waits for a time on it, as
+ * after an error or for its next look, wakes if this time has come. */
 void clock_hurry(uint64_t ms);
 
 /* Waits until the runner has gone round once more, with a look at the file, has found nothing left to do, and

@@ -24,8 +24,8 @@ struct fixture {
     struct tw_store *store;
 };
 
-/* cmocka's setup and teardown of one test: an open store in a new file. A test that fails ends the program, since
- * its handlers may wait for it in vain. */
+/* cmocka's setup and teardown of one test: an open store in a new file. A test that fails ends the program,
+ * since its handlers may wait for it in vain. */
 int store_setup(void **state);
 int store_teardown(void **state);
 
