@@ -5,6 +5,8 @@
 #ifndef TW_TESTS_SCHED_SPREAD_H
 #define TW_TESTS_SCHED_SPREAD_H
 
+#include "tests/support/eventually.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <tickwheel/sched.h>
@@ -31,7 +33,7 @@ static inline void spread_keys(struct tw_sched *sched)
     file_and_cancel(sched);
     if (pthread_create(&other, NULL, file_and_cancel, sched) != 0)
         abort();
-    pthread_join(other, NULL);
+    eventually_joined(other);
 }
 
 #endif
