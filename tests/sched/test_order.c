@@ -3,15 +3,12 @@
  * The order in which tasks of several shards start when the thread that serves them comes late: by ticks across
  * all shards and, of one tick, as their thread filed them.
  */
+#include "own_clock.h"
 #include "support.h"
 #include "tests/support/random.h"
 
 #include <src/sched/filing.h>
 #include <src/sched/lock.h>
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <time.h>
 
 enum { THREADS = 5, EACH = 300, TICKS = 200, SHARDS = 4, ALL = THREADS * EACH };
 
@@ -76,7 +73,7 @@ static void file_from_many_threads(struct tw_sched *sched, uint64_t from_ns)
         assert_int_equal(pthread_create(&filers[i].thread, NULL, file_many, &filers[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(filers[i].thread, NULL);
+        eventually_joined(filers[i].thread);
     pthread_barrier_destroy(&all_filed);
     assert_int_equal(tw__sched_made(sched), SHARDS);
 }
@@ -173,16 +170,30 @@ static void an_executor_receives_tasks_by_ticks_across_shards(void **state)
 
 /* ---- with a worker --------------------------------------------------------------------------------------- */
 
-static void rest(long n)
+static struct tw_sched *sched_with_a_worker(void)
 {
-    nanosleep(&(struct timespec){n / 1000, n % 1000 * 1000000}, NULL);
+    return still_sched((struct tw_sched_options){.shards = SHARDS, .workers = 1});
 }
 
-static void wait_for_starts(unsigned n)
+static void end_in_order(struct tw_sched *sched)
 {
-    for (int i = 0; i < 10000 && starts < n; i++)
-        rest(1);
-    assert_int_equal(starts, n);
+    EVENTUALLY_TOLD(starts == ALL, "%u of %d tasks have started", starts, ALL);
+    settle();
+    expect_in_order();
+    assert_null(tw__sched_check(sched));
+    tw_sched_free(sched);
+}
+
+/* Has the worker look for tasks, and returns when it has looked. */
+static void have_the_worker_look(struct tw_sched *sched)
+{
+    EVENTUALLY(own.waiting == 1);
+    long waits = own.waits;
+    pthread_mutex_lock(&sched->pool_lock);
+    sched->told++;
+    pthread_cond_broadcast(&sched->pool_work);
+    pthread_mutex_unlock(&sched->pool_lock);
+    EVENTUALLY(own.waits > waits || starts > 0);
 }
 
 /* The timer thread waits for the lock of the first shard, while all tasks become due. Meanwhile the other
@@ -191,45 +202,50 @@ static void one_worker_starts_tasks_by_ticks_however_late_the_timer_thread_is(vo
 {
     (void)state;
     for (int catch_up = 0; catch_up < 2; catch_up++) {
-        struct tw_sched *sched = NULL;
-        assert_int_equal(tw_sched_new(&sched, &(struct tw_sched_options){.shards = SHARDS, .workers = 1}), 0);
+        struct tw_sched *sched = sched_with_a_worker();
         file_from_many_threads(sched, tw_sched_now(sched) + 300 * ms);
-        rest(100);
-        assert_int_equal(starts, 0);
+        settle();
         tw__sched_lock(sched->shard[0]);
-        rest(600);
+        pass(700 * ms);
+        EVENTUALLY(!own.asleep);
         for (uint32_t i = 1; catch_up && i < tw__sched_made(sched); i++) {
             tw__sched_lock(sched->shard[i]);
             tw__sched_catch_up(sched->shard[i]);
             tw__sched_unlock(sched->shard[i]);
         }
-        rest(50);
+        have_the_worker_look(sched);
+        assert_int_equal(starts, 0);
         tw__sched_unlock(sched->shard[0]);
-        wait_for_starts(ALL);
-        expect_in_order();
-        assert_null(tw__sched_check(sched));
-        tw_sched_free(sched);
+        end_in_order(sched);
     }
 }
+
+static sem_t may_return;
+static _Atomic bool blocked;
 
 static void block(struct tw_sched *sched, const struct tw_task *task)
 {
     (void)sched, (void)task;
-    rest(500);
+    blocked = true;
+    eventually_posted(&may_return);
 }
 
 /* The worker is in a callback, while all tasks become due. */
 static void one_worker_that_comes_late_starts_tasks_by_ticks(void **state)
 {
     (void)state;
-    struct tw_sched *sched = NULL;
-    assert_int_equal(tw_sched_new(&sched, &(struct tw_sched_options){.shards = SHARDS, .workers = 1}), 0);
-    assert_int_equal(tw_sched_at(sched, tw_sched_now(sched) + 50 * ms, block, NULL, NULL), 0);
+    struct tw_sched *sched = sched_with_a_worker();
+    sem_init(&may_return, 0, 0);
+    assert_int_equal(tw_sched_after(sched, 50 * ms, block, NULL, NULL), 0);
     file_from_many_threads(sched, tw_sched_now(sched) + 100 * ms);
-    wait_for_starts(ALL);
-    expect_in_order();
-    assert_null(tw__sched_check(sched));
-    tw_sched_free(sched);
+    pass(50 * ms);
+    EVENTUALLY(blocked);
+    pass(450 * ms);
+    settle(); /* all tasks are READY */
+    assert_int_equal(starts, 0);
+    sem_post(&may_return);
+    end_in_order(sched);
+    sem_destroy(&may_return);
 }
 
 int main(void)
