@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTUALLY_S = 60, EVENTUALLY_POLL_NS = 1000000 };
+enum { EVENTUALLY_S = 60, EVENTUALLY_FIRST_NS = 10000, EVENTUALLY_POLL_NS = 1000000 };
 
 #ifndef _GNU_SOURCE /* without it glibc does not declare them */
 int pthread_tryjoin_np(pthread_t thread, void **result);
@@ -43,10 +43,13 @@ static inline int64_t eventually_clock(void)
     return now.tv_sec;
 }
 
-/* Lets the others go on before a condition is looked at once more. Returns whether there is time for that. */
-static inline int eventually_again(int64_t began_s)
+/* Lets the others go on before a condition is looked at once more, each time longer, up to a millisecond.
+ * Returns whether there is time for that. */
+static inline int eventually_again(int64_t began_s, long *poll_ns)
 {
-    struct timespec poll = {0, EVENTUALLY_POLL_NS};
+    struct timespec poll = {0, *poll_ns};
+    if ((*poll_ns *= 2) > EVENTUALLY_POLL_NS)
+        *poll_ns = EVENTUALLY_POLL_NS;
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &poll, NULL);
     return eventually_clock() - began_s <= EVENTUALLY_S;
 }
@@ -54,8 +57,9 @@ static inline int eventually_again(int64_t began_s)
 #define EVENTUALLY_TOLD(condition, ...)                                                                        \
     do {                                                                                                       \
         int64_t eventually_began_ = eventually_clock();                                                        \
+        long eventually_poll_ns_ = EVENTUALLY_FIRST_NS;                                                        \
         while (!(condition)) {                                                                                 \
-            if (eventually_again(eventually_began_))                                                           \
+            if (eventually_again(eventually_began_, &eventually_poll_ns_))                                     \
                 continue;                                                                                      \
             fprintf(stderr, "%s:%d: in %d s this did not come about: %s\n    ", __FILE__, __LINE__,            \
                     EVENTUALLY_S, #condition);                                                                 \
