@@ -7,14 +7,15 @@
 #ifndef TW_TESTS_DIES_H
 #define TW_TESTS_DIES_H
 
+#include "tests/support/eventually.h"
+
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* A child process that is to make a mistake, and the pipe on which its standard error arrives. */
 struct dying {
@@ -34,6 +35,7 @@ static inline bool dying_fork(struct dying *dying)
     dying->child = fork();
     if (dying->child == 0) {
         setrlimit(RLIMIT_CORE, &no_core);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a child that does not end, as it should, ends with the test */
         signal(SIGABRT, SIG_DFL);
         dup2(ends[1], STDERR_FILENO);
     }
@@ -47,13 +49,11 @@ static inline bool dying_of(const struct dying *dying, const char *assertion)
 {
     char said[2000];
     size_t length = 0;
-    int status = 0;
+    int status = dying->child < 0 ? 0 : eventually_exited(dying->child);
     for (ssize_t n; (n = read(dying->words, said + length, sizeof said - 1 - length)) > 0; length += (size_t)n)
         ;
     close(dying->words);
     said[length] = '\0';
-    if (dying->child < 0 || waitpid(dying->child, &status, 0) != dying->child)
-        return false;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(said, assertion) != NULL)
         return true;
     fprintf(stderr, "expected the assertion '%s'; the child ended with wait status %#x and said: %s\n",

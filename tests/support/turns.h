@@ -5,8 +5,7 @@
 #ifndef TW_TESTS_SUPPORT_TURNS_H
 #define TW_TESTS_SUPPORT_TURNS_H
 
-#include <pthread.h>
-#include <stdlib.h>
+#include "tests/support/eventually.h"
 
 enum { TURNS_MAX = 8 };
 
@@ -36,7 +35,7 @@ static inline void *take_turns(void *arg)
             turns->next = turns->turn(self->number);
             pthread_cond_broadcast(&turns->passed);
         } else {
-            pthread_cond_wait(&turns->passed, &turns->lock);
+            eventually_woken(&turns->passed, &turns->lock);
         }
     }
     pthread_mutex_unlock(&turns->lock);
@@ -57,7 +56,7 @@ static inline void pass_turns(unsigned threads, turn_fn *turn)
             abort();
     take_turns(&turner[0]);
     for (unsigned i = 1; i < threads; i++)
-        pthread_join(turner[i].thread, NULL);
+        eventually_joined(turner[i].thread);
     pthread_cond_destroy(&turns.passed);
     pthread_mutex_destroy(&turns.lock);
 }
