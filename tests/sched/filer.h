@@ -6,19 +6,37 @@
 #define TW_TESTS_SCHED_FILER_H
 
 #include "support.h"
+#include "tests/support/eventually.h"
 
-#include <pthread.h>
-#include <semaphore.h>
 #include <src/sched/pool.h>
 
 struct filer {
     struct tw_sched *sched;
     void (*around)(bool begins); /* NULL, or is called before and after the task is filed */
     pthread_t thread;
-    sem_t filed, may_leave;
+    pthread_mutex_t lock;
+    pthread_cond_t stepped;
+    bool filed, may_leave;
     uint64_t id;
     int error;
 };
+
+static inline void step(struct filer *filer, bool *taken)
+{
+    pthread_mutex_lock(&filer->lock);
+    *taken = true;
+    pthread_cond_broadcast(&filer->stepped);
+    pthread_mutex_unlock(&filer->lock);
+}
+
+/* Sleeps: a thousand threads that look again and again would keep the machine busy. */
+static inline void await_step(struct filer *filer, const bool *taken)
+{
+    pthread_mutex_lock(&filer->lock);
+    while (!*taken)
+        eventually_woken(&filer->stepped, &filer->lock);
+    pthread_mutex_unlock(&filer->lock);
+}
 
 static inline void *file_one(void *arg)
 {
@@ -28,8 +46,8 @@ static inline void *file_one(void *arg)
     filer->error = tw_sched_after(filer->sched, ms, log_call, NULL, &filer->id);
     if (filer->around != NULL)
         filer->around(false);
-    sem_post(&filer->filed);
-    sem_wait(&filer->may_leave);
+    step(filer, &filer->filed);
+    await_step(filer, &filer->may_leave);
     return NULL;
 }
 
@@ -37,21 +55,22 @@ static inline void come(struct filer *filer, struct tw_sched *sched)
 {
     pthread_attr_t small;
     filer->sched = sched;
-    sem_init(&filer->filed, 0, 0);
-    sem_init(&filer->may_leave, 0, 0);
+    filer->filed = filer->may_leave = false;
+    pthread_mutex_init(&filer->lock, NULL);
+    pthread_cond_init(&filer->stepped, NULL);
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 256 << 10);
     assert_int_equal(pthread_create(&filer->thread, &small, file_one, filer), 0);
     pthread_attr_destroy(&small);
-    sem_wait(&filer->filed);
+    await_step(filer, &filer->filed);
 }
 
 static inline void go(struct filer *filer)
 {
-    sem_post(&filer->may_leave);
-    pthread_join(filer->thread, NULL);
-    sem_destroy(&filer->filed);
-    sem_destroy(&filer->may_leave);
+    step(filer, &filer->may_leave);
+    eventually_joined(filer->thread);
+    pthread_cond_destroy(&filer->stepped);
+    pthread_mutex_destroy(&filer->lock);
 }
 
 static inline uint32_t shard_of_this_thread(struct tw_sched *sched)

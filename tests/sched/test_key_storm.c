@@ -4,6 +4,7 @@
  * in a model, and keys that they share. The first thread has set its keys before the others come, so these are
  * strays when the second shard is made. At the end each value was given back exactly once.
  */
+#include "tests/support/eventually.h"
 #include "tests/support/random.h"
 
 #include <pthread.h>
@@ -149,7 +150,7 @@ static void one_round(uint32_t round)
         EXPECT(pthread_create(&thread[i], NULL, use_keys, &number[i]) == 0);
     }
     for (int i = 0; i < THREADS; i++)
-        pthread_join(thread[i], NULL);
+        eventually_joined(thread[i]);
     EXPECT(tw__sched_check(sched) == NULL);
     tw_sched_free(sched);
     for (uint32_t i = 1; i <= last_value; i++)

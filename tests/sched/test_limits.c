@@ -119,7 +119,7 @@ static void file_from_another_thread(struct tw_sched *sched)
     pthread_t other;
     add_and_cancel(sched);
     assert_int_equal(pthread_create(&other, NULL, add_and_cancel, sched), 0);
-    pthread_join(other, NULL);
+    eventually_joined(other);
 }
 
 static void any_allocation_may_fail(void **state)

@@ -7,8 +7,6 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/dies.h"
 
-#include <pthread.h>
-#include <semaphore.h>
 #include <src/sched/check.h>
 #include <src/sched/pool.h>
 #include <stdlib.h>
@@ -218,11 +216,16 @@ static void a_key_of_some_size_has_bytes(void **state)
     assert_dies(tw_sched_key_get(virtual_sched(), "k", 1, NULL), "seen != ");
 }
 
+static void ask_for_percentile(double share)
+{
+    tw_sched_late_percentile(virtual_sched(), share);
+}
+
 static void numbers_are_in_their_range(void **state)
 {
     (void)state;
-    assert_dies(tw_sched_late_percentile(virtual_sched(), 1.1), "share <= 1");
-    assert_dies(tw_sched_late_percentile(virtual_sched(), -0.1), "share >= 0");
+    assert_dies(ask_for_percentile(1.1), "share <= 1");
+    assert_dies(ask_for_percentile(-0.1), "share >= 0");
     assert_dies(tw_sched_stop(virtual_sched(), 2, NULL, NULL), "TW_STOP_NOWAIT");
 }
 
@@ -340,10 +343,9 @@ static void free_while_a_thread_waits(void)
     freed = sched_of((struct tw_sched_options){.workers = 1});
     sem_init(&runs, 0, 0);
     tw_sched_after(freed, 0, run_for_ever, NULL, &task.id);
-    sem_wait(&runs);
+    eventually_posted(&runs);
     pthread_create(&thread, NULL, wait_for_it, &task);
-    while (atomic_load(&freed->guests) == 0)
-        usleep(1000);
+    EVENTUALLY(atomic_load(&freed->guests) > 0);
     tw_sched_free(freed);
 }
 

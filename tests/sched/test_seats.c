@@ -6,7 +6,6 @@
 #include "support.h"
 
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* Whether the call under way on this thread shall find no memory for a value of the thread. The sanitizers keep
@@ -81,12 +80,10 @@ static void file_in_child(void)
 static void a_child_of_fork_files_in_a_scheduler_of_its_own(void **state)
 {
     (void)state;
-    int status = -1;
     pid_t child = fork();
     if (child == 0)
         file_in_child();
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(eventually_exited(child), 0);
 }
 
 /* ---- threads that file elsewhere, and threads that end -------------------------------------------------- */

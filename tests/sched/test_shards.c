@@ -8,12 +8,7 @@
 #include <src/sched/pool.h>
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 /* ---- how many shards ------------------------------------------------------------------------------------- */
 
@@ -130,14 +125,14 @@ static void the_timer_thread_files_into_the_first_shard(void **state)
     calls = 0;
     assert_int_equal(tw_sched_new(&sched, &(struct tw_sched_options){.shards = 4}), 0);
     assert_int_equal(tw_sched_after(sched, ms, file_in_callback, &shard, NULL), 0);
-    sem_wait(&called);
+    eventually_posted(&called);
     assert_int_equal(shard, 0);
     tw_sched_stop(sched, 0, NULL, NULL);
     assert_int_equal(tw__sched_made(sched), 1);
     tw_sched_free(sched);
     assert_int_equal(tw_sched_new(&sched, &(struct tw_sched_options){.shards = 4, .workers = 1}), 0);
     assert_int_equal(tw_sched_after(sched, ms, file_in_callback, &shard, NULL), 0);
-    sem_wait(&called);
+    eventually_posted(&called);
     assert_int_equal(shard, 1); /* a worker is a thread like any other */
     tw_sched_free(sched);
     sem_destroy(&called);
@@ -222,11 +217,13 @@ struct race {
     _Atomic uint64_t added;
 };
 
+enum { RACED = 10000 }; /* more than a thread files before the stop comes */
+
 static void *file_until_stopped(void *arg)
 {
     struct race *race = arg;
     pthread_barrier_wait(&race->start);
-    while (tw_sched_after(race->sched, 3600000 * ms, log_call, NULL, NULL) == 0)
+    for (int i = 0; i < RACED && tw_sched_after(race->sched, 3600000 * ms, log_call, NULL, NULL) == 0; i++)
         race->added++;
     return NULL;
 }
@@ -245,10 +242,10 @@ static void a_stop_hands_over_the_tasks_of_shards_that_are_just_being_made(void 
         for (int i = 0; i < THREADS; i++)
             assert_int_equal(pthread_create(&thread[i], NULL, file_until_stopped, &race), 0);
         pthread_barrier_wait(&race.start);
-        nanosleep(&(struct timespec){.tv_nsec = round * 1000}, NULL);
+        any_moment((uint64_t)round);
         stopped = tw_sched_stop(race.sched, 0, NULL, NULL);
         for (int i = 0; i < THREADS; i++)
-            pthread_join(thread[i], NULL);
+            eventually_joined(thread[i]);
         assert_int_equal(stopped, race.added);
         assert_int_equal(tw_sched_pending(race.sched), 0);
         assert_null(tw__sched_check(race.sched));
@@ -289,7 +286,7 @@ static void a_thread_may_end_after_the_library_was_closed(void **state)
     if (library == NULL)
         skip();
     assert_int_equal(pthread_create(&filer.thread, NULL, file_and_outlive, &filer), 0);
-    pthread_join(filer.thread, NULL);
+    eventually_joined(filer.thread);
     assert_int_equal(filer.error, 0);
 }
 

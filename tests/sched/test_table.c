@@ -3,9 +3,9 @@
  * The table of keys, against a plain array of the keys that should be in it.
  */
 #include "tests/support/cmocka.h"
+#include "tests/support/eventually.h"
 #include "tests/support/random.h"
 
-#include <pthread.h>
 #include <src/sched/lock.h>
 #include <src/sched/table.h>
 #include <stdatomic.h>
@@ -171,7 +171,7 @@ static void lines_may_be_fetched_while_it_grows(void **state)
         for (uint32_t i = 0; i < MOST; i++)
             assert_true(put_in(i, (uint32_t)(rng_next(&rng) >> 16)));
         atomic_store(&grown, true);
-        assert_int_equal(pthread_join(thread, NULL), 0);
+        eventually_joined(thread);
         for (uint32_t i = 0; i < MOST; i++)
             check_one(i);
         close_table();

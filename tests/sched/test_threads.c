@@ -9,6 +9,7 @@
  */
 #include <tickwheel/sched.h>
 
+#include "tests/support/eventually.h"
 #include "tests/support/random.h"
 
 #include <inttypes.h>
@@ -217,7 +218,7 @@ static void *executor(void *arg)
     pthread_mutex_lock(&queue.lock);
     for (;;) {
         while (queue.head == queue.tail && !queue.quit)
-            pthread_cond_wait(&queue.filled, &queue.lock);
+            eventually_woken(&queue.filled, &queue.lock);
         if (queue.head == queue.tail)
             break;
         uint64_t id = queue.id[queue.head++ % QUEUE];
@@ -273,7 +274,6 @@ static uint64_t storm(const struct tw_sched_options *options, uint64_t seed, uns
     static struct producer producers[PRODUCERS];
     pthread_t threads[4];
     uint64_t fired = 0;
-    struct timespec rest = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
     memset(tickets, 0, TICKETS * sizeof *tickets);
     atomic_store(&next_ticket, 0);
     atomic_store(&over, false);
@@ -287,20 +287,20 @@ static uint64_t storm(const struct tw_sched_options *options, uint64_t seed, uns
         rng_init(&producers[i].rng, seed * 10 + (uint64_t)i);
         pthread_create(&producers[i].thread, NULL, produce, &producers[i]);
     }
-    nanosleep(&rest, NULL);
+    any_moment(ns / 1000);
     tw_sched_stop(sched, 0, on_hand, NULL);
     for (uint32_t i = 0; i < TICKETS; i++)
         if (atomic_load(&tickets[i].running))
             fail("a callback runs after the stop");
     atomic_store(&over, true);
     for (int i = 0; i < PRODUCERS; i++)
-        pthread_join(producers[i].thread, NULL);
+        eventually_joined(producers[i].thread);
     pthread_mutex_lock(&queue.lock);
     queue.quit = true;
     pthread_cond_broadcast(&queue.filled);
     pthread_mutex_unlock(&queue.lock);
     for (unsigned i = 0; i < executors; i++)
-        pthread_join(threads[i], NULL);
+        eventually_joined(threads[i]);
     check_tickets();
     check_stats(&fired);
     tw_sched_free(sched);
