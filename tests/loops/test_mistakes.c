@@ -132,7 +132,7 @@ static void on_thread(void *(*call)(void *))
 {
     pthread_t thread;
     if (pthread_create(&thread, NULL, call, NULL) == 0)
-        pthread_join(thread, NULL);
+        eventually_joined(thread);
 }
 
 static void test_calls_come_from_the_loops_thread(void **state)
