@@ -15,7 +15,10 @@
 enum { US = 1000, MS = 1000000, NS_PER_S = 1000000000 };
 enum { CROWD = 800, BUDGET = 16 };
 
+/* The time, and calls that let it stand still and pass. It also passes as soon as the loop sleeps. */
 uint64_t clock_now(void);
+void clock_stand(void);
+void clock_go(void);
 
 /* Made again for each test. */
 extern void *base;
@@ -26,6 +29,10 @@ extern int wake_fd; /* an eventfd, to wake the loop with */
 /* Calls made on the loop's thread: calls in which it sleeps, and calls that set a timerfd. */
 extern pthread_t loop_thread;
 extern unsigned waits, sets;
+extern uint64_t asked_ns; /* until when the loop wanted to sleep, at the beginning of its last sleep */
+extern uint64_t timer_ns; /* for when its timerfd is set; UINT64_MAX: never, or it has none */
+extern int shortest_ms;   /* the shortest timeout of a sleep; a minute stands for all that are longer */
+extern _Atomic bool loop_sleeps;
 
 extern struct tw_timer far, near;
 extern struct tw_timer crowd[CROWD];
@@ -47,7 +54,7 @@ void never(void *arg, struct tw_timer *timer);
 /* Makes the descriptor readable for ever, and counts from 0. */
 void watch_always(void);
 
-/* Runs the loop for a third of a second, in which it should sleep. */
+/* Runs the loop until it sleeps, which it should do for long. */
 void sleep_in_loop(void);
 
 void test_timers_are_not_early_not_missed_and_in_order(void **state);
