@@ -4,9 +4,10 @@
  */
 #include "support.hpp"
 
+#include "tests/support/eventually.h"
+
 #include <algorithm>
 #include <stdexcept>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <unordered_set>
 #include <vector>
@@ -440,8 +441,7 @@ TEST_CASE("an exception that leaves a callable ends the program")
         }
         _exit(0);
     }
-    int how = 0;
-    REQUIRE(waitpid(child, &how, 0) == child);
+    const int how = eventually_exited(child);
     CHECK(WIFEXITED(how));
     CHECK(WEXITSTATUS(how) == 42);
 }
@@ -673,15 +673,12 @@ TEST_CASE("the hooks are told of late and slow callbacks")
     const auto slow = [](void *to, const tw_task *, std::uint64_t) { static_cast<struct told *>(to)->slow++; };
     scheduler scheduler(options().on_late(1ns, late).on_slow(1ms, slow).hook_arg(&told));
     std::atomic<int> calls{0};
-    scheduler.after(1ms, [&calls] {
-        const auto until = steady_clock::now() + 3ms;
-        while (steady_clock::now() < until)
-            ;
+    scheduler.after(1ms, [&calls, &scheduler] {
+        const auto began = scheduler.now();
+        EVENTUALLY(scheduler.now() > began + 1ms);
         calls++;
     });
-    const auto limit = steady_clock::now() + 10s;
-    while (calls == 0 && steady_clock::now() < limit)
-        usleep(1000);
+    EVENTUALLY(calls == 1);
     scheduler.stop();
     CHECK(told.late == 1);
     CHECK(told.slow == 1);

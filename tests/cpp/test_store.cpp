@@ -4,12 +4,13 @@
  */
 #include "support.hpp"
 
+#include "tests/support/eventually.h"
+
 #include <tickwheel/store.hpp>
 
 #include <mutex>
 #include <sqlite3.h>
 #include <stdexcept>
-#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -79,15 +80,6 @@ static std::string list(store &tasks, const scan_range &range = scan_range(), co
 static std::string dead(store &tasks)
 {
     return list(tasks, scan_range().states(TW_STORE_DEAD));
-}
-
-/* Waits until the condition holds. A test that waits for twenty seconds has failed. */
-template <class Condition> static void wait_until(Condition condition)
-{
-    const auto until = steady_clock::now() + 20s;
-    while (!condition() && steady_clock::now() < until)
-        std::this_thread::sleep_for(1ms);
-    REQUIRE(condition());
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
@@ -259,7 +251,7 @@ TEST_CASE("ranges, counts, the next task, a forecast, the queues")
     CHECK_FALSE(due.has_value());
     for (int i = 1; i <= 5; i++)
         tasks.put(delayed("q", std::string(1, char('a' + i))).at(at(i * 10)));
-    tasks.put(delayed("r", "x").in(90s));
+    tasks.put(delayed("r", "x").in(90min));
     CHECK(tasks.next("q", due).ok());
     CHECK(*due == at(10));
     CHECK(list(tasks, scan_range().from(at(20)).to(at(40)).limit(2)) == "c@20 d@30");
@@ -269,7 +261,7 @@ TEST_CASE("ranges, counts, the next task, a forecast, the queues")
     CHECK(tasks.count("q") == 5);
     CHECK(tasks.count("q", true) == 0);
     std::vector<std::uint64_t> counts(3);
-    CHECK(tasks.forecast("r", 1min, counts).ok());
+    CHECK(tasks.forecast("r", 1h, counts).ok());
     CHECK(counts == std::vector<std::uint64_t>{0, 1, 0});
     CHECK(tasks.forecast("r", 0min, counts) == TW_EINVAL);
     std::string names;
@@ -297,8 +289,7 @@ TEST_CASE("an exception that leaves another callable ends the program")
                                                        &task);
         _exit(0);
     }
-    int how = 0;
-    REQUIRE(waitpid(child, &how, 0) == child);
+    const int how = eventually_exited(child);
     CHECK(WIFEXITED(how));
     CHECK(WEXITSTATUS(how) == 42);
 }
@@ -325,7 +316,7 @@ TEST_CASE("a handler that returns nothing is done")
               .ok());
     tasks.put(delayed("q", "a").at(at(5)).payload("p").tries(3));
     CHECK(tasks.start(run_options().workers(1)).ok());
-    wait_until([&] { return tasks.stats().done == 1; });
+    EVENTUALLY(tasks.stats().done == 1);
     CHECK(tasks.stop().ok());
     CHECK(seen == "q/a/p/1/3/");
     CHECK(tasks.count("q") == 0);
@@ -344,7 +335,7 @@ TEST_CASE("an exception is a failed attempt with its text")
     });
     tasks.put(delayed("q", "a").at(at(5)).tries(3).backoff(1ms));
     tasks.start();
-    wait_until([&] { return tasks.stats().dead == 1; });
+    EVENTUALLY(tasks.stats().dead == 1);
     tasks.stop();
     const std::string strange = "an exception that is no std::exception";
     CHECK(errors == std::vector<std::string>{"", "the mail server is away", strange});
@@ -377,8 +368,7 @@ TEST_CASE("a handler answers by its value")
     for (const char *id : {"dies", "again", "far"})
         tasks.put(delayed("q", id).tries(9).backoff(1h));
     tasks.start();
-    wait_until(
-        [&] { return tasks.stats().done == 1 && tasks.stats().dead == 1 && tasks.stats().retried == 2; });
+    EVENTUALLY(tasks.stats().done == 1 && tasks.stats().dead == 1 && tasks.stats().retried == 2);
     tasks.stop();
     CHECK(calls == 4);
     CHECK(list(tasks) == "far@" + std::to_string(far.time_since_epoch().count()));
@@ -394,7 +384,7 @@ TEST_CASE("dead tasks are purged up to a point in time")
     tasks.handle("q", [](const job &) { return TW_DEAD; });
     tasks.put(delayed("q", "a"));
     tasks.start();
-    wait_until([&] { return tasks.stats().dead == 1; });
+    EVENTUALLY(tasks.stats().dead == 1);
     CHECK(tasks.purge("q", store::now() - 1h) == 0);
     CHECK(tasks.purge("q", store::now() + 1h) == 1);
     CHECK(tasks.count("q", true) == 0);
@@ -413,14 +403,15 @@ TEST_CASE("another thread answers later")
     });
     tasks.put(delayed("q", "a").tries(2));
     tasks.start();
-    wait_until([&] {
+    const auto is_kept = [&] {
         const std::lock_guard<std::mutex> guard(lock);
         return kept.has_value();
-    });
+    };
+    EVENTUALLY(is_kept());
     CHECK(tasks.stats().jobs == 1);
     CHECK(tasks.stats().done == 0);
     std::thread([&] { kept->answer(TW_DONE); }).join();
-    wait_until([&] { return tasks.stats().done == 1; });
+    EVENTUALLY(tasks.stats().done == 1);
     CHECK(tasks.stop().ok());
     CHECK(tasks.count("q") == 0);
 }
@@ -450,7 +441,7 @@ TEST_CASE("the callable lives as long as the store")
         moved.put(delayed("q", "a"));
         moved.put(delayed("other", "b"));
         moved.start();
-        wait_until([&] { return calls == 2; });
+        EVENTUALLY(calls == 2);
         moved.stop();
         CHECK(token::live == 2);
     }
@@ -469,18 +460,20 @@ TEST_CASE("a pause holds the tasks of a queue")
 {
     folder place;
     store tasks(place.file());
-    mailer post;
+    mailer post, others;
     tasks.handle("q", [&post](const job &job) { post.send(job); });
+    tasks.handle("r", [&others](const job &job) { others.send(job); });
     CHECK(tasks.pause("q").made());
     CHECK_FALSE(tasks.pause("q").made());
     CHECK(tasks.pause("") == TW_EINVAL);
-    tasks.put(delayed("q", "a"));
-    tasks.start();
-    tasks.put(delayed("q", "b"));
-    std::this_thread::sleep_for(50ms);
+    tasks.put(delayed("q", "a").at(at(1)));
+    tasks.start(run_options().workers(1));
+    tasks.put(delayed("q", "b").at(at(1)));
+    tasks.put(delayed("r", "c").at(at(2))); /* due last, and there is one worker */
+    EVENTUALLY(others.sent == 1);
     CHECK(post.sent == 0);
     CHECK(tasks.pause("q", false).made());
-    wait_until([&] { return post.sent == 2; });
+    EVENTUALLY(post.sent == 2);
 }
 
 TEST_CASE("a second run is refused, or stands by")
@@ -496,9 +489,9 @@ TEST_CASE("a second run is refused, or stands by")
     CHECK(second.start(run_options().standby()).ok());
     CHECK_FALSE(second.stats().running);
     first.stop();
-    wait_until([&] { return second.stats().running; });
+    EVENTUALLY(second.stats().running);
     second.put(delayed("q", "a"));
-    wait_until([&] { return calls == 1; });
+    EVENTUALLY(calls == 1);
 }
 
 TEST_CASE("errors that no call returns come to on_error")
@@ -507,21 +500,27 @@ TEST_CASE("errors that no call returns come to on_error")
     store tasks(place.file(), store_options().busy(5ms));
     std::atomic<int> seen{0};
     std::atomic<bool> named{true};
-    tasks.handle("q", [](const job &) {});
+    std::atomic<bool> called{false}, locked{false};
+    tasks.handle("q", [&](const job &) {
+        called = true;
+        EVENTUALLY(locked.load());
+    });
     sqlite3 *db = nullptr;
     REQUIRE(sqlite3_open(place.file().c_str(), &db) == SQLITE_OK);
     const auto note = [&](status error, const char *message) {
         named = named && error == TW_EBUSY && *message != '\0';
         seen++;
     };
-    tasks.put(delayed("q", "a").in(100ms));
+    tasks.put(delayed("q", "a"));
     CHECK(tasks.start(run_options().on_error(note)).ok());
     CHECK(tasks.start(run_options().on_error([](status, const char *) {})) == TW_EINVAL); /* changes nothing */
-    sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr);
-    wait_until([&] { return seen > 0; });
+    EVENTUALLY(called.load());
+    CHECK(sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK);
+    locked = true; /* so the answer cannot be written */
+    EVENTUALLY(seen > 0);
     CHECK(named);
     sqlite3_exec(db, "COMMIT", nullptr, nullptr, nullptr);
     sqlite3_close(db);
-    wait_until([&] { return tasks.stats().done == 1; });
+    EVENTUALLY(tasks.stats().done == 1);
     CHECK(tasks.stats().errors > 0);
 }

@@ -3,17 +3,15 @@
  * store.hpp with -fno-exceptions and -fno-rtti. A store that cannot be opened prints the message and ends the
  * program.
  */
+#include "tests/support/eventually.h"
+
 #include <tickwheel/store.hpp>
 
-#include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 #if defined(__cpp_exceptions) || defined(__cpp_rtti)
 #error "this is to be compiled with -fno-exceptions and -fno-rtti"
 #endif
-
-using namespace std::chrono_literals;
 
 int main()
 {
@@ -28,8 +26,7 @@ int main()
         store.handle("q", [](const tickwheel::job &) { return TW_DONE; });
         store.put(tickwheel::delayed("q", "a"));
         store.start();
-        for (int i = 0; i < 2000 && done == 0; i++, done = store.stats().done)
-            std::this_thread::sleep_for(10ms);
+        EVENTUALLY((done = store.stats().done) > 0);
     }
     unlink(file.c_str());
     unlink((file + "-tickwheel").c_str());
@@ -38,8 +35,7 @@ int main()
         tickwheel::store none(std::string(folder) + "/no/tasks.db");
         _exit(0);
     }
-    int how = 0;
-    waitpid(child, &how, 0);
+    const int how = eventually_exited(child);
     const bool gone = rmdir(folder) == 0;
     return done == 1 && gone && WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT ? 0 : 1;
 }

@@ -5,6 +5,7 @@
  */
 #include "support.hpp"
 
+#include "tests/support/eventually.h"
 #include "tests/support/random.h"
 
 #include <thread>
@@ -18,24 +19,27 @@ using tickwheel::scheduler;
 using tickwheel::task;
 using tickwheel::task_id;
 
-/* Waits until a condition is true. Returns false if it is not true within half a minute. */
-template <class Condition> static bool eventually(Condition condition)
-{
-    const auto limit = steady_clock::now() + 30s;
-    while (!condition()) {
-        if (steady_clock::now() > limit)
-            return false;
-        std::this_thread::sleep_for(100us);
-    }
-    return true;
-}
-
-/* Tells how far a callable that is held up has come. */
+/* Tells how far a callable that is held up has come, and whether a thread waits for its end. */
 struct gate {
-    std::atomic<bool> entered{false}, open{false}, destroyed{false};
+    std::atomic<bool> entered{false}, awaited{false}, open{false}, destroyed{false};
 };
 
-/* A callable that waits until its gate is open. Its destructor takes 20 ms. */
+/* The scheduler's waits come here (--wrap). A thread that names a gate tells the gate when it waits. */
+static thread_local gate *waits_for;
+
+extern "C" {
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+    if (waits_for != nullptr)
+        waits_for->awaited = true;
+    return __real_pthread_cond_wait(cond, lock);
+}
+}
+
+/* A callable that waits until its gate is open. Its destructor takes a while, so that a thread which does not
+ * wait for it comes first. */
 class held_up
 {
   public:
@@ -49,14 +53,13 @@ class held_up
     {
         if (at_ == nullptr)
             return;
-        std::this_thread::sleep_for(20ms);
+        any_moment(20000);
         at_->destroyed = true;
     }
     void operator()()
     {
         at_->entered = true;
-        while (!at_->open)
-            std::this_thread::sleep_for(100us);
+        EVENTUALLY(at_->open.load());
         CHECK(!at_->destroyed);
     }
 
@@ -64,13 +67,21 @@ class held_up
     gate *at_;
 };
 
-/* Starts a thread that opens a gate a little later. */
+/* Starts a thread that opens the gate when the calling thread waits for the callable. */
 static std::thread opener(gate &at)
 {
+    waits_for = &at;
     return std::thread([&at] {
-        std::this_thread::sleep_for(5ms);
+        EVENTUALLY(at.awaited.load());
         at.open = true;
     });
+}
+
+/* The opener ends before its gate does. */
+static void end_opener(std::thread &opener)
+{
+    waits_for = nullptr;
+    opener.join();
 }
 
 TEST_CASE("a callable is gone when cancel_wait is over")
@@ -80,13 +91,13 @@ TEST_CASE("a callable is gone when cancel_wait is over")
             gate at;
             scheduler scheduler(options().workers(workers));
             const task_id id = scheduler.every(repeat(1ms).times(times), held_up(at));
-            REQUIRE(eventually([&] { return at.entered.load(); }));
+            EVENTUALLY(at.entered.load());
             std::thread later = opener(at);
             tw_cancelled found = TW_GONE;
             CHECK(scheduler.cancel_wait(id, &found).ok());
             CHECK(at.destroyed);
             CHECK(found == TW_RUNNING);
-            later.join();
+            end_opener(later);
         }
 }
 
@@ -98,7 +109,7 @@ TEST_CASE("a callable is gone when stop is over, or the scheduler")
         {
             scheduler scheduler(options().workers(1));
             scheduler.every(1ms, held_up(at));
-            REQUIRE(eventually([&] { return at.entered.load(); }));
+            EVENTUALLY(at.entered.load());
             later = opener(at);
             if (stops) {
                 CHECK(scheduler.stop([](const tickwheel::handed &one) { CHECK(!one.runnable()); }) == 1);
@@ -106,7 +117,7 @@ TEST_CASE("a callable is gone when stop is over, or the scheduler")
             }
         }
         CHECK(at.destroyed);
-        later.join();
+        end_opener(later);
     }
 }
 
@@ -116,14 +127,14 @@ TEST_CASE("a callable whose key is set anew while it runs ends with its call, an
     std::atomic<int> calls{0};
     scheduler scheduler(options().workers(2));
     scheduler.set("k", 1ms, held_up(at));
-    REQUIRE(eventually([&] { return at.entered.load(); }));
+    EVENTUALLY(at.entered.load());
     CHECK(scheduler.set("k", 1ms, [&calls, mine = token()] { calls += mine.sound(); }).ok());
     CHECK(!at.destroyed);
     CHECK(token::live == 1);
     at.open = true;
-    REQUIRE(eventually([&] { return calls == 1; }));
+    EVENTUALLY(calls == 1);
     CHECK(at.destroyed); /* before the next call of the key */
-    REQUIRE(eventually([&] { return token::live == 0; }));
+    EVENTUALLY(token::live == 0);
 }
 
 TEST_CASE("a cancel_wait in a task's own callable or its destructor is refused")
@@ -155,12 +166,12 @@ TEST_CASE("a cancel_wait in a task's own callable or its destructor is refused")
     };
     task_id id;
     scheduler.after(1ms, waiter(&scheduler, &refused, &id));
-    CHECK(eventually([&] { return refused == 2; }));
+    EVENTUALLY(refused == 2);
 }
 
 /* ---- a storm --------------------------------------------------------------------------------------------- */
 
-enum { STORM_THREADS = 4, ENOUGH = 5000, KEYS = 8 };
+enum { STORM_THREADS = 4, ENOUGH = 5000, STEP = 500, TURNS = 32, KEYS = 8 };
 
 struct storm {
     tickwheel::scheduler scheduler;
@@ -220,20 +231,22 @@ void storm::turn(rng &random, std::vector<task_id> &ids)
     }
 }
 
-/* Makes random calls until callables were called often enough, or half a minute has passed. */
+/* Makes random calls until callables were called often enough. Between two looks some tasks become due. */
 static void run_thread(storm &storm, unsigned number, bool stops)
 {
     rng random;
     rng_init(&random, number + 1);
     std::vector<task_id> ids;
-    const auto limit = steady_clock::now() + 30s;
-    for (int turn = 1; storm.calls < ENOUGH && steady_clock::now() < limit; turn++) {
-        storm.turn(random, ids);
-        if (turn % 32 == 0)
-            std::this_thread::sleep_for(100us); /* so that some tasks become due */
-        if (number == 0 && turn % 1000 == 0)
+    int looks = 0;
+    const auto has_called = [&](std::uint64_t calls) {
+        for (int turn = 0; turn < TURNS; turn++)
+            storm.turn(random, ids);
+        if (number == 0 && ++looks % TURNS == 0)
             storm.scheduler.drain([](const tickwheel::handed &one) { one.run(); });
-    }
+        return storm.calls >= calls;
+    };
+    for (std::uint64_t calls = STEP; calls <= ENOUGH; calls += STEP)
+        EVENTUALLY_TOLD(has_called(calls), "%llu calls", static_cast<unsigned long long>(storm.calls));
     if (number == 1 && stops) {
         storm.scheduler.stop();
         storm.bad += storm.scheduler.after(1ms, storm.job()) != TW_ESTOPPED;
