@@ -37,12 +37,14 @@ struct runner {
     int64_t wakes_ns;                    /* on the monotonic clock: when the present sleep ends */
     uint64_t wanted, begun, slept; /* rounds: that runner_idle() wants, that began, that ended in a sleep */
     uint64_t sleeps, looks;
-    bool stepped; /* and it was not told */
+    bool must_look; /* at the file, in the round that is wanted */
+    bool stepped;   /* and it was not told */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static struct runner runners[RUNNERS];
 static int64_t stopped_ns; /* where the system's clock stands still; 0: it goes */
+static int64_t halted_ns;  /* where the monotonic clock stands still but for hurried_ns; 0: it goes */
 static int64_t hurried_ns; /* of the monotonic clock */
 static bool away;
 
@@ -78,7 +80,7 @@ static int64_t read_clock(clockid_t id)
     struct timespec now;
     __real_clock_gettime(id, &now);
     if (id == CLOCK_MONOTONIC)
-        return ns_of(&now) + hurried_ns;
+        return (halted_ns != 0 ? halted_ns : ns_of(&now)) + hurried_ns;
     return id == CLOCK_REALTIME && stopped_ns != 0 ? stopped_ns : ns_of(&now);
 }
 
@@ -188,10 +190,10 @@ int __wrap_ppoll(struct pollfd *on, nfds_t n, const struct timespec *wait, const
         runner->slept = runner->begun;
         runner->sleeps++;
         runner->wakes_ns = wait->tv_sec < INT32_MAX ? read_clock(CLOCK_MONOTONIC) + ns_of(wait) : INT64_MAX;
-        if (away) {
-            wait = NULL;
+        if (away)
             on[2].fd = -1;
-        }
+        if (away || (halted_ns != 0 && ns_of(wait) > 0))
+            wait = NULL;
     }
     pthread_mutex_unlock(&lock);
     return __real_ppoll(on, n, wait, mask);
@@ -226,7 +228,7 @@ bool __wrap_tw__store_watch_look(struct tw__store_watch *watch, bool *whole)
 {
     pthread_mutex_lock(&lock);
     struct runner *runner = find(watch);
-    bool wanted = runner->begun != runner->wanted, look_away = away && !watch->stepped;
+    bool wanted = runner->begun != runner->wanted && runner->must_look, look_away = away && !watch->stepped;
     runner->begun = runner->wanted;
     pthread_mutex_unlock(&lock);
     return (!look_away && __real_tw__store_watch_look(watch, whole)) || wanted;
@@ -269,6 +271,7 @@ void clock_go(void)
 {
     pthread_mutex_lock(&lock);
     stopped_ns = 0;
+    halted_ns = 0;
     set_timers();
     pthread_mutex_unlock(&lock);
 }
@@ -316,15 +319,26 @@ bool clock_step_is_untold(void)
     return untold;
 }
 
-void clock_hurry(uint64_t ms)
+void clock_halt(void)
 {
+    pthread_mutex_lock(&lock);
+    halted_ns = read_clock(CLOCK_MONOTONIC) - hurried_ns;
+    pthread_mutex_unlock(&lock);
+}
+
+bool clock_hurry(uint64_t ms)
+{
+    bool wakes = false;
     pthread_mutex_lock(&lock);
     hurried_ns += (int64_t)ms * MS;
     int64_t now_ns = read_clock(CLOCK_MONOTONIC);
     for (struct runner *runner = runners; runner < runners + RUNNERS; runner++)
-        if (runner->watch != NULL && runner->wakes_ns <= now_ns)
+        if (runner->watch != NULL && runner->wakes_ns <= now_ns) {
             tw__store_watch_wake(runner->watch);
+            wakes = true;
+        }
     pthread_mutex_unlock(&lock);
+    return wakes;
 }
 
 /* While the clock goes, a task that is due is called in the next millisecond. The runner is not idle before. */
@@ -346,14 +360,25 @@ static uint64_t number(const uint64_t *of)
     return n;
 }
 
-void runner_idle(struct tw_store *store)
+static void go_round(struct tw_store *store, bool look)
 {
     struct runner *runner = runner_of(store);
     pthread_mutex_lock(&lock);
     uint64_t wanted = ++runner->wanted;
+    runner->must_look = look;
     tw__store_watch_wake(runner->watch);
     pthread_mutex_unlock(&lock);
     EVENTUALLY_TOLD(is_idle(runner, wanted), "the runner goes round");
+}
+
+void runner_idle(struct tw_store *store)
+{
+    go_round(store, true);
+}
+
+void runner_round(struct tw_store *store)
+{
+    go_round(store, false);
 }
 
 static bool is_stopping(struct tw_store *store)

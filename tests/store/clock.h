@@ -24,7 +24,7 @@
 /* The system's clock (CLOCK_REALTIME) stands still at this time; 0: the present time. */
 void clock_stop(uint64_t at_ms);
 
-/* The system's clock goes again, and shows the real time. */
+/* Both clocks go again, and the system's clock shows the real time. */
 void clock_go(void);
 
 /* Time passes on the system's clock, which stands still from now on. Timers that are due fire, and nobody else
@@ -39,14 +39,19 @@ void clock_step_quietly(int64_t ms);
 /* Whether a step has not been told of yet. */
 bool clock_step_is_untold(void);
 
-/* Time passes on the monotonic clock, which does not stand still. A runner that waits for a time on it, as
- * after an error or for its next look, wakes if this time has come. */
-void clock_hurry(uint64_t ms);
+/* Time passes on the monotonic clock. It goes, or after clock_halt() stands still but for this. A runner that
+ * waits for a time on it, as after an error or for its next look, wakes if this time has come. Returns whether
+ * one does. */
+bool clock_hurry(uint64_t ms);
+void clock_halt(void);
 
 /* Waits until the runner has gone round once more, with a look at the file, has found nothing left to do, and
  * sleeps. So it has seen all that was committed before, and all answers that had come. It is no use after an
  * error, before the next try. */
 void runner_idle(struct tw_store *store);
+
+/* The same, but the runner looks at the file only if it wants to: it was told of a commit, or it is time. */
+void runner_round(struct tw_store *store);
 
 /* Waits until another thread has told the runner to stop. */
 void runner_stopping(struct tw_store *store);

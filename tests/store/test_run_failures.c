@@ -3,14 +3,15 @@
  * A store that runs while memory ends, the disk fails, others hold locks, or the system has nothing left. It
  * reports the error, goes on when it can, and no call is lost or doubled.
  *
- * For the runner the monotonic clock runs a hundred times as fast, so that it tries again after 10 ms.
+ * After an error the runner tries again in a second. The tests do not wait for that second: they hurry.
  */
+#include "clock.h"
 #include "faulty.h"
 #include "running.h"
+#include "tests/support/eventually.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FASTER = 100 };
+enum { RETRY_MS = 1000, MINUTE_MS = 60000, HOUR_MS = 3600000 };
 
 /* ---- the system ------------------------------------------------------------------------------------------ */
 
-int __real_clock_gettime(clockid_t id, struct timespec *now);
-int __real_ppoll(struct pollfd *on, nfds_t n, const struct timespec *wait, const sigset_t *mask);
 int __real_inotify_init1(int flags);
 int __real_inotify_add_watch(int fd, const char *path, uint32_t mask);
 int __real_eventfd(unsigned value, int flags);
@@ -33,8 +32,6 @@ int __real_open(const char *path, int flags, ...);
 int __real_fcntl(int fd, int command, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_fcntl(int fd, int command, void *arg);
-int __wrap_clock_gettime(clockid_t id, struct timespec *now);
-int __wrap_ppoll(struct pollfd *on, nfds_t n, const struct timespec *wait, const sigset_t *mask);
 int __wrap_inotify_init1(int flags);
 int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask);
 int __wrap_eventfd(unsigned value, int flags);
@@ -42,27 +39,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 
 static bool no_inotify, no_watch, no_eventfd, deaf;
 static int no_open, no_lock;         /* numbers of errors; 0: none */
-static atomic_llong offset_s;        /* of the system's clock */
 static atomic_int threads_left = -1; /* -1: no end */
-
-int __wrap_clock_gettime(clockid_t id, struct timespec *now)
-{
-    int error = __real_clock_gettime(id, now);
-    if (id == CLOCK_REALTIME)
-        now->tv_sec += atomic_load(&offset_s);
-    if (id != CLOCK_MONOTONIC)
-        return error;
-    uint64_t ns = ((uint64_t)now->tv_sec * 1000000000 + (uint64_t)now->tv_nsec) * FASTER;
-    *now = (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-    return error;
-}
-
-int __wrap_ppoll(struct pollfd *on, nfds_t n, const struct timespec *wait, const sigset_t *mask)
-{
-    uint64_t ns = ((uint64_t)wait->tv_sec * 1000000000 + (uint64_t)wait->tv_nsec) / FASTER;
-    struct timespec real = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-    return __real_ppoll(on, n, &real, mask);
-}
 
 int __wrap_open(const char *path, int flags, ...)
 {
@@ -122,11 +99,45 @@ static struct tw_store *store_of(void **state)
     return ((struct fixture *)*state)->store;
 }
 
+/* Passes the time to the runner's next try, unless the test has come to its end. */
+static bool hurried(bool there)
+{
+    if (!there)
+        clock_hurry(RETRY_MS);
+    return there;
+}
+
 static void wait_for_errors(struct errors *errors, int n)
 {
-    for (int i = 0; i < 5000 && atomic_load(&errors->count) < n; i++)
-        usleep(1000);
-    assert_true(atomic_load(&errors->count) >= n);
+    EVENTUALLY_TOLD(hurried(atomic_load(&errors->count) >= n), "%d errors, expected %d",
+                    atomic_load(&errors->count), n);
+}
+
+static const char *hurry_for_calls(struct calls *calls, int n)
+{
+    EVENTUALLY_TOLD(hurried(calls_of(calls) >= n), "%d calls, expected %d: %.200s", calls_of(calls), n,
+                    calls->text);
+    return calls->text;
+}
+
+static uint64_t answers_of(struct tw_store *store)
+{
+    struct tw_store_stats stats = stats_of(store);
+    return stats.done + stats.retried + stats.dead;
+}
+
+static void hurry_for_answers(struct tw_store *store, uint64_t n)
+{
+    EVENTUALLY_TOLD(hurried(answers_of(store) >= n), "%d answers, expected %d", (int)answers_of(store), (int)n);
+}
+
+/* The fault is over, and the system's clock stands still: lets the runner try again, and call the tasks that
+ * are due. */
+static void run_again(struct tw_store *store)
+{
+    clock_hurry(RETRY_MS);
+    runner_idle(store);
+    clock_pass(1);
 }
 
 /* Fails "b" at its first attempt, and is done with the others. */
@@ -194,8 +205,8 @@ static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool o
             fail_msg("fault %ld: %s (%s)", n, tw_strerror(error), message(fixture->store));
         assert_int_equal(tw_store_start(fixture->store, &options), 0);
     }
-    wait_for_calls(&calls, 5);
-    wait_for_answers(fixture->store, 5);
+    hurry_for_calls(&calls, 5);
+    hurry_for_answers(fixture->store, 5);
     bool happened = faulty_happened();
     fault(0, false);
     assert_int_equal(tw_store_stop(fixture->store), 0);
@@ -308,7 +319,7 @@ static void answers_wait_for_the_disk(void **state)
         wait_for_errors(&errors, 2 * (i + 1));
     }
     faulty_disk(0, 0, false);
-    wait_for_answers(fixture->store, 3);
+    hurry_for_answers(fixture->store, 3);
     tw_store_stats(fixture->store, &stats);
     assert_true(stats.errors >= 6);
     assert_int_equal(tw_store_stop(fixture->store), 0);
@@ -329,7 +340,7 @@ static void answers_are_written_though_nothing_can_be_looked_at(void **state)
     wait_for_calls(&calls, 1);
     sqlite3 *db = other_open(fixture);
     other_ask(db, "DROP INDEX tw_due");
-    usleep(20000);
+    runner_idle(fixture->store);
     other_ask(db, "UPDATE tw_meta SET value = value + 30000 WHERE name = 'seq'");
     wait_for_errors(&errors, 1);
     tw_job_answer(calls.kept[0], TW_DONE);
@@ -348,6 +359,7 @@ static void a_lock_of_others_is_waited_for(void **state)
     calls_init(&calls);
     tw_store_close(fixture->store);
     assert_int_equal(tw_store_open(&fixture->store, fixture->path, &quick, NULL, 0), 0);
+    clock_stop(0);
     put(fixture->store, "x", tw_store_now() + 30);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
     sqlite3 *db = other_open(fixture);
@@ -355,12 +367,14 @@ static void a_lock_of_others_is_waited_for(void **state)
     assert_int_equal(tw_store_start(fixture->store, &options), TW_EBUSY); /* the run has to be counted */
     other_ask(db, "COMMIT");
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    runner_idle(fixture->store);
     other_ask(db, "BEGIN IMMEDIATE");
+    clock_pass(30);
     wait_for_errors(&errors, 2);
     assert_int_equal(atomic_load(&errors.last), TW_EBUSY);
-    assert_int_equal(calls.count, 0);
+    assert_int_equal(calls_of(&calls), 0);
     other_ask(db, "COMMIT");
-    assert_string_equal(wait_for_calls(&calls, 1), "x/1");
+    assert_string_equal(hurry_for_calls(&calls, 1), "x/1");
     assert_int_equal(tw_store_stop(fixture->store), 0);
     sqlite3_close(db);
 }
@@ -376,14 +390,14 @@ static void a_file_that_is_replaced_is_noticed(void **state)
     snprintf(away, sizeof away, "%s-away", fixture->path);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
-    usleep(10000);
+    runner_idle(fixture->store);
     assert_int_equal(rename(fixture->path, away), 0);
     put(fixture->store, "x", 5); /* a look */
     wait_for_errors(&errors, 2);
     assert_int_equal(atomic_load(&errors.last), TW_EIO);
     assert_string_equal(message(fixture->store), "the file was removed or replaced while its tasks ran");
     assert_int_equal(rename(away, fixture->path), 0);
-    wait_for_calls(&calls, 1);
+    hurry_for_calls(&calls, 1);
     assert_int_equal(tw_store_stop(fixture->store), 0);
 }
 
@@ -431,7 +445,7 @@ static void a_standby_survives_that_it_cannot_begin(void **state)
     assert_int_equal(atomic_load(&errors.last), TW_ENOSPACE);
     faulty_disk(0, 0, false);
     put(second, "x", 5);
-    wait_for_calls(&calls, 1);
+    hurry_for_calls(&calls, 1);
     tw_store_close(second);
 }
 
@@ -457,34 +471,29 @@ static void a_system_without_descriptors_or_threads_is_an_error(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
-/* On the fast clock there is a look each millisecond. With the pace of a runner that is told of commits there
- * would be one each 300 ms. */
+/* There is a look each 100 ms. With the pace of a runner that is told of commits it would be one in 30 s. */
 static void without_file_events_commits_are_seen_all_the_same(void **state)
 {
     bool *const missing[] = {&no_inotify, &no_watch};
-    enum { PUTS = 5, SOON_MS = 150 };
+    enum { PUTS = 5, BLIND_MS = 100 };
     struct calls calls;
     calls_init(&calls);
     assert_int_equal(tw_store_handle(store_of(state), "q", 0, note_call, &calls), 0);
     for (int i = 0; i < 2; i++) {
-        bool soon = false;
         *missing[i] = true;
         assert_int_equal(tw_store_start(store_of(state), NULL), 0);
-        usleep(20000);
         for (int n = i * PUTS; n < (i + 1) * PUTS; n++) {
-            uint64_t put_ms = tw_store_now();
+            runner_idle(store_of(state));
             put(store_of(state), "x", 5);
+            assert_true(clock_hurry(BLIND_MS));
             wait_for_calls(&calls, n + 1);
-            soon |= calls.called_ms[n] < put_ms + SOON_MS;
         }
-        assert_true(soon);
         assert_int_equal(tw_store_stop(store_of(state)), 0);
         *missing[i] = false;
     }
 }
 
-/* A file system that reports nothing, though it takes the watch. The runner looks all the same, each 30 s, on
- * the fast clock each 300 ms. */
+/* A file system that reports nothing, though it takes the watch. The runner looks all the same, each 30 s. */
 static void commits_without_an_event_are_seen_at_last(void **state)
 {
     struct fixture *fixture = *state;
@@ -493,8 +502,9 @@ static void commits_without_an_event_are_seen_at_last(void **state)
     calls_init(&calls);
     deaf = true;
     start_with(fixture->store, &calls);
-    usleep(50000);
+    runner_idle(fixture->store);
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', 5)");
+    assert_true(clock_hurry(30000));
     wait_for_calls(&calls, 1);
     deaf = false;
     assert_int_equal(tw_store_stop(fixture->store), 0);
@@ -511,11 +521,13 @@ static void the_folder_is_watched_too(void **state)
     snprintf(log, sizeof log, "%s-wal", fixture->path);
     snprintf(away, sizeof away, "%s-away", fixture->path);
     start_with(fixture->store, &calls);
-    usleep(10000);
+    runner_idle(fixture->store);
     assert_int_equal(rename(log, away), 0);
-    usleep(10000);
+    runner_idle(fixture->store);
+    assert_false(clock_hurry(RETRY_MS)); /* it waits for its next look, and not for one after a hint */
     assert_int_equal(rename(away, log), 0);
-    usleep(10000);
+    runner_idle(fixture->store);
+    assert_true(clock_hurry(20000));
     put(fixture->store, "x", 5);
     wait_for_calls(&calls, 1);
     assert_int_equal(tw_store_stop(fixture->store), 0);
@@ -562,16 +574,17 @@ static void a_step_without_memory_is_made_up_for(void **state)
     put(fixture->store, "x", 5);
     wait_for_calls(&calls, 1);
     wait_for_answers(fixture->store, 1);
+    clock_stop(0);
     faulty_own_memory(1, true);
-    atomic_store(&offset_s, -3600);
+    clock_step(-HOUR_MS);
     sqlite3 *db = other_open(fixture);
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'z', 5)");
     wait_for_errors(&errors, 2);
     assert_int_equal(atomic_load(&errors.last), TW_ENOMEM);
     faulty_own_memory(0, false);
+    run_again(fixture->store);
     wait_for_calls(&calls, 2);
     assert_int_equal(tw_store_stop(fixture->store), 0);
-    atomic_store(&offset_s, 0);
     sqlite3_close(db);
 }
 
@@ -588,25 +601,26 @@ static void a_window_without_memory_is_made_up_for(void **state)
     snprintf(sql, sizeof sql,
              "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
              " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', CAST(i AS TEXT), %llu FROM n",
-             (unsigned long long)tw_store_now() + 20 * 60000);
+             (unsigned long long)tw_store_now() + 20 * MINUTE_MS);
     other_ask(db, sql);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
     put(fixture->store, "x", 5);
     wait_for_calls(&calls, 1);
     wait_for_answers(fixture->store, 1);
+    clock_stop(0);
     faulty_own_memory(1, true);
-    atomic_store(&offset_s, 21 * 60);
+    clock_pass(21 * MINUTE_MS);
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'y', 5)");
     wait_for_errors(&errors, 2);
     assert_int_equal(atomic_load(&errors.last), TW_ENOMEM);
     faulty_own_memory(0, false);
+    run_again(fixture->store);
     wait_for_calls(&calls, 602);
     wait_for_answers(fixture->store, 602);
     assert_int_equal(tw_store_stop(fixture->store), 0);
     assert_int_equal(calls.count, 602);
     assert_int_equal(tw_store_count(fixture->store, "q", false), 0);
-    atomic_store(&offset_s, 0);
     sqlite3_close(db);
 }
 
@@ -620,7 +634,13 @@ static void naming_a_handler_survives_that_memory_ends(void **state)
     assert_int_equal(tw_store_handle(store_of(state), "q", 0, note_call, &calls), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+static int teardown(void **state)
+{
+    clock_go();
+    return store_teardown(state);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, teardown)
 
 int main(void)
 {
