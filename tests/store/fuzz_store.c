@@ -7,22 +7,25 @@
  *
  *     fuzz_store [--seed N] [--rounds N] [--seconds N] [FILE...]
  */
+#include "clock.h"
 #include "damage.h"
 #include "support.h"
+#include "tests/support/eventually.h"
 #include "tests/support/extent.h"
 #include "tests/support/random.h"
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { INPUT = 48, HANG_S = 30 };
+enum { INPUT = 48, RETRY_MS = 1000, ROUNDS = 5 };
 
 static struct fixture *fixture;
 static struct bytes valid, valid_log; /* the file and its log, as they were made */
@@ -192,19 +195,34 @@ static enum tw_answer answer(void *arg, struct tw_job *job)
     return job->revision % 5 == 0 ? TW_DEAD : job->revision % 3 == 0 ? TW_RETRY : TW_DONE;
 }
 
+/* The runner's next try is due at once. */
+static void hurry(void *arg, int error, const char *text)
+{
+    (void)arg;
+    (void)error;
+    sum_up(text, strlen(text));
+    clock_hurry(RETRY_MS);
+}
+
+/* On a clock that stands still tasks that repeat come to an end. */
 static void run(struct tw_store *store)
 {
-    struct tw_store_run options = {.workers = 2};
+    struct tw_store_run options = {.workers = 2, .on_error = hurry};
     struct tw_store_stats stats;
+    clock_stop(0);
     check(store, tw_store_handle(store, NULL, 0, answer, NULL));
     int error = tw_store_start(store, &options);
     check(store, error);
     if (error != 0)
         return;
     put(store, "while it runs", 5);
-    usleep(3000);
+    runner_idle(store);
+    clock_pass(1);
+    for (int i = 0; i < ROUNDS; i++)
+        runner_idle(store);
     tw_store_stats(store, &stats);
     check(store, tw_store_stop(store));
+    clock_go();
 }
 
 static void end(struct tw_store *store)
@@ -236,7 +254,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     write_file("-wal", &log);
     free(file.at);
     free(log.at);
-    alarm(HANG_S);
     for (int i = 0; i < 3 && input.left > 0; i++)
         damage_tables(&input, fixture->path);
     int error = tw_store_open(&store, fixture->path, &options, text, sizeof text);
@@ -251,7 +268,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         end(store);
         tw_store_close(store);
     }
-    alarm(0);
     return 0;
 }
 
@@ -275,20 +291,24 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 #else
 /* The child that runs the inputs shares it with the parent, who tells it however the child ends. */
 struct progress {
-    uint64_t seed, rounds, seconds;
+    uint64_t rounds, seconds;
+    _Atomic uint64_t seed;   /* of the next input, if it is made of a seed */
+    _Atomic uint64_t inputs; /* that came to an end */
 };
 
-static void run_seed(uint64_t seed)
+static void run_seed(struct progress *progress)
 {
     uint8_t data[INPUT];
     struct rng rng;
-    rng_init(&rng, seed);
+    rng_init(&rng, progress->seed);
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (uint8_t)rng_next(&rng);
     LLVMFuzzerTestOneInput(data, 2 + rng_below(&rng, sizeof data - 2));
+    progress->seed++;
+    progress->inputs++;
 }
 
-static void run_input(const char *path)
+static void run_input(struct progress *progress, const char *path)
 {
     static uint8_t data[1 << 16];
     FILE *file = fopen(path, "rb");
@@ -296,6 +316,7 @@ static void run_input(const char *path)
     size_t size = fread(data, 1, sizeof data, file);
     fclose(file);
     LLVMFuzzerTestOneInput(data, size);
+    progress->inputs++;
 }
 
 static int run_all(struct progress *progress, char **paths, int n)
@@ -303,11 +324,11 @@ static int run_all(struct progress *progress, char **paths, int n)
     time_t begin = time(NULL);
     uint64_t done = 0;
     for (int i = 0; i < n; i++)
-        run_input(paths[i]);
+        run_input(progress, paths[i]);
     for (; n == 0 && (progress->seconds > 0 ? (uint64_t)(time(NULL) - begin) < progress->seconds
                                             : done < progress->rounds);
-         done++, progress->seed++)
-        run_seed(progress->seed);
+         done++)
+        run_seed(progress);
     printf("%" PRIu64 " inputs from seeds, the last was %" PRIu64 "; %d inputs from files; %" PRIu64
            " were opened; %" PRIu64 " of %" PRIu64 " calls failed\n",
            done, progress->seed - 1, n, opened, failed, calls);
@@ -333,6 +354,19 @@ static int read_options(struct progress *progress, int argc, char **argv)
     return at;
 }
 
+/* Waits for the end of the child, as long as one input after the other comes to an end. */
+static int exited(pid_t child, const struct progress *progress)
+{
+    int status = -1;
+    pid_t got = 0;
+    while (got == 0) {
+        uint64_t inputs = progress->inputs;
+        EVENTUALLY_TOLD((got = waitpid(child, &status, WNOHANG)) != 0 || progress->inputs != inputs,
+                        "a hang after %" PRIu64 " inputs, with seed %" PRIu64, inputs, progress->seed);
+    }
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     int status = -1;
@@ -340,17 +374,20 @@ int main(int argc, char **argv)
         mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (progress == MAP_FAILED)
         return 2;
-    *progress = (struct progress){1, extent(60, 100, 4000), 0};
+    progress->seed = 1;
+    progress->rounds = extent(60, 100, 4000);
     int at = read_options(progress, argc, argv);
     make_valid();
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         exit(run_all(progress, argv + at, argc - at));
+    }
     if (child > 0)
-        waitpid(child, &status, 0);
+        status = exited(child, progress);
     if (status != 0)
-        fprintf(stderr, "fuzz_store: wait status %#x with seed %" PRIu64 "%s\n", (unsigned)status,
-                progress->seed, WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? ": a hang" : "");
+        fprintf(stderr, "fuzz_store: wait status %#x with seed %" PRIu64 "\n", (unsigned)status,
+                progress->seed);
     store_remove(fixture);
     int error = rmdir(fixture->folder);
     free(fixture);

@@ -7,6 +7,7 @@
  */
 #include "account.h"
 #include "support.h"
+#include "tests/support/eventually.h"
 #include "tests/support/extent.h"
 #include "tests/support/random.h"
 
@@ -18,16 +19,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { PUTTERS = 2, SEATS = 4, TRIES = 3, TAKE_OVER_MS = 1000, FAR_MS = 3600000 };
+enum { PUTTERS = 2, SEATS = 4, TRIES = 3, FAR_MS = 3600000 };
+
+/* A process that was stopped for a while may hold the lock on the file. */
+static const struct tw_store_options patient = {.busy_ms = EVENTUALLY_S * 1000};
 
 /* A place of a process: the first two put, the others run. */
 struct seat {
     pid_t pid; /* 0: nobody */
     unsigned who;
-    bool ready;
+    bool ready;       /* it has told something: a change, or that it stands by */
     uint64_t free_ms; /* when the next process takes the place */
 };
 
@@ -39,9 +42,9 @@ struct world {
     int notes[2];              /* the pipe */
     unsigned next_who, runner; /* runner: the process that runs the tasks; 0: nobody */
     uint64_t seed, far_ms;
-    uint64_t killed_ms; /* when the runner was killed; 0: somebody runs */
-    unsigned heir;      /* stood by at that time; 0: nobody */
-    uint64_t kills, runner_kills, taken_over, slow, slowest_ms; /* slow: took more than a second */
+    int64_t killed_s; /* when the runner was killed; 0: somebody runs */
+    unsigned heir;    /* stood by at that time; 0: nobody */
+    uint64_t kills, runner_kills, taken_over;
 };
 
 static void end_all(struct world *world);
@@ -105,14 +108,14 @@ static void put_tasks(struct child *child)
         change(child, TW_STORE_PUT, id, far ? far_ms : soon(child));
         uint64_t next = rng_below(&child->rng, far ? 4 : 12);
         if (!far && next < 3) /* it may be running */
-            usleep((useconds_t)rng_below(&child->rng, 5000));
+            any_moment(rng_below(&child->rng, 5000));
         if (next == 0)
             change(child, TW_STORE_CANCEL, id, 0);
         else if (next == 1)
             change(child, TW_STORE_MOVE, id, soon(child));
         else if (next == 2)
             change(child, TW_STORE_PUT, id, soon(child));
-        usleep((useconds_t)rng_below(&child->rng, 2000));
+        any_moment(rng_below(&child->rng, 2000));
     }
 }
 
@@ -136,7 +139,7 @@ static enum tw_answer handle(void *arg, struct tw_job *job)
     memcpy(&note.id, job->id, sizeof note.id);
     tell(child, note);
     uint64_t drawn = mix(note.id, job->attempt);
-    usleep((useconds_t)(drawn % 6 == 0 ? 8000 : drawn % 700));
+    any_moment(drawn % 6 == 0 ? 8000 : drawn % 700);
     note.kind = NOTE_END;
     note.answer = drawn / 700 % 20 == 0 ? TW_DEAD : drawn / 700 % 20 < 4 ? TW_RETRY : TW_DONE;
     tell(child, note);
@@ -151,11 +154,11 @@ static void run_tasks(struct child *child)
         tw_store_start(child->store, &options) != 0)
         _exit(6);
     tell(child, (struct note){.kind = NOTE_READY});
-    while (!stats.running) {
-        usleep(500);
+    while (!stats.running) { /* or until it is killed */
+        any_moment(500);
         tw_store_stats(child->store, &stats);
     }
-    tell(child, (struct note){.kind = NOTE_RUNS, .at_ms = tw_store_now()});
+    tell(child, (struct note){.kind = NOTE_RUNS});
     for (;;)
         pause();
 }
@@ -167,7 +170,7 @@ static void be_born(const struct world *world, const struct seat *seat, uint64_t
     close(world->notes[0]);
     rng_init(&child.rng, seed);
     char text[TW_STORE_MESSAGE];
-    if (tw_store_open(&child.store, world->fixture->path, NULL, text, sizeof text) != 0) {
+    if (tw_store_open(&child.store, world->fixture->path, &patient, text, sizeof text) != 0) {
         fprintf(stderr, "test_store_crowd: process %u: %s\n", seat->who, text);
         _exit(3);
     }
@@ -178,16 +181,16 @@ static void be_born(const struct world *world, const struct seat *seat, uint64_t
 
 /* ---- the notes ------------------------------------------------------------------------------------------- */
 
-/* The heir has taken over, or somebody who came later was faster. */
+/* Whether somebody who stood by has to take over. Nobody sits down who might come first. */
+static bool is_awaited(const struct world *world)
+{
+    return world->killed_s != 0 && world->heir != 0;
+}
+
 static void note_runner(struct world *world, const struct note *note)
 {
-    if (world->killed_ms != 0 && world->heir != 0) {
-        uint64_t took_ms = note->at_ms > world->killed_ms ? note->at_ms - world->killed_ms : 0;
-        world->taken_over++;
-        world->slow += took_ms > TAKE_OVER_MS;
-        world->slowest_ms = took_ms > world->slowest_ms ? took_ms : world->slowest_ms;
-    }
-    world->killed_ms = 0;
+    world->taken_over += is_awaited(world);
+    world->killed_s = 0;
     world->runner = note->who;
 }
 
@@ -199,9 +202,9 @@ static void read_notes(struct world *world)
         if (note.kind == NOTE_RUNS)
             note_runner(world, &note);
         for (struct seat *seat = world->seats; seat < world->seats + SEATS; seat++)
-            seat->ready |= note.kind == NOTE_READY && seat->who == note.who;
+            seat->ready |= seat->who == note.who;
     }
-    if (world->killed_ms != 0 && world->heir != 0 && tw_store_now() > world->killed_ms + 5 * TAKE_OVER_MS)
+    if (is_awaited(world) && eventually_clock() - world->killed_s > EVENTUALLY_S)
         fail_crowd(world, "nobody has taken over");
 }
 
@@ -231,20 +234,19 @@ static void sit_down(struct world *world, struct seat *seat)
 /* The note comes first: nothing that follows from the death can come before it. */
 static void kill_seat(struct world *world, struct seat *seat)
 {
-    int status;
     read_notes(world);
     account_add(&world->account, &(struct note){.kind = NOTE_KILLED, .who = seat->who});
     const struct seat *other = seat == &world->seats[PUTTERS] ? seat + 1 : seat - 1;
     if (seat->who == world->runner) {
         world->runner = 0;
         world->runner_kills++;
-        world->killed_ms = tw_store_now();
+        world->killed_s = eventually_clock();
         world->heir = other->pid != 0 && other->ready ? other->who : 0;
     }
     if (seat->who == world->heir)
         world->heir = 0;
     kill(seat->pid, SIGKILL);
-    waitpid(seat->pid, &status, 0);
+    int status = eventually_exited(seat->pid);
     seat->pid = 0;
     uint64_t empty_ms = seat - world->seats < PUTTERS ? 10 : rng_below(&world->rng, 2) == 0 ? 3000 : 100;
     seat->free_ms = tw_store_now() + rng_below(&world->rng, empty_ms);
@@ -261,46 +263,61 @@ static void end_all(struct world *world)
     for (struct seat *seat = world->seats; seat < world->seats + SEATS; seat++) {
         if (seat->pid > 0) {
             kill(seat->pid, SIGKILL);
-            waitpid(seat->pid, NULL, 0);
+            eventually_exited(seat->pid);
         }
         seat->pid = 0;
     }
 }
 
-/* A runner lives ten times as long as a process that puts. Mostly one of the two is left to take over. */
+/* A runner lives ten times as long as a process that puts. Mostly one of the two is left to take over, and a
+ * process that puts has begun to. */
 static void kill_somebody(struct world *world)
 {
     unsigned number = (unsigned)rng_below(&world->rng, 20);
     struct seat *seat = &world->seats[number < 18 ? number % PUTTERS : PUTTERS + number % 2];
     struct seat *other = &world->seats[PUTTERS + (number + 1) % 2];
     bool alone = number >= 18 && (other->pid == 0 || !other->ready) && rng_below(&world->rng, 8) > 0;
-    if (seat->pid != 0 && !alone)
+    bool early = number < 18 && !seat->ready && rng_below(&world->rng, 8) > 0;
+    if (seat->pid != 0 && !alone && !early)
         kill_seat(world, seat);
     for (seat = world->seats; seat < world->seats + SEATS; seat++)
-        if (seat->pid == 0 && seat->free_ms <= tw_store_now())
+        if (seat->pid == 0 && seat->free_ms <= tw_store_now() &&
+            (seat < world->seats + PUTTERS || !is_awaited(world)))
             sit_down(world, seat);
 }
 
 /* ---- the end --------------------------------------------------------------------------------------------- */
 
+static bool is_taken_over(struct world *world)
+{
+    read_notes(world);
+    return !is_awaited(world);
+}
+
+static bool is_dry(struct world *world, struct tw_store *store)
+{
+    uint64_t next_ms = 0;
+    read_notes(world);
+    if (tw_store_next(store, "q", &next_ms) != 0)
+        fail_crowd(world, message(store));
+    return next_ms >= world->far_ms;
+}
+
 /* Nobody puts any more: the runners call the rest. The parent opens the file after its last child is born. */
 static struct tw_store *run_dry(struct world *world)
 {
-    uint64_t next_ms = 0, until_ms = tw_store_now() + 20000;
     struct tw_store *store;
     for (unsigned i = 0; i < PUTTERS; i++)
         if (world->seats[i].pid != 0)
             kill_seat(world, &world->seats[i]);
+    EVENTUALLY_TOLD(is_taken_over(world), "nobody has taken over (seed %" PRIu64 ")", world->seed);
     for (struct seat *seat = world->seats + PUTTERS; seat < world->seats + SEATS; seat++)
         if (seat->pid == 0)
             sit_down(world, seat);
-    if (tw_store_open(&store, world->fixture->path, NULL, NULL, 0) != 0)
+    if (tw_store_open(&store, world->fixture->path, &patient, NULL, 0) != 0)
         fail_crowd(world, "the file cannot be opened");
-    do {
-        wait_until(world, tw_store_now() + 20);
-        if (tw_store_next(store, "q", &next_ms) != 0 || tw_store_now() > until_ms)
-            fail_crowd(world, "tasks are due, and nobody calls them");
-    } while (next_ms < world->far_ms);
+    EVENTUALLY_TOLD(is_dry(world, store), "tasks are due, and nobody calls them (seed %" PRIu64 ")",
+                    world->seed);
     end_all(world);
     read_notes(world);
     return store;
@@ -311,9 +328,6 @@ static void check_all(struct world *world, struct tw_store *store)
     const char *wrong = account_check(&world->account, store, world->far_ms);
     if (wrong != NULL)
         fail_crowd(world, wrong);
-    if (world->slowest_ms > 3 * TAKE_OVER_MS / 2 ||
-        world->slow > 1 + world->taken_over / 10) /* one may be late */
-        fail_crowd(world, "taking over took more than a second");
 }
 
 static void live_on(struct world *world, uint64_t seconds)
@@ -352,11 +366,11 @@ int main(int argc, char **argv)
     check_all(&world, store);
     tw_store_close(store);
     const struct account *account = &world.account;
-    printf("%" PRIu64 " kills, %" PRIu64 " of them of the runner, %" PRIu64 " taken over, in at most %" PRIu64
-           " ms\n%" PRIu64 " tasks, %" PRIu64 " cancelled, %" PRIu64 " unsure; %" PRIu64 " calls, %" PRIu64
+    printf("%" PRIu64 " kills, %" PRIu64 " of them of the runner, %" PRIu64 " taken over\n%" PRIu64
+           " tasks, %" PRIu64 " cancelled, %" PRIu64 " unsure; %" PRIu64 " calls, %" PRIu64
            " of them again; the seed was %" PRIu64 "\n",
-           world.kills, world.runner_kills, world.taken_over, world.slowest_ms, account->tasks,
-           account->cancelled, account->unsure, account->calls, account->again, world.seed);
+           world.kills, world.runner_kills, world.taken_over, account->tasks, account->cancelled,
+           account->unsure, account->calls, account->again, world.seed);
     account_fini(&world.account);
     return store_teardown(&state) == 0 ? 0 : 2;
 }

@@ -5,13 +5,12 @@
  */
 #include "faulty.h"
 #include "support.h"
+#include "tests/support/eventually.h"
 
-#include <pthread.h>
 #include <src/store/internal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- the calls -------------------------------------------------------------------------------------------
  * */
@@ -361,14 +360,29 @@ static void *put_one(void *arg)
     return NULL;
 }
 
+/* The end of the list of wishes. It is `first` while no thread but the leader has a wish. */
+static struct tw__store_wish **end_of_wishes(struct tw__store_writer *writer)
+{
+    pthread_mutex_lock(&writer->lock);
+    struct tw__store_wish **end = writer->led ? writer->last : NULL;
+    pthread_mutex_unlock(&writer->lock);
+    return end;
+}
+
 /* Six threads put while another connection holds the lock, so that five of them share a commit. The n-th write
  * fails. A task is there exactly if its thread was told so. */
 static void threads_that_share_a_commit_that_fails_are_told(void **state)
 {
     struct fixture *fixture = *state;
+    struct tw_store_options patient = {.busy_ms = EVENTUALLY_S * 1000};
     bool happened = true;
-    for (long n = 1; happened; n++) {
+    long n = 1;
+    tw_store_close(fixture->store);
+    assert_int_equal(tw_store_open(&fixture->store, fixture->path, &patient, NULL, 0), 0);
+    struct tw__store_writer *writer = &fixture->store->writer;
+    for (; happened; n++) {
         struct worker workers[6];
+        struct tw__store_wish **end = NULL;
         char expected[64] = "";
         sqlite3 *db = other_open(fixture);
         other_ask(db, "DELETE FROM tw_task");
@@ -376,12 +390,13 @@ static void threads_that_share_a_commit_that_fails_are_told(void **state)
         for (int i = 0; i < 6; i++) {
             workers[i] = (struct worker){.store = fixture->store, .id = {(char)('a' + i), 0}};
             assert_int_equal(pthread_create(&workers[i].thread, NULL, put_one, &workers[i]), 0);
-            usleep(2000);
+            EVENTUALLY(i == 0 ? end_of_wishes(writer) == &writer->first : end_of_wishes(writer) != end);
+            end = end_of_wishes(writer);
         }
-        other_ask(db, "COMMIT");
         faulty_disk(n, SQLITE_FULL, n % 2 == 0);
+        other_ask(db, "COMMIT"); /* writes nothing itself */
         for (int i = 0; i < 6; i++)
-            pthread_join(workers[i].thread, NULL);
+            eventually_joined(workers[i].thread);
         happened = faulty_happened();
         faulty_disk(0, 0, false);
         for (int i = 0; i < 6; i++) {
@@ -394,6 +409,7 @@ static void threads_that_share_a_commit_that_fails_are_told(void **state)
                             expected);
         sqlite3_close(db);
     }
+    assert_true(n > 10);
 }
 
 static void a_file_that_cannot_be_written_is_refused(void **state)

@@ -8,19 +8,22 @@
  *     test_store_kill [--seed N] [--kills N]
  */
 #include "support.h"
+#include "tests/support/eventually.h"
 #include "tests/support/extent.h"
 #include "ways.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { LIFE_US = 25000 }; /* of a child, at most */
+/* A child lives until it has acknowledged some steps, fewer than FIRST, and a while longer. */
+enum { FIRST = 4, LIFE_US = 25000 };
 
 /* A step of a child: some changes in one of the ways, or moving the log, or opening the file again. */
 struct step {
@@ -93,10 +96,19 @@ static void live(const struct world *world, int to)
 
 /* ---- the parent ------------------------------------------------------------------------------------------ */
 
+/* Whether the child has written so many bytes, or has ended. */
+static bool has_written(int from, int n)
+{
+    int bytes = 0;
+    struct pollfd on = {.fd = from, .events = POLLIN};
+    ioctl(from, FIONREAD, &bytes);
+    return bytes >= n || (poll(&on, 1, 0) == 1 && (on.revents & POLLHUP) != 0);
+}
+
 /* Lets a child live for a while. Returns how many of its steps it has acknowledged. */
 static uint64_t raise_and_kill(struct world *world)
 {
-    int ends[2], status;
+    int ends[2];
     char bytes[4096];
     uint64_t count = 0;
     if (pipe(ends) != 0)
@@ -110,9 +122,11 @@ static uint64_t raise_and_kill(struct world *world)
         live(world, ends[1]);
     }
     close(ends[1]);
-    usleep((useconds_t)rng_below(&world->rng, LIFE_US));
+    int first = (int)rng_below(&world->rng, FIRST);
+    EVENTUALLY_TOLD(has_written(ends[0], first), "process %ld is silent", (long)child);
+    any_moment(rng_below(&world->rng, LIFE_US));
     kill(child, SIGKILL);
-    waitpid(child, &status, 0);
+    int status = eventually_exited(child);
     for (ssize_t n; (n = read(ends[0], bytes, sizeof bytes)) > 0;)
         count += (uint64_t)n;
     close(ends[0]);
