@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""For the tests of commands with a file of tasks: a new folder for each test."""
+"""For the tests of commands: a new folder for each test, processes that end with it, and a clock."""
+import functools
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -11,8 +13,41 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from eventually import PATIENCE  # noqa: E402  (the folder has to be on the path first)
+from clock import Clock  # noqa: E402
 
 COMMAND = os.path.abspath(sys.argv[1])
+
+
+class Gate:
+    """Commands wait at it (`.wait` in a shell) until the test lets one of them pass."""
+
+    def __init__(self, path):
+        os.mkfifo(path)
+        self.path = path
+        self.wait = f"read -r _ <{path}"
+        self.pipe = os.open(path, os.O_RDWR)
+
+    def let_pass(self, count=1):
+        os.write(self.pipe, b"\n" * count)
+
+    def counted(self):
+        """A command that prints how many of its kind run, and waits."""
+        running = f"{self.path}.running"
+        os.mkdir(running)
+        return f"mkdir {running}/$TICKWHEEL_KEY; ls {running} | wc -l; {self.wait}; rmdir {running}/$TICKWHEEL_KEY"
+
+    def count(self, process, commands):
+        """Lets these commands pass, the next one as soon as one more has begun. Returns how many ran at most."""
+        seen = []
+        for _ in range(commands):
+            seen.append(int(process.stdout.readline()))
+            if len(seen) >= max(seen):
+                self.let_pass()
+        return max(seen)
+
+    def close(self):
+        os.close(self.pipe)
 
 
 class InFolder(unittest.TestCase):
@@ -24,36 +59,54 @@ class InFolder(unittest.TestCase):
         self.folder = temporary.name
         self.store = f"{self.folder}/s.db"
 
+    @functools.cached_property
+    def clock(self):
+        return Clock(self.folder)
+
+    def gate(self):
+        gate = Gate(f"{self.folder}/gate")
+        self.addCleanup(gate.close)
+        return gate
+
     def run_it(self, command, *arguments, lines="", status=0, env=None):
         done = subprocess.run([COMMAND, command, "--store", self.store, *arguments],
                               input=lines,
                               capture_output=True,
                               text=True,
                               env=env,
-                              timeout=60)
+                              timeout=PATIENCE)
         self.assertEqual(done.returncode, status, (command, arguments, done.stdout, done.stderr))
         return done
 
-    def begin(self, command, *arguments, **options):
-        """Starts a command with pipes. It is killed after half a minute, so that a test which waits for its
-        output fails, or at the end of the test."""
-        process = subprocess.Popen([COMMAND, command, "--store", self.store, *arguments],
-                                   **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE,
-                                      "stderr": subprocess.PIPE, "text": True, **options})
-        timer = threading.Timer(30, process.kill)
+    def start(self, *words, timed=False, **options):
+        """Starts a command with pipes; timed: with the test's clock. It is killed when the patience is at its
+        end, so that a test which waits for its output fails, or at the end of the test."""
+        options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
+                   **options}
+        process = self.clock.start(*words, **options) if timed else subprocess.Popen([COMMAND, *words], **options)
+        timer = threading.Timer(PATIENCE, process.kill)
         timer.start()
         self.addCleanup(self.end, process, timer)
         return process
+
+    def begin(self, command, *arguments, **options):
+        return self.start(command, "--store", self.store, *arguments, **options)
 
     @staticmethod
     def end(process, timer):
         timer.cancel()
         if process.poll() is None:
             process.kill()
-        process.wait(timeout=20)
+        process.wait(PATIENCE)
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None and not pipe.closed:
                 pipe.close()
+
+    @staticmethod
+    def stop(process, number=signal.SIGTERM):
+        """Ends a command. Returns its output, its errors and its status."""
+        process.send_signal(number)
+        return (*process.communicate(timeout=PATIENCE), process.returncode)
 
     @staticmethod
     def tell(process, lines):

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""A clock that stands still until the test moves it, for programs that tickwheel_timed runs (clock.c).
+
+    clock = Clock(folder)
+    done = clock.run("run", lines="+3h a\n")     # to its end; when all sleep, the clock moves to the next time
+    process = clock.start("run", stdin=subprocess.PIPE)
+    clock.settle()                               # waits until all have done what there is to do, and sleep
+    clock.move(0.5)                              # seconds; then settles
+
+The date of the beginning is START. It is in the future, so that a task of another process is overdue at once.
+A thread that waits for a lock, a condition or a child does not count as one that has something to do.
+"""
+import datetime
+import mmap
+import os
+import subprocess
+import sys
+import tempfile
+
+from eventually import wait_until
+
+TIMED = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "tests", "tickwheel_timed")
+START = datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc)
+START_MS = int(START.timestamp()) * 1000
+NEVER = 2**63 - 1
+NOW, WALL, ROUND, EVENTS, COUNT, SLEEPER, NUMBERS = 0, 1, 2, 3, 4, 5, 3
+SLEEPERS = 64
+
+
+class Clock:
+    def __init__(self, folder):
+        self.path = tempfile.mkstemp(dir=folder, prefix="clock")[1]
+        with open(self.path, "r+b") as file:
+            file.truncate(8 * (SLEEPER + NUMBERS * SLEEPERS))
+            self.numbers = memoryview(mmap.mmap(file.fileno(), 0)).cast("q")
+        self.numbers[WALL] = START_MS * 10**6
+        self.processes = {}  # how many threads of a process sleep
+
+    def now_ms(self):
+        """The date, as a store has it."""
+        return START_MS + self.numbers[NOW] // 10**6
+
+    def passed(self):
+        """In seconds."""
+        return self.numbers[NOW] / 10**9
+
+    def environment(self):
+        return {**os.environ, "TICKWHEEL_CLOCK": self.path}
+
+    def start(self, *words, threads=2, env=None, **options):
+        """Starts a command, of which so many threads sleep. (A run has two: the reader, and that of timers.)"""
+        process = subprocess.Popen([TIMED, *words], env={**self.environment(), **(env or {})}, **options)
+        self.processes[process] = threads
+        return process
+
+    def run(self, *words, lines="", **options):
+        """Runs a command to its end."""
+        with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as out, \
+                tempfile.TemporaryFile("w+") as err:
+            given.write(lines)
+            given.seek(0)
+            process = self.start(*words, **{"stdin": given, "stdout": out, "stderr": err, **options})
+            try:
+                self.play()
+            finally:
+                process.kill()
+                wait_until(lambda: process.poll() is not None)
+            out.seek(0)
+            err.seek(0)
+            return subprocess.CompletedProcess(words, process.returncode, out.read(), err.read())
+
+    def sleepers(self):
+        """(process, round, due) of each sleeper."""
+        numbers = self.numbers.tolist()
+        return [numbers[at:at + NUMBERS]
+                for at in range(SLEEPER, SLEEPER + NUMBERS * numbers[COUNT], NUMBERS)]
+
+    def running(self):
+        return [process for process in self.processes if process.poll() is None]
+
+    def sleeps(self, process):
+        """Whether all of its threads have found nothing to do in this round."""
+        rounds = [number for pid, number, _ in self.sleepers() if pid == process.pid]
+        return len(rounds) >= self.processes[process] and set(rounds) == {self.numbers[ROUND]}
+
+    def settle(self):
+        """Waits until all sleep, for one may wake another until then. Returns whether a process still runs."""
+        quiet = 0
+        while quiet < 2:
+            events = self.numbers[EVENTS]
+            self.numbers[ROUND] += 1
+            wait_until(lambda: all(self.sleeps(process) for process in self.running()),
+                       lambda: f"round {self.numbers[ROUND]}: {self.sleepers()}", every=0.001)
+            quiet = quiet + 1 if events == self.numbers[EVENTS] else 0
+        return bool(self.running())
+
+    def move(self, seconds=0.0):
+        self.settle()
+        self.numbers[NOW] += round(seconds * 10**9)
+        return self.settle()
+
+    def next(self):
+        """Moves to the next time for which somebody waits. Returns whether a process still runs."""
+        pids = [process.pid for process in self.running()]
+        due = min((due for pid, _, due in self.sleepers() if pid in pids), default=NEVER)
+        if due == NEVER and self.running():
+            raise AssertionError(f"nobody waits for a time, and nobody ends: {self.sleepers()}")
+        self.numbers[NOW] = max(due, self.numbers[NOW]) if due != NEVER else self.numbers[NOW]
+        return self.settle()
+
+    def play(self):
+        """Moves on until all processes have ended."""
+        running = self.settle()
+        while running:
+            running = self.next()
