@@ -99,14 +99,26 @@ class Clock:
         self.numbers[NOW] += round(seconds * 10**9)
         return self.settle()
 
+    def due(self):
+        """The next time for which somebody waits."""
+        pids = [process.pid for process in self.running()]
+        return min((due for pid, _, due in self.sleepers() if pid in pids), default=NEVER)
+
     def next(self):
         """Moves to the next time for which somebody waits. Returns whether a process still runs."""
-        pids = [process.pid for process in self.running()]
-        due = min((due for pid, _, due in self.sleepers() if pid in pids), default=NEVER)
+        due = self.due()
         if due == NEVER and self.running():
             raise AssertionError(f"nobody waits for a time, and nobody ends: {self.sleepers()}")
-        self.numbers[NOW] = max(due, self.numbers[NOW]) if due != NEVER else self.numbers[NOW]
+        if due != NEVER:
+            self.numbers[NOW] = max(due, self.numbers[NOW])
         return self.settle()
+
+    def until(self, condition, seconds):
+        """Moves until the condition is true, by so many seconds at most."""
+        end = self.numbers[NOW] + seconds * 10**9
+        while not condition() and self.settle() and self.due() <= end:
+            self.next()
+        wait_until(condition, lambda: f"{seconds} s have passed: {self.sleepers()}")
 
     def play(self):
         """Moves on until all processes have ended."""

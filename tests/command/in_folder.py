@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import select
 import signal
 import sqlite3
 import subprocess
@@ -33,18 +34,18 @@ class Gate:
 
     def counted(self):
         """A command that prints how many of its kind run, and waits."""
-        running = f"{self.path}.running"
-        os.mkdir(running)
-        return f"mkdir {running}/$TICKWHEEL_KEY; ls {running} | wc -l; {self.wait}; rmdir {running}/$TICKWHEEL_KEY"
+        folder = f"{self.path}.running"
+        os.mkdir(folder)
+        return f"mkdir {folder}/$TICKWHEEL_KEY; ls {folder} | wc -l; {self.wait}; rmdir {folder}/$TICKWHEEL_KEY"
 
-    def count(self, process, commands):
-        """Lets these commands pass, the next one as soon as one more has begun. Returns how many ran at most."""
-        seen = []
-        for _ in range(commands):
+    def count(self, process, commands, at_once):
+        """Reads of so many commands how many ran. When so many at once wait, lets one more pass for each."""
+        seen = [int(process.stdout.readline()) for _ in range(at_once)]
+        for _ in range(commands - at_once):
+            self.let_pass()
             seen.append(int(process.stdout.readline()))
-            if len(seen) >= max(seen):
-                self.let_pass()
-        return max(seen)
+        self.let_pass(at_once)
+        return seen
 
     def close(self):
         os.close(self.pipe)
@@ -83,7 +84,8 @@ class InFolder(unittest.TestCase):
         end, so that a test which waits for its output fails, or at the end of the test."""
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
                    **options}
-        process = self.clock.start(*words, **options) if timed else subprocess.Popen([COMMAND, *words], **options)
+        process = self.clock.start(*words, **options) if timed else \
+            subprocess.Popen([COMMAND, *words], **options)
         timer = threading.Timer(PATIENCE, process.kill)
         timer.start()
         self.addCleanup(self.end, process, timer)
@@ -106,12 +108,18 @@ class InFolder(unittest.TestCase):
     def stop(process, number=signal.SIGTERM):
         """Ends a command. Returns its output, its errors and its status."""
         process.send_signal(number)
+        if process.stdin is not None and process.stdin.closed:
+            process.stdin = None  # else communicate() would flush it
         return (*process.communicate(timeout=PATIENCE), process.returncode)
 
     @staticmethod
     def tell(process, lines):
         process.stdin.write(lines)
         process.stdin.flush()
+
+    @staticmethod
+    def says_something(pipe):
+        return select.select([pipe], [], [], 0)[0]
 
     def put(self, *arguments, **options):
         return self.run_it("put", *arguments, **options)
