@@ -200,11 +200,13 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *wait, 
     return rest_until(fds, count, end_of(wait));
 }
 
+/* A sleep of less than a millisecond lets other threads go on, and takes no time. */
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left)
 {
-    if (shared == NULL)
+    if (shared == NULL || ns_of(wait) < MS_NS)
         return __real_nanosleep(wait, left);
+    int64_t end_ns = end_of(wait); /* `left` may be the same as `wait` */
     if (left != NULL)
         *left = (struct timespec){0, 0};
-    return rest_until(NULL, 0, end_of(wait));
+    return rest_until(NULL, 0, end_ns);
 }

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from eventually import wait_until
+from eventually import PATIENCE, wait_until
 
 TIMED = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "tests", "tickwheel_timed")
 START = datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc)
@@ -48,12 +48,12 @@ class Clock:
         return {**os.environ, "TICKWHEEL_CLOCK": self.path}
 
     def start(self, *words, threads=2, env=None, **options):
-        """Starts a command, of which so many threads sleep. (A run has two: the reader, and that of timers.)"""
+        """Starts a command. So many of its threads sleep: of a run, the reader and the one of timers."""
         process = subprocess.Popen([TIMED, *words], env={**self.environment(), **(env or {})}, **options)
         self.processes[process] = threads
         return process
 
-    def run(self, *words, lines="", **options):
+    def run(self, *words, lines="", moves=True, **options):
         """Runs a command to its end."""
         with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as out, \
                 tempfile.TemporaryFile("w+") as err:
@@ -61,10 +61,12 @@ class Clock:
             given.seek(0)
             process = self.start(*words, **{"stdin": given, "stdout": out, "stderr": err, **options})
             try:
-                self.play()
+                if moves:
+                    self.play(process)
+                wait_until(lambda: process.poll() is not None)
             finally:
                 process.kill()
-                wait_until(lambda: process.poll() is not None)
+                process.wait(PATIENCE)
             out.seek(0)
             err.seek(0)
             return subprocess.CompletedProcess(words, process.returncode, out.read(), err.read())
@@ -120,8 +122,8 @@ class Clock:
             self.next()
         wait_until(condition, lambda: f"{seconds} s have passed: {self.sleepers()}")
 
-    def play(self):
-        """Moves on until all processes have ended."""
-        running = self.settle()
-        while running:
-            running = self.next()
+    def play(self, process):
+        """Moves on until the process has ended."""
+        self.settle()
+        while process.poll() is None:
+            self.next()

@@ -52,7 +52,8 @@ class Gate:
 
 
 class InFolder(unittest.TestCase):
-    """A new folder for each test. The file of tasks is FOLDER/s.db."""
+    """A new folder for each test. The file of tasks is FOLDER/s.db. timed: run_it() uses the test's clock."""
+    timed = False
 
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
@@ -62,7 +63,9 @@ class InFolder(unittest.TestCase):
 
     @functools.cached_property
     def clock(self):
-        return Clock(self.folder)
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        return Clock(temporary.name)
 
     def gate(self):
         gate = Gate(f"{self.folder}/gate")
@@ -70,18 +73,18 @@ class InFolder(unittest.TestCase):
         return gate
 
     def run_it(self, command, *arguments, lines="", status=0, env=None):
-        done = subprocess.run([COMMAND, command, "--store", self.store, *arguments],
-                              input=lines,
-                              capture_output=True,
-                              text=True,
-                              env=env,
-                              timeout=PATIENCE)
+        words = command, "--store", self.store, *arguments
+        if self.timed:
+            done = self.clock.run(*words, threads=1, lines=lines, env=env)
+        else:
+            done = subprocess.run([COMMAND, *words], input=lines, capture_output=True, text=True, env=env,
+                                  timeout=PATIENCE)
         self.assertEqual(done.returncode, status, (command, arguments, done.stdout, done.stderr))
         return done
 
     def start(self, *words, timed=False, **options):
-        """Starts a command with pipes; timed: with the test's clock. It is killed when the patience is at its
-        end, so that a test which waits for its output fails, or at the end of the test."""
+        """Starts a command with pipes; timed: with the test's clock, and options of Clock.start(). It is killed
+        at the end of the test, or of the patience, so that a test which waits for its output fails."""
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
                    **options}
         process = self.clock.start(*words, **options) if timed else \
@@ -138,7 +141,7 @@ class InFolder(unittest.TestCase):
 
     def kill_off(self, key, queue="default", error="broke", dead_ms=None):
         """Makes a task dead, as a handler would."""
-        dead_ms = dead_ms or int(time.time() * 1000)
+        dead_ms = dead_ms or (self.clock.now_ms() if self.timed else int(time.time() * 1000))
         with sqlite3.connect(self.store) as db:
             db.execute(
                 "UPDATE tw_task SET dead_ms = ?, attempt = tries, error = ? "
