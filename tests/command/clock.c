@@ -133,7 +133,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struc
     return __real_timerfd_settime(fd, 0, &never, before);
 }
 
-/* Sets off those that are due among the descriptors. Returns when the next one is due. */
+/* Sets off those that are due among the descriptors. Returns when the next one is due: now, if one is. */
 static int64_t set_off(const struct pollfd *fds, nfds_t count, int64_t now_ns)
 {
     static const struct itimerspec at_once = {.it_value = {0, 1}};
@@ -145,6 +145,7 @@ static int64_t set_off(const struct pollfd *fds, nfds_t count, int64_t now_ns)
         if (timer->due_ns <= now_ns) {
             timer->due_ns = INT64_MAX;
             __real_timerfd_settime(timer->fd, 0, &at_once, NULL);
+            next_ns = now_ns;
         }
         next_ns = timer->due_ns < next_ns ? timer->due_ns : next_ns;
     }
@@ -169,7 +170,7 @@ static int rest_until(struct pollfd *fds, nfds_t count, int64_t end_ns)
     for (;;) {
         int64_t round = shared->round, now_ns = shared->now_ns;
         int64_t next_ns = set_off(fds, count, now_ns);
-        int ready = __real_poll(fds, count, now_ns < end_ns);
+        int ready = __real_poll(fds, count, next_ns <= now_ns ? -1 : now_ns < end_ns);
         if (ready != 0 || now_ns >= end_ns) {
             shared->events++;
             return ready;

@@ -63,7 +63,7 @@ class Clock:
             try:
                 if moves:
                     self.play(process)
-                wait_until(lambda: process.poll() is not None)
+                wait_until(lambda: process.poll() is not None, every=0.001)
             finally:
                 process.kill()
                 process.wait(PATIENCE)

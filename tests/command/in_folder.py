@@ -52,8 +52,9 @@ class Gate:
 
 
 class InFolder(unittest.TestCase):
-    """A new folder for each test. The file of tasks is FOLDER/s.db. timed: run_it() uses the test's clock."""
-    timed = False
+    """A new folder for each test. The file of tasks is FOLDER/s.db. With timed_commands, run_it() runs commands
+    with the test's clock."""
+    timed_commands = False
 
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
@@ -74,8 +75,8 @@ class InFolder(unittest.TestCase):
 
     def run_it(self, command, *arguments, lines="", status=0, env=None):
         words = command, "--store", self.store, *arguments
-        if self.timed:
-            done = self.clock.run(*words, threads=1, lines=lines, env=env)
+        if self.timed_commands:
+            done = self.clock.run(*words, threads=1, lines=lines, env=env, moves=command == "top")
         else:
             done = subprocess.run([COMMAND, *words], input=lines, capture_output=True, text=True, env=env,
                                   timeout=PATIENCE)
@@ -134,15 +135,15 @@ class InFolder(unittest.TestCase):
         return [json.loads(line) for line in self.tasks("--json", *arguments, **options).splitlines()]
 
     def rows(self, sql="SELECT queue, id, payload FROM tw_task ORDER BY due_ms, seq"):
-        with sqlite3.connect(self.store) as db:
+        with sqlite3.connect(self.store, timeout=PATIENCE) as db:
             rows = db.execute(sql).fetchall()
         db.close()
         return rows
 
     def kill_off(self, key, queue="default", error="broke", dead_ms=None):
         """Makes a task dead, as a handler would."""
-        dead_ms = dead_ms or (self.clock.now_ms() if self.timed else int(time.time() * 1000))
-        with sqlite3.connect(self.store) as db:
+        dead_ms = dead_ms or (self.clock.now_ms() if self.timed_commands else int(time.time() * 1000))
+        with sqlite3.connect(self.store, timeout=PATIENCE) as db:
             db.execute(
                 "UPDATE tw_task SET dead_ms = ?, attempt = tries, error = ? "
                 "WHERE queue = ? AND id = CAST(? AS BLOB)", (dead_ms, error, queue, key))
