@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLEEPERS = 64, TIMERS = 8, SECOND_NS = 1000000000, MS_NS = 1000000, BOOT_S = 1000 };
+enum { SLEEPERS = 1024, TIMERS = 8, SECOND_NS = 1000000000, MS_NS = 1000000, BOOT_S = 1000 };
 
 /* As clock.py has it. */
 struct shared {

@@ -24,7 +24,7 @@ START = datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc)
 START_MS = int(START.timestamp()) * 1000
 NEVER = 2**63 - 1
 NOW, WALL, ROUND, EVENTS, COUNT, SLEEPER, NUMBERS = 0, 1, 2, 3, 4, 5, 3
-SLEEPERS = 64
+SLEEPERS = 1024  # each thread that ever slept, of all processes
 
 
 class Clock:
@@ -73,9 +73,8 @@ class Clock:
 
     def sleepers(self):
         """(process, round, due) of each sleeper."""
-        numbers = self.numbers.tolist()
-        return [numbers[at:at + NUMBERS]
-                for at in range(SLEEPER, SLEEPER + NUMBERS * numbers[COUNT], NUMBERS)]
+        numbers = self.numbers[SLEEPER:SLEEPER + NUMBERS * self.numbers[COUNT]].tolist()
+        return [numbers[at:at + NUMBERS] for at in range(0, len(numbers), NUMBERS)]
 
     def running(self):
         return [process for process in self.processes if process.poll() is None]
