@@ -18,6 +18,7 @@ REDIS = os.path.join(os.path.dirname(HERE), "redis")
 sys.path[:0] = [HERE, REDIS, os.path.join(REDIS, "cluster")]
 
 from harness import Fleet  # noqa: E402  (the folder has to be on the path first)
+from subject import languages  # noqa: E402
 
 
 def fixtures_of_redis():
@@ -30,9 +31,18 @@ def fixtures_of_redis():
 
 _redis = fixtures_of_redis()
 fleet, server, r = _redis.fleet, _redis.server, _redis.r
-pytest_collection_modifyitems = _redis.pytest_collection_modifyitems
 pytest_runtest_makereport = _redis.pytest_runtest_makereport
 NUMBERS = itertools.count(1)
+
+
+def is_for_libraries(item):
+    """Whether the test is marked so, and nothing but the command is tested."""
+    language = item.callspec.params.get("language") if hasattr(item, "callspec") else None
+    return bool(item.get_closest_marker("library")) and ([language] if language else languages()) == ["command"]
+
+
+def pytest_collection_modifyitems(config, items):
+    _redis.leave_out(config, items, lambda item: _redis.is_for_rounds(item) or is_for_libraries(item))
 
 
 @pytest.fixture(scope="module")

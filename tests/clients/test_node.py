@@ -12,7 +12,7 @@ import subprocess
 import tarfile
 
 import pytest
-from harness import HOST, PATIENCE, ROOT, version, wait_until
+from harness import HOST, PATIENCE, ROOT, program, version, wait_until
 
 ROOT = pathlib.Path(ROOT)
 PACKAGE, SCRIPTS = ROOT / "clients/node", pathlib.Path(__file__).parent / "node"
@@ -21,11 +21,13 @@ PAGE = ROOT / "docs/node.md"
 BLOCK = re.compile(r"^```js\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def program(*names):
-    for name in names:
-        if shutil.which(name):
-            return shutil.which(name)
-    return pytest.skip(f"{names[0]} is not installed")
+def node():
+    return program("NODE", "node", "nodejs", package="nodejs")
+
+
+def of_npm(name):
+    """A tool that `make test` does not install."""
+    return shutil.which(name) or pytest.skip(f"{name} is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def packed(tmp_path_factory):
     """The tarball of `npm pack`, made from a copy, as npm may write next to the source."""
     folder = tmp_path_factory.mktemp("pack")
     shutil.copytree(PACKAGE, folder / "source")
-    run([program("npm"), "pack", "--offline", folder / "source"], cwd=folder,
+    run([of_npm("npm"), "pack", "--offline", folder / "source"], cwd=folder,
         env={"npm_config_cache": str(folder / "cache"), "npm_config_update_notifier": "false"})
     return folder / f"tickwheel-{version()}.tgz"
 
@@ -61,10 +63,6 @@ def environment(modules, server=None):
     return {**found, "TICKWHEEL_URL": f"redis://{HOST}:{server.port}"} if server else found
 
 
-def node():
-    return program("node", "nodejs")
-
-
 # The interface
 
 @pytest.mark.parametrize("script", ["schedule.js", "worker.js"])
@@ -88,7 +86,7 @@ def test_a_cluster(fleet, modules):
         assert process.stdout.readline() == "ok\n" and process.wait(PATIENCE) == 0
     finally:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=PATIENCE)
 
 
 def move_slot(cluster, key):
@@ -141,7 +139,7 @@ def test_types(modules):
         pytest.skip("no @types/node: Debian's nodejs has it, TICKWHEEL_NODE_TYPES names another folder")
     source = modules.parent / "types.ts"
     shutil.copy(SCRIPTS / "types.ts", source)
-    run([program("tsc"), "--noEmit", "--strict", "--target", "es2022", "--module", "node16",
+    run([of_npm("tsc"), "--noEmit", "--strict", "--target", "es2022", "--module", "node16",
          "--moduleResolution", "node16", "--typeRoots", roots, "--types", "node", source], cwd=modules.parent)
 
 

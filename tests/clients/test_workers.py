@@ -168,11 +168,6 @@ def text_of(language, text):
     return rf"exit status 1: {text}\s*" if language == "command" else rf"[\w.*:]+: {text}"
 
 
-def only_in_code(language):
-    if language == "command":
-        pytest.skip("a command has only its exit status")
-
-
 # One job
 
 def test_a_job_is_done(desk):
@@ -211,8 +206,8 @@ def test_the_backoff_is_the_tasks_own(desk):
     desk.wanted["failed"] += 1
 
 
-def test_a_handler_asks_for_a_retry_after_a_delay(desk, language):
-    only_in_code(language)
+@pytest.mark.library
+def test_a_handler_asks_for_a_retry_after_a_delay(desk):
     begin = now_ms()
     desk.put("retry", "retry 200 not yet", desk.until("retry"), words=LATER)
     desk.begun("retry", 2)
@@ -222,8 +217,8 @@ def test_a_handler_asks_for_a_retry_after_a_delay(desk, language):
     desk.wanted["failed"] += 1
 
 
-def test_a_handler_gives_a_job_up(desk, language):
-    only_in_code(language)
+@pytest.mark.library
+def test_a_handler_gives_a_job_up(desk):
     desk.put("hopeless", "dead no such address")
     row = desk.dead("hopeless")
     assert row.attempts == 1 and "no such address" in row.error

@@ -14,7 +14,7 @@ from test_migration import reshard, tags_below
 LANGUAGES = [one for one in languages() if one != "command"]  # The command has no cluster.
 LEASE = 15000  # Longer than a failover takes, for the server and for the workers.
 SOON_S = 4  # Less than a BLOCK: the groups of schedules share places by turns of a second.
-pytestmark = pytest.mark.skipif(not LANGUAGES, reason="the command has no cluster")
+pytestmark = pytest.mark.library
 
 
 class Town:

@@ -68,7 +68,7 @@ def watch(fleet, tmp_path):
         yield made
 
 
-@pytest.mark.skipif(not LANGUAGES, reason="the command has no Sentinel")
+@pytest.mark.library
 class TestSentinel:
     """Each job is done once, in its first attempt: leases that end meanwhile begin anew."""
 

@@ -11,12 +11,21 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Fleet  # noqa: E402  (the folder has to be on the path first)
 
 
-def pytest_collection_modifyitems(items):
-    """Skips the tests that only `make rounds` runs."""
-    for item in items:
-        mark = item.get_closest_marker("long")
-        if mark and mark.kwargs.get("only") and not os.environ.get("TICKWHEEL_LONG"):
-            item.add_marker(pytest.mark.skip(reason="make rounds runs it"))
+def leave_out(config, items, condition):
+    """Takes the tests of which the condition is true out of the list of tests to run."""
+    gone = list(filter(condition, items))
+    items[:] = [item for item in items if item not in gone]
+    config.hook.pytest_deselected(items=gone)
+
+
+def is_for_rounds(item):
+    """Whether only `make rounds` runs the test."""
+    mark = item.get_closest_marker("long")
+    return bool(mark and mark.kwargs.get("only") and not os.environ.get("TICKWHEEL_LONG"))
+
+
+def pytest_collection_modifyitems(config, items):
+    leave_out(config, items, is_for_rounds)
 
 
 @pytest.hookimpl(tryfirst=True, hookwrapper=True)
