@@ -5,11 +5,10 @@ no reply."""
 import itertools
 import random
 import threading
-import time
 
 import redis
 
-from harness import Raw, now_ms
+from harness import PATIENCE, Raw, any_moment, now_ms
 from ledger import Deed, Taken
 from load import OUT_OF_OFFICE
 
@@ -47,6 +46,7 @@ class Shop:
     def __init__(self, rng):
         self.times, self.names = Times(), {schedule: [] for schedule in SCHEDULES}
         self.rng, self.numbers = rng, itertools.count(1)
+        self.moments = itertools.count(1)  # in the order in which the clients send and receive
         self.deeds, self.takes, self.stale = [], [], []  # of this round; tokens of earlier rounds
 
     def new_rng(self):
@@ -89,7 +89,7 @@ class Client(threading.Thread):
                 self.promise()
         except Elsewhere as away:
             self.server = self.nodes.get(away.port, self.server)
-            time.sleep(0.01)
+            any_moment(self.rng, 0.02)
         finally:
             self.raw.close()
 
@@ -100,7 +100,7 @@ class Client(threading.Thread):
 
     def finish(self):
         self.halt.set()
-        self.join(60)
+        self.join(PATIENCE)
         assert not self.is_alive(), "a client hangs"
         if self.failure:
             raise self.failure
@@ -115,7 +115,7 @@ class Client(threading.Thread):
 
     def do(self, kind, schedule, name, words, **about):
         """One command between two looks. Returns the Deed."""
-        deed = Deed(str(next(self.shop.numbers)), kind, schedule, name, about, sent=time.monotonic())
+        deed = Deed(str(next(self.shop.numbers)), kind, schedule, name, about, sent=next(self.shop.moments))
         look = [["TW.GET", schedule, name]] if name else []
         words = [deed.number if word is Ellipsis else word for word in words]
         whole = [["RPUSH", LEDGER, deed.number], ["TIME"], *look, words, *look, ["TIME"]]
@@ -156,7 +156,7 @@ class Producer(Client):
             schedule, name = self.shop.name(self.rng)
             if name != "none":
                 self.put(schedule, name, self.shop.times.after(self.rng.randrange(200)))
-        time.sleep(self.rng.uniform(0, 0.004))
+        any_moment(self.rng, 0.004)
 
     def put_some(self):
         schedule, at = self.rng.choice(SCHEDULES), self.shop.times.after(self.rng.randrange(-50, 200))
@@ -203,7 +203,7 @@ class Worker(Client):
             self.raw.close()
             self.connect()
         else:  # It stalls.
-            time.sleep(self.rng.uniform(0, 0.05))
+            any_moment(self.rng, 0.05)
         if len(self.held) > 30:
             self.shop.stale += self.held[:15]
             self.held = self.held[15:]
@@ -237,14 +237,13 @@ class Worker(Client):
             self.refused(reply)
         taken = self.taken(reply or [], lease, worker)
         for take in taken:
-            take.received = time.monotonic()
+            take.received = next(self.shop.moments)
         self.shop.takes += taken
         self.mine += taken
         return taken
 
-    @staticmethod
-    def taken(rows, lease, worker):
-        came = time.monotonic()
+    def taken(self, rows, lease, worker):
+        came = next(self.shop.moments)
         return [Taken(schedule, name, token, due, attempt, payload[0], worker, lease, came=came)
                 for schedule, name, token, due, attempt, payload in rows]
 
@@ -285,7 +284,7 @@ class Operator(Client):
         schedule, name = self.shop.name(self.rng)
         if chance < 0.25:
             self.do("pause", schedule, "", ["TW.PAUSE", schedule, "ON"], on=True)
-            time.sleep(self.rng.uniform(0, 0.03))
+            any_moment(self.rng, 0.03)
             self.do("pause", schedule, "", ["TW.PAUSE", schedule, "OFF"], on=False)
         else:
             dead = self.raw("TW.DEAD", schedule)
@@ -298,4 +297,4 @@ class Operator(Client):
                 self.do("replay", schedule, name, ["TW.REPLAY", schedule, name, "AT", at], at=at)
             else:
                 self.do("purge", schedule, name, ["TW.PURGE", schedule, name])
-        time.sleep(self.rng.uniform(0, 0.03))
+        any_moment(self.rng, 0.03)

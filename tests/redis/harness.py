@@ -41,10 +41,14 @@ import redis
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.append(os.path.join(ROOT, "tests", "support"))
 
-from eventually import PATIENCE, wait_until  # noqa: E402  (the folder has to be on the path first)
+from eventually import PATIENCE, any_moment, wait_until  # noqa: E402, F401  (the folder has to be on the path)
 
 HOST = "127.0.0.1"
 SLOTS = 16384
+
+# When a node of a cluster that says nothing is taken for dead, and when a primary is by a sentinel. All begin
+# calm, so that a busy machine replaces no server that lives; a test that wants an election makes them hasty.
+HASTY_MS, CALM_MS = 2000, 15000
 
 CRASH_MARKS = re.compile(r"ASSERTION FAILED|REDIS BUG REPORT|VALKEY BUG REPORT|AddressSanitizer|LeakSanitizer|"
                          r"ThreadSanitizer|runtime error:|=== CRASH|Guru Meditation")
@@ -196,7 +200,7 @@ class Server:
         options = {**DEFAULTS, "port": self.port, "dir": self.folder}
         if self.cluster:
             options.update({"cluster-enabled": "yes", "cluster-config-file": "nodes.conf",
-                            "cluster-node-timeout": "2000"})
+                            "cluster-node-timeout": HASTY_MS})
         if self.replicaof is not None:
             options["replicaof"] = f"{HOST} {self.replicaof.port}"
         if self.module:
@@ -258,7 +262,7 @@ class Server:
         Guard.tell("-", self.pid)
         return status
 
-    def stop(self, timeout=PATIENCE, sig=signal.SIGTERM):
+    def stop(self, sig=signal.SIGTERM):
         """Stops the server in an orderly way, by SIGTERM. Does nothing if it does not run."""
         self.close_clients()
         if self.process is None or self.expected_to_die:
@@ -267,10 +271,10 @@ class Server:
             raise Broken(f"the server on {self.port} died: {self.why()}")
         self.process.send_signal(sig)
         try:
-            status = self.process.wait(timeout)
+            status = self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise Broken(f"the server on {self.port} did not stop in {timeout} s\n{self.tail()}") from None
+            raise Broken(f"the server on {self.port} did not stop in {PATIENCE} s\n{self.tail()}") from None
         self.reap()
         if status != 0:
             raise Broken(f"the server on {self.port} stopped with exit status {status}\n{self.tail()}")
@@ -289,10 +293,10 @@ class Server:
         self.stop()
         return self.start(wait)
 
-    def expect_end(self, timeout=PATIENCE):
+    def expect_end(self):
         """Waits until the server ends after a command that asked for it (SHUTDOWN, DEBUG SEGFAULT ...);
         returns the exit status."""
-        self.process.wait(timeout)
+        self.process.wait(PATIENCE)
         self.close_clients()
         return self.reap()
 
@@ -405,13 +409,12 @@ class Sentinel(Server):
                  master,
                  name="tw",
                  quorum=1,
-                 down_after_ms=1000,
                  failover_timeout_ms=10000,
                  **options):
         super().__init__(folder, module=False, **options)
         self.master, self.name = master, name
         self.watch = [f"monitor {name} {HOST} {master.port} {quorum}",
-                      f"down-after-milliseconds {name} {down_after_ms}",
+                      f"down-after-milliseconds {name} {CALM_MS}",
                       f"failover-timeout {name} {failover_timeout_ms}"]
 
     def config(self):
@@ -432,6 +435,10 @@ class Sentinel(Server):
     def master_port(self):
         """Returns the port of the primary, as this sentinel believes."""
         return int(self.once("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.name)[1])
+
+    def time_out(self, ms):
+        """Sets the time after which a server that says nothing is taken for dead."""
+        self.once("SENTINEL", "SET", self.name, "down-after-milliseconds", ms)
 
     def wait_sees(self, replicas=1, sentinels=0):
         """Waits until the sentinel knows so many replicas, and so many other sentinels."""
@@ -496,10 +503,9 @@ class Fleet:
         """SIGTERM would save an RDB that nobody reads, and wait for replicas. SHUTDOWN NOSAVE NOW runs
         everything else."""
         with contextlib.suppress(redis.exceptions.RedisError):
-            Raw(server, timeout=5).send("SHUTDOWN",
-                                        *([] if isinstance(server, Sentinel) else ["NOSAVE", "NOW", "FORCE"]))
+            Raw(server).send("SHUTDOWN", *([] if isinstance(server, Sentinel) else ["NOSAVE", "NOW", "FORCE"]))
             with contextlib.suppress(subprocess.TimeoutExpired):
-                server.process.wait(20)
+                server.process.wait(PATIENCE)
         if server.alive():
             server.stop()
         else:
@@ -533,6 +539,14 @@ class Cluster:
         self.wait_ok()
         for i, node in enumerate(self.first_replicas):
             wait_replica_in_sync(primaries[i % len(primaries)], node)
+        self.time_out(CALM_MS, *primaries)
+
+    @staticmethod
+    def time_out(ms, *nodes):
+        """Sets the time after which these nodes take another one for dead. Nodes with a short time talk more, so
+        that the others hear early of their roles; only the primaries have a say in who is dead."""
+        for node in nodes:
+            node.once("CONFIG", "SET", "cluster-node-timeout", ms)
 
     @staticmethod
     def replicate(node, master):
@@ -560,7 +574,7 @@ class Cluster:
         return [node for node in self.alive()
                 for row in self.known(node) if "myself" in row[2] and "master" in row[2] and len(row) > 8]
 
-    def wait_ok(self, timeout=PATIENCE):
+    def wait_ok(self):
         """Waits until every running node reports all slots as served, and the nodes agree who serves them."""
         def settled():
             for node in self.alive():
@@ -575,7 +589,7 @@ class Cluster:
                 for node in self.alive()
             }
             return len(views) == 1 or self.migrating(views)
-        wait_until(settled, "the cluster does not settle", patience=timeout)
+        wait_until(settled, "the cluster does not settle")
 
     @staticmethod
     def migrating(views):
@@ -611,11 +625,11 @@ class Cluster:
                 return node
         raise AssertionError(f"no replica of the node on {primary.port}")
 
-    def cli(self, *arguments, timeout=300):
+    def cli(self, *arguments):
         """Runs redis-cli --cluster ARGUMENTS, for tasks that only redis-cli does: reshard, rebalance, check.
         Returns its output."""
         done = subprocess.run([program("REDIS_CLI", "redis-cli"), "--cluster", *map(str, arguments)],
-                              timeout=timeout,
+                              timeout=PATIENCE,
                               capture_output=True,
                               text=True,
                               check=False)

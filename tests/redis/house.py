@@ -6,10 +6,9 @@ import itertools
 import os
 import re
 import resource
-import time
 
 from crew import LEDGER, SCHEDULES, Operator, Producer, Shop, Worker, ms
-from harness import HOST, Raw, now_ms, parse_info, wait_replica_in_sync, wait_until
+from harness import HOST, PATIENCE, Raw, any_moment, now_ms, parse_info, wait_replica_in_sync, wait_until
 from judge import Judge
 from ledger import ANY, NO_TASK, Gap
 from situations import aof_path, children, digest, end
@@ -24,7 +23,7 @@ class House:
 
     def __init__(self, fleet, rng):
         self.rng, self.shop, self.judge = rng, Shop(rng), Judge(SCHEDULES)
-        self.read = self.done = self.blocked = 0
+        self.read = self.done = self.blocked = self.gaps = 0
         self.baseline, self.crew, self.puts = None, [], set()
         self.primary, self.replica = self.servers(fleet)
 
@@ -43,36 +42,48 @@ class House:
     def unless_promised(self, one):
         return not one.promised
 
-    def ended_by(self, stop, start, seconds=None):
+    def ended_by(self, stop, start, away_ms=None):
         """Ends the present server, and begins another life of it or of its replica, some time later."""
-        began = now_ms()
+        began = self.served()
+        away_ms = self.rng.choice([0, 50, 200, 400]) if away_ms is None else away_ms
         stop()
         for client in self.crew:
             client.halt.set()  # None of them connects to the next life.
         down = now_ms()
-        time.sleep(self.rng.choice([0, 0.05, 0.2, 0.4]) if seconds is None else seconds)
+        wait_until(lambda: now_ms() >= down + away_ms)
         up = now_ms()
         start()
         self.judge.gaps.append(Gap(began, down, up, now_ms()))
-        time.sleep(0.05)  # Leases that ended meanwhile are renewed by then.
+
+    def served(self):
+        """Returns when the present server has certainly served: a server that replies has done all that was due."""
+        return max((deed.end for deed in self.shop.deeds), default=self.judge.passed)
+
+    def let_pass(self):
+        """Waits until everything that is due by now has had its turn, and returns this time."""
+        client, due = self.primary.client(), now_ms()
+        client.execute_command("TW.ADD", "{w}:marks", "{w}:marked", "mark", "AT", due, "PAYLOAD", "of", "mark")
+        wait_until(lambda: client.delete("{w}:marked"), self.primary.tail)
+        self.judge.counts["added"] += 1
+        return due
 
     def quiet(self):
         """Nothing happens, and all replies come."""
         self.finish()
         return self.nothing_lost
 
-    def kill(self, seconds=None):
+    def kill(self, away_ms=None):
         child = children(self.primary.pid)
-        self.ended_by(lambda: (self.primary.kill(), *map(end, child)), self.primary.start, seconds)
+        self.ended_by(lambda: (self.primary.kill(), *map(end, child)), self.primary.start, away_ms)
         return self.nothing_lost
 
     def kill_twice(self):
         """Leases that end while the server is down are renewed, and end again while it is down again."""
-        self.kill(0.4)
+        self.kill(400)
         self.finish()
         self.judge_round(self.nothing_lost, True)
         self.begin_round()
-        return self.kill(1.2)
+        return self.kill(1200)
 
     def tear(self):
         """Ends the server in the middle of a write: it cannot write beyond a random byte of its file."""
@@ -90,22 +101,20 @@ class House:
         client = self.primary.client()
         client.config_set("aof-use-rdb-preamble", self.rng.choice(["yes", "no"]))
         client.bgrewriteaof()
-        time.sleep(self.rng.uniform(0, 0.3))
+        any_moment(self.rng, 0.3)
         return self.kill()
 
     def reload(self):
         """DEBUG RELOAD under load."""
-        began = now_ms()
+        began = self.served()
         self.primary.once("DEBUG", "RELOAD")
         self.judge.gaps.append(Gap(began, began, began, now_ms()))
-        time.sleep(0.1)
         return self.quiet()
 
     def promote(self):
         """The primary is killed, its replica takes over, and the old primary follows it."""
-        began = now_ms()
         self.ended_by(self.primary.kill, lambda: self.replica.once("REPLICAOF", "NO", "ONE"))
-        self.judge.gaps[-1].began = began - 1000  # The replica may lag, and miss the end of a lease.
+        self.judge.gaps[-1].began -= 1000  # The replica may lag, and miss the end of a lease.
         self.exchange()
         self.replica.start()
         return self.unless_promised
@@ -114,7 +123,7 @@ class House:
         """A planned failover, which loses nothing."""
         wait_until(lambda: "online" in str(self.primary.info("replication").get("slave0")),
                    message="no replica")
-        began = now_ms()
+        began = self.served()
         self.primary.once("FAILOVER", "TO", HOST, self.replica.port)
         for server, role in ((self.replica, "master"), (self.primary, "slave")):
             wait_until(lambda server=server, role=role: server.info("replication")["role"] == role,
@@ -127,6 +136,7 @@ class House:
         self.primary, self.replica = self.replica, self.primary
         self.primary.replicaof, self.replica.replicaof = None, self.primary
 
+    COMMANDS = 100, 300  # of a round, before it ends
     ENDS = [quiet, promote, failover, kill_twice, tear, rewrite, reload, kill]
     PROMISES = [promote]  # Replies that WAIT has not confirmed may be lost.
     DISORDER = [reload]  # Ready tasks may come in another order afterwards, while the clients go on.
@@ -148,7 +158,7 @@ class House:
         ordered = how not in self.DISORDER
         for client in self.crew:
             client.start()
-        time.sleep(self.rng.uniform(0.2, 0.4))
+        self.load()
         may_lose = how(self)
         self.finish()
         self.judge_round(may_lose, ordered)
@@ -159,6 +169,13 @@ class House:
         usual = self.shop, self.primary, wait, nodes
         return [Producer(*usual), Operator(*usual),
                 *(Worker(*usual, blocks=blocks) for blocks in (False, False, True, True))]
+
+    def load(self):
+        """Waits until the clients have done some work."""
+        goal = self.rng.randrange(*self.COMMANDS)
+        wait_until(lambda: sum(client.done for client in self.crew) >= goal
+                   or any(client.failure for client in self.crew), "no load")
+        any_moment(self.rng, 0.1)
 
     def finish(self):
         for client in self.crew:
@@ -208,6 +225,10 @@ class House:
                 print(one)
 
     def judge_all(self, may_lose, ordered):
+        passed = self.let_pass()
+        for gap in self.judge.gaps[self.gaps:]:
+            gap.ended = now_ms()
+        self.gaps = len(self.judge.gaps)
         numbers, now, looks, info = self.look()
         for take in self.shop.takes:
             self.judge.add_take(take)
@@ -216,7 +237,7 @@ class House:
                               for name, _, _, _, error in dead}
         self.judge.unknown = {}
         self.judge.letters.update({(deed.schedule, deed.name): ANY for deed in self.shop.deeds})
-        self.judge.ordered = ordered
+        self.judge.ordered, self.judge.passed = ordered, passed
         self.replay(numbers, may_lose)
         rows = {schedule: look[0] for schedule, look in looks.items()}
         self.judge.settle_takes(self.shop.takes, rows, may_lose)
@@ -279,8 +300,8 @@ class House:
 
     def compare(self):
         """While nothing is written, both servers hold the same. A pause of writes is one of leases too."""
-        client, began = self.primary.client(), now_ms()
-        client.execute_command("CLIENT", "PAUSE", 30000, "WRITE")
+        client, began = self.primary.client(), self.served()
+        client.execute_command("CLIENT", "PAUSE", PATIENCE * 1000, "WRITE")
         down = now_ms()
         try:
             self.sync()

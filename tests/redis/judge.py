@@ -200,6 +200,7 @@ class Judge(Belief):
             self.put_state(take.schedule, take.name,
                            dataclasses.replace(state, begun=take.attempt, stage="leased",
                                                at=deed.end + take.lease, lease=take.lease,
+                                               unsure=(deed.end + take.lease, deed.end - deed.begin),
                                                token=take.token, renewed=False, order=None))
         self.counts["taken"] += len(deed.reply)
 
@@ -318,6 +319,9 @@ class Judge(Belief):
         for name, flat in rows.items():
             if "@" in name:
                 self.explain(schedule, name, flat, now)
+        for name, flat in rows.items():
+            if flat:
+                self.check_passed(schedule, name, Look(flat))
         for name, states in self.tasks[schedule].items():
             if name not in rows and len(states) > 1:  # A letter, if a command without a reply has run.
                 error = self.letters.get((schedule, name))

@@ -21,14 +21,14 @@ meanwhile.
 """
 import collections
 import contextlib
+import dataclasses
 import os
 import random
 import threading
-import time
 
 import redis
 
-from harness import IN_ORDER, Raw, now_ms
+from harness import IN_ORDER, PATIENCE, Raw, any_moment, now_ms, wait_until
 
 NEVER = 1 << 62  # Later than any time of a test.
 FAR_MS = 3600000  # Tasks that no test waits for are due in more than this.
@@ -284,13 +284,11 @@ class Books:
     def overdue(self, before):
         return [name for name, due in self.pending.items() if due <= before]
 
-    def wait_delivered(self, client, timeout=120):
+    def wait_delivered(self, client):
         """Waits until the only pending tasks are due in hours."""
-        end, before = time.monotonic() + timeout, now_ms() + FAR_MS // 2
-        while self.read(client).overdue(before):
-            assert time.monotonic(
-            ) < end, f"still pending: {self.overdue(before)[:5]} of {len(self.overdue(before))}"
-            time.sleep(0.1)
+        before = now_ms() + FAR_MS // 2
+        wait_until(lambda: not self.read(client).overdue(before),
+                   lambda: f"still pending: {self.overdue(before)[:5]} of {len(self.overdue(before))}", every=0.1)
 
 
 class Maker:
@@ -428,7 +426,7 @@ class Worker(threading.Thread):
 
     def finish(self):
         self.halt.set()
-        self.join(60)
+        self.join(PATIENCE)
         assert not self.is_alive(), "a client hangs"
         if self.failure:
             raise self.failure
@@ -455,11 +453,16 @@ class Reader(threading.Thread):
                         fields = dict(zip(flat[::2], flat[1::2]))
                         self.seen.append((entry, fields["tw.id"], int(fields["tw.due"]), now_ms()))
                         last = entry
-            time.sleep(0.02)
+            any_moment(random, 0.04)
+
+    def sees_more(self):
+        """Waits until it has read something that comes later than this call."""
+        before = len(self.seen)
+        wait_until(lambda: len(self.seen) > before, lambda: f"a consumer has seen {before} entries, and no more")
 
     def finish(self):
         self.halt.set()
-        self.join(60)
+        self.join(PATIENCE)
         assert not self.is_alive(), "a consumer hangs"
         return self.seen
 
@@ -496,6 +499,11 @@ class Shards:
             worker.start()
         return self.crew
 
+    def go_on(self, commands=200):
+        """Waits until each client has done so many commands more."""
+        goals = [(worker, worker.done + commands) for worker in self.crew]
+        wait_until(lambda: all(worker.done >= goal or worker.failure for worker, goal in goals), "no load")
+
     def finish(self):
         for worker in self.crew:
             worker.finish()
@@ -524,6 +532,13 @@ class Shards:
 
     def deliveries(self):
         return sum(len(dues) for books in self.books.values() for dues in books.delivered.values())
+
+
+@dataclasses.dataclass
+class Answer:
+    """The latest reply to a command, and the port of the node that is to be asked next, if it is another one."""
+    reply: object = None
+    ask: int = None
 
 
 class ClusterWorker(threading.Thread):
@@ -559,7 +574,7 @@ class ClusterWorker(threading.Thread):
         if port in self.links:
             self.links.pop(port).close()
         self.makers[tag] = self.shards.maker(tag)
-        time.sleep(0.05)
+        any_moment(self.rng, 0.1)
 
     def some(self, tag, maker):
         for _ in range(self.rng.randrange(1, 9)):
@@ -579,25 +594,28 @@ class ClusterWorker(threading.Thread):
         return self.links[port]
 
     def ask(self, tag, words):
-        """Sends one command to the node that has its slot."""
-        end, asking = time.monotonic() + 60, None
-        while True:
-            port = asking or self.where.setdefault(tag, self.rng.choice(self.shards.cluster.alive()).port)
-            link = self.link(port)
-            if asking:
-                link("ASKING")
-            reply, asking = link(*words), None
-            if not isinstance(reply, Raw.Error):
-                return reply
-            kind = reply.split()[0]
-            self.told[kind] += 1
-            if kind == "MOVED":
-                self.where[tag] = int(reply.rsplit(":", 1)[1])
-            elif kind == "ASK":
-                asking = int(reply.rsplit(":", 1)[1])
-            elif kind not in ("TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY") or time.monotonic() > end:
-                raise AssertionError(f"{words}: {reply}")
-            if kind != "ASK":
-                time.sleep(0 if kind == "MOVED" else 0.01)
+        """Sends one command to the node that has its slot, again while the slot moves or nobody has it."""
+        answer = Answer()
+        wait_until(lambda: self.ask_once(tag, words, answer), lambda: f"{words}: {answer.reply}")
+        return answer.reply
+
+    def ask_once(self, tag, words, answer):
+        """Returns whether a node has carried the command out."""
+        port = answer.ask or self.where.setdefault(tag, self.rng.choice(self.shards.cluster.alive()).port)
+        link = self.link(port)
+        if answer.ask:
+            link("ASKING")
+        answer.reply, answer.ask = link(*words), None
+        if not isinstance(answer.reply, Raw.Error):
+            return True
+        kind = answer.reply.split()[0]
+        self.told[kind] += 1
+        if kind == "MOVED":
+            self.where[tag] = int(answer.reply.rsplit(":", 1)[1])
+        elif kind == "ASK":
+            answer.ask = int(answer.reply.rsplit(":", 1)[1])
+        elif kind not in ("TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY"):
+            raise AssertionError(f"{words}: {answer.reply}")
+        return False
 
     finish = Worker.finish

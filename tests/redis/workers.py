@@ -4,10 +4,10 @@
 `stages` makes a schedule with a task in each stage of its life, and `Stages` says later whether all of them are
 still as they were."""
 import contextlib
+import re
 import select
 
 from harness import Raw, now_ms, task, tasks, wait_until
-from situations import TooSlow
 
 FAR = 3600000
 
@@ -57,13 +57,15 @@ class Worker:
             self.raw("AUTH", *user)
         self.raw("SELECT", db)
         self.id = self.raw("CLIENT", "ID")
-        before = blocked(server)
         self.raw.send("TW.TAKE", "LEASE", lease, "COUNT", count, "BLOCK", block, "KEYS", len(schedules),
                       *schedules)
         if wait:
-            wait_until(lambda: blocked(server) > before or self.served(), message="the worker is not blocked")
-            if self.served():
-                raise TooSlow("the worker had a reply before it was seen to wait")
+            wait_until(lambda: self.waits(server) or self.served(), message="the worker is not blocked")
+            assert not self.served(), f"the worker need not wait: {self.reply()}"
+
+    def waits(self, server):
+        """Whether the server has blocked the connection."""
+        return re.search(r" flags=\w*b", server.once("CLIENT", "LIST", "ID", self.id)) is not None
 
     def served(self):
         """Whether a reply has come."""

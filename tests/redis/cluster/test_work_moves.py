@@ -5,18 +5,17 @@ cluster, whose slots also move from node to node.
 TICKWHEEL_WORK_ROUNDS: rounds in the cluster (9); a third as many with the sentinel.
 """
 import os
-import time
 
 import pytest
 
 from crew import LEDGER
-from harness import HOST, now_ms, wait_replica_in_sync, wait_until
+from harness import CALM_MS, HASTY_MS, HOST, any_moment, now_ms, wait_replica_in_sync, wait_until
 from house import OPTIONS, House, play
 from ledger import Gap
 from load import seeded
+from test_cluster import hand_over
 
 ROUNDS = int(os.environ.get("TICKWHEEL_WORK_ROUNDS") or 9)
-PATIENCE = 90  # Seconds for an election, on a busy machine.
 
 
 class Watched(House):
@@ -24,7 +23,7 @@ class Watched(House):
 
     def servers(self, fleet):
         primary, replica = super().servers(fleet)
-        self.sentinel = fleet.sentinel(primary, quorum=1, down_after_ms=1000, failover_timeout_ms=3000)
+        self.sentinel = fleet.sentinel(primary, quorum=1, failover_timeout_ms=3000)
         self.sentinel.wait_sees(replicas=1)
         return primary, replica
 
@@ -34,9 +33,11 @@ class Watched(House):
 
     def elected(self):
         """The primary is killed, and the sentinel promotes its replica."""
-        began = now_ms()
+        began = self.served()
         self.primary.kill()
+        self.sentinel.time_out(HASTY_MS)
         wait_until(self.is_promoted, lambda: f"no promotion\n{self.sentinel.tail()}")
+        self.sentinel.time_out(CALM_MS)
         self.judge.gaps.append(Gap(began - 1000, began, began, now_ms()))
         self.exchange()
         self.replica.start()
@@ -61,7 +62,7 @@ class Nodes(House):
 
     def settle(self, began, slot=False):
         """Waits until the nodes agree, and notes how long nobody may have served the slot."""
-        self.cluster.wait_ok(PATIENCE)
+        self.cluster.wait_ok()
         self.judge.gaps.append(Gap(began - 1000, began, began, now_ms(), slot))
         self.primary, self.replica = self.there_now()
         wait_replica_in_sync(self.primary, self.replica)
@@ -71,27 +72,28 @@ class Nodes(House):
 
     def elected(self):
         """The primary is killed, and the nodes elect its replica."""
-        began, old, new = now_ms(), self.primary, self.replica
+        began, old, new = self.served(), self.primary, self.replica
         old.kill()
+        self.cluster.time_out(HASTY_MS, *self.cluster.alive())
         wait_until(lambda: new.info("replication")["role"] == "master", lambda: new.tail())
         self.judge.gaps.append(Gap(began - 1000, began, began, now_ms()))
         for client in self.crew:
             client.halt.set()
         old.start()
+        self.cluster.time_out(CALM_MS, *self.cluster.primaries())
         self.settle(began)
         return self.unless_promised
 
     def hand_over(self):
         """CLUSTER FAILOVER, under load."""
-        began, new = now_ms(), self.replica
-        new.once("CLUSTER", "FAILOVER")
-        wait_until(lambda: new.info("replication")["role"] == "master", lambda: new.tail())
+        began, new = self.served(), self.replica
+        hand_over(self.cluster, self.primary, new)
         self.settle(began)
         return self.nothing_lost
 
     def reshard(self):
         """The slot moves to another node, key by key, under load."""
-        began, here = now_ms(), self.primary
+        began, here = self.served(), self.primary
         there = next(node for node in self.cluster.primaries() if node is not here)
         slot = here.once("CLUSTER", "KEYSLOT", LEDGER)
         there.once("CLUSTER", "SETSLOT", slot, "IMPORTING", self.cluster.id(here))
@@ -99,11 +101,11 @@ class Nodes(House):
         while keys := here.once("CLUSTER", "GETKEYSINSLOT", slot, 1):
             here.once("MIGRATE", HOST, there.port, keys[0], 0, 10000)
             self.moves += 1
-            time.sleep(self.rng.uniform(0, 0.1))
+            any_moment(self.rng, 0.1)
         for node in (there, here, *self.cluster.primaries()):
             node.once("CLUSTER", "SETSLOT", slot, "NODE", self.cluster.id(there))
         self.primary = there
-        time.sleep(self.rng.uniform(0.1, 0.3))
+        any_moment(self.rng, 0.3)
         self.finish()
         self.settle(began, slot=True)
         return self.nothing_lost
