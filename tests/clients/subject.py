@@ -47,6 +47,7 @@ import tempfile
 import threading
 
 from harness import HOST, PATIENCE, ROOT, Broken, Guard, wait_until, program
+from workers import thread_states
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUBJECTS = os.path.join(HERE, "subjects")
@@ -227,13 +228,7 @@ class Subject:
     def suspend(self):
         """SIGSTOP. Returns when no thread of the process runs any more; SIGCONT lets them go on."""
         self.send(signal.SIGSTOP)
-        wait_until(lambda: all(state == "T" for state in self.states()), message=self.story)
-
-    def states(self):
-        """The states of its threads, as /proc tells them."""
-        for thread in os.listdir(f"/proc/{self.pid}/task"):
-            with open(f"/proc/{self.pid}/task/{thread}/stat", encoding="ascii", errors="replace") as file:
-                yield file.read().rsplit(")", 1)[1].split()[0]
+        wait_until(lambda: set(thread_states(self.pid)) == {"T"}, message=self.story)
 
     def kill(self):
         """SIGKILL. The script subjects/act ends when it sees that its worker is gone."""

@@ -404,6 +404,10 @@ class Sentinel(Server):
     """A sentinel that watches one primary under the name `name`. After the first start the sentinel writes
     its own configuration."""
 
+    # Its periods in ms, shorter than usual. It asks a replica once a second while the primary is down, and
+    # promotes only a replica that it has heard within five ping periods.
+    HASTE = {"ping-period": 400, "info-period": 100, "publish-period": 100, "ask-period": 100, "tilt-period": 1000}
+
     def __init__(self,
                  folder,
                  master,
@@ -435,6 +439,9 @@ class Sentinel(Server):
     def master_port(self):
         """Returns the port of the primary, as this sentinel believes."""
         return int(self.once("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.name)[1])
+
+    def hasten(self):
+        self.once("SENTINEL", "DEBUG", *[word for pair in self.HASTE.items() for word in pair])
 
     def time_out(self, ms):
         """Sets the time after which a server that says nothing is taken for dead."""

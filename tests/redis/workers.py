@@ -4,8 +4,11 @@
 `stages` makes a schedule with a task in each stage of its life, and `Stages` says later whether all of them are
 still as they were."""
 import contextlib
+import itertools
+import os
 import re
 import select
+import signal
 
 from harness import Raw, now_ms, task, tasks, wait_until
 
@@ -46,6 +49,30 @@ def put_ready(client, schedule, *names, options=()):
 
 def blocked(server):
     return server.info("clients")["blocked_clients"]
+
+
+def spans():
+    """Lengths of time in ms, each longer than the one before: something has to happen within such a time, and a
+    busy machine may need a longer one."""
+    return (700 * 4**tries for tries in itertools.count())
+
+
+def frozen_before(server, due):
+    """Suspends the server's process. Returns whether no thread of it has run at `due` or later; if one may have,
+    it goes on."""
+    os.kill(server.pid, signal.SIGSTOP)
+    wait_until(lambda: set(thread_states(server.pid)) == {"T"})
+    if now_ms() < due:
+        return True
+    os.kill(server.pid, signal.SIGCONT)
+    return False
+
+
+def thread_states(pid):
+    """The states of the threads of a process, as /proc tells them."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/stat", encoding="ascii", errors="replace") as file:
+            yield file.read().rsplit(")", 1)[1].split()[0]
 
 
 class Worker:

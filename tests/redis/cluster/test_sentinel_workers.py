@@ -6,22 +6,19 @@ One sentinel decides alone here, and faster than usual: the test is about the wo
 elections."""
 import collections
 import contextlib
+import os
+import random
+import signal
 import threading
-import time
 
 import pytest
 import redis
 from redis.sentinel import Sentinel
-from harness import HOST, PATIENCE, now_ms, tasks, wait_replica_in_sync, wait_until
-from situations import digest, frozen, in_time
-from workers import FAR, Worker, blocked, put, put_ready, take, wait_state
+from harness import CALM_MS, HASTY_MS, HOST, PATIENCE, any_moment, now_ms, tasks, wait_replica_in_sync, wait_until
+from situations import digest
+from workers import FAR, Worker, blocked, frozen_before, put, put_ready, spans, take, wait_state
 
 JOBS, HEAP = "jobs", "heap"  # The schedules of the workers; HEAP is paused until the failover is over.
-# Periods of the sentinel, in ms. It asks a replica once a second while the primary is down, and promotes only
-# a replica that it has heard within five ping periods.
-HASTE = {"ping-period": 400, "info-period": 100, "publish-period": 100}
-DOWN_AFTER = 1500
-LAPSE = 700  # The length of a lease that ends before the sentinel can notice that the primary is down.
 
 Take = collections.namedtuple("Take", "port name token attempt done")
 
@@ -31,15 +28,18 @@ def watched(fleet, **options):
     old = fleet.server(**options)
     new = fleet.server(replicaof=old, **options)
     wait_replica_in_sync(old, new)
-    sentinel = fleet.sentinel(old, quorum=1, down_after_ms=DOWN_AFTER, failover_timeout_ms=3000)
-    sentinel.once("SENTINEL", "DEBUG", *[word for pair in HASTE.items() for word in pair])
+    sentinel = fleet.sentinel(old, quorum=1, failover_timeout_ms=3000)
+    sentinel.hasten()
     sentinel.wait_sees(replicas=1)
     return old, new, sentinel
 
 
 def wait_promoted(sentinel, new):
+    """Has the sentinel find the primary gone, and waits until its replica is the primary."""
+    sentinel.time_out(HASTY_MS)
     wait_until(lambda: sentinel.master_port() == new.port and new.info("replication")["role"] == "master",
                message=lambda: f"no promotion\n{sentinel.tail()}")
+    sentinel.time_out(CALM_MS)
 
 
 def wait_demoted(sentinel, old, new):
@@ -82,7 +82,7 @@ class Follower(threading.Thread):
 
     def ended(self, error):
         self.ends.append(str(error))
-        time.sleep(0.05)
+        any_moment(random, 0.1)
 
     def step(self):
         [[schedule, name, token, _, attempt, _]] = self.client.execute_command(
@@ -156,20 +156,26 @@ def test_the_primary_is_killed_while_workers_wait(fleet):
     with following(sentinel, old, 3, JOBS, HEAP) as crew:
         put(r, JOBS, "done")
         wait_until(lambda: blocked(old) == 3 and not r.exists(JOBS), message="the first task is not done")
-        put_ready(r, "mine", "held", "kept", options=("TRIES", 5, "BACKOFF", FAR, 1, FAR))
-        put_ready(r, "yours", "left", options=("TRIES", 5, "BACKOFF", 1, 1, 1))
-        token = take(r, "mine")["held"]
-        begin = now_ms()
-        soon = {f"soon{i}": begin + i * 400 for i in range(2, 9)}  # Before the promotion, and after it.
-        for name, due in soon.items():
-            put(r, JOBS, name, at=due)
-        put(r, "far", "far", at=begin + FAR)
-        lapse = now_ms() + LAPSE
-        kept = take(r, "mine", lease=LAPSE)["kept"]
-        assert take(r, "yours", lease=LAPSE)["left"]
-        confirmed(r)
-        old.kill()
-        in_time(min(lapse, soon["soon2"]))
+        put(r, "far", "far", at=now_ms() + FAR)
+        done_by_old = ["done"]
+        for span in spans():
+            put_ready(r, "mine", "held", "kept", options=("TRIES", 5, "BACKOFF", FAR, 1, FAR))
+            put_ready(r, "yours", "left", options=("TRIES", 5, "BACKOFF", 1, 1, 1))
+            token, begin = take(r, "mine")["held"], now_ms() + span
+            soon = {f"soon{span}-{i}": begin + i * 400 for i in range(7)}  # Before the promotion, and after it.
+            for name, due in soon.items():
+                put(r, JOBS, name, at=due)
+            kept = take(r, "mine", lease=span)["kept"]
+            assert take(r, "yours", lease=span)["left"]
+            end = now_ms() + span
+            confirmed(r)
+            if frozen_before(old, begin):
+                old.kill()
+                break
+            wait_until(lambda: blocked(old) == 3 and not r.exists(JOBS))
+            done_by_old += soon
+            r.delete("mine", "yours")
+        wait_until(lambda end=end: now_ms() > end)
         wait_promoted(sentinel, new)
 
         # The tokens of before, in a lease that goes on and in one that began anew.
@@ -191,7 +197,7 @@ def test_the_primary_is_killed_while_workers_wait(fleet):
     takes = sorted(take_ for one in crew for take_ in one.takes if not take_.name.startswith("stop"))
     assert all(one.ends for one in crew), "a worker has not noticed the failover"
     assert {(take_.attempt, take_.done) for take_ in takes} == {(1, 1)}
-    assert [take_.name for take_ in takes if take_.port == old.port] == ["done"]
+    assert [take_.name for take_ in takes if take_.port == old.port] == sorted(done_by_old)
     assert [take_.name for take_ in takes if take_.port == new.port] == sorted([*ready, *soon])
 
     # The old primary comes back with all tasks in its file. It gives none of them out, neither before Sentinel
@@ -214,16 +220,26 @@ def test_the_primary_hangs_while_workers_wait(fleet):
     a replica it gives nothing out, and has no workers left."""
     old, new, sentinel = watched(fleet)
     r, copy = old.client(), new.client()
-    crew = [Worker(old, JOBS) for _ in range(3)]
-    due = now_ms() + 800
-    put(r, JOBS, "a", at=due)
-    put(r, JOBS, "far", at=due + FAR)
-    confirmed(r)
-    in_time(due)
-    with frozen(old):
+    crew, before = [Worker(old, JOBS) for _ in range(3)], 0
+    for span in spans():
+        due = now_ms() + span
+        put(r, JOBS, "a", at=due)
+        put(r, JOBS, "far", at=due + FAR)
+        confirmed(r)
+        if frozen_before(old, due):
+            break
+        last = wait_until(lambda: next((one for one in crew if one.served()), None))
+        crew.remove(last)
+        last.close()
+        r.delete(JOBS)
+        crew.append(Worker(old, JOBS))
+        before += 1
+    try:
         wait_promoted(sentinel, new)
         wait_state(copy, JOBS, "a", "ready")
         assert not any(one.served() for one in crew)
+    finally:
+        os.kill(old.pid, signal.SIGCONT)
     replies = [last_word(one) for one in crew]
     given = [row for reply in replies if isinstance(reply, list) for row in reply]
     assert [row[1] for row in given] in (["a"], [])
@@ -234,7 +250,7 @@ def test_the_primary_hangs_while_workers_wait(fleet):
     wait_demoted(sentinel, old, new)
 
     # Whoever connects to it now is refused, and the new primary has all tasks for its own workers.
-    assert (blocked(old), old.tw()["taken"]) == (0, len(given))
+    assert (blocked(old), old.tw()["taken"]) == (0, before + len(given))
     with pytest.raises(redis.exceptions.ReadOnlyError):
         take(old.client(), JOBS)
     tokens = take(copy, JOBS)
@@ -245,5 +261,5 @@ def test_the_primary_hangs_while_workers_wait(fleet):
     assert copy.execute_command("TW.ACK", JOBS, *[word for pair in tokens.items() for word in pair]) == 2
     wait_replica_in_sync(new, old)
     assert set(tasks(copy, JOBS)) == {"far"} and digest(old) == digest(new)
-    assert old.tw()["taken"] == len(given)
+    assert old.tw()["taken"] == before + len(given)
     print(f"the old primary gave out {given}; all replies: {replies}")

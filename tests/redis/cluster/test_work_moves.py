@@ -24,6 +24,7 @@ class Watched(House):
     def servers(self, fleet):
         primary, replica = super().servers(fleet)
         self.sentinel = fleet.sentinel(primary, quorum=1, failover_timeout_ms=3000)
+        self.sentinel.hasten()
         self.sentinel.wait_sees(replicas=1)
         return primary, replica
 
