@@ -5,14 +5,14 @@ Redis 7 moves a slot key by key. Meanwhile a schedule may be on one node and its
 node refuses to write a key that it does not have. So a delivery has to wait until both keys are on one node
 and that node owns the slot.
 """
+import itertools
 import random
-import time
 
 import pytest
 import redis
 from redis.crc import key_slot
 
-from harness import HOST, Raw, delivered, entries, now_ms, tasks, wait_until
+from harness import HOST, SLOTS, Fleet, Raw, delivered, entries, now_ms, tasks, wait_until
 from load import Reader, Shards, seeded
 
 FAR = 3600000
@@ -43,7 +43,7 @@ def test_reshard_under_load(fleet):
         reshard(cluster, here, there, slots, tags[0])
         for tag in consumers:
             place[tag] = there
-        time.sleep(0.3)
+        shards.go_on()
     shards.finish()
     assert shards.judge() == 0
     assert sum(node.tw()["fired"] for node in cluster.nodes) == shards.deliveries()
@@ -73,21 +73,51 @@ def reshard(cluster, here, there, slots, tag):
 
 
 class Move:
-    """A slot on its way from one node to another, step by step."""
+    """A slot on its way from one node to another, step by step. Each has a slot of its own in a cluster that the
+    tests of a file share."""
 
-    def __init__(self, fleet):
-        self.cluster = fleet.cluster(3)
-        self.schedule, self.stream = "{pay}:timeouts", "{pay}:unpaid"
-        self.slot = key_slot(b"pay")
+    NUMBERS = itertools.count()
+
+    def __init__(self, cluster):
+        self.cluster, self.tag = cluster, f"pay{next(self.NUMBERS)}"
+        self.schedule, self.stream = self.key("timeouts"), self.key("unpaid")
+        self.slot = key_slot(self.tag.encode())
         self.source = self.cluster.owner(self.schedule)
         self.target = next(node for node in self.cluster.nodes if node is not self.source)
         self.client, self.there = self.source.client(), self.target.client()
+        self.before = {node: node.tw() for node in (self.source, self.target)}
+
+    def key(self, name):
+        return f"{{{self.tag}}}:{name}"
+
+    def count(self, node, *names):
+        """Returns how far these counters of a node have gone on."""
+        found = node.tw()
+        return tuple(found[name] - self.before[node][name] for name in names)
 
     def add(self, name, delay, *options, stream=None):
         due = now_ms() + delay
         self.client.execute_command("TW.ADD", self.schedule, stream or self.stream, name, "AT", due, *options,
                                     "PAYLOAD", "of", name)
         return due
+
+    def fall_due(self, node, *names, schedule=None):
+        """Has tasks fall due on the node that has the schedule, one after the other. Returns their due times."""
+        dues = {name: now_ms() - 10 + k for k, name in enumerate(names)}
+        for name, due in dues.items():
+            assert self.asked(node, "TW.MOVE", schedule or self.schedule, name, "AT", due) == 1
+        return dues
+
+    def let_pass(self, node):
+        """Waits until the node has delivered a task of a slot that is its own and stays. All that was due before
+        has had its turn then."""
+        low = next(int(row[8].split("-")[0]) for row in self.cluster.known(node) if "myself" in row[2])
+        tag = next(tag for tag in (f"mark{k}" for k in itertools.count())
+                   if low <= key_slot(tag.encode()) < low + SLOTS // 4 and self.cluster.owner(f"{{{tag}}}") is node)
+        stream = f"{{{tag}}}:{next(self.NUMBERS)}"
+        node.once("TW.ADD", f"{{{tag}}}:marks", stream, "mark", "IN", 0, "PAYLOAD", "of", "mark")
+        wait_until(lambda: node.once("XLEN", stream) == 1, node.tail)
+        self.before[node]["fired"] += 1
 
     def begin(self):
         ids = self.cluster.id(self.source), self.cluster.id(self.target)
@@ -113,7 +143,8 @@ class Move:
 
     def put_off(self, node):
         """Waits until the node has found a due task that it may not deliver."""
-        wait_until(lambda: node.tw()["deferred_slot"] > 0, message=lambda: f"nothing was put off: {node.tw()}")
+        wait_until(lambda: self.count(node, "deferred_slot") > (0,), lambda: f"nothing was put off: {node.tw()}")
+        self.let_pass(node)
 
     def asked(self, node, *words):
         """Reads a key of a slot that is being imported."""
@@ -124,9 +155,17 @@ class Move:
         return answer
 
 
+@pytest.fixture(scope="module")
+def nodes():
+    """A cluster that several tests share."""
+    made = Fleet()
+    yield made.cluster(3)
+    made.close()
+
+
 @pytest.fixture
-def move(fleet):
-    return Move(fleet)
+def move(nodes):
+    return Move(nodes)
 
 
 def once_in_order(move, client, expected):
@@ -141,69 +180,69 @@ def once_in_order(move, client, expected):
 
 
 def one_delivered_two_to_come(move):
-    """Makes a Stream, two tasks that fall due while the slot moves, and one task that is due much later.
-    Returns the due times."""
+    """Makes a Stream, two tasks that are to fall due while the slot moves, and one task that is due much later.
+    Returns the due time of the task that was delivered."""
     move.add("before", 0)
     wait_until(lambda: move.client.xlen(move.stream) == 1, message="the first did not come")
-    first = int(entries(move.client, move.stream)[0][1]["tw.due"])
-    due = {"before": first, "a": move.add("a", 600), "b": move.add("b", 700)}
-    move.add("far", FAR)
+    for name in ("a", "b", "far"):
+        move.add(name, FAR)
     move.begin()
-    return due
+    return {"before": int(entries(move.client, move.stream)[0][1]["tw.due"])}
 
 
 def test_the_schedule_goes_first(move):
     """Its tasks fall due on the new node while the Stream is still on the old node."""
     due = one_delivered_two_to_come(move)
     move.carry(move.schedule)
+    due |= move.fall_due(move.target, "a", "b")
     move.put_off(move.target)
-    wait_until(lambda: now_ms() > due["b"] + 100)
     assert move.keys(move.source) == [move.stream] and move.keys(move.target) == [move.schedule]
     assert move.asked(move.target, "TW.LEN", move.schedule) == 3
     move.carry(move.stream)
     move.end()
     once_in_order(move, move.there, due)
-    assert list(tasks(move.there, move.schedule)) == ["far"] and move.source.tw()["fired"] == 1
+    assert list(tasks(move.there, move.schedule)) == ["far"] and move.count(move.source, "fired") == (1,)
 
 
 def test_the_stream_goes_first(move):
     """Tasks fall due on the old node while their Stream is already on the new node."""
     due = one_delivered_two_to_come(move)
     move.carry(move.stream)
+    due |= move.fall_due(move.source, "a", "b")
     move.put_off(move.source)
-    wait_until(lambda: now_ms() > due["b"] + 100)
     assert move.keys(move.source) == [move.schedule] and move.keys(move.target) == [move.stream]
     assert move.client.execute_command("TW.LEN", move.schedule) == 3
     move.carry(move.schedule)
     move.end()
     once_in_order(move, move.there, due)
-    assert list(tasks(move.there, move.schedule)) == ["far"] and move.source.tw()["fired"] == 1
+    assert list(tasks(move.there, move.schedule)) == ["far"] and move.count(move.source, "fired") == (1,)
 
 
 def test_a_new_stream_in_a_slot_that_moves(move):
     """The old node may not create a key in a slot that it gives away: the key would be left behind."""
-    due = {"a": move.add("a", 500), "b": move.add("b", 500)}
+    for name in ("a", "b"):
+        move.add(name, FAR)
     move.begin()
+    due = move.fall_due(move.source, "a", "b")
     move.put_off(move.source)
-    wait_until(lambda: now_ms() > due["b"] + 100)
     assert move.keys(move.source) == [move.schedule] and move.keys(move.target) == []
     move.carry(move.schedule)
     move.end()
     once_in_order(move, move.there, due)
     assert move.keys(move.source) == [] and move.keys(move.target) == [move.stream]
-    assert move.source.tw()["fired"] == 0 and move.target.tw()["fired"] == 2
+    assert move.count(move.source, "fired") == (0,) and move.count(move.target, "fired") == (2,)
 
 
 def test_both_are_across_but_the_slot_is_not(move):
     """The new node has everything, but is not the owner yet."""
-    due = {"a": move.add("a", 500)}
-    move.add("far", FAR)
+    for name in ("a", "far"):
+        move.add(name, FAR)
     move.client.xadd(move.stream, {"tw.id": "mine", "tw.due": "0", "tw.attempt": "1"})
     move.begin()
     move.carry(move.stream)
     move.carry(move.schedule)
+    move.fall_due(move.target, "a")
     move.put_off(move.target)
-    wait_until(lambda: now_ms() > due["a"] + 100)
     assert move.asked(move.target, "XLEN", move.stream) == 1
     move.end()
     wait_until(lambda: move.there.xlen(move.stream) == 2, message="it did not come")
@@ -212,8 +251,10 @@ def test_both_are_across_but_the_slot_is_not(move):
 
 def test_a_move_that_is_called_off(move):
     """Tasks that waited are delivered where they are."""
-    due = {"a": move.add("a", 400), "b": move.add("b", 400), "c": move.add("c", 401)}
+    for name in ("a", "b", "c"):
+        move.add(name, FAR)
     move.begin()
+    due = move.fall_due(move.source, "a", "b", "c")
     move.put_off(move.source)
     move.stay()
     once_in_order(move, move.client, due)
@@ -226,7 +267,7 @@ def test_what_is_not_due_keeps_everything(move):
     for k in range(600):
         move.client.execute_command(*add, move.stream, f"equal{k}", "AT", at, "PAYLOAD", "of", f"{k}")
     move.add("again", FAR, "EVERY", 1000, "TIMES", 5, "MAXLEN", 100000, "LATE", "DROP", 99)
-    move.client.execute_command(*add, "{pay}:list", "bare", "AT", at, "LIST", "PAYLOAD", "x" * 100000)
+    move.client.execute_command(*add, move.key("list"), "bare", "AT", at, "LIST", "PAYLOAD", "x" * 100000)
     rows = move.client.execute_command("TW.RANGE", move.schedule, "-", "+")
     names = [name for name, _ in rows]
     assert names[:601] == ["first", *(f"equal{k}" for k in range(600))]

@@ -3,17 +3,11 @@
 wait are sent away, leases and tokens stay, and each task is given out by one node at a time."""
 import pytest
 from harness import HOST, Raw, now_ms, wait_replica_in_sync, wait_until
-from situations import in_time, stays
-from test_cluster import hand_over
-from test_migration import Move
-from workers import FAR, Stages, put, put_ready, take, wait_state, workers
+from test_cluster import hand_over, take_over
+from test_migration import move, nodes  # noqa: F401  (fixtures)
+from workers import FAR, Stages, frozen_before, put, put_ready, spans, take, wait_state, workers
 
 JOBS = "{pay}:jobs"
-
-
-@pytest.fixture
-def move(fleet):
-    return Move(fleet)
 
 
 def digest_of(client, key):
@@ -24,73 +18,74 @@ def no_node_but_the_owner_gives_anything_out(move):
     """The cluster finds the keys of TW.TAKE, which follow a word."""
     for node in move.cluster.nodes:
         raw = Raw(node)
-        reply = raw("TW.TAKE", "LEASE", 5, "KEYS", 2, "{pay}:no", "{pay}:more")
+        reply = raw("TW.TAKE", "LEASE", 5, "KEYS", 2, move.key("no"), move.key("more"))
         moved = f"MOVED {move.slot} {HOST}:{move.source.port}"
         assert reply == (None if node is move.source else moved)
-        assert raw("TW.TAKE", "LEASE", 5, "KEYS", 2, JOBS, "{other}:jobs").startswith("CROSSSLOT")
+        assert raw("TW.TAKE", "LEASE", 5, "KEYS", 2, move.schedule, "{other}:jobs").startswith("CROSSSLOT")
         raw.close()
 
 
 def test_a_slot_moves_with_all_its_tasks_and_its_workers_are_sent_after_it(move):
     no_node_but_the_owner_gives_anything_out(move)
-    stages = Stages(move.client, JOBS)
-    before = digest_of(move.client, JOBS)
-    with (workers(move.source, 1, "{pay}:empty") as of_nothing,
-          workers(move.source, 1, "{pay}:paused") as stopped):
-        move.client.execute_command("TW.PAUSE", "{pay}:paused", "ON")
-        put(move.client, "{pay}:paused", "a")
+    stages = Stages(move.client, move.schedule)
+    before = digest_of(move.client, move.schedule)
+    with (workers(move.source, 1, move.key("empty")) as of_nothing,
+          workers(move.source, 1, move.key("paused")) as stopped):
+        move.client.execute_command("TW.PAUSE", move.key("paused"), "ON")
+        put(move.client, move.key("paused"), "a")
         move.begin()
-        move.carry("{pay}:paused")
-        move.carry(JOBS)
-        assert digest_of(move.there, JOBS) == before
+        move.carry(move.key("paused"))
+        move.carry(move.schedule)
+        assert digest_of(move.there, move.schedule) == before
         move.end()
         for one in of_nothing + stopped:
             assert str(one.reply()) == f"MOVED {move.slot} {HOST}:{move.target.port}"
     assert move.client.execute_command("CLUSTER", "COUNTKEYSINSLOT", move.slot) == 0
-    stages.wait_there(move.there, JOBS)
-    stages.work_on(move.there, JOBS)
-    with workers(move.target, 1, "{pay}:paused", "{pay}:empty") as crew:
-        put(move.there, "{pay}:empty", "b")
+    stages.wait_there(move.there, move.schedule)
+    stages.work_on(move.there, move.schedule)
+    with workers(move.target, 1, move.key("paused"), move.key("empty")) as crew:
+        put(move.there, move.key("empty"), "b")
         assert crew[0].ids() == ["b"]
-    assert move.there.execute_command("TW.PAUSE", "{pay}:paused", "OFF") == 1
-    wait_state(move.there, "{pay}:paused", "a", "ready")
-    assert (move.source.tw()["leased"], move.source.tw()["ready"], move.source.tw()["dead"]) == (0, 0, 0)
+    assert move.there.execute_command("TW.PAUSE", move.key("paused"), "OFF") == 1
+    wait_state(move.there, move.key("paused"), "a", "ready")
+    assert move.count(move.source, "leased", "ready", "dead") == (0, 0, 0)
 
 
 def test_tasks_become_ready_while_their_slot_moves(move):
     """The old node serves its worker while the schedule is there; then nobody gives out anything until the new
     node owns the slot."""
-    due = now_ms() + 1200
-    put(move.client, JOBS, "early", at=due - 700)
-    put(move.client, JOBS, "late", at=due)
-    with workers(move.source, 2, JOBS) as crew:
+    put(move.client, move.schedule, "early", at=now_ms() + FAR)
+    put(move.client, move.schedule, "late", at=now_ms() + FAR)
+    with workers(move.source, 2, move.schedule) as crew:
         move.begin()
+        move.fall_due(move.source, "early")
         assert crew[0].ids() == ["early"]
-        move.carry(JOBS)
-        in_time(due)
-        wait_until(lambda: move.target.tw()["ready"] == 1)
-        stays(lambda: not crew[1].served(), 0.3, "the old node serves a worker after the schedule has left")
+        move.carry(move.schedule)
+        move.fall_due(move.target, "late")
+        wait_until(lambda: move.count(move.target, "ready") == (1,))
+        move.let_pass(move.source)
         move.end()
         assert str(crew[1].reply()).startswith("MOVED")
-    with workers(move.target, 1, JOBS, wait=False) as crew:
+    with workers(move.target, 1, move.schedule, wait=False) as crew:
         assert crew[0].ids() == ["late"]
 
 
 @pytest.mark.long(only=True)
 def test_a_lease_runs_out_while_its_slot_moves(move):
     """The attempt fails on the node that owns the slot, once."""
-    put_ready(move.client, JOBS, "a", options=("TRIES", 2, "BACKOFF", FAR, 1, FAR))
-    token, end = take(move.client, JOBS, lease=900)["a"], now_ms() + 900
+    put_ready(move.client, move.schedule, "a", options=("TRIES", 2, "BACKOFF", FAR, 1, FAR))
+    token = take(move.client, move.schedule)["a"]
     move.begin()
-    move.carry(JOBS)
-    in_time(end)
-    wait_until(lambda: now_ms() > end + 100)
-    asked = move.asked(move.target, "TW.GET", JOBS, "a")
-    assert "leased" in asked[0] and move.target.tw()["lapsed"] == 0
+    move.carry(move.schedule)
+    end = move.asked(move.target, "TW.TOUCH", move.schedule, "a", token, "LEASE", 1)
+    wait_until(lambda: now_ms() > end)
+    move.let_pass(move.target)
+    asked = move.asked(move.target, "TW.GET", move.schedule, "a")
+    assert "leased" in asked[0] and move.count(move.target, "lapsed") == (0,)
     move.end()
-    wait_state(move.there, JOBS, "a", "waiting")
-    assert (move.target.tw()["lapsed"], move.source.tw()["lapsed"]) == (1, 0)
-    assert move.there.execute_command("TW.ACK", JOBS, "a", token) == 1
+    wait_state(move.there, move.schedule, "a", "waiting")
+    assert move.count(move.target, "lapsed") + move.count(move.source, "lapsed") == (1, 0)
+    assert move.there.execute_command("TW.ACK", move.schedule, "a", token) == 1
 
 
 OPTIONS = {"cluster-replica-validity-factor": 0, "cluster-allow-replica-migration": "no"}
@@ -126,13 +121,18 @@ def test_a_primary_dies(fleet):
     old = cluster.owner(JOBS)
     new = cluster.replica_of(old)
     stages = Stages(old.client(), JOBS)
-    put_ready(old.client(), "{pay}:brief", "a", options=("TRIES", 1))
-    brief, end = take(old.client(), "{pay}:brief", lease=1000)["a"], now_ms() + 1000
-    wait_replica_in_sync(old, new)
-    in_time(end)
+    for span in spans():
+        put_ready(old.client(), "{pay}:brief", "a", options=("TRIES", 1))
+        begin = now_ms()
+        brief = take(old.client(), "{pay}:brief", lease=span)["a"]
+        end = now_ms() + span
+        wait_replica_in_sync(old, new)
+        if frozen_before(old, begin + span):
+            break
+        old.client().delete("{pay}:brief")
     old.kill()
-    wait_until(lambda: new.info("replication")["role"] == "master", message="the replica was not promoted")
-    cluster.wait_ok()
+    wait_until(lambda: now_ms() > end)
+    take_over(cluster, new)
     r = new.client()
     wait_until(lambda: new.tw()["renewed"] == 1)
     assert r.execute_command("TW.ACK", "{pay}:brief", "a", brief) == 1
