@@ -26,7 +26,7 @@ class Pair:
     def to_server(self):
         with contextlib.suppress(OSError):
             while data := self.client.recv(65536):
-                self.proxy.passing.wait()
+                self.proxy.passing.wait(PATIENCE)
                 if self.proxy.takes(data):
                     self.doomed = True
                 self.server.sendall(data)
@@ -35,7 +35,7 @@ class Pair:
     def to_client(self):
         with contextlib.suppress(OSError):
             while data := self.server.recv(65536):
-                self.proxy.passing.wait()
+                self.proxy.passing.wait(PATIENCE)
                 if self.doomed:
                     self.proxy.lost.set()
                     break

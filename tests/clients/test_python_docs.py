@@ -38,7 +38,7 @@ def run(port, worker):
     worker.start()
     empty(port, worker)
     worker.stop()
-    return worker.join()
+    return worker.join(PATIENCE)
 
 
 async def run_async(port, worker):

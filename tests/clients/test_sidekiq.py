@@ -9,9 +9,9 @@ import subprocess
 import tarfile
 
 import pytest
-from harness import ROOT, now_ms, wait_until
+from harness import PATIENCE, ROOT, now_ms, wait_until
 
-from frameworks import Page, Seen, Worker, environment, url_of
+from frameworks import Page, Seen, Worker, environment, move_to, url_of
 
 SCHEDULE, RETRY = "tickwheel:schedule", "tickwheel:retry"
 HOUR = 3600
@@ -94,7 +94,7 @@ class Console:
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait()
+        self.process.wait(PATIENCE)
         self.process.stdout.close()
         self.errors.close()
 
@@ -211,8 +211,9 @@ def test_a_namespace_is_refused(ruby):
 
 
 def test_jobs_come_in_due_order_and_not_early(shop, ruby):
+    names = ruby(f"%w[c a b].map {{ |word| See.perform_in({HOUR}, word) }}")
     began = now_ms()
-    ruby("[['c', 0.5], ['a', 0.2], ['b', 0.35]].map { |word, s| See.perform_in(s, word) }")
+    move_to(shop.r, SCHEDULE, {name: began + ms for name, ms in zip(names, (500, 200, 350))})
     rows = shop.wait(["a", "b", "c"])
     assert [row[0] for row in rows] == ["a", "b", "c"]
     assert all(at >= began + ms for (_, at), ms in zip(rows, (200, 350, 500))), (began, rows)
@@ -246,7 +247,7 @@ def test_no_thread_polls(shop, ruby):
 
 def test_the_example_of_the_page(shop, ruby):
     out = subprocess.run([shutil.which("ruby"), "orders.rb"], cwd=shop.folder, capture_output=True, text=True,
-                         env=environment(shop.folder, REDIS_URL=url_of(shop.server)))
+                         env=environment(shop.folder, REDIS_URL=url_of(shop.server)), timeout=PATIENCE)
     assert out.stdout.splitlines() == ["order 42 is due in 60 minutes", "order 42 is paid"], out
     shop.workers[0].wait_log("order 43 has expired")
     assert "order 42 has" not in shop.workers[0].log()
@@ -255,7 +256,8 @@ def test_the_example_of_the_page(shop, ruby):
 def test_the_gem_has_its_files(shop):
     made = shop.folder / "made.gem"
     out = subprocess.run([shutil.which("gem"), "build", "tickwheel-sidekiq.gemspec", "--output", str(made)],
-                         cwd=os.path.join(ROOT, "clients", "sidekiq"), capture_output=True, text=True)
+                         cwd=os.path.join(ROOT, "clients", "sidekiq"), capture_output=True, text=True,
+                         timeout=PATIENCE)
     assert out.returncode == 0, out
     with tarfile.open(made) as gem, tarfile.open(fileobj=gem.extractfile("data.tar.gz")) as data:
         assert sorted(data.getnames()) == ["README.md", "lib/tickwheel/sidekiq.rb"]
@@ -285,11 +287,12 @@ def test_a_worker_and_a_server_that_are_killed_lose_no_parked_job(own):
     ruby("See.perform_async('up')")
     own.wait(["up"])
     words = [f"w{number}" for number in range(30)]
-    ruby("30.times { |n| See.perform_in(1 + n * 0.02, \"w#{n}\") }")
+    names = ruby(f"30.times.map {{ |n| See.perform_in({HOUR}, \"w#{{n}}\") }}")
     worker.kill()
     own.server.kill()
     own.server.start()
-    own.r, own.seen = own.server.client(), Seen(own.server)
+    own.r, own.seen, now = own.server.client(), Seen(own.server), now_ms()
+    move_to(own.r, SCHEDULE, {name: now + 20 * number for number, name in enumerate(names)})
     own.worker()
     assert_once_each(own, ruby, words)
 
@@ -305,7 +308,7 @@ def test_a_running_system_moves_over(own):
     plain("See.perform_async('up')")
     own.wait(["up"])
     words = [f"w{number}" for number in range(500)]
-    plain("500.times { |n| See.perform_in(1 + n * 0.04, \"w#{n}\") }")
+    plain(f"500.times {{ |n| See.perform_in(n < 400 ? 1 + n * 0.01 : {HOUR}, \"w#{{n}}\") }}")
     own.wait(words, 1)
     own.worker()
     wait_until(lambda: not own.r.exists("schedule"))

@@ -35,9 +35,11 @@ func send(_ context.Context, to string) error {
 	return map[string]error{"busy": errBusy, "nobody": errNoAddress}[to]
 }
 
-func convert(string, int) {
+// convert takes longer for each part than for the one before, so that the worker notices in one of them that
+// its lease is lost.
+func convert(_ string, part int) {
 	converting <- struct{}{}
-	time.Sleep(10 * time.Millisecond)
+	<-time.After(time.Duration(part*part) * time.Millisecond)
 }
 
 // cancelOrder is what runs when somebody stops the program.
@@ -99,8 +101,14 @@ func (p *proof) work(want tickwheel.Counts) {
 	ctx, stop := context.WithCancel(p.ctx)
 	end := make(chan error)
 	go func() { end <- p.worker.Run(ctx) }()
-	for limit := time.Now().Add(time.Minute); p.worker.Counts() != want && time.Now().Before(limit); {
-		time.Sleep(time.Millisecond)
+	patience, poll := time.After(time.Minute), time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for p.worker.Counts() != want {
+		select {
+		case <-poll.C:
+		case <-patience:
+			panic(fmt.Sprintf("%v: expected %v", p.worker.Counts(), want))
+		}
 	}
 	stop()
 	must(<-end)
