@@ -53,7 +53,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SUBJECTS = os.path.join(HERE, "subjects")
 LANGUAGES = ["command", "python", "asyncio", "node", "go"]
 NOTHING = {"done": 0, "failed": 0, "dead": 0, "back": 0, "lost": 0}
-LEASE = 600  # ms; a third of it passes between two heartbeats
+LEASE = 2000  # ms; a third of it passes between two heartbeats
 
 
 def languages():
