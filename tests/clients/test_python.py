@@ -283,7 +283,7 @@ def crew(client):
     made = []
 
     def one(**options):
-        made.append(Worker(client, **{"lease": 0.6, "grace": 0, **options}))
+        made.append(Worker(client, **{"lease": 2, "grace": 0, **options}))
         return made[-1]
     yield one
     for worker in made:

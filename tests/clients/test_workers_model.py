@@ -10,10 +10,9 @@ import contextlib
 import itertools
 import os
 import signal
-import time
 
 import pytest
-from harness import task, wait_until
+from harness import any_moment, task, wait_until
 from load import seeded
 from situations import dead_of, extent, put
 from subject import Subject, languages
@@ -79,7 +78,7 @@ class Model:
 
     def suspend(self, subject):
         subject.send(signal.SIGSTOP)
-        time.sleep(self.rng.choice([0.1, 2 * LEASE / 1000]))
+        any_moment(self.rng, 2 * LEASE / 1000)
         subject.send(signal.SIGCONT)
 
     @staticmethod
@@ -91,13 +90,13 @@ class Model:
     def stop(self, subject):
         """A graceful stop; the second signal gives the jobs back that last."""
         self.ask_to_stop(subject)
-        time.sleep(0.2)
+        any_moment(self.rng, 0.4)
         subject.send(signal.SIGTERM)
         self.leave(subject)
 
     def restart(self, _):
         self.server.kill()
-        time.sleep(self.rng.choice([0, 0.3]))
+        any_moment(self.rng, 0.3)
         self.server.start()
 
     def cut(self, _):
@@ -129,7 +128,7 @@ class Model:
         def ended():
             self.replace_the_dead()
             return all(self.fate(client, job) != "there" for job in self.jobs.values())
-        wait_until(ended, lambda: "\n".join(subject.story() for subject in self.crew), every=0.1, patience=120)
+        wait_until(ended, lambda: "\n".join(subject.story() for subject in self.crew), every=0.1)
 
     def lines(self, word):
         """{job: the numbers of the attempts of which some worker has said this}"""
@@ -183,7 +182,7 @@ def test_each_job_has_one_fate(fleet, tmp_path):
     with contextlib.closing(Model(fleet, tmp_path)) as model:
         for _ in range(extent(5, 15, int(os.environ.get("TICKWHEEL_WORKER_ROUNDS", 30)))):
             model.file(10)
-            time.sleep(model.rng.uniform(0.1, 0.4))
+            any_moment(model.rng, 0.4)
             model.misfortune()
             model.replace_the_dead()
             model.end_some()
