@@ -4,8 +4,9 @@ whose handler does the act that a task names, and prints a line for each event. 
 reads its lines and sends it signals.
 
     subject = Subject("node", "mails", server=server, jobs=2)
-    r.execute_command("TW.PUT", "mails", "a", "IN", 0, "PAYLOAD", "until /tmp/go")
+    r.execute_command("TW.PUT", "mails", "a", "IN", 0, "PAYLOAD", f"until {tmp_path}/go")
     subject.wait("begin", "mails", "a", "1")
+    release(tmp_path / "go")
     assert subject.stop() == {**NOTHING, "done": 1}
 
 Arguments of the program: `--url URL`, with `--cluster` if that is a node of a cluster, or `--sentinel
@@ -28,7 +29,7 @@ with the number of the attempt, or the last value if there are fewer:
     fail TEXT           raises an error
     retry MS TEXT       asks for the next attempt in so many milliseconds
     dead TEXT           asks for no further attempt
-    until FILE          works until the file exists, or the lease is lost
+    until FILE          works until the file is there, as release() makes it, or the lease is lost
     untilfail FILE TEXT the same, and fails then
     die                 kills its own process by SIGKILL
 
@@ -114,7 +115,15 @@ PROGRAMS = {
     "command": command, "python": lambda: python("python.py"), "asyncio": lambda: python("asyncio.py"),
     "node": node, "go": go
 }
-ENVIRONMENT = {"PYTHONPATH": os.path.join(ROOT, "clients", "python"), "NODE_PATH": "/usr/share/nodejs"}
+ENVIRONMENT = {
+    "PYTHONPATH": os.pathsep.join(os.path.join(ROOT, *names) for names in (("clients", "python"), ("tests", "support"))),
+    "NODE_PATH": "/usr/share/nodejs"
+}
+
+
+def release(path):
+    """Ends the acts that wait for this file."""
+    path.write_text("go\n", encoding="ascii")
 
 
 def url_of(server, user="", password="", db=0):

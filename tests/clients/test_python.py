@@ -283,12 +283,12 @@ def crew(client):
     made = []
 
     def one(**options):
-        made.append(Worker(client, **{"lease": 2, "grace": 0, **options}))
+        made.append(Worker(client, **{"lease": 2, **options}))
         return made[-1]
     yield one
     for worker in made:
         if worker._started:
-            worker.stop()
+            worker.give_up()
             worker.join(PATIENCE)
 
 

@@ -9,6 +9,7 @@ import logging
 import pytest
 import redis
 import redis.asyncio
+from eventually import wait_until_async
 from harness import HOST, PATIENCE
 from python_package import bad_arguments
 
@@ -53,15 +54,6 @@ class Place:
 @pytest.fixture(params=[False, True], ids=["bytes", "str"])
 def place(common, schedule, request):
     return functools.partial(Place, common, schedule, decode_responses=request.param)
-
-
-async def until(condition):
-    """Polls; the condition may be a coroutine function."""
-    while True:
-        value = condition()
-        if await value if inspect.isawaitable(value) else value:
-            return
-        await asyncio.sleep(0.01)
 
 
 @in_a_loop
@@ -118,7 +110,7 @@ async def test_a_worker_and_its_exceptions(place, caplog):
     raised = {"e": KeyError("x"), "s": SystemExit(3), "k": KeyboardInterrupt(), "r": Retry(60, "busy"),
               "d": Dead("no use"), "c": asyncio.CancelledError(), "ok": None}
     async with place() as here:
-        worker = Worker(here.client, jobs=3, lease=0.6)
+        worker = Worker(here.client, jobs=3, lease=2)
 
         @worker.task(here.key)
         async def handler(job):
@@ -128,7 +120,7 @@ async def test_a_worker_and_its_exceptions(place, caplog):
         for id in raised:
             await here.work.put(id, id, tries=2, backoff=(60,))
         run = here.start(worker)
-        await until(lambda: sum(worker.counts) == len(raised))
+        await wait_until_async(lambda: sum(worker.counts) == len(raised))
         worker.stop()
         assert await run == worker.counts == Counts(done=1, failed=5, dead=1)
         errors = [(await here.work.get(id)).error for id in "eskrdc"]
@@ -144,21 +136,21 @@ async def test_a_worker_and_its_exceptions(place, caplog):
 async def test_a_handler_is_cancelled_when_its_lease_is_lost(place):
     seen = []
     async with place() as here:
-        worker = Worker(here.client, lease=0.3)
+        worker = Worker(here.client, lease=2)
 
         @worker.task(here.key)
         async def handler(job):
             try:
-                await asyncio.Event().wait()
+                await asyncio.get_running_loop().create_future()
             except asyncio.CancelledError:
                 seen.append((job.lost, job.over))
                 raise
 
         await here.work.put("a", "x")
         run = here.start(worker)
-        await until(lambda: sum([1 for one in asyncio.all_tasks() if one.get_name() == "tickwheel-handler-a"]))
+        await wait_until_async(lambda: sum([1 for one in asyncio.all_tasks() if one.get_name() == "tickwheel-handler-a"]))
         await here.work.cancel("a")
-        await until(lambda: worker.counts == Counts(lost=1))
+        await wait_until_async(lambda: worker.counts == Counts(lost=1))
         worker.stop()
         await run
     assert seen == [(True, True)]
@@ -177,13 +169,13 @@ def test_handlers_are_cancelled_and_their_tasks_given_back(place, how):
             async def handler(job):
                 try:
                     seen.append("begun")
-                    await asyncio.Event().wait()
+                    await asyncio.get_running_loop().create_future()
                 finally:
                     seen.append(job.lost)
 
             await here.work.put("a", "x")
             run = here.start(worker)
-            await until(lambda: seen)
+            await wait_until_async(lambda: seen)
             if how == "cancel":
                 run.cancel()
                 with pytest.raises(asyncio.CancelledError):
@@ -194,7 +186,7 @@ def test_handlers_are_cancelled_and_their_tasks_given_back(place, how):
             assert worker.counts == Counts(back=1) and seen == ["begun", False]
             task = await here.work.get("a")
             assert (task.state, task.attempt) == ("ready", 1)
-        await until(lambda: not [one for one in asyncio.all_tasks() if one.get_name().startswith("tickwheel")])
+        await wait_until_async(lambda: not [one for one in asyncio.all_tasks() if one.get_name().startswith("tickwheel")])
     test()
 
 
@@ -207,12 +199,12 @@ async def test_many_jobs_at_once(place):
         @worker.task(here.key)
         async def handler(job):
             begun.append(job.id)
-            await until(lambda: len(begun) == 100)
+            await wait_until_async(lambda: len(begun) == 100)
 
         for number in range(100):
             await here.work.put(str(number), "x")
         run = here.start(worker)
-        await until(lambda: worker.counts.done == 100)
+        await wait_until_async(lambda: worker.counts.done == 100)
         worker.stop()
         assert await run == Counts(done=100)
 
@@ -250,7 +242,7 @@ async def test_the_client_keeps_its_own_connections(common, schedule, caplog):
 
         run = here.start(worker)
         await here.work.put("a", "x", delay=0.5)
-        await until(lambda: worker.counts.done == 1)
+        await wait_until_async(lambda: worker.counts.done == 1)
         worker.stop()
         await run
     assert not [one for one in caplog.records if one.levelno >= logging.WARNING and one.name == "tickwheel"]

@@ -18,7 +18,7 @@ import pytest
 from harness import Fleet, now_ms, task, wait_until
 from proxy import Proxy
 from situations import WallClock, dead_of, frozen, put, wait_ready, working
-from subject import LEASE, NOTHING, Subject, languages, url_of
+from subject import LEASE, NOTHING, Subject, languages, release, url_of
 from workers import FAR, blocked
 
 MAILS, BILLS = "{desk}:mails", "{desk}:bills"
@@ -69,7 +69,7 @@ class Desk:
 
     def finish(self, *names):
         for name in names:
-            self.file(name).touch()
+            release(self.file(name))
 
     def put(self, name, *acts, words=AGAIN, schedule=None):
         put(self.r, schedule or self.schedule, name, *words, payload=acts)
@@ -366,7 +366,7 @@ def test_so_many_jobs_at_once_and_no_more(common, start, schedule, tmp_path):
         assert begun == names[:at + 3]
         assert (state["leased"], state["ready"]) == (len(begun) - at, 7 - len(begun))
         assert task(r, schedule, names[at])["worker"] == f"{socket.gethostname()}:{subject.pid}"
-        (tmp_path / names[at]).touch()
+        release(tmp_path / names[at])
         wait_until(lambda at=at: task(r, schedule, names[at]) is None)
     assert subject.stop(signal.SIGINT) == {**NOTHING, "done": 7}
 
@@ -402,7 +402,7 @@ def test_a_worker_that_stalls_loses_its_job(common, start, schedule, tmp_path):
         first.send(signal.SIGCONT)
     first.wait("lost", schedule, "a", 1)
     assert task(r, schedule, "a")["error"] == "the lease ran out"
-    (tmp_path / "go").touch()
+    release(tmp_path / "go")
     second.wait("end", schedule, "a", 2)
     wait_until(lambda: not r.exists(schedule))
     for one, counts in ((first, {"lost": 1}), (second, {"done": 1})):
@@ -447,12 +447,12 @@ def test_a_stop_waits_for_jobs_and_begins_none(server, start, schedule, tmp_path
     subject.wait("begin", count=2)
     stop_begins(server, subject)
     put(r, schedule, "next", payload=("ok",))
-    (tmp_path / "a").touch()
+    release(tmp_path / "a")
     wait_until(lambda: task(r, schedule, "a") is None)
     end = task(r, schedule, "b")["at"]
     wait_until(lambda: task(r, schedule, "b")["at"] > end + LEASE / 2, subject.story)
     assert (task(r, schedule, "b")["state"], task(r, schedule, "b")["attempt"]) == ("leased", 1)
-    (tmp_path / "b").touch()
+    release(tmp_path / "b")
     assert subject.counts() == {**NOTHING, "done": 2}
     assert {line[2] for line in subject.all("begin")} == {"a", "b"} and fresh(r, schedule, "next")
 
@@ -479,7 +479,7 @@ def test_jobs_are_given_back_when_the_grace_is_over(common, start, schedule, tmp
     put(r, schedule, "b", *LATER, payload=(f"until {tmp_path / 'never'}",))
     subject = start(schedule, server=common, grace=300)
     subject.wait("begin", count=2)
-    (tmp_path / "a").touch()
+    release(tmp_path / "a")
     assert subject.stop() == {**NOTHING, "done": 1, "back": 1}
     assert fresh(r, schedule, "b")
 
@@ -513,7 +513,7 @@ def test_a_stop_while_the_server_is_down(fleet, start, schedule, tmp_path):
     idle(server, 2)
     server.kill()
     assert lazy.stop() == NOTHING
-    (tmp_path / "a").touch()
+    release(tmp_path / "a")
     busy.wait("end", schedule, "a", 1)
     busy.send(signal.SIGTERM)
     server.start()
@@ -532,7 +532,7 @@ def test_the_server_is_down_for_three_leases(rough, start, schedule, tmp_path):
     rough.come_back()
     r, renewed = rough.r, rough.clock.now() + LEASE
     wait_until(lambda: task(r, schedule, "a")["at"] > renewed, message=subject.story)
-    (tmp_path / "go").touch()
+    release(tmp_path / "go")
     subject.wait("end", schedule, "a", 1)
     assert subject.stop() == {**NOTHING, "done": 1}
     assert subject.all("begin") == [("begin", schedule, "a", "1")] and not subject.all("lost")

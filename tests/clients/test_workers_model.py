@@ -15,7 +15,7 @@ import pytest
 from harness import any_moment, task, wait_until
 from load import seeded
 from situations import dead_of, extent, put
-from subject import Subject, languages
+from subject import Subject, languages, release
 
 SCHEDULES = ["{w}:mails", "{w}:bills"]
 TRIES, LEASE = 6, 500
@@ -68,7 +68,7 @@ class Model:
     def end_some(self):
         """Ends the jobs that last, but for the latest ones."""
         for name in list(self.jobs)[:-20]:
-            (self.folder / name).touch()
+            release(self.folder / name)
 
     # Misfortunes
 
@@ -187,7 +187,7 @@ def test_each_job_has_one_fate(fleet, tmp_path):
             model.replace_the_dead()
             model.end_some()
         for name in model.jobs:
-            (model.folder / name).touch()
+            release(model.folder / name)
         model.settle()
         fates = collections.Counter()
         for fate, attempts in model.judge():

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 from harness import HOST, wait_replica_in_sync, wait_until
 from situations import frozen, put
-from subject import NOTHING, Subject, languages
+from subject import NOTHING, Subject, languages, release
 from test_sentinel_workers import wait_demoted, wait_promoted, watched
 from workers import blocked
 
@@ -47,7 +47,7 @@ class Watch:
 
     def go_on(self):
         """The job ends, and its acknowledgement reaches the new primary. Then each worker does one more."""
-        (self.folder / "held").touch()
+        release(self.folder / "held")
         self.put(self.new, "next", "ok")
         self.wait("end", "next")
         client = self.new.client()

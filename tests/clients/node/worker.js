@@ -19,7 +19,7 @@ function fresh() {
 
 /** A worker with one schedule and its promise of the counts. */
 function begin(schedule, handler, options = {}) {
-    const worker = new Worker(client, { lease: 600, ...options }).task(schedule.key, handler);
+    const worker = new Worker(client, { lease: 2000, ...options }).task(schedule.key, handler);
     return [worker, worker.run(NO_SIGNALS)];
 }
 
@@ -139,7 +139,7 @@ test("the signal says why", async () => {
         await aborted(job.signal);
         reasons[job.id] = [job.signal.reason.constructor, job.lost, job.givenUp];
         throw job.signal.reason;
-    }, { lease: 150 });
+    });
     await events(worker, "begin", 2);
     const [[lost]] = await Promise.all([events(worker, "lost"), schedule.cancel("lost")]);
     assert.equal(lost[0].id, "lost");

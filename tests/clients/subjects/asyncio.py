@@ -2,11 +2,13 @@
 """The subject of the library for Python with asyncio; python.py has the parts that both share."""
 import asyncio
 import importlib.util
+import math
 import os
 import sys
 
 import redis.asyncio
 import redis.asyncio.sentinel
+from eventually import wait_until_async
 
 import tickwheel.aio
 
@@ -27,8 +29,8 @@ async def handle(job):
     common.say("begin", job.schedule, job.id, job.attempt)
     act, rest = common.act_of(job)
     try:
-        while act.startswith("until") and not os.path.exists(rest.split()[0]):
-            await asyncio.sleep(0.01)
+        if act.startswith("until"):
+            await wait_until_async(lambda: os.path.exists(rest.split()[0]), patience=math.inf)
     except asyncio.CancelledError:
         if job.lost:
             common.say("lost", job.schedule, job.id, job.attempt)

@@ -6,9 +6,9 @@
 //           [--jobs N] [--lease MS] [--name NAME] [--grace MS] SCHEDULE...
 "use strict";
 const { createHash } = require("crypto");
-const { existsSync, writeSync } = require("fs");
+const { existsSync, watch, writeSync } = require("fs");
+const { dirname } = require("path");
 const { parseArgs } = require("util");
-const { setTimeout: sleep } = require("timers/promises");
 const { createClient, createCluster } = require("redis");
 const { Worker, Retry, Dead, sentinelPrimary } = require("../../../clients/node");
 
@@ -45,8 +45,17 @@ function digest(values) {
     return hash.digest("hex");
 }
 
-async function untilExists(job, file) {
-    while (!job.signal.aborted && !existsSync(file)) await sleep(10);
+function untilExists(job, file) {
+    return new Promise((resolve) => {
+        const look = () => {
+            if (!job.signal.aborted && !existsSync(file)) return;
+            watcher.close();
+            resolve();
+        };
+        const watcher = watch(dirname(file), look);
+        job.signal.addEventListener("abort", look);
+        look();
+    });
 }
 
 async function act(job) {

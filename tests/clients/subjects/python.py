@@ -86,11 +86,14 @@ def end(job, act, rest):
         raise tickwheel.Dead(rest)
 
 
+POLL_S = 0.01
+
+
 def handle(job):
     say("begin", job.schedule, job.id, job.attempt)
     act, rest = act_of(job)
     while act.startswith("until") and not os.path.exists(rest.split()[0]):
-        if job.wait(0.01):
+        if job.wait(POLL_S):
             if job.lost:
                 say("lost", job.schedule, job.id, job.attempt)
             return
