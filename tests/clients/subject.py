@@ -97,7 +97,7 @@ def go():
             if not os.path.islink(os.path.join(folder, "src", name)):
                 os.symlink(target, os.path.join(folder, "src", name))
         done = subprocess.run([program("GO", "go", package="golang-go"), "build", "-o", worker, "subject"],
-                              cwd=folder, capture_output=True, text=True, check=False, timeout=2 * PATIENCE,
+                              cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE * 2,
                               env={**os.environ, "GO111MODULE": "off", "GOPATH": f"{folder}:/usr/share/gocode"})
     if done.returncode != 0:
         raise Broken(f"the worker in Go does not compile: {done.stderr}")

@@ -439,7 +439,7 @@ def test_a_thread_that_does_not_end_is_left_alone(crew, work):
         idle = crew()
         idle.add(print, "idle")
         idle.start()
-        idle.join(0)
+        idle.join(timeout=-1)
 
 
 def test_the_client_keeps_its_own_connections(common, schedule, messages):

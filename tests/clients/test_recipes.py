@@ -209,14 +209,14 @@ def test_the_clocks_of_every_zone_agree(recipe, zone):
     for hour, minute in ((0, 0), (2, 15), (9, 0)):
         moment = datetime.datetime(2027, 1, 1, tzinfo=datetime.timezone.utc)
         for _ in range(60):
-            later = next_time(moment, 6, hour, minute, zone)
-            local = later.astimezone(here)
-            assert moment < later <= moment + datetime.timedelta(days=7, hours=2)
+            following = next_time(moment, 6, hour, minute, zone)
+            local = following.astimezone(here)
+            assert moment < following <= moment + datetime.timedelta(days=7, hours=2)
             assert local.weekday() == 6
             shown = (local.hour, local.minute) == (hour, minute)
-            before = (later - datetime.timedelta(minutes=1)).astimezone(here)
+            before = (following - datetime.timedelta(minutes=1)).astimezone(here)
             assert shown or before.utcoffset() < local.utcoffset(), "no skipped time is another"
-            moment = later
+            moment = following
 
 
 def test_every_monday(recipe):

@@ -480,6 +480,7 @@ def test_jobs_are_given_back_when_the_grace_is_over(common, start, schedule, tmp
     subject = start(schedule, server=common, grace=300)
     subject.wait("begin", count=2)
     release(tmp_path / "a")
+    wait_until(lambda: task(r, schedule, "a") is None, subject.story)
     assert subject.stop() == {**NOTHING, "done": 1, "back": 1}
     assert fresh(r, schedule, "b")
 
