@@ -56,7 +56,7 @@ def nothing_left(folder):
 
 def test_a_primary_is_killed_and_every_task_accounted_for(start, tmp_path):
     process = start("--tasks", 3000, "--schedules", 60, "--seconds", 4)
-    output, errors = process.communicate(timeout=PATIENCE)
+    output, errors = process.communicate(timeout=PATIENCE * 2)
     assert (process.returncode, errors) == (0, ""), output
     rows = [[int(number.replace(",", "")) for number in re.search(ROW.format(name), output).groups()]
             for name in ("primaries that lived", "the one that was killed", "all")]
