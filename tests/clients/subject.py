@@ -116,7 +116,7 @@ PROGRAMS = {
     "node": node, "go": go
 }
 ENVIRONMENT = {
-    "PYTHONPATH": os.pathsep.join(os.path.join(ROOT, *names) for names in (("clients", "python"), ("tests", "support"))),
+    "PYTHONPATH": f"{os.path.join(ROOT, 'clients', 'python')}:{os.path.join(ROOT, 'tests', 'support')}",
     "NODE_PATH": "/usr/share/nodejs"
 }
 

@@ -56,6 +56,11 @@ def place(common, schedule, request):
     return functools.partial(Place, common, schedule, decode_responses=request.param)
 
 
+def names():
+    """The names of the tasks of the event loop."""
+    return [one.get_name() for one in asyncio.all_tasks()]
+
+
 @in_a_loop
 async def test_the_calls_of_a_schedule(place):
     async with place() as here:
@@ -148,7 +153,7 @@ async def test_a_handler_is_cancelled_when_its_lease_is_lost(place):
 
         await here.work.put("a", "x")
         run = here.start(worker)
-        await wait_until_async(lambda: sum([1 for one in asyncio.all_tasks() if one.get_name() == "tickwheel-handler-a"]))
+        await wait_until_async(lambda: "tickwheel-handler-a" in names())
         await here.work.cancel("a")
         await wait_until_async(lambda: worker.counts == Counts(lost=1))
         worker.stop()
@@ -186,7 +191,7 @@ def test_handlers_are_cancelled_and_their_tasks_given_back(place, how):
             assert worker.counts == Counts(back=1) and seen == ["begun", False]
             task = await here.work.get("a")
             assert (task.state, task.attempt) == ("ready", 1)
-        await wait_until_async(lambda: not [one for one in asyncio.all_tasks() if one.get_name().startswith("tickwheel")])
+        await wait_until_async(lambda: not [name for name in names() if name.startswith("tickwheel")])
     test()
 
 

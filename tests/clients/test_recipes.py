@@ -95,11 +95,11 @@ def test_the_waits_of_the_backoff(recipe):
     it["remind"]("a", "a")
     call = it["client"].execute_command
     for attempt, wait in enumerate((10, 30, 90, 270, 810), 1):
-        [[_, name, token, *_]] = call("TW.TAKE", "LEASE", HOUR, "BLOCK", PATIENCE * 1000, "KEYS", 1, "mails")
+        [[_, name, token, *_]] = call("TW.TAKE", "LEASE", HOUR, "BLOCK", HOUR, "KEYS", 1, "mails")
         before, at, after = now_ms(), call("TW.NACK", "mails", name, token), now_ms()
         assert at - before >= 800 * wait and at - after <= 1200 * wait, attempt
         call("TW.DRAIN", "mails")
-    [[_, name, token, *_]] = call("TW.TAKE", "LEASE", HOUR, "BLOCK", PATIENCE * 1000, "KEYS", 1, "mails")
+    [[_, name, token, *_]] = call("TW.TAKE", "LEASE", HOUR, "BLOCK", HOUR, "KEYS", 1, "mails")
     assert call("TW.NACK", "mails", name, token) == 0
 
 
@@ -146,7 +146,7 @@ def test_run_now(recipe, schedule):
     assert it["run_now"](some, "a") is True
 
     def take():
-        [[_, _, token, _, attempt, _]] = call("TW.TAKE", "LEASE", HOUR, "BLOCK", PATIENCE * 1000, "KEYS", 1, schedule)
+        [[_, _, token, _, attempt, _]] = call("TW.TAKE", "LEASE", HOUR, "BLOCK", HOUR, "KEYS", 1, schedule)
         return token, attempt
 
     token, attempt = take()

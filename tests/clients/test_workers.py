@@ -17,7 +17,7 @@ import socket
 import pytest
 from harness import Fleet, now_ms, task, wait_until
 from proxy import Proxy
-from situations import WallClock, dead_of, frozen, put, wait_ready, working
+from situations import dead_of, frozen, put, wait_ready, working
 from subject import LEASE, NOTHING, Subject, languages, release, url_of
 from workers import FAR, blocked
 
@@ -52,8 +52,8 @@ class Desk:
     """A worker that several tests use, its server and its schedule, and the counts that it must have when it
     stops. The act until("a") lasts until finish("a")."""
 
-    def __init__(self, server, subject, files, clock=None):
-        self.server, self.subject, self.files, self.clock = server, subject, files, clock
+    def __init__(self, server, subject, files):
+        self.server, self.subject, self.files = server, subject, files
         self.schedule, self.r = subject.schedules[0], self.client()
         self.wanted = collections.Counter(NOTHING)
 
@@ -122,11 +122,6 @@ class Desk:
         """Waits until the worker waits for a task."""
         wait_until(lambda: blocked(self.server) == 1, message=self.subject.story)
 
-    def let_pass(self, ms):
-        """Lets so much time pass for the server, which stands still or is down."""
-        self.clock.push(ms)
-        self.clock.push_monotonic(ms)
-
     def restart(self):
         """A crash of the server. Afterwards it has all that its file has."""
         self.server.kill()
@@ -154,11 +149,11 @@ def desk(language, common, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rough(language, tmp_path_factory):
-    """A worker, and a server with a file that tests kill, pause and fill. They push its clock meanwhile."""
-    fleet, clock = Fleet(), WallClock(tmp_path_factory.mktemp("clock"))
-    server = fleet.server(appendonly="yes", appendfsync="always", **clock.options)
+    """A worker, and a server with a file that tests kill, pause and fill."""
+    fleet = Fleet()
+    server = fleet.server(appendonly="yes", appendfsync="always")
     subject = Subject(language, RUN, server=server)
-    yield Desk(server, subject, tmp_path_factory.mktemp("rough"), clock)
+    yield Desk(server, subject, tmp_path_factory.mktemp("rough"))
     subject.close()
     fleet.close()
 
@@ -319,6 +314,12 @@ def test_a_pause_of_the_schedule(desk):
     assert not desk.attempts("paused")
     desk.r.execute_command("TW.PAUSE", MAILS, "OFF")
     desk.done("paused")
+
+
+def for_the_clock(ms):
+    """Waits until so much time has passed for the server and for the worker."""
+    end = now_ms() + ms
+    wait_until(lambda: now_ms() > end)
 
 
 def takes_of(server):
@@ -526,12 +527,13 @@ def test_the_server_is_down_for_three_leases(rough, start, schedule, tmp_path):
     """Only the server's word ends a lease. The lease of a job begins anew when the server is back, once, and a
     heartbeat comes before its end. So the job runs on, and later heartbeats keep it."""
     put(rough.r, schedule, "a", *AGAIN, payload=(f"until {tmp_path / 'go'}",))
-    subject = start(schedule, server=rough.server, jobs=1)
+    lease = LEASE // 2
+    subject = start(schedule, server=rough.server, lease=lease, jobs=1)
     subject.wait("begin", schedule, "a", 1)
     rough.server.kill()
-    rough.let_pass(3 * LEASE)
+    for_the_clock(3 * lease)
     rough.come_back()
-    r, renewed = rough.r, rough.clock.now() + LEASE
+    r, renewed = rough.r, now_ms() + lease
     wait_until(lambda: task(r, schedule, "a")["at"] > renewed, message=subject.story)
     release(tmp_path / "go")
     subject.wait("end", schedule, "a", 1)
@@ -627,8 +629,8 @@ def test_the_server_stands_still_for_longer_than_a_lease(rough):
     end = rough.task("still")["at"]
     wait_until(lambda: rough.task("still")["at"] > end, message=lambda: rough.story("still"))
     with frozen(rough.server):
+        for_the_clock(1.5 * LEASE)
         wait_until(lambda: unread(rough.server), rough.subject.story)
-        rough.let_pass(int(1.5 * LEASE))
     rough.finish("still")
     rough.done_at_once("still")
 

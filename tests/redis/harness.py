@@ -406,7 +406,8 @@ class Sentinel(Server):
 
     # Its periods in ms, shorter than usual. It asks a replica once a second while the primary is down, and
     # promotes only a replica that it has heard within five ping periods.
-    HASTE = {"ping-period": 400, "info-period": 100, "publish-period": 100, "ask-period": 100, "tilt-period": 1000}
+    HASTE = {"ping-period": 400, "info-period": 100, "publish-period": 100, "ask-period": 100,
+             "tilt-period": 1000}
 
     def __init__(self,
                  folder,
@@ -550,8 +551,8 @@ class Cluster:
 
     @staticmethod
     def time_out(ms, *nodes):
-        """Sets the time after which these nodes take another one for dead. Nodes with a short time talk more, so
-        that the others hear early of their roles; only the primaries have a say in who is dead."""
+        """Sets the time after which these nodes take another one for dead. Nodes with a short time talk more,
+        so that the others hear early of their roles; only the primaries have a say in who is dead."""
         for node in nodes:
             node.once("CONFIG", "SET", "cluster-node-timeout", ms)
 

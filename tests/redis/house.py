@@ -56,7 +56,7 @@ class House:
         self.judge.gaps.append(Gap(began, down, up, now_ms()))
 
     def served(self):
-        """Returns when the present server has certainly served: a server that replies has done all that was due."""
+        """Returns when the server has certainly served: if it replies, it has done all that was due."""
         return max((deed.end for deed in self.shop.deeds), default=self.judge.passed)
 
     def let_pass(self):

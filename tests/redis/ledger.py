@@ -295,7 +295,8 @@ class Belief:
             return
         assert state.at_least <= now + SLACK, f"the lease ran out too early, by {now}: {state}"
         for gap in self.gaps:
-            if gap.down + SLACK < state.at_least <= state.at < gap.up - SLACK and not state.renewed and state.lease:
+            within = gap.down + SLACK < state.at_least <= state.at < gap.up - SLACK
+            if within and not state.renewed and state.lease:
                 assert gap.up + state.lease <= now + SLACK, f"the lease was not renewed after {gap.__dict__}"
 
     def same_attempt(self, state, look, now):

@@ -288,7 +288,8 @@ class Books:
         """Waits until the only pending tasks are due in hours."""
         before = now_ms() + FAR_MS // 2
         wait_until(lambda: not self.read(client).overdue(before),
-                   lambda: f"still pending: {self.overdue(before)[:5]} of {len(self.overdue(before))}", every=0.1)
+                   lambda: f"still pending: {self.overdue(before)[:5]} of {len(self.overdue(before))}",
+                   every=0.1)
 
 
 class Maker:
@@ -432,6 +433,12 @@ class Worker(threading.Thread):
             raise self.failure
 
 
+def go_on(crew, commands=200):
+    """Waits until each of these clients has done so many commands more."""
+    goals = [(worker, worker.done + commands) for worker in crew]
+    wait_until(lambda: all(worker.done >= goal or not worker.is_alive() for worker, goal in goals), "no load")
+
+
 class Reader(threading.Thread):
     """A consumer that reads a Stream as it grows, and remembers each entry and its time. A function names the
     server that the consumer reads from, so that it survives a failover."""
@@ -458,7 +465,7 @@ class Reader(threading.Thread):
     def sees_more(self):
         """Waits until it has read something that comes later than this call."""
         before = len(self.seen)
-        wait_until(lambda: len(self.seen) > before, lambda: f"a consumer has seen {before} entries, and no more")
+        wait_until(lambda: len(self.seen) > before, lambda: f"a consumer sees no more than {before} entries")
 
     def finish(self):
         self.halt.set()
@@ -499,11 +506,6 @@ class Shards:
             worker.start()
         return self.crew
 
-    def go_on(self, commands=200):
-        """Waits until each client has done so many commands more."""
-        goals = [(worker, worker.done + commands) for worker in self.crew]
-        wait_until(lambda: all(worker.done >= goal or worker.failure for worker, goal in goals), "no load")
-
     def finish(self):
         for worker in self.crew:
             worker.finish()
@@ -536,7 +538,7 @@ class Shards:
 
 @dataclasses.dataclass
 class Answer:
-    """The latest reply to a command, and the port of the node that is to be asked next, if it is another one."""
+    """The latest reply to a command, and the port of the node that is to be asked next, if it was told."""
     reply: object = None
     ask: int = None
 

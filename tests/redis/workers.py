@@ -58,8 +58,8 @@ def spans():
 
 
 def frozen_before(server, due):
-    """Suspends the server's process. Returns whether no thread of it has run at `due` or later; if one may have,
-    it goes on."""
+    """Suspends the server's process. Returns whether no thread of it has run at `due` or later; if one may
+    have, the process goes on."""
     os.kill(server.pid, signal.SIGSTOP)
     wait_until(lambda: set(thread_states(server.pid)) == {"T"})
     if now_ms() < due:

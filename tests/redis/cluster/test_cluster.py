@@ -6,7 +6,7 @@ import redis
 
 from harness import (CALM_MS, HASTY_MS, HOST, Raw, any_moment, in_order, now_ms, wait_replica_in_sync,
                      wait_until)
-from load import Reader, Shards, seeded
+from load import Reader, Shards, go_on, seeded
 
 OPTIONS = {"appendonly": "yes", "cluster-replica-validity-factor": 0, "cluster-allow-replica-migration": "no"}
 TAGS = [f"t{k}" for k in range(24)]
@@ -78,7 +78,7 @@ def test_a_primary_is_killed(loaded):
     old = owners[TAGS[0]]
     replica = cluster.replica_of(old)
     consumers = readers(shards, [tag for tag in TAGS if owners[tag] is old], old)
-    shards.go_on()
+    go_on(shards.crew)
     any_moment(shards.rng, 0.5)
     old.kill()
     take_over(cluster, replica)
@@ -123,8 +123,8 @@ def same(new, old, books):
 
 
 def served_before_it_followed(log):
-    """Whether a node that has come back believed in a whole cluster, two seconds after its start, before another
-    node told it of its successor: Redis has it be a primary then."""
+    """Whether a node that has come back believed in a whole cluster, two seconds after its start, before
+    another node told it of its successor: Redis has it be a primary then."""
     return log.find("Cluster state changed: ok") < log.find("Reconfiguring myself as a replica")
 
 
@@ -137,11 +137,14 @@ def take_over(cluster, new):
 
 
 def hand_over(cluster, old, new):
-    """CLUSTER FAILOVER. A node ignores another one that it does not know as a replica yet, also when it votes. A
-    replica that has got no votes after five seconds gives up, and is asked again then, as an operator would."""
-    pair = cluster.id(new), cluster.id(old)
-    wait_until(lambda: all(any((row[0], row[3]) == pair for row in cluster.known(node)) for node in cluster.alive()),
-               "the nodes do not know the replica", every=0.1)
+    """CLUSTER FAILOVER. A node ignores another one that it does not know as a replica yet, also when it votes.
+    A replica that has got no votes after five seconds gives up, and is asked again, as an operator would."""
+    pair = [cluster.id(new), cluster.id(old)]
+
+    def known(node):
+        return pair in [[row[0], row[3]] for row in cluster.known(node)]
+
+    wait_until(lambda: all(map(known, cluster.alive())), "the nodes do not know the replica", every=0.1)
     cluster.time_out(HASTY_MS, old)
     begin, asked = len(new.log()), 0
 

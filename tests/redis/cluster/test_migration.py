@@ -12,8 +12,8 @@ import pytest
 import redis
 from redis.crc import key_slot
 
-from harness import HOST, SLOTS, Fleet, Raw, delivered, entries, now_ms, tasks, wait_until
-from load import Reader, Shards, seeded
+from harness import HOST, Fleet, Raw, delivered, entries, now_ms, tasks, wait_until
+from load import Reader, Shards, go_on, seeded
 
 FAR = 3600000
 
@@ -43,7 +43,7 @@ def test_reshard_under_load(fleet):
         reshard(cluster, here, there, slots, tags[0])
         for tag in consumers:
             place[tag] = there
-        shards.go_on()
+        go_on(crew)
     shards.finish()
     assert shards.judge() == 0
     assert sum(node.tw()["fired"] for node in cluster.nodes) == shards.deliveries()
@@ -73,8 +73,8 @@ def reshard(cluster, here, there, slots, tag):
 
 
 class Move:
-    """A slot on its way from one node to another, step by step. Each has a slot of its own in a cluster that the
-    tests of a file share."""
+    """A slot on its way from one node to another, step by step. Each has a slot of its own in a cluster that
+    the tests of a file share."""
 
     NUMBERS = itertools.count()
 
@@ -102,18 +102,17 @@ class Move:
         return due
 
     def fall_due(self, node, *names, schedule=None):
-        """Has tasks fall due on the node that has the schedule, one after the other. Returns their due times."""
+        """Has tasks fall due, in this order, on the node that has the schedule. Returns their due times."""
         dues = {name: now_ms() - 10 + k for k, name in enumerate(names)}
         for name, due in dues.items():
             assert self.asked(node, "TW.MOVE", schedule or self.schedule, name, "AT", due) == 1
         return dues
 
     def let_pass(self, node):
-        """Waits until the node has delivered a task of a slot that is its own and stays. All that was due before
-        has had its turn then."""
-        low = next(int(row[8].split("-")[0]) for row in self.cluster.known(node) if "myself" in row[2])
-        tag = next(tag for tag in (f"mark{k}" for k in itertools.count())
-                   if low <= key_slot(tag.encode()) < low + SLOTS // 4 and self.cluster.owner(f"{{{tag}}}") is node)
+        """Waits until the node has delivered a task of a slot that is its own and stays. All that was due
+        before has had its turn then."""
+        marks = (f"mark{k}" for k in itertools.count())
+        tag = next(mark for mark in marks if self.cluster.owner(f"{{{mark}}}") is node)
         stream = f"{{{tag}}}:{next(self.NUMBERS)}"
         node.once("TW.ADD", f"{{{tag}}}:marks", stream, "mark", "IN", 0, "PAYLOAD", "of", "mark")
         wait_until(lambda: node.once("XLEN", stream) == 1, node.tail)
@@ -143,7 +142,7 @@ class Move:
 
     def put_off(self, node):
         """Waits until the node has found a due task that it may not deliver."""
-        wait_until(lambda: self.count(node, "deferred_slot") > (0,), lambda: f"nothing was put off: {node.tw()}")
+        wait_until(lambda: self.count(node, "deferred_slot") > (0,), lambda: f"it put nothing off: {node.tw()}")
         self.let_pass(node)
 
     def asked(self, node, *words):

@@ -14,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from harness import (CALM_MS, HASTY_MS, PATIENCE, any_moment, entries, in_order, wait_replica_in_sync,
                      wait_until)
-from load import Books, Maker, Reader, Worker, seeded
+from load import Books, Maker, Reader, Worker, go_on, seeded
 from situations import frozen
 
 STREAM = "unpaid"
@@ -29,8 +29,8 @@ OPTIONS = {
 
 
 class Watched:
-    """The servers, the sentinels and the load, in `with`. One of the replicas may be promoted, and the sentinels
-    are patient until the primary is gone: so a busy machine makes no second failover."""
+    """The servers, the sentinels and the load, in `with`. One of the replicas may be promoted, and the
+    sentinels are patient until the primary is gone: so a busy machine makes no second failover."""
 
     def __init__(self, fleet, **options):
         self.rng, options = seeded(), {**OPTIONS, **options}
@@ -73,12 +73,6 @@ class Watched:
                    message="WAIT confirms nothing")
         return crew
 
-    @staticmethod
-    def go_on(crew, commands=200):
-        """Waits until each client has done so many commands more."""
-        goals = [(worker, worker.done + commands) for worker in crew]
-        wait_until(lambda: all(worker.done >= goal or not worker.is_alive() for worker, goal in goals), "no load")
-
     def wait_promoted(self):
         """Has the sentinels find the primary gone, and returns the replica that they agree to have promoted."""
         def agreed():
@@ -88,7 +82,8 @@ class Watched:
         wait_until(agreed, lambda: "no promotion\n" + self.sentinels[0].tail())
         for sentinel in self.sentinels:
             sentinel.time_out(CALM_MS)
-        wait_until(lambda: self.heir.info("replication")["role"] == "master", "the promoted one does not know of it")
+        wait_until(lambda: self.heir.info("replication")["role"] == "master",
+                   "the promoted one does not know of it")
         return self.heir
 
     def wait_follows(self, server, new):
@@ -127,7 +122,7 @@ def test_the_primary_is_killed(fleet):
     with Watched(fleet) as watched:
         old = watched.master
         crew = watched.load(old)
-        watched.go_on(crew)
+        go_on(crew)
         any_moment(watched.rng, 0.5)
         old.kill()
         new = watched.read_from = watched.wait_promoted()
@@ -135,7 +130,7 @@ def test_the_primary_is_killed(fleet):
         watched.wait_follows(other, new)
         promised = watched.judge(new, crew)
         more = watched.load(new, clients=1)
-        watched.go_on(more)
+        go_on(more)
         watched.judge(new, more)
 
         # The old primary comes back. Until the sentinels find it, it behaves as a primary with all its
@@ -162,7 +157,7 @@ def test_the_primary_hangs_and_wakes_up(fleet):
     with Watched(fleet) as watched:
         old = watched.master
         crew = watched.load(old)
-        watched.go_on(crew)
+        go_on(crew)
         any_moment(watched.rng, 0.5)
         with frozen(old):
             new = watched.wait_promoted()

@@ -14,7 +14,8 @@ import threading
 import pytest
 import redis
 from redis.sentinel import Sentinel
-from harness import CALM_MS, HASTY_MS, HOST, PATIENCE, any_moment, now_ms, tasks, wait_replica_in_sync, wait_until
+from harness import (CALM_MS, HASTY_MS, HOST, PATIENCE, any_moment, now_ms, tasks, wait_replica_in_sync,
+                     wait_until)
 from situations import digest
 from workers import FAR, Worker, blocked, frozen_before, put, put_ready, spans, take, wait_state
 

@@ -2,12 +2,13 @@
 """Workers and their tasks in a real cluster: a slot moves, a primary hands over, a primary dies. Workers that
 wait are sent away, leases and tokens stay, and each task is given out by one node at a time."""
 import pytest
+import test_migration
 from harness import HOST, Raw, now_ms, wait_replica_in_sync, wait_until
 from test_cluster import hand_over, take_over
-from test_migration import move, nodes  # noqa: F401  (fixtures)
 from workers import FAR, Stages, frozen_before, put, put_ready, spans, take, wait_state, workers
 
 JOBS = "{pay}:jobs"
+nodes, move = test_migration.nodes, test_migration.move  # fixtures
 
 
 def digest_of(client, key):
