@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Fixtures: `fleet` starts servers for one test; `server` is a fresh server with the module (a start takes 20
-ms), and `r` is a client of it. harness.py explains the servers."""
+ms), `r` is a client of it, and `clock` is the clock of all of them. harness.py explains the servers."""
 import os
 import sys
 
@@ -9,6 +9,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from harness import Fleet  # noqa: E402  (the folder has to be on the path first)
+from situations import WallClock  # noqa: E402
 
 
 def leave_out(config, items, condition):
@@ -44,6 +45,17 @@ def fleet(request):
     if getattr(request.node, "outcome_of_call", "failed") == "failed":
         print(made.tails())
     made.close()
+
+
+@pytest.fixture
+def clock(fleet):
+    """The wall clock of all servers of this test. It stands still until the test lets it go on. It has to be
+    there before the servers: def test_this(clock, server, r)."""
+    assert not fleet.servers, "the fixture `clock` comes after a server"
+    stands = WallClock(fleet.folder)
+    stands.stand()
+    fleet.options = stands.options
+    return stands
 
 
 @pytest.fixture

@@ -463,13 +463,14 @@ class Fleet:
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="tickwheel-redis-")
         Guard.tell("+", self.folder)
-        self.servers = []
+        self.servers, self.options = [], {}  # The options of all servers, unless they have others.
 
     def new_folder(self):
         return os.path.join(self.folder, str(len(self.servers)))
 
     def server(self, start=True, wait=True, **options):
-        return self.adopt(Server(options.pop("folder", None) or self.new_folder(), **options), start, wait)
+        folder = options.pop("folder", None) or self.new_folder()
+        return self.adopt(Server(folder, **{**self.options, **options}), start, wait)
 
     def sentinel(self, master, **options):
         return self.adopt(Sentinel(self.new_folder(), master, **options))

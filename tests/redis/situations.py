@@ -13,17 +13,19 @@ all schedules are delivered in the order of their due times. So when a task that
 earlier tasks have had their turn."""
 import collections
 import contextlib
+import functools
 import itertools
 import os
 import resource
 import signal
 import struct
 import subprocess
+import tempfile
 
 import pytest
 import redis
 
-from harness import ROOT, Broken, as_map, delivered, module_path, now_ms, wait_until
+from harness import PATIENCE, ROOT, Broken, Guard, as_map, delivered, module_path, now_ms, wait_until
 
 # A task as TW.TAKE gives it to a worker.
 Job = collections.namedtuple("Job", "schedule id token due attempt payload")
@@ -80,10 +82,10 @@ def dead_of(client, schedule, *options):
     return [Dead(*row) for row in client.execute_command("TW.DEAD", schedule, *options)]
 
 
-def wait_dead(client, schedule, count=1, timeout=60):
+def wait_dead(client, schedule, count=1):
     """Waits for so many dead tasks, and returns them."""
     wait_until(lambda: len(dead_of(client, schedule)) >= count,
-               lambda: f"{dead_of(client, schedule)}, not {count}", patience=timeout)
+               lambda: f"{dead_of(client, schedule)}, not {count}")
     return dead_of(client, schedule)
 
 
@@ -102,11 +104,11 @@ def events_of(r, run):
     r.config_set("notify-keyspace-events", "Kdg")
     listener = r.pubsub()
     listener.subscribe("__keyspace@0__:s")
-    assert listener.get_message(timeout=30)["type"] == "subscribe"
+    assert listener.get_message(timeout=PATIENCE)["type"] == "subscribe"
     run()
     r.publish("__keyspace@0__:s", "that is all")
     found = []
-    while (message := listener.get_message(timeout=30))["data"] != "that is all":
+    while (message := listener.get_message(timeout=PATIENCE))["data"] != "that is all":
         found.append(message["data"])
     listener.close()
     return found
@@ -133,16 +135,15 @@ def in_time(due):
 def let_pass(client, due):
     """Waits until all tasks that are due at `due` or before have had their turn, in all schedules of a server
     that delivers."""
-    mark = f"let-pass:{next(MARKS)}"
-    add(client, f"{mark}:schedule", f"{mark}:target", "mark", max(due + 1, now_ms()))
+    mark, (seconds, us) = f"let-pass:{next(MARKS)}", client.time()
+    add(client, f"{mark}:schedule", f"{mark}:target", "mark", max(due + 1, seconds * 1000 + us // 1000))
     wait_until(lambda: client.xlen(f"{mark}:target") == 1, message=f"a task due at {due + 1} was not delivered")
     client.delete(f"{mark}:target")
 
 
-def wait_delivered(client, stream, count, timeout=60):
+def wait_delivered(client, stream, count):
     """Waits for `count` entries, and returns the ids of their tasks."""
-    wait_until(lambda: client.xlen(stream) >= count,
-               lambda: f"{client.xlen(stream)} of {count} in {stream}", patience=timeout)
+    wait_until(lambda: client.xlen(stream) >= count, lambda: f"{client.xlen(stream)} of {count} in {stream}")
     return delivered(client, stream)
 
 
@@ -200,43 +201,67 @@ def meddled(fleet, **options):
 
 # The wall clock
 
-def preload_library(folder):
-    """Compiles wallclock.c; returns the path of the shared object."""
+@functools.cache
+def preload_library():
+    """Compiles wallclock.c; returns the path of the shared object, which goes with this process."""
+    folder = tempfile.mkdtemp(prefix="tickwheel-clock-")
+    Guard.tell("+", folder)
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wallclock.c")
     library = os.path.join(folder, "wallclock.so")
     done = subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", source, "-o", library],
-                          capture_output=True, text=True, check=False)
+                          capture_output=True, text=True, check=False, timeout=2 * PATIENCE)
     if done.returncode != 0:
         raise Broken(f"wallclock.c does not compile: {done.stderr}")
     return library
 
 
 class WallClock:
-    """The clocks of one server, to be pushed while the server runs."""
+    """The clocks of the servers that are started with its `options`. A test pushes them while the servers run.
+
+    While the wall clock stands still, nothing becomes due, however slow this machine is. `reach` is the end of
+    that: the clock shows the time that the test wants, and goes on from there."""
 
     def __init__(self, folder):
-        os.makedirs(folder, exist_ok=True)
         self.path = os.path.join(folder, "wallclock")
-        self.offset_ms = self.passed_ms = 0
-        self.push(0)
+        self.offset_ms = self.passed_ms = self.stands_ms = 0
+        self.write()
         already = os.environ.get("TICKWHEEL_PRELOAD")
-        self.options = {"preload": ":".join(filter(None, (already, preload_library(folder)))),
+        self.options = {"preload": ":".join(filter(None, (already, preload_library()))),
                         "env": {"WALLCLOCK_FILE": self.path}}
 
-    def push(self, ms):
-        """Sets the wall clock."""
-        self.offset_ms += ms
+    def write(self):
+        """Writes in place and in one write: the servers have the file mapped."""
         with open(self.path, "r+b" if os.path.exists(self.path) else "wb", buffering=0) as file:
-            file.write(struct.pack("qq", self.offset_ms,
-                                   self.passed_ms))  # In place and in one write: the server has it mapped.
+            file.write(struct.pack("qqq", self.offset_ms, self.passed_ms, self.stands_ms))
+
+    def now(self):
+        """Returns the time that the wall clock shows."""
+        return self.stands_ms or now_ms() + self.offset_ms
+
+    def push(self, ms):
+        """Sets the wall clock, which stands or goes on as before."""
+        self.offset_ms += ms
+        if self.stands_ms:
+            self.stands_ms += ms
+        self.write()
 
     def push_monotonic(self, ms):
         """Lets so much time pass for all measurements of time, such as the lateness of the past minute."""
         self.passed_ms += ms
-        self.push(0)
+        self.write()
 
-    def now(self):
-        return now_ms() + self.offset_ms
+    def stand(self):
+        self.stands_ms = self.now()
+        self.write()
+
+    def go_on(self):
+        self.offset_ms, self.stands_ms = self.now() - now_ms(), 0
+        self.write()
+
+    def reach(self, due):
+        """Lets the clock go on, from `due` if that is still to come."""
+        self.push(max(0, due - self.now()))
+        self.go_on()
 
 
 # Disks that are full

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* Clocks that a test can push, to preload into redis-server.
+/* Clocks that a test can push or stop, to preload into redis-server.
  *
- * The file named by WALLCLOCK_FILE holds two signed 64-bit numbers: the milliseconds to add to the wall clock
- * and to the monotonic clock. A test writes other numbers while the server runs. Only the wall clock moves
- * when an administrator or NTP sets the time. The processor's time stays true. Valkey has a module look for
- * functions in the C library first. So a function that the module calls by itself, not through the server,
- * returns the true time there.
+ * The file named by WALLCLOCK_FILE holds three signed 64-bit numbers: the milliseconds to add to the wall
+ * clock, those to add to the monotonic clock, and the time in milliseconds at which the wall clock stands
+ * still, or 0. A test writes other numbers while the server runs. Only the wall clock moves when an
+ * administrator or NTP sets the time. The processor's time stays true. Valkey has a module look for functions
+ * in the C library first. So a function that the module calls by itself, not through the server, returns the
+ * true time there.
  *
  * (libfaketime would do the same, but its set-up allocates memory. The allocator of Debian's redis-server
  * asks for the time during its own set-up, so that neither set-up ends.) */
@@ -19,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WALL, MONOTONIC, CLOCKS };
+enum { WALL, MONOTONIC, STANDS, NUMBERS };
 
-static int64_t no_offset[CLOCKS];
+static int64_t no_offset[NUMBERS];
 static volatile int64_t *offset_ms = no_offset;
 
 static void map_offset(void) __attribute__((constructor));
@@ -38,9 +39,14 @@ static void map_offset(void)
     close(file);
 }
 
+static int is_wall(clockid_t clock)
+{
+    return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
+}
+
 static int64_t offset_of(clockid_t clock)
 {
-    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
+    if (is_wall(clock))
         return offset_ms[WALL];
     return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE ? offset_ms[MONOTONIC] : 0;
 }
@@ -49,6 +55,11 @@ static int64_t offset_of(clockid_t clock)
  * set-up, so it works during the set-up of any library. */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
+    int64_t stands = is_wall(clock) ? offset_ms[STANDS] : 0; /* the test writes it last: it is read first */
+    if (stands != 0) {
+        now->tv_sec = stands / 1000, now->tv_nsec = stands % 1000 * 1000000;
+        return 0;
+    }
     int result = (int)syscall(SYS_clock_gettime, clock, now);
     int64_t offset = result == 0 ? offset_of(clock) : 0;
     now->tv_sec += offset / 1000, now->tv_nsec += offset % 1000 * 1000000;

@@ -657,7 +657,7 @@ def test_lateness_tells_of_a_pause(server, r):
 
 def test_lateness_of_the_past_minute_recovers(fleet):
     """An alarm should use these figures. The figures since the start keep the worst lateness for ever."""
-    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    clock = WallClock(fleet.folder)
     server = fleet.server(**clock.options)
     r = server.client()
     figures = ("p50", "p99", "p999", "max")
@@ -856,7 +856,7 @@ def test_draining_into_a_target_that_refuses_keeps_the_order_of_what_is_due_toge
 def test_a_drain_that_comes_later_begins_anew(fleet):
     """For one second, the next TW.DRAIN goes on behind the refused tasks. Later their targets may have been
     repaired, so it begins anew."""
-    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    clock = WallClock(fleet.folder)
     r = fleet.server(**clock.options).client()
     r.eval("""for i = 1, 60000 do
                   redis.call('SET', 'wrong' .. i, 'a string')

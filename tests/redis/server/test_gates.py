@@ -655,7 +655,7 @@ def test_what_a_gate_keeps_back_is_not_replicated(server, r):
 
 def test_leases_that_end_in_a_step_of_the_clock_begin_anew_once(fleet):
     """The workers had no time to end them."""
-    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    clock = WallClock(fleet.folder)
     server = fleet.server(**clock.options)
     r = server.client()
     put_ready(r, "s", "a", options=("TRIES", 1))
@@ -669,7 +669,7 @@ def test_leases_that_end_in_a_step_of_the_clock_begin_anew_once(fleet):
 
 
 def test_leases_have_their_length_after_the_clock_was_set_back(fleet):
-    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    clock = WallClock(fleet.folder)
     server = fleet.server(**clock.options)
     r = server.client()
     r.config_set("tickwheel.deliver", "no")
@@ -682,7 +682,7 @@ def test_leases_have_their_length_after_the_clock_was_set_back(fleet):
 
 def test_a_lease_right_after_the_clock_was_set_back(fleet):
     """It begins before any tick has seen the step, and holds nothing up."""
-    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    clock = WallClock(fleet.folder)
     server = fleet.server(**clock.options)
     r = server.client()
     put_ready(r, "s", "a")
@@ -695,7 +695,7 @@ def test_a_lease_right_after_the_clock_was_set_back(fleet):
 
 def test_every_stage_when_the_clock_steps(fleet):
     """The ready task stays ready, and dead ones stay dead. A wait for another attempt ends by the new time."""
-    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    clock = WallClock(fleet.folder)
     server = fleet.server(**clock.options)
     r = server.client()
     stages = Stages(r)

@@ -746,7 +746,7 @@ def test_a_slot_on_the_move_puts_delivery_off(fleet):
 
 def test_the_wall_clock_steps_forward(fleet):
     """All tasks that are due by the new time are delivered soon, and no other task is."""
-    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    clock = WallClock(fleet.folder)
     server = fleet.server(**clock.options)
     r, due = server.client(), clock.now() + 3600000
     names = fill(r, "s", "out", 1000, due)
@@ -762,7 +762,7 @@ def test_the_wall_clock_steps_forward(fleet):
 def test_the_wall_clock_steps_back(fleet):
     """Tasks that were about to be due wait until the clock shows their time again. New tasks use the new
     time."""
-    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    clock = WallClock(fleet.folder)
     server = fleet.server(**clock.options)
     r, due = server.client(), clock.now() + 2000
     names = fill(r, "s", "out", 1000, due)
@@ -782,7 +782,7 @@ def test_the_wall_clock_steps_back(fleet):
 
 def test_the_wall_clock_steps_back_while_a_target_is_given_another_try(fleet):
     """The wall clock does not change the wait for the target."""
-    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    clock = WallClock(fleet.folder)
     server = fleet.server(**clock.options)
     r = server.client()
     r.set("out", "not a stream")
@@ -796,7 +796,7 @@ def test_the_wall_clock_steps_back_while_a_target_is_given_another_try(fleet):
 
 def test_the_wall_clock_of_a_replica_steps_back_before_it_is_promoted(fleet):
     """A task that was overdue there is due again a little later, and then the timer wakes the server."""
-    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    clock = WallClock(fleet.folder)
     master = fleet.server()
     replica = fleet.server(replicaof=master, **clock.options)
     wait_replica_in_sync(master, replica)
@@ -815,7 +815,7 @@ def test_the_wall_clock_of_a_replica_steps_back_before_it_is_promoted(fleet):
 
 def test_the_wall_clock_steps_to_and_fro_with_a_repeating_task(fleet):
     """The due times of the task keep their phase, and no delivery comes twice."""
-    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    clock = WallClock(fleet.folder)
     server = fleet.server(appendonly="yes", **clock.options)
     r, due = server.client(), clock.now() + 500
     add(r, "s", "out", "beat", due, "EVERY", 10000, "TIMES", 200)
@@ -832,7 +832,7 @@ def test_the_wall_clock_steps_to_and_fro_with_a_repeating_task(fleet):
 
 def test_the_wall_clock_before_and_after_a_restart(fleet):
     """The machine starts with its clock an hour slow, and the clock is corrected later."""
-    clock = WallClock(os.path.join(fleet.folder, "clock"))
+    clock = WallClock(fleet.folder)
     server = fleet.server(appendonly="yes", appendfsync="always", **clock.options)
     due = clock.now() + 1500
     names = fill(server.client(), "s", "out", 100, due)
