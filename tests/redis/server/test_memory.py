@@ -69,10 +69,10 @@ def test_payloads_of_many_fields(fleet):
         assert {name: value for name, value in found.items() if not name.startswith("tw.")} == fields
 
 
-def test_payloads_ids_and_names_of_all_bytes(fleet):
+def test_payloads_ids_and_names_of_all_bytes(fleet, clock):
     server = fleet.server(appendonly="yes", appendfsync="always")
     every = bytes(range(256))
-    r, due = binary(server), now_ms() + 3000
+    r, due = binary(server), clock.now() + 3000
     with r.pipeline(transaction=True) as all_at_once:
         for i in range(256):
             add(all_at_once,
@@ -82,7 +82,7 @@ def test_payloads_ids_and_names_of_all_bytes(fleet):
                 due,
                 payload=(every[:i], every[i:]))
         all_at_once.execute()
-    in_time(due)
+    clock.reach(due)
     for preamble in ("yes", "no"):
         r = binary(server)
         r.config_set("aof-use-rdb-preamble", preamble)
@@ -228,16 +228,16 @@ class Pings:
 
 
 @pytest.mark.long
-def test_a_million_due_in_one_second(fleet):
+def test_a_million_due_in_one_second(fleet, clock):
     """All tasks arrive, once, in order, on primary and replica. Meanwhile the server replies to clients.
     (bench/ shows how fast.)"""
     master = fleet.server(appendonly="yes", appendfsync="everysec", save="")
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
     r = master.client()
-    due = now_ms() + 3000 + 2 * how_long_it_takes(r, HERD)
+    due = clock.now() + 3000 + 2 * how_long_it_takes(r, HERD)
     fill(r, "s", "out", HERD, due, step=1000 / HERD, payload=("n", "v"))
-    in_time(due)
+    clock.reach(due)
     assert master.tw()["pending"] == HERD
     with Pings(master) as pings:
         wait_until(lambda: r.xlen("out") == HERD, lambda: f"{r.xlen('out')} {master.tw()}", patience=240)
@@ -263,19 +263,19 @@ LEASES = extent(5000, 10000, 250000)
 
 
 @pytest.mark.long
-def test_many_leases_end_in_one_second(fleet):
+def test_many_leases_end_in_one_second(fleet, clock):
     """All attempts fail once, the tasks are ready again, and meanwhile the server replies to clients."""
     master = fleet.server(appendonly="yes", appendfsync="everysec", save="")
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
-    r, before = master.client(), now_ms()
+    r, before = master.client(), clock.now()
     for low in range(0, LEASES, 5000):
         r.eval(PUTS, 1, "s", low, low + 4999)
     wait_until(lambda: master.tw()["ready"] == LEASES)
-    end = 2 * now_ms() + 3000 - before  # They are taken faster than they were put.
+    end = 2 * clock.now() + 3000 - before  # They are taken faster than they were put.
     for i in range(0, LEASES, 1000):
-        in_time(end)
-        assert r.eval(TAKES, 1, "s", end + i * 1000 // LEASES - now_ms()) == 1000
+        clock.reach(end)
+        assert r.eval(TAKES, 1, "s", end + i * 1000 // LEASES - clock.now()) == 1000
     with Pings(master) as pings:
         wait_until(lambda: master.tw()["lapsed"] == LEASES and master.tw()["ready"] == LEASES,
                    lambda: str(master.tw()), patience=240)

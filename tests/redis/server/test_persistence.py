@@ -141,13 +141,13 @@ def test_aof_rewrite_under_load(fleet):
     assert (tasks(r, "still"), r.exists("s")) == ({f"t{i}": start + HOUR for i in range(30000)}, 0)
 
 
-def test_a_task_whose_delivery_was_cut_off_is_pending_again(fleet):
+def test_a_task_whose_delivery_was_cut_off_is_pending_again(fleet, clock):
     """The power fails while the last transaction is written, at any byte of it."""
     server = fleet.server(**ALWAYS)
-    r, due = server.client(), now_ms() + 1500
+    r, due = server.client(), clock.now() + 1500
     names = fill(r, "s", "out", 7, due)
     add(r, "s", "out", "beat", due, "EVERY", HOUR, "TIMES", 5)
-    in_time(due)
+    clock.reach(due)
     wait_delivered(r, "out", 8)
     server.kill()
     path, kept = aof_path(server), os.path.join(fleet.folder, "kept")
@@ -251,10 +251,10 @@ def test_rdb_restart(fleet, end):
     assert server.tw()["schedules"] == 2
 
 
-def test_downtime_counts_and_each_task_says_what_becomes_of_it(fleet):
+def test_downtime_counts_and_each_task_says_what_becomes_of_it(fleet, clock):
     """LATE FIRE, DROP and COALESCE, after the server was down while the tasks became due."""
     server = fleet.server(**ALWAYS)
-    r, due = server.client(), now_ms() + 1500
+    r, due = server.client(), clock.now() + 1500
     add(r, "s", "fire", "fire", due)
     add(r, "s", "drop", "drop", due, "LATE", "DROP", 100)
     add(r, "s", "drop", "drop-later", due, "LATE", "DROP", HOUR)
@@ -262,10 +262,10 @@ def test_downtime_counts_and_each_task_says_what_becomes_of_it(fleet):
     add(r, "s", "fire-every", "fire-every", due, "EVERY", 100, "TIMES", 50)
     add(r, "s", "drop-every", "drop-every", due, "EVERY", 100, "TIMES", 5, "LATE", "DROP", 50)
     add(r, "s", "coalesce-every", "coalesce-every", due, "EVERY", 1000, "TIMES", 2, "LATE", "COALESCE")
-    in_time(due)
+    clock.reach(due)
     server.kill()
-    wait_until(lambda: now_ms() > due + 2500)
-    started = now_ms()
+    wait_until(lambda: clock.now() > due + 2500)
+    started = clock.now()
     server.start()
     r = server.client()
     wait_until(lambda: r.exists("s") == 0, message=lambda: str(tasks(r, "s")))
@@ -285,15 +285,15 @@ def test_downtime_counts_and_each_task_says_what_becomes_of_it(fleet):
     assert counts["dropped"] >= 20 and counts["coalesced"] >= 2, counts
 
 
-def test_overdue_tasks_keep_their_order_over_restarts(fleet):
+def test_overdue_tasks_keep_their_order_over_restarts(fleet, clock):
     """Overdue tasks that could not be delivered yet are saved with the other tasks, two times in a row."""
     server = fleet.server(**ALWAYS)
-    r, due = server.client(), now_ms() + 3000
+    r, due = server.client(), clock.now() + 3000
     names = []
     for i in range(500):
         names.append(f"t{i * 113 % 503}")
         add(r, "s", "out", names[-1], due + i // 10)
-    in_time(due)
+    clock.reach(due)
     r.config_set("maxmemory", 1)
     server.options.update(HELD_BACK)
     wait_until(lambda: server.tw()["overdue"] == 500)
@@ -651,18 +651,18 @@ def test_a_value_that_is_far_too_long_to_be_true(server):
     check_untouched(server, r, good)
 
 
-def test_tasks_survive_both_forms_one_after_the_other(fleet):
+def test_tasks_survive_both_forms_one_after_the_other(fleet, clock):
     """The server goes from AOF to RDB and back, as if an administrator changed his mind, while tasks wait and
     become due."""
     server = fleet.server(**ALWAYS)
-    r, due = server.client(), now_ms() + 4000
+    r, due = server.client(), clock.now() + 4000
     names = fill(r, "s", "out", 100, due)
     r.save()
     server.kill()
     server.options.update(appendonly="no")
     server.start()
     r = server.client()
-    in_time(due)
+    clock.reach(due)
     assert r.execute_command("TW.LEN", "s") == 100
     r.config_set("appendonly", "yes")
     wait_rewritten(server)
