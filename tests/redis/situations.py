@@ -25,7 +25,7 @@ import tempfile
 import pytest
 import redis
 
-from harness import PATIENCE, ROOT, Broken, Guard, as_map, delivered, module_path, now_ms, wait_until
+from harness import (PATIENCE, ROOT, Broken, Guard, Raw, as_map, delivered, module_path, now_ms, wait_until)
 
 # A task as TW.TAKE gives it to a worker.
 Job = collections.namedtuple("Job", "schedule id token due attempt payload")
@@ -175,6 +175,18 @@ def frozen(server):
         yield
     finally:
         os.kill(server.pid, signal.SIGCONT)
+
+
+def answers_meanwhile(server, begin, *command):
+    """Freezes the server, sends it a megabyte of one command, calls begin(), and lets the server go on. It reads
+    16 KB of that in an iteration of its event loop: so there are commands in many iterations, however slow this
+    process is. Returns the different replies in their order."""
+    one = Raw.encoded(command)
+    with contextlib.closing(Raw(server)) as raw:
+        with frozen(server):
+            raw.socket.sendall(one * ((1 << 20) // len(one)))
+            begin()
+        return list(dict.fromkeys(raw.read() for _ in range((1 << 20) // len(one))))
 
 
 def digest(server):

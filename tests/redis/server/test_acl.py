@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from harness import ROOT, delivered, now_ms, tasks, wait_replica_in_sync, wait_until
-from situations import in_time, meddled, wait_dead
+from situations import meddled, wait_dead
 
 HOUR = 3600 * 1000
 DUE = ("IN", HOUR, "PAYLOAD", "f", "v")
@@ -311,18 +311,18 @@ def test_internal_commands_are_refused_from_clients(server, r):
 
 
 @contextlib.contextmanager
-def filed(r):
+def filed(clock, r):
     """Files a task for `secret` that is due only after the body of the `with` statement."""
-    due = now_ms() + 500
+    due = clock.now() + 500
     r.execute_command("TW.ADD", "s", "secret", "a", "AT", due, "PAYLOAD", "f", "v")
     try:
         yield
     finally:
-        in_time(due)
+        clock.reach(due)
 
 
-def test_restore_writes_any_key(server, r):
-    with filed(r):
+def test_restore_writes_any_key(clock, server, r):
+    with filed(clock, r):
         value = server.client(decode_responses=False).dump("s")
         r.delete("s")
     user(server, "+restore", "~w:*").restore("w:1", 0, value)
@@ -333,9 +333,9 @@ RENAMES = [("COPY", "s", "w:1"), ("RENAME", "s", "w:1"), ("RENAMENX", "s", "w:1"
 
 
 @pytest.mark.parametrize("words", RENAMES, ids=" ".join)
-def test_copies_and_renamed_schedules_write_where_their_tasks_say(server, r, words):
+def test_copies_and_renamed_schedules_write_where_their_tasks_say(clock, server, r, words):
     client = user(server, "+@all", "~s", "~w:*")
-    with filed(r):
+    with filed(clock, r):
         client.execute_command(*words)
     wait_until(lambda: delivered(r, "secret") == ["a"] * (2 if words[0] == "COPY" else 1))
 
@@ -350,9 +350,9 @@ def test_who_copies_or_renames_a_schedule_can_still_not_move_its_tasks(server, r
     assert (list(tasks(r, "w:1")), r.exists("secret")) == (["a"], 0)
 
 
-def test_moving_a_schedule_to_another_database_writes_there(server, r):
+def test_moving_a_schedule_to_another_database_writes_there(clock, server, r):
     client = user(server, "+@all", "~s")
-    with filed(r):
+    with filed(clock, r):
         client.execute_command("MOVE", "s", 1)
     wait_until(lambda: delivered(server.client(db=1), "secret") == ["a"])
     assert r.exists("secret") == 0

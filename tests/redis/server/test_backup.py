@@ -2,11 +2,11 @@
 """Two copies of the same tasks: a backup that is restored elsewhere, and a replica beside its primary. The rows
 of docs/durability.md and the steps of docs/durable-tasks.md that are about them."""
 import shutil
-import time
 
 import pytest
 
-from harness import now_ms, wait_replica_in_sync, wait_until
+from harness import wait_replica_in_sync, wait_until
+from situations import BLOCK_MS, let_pass
 
 HOUR = 3600000
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
@@ -14,24 +14,23 @@ ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 
 def take(r, name="s"):
     """Waits for one task, and returns its id and token."""
-    [[_, task, token, *_]] = r.execute_command("TW.TAKE", "LEASE", HOUR, "BLOCK", 20000, "KEYS", 1, name)
+    [[_, task, token, *_]] = r.execute_command("TW.TAKE", "LEASE", HOUR, "BLOCK", BLOCK_MS, "KEYS", 1, name)
     return task, token
 
 
 @pytest.fixture
-def backup(fleet):
+def backup(fleet, clock):
     """A folder as a server left it that died: a task that is due later by a second, one for workers, one that a
     worker has."""
     server = fleet.server(**ALWAYS)
     r = server.client()
     r.execute_command("TW.PUT", "s", "leased", "IN", 0, "PAYLOAD", "v")
     assert take(r)[0] == "leased"
-    due = now_ms() + 1000
+    due = clock.now() + 1000
     r.execute_command("TW.PUT", "s", "work", "AT", due, "PAYLOAD", "v")
     r.execute_command("TW.ADD", "s", "q", "timeout", "AT", due, "LIST", "PAYLOAD", "v")
     server.kill()
-    assert now_ms() < due, "the backup is older than its tasks are due"
-    time.sleep(max(0, due - now_ms()) / 1000)
+    clock.reach(due)
     return server.folder
 
 
@@ -47,12 +46,12 @@ def test_a_restored_backup_fires_nothing_until_it_is_told(fleet, backup):
     server = restored(fleet, backup, "deliver", "no")
     r = server.client()
     wait_until(lambda: server.tw()["paused"] == 2)
-    assert r.execute_command("TW.TAKE", "LEASE", HOUR, "BLOCK", 300, "KEYS", 1, "s") is None
+    assert r.execute_command("TW.TAKE", "LEASE", HOUR, "BLOCK", 100, "KEYS", 1, "s") is None
     found = server.tw()
     assert (r.llen("q"), found["fired"], found["ready"], found["leased"], found["overdue"]) == (0, 0, 0, 1, 0)
     assert r.execute_command("TW.CANCEL", "s", "work") == 1  # It can be looked at and changed.
     r.config_set("tickwheel.deliver", "yes")
-    assert r.blpop("q", 20) == ("q", "v")
+    assert r.blpop("q", BLOCK_MS // 1000 - 5) == ("q", "v")
     assert (r.execute_command("TW.LEN", "s"), server.tw()["leased"]) == (1, 1)
 
 
@@ -60,7 +59,7 @@ def test_a_restored_backup_without_the_setting_does_the_work_again(fleet, backup
     """The proof that the test before can fail."""
     r = restored(fleet, backup).client()
     assert take(r)[0] == "work"
-    assert r.blpop("q", 20) == ("q", "v")
+    assert r.blpop("q", BLOCK_MS // 1000 - 5) == ("q", "v")
 
 
 def pair(fleet):
@@ -79,7 +78,8 @@ def test_the_setting_is_not_replicated_and_a_pause_is(fleet):
     primary.kill()
     other.replicaof("NO", "ONE")
     assert take(other)[0] == "a"
-    assert other.execute_command("TW.TAKE", "LEASE", HOUR, "BLOCK", 300, "KEYS", 1, "paused") is None
+    let_pass(other, 0)
+    assert other.execute_command("TW.TAKE", "LEASE", HOUR, "BLOCK", 100, "KEYS", 1, "paused") is None
     assert other.execute_command("TW.PAUSE", "paused", "OFF") == 1
     assert take(other, "paused")[0] == "a"
 

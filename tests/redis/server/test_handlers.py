@@ -9,12 +9,12 @@ As in test_meddling.py, the server lives and starts again, no delivery comes twi
 log agree with the primary."""
 import pytest
 
-from harness import now_ms, task, wait_replica_in_sync, wait_until
-from situations import digest, in_time, meddled
+from harness import now_ms, wait_replica_in_sync, wait_until
+from situations import digest, meddled
 from workers import counts, put, put_ready, state, take, workers
 
-FAR = now_ms() + 3600 * 1000
-SOON = 300
+HOUR = 3600 * 1000
+FAR = now_ms() + HOUR
 KEYS = ("s", "s2", "a", "b", "c", "c2")
 
 
@@ -28,7 +28,16 @@ def add(r, schedule, name, due, target="t"):
     return r.execute_command("TW.ADD", schedule, target, name, "AT", due, "PAYLOAD", "n", name)
 
 
+def add_together(r, count):
+    """Adds id0, id1 ... to `s`, which are due at once."""
+    with r.pipeline(transaction=True) as all_at_once:
+        for i in range(count):
+            add(all_at_once, "s", f"id{i}", now_ms())
+        all_at_once.execute()
+
+
 def meddle(r, event, skip, *command):
+    """The handler of an event calls a command, once, after `skip` events without that."""
     assert r.execute_command("MEDDLE", event, skip, 1, *command) == "OK"
 
 
@@ -64,17 +73,18 @@ def lua(words):
 @pytest.mark.parametrize("command", [("TW.CANCEL", "s", "id0"), ("TW.LEN", "s"),
                                      ("TW.ADD", "s", "t", "id0", "AT", FAR, "PAYLOAD", "n", "again")],
                          ids=lambda c: c[0])
-def test_a_schedule_expires_in_the_middle_of_a_batch(fleet, command):
+def test_a_schedule_expires_in_the_middle_of_a_batch(fleet, clock, command):
     """The handler of the expiry meets tasks of another schedule that have already been delivered."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
     replica = fleet.server(replicaof=server)
-    r, due = server.client(), now_ms() + SOON
+    r, due = server.client(), clock.now() + 300
     r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
     for i in range(3):
         add(r, "s", f"id{i}", due)
     add(r, "e", "never", due)
     r.pexpireat("e", due - 100)
     meddle(r, "expired", 0, *command)
+    clock.reach(due)
     assert wait_meddled(r) in (":0\r\n", "$3\r\nid0\r\n")
     wait_until(lambda: r.xlen("t") == 3)
     wait_quiet(r)
@@ -98,12 +108,15 @@ def test_a_schedule_expires_where_leases_end(fleet, order, command):
     r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
     for key in order:
         put_ready(r, key, "a", options=("TRIES", 1))
-    token = r.execute_command("TW.TAKE", "LEASE", SOON, "COUNT", 2, "KEYS", 2, *order)[order.index("s")][2]
+    jobs = r.execute_command("TW.TAKE", "LEASE", HOUR, "COUNT", 2, "KEYS", 2, *order)
+    token = jobs[order.index("s")][2]
     meddle(r, "expired", 0, *(token if word == "token" else word for word in command))
-    end = task(r, "e", "a")["at"]
-    r.pexpireat("e", end - 100)
-    in_time(end - 100)
-    r.execute_command("DEBUG", "SLEEP", SOON / 1000)  # Both leases end in one tick.
+    with r.pipeline(transaction=True) as both:  # Both leases end in one tick, which finds that `e` has expired.
+        for key, name, its_token, *_ in jobs:
+            both.execute_command("TW.TOUCH", key, name, its_token, "LEASE", 20)
+        both.pexpire("e", 1)
+        both.execute_command("DEBUG", "SLEEP", 0.1)
+        both.execute()
     wait_meddled(r)
     heard = order == "es" and command[0] in ("TW.ACK", "TW.TOUCH")
     gone = command[0] == "TW.CANCEL" or (heard and command[0] == "TW.ACK")
@@ -116,11 +129,11 @@ def test_a_schedule_expires_where_leases_end(fleet, order, command):
     assert digest(server) == before
 
 
-def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet):
+def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet, clock):
     """Both schedules have delivered in one batch. The log entry of neither may undo the commands after it."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
     replica = fleet.server(replicaof=server)
-    r, due = server.client(), now_ms() + SOON
+    r, due = server.client(), clock.now() + 300
     add(r, "b", "x", due)
     add(r, "a", "y", due)
     meddle(
@@ -129,6 +142,7 @@ def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet):
             redis.call('TW.ADD', s, 't', 'x', 'AT', ARGV[1], 'PAYLOAD', 'n', 1)
         end""",
         0, FAR)
+    clock.reach(due)
     wait_meddled(r)
     wait_quiet(r)
     wait_replica_in_sync(server, replica)
@@ -142,18 +156,19 @@ def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet):
                                      lua("redis.call('tw.len', 'a'); return redis.call('copy', 'a', 'c2')"),
                                      lua("redis.call('tw.len', 'a'); return redis.call('rename', 'a', 'c')")],
                          ids=lambda c: c[0] if c[0] != "EVAL" else c[1][-20:-2])
-def test_a_schedule_that_has_just_been_emptied(fleet, command):
+def test_a_schedule_that_has_just_been_emptied(fleet, clock, command):
     """The last task of the schedule has been delivered, and a task of another schedule is next. The emptied
     schedule still exists for all commands, or for none."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
     if command[0] == "MOVE" and server.is_valkey():
         pytest.skip("Valkey has a fault here, with replicas: its pull request 4024")
     replica = fleet.server(replicaof=server)
-    r, due = server.client(), now_ms() + SOON
+    r, due = server.client(), clock.now() + 300
     add(r, "a", "x", due)
     add(r, "b", "y", due)
     add(r, "c", "keep", FAR)
     meddle(r, "xadd", 1, *command)
+    clock.reach(due)
     wait_meddled(r)
     wait_until(lambda: r.info("tickwheel")["tickwheel_schedules"] == r.info("tickwheel")["tickwheel_pending"])
     wait_replica_in_sync(server, replica)
@@ -176,8 +191,10 @@ def test_an_empty_schedule_does_not_stay(alone, event, command):
         put_ready(r, "s", "a")
         token = take(r, "s")["a"]
     else:
-        add(r, "s", "a", FAR if event == "tw.cancel" else now_ms() + SOON)
+        add(r, "s", "a", FAR)
     meddle(r, event, 0, *command)
+    if event == "tw.fired":
+        r.execute_command("TW.MOVE", "s", "a", "IN", 0)
     if event == "tw.ack":
         assert r.execute_command("TW.ACK", "s", "a", token) == 1
     if event == "tw.cancel":
@@ -206,10 +223,9 @@ SEEN = {
 def test_what_has_been_delivered_is_in_no_copy(alone, command):
     """Seven tasks have been delivered when the eighth is written. The eighth task is in the copy, and the
     copy delivers it once more."""
-    r, due = alone.client(), now_ms() + SOON
-    for i in range(10):
-        add(r, "s", f"id{i}", due)
+    r = alone.client()
     meddle(r, "xadd", 7, *SEEN[command])
+    add_together(r, 10)
     answer = wait_meddled(r)
     if command == "info":
         assert "pending:3" in answer
@@ -228,12 +244,13 @@ def test_what_has_been_delivered_is_in_no_copy(alone, command):
 @pytest.mark.parametrize("event", ["rename_from", "rename_to"])
 def test_draining_in_the_middle_of_a_rename(alone, event):
     r = alone.client()
-    due = now_ms() + 1500
-    add(r, "s", "a", due)
-    add(r, "s", "b", due)
+    add(r, "s", "a", FAR)
+    add(r, "s", "b", FAR)
     meddle(r, event, 0, "TW.DRAIN", "s2")
     r.rename("s", "s2")
     wait_meddled(r)
+    for name in "ab":
+        r.execute_command("TW.MOVE", "s2", name, "IN", 0)
     wait_until(lambda: r.xlen("t") == 2 and not r.exists("s2"))
     assert ids(r) == ["a", "b"]
 
@@ -299,13 +316,14 @@ def test_a_schedule_that_has_just_been_made_for_a_worker(alone, command):
 @pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",)], ids=lambda c: c[0])
 def test_a_schedule_is_freed_at_once_when_memory_is_short(alone, event, skip, command):
     """The schedule is gone when the call returns, and not a tick later."""
-    r, due = alone.client(), now_ms() + SOON
+    r = alone.client()
     r.config_set("maxmemory-policy", "volatile-lru")
-    for i in range(20):
-        add(r, "s", f"id{i}", due)
     add(r, "s", "far", FAR)
     meddle(r, event, skip, *command)
+    r.config_set("tickwheel.deliver", "no")
+    add_together(r, 20)
     r.config_set("maxmemory", 1000)
+    r.config_set("tickwheel.deliver", "yes")
     wait_meddled(r)
     r.config_set("maxmemory", 0)
     wait_quiet(r)
@@ -344,9 +362,13 @@ def test_the_same_when_leases_end(alone, command):
     r = alone.client()
     names = [f"t{i}" for i in range(20)]
     put_ready(r, "s", *names, options=("TRIES", 1))
-    assert len(take(r, "s", count=20, lease=SOON)) == 20
+    tokens = take(r, "s", count=20)
     meddle(r, "tw.dead", 0, *command)
-    r.config_set("maxmemory", 1)
+    with r.pipeline(transaction=True) as all_at_once:
+        all_at_once.config_set("maxmemory", 1)
+        for name in names:
+            all_at_once.execute_command("TW.TOUCH", "s", name, tokens[name], "LEASE", 1)
+        all_at_once.execute()
     wait_meddled(r)
     assert (counts(alone), r.info("tickwheel")["tickwheel_pending"]) == ((0, 0, 0), 0)
 

@@ -4,24 +4,25 @@ notification. The server must live, each task is delivered as often as it was du
 end up with the data of the primary. meddler.c is such a module."""
 import pytest
 
-from harness import now_ms, task, wait_replica_in_sync, wait_until
-from situations import digest, in_time, meddled
+from harness import now_ms, wait_replica_in_sync, wait_until
+from situations import digest, meddled
 from workers import put_ready, state, take
 
 MANY = 40       # more tasks than leave their schedule together
 AFTER = [0, 8, MANY - 1]  # deliveries before the delivery in which the handler acts
 FAR = now_ms() + 3600 * 1000
+AT_ONCE = {"repl_diskless_sync": "no", "shutdown_timeout": 0}  # Nobody waits for a cron that comes once a second.
 
 
 @pytest.fixture
 def pair(fleet):
     """A primary with the other module, and a replica. The append-only file is on."""
-    server = meddled(fleet, appendonly="yes", appendfsync="always")
+    server = meddled(fleet, appendonly="yes", appendfsync="always", **AT_ONCE)
     return server, fleet.server(replicaof=server)
 
 
 def add_many(r, due, **options):
-    pipe = r.pipeline(transaction=False)
+    pipe = r.pipeline(transaction=True)
     for i in range(MANY):
         pipe.execute_command("TW.ADD", "s", "t", f"id{i}", "AT", due, *options.get("words", ()), "PAYLOAD", "n",
                              i)
@@ -56,9 +57,8 @@ def settled(pair):
 def meddle(pair, skip, times, *command, words=()):
     """Delivers MANY tasks. The handler calls the command after `skip` deliveries."""
     r = pair[0].client()
-    due = now_ms() + 200
-    add_many(r, due, words=words)
     assert r.execute_command("MEDDLE", "xadd", skip, times, *command) == "OK"
+    add_many(r, now_ms(), words=words)
     wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == times)
     return r
 
@@ -255,20 +255,29 @@ LEASES = [("TW.ACK", "s", "b", "token"), ("TW.TOUCH", "s", "b", "token", "LEASE"
           ("TW.PURGE", "s", "ALL"), ("TW.DRAIN", "s"), ("CONFIG", "SET", "tickwheel.deliver", "no")]
 
 
+ALL_END = """
+local ends
+for i = 1, 3 do
+    ends = redis.call('TW.TOUCH', KEYS[1], string.sub('abc', i, i), ARGV[i], 'LEASE', 2)
+    if i == 1 then redis.call('TW.ADD', KEYS[1], KEYS[2], 'before', 'AT', ends - 1, 'PAYLOAD', 'n', 'v') end
+end
+redis.call('TW.ADD', KEYS[1], KEYS[2], 'after', 'AT', ends + 1, 'PAYLOAD', 'n', 'v')
+"""
+
+
 def leases_end(r, event, skip, words):
     """In one tick a task is delivered, the leases of a, b and c end, and another task is delivered. Returns the
     reply to the handler's command."""
     put_ready(r, "s", "a", "b", options=("TRIES", 1))
     put_ready(r, "s", "c", options=("BACKOFF", HOUR, 1, HOUR))
     put_ready(r, "other", "new")
-    tokens = take(r, "s", count=3, lease=100)
+    tokens = take(r, "s", count=3)
     words = [tokens["b"] if word == "token" else word for word in words]
     assert r.execute_command("MEDDLE", event, skip, 1, *words) == "OK"
-    end = task(r, "s", "a")["at"]
-    for name, at in (("before", end - 1), ("after", end + 1)):
-        r.execute_command("TW.ADD", "s", "t", name, "AT", at, "PAYLOAD", "n", "v")
-    in_time(end - 1)
-    r.execute_command("DEBUG", "SLEEP", (end + 10 - now_ms()) / 1000)
+    with r.pipeline(transaction=True) as both:
+        both.eval(ALL_END, 2, "s", "t", *(tokens[name] for name in "abc"))
+        both.execute_command("DEBUG", "SLEEP", 0.02)
+        both.execute()
     wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == 1, message=f"{event}: nobody meddled")
     return r.execute_command("MEDDLE.DONE")[1]
 

@@ -7,13 +7,11 @@ exists if REDIS_SERVER_DEFRAG names a server with this allocator (tests/redis/ma
 one), and is absent otherwise."""
 import os
 import random
-import threading
-import time
 
 import pytest
 import redis
-from harness import Raw, as_map, delivered, now_ms, task, wait_replica_in_sync, wait_until
-from situations import add, digest, extent, fill, in_time, let_pass, rewrite, wait_delivered
+from harness import PATIENCE, as_map, delivered, now_ms, task, wait_replica_in_sync, wait_until
+from situations import add, answers_meanwhile, digest, extent, fill, let_pass, rewrite, wait_delivered
 
 HOUR = 3600000
 MILLION = 1000000
@@ -82,7 +80,6 @@ def test_payloads_ids_and_names_of_all_bytes(fleet, clock):
                 due,
                 payload=(every[:i], every[i:]))
         all_at_once.execute()
-    clock.reach(due)
     for preamble in ("yes", "no"):
         r = binary(server)
         r.config_set("aof-use-rdb-preamble", preamble)
@@ -90,6 +87,7 @@ def test_payloads_ids_and_names_of_all_bytes(fleet, clock):
         server.kill()
         server.start()
     r = binary(server)
+    clock.reach(due)
     wait_until(lambda: r.xlen(b"out" + every) == 256)
     for i, (_, fields) in enumerate(r.xrange(b"out" + every)):
         assert (fields[b"tw.id"], fields[every[:i]]) == (every[i:] + every[:i], every[i:])
@@ -202,31 +200,6 @@ def test_memory_comes_back_over_and_over(server, r):
 
 # A million
 
-class Pings:
-    """Sends PING to the server all the time, and keeps the longest wait."""
-
-    def __init__(self, server):
-        self.connection, self.stop, self.longest, self.count = Raw(server), threading.Event(), 0.0, 0
-        self.thread = threading.Thread(target=self.run)
-
-    def run(self):
-        while not self.stop.is_set():
-            before = time.monotonic()
-            assert self.connection("PING") == "PONG"
-            self.longest = max(self.longest, time.monotonic() - before)
-            self.count += 1
-            time.sleep(0.002)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        self.thread.join()
-        self.connection.close()
-
-
 @pytest.mark.long
 def test_a_million_due_in_one_second(fleet, clock):
     """All tasks arrive, once, in order, on primary and replica. Meanwhile the server replies to clients.
@@ -235,19 +208,15 @@ def test_a_million_due_in_one_second(fleet, clock):
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
     r = master.client()
-    due = clock.now() + 3000 + 2 * how_long_it_takes(r, HERD)
+    due = clock.now() + 1000
     fill(r, "s", "out", HERD, due, step=1000 / HERD, payload=("n", "v"))
-    clock.reach(due)
     assert master.tw()["pending"] == HERD
-    with Pings(master) as pings:
-        wait_until(lambda: r.xlen("out") == HERD, lambda: f"{r.xlen('out')} {master.tw()}", patience=240)
-    assert pings.count > 100
-    assert pings.longest < 5, \
-        "seconds: a delivery of all at once takes longer on any machine that has other work"
-    assert master.tw()["tick_us_max"] < 1000000
+    seen = answers_meanwhile(master, lambda: clock.reach(due + 1000), "XLEN", "out")
+    assert len([count for count in seen if 0 < count < HERD]) >= 10, f"all at once: {seen}"
+    wait_until(lambda: r.xlen("out") == HERD, lambda: f"{r.xlen('out')} {master.tw()}", patience=5 * PATIENCE)
     assert (master.tw()["pending"], r.exists("s")) == (0, 0)
     assert_in_order(r, HERD)
-    wait_replica_in_sync(master, replica, timeout=240)
+    wait_replica_in_sync(master, replica, timeout=5 * PATIENCE)
     assert replica.client().xlen("out") == HERD
     assert digest(master) == digest(replica)
 
@@ -263,35 +232,24 @@ LEASES = extent(5000, 10000, 250000)
 
 
 @pytest.mark.long
-def test_many_leases_end_in_one_second(fleet, clock):
-    """All attempts fail once, the tasks are ready again, and meanwhile the server replies to clients."""
+def test_many_leases_end_in_one_second(fleet):
+    """All attempts fail once, and the tasks are ready again, after those that nobody has taken yet."""
     master = fleet.server(appendonly="yes", appendfsync="everysec", save="")
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
-    r, before = master.client(), clock.now()
+    r = master.client()
     for low in range(0, LEASES, 5000):
         r.eval(PUTS, 1, "s", low, low + 4999)
-    wait_until(lambda: master.tw()["ready"] == LEASES)
-    end = 2 * clock.now() + 3000 - before  # They are taken faster than they were put.
+    wait_until(lambda: master.tw()["ready"] == LEASES, patience=5 * PATIENCE)
+    end = now_ms() + 3000
     for i in range(0, LEASES, 1000):
-        clock.reach(end)
-        assert r.eval(TAKES, 1, "s", end + i * 1000 // LEASES - clock.now()) == 1000
-    with Pings(master) as pings:
-        wait_until(lambda: master.tw()["lapsed"] == LEASES and master.tw()["ready"] == LEASES,
-                   lambda: str(master.tw()), patience=240)
-    assert pings.longest < 5 and master.tw()["tick_us_max"] < 1000000
+        assert r.eval(TAKES, 1, "s", max(1, end + i * 1000 // LEASES - now_ms())) == 1000
+    wait_until(lambda: master.tw()["lapsed"] == LEASES and master.tw()["ready"] == LEASES,
+               lambda: str(master.tw()), patience=5 * PATIENCE)
     assert (master.tw()["renewed"], master.tw()["leased"]) == (0, 0)
     assert task(r, "s", "t0")["attempt"] == 2
-    wait_replica_in_sync(master, replica, timeout=240)
+    wait_replica_in_sync(master, replica, timeout=5 * PATIENCE)
     assert digest(master) == digest(replica)
-
-
-def how_long_it_takes(client, count):
-    """Returns about how many milliseconds fill() takes for `count` tasks on this machine now."""
-    before = now_ms()
-    fill(client, "trial", "out", count // 20, before + HOUR, step=0.001, payload=("n", "v"))
-    client.delete("trial")
-    return (now_ms() - before) * 20
 
 
 def assert_in_order(client, count):

@@ -15,7 +15,7 @@ import shutil
 
 import pytest
 from harness import now_ms, tasks, wait_until
-from situations import (add, aof_commands, aof_path, children, end, fill, ignoring_signal_xfsz, in_time,
+from situations import (add, aof_commands, aof_path, children, end, fill, ignoring_signal_xfsz,
                         last_transaction, rewrite, wait_delivered)
 
 HOUR = 3600000
@@ -101,13 +101,13 @@ def test_what_is_acknowledged_after_a_cut_transaction_is_there_at_the_next_start
     assert "Truncating" in server.log()
 
 
-def test_a_delivery_that_was_cut_off_is_made_once(fleet):
+def test_a_delivery_that_was_cut_off_is_made_once(fleet, clock):
     """The delivery is made again after the first start. The second start must not also find the delivery that
     was cut off."""
     server = fleet.server(**ALWAYS)
-    r, due = server.client(), now_ms() + 1500
+    r, due = server.client(), clock.now() + 1500
     names = fill(r, "s", "out", 7, due)
-    in_time(due)
+    clock.reach(due)
     wait_delivered(r, "out", 7)
     server.kill()
     path = aof_path(server)
