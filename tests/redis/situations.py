@@ -16,6 +16,7 @@ import contextlib
 import functools
 import itertools
 import os
+import re
 import resource
 import signal
 import struct
@@ -167,6 +168,12 @@ def deferred(server, why):
                message=lambda: f"nothing was deferred: {server.tw()}")
 
 
+def sleeps(server):
+    """Returns how often the server has gone to sleep: once in each iteration of its event loop at most."""
+    with open(f"/proc/{server.pid}/task/{server.pid}/status", encoding="ascii") as file:
+        return int(re.search(r"(?m)^voluntary_ctxt_switches:\s+(\d+)", file.read())[1])
+
+
 @contextlib.contextmanager
 def frozen(server):
     """Suspends the server's process within this context."""
@@ -177,16 +184,16 @@ def frozen(server):
         os.kill(server.pid, signal.SIGCONT)
 
 
-def answers_meanwhile(server, begin, *command):
-    """Freezes the server, sends it a megabyte of one command, calls begin(), and lets the server go on. It reads
-    16 KB of that in an iteration of its event loop: so there are commands in many iterations, however slow this
-    process is. Returns the different replies in their order."""
-    one = Raw.encoded(command)
+def answers_meanwhile(server, begin, command, key):
+    """Freezes the server, sends it two megabytes of a command, calls begin(), and lets the server go on. It
+    reads 16 KB of that in an iteration of its event loop: so there are commands in many iterations, however
+    slow this process is. Returns the different replies in their order."""
+    one, count = Raw.encoded(("EVAL", f"return redis.call('{command}', KEYS[1]) --{'-' * 900}", 1, key)), 2000
     with contextlib.closing(Raw(server)) as raw:
         with frozen(server):
-            raw.socket.sendall(one * ((1 << 20) // len(one)))
+            raw.socket.sendall(one * count)  # They fit into the buffers of the kernel.
             begin()
-        return list(dict.fromkeys(raw.read() for _ in range((1 << 20) // len(one))))
+        return list(dict.fromkeys(raw.read() for _ in range(count)))
 
 
 def digest(server):
@@ -274,6 +281,11 @@ class WallClock:
         """Lets the clock go on, from `due` if that is still to come."""
         self.push(max(0, due - self.now()))
         self.go_on()
+
+    def pass_by(self, due):
+        """The same, and as much time passes for the server's timers: its cron comes at once."""
+        self.push_monotonic(max(0, due - self.now()))
+        self.reach(due)
 
 
 # Disks that are full

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Tasks that become due: what is delivered, in which order, how often, and never early? Also targets that
 refuse, and a million tasks in one second."""
-import os
-import threading
-import time
-
 import pytest
 import redis
 
-from harness import Raw, Tap, as_map, delivered, entries, now_ms, task, tasks, wait_until
-from situations import WallClock, dead_of, extent, in_time, wait_dead
+from harness import PATIENCE, Raw, Tap, as_map, delivered, entries, now_ms, task, tasks, wait_until
+from situations import WallClock, answers_meanwhile, dead_of, extent, sleeps, wait_dead
 
 HOUR = 3600 * 1000
 LAST_ID = "18446744073709551615-18446744073709551615"
@@ -136,10 +132,13 @@ def test_never_early(r):
     assert early == []
 
 
-def test_it_comes_by_itself(r):
+def test_it_comes_by_itself(server, r):
     """The server's timer alone delivers, as no command arrives meanwhile."""
+    tap = Tap(server)
     add(r, "a", "IN", 300)
-    time.sleep(1)
+    while tap.read()[0] != "XADD":
+        pass
+    tap.close()
     assert delivered(r, "q") == ["a"]
 
 
@@ -301,44 +300,45 @@ def test_what_is_in_time_is_not_dropped(server, r):
     assert server.tw()["dropped"] == 0
 
 
-def test_a_repeating_task_goes_on_after_it_was_dropped(server, r):
+def after_a_pause(clock, r, *words):
+    """Adds a repeating task that is due now, and pauses writes for 1040 ms. Returns the due times of its first
+    three deliveries, less that of the task, and how late the first of them was."""
+    base = clock.now()
+    paused(r, HOUR, ("s", "q", "a", "AT", base, *words, "PAYLOAD", "f", "v"))
+    clock.push(1040)
+    r.execute_command("CLIENT", "UNPAUSE")
+    wait_until(lambda: r.xlen("q") == 1)
+    late = clock.now() - dues(r)[0]
+    clock.go_on()
+    wait_until(lambda: r.xlen("q") == 3)
+    wait_until(lambda: r.exists("s") == 0)
+    return [due - base for due in dues(r)], late
+
+
+def test_a_repeating_task_goes_on_after_it_was_dropped(clock, server, r):
     """Missed periods that were dropped do not count for TIMES, and the phase is kept."""
-    base = now_ms() + 10
-    paused(r, 1000,
-           ("s", "q", "a", "AT", base, "EVERY", 250, "TIMES", 3, "LATE", "DROP", 100, "PAYLOAD", "f", "v"))
-    wait_until(lambda: r.xlen("q") == 3)
-    wait_until(lambda: r.exists("s") == 0)
-    assert all((due - base) % 250 == 0 for due in dues(r))
-    assert dues(r)[0] >= base + 750, "three periods at least were more than 100 ms late"
-    assert len(set(dues(r))) == 3
-    assert server.tw()["dropped"] >= 3
+    found, late = after_a_pause(clock, r, "EVERY", 250, "TIMES", 3, "LATE", "DROP", 100)
+    assert (found[0], late, server.tw()["dropped"] >= 4) == (1000, 40, True)
+    assert all(due % 250 == 0 for due in found) and len(set(found)) == 3
 
 
-def test_coalesce_delivers_the_latest_of_missed_periods(server, r):
-    base = now_ms() + 10
-    paused(r, 1000,
-           ("s", "q", "a", "AT", base, "EVERY", 100, "TIMES", 3, "LATE", "COALESCE", "PAYLOAD", "f", "v"))
-    wait_until(lambda: r.xlen("q") == 3)
-    wait_until(lambda: r.exists("s") == 0)
-    found = entries(r, "q")
-    assert all((int(fields["tw.due"]) - base) % 100 == 0 for _, fields in found), "the phase is kept"
-    assert dues(r)[0] >= base + 800, "nine periods at least had passed"
-    first, fields = found[0]
-    assert int(first.split("-")[0]) - int(fields["tw.due"]) < 100, "it is the latest"
-    assert len(set(dues(r))) == 3
-    assert server.tw()["coalesced"] >= 8
+def test_coalesce_delivers_the_latest_of_missed_periods(clock, server, r):
+    found, late = after_a_pause(clock, r, "EVERY", 100, "TIMES", 3, "LATE", "COALESCE")
+    assert (found[0], late, server.tw()["coalesced"] >= 10) == (1000, 40, True)
+    assert all(due % 100 == 0 for due in found) and len(set(found)) == 3
 
 
 @pytest.mark.parametrize("late", [("DROP", 50), ("COALESCE",)], ids=lambda late: late[0])
 def test_two_thousand_milliards_of_missed_periods_are_passed_over_at_once(server, r, late):
     """The task has a period of one millisecond since 1970. It goes on with the present periods, and no client
     has to wait for the missed periods."""
+    before = now_ms()
     add(r, "a", "AT", 0, "EVERY", 1, "TIMES", 20, "LATE", *late)
     wait_until(lambda: r.exists("q"))
     wait_until(lambda: r.exists("s") == 0)
     found = dues(r)
     assert len(found) == 20 and found == sorted(set(found))
-    assert all(now_ms() - 120000 < due <= now_ms() for due in found)
+    assert before - 50 <= found[0] and found[-1] <= now_ms()
     assert server.tw()["dropped" if late[0] == "DROP" else "coalesced"] > 10**12
 
 
@@ -468,29 +468,35 @@ def test_another_schedule_is_no_target(r):
     assert list(tasks(r, "other")) == ["stays"]
 
 
-def test_a_target_that_refused_in_another_task_is_tried_from_the_first_wait_again(r):
-    """The waits for a task that was cancelled do not lengthen the waits for the next task."""
+def test_a_target_that_refused_in_another_task_is_tried_from_the_first_wait_again(clock, r):
+    """The waits for a task that was cancelled do not lengthen the waits for the next task. They are as long as
+    those for a target that has not refused before."""
     r.config_set("tickwheel.dead-letter-tries", 15)
     r.set("wrong", "a string")
     add(r, "stays", "IN", HOUR, target="wrong")
     add(r, "a", "IN", 0, target="wrong")
-    wait_until(
-        lambda: task(r, "s", "a")["attempt"] >= 6)  # 100 + 200 + 400 + 800 + 1600 ms; then 3.2 s, then 5 s.
+    for attempt in range(2, 7):
+        wait_until(lambda number=attempt: task(r, "s", "a")["attempt"] >= number)
+        clock.push_monotonic(1600)  # 100 + 200 + 400 + 800 + 1600 ms; then 3.2 s, then 5 s.
     r.execute_command("TW.CANCEL", "s", "a")
-    start = now_ms()
-    add(r, "b", "IN", 0, target="wrong")
-    wait_until(lambda: task(r, "s", "b")["attempt"] >= 4)
-    assert 300 <= now_ms() - start < 5000, "100 + 200 ms; 3.2 + 5 s if the waits went on where they were"
+    r.set("new", "a string")
+    with r.pipeline(transaction=True) as both:
+        add(both, "b", "IN", 0, target="wrong")
+        add(both, "c", "IN", 0, target="new")
+        both.execute()
+    wait_until(lambda: task(r, "s", "c")["attempt"] >= 4)
+    assert task(r, "s", "b")["attempt"] >= 4, "the waits went on where they were"
 
 
 @pytest.mark.parametrize("tries", [1, 2, 5, 15])
-def test_so_many_tries(r, tries):
+def test_so_many_tries(clock, r, tries):
     r.config_set("tickwheel.retry-ms", 1)
     r.config_set("tickwheel.dead-letter-tries", tries)
     r.set("wrong", "a string")
     add(r, "a", "IN", 0, target="wrong")
-    # 15 tries, with waits from 1 ms, doubled up to 5 s: some 18 s in all.
-    assert wait_dead(r, "s", timeout=120)[0].attempts == tries
+    # The waits are doubled, from 1 ms up to 5 s.
+    [dead] = wait_until(lambda: clock.push_monotonic(5000) or dead_of(r, "s"))
+    assert dead.attempts == tries
 
 
 def test_attempts_are_told(server, r):
@@ -646,7 +652,6 @@ def test_lateness_is_in_info(server, r):
     p50, p99, p999, most = (found[f"lateness_us_{name}"] for name in ("p50", "p99", "p999", "max"))
     assert 0 < p50 <= p99 <= p999
     assert most > 0
-    assert p50 < 5000000
 
 
 def test_lateness_tells_of_a_pause(server, r):
@@ -667,18 +672,16 @@ def test_lateness_of_the_past_minute_recovers(fleet):
         return [found[f"lateness_{name}_{figure}"] for figure in figures]
 
     assert of("minute_us") == [0, 0, 0, 0]
-    begun = now_ms()
     add(r, "late", "AT", now_ms() - 500000, payload=("f", "v"))
     wait_until(lambda: r.xlen("q") == 1)
     assert of("minute_us") == of("us") and of("us")[0] >= 500000000
-    clock.push_monotonic(40000)
+    clock.push_monotonic(30000)  # The figures are of the past 54 to 60 seconds.
     for i in range(10):
         add(r, f"in-time{i}", "AT", now_ms() + 5)
     wait_until(lambda: r.xlen("q") == 11)
     found = of("minute_us")
-    in_time(begun + 14000)  # The figures are of the past 54 seconds.
     assert found[1] >= 500000000 > found[0]
-    clock.push_monotonic(20000)
+    clock.push_monotonic(31000)
     assert 0 < of("minute_us")[0] <= of("minute_us")[3] < 500000000 <= of("us")[1]
     clock.push_monotonic(60000)
     assert of("minute_us") == [0, 0, 0, 0]
@@ -705,17 +708,17 @@ def test_drained_tasks_are_no_part_of_lateness(server, r):
     add(r, "in-time", "IN", 1)
     wait_until(lambda: r.xlen("q") == 5)
     assert server.tw()["fired"] == 5
-    assert 0 < figures()[0] <= figures()[-1] < 60000000
+    assert 0 < figures()[0] <= figures()[-1] < HOUR * 1000
     assert as_map(as_map(r.execute_command("TW.TOP"))["recent"])["fired"] == 1
 
 
-def test_overdue_and_oldest_are_in_info(server, r):
-    base = now_ms()
-    paused(r, 60000, ("s", "q", "a", "AT", base - 5000, "PAYLOAD", "f", "v"),
+def test_overdue_and_oldest_are_in_info(clock, server, r):
+    base = clock.now()
+    paused(r, HOUR, ("s", "q", "a", "AT", base - 5000, "PAYLOAD", "f", "v"),
            ("s", "q", "b", "AT", base, "PAYLOAD", "f", "v"))
     found = server.tw()
     assert found["overdue"] == 2
-    assert 5000 <= found["oldest_overdue_ms"] < 65000
+    assert found["oldest_overdue_ms"] == 5000
     r.execute_command("CLIENT", "UNPAUSE")
     wait_until(lambda: r.xlen("q") == 2)
     found = server.tw()
@@ -730,9 +733,9 @@ def overdue_in_the_wheel(r, count):
     wait_until(lambda: r.info("tickwheel")["tickwheel_reaping"] == 0)
     with r.pipeline(transaction=True) as pipe:
         pipe.eval(
-            "for i = 1, ARGV[1] do redis.call('TW.ADD', 's', 'q', i, 'IN', 2000, 'LIST', 'PAYLOAD', i) end", 2,
+            "for i = 1, ARGV[1] do redis.call('TW.ADD', 's', 'q', i, 'IN', 50, 'LIST', 'PAYLOAD', i) end", 2,
             "s", "q", count)
-        pipe.execute_command("DEBUG", "SLEEP", "2.5")
+        pipe.execute_command("DEBUG", "SLEEP", "0.1")
         pipe.info("tickwheel")
         pipe.delete("s")
         return pipe.execute()[-2]["tickwheel_overdue"]
@@ -744,19 +747,13 @@ def test_overdue_is_counted_up_to_a_point(r):
 
 
 def test_a_server_whose_next_task_is_an_hour_away_sleeps(server, r):
-    """The server sleeps although its timer was set anew. Redis 7.0 checks a timer without a pause if it is
-    further away than 35 minutes."""
+    """The server goes to sleep although its timer was set anew. Redis 7.0 checks a timer without a pause if it
+    is further away than 35 minutes."""
     add(r, "stays", "IN", HOUR)
     add(r, "goes", "IN", HOUR, schedule="emptied")
     r.execute_command("TW.CANCEL", "emptied", "goes")
-    before = processor_seconds(server)
-    time.sleep(1)
-    assert processor_seconds(server) - before < 0.25
-
-
-def processor_seconds(server):
-    used = server.info("cpu")
-    return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
+    before = sleeps(server)
+    wait_until(lambda: sleeps(server) >= before + 10, "it does not sleep")
 
 
 # Many at once
@@ -769,47 +766,21 @@ FILL = """
 """
 
 
-def fill_a_second(r, server):
-    """Files a thousand tasks for each millisecond of one second, before that second begins. Returns how many
-    tasks had fired by then, in tries that were too slow."""
-    for ahead in (max(5000, HERD // 60), 45000, 135000):
-        base = now_ms() + ahead
-        for start in range(0, HERD, 50000):
-            r.eval(FILL, 2, "s", "l", start, start + 50000, base)
-        found = server.tw()
-        if found["pending"] == HERD and now_ms() < base:
-            return found["fired"]
-        r.flushall()
-    raise AssertionError("this machine is too slow to file the tasks within two minutes")
-
-
 @pytest.mark.long
-def test_a_herd_in_the_same_second(fleet):
+def test_a_herd_in_the_same_second(fleet, clock):
     """All tasks are delivered, each once, in order. Meanwhile the server replies to clients."""
     server = fleet.server(appendonly="yes", appendfsync="everysec")
-    r = server.client()
-    before = fill_a_second(r, server)
-    slowest, done = [0.0], threading.Event()
-
-    def ping():
-        client = server.client()
-        while not done.is_set():
-            start = time.monotonic()
-            client.ping()
-            slowest[0] = max(slowest[0], time.monotonic() - start)
-            time.sleep(0.001)
-
-    pinger = threading.Thread(target=ping)
-    pinger.start()
-    wait_until(lambda: r.llen("l") == HERD, patience=240, every=0.1)
-    done.set()
-    pinger.join()
-    assert slowest[0] < 3, "a client waited that long"
+    r, base = server.client(), clock.now() + 1000
+    for start in range(0, HERD, 50000):
+        r.eval(FILL, 2, "s", "l", start, start + 50000, base)
+    seen = answers_meanwhile(server, lambda: clock.pass_by(base + 1000), "LLEN", "l")
+    assert len([count for count in seen if 0 < count < HERD]) >= 5, f"all at once: {seen}"
+    wait_until(lambda: r.llen("l") == HERD, patience=5 * PATIENCE)
     for start in range(0, HERD, 100000):
         assert r.lrange("l", start, start + 99999) == [str(i) for i in range(start, start + 100000)]
     assert r.exists("s") == 0
     found = server.tw()
-    assert (found["fired"] - before, found["pending"], found["overdue"]) == (HERD, 0, 0)
+    assert (found["fired"], found["pending"], found["overdue"]) == (HERD, 0, 0)
 
 
 # No task may harm the others
@@ -840,15 +811,15 @@ def test_draining_into_a_target_that_refuses_leaves_tasks_that_are_not_due(r):
     assert (dead_of(r, "s"), delivered(r, "q")) == ([], ["due"])
 
 
-def test_draining_into_a_target_that_refuses_keeps_the_order_of_what_is_due_together(r):
+def test_draining_into_a_target_that_refuses_keeps_the_order_of_what_is_due_together(clock, r):
     r.set("q", "not a stream")
-    due = now_ms() + 500
+    due = clock.now() + 500
     for name in "abc":
         add(r, name, "AT", due)
     assert [r.execute_command("TW.DRAIN", "s", "LIMIT", limit) for limit in (1, 3)] == [0, 0]
     assert [name for name, _ in r.execute_command("TW.RANGE", "s", "-", "+")] == ["a", "b", "c"]
     r.delete("q")
-    in_time(due)
+    clock.reach(due)
     wait_until(lambda: r.xlen("q") == 3)
     assert delivered(r, "q") == ["a", "b", "c"]
 

@@ -72,7 +72,8 @@ from eventually import any_moment
 from harness import (PATIENCE, Raw, as_map, delivered, now_ms, parse_info, task, tasks, version,
                      wait_replica_in_sync, wait_until)
 from situations import (Counters, FullDisk, WallClock, add, dead_of, deferred, digest, fill, frozen,
-                        ignoring_signal_xfsz, let_pass, rewrite, wait_dead, wait_delivered, write_until_refused)
+                        ignoring_signal_xfsz, let_pass, rewrite, sleeps, wait_dead, wait_delivered,
+                        write_until_refused)
 
 MANY_TRIES = ("tickwheel.dead-letter-tries", 15)  # A target that refuses has a minute until its tasks die.
 
@@ -92,12 +93,6 @@ def pair(fleet, **options):
 
 def role(server):
     return server.info("replication")["role"]
-
-
-def sleeps(server):
-    """Returns how often the server has gone to sleep: once in each iteration of its event loop at most."""
-    with open(f"/proc/{server.pid}/task/{server.pid}/status", encoding="ascii") as file:
-        return int(re.search(r"(?m)^voluntary_ctxt_switches:\s+(\d+)", file.read())[1])
 
 
 def never_early(client, stream):
