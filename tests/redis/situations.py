@@ -201,11 +201,19 @@ def digest(server):
     return server.once("DEBUG", "DIGEST")
 
 
-def stays(condition, seconds, message):
-    """Fails if the condition ceases to hold within some seconds. For a state whose end cannot be waited for."""
-    end = now_ms() + seconds * 1000
-    while now_ms() < end:
-        assert condition(), message
+def let_turn(server, turns=3):
+    """Waits until the server has gone to sleep so many times: it has done all that it was able to do at once.
+    For a server that delivers nothing, where let_pass() waits in vain."""
+    before = sleeps(server)
+    wait_until(lambda: sleeps(server) >= before + turns, "it does not sleep")
+
+
+def none_served(server, crew):
+    """Asserts that none of these workers gets a task."""
+    taken = server.tw()["taken"]
+    let_turn(server)
+    assert not any(one.served() for one in crew), "a worker was served"
+    assert server.tw()["taken"] == taken
 
 
 # Other modules

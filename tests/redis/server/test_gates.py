@@ -4,14 +4,14 @@ its files, or has no memory. Nothing is given out or replicated then, and everyt
 help: the workers wait on.
 
 And the leases that run out meanwhile. If no worker could have ended them, they begin anew, once."""
+import contextlib
 import os
-import time
 
 import pytest
 import redis
 from harness import Raw, Tap, delivered, now_ms, task, wait_replica_in_sync, wait_until
 from situations import (FullDisk, WallClock, deferred, digest, events_of, fill, frozen, ignoring_signal_xfsz,
-                        in_time, rewrite, stays, write_until_refused)
+                        let_turn, none_served, rewrite, write_until_refused)
 from workers import FAR, Stages, counts, put, put_ready, state, take, wait_state, workers
 
 AGAIN = ("TRIES", 5, "BACKOFF", FAR, 1, FAR)
@@ -24,28 +24,19 @@ def pair(fleet, **options):
     return master, replica
 
 
-def none_served(server, crew):
-    taken = server.tw()["taken"]
-    stays(lambda: not any(one.served() for one in crew), 0.3, "a worker was served")
-    assert server.tw()["taken"] == taken
-
-
-def ahead(seconds=0.5):
-    return now_ms() + int(seconds * 1000)
-
-
 # Pauses
 
 @pytest.mark.parametrize("mode", ["WRITE", "ALL"])
-def test_client_pause(server, r, mode):
+def test_client_pause(clock, server, r, mode):
     with workers(server, 2, "s") as crew:
-        due = ahead()
+        due = clock.now() + 500
         put(r, "s", "a", at=due)
         put(r, "s", "b", at=due)
         r.execute_command("CLIENT", "PAUSE", 1000, mode)
-        until = now_ms() + 900
-        in_time(due)
-        stays(lambda: not any(one.served() for one in crew), (until - now_ms()) / 1000, "served in a pause")
+        clock.push(900)
+        let_turn(server)
+        assert not any(one.served() for one in crew), "served in a pause"
+        clock.go_on()
         assert [one.ids() for one in crew] == [["a"], ["b"]]
 
 
@@ -58,7 +49,7 @@ def test_client_pause_with_a_ready_task_and_a_worker_that_comes(fleet):
         r.execute_command("CLIENT", "PAUSE", FAR, "WRITE")
         put_later = Raw(master)
         put_later.send("RENAME", "s0", "s")  # The server keeps it until the pause ends.
-        stays(lambda: not crew[0].served(), 0.4, "served in a pause")
+        none_served(master, crew)
         r.execute_command("CLIENT", "UNPAUSE")
         assert (put_later.read(), crew[0].ids()) == ("OK", ["a"])
     wait_replica_in_sync(master, replica)
@@ -86,16 +77,15 @@ def test_failover_while_workers_wait(fleet):
     assert digest(master) == digest(replica)
 
 
-def pressed(fleet, **options):
-    """A primary and its replica; a task is ready, and a lease ends, in a second."""
+def pressed(fleet, clock, **options):
+    """A primary and its replica; a task is ready, and a lease ends, half a second after the clock goes on."""
     master, replica = pair(fleet, appendonly="yes", appendfsync="always", **options)
-    r, due = master.client(), ahead(1)
-    put(r, "s", "a", at=due)
+    r = master.client()
+    put(r, "s", "a", at=clock.now() + 500)
     put_ready(r, "other", "leased", options=("TRIES", 1))
-    in_time(due)
-    token = take(r, "other", lease=due - now_ms())["leased"]
+    token = take(r, "other", lease=500)["leased"]
     wait_replica_in_sync(master, replica)
-    return master, replica, r, token, due
+    return master, replica, r, token
 
 
 def relieved(server, token):
@@ -113,15 +103,15 @@ def goes_on(server, replica, token):
     assert digest(server) == digest(replica)
 
 
-def test_failover_while_tasks_become_ready_and_leases_end(fleet):
+def test_failover_while_tasks_become_ready_and_leases_end(fleet, clock):
     """The primary waits for its replica, and writes nothing meanwhile."""
-    master, replica, r, token, due = pressed(fleet)
+    master, replica, r, token = pressed(fleet, clock)
     wait_until(lambda: "online" in str(master.info("replication").get("slave0")))
     with workers(master, 1, "s") as crew:
         with frozen(replica):
             r.xadd("beside", {"so that": "the replica lags"})
-            in_time(due)
-            master.once("FAILOVER", "TO", "127.0.0.1", replica.port, "TIMEOUT", 60000)
+            master.once("FAILOVER", "TO", "127.0.0.1", replica.port, "TIMEOUT", 600000)
+            clock.go_on()
             deferred(master, "pause")
             none_served(master, crew)
         assert str(crew[0].reply()).startswith("UNBLOCKED")
@@ -130,29 +120,35 @@ def test_failover_while_tasks_become_ready_and_leases_end(fleet):
     goes_on(replica, master, token)
 
 
-def test_shutdown_with_a_lagging_replica(fleet):
+def shut_down(server, *words):
+    """Sends SHUTDOWN, and waits until the server waits for its replica. Returns the connection."""
+    asked = Raw(server)
+    asked.send("SHUTDOWN", *words)
+    wait_until(lambda: "shutdown_in_milliseconds" in server.info("server"))
+    return asked
+
+
+def test_shutdown_with_a_lagging_replica(fleet, clock):
     """The server writes nothing while it waits for the replica; its workers go without a task."""
-    master, replica, r, token, due = pressed(fleet, shutdown_timeout=1)
+    master, replica, r, token = pressed(fleet, clock, shutdown_timeout=1)
     with workers(master, 1, "s") as crew:
         with frozen(replica):
             r.xadd("beside", {"so that": "the replica lags"})
-            in_time(due)
-            Raw(master).send("SHUTDOWN")
+            shut_down(master)
+            clock.go_on()
             assert master.expect_end() == 0
         with pytest.raises(redis.exceptions.ConnectionError):
             crew[0].reply()
-    pass_time(due)
     master.start()
     goes_on(master, replica, token)
 
 
-def test_shutdown_that_is_aborted(fleet):
-    master, replica, r, token, due = pressed(fleet, shutdown_timeout=60)
-    asked = Raw(master)
+def test_shutdown_that_is_aborted(fleet, clock):
+    master, replica, r, token = pressed(fleet, clock, shutdown_timeout=600)
     with workers(master, 1, "s") as crew, frozen(replica):
         r.xadd("beside", {"so that": "the replica lags"})
-        in_time(due)
-        asked.send("SHUTDOWN", "NOSAVE")
+        asked = shut_down(master, "NOSAVE")
+        clock.go_on()
         deferred(master, "pause")
         none_served(master, crew)
         r.execute_command("SHUTDOWN", "ABORT")
@@ -203,20 +199,21 @@ def test_a_writable_replica_gives_nothing_out(fleet):
 
 # Refusals
 
-def test_too_few_replicas(fleet):
+def test_too_few_replicas(fleet, clock):
     """The worker is blocked while there are enough of them."""
     master, replica = pair(fleet, min_replicas_max_lag=2)
     r = master.client()
     wait_until(lambda: master.info("replication").get("min_slaves_good_slaves", 1) == 1)
     r.config_set("min-replicas-to-write", 1)
     wait_until(lambda: master.info("replication")["min_slaves_good_slaves"] == 1)
-    due = ahead(0.5)
+    due = clock.now() + 500
     put(r, "s", "a", at=due)
     put(r, "s", "b", at=due)
     with workers(master, 1, "s", count=2) as crew:
-        in_time(due)
         r.config_set("min-replicas-to-write", 2)
-        stays(lambda: not crew[0].served(), 0.5, "served with too few replicas")
+        clock.reach(due)
+        wait_until(lambda: counts(master) == (2, 0, 0))
+        none_served(master, crew)
         with pytest.raises(redis.ResponseError, match="NOREPLICAS"):
             take(r, "s")
         assert counts(master) == (2, 0, 0)
@@ -226,17 +223,17 @@ def test_too_few_replicas(fleet):
     assert counts(replica)[1] == 2
 
 
-def test_files_that_cannot_be_written(fleet, monkeypatch):
+def test_files_that_cannot_be_written(fleet, clock, monkeypatch):
     ignoring_signal_xfsz(monkeypatch)
     server = fleet.server(save="3600 1", appendonly="no", stop_writes_on_bgsave_error="yes")
     r = server.client()
-    due = ahead(1)
+    due = clock.now() + 500
     put(r, "s", "a", at=due)
     with workers(server, 1, "s") as crew:
         with FullDisk(server, 1):
             r.bgsave()
             wait_until(lambda: server.info("persistence")["rdb_last_bgsave_status"] == "err")
-        in_time(due)
+        clock.reach(due)
         wait_state(r, "s", "a", "ready")
         none_served(server, crew)
         with pytest.raises(redis.ResponseError, match="MISCONF"):
@@ -246,18 +243,18 @@ def test_files_that_cannot_be_written(fleet, monkeypatch):
         assert crew[0].ids() == ["a"]
 
 
-def test_an_append_only_file_that_cannot_be_written(fleet, monkeypatch):
+def test_an_append_only_file_that_cannot_be_written(fleet, clock, monkeypatch):
     with monkeypatch.context() as patch:
         ignoring_signal_xfsz(patch)
         server = fleet.server(appendonly="yes", appendfsync="everysec")
-    r, due = server.client(), ahead(1.5)
-    put(r, "s", "a", at=due)
+    r = server.client()
+    put(r, "s", "a", at=clock.now() + 500)
     put_ready(r, "other", "leased", options=("TRIES", 1))
-    token = take(r, "other", lease=due - now_ms())["leased"]
+    token = take(r, "other", lease=500)["leased"]
     with workers(server, 1, "s") as crew:
         with FullDisk(server, 1 << 20):
             write_until_refused(r)
-            in_time(due)
+            clock.go_on()
             deferred(server, "disk")
             wait_state(r, "s", "a", "ready")
             none_served(server, crew)
@@ -269,12 +266,13 @@ def test_an_append_only_file_that_cannot_be_written(fleet, monkeypatch):
     assert counts(server) == (0, 1, 0)
 
 
-def test_out_of_memory(server, r):
+def test_out_of_memory(clock, server, r):
     """A worker that waits is told to ask again. Who asks is served, and its TW.ACK frees memory."""
     put_ready(r, "s", "a", "b")
     with workers(server, 2, "s2") as crew:
-        put(r, "s2", "c", at=ahead(0.3))
+        put(r, "s2", "c", at=clock.now() + 300)
         r.config_set("maxmemory", 1)
+        clock.reach(clock.now() + 300)
         assert [one.reply() for one in crew] == [None, None]
         assert state(r, "s2", "c") == "ready"
         tokens = take(r, "s")
@@ -307,17 +305,16 @@ def test_out_of_memory_leases_end_and_tasks_are_ready_again(server, r):
     assert r.execute_command("TW.PURGE", "s", "ALL") == 1
 
 
-def test_out_of_memory_nothing_stops_tasks_for_workers(server, r):
+def test_out_of_memory_nothing_stops_tasks_for_workers(clock, server, r):
     """Not ten thousand tasks with a target that were due before them, not LATE, and no lease that ran out."""
     leased(r, lease=200, options=("TRIES", 2, "BACKOFF", 1, 1, 1))
     r.config_set("tickwheel.deliver", "no")
-    due = ahead(1)
+    due = clock.now() + 1000
     ids = fill(r, "other", "stream", 10050, at=due)
     put(r, "s", "drop", "LATE", "DROP", 1, at=due)
     put(r, "s", "first", "LATE", "DROP", FAR, at=due + 1)
     put(r, "s", "second", at=due + 2)
-    in_time(due)
-    pass_time(due)
+    clock.reach(due + 20)
 
     def run():
         r.config_set("maxmemory", 1)
@@ -375,26 +372,28 @@ def outage_ended(server, renewed, lapsed):
     assert (server.tw()["renewed"], server.tw()["lapsed"]) == (renewed, lapsed)
 
 
-def pass_time(ms):
-    """Waits until `ms`, and a little longer."""
-    wait_until(lambda: now_ms() > ms + 20)
+def run_out(clock):
+    """Lets the clock go on until the lease of 400 ms has run out, and stops it again."""
+    end = clock.now() + 420
+    clock.go_on()
+    wait_until(lambda: clock.now() > end)
+    clock.stand()
 
 
 FILES = {"log": {"appendonly": "yes", "appendfsync": "always"}, "snapshot": {}}
 
 
 @pytest.mark.parametrize("files,how", [("log", "kill"), ("log", "stop"), ("snapshot", "kill")])
-def test_a_lease_that_ran_out_while_the_server_was_down_begins_anew_once(fleet, files, how):
+def test_a_lease_that_ran_out_while_the_server_was_down_begins_anew_once(fleet, clock, files, how):
     server = fleet.server(**FILES[files])
     r = server.client()
-    token, end = leased(r), now_ms() + 400
+    token = leased(r)
     long = leased(r, "long", FAR)
     before = task(r, "s", "long")
     if files == "snapshot":
         r.save()
-    in_time(end)
     server.kill() if how == "kill" else server.stop()
-    pass_time(end)
+    clock.push(420)
     server.start()
     r = server.client()
     outage_ended(server, 1, 0)
@@ -402,10 +401,8 @@ def test_a_lease_that_ran_out_while_the_server_was_down_begins_anew_once(fleet, 
     assert {**task(r, "s", "long"), "remaining": 0} == {**before, "remaining": 0}
     if files == "snapshot":
         r.save()
-    end = task(r, "s", "a")["at"]
-    in_time(end)
     server.kill()
-    pass_time(end)
+    clock.push(420)
     server.start()  # The second time it counts.
     r = server.client()
     outage_ended(server, 0, 1)
@@ -414,104 +411,115 @@ def test_a_lease_that_ran_out_while_the_server_was_down_begins_anew_once(fleet, 
     assert r.execute_command("TW.ACK", "s", "long", long) == 1
 
 
-def test_a_renewed_lease_that_runs_out_is_a_failed_attempt(fleet):
+def test_a_renewed_lease_that_runs_out_is_a_failed_attempt(fleet, clock):
     server = fleet.server(appendonly="yes", appendfsync="always")
     leased(server.client())
-    end = now_ms() + 400
-    in_time(end)
     server.kill()
-    pass_time(end)
+    clock.push(420)
     server.start()
     outage_ended(server, 1, 0)
-    outage_ended_again = now_ms() + 350
+    end = clock.now() + 400
+    assert task(server.client(), "s", "a")["at"] == end
+    clock.go_on()
     wait_until(lambda: server.tw()["lapsed"] == 1)
-    assert now_ms() > outage_ended_again - 100
+    assert clock.now() >= end
     assert attempt(server.client()) == 2
 
 
-def test_touch_of_a_renewed_lease_lets_it_be_renewed_again(fleet):
+def test_touch_of_a_renewed_lease_lets_it_be_renewed_again(fleet, clock):
     """The worker has shown that it lives."""
     server = fleet.server(appendonly="yes", appendfsync="always")
-    token, end = leased(server.client()), now_ms() + 400
+    token = leased(server.client())
     for renewed in range(2):
-        in_time(end)
         server.kill()
-        pass_time(end)
+        clock.push(420)
         server.start()
         outage_ended(server, 1, 0)
-        end = server.once("TW.TOUCH", "s", "a", token, "LEASE", 400)
-        assert end is not None, renewed
+        assert server.once("TW.TOUCH", "s", "a", token, "LEASE", 400) == clock.now() + 400, renewed
     assert attempt(server.client()) == 1
 
 
-def gap_by_pause(server, r, end):
-    r.execute_command("CLIENT", "PAUSE", 700, "WRITE")
-    in_time(end)
+def gap_by_pause(r):
+    r.execute_command("CLIENT", "PAUSE", FAR, "WRITE")
+    yield
+    r.execute_command("CLIENT", "UNPAUSE")
 
 
-def gap_by_deliver(server, r, end):
+def gap_by_deliver(r):
     r.config_set("tickwheel.deliver", "no")
-    in_time(end)
-    pass_time(end)
-    assert state(r, "s", "a") == "leased"
+    yield
     r.config_set("tickwheel.deliver", "yes")
 
 
-def gap_by_role(server, r, end):
+def gap_by_role(r):
     r.replicaof("127.0.0.1", 1)  # Nobody is there.
-    in_time(end)
-    pass_time(end)
-    assert state(r, "s", "a") == "leased"
+    yield
     r.replicaof("NO", "ONE")
 
 
-GAPS = {"a pause": gap_by_pause, "tickwheel.deliver no": gap_by_deliver, "a replica": gap_by_role}
+def gap_by_replicas(r):
+    r.config_set("min-replicas-to-write", 1)
+    yield
+    r.config_set("min-replicas-to-write", 0)
 
+
+GAPS = {"a pause": gap_by_pause, "tickwheel.deliver no": gap_by_deliver, "a replica": gap_by_role,
+        "too few replicas": gap_by_replicas}
+CLOSED = {"a pause": "pause", "a replica": "role", "too few replicas": "replicas", "tickwheel.deliver no": "stopped"}
 
 
 @pytest.mark.parametrize("gap", GAPS)
-def test_a_lease_that_ran_out_while_the_server_gave_nothing_out(server, r, gap):
+def test_a_lease_that_ran_out_while_the_server_gave_nothing_out(clock, server, r, gap):
     token = leased(r)
-    end = now_ms() + 400
-    GAPS[gap](server, r, end)
+    end = clock.now() + 400
+    with contextlib.contextmanager(GAPS[gap])(r):
+        run_out(clock)
+        deferred(server, CLOSED[gap])
+        assert state(r, "s", "a") == "leased"
     outage_ended(server, 1, 0)
     assert attempt(r) == 1
     renewed_until = task(r, "s", "a")["at"]
     assert renewed_until >= end
+    clock.go_on()
     wait_until(lambda: server.tw()["lapsed"] == 1)
-    assert now_ms() >= renewed_until
+    assert clock.now() >= renewed_until
     assert r.execute_command("TW.ACK", "s", "a", token) == 1
 
 
 def test_a_worker_who_ended_his_lease_in_time_is_heard_before_the_lease_ends(server, r):
-    """The server was busy with a long command, and reads the worker's command after it."""
+    """The server was busy with a long command, and reads the worker's command after it: it takes at most 32 KB
+    from a connection at once."""
     token = leased(r, options=("TRIES", 1))
-    busy, worker = Raw(server), Raw(server)
-    worker("PING")
-    busy.send("DEBUG", "SLEEP", 1)
-    time.sleep(0.1)
-    worker.send("TW.ACK", "s", "a", token)
+    worker = Raw(server)
+    worker.send_all([("TW.TOUCH", "s", "a", token, "LEASE", 300), ("DEBUG", "SLEEP", 1), ("ECHO", "x" * 36000),
+                     ("TW.ACK", "s", "a", token)])
+    assert worker.read() > 0 and worker.read() == "OK" and len(worker.read()) == 36000
     assert (worker.read(), server.tw()["lapsed"], server.tw()["renewed"]) == (1, 0, 0)
 
 
-def test_a_lease_that_ran_out_while_the_server_stood_still_for_long(server, r):
+def test_a_lease_that_ran_out_while_the_server_stood_still_for_long(clock, server, r):
     leased(r)
     with frozen(server):
-        time.sleep(3.5)
+        clock.push(3500)
+        clock.push_monotonic(3500)
     outage_ended(server, 1, 0)
+    clock.go_on()
     wait_until(lambda: server.tw()["lapsed"] == 1)
 
 
-def test_clients_that_watch_the_key_see_that_a_lease_ends(server, r):
+def test_clients_that_watch_the_key_see_that_a_lease_ends(clock, server, r):
     for renewed in (False, True):
-        leased(r, lease=300)
+        clock.stand()
+        leased(r)
         if renewed:
             r.config_set("tickwheel.deliver", "no")
         with r.pipeline() as watching:
             watching.watch("s")
             if renewed:
-                pass_time(task(r, "s", "a")["at"])
+                run_out(clock)
                 r.config_set("tickwheel.deliver", "yes")
+            else:
+                clock.go_on()
             outage_ended(server, renewed, 1 - renewed)
             watching.multi()
             watching.ping()
@@ -530,29 +538,16 @@ def test_a_lease_runs_out_while_its_schedule_is_paused(server, r):
     assert (server.tw()["renewed"], attempt(r)) == (0, 2)
 
 
-def test_a_lease_that_ran_out_while_there_were_too_few_replicas(server, r):
-    leased(r)
-    end = now_ms() + 400
-    r.config_set("min-replicas-to-write", 1)
-    in_time(end)
-    pass_time(end)
-    wait_until(lambda: server.tw()["deferred_replicas"] > 0)
-    assert state(r, "s", "a") == "leased"
-    r.config_set("min-replicas-to-write", 0)
-    outage_ended(server, 1, 0)
-
-
-def test_a_lease_that_ran_out_while_the_disk_could_not_be_written(fleet):
+def test_a_lease_that_ran_out_while_the_disk_could_not_be_written(fleet, clock):
     """A folder has the name that the snapshot should have, so the server replies MISCONF."""
     server = fleet.server(save="3600 1", appendonly="no", stop_writes_on_bgsave_error="yes")
     r = server.client()
-    token = leased(r, lease=1500)
-    end = now_ms() + 1500
+    token = leased(r)
     os.mkdir(os.path.join(server.folder, "dump.rdb"))
     r.bgsave()
     wait_until(lambda: server.info("persistence")["rdb_last_bgsave_status"] == "err")
-    in_time(end)
-    wait_until(lambda: server.tw()["deferred_disk"] > 0)
+    run_out(clock)
+    deferred(server, "disk")
     with pytest.raises(redis.ResponseError, match="MISCONF"):
         r.execute_command("TW.ACK", "s", "a", token)
     assert state(r, "s", "a") == "leased"
@@ -587,14 +582,14 @@ def test_tokens_after_a_failover(fleet):
     assert counts(replica) == (0, 250, 0)
 
 
-def test_a_lease_that_ran_out_before_the_promotion_begins_anew_on_the_new_primary(fleet):
+def test_a_lease_that_ran_out_before_the_promotion_begins_anew_on_the_new_primary(fleet, clock):
     master, replica = pair(fleet)
     r, copy = master.client(), replica.client()
-    token, end = leased(r, lease=1000), now_ms() + 1000
+    token = leased(r)
     wait_replica_in_sync(master, replica)
-    in_time(end)
     master.kill()
-    pass_time(end)
+    run_out(clock)
+    deferred(replica, "role")
     assert (state(copy, "s", "a"), replica.tw()["renewed"]) == ("leased", 0)
     copy.replicaof("NO", "ONE")
     outage_ended(replica, 1, 0)
@@ -631,16 +626,16 @@ def test_a_log_is_rewritten_with_every_stage_in_it(fleet):
     assert server.once("TW.ACK", "s", "a", token) == 1
 
 
-def test_what_a_gate_keeps_back_is_not_replicated(server, r):
+def test_what_a_gate_keeps_back_is_not_replicated(clock, server, r):
     """A task becomes ready, and a lease runs out, in a pause."""
-    token = leased(r, "leased", lease=300)
+    token = leased(r, "leased")
     tap = Tap(server)
     with workers(server, 1, "s2") as crew:
-        put(r, "s2", "a", at=ahead(0.2))
+        put(r, "s2", "a", at=clock.now() + 200)
         assert [words[0] for words in tap.commands()] == ["TW.PUT"]
         r.config_set("tickwheel.deliver", "no")
-        in_time(task(r, "s", "leased")["at"])
-        stays(lambda: not crew[0].served(), 0.5, "served")
+        run_out(clock)
+        none_served(server, crew)
         assert tap.commands() == []
         r.config_set("tickwheel.deliver", "yes")
         assert crew[0].ids() == ["a"]
