@@ -20,7 +20,7 @@ def medians(text):
 
 def footprint(*options):
     return subprocess.run([sys.executable, "-B", FOOTPRINT, *map(str, options)], capture_output=True, text=True,
-                          timeout=5 * PATIENCE, check=False)
+                          timeout=PATIENCE * 5, check=False)
 
 
 def test_a_task_takes_the_bytes_that_scaling_counts():

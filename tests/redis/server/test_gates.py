@@ -372,14 +372,6 @@ def outage_ended(server, renewed, lapsed):
     assert (server.tw()["renewed"], server.tw()["lapsed"]) == (renewed, lapsed)
 
 
-def run_out(clock):
-    """Lets the clock go on until the lease of 400 ms has run out, and stops it again."""
-    end = clock.now() + 420
-    clock.go_on()
-    wait_until(lambda: clock.now() > end)
-    clock.stand()
-
-
 FILES = {"log": {"appendonly": "yes", "appendfsync": "always"}, "snapshot": {}}
 
 
@@ -473,7 +465,7 @@ def test_a_lease_that_ran_out_while_the_server_gave_nothing_out(clock, server, r
     token = leased(r)
     end = clock.now() + 400
     with contextlib.contextmanager(GAPS[gap])(r):
-        run_out(clock)
+        clock.run(420)
         deferred(server, CLOSED[gap])
         assert state(r, "s", "a") == "leased"
     outage_ended(server, 1, 0)
@@ -516,7 +508,7 @@ def test_clients_that_watch_the_key_see_that_a_lease_ends(clock, server, r):
         with r.pipeline() as watching:
             watching.watch("s")
             if renewed:
-                run_out(clock)
+                clock.run(420)
                 r.config_set("tickwheel.deliver", "yes")
             else:
                 clock.go_on()
@@ -546,7 +538,7 @@ def test_a_lease_that_ran_out_while_the_disk_could_not_be_written(fleet, clock):
     os.mkdir(os.path.join(server.folder, "dump.rdb"))
     r.bgsave()
     wait_until(lambda: server.info("persistence")["rdb_last_bgsave_status"] == "err")
-    run_out(clock)
+    clock.run(420)
     deferred(server, "disk")
     with pytest.raises(redis.ResponseError, match="MISCONF"):
         r.execute_command("TW.ACK", "s", "a", token)
@@ -588,7 +580,7 @@ def test_a_lease_that_ran_out_before_the_promotion_begins_anew_on_the_new_primar
     token = leased(r)
     wait_replica_in_sync(master, replica)
     master.kill()
-    run_out(clock)
+    clock.run(420)
     deferred(replica, "role")
     assert (state(copy, "s", "a"), replica.tw()["renewed"]) == ("leased", 0)
     copy.replicaof("NO", "ONE")
@@ -634,7 +626,7 @@ def test_what_a_gate_keeps_back_is_not_replicated(clock, server, r):
         put(r, "s2", "a", at=clock.now() + 200)
         assert [words[0] for words in tap.commands()] == ["TW.PUT"]
         r.config_set("tickwheel.deliver", "no")
-        run_out(clock)
+        clock.run(420)
         none_served(server, crew)
         assert tap.commands() == []
         r.config_set("tickwheel.deliver", "yes")

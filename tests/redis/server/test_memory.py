@@ -212,14 +212,14 @@ def test_a_million_due_in_one_second(fleet, clock):
     fill(r, "s", "out", HERD, due, step=1000 / HERD, payload=("n", "v"))
     assert master.tw()["pending"] == HERD
     clock.push(1000 + 900)
-    wait_until(lambda: r.xlen("out") >= HERD * 8 // 10 and master.tw()["overdue"] == 0, patience=5 * PATIENCE)
+    wait_until(lambda: r.xlen("out") >= HERD * 8 // 10 and master.tw()["overdue"] == 0, patience=PATIENCE * 5)
     before = r.xlen("out")
     seen = answers_meanwhile(master, lambda: clock.pass_by(due + 1000), "XLEN", "out")
     assert len([count for count in seen if before < count < HERD]) >= 5, f"all at once: {seen}"
-    wait_until(lambda: r.xlen("out") == HERD, lambda: f"{r.xlen('out')} {master.tw()}", patience=5 * PATIENCE)
+    wait_until(lambda: r.xlen("out") == HERD, lambda: f"{r.xlen('out')} {master.tw()}", patience=PATIENCE * 5)
     assert (master.tw()["pending"], r.exists("s")) == (0, 0)
     assert_in_order(r, HERD)
-    wait_replica_in_sync(master, replica, timeout=5 * PATIENCE)
+    wait_replica_in_sync(master, replica, timeout=PATIENCE * 5)
     assert replica.client().xlen("out") == HERD
     assert digest(master) == digest(replica)
 
@@ -243,15 +243,15 @@ def test_many_leases_end_in_one_second(fleet):
     r = master.client()
     for low in range(0, LEASES, 5000):
         r.eval(PUTS, 1, "s", low, low + 4999)
-    wait_until(lambda: master.tw()["ready"] == LEASES, patience=5 * PATIENCE)
+    wait_until(lambda: master.tw()["ready"] == LEASES, patience=PATIENCE * 5)
     end = now_ms() + 3000
     for i in range(0, LEASES, 1000):
         assert r.eval(TAKES, 1, "s", max(1, end + i * 1000 // LEASES - now_ms())) == 1000
     wait_until(lambda: master.tw()["lapsed"] == LEASES and master.tw()["ready"] == LEASES,
-               lambda: str(master.tw()), patience=5 * PATIENCE)
+               lambda: str(master.tw()), patience=PATIENCE * 5)
     assert (master.tw()["renewed"], master.tw()["leased"]) == (0, 0)
     assert task(r, "s", "t0")["attempt"] == 2
-    wait_replica_in_sync(master, replica, timeout=5 * PATIENCE)
+    wait_replica_in_sync(master, replica, timeout=PATIENCE * 5)
     assert digest(master) == digest(replica)
 
 

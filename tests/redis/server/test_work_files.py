@@ -9,8 +9,8 @@ import pytest
 import redis
 
 from harness import Raw, Tap, now_ms, task, tasks, wait_replica_in_sync, wait_until
-from situations import (Counters, TooSlow, add, aof_commands, aof_path, dead_of, in_time, last_transaction,
-                        let_pass, put, rewrite, stays, take, wait_dead, wait_ready, wait_take, with_checksum,
+from situations import (Counters, add, aof_commands, aof_path, dead_of, deferred, frozen, last_transaction,
+                        let_pass, let_turn, put, rewrite, take, wait_dead, wait_ready, wait_take, with_checksum,
                         working)
 from test_lifecycle import raw_dump
 from workers import Stages, counts
@@ -121,35 +121,33 @@ def test_ready_tasks_keep_their_order_in_a_file(fleet):
 
 
 @pytest.mark.parametrize("way", ["killed", "deliver no", "reload"])
-def test_a_lease_that_ran_out_while_nobody_could_serve_begins_anew_once(fleet, way):
+def test_a_lease_that_ran_out_while_nobody_could_serve_begins_anew_once(fleet, clock, way):
     server = fleet.server(**ALWAYS)
     r = server.client()
     put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
-    job = wait_take(r, "s", lease=700)
+    job = wait_take(r, "s", lease=400)
     end = task(r, "s", "a")["at"]
     if way == "killed":
         server.kill()
-    elif way == "deliver no":
-        r.config_set("tickwheel.deliver", "no")
-    in_time(end)
-    if way == "reload":
-        with r.pipeline(transaction=True) as pipe:
-            pipe.execute_command("DEBUG", "SLEEP", 0.9)
-            pipe.execute_command("DEBUG", "RELOAD")
-            pipe.execute()
-    else:
-        wait_until(lambda: now_ms() > end + 100)
-    if way == "killed":
+        clock.push(500)
         server.start()
         r = server.client()
     elif way == "deliver no":
+        r.config_set("tickwheel.deliver", "no")
+        clock.run(500)
+        deferred(server, "stopped")
         assert task(r, "s", "a")["state"] == "leased"
         r.config_set("tickwheel.deliver", "yes")
+    else:
+        raw = Raw(server)
+        with frozen(server):
+            clock.run(500)
+            raw.send("DEBUG", "RELOAD")  # The server reads this first.
+        assert raw.read() == "OK"
     wait_until(lambda: server.tw()["renewed"] == 1)
     found = task(r, "s", "a")
-    if found["state"] != "leased":
-        raise TooSlow("the second lease has run out")
-    assert (found["attempt"], found["error"]) == (1, "") and found["at"] > end
+    assert (found["state"], found["attempt"], found["error"]) == ("leased", 1, "") and found["at"] > end
+    clock.go_on()
     wait_until(lambda: task(r, "s", "a")["error"] == "the lease ran out")
     assert (server.tw()["renewed"], server.tw()["lapsed"]) == (1, 1)
     assert ack(r, job) == 1
@@ -455,18 +453,18 @@ def test_blocked_workers_of_a_server_that_becomes_a_replica(fleet, server):
 
 
 @pytest.mark.parametrize("why", ["deliver", "pause", "replicas"])
-def test_a_blocked_worker_waits_while_the_server_may_not_serve_him(server, r, why):
+def test_a_blocked_worker_waits_while_the_server_may_not_serve_him(clock, server, r, why):
     raw = Raw(server)
     raw.send("TW.TAKE", "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
     wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
     put(r, "s", "a", "IN", 300)
-    in_time(task(r, "s", "a")["due"])
     {"deliver": lambda: r.config_set("tickwheel.deliver", "no"),
-     "pause": lambda: r.execute_command("CLIENT", "PAUSE", 60000, "WRITE"),
+     "pause": lambda: r.execute_command("CLIENT", "PAUSE", HOUR, "WRITE"),
      "replicas": lambda: r.config_set("min-replicas-to-write", 1)}[why]()
-    wait_until(lambda: now_ms() > task(r, "s", "a")["due"] + 200)
-    stays(lambda: working(r, "s")["leased"] == 0 and server.info("clients")["blocked_clients"] == 1, 0.3,
-          "the worker was served")
+    clock.reach(clock.now() + 300)
+    wait_until(lambda: sum(server.tw()[name] for name in ("ready", "overdue", "paused")) == 1)
+    let_turn(server)
+    assert (working(r, "s")["leased"], server.info("clients")["blocked_clients"]) == (0, 1), "he was served"
     {"deliver": lambda: r.config_set("tickwheel.deliver", "yes"),
      "pause": lambda: r.execute_command("CLIENT", "UNPAUSE"),
      "replicas": lambda: r.config_set("min-replicas-to-write", 0)}[why]()
@@ -513,17 +511,15 @@ def test_a_dead_period_takes_the_id_of_a_task_that_was_delivered_in_the_same_tic
     assert task(r, "s", "a@1000-1")["state"] == "dead"
 
 
-def test_a_lease_begins_anew_only_once(fleet):
+def test_a_lease_begins_anew_only_once(fleet, clock):
     """The server is down at the end of the first lease and of the second: the attempt has failed."""
     server = fleet.server(**ALWAYS)
     r = server.client()
     put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
     wait_take(r, "s", lease=1000)
     for turn in range(2):
-        end = task(r, "s", "a")["at"]
-        in_time(end)
         server.kill()
-        wait_until(lambda end=end: now_ms() > end + 50)
+        clock.push(1050)
         server.start()
         r = server.client()
         counter = ("renewed", "lapsed")[turn]
@@ -541,6 +537,7 @@ def test_ready_tasks_that_come_by_rename_wait_too(server, r):
     wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
     r.config_set("tickwheel.deliver", "no")
     r.rename("other", "s")
-    stays(lambda: server.info("clients")["blocked_clients"] == 1, 0.3, "the worker was served")
+    let_turn(server)
+    assert server.info("clients")["blocked_clients"] == 1, "the worker was served"
     r.config_set("tickwheel.deliver", "yes")
     assert raw.read()[0][1] == "a"
