@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from harness import ROOT, now_ms, wait_replica_in_sync, wait_until
+from harness import PATIENCE, ROOT, now_ms, wait_replica_in_sync, wait_until
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 from terminal import Terminal  # noqa: E402  (the folder has to be on the path first)
@@ -32,7 +32,7 @@ def run(server, *arguments, env=None):
     return subprocess.run(words,
                           capture_output=True,
                           text=True,
-                          timeout=60,
+                          timeout=PATIENCE,
                           check=False,
                           stdin=subprocess.DEVNULL,
                           env={**bare, "LC_ALL": "C.UTF-8", **(env or {})})
@@ -50,10 +50,32 @@ def fails(server, *arguments, says, **options):
     assert says in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
+def between_two_looks(r, act, *words):
+    """Runs `tickwheel top`, and calls act() after its first look at the server. The process is suspended
+    meanwhile. If it has looked twice already, it was too quick, and all begins anew with a longer interval.
+    Returns its exit status, its output and its errors."""
+    def looks():
+        return r.info("commandstats").get("cmdstat_tw.top", {"calls": 0})["calls"]
+    for interval in (1, 4, 16):
+        before = looks()
+        with subprocess.Popen([COMMAND, "top", *words, "--interval", f"{interval}s"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
+            wait_until(lambda count=before: looks() > count)
+            process.send_signal(signal.SIGSTOP)
+            once = looks() == before + 1
+            if once:
+                act()
+            process.send_signal(signal.SIGCONT)
+            out, error = process.communicate(timeout=PATIENCE)
+        if once:
+            return process.returncode, out, error
+    raise AssertionError("there is no time between two looks")
+
+
 def add(r, schedule, *dues, target=None):
-    pipe, now = r.pipeline(transaction=False), now_ms()
+    pipe = r.pipeline(transaction=False)
     for i, due in enumerate(dues):
-        pipe.execute_command("TW.ADD", schedule, target or f"{schedule}:out", f"{due}:{i}", "AT", now + due,
+        pipe.execute_command("TW.ADD", schedule, target or f"{schedule}:out", f"{due}:{i}", "IN", due,
                              "PAYLOAD", "f", "v")
     pipe.execute()
 
@@ -61,7 +83,7 @@ def add(r, schedule, *dues, target=None):
 # The output
 
 
-def test_json_says_what_was_filed(server, r):
+def test_json_says_what_was_filed(clock, server, r):
     add(r, "a", *[20500] * 30, *[40500] * 10, HOUR)
     add(r, "b", HOUR, 2 * HOUR)
     r.execute_command("TW.CANCEL", "b", f"{HOUR}:0")
@@ -75,7 +97,7 @@ def test_json_says_what_was_filed(server, r):
     forecast = found["forecast"]["counts"]
     assert (len(forecast), sum(forecast), found["forecast"]["exact"]) == (60, 40, True)
     first = next(i for i, count in enumerate(forecast) if count)
-    assert 15 <= first <= 20 and (forecast[first], forecast[first + 20]) == (30, 10)
+    assert (first, forecast[20], forecast[40]) == (20, 30, 10)
     assert found["deferred"] == dict.fromkeys(
         ("pause", "role", "oom", "slot", "replicas", "disk", "refused", "stopped"), 0)
     assert [(one["name"], one["tasks"]) for one in found["schedules"]] == [("a", 41), ("b", 1)]
@@ -89,11 +111,11 @@ def test_rates_and_lateness(server, r):
                              "v")
     pipe.execute()
     wait_until(lambda: server.info("tickwheel")["tickwheel_fired"] > 50)
-    found = as_json(server, interval="1s")
-    assert 30 < found["rates"]["fired"] < 200  # a hundred, on a machine that may be busy
+    found = as_json(server)
     assert found["rates"]["added"] == 0
     late = found["late_ns"]
-    assert 0 < late["p50"] <= late["p99"] <= late["p999"] <= late["max"] and "p90" not in late
+    known = [late[name] for name in ("p50", "p99", "p999", "max")]
+    assert known == sorted(known) and known[0] > 0 and "p90" not in late
     recent = found["recent_late_ns"]
     assert 0 < recent["p50"] <= recent["p90"] <= recent["p99"] <= recent["max"] <= late["max"]
     assert 50 < recent["calls"] <= found["counts"]["fired"]
@@ -101,7 +123,18 @@ def test_rates_and_lateness(server, r):
     assert schedule["fired"] == found["counts"]["fired"] or schedule["fired"] > 50
 
 
-def test_a_frame(server, r):
+def test_a_rate_is_that_of_the_interval(server, r):
+    """It lasts a second at least. 50 tasks in it are fewer than 50 in a second."""
+    def act():
+        add(r, "s", *range(1, 51))
+        wait_until(lambda: r.xlen("s:out") % 50 == 0 and r.exists("s") == 0)
+    code, out, error = between_two_looks(r, act, "--redis", f"127.0.0.1:{server.port}", "--json")
+    assert (code, error) == (0, "")
+    rates = json.loads(out)["rates"]
+    assert 0 < rates["fired"] < 50 and rates["fired"] == rates["added"]
+
+
+def test_a_frame(clock, server, r):
     add(r, "orders:timeouts", *[20500] * 30, *[40500] * 10)
     add(server.client(db=2), "bad\x1b[31m\x07name", HOUR)
     done = run(server, "--once", "--interval", "100ms")
@@ -248,19 +281,13 @@ def test_schedules_whose_names_look_alike(server, r):
 
 def test_a_server_that_starts_anew_between_two_looks(server, r):
     """A past bug: the server had a rate, of the tasks that it has fired since the restart."""
-    words = [COMMAND, "top", "--redis", f"127.0.0.1:{server.port}", "--json", "--interval", "6s"]
-    with subprocess.Popen(words,
-                          stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE,
-                          stdin=subprocess.DEVNULL,
-                          text=True) as process:
-        wait_until(lambda: r.info("commandstats").get("cmdstat_tw.top"))
+    def act():
         server.stop()
         server.start()
         add(server.client(), "s", *range(1, 21))
         wait_until(lambda: server.client().xlen("s:out") == 20)
-        out, error = process.communicate(timeout=60)
-    assert process.returncode == 0, error
+    code, out, error = between_two_looks(r, act, "--redis", f"127.0.0.1:{server.port}", "--json")
+    assert code == 0, error
     found = json.loads(out)
     assert (found["counts"]["fired"], found["rates"]["fired"]) == (20, None)
 
@@ -344,7 +371,7 @@ def test_addresses(fleet, tmp_path, address):
 
 
 def test_a_server_that_closes_idle_connections(fleet):
-    assert as_json(fleet.server(timeout=1), interval="4s")["rates"]["fired"] == 0
+    assert as_json(fleet.server(**{"timeout": 1}), interval="4s")["rates"]["fired"] == 0
 
 
 # Errors
@@ -355,16 +382,8 @@ def test_a_server_that_goes_between_two_looks(fleet, tmp_path):
     raises a signal."""
     path = str(tmp_path / "socket")
     server = fleet.server(unixsocket=path)
-    words = [COMMAND, "top", "--redis", f"unix:{path}", "--once", "--interval", "3s"]
-    with subprocess.Popen(words,
-                          stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE,
-                          stdin=subprocess.DEVNULL,
-                          text=True) as process:
-        wait_until(lambda: server.client().info("commandstats").get("cmdstat_tw.top"))
-        server.stop()
-        out, error = process.communicate(timeout=60)
-    assert (process.returncode, out) == (1, "") and "cannot connect: " in error, error
+    code, out, error = between_two_looks(server.client(), server.stop, "--redis", f"unix:{path}", "--once")
+    assert (code, out) == (1, "") and "cannot connect: " in error, error
 
 
 def test_no_server():
