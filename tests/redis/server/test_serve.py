@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 import redis
@@ -43,9 +42,8 @@ class Serving:
 
     def ready(self):
         """Reads up to the last line of the welcome."""
-        end = time.monotonic() + PATIENCE
         while "Ctrl-C" not in self.welcome:
-            assert select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0], self.welcome
+            assert select.select([self.process.stdout], [], [], PATIENCE)[0], self.welcome
             piece = os.read(self.process.stdout.fileno(), 65536).decode()
             assert piece, self.welcome + self.process.stderr.read().decode()
             self.welcome += piece
@@ -171,9 +169,13 @@ def test_tasks_are_counted_when_all_are_loaded(serve):
 
 def test_a_task_that_came_due_meanwhile_arrives_after_the_restart(serve):
     serving = serve().ready()
-    serving.client().execute_command("TW.ADD", "s", "t", "k", "IN", 2000, "LIST", "PAYLOAD", "late")
+    with serving.client().pipeline(transaction=True) as both:
+        both.execute_command("TW.ADD", "s", "t", "k", "IN", 100, "LIST", "PAYLOAD", "late")
+        both.execute_command("CLIENT", "PAUSE", 3600000, "WRITE")  # It is not delivered before the end.
+        both.execute()
+    due = now_ms() + 100
     assert serving.stop()[0] == 0
-    time.sleep(2.1)
+    wait_until(lambda: now_ms() > due)
     assert serve().ready().client().blpop("t", PATIENCE) == ("t", "late")
 
 

@@ -66,12 +66,11 @@ the cluster, M, P and R are as there. A row without a test says why.
 """
 import os
 import re
-import time
 
 import pytest
 import redis
 from harness import as_map, now_ms, task, tasks, wait_replica_in_sync, wait_until
-from situations import Counters, digest, frozen, rewrite
+from situations import Counters, digest, frozen, let_pass, rewrite
 from test_lifecycle import RESYNCS, WAYS_TO_GO, raw_dump
 from test_pitfalls import __doc__ as pitfalls
 from workers import FAR, Stages, blocked, counts, put, put_ready, state, take, wait_state, workers
@@ -113,11 +112,13 @@ ALL_WAYS = {**WAYS_TO_GO, "TW.CANCEL of all": cancel_all}
 
 
 @pytest.mark.parametrize("way", ALL_WAYS)
-def test_all_go_with_their_schedule(server, r, way):
+def test_all_go_with_their_schedule(clock, server, r, way):
     """Nothing is left: no count, no memory, no token, and no lease that runs out later."""
+    clock.go_on()
     before = bytes_of_nothing(server, r)
     stages = Stages(r)
     put_ready(r, "s", "brief", options=("TRIES", 1))
+    clock.stand()
     take(r, "s", count=2, lease=100)
     ALL_WAYS[way](r, "s")
     wait_until(lambda: gone(server), message=lambda: str(server.tw()))
@@ -128,6 +129,8 @@ def test_all_go_with_their_schedule(server, r, way):
     put_ready(r, "s", "leased")
     assert stages.ack(r, "s") == 0
     wait_state(r, "s", "leased", "ready")
+    clock.go_on()
+    let_pass(r, clock.now() + 100)
     assert (counts(server), server.tw()["lapsed"]) == ((1, 0, 0), 0)
 
 
@@ -578,7 +581,7 @@ def test_given_back_tasks_are_ready_everywhere(fleet):
         assert client.execute_command("TW.ACK", key, "once", tokens["once"]) == 0
 
 
-def test_late_does_not_concern_what_was_given_out_or_drained(fleet):
+def test_late_does_not_concern_what_was_given_out_or_drained(fleet, clock):
     """A copy, a restart and a failover make such tasks ready, however long ago that was."""
     server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
     r = server.client()
@@ -586,10 +589,10 @@ def test_late_does_not_concern_what_was_given_out_or_drained(fleet):
     token = take(r, "s")["leased"]
     for name, options in (("drop", ("LATE", "DROP", 100)), ("series", ("EVERY", 100, "LATE", "DROP", 100)),
                           ("merged", ("EVERY", 100, "LATE", "COALESCE"))):
-        put(r, "s", name, *options, at=now_ms() + FAR)
+        put(r, "s", name, *options, at=clock.now() + FAR)
     assert r.execute_command("TW.DRAIN", "s") == 3
     due = {name: task(r, "s", name)["due"] for name in ("leased", "drop", "series", "merged")}
-    time.sleep(0.4)
+    clock.push(400)
     replica = fleet.server(replicaof=server)
     wait_replica_in_sync(server, replica)
     r.copy("s", "copy")
