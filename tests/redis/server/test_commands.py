@@ -9,7 +9,7 @@ import re
 import pytest
 import redis
 
-from harness import Raw, as_map, delivered, now_ms, task, tasks, wait_until
+from harness import PATIENCE, Raw, as_map, delivered, now_ms, task, tasks, wait_until
 from situations import events_of
 
 HOUR = 3600 * 1000
@@ -645,9 +645,9 @@ def test_events_reach_the_class_of_all(r):
     r.config_set("notify-keyspace-events", "EA")
     listener = r.pubsub()
     listener.subscribe("__keyevent@0__:tw.add")
-    assert listener.get_message(timeout=30)["type"] == "subscribe"
+    assert listener.get_message(timeout=PATIENCE)["type"] == "subscribe"
     add(r, "a")
-    assert listener.get_message(timeout=30)["data"] == "s"
+    assert listener.get_message(timeout=PATIENCE)["data"] == "s"
     listener.close()
 
 

@@ -20,11 +20,11 @@ import os
 import re
 import resource
 import threading
-import time
 
 import pytest
 
-from harness import ROOT, now_ms, wait_until
+from eventually import any_moment
+from harness import PATIENCE, ROOT, now_ms, wait_until
 from load import NEVER, Books, Maker, Reader, Worker, seeded
 from situations import aof_path, children, end, extent
 
@@ -47,8 +47,8 @@ class Crash:
         self.done = self.rewrites = 0
 
     def round(self, least, most, rewrite=None, killed=None, torn=False):
-        """Puts load on the server, and ends it by SIGKILL or in the middle of a write. Returns the entries
-        that a consumer saw, and the time of the end."""
+        """Puts a load of `least` to `most` commands on the server, and ends it by SIGKILL or in the middle of a
+        write. Returns the entries that a consumer saw, and the time of the end."""
         for maker in self.makers:
             maker.rng = type(self.rng)(
                 self.rng.randrange(1 << 32))  # One for each, as the order of the threads is not fixed.
@@ -57,7 +57,9 @@ class Crash:
         for thread in [*crew, reader]:
             thread.start()
         wait_until(lambda: all(worker.done or worker.failure for worker in crew), message="no client gets on")
-        time.sleep(self.rng.uniform(least, most))
+        commands = self.rng.randrange(least, most)
+        wait_until(lambda: sum(worker.done for worker in crew) >= commands or any(
+            worker.failure for worker in crew), message=lambda: f"{sum(worker.done for worker in crew)} commands")
         if rewrite:
             rewrite()
         child = children(self.server.pid)
@@ -100,7 +102,7 @@ class Crash:
         client.bgrewriteaof()
         wait_until(lambda: self.server.info("persistence")["aof_rewrite_in_progress"],
                    message="no rewrite began")
-        time.sleep(self.rng.uniform(0, 0.1))
+        any_moment(self.rng, 0.1)
         assert self.server.info("persistence")["aof_rewrite_in_progress"] == 1
         self.rewrites += 1
 
@@ -110,7 +112,7 @@ class Crash:
         self.server.client().bgrewriteaof()
         wait_until(lambda: self.server.log().count("Background AOF rewrite finished successfully") > before,
                    message="the rewrite did not end")
-        time.sleep(self.rng.uniform(0, 0.1))
+        any_moment(self.rng, 0.1)
         self.rewrites += 1
 
 
@@ -124,7 +126,7 @@ def test_always_loses_nothing_and_doubles_nothing(fleet):
         rewrite = {2: crash.start_rewrite, 4: crash.finish_rewrite}.get(number % 5)
         if number % 10 == 4:
             crash.server.client().config_set("aof-use-rdb-preamble", "no")
-        seen, _ = crash.round(0.05, 0.7, rewrite, torn=number % 3 == 0)
+        seen, _ = crash.round(50, 1500, rewrite, torn=number % 3 == 0)
         crash.revive()
         for line in books.lines:
             line.promise_acked()
@@ -145,6 +147,7 @@ def test_always_loses_nothing_and_doubles_nothing(fleet):
 
 class Lengths(threading.Thread):
     """Records the length of the append-only file, all the time."""
+    PERIOD_S = 0.01
 
     def __init__(self, folder):
         super().__init__(daemon=True)
@@ -154,13 +157,13 @@ class Lengths(threading.Thread):
         self.halt, self.taken = threading.Event(), []
 
     def run(self):
-        while not self.halt.wait(0.01):
+        while not self.halt.wait(self.PERIOD_S):
             before = now_ms()
             self.taken.append((before, os.path.getsize(self.path)))
 
     def finish(self):
         self.halt.set()
-        self.join()
+        self.join(PATIENCE)
 
     def cut_back(self, rng, most_ms):
         """Cuts the file back to a length that it had at most `most_ms` ago, or into the command at that
@@ -183,8 +186,8 @@ def test_everysec_loses_the_last_two_seconds_at_most(fleet, power_cut):
         crash = Crash(fleet, rng, appendfsync="everysec")
         books, lengths, cut = crash.books, Lengths(crash.server.folder), []
         lengths.start()
-        seen, at = crash.round(0.3,
-                               2.5,
+        seen, at = crash.round(1000,
+                               6000,
                                killed=lambda: cut.append(lengths.cut_back(rng, 1000) if power_cut else NEVER))
         lengths.finish()
         since = min(cut[0], at) - HELD_BACK_MS

@@ -71,7 +71,7 @@ def start(server):
     for process in running:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        process.communicate(timeout=PATIENCE)
 
 
 @pytest.fixture(params=["consumer.py", "consumer.js"])
@@ -282,7 +282,7 @@ def test_consumers_share_the_work(server, r, consumer):
     for process, reader in zip(two, readers):
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=PATIENCE)
-        reader.join()
+        reader.join(PATIENCE)
     assert sorted(printed) == sorted(f"order {order} was not paid: expired" for order in range(20))
 
 

@@ -775,10 +775,10 @@ def test_a_herd_in_the_same_second(fleet, clock):
         r.eval(FILL, 2, "s", "l", start, start + 50000, base)
     early = HERD * 9 // 10
     clock.push(1000 + early // 1000 - 1)
-    wait_until(lambda: r.llen("l") == early, patience=PATIENCE * 5)
+    wait_until(lambda: r.llen("l") == early, patience=PATIENCE * 5, every=0.1)
     seen = answers_meanwhile(server, lambda: clock.pass_by(base + 1000), "LLEN", "l")
     assert len([count for count in seen if early < count < HERD]) >= 5, f"all at once: {seen}"
-    wait_until(lambda: r.llen("l") == HERD, patience=PATIENCE * 5)
+    wait_until(lambda: r.llen("l") == HERD, patience=PATIENCE * 5, every=0.1)
     for start in range(0, HERD, 100000):
         assert r.lrange("l", start, start + 99999) == [str(i) for i in range(start, start + 100000)]
     assert r.exists("s") == 0

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness import ROOT, Broken, Fleet, free_port
+from harness import PATIENCE, ROOT, Broken, Fleet, free_port
 
 COMMAND = os.path.abspath(os.environ.get("TICKWHEEL_COMMAND") or os.path.join(ROOT, "build", "tickwheel"))
 TALK = os.path.abspath(
@@ -30,8 +30,8 @@ def bare_environment():
 
 
 def run(program, *words, given="", env=None):
-    return subprocess.run([program, *map(str, words)], input=given, capture_output=True, text=True, timeout=60,
-                          check=False, env={**bare_environment(), **(env or {})})
+    return subprocess.run([program, *map(str, words)], input=given, capture_output=True, text=True,
+                          timeout=PATIENCE, check=False, env={**bare_environment(), **(env or {})})
 
 
 def top(address, *options, env=None):
@@ -68,7 +68,7 @@ both_ways = pytest.mark.parametrize("way", ["wait", "poll"])
 
 
 def openssl(folder, *words):
-    subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True, timeout=60)
+    subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True, timeout=PATIENCE)
 
 
 def certificate(folder, name, authority, hosts, *, days=2):
@@ -453,4 +453,4 @@ def test_a_server_that_says_nothing(net):
                 (net.plain.replace("redis", "rediss"), "TLS")]
         with concurrent.futures.ThreadPoolExecutor() as pool:
             for one in [pool.submit(refuses, address, says=says) for address, says in rows]:
-                one.result()
+                one.result(PATIENCE)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """A business write and its timeout are one transaction: MULTI, WATCH, scripts and functions, and their
 replication."""
-import time
+import random
 
 import pytest
 import redis
 
+from eventually import any_moment
 from harness import Raw, Tap, delivered, now_ms, task, tasks, wait_replica_in_sync, wait_until
 
 HOUR = 3600 * 1000
@@ -395,8 +396,9 @@ def test_commands_of_one_script_agree_about_now(r):
         redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
         redis.call('TW.ADD', KEYS[1], KEYS[2], 'b', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
     """
+    rng = random.Random()
     for _ in range(20):
         r.eval(script, 2, "s", "q")
         assert [name for name, _ in r.execute_command("TW.RANGE", "s", "-", "+")] == ["a", "b"]
         r.delete("s")
-        time.sleep(0.001)
+        any_moment(rng, 0.002)
