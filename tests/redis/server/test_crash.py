@@ -58,8 +58,8 @@ class Crash:
             thread.start()
         wait_until(lambda: all(worker.done or worker.failure for worker in crew), message="no client gets on")
         commands = self.rng.randrange(least, most)
-        wait_until(lambda: sum(worker.done for worker in crew) >= commands or any(
-            worker.failure for worker in crew), message=lambda: f"{sum(worker.done for worker in crew)} commands")
+        wait_until(lambda: sum(worker.done for worker in crew) >= commands
+                   or any(worker.failure for worker in crew), message=lambda: f"not {commands} commands")
         if rewrite:
             rewrite()
         child = children(self.server.pid)

@@ -457,7 +457,8 @@ def gap_by_replicas(r):
 
 GAPS = {"a pause": gap_by_pause, "tickwheel.deliver no": gap_by_deliver, "a replica": gap_by_role,
         "too few replicas": gap_by_replicas}
-CLOSED = {"a pause": "pause", "a replica": "role", "too few replicas": "replicas", "tickwheel.deliver no": "stopped"}
+CLOSED = {"a pause": "pause", "a replica": "role", "too few replicas": "replicas",
+          "tickwheel.deliver no": "stopped"}
 
 
 @pytest.mark.parametrize("gap", GAPS)

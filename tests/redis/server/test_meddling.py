@@ -11,7 +11,7 @@ from workers import put_ready, state, take
 MANY = 40       # more tasks than leave their schedule together
 AFTER = [0, 8, MANY - 1]  # deliveries before the delivery in which the handler acts
 FAR = now_ms() + 3600 * 1000
-AT_ONCE = {"repl_diskless_sync": "no", "shutdown_timeout": 0}  # Nobody waits for a cron that comes once a second.
+AT_ONCE = {"repl_diskless_sync": "no", "shutdown_timeout": 0}  # No cron of a second is waited for.
 
 
 @pytest.fixture

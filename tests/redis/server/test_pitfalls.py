@@ -195,8 +195,8 @@ def test_failover_there_and_back(fleet, clock):
     one, other = pair(fleet)
     names = fill(one.client(), "s", "out", 6000, clock.now(), step=1)
     for master, replica in ((one, other), (other, one)):
-        counters = Counters(master)
-        fail_over(master, replica, lambda counters=counters: (clock.push(1000), counters.wait("deferred_pause")))
+        put_off = Counters(master)
+        fail_over(master, replica, lambda one=put_off: (clock.push(1000), one.wait("deferred_pause")))
         wait_replica_in_sync(replica, master)
     clock.reach(clock.now() + 3000)
     assert wait_delivered(one.client(), "out", 6000) == names

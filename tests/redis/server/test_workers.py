@@ -8,7 +8,7 @@ import redis
 from harness import Raw, Tap, now_ms, wait_replica_in_sync, wait_until
 from situations import digest, meddled, none_served
 from test_lifecycle import raw_dump
-from workers import FAR, Worker, blocked, counts, put, put_ready, state, take, wait_state, workers
+from workers import FAR, blocked, counts, put, put_ready, state, take, wait_state, workers
 
 
 # Order
