@@ -122,17 +122,6 @@ def extent(light, usual, full):
     return full if os.environ.get("TICKWHEEL_LONG") else usual
 
 
-class TooSlow(AssertionError):
-    """The machine was too slow for the event that a test wanted to see; pytest.ini has the test begin again."""
-
-
-def in_time(due):
-    """Gives the test up if `due` has passed already: on a slow machine an event that had to happen before
-    `due` may have come after it."""
-    if now_ms() >= due:
-        raise TooSlow("this machine is too slow for the test's times")
-
-
 def let_pass(client, due):
     """Waits until all tasks that are due at `due` or before have had their turn, in all schedules of a server
     that delivers."""
