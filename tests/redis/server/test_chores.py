@@ -209,13 +209,14 @@ def test_with_little_memory_left_a_replaced_task_is_freed_before_the_next_comman
     assert got == ["big", "OK", "OK"]
 
 
-def test_restored_tasks_come_after_the_tasks_that_were_filed_before(server, r):
-    due = now_ms() + 1500
+def test_restored_tasks_come_after_the_tasks_that_were_filed_before(clock, server, r):
+    due = clock.now() + 1500
     piped(server, filled() + [["TW.ADD", "s2", "list", "b", "AT", due, "LIST", "PAYLOAD", "b"]])
     dump = server.client(decode_responses=False).execute_command("DUMP", "s2")
     got = piped(server, [["DEL", "s2"], ["TW.ADD", "s", "list", "a", "AT", due, "LIST", "PAYLOAD", "a"],
                          ["RESTORE", "s2", 0, dump]])
     assert got[-1] == "OK"
+    clock.reach(due)
     wait_until(lambda: r.llen("list") == 2)
     assert r.lrange("list", 0, -1) == ["a", "b"]
 
@@ -247,37 +248,40 @@ def test_a_thread_of_another_module_leaves_nothing_open(fleet):
     assert int(client.execute_command("MEDDLE.DONE")[1]) < before - size // 2
 
 
-def test_tasks_that_are_due_together_keep_their_order(server, r):
+def test_tasks_that_are_due_together_keep_their_order(clock, server, r):
     """The first task of a schedule makes the schedule and is filed at once, the others a moment later."""
-    due = now_ms() + 1500
+    due = clock.now() + 1500
     commands = []
     for i in range(40):
         key = f"s{i // 4}"
         commands.append(["TW.ADD", key, "list", f"id{i}", "AT", due, "LIST", "PAYLOAD", i])
     piped(server, commands)
+    clock.reach(due)
     wait_until(lambda: r.llen("list") == 40)
     assert [int(word) for word in r.lrange("list", 0, -1)] == list(range(40))
 
 
-def test_moved_and_new_tasks_keep_their_order(server, r):
-    due = now_ms() + 1500
+def test_moved_and_new_tasks_keep_their_order(clock, server, r):
+    due = clock.now() + 1500
     commands = [["TW.ADD", "s", "list", f"old{i}", "IN", SOON, "LIST", "PAYLOAD", 2 * i] for i in range(20)]
     for i in range(20):
         commands.append(["TW.MOVE", "s", f"old{i}", "AT", due])
         commands.append(["TW.ADD", "s", "list", f"new{i}", "AT", due, "LIST", "PAYLOAD", 2 * i + 1])
     piped(server, commands)
+    clock.reach(due)
     wait_until(lambda: r.llen("list") == 40)
     assert [int(word) for word in r.lrange("list", 0, -1)] == list(range(40))
 
 
-def test_routes_whose_last_task_goes_while_another_comes(server, r):
+def test_routes_whose_last_task_goes_while_another_comes(clock, server, r):
     """The only task of a target is cancelled, and in the same moment the target gets another task."""
-    due = now_ms() + 1500
+    due = clock.now() + 1500
     commands = filled()
     for i in range(30):
         commands += [["TW.ADD", "s", f"t{i % 3}", f"id{i}", "AT", due, "PAYLOAD", "f", "v"],
                      ["TW.CANCEL", "s", f"id{i - 1}"]]
     piped(server, commands)
+    clock.reach(due)
     wait_until(lambda: r.execute_command("TW.LEN", "s") == 20)
     assert [len(delivered(r, f"t{i}")) for i in range(3)] == [0, 0, 1]
 

@@ -393,7 +393,8 @@ def test_budgets_stay_within_an_eighth_and_the_setting(server, r):
     pipe.execute()
     raws = [Raw(server) for _ in range(4)]
     seen = set()
-    while r.xlen("q") < 20000:
+
+    def all_came():
         for raw in raws:
             raw.send_all([("XLEN", "q")] * 500)
         found = server.tw()
@@ -401,6 +402,8 @@ def test_budgets_stay_within_an_eighth_and_the_setting(server, r):
         for raw in raws:
             for _ in range(500):
                 raw.read()
+        return r.xlen("q") == 20000
+    wait_until(all_came)
     assert all(10 <= tasks <= 80 and 1000 <= us <= 8000 for tasks, us in seen), seen
     add(r, "one more", "IN", 5)
     wait_until(lambda: r.xlen("q") == 20001)

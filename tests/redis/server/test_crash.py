@@ -210,17 +210,18 @@ def test_everysec_loses_the_last_two_seconds_at_most(fleet, power_cut):
         assert gone, "no cut took anything: this test proves nothing"
 
 
-def test_snapshots_alone_go_back_to_the_last_one(fleet):
+def test_snapshots_alone_go_back_to_the_last_one(fleet, clock):
     """Without an append-only file, a crash undoes all additions, cancellations and deliveries since the
     snapshot."""
     server = fleet.server(save="3600 1")
     client = server.client()
-    due, add = now_ms() + 1500, ["TW.ADD", "timeouts", STREAM]
+    due, add = clock.now() + 1500, ["TW.ADD", "timeouts", STREAM]
     client.execute_command(*add, "delivered", "AT", due, "PAYLOAD", "of", "delivered")
     client.execute_command(*add, "cancelled", "IN", 3600000, "PAYLOAD", "of", "cancelled")
     client.save()
     client.execute_command("TW.CANCEL", "timeouts", "cancelled")
     client.execute_command(*add, "added", "IN", 3600000, "PAYLOAD", "of", "added")
+    clock.reach(due)
     wait_until(lambda: client.xlen(STREAM) == 1, message="it was not delivered")
     first = client.xrange(STREAM)
     server.kill()

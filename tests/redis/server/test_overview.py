@@ -198,13 +198,16 @@ def test_ready_leased_dead_and_paused_tasks_are_not_overdue(server, r):
     wait_until(lambda: server.tw()["overdue"] == 0)
 
 
-def test_a_lease_that_has_run_out_is_not_overdue(server, r):
+def test_a_lease_that_has_run_out_is_not_overdue(clock, server, r):
     """While the server is paused, nobody ends these leases; they are still leases."""
+    clock.go_on()
     put(r, "s", *range(1, 4))
     wait_until(lambda: server.tw()["ready"] == 3)
+    clock.stand()
     taken = take(r, "s", 3, lease=100)
     put(r, "s", 150)
     r.client_pause(HOUR, all=False)
+    clock.go_on()
     try:
         wait_until(lambda: server.tw()["overdue"] == 1)
         assert states(server) == [4, 1, 0, 0, 0, 3, 0]

@@ -146,8 +146,11 @@ def test_an_expired_schedule_ends_no_lease(server, r):
     """Nobody has noticed the expiry when the lease runs out."""
     r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
     put_ready(r, "s", "a", options=("TRIES", 1))
-    token = take(r, "s", lease=200)["a"]
-    r.pexpire("s", 50)
+    token = take(r, "s")["a"]
+    with r.pipeline(transaction=True) as both:
+        both.execute_command("TW.TOUCH", "s", "a", token, "LEASE", 200)
+        both.pexpire("s", 50)
+        both.execute()
     wait_until(lambda: gone(server))
     assert (r.execute_command("TW.ACK", "s", "a", token), server.tw()["lapsed"]) == (0, 0)
 
