@@ -83,10 +83,10 @@ def dead_of(client, schedule, *options):
     return [Dead(*row) for row in client.execute_command("TW.DEAD", schedule, *options)]
 
 
-def wait_dead(client, schedule, count=1):
+def wait_dead(client, schedule, count=1, patience=PATIENCE):
     """Waits for so many dead tasks, and returns them."""
     wait_until(lambda: len(dead_of(client, schedule)) >= count,
-               lambda: f"{dead_of(client, schedule)}, not {count}")
+               lambda: f"{dead_of(client, schedule)}, not {count}", patience=patience)
     return dead_of(client, schedule)
 
 

@@ -110,7 +110,7 @@ def test_a_big_task_from_a_file_dies_with_its_size_in_the_error(fleet, words):
     """It dies as a whole although it repeats, as it can never be delivered. The task after it is delivered."""
     big_one = add("big", 1000, *words, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART)
     server = loaded(fleet, big_one, small(1001))
-    [dead] = wait_dead(server.client(), "s", timeout=MINUTES)
+    [dead] = wait_dead(server.client(), "s", patience=MINUTES)
     error = f"ERR the entry would be {3 * PART + 35} bytes: a Stream takes at most {ENTRY}"
     assert dead[:2] + dead[3:] == ("big", 1000, 1, error)
     wait_until(lambda: delivered(server.client(), "q") == ["small"], patience=MINUTES)
@@ -131,7 +131,7 @@ def test_a_big_one_for_a_list_is_delivered(fleet):
     server = loaded(fleet, ("SET", "q", "not a list"),
                     add("big", 1000, "EVERY", "9" * 15, "LIST", "PAYLOAD", 3 * PART))
     r = server.client(socket_timeout=MINUTES)
-    [dead] = wait_dead(r, "s", timeout=MINUTES)
+    [dead] = wait_dead(r, "s", patience=MINUTES)
     assert dead.error.startswith("WRONGTYPE") and dead.id == "big@1000"
     assert r.execute_command("TW.PURGE", "s", "big@1000") == 1
     r.delete("q")
@@ -148,7 +148,7 @@ def test_draining_passes_a_big_one_by(fleet):
     assert delivered(r, "q") == ["small"]
     assert list(tasks(r, "s")) == ["big"]
     assert r.execute_command("TW.MOVE", "s", "big", "IN", 0) == 1
-    assert wait_dead(r, "s", timeout=MINUTES)[0].id == "big"
+    assert wait_dead(r, "s", patience=MINUTES)[0].id == "big"
 
 
 @pytest.mark.long(only=True)
