@@ -38,7 +38,7 @@ test: ## run all tests, except the long rounds
 	@tools/build build --module -DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON
 	@tools/run-tests build -LE long
 
-# Room by room: each installs and builds only what it needs.
+# Room by room: each installs and builds only what it needs, below build/room-NAME.
 ROOMS = test-wheel test-sched test-loops test-store test-redis test-command test-docs
 test-wheel: ## run the tests of one room; also test-sched, -loops, -store, -redis, -command, -docs
 $(ROOMS): ; @tools/test-room $(@:test-%=%)
@@ -73,14 +73,15 @@ cluster: module ## show how a cluster survives the loss of a primary
 bench: ## run the benchmarks, over an hour; QUICK=1: minutes
 	@bench/run $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) $(PART)
 
-check: ## run the checks below, from rounds to coverage
+check: ## run the checks below, but for stress, up to coverage
 	@FOR_SECONDS=$(SECONDS) tools/check rounds store format lint sanitize redis servers races audit \
 	    amalgamation coverage
 # The long rounds are crashes, a million tasks at once, gigabytes, larger wheels, musl, and a bare machine.
 rounds: ## run the long rounds of the tests, but for the store
 # Power cuts, faults of the disk, kills, damaged files, random changes.
 check-store: ## run the long rounds of the store alone
-# ROUNDS= is the number of rounds; each takes some ten minutes. build/stress/summary has the results.
+# ROUNDS= rounds beside busy loops, each some ten minutes, one on one processor, three with late threads.
+# build/stress/summary has the results.
 stress: ## run the tests while the machine is busy; ROUNDS=10
 format-check: ## fail if clang-format would change a source file
 lint: ## run clang-tidy on the C sources, mypy on the Python client
