@@ -3,20 +3,24 @@
  * For LD_PRELOAD: each thread of a program is late at random, as on a busy machine. A test that passes only
  * because one thread is quicker than another then fails. `make stress` runs tests with it.
  *
- * In the environment: TICKWHEEL_DELAYS=SEED[,SHARE[,MOST_MS]]. Of the calls below, one in SHARE (16) is late by
+ * In the environment: TICKWHEEL_DELAYED names a file that gets a line with the number of late calls of each
+ * program that ends. TICKWHEEL_DELAYS=SEED[,SHARE[,MOST_MS]]. Of the calls below, one in SHARE (16) is late by
  * up to MOST_MS (60) milliseconds, before or after it. ctest itself is left alone.
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,7 +28,9 @@
 static uint64_t seed = 1, share = 16, most_ms = 60;
 static int quiet;
 static _Atomic uint64_t threads;
+static _Atomic uint64_t delayed; /* calls */
 static _Thread_local uint64_t state;
+static _Thread_local pid_t owner; /* of the state: a child of fork() draws numbers of its own */
 
 __attribute__((constructor)) static void read_settings(void)
 {
@@ -38,11 +44,23 @@ __attribute__((constructor)) static void read_settings(void)
     quiet = share == 0 || strcmp(program_invocation_short_name, "ctest") == 0;
 }
 
+__attribute__((destructor)) static void tell_delayed(void)
+{
+    const char *path = getenv("TICKWHEEL_DELAYED");
+    int file = quiet || path == NULL ? -1 : open(path, O_WRONLY | O_APPEND | O_CREAT, 0666);
+    if (file >= 0) {
+        dprintf(file, "%llu %s\n", (unsigned long long)atomic_load(&delayed), program_invocation_short_name);
+        close(file);
+    }
+}
+
 /* A number below n, another in each thread and process (splitmix64, by Sebastiano Vigna). */
 static uint64_t below(uint64_t n)
 {
-    if (state == 0)
+    if (owner != getpid()) {
+        owner = getpid();
         state = seed * 1000003 + (uint64_t)getpid() * 7919 + atomic_fetch_add(&threads, 1);
+    }
     uint64_t z = state += 0x9e3779b97f4a7c15;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
@@ -57,6 +75,7 @@ static void perhaps_late(void)
         uint64_t us = below(most_ms * 1000 + 1);
         struct timespec delay = {(time_t)(us / 1000000), (long)(us % 1000000) * 1000};
         syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &delay, NULL);
+        atomic_fetch_add(&delayed, 1);
     }
     errno = error;
 }
@@ -108,6 +127,10 @@ LATE(int, nanosleep, (const struct timespec *span, struct timespec *left), (span
 LATE(int, clock_nanosleep, (clockid_t which, int flags, const struct timespec *span, struct timespec *left),
      (which, flags, span, left))
 LATE(int, usleep, (useconds_t us), (us))
+LATE(unsigned, sleep, (unsigned s), (s))
+LATE(int, select, (int n, fd_set *in, fd_set *out, fd_set *failed, struct timeval *limit),
+     (n, in, out, failed, limit))
+LATE(int, sem_clockwait, (sem_t * sem, clockid_t which, const struct timespec *end), (sem, which, end))
 LATE(int, eventfd_read, (int fd, uint64_t *value), (fd, value))
 
 /* Reads of eight bytes are those of eventfds and timers. */
