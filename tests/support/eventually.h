@@ -44,14 +44,16 @@ static inline int64_t eventually_clock(void)
 }
 
 /* Lets the others go on before a condition is looked at once more, each time longer, up to a millisecond.
- * Returns whether there is time for that. */
+ * Returns 0 at once when the time is over: then the condition has just been looked at. */
 static inline int eventually_again(int64_t began_s, long *poll_ns)
 {
     struct timespec poll = {0, *poll_ns};
+    if (eventually_clock() - began_s > EVENTUALLY_S)
+        return 0;
     if ((*poll_ns *= 2) > EVENTUALLY_POLL_NS)
         *poll_ns = EVENTUALLY_POLL_NS;
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &poll, NULL);
-    return eventually_clock() - began_s <= EVENTUALLY_S;
+    return 1;
 }
 
 #define EVENTUALLY_TOLD(condition, ...)                                                                        \
@@ -99,8 +101,8 @@ static inline void eventually_woken(pthread_cond_t *cond, pthread_mutex_t *lock)
     abort();
 }
 
-/* Lets `us` microseconds pass, drawn at random: a kill or a rival may come at any moment. No verdict depends on
- * it. */
+/* Lets `us` microseconds pass: a kill or a rival may come at any moment, or a fault gets time to show itself. No
+ * verdict of a right program depends on it. */
 static inline void any_moment(uint64_t us)
 {
     struct timespec pause = {(time_t)(us / 1000000), (long)(us % 1000000) * 1000};
