@@ -101,8 +101,8 @@ static inline void eventually_woken(pthread_cond_t *cond, pthread_mutex_t *lock)
     abort();
 }
 
-/* Lets `us` microseconds pass: a kill or a rival may come at any moment, or a fault gets time to show itself. No
- * verdict of a right program depends on it. */
+/* Lets `us` microseconds pass: a kill or a rival may come at any moment, or a fault gets time to show itself.
+ * No verdict of a right program depends on it. */
 static inline void any_moment(uint64_t us)
 {
     struct timespec pause = {(time_t)(us / 1000000), (long)(us % 1000000) * 1000};
