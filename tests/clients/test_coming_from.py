@@ -66,7 +66,7 @@ def test_a_program(server, tmp_path, name, language):
     line, more = command_line(language, tmp_path, found["code"])
     done = subprocess.run(line,
                           env={**os.environ, **more, "REDIS_URL": f"redis://127.0.0.1:{server.port}"},
-                          timeout=PATIENCE,
+                          timeout=PATIENCE * 2,
                           stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE,
                           text=True,

@@ -78,7 +78,7 @@ class Tree:
     def run(self, *words, cwd=None, **variables):
         """Runs a program, which must succeed, and returns its output."""
         done = subprocess.run(words, cwd=cwd or self.folder, env={**self.environment, **variables},
-                              capture_output=True, text=True, timeout=PATIENCE, check=False)
+                              capture_output=True, text=True, timeout=PATIENCE * 2, check=False)
         assert done.returncode == 0, f"{' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 

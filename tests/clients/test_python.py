@@ -444,11 +444,11 @@ def test_a_thread_that_does_not_end_is_left_alone(crew, work):
 
 def test_the_client_keeps_its_own_connections(common, schedule, messages):
     """Its short time limit is not that of a TW.TAKE that waits, and its pool may be full."""
-    client = client_of(common, socket_timeout=0.3, max_connections=1, decode_responses=True)
+    client = client_of(common, socket_timeout=1.5, max_connections=1, decode_responses=True)
     worker, work = Worker(client), Schedule(client, schedule)
     worker.add(lambda job: None, schedule)
     with worker:
-        work.put("a", "x", delay=0.5)
+        work.put("a", "x", delay=2)
         emptied(work)
     said = messages()
     assert said[0].startswith("ready; ") and said[-1].startswith("stopped; Counts(done=1") and len(said) == 2

@@ -238,7 +238,7 @@ async def test_wrong_handlers_and_errors_that_stay(place, caplog):
 @in_a_loop
 async def test_the_client_keeps_its_own_connections(common, schedule, caplog):
     """Its short time limit is not that of a TW.TAKE that waits."""
-    async with Place(common, schedule, socket_timeout=0.3, max_connections=1) as here:
+    async with Place(common, schedule, socket_timeout=1.5, max_connections=1) as here:
         worker = Worker(here.client)
 
         @worker.task(schedule)
@@ -246,7 +246,7 @@ async def test_the_client_keeps_its_own_connections(common, schedule, caplog):
             pass
 
         run = here.start(worker)
-        await here.work.put("a", "x", delay=0.5)
+        await here.work.put("a", "x", delay=2)
         await wait_until_async(lambda: worker.counts.done == 1)
         worker.stop()
         await run

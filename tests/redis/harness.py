@@ -638,7 +638,7 @@ class Cluster:
         """Runs redis-cli --cluster ARGUMENTS, for tasks that only redis-cli does: reshard, rebalance, check.
         Returns its output."""
         done = subprocess.run([program("REDIS_CLI", "redis-cli"), "--cluster", *map(str, arguments)],
-                              timeout=PATIENCE,
+                              timeout=PATIENCE * 2,
                               capture_output=True,
                               text=True,
                               check=False)

@@ -475,11 +475,12 @@ def raw_dump(client, key):
         return binary.dump(key)
 
 
-def test_restore_of_tasks_that_have_fallen_due_since(r):
-    due = now_ms() + 300
+def test_restore_of_tasks_that_have_fallen_due_since(clock, r):
+    due = clock.now() + 300
     names = fill(r, "s", "out", 10, due)
     dump = raw_dump(r, "s")
     r.delete("s")
+    clock.reach(due)
     let_pass(r, due)
     assert r.exists("out") == 0
     r.restore("s", 0, dump)

@@ -94,13 +94,14 @@ def test_payloads_ids_and_names_of_all_bytes(fleet, clock):
     assert r.exists(b"s" + every) == 0
 
 
-def test_payloads_and_ids_of_no_bytes(r):
-    due = now_ms() + 300
+def test_payloads_and_ids_of_no_bytes(clock, r):
+    due = clock.now() + 300
     add(r, "s", "out", "", due, payload=("", ""))
     add(r, "s", "list", "l", due, "LIST", payload=("",))
     add(r, "", "out2", "of the empty name", due, payload=("", "v"))
     add(r, "s", "", "to the empty name", due, payload=("", "v"))
     assert task(r, "s", "")["payload"] == ["", ""]
+    clock.reach(due)
     let_pass(r, due)
     assert [fields
             for _, fields in r.xrange("out")] == [{"tw.id": "", "tw.due": str(due), "tw.attempt": "1", "": ""}]

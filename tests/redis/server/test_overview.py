@@ -177,8 +177,9 @@ def test_an_estimate_has_the_waiting_tasks_alone(server, r):
     assert abs(found["forecast"][0] - 16000) < 1000 and found["forecast"][1] == 0, found
 
 
-def test_ready_leased_dead_and_paused_tasks_are_not_overdue(server, r):
+def test_ready_leased_dead_and_paused_tasks_are_not_overdue(clock, server, r):
     """Then a paused server: its waiting tasks are overdue once they are due, with the retries among them."""
+    clock.go_on()
     fill(server, r)
     r.execute_command("TW.PAUSE", "stopped", "ON")
     put(r, "stopped", *range(1, 4))
@@ -186,15 +187,18 @@ def test_ready_leased_dead_and_paused_tasks_are_not_overdue(server, r):
     found = server.tw()
     assert (found["overdue"], found["oldest_overdue_ms"], found["leased"], found["dead"]) == (0, 0, 4, 5)
     assert info_of(r, "s")["overdue"] == 0
+    clock.stand()
     put(r, "late", 200)
     (id, token), = take(r, "s")
     r.execute_command("TW.NACK", "s", id, token, "IN", 200)
     r.client_pause(HOUR, all=False)
+    clock.push(1000)
     try:
         wait_until(lambda: server.tw()["overdue"] == 2)
-        assert server.tw()["oldest_overdue_ms"] < 60000 and info_of(r, "s")["overdue"] == 1
+        assert server.tw()["oldest_overdue_ms"] == 800 and info_of(r, "s")["overdue"] == 1
     finally:
         r.client_unpause()
+    clock.go_on()
     wait_until(lambda: server.tw()["overdue"] == 0)
 
 

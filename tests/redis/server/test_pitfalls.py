@@ -622,15 +622,16 @@ def test_a_repeating_task_goes_on_after_a_period_has_died(r):
     assert (dead + came, dead >= 1) == (4, True)
 
 
-def test_a_target_that_is_the_schedule_itself(server, r):
+def test_a_target_that_is_the_schedule_itself(clock, server, r):
     """TW.ADD refuses such a target, but RENAME can make one. It then is a target of the wrong type, like any
     other."""
     r.config_set("tickwheel.retry-ms", 1)
     with pytest.raises(redis.ResponseError, match="target"):
-        add(r, "s", "s", "a", now_ms())
-    due = now_ms() + 300
+        add(r, "s", "s", "a", clock.now())
+    due = clock.now() + 300
     add(r, "s", "s2", "a", due)
     r.rename("s", "s2")
+    clock.reach(due)
     assert wait_dead(r, "s2")[0].error.startswith("WRONGTYPE")
     assert server.tw()["pending"] == 0
 
