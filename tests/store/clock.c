@@ -30,15 +30,18 @@ void __wrap_tw__store_watch_fini(struct tw__store_watch *watch);
 bool __wrap_tw__store_watch_look(struct tw__store_watch *watch, bool *whole);
 int __wrap_tw__store_window_look(struct tw__store_window *window, uint64_t now_ms, bool whole);
 
-/* A runner. A round is the latest if it began after the latest call of runner_idle(). */
+/* A runner. Its rounds have the number of the latest call of runner_idle() before they began. A round begins when
+ * the sleep before it ends: the runner then reads its timer, the events of files, and the time. */
 struct runner {
     const struct tw__store_watch *watch; /* NULL: this place is free */
     struct itimerspec at;                /* of the timer; zero: it is not set */
     int64_t wakes_ns;                    /* on the monotonic clock: when the present sleep ends */
-    uint64_t wanted, begun, slept; /* rounds: that runner_idle() wants, that began, that ended in a sleep */
+    uint64_t wanted, woken, begun,
+        slept; /* rounds: called for, of its last waking, under way, ended in a sleep */
     uint64_t sleeps, looks;
-    bool must_look; /* at the file, in the round that is wanted */
-    bool stepped;   /* and it was not told */
+    bool asleep;
+    bool must_look; /* the round that is called for looks at the file */
+    bool stepped;   /* the clock was set, and no call has told the runner */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
@@ -184,10 +187,12 @@ ssize_t __wrap_read(int fd, void *to, size_t size)
 
 int __wrap_ppoll(struct pollfd *on, nfds_t n, const struct timespec *wait, const sigset_t *mask)
 {
+    static const struct timespec at_once = {0, 0};
     pthread_mutex_lock(&lock);
     struct runner *runner = find_timer(on[0].fd);
     if (runner != NULL) {
         runner->slept = runner->begun;
+        runner->asleep = true;
         runner->sleeps++;
         runner->wakes_ns = wait->tv_sec < INT32_MAX ? read_clock(CLOCK_MONOTONIC) + ns_of(wait) : INT64_MAX;
         if (away)
@@ -196,7 +201,15 @@ int __wrap_ppoll(struct pollfd *on, nfds_t n, const struct timespec *wait, const
             wait = NULL;
     }
     pthread_mutex_unlock(&lock);
-    return __real_ppoll(on, n, wait, mask);
+    int ready = __real_ppoll(on, n, wait, mask);
+    if (runner == NULL)
+        return ready;
+    pthread_mutex_lock(&lock);
+    runner->asleep = false;
+    runner->woken = runner->wanted;
+    ready = __real_ppoll(on, n, &at_once, NULL); /* all that came before that call of runner_idle() */
+    pthread_mutex_unlock(&lock);
+    return ready;
 }
 
 /* ---- the runners ----------------------------------------------------------------------------------------- */
@@ -223,13 +236,13 @@ void __wrap_tw__store_watch_fini(struct tw__store_watch *watch)
     __real_tw__store_watch_fini(watch);
 }
 
-/* Each round of the runner begins with this call. */
+/* Each round of the runner looks so, after it has read the time. */
 bool __wrap_tw__store_watch_look(struct tw__store_watch *watch, bool *whole)
 {
     pthread_mutex_lock(&lock);
     struct runner *runner = find(watch);
-    bool wanted = runner->begun != runner->wanted && runner->must_look, look_away = away && !watch->stepped;
-    runner->begun = runner->wanted;
+    bool wanted = runner->begun != runner->woken && runner->must_look, look_away = away && !watch->stepped;
+    runner->begun = runner->woken;
     pthread_mutex_unlock(&lock);
     return (!look_away && __real_tw__store_watch_look(watch, whole)) || wanted;
 }
@@ -341,10 +354,13 @@ bool clock_hurry(uint64_t ms)
     return wakes;
 }
 
-/* While the clock goes, a task that is due is called in the next millisecond. The runner is not idle before. */
+/* While the clock goes, a task that is due is called in the next millisecond. The runner is not idle before. Wakes
+ * a runner that sleeps already and has missed the call: it may have been on its way into this sleep. */
 static bool is_idle(const struct runner *runner, uint64_t wanted)
 {
     pthread_mutex_lock(&lock);
+    if (runner->asleep && runner->slept < wanted)
+        tw__store_watch_wake(runner->watch);
     int64_t soon_ns = read_clock(CLOCK_REALTIME) + 2 * MS;
     bool idle = runner->slept >= wanted && (stopped_ns != 0 || ns_of(&runner->at.it_value) > soon_ns);
     pthread_mutex_unlock(&lock);
