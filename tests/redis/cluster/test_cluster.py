@@ -125,7 +125,7 @@ def same(new, old, books):
 def served_before_it_followed(log):
     """Whether a node that has come back believed in a whole cluster, two seconds after its start, before
     another node told it of its successor: Redis has it be a primary then."""
-    return log.find("Cluster state changed: ok") < log.find("Reconfiguring myself as a replica")
+    return 0 <= log.find("Cluster state changed: ok") < log.find("Reconfiguring myself as a replica")
 
 
 def take_over(cluster, new):
