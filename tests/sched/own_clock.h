@@ -79,8 +79,11 @@ int __wrap_timerfd_create(int clock, int flags)
 {
     (void)flags;
     own.alarm_kind = clock;
-    return own.stands ? own.alarm_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)
-                      : __real_timerfd_create(clock, flags);
+    if (!own.stands)
+        return __real_timerfd_create(clock, flags);
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    own.alarm_fd = fd;
+    return fd;
 }
 
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *old)
@@ -133,7 +136,10 @@ static inline struct tw_sched *still_sched(struct tw_sched_options options)
     own.stands = true;
     own.set_ns = UINT64_MAX;
     own.asleep = false;
-    own.sleeps = own.short_sleeps = own.waits = own.waiting = 0;
+    own.sleeps = 0;
+    own.short_sleeps = 0;
+    own.waits = 0;
+    own.waiting = 0;
     assert_int_equal(tw_sched_new(&sched, &options), 0);
     return sched;
 }

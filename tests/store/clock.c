@@ -30,8 +30,8 @@ void __wrap_tw__store_watch_fini(struct tw__store_watch *watch);
 bool __wrap_tw__store_watch_look(struct tw__store_watch *watch, bool *whole);
 int __wrap_tw__store_window_look(struct tw__store_window *window, uint64_t now_ms, bool whole);
 
-/* A runner. Its rounds have the number of the latest call of runner_idle() before they began. A round begins when
- * the sleep before it ends: the runner then reads its timer, the events of files, and the time. */
+/* A runner. Its rounds have the number of the latest call of runner_idle() before they began. A round begins
+ * when the sleep before it ends: the runner then reads its timer, the events of files, and the time. */
 struct runner {
     const struct tw__store_watch *watch; /* NULL: this place is free */
     struct itimerspec at;                /* of the timer; zero: it is not set */
@@ -354,8 +354,8 @@ bool clock_hurry(uint64_t ms)
     return wakes;
 }
 
-/* While the clock goes, a task that is due is called in the next millisecond. The runner is not idle before. Wakes
- * a runner that sleeps already and has missed the call: it may have been on its way into this sleep. */
+/* While the clock goes, a task that is due is called in the next millisecond. The runner is not idle before.
+ * Wakes a runner that sleeps already and has missed the call: it may have been on its way into this sleep. */
 static bool is_idle(const struct runner *runner, uint64_t wanted)
 {
     pthread_mutex_lock(&lock);
