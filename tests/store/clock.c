@@ -67,9 +67,10 @@ __attribute__((constructor)) static void hold_lock_while_forking(void)
     pthread_atfork(take_lock, give_lock, give_lock);
 }
 
+/* The end of the year 9999, the last time of a task, is beyond 64 bits. */
 static int64_t ns_of(const struct timespec *time)
 {
-    return time->tv_sec * S + time->tv_nsec;
+    return time->tv_sec < INT64_MAX / S ? time->tv_sec * S + time->tv_nsec : INT64_MAX;
 }
 
 static struct timespec time_of(int64_t ns)
