@@ -33,11 +33,10 @@ int __wrap_tw__store_window_look(struct tw__store_window *window, uint64_t now_m
 /* A runner. Its rounds have the number of the latest call of runner_idle() before they began. A round begins
  * when the sleep before it ends: the runner then reads its timer, the events of files, and the time. */
 struct runner {
-    const struct tw__store_watch *watch; /* NULL: this place is free */
-    struct itimerspec at;                /* of the timer; zero: it is not set */
-    int64_t wakes_ns;                    /* on the monotonic clock: when the present sleep ends */
-    uint64_t wanted, woken, begun,
-        slept; /* rounds: called for, of its last waking, under way, ended in a sleep */
+    const struct tw__store_watch *watch;  /* NULL: this place is free */
+    struct itimerspec at;                 /* of the timer; zero: it is not set */
+    int64_t wakes_ns;                     /* on the monotonic clock: when the present sleep ends */
+    uint64_t wanted, woken, begun, slept; /* rounds: called for, last woken for, under way, slept after */
     uint64_t sleeps, looks;
     bool asleep;
     bool must_look; /* the round that is called for looks at the file */

@@ -96,7 +96,7 @@ uint64_t attempts(struct tw_store *store)
     return stats_of(store).attempts;
 }
 
-static uint64_t answers(struct tw_store *store)
+uint64_t answers(struct tw_store *store)
 {
     struct tw_store_stats stats = stats_of(store);
     return stats.done + stats.retried + stats.dead;

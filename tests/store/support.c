@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "support.h"
 
+#include <src/store/internal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tests/support/eventually.h>
 #include <unistd.h>
 
+const struct tw_store_options patient = {.busy_ms = 1000 * EVENTUALLY_S};
+
 static void open_store(struct fixture *fixture)
 {
-    struct tw_store_options options = {.busy_ms = 1000 * EVENTUALLY_S};
     char text[TW_STORE_MESSAGE] = "";
-    int error = tw_store_open(&fixture->store, fixture->path, &options, text, sizeof text);
+    int error = tw_store_open(&fixture->store, fixture->path, &patient, text, sizeof text);
     if (error != 0)
         fail_msg("%s: %s (%s)", fixture->path, text, tw_strerror(error));
 }
@@ -116,6 +118,38 @@ enum tw_cancelled cancel(struct tw_store *store, const char *id)
     enum tw_cancelled found = (enum tw_cancelled)99;
     assert_int_equal(tw_store_cancel(store, "q", id, strlen(id), &found), 0);
     return found;
+}
+
+static void *run_put(void *arg)
+{
+    struct putter *putter = arg;
+    putter->result = put(putter->store, putter->id, putter->due_ms);
+    return NULL;
+}
+
+void begin_put(struct putter *putter)
+{
+    assert_int_equal(pthread_create(&putter->thread, NULL, run_put, putter), 0);
+}
+
+/* The end of the list of wishes, or NULL if no thread leads. It is `first` while only the leader has a wish. */
+static struct tw__store_wish **end_of_wishes(struct tw__store_writer *writer)
+{
+    pthread_mutex_lock(&writer->lock);
+    struct tw__store_wish **end = writer->led ? writer->last : NULL;
+    pthread_mutex_unlock(&writer->lock);
+    return end;
+}
+
+void begin_puts(struct putter *putters, int n)
+{
+    struct tw__store_writer *writer = &putters->store->writer;
+    struct tw__store_wish **end = NULL;
+    for (int i = 0; i < n; i++) {
+        begin_put(&putters[i]);
+        EVENTUALLY(i == 0 ? end_of_wishes(writer) == &writer->first : end_of_wishes(writer) != end);
+        end = end_of_wishes(writer);
+    }
 }
 
 void see(void *arg, const struct tw_store_task *task)

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <tickwheel/store.h>
@@ -28,6 +29,10 @@ struct fixture {
  * since its handlers may wait for it in vain. */
 int store_setup(void **state);
 int store_teardown(void **state);
+
+/* A store that is opened with these waits for the file's lock as long as a test may take: a process that holds
+ * the lock may have been stopped. */
+extern const struct tw_store_options patient;
 
 /* Removes the files of the store, which is closed. */
 void store_remove(const struct fixture *fixture);
@@ -47,6 +52,20 @@ const char *other_refuses(sqlite3 *db, const char *sql);
 int put(struct tw_store *store, const char *id, uint64_t due_ms);
 int put_if(struct tw_store *store, const char *id, uint64_t due_ms, unsigned conditions);
 enum tw_cancelled cancel(struct tw_store *store, const char *id);
+
+/* A thread that puts a task. */
+struct putter {
+    struct tw_store *store;
+    const char *id;
+    uint64_t due_ms;
+    int result;
+    pthread_t thread;
+};
+void begin_put(struct putter *putter);
+
+/* Begins n of them, one by one, while another connection holds the file's lock. The first leads the commit and
+ * waits for the lock, and the others wait for the first, in their order. */
+void begin_puts(struct putter *putters, int n);
 
 /* The tasks that a scan or a get has shown: "id@due id@due ...". A dead task has a "!" behind it, a running
  * one a "*". */

@@ -90,54 +90,11 @@ static void the_tasks_of_a_thread_keep_its_order(void **state)
 
 /* ---- a neighbour that fails ------------------------------------------------------------------------------ */
 
-struct neighbour {
-    struct tw_store *store;
-    const char *id;
-    uint64_t due_ms;
-    int result;
-    pthread_t thread;
-};
-
-static void *put_one(void *arg)
-{
-    struct neighbour *neighbour = arg;
-    neighbour->result = put(neighbour->store, neighbour->id, neighbour->due_ms);
-    return NULL;
-}
-
-static bool leads(struct tw__store_writer *writer)
-{
-    pthread_mutex_lock(&writer->lock);
-    bool alone = writer->led && writer->first == NULL;
-    pthread_mutex_unlock(&writer->lock);
-    return alone;
-}
-
-static struct tw__store_wish **last_wish(struct tw__store_writer *writer)
-{
-    pthread_mutex_lock(&writer->lock);
-    struct tw__store_wish **last = writer->last;
-    pthread_mutex_unlock(&writer->lock);
-    return last;
-}
-
-/* Lets n threads put while another connection holds the lock. The first leads and waits for the lock, and the
- * others wait for the first, in their order. */
-static void begin_puts(struct fixture *fixture, struct neighbour *neighbours, int n)
-{
-    struct tw__store_writer *writer = &fixture->store->writer;
-    for (int i = 0; i < n; i++) {
-        struct tw__store_wish **last = last_wish(writer);
-        assert_int_equal(pthread_create(&neighbours[i].thread, NULL, put_one, &neighbours[i]), 0);
-        EVENTUALLY(i == 0 ? leads(writer) : last_wish(writer) != last);
-    }
-}
-
 /* A trigger of the user refuses one id, with RAISE(how, ...). */
 static void put_beside_a_refusal(struct fixture *fixture, const char *how, const char *expected)
 {
     static const char *const ids[] = {"a", "b", "bad", "c", "d"};
-    struct neighbour neighbours[5];
+    struct putter neighbours[5];
     char sql[256];
     sqlite3 *db = other_open(fixture);
     snprintf(sql, sizeof sql,
@@ -147,8 +104,8 @@ static void put_beside_a_refusal(struct fixture *fixture, const char *how, const
     other_ask(db, sql);
     other_ask(db, "BEGIN IMMEDIATE");
     for (int i = 0; i < 5; i++)
-        neighbours[i] = (struct neighbour){.store = fixture->store, .id = ids[i], .due_ms = 1};
-    begin_puts(fixture, neighbours, 5);
+        neighbours[i] = (struct putter){.store = fixture->store, .id = ids[i], .due_ms = 1};
+    begin_puts(neighbours, 5);
     other_ask(db, "COMMIT");
     for (int i = 0; i < 5; i++) {
         eventually_joined(neighbours[i].thread);
@@ -199,16 +156,16 @@ static void threads_that_come_together_share_a_commit(void **state)
     enum { MANY = 20 };
     static const char ids[] = "abcdefghijklmnopqrst";
     struct fixture *fixture = *state;
-    struct neighbour neighbours[MANY];
+    struct putter neighbours[MANY];
     char names[MANY][2];
     sqlite3 *db = other_open(fixture);
     other_ask(db, "BEGIN IMMEDIATE");
     int before = count_commits(fixture);
     for (int i = 0; i < MANY; i++) {
         memcpy(names[i], (char[2]){ids[i]}, 2);
-        neighbours[i] = (struct neighbour){.store = fixture->store, .id = names[i], .due_ms = 5};
+        neighbours[i] = (struct putter){.store = fixture->store, .id = names[i], .due_ms = 5};
     }
-    begin_puts(fixture, neighbours, MANY);
+    begin_puts(neighbours, MANY);
     other_ask(db, "COMMIT");
     for (int i = 0; i < MANY; i++) {
         eventually_joined(neighbours[i].thread);
@@ -224,14 +181,14 @@ static void threads_that_find_the_file_locked_are_told(void **state)
     static const char *const ids[] = {"a", "b", "c"};
     struct fixture *fixture = *state;
     struct tw_store_options options = {.busy_ms = 100};
-    struct neighbour neighbours[3];
+    struct putter neighbours[3];
     sqlite3 *db = other_open(fixture);
     tw_store_close(fixture->store);
     assert_int_equal(tw_store_open(&fixture->store, fixture->path, &options, NULL, 0), 0);
     other_ask(db, "BEGIN IMMEDIATE");
     for (int i = 0; i < 3; i++) {
-        neighbours[i] = (struct neighbour){.store = fixture->store, .id = ids[i]};
-        assert_int_equal(pthread_create(&neighbours[i].thread, NULL, put_one, &neighbours[i]), 0);
+        neighbours[i] = (struct putter){.store = fixture->store, .id = ids[i]};
+        begin_put(&neighbours[i]);
     }
     for (int i = 0; i < 3; i++) {
         eventually_joined(neighbours[i].thread);

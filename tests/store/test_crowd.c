@@ -23,9 +23,6 @@
 
 enum { PUTTERS = 2, SEATS = 4, TRIES = 3, FAR_MS = 3600000 };
 
-/* A process that was stopped for a while may hold the lock on the file. */
-static const struct tw_store_options patient = {.busy_ms = EVENTUALLY_S * 1000};
-
 /* A place of a process: the first two put, the others run. */
 struct seat {
     pid_t pid; /* 0: nobody */

@@ -343,56 +343,25 @@ static void a_lazy_store_syncs_when_it_is_flushed(void **state)
     }
 }
 
-/* ---- shared commits --------------------------------------------------------------------------------------
- * */
-
-struct worker {
-    struct tw_store *store;
-    char id[2];
-    int result;
-    pthread_t thread;
-};
-
-static void *put_one(void *arg)
-{
-    struct worker *worker = arg;
-    worker->result = put(worker->store, worker->id, 1);
-    return NULL;
-}
-
-/* The end of the list of wishes. It is `first` while no thread but the leader has a wish. */
-static struct tw__store_wish **end_of_wishes(struct tw__store_writer *writer)
-{
-    pthread_mutex_lock(&writer->lock);
-    struct tw__store_wish **end = writer->led ? writer->last : NULL;
-    pthread_mutex_unlock(&writer->lock);
-    return end;
-}
+/* ---- shared commits -------------------------------------------------------------------------------------- */
 
 /* Six threads put while another connection holds the lock, so that five of them share a commit. The n-th write
  * fails. A task is there exactly if its thread was told so. */
 static void threads_that_share_a_commit_that_fails_are_told(void **state)
 {
     struct fixture *fixture = *state;
-    struct tw_store_options patient = {.busy_ms = EVENTUALLY_S * 1000};
+    static const char *const ids[] = {"a", "b", "c", "d", "e", "f"};
     bool happened = true;
     long n = 1;
-    tw_store_close(fixture->store);
-    assert_int_equal(tw_store_open(&fixture->store, fixture->path, &patient, NULL, 0), 0);
-    struct tw__store_writer *writer = &fixture->store->writer;
     for (; happened; n++) {
-        struct worker workers[6];
-        struct tw__store_wish **end = NULL;
+        struct putter workers[6];
         char expected[64] = "";
         sqlite3 *db = other_open(fixture);
         other_ask(db, "DELETE FROM tw_task");
         other_ask(db, "BEGIN IMMEDIATE");
-        for (int i = 0; i < 6; i++) {
-            workers[i] = (struct worker){.store = fixture->store, .id = {(char)('a' + i), 0}};
-            assert_int_equal(pthread_create(&workers[i].thread, NULL, put_one, &workers[i]), 0);
-            EVENTUALLY(i == 0 ? end_of_wishes(writer) == &writer->first : end_of_wishes(writer) != end);
-            end = end_of_wishes(writer);
-        }
+        for (int i = 0; i < 6; i++)
+            workers[i] = (struct putter){.store = fixture->store, .id = ids[i], .due_ms = 1};
+        begin_puts(workers, 6);
         faulty_disk(n, SQLITE_FULL, n % 2 == 0);
         other_ask(db, "COMMIT"); /* writes nothing itself */
         for (int i = 0; i < 6; i++)

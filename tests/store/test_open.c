@@ -178,7 +178,6 @@ static void two_stores_share_a_file(void **state)
 /* Makes the file, or waits for another process that makes it, and puts a task. */
 static void make_file_and_put(const struct fixture *fixture, const char *id)
 {
-    struct tw_store_options patient = {.busy_ms = EVENTUALLY_S * 1000};
     struct tw_store *store = NULL;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     stands_still = true;

@@ -120,15 +120,9 @@ static const char *hurry_for_calls(struct calls *calls, int n)
     return calls->text;
 }
 
-static uint64_t answers_of(struct tw_store *store)
-{
-    struct tw_store_stats stats = stats_of(store);
-    return stats.done + stats.retried + stats.dead;
-}
-
 static void hurry_for_answers(struct tw_store *store, uint64_t n)
 {
-    EVENTUALLY_TOLD(hurried(answers_of(store) >= n), "%d answers, expected %d", (int)answers_of(store), (int)n);
+    EVENTUALLY_TOLD(hurried(answers(store) >= n), "%d answers, expected %d", (int)answers(store), (int)n);
 }
 
 /* The fault is over, and the system's clock stands still: lets the runner try again, and call the tasks that

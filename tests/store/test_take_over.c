@@ -23,7 +23,6 @@ static struct tw_store *store_of(void **state)
 
 static struct tw_store *open_again(void **state)
 {
-    struct tw_store_options patient = {.busy_ms = 1000 * EVENTUALLY_S};
     struct tw_store *store;
     assert_int_equal(tw_store_open(&store, ((struct fixture *)*state)->path, &patient, NULL, 0), 0);
     return store;
