@@ -17,7 +17,7 @@ import socket
 import pytest
 from harness import Fleet, now_ms, task, wait_until
 from proxy import Proxy
-from situations import dead_of, frozen, put, wait_ready, working
+from situations import calls_of, dead_of, frozen, put, wait_ready, working
 from subject import LEASE, NOTHING, Subject, languages, release, url_of
 from workers import FAR, blocked
 
@@ -322,17 +322,13 @@ def for_the_clock(ms):
     wait_until(lambda: now_ms() > end)
 
 
-def takes_of(server):
-    return int(re.search(r"calls=(\d+)", server.info("commandstats")["cmdstat_tw.take"])[1])
-
-
 def test_an_idle_worker_does_not_poll(desk):
     """It calls TW.TAKE once for each BLOCK, while it has a heartbeat for its job."""
     desk.idle()
-    before, begin, end = takes_of(desk.server), now_ms(), desk.task("long")["at"]
+    before, begin, end = calls_of(desk.r, "TW.TAKE"), now_ms(), desk.task("long")["at"]
     wait_until(lambda: desk.task("long")["at"] > end, lambda: desk.story("long"))
     blocks = (now_ms() - begin) // BLOCK_MS
-    assert takes_of(desk.server) <= before + blocks + 1
+    assert calls_of(desk.r, "TW.TAKE") <= before + blocks + 1
 
 
 def test_heartbeats_keep_a_long_job(desk):

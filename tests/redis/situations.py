@@ -157,6 +157,19 @@ def deferred(server, why):
                message=lambda: f"nothing was deferred: {server.tw()}")
 
 
+def calls_of(client, command):
+    """Returns how often the server has carried out a command."""
+    return client.info("commandstats").get(f"cmdstat_{command.lower()}", {"calls": 0})["calls"]
+
+
+def shut_down(server, *words):
+    """Sends SHUTDOWN, and waits until the server waits for its replica. Returns the connection."""
+    asked = Raw(server)
+    asked.send("SHUTDOWN", *words)
+    wait_until(lambda: "shutdown_in_milliseconds" in server.info("server"))
+    return asked
+
+
 def sleeps(server):
     """Returns how often the server has gone to sleep: once in each iteration of its event loop at most."""
     with open(f"/proc/{server.pid}/task/{server.pid}/status", encoding="ascii") as file:

@@ -11,7 +11,7 @@ import pytest
 import redis
 from harness import Raw, Tap, delivered, now_ms, task, wait_replica_in_sync, wait_until
 from situations import (FullDisk, WallClock, deferred, digest, events_of, fill, frozen, ignoring_signal_xfsz,
-                        let_turn, none_served, rewrite, write_until_refused)
+                        let_turn, none_served, rewrite, shut_down, write_until_refused)
 from workers import FAR, Stages, counts, put, put_ready, state, take, wait_state, workers
 
 AGAIN = ("TRIES", 5, "BACKOFF", FAR, 1, FAR)
@@ -118,14 +118,6 @@ def test_failover_while_tasks_become_ready_and_leases_end(fleet, clock):
     wait_until(lambda: replica.info("replication")["role"] == "master")
     assert (master.tw()["renewed"], master.tw()["lapsed"]) == (0, 0)
     goes_on(replica, master, token)
-
-
-def shut_down(server, *words):
-    """Sends SHUTDOWN, and waits until the server waits for its replica. Returns the connection."""
-    asked = Raw(server)
-    asked.send("SHUTDOWN", *words)
-    wait_until(lambda: "shutdown_in_milliseconds" in server.info("server"))
-    return asked
 
 
 def test_shutdown_with_a_lagging_replica(fleet, clock):

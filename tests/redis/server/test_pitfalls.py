@@ -72,8 +72,8 @@ from eventually import any_moment
 from harness import (PATIENCE, Raw, as_map, delivered, now_ms, parse_info, task, tasks, version,
                      wait_replica_in_sync, wait_until)
 from situations import (Counters, FullDisk, WallClock, add, dead_of, deferred, digest, fill, frozen,
-                        ignoring_signal_xfsz, let_pass, rewrite, sleeps, wait_dead, wait_delivered,
-                        write_until_refused)
+                        ignoring_signal_xfsz, let_pass, rewrite, shut_down, sleeps, wait_dead,
+                        wait_delivered, write_until_refused)
 
 MANY_TRIES = ("tickwheel.dead-letter-tries", 15)  # A target that refuses has a minute until its tasks die.
 
@@ -369,8 +369,7 @@ def test_shutdown_with_a_lagging_replica(fleet, clock):
     names = fill(r, "s", "out", 500, due, step=1)
     with frozen(replica):
         r.xadd("beside", {"so that": "the replica lags"})
-        Raw(master).send("SHUTDOWN")
-        wait_until(lambda: "shutdown_in_milliseconds" in master.info("server"))
+        shut_down(master)
         clock.push(2000)
         deferred(master, "pause")
         clock.go_on()
@@ -388,11 +387,9 @@ def test_shutdown_that_is_aborted(fleet, clock):
     wait_replica_in_sync(master, replica)
     r = master.client()
     names = fill(r, "s", "out", 500, clock.now() + 500, step=1)
-    asked = Raw(master)
     with frozen(replica):
         r.xadd("beside", {"so that": "the replica lags"})
-        asked.send("SHUTDOWN", "NOSAVE")
-        wait_until(lambda: "shutdown_in_milliseconds" in master.info("server"))
+        asked = shut_down(master, "NOSAVE")
         clock.push(1000)
         deferred(master, "pause")
         r.execute_command("SHUTDOWN", "ABORT")

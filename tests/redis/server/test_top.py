@@ -13,6 +13,7 @@ import threading
 import pytest
 
 from harness import PATIENCE, ROOT, now_ms, wait_replica_in_sync, wait_until
+from situations import calls_of
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 from terminal import Terminal  # noqa: E402  (the folder has to be on the path first)
@@ -54,15 +55,13 @@ def between_two_looks(r, act, *words):
     """Runs `tickwheel top`, and calls act() after its first look at the server. The process is suspended
     meanwhile. If it has looked twice already, it was too quick, and all begins anew with a longer interval.
     Returns its exit status, its output and its errors."""
-    def looks():
-        return r.info("commandstats").get("cmdstat_tw.top", {"calls": 0})["calls"]
     for interval in (1, 4, 16):
-        before = looks()
+        before = calls_of(r, "TW.TOP")
         with subprocess.Popen([COMMAND, "top", *words, "--interval", f"{interval}s"], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
-            wait_until(lambda count=before: looks() > count)
+            wait_until(lambda count=before: calls_of(r, "TW.TOP") > count)
             process.send_signal(signal.SIGSTOP)
-            once = looks() == before + 1
+            once = calls_of(r, "TW.TOP") == before + 1
             if once:
                 act()
             process.send_signal(signal.SIGCONT)

@@ -19,6 +19,7 @@ import subprocess
 import pytest
 
 from harness import HOST, PATIENCE, ROOT, Fleet, Guard, now_ms, program, task, wait_replica_in_sync, wait_until
+from situations import calls_of
 from test_tour import pattern_of
 
 COMMAND = os.path.abspath(os.environ.get("TICKWHEEL_COMMAND") or os.path.join(ROOT, "build", "tickwheel"))
@@ -281,12 +282,9 @@ def test_a_command_that_takes_five_leases(clock, server, tmp_path, work):
     place.put("a")
     one = work(place, WAITS, lease=100)
     pid_in(one.out.parent / "a.pid")
-
-    def touches():
-        return place.r.info("commandstats").get("cmdstat_tw.touch", {"calls": 0})["calls"]
     for _ in range(10):
-        before = touches()
-        wait_until(lambda count=before: touches() >= count + 2)
+        before = calls_of(place.r, "TW.TOUCH")
+        wait_until(lambda count=before: calls_of(place.r, "TW.TOUCH") >= count + 2)
         clock.push(60)
     go(one.out.parent, "a")
     gone(place, "a")
