@@ -15,41 +15,34 @@ import time
 PATIENCE = 60  # seconds to wait for any condition
 
 
-def _polls(condition, message, patience):
-    """Yields until the condition is true; then returns its value. Fails when the patience is at its end."""
-    end = time.monotonic() + patience
-    while not (value := condition()):
-        if time.monotonic() > end:
-            try:
-                awaited = " ".join(inspect.getsource(condition).split())
-            except (OSError, TypeError):
-                awaited = repr(condition)
-            told = message() if callable(message) else message
-            raise AssertionError(f"after {patience} s it is still {value!r}: {awaited}\n{told}")
-        yield
-    return value
+def _look_again(end, patience, condition, value, message):
+    """Returns while there is time; then fails."""
+    if time.monotonic() <= end:
+        return
+    try:
+        awaited = " ".join(inspect.getsource(condition).split())
+    except (OSError, TypeError):
+        awaited = repr(condition)
+    told = message() if callable(message) else message
+    raise AssertionError(f"after {patience} s it is still {value!r}: {awaited}\n{told}")
 
 
 def wait_until(condition, message="", patience=PATIENCE, every=0.01):
     """Waits until condition() is true, and returns its value. message may be a function."""
-    polls = _polls(condition, message, patience)
-    while True:
-        try:
-            next(polls)
-        except StopIteration as end:
-            return end.value
+    end = time.monotonic() + patience
+    while not (value := condition()):
+        _look_again(end, patience, condition, value, message)
         time.sleep(every)
+    return value
 
 
 async def wait_until_async(condition, message="", patience=PATIENCE, every=0.01):
     """wait_until for a coroutine: the others of its event loop go on."""
-    polls = _polls(condition, message, patience)
-    while True:
-        try:
-            next(polls)
-        except StopIteration as end:
-            return end.value
+    end = time.monotonic() + patience
+    while not (value := condition()):
+        _look_again(end, patience, condition, value, message)
         await asyncio.sleep(every)
+    return value
 
 
 def any_moment(rng, most):
