@@ -357,7 +357,8 @@ static void wait(struct tw__store_runner *runner)
     pthread_mutex_lock(&runner->lock);
     runner->stats.loaded = runner->window.loaded;
     pthread_mutex_unlock(&runner->lock);
-    bool good = runner->result == 0, ends = atomic_load(&runner->hands.stopping); /* for the last answers */
+    /* After an error answers wait for the next try, but a run that ends takes the last of them at once. */
+    bool good = runner->result == 0, ends = atomic_load(&runner->hands.stopping);
     if (tw__store_hands_sleep(&runner->hands, good || ends, good && runner->wished_more))
         tw__store_watch_wait(&runner->watch, until_ms, until_ns, good);
     tw__store_hands_awake(&runner->hands);

@@ -35,7 +35,7 @@ int __real_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_join(pthread_t thread, void **result);
 
 static struct {
-    pthread_mutex_t lock;            /* of what stands up to the empty line */
+    pthread_mutex_t lock;            /* guards the members up to the empty line */
     _Atomic uint64_t now_ns, set_ns; /* the time, and when the alarm of the timer thread comes */
     _Atomic int alarm_fd, event_fd;
 
