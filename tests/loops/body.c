@@ -12,6 +12,7 @@
 #include "tests/support/run.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -126,7 +127,8 @@ int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
     REAL(ppoll_fn, "ppoll");
-    int asked_ms = timeout == NULL ? -1 : (int)(timeout->tv_sec * 1000 + (timeout->tv_nsec + MS - 1) / MS);
+    bool has_end = timeout != NULL && timeout->tv_sec < INT_MAX / 1000 - 1;
+    int asked_ms = has_end ? (int)(timeout->tv_sec * 1000 + (timeout->tv_nsec + MS - 1) / MS) : -1;
     int timeout_ms = begin_wait(asked_ms);
     struct timespec minute = {EVENTUALLY_S, 0};
     return end_wait(real(fds, n, timeout_ms == asked_ms ? timeout : &minute, mask), timeout_ms);
