@@ -17,29 +17,27 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-/* A child process that is to make a mistake, and the pipe on which its standard error arrives. */
+/* A child process that is to make a mistake, and the file that has its standard error. */
 struct dying {
     pid_t child;
-    int words;
+    FILE *words;
 };
 
 /* Forks the child, which leaves no core file. Returns true in the child. */
 static inline bool dying_fork(struct dying *dying)
 {
     static const struct rlimit no_core;
-    int ends[2];
-    if (pipe(ends) != 0)
+    dying->words = tmpfile();
+    if (dying->words == NULL)
         abort();
     fflush(NULL);
-    dying->words = ends[0];
     dying->child = fork();
     if (dying->child == 0) {
         setrlimit(RLIMIT_CORE, &no_core);
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a child that does not end, as it should, ends with the test */
         signal(SIGABRT, SIG_DFL);
-        dup2(ends[1], STDERR_FILENO);
+        dup2(fileno(dying->words), STDERR_FILENO);
     }
-    close(ends[1]);
     return dying->child == 0;
 }
 
@@ -48,12 +46,10 @@ static inline bool dying_fork(struct dying *dying)
 static inline bool dying_of(const struct dying *dying, const char *assertion)
 {
     char said[2000];
-    size_t length = 0;
     int status = dying->child < 0 ? 0 : eventually_exited(dying->child);
-    for (ssize_t n; (n = read(dying->words, said + length, sizeof said - 1 - length)) > 0; length += (size_t)n)
-        ;
-    close(dying->words);
-    said[length] = '\0';
+    rewind(dying->words);
+    said[fread(said, 1, sizeof said - 1, dying->words)] = '\0';
+    fclose(dying->words);
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(said, assertion) != NULL)
         return true;
     fprintf(stderr, "expected the assertion '%s'; the child ended with wait status %#x and said: %s\n",
