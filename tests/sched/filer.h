@@ -30,11 +30,12 @@ static inline void step(struct filer *filer, bool *taken)
 }
 
 /* Sleeps: a thousand threads that look again and again would keep the machine busy. */
-static inline void await_step(struct filer *filer, const bool *taken)
+static inline void await_step(struct filer *filer, const bool *taken,
+                              void (*woken)(pthread_cond_t *cond, pthread_mutex_t *lock))
 {
     pthread_mutex_lock(&filer->lock);
     while (!*taken)
-        eventually_woken(&filer->stepped, &filer->lock);
+        woken(&filer->stepped, &filer->lock);
     pthread_mutex_unlock(&filer->lock);
 }
 
@@ -47,7 +48,7 @@ static inline void *file_one(void *arg)
     if (filer->around != NULL)
         filer->around(false);
     step(filer, &filer->filed);
-    await_step(filer, &filer->may_leave);
+    await_step(filer, &filer->may_leave, woken_by_test);
     return NULL;
 }
 
@@ -62,7 +63,7 @@ static inline void come(struct filer *filer, struct tw_sched *sched)
     pthread_attr_setstacksize(&small, 256 << 10);
     assert_int_equal(pthread_create(&filer->thread, &small, file_one, filer), 0);
     pthread_attr_destroy(&small);
-    await_step(filer, &filer->filed);
+    await_step(filer, &filer->filed, eventually_woken);
 }
 
 static inline void go(struct filer *filer)

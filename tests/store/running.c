@@ -34,7 +34,7 @@ enum tw_answer note_call(void *arg, struct tw_job *job)
     calls->most = calls->under_way > calls->most ? calls->under_way : calls->most;
     enum tw_answer answer = calls->answers == 0 || calls->count <= calls->answers ? calls->answer : TW_DONE;
     while (calls->block)
-        eventually_woken(&calls->unblocked, &calls->lock);
+        woken_by_test(&calls->unblocked, &calls->lock);
     calls->under_way--;
     if (answer == TW_LATER)
         calls->kept[calls->kept_count++] = job;

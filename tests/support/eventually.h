@@ -101,6 +101,13 @@ static inline void eventually_woken(pthread_cond_t *cond, pthread_mutex_t *lock)
     abort();
 }
 
+/* The same for a thread that stays until the test's main thread lets it go, however long the test takes. The
+ * waits of the main thread have an end, and end the program. */
+static inline void woken_by_test(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+    pthread_cond_wait(cond, lock);
+}
+
 /* Lets `us` microseconds pass: a kill or a rival may come at any moment, or a fault gets time to show itself.
  * No verdict of a right program depends on it. */
 static inline void any_moment(uint64_t us)
