@@ -5,9 +5,14 @@
 #ifndef TESTS_CPP_SUPPORT_HPP
 #define TESTS_CPP_SUPPORT_HPP
 
+#include "tests/support/eventually.h"
+
 #include <tickwheel/tickwheel.hpp>
 
 #include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <memory>
 #include <ostream>
 
 #include <doctest/doctest.h>
@@ -42,6 +47,20 @@ class token
   private:
     volatile int sound_ = 0x7E57;
 };
+
+/* Begins a thread, whose end eventually_joined() awaits. */
+inline pthread_t begin_thread(std::function<void()> body)
+{
+    using function = std::function<void()>;
+    pthread_t thread;
+    const auto run = [](void *kept) -> void * {
+        (*std::unique_ptr<function>(static_cast<function *>(kept)))();
+        return nullptr;
+    };
+    if (pthread_create(&thread, nullptr, run, new function(std::move(body))) != 0)
+        std::abort();
+    return thread;
+}
 
 /* How many boxes callables have received, and whether there is no memory for more. */
 extern std::atomic<int> boxes;

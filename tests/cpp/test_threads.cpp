@@ -8,7 +8,6 @@
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
 
-#include <thread>
 #include <vector>
 
 using namespace std::chrono;
@@ -68,20 +67,20 @@ class held_up
 };
 
 /* Starts a thread that opens the gate when the calling thread waits for the callable. */
-static std::thread opener(gate &at)
+static pthread_t opener(gate &at)
 {
     waits_for = &at;
-    return std::thread([&at] {
+    return begin_thread([&at] {
         EVENTUALLY(at.awaited.load());
         at.open = true;
     });
 }
 
 /* The opener ends before its gate does. */
-static void end_opener(std::thread &opener)
+static void end_opener(pthread_t opener)
 {
     waits_for = nullptr;
-    opener.join();
+    eventually_joined(opener);
 }
 
 TEST_CASE("a callable is gone when cancel_wait is over")
@@ -92,7 +91,7 @@ TEST_CASE("a callable is gone when cancel_wait is over")
             scheduler scheduler(options().workers(workers));
             const task_id id = scheduler.every(repeat(1ms).times(times), held_up(at));
             EVENTUALLY(at.entered.load());
-            std::thread later = opener(at);
+            const pthread_t later = opener(at);
             tw_cancelled found = TW_GONE;
             CHECK(scheduler.cancel_wait(id, &found).ok());
             CHECK(at.destroyed);
@@ -105,7 +104,7 @@ TEST_CASE("a callable is gone when stop is over, or the scheduler")
 {
     for (const bool stops : {true, false}) {
         gate at;
-        std::thread later;
+        pthread_t later;
         {
             scheduler scheduler(options().workers(1));
             scheduler.every(1ms, held_up(at));
@@ -255,11 +254,11 @@ static void run_thread(storm &storm, unsigned number, bool stops)
 
 static void run_storm(storm &storm, bool stops)
 {
-    std::vector<std::thread> threads;
+    std::vector<pthread_t> threads;
     for (unsigned i = 0; i < STORM_THREADS; i++)
-        threads.emplace_back([&storm, i, stops] { run_thread(storm, i, stops); });
-    for (std::thread &thread : threads)
-        thread.join();
+        threads.push_back(begin_thread([&storm, i, stops] { run_thread(storm, i, stops); }));
+    for (const pthread_t thread : threads)
+        eventually_joined(thread);
 }
 
 TEST_CASE("in a storm each callable is destroyed once, and none is called after that")

@@ -19,7 +19,7 @@
 enum { THREADS = 4, OWN = 300, SHARED = 16, STEPS = 1500, ROUNDS = 60, VALUES = THREADS * (STEPS + OWN) + 1 };
 
 static struct tw_sched *sched;
-static pthread_barrier_t begin;
+static struct meeting begin;
 static _Atomic uint32_t last_value;
 static _Atomic int accepted[VALUES], released[VALUES], inside[SHARED];
 static bool deny_bits; /* there is no memory for the bits of strays */
@@ -117,7 +117,7 @@ static void *use_keys(void *arg)
     uintptr_t value[OWN] = {0};
     for (uint32_t key = 0; thread == 0 && key < OWN; key++)
         value[key] = set(key, TW_SEC(1000), NULL);
-    pthread_barrier_wait(&begin);
+    eventually_met(&begin);
     for (int step = 0; step < STEPS; step++) {
         uint64_t own = rng_below(&rng, OWN);
         if (rng_below(&rng, 2) == 0)
@@ -144,7 +144,7 @@ static void one_round(uint32_t round)
     memset((void *)accepted, 0, sizeof accepted);
     memset((void *)released, 0, sizeof released);
     EXPECT(tw_sched_new(&sched, &options) == 0);
-    pthread_barrier_init(&begin, NULL, THREADS);
+    begin = meeting_of(THREADS);
     for (uint32_t i = 0; i < THREADS; i++) {
         number[i] = i;
         EXPECT(pthread_create(&thread[i], NULL, use_keys, &number[i]) == 0);
@@ -155,7 +155,6 @@ static void one_round(uint32_t round)
     tw_sched_free(sched);
     for (uint32_t i = 1; i <= last_value; i++)
         EXPECT(released[i] == accepted[i]);
-    pthread_barrier_destroy(&begin);
 }
 
 int main(void)

@@ -35,7 +35,7 @@ struct start {
 static struct start started[4 * ALL];
 static _Atomic unsigned starts;
 static struct filer filers[THREADS];
-static pthread_barrier_t all_filed;
+static struct meeting all_filed;
 
 static void note_start(struct tw_sched *sched, const struct tw_task *task)
 {
@@ -59,7 +59,7 @@ static void *file_many(void *arg)
             assert_int_equal(tw_sched_at(self->sched, due_ns, note_start, &self->task[i], NULL), 0);
         }
     }
-    pthread_barrier_wait(&all_filed); /* a thread that ended would give its shard to the next */
+    eventually_met(&all_filed); /* a thread that ended would give its shard to the next */
     return NULL;
 }
 
@@ -67,14 +67,13 @@ static void *file_many(void *arg)
 static void file_from_many_threads(struct tw_sched *sched, uint64_t from_ns)
 {
     atomic_store(&starts, 0);
-    pthread_barrier_init(&all_filed, NULL, THREADS);
+    all_filed = meeting_of(THREADS);
     for (unsigned i = 0; i < THREADS; i++) {
         filers[i] = (struct filer){.sched = sched, .self = i, .from_ns = from_ns};
         assert_int_equal(pthread_create(&filers[i].thread, NULL, file_many, &filers[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++)
         eventually_joined(filers[i].thread);
-    pthread_barrier_destroy(&all_filed);
     assert_int_equal(tw__sched_made(sched), SHARDS);
 }
 

@@ -213,7 +213,7 @@ static void no_shard_is_made_once_the_scheduler_was_stopped(void **state)
 
 struct race {
     struct tw_sched *sched;
-    pthread_barrier_t start;
+    struct meeting start;
     _Atomic uint64_t added;
 };
 
@@ -222,7 +222,7 @@ enum { RACED = 10000 }; /* more than a thread files before the stop comes */
 static void *file_until_stopped(void *arg)
 {
     struct race *race = arg;
-    pthread_barrier_wait(&race->start);
+    eventually_met(&race->start);
     for (int i = 0; i < RACED && tw_sched_after(race->sched, 3600000 * ms, log_call, NULL, NULL) == 0; i++)
         race->added++;
     return NULL;
@@ -234,14 +234,13 @@ static void a_stop_hands_over_the_tasks_of_shards_that_are_just_being_made(void 
     (void)state;
     enum { THREADS = 4, ROUNDS = TW_DEBUG > 1 ? 20 : 200 };
     for (int round = 0; round < ROUNDS; round++) {
-        struct race race = {.sched = NULL};
+        struct race race = {.start = meeting_of(THREADS + 1)};
         pthread_t thread[THREADS];
         uint64_t stopped = 0;
         assert_int_equal(tw_sched_new(&race.sched, &(struct tw_sched_options){.shards = 8}), 0);
-        pthread_barrier_init(&race.start, NULL, THREADS + 1);
         for (int i = 0; i < THREADS; i++)
             assert_int_equal(pthread_create(&thread[i], NULL, file_until_stopped, &race), 0);
-        pthread_barrier_wait(&race.start);
+        eventually_met(&race.start);
         any_moment((uint64_t)round);
         stopped = tw_sched_stop(race.sched, 0, NULL, NULL);
         for (int i = 0; i < THREADS; i++)
@@ -250,7 +249,6 @@ static void a_stop_hands_over_the_tasks_of_shards_that_are_just_being_made(void 
         assert_int_equal(tw_sched_pending(race.sched), 0);
         assert_null(tw__sched_check(race.sched));
         tw_sched_free(race.sched);
-        pthread_barrier_destroy(&race.start);
     }
 }
 

@@ -11,6 +11,7 @@
  *     eventually_joined(thread);                instead of pthread_join()
  *     status = eventually_exited(pid);          instead of waitpid()
  *     eventually_woken(&came, &lock);           instead of pthread_cond_wait()
+ *     eventually_met(&meeting);                 instead of pthread_barrier_wait()
  */
 #ifndef TESTS_SUPPORT_EVENTUALLY_H
 #define TESTS_SUPPORT_EVENTUALLY_H
@@ -106,6 +107,29 @@ static inline void eventually_woken(pthread_cond_t *cond, pthread_mutex_t *lock)
 static inline void woken_by_test(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
     pthread_cond_wait(cond, lock);
+}
+
+/* As many threads as are awaited go on when the last of them has come. */
+struct meeting {
+    pthread_mutex_t lock;
+    pthread_cond_t met;
+    int awaited;
+};
+
+static inline struct meeting meeting_of(int threads)
+{
+    struct meeting meeting = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, threads};
+    return meeting;
+}
+
+static inline void eventually_met(struct meeting *meeting)
+{
+    pthread_mutex_lock(&meeting->lock);
+    if (--meeting->awaited == 0)
+        pthread_cond_broadcast(&meeting->met);
+    while (meeting->awaited > 0)
+        eventually_woken(&meeting->met, &meeting->lock);
+    pthread_mutex_unlock(&meeting->lock);
 }
 
 /* Lets `us` microseconds pass: a kill or a rival may come at any moment, or a fault gets time to show itself.
