@@ -269,5 +269,7 @@ int main(int argc, char **argv)
         run_kind(&world, &kinds[k], lives);
     printf("%" PRIu64 " stores were closed with jobs under way; the seed was %" PRIu64 "\n", world.closes,
            world.seed);
+    if (world.closes == 0)
+        return 1;
     return rmdir(world.folder) == 0 ? 0 : 2;
 }
