@@ -348,7 +348,7 @@ bool clock_hurry(uint64_t ms)
     for (struct runner *runner = runners; runner < runners + RUNNERS; runner++)
         if (runner->watch != NULL && runner->wakes_ns <= now_ns) {
             tw__store_watch_wake(runner->watch);
-            wakes = true;
+            wakes |= runner->asleep;
         }
     pthread_mutex_unlock(&lock);
     return wakes;

@@ -40,8 +40,8 @@ void clock_step_quietly(int64_t ms);
 bool clock_step_is_untold(void);
 
 /* Time passes on the monotonic clock. It goes, or after clock_halt() stands still but for this. A runner that
- * waits for a time on it, as after an error or for its next look, wakes if this time has come. Returns whether
- * one does. */
+ * sleeps until a time on it, as after an error or for its next look, wakes if this time has come. Returns
+ * whether one does. */
 bool clock_hurry(uint64_t ms);
 void clock_halt(void);
 

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "faulty.h"
 #include "running.h"
+#include "src/store/hands.h"
 #include "tests/support/eventually.h"
 
 #include <errno.h>
@@ -78,6 +79,20 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     if (atomic_load(&threads_left) > 0)
         atomic_fetch_sub(&threads_left, 1);
     return __real_pthread_create(thread, attr, body, arg);
+}
+
+static _Atomic(struct tw_job *)
+    last_job; /* answered when its runner, which is to stop, falls asleep; NULL: none */
+
+bool __real_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, bool more);
+bool __wrap_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, bool more);
+
+bool __wrap_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, bool more)
+{
+    struct tw_job *job = atomic_load(&hands->stopping) ? atomic_exchange(&last_job, NULL) : NULL;
+    if (job != NULL)
+        tw_job_answer(job, TW_DONE);
+    return __real_tw__store_hands_sleep(hands, answers, more);
 }
 
 /* ---- support --------------------------------------------------------------------------------------------- */
@@ -343,6 +358,39 @@ static void answers_are_written_though_nothing_can_be_looked_at(void **state)
     sqlite3_close(db);
 }
 
+static void *stop(void *store)
+{
+    assert_int_equal(tw_store_stop(store), TW_ENOSPACE);
+    return NULL;
+}
+
+/* A bug: the last answer came just before the runner fell asleep after an error. It did not wake the runner,
+ * and the stop lasted until the next try, which is never while the clock stands still. */
+static void a_stop_after_an_error_does_not_miss_the_last_answer(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    pthread_t thread;
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    clock_halt();
+    put(fixture->store, "a", 5);
+    put(fixture->store, "b", 5);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    wait_for_calls(&calls, 2);
+    faulty_disk(1, SQLITE_FULL, true);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    EVENTUALLY(atomic_load(&errors.count) == 1);
+    atomic_store(&last_job, calls.kept[1]);
+    assert_int_equal(pthread_create(&thread, NULL, stop, fixture->store), 0);
+    eventually_joined(thread);
+    assert_int_equal(atomic_load(&errors.count), 2);
+    faulty_disk(0, 0, false);
+}
+
 static void a_lock_of_others_is_waited_for(void **state)
 {
     struct fixture *fixture = *state;
@@ -472,6 +520,7 @@ static void without_file_events_commits_are_seen_all_the_same(void **state)
     enum { PUTS = 5, BLIND_MS = 100 };
     struct calls calls;
     calls_init(&calls);
+    clock_halt();
     assert_int_equal(tw_store_handle(store_of(state), "q", 0, note_call, &calls), 0);
     for (int i = 0; i < 2; i++) {
         *missing[i] = true;
@@ -495,6 +544,7 @@ static void commits_without_an_event_are_seen_at_last(void **state)
     sqlite3 *db = other_open(fixture);
     calls_init(&calls);
     deaf = true;
+    clock_halt();
     start_with(fixture->store, &calls);
     runner_idle(fixture->store);
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', 5)");
@@ -514,6 +564,7 @@ static void the_folder_is_watched_too(void **state)
     calls_init(&calls);
     snprintf(log, sizeof log, "%s-wal", fixture->path);
     snprintf(away, sizeof away, "%s-away", fixture->path);
+    clock_halt();
     start_with(fixture->store, &calls);
     runner_idle(fixture->store);
     assert_int_equal(rename(log, away), 0);
@@ -522,6 +573,7 @@ static void the_folder_is_watched_too(void **state)
     assert_int_equal(rename(away, log), 0);
     runner_idle(fixture->store);
     assert_true(clock_hurry(20000));
+    clock_go();
     put(fixture->store, "x", 5);
     wait_for_calls(&calls, 1);
     assert_int_equal(tw_store_stop(fixture->store), 0);
@@ -647,6 +699,7 @@ int main(void)
         TEST(an_answer_that_cannot_be_written_ends_the_stop_with_an_error),
         TEST(answers_wait_for_the_disk),
         TEST(answers_are_written_though_nothing_can_be_looked_at),
+        TEST(a_stop_after_an_error_does_not_miss_the_last_answer),
         TEST(a_lock_of_others_is_waited_for),
         TEST(a_file_that_is_replaced_is_noticed),
         TEST(a_run_that_is_not_the_last_one_calls_nobody),
