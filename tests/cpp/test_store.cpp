@@ -5,13 +5,14 @@
 #include "support.hpp"
 
 #include "tests/support/eventually.h"
+#include "tests/support/scratch.h"
 
 #include <tickwheel/store.hpp>
 
 #include <mutex>
 #include <sqlite3.h>
 #include <stdexcept>
-#include <thread>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace std::chrono;
@@ -34,9 +35,11 @@ class folder
   public:
     folder()
     {
-        char name[] = "/dev/shm/tickwheel-cpp-XXXXXX", other[] = "/tmp/tickwheel-cpp-XXXXXX";
-        const char *made = mkdtemp(name);
-        name_ = made != nullptr ? made : mkdtemp(other);
+        static char scratch[SCRATCH];
+        if (scratch[0] == '\0')
+            REQUIRE(scratch_folder(scratch, "cpp") == 0);
+        name_ = std::string(scratch) + "/test";
+        REQUIRE(mkdir(name_.c_str(), 0700) == 0);
     }
     folder(const folder &) = delete;
     folder &operator=(const folder &) = delete;
@@ -410,7 +413,8 @@ TEST_CASE("another thread answers later")
     EVENTUALLY(is_kept());
     CHECK(tasks.stats().jobs == 1);
     CHECK(tasks.stats().done == 0);
-    std::thread([&] { kept->answer(TW_DONE); }).join();
+    const pthread_t other = begin_thread([&] { kept->answer(TW_DONE); });
+    eventually_joined(other);
     EVENTUALLY(tasks.stats().done == 1);
     CHECK(tasks.stop().ok());
     CHECK(tasks.count("q") == 0);

@@ -4,6 +4,7 @@
  * program.
  */
 #include "tests/support/eventually.h"
+#include "tests/support/scratch.h"
 
 #include <tickwheel/store.hpp>
 
@@ -15,8 +16,8 @@
 
 int main()
 {
-    char folder[] = "/tmp/tickwheel-bare-XXXXXX";
-    if (mkdtemp(folder) == nullptr)
+    char folder[SCRATCH];
+    if (scratch_folder(folder, "bare") != 0)
         return 1;
     const std::string file = std::string(folder) + "/tasks.db";
     std::uint64_t done = 0;

@@ -278,18 +278,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifdef TW_LIBFUZZER
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-static void remove_files(void)
-{
-    store_remove(fixture);
-    rmdir(fixture->folder);
-}
-
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
     make_valid();
-    atexit(remove_files);
     return 0;
 }
 #else

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <tests/support/eventually.h>
+#include <tests/support/scratch.h>
 #include <unistd.h>
 
 const struct tw_store_options patient = {.busy_ms = 1000 * EVENTUALLY_S};
@@ -20,13 +22,14 @@ static void open_store(struct fixture *fixture)
 
 int store_setup(void **state)
 {
+    static char scratch[SCRATCH];
     struct fixture *fixture = calloc(1, sizeof *fixture);
     if (fixture == NULL || setenv("CMOCKA_TEST_ABORT", "1", 1) != 0)
         return -1;
-    const char *memory = "/dev/shm"; /* a disk in memory: syncing it costs nothing */
-    snprintf(fixture->folder, sizeof fixture->folder, "%s/tickwheel-store-XXXXXX",
-             access(memory, W_OK) == 0 ? memory : "/tmp");
-    if (mkdtemp(fixture->folder) == NULL)
+    if (scratch[0] == '\0' && scratch_folder(scratch, "store") != 0)
+        return -1;
+    snprintf(fixture->folder, sizeof fixture->folder, "%s/test", scratch);
+    if (mkdir(fixture->folder, 0700) != 0)
         return -1;
     snprintf(fixture->path, sizeof fixture->path, "%.200s/tasks.db", fixture->folder);
     open_store(fixture);

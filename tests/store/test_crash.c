@@ -16,6 +16,7 @@
 #include "power.h"
 #include "support.h"
 #include "tests/support/extent.h"
+#include "tests/support/scratch.h"
 #include "ways.h"
 
 #include <inttypes.h>
@@ -41,7 +42,7 @@ static const struct kind kinds[] = {
 /* The states of the file: state[0] is on the disk for sure, and of the others any may be found after a crash.
  * `now` is the state that the program sees. */
 struct world {
-    char folder[64], path[96];
+    char folder[SCRATCH], path[96];
     const struct kind *kind;
     struct tw_store *store;
     sqlite3 *db;
@@ -64,8 +65,6 @@ static void remove_files(const struct world *world)
 static void fail_crash(const struct world *world, const char *wrong)
 {
     fprintf(stderr, "test_store_crash: %s: %s (seed %" PRIu64 ")\n", world->kind->name, wrong, world->seed);
-    remove_files(world);
-    rmdir(world->folder);
     exit(1);
 }
 
@@ -327,10 +326,8 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--crashes") == 0)
             crashes = strtoull(argv[i + 1], NULL, 0);
     }
-    snprintf(world.folder, sizeof world.folder, "%s/tickwheel-crash-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     world.state = calloc(STATES, sizeof *world.state);
-    if (world.state == NULL || mkdtemp(world.folder) == NULL)
+    if (world.state == NULL || scratch_folder(world.folder, "crash") != 0)
         return 2;
     snprintf(world.path, sizeof world.path, "%s/tasks.db", world.folder);
     power_install();

@@ -14,6 +14,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/extent.h"
 #include "tests/support/random.h"
+#include "tests/support/scratch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static const struct kind {
              {"fault kill", 4096, true, true}};
 
 struct world {
-    char folder[64], path[96];
+    char folder[SCRATCH], path[96];
     const struct kind *kind;
     struct tw_store *store;
     pthread_mutex_t lock; /* of the account */
@@ -58,8 +59,6 @@ static void fail_life(const struct world *world, const char *wrong)
 {
     fprintf(stderr, "test_store_crash_run: %s, life %u: %s (seed %" PRIu64 ")\n", world->kind->name,
             world->life, wrong, world->seed);
-    remove_files(world);
-    rmdir(world->folder);
     exit(1);
 }
 
@@ -259,9 +258,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--lives") == 0)
             lives = strtoull(argv[i + 1], NULL, 0);
     }
-    snprintf(world.folder, sizeof world.folder, "%s/tickwheel-crash-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    if (mkdtemp(world.folder) == NULL)
+    if (scratch_folder(world.folder, "crash") != 0)
         return 2;
     snprintf(world.path, sizeof world.path, "%s/tasks.db", world.folder);
     power_install();

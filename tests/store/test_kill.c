@@ -45,8 +45,6 @@ static void fail_kill(const struct world *world, const char *wrong)
 {
     fprintf(stderr, "test_store_kill: %s (seed %" PRIu64 ", kill %" PRIu64 ")\n", wrong, world->seed,
             world->kills);
-    store_remove(world->fixture);
-    rmdir(world->fixture->folder);
     exit(1);
 }
 

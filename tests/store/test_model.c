@@ -37,8 +37,6 @@ static void fail_step(const struct world *world, const char *wrong)
     tw_store_message(world->fixture->store, message, sizeof message);
     fprintf(stderr, "test_store_model: %s: %s (seed %" PRIu64 ", step %" PRIu64 "; the last error: %s)\n",
             world->doing, wrong, world->seed, world->steps, message);
-    store_remove(world->fixture);
-    rmdir(world->fixture->folder);
     exit(1);
 }
 
