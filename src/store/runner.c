@@ -330,21 +330,28 @@ static bool go_round(struct tw__store_runner *runner)
 
 /* ---- the thread ------------------------------------------------------------------------------------------ */
 
+/* How many jobs have given no answer. */
+static uint64_t missing_answers(const struct tw__store_runner *runner)
+{
+    uint64_t missing = runner->stats.jobs;
+    for (const struct tw__store_job *job = runner->answered; job != NULL; job = job->next)
+        missing--;
+    return missing;
+}
+
 /* Returns whether the run is over: it was stopped, and no answer is missing or can be written. */
 static bool is_over(struct tw__store_runner *runner)
 {
-    uint64_t missing = runner->stats.jobs;
     if (!atomic_load(&runner->hands.stopping))
         return false;
     take_answers(runner);
-    for (const struct tw__store_job *job = runner->answered; job != NULL; job = job->next)
-        missing--;
-    if (missing == 0 && !runner->last_try) { /* also if the try before has failed */
+    bool all = missing_answers(runner) == 0;
+    if (all && !runner->last_try) { /* also if the try before has failed */
         runner->last_try = true;
         runner->retry_ns = 0;
         return runner->stats.jobs == 0;
     }
-    return missing == 0 && (runner->stats.jobs == 0 || runner->result != 0);
+    return all && (runner->stats.jobs == 0 || runner->result != 0);
 }
 
 static void wait(struct tw__store_runner *runner)
@@ -359,6 +366,8 @@ static void wait(struct tw__store_runner *runner)
     pthread_mutex_unlock(&runner->lock);
     /* After an error answers wait for the next try, but a run that ends takes the last of them at once. */
     bool good = runner->result == 0, ends = atomic_load(&runner->hands.stopping);
+    if (ends && missing_answers(runner) == 0) /* the last one came in this round, which has failed */
+        return;
     if (tw__store_hands_sleep(&runner->hands, good || ends, good && runner->wished_more))
         tw__store_watch_wait(&runner->watch, until_ms, until_ns, good);
     tw__store_hands_awake(&runner->hands);
