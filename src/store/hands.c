@@ -17,6 +17,8 @@
 
 #include <base/assert.h>
 
+#include "open.h"
+
 #include <sched.h>
 #include <stdlib.h>
 

@@ -7,21 +7,14 @@
 
 #include <base/assert.h>
 #include <base/saturate.h>
-#include <base/time.h>
+
+#include "open.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { RETURNED = 1, ANSWERED = 2 };
 enum { BACKOFF_MAX_MS = 86400000, DOUBLINGS_MAX = 30 };
-
-uint64_t tw__store_monotonic(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * TW__NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 static struct tw__store_job *job_of(struct tw_job *job)
 {

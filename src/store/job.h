@@ -37,9 +37,6 @@ struct tw__store_job {
     char bytes[];      /* queue, id, error of the attempt before, payload; the error of this attempt */
 };
 
-/* The monotonic clock, in nanoseconds. */
-uint64_t tw__store_monotonic(void);
-
 /* Makes a job of the next attempt of a task. Returns NULL if there is no memory. */
 struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct tw__store_entry *entry);
 

@@ -9,6 +9,8 @@
  */
 #include "open.h"
 
+#include <base/time.h>
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,7 @@
 enum {
     VERSION = 1,             /* of the tables in schema.sql */
     CACHE_KIB = 16384,       /* of a connection, for pages of the file */
-    NEW_FILE_MS = 250,       /* a file that another process makes at this moment is ready sooner */
+    NEW_FILE_MS = 250,       /* a file that another process makes at this moment has its mode sooner */
     CHECKPOINT_PAGES = 10000 /* of the log, before a commit moves them to the file: 40 MB */
 };
 
@@ -66,19 +68,29 @@ uint64_t tw_store_now(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* While another process makes a new file, SQLite refuses at once to read or set the mode, or the mode is still
- * that of no file. So it is tried again for a while. */
+uint64_t tw__store_monotonic(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * TW__NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* While another process makes a new file, SQLite refuses at once to read or set the mode, so it is tried again
+ * as long as a busy file is waited for. Or the mode is still that of no file, but it may be that of a file of
+ * others, so this is tried again for a short while only. */
 static int wait_for_mode(struct tw__store_db *db, char *mode, size_t size,
                          const struct tw_store_options *options)
 {
-    uint64_t busy_ms = options->busy_ms;
-    uint64_t until_ms = tw_store_now() + (busy_ms < NEW_FILE_MS ? busy_ms : NEW_FILE_MS);
-    int error = read_mode(db, mode, size, options);
-    while ((error == TW_EBUSY || (error == 0 && strcmp(mode, "delete") == 0)) && tw_store_now() < until_ms) {
+    uint64_t begin_ns = tw__store_monotonic(), busy_ms = options->busy_ms;
+    uint64_t new_ms = busy_ms < NEW_FILE_MS ? busy_ms : NEW_FILE_MS;
+    for (;;) {
+        int error = read_mode(db, mode, size, options);
+        bool unset = error == 0 && strcmp(mode, "delete") == 0;
+        uint64_t limit_ms = error == TW_EBUSY ? busy_ms : unset ? new_ms : 0;
+        if (tw__store_monotonic() - begin_ns >= limit_ms * (TW__NS_PER_S / 1000))
+            return error;
         sqlite3_sleep(2);
-        error = read_mode(db, mode, size, options);
     }
-    return error;
 }
 
 static int check_mode(struct tw__store_db *db, const struct tw_store_options *options)

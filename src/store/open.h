@@ -20,4 +20,7 @@ int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options
 
 void tw__store_close(struct tw__store_db *db);
 
+/* The monotonic clock, in nanoseconds. */
+uint64_t tw__store_monotonic(void);
+
 #endif

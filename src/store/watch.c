@@ -16,7 +16,7 @@
  */
 #include "watch.h"
 
-#include "job.h"
+#include "open.h"
 
 #include <base/time.h>
 
