@@ -22,8 +22,7 @@ static inline int scratch_folder(char path[SCRATCH], const char *name)
     if (mkdtemp(path) == NULL)
         return -1;
     snprintf(keeper, sizeof keeper, "trap '' HUP INT TERM; read _; rm -rf %s", path);
-    return popen(keeper, "we") != NULL ? 0
-                                       : -1; /* it reads the end of the pipe when nobody has the other end */
+    return popen(keeper, "we") != NULL ? 0 : -1; /* it reads an end when nobody has our side of the pipe */
 }
 
 #endif
