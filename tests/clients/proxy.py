@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A proxy between workers and a server, which loses replies and goes silent as networks do.
+"""A proxy between workers and a server, which loses replies as networks do.
 
     with Proxy(server) as proxy:
         subject = Subject("go", "mails", url=proxy.url)
@@ -26,7 +26,6 @@ class Pair:
     def to_server(self):
         with contextlib.suppress(OSError):
             while data := self.client.recv(65536):
-                self.proxy.passing.wait(PATIENCE)
                 if self.proxy.takes(data):
                     self.doomed = True
                 self.server.sendall(data)
@@ -35,7 +34,6 @@ class Pair:
     def to_client(self):
         with contextlib.suppress(OSError):
             while data := self.server.recv(65536):
-                self.proxy.passing.wait(PATIENCE)
                 if self.doomed:
                     self.proxy.lost.set()
                     break
@@ -53,8 +51,7 @@ class Proxy:
 
     def __init__(self, server):
         self.server, self.word, self.lock = server, None, threading.Lock()
-        self.pairs, self.passing, self.lost = [], threading.Event(), threading.Event()
-        self.passing.set()
+        self.pairs, self.lost = [], threading.Event()
 
     def __enter__(self):
         self.socket = socket.create_server((HOST, 0))
@@ -65,7 +62,6 @@ class Proxy:
     def __exit__(self, *_):
         self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
-        self.go_on()
         for pair in self.pairs:
             pair.close()
 
@@ -93,10 +89,3 @@ class Proxy:
             if found:
                 self.word = None
             return found
-
-    def go_silent(self):
-        """From now on nothing passes in either direction, and no connection ends."""
-        self.passing.clear()
-
-    def go_on(self):
-        self.passing.set()
