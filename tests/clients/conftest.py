@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures of the tests of workers: those of tests/redis (`fleet`, `server`, `r`), whose harness.py starts real
-servers, and a server that the tests of one file share.
+"""Fixtures of the tests of workers: those of tests/redis (`fleet`, `clock`, `server`, `r`), whose harness.py
+starts real servers, and a server that the tests of one file share.
 
     def test_a_job_is_done(common, schedule):
         r = common.client()
@@ -30,7 +30,7 @@ def fixtures_of_redis():
 
 
 _redis = fixtures_of_redis()
-fleet, server, r = _redis.fleet, _redis.server, _redis.r
+fleet, clock, server, r = _redis.fleet, _redis.clock, _redis.server, _redis.r
 pytest_runtest_makereport = _redis.pytest_runtest_makereport
 NUMBERS = itertools.count(1)
 
