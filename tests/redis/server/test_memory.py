@@ -10,7 +10,7 @@ import random
 
 import pytest
 import redis
-from harness import PATIENCE, as_map, delivered, now_ms, task, wait_replica_in_sync, wait_until
+from harness import PATIENCE, Tap, as_map, delivered, now_ms, task, wait_replica_in_sync, wait_until
 from situations import add, answers_meanwhile, digest, extent, fill, let_pass, rewrite, wait_delivered
 
 HOUR = 3600000
@@ -238,21 +238,30 @@ LEASES = extent(5000, 10000, 250000)
 
 
 @pytest.mark.long
-def test_many_leases_end_in_one_second(fleet):
-    """All attempts fail once, and the tasks are ready again, after those that nobody has taken yet."""
-    master = fleet.server(appendonly="yes", appendfsync="everysec", save="")
+def test_many_leases_end_in_one_second(fleet, clock):
+    """After the first step of the clock all leases begin anew. After the second one all attempts fail, and the
+    tasks are ready again. The server needs few ticks: each of them ends 125 leases at least."""
+    master = fleet.server(appendonly="yes", appendfsync="everysec", save="", repl_timeout=3600)
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
     r = master.client()
     for low in range(0, LEASES, 5000):
         r.eval(PUTS, 1, "s", low, low + 4999)
     wait_until(lambda: master.tw()["ready"] == LEASES, patience=PATIENCE * 5)
-    end = now_ms() + 3000
     for i in range(0, LEASES, 1000):
-        assert r.eval(TAKES, 1, "s", max(1, end + i * 1000 // LEASES - now_ms())) == 1000
-    wait_until(lambda: master.tw()["lapsed"] == LEASES and master.tw()["ready"] == LEASES,
-               lambda: str(master.tw()), patience=PATIENCE * 5)
-    assert (master.tw()["renewed"], master.tw()["leased"]) == (0, 0)
+        assert r.eval(TAKES, 1, "s", 1000 + i * 1000 // LEASES) == 1000
+    r.config_set("tickwheel.us-per-tick", 1000000)
+    tap = Tap(master, timeout=PATIENCE * 5)
+    for name in ("renewed", "lapsed"):
+        clock.push(2000)
+        wait_until(lambda name=name: master.tw()[name] == LEASES, lambda: str(master.tw()),
+                   patience=PATIENCE * 5)
+        ticks = len(tap.commands())  # Each writes one command.
+        assert LEASES // 1000 <= ticks <= LEASES // 1000 * 16, name
+    tap.close()
+    clock.push(1)  # the backoff
+    wait_until(lambda: master.tw()["ready"] == LEASES, lambda: str(master.tw()), patience=PATIENCE * 5)
+    assert (master.tw()["renewed"], master.tw()["leased"]) == (LEASES, 0)
     assert task(r, "s", "t0")["attempt"] == 2
     wait_replica_in_sync(master, replica, timeout=PATIENCE * 5)
     assert digest(master) == digest(replica)
