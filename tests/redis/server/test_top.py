@@ -369,8 +369,12 @@ def test_addresses(fleet, tmp_path, address):
     assert as_json(given)["address"] == given
 
 
-def test_a_server_that_closes_idle_connections(fleet):
-    assert as_json(fleet.server(**{"timeout": 1}), interval="4s")["rates"]["fired"] == 0
+def test_a_server_that_closes_idle_connections(server, r):
+    """The command connects again for its next look."""
+    def act():
+        r.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    code, out, error = between_two_looks(r, act, "--redis", f"127.0.0.1:{server.port}", "--json")
+    assert (code, error, json.loads(out)["rates"]["fired"]) == (0, "", 0)
 
 
 # Errors
