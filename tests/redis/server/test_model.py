@@ -29,7 +29,7 @@ import re
 
 import pytest
 
-from eventually import any_moment
+from eventually import PATIENCE, any_moment
 from harness import HOST, Raw, as_map, now_ms, wait_replica_in_sync, wait_until
 from load import seeded
 from situations import extent, let_pass
@@ -185,9 +185,10 @@ class Pair:
         self.settle()
 
     def compare(self):
-        """In a pause of writes, which is a pause of deliveries too, both servers hold the same data."""
+        """In a pause of writes, which is a pause of deliveries too, both servers hold the same data. The pause
+        lasts longer than both waits."""
         client = self.primary.client()
-        client.execute_command("CLIENT", "PAUSE", 30000, "WRITE")
+        client.execute_command("CLIENT", "PAUSE", 3000 * PATIENCE, "WRITE")
         try:
             self.settle()
             wait_until(lambda: client.execute_command("DEBUG", "DIGEST")
