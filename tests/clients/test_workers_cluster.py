@@ -9,7 +9,7 @@ from harness import HOST, Raw, wait_until
 from redis.crc import key_slot
 from situations import put
 from subject import NOTHING, Subject, languages, release
-from test_cluster import OPTIONS, hand_over, take_over
+from test_cluster import OPTIONS
 from test_migration import reshard, tags_below
 
 LANGUAGES = [one for one in languages() if one != "command"]  # The command has no cluster.
@@ -117,7 +117,7 @@ def test_a_primary_hands_over_while_workers_work(town):
     place.works("first")
     place.hold()
     old = place.cluster.owner(f"{{{tags[1]}}}")
-    hand_over(place.cluster, old, place.cluster.replica_of(old))
+    place.cluster.hand_over(old, place.cluster.replica_of(old))
     place.cluster.wait_ok()
     place.works_in_turns("second")
     place.works_in_turns("third")
@@ -133,7 +133,7 @@ def test_a_primary_is_killed_while_workers_work(town):
     old = place.cluster.owner(f"{{{tags[1]}}}")
     new = place.cluster.replica_of(old)
     old.kill()
-    take_over(place.cluster, new)
+    place.cluster.take_over(new)
     place.works("second")
     place.finish()
 

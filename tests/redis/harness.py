@@ -575,6 +575,12 @@ class Cluster:
             rows = [line.split() for line in raw("CLUSTER", "NODES").splitlines()]
         return [row for row in rows if "handshake" not in row[2] and "noaddr" not in row[2]]
 
+    @staticmethod
+    def state(node):
+        """Returns CLUSTER INFO as a dict."""
+        with contextlib.closing(Raw(node)) as raw:
+            return parse_info(raw("CLUSTER", "INFO"))
+
     def alive(self):
         return [node for node in self.nodes if node.alive()]
 
@@ -583,12 +589,49 @@ class Cluster:
         return [node for node in self.alive()
                 for row in self.known(node) if "myself" in row[2] and "master" in row[2] and len(row) > 8]
 
+    def hand_over(self, old, new):
+        """CLUSTER FAILOVER. A node ignores another one that it does not know as a replica yet, also when it
+        votes. A replica that has got no votes after five seconds gives up, and is asked again, as an operator
+        would."""
+        pair = [self.id(new), self.id(old)]
+
+        def known(node):
+            return pair in [[row[0], row[3]] for row in self.known(node)]
+
+        wait_until(lambda: all(map(known, self.alive())), "the nodes do not know the replica", every=0.1)
+        self.time_out(HASTY_MS, old)
+        begin, asked = len(new.log()), 0
+
+        def is_primary():
+            nonlocal asked
+            if new.info("replication")["role"] == "master":
+                return True
+            if new.log()[begin:].count("Manual failover timed out") >= asked:
+                new.once("CLUSTER", "FAILOVER")
+                asked += 1
+            return False
+
+        wait_until(is_primary, message=lambda: f"no failover\n{new.tail()}")
+        self.time_out(CALM_MS, new)
+
+    def take_over(self, new):
+        """A primary is dead. When all other nodes have found that, and serve no slot any more, its replica
+        `new` takes its slots. It needs no votes, which a busy machine may delay."""
+        new.once("CONFIG", "SET", "cluster-replica-no-failover", "yes")
+        self.time_out(HASTY_MS, *self.alive())
+        wait_until(lambda: all(self.state(node)["cluster_state"] == "fail" for node in self.alive()),
+                   "a node does not know that the primary is dead")
+        new.once("CLUSTER", "FAILOVER", "TAKEOVER")
+        new.once("CONFIG", "SET", "cluster-replica-no-failover", "no")
+        wait_until(lambda: new.info("replication")["role"] == "master", "the replica was not promoted")
+        self.time_out(CALM_MS, *self.primaries())
+        self.wait_ok()
+
     def wait_ok(self):
         """Waits until every running node reports all slots as served, and the nodes agree who serves them."""
         def settled():
             for node in self.alive():
-                with contextlib.closing(Raw(node)) as raw:
-                    state = parse_info(raw("CLUSTER", "INFO"))
+                state = self.state(node)
                 if state["cluster_state"] != "ok" or state["cluster_slots_ok"] != SLOTS:
                     return False
             views = {

@@ -4,8 +4,7 @@ over."""
 import pytest
 import redis
 
-from harness import (CALM_MS, HASTY_MS, HOST, Raw, any_moment, in_order, now_ms, wait_replica_in_sync,
-                     wait_until)
+from harness import HOST, Raw, any_moment, in_order, now_ms, wait_replica_in_sync, wait_until
 from load import Reader, Shards, go_on, seeded
 
 OPTIONS = {"appendonly": "yes", "cluster-replica-validity-factor": 0, "cluster-allow-replica-migration": "no"}
@@ -81,7 +80,7 @@ def test_a_primary_is_killed(loaded):
     go_on(shards.crew)
     any_moment(shards.rng, 0.5)
     old.kill()
-    take_over(cluster, replica)
+    cluster.take_over(replica)
     for reader in consumers:
         reader.server = lambda: replica
         reader.sees_more()
@@ -128,39 +127,6 @@ def served_before_it_followed(log):
     return 0 <= log.find("Cluster state changed: ok") < log.find("Reconfiguring myself as a replica")
 
 
-def take_over(cluster, new):
-    """The replica takes the slots of its dead primary. It needs no votes, which a busy machine may delay."""
-    new.once("CLUSTER", "FAILOVER", "TAKEOVER")
-    wait_until(lambda: new.info("replication")["role"] == "master", message="the replica was not promoted")
-    cluster.time_out(CALM_MS, new)
-    cluster.wait_ok()
-
-
-def hand_over(cluster, old, new):
-    """CLUSTER FAILOVER. A node ignores another one that it does not know as a replica yet, also when it votes.
-    A replica that has got no votes after five seconds gives up, and is asked again, as an operator would."""
-    pair = [cluster.id(new), cluster.id(old)]
-
-    def known(node):
-        return pair in [[row[0], row[3]] for row in cluster.known(node)]
-
-    wait_until(lambda: all(map(known, cluster.alive())), "the nodes do not know the replica", every=0.1)
-    cluster.time_out(HASTY_MS, old)
-    begin, asked = len(new.log()), 0
-
-    def is_primary():
-        nonlocal asked
-        if new.info("replication")["role"] == "master":
-            return True
-        if new.log()[begin:].count("Manual failover timed out") >= asked:
-            new.once("CLUSTER", "FAILOVER")
-            asked += 1
-        return False
-
-    wait_until(is_primary, message=lambda: f"no failover\n{new.tail()}")
-    cluster.time_out(CALM_MS, new)
-
-
 def test_handing_over_under_load(loaded):
     """CLUSTER FAILOVER: the primary stops writing until its replica has everything. Nothing is lost, not even
     commands that were acknowledged without WAIT. Nothing comes twice, not even for a consumer that changes
@@ -172,7 +138,7 @@ def test_handing_over_under_load(loaded):
         consumers = readers(shards, tags, old)
         for reader in consumers:
             reader.sees_more()
-        hand_over(cluster, old, new)
+        cluster.hand_over(old, new)
         cluster.wait_ok()
         wait_until(lambda old=old: old.info("replication").get("master_link_status") == "up",
                    message="no replica")

@@ -13,7 +13,6 @@ from harness import CALM_MS, HASTY_MS, HOST, any_moment, now_ms, wait_replica_in
 from house import OPTIONS, House, play
 from ledger import Gap
 from load import seeded
-from test_cluster import hand_over
 
 ROUNDS = int(os.environ.get("TICKWHEEL_WORK_ROUNDS") or 9)
 
@@ -88,7 +87,7 @@ class Nodes(House):
     def hand_over(self):
         """CLUSTER FAILOVER, under load."""
         began, new = self.served(), self.replica
-        hand_over(self.cluster, self.primary, new)
+        self.cluster.hand_over(self.primary, new)
         self.settle(began)
         return self.nothing_lost
 

@@ -4,7 +4,6 @@ wait are sent away, leases and tokens stay, and each task is given out by one no
 import pytest
 import test_migration
 from harness import HOST, Raw, now_ms, wait_replica_in_sync, wait_until
-from test_cluster import hand_over, take_over
 from workers import FAR, Stages, frozen_before, put, put_ready, spans, take, wait_state, workers
 
 JOBS = "{pay}:jobs"
@@ -102,7 +101,7 @@ def test_handing_over_while_workers_wait(fleet):
     for _ in range(2):
         with workers(old, 2, "{pay}:empty") as crew:
             wait_replica_in_sync(old, new)
-            hand_over(cluster, old, new)
+            cluster.hand_over(old, new)
             for one in crew:
                 assert str(one.reply()).split()[0] in ("UNBLOCKED", "MOVED")
         cluster.wait_ok()
@@ -133,7 +132,7 @@ def test_a_primary_dies(fleet):
         old.client().delete("{pay}:brief")
     old.kill()
     wait_until(lambda: now_ms() > end)
-    take_over(cluster, new)
+    cluster.take_over(new)
     r = new.client()
     wait_until(lambda: new.tw()["renewed"] == 1)
     assert r.execute_command("TW.ACK", "{pay}:brief", "a", brief) == 1

@@ -227,8 +227,7 @@ def test_cluster_failover_with_tasks_due_meanwhile(fleet):
     wait_delivered(master.client(), "{s}out", 100)
     for _ in range(10):
         before = master.tw()["deferred_pause"]
-        replica.once("CLUSTER", "FAILOVER")
-        wait_until(lambda one=replica: role(one) == "master", lambda: f"{master.tail()}\n{replica.tail()}")
+        cluster.hand_over(master, replica)
         wait_until(lambda one=master: role(one) == "slave")
         tasks_were_due = master.tw()["deferred_pause"] > before
         master, replica = replica, master

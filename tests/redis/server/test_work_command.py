@@ -525,8 +525,7 @@ def test_a_cluster(fleet, tmp_path, work):
     gone(place, "a", "{a}q")
     heir = cluster.replica_of(owner)
     wait_replica_in_sync(owner, heir)
-    heir.once("CLUSTER", "FAILOVER", "TAKEOVER")  # It needs no votes, which a busy machine may delay.
-    wait_until(lambda: heir.info("replication")["role"] == "master")
+    cluster.hand_over(owner, heir)
     place.r = heir.client()
     cluster.wait_ok()
     place.put("b", queue="{a}q")
