@@ -812,6 +812,25 @@ def test_the_wall_clock_steps_back(clock, server, r):
     never_early(r, "out")
 
 
+def test_tasks_that_are_filed_after_steps_back_come_in_their_order(clock, server, r):
+    """The wheel has passed their times. In a queue the one that is filed first would hold up the others. The
+    server files tasks before it has seen the first step, and after it has seen the second one."""
+    def file(turn):
+        for name, ms in (("later", 2000), ("sooner", 1000)):
+            add(r, "s", "out", f"{name}{turn}", clock.now() + ms)
+        clock.push(1000)
+        wait_delivered(r, "out", turn)
+
+    clock.push(-3600000)
+    file(1)
+    jumps = Counters(server)
+    clock.push(-3600000)
+    jumps.wait("clock_jumps")
+    file(2)
+    clock.push(2 * 3600000)
+    assert wait_delivered(r, "out", 4) == ["sooner1", "sooner2", "later2", "later1"]
+
+
 def test_the_wall_clock_steps_back_while_a_target_is_given_another_try(fleet):
     """The wall clock does not change the wait for the target."""
     clock = WallClock(fleet.folder)
@@ -855,13 +874,14 @@ def test_the_wall_clock_steps_to_and_fro_with_a_repeating_task(fleet):
     add(r, "s", "out", "beat", due, "EVERY", 10000, "TIMES", 200)
     add(r, "s", "in-a-year", "later", due + 366 * 86400000)
     for ms in (61000, -30000, 500000, -100000, 1200, -1300, 700000, -86400000, 86400000 + 900000):
+        jumps = Counters(server)
         clock.push(ms)
+        jumps.wait("clock_jumps")
         any_moment(rng, 0.4)  # So that the clock steps at different moments of the server's work.
     wait_until(lambda: r.xlen("out") == 200, message=lambda: f"{r.xlen('out')} {server.tw()}")
     dues = [int(fields["tw.due"]) for _, fields in r.xrange("out")]
     assert dues == [due + 10000 * i for i in range(200)]
     assert task(r, "s", "later") is not None
-    assert server.tw()["clock_jumps"] >= 3
 
 
 def test_the_wall_clock_before_and_after_a_restart(fleet, clock):
