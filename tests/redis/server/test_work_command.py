@@ -277,7 +277,8 @@ def test_so_many_at_once_and_no_more(place, work):
 
 
 def test_a_command_that_takes_five_leases(clock, server, tmp_path, work):
-    """The clock of the server goes on only when the worker has touched its lease since."""
+    """The clock of the server goes on only when the worker has touched its lease since. So no lease runs out,
+    and none begins anew after a step of the clock, which would hide that."""
     place = AtServer(server, tmp_path)
     place.put("a")
     one = work(place, WAITS, lease=100)
@@ -286,6 +287,7 @@ def test_a_command_that_takes_five_leases(clock, server, tmp_path, work):
         before = calls_of(place.r, "TW.TOUCH")
         wait_until(lambda count=before: calls_of(place.r, "TW.TOUCH") >= count + 2)
         clock.push(60)
+    assert [server.tw()[name] for name in ("taken", "renewed", "lapsed")] == [1, 0, 0]
     go(one.out.parent, "a")
     gone(place, "a")
     assert one.stop() == [1, 0, 0, 0, 0]
@@ -346,17 +348,22 @@ def test_a_second_signal_gives_tasks_back(place, work):
 
 
 def test_the_end_of_the_grace(place, work):
-    """A command may do its task in the last second. Another one ignores SIGTERM, and gets SIGKILL."""
+    """A command may do its task in the last second. Another one ignores SIGTERM, and gets SIGKILL. If the first
+    one got no processor in that second, it got SIGKILL too, and both have another try."""
     for name in "ab":
         place.put(name, wait_ms=FAR_MS)
-    one = work(place, 'trap "[ $TICKWHEEL_KEY = a ] && exit 0" TERM; mkfifo $TICKWHEEL_KEY.never; '
-               'exec 3<> $TICKWHEEL_KEY.never; echo $$ > $TICKWHEEL_KEY.pid; while :; do read line <&3; done',
-               "--grace", "50ms")
-    pids = [pid_in(one.out.parent / f"{name}.pid") for name in "ab"]
-    begin = now_ms()
-    assert one.stop() == [1, 0, 0, 1, 0]
-    assert now_ms() >= begin + 1000
-    assert not any(map(runs, pids)) and place.find("a") is None and place.find("b") == place.FRESH
+    for turn in range(5):
+        one = work(place, 'trap "[ $TICKWHEEL_KEY = a ] && exit 0" TERM; here=$TICKWHEEL_KEY.$$; mkfifo $here; '
+                   f'exec 3<> $here; echo $$ > $TICKWHEEL_KEY.{turn}; while :; do read line <&3; done',
+                   "--grace", "50ms")
+        pids = [pid_in(one.out.parent / f"{name}.{turn}") for name in "ab"]
+        begin, counts = now_ms(), one.stop()
+        assert now_ms() >= begin + 1000
+        wait_until(lambda these=pids: not any(map(runs, these)))
+        if counts != [0, 0, 0, 2, 0]:
+            break
+    assert counts == [1, 0, 0, 1, 0]
+    assert place.find("a") is None and place.find("b") == place.FRESH
 
 
 def test_no_descriptor_is_left(place, work):
