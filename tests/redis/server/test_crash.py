@@ -99,7 +99,7 @@ class Crash:
         """Starts a rewrite that is certainly still running at the kill: it waits at each key for longer than
         a busy machine needs."""
         client = self.server.client()
-        client.config_set("rdb-key-save-delay", 5000000)
+        client.config_set("rdb-key-save-delay", 60000000)
         client.bgrewriteaof()
         wait_until(lambda: self.server.info("persistence")["aof_rewrite_in_progress"],
                    message="no rewrite began")
