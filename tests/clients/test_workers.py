@@ -9,15 +9,17 @@ other test has workers of its own.
 TICKWHEEL_SUBJECT: the languages to test, for example `node` or `python,asyncio`; all of them if unset.
 """
 import collections
+import contextlib
 import hashlib
 import re
 import signal
 import socket
+import threading
 
 import pytest
-from harness import Fleet, now_ms, task, wait_until
+from harness import PATIENCE, Fleet, task, wait_until
 from proxy import Proxy
-from situations import calls_of, dead_of, frozen, put, wait_ready, working
+from situations import Counters, WallClock, calls_of, dead_of, frozen, put, wait_ready, working
 from subject import LEASE, NOTHING, Subject, languages, release, url_of
 from workers import FAR, blocked
 
@@ -48,18 +50,68 @@ def start(language, request):
         subject.close()
 
 
+class SlowClock(WallClock):
+    """The clock of a server. It goes a tenth as fast as those of the workers, so that their heartbeats come in
+    time on a busy machine too; and it stands while this process does."""
+    PERIOD_S = 0.01
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.lock, self.halt = threading.Lock(), threading.Event()
+        self.stand()
+        self.thread = threading.Thread(target=self.creep, daemon=True)
+        self.thread.start()
+
+    def creep(self):
+        while not self.halt.wait(self.PERIOD_S):
+            self.push(1)
+
+    def push(self, ms):
+        with self.lock:
+            super().push(ms)
+
+    def push_monotonic(self, ms):
+        with self.lock:
+            super().push_monotonic(ms)
+
+    def end(self):
+        self.halt.set()
+        self.thread.join(PATIENCE)
+
+
+@contextlib.contextmanager
+def slow_server(**options):
+    """A server with a clock that is slow."""
+    fleet = Fleet()
+    clock = SlowClock(fleet.folder)
+    yield fleet.server(**clock.options, **options), clock
+    clock.end()
+    fleet.close()
+
+
+@pytest.fixture(scope="module")
+def common():
+    with slow_server() as (server, _):
+        yield server
+
+
 class Desk:
     """A worker that several tests use, its server and its schedule, and the counts that it must have when it
     stops. The act until("a") lasts until finish("a")."""
 
-    def __init__(self, server, subject, files):
-        self.server, self.subject, self.files = server, subject, files
+    def __init__(self, server, subject, files, clock=None):
+        self.server, self.subject, self.files, self.clock = server, subject, files, clock
         self.schedule, self.r = subject.schedules[0], self.client()
         self.wanted = collections.Counter(NOTHING)
 
     def client(self):
         """A client that also reads bytes that are no text."""
         return self.server.client(encoding_errors="surrogateescape")
+
+    def now(self):
+        """Returns the time of the server in ms."""
+        seconds, us = self.r.time()
+        return seconds * 1000 + us // 1000
 
     def file(self, name):
         return self.files / name
@@ -150,12 +202,10 @@ def desk(language, common, tmp_path_factory):
 @pytest.fixture(scope="module")
 def rough(language, tmp_path_factory):
     """A worker, and a server with a file that tests kill, pause and fill."""
-    fleet = Fleet()
-    server = fleet.server(appendonly="yes", appendfsync="always")
-    subject = Subject(language, RUN, server=server)
-    yield Desk(server, subject, tmp_path_factory.mktemp("rough"))
-    subject.close()
-    fleet.close()
+    with slow_server(appendonly="yes", appendfsync="always") as (server, clock):
+        subject = Subject(language, RUN, server=server)
+        yield Desk(server, subject, tmp_path_factory.mktemp("rough"), clock)
+        subject.close()
 
 
 def idle(server, many=1):
@@ -207,10 +257,10 @@ def test_the_backoff_is_the_tasks_own(desk):
 
 @pytest.mark.library
 def test_a_handler_asks_for_a_retry_after_a_delay(desk):
-    begin = now_ms()
-    desk.put("retry", "retry 200 not yet", desk.until("retry"), words=LATER)
+    desk.put("retry", "retry 50 not yet", desk.until("retry"), words=LATER)
     desk.begun("retry", 2)
-    assert now_ms() >= begin + 200 and "not yet" in desk.task("retry")["error"]
+    found = desk.task("retry")
+    assert desk.now() >= found["due"] + 50 and "not yet" in found["error"]
     desk.finish("retry")
     desk.done("retry")
     desk.wanted["failed"] += 1
@@ -252,7 +302,7 @@ def test_tasks_of_all_schedules_are_taken(desk):
 
 
 def test_a_repeating_job_is_done_in_each_period(desk):
-    desk.put("beat", "ok", words=("IN", 0, "EVERY", 20, "TIMES", 3))
+    desk.put("beat", "ok", words=("IN", 0, "EVERY", 5, "TIMES", 3))
     desk.subject.wait("end", MAILS, "beat", 1, count=3)
     desk.done("beat")
     desk.wanted["done"] += 2
@@ -316,18 +366,12 @@ def test_a_pause_of_the_schedule(desk):
     desk.done("paused")
 
 
-def for_the_clock(ms):
-    """Waits until so much time has passed for the server and for the worker."""
-    end = now_ms() + ms
-    wait_until(lambda: now_ms() > end)
-
-
 def test_an_idle_worker_does_not_poll(desk):
     """It calls TW.TAKE once for each BLOCK, while it has a heartbeat for its job."""
     desk.idle()
-    before, begin, end = calls_of(desk.r, "TW.TAKE"), now_ms(), desk.task("long")["at"]
+    before, begin, end = calls_of(desk.r, "TW.TAKE"), desk.now(), desk.task("long")["at"]
     wait_until(lambda: desk.task("long")["at"] > end, lambda: desk.story("long"))
-    blocks = (now_ms() - begin) // BLOCK_MS
+    blocks = (desk.now() - begin) // BLOCK_MS
     assert calls_of(desk.r, "TW.TAKE") <= before + blocks + 1
 
 
@@ -386,8 +430,9 @@ def test_one_job_at_a_time_in_order(common, start, schedule):
 def run_out(clock, server):
     """Has a lease run out whose worker says nothing. After a step of the clock it begins anew once."""
     for name in ("renewed", "lapsed"):
+        counters = Counters(server)
         clock.push(LEASE + 1)
-        wait_until(lambda name=name: server.tw()[name] == 1, lambda: str(server.tw()))
+        counters.wait(name)
     clock.push(1)  # the backoff
 
 
@@ -444,7 +489,7 @@ def stop_begins(server, subject):
     wait_until(lambda: blocked(server) == 0, message=lambda: f"it goes on taking\n{subject.story()}")
 
 
-def test_a_stop_waits_for_jobs_and_begins_none(server, start, schedule, tmp_path):
+def test_a_stop_waits_for_jobs_and_begins_none(clock, server, start, schedule, tmp_path):
     """The leases of the running jobs are kept, and the next task stays for others."""
     r = server.client()
     for name in ("a", "b"):
@@ -455,8 +500,9 @@ def test_a_stop_waits_for_jobs_and_begins_none(server, start, schedule, tmp_path
     put(r, schedule, "next", payload=("ok",))
     release(tmp_path / "a")
     wait_until(lambda: task(r, schedule, "a") is None)
-    end = task(r, schedule, "b")["at"]
-    wait_until(lambda: task(r, schedule, "b")["at"] > end + LEASE / 2, subject.story)
+    for _ in range(4):
+        clock.push(LEASE // 2)
+        wait_until(lambda: task(r, schedule, "b")["at"] == clock.now() + LEASE, subject.story)
     assert (task(r, schedule, "b")["state"], task(r, schedule, "b")["attempt"]) == ("leased", 1)
     release(tmp_path / "b")
     assert subject.counts() == {**NOTHING, "done": 2}
@@ -469,7 +515,7 @@ def fresh(r, schedule, name):
     return (found["state"], found["attempt"], found["error"]) == ("ready", 1, "")
 
 
-def test_a_second_signal_gives_jobs_back(server, start, schedule, tmp_path):
+def test_a_second_signal_gives_jobs_back(clock, server, start, schedule, tmp_path):
     r = server.client()
     put(r, schedule, "a", *LATER, payload=(f"until {tmp_path / 'never'}",))
     subject = start(schedule, server=server, jobs=2)
@@ -491,7 +537,7 @@ def test_jobs_are_given_back_when_the_grace_is_over(common, start, schedule, tmp
     assert fresh(r, schedule, "b")
 
 
-def test_a_task_that_arrives_at_the_stop_is_not_lost(server, start, schedule):
+def test_a_task_that_arrives_at_the_stop_is_not_lost(clock, server, start, schedule):
     """The server gives a task to a worker that has a signal to stop and has not read the reply yet. The worker
     does the task, or gives it back."""
     r = server.client()
@@ -510,7 +556,7 @@ def test_a_task_that_arrives_at_the_stop_is_not_lost(server, start, schedule):
         assert counts == {**NOTHING, "done": 1} and not r.exists(schedule)
 
 
-def test_a_stop_while_the_server_is_down(fleet, start, schedule, tmp_path):
+def test_a_stop_while_the_server_is_down(fleet, clock, start, schedule, tmp_path):
     """An idle worker ends. A worker whose job has ended waits for the server, and acknowledges the job."""
     server = fleet.server(appendonly="yes", appendfsync="always")
     put(server.client(), schedule, "a", *AGAIN, payload=(f"until {tmp_path / 'a'}",))
@@ -616,6 +662,8 @@ def test_the_reply_of_a_take_is_lost(rough, start, schedule):
     with Proxy(rough.server) as proxy:
         proxy.lose_reply("TW.TAKE")
         subject = start(schedule, url=proxy.url)
+        wait_until(proxy.lost.is_set, subject.story)
+        run_out(rough.clock, rough.server)
         subject.wait("end", schedule, "a", 2)
         wait_until(lambda: not rough.r.exists(schedule), message=subject.story)
         assert subject.stop() == {**NOTHING, "done": 1}
@@ -636,7 +684,8 @@ def test_the_server_stands_still_for_longer_than_a_lease(rough):
     end = rough.task("still")["at"]
     wait_until(lambda: rough.task("still")["at"] > end, message=lambda: rough.story("still"))
     with frozen(rough.server):
-        for_the_clock(1.5 * LEASE)
+        rough.clock.push(LEASE + 200)
+        rough.clock.push_monotonic(LEASE + 200)
         wait_until(lambda: unread(rough.server), rough.subject.story)
     rough.finish("still")
     rough.done_at_once("still")
@@ -644,8 +693,12 @@ def test_the_server_stands_still_for_longer_than_a_lease(rough):
 
 def test_writes_are_paused_for_longer_than_a_lease(rough):
     rough.at_work("late")
-    rough.r.execute_command("CLIENT", "PAUSE", int(1.5 * LEASE), "WRITE")
+    rough.r.execute_command("CLIENT", "PAUSE", 10 * LEASE, "WRITE")
     rough.finish("late")
+    counters = Counters(rough.server)
+    rough.clock.push(LEASE + 1)
+    counters.wait("deferred_pause")
+    rough.r.execute_command("CLIENT", "UNPAUSE")
     rough.done_at_once("late")
 
 
