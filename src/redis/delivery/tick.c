@@ -109,10 +109,7 @@ static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
         ticks.serving_since_ms = now_ms; /* otherwise leases would begin anew until the clock has caught up */
     ticks.wall_us = wall;
     ticks.monotonic_us = monotonic;
-    uint64_t stands =
-        tw_wheel_now(tw__redis_shared.schedules->behind != NULL ? tw__redis_shared.schedules->behind
-                                                                : tw__redis_shared.schedules->wheel);
-    if (now_ms + TW__REDIS_BACK_MS < stands)
+    if (now_ms + TW__REDIS_BACK_MS < tw__redis_place_now(tw__redis_shared.schedules))
         tw__redis_place_clock_back(tw__redis_shared.schedules, now_ms);
     return jump > NOTICE_US || jump < -NOTICE_US;
 }

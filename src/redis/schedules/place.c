@@ -121,6 +121,11 @@ static void file_behind(struct tw__redis_schedules *schedules, struct tw_wheel *
     enqueue(schedules, task, &schedules->overdue);
 }
 
+uint64_t tw__redis_place_now(const struct tw__redis_schedules *schedules)
+{
+    return tw_wheel_now(schedules->behind != NULL ? schedules->behind : schedules->wheel);
+}
+
 void tw__redis_place_clock_back(struct tw__redis_schedules *schedules, uint64_t now_ms)
 {
     struct tw_geometry small = TW_SMALL;
@@ -192,10 +197,9 @@ static void file_task(struct tw__redis_schedules *schedules, struct tw__redis_ta
         fits(tw_wheel_add_at(schedules->wheel, &task->timer, due_ms));
         return;
     }
-    if (due_ms > now_ms && schedules->behind == NULL &&
-        now_ms + TW__REDIS_BACK_MS < tw_wheel_now(schedules->wheel))
+    if (due_ms > now_ms && now_ms + TW__REDIS_BACK_MS < tw__redis_place_now(schedules))
         tw__redis_place_clock_back(schedules, now_ms); /* the clock was set back, and no tick has seen it yet */
-    if (due_ms > now_ms && schedules->behind != NULL && due_ms > tw_wheel_now(schedules->behind)) {
+    if (due_ms > now_ms && due_ms > tw__redis_place_now(schedules)) {
         task->flags |= TW__REDIS_TASK_BEHIND;
         fits(tw_wheel_add_at(schedules->behind, &task->timer, due_ms));
         return;

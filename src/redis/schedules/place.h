@@ -121,6 +121,8 @@ void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules);
 /* From now on the due times of the past tasks count, not the times of their filing. Cost: a sort of the past
  * tasks alone, however many are overdue. */
 void tw__redis_place_sort_past(struct tw__redis_schedules *schedules);
+/* Returns the time of the wheel that follows the wall clock. */
+uint64_t tw__redis_place_now(const struct tw__redis_schedules *schedules);
 /* Prepares for a wall clock that was set back to `now_ms`. Requires: the wheel has passed `now_ms`. */
 void tw__redis_place_clock_back(struct tw__redis_schedules *schedules, uint64_t now_ms);
 

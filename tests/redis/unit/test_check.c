@@ -76,7 +76,7 @@ static void open_places(void)
                      TW__REDIS_TAKEN_NONE);
     tw__redis_place_clock_back(all, START + 1000);
     behind = put_to(schedule, "behind", 6, START + 2000);
-    past = put_to(schedule, "past", 6, START + 5);
+    past = put_to(schedule, "past", 6, START);
     filed = put_to(schedule, "filed", 6, START + 5000);
     refused = tw__redis_route_of(all, held);
     other = tw__redis_route_of(all, filed);

@@ -90,6 +90,21 @@ static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
     close_one(schedule);
 }
 
+/* The past tasks leave their queue in the order of their filing, so these may not go there. */
+static void what_is_filed_after_a_second_step_back_comes_at_its_time(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    assert_taken(START + 3000, NULL);
+    tw__redis_place_clock_back(all, START + 2000);
+    struct tw__redis_task *later = put_one(schedule, "later", START + 1500, START + 500);
+    struct tw__redis_task *sooner = put_one(schedule, "sooner", START + 1000, START + 500);
+    assert_taken(START + 999, NULL);
+    assert_taken(START + 1000, sooner);
+    assert_taken(START + 1500, later);
+    close_one(schedule);
+}
+
 /* A task has four bits for its tries. While it is held, its tries are derived from the waits of its route,
  * and the waits wrap. */
 static void each_wait_is_a_try_of_all_that_are_held(void **state)
@@ -386,6 +401,7 @@ int main(void)
         cmocka_unit_test(a_late_task_waits_for_what_was_due_before_it_was_filed),
         cmocka_unit_test(what_is_filed_while_the_clock_is_back_comes_at_its_time),
         cmocka_unit_test(what_came_due_while_the_clock_was_back_keeps_its_time),
+        cmocka_unit_test(what_is_filed_after_a_second_step_back_comes_at_its_time),
         cmocka_unit_test(each_wait_is_a_try_of_all_that_are_held),
         cmocka_unit_test(ready_tasks_keep_the_order_in_which_they_were_offered),
         cmocka_unit_test(a_task_that_is_offered_again_has_its_place),

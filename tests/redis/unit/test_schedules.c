@@ -226,8 +226,7 @@ static void clock_back(void)
     if (is_due_behind(now))
         return;
     model.now = now;
-    uint64_t stands = tw_wheel_now(all->behind != NULL ? all->behind : all->wheel);
-    if (now + 10 >= stands)
+    if (now + 10 >= tw__redis_place_now(all))
         return;
     tw__redis_place_clock_back(all, now);
     assert_non_null(all->behind);
