@@ -74,12 +74,11 @@ bench: ## run the benchmarks, over an hour; QUICK=1: minutes
 	@bench/run $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) $(PART)
 
 check: ## run the checks below, but for stress, up to coverage
-	@FOR_SECONDS=$(SECONDS) tools/check rounds store format lint sanitize redis servers races audit \
+	@FOR_SECONDS=$(SECONDS) tools/check rounds format lint sanitize redis servers races audit \
 	    amalgamation coverage
-# The long rounds are crashes, a million tasks at once, gigabytes, larger wheels, musl, and a bare machine.
-rounds: ## run the long rounds of the tests, but for the store
-# Power cuts, faults of the disk, kills, damaged files, random changes.
-check-store: ## run the long rounds of the store alone
+# Crashes, power cuts, kills, damaged files, random changes, a million tasks at once, gigabytes, larger wheels,
+# musl, a bare machine, and the pages in a browser.
+rounds: ## run the long rounds of the tests
 # ROUNDS= rounds beside busy loops, each some ten minutes, one on one processor, three with late threads.
 # build/stress/summary has the results.
 stress: ## run the tests while the machine is busy; ROUNDS=10
@@ -100,7 +99,7 @@ coverage-redis: ## list the lines of src/redis that no test runs
 valgrind: ## run the contract tests under valgrind
 fuzz: ## search for inputs that break a reader; TARGET=name SECONDS=60
 soak: ## run random operations on the model; SECONDS=60
-CHECKS = rounds check-store stress format-check lint sanitize check-redis check-servers races audit \
+CHECKS = rounds stress format-check lint sanitize check-redis check-servers races audit \
     check-amalgamation coverage coverage-redis valgrind fuzz soak
 $(CHECKS):
 	@FOR_SECONDS=$(SECONDS) ROUNDS=$(ROUNDS) TARGET=$(TARGET) \
