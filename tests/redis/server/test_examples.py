@@ -330,6 +330,12 @@ def test_without_a_server_the_programs_say_so():
         assert re.search(rf"^{program}: .*(refused|REFUSED)", done.stderr), done.stderr
 
 
+def signal_all(leader, number):
+    """Sends a signal to the processes of a group that are left."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader.pid, number)
+
+
 def test_the_tour_of_the_readme(server, r):
     """Runs each line of the README that calls the shop or a consumer, unchanged except for the port."""
     readme = pathlib.Path(ROOT, "README.md").read_text(encoding="utf-8")
@@ -338,20 +344,21 @@ def test_the_tour_of_the_readme(server, r):
     assert [line.split("/")[-1].split()[0] for line in consumers] == ["consumer.py", "consumer.js"]
     calls = [line for line in lines if "shop.py" in line]
     assert len(calls) >= 2
-    folder = os.path.dirname(sys.executable)
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    environ = {**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1", "REDIS_URL": url_of(server)}
     for line in [*calls, *(f"{line} --count 0" for line in consumers)]:
-        wait = "timeout --preserve-status 2 " if re.search(r"consumer|shop.py work", line) else ""
-        script = re.sub(r"(python3|node) ", rf"{wait}\1 ", line, count=1)
-        path = f"{folder}:{os.environ['PATH']}"
-        done = subprocess.run(script,
-                              shell=True,
-                              cwd=ROOT,
-                              capture_output=True,
-                              text=True,
-                              timeout=PATIENCE,
-                              check=False,
-                              env={**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1",
-                                   "REDIS_URL": url_of(server)})
-        assert done.returncode in ((0, 130, 143) if wait else (0,)), done.stderr
-        assert done.stderr == ""
+        process = subprocess.Popen(line, shell=True, cwd=ROOT, env=environ, start_new_session=True, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            if re.search(r"consumer|shop.py work", line):
+                wait_until(lambda: process.poll() is not None or r.info("clients")["blocked_clients"] == 1)
+                signal_all(process, signal.SIGTERM)
+                ends = (-signal.SIGTERM, 128 + signal.SIGTERM, 0)
+            else:
+                ends = (0,)
+            errors = process.communicate(timeout=PATIENCE)[1]
+        finally:
+            signal_all(process, signal.SIGKILL)
+        assert (process.returncode in ends, errors) == (True, "")
+        wait_until(lambda: r.info("clients")["blocked_clients"] == 0)
     assert r.exists(STREAM)
