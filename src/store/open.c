@@ -75,9 +75,9 @@ uint64_t tw__store_monotonic(void)
     return (uint64_t)now.tv_sec * TW__NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* While another process makes a new file, SQLite refuses at once to read or set the mode, so it is tried again
- * as long as a busy file is waited for. Or the mode is still that of no file, but it may be that of a file of
- * others, so this is tried again for a short while only. */
+/* While another process makes a new file, SQLite refuses at once to read or set the mode. So it is tried again,
+ * for as long as the caller waits for a busy file. Or SQLite reports the mode `delete`, which a file without a
+ * mode has. A file of others may have it for good, so this is tried again for a short while only. */
 static int wait_for_mode(struct tw__store_db *db, char *mode, size_t size,
                          const struct tw_store_options *options)
 {

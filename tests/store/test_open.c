@@ -12,13 +12,20 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* The clock that the store reads. Where it stands still, no limit on a wait is ever reached. */
-static bool stands_still;
+/* The clocks that the store reads. Where they stand still, no limit on a wait is ever reached. Or the monotonic
+ * clock goes on by a tenth of a second with each look at it. */
+static bool stands_still, goes_with_each_look;
+static int looks;
 int __real_clock_gettime(clockid_t id, struct timespec *now);
 int __wrap_clock_gettime(clockid_t id, struct timespec *now);
 int __wrap_clock_gettime(clockid_t id, struct timespec *now)
 {
     *now = (struct timespec){.tv_sec = 1700000000};
+    if (goes_with_each_look && id == CLOCK_MONOTONIC) {
+        *now = (struct timespec){.tv_sec = looks / 10, .tv_nsec = looks % 10 * 100000000};
+        looks++;
+        return 0;
+    }
     return stands_still ? 0 : __real_clock_gettime(id, now);
 }
 
@@ -207,6 +214,24 @@ static void processes_may_make_a_file_together(void **state)
     }
 }
 
+/* Two bugs: the wait ended after a quarter of a second, and its clock was one that can be set. */
+static void a_file_that_another_process_makes_is_waited_for_as_long_as_asked(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store_options options = {.busy_ms = 1000};
+    make_file(fixture, "PRAGMA journal_mode=DELETE");
+    sqlite3 *maker = other_open(fixture);
+    other_ask(maker, "BEGIN IMMEDIATE");
+    goes_with_each_look = true;
+    int error = reopen(fixture, &options);
+    goes_with_each_look = false;
+    assert_int_equal(error, TW_EBUSY);
+    assert_int_equal(looks, 11); /* at 0, 0.1, 0.2, ..., 1 s */
+    other_ask(maker, "ROLLBACK");
+    sqlite3_close(maker);
+    assert_int_equal(reopen(fixture, &options), 0);
+}
+
 static void now_is_the_time_of_day(void **state)
 {
     (void)state;
@@ -229,6 +254,7 @@ int main(void)
         TEST(an_option_out_of_its_range_is_named),
         TEST(two_stores_share_a_file),
         TEST(processes_may_make_a_file_together),
+        TEST(a_file_that_another_process_makes_is_waited_for_as_long_as_asked),
         TEST(now_is_the_time_of_day),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
