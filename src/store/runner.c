@@ -366,7 +366,7 @@ static void wait(struct tw__store_runner *runner)
     pthread_mutex_unlock(&runner->lock);
     /* After an error answers wait for the next try, but a run that ends takes the last of them at once. */
     bool good = runner->result == 0, ends = atomic_load(&runner->hands.stopping);
-    if (ends && missing_answers(runner) == 0) /* the last one came in this round, which has failed */
+    if (ends && missing_answers(runner) == 0) /* the last one came in this round: is_over() decides at once */
         return;
     if (tw__store_hands_sleep(&runner->hands, good || ends, good && runner->wished_more))
         tw__store_watch_wait(&runner->watch, until_ms, until_ns, good);
