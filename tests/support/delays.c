@@ -5,7 +5,8 @@
  *
  * In the environment: TICKWHEEL_DELAYED names a file that gets a line with the number of late calls of each
  * program that ends. TICKWHEEL_DELAYS=SEED[,SHARE[,MOST_MS]]. Of the calls below, one in SHARE (16) is late by
- * up to MOST_MS (60) milliseconds, before or after it. ctest itself is left alone.
+ * up to MOST_MS (60) milliseconds, before or after it. Each late call makes the next ones rarer, so that a
+ * program that makes very many calls comes to an end. ctest itself is left alone.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -71,7 +72,7 @@ static uint64_t below(uint64_t n)
 static void perhaps_late(void)
 {
     int error = errno;
-    if (!quiet && below(2 * share) == 0) {
+    if (!quiet && below(2 * (share + atomic_load(&delayed))) == 0) {
         uint64_t us = below(most_ms * 1000 + 1);
         struct timespec delay = {(time_t)(us / 1000000), (long)(us % 1000000) * 1000};
         syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &delay, NULL);
