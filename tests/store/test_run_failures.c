@@ -558,7 +558,7 @@ static void without_file_events_commits_are_seen_all_the_same(void **state)
         for (int n = i * PUTS; n < (i + 1) * PUTS; n++) {
             runner_idle(store_of(state));
             put(store_of(state), "x", 5);
-            assert_true(clock_hurry(BLIND_MS));
+            clock_hurry(BLIND_MS); /* an answer may have woken the runner before */
             wait_for_calls(&calls, n + 1);
         }
         assert_int_equal(tw_store_stop(store_of(state)), 0);
