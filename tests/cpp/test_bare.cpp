@@ -3,7 +3,7 @@
  * The header with -fno-exceptions and -fno-rtti. It works, and where it would throw an exception, it prints
  * the message and ends the program.
  */
-#include "tests/support/eventually.h"
+#include "tests/support/dies.h"
 
 #include <tickwheel/tickwheel.hpp>
 
@@ -24,25 +24,15 @@ static void check(bool good, const char *what)
     failures += !good;
 }
 
-/* Runs `body` in a child process. Returns the child's output on standard error, and whether it aborted. */
-template <class Body> static std::string last_words(Body body)
+/* Returns whether `body` ends a program with this text on its standard error. */
+template <class Body> static bool dies(Body body, const char *text)
 {
-    std::FILE *file = std::tmpfile();
-    if (file == nullptr)
-        return "no file";
-    const pid_t child = fork();
-    if (child == 0) {
-        dup2(fileno(file), STDERR_FILENO);
+    struct dying dying;
+    if (dying_fork(&dying)) {
         body();
         _exit(0);
     }
-    const int how = eventually_exited(child);
-    char words[2000];
-    std::rewind(file);
-    const std::size_t size = std::fread(words, 1, sizeof words, file);
-    std::fclose(file);
-    check(WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT, "the program is aborted");
-    return std::string(words, size);
+    return dying_of(&dying, text);
 }
 
 static void use_both()
@@ -70,8 +60,8 @@ int main()
 {
     use_both();
     const auto bad_tick = [] { tickwheel::scheduler scheduler(tickwheel::options().tick(1ns)); };
-    check(last_words(bad_tick).find("tick_ns is 1: expected 1,000") != std::string::npos, "the value is named");
+    check(dies(bad_tick, "tick_ns is 1: expected 1,000"), "the value is named");
     const auto bad_level = [] { tickwheel::wheel<> wheel(tickwheel::make_geometry({{1, 1}})); };
-    check(last_words(bad_level).find("level 0") != std::string::npos, "the level is named");
+    check(dies(bad_level, "level 0"), "the level is named");
     return failures != 0;
 }

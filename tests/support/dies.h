@@ -2,7 +2,7 @@
  *
  * Mistakes of the caller that end the program. Each mistake is made in a child process, and the test reads
  * the child's standard error. The rooms that such a test links are compiled with TW_DEBUG 2 (audited_room()
- * in tests/CMakeLists.txt). Include it after cmocka.h.
+ * in tests/CMakeLists.txt). Include it after cmocka.h for assert_dies().
  */
 #ifndef TW_TESTS_DIES_H
 #define TW_TESTS_DIES_H
@@ -26,7 +26,7 @@ struct dying {
 /* Forks the child, which leaves no core file. Returns true in the child. */
 static inline bool dying_fork(struct dying *dying)
 {
-    static const struct rlimit no_core;
+    static const struct rlimit no_core = {0, 0};
     dying->words = tmpfile();
     if (dying->words == NULL)
         abort();
