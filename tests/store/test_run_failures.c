@@ -90,21 +90,25 @@ bool __wrap_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, b
 struct tw__store_job *__real_tw__store_hands_answers(struct tw__store_hands *hands);
 struct tw__store_job *__wrap_tw__store_hands_answers(struct tw__store_hands *hands);
 
-bool __wrap_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, bool more)
+static void answer_last(_Atomic(struct tw_job *) *last)
 {
-    struct tw_job *job = atomic_load(&hands->stopping) ? atomic_exchange(&falling_asleep, NULL) : NULL;
+    struct tw_job *job = atomic_exchange(last, NULL);
     if (job != NULL)
         tw_job_answer(job, TW_DONE);
+}
+
+bool __wrap_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, bool more)
+{
+    if (atomic_load(&hands->stopping))
+        answer_last(&falling_asleep);
     return __real_tw__store_hands_sleep(hands, answers, more);
 }
 
 /* A runner that is to stop asks first whether the run is over, and then in its round. */
 struct tw__store_job *__wrap_tw__store_hands_answers(struct tw__store_hands *hands)
 {
-    bool round = atomic_load(&hands->stopping) && ++takes == 2;
-    struct tw_job *job = round ? atomic_exchange(&in_its_round, NULL) : NULL;
-    if (job != NULL)
-        tw_job_answer(job, TW_DONE);
+    if (atomic_load(&hands->stopping) && ++takes == 2)
+        answer_last(&in_its_round);
     return __real_tw__store_hands_answers(hands);
 }
 
